@@ -1,0 +1,14 @@
+"""What the course reads: a real corpus, two real pretrained models, and synthetic tasks.
+
+Everything comes from installed packages; nothing is downloaded at run time.
+"""
+
+from .corpus import Corpus, kjv
+from .pretrained import SMOLLM2, Pretrained, load_minilm_positions, load_smollm2
+from .sources import SOURCES, Source
+from .tasks import bag_of_words_ceiling, order_task, set_task
+
+__all__ = [
+    "SMOLLM2", "SOURCES", "Corpus", "Pretrained", "Source", "bag_of_words_ceiling", "kjv",
+    "load_minilm_positions", "load_smollm2", "order_task", "set_task",
+]

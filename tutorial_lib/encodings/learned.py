@@ -1,0 +1,68 @@
+r"""Learned position embedding: a table of parameters, one row per position.
+
+.. math:: h_i = e_i + P_i, \qquad P \in \mathbb{R}^{L_{\max} \times d}
+
+Gehring et al. 2017; BERT (Devlin et al. 2018, §3) and GPT-1/2 use it. GPT-2 initialises the table
+with standard deviation 0.01, BERT with 0.02.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from .base import Absolute, check_positive
+
+
+class Learned(Absolute):
+    """Adds row ``P[position]`` to the token vectors.
+
+    A fractional position lies on the straight line between its two neighbouring rows. A position
+    outside ``0 … max_length − 1`` has no row: ValueError says so, and never wraps around.
+
+    Args:
+        max_length: number of rows, that is, of positions that exist.
+        dim: width of the token vectors.
+        std: standard deviation of the initial rows. Next to token vectors of std 0.02, std 1
+            drowns the token.
+    """
+
+    def __init__(self, max_length: int, dim: int, *, std: float = 0.02):
+        super().__init__()
+        check_positive(max_length=max_length, dim=dim)
+        self.max_length, self.dim, self.std = max_length, dim, std
+        self.table = nn.Parameter(torch.randn(max_length, dim) * std)
+
+    def vectors(self, positions: Tensor) -> Tensor:
+        positions = torch.as_tensor(positions, device=self.table.device)
+        if not torch.compiler.is_compiling() and positions.numel():
+            low, high = positions.min().item(), positions.max().item()
+            if low < 0 or high > self.max_length - 1:
+                raise ValueError(
+                    f"positions run from {low:g} to {high:g}, but this learned table has rows "
+                    f"0 to {self.max_length - 1}: build it with a larger max_length, or stretch "
+                    "it with resized(new_length)"
+                )
+        if not positions.is_floating_point():
+            return self.table[positions.long()]
+        below = positions.floor().long().clamp(max=self.max_length - 1)
+        above = (below + 1).clamp(max=self.max_length - 1)
+        return torch.lerp(
+            self.table[below], self.table[above], (positions - below)[..., None].to(self.table.dtype)
+        )
+
+    def resized(self, new_length: int) -> Learned:
+        """The same table stretched over ``new_length`` rows by linear interpolation.
+
+        The first and the last row stay at the two ends, so new row ``i`` is old position
+        ``i · (max_length − 1) / (new_length − 1)``.
+        """
+        check_positive(new_length=new_length)
+        other = Learned(new_length, self.dim, std=self.std).to(self.table)
+        at = torch.linspace(0, self.max_length - 1, new_length, dtype=torch.float64)
+        with torch.no_grad():
+            other.table.copy_(self.vectors(at.clamp(max=self.max_length - 1)))
+        return other
+
+    def extra_repr(self):
+        return f"{self.max_length}, {self.dim}, std={self.std:g}"

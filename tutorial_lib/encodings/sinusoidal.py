@@ -1,0 +1,100 @@
+r"""Sinusoidal positional encoding (Vaswani et al. 2017, §3.5).
+
+.. math:: PE_{(p,\,2t)} = \sin(p\,\omega_t), \qquad PE_{(p,\,2t+1)} = \cos(p\,\omega_t), \qquad
+          \omega_t = 10000^{-2t/d}, \quad t = 0 \dots d/2 - 1
+
+That is the layout ``"interleaved"`` of the paper. The code that was released with it
+(tensor2tensor, later fairseq) has the layout ``"concatenated"``: all sines first, then all
+cosines, and frequencies spaced so that the last one is exactly 1/10000,
+
+.. math:: \omega_t = 10000^{-t/(d/2 - 1)}
+
+Odd ``d``: interleaved, the last frequency keeps its sine and loses its cosine; concatenated, the
+last column is zero. Both as the released implementations that accept odd ``d`` do it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from .base import Absolute, check_positive, wide
+
+LAYOUTS = ("interleaved", "concatenated")
+
+
+def frequencies(
+    dim: int, *, base: float = 10_000.0, layout: str = "interleaved", device=None
+) -> Tensor:
+    r"""The angular frequencies :math:`\omega_t` in radians per position, highest first.
+
+    Returns float64 ``[ceil(dim/2)]`` for ``"interleaved"``, ``[dim // 2]`` for ``"concatenated"``
+    (float32 on MPS, which has no float64).
+
+    Raises ValueError for a ``dim`` that is not a positive integer, a ``base`` that is not a finite
+    number above 0, or an unknown ``layout``.
+
+    >>> frequencies(4)
+    tensor([1.0000, 0.0100], dtype=torch.float64)
+    >>> frequencies(4, layout="concatenated")
+    tensor([1.0000e+00, 1.0000e-04], dtype=torch.float64)
+    """
+    check_positive(dim=dim)
+    if not (math.isfinite(base) and base > 0):
+        raise ValueError(f"base={base!r}: it must be a finite number above 0; the paper has 10000")
+    if layout == "interleaved":
+        exponents = [2 * t / dim for t in range((dim + 1) // 2)]
+    elif layout == "concatenated":
+        exponents = [t / max(dim // 2 - 1, 1) for t in range(dim // 2)]
+    else:
+        raise ValueError(f"layout={layout!r}: it must be one of {', '.join(map(repr, LAYOUTS))}")
+    dtype = torch.float32 if torch.device(device or "cpu").type == "mps" else torch.float64
+    return torch.tensor([base**-e for e in exponents], dtype=dtype, device=device)
+
+
+def sinusoidal(
+    positions: Tensor, dim: int, *, base: float = 10_000.0, layout: str = "interleaved"
+) -> Tensor:
+    r"""The vectors PE of any positions: integers, fractions, negative ones.
+
+    ``positions`` of any shape ``[...]``; returns ``[..., dim]`` with entries in [−1, 1].
+    Angles and result are float32, or float64 when the positions are float64.
+
+    Raises ValueError as :func:`frequencies` does.
+
+    >>> sinusoidal(torch.arange(2), 4)
+    tensor([[0.0000, 1.0000, 0.0000, 1.0000],
+            [0.8415, 0.5403, 0.0100, 0.9999]])
+    """
+    p = wide(torch.as_tensor(positions))
+    omega = frequencies(dim, base=base, layout=layout, device=p.device).to(p.dtype)
+    angle = p[..., None] * omega  # element-wise, so autocast leaves it in float32
+    sin, cos = angle.sin(), angle.cos()
+    if layout == "interleaved":
+        return torch.stack([sin, cos], -1).flatten(-2)[..., :dim]
+    return torch.cat([sin, cos, sin.new_zeros(*p.shape, dim % 2)], -1)
+
+
+class Sinusoidal(Absolute):
+    """Adds :func:`sinusoidal` vectors to the token vectors. No parameters, no length limit.
+
+    Args:
+        dim: width of the token vectors.
+        base: 10000 in the paper; larger means longer wavelengths.
+        layout: ``"interleaved"`` (paper) or ``"concatenated"`` (released code).
+
+    Raises ValueError as :func:`frequencies` does.
+    """
+
+    def __init__(self, dim: int, *, base: float = 10_000.0, layout: str = "interleaved"):
+        super().__init__()
+        frequencies(dim, base=base, layout=layout)
+        self.dim, self.base, self.layout = dim, base, layout
+
+    def vectors(self, positions):
+        return sinusoidal(positions, self.dim, base=self.base, layout=self.layout)
+
+    def extra_repr(self):
+        return f"{self.dim}, base={self.base:g}, layout={self.layout!r}"

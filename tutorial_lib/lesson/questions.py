@@ -1,0 +1,168 @@
+"""Questions to the reader: a prediction before a result, and the concept check at the end."""
+
+from __future__ import annotations
+
+import functools
+import html
+import tomllib
+from importlib.resources import files
+
+import ipywidgets as widgets
+
+from .progress import read, record
+
+FOLDER = files(__package__) / "questions"
+
+
+def notebooks() -> list[str]:
+    """The numbers of the notebooks that ask questions: ``["00", "01", …]``."""
+    return sorted(file.name.removesuffix(".toml") for file in FOLDER.iterdir()
+                  if file.name.endswith(".toml"))
+
+
+@functools.cache
+def questions(number: str) -> dict:
+    """All questions of one notebook: ``title``, ``predict`` by name, ``check`` by name.
+
+    Raises KeyError, naming the notebooks that there are, for an unknown number.
+    """
+    file = FOLDER / f"{number}.toml"
+    if not file.is_file():
+        raise KeyError(f"no questions for notebook {number!r}; there are {', '.join(notebooks())}")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def _find(kind: str, key: str) -> dict:
+    number, _, name = key.partition(".")
+    asked = questions(number).get(kind, {})
+    if name not in asked:
+        raise KeyError(f"notebook {number} has no question {name!r}; it has {', '.join(asked)}")
+    return asked[name]
+
+
+class Question(widgets.VBox):
+    """A question with one button per choice. The first click counts, and is logged.
+
+    Without a kernel the stored text stands: the question and its choices.
+    """
+
+    def __init__(self, key: str, kind: str, asked: dict, number: int | None = None):
+        self.key, self.asked = f"{key.partition('.')[0]}.{kind}.{key.partition('.')[2]}", asked
+        self.label = f"Question {number}" if number else "Predict"
+        self.buttons = {
+            name: widgets.Button(description=text, tooltip=text,
+                                 layout=widgets.Layout(width="auto", max_width="100%", height="auto"))
+            for name, text in asked["choices"].items()
+        }
+        for name, button in self.buttons.items():
+            button.on_click(functools.partial(self._clicked, name))
+            button.style.text_align = "left"
+        self.status = widgets.HTML()
+        self.status.add_class("tutorial-status")
+        super().__init__([widgets.HTML(self._text()), *self.buttons.values(), self.status])
+
+    def _text(self) -> str:
+        return f"<b>{self.label}.</b> {self.asked['question']}"
+
+    def _clicked(self, name: str, _button) -> None:
+        self.choose(name)
+
+    def choose(self, name: str) -> None:
+        """Commit to a choice, as a click does."""
+        raise NotImplementedError
+
+    def _mark(self, name: str, icon: str) -> None:
+        self.buttons[name].icon = icon
+
+    def _static(self) -> str:
+        choices = "".join(f"<li>{text}</li>" for text in self.asked["choices"].values())
+        return f"<p>{self._text()}</p><ul>{choices}</ul>"
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        return {**data, "text/html": self._static(), "text/plain": self._plain()}, metadata
+
+    def _plain(self) -> str:
+        return f"{self.label}: {self.asked['question']}"
+
+
+class Prediction(Question):
+    """A question whose answer the next cell measures."""
+
+    def choose(self, name):
+        for button in self.buttons.values():
+            button.disabled = True
+        self._mark(name, "check")
+        record(self.key, choice=name)
+        self.status.value = "Noted. Now run the next cell."
+
+
+class Check(Question):
+    """A question of the concept check: each choice has its explanation."""
+
+    def choose(self, name):
+        right = name == self.asked["answer"]
+        if "choice" not in read().get(self.key, {}):
+            record(self.key, choice=name, right=right)
+        self._mark(name, "check" if right else "times")
+        verdict = "Right." if right else "Not quite."
+        self.status.value = f"<b>{verdict}</b> {self.asked['why'][name]}"
+
+
+class ConceptCheck(widgets.VBox):
+    """All questions of a notebook's concept check."""
+
+    def __init__(self, number: str):
+        asked = questions(number)["check"]
+        self.questions = [Check(f"{number}.{name}", "check", question, n)
+                          for n, (name, question) in enumerate(asked.items(), 1)]
+        super().__init__(self.questions)
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        static = "".join(question._static() for question in self.questions)
+        note = "<p><i>Run this cell to answer: each choice has its explanation.</i></p>"
+        plain = "\n".join(question._plain() for question in self.questions)
+        return {**data, "text/html": static + note, "text/plain": plain}, metadata
+
+
+def predict(key: str) -> Prediction:
+    """Ask the reader to commit to an answer: ``predict("01.swap")``.
+
+    Raises KeyError for an unknown question.
+    """
+    return Prediction(key, "predict", _find("predict", key))
+
+
+def reveal(key: str, measured: str) -> None:
+    """Print the measured answer to :func:`predict`, beside what the reader said.
+
+    ``measured`` is the name of one of the choices, computed by the cell that calls this.
+
+    Raises KeyError for an unknown question, ValueError for an unknown choice.
+    """
+    asked = _find("predict", key)
+    if measured not in asked["choices"]:
+        raise ValueError(f"{measured!r} is no choice of {key}; it has {', '.join(asked['choices'])}")
+    number, _, name = key.partition(".")
+    said = read().get(f"{number}.predict.{name}", {}).get("choice")
+    print(f"Measured: {_plain_text(asked['choices'][measured])}")
+    if said is None:
+        print("You made no prediction.")
+    elif said == measured:
+        print("You predicted this.")
+    else:
+        print(f"You predicted: {_plain_text(asked['choices'].get(said, said))}")
+    if said is not None:
+        record(f"{number}.predict.{name}", right=said == measured)
+
+
+def _plain_text(text: str) -> str:
+    return html.unescape(text)
+
+
+def concept_check(number: str) -> ConceptCheck:
+    """The five questions at the end of a notebook: ``concept_check("01")``."""
+    return ConceptCheck(number)

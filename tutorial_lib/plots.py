@@ -1,0 +1,231 @@
+"""Data in, Figure out. Nothing else in the course draws a static picture.
+
+Each function draws on the given ``ax``, or makes a figure of its own, and returns the Figure.
+``show`` puts a Figure into a notebook, always with an alternative text.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import html
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib
+import matplotlib.style
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+STYLE = Path(__file__).with_name("course.mplstyle")
+
+
+def styled(draw):
+    """Run ``draw`` under the course's style, and leave the reader's own settings alone."""
+
+    @functools.wraps(draw)
+    def inner(*args, **kwargs):
+        with matplotlib.style.context(STYLE):
+            return draw(*args, **kwargs)
+
+    return inner
+
+
+@styled
+def panels(rows: int = 1, columns: int = 1, size: tuple[float, float] | None = None, **kwargs):
+    """An empty styled figure: ``(fig, axes)`` with axes as ``Figure.subplots`` gives them."""
+    fig = Figure(figsize=size)
+    return fig, fig.subplots(rows, columns, **kwargs)
+
+
+def _axes(ax: Axes | None, size: tuple[float, float] | None) -> tuple[Figure, Axes]:
+    if ax is not None:
+        return ax.figure, ax
+    fig = Figure(figsize=size)
+    return fig, fig.subplots()
+
+
+def _numbers(values) -> np.ndarray:
+    """An array of floats from a list, an array or a tensor on any device."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().double().numpy()
+    return np.asarray(values, dtype=float)
+
+
+@styled
+def heat(
+    z,
+    *,
+    title: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    limits: tuple[float, float] | None = (-1.0, 1.0),
+    cmap: str = "RdBu_r",
+    colorbar: str | None = "",
+    xticks: Sequence[str] | None = None,
+    yticks: Sequence[str] | None = None,
+    values: str | None = None,
+    mark_row: int | None = None,
+    size: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """A heat map of ``z`` with shape ``[rows, columns]``; row 0 is at the top.
+
+    ``limits`` are the ends of the colour scale (``None``: those of the data); blue is low, red is
+    high. ``values`` is a format such as ``".2f"`` that writes each number into its cell.
+    ``mark_row`` frames one row. ``colorbar=None`` leaves the colour bar away.
+    """
+    z = _numbers(z)
+    if z.ndim != 2:
+        raise ValueError(f"heat draws an array of shape [rows, columns], not one of shape {z.shape}")
+    fig, ax = _axes(ax, size)
+    low, high = limits if limits is not None else (None, None)
+    image = ax.imshow(z, cmap=cmap, vmin=low, vmax=high)
+    ax.grid(False)
+    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    if xticks is not None:
+        ax.set_xticks(range(z.shape[1]), xticks)
+    if yticks is not None:
+        ax.set_yticks(range(z.shape[0]), yticks)
+    if values is not None:
+        middle, reach = np.mean(image.get_clim()), np.ptp(image.get_clim()) or 1.0
+        for (i, j), number in np.ndenumerate(z):
+            dark = abs(number - middle) > 0.3 * reach if cmap == "RdBu_r" else number < middle
+            ax.text(j, i, format(number, values), ha="center", va="center", fontsize=12,
+                    color="white" if dark else "black")
+    if mark_row is not None:
+        ax.add_patch(matplotlib.patches.Rectangle(
+            (-0.5, mark_row - 0.5), z.shape[1], 1, fill=False, edgecolor="black", linewidth=2.5))
+    if colorbar is not None:
+        fig.colorbar(image, ax=ax, label=colorbar)
+    return fig
+
+
+@styled
+def lines(
+    x,
+    ys: Mapping[str, Sequence[float]],
+    *,
+    title: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    logx: bool | int = False,
+    logy: bool = False,
+    spread: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
+    levels: Mapping[str, float] | None = None,
+    mark_x: float | None = None,
+    markers: bool = False,
+    ylim: tuple[float, float] | None = None,
+    size: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Lines over a common ``x``: ``ys`` maps a label to its values (label ``""``: no legend entry).
+
+    ``spread`` maps a label to ``(low, high)`` and draws a band. ``levels`` maps a text to the
+    height of a dotted reference line. ``logx`` may be a number: the base of the axis.
+    ``mark_x`` draws a thin vertical line.
+    """
+    fig, ax = _axes(ax, size)
+    x = _numbers(x)
+    for label, y in ys.items():
+        (line,) = ax.plot(x, _numbers(y), label=label or None, marker="o" if markers else None)
+        if spread and label in spread:
+            low, high = (_numbers(edge) for edge in spread[label])
+            ax.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+    for text, level in (levels or {}).items():
+        ax.axhline(level, color="0.35", linestyle=":", linewidth=2)
+        ax.annotate(text, (0.99, level), xycoords=("axes fraction", "data"), ha="right",
+                    va="bottom", fontsize=12, color="0.25")
+    if mark_x is not None:
+        ax.axvline(mark_x, color="0.35", linewidth=1.5)
+    if logx:
+        ax.set_xscale("log", base=10 if logx is True else logx)
+    if logx and logx is not True:
+        ax.set_xticks(x, [f"{value:g}" for value in x])
+    if logy:
+        ax.set_yscale("log")
+    if ylim is not None:
+        ax.set_ylim(*ylim)
+    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    if sum(bool(label) for label in ys) > 1:
+        ax.legend()
+    return fig
+
+
+@styled
+def bars(
+    heights: Mapping[str, float],
+    *,
+    title: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    spread: Mapping[str, tuple[float, float]] | None = None,
+    levels: Mapping[str, float] | None = None,
+    values: str | None = ".2f",
+    ylim: tuple[float, float] | None = None,
+    size: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Horizontal bars, the first on top; ``spread`` maps a label to ``(low, high)``."""
+    fig, ax = _axes(ax, size)
+    names, numbers = list(heights), _numbers(list(heights.values()))
+    at = np.arange(len(names))
+    ax.barh(at, numbers, color="#0072B2", height=0.65)
+    if spread:
+        low, high = _numbers([spread[name] for name in names]).T
+        ax.errorbar(numbers, at, xerr=np.maximum(0, [numbers - low, high - numbers]), fmt="none",
+                    ecolor="black", capsize=5)
+    for text, level in (levels or {}).items():
+        ax.axvline(level, color="0.35", linestyle=":", linewidth=2)
+        ax.annotate(text, (level, 1.01), xycoords=("data", "axes fraction"), ha="center",
+                    va="bottom", fontsize=12, color="0.25")
+    if values is not None:
+        edges = _numbers([spread[name][1] for name in names]) if spread else numbers
+        for y, edge, number in zip(at, np.maximum(edges, numbers), numbers, strict=True):
+            ax.annotate(format(number, values), (max(edge, 0), y), xytext=(6, 0),
+                        textcoords="offset points", va="center", fontsize=12)
+    ax.set_yticks(at, names)
+    ax.invert_yaxis()
+    ax.grid(False, axis="y")
+    if ylim is not None:
+        ax.set_xlim(*ylim)
+    ax.set(title=title, xlabel=ylabel, ylabel=xlabel)
+    if levels and title:
+        ax.set_title(title, pad=24)
+    return fig
+
+
+class Picture:
+    """A figure as a notebook shows it: an ``<img>`` with alternative text, and the plain PNG."""
+
+    def __init__(self, fig: Figure, alt: str):
+        if len(alt.split()) < 4:
+            raise ValueError(f"alt={alt!r} does not say what the figure shows: write a sentence")
+        self.alt = alt
+        self.png = png(fig)
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        data = base64.b64encode(self.png).decode()
+        figure = (f'<figure><img alt="{html.escape(self.alt, quote=True)}" '
+                  f'src="data:image/png;base64,{data}" style="max-width: 100%"></figure>')
+        return {"text/html": figure, "image/png": data, "text/plain": f"Figure: {self.alt}"}
+
+
+@styled
+def png(fig: Figure) -> bytes:
+    """The figure as PNG bytes, the same bytes each time."""
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def show(fig: Figure, alt: str) -> None:
+    """Show ``fig`` in a notebook; ``alt`` tells a reader who cannot see it what it shows.
+
+    Raises ValueError for an alternative text of fewer than four words.
+    """
+    from IPython.display import display
+
+    display(Picture(fig, alt))

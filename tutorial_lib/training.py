@@ -1,0 +1,169 @@
+"""Train and evaluate, with seeds, a progress bar, and no loss when a learner stops early."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from tqdm.auto import tqdm
+
+Batch = tuple[Tensor, Tensor]
+
+
+@dataclass
+class History:
+    """What a training run leaves behind.
+
+    Attributes:
+        losses: training loss in nats after each finished step.
+        interrupted: the run was stopped early; the model keeps what it had learned.
+    """
+
+    losses: list[float] = field(default_factory=list)
+    interrupted: bool = False
+
+    @property
+    def final(self) -> float:
+        """Mean loss of the last tenth of the steps."""
+        tail = self.losses[-max(1, len(self.losses) // 10):]
+        return statistics.fmean(tail) if tail else math.nan
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Mean loss in nats of logits ``[..., n]`` against ids ``[...]``; −100 marks "not asked"."""
+    return F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten(), ignore_index=-100)
+
+
+def train(
+    model: nn.Module,
+    batch: Callable[[torch.Generator], Batch],
+    steps: int,
+    *,
+    lr: float = 3e-3,
+    seed: int = 0,
+    warmup: float = 0.1,
+    clip: float = 1.0,
+    device: torch.device | str | None = None,
+    label: str = "training",
+    progress: bool = True,
+) -> History:
+    """Train ``model`` in place with AdamW, a linear warm-up and a cosine decay to zero.
+
+    Args:
+        model: maps ids to logits.
+        batch: draws ``(tokens, targets)`` with the generator that it is given.
+        steps: number of updates.
+        lr: peak learning rate.
+        seed: seeds the batches. The initial weights are the caller's; see :func:`seeded`.
+        warmup: share of the steps until the peak.
+        clip: largest norm of the gradient.
+        device: where to train; by default where the model is.
+        label: text of the progress bar.
+        progress: show the bar.
+
+    Interrupting the kernel (or Ctrl-C) ends the run and keeps what was trained so far.
+
+    Raises:
+        FloatingPointError: the loss became NaN or infinite; says at which step and what to try.
+    """
+    if steps < 1:
+        raise ValueError(f"steps={steps}: train for at least one step")
+    device = torch.device(device) if device is not None else next(model.parameters()).device
+    model.to(device).train()
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=lr, betas=(0.9, 0.98), weight_decay=0.01, fused=device.type != "mps"
+    )
+    rise = max(1, round(warmup * steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer,
+        lambda n: min((n + 1) / rise, 0.5 + 0.5 * math.cos(math.pi * max(0, n - rise) / (steps - rise + 1))),
+    )
+    generator, history = torch.Generator().manual_seed(seed), History()
+    bar = tqdm(range(steps), desc=label, leave=False, disable=not progress or None)
+    try:
+        for step in bar:
+            tokens, targets = (part.to(device) for part in batch(generator))
+            loss = cross_entropy(model(tokens), targets)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+            optimizer.step()
+            schedule.step()
+            history.losses.append(loss.item())
+            if not math.isfinite(history.losses[-1]):
+                raise FloatingPointError(
+                    f"the loss is {history.losses[-1]} at step {step}: try a smaller lr than {lr:g}"
+                )
+            if step % 10 == 0:
+                bar.set_postfix(loss=f"{history.losses[-1]:.3f}")
+    except KeyboardInterrupt:
+        history.interrupted = True
+        print(f"Stopped after {len(history.losses)} of {steps} steps; what was trained is kept.")
+    finally:
+        bar.close()
+        model.eval()
+    return history
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, tokens: Tensor, targets: Tensor, *, batch_size: int = 64) -> Tensor:
+    """Loss in nats of every target, in the shape of ``targets``, on the CPU."""
+    device = next(model.parameters()).device
+    model.eval()
+    losses = []
+    for x, y in zip(tokens.split(batch_size), targets.split(batch_size), strict=True):
+        logits = model(x.to(device)).float()
+        loss = F.cross_entropy(logits.flatten(0, -2), y.to(device).flatten(), reduction="none")
+        losses.append(loss.view(y.shape).cpu())
+    return torch.cat(losses)
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, tokens: Tensor, targets: Tensor) -> float:
+    """Share of targets whose most likely id is right."""
+    device = next(model.parameters()).device
+    model.eval()
+    return (model(tokens.to(device)).argmax(-1).cpu() == targets).float().mean().item()
+
+
+def seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:
+    """``build()`` with its initial weights drawn from ``seed``; the global generator is untouched."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return build()
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A number measured once per seed.
+
+    >>> print(Spread((0.5, 0.25, 0.75)))
+    0.50 (0.25 to 0.75)
+    """
+
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, measure: Callable[[int], float], seeds: Iterable[int]) -> Spread:
+        """Measure once for each seed."""
+        return cls(tuple(measure(seed) for seed in seeds))
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.values)
+
+    @property
+    def low(self) -> float:
+        return min(self.values)
+
+    @property
+    def high(self) -> float:
+        return max(self.values)
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ({self.low:.2f} to {self.high:.2f})"
