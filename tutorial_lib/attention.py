@@ -141,6 +141,12 @@ def _positions(q, k, q_positions, k_positions):
         k_positions = torch.arange(k.shape[-2], device=k.device)
     if q_positions is None:
         q_positions = k_positions[..., k.shape[-2] - q.shape[-2]:]
+    for name, positions, x in (("k", k_positions, k), ("q", q_positions, q)):
+        if x.shape[-2] not in positions.shape:
+            raise ValueError(
+                f"{name}_positions have shape {tuple(positions.shape)}, but {name} "
+                f"{tuple(x.shape)} has length {x.shape[-2]}: give one position per token"
+            )
     return q_positions, k_positions
 
 
@@ -160,5 +166,11 @@ def _check(q, k, v, causal, mask, backend, return_weights):
         raise ValueError(f"{shapes}: the heads of q must be a multiple of the heads of k")
     if causal and q.shape[-2] > k.shape[-2]:
         raise ValueError(f"{shapes}: with causal=True the queries are the last keys, not more of them")
-    if mask is not None and mask.dtype != torch.bool:
+    if mask is None:
+        return
+    if mask.dtype != torch.bool:
         raise ValueError(f"mask has dtype {mask.dtype}: give booleans, True where a query may look")
+    full = (*q.shape[:-1], k.shape[-2])
+    ends = zip(reversed(mask.shape), reversed(full), strict=False)
+    if mask.ndim > 4 or any(size not in (1, wanted) for size, wanted in ends):
+        raise ValueError(f"mask has shape {tuple(mask.shape)}: it must be broadcastable to {full}")

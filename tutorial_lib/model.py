@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from .attention import attention
 from .encodings import NoPosition, PositionalEncoding
+from .encodings.base import check_positive
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Config:
         n_layers, n_heads: depth, and attention heads per layer.
         n_kv_heads: heads of keys and values; by default n_heads.
         d_ff: width of the feed-forward layer; by default 4·d_model.
-        n_out: size of the output; by default vocab_size, sharing the embedding's weights.
+        n_out: size of the output; by default vocab_size.
         causal: decoder (each token sees its past) or encoder (each sees all).
         pool: ``"mean"`` averages the tokens before the output: one answer per sequence.
         norm: ``"layer"`` (LayerNorm) or ``"rms"`` (RMSNorm).
@@ -48,10 +49,16 @@ class Config:
     norm_eps: float = 1e-5
 
     def __post_init__(self):
+        check_positive(vocab_size=self.vocab_size, d_model=self.d_model, n_heads=self.n_heads)
         if self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model={self.d_model} is not a multiple of n_heads={self.n_heads}: "
                 "each head gets d_model / n_heads channels"
+            )
+        if self.n_kv_heads is not None and self.n_heads % self.n_kv_heads:
+            raise ValueError(
+                f"n_heads={self.n_heads} is not a multiple of n_kv_heads={self.n_kv_heads}: "
+                "each head of keys serves the same number of query heads"
             )
         for name, allowed in (("pool", (None, "mean")), ("norm", ("layer", "rms")),
                               ("mlp", ("gelu", "swiglu"))):
@@ -186,23 +193,25 @@ class Transformer(nn.Module):
         if cache is not None and not self.config.causal:
             raise ValueError("a cache needs a causal model: an encoder's past depends on its future")
         positions = self._positions(tokens, positions, keep, cache)
+        x = self.encoding.embed(self.tokens(tokens), positions)  # it may raise: before the cache grows
         k_positions, mask = positions, None if keep is None else keep[:, None, None]
         if cache is not None:
             k_positions, mask = self._extend(cache, tokens, positions, keep)
 
-        x = self.encoding.embed(self.tokens(tokens), positions)
         for layer, block in enumerate(self.blocks):
             x = block(x, self.encoding, positions, k_positions, mask, cache, layer, backend)
         x = self.norm(x)
         if self.config.pool == "mean":
             weight = torch.ones_like(tokens, dtype=x.dtype) if keep is None else keep.to(x.dtype)
-            x = (x * weight[..., None]).sum(1) / weight.sum(1, keepdim=True)
+            x = (x * weight[..., None]).sum(1) / weight.sum(1, keepdim=True).clamp(min=1)
         return self.head(x)
 
     def _positions(self, tokens, positions, keep, cache):
         if positions is not None:
             return torch.as_tensor(positions, device=tokens.device)
         start = cache.positions[..., -1:] + 1 if cache is not None and len(cache) else 0
+        if cache is not None and cache.keep is not None:
+            start = start * cache.keep.any(1, keepdim=True)  # a row of nothing but padding is at 0
         if keep is not None:
             return (start + keep.long().cumsum(1) - 1).clamp(min=0)
         return start + torch.arange(tokens.shape[1], device=tokens.device)

@@ -49,6 +49,8 @@ def _axes(ax: Axes | None, size: tuple[float, float] | None) -> tuple[Figure, Ax
 
 def _numbers(values) -> np.ndarray:
     """An array of floats from a list, an array or a tensor on any device."""
+    if isinstance(values, (list, tuple)):
+        values = [_numbers(value) for value in values]
     if hasattr(values, "detach"):
         values = values.detach().cpu().double().numpy()
     return np.asarray(values, dtype=float)
@@ -136,8 +138,8 @@ def lines(
             ax.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
     for text, level in (levels or {}).items():
         ax.axhline(level, color="0.35", linestyle=":", linewidth=2)
-        ax.annotate(text, (0.99, level), xycoords=("axes fraction", "data"), ha="right",
-                    va="bottom", fontsize=12, color="0.25")
+        ax.annotate(text, (0.01, level), xycoords=("axes fraction", "data"), va="bottom",
+                    fontsize=12, color="0.25")
     if mark_x is not None:
         ax.axvline(mark_x, color="0.35", linewidth=1.5)
     if logx:
@@ -160,15 +162,17 @@ def bars(
     *,
     title: str = "",
     xlabel: str = "",
-    ylabel: str = "",
     spread: Mapping[str, tuple[float, float]] | None = None,
     levels: Mapping[str, float] | None = None,
     values: str | None = ".2f",
-    ylim: tuple[float, float] | None = None,
+    xlim: tuple[float, float] | None = None,
     size: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Horizontal bars, the first on top; ``spread`` maps a label to ``(low, high)``."""
+    """Horizontal bars, the first on top; ``spread`` maps a label to ``(low, high)``.
+
+    ``levels`` maps a text to the place of a dotted reference line.
+    """
     fig, ax = _axes(ax, size)
     names, numbers = list(heights), _numbers(list(heights.values()))
     at = np.arange(len(names))
@@ -189,11 +193,10 @@ def bars(
     ax.set_yticks(at, names)
     ax.invert_yaxis()
     ax.grid(False, axis="y")
-    if ylim is not None:
-        ax.set_xlim(*ylim)
-    ax.set(title=title, xlabel=ylabel, ylabel=xlabel)
-    if levels and title:
-        ax.set_title(title, pad=24)
+    if xlim is not None:
+        ax.set_xlim(*xlim)
+    ax.set_xlabel(xlabel)
+    ax.set_title(title, pad=24 if levels else None)
     return fig
 
 
@@ -215,7 +218,7 @@ class Picture:
 
 @styled
 def png(fig: Figure) -> bytes:
-    """The figure as PNG bytes, the same bytes each time."""
+    """The figure as PNG bytes; the same figure drawn anew gives the same bytes."""
     buffer = io.BytesIO()
     fig.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()

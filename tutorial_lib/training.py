@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -84,21 +85,22 @@ def train(
         lambda n: min((n + 1) / rise, 0.5 + 0.5 * math.cos(math.pi * max(0, n - rise) / (steps - rise + 1))),
     )
     generator, history = torch.Generator().manual_seed(seed), History()
-    bar = tqdm(range(steps), desc=label, leave=False, disable=not progress or None)
+    quiet = not progress or bool(os.environ.get("TQDM_DISABLE"))  # in a notebook tqdm ignores it
+    bar = tqdm(range(steps), desc=label, leave=False, disable=quiet)
     try:
         for step in bar:
             tokens, targets = (part.to(device) for part in batch(generator))
             loss = cross_entropy(model(tokens), targets)
+            if not loss.isfinite():  # before the step, which would spoil the weights
+                raise FloatingPointError(
+                    f"the loss is {loss.item()} at step {step}: try a smaller lr than {lr:g}"
+                )
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), clip)
             optimizer.step()
             schedule.step()
             history.losses.append(loss.item())
-            if not math.isfinite(history.losses[-1]):
-                raise FloatingPointError(
-                    f"the loss is {history.losses[-1]} at step {step}: try a smaller lr than {lr:g}"
-                )
             if step % 10 == 0:
                 bar.set_postfix(loss=f"{history.losses[-1]:.3f}")
     except KeyboardInterrupt:
@@ -125,10 +127,11 @@ def evaluate(model: nn.Module, tokens: Tensor, targets: Tensor, *, batch_size: i
 
 @torch.no_grad()
 def accuracy(model: nn.Module, tokens: Tensor, targets: Tensor) -> float:
-    """Share of targets whose most likely id is right."""
+    """Share of targets whose most likely id is right; targets of −100 are not asked."""
     device = next(model.parameters()).device
     model.eval()
-    return (model(tokens.to(device)).argmax(-1).cpu() == targets).float().mean().item()
+    right = model(tokens.to(device)).argmax(-1).cpu() == targets
+    return right[targets != -100].float().mean().item()
 
 
 def seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:

@@ -41,7 +41,7 @@ class Corpus:
     def encode(self, text: str) -> Tensor:
         """Ids ``[N]`` of a text; ValueError names a character that the corpus does not have."""
         try:
-            return torch.tensor([self.symbols.index(symbol) for symbol in text])
+            return torch.tensor([self.symbols.index(symbol) for symbol in text], dtype=torch.long)
         except ValueError:
             unknown = sorted(set(text) - set(self.symbols))
             raise ValueError(f"the corpus has no {unknown}; it has {self.symbols!r}") from None

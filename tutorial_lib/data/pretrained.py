@@ -46,7 +46,7 @@ class Pretrained:
 
     def encode(self, text: str) -> Tensor:
         """Token ids ``[1, L]``."""
-        return torch.tensor([self.tokenizer.encode(text).ids])
+        return torch.tensor([self.tokenizer.encode(text).ids], dtype=torch.long)
 
     def decode(self, ids: Tensor) -> str:
         """The text of ids ``[L]`` or ``[1, L]``."""
@@ -84,6 +84,7 @@ def load_smollm2() -> Pretrained:
     weights = {_name(t.name): _tensor(t, gguf) for t in reader.tensors}
     weights["head.weight"] = weights["tokens.weight"]
     model.load_state_dict(weights, assign=True)
+    model.head.weight = model.tokens.weight  # one table for both, as it was trained
     model.requires_grad_(False)
     return Pretrained(model.eval(), _tokenizer(reader), source.licence)
 

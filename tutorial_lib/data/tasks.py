@@ -13,6 +13,15 @@ WORDS = ANIMALS + VERBS
 """The vocabulary of :func:`order_task`: id n is ``WORDS[n]``; the animals come first."""
 
 
+def order_sentences() -> tuple[Tensor, Tensor]:
+    """All 120 sentences of :func:`order_task`, ids ``[120, 3]``, and their answers ``[120]``."""
+    grid = torch.cartesian_prod(
+        torch.arange(len(ANIMALS)), torch.arange(len(ANIMALS), len(WORDS)), torch.arange(len(ANIMALS))
+    )
+    sentences = grid[grid[:, 0] != grid[:, 2]]
+    return sentences, sentences[:, 0].clone()
+
+
 def order_task(size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Who does it? Sentences "cat chases dog": ids ``[size, 3]``, label = the first animal ``[size]``.
 
@@ -38,6 +47,19 @@ def set_task(
     shuffle = torch.rand(size, length, generator=generator).argsort(1)
     numbers = numbers.gather(1, shuffle)
     return (numbers.sort(1).values if ascending else numbers), largest[:, 0]
+
+
+def steps_back(
+    size: int, generator: torch.Generator, *, k: int = 3, length: int = 16, n_values: int = 16
+) -> tuple[Tensor, Tensor]:
+    """Repeat the token of k steps ago: ids ``[size, length]``, labels of the same shape.
+
+    The first k labels are −100: there is nothing to repeat yet.
+    """
+    tokens = torch.randint(n_values, (size, length), generator=generator)
+    labels = torch.full_like(tokens, -100)
+    labels[:, k:] = tokens[:, : length - k]
+    return tokens, labels
 
 
 def bag_of_words_ceiling(tokens: Tensor, labels: Tensor) -> float:

@@ -9,6 +9,7 @@ with standard deviation 0.01, BERT with 0.02.
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .base import Absolute, check_positive
@@ -37,18 +38,19 @@ class Learned(Absolute):
         positions = torch.as_tensor(positions, device=self.table.device)
         if not torch.compiler.is_compiling() and positions.numel():
             low, high = positions.min().item(), positions.max().item()
-            if low < 0 or high > self.max_length - 1:
+            if not 0 <= low <= high <= self.max_length - 1:
                 raise ValueError(
                     f"positions run from {low:g} to {high:g}, but this learned table has rows "
                     f"0 to {self.max_length - 1}: build it with a larger max_length, or stretch "
                     "it with resized(new_length)"
                 )
         if not positions.is_floating_point():
-            return self.table[positions.long()]
-        below = positions.floor().long().clamp(max=self.max_length - 1)
+            return F.embedding(positions.long(), self.table)
+        below = positions.floor().long()
         above = (below + 1).clamp(max=self.max_length - 1)
         return torch.lerp(
-            self.table[below], self.table[above], (positions - below)[..., None].to(self.table.dtype)
+            F.embedding(below, self.table), F.embedding(above, self.table),
+            (positions - below)[..., None].to(self.table.dtype),
         )
 
     def resized(self, new_length: int) -> Learned:

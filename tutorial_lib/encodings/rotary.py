@@ -26,8 +26,8 @@ PAIRINGS = ("interleaved", "half")
 def rotate(x: Tensor, positions: Tensor, *, base: float = 10_000.0, layout: str) -> Tensor:
     """Turn each channel pair of ``x [B, H, L, d]`` by its angle; ``positions`` is [L] or [B, L].
 
-    Angles are float32 (float64 when the positions are) whatever the dtype of ``x``, which the
-    result keeps. Norms are unchanged.
+    Angles are float32, or float64 when the positions or ``x`` are; the result has the dtype of
+    ``x``. Norms are unchanged.
 
     Raises ValueError for an odd ``d``, an unknown ``layout``, or positions that do not fit ``x``.
     """
@@ -36,12 +36,13 @@ def rotate(x: Tensor, positions: Tensor, *, base: float = 10_000.0, layout: str)
         raise ValueError(f"x has {d} channels: a rotation needs pairs, so an even number of them")
     if layout not in PAIRINGS:
         raise ValueError(f"layout={layout!r}: it must be one of {', '.join(map(repr, PAIRINGS))}")
-    if positions.shape[-1] != length or positions.ndim > 2:
+    if tuple(positions.shape) not in ((length,), (1, length), (x.shape[0], length)):
         raise ValueError(
             f"positions have shape {tuple(positions.shape)}, but x {tuple(x.shape)} has length "
             f"{length}: give one position per token, [L] or [B, L]"
         )
     p = wide(positions)
+    p = p.to(torch.promote_types(p.dtype, x.dtype))
     angle = p[..., None] * frequencies(d, base=base, device=x.device).to(p.dtype)
     if angle.ndim == 3:  # [B, L, d/2]: make room for the heads
         angle = angle[:, None]
@@ -65,11 +66,18 @@ class Rotary(PositionalEncoding):
     def __init__(self, head_dim: int, *, base: float = 10_000.0, layout: str = "interleaved"):
         super().__init__()
         check_positive(head_dim=head_dim)
+        if head_dim % 2:
+            raise ValueError(f"head_dim={head_dim}: a rotation needs pairs, so it must be even")
         probe = torch.zeros(1, 1, 1, head_dim, device="cpu")
         rotate(probe, torch.zeros(1, device="cpu"), base=base, layout=layout)
         self.head_dim, self.base, self.layout = head_dim, base, layout
 
     def rotate(self, q, k, q_positions, k_positions):
+        if q.shape[-1] != self.head_dim:
+            raise ValueError(
+                f"this Rotary was built for head_dim={self.head_dim}, but q has shape "
+                f"{tuple(q.shape)}: give it the width of one head"
+            )
         turn = {"base": self.base, "layout": self.layout}
         return rotate(q, q_positions, **turn), rotate(k, k_positions, **turn)
 

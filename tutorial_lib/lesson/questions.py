@@ -75,7 +75,8 @@ class Question(widgets.VBox):
         self.buttons[name].icon = icon
 
     def _static(self) -> str:
-        choices = "".join(f"<li>{text}</li>" for text in self.asked["choices"].values())
+        choices = "".join(f"<li>{html.escape(text, quote=False)}</li>"
+                          for text in self.asked["choices"].values())
         return f"<p>{self._text()}</p><ul>{choices}</ul>"
 
     def _repr_mimebundle_(self, **kwargs):

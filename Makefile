@@ -1,0 +1,38 @@
+# The two commands of the course are `make lab` and `make test`; both set up what they need.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lab test doctor notebooks lint lock clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup:  ## Make the environment (.venv) from requirements.lock; costs nothing when it is there
+	@$(PYTHON) -I tutorial_lib/setup_env.py --venv $(VENV)
+
+lab: setup  ## Open the first notebook in JupyterLab (LAB_FLAGS="--no-browser --port=9000")
+	$(BIN) -m jupyterlab notebooks/00_start_here.ipynb --ServerApp.root_dir=. $(LAB_FLAGS)
+
+test: setup  ## Run every test, notebooks included (ARGS="-k doctor")
+	$(BIN) -m pytest -n auto --maxprocesses 4 --dist loadscope $(ARGS)
+
+doctor: setup  ## Check the environment, and say what mends it
+	@$(BIN) -m tutorial_lib.doctor
+
+notebooks: setup  ## Run all notebooks again and store their outputs
+	$(BIN) -m tutorial_lib.authoring build
+
+lint: setup  ## Look for mistakes in the code
+	$(BIN) -m ruff check
+
+lock: setup  ## Pin what pyproject.toml asks for (ARGS=--upgrade: the newest of everything)
+	$(BIN) -m uv pip compile pyproject.toml --quiet --output-file requirements.lock $(ARGS) \
+	  --all-extras --universal --python-version 3.11 --fork-strategy fewest \
+	  --annotation-style line --custom-compile-command \
+	  "make lock   (how it is installed: tutorial_lib/setup_env.py; torch first, then --no-deps)"
+
+clean:  ## Remove the environment and everything that can be made again
+	rm -rf $(VENV) $(VENV).log *.egg-info .pytest_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} + -o -name .ipynb_checkpoints -prune -exec rm -rf {} +

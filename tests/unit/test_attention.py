@@ -1,0 +1,253 @@
+"""The attention core against a loop over batch, heads, queries and keys, with every door open."""
+
+import copy
+import math
+
+import pytest
+import torch
+
+from tutorial_lib.attention import attention, scores
+from tutorial_lib.encodings import NoPosition, PositionalEncoding, Rotary
+
+BACKENDS = ("eager", "sdpa")
+D = 8
+
+
+def close(actual, expected, tolerance=1e-10):
+    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
+
+
+@torch.no_grad()
+def slow(q, k, v, encoding, q_positions, k_positions, causal=False, mask=None):
+    """Output and weights, one pair of tokens at a time, in float64."""
+    (batch, heads, n_q, d), (kv_heads, n_k) = q.shape, k.shape[1:3]
+    doors = encoding.doors if encoding else ()
+    out, all_weights = q.new_zeros(batch, heads, n_q, v.shape[-1]), q.new_zeros(batch, heads, n_q, n_k)
+    for b in range(batch):
+        p_q, p_k = (p if p.ndim == 1 else p[b] for p in (q_positions, k_positions))
+        for h in range(heads):
+            kv = h * kv_heads // heads
+            for i in range(n_q):
+                seen, logits = [], []
+                for j in range(n_k):
+                    if causal and j > i + n_k - n_q:
+                        continue
+                    if mask is not None and not mask.expand(batch, heads, n_q, n_k)[b, h, i, j]:
+                        continue
+                    x, y, r = q[b, h, i], k[b, kv, j], float(p_k[j] - p_q[i])
+                    score, after, scale = 0.0, 0.0, d**-0.5
+                    if doors:
+                        x = x * (1 + 0.1 * math.sin(p_q[i]))
+                        y = y * (2 + math.cos(p_k[j]))
+                        score = (x * encoding.mix * y).sum() * math.sin(r)
+                        after, scale = encoding.slope[h] * math.cos(r / 3), 0.3
+                    seen.append((j, r))
+                    logits.append(((x * y).sum() + score) * scale + after)
+                total = sum(math.exp(s) for s in logits)
+                for (j, r), s in zip(seen, logits, strict=True):
+                    w = math.exp(s) / total
+                    all_weights[b, h, i, j] = w
+                    out[b, h, i] += w * v[b, kv, j]
+                    if "values" in doors:
+                        out[b, h, i] += w * math.cos(r) * encoding.mix
+    return out, all_weights
+
+
+def tensors(n_q, n_k, heads=4, kv_heads=4, batch=2, dtype=torch.float64):
+    q = torch.randn(batch, heads, n_q, D).to(dtype)
+    return q, *(torch.randn(batch, kv_heads, n_k, D).to(dtype) for _ in "kv")
+
+
+def a_mask(kind, n_q, n_k):
+    return {
+        "none": None,
+        "keys": torch.rand(2, 1, 1, n_k) < 0.7,
+        "pairs": torch.rand(n_q, n_k) < 0.7,
+        "all": torch.rand(2, 4, n_q, n_k) < 0.5,  # some rows see nothing
+    }[kind]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("mask", ["none", "keys", "pairs", "all"])
+@pytest.mark.parametrize("n_q, n_k, causal", [
+    (5, 5, True), (5, 5, False), (2, 5, True), (1, 5, True), (2, 5, False), (5, 3, False),
+])
+def test_open_doors_against_the_loop(open_doors, n_q, n_k, causal, mask, backend):
+    q, k, v = tensors(n_q, n_k)
+    encoding, mask = open_doors(4, D).double(), a_mask(mask, n_q, n_k)
+    q_positions, k_positions = torch.rand(n_q).double() * 9, torch.rand(2, n_k).double() * 9
+    actual = attention(q, k, v, encoding, q_positions, k_positions,
+                       causal=causal, mask=mask, backend=backend)
+    close(actual, slow(q, k, v, encoding, q_positions, k_positions, causal, mask)[0])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("mask", ["none", "keys", "pairs", "all"])
+@pytest.mark.parametrize("n_q, n_k, causal", [(5, 5, True), (5, 5, False), (2, 5, True), (2, 5, False)])
+def test_shut_doors_against_the_loop(n_q, n_k, causal, mask, backend):
+    q, k, v = tensors(n_q, n_k)
+    mask, p = a_mask(mask, n_q, n_k), torch.arange(5)
+    actual = attention(q, k, v, causal=causal, mask=mask, backend=backend)
+    close(actual, slow(q, k, v, None, p, p, causal, mask)[0])
+    close(attention(q, k, v, NoPosition(), causal=causal, mask=mask, backend=backend), actual, 0)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kv_heads", [1, 2])
+def test_grouped_heads(open_doors, kv_heads, backend):
+    """Heads 0 and 1 share the first head of keys, 2 and 3 the second."""
+    q, k, v = tensors(3, 5, kv_heads=kv_heads)
+    p = torch.arange(5).double()
+    for encoding in (None, open_doors(4, D).double()):
+        actual = attention(q, k, v, encoding, p[2:], p, causal=True, backend=backend)
+        close(actual, slow(q, k, v, encoding, p[2:], p, causal=True)[0])
+
+
+def test_weights_and_scores(open_doors):
+    q, k, v = tensors(3, 5, kv_heads=2)
+    encoding, p = open_doors(4, D).double(), torch.arange(5).double()
+    _, weights = attention(q, k, v, encoding, p[2:], p, causal=True, backend="eager", return_weights=True)
+    close(weights, slow(q, k, v, encoding, p[2:], p, causal=True)[1])
+    free = slow(q, k, v, encoding, p[2:], p)[1]
+    close(scores(q, k, encoding, p[2:], p).softmax(-1), free)
+    close(scores(q, k[:, :1])[:, :, 0, 0], (q[:, :, 0] * k[:, :1, 0]).sum(-1) / D**0.5)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_default_positions_are_the_last_ones(backend):
+    q, k, v = tensors(2, 5)
+    p = torch.arange(5)
+    close(attention(q, k, v, Rotary(D), causal=True, backend=backend),
+          attention(q, k, v, Rotary(D), p[3:], p, causal=True, backend=backend), 0)
+    close(attention(q, k, v, Rotary(D), k_positions=p + 7, backend=backend),
+          attention(q, k, v, Rotary(D), p[3:] + 7, p + 7, backend=backend), 0)
+    close(scores(q, k, Rotary(D)), scores(q, k, Rotary(D), p[3:], p), 0)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_causal_goes_by_the_tensor_and_not_by_positions(backend):
+    q, k, v = tensors(4, 4)
+    backwards = torch.arange(4).flip(0)
+    out = attention(q, k, v, Rotary(D), backwards, backwards, causal=True, backend=backend)
+    close(out[:, :, 0], v[:, :, 0])
+
+
+@pytest.mark.parametrize("values", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_query_that_sees_nothing_gives_zeros(open_doors, backend, dtype, causal, values):
+    """And gradients stay finite: 0/0 in a softmax would poison every weight of a model."""
+    for encoding in (None, open_doors(4, D).to(dtype)):
+        q, k, v = (x.requires_grad_() for x in tensors(4, 4, dtype=dtype))
+        mask = torch.ones(2, 1, 4, 4, dtype=torch.bool)
+        mask[0, 0, 1] = False
+        mask[1, 0, :, 0] = False  # with causal, the first query of row 1 is left with nothing
+        out = attention(q, k, v, encoding, causal=causal, mask=mask, backend=backend)
+        assert (out[0, :, 1] == 0).all() and out.isfinite().all()
+        assert causal == bool((out[1, :, 0] == 0).all())
+        out.square().sum().backward()
+        for x in (q, k, v):
+            assert x.grad.isfinite().all()
+        assert (q.grad[0, :, 1] == 0).all() and (q.grad[0, :, 2] != 0).any()
+
+
+@pytest.mark.parametrize("mask", ["none", "all"])
+@pytest.mark.parametrize("n_q, causal", [(5, True), (5, False), (2, True)])
+def test_gradients_agree(open_doors, n_q, causal, mask):
+    """Also those of a learned bias, where SDPA takes another path than in evaluation."""
+    encoding, mask = open_doors(4, D).double(), a_mask(mask, n_q, 5)
+    data, gradients = tensors(n_q, 5, kv_heads=2), []
+    for backend in BACKENDS:
+        leaves = [x.clone().requires_grad_() for x in data]
+        out = attention(*leaves, encoding, causal=causal, mask=mask, backend=backend)
+        gradients.append(torch.autograd.grad(out.square().sum(), [*leaves, *encoding.parameters()]))
+    for eager, sdpa in zip(*gradients, strict=True):
+        assert eager.abs().max() > 1e-3
+        close(sdpa, eager)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("causal, masked", [(True, False), (False, True), (True, True)])
+def test_gradcheck(open_doors, backend, causal, masked):
+    encoding, p = open_doors(2, D).double(), torch.arange(3).double()
+    q, k, v = (x.requires_grad_() for x in tensors(2, 3, heads=2, kv_heads=1, batch=1))
+    mask = torch.tensor([[True, False, True], [False, False, False]]) if masked else None
+
+    def call(q, k, v, *parameters):
+        return attention(q, k, v, encoding, p[1:], p, causal=causal, mask=mask, backend=backend)
+
+    assert torch.autograd.gradcheck(call, (q, k, v, *encoding.parameters()))
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.bfloat16, 0.03), (torch.float16, 0.004)])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_half_precision(open_doors, backend, dtype, tolerance):
+    q, k, v = tensors(4, 6, dtype=dtype)
+    for encoding in (NoPosition(), open_doors(4, D).to(dtype), Rotary(D)):
+        exact = attention(*(x.double() for x in (q, k, v)), copy.deepcopy(encoding).double(),
+                          causal=True, backend="eager")
+        out = attention(q, k, v, encoding, causal=True, backend=backend)
+        assert out.dtype == dtype
+        close(out.double(), exact, tolerance)
+
+
+def test_half_precision_softmax_is_done_in_float32():
+    q, k, v = tensors(3, 3, dtype=torch.bfloat16)
+    _, weights = attention(q, k, v, backend="eager", return_weights=True)
+    close(weights.sum(-1), torch.ones(2, 4, 3), 1e-6)
+    assert weights.dtype == torch.float32
+
+
+class Bias(PositionalEncoding):
+    """A fixed bias of any broadcastable shape."""
+
+    def __init__(self, bias):
+        super().__init__()
+        self.fixed = bias
+
+    def bias(self, q_positions, k_positions):
+        return self.fixed
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 5), (4, 1, 1), (4, 5, 5), (1, 4, 5, 5), (2, 1, 1, 5), ()])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_bias_may_have_any_shape_that_broadcasts(shape, masked):
+    q, k, v = tensors(5, 5)
+    encoding, mask = Bias(torch.randn(shape, dtype=torch.float64)), torch.rand(2, 1, 5, 5) < 0.8
+    eager, sdpa = (attention(q, k, v, encoding, causal=True, mask=mask if masked else None, backend=b)
+                   for b in BACKENDS)
+    close(sdpa, eager)
+
+
+def test_values_may_be_wider_than_keys():
+    q, k, _ = tensors(3, 5)
+    v = torch.randn(2, 4, 5, 3, dtype=torch.float64)
+    for backend in BACKENDS:
+        out = attention(q, k, v, causal=True, backend=backend)
+        close(out, slow(q, k, v, None, torch.arange(3), torch.arange(5), causal=True)[0])
+
+
+Q, K = torch.zeros(2, 4, 3, 8), torch.zeros(2, 2, 5, 8)
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: attention(Q, K, K, backend="flash"), "backend='flash'.*'eager', 'sdpa'"),
+    (lambda: attention(Q, K, K, return_weights=True), "backend='sdpa' never forms.*backend='eager'"),
+    (lambda: attention(Q[0], K, K), r"q \(4, 3, 8\).*"),
+    (lambda: attention(Q[:1], K, K), "share batch and channels"),
+    (lambda: attention(Q[..., :4], K, K), "share batch and channels"),
+    (lambda: attention(Q, K, K[:, :, :4]), "k and v share all but channels"),
+    (lambda: attention(Q[:, :3], K, K), r"q \(2, 3, 3, 8\).*multiple"),
+    (lambda: attention(torch.zeros(2, 2, 6, 8), K, K, causal=True), "causal=True"),
+    (lambda: attention(Q, K, K, mask=torch.ones(3, 5)), "mask has dtype torch.float32.*booleans"),
+    (lambda: attention(Q, K, K, mask=torch.ones(3, 4) > 0), r"mask has shape \(3, 4\).*\(2, 4, 3, 5\)"),
+    (lambda: attention(Q[:1], K[:1], K[:1], mask=torch.ones(2, 1, 3, 5) > 0), r"mask has shape \(2, 1"),
+    (lambda: attention(Q, K, K, q_positions=torch.arange(1)), r"q_positions have shape \(1,\).*length 3"),
+    (lambda: attention(Q, K, K, k_positions=torch.arange(4)), r"k_positions have shape \(4,\).*length 5"),
+    (lambda: attention(torch.zeros(2, 2, 6, 8), K, K), "q_positions .* length 6"),
+    (lambda: scores(Q, K, q_positions=torch.tensor(3)), r"q_positions have shape \(\)"),
+])
+def test_errors_name_what_does_not_fit(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()

@@ -1,0 +1,263 @@
+"""Questions, the reader's log, and the table of claims."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import torch
+
+from tutorial_lib import lesson
+from tutorial_lib.lesson import questions
+from tutorial_lib.lesson.claims import Claims
+from tutorial_lib.lesson.progress import log_file, read, record
+
+NUMBERS = questions.notebooks()
+ASKED = {
+    "title": "99 A <test> & more",
+    "predict": {"swap": {"question": "What <i>happens</i>?",
+                         "choices": {"same": "a < b & c", "other": "It changes.", "third": "Who knows?"}}},
+    "check": {"one": {"question": "Is it <b>so</b>?", "answer": "yes",
+                      "choices": {"yes": "Yes & yes", "no": "No"},
+                      "why": {"yes": "It is <i>so</i>.", "no": "It is not not so."}},
+              "two": {"question": "Which?", "answer": "b", "choices": {"a": "A", "b": "B"},
+                      "why": {"a": "not A", "b": "just B"}}},
+}
+
+
+@pytest.fixture(autouse=True)
+def log(tmp_path, monkeypatch):
+    """A log of its own, and one invented notebook, 99."""
+    path = tmp_path / "folder" / "progress.json"
+    monkeypatch.setenv("TUTORIAL_PROGRESS", str(path))
+    known = questions.questions
+    monkeypatch.setattr(questions, "questions", lambda n: ASKED if n == "99" else known(n))
+    monkeypatch.setattr(questions, "notebooks", lambda: ["99"])
+    return path
+
+
+def click(question, choice):
+    question.buttons[choice].click()
+
+
+# ---- predict, reveal ----
+
+def test_a_prediction_is_logged_and_closed(log):
+    question = lesson.predict("99.swap")
+    assert not log.exists()
+    click(question, "other")
+    assert json.loads(log.read_text()) == {"99.predict.swap": {"choice": "other"}}
+    assert all(button.disabled for button in question.buttons.values())
+    assert [button.icon for button in question.buttons.values()] == ["", "check", ""]
+    assert "Noted" in question.status.value
+
+
+@pytest.mark.parametrize("said, text, right", [
+    (None, "You made no prediction.", None),
+    ("same", "You predicted this.", True),
+    ("other", "You predicted: It changes.", False),
+])
+def test_reveal_compares(said, text, right, capsys):
+    if said:
+        lesson.predict("99.swap").choose(said)
+    lesson.reveal("99.swap", "same")
+    assert capsys.readouterr().out == f"Measured: a < b & c\n{text}\n"
+    assert read().get("99.predict.swap", {}).get("right") is right
+
+
+def test_a_choice_that_has_been_renamed_since_is_shown_as_it_was(capsys):
+    record("99.predict.swap", choice="gone")
+    lesson.reveal("99.swap", "same")
+    assert "You predicted: gone" in capsys.readouterr().out
+
+
+# ---- concept check ----
+
+def test_each_answer_is_explained_and_the_first_one_counts(log):
+    one, two = lesson.concept_check("99").questions
+    click(one, "no")
+    assert one.status.value == "<b>Not quite.</b> It is not not so." and one.buttons["no"].icon == "times"
+    click(one, "yes")
+    assert one.status.value == "<b>Right.</b> It is <i>so</i>." and one.buttons["yes"].icon == "check"
+    click(two, "b")
+    assert read() == {"99.check.one": {"choice": "no", "right": False},
+                               "99.check.two": {"choice": "b", "right": True}}
+    assert (one.label, two.label) == ("Question 1", "Question 2")
+
+
+@pytest.mark.parametrize("call, error, words", [
+    (lambda: lesson.predict("99.swop"), KeyError, "no question 'swop'; it has swap"),
+    (lambda: lesson.predict("77.swap"), KeyError, "no questions for notebook '77'"),
+    (lambda: lesson.reveal("99.swap", "sme"), ValueError, "'sme' is no choice.*same, other, third"),
+    (lambda: lesson.reveal("99.one", "yes"), KeyError, "no question 'one'"),
+    (lambda: lesson.concept_check("77"), KeyError, "no questions for notebook '77'"),
+])
+def test_errors_list_what_there_is(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+# ---- what stands without a kernel ----
+
+def test_the_stored_question_stands_without_a_kernel():
+    data, _ = lesson.predict("99.swap")._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert data["text/html"] == (
+        "<p><b>Predict.</b> What <i>happens</i>?</p>"
+        "<ul><li>a &lt; b &amp; c</li><li>It changes.</li><li>Who knows?</li></ul>")
+    assert data["text/plain"] == "Predict: What <i>happens</i>?"
+
+
+def test_the_stored_concept_check_does_not_give_the_answers():
+    data, _ = lesson.concept_check("99")._repr_mimebundle_()
+    for bundle in (data["text/html"], data["text/plain"]):
+        assert "Is it <b>so</b>?" in bundle and "Which?" in bundle
+        assert "not not" not in bundle and "Right" not in bundle
+    assert "<li>Yes &amp; yes</li><li>No</li>" in data["text/html"]
+
+
+def test_a_choice_can_be_read_whole_on_its_button():
+    """A button does not render HTML: a choice is plain text."""
+    for button in lesson.predict("99.swap").buttons.values():
+        assert button.description == button.tooltip
+        assert button.description in ASKED["predict"]["swap"]["choices"].values()
+
+
+# ---- the log ----
+
+@pytest.mark.parametrize("broken", [b"{", b"\xff\xfe", b"[1, 2]", b'{"a": 3}', b""])
+def test_a_broken_log_is_set_aside(log, broken):
+    log.parent.mkdir()
+    log.write_bytes(broken)
+    assert read() == {}
+    assert log.with_name("progress.json.broken").read_bytes() == broken
+    record("99.check.one", choice="no")
+    assert read() == {"99.check.one": {"choice": "no"}}
+
+
+def test_a_disk_that_cannot_be_written_to_never_stops_the_lesson(log, capsys):
+    log.parent.write_text("a file where the folder should be")
+    question = lesson.predict("99.swap")
+    click(question, "same")
+    click(lesson.concept_check("99").questions[0], "no")
+    lesson.reveal("99.swap", "same")
+    assert read() == {} and "no prediction" in capsys.readouterr().out
+    assert lesson.progress().rows()[0][1:] == ("0 of 1", "0 of 2", "–")
+
+
+def test_entries_are_added_and_merged(log):
+    record("a", choice="ü")
+    record("b", choice="2")
+    record("a", right=True)
+    assert read() == {"a": {"choice": "ü", "right": True}, "b": {"choice": "2"}}
+    assert [file.name for file in log.parent.iterdir()] == ["progress.json"]  # nothing left behind
+
+
+def test_the_log_is_at_home_unless_told_otherwise(monkeypatch, tmp_path):
+    monkeypatch.delenv("TUTORIAL_PROGRESS")
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert log_file() == tmp_path / ".tutorial_lib" / "progress.json"
+
+
+def test_the_panel_counts():
+    assert lesson.progress().rows() == [("99 A <test> & more", "0 of 1", "0 of 2", "–")]
+    record("99.predict.swap", right=True)  # a reveal alone is no prediction
+    record("99.check.gone", choice="x", right=True)
+    assert lesson.progress().rows()[0][1:] == ("0 of 1", "0 of 2", "–")
+    lesson.predict("99.swap").choose("same")
+    one, two = lesson.concept_check("99").questions
+    one.choose("no")
+    assert lesson.progress().rows()[0][1:] == ("1 of 1", "1 of 2", "0 of 1")
+    two.choose("b")
+    assert lesson.progress().rows()[0][1:] == ("1 of 1", "2 of 2", "1 of 2")
+    assert "99 A <test> & more | 1 of 1 | 2 of 2 | 1 of 2" in repr(lesson.progress())
+    page = lesson.progress()._repr_html_()
+    assert "<td style=\"text-align:left\">99 A &lt;test&gt; &amp; more</td>" in page
+    assert page.count("<th ") == 4 and page.count("<tr>") == 2
+
+
+# ---- claims ----
+
+def test_verdicts():
+    claims = Claims()
+    claims.test("It is so.", True, "1 = 1")
+    claims.test("It is not.", 1 > 2, "1 < 2", "1 is less", "Someone 2017, eq. 1")
+    claims.test("Both", {"up to 10": True, "beyond": False}, "it depends")
+    claims.test("All", {"a": True, "b": True}, "m")
+    claims.test("None", {"a": False, "b": False}, "m")
+    assert [row.verdict for row in claims.rows] == [
+        "✔ holds", "✘ does not hold", "◐ half true: ✔ up to 10; ✘ beyond", "✔ holds", "✘ does not hold"]
+    assert repr(claims).splitlines()[1] == "“It is not.” — ✘ does not hold. 1 < 2"
+
+
+def test_claims_escape_what_they_show():
+    claims = Claims()
+    claims.test("a < b", True, "x & y", "<b>", "s")
+    page = claims._repr_html_()
+    assert "“a &lt; b”" in page and "x &amp; y" in page and "&lt;b&gt;" in page and "<b>" not in page
+    assert page.count("<td ") == page.count("<th ") == 5
+
+
+def test_a_claim_needs_a_measurement():
+    with pytest.raises(ValueError, match="'empty' has no condition"):
+        Claims().test("empty", {}, "nothing")
+
+
+def test_tensors_and_numpy_booleans_are_verdicts_too():
+    claims = Claims()
+    claims.test("t", torch.tensor(1) > 0, "m")
+    claims.test("t", {"a": torch.tensor(1).numpy() > 2}, "m")
+    assert [row.verdict for row in claims.rows] == ["✔ holds", "✘ does not hold"]
+
+
+# ---- the questions of the course ----
+
+class Tags(HTMLParser):
+    """Fails unless every tag that is opened is closed in turn."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag
+
+
+def assert_html(text):
+    parser = Tags()
+    parser.feed(text)
+    assert not parser.open, text
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_questions_are_well_formed(number):
+    asked = questions.questions(number)
+    assert re.fullmatch(r"\d\d", number) and asked["title"].startswith(number)
+    assert set(asked) <= {"title", "predict", "check"}
+    assert len(asked.get("check", {})) in (0, 5)
+    for kind in ("predict", "check"):
+        for name, question in asked.get(kind, {}).items():
+            where = f"{number}.{kind}.{name}"
+            assert set(question) == {"question", "choices"} | ({"answer", "why"} if kind == "check" else set()), where
+            choices = question["choices"]
+            assert 2 <= len(choices) <= 5 and len(set(choices.values())) == len(choices), where
+            for choice in choices.values():
+                assert not re.search(r"</?[a-z]+>|&[a-z]+;|\$", choice), f"{where}: plain text only"
+            assert_html(question["question"])
+            if kind == "check":
+                assert question["answer"] in choices, where
+                assert set(question["why"]) == set(choices), where
+                for why in question["why"].values():
+                    assert_html(why)
+                assert len(set(question["why"].values())) == len(choices), where
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_the_right_answer_has_no_fixed_place(number):
+    check = questions.questions(number).get("check", {})
+    places = {list(q["choices"]).index(q["answer"]) for q in check.values()}
+    assert not check or len(places) > 1

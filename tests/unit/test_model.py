@@ -1,0 +1,294 @@
+"""The small Transformer, with every encoding: the same answer by every way of asking."""
+
+import pytest
+import torch
+
+from tutorial_lib.encodings import Concatenate, Learned, NoPosition, Rotary, Sinusoidal
+from tutorial_lib.model import Cache, Config, Transformer
+
+VOCAB, LENGTH = 11, 9
+LLAMA = {"norm": "rms", "mlp": "swiglu", "n_kv_heads": 1}
+
+
+def build(encoding, **options):
+    """A model in float64, so that a difference is a mistake and not a rounding."""
+    torch.manual_seed(0)
+    config = Config(VOCAB, d_model=16, n_heads=2, **options)
+    return Transformer(config, encoding).double().eval()
+
+
+def draw(rows=2, length=LENGTH):
+    return torch.randint(VOCAB, (rows, length), generator=torch.Generator().manual_seed(1))
+
+
+def close(actual, expected, tolerance=1e-9):
+    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
+
+
+def decode(model, tokens, chunks, positions=None, keep=None, **kwargs):
+    """The logits of all tokens, read chunk by chunk through a cache."""
+    cache, out, start = Cache(), [], 0
+    for size in chunks:
+        part = slice(start, start + size)
+        out.append(model(
+            tokens[:, part], None if positions is None else positions[..., part],
+            keep=None if keep is None else keep[:, part], cache=cache, **kwargs,
+        ))
+        start += size
+        assert len(cache) == start
+    return torch.cat(out, 1)
+
+
+@pytest.mark.parametrize("options", [{}, LLAMA], ids=["gpt", "llama"])
+@pytest.mark.parametrize("backend", ["sdpa", "eager"])
+@pytest.mark.parametrize("chunks", [[1] * LENGTH, [4, 1, 3, 1]], ids=str)
+def test_decoding_equals_the_full_pass(encoding, chunks, backend, options):
+    model, tokens = build(encoding, **options), draw()
+    close(decode(model, tokens, chunks, backend=backend), model(tokens))
+
+
+@pytest.mark.parametrize("per_row", [False, True])
+def test_decoding_with_positions_of_ones_own(encoding, per_row):
+    model, tokens = build(encoding), draw()
+    p = torch.arange(LENGTH) * 2 + 5
+    p = torch.stack([p, p + 20]) if per_row else p
+    full = model(tokens, p)
+    close(decode(model, tokens, [3, 1, 5], p), full)
+    cache = Cache()
+    model(tokens[:, :4], p[..., :4], cache=cache)  # the next one counts on from the last
+    close(model(tokens[:, 4:5], cache=cache),
+          model(tokens[:, :5], torch.cat([p[..., :4], p[..., 3:4] + 1], -1))[:, 4:])
+
+
+def test_left_padding_changes_nothing(encoding):
+    model, tokens, pad = build(encoding), draw(), 4
+    keep = torch.ones(2, LENGTH, dtype=torch.bool)
+    keep[1, :pad] = False
+    padded, alone = model(tokens, keep=keep), model(tokens[1:, pad:])
+    close(padded[1:, pad:], alone)
+    close(padded[:1], model(tokens[:1]))
+    for chunks in ([5, 1, 3], [2, 1, 6], [1] * LENGTH):  # also: the first chunk is all padding
+        close(decode(model, tokens, chunks, keep=keep)[keep], padded[keep])
+
+
+def test_padding_at_first_and_none_later(encoding):
+    """And the other way round: the cache remembers who was padding."""
+    model, tokens = build(encoding), draw()
+    keep = torch.ones(2, LENGTH, dtype=torch.bool)
+    keep[1, :2] = False
+    full = model(tokens, keep=keep)
+    cache = Cache()
+    model(tokens[:, :4], keep=keep[:, :4], cache=cache)
+    close(model(tokens[:, 4:], cache=cache), full[:, 4:])
+    keep[:] = True
+    keep[1, 4:6] = False
+    full, cache = model(tokens, keep=keep), Cache()
+    model(tokens[:, :4], cache=cache)
+    close(model(tokens[:, 4:], keep=keep[:, 4:], cache=cache)[keep[:, 4:]], full[:, 4:][keep[:, 4:]])
+
+
+def test_rows_are_independent(encoding):
+    model, tokens = build(encoding), draw()
+    other = tokens.clone()
+    other[1] = (other[1] + 1) % VOCAB
+    close(model(other)[0], model(tokens)[0], 0)
+    close(model(tokens[1:]), model(tokens)[1:])
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_who_sees_whom(encoding, causal):
+    model, tokens = build(encoding, causal=causal), draw()
+    other = tokens.clone()
+    other[:, 5] = (other[:, 5] + 1) % VOCAB
+    changed = (model(other) - model(tokens)).abs().amax((0, 2)) > 1e-9
+    assert changed.tolist() == [not causal or n >= 5 for n in range(LENGTH)]
+
+
+def test_order_matters_with_an_encoding_and_only_then(encoding):
+    model, tokens = build(encoding, causal=False), draw(1)
+    order = torch.randperm(LENGTH, generator=torch.Generator().manual_seed(2))
+    same = torch.allclose(model(tokens)[:, order], model(tokens[:, order]), atol=1e-9)
+    assert same == (not encoding.doors)
+
+
+def test_back_ends_agree(encoding):
+    tokens, keep = draw(), torch.ones(2, LENGTH, dtype=torch.bool)
+    keep[0, :3] = False
+    for causal in (True, False):
+        model = build(encoding, causal=causal)
+        close(model(tokens, keep=keep, backend="eager"), model(tokens, keep=keep, backend="sdpa"))
+
+
+def test_relative_methods_do_not_shift(relative):
+    model, tokens = build(relative), draw()
+    p = torch.arange(LENGTH)
+    close(model(tokens, p + 10_000), model(tokens))
+
+
+def test_compiled_gives_the_same_numbers(encoding):
+    model, tokens = build(encoding, n_layers=1), draw()
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend="eager", dynamic=False)
+    close(compiled(tokens), model(tokens))
+    close(compiled(tokens, torch.arange(LENGTH) + 3), model(tokens, torch.arange(LENGTH) + 3))
+
+
+@pytest.mark.parametrize("encoding_of", [lambda: Sinusoidal(16), lambda: Rotary(8)], ids=["sin", "rope"])
+def test_compiled_for_real(encoding_of):
+    """Through functionalisation and decompositions, with gradients and in one graph."""
+    model, tokens = build(encoding_of(), n_layers=1), draw()
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    close(compiled(tokens), model(tokens))
+    one, other = (torch.autograd.grad(m(tokens).square().sum(), list(model.parameters()))
+                  for m in (model, compiled))
+    close(one, other)
+
+
+def test_every_parameter_learns(encoding):
+    model, tokens = build(encoding), draw()
+    model(tokens).square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
+
+
+def test_half_precision_stays_near(encoding):
+    model, tokens = build(encoding), draw()
+    exact = model(tokens)
+    out = model.to(torch.bfloat16)(tokens)
+    assert out.dtype == torch.bfloat16
+    assert (out - exact).abs().max() < 0.15 * exact.abs().max()
+
+
+@pytest.mark.parametrize("fresh", [NoPosition, lambda: Sinusoidal(16), lambda: Rotary(8)],
+                         ids=["none", "sinusoidal", "rotary"])
+def test_saved_at_one_length_and_loaded_at_another(fresh, tmp_path):
+    model, long = build(fresh()), draw(length=40)
+    model(draw())
+    torch.save(model.state_dict(), tmp_path / "model.pt")
+    other = Transformer(model.config, fresh()).double()
+    other.load_state_dict(torch.load(tmp_path / "model.pt"))
+    close(other(long), model(long), 0)
+
+
+def test_a_learned_table_is_stretched_to_a_new_length():
+    model = build(Learned(LENGTH, 16))
+    with pytest.raises(ValueError, match="rows 0 to 8.*resized"):
+        model(draw(length=LENGTH + 1))
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        build(Learned(40, 16)).load_state_dict(model.state_dict())
+    model.encoding = model.encoding.resized(40)
+    assert model(draw(length=40)).isfinite().all()
+    assert model.state_dict()["encoding.table"].shape == (40, 16)
+
+
+def test_encodings_can_be_exchanged():
+    model, tokens = build(Sinusoidal(16)), draw()
+    before = model(tokens)
+    model.encoding = Rotary(8)
+    rotary = model(tokens)
+    close(rotary, build(Rotary(8))(tokens), 0)
+    assert not torch.allclose(rotary, before)
+    model.encoding = Sinusoidal(16)
+    close(model(tokens), before, 0)
+
+
+def test_an_error_leaves_the_cache_whole():
+    model, tokens, cache = build(Learned(6, 16)), draw(), Cache()
+    model(tokens[:, :5], cache=cache)
+    with pytest.raises(ValueError):
+        model(tokens[:, 5:], cache=cache)
+    assert len(cache) == 5
+    close(model(tokens[:, 5:6], cache=cache), model(tokens[:, :6])[:, 5:])
+
+
+def test_generation_is_repeated_argmax(encoding):
+    model, tokens = build(encoding), draw(length=4)
+    expected = tokens
+    for _ in range(5):
+        expected = torch.cat([expected, model(expected)[:, -1].argmax(-1, keepdim=True)], 1)
+    assert torch.equal(model.generate(tokens, 5), expected)
+    assert torch.equal(model.generate(tokens, 0), tokens)
+
+
+def test_generation_from_other_positions():
+    model, tokens = build(Sinusoidal(16)), draw(length=4)
+    p, expected = torch.arange(4) + 100, tokens
+    for n in range(5):
+        logits = model(expected, torch.arange(4 + n) + 100)
+        expected = torch.cat([expected, logits[:, -1].argmax(-1, keepdim=True)], 1)
+    assert torch.equal(model.generate(tokens, 5, positions=p), expected)
+    assert not torch.equal(model.generate(tokens, 5), expected)
+
+
+def test_sampling_follows_the_generator_and_the_temperature():
+    model, tokens = build(NoPosition()), draw(200, 2)
+
+    def sample(seed, temperature):
+        return model.generate(tokens, 1, temperature=temperature,
+                              generator=torch.Generator().manual_seed(seed))
+
+    assert torch.equal(sample(0, 1.0), sample(0, 1.0))
+    assert not torch.equal(sample(0, 1.0), sample(1, 1.0))
+    assert torch.equal(sample(0, 1e-4), model.generate(tokens, 1))
+    likely = model(tokens)[:, -1].softmax(-1).gather(1, sample(0, 1.0)[:, -1:]).mean()
+    anything = model(tokens)[:, -1].softmax(-1).gather(1, sample(0, 1e4)[:, -1:]).mean()
+    assert likely > 1.2 * anything
+
+
+def test_pooling_averages_what_is_kept(encoding):
+    model, tokens = build(encoding, causal=False, pool="mean", n_out=3), draw()
+    assert model(tokens).shape == (2, 3)
+    keep = torch.ones(2, LENGTH, dtype=torch.bool)
+    keep[1, :4] = False
+    close(model(tokens, keep=keep)[1:], model(tokens[1:, 4:]))
+    keep[1] = False
+    assert model(tokens, keep=keep).isfinite().all()
+
+
+def test_pooling_is_the_mean_of_the_tokens():
+    pooled = build(Sinusoidal(16), causal=False, pool="mean")
+    plain = build(Sinusoidal(16), causal=False)
+    close(pooled(draw()), plain(draw()).mean(1))
+
+
+def test_token_vectors_leave_room_for_concatenated_positions():
+    model = build(Concatenate(Sinusoidal(6)))
+    assert model.tokens.weight.shape == (VOCAB, 10)
+
+
+def test_the_block_is_what_its_options_say():
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 16, dtype=torch.float64)
+    gpt = build(None).blocks[0]
+    close(gpt.feed_forward(x), gpt.feed_forward.down(torch.nn.functional.gelu(gpt.feed_forward.up(x))), 0)
+    assert gpt.feed_forward.up.weight.shape == (64, 16) and isinstance(gpt.norm1, torch.nn.LayerNorm)
+    llama = build(None, d_ff=40, norm_eps=0.5, **LLAMA).blocks[0]
+    f = llama.feed_forward
+    gate = f.gate(x)
+    close(f(x), f.down(gate * gate.sigmoid() * f.up(x)))
+    close(llama.norm2(x), x / (x.square().mean(-1, keepdim=True) + 0.5).sqrt())
+    assert f.up.weight.shape == (40, 16) and llama.attention.k.weight.shape == (8, 16)
+    y = x + llama.attention(llama.norm1(x), NoPosition(), *[torch.arange(3)] * 2, None, None, 0, "eager")
+    close(llama(x, NoPosition(), *[torch.arange(3)] * 2, None, None, 0, "eager"), y + f(llama.norm2(y)))
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: Config(11, d_model=10, n_heads=4), "d_model=10 is not a multiple of n_heads=4"),
+    (lambda: Config(11, n_heads=0), "n_heads=0.*positive"),
+    (lambda: Config(0), "vocab_size=0.*positive"),
+    (lambda: Config(11, n_heads=4, n_kv_heads=3), "n_heads=4 is not a multiple of n_kv_heads=3"),
+    (lambda: Config(11, pool="max"), r"pool='max'.*\(None, 'mean'\)"),
+    (lambda: Config(11, norm="batch"), "norm='batch'.*'layer', 'rms'"),
+    (lambda: Config(11, mlp="relu"), "mlp='relu'.*'gelu', 'swiglu'"),
+    (lambda: build(None)(torch.arange(3)), r"tokens have shape \(3,\).*\[batch, length\]"),
+    (lambda: build(None, causal=False)(draw(), cache=Cache()), "cache needs a causal model"),
+    (lambda: build(None)(draw(), keep=torch.ones(2, LENGTH)), "booleans"),
+    (lambda: build(Sinusoidal(8))(draw()), r"Sinusoidal.*width 8.*\(2, 9, 16\)"),
+    (lambda: build(Rotary(16))(draw()), "head_dim=16"),
+    (lambda: build(None)(draw(), torch.arange(4)), r"positions have shape \(4,\).*length 9"),
+    (lambda: build(None)(draw(), backend="fast"), "backend='fast'"),
+])
+def test_errors_say_what_is_allowed(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()

@@ -1,0 +1,142 @@
+"""Every drawing function gives a Figure, says what it shows, and leaves the reader's settings alone."""
+
+import base64
+import io
+
+import IPython.display
+import matplotlib
+import matplotlib.image
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+from tutorial_lib import plots
+
+Z = torch.linspace(-1, 1, 6).view(2, 3)
+DRAWN = {
+    "heat": lambda: plots.heat(Z),
+    "heat with everything": lambda: plots.heat(
+        Z, title="t", xlabel="x", ylabel="y", limits=None, cmap="viridis", colorbar="c", values=".1f",
+        xticks=["a", "b", "c"], yticks=["d", "e"], mark_row=1, size=(4, 3)),
+    "heat of a constant": lambda: plots.heat(torch.zeros(2, 2), limits=None, values=".0f", colorbar=None),
+    "lines": lambda: plots.lines([1, 2, 4], {"one": [1, 2, 3], "": Z[0]}),
+    "lines with everything": lambda: plots.lines(
+        torch.tensor([1, 2, 4]), {"one": [1, 2, 3], "two": [3, 2, 1]}, title="t", xlabel="x", ylabel="y",
+        logx=2, logy=True, spread={"one": ([0.5, 1, 2], [2, 3, 4])}, levels={"chance": 1.5}, mark_x=2,
+        markers=True, ylim=(0.1, 5), size=(4, 3)),
+    "bars": lambda: plots.bars({"one": 1.0, "two": -0.5}),
+    "bars with everything": lambda: plots.bars(
+        {"one": 1.0, "two": 0.5}, title="t", xlabel="x", spread={"one": (0.5, 2), "two": (0.4, 0.5)},
+        levels={"chance": 0.2}, values=".1f", xlim=(0, 3), size=(4, 3)),
+}
+
+
+@pytest.fixture(params=DRAWN)
+def draw(request):
+    return DRAWN[request.param]
+
+
+def test_each_gives_a_figure_and_the_same_bytes_twice(draw):
+    fig = draw()
+    assert isinstance(fig, Figure)
+    first = plots.png(fig)
+    assert first == plots.png(draw())
+    pixels = matplotlib.image.imread(io.BytesIO(first))
+    assert pixels.std() > 0.01  # not an empty page
+
+
+def test_the_readers_settings_are_untouched(draw):
+    with matplotlib.rc_context({"font.size": 33.0, "figure.figsize": (1, 1), "axes.grid": False}):
+        before = dict(matplotlib.rcParams)
+        fig = draw()
+        plots.png(fig)
+        assert dict(matplotlib.rcParams) == before
+        assert fig.axes[0].title.get_fontsize() == 16 and fig.get_figwidth() >= 4
+
+
+def test_each_draws_on_given_axes():
+    fig, axes = plots.panels(1, 3, size=(9, 3))
+    for ax, call in zip(axes, [lambda ax: plots.heat(Z, ax=ax, colorbar=None),
+                               lambda ax: plots.lines([0, 1], {"": [0, 1]}, ax=ax),
+                               lambda ax: plots.bars({"one": 1.0}, ax=ax)], strict=True):
+        assert call(ax) is fig and ax.has_data()
+    assert len(fig.axes) == 3 and fig.get_figwidth() == 9
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda t: t.requires_grad_(), lambda t: t.bfloat16().requires_grad_(), lambda t: t.numpy(),
+    lambda t: t.tolist(),
+], ids=["grad", "bfloat16", "numpy", "list"])
+def test_numbers_of_any_kind(wrap):
+    z = wrap(torch.tensor([[0.0, 0.5], [1.0, 0.25]]))
+    x = wrap(torch.tensor([1.0, 2.0]))
+    image = plots.heat(z).axes[0].images[0].get_array()
+    assert image.tolist() == [[0, 0.5], [1, 0.25]]
+    line = plots.lines(x, {"a": x}, spread={"a": (x, x)}).axes[0].lines[0]
+    assert line.get_xydata().tolist() == [[1, 1], [2, 2]]
+    assert plots.bars({"a": x[0], "b": x[1]}).axes[0].patches[1].get_width() == 2
+
+
+def test_heat_says_what_it_is_told():
+    z = [[-1.0, -0.5, 0.0], [0.5, 0.7, 1.0]]
+    ax = plots.heat(z, title="T", xlabel="X", ylabel="Y", values=".1f", yticks=["first", "second"]).axes[0]
+    assert (ax.get_title(), ax.get_xlabel(), ax.get_ylabel()) == ("T", "X", "Y")
+    assert [t.get_text() for t in ax.texts] == ["-1.0", "-0.5", "0.0", "0.5", "0.7", "1.0"]
+    assert ax.images[0].get_clim() == (-1, 1)
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["first", "second"]
+    assert ax.yaxis_inverted()  # row 0 is at the top
+    assert [t.get_color() for t in ax.texts] == ["white", "black", "black", "black", "white", "white"]
+    with pytest.raises(ValueError, match=r"\[rows, columns\], not one of shape \(3,\)"):
+        plots.heat(Z[0])
+
+
+def test_the_colour_bar_can_be_left_away():
+    assert len(plots.heat(Z).axes) == 2 and len(plots.heat(Z, colorbar=None).axes) == 1
+
+
+def test_lines_have_a_legend_when_there_are_several():
+    assert plots.lines([0, 1], {"one": [0, 1]}).axes[0].get_legend() is None
+    legend = plots.lines([0, 1], {"one": [0, 1], "two": [1, 2], "": [2, 3]}).axes[0].get_legend()
+    assert [t.get_text() for t in legend.get_texts()] == ["one", "two"]
+    styles = [line.get_linestyle() for line in legend.get_lines()]
+    assert len(set(styles)) == 2  # colour is not the only difference
+
+
+def test_lines_on_a_logarithmic_axis():
+    ax = plots.lines([64, 128, 512], {"": [1, 2, 3]}, logx=2).axes[0]
+    assert ax.get_xscale() == "log"
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["64", "128", "512"]
+
+
+def test_bars_start_at_the_top():
+    ax = plots.bars({"one": 1.0, "two": 0.5}, spread={"one": (0.5, 2), "two": (0.5, 0.5)}).axes[0]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["one", "two"]
+    assert ax.yaxis_inverted() and [p.get_width() for p in ax.patches] == [1.0, 0.5]
+    assert [t.get_text() for t in ax.texts] == ["1.00", "0.50"]
+    assert ax.texts[0].xy == (2, 0)  # the number stands clear of the whisker
+
+
+# ---- alternative text ----
+
+def test_a_picture_carries_its_alternative_text():
+    picture = plots.Picture(plots.heat(Z), 'A "red" & <blue> map of six numbers')
+    bundle = picture._repr_mimebundle_()
+    assert 'alt="A &quot;red&quot; &amp; &lt;blue&gt; map of six numbers"' in bundle["text/html"]
+    assert bundle["text/plain"] == 'Figure: A "red" & <blue> map of six numbers'
+    assert base64.b64decode(bundle["image/png"]) == picture.png
+    assert bundle["image/png"] in bundle["text/html"]
+    assert np.array_equal(picture.png[:4], b"\x89PNG")
+
+
+@pytest.mark.parametrize("alt", ["", "A heat map", "   "])
+def test_a_picture_without_words_is_an_error(alt):
+    with pytest.raises(ValueError, match="does not say what the figure shows"):
+        plots.show(plots.heat(Z), alt)
+
+
+def test_show_displays_the_picture(monkeypatch):
+    shown = []
+    monkeypatch.setattr(IPython.display, "display", shown.append)
+    plots.show(plots.heat(Z), "Six numbers from low to high")
+    assert [picture.alt for picture in shown] == ["Six numbers from low to high"]
