@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tutorial_lib import lesson
-from tutorial_lib.lesson import questions
+from tutorial_lib.lesson import panel, questions
 from tutorial_lib.lesson.claims import Claims
 from tutorial_lib.lesson.progress import log_file, read, record
 
@@ -32,8 +32,9 @@ def log(tmp_path, monkeypatch):
     path = tmp_path / "folder" / "progress.json"
     monkeypatch.setenv("TUTORIAL_PROGRESS", str(path))
     known = questions.questions
-    monkeypatch.setattr(questions, "questions", lambda n: ASKED if n == "99" else known(n))
-    monkeypatch.setattr(questions, "notebooks", lambda: ["99"])
+    for module in (questions, panel):
+        monkeypatch.setattr(module, "questions", lambda n: ASKED if n == "99" else known(n))
+        monkeypatch.setattr(module, "notebooks", lambda: ["99"])
     return path
 
 
@@ -242,7 +243,8 @@ def test_questions_are_well_formed(number):
     for kind in ("predict", "check"):
         for name, question in asked.get(kind, {}).items():
             where = f"{number}.{kind}.{name}"
-            assert set(question) == {"question", "choices"} | ({"answer", "why"} if kind == "check" else set()), where
+            more = {"answer", "why"} if kind == "check" else set()
+            assert set(question) == {"question", "choices"} | more, where
             choices = question["choices"]
             assert 2 <= len(choices) <= 5 and len(set(choices.values())) == len(choices), where
             for choice in choices.values():

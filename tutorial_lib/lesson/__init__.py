@@ -5,7 +5,7 @@ does not give the answers away.
 """
 
 from .claims import Claims
-from .progress import progress
+from .panel import progress
 from .questions import concept_check, predict, reveal
 
 __all__ = ["Claims", "concept_check", "predict", "progress", "reveal"]

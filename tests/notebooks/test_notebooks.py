@@ -1,0 +1,125 @@
+"""What every stored notebook keeps to. That it runs, and prints what it printed, is nbval's to say."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tutorial_lib import authoring
+from tutorial_lib.lesson import questions
+
+PATHS = sorted(authoring.NOTEBOOKS.glob("*.ipynb"))
+HEADINGS = ("What you will be able to do", "Claims tested", "Concept check", "Summary", "References")
+MACHINE = re.compile(r"/(home|root|tmp|work|Users|private|var|opt|mnt)/|site-packages|ipykernel_|\b[A-Z]:\\")
+LONGEST_CELL = 20
+
+
+@pytest.fixture(params=PATHS, ids=lambda path: path.stem, scope="module")
+def path(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def notebook(path):
+    return nbformat.read(path, as_version=4)
+
+
+@pytest.fixture(scope="module")
+def code(notebook):
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+
+
+@pytest.fixture(scope="module")
+def prose(notebook):
+    return [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+
+
+def outputs(notebook):
+    """Every ``(cell number, output)``."""
+    return [(n, o) for n, cell in enumerate(notebook.cells) for o in cell.get("outputs", ())]
+
+
+class Images(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.alts = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "img":
+            self.alts.append(dict(attrs).get("alt") or "")
+
+
+def test_it_is_in_normal_form(path):
+    assert authoring.check(path) == ""
+
+
+def test_no_path_of_a_machine_is_in_it(notebook):
+    for n, cell in enumerate(notebook.cells):
+        shown = [cell.source]
+        for output in cell.get("outputs", ()):
+            texts = {"text": output.get("text", ""), **output.get("data", {})}
+            shown += [json.dumps(text) for mime, text in texts.items() if not mime.startswith("image/")]
+        for text in shown:
+            text = re.sub(r"data:[\w/+-]+;base64,[\w+/=]*", "", text)
+            text = re.sub(r"https?://\S+", "", text)
+            assert not MACHINE.search(text), f"cell {n}: {MACHINE.search(text)}"
+
+
+def test_every_picture_has_an_alternative_text(notebook, prose):
+    for n, output in outputs(notebook):
+        data = output.get("data", {})
+        alts = Images(data.get("text/html", "")).alts
+        if any(mime.startswith("image/") for mime in data):
+            assert alts, f"cell {n} shows a picture without alternative text: use plots.show(fig, alt)"
+        for alt in alts:
+            assert len(alt.split()) >= 4, f"cell {n}: alt={alt!r}"
+    for text in prose:
+        for alt in re.findall(r"!\[(.*?)\]\(", text) + Images(text).alts:
+            assert len(alt.split()) >= 4, f"alt={alt!r}"
+
+
+def test_no_cell_is_long(code):
+    for source in code:
+        lines = len(source.splitlines())
+        assert lines <= LONGEST_CELL, f"{lines} lines: {source[:60]!r}; plumbing belongs in the library"
+
+
+def test_it_follows_the_template(path, prose):
+    number, headings = path.stem[:2], re.findall(r"^#+ +(.+?)\s*$", "\n\n".join(prose), re.MULTILINE)
+    assert prose[0].startswith("# ") and number in headings[0], "the first cell is the title, with the number"
+    assert sum(bool(re.match(r"# ", line)) for text in prose for line in text.splitlines()) == 1
+    if number != "00":
+        places = [next((n for n, h in enumerate(headings) if h.lower().startswith(wanted.lower())), None)
+                  for wanted in HEADINGS]
+        missing = [wanted for wanted, place in zip(HEADINGS, places, strict=True) if place is None]
+        assert not missing, f"{missing} not among {headings}"
+        assert places == sorted(places)
+
+
+def test_each_prediction_is_revealed_later(path, code):
+    """And the questions that are asked are the questions that there are."""
+    number, calls = path.stem[:2], "\n".join(code)
+    asked, revealed = (re.findall(rf"\b{f}\(\s*[\"']([\w.]+)[\"']", calls) for f in ("predict", "reveal"))
+    assert len(set(asked)) == len(asked) and sorted(asked) == sorted(revealed)
+    for key in asked:
+        cell = next(n for n, source in enumerate(code) if re.search(rf"predict\(\s*[\"']{key}[\"']", source))
+        assert all(f'reveal("{key}"' not in source for source in code[: cell + 1]), f"{key} is given away"
+    known = questions.questions(number) if number in questions.notebooks() else {}
+    assert sorted(asked) == sorted(f"{number}.{name}" for name in known.get("predict", {}))
+    assert calls.count(f'concept_check("{number}")') == bool(known.get("check"))
+
+
+def test_links_lead_somewhere(path, prose):
+    for text in prose:
+        for target in re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"href=\"([^\"]+)\"", text):
+            if not re.match(r"[a-z]+:|#", target):
+                assert Path(path.parent, target.split("#")[0]).exists(), f"no such file: {target}"
+
+
+def test_numbers_are_used_once():
+    numbers = [path.stem[:2] for path in PATHS]
+    assert len(set(numbers)) == len(numbers) and all(re.fullmatch(r"\d\d", n) for n in numbers)
