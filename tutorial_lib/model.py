@@ -49,7 +49,9 @@ class Config:
     norm_eps: float = 1e-5
 
     def __post_init__(self):
-        check_positive(vocab_size=self.vocab_size, d_model=self.d_model, n_heads=self.n_heads)
+        given = {name: getattr(self, name) for name in ("n_kv_heads", "d_ff", "n_out")}
+        check_positive(vocab_size=self.vocab_size, d_model=self.d_model, n_heads=self.n_heads,
+                       **{name: size for name, size in given.items() if size is not None})
         if self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model={self.d_model} is not a multiple of n_heads={self.n_heads}: "

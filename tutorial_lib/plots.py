@@ -70,6 +70,7 @@ def heat(
     yticks: Sequence[str] | None = None,
     values: str | None = None,
     mark_row: int | None = None,
+    mark_cell: tuple[int, int] | None = None,
     size: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Figure:
@@ -77,7 +78,8 @@ def heat(
 
     ``limits`` are the ends of the colour scale (``None``: those of the data); blue is low, red is
     high. ``values`` is a format such as ``".2f"`` that writes each number into its cell.
-    ``mark_row`` frames one row. ``colorbar=None`` leaves the colour bar away.
+    ``mark_row`` frames one row, ``mark_cell`` one ``(row, column)``. ``colorbar=None`` leaves the
+    colour bar away.
     """
     z = _numbers(z)
     if z.ndim != 2:
@@ -100,6 +102,10 @@ def heat(
     if mark_row is not None:
         ax.add_patch(matplotlib.patches.Rectangle(
             (-0.5, mark_row - 0.5), z.shape[1], 1, fill=False, edgecolor="black", linewidth=2.5))
+    if mark_cell is not None:
+        row, column = mark_cell
+        ax.add_patch(matplotlib.patches.Rectangle(
+            (column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor="black", linewidth=4))
     if colorbar is not None:
         fig.colorbar(image, ax=ax, label=colorbar)
     return fig
@@ -211,7 +217,9 @@ class Picture:
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         data = base64.b64encode(self.png).decode()
-        figure = (f'<figure><img alt="{html.escape(self.alt, quote=True)}" '
+        # JupyterLab shows the first line where the reader has not opened the output yet
+        figure = ("<!-- Run the cell to see the figure. -->\n"
+                  f'<figure><img alt="{html.escape(self.alt, quote=True)}" '
                   f'src="data:image/png;base64,{data}" style="max-width: 100%"></figure>')
         return {"text/html": figure, "image/png": data, "text/plain": f"Figure: {self.alt}"}
 

@@ -39,8 +39,11 @@ def slow(q, k, v, encoding, q_positions, k_positions, causal=False, mask=None):
                     if doors:
                         x = x * (1 + 0.1 * math.sin(p_q[i]))
                         y = y * (2 + math.cos(p_k[j]))
+                        scale = 0.3
+                    if "content_bias" in doors:
                         score = (x * encoding.mix * y).sum() * math.sin(r)
-                        after, scale = encoding.slope[h] * math.cos(r / 3), 0.3
+                    if "bias" in doors:
+                        after = encoding.slope[h] * math.cos(r / 3)
                     seen.append((j, r))
                     logits.append(((x * y).sum() + score) * scale + after)
                 total = sum(math.exp(s) for s in logits)
@@ -79,6 +82,17 @@ def test_open_doors_against_the_loop(open_doors, n_q, n_k, causal, mask, backend
     actual = attention(q, k, v, encoding, q_positions, k_positions,
                        causal=causal, mask=mask, backend=backend)
     close(actual, slow(q, k, v, encoding, q_positions, k_positions, causal, mask)[0])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("shut", [("bias",), ("content_bias",), ("bias", "content_bias")])
+def test_some_doors_open(open_doors, shut, causal, backend):
+    some = type("Some", (open_doors,), {door: getattr(PositionalEncoding, door) for door in shut})
+    q, k, v = tensors(3, 5)
+    encoding, p = some(4, D).double(), torch.arange(5).double()
+    actual = attention(q, k, v, encoding, p[2:], p, causal=causal, backend=backend)
+    close(actual, slow(q, k, v, encoding, p[2:], p, causal)[0])
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -150,6 +164,15 @@ def test_a_query_that_sees_nothing_gives_zeros(open_doors, backend, dtype, causa
         for x in (q, k, v):
             assert x.grad.isfinite().all()
         assert (q.grad[0, :, 1] == 0).all() and (q.grad[0, :, 2] != 0).any()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_nan_is_not_hidden(backend):
+    """Only a query that sees nothing gives zeros; a broken one must be seen."""
+    q, k, v = tensors(3, 3)
+    q[0, 0, 1] = math.nan
+    out = attention(q, k, v, mask=torch.ones(3, 3, dtype=torch.bool), backend=backend)
+    assert out[0, 0, 1].isnan().all() and out.isnan().sum() == D
 
 
 @pytest.mark.parametrize("mask", ["none", "all"])

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tutorial_lib import lesson
-from tutorial_lib.lesson import panel, questions
+from tutorial_lib.lesson import questions
 from tutorial_lib.lesson.claims import Claims
 from tutorial_lib.lesson.progress import log_file, read, record
 
@@ -32,9 +32,8 @@ def log(tmp_path, monkeypatch):
     path = tmp_path / "folder" / "progress.json"
     monkeypatch.setenv("TUTORIAL_PROGRESS", str(path))
     known = questions.questions
-    for module in (questions, panel):
-        monkeypatch.setattr(module, "questions", lambda n: ASKED if n == "99" else known(n))
-        monkeypatch.setattr(module, "notebooks", lambda: ["99"])
+    monkeypatch.setattr(questions, "questions", lambda n: ASKED if n == "99" else known(n))
+    monkeypatch.setattr(questions, "notebooks", lambda: ["99"])
     return path
 
 
@@ -107,13 +106,13 @@ def test_the_stored_question_stands_without_a_kernel():
     assert data["text/html"] == (
         "<p><b>Predict.</b> What <i>happens</i>?</p>"
         "<ul><li>a &lt; b &amp; c</li><li>It changes.</li><li>Who knows?</li></ul>")
-    assert data["text/plain"] == "Predict: What <i>happens</i>?"
+    assert data["text/plain"] == "Predict: What happens?"  # no tags in plain text
 
 
 def test_the_stored_concept_check_does_not_give_the_answers():
     data, _ = lesson.concept_check("99")._repr_mimebundle_()
-    for bundle in (data["text/html"], data["text/plain"]):
-        assert "Is it <b>so</b>?" in bundle and "Which?" in bundle
+    for bundle, first in ((data["text/html"], "Is it <b>so</b>?"), (data["text/plain"], "Is it so?")):
+        assert first in bundle and "Which?" in bundle
         assert "not not" not in bundle and "Right" not in bundle
     assert "<li>Yes &amp; yes</li><li>No</li>" in data["text/html"]
 
@@ -139,9 +138,8 @@ def test_a_broken_log_is_set_aside(log, broken):
 
 def test_a_disk_that_cannot_be_written_to_never_stops_the_lesson(log, capsys):
     log.parent.write_text("a file where the folder should be")
-    question = lesson.predict("99.swap")
-    click(question, "same")
-    click(lesson.concept_check("99").questions[0], "no")
+    lesson.predict("99.swap").choose("same")  # not a click: widgets hide what a callback raises
+    lesson.concept_check("99").questions[0].choose("no")
     lesson.reveal("99.swap", "same")
     assert read() == {} and "no prediction" in capsys.readouterr().out
     assert lesson.progress().rows()[0][1:] == ("0 of 1", "0 of 2", "–")
@@ -149,9 +147,11 @@ def test_a_disk_that_cannot_be_written_to_never_stops_the_lesson(log, capsys):
 
 def test_entries_are_added_and_merged(log):
     record("a", choice="ü")
+    record("b", choice="1")
     record("b", choice="2")
     record("a", right=True)
     assert read() == {"a": {"choice": "ü", "right": True}, "b": {"choice": "2"}}
+    assert "ü" in log.read_text(encoding="utf-8")  # a reader can read it
     assert [file.name for file in log.parent.iterdir()] == ["progress.json"]  # nothing left behind
 
 

@@ -263,11 +263,12 @@ def test_the_block_is_what_its_options_say():
     gpt = build(None).blocks[0]
     close(gpt.feed_forward(x), gpt.feed_forward.down(torch.nn.functional.gelu(gpt.feed_forward.up(x))), 0)
     assert gpt.feed_forward.up.weight.shape == (64, 16) and isinstance(gpt.norm1, torch.nn.LayerNorm)
-    llama = build(None, d_ff=40, norm_eps=0.5, **LLAMA).blocks[0]
-    f = llama.feed_forward
+    model = build(None, d_ff=40, norm_eps=0.5, **LLAMA)
+    llama, f = model.blocks[0], model.blocks[0].feed_forward
     gate = f.gate(x)
     close(f(x), f.down(gate * gate.sigmoid() * f.up(x)))
-    close(llama.norm2(x), x / (x.square().mean(-1, keepdim=True) + 0.5).sqrt())
+    for norm in (llama.norm1, llama.norm2, model.norm):
+        close(norm(x), x / (x.square().mean(-1, keepdim=True) + 0.5).sqrt())
     assert f.up.weight.shape == (40, 16) and llama.attention.k.weight.shape == (8, 16)
     y = x + llama.attention(llama.norm1(x), NoPosition(), *[torch.arange(3)] * 2, None, None, 0, "eager")
     close(llama(x, NoPosition(), *[torch.arange(3)] * 2, None, None, 0, "eager"), y + f(llama.norm2(y)))
@@ -277,6 +278,8 @@ def test_the_block_is_what_its_options_say():
     (lambda: Config(11, d_model=10, n_heads=4), "d_model=10 is not a multiple of n_heads=4"),
     (lambda: Config(11, n_heads=0), "n_heads=0.*positive"),
     (lambda: Config(0), "vocab_size=0.*positive"),
+    (lambda: Config(11, n_out=0), "n_out=0.*positive"),
+    (lambda: Config(11, n_kv_heads=0), "n_kv_heads=0.*positive"),
     (lambda: Config(11, n_heads=4, n_kv_heads=3), "n_heads=4 is not a multiple of n_kv_heads=3"),
     (lambda: Config(11, pool="max"), r"pool='max'.*\(None, 'mean'\)"),
     (lambda: Config(11, norm="batch"), "norm='batch'.*'layer', 'rms'"),

@@ -97,6 +97,15 @@ def test_gradients_are_clipped(monkeypatch):
     assert norms == pytest.approx([0.01] * 3, rel=1e-3)
 
 
+def test_each_step_has_its_own_gradient(monkeypatch):
+    """With a learning rate of 0 and one batch, every step has the same."""
+    layer, seen, step = nn.Linear(2, 3), [], torch.optim.AdamW.step
+    monkeypatch.setattr(torch.optim.AdamW, "step", lambda self, *args, **kwargs: (
+        seen.append(layer.weight.grad.clone()), step(self, *args, **kwargs)))
+    train(layer, lambda generator: (torch.ones(4, 2), torch.zeros(4, dtype=torch.long)), 3, lr=0.0)
+    assert torch.equal(seen[0], seen[1]) and torch.equal(seen[0], seen[2])
+
+
 def stop_at(step, error):
     drawn = []
 

@@ -52,6 +52,8 @@ class Corpus:
 
     def batch(self, size: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Random training windows and their next characters, both ``[size, length]``."""
+        if not 0 < length < len(self.train):
+            raise ValueError(f"length={length}: windows have 1 to {len(self.train) - 1} characters")
         start = torch.randint(len(self.train) - length, (size, 1), generator=generator)
         windows = self.train[start + torch.arange(length + 1)]
         return windows[:, :-1], windows[:, 1:]

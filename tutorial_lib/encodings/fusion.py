@@ -18,11 +18,21 @@ from torch import Tensor, nn
 from .base import Absolute, PositionalEncoding, check_positive, check_width
 
 
+def check_absolute(fusion: PositionalEncoding, position: Absolute) -> None:
+    """Raise TypeError unless ``position`` is an encoding with one vector per position."""
+    if not isinstance(position, Absolute):
+        raise TypeError(
+            f"{type(fusion).__name__} takes an encoding with position vectors, such as "
+            f"Sinusoidal(64) or Learned(512, 64), not {type(position).__name__}"
+        )
+
+
 class Add(PositionalEncoding):
     """``h = token_scale · e + p``. With token_scale 1 this is what an encoding does by itself."""
 
     def __init__(self, position: Absolute, *, token_scale: float = 1.0):
         super().__init__()
+        check_absolute(self, position)
         self.position, self.token_scale = position, token_scale
 
     def embed(self, x, positions):
@@ -34,6 +44,7 @@ class Multiply(PositionalEncoding):
 
     def __init__(self, position: Absolute):
         super().__init__()
+        check_absolute(self, position)
         self.position = position
 
     def embed(self, x, positions):
@@ -49,6 +60,7 @@ class Concatenate(PositionalEncoding):
 
     def __init__(self, position: Absolute):
         super().__init__()
+        check_absolute(self, position)
         self.position = position
 
     def token_dim(self, d_model):
@@ -80,10 +92,11 @@ class PositionMatrix(PositionalEncoding):
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         check_width(self, x, self.dim)
-        low, high = int(positions.min()), int(positions.max())
-        if positions.is_floating_point() or low < 0 or high >= self.max_length:
-            raise ValueError(
-                f"positions run from {low} to {high} with dtype {positions.dtype}, but there is "
-                f"one matrix for each integer 0 to {self.max_length - 1}"
-            )
+        if not torch.compiler.is_compiling():
+            low, high = positions.min().item(), positions.max().item()
+            if positions.is_floating_point() or low < 0 or high >= self.max_length:
+                raise ValueError(
+                    f"positions run from {low:g} to {high:g} with dtype {positions.dtype}, but "
+                    f"there is one matrix for each integer 0 to {self.max_length - 1}"
+                )
         return torch.einsum("...lij,...lj->...li", self.matrices[positions.long()].to(x.dtype), x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import html
+import re
 import tomllib
 from importlib.resources import files
 
@@ -41,7 +42,7 @@ def _find(kind: str, key: str) -> dict:
 
 
 class Question(widgets.VBox):
-    """A question with one button per choice. The first click counts, and is logged.
+    """A question with one button per choice; a click is logged.
 
     Without a kernel the stored text stands: the question and its choices.
     """
@@ -85,7 +86,7 @@ class Question(widgets.VBox):
         return {**data, "text/html": self._static(), "text/plain": self._plain()}, metadata
 
     def _plain(self) -> str:
-        return f"{self.label}: {self.asked['question']}"
+        return f"{self.label}: {re.sub('<.*?>', '', self.asked['question'])}"
 
 
 class Prediction(Question):
@@ -100,7 +101,7 @@ class Prediction(Question):
 
 
 class Check(Question):
-    """A question of the concept check: each choice has its explanation."""
+    """A question of the concept check: each choice has its explanation. The first click counts."""
 
     def choose(self, name):
         right = name == self.asked["answer"]
@@ -149,19 +150,15 @@ def reveal(key: str, measured: str) -> None:
         raise ValueError(f"{measured!r} is no choice of {key}; it has {', '.join(asked['choices'])}")
     number, _, name = key.partition(".")
     said = read().get(f"{number}.predict.{name}", {}).get("choice")
-    print(f"Measured: {_plain_text(asked['choices'][measured])}")
+    print(f"Measured: {asked['choices'][measured]}")
     if said is None:
         print("You made no prediction.")
     elif said == measured:
         print("You predicted this.")
     else:
-        print(f"You predicted: {_plain_text(asked['choices'].get(said, said))}")
+        print(f"You predicted: {asked['choices'].get(said, said)}")
     if said is not None:
         record(f"{number}.predict.{name}", right=said == measured)
-
-
-def _plain_text(text: str) -> str:
-    return html.unescape(text)
 
 
 def concept_check(number: str) -> ConceptCheck:

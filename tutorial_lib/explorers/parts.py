@@ -1,0 +1,420 @@
+"""What all explorers share: two data views, the widgets that move them, and :class:`Explorer`.
+
+An explorer is a table of parameters and a pure function from them to a :class:`Scene`::
+
+    class Waves(Explorer):
+        parameters = {
+            "period": Steps((4, 8, 16), 8),
+            "shape": Choice(("sine", "cosine"), "sine"),
+            "x": Index(32, 0, play=True),
+        }
+
+        @staticmethod
+        def render(*, period, shape, x):
+            ...
+            return Scene({"wave": Lines(xs, {shape: ys}, mark=x, pick="x")}, "A sine of period 8.")
+
+The class makes the controls, redraws when one moves, tells the reader what fails, makes the same
+scene as a matplotlib figure, and stores that as the picture for devices without a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import anywidget
+import ipywidgets as widgets
+import matplotlib
+import numpy as np
+import traitlets
+from matplotlib.figure import Figure
+
+from .. import plots
+
+HERE = Path(__file__).parent
+
+
+# ---- views: data to look at, nothing else ----
+@dataclass(frozen=True, eq=False)
+class Heat:
+    """A heat map of ``z``, shape ``[rows, columns]``, row 0 at the top.
+
+    ``mark`` is the framed ``(row, column)``. ``pick`` names the two parameters that a click sets
+    to the row and column clicked. ``readout`` says in words what stands at the mark.
+    """
+
+    z: Any
+    title: str = ""
+    xlabel: str = "column"
+    ylabel: str = "row"
+    limits: tuple[float, float] = (-1.0, 1.0)
+    cmap: str = "RdBu_r"
+    colorbar: str = ""
+    xticks: Sequence[str] | None = None
+    yticks: Sequence[str] | None = None
+    mark: tuple[int, int] | None = None
+    pick: tuple[str, str] | None = None
+    readout: str = ""
+
+    def array(self) -> np.ndarray:
+        """What is drawn, float32 ``[rows, columns]``."""
+        return np.ascontiguousarray(self.z, dtype=np.float32)
+
+    def spec(self) -> dict:
+        """What the browser needs beside :meth:`array`."""
+        return {"kind": "heat", "limits": list(self.limits), "colorbar": self.colorbar,
+                "xticks": self.xticks, "yticks": self.yticks}
+
+    def draw(self, ax) -> None:
+        plots.heat(self.z, title=self.title, xlabel=self.xlabel, ylabel=self.ylabel,
+                   limits=self.limits, cmap=self.cmap, colorbar=self.colorbar, xticks=self.xticks,
+                   yticks=self.yticks, mark_row=self.mark and self.mark[0], mark_cell=self.mark,
+                   ax=ax)
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Lines over a common ``x``; ``ys`` maps a label to its values (one line: no legend).
+
+    ``mark`` is the index into ``x`` of the point that is pointed at; ``pick`` names the parameter
+    that a click sets to the index clicked. ``levels`` maps a text to the height of a dotted line.
+    """
+
+    x: Any
+    ys: Mapping[str, Any]
+    title: str = ""
+    xlabel: str = "x"
+    ylabel: str = ""
+    logx: bool = False
+    logy: bool = False
+    ylim: tuple[float, float] | None = None
+    markers: bool = False
+    levels: Mapping[str, float] = field(default_factory=dict)
+    mark: int | None = None
+    pick: str | None = None
+    readout: str = ""
+    cmap: ClassVar[str] = "RdBu_r"
+
+    def array(self) -> np.ndarray:
+        """``x`` and below it each of ``ys``, float32 ``[1 + lines, points]``."""
+        return np.array([self.x, *self.ys.values()], dtype=np.float32)
+
+    def spec(self) -> dict:
+        """What the browser needs beside :meth:`array`."""
+        return {"kind": "lines", "labels": list(self.ys), "logx": self.logx, "logy": self.logy,
+                "ylim": self.ylim and list(self.ylim), "markers": self.markers,
+                "levels": {text: float(level) for text, level in self.levels.items()}}
+
+    def draw(self, ax) -> None:
+        plots.lines(self.x, self.ys, title=self.title, xlabel=self.xlabel, ylabel=self.ylabel,
+                    logx=self.logx, logy=self.logy, ylim=self.ylim, markers=self.markers,
+                    levels=self.levels, mark_x=None if self.mark is None else self.x[self.mark],
+                    ax=ax)
+
+
+class Scene(NamedTuple):
+    """All that one setting of the parameters shows: named views, and one sentence about them.
+
+    The names are the same in every scene of an explorer; the kind of a view may change.
+    """
+
+    views: dict[str, Heat | Lines]
+    description: str
+
+
+def _cells(mark) -> list[int]:
+    """A mark as the browser has it: a list of indices, empty for none."""
+    return [] if mark is None else [int(i) for i in np.atleast_1d(mark)]
+
+
+class View(anywidget.AnyWidget):
+    """One view, live in the browser. ``picked`` is the cell that the reader points at."""
+
+    _esm = HERE / "view.js"
+    _css = HERE / "parts.css"
+    spec = traitlets.Dict().tag(sync=True)
+    data = traitlets.Bytes().tag(sync=True)
+    palette = traitlets.Bytes().tag(sync=True)
+    picked = traitlets.List().tag(sync=True)
+
+    def show(self, view: Heat | Lines, alt: str = "") -> None:
+        """Draw ``view``. Array and shape travel in one message, so no frame is torn."""
+        array, mark = view.array(), _cells(view.mark)
+        with self.hold_sync():
+            self.data = array.tobytes()
+            self.palette = _palette(view.cmap)
+            self.spec = view.spec() | {
+                "shape": list(array.shape), "title": view.title, "xlabel": view.xlabel,
+                "ylabel": view.ylabel, "readout": view.readout, "mark": mark,
+                "follows": view.pick is not None, "alt": alt}
+            self.picked = mark
+
+
+def _palette(cmap: str) -> bytes:
+    colours = matplotlib.colormaps[cmap](np.linspace(0, 1, 256))[:, :3]
+    return (colours * 255).round().astype(np.uint8).tobytes()
+
+
+# ---- parameters: what may be chosen, and the control that chooses it ----
+class Slider(anywidget.AnyWidget):
+    """A labelled native range over ``count`` steps; ``play`` adds play, pause and speed."""
+
+    _esm = HERE / "slider.js"
+    _css = HERE / "parts.css"
+    label = traitlets.Unicode().tag(sync=True)
+    texts = traitlets.List().tag(sync=True)  # one for each step; none: the number of the step
+    count = traitlets.Int(1).tag(sync=True)
+    index = traitlets.Int(0).tag(sync=True)
+    play = traitlets.Bool(False).tag(sync=True)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few named values: buttons, or a drop-down list with ``menu=True``."""
+
+    values: tuple
+    start: Any
+    label: str = ""
+    text: Callable[[Any], str] = str
+    menu: bool = False
+    hidden: ClassVar[bool] = False
+
+    def allowed(self, _params: Mapping) -> Sequence:
+        return self.values
+
+    def control(self, label: str):
+        kind = widgets.Dropdown if self.menu else widgets.ToggleButtons
+        made = kind(options=[(self.text(value), value) for value in self.values], value=self.start,
+                    description=label, style={"description_width": "initial"})
+        if not self.menu:
+            made.style.button_width = "auto"
+        return made
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A slider over listed values, evenly spaced or not."""
+
+    values: tuple
+    start: Any
+    label: str = ""
+    text: Callable[[Any], str] = str
+    play: bool = False
+    hidden: ClassVar[bool] = False
+
+    def allowed(self, _params: Mapping) -> Sequence:
+        return self.values
+
+    def control(self, label: str):
+        return Slider(label=label, texts=[self.text(value) for value in self.values],
+                      count=len(self.values), index=self.values.index(self.start), play=self.play)
+
+
+@dataclass(frozen=True)
+class Index:
+    """A slider over 0 … ``size`` − 1, where ``size`` is a number or an earlier parameter's name.
+
+    ``hidden=True`` leaves the slider away: only a click in a picture sets the value.
+    """
+
+    size: int | str
+    start: int = 0
+    label: str = ""
+    play: bool = False
+    hidden: bool = False
+
+    def allowed(self, params: Mapping) -> Sequence:
+        return range(params[self.size] if isinstance(self.size, str) else self.size)
+
+    def control(self, label: str):
+        return Slider(label=label, count=self.start + 1, index=self.start, play=self.play)
+
+
+Parameter = Choice | Steps | Index
+
+
+# ---- the explorer ----
+class Status(anywidget.AnyWidget):
+    """What an explorer says in words."""
+
+    _esm = HERE / "status.js"
+    _css = HERE / "parts.css"
+    description = traitlets.Unicode().tag(sync=True)
+    challenge = traitlets.Unicode().tag(sync=True)
+    error = traitlets.Unicode().tag(sync=True)
+
+
+class Explorer(widgets.VBox):
+    """Controls over a pure ``render``. A subclass writes ``parameters`` and ``render``.
+
+    ``challenge`` is a target in words; ``reached(**params)`` then measures whether the settings
+    meet it, and returns the evidence in words, or ``""``.
+
+    Raises ValueError for an unknown parameter or a value that it may not have.
+    """
+
+    parameters: ClassVar[dict[str, Parameter]] = {}
+    challenge: ClassVar[str] = ""
+
+    @staticmethod
+    def render(**params) -> Scene:
+        raise NotImplementedError
+
+    @staticmethod
+    def reached(**params) -> str:
+        return ""
+
+    # -- without a widget --
+    @classmethod
+    def settings(cls, **some) -> dict[str, Any]:
+        """All parameters: ``some`` checked, the others as they stand at the start."""
+        return cls._complete(some, {name: p.start for name, p in cls.parameters.items()})
+
+    @classmethod
+    def _complete(cls, some: Mapping, others: Mapping) -> dict[str, Any]:
+        if unknown := some.keys() - cls.parameters.keys():
+            raise ValueError(f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}; "
+                             f"it has {', '.join(cls.parameters)}")
+        params = {}
+        for name, parameter in cls.parameters.items():
+            allowed = parameter.allowed(params)
+            value = some.get(name, others[name])
+            if value not in allowed:
+                if name in some:
+                    raise ValueError(f"{name}={value!r}: it must be one of {_listed(allowed)}")
+                value = allowed[-1]  # an index past the end of what has become shorter
+            params[name] = allowed[allowed.index(value)]  # 64.0 comes back as 64
+        return params
+
+    @classmethod
+    def grid(cls) -> Iterator[dict[str, Any]]:
+        """Every combination of values; of an index, the first and the last."""
+        settings = [{}]
+        for name, parameter in cls.parameters.items():
+            settings = [
+                {**params, name: value}
+                for params in settings
+                for value in _samples(parameter, parameter.allowed(params))
+            ]
+        return iter(settings)
+
+    @classmethod
+    def scene(cls, **some) -> Scene:
+        """What is to be seen at these settings."""
+        return cls.render(**cls.settings(**some))
+
+    @classmethod
+    def figure(cls, **some) -> Figure:
+        """The scene as a static figure, its views side by side."""
+        views = cls.scene(**some).views.values()
+        fig, axes = plots.panels(1, len(views), size=(6.2 * len(views), 4.6), squeeze=False)
+        for view, ax in zip(views, axes[0], strict=True):
+            plots.styled(view.draw)(ax)
+        return fig
+
+    # -- live --
+    def __init__(self, **some):
+        params = self.settings(**some)
+        self.controls = {name: parameter.control(parameter.label or name)
+                         for name, parameter in self.parameters.items()}
+        self.status = Status()
+        scene = self.render(**params)
+        self.views = {name: View() for name in scene.views}
+        self._settling = False
+        self.move(**params)
+        for control in self.controls.values():
+            control.observe(self._moved, "index")
+        for name, view in self.views.items():
+            view.observe(lambda _change, name=name: self._picked(name), "picked")
+        shown = [self.controls[name] for name, parameter in self.parameters.items()
+                 if not parameter.hidden]
+        rows = [_row("order-controls", shown), _row("order-views", self.views.values()), self.status]
+        super().__init__(rows)
+        self.add_class("order-explorer")
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The values that the controls have now."""
+        params = {}
+        for name, parameter in self.parameters.items():
+            allowed = parameter.allowed(params)
+            params[name] = allowed[min(self.controls[name].index, len(allowed) - 1)]
+        return params
+
+    def move(self, **some) -> None:
+        """Set some parameters, as the controls do, and redraw once."""
+        self._settle(self._complete(some, self.params))
+
+    def _moved(self, _change) -> None:
+        if not self._settling:
+            self._settle(self.params)
+
+    def _picked(self, name: str) -> None:
+        """A click, or an arrow key, in a picture."""
+        if self._settling:
+            return
+        pick = self._scene.views[name].pick
+        names = (pick,) if isinstance(pick, str) else pick or ()
+        if names and self.views[name].picked:
+            self.move(**dict(zip(names, self.views[name].picked, strict=True)))
+
+    def _settle(self, params: dict[str, Any]) -> None:
+        """Bring controls, pictures and words in line with ``params``.
+
+        What fails is shown to the reader, and raised: in a notebook it reaches the log.
+        """
+        self._settling = True
+        try:
+            for name, parameter in self.parameters.items():
+                control, allowed = self.controls[name], parameter.allowed(params)
+                with control.hold_sync():
+                    if isinstance(control, Slider):
+                        control.count = len(allowed)
+                    control.index = allowed.index(params[name])
+            self._scene = self.render(**params)
+            for name, view in self._scene.views.items():
+                self.views[name].show(view, self._scene.description)
+            self.status.description = self._scene.description
+            self.status.challenge = self._verdict(params)
+            self.status.error = ""
+        except Exception as problem:
+            settings = ", ".join(f"{name}={value!r}" for name, value in params.items())
+            self.status.error = f"{type(problem).__name__}: {problem} (at {settings})"
+            raise
+        finally:
+            self._settling = False
+
+    def _verdict(self, params) -> str:
+        if not self.challenge:
+            return ""
+        evidence = self.reached(**params)
+        return f"Challenge: {self.challenge} " + (f"✔ Reached: {evidence}" if evidence else
+                                                  "Not reached yet.")
+
+    def _repr_mimebundle_(self, **kwargs):
+        """The live view, and for a device without a kernel the picture and its description."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        picture = plots.Picture(self.figure(**self.params), self._scene.description)
+        return {**data, **picture._repr_mimebundle_()}, {
+            **metadata, "image/png": {"alt": picture.alt}}
+
+
+def _row(name: str, children) -> widgets.Box:
+    box = widgets.Box(list(children))
+    box.add_class(name)
+    return box
+
+
+def _listed(allowed: Sequence) -> str:
+    if isinstance(allowed, range):
+        return f"the whole numbers 0 … {allowed[-1]}"
+    return ", ".join(map(repr, allowed))
+
+
+def _samples(parameter: Parameter, allowed: Sequence) -> Sequence:
+    return dict.fromkeys([allowed[0], allowed[-1]]) if isinstance(parameter, Index) else allowed
+

@@ -1,0 +1,90 @@
+"""The explorer of notebook 01: which vectors change when the words change places?"""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+from torch import Tensor
+
+from ..encodings import NoPosition, Sinusoidal
+from ..model import Config, Transformer
+from ..training import seeded
+from .parts import Choice, Explorer, Heat, Scene
+
+WORDS = ("cat", "chases", "dog")
+WIDTH = 8
+SAME = 1e-9
+
+
+@functools.cache
+def _model(mask: str, layers: int, position: str) -> Transformer:
+    """A small Transformer with random weights; the same ones for both masks and positions."""
+    config = Config(vocab_size=len(WORDS), d_model=WIDTH, n_layers=layers, n_heads=2, n_out=WIDTH,
+                    causal=mask == "causal")
+    encoding = Sinusoidal(WIDTH) if position == "sinusoids" else NoPosition()
+
+    def build():
+        model = Transformer(config, encoding).double()
+        for weight in model.parameters():
+            if weight.ndim == 2:  # larger than usual, so that changes are easy to see
+                torch.nn.init.normal_(weight, std=0.4)
+        return model
+
+    return seeded(build, seed=29)
+
+
+@torch.no_grad()
+def outputs(order: str, *, mask: str, layers: int, position: str) -> dict[str, Tensor]:
+    """The output vector of each word, in the order of the sentence."""
+    words = order.split()
+    rows = _model(mask, layers, position)(torch.tensor([[WORDS.index(word) for word in words]]))[0]
+    return dict(zip(words, rows, strict=True))
+
+
+def changes(order: str, **model) -> dict[str, Tensor]:
+    """Each word's vector, and their mean, minus what it is in “cat chases dog”."""
+    now, before = outputs(order, **model), outputs(" ".join(WORDS), **model)
+    change = {word: now[word] - before[word] for word in WORDS}
+    return change | {"mean": sum(change.values()) / len(WORDS)}
+
+
+class PermutationExplorer(Explorer):
+    """Left, the output vectors of a sentence; right, how they differ from “cat chases dog”."""
+
+    parameters = {
+        "order": Choice(("cat chases dog", "dog chases cat", "chases cat dog"), "dog chases cat",
+                        label="sentence"),
+        "position": Choice(("none", "sinusoids"), "none"),
+        "mask": Choice(("none", "causal"), "none"),
+        "layers": Choice((1, 2, 3), 1),
+    }
+    challenge = ("Without positions: let “dog”, in the last place, notice that the two words before it "
+                 "have changed places.")
+
+    @staticmethod
+    def render(*, order, position, mask, layers):
+        model = {"position": position, "mask": mask, "layers": layers}
+        rows, change = outputs(order, **model), changes(order, **model)
+        changed = [name for name, vector in change.items() if vector.abs().max() > SAME]
+        features = [str(n) for n in range(WIDTH)]
+        if order == " ".join(WORDS):
+            verdict = "This is the sentence that the others are compared with."
+        else:
+            verdict = (f"Compared with “cat chases dog”, changed: {', '.join(changed) or 'nothing'}; "
+                       f"the same: {', '.join(n for n in change if n not in changed) or 'nothing'}.")
+        return Scene({
+            "output": Heat(torch.stack(list(rows.values())), title=f"output for “{order}”",
+                           xlabel="feature", ylabel="", limits=(-3.0, 3.0), colorbar="value",
+                           xticks=features, yticks=list(rows)),
+            "change": Heat(torch.stack(list(change.values())), title="change against “cat chases dog”",
+                           xlabel="feature", ylabel="", limits=(-3.0, 3.0), colorbar="change",
+                           xticks=features, yticks=list(change)),
+        }, f"{layers} layer{'s' * (layers > 1)}, mask {mask}, positions {position}. {verdict}")
+
+    @staticmethod
+    def reached(*, order, position, mask, layers):
+        if position != "none" or not order.endswith("dog"):
+            return ""
+        change = changes(order, position=position, mask=mask, layers=layers)["dog"].abs().max()
+        return f"its vector changed by {change:.2f}." if change > SAME else ""

@@ -1,0 +1,92 @@
+"""The explorer of notebook 02: the sinusoidal encoding, cell by cell."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ..encodings.sinusoidal import LAYOUTS, frequencies, sinusoidal
+from .parts import Choice, Explorer, Heat, Index, Lines, Scene, Steps
+
+BASES = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+NEAR = 0.99  # a cosine from which on two vectors are nearly the same
+
+
+def table(positions: int, d_model: int, base: int, layout: str) -> torch.Tensor:
+    """PE of the positions 0 … ``positions`` − 1, float64 ``[positions, d_model]``."""
+    return sinusoidal(torch.arange(positions).double(), d_model, base=base, layout=layout)
+
+
+def formula(position: int, dimension: int, d_model: int, base: int, layout: str) -> str:
+    """How one cell of an even ``d_model`` is computed, with the numbers put in.
+
+    >>> formula(7, 12, 64, 10_000, "interleaved")
+    'PE(7, 12) = sin(7 / 10000^(12/64)) = 0.9473'
+    >>> formula(7, 44, 64, 10_000, "concatenated")
+    'PE(7, 44) = cos(7 / 10000^(12/31)) = 0.9805'
+    """
+    if layout == "interleaved":
+        wave, exponent = ("sin", "cos")[dimension % 2], f"{dimension // 2 * 2}/{d_model}"
+    else:
+        half = d_model // 2
+        wave, exponent = ("sin", "cos")[dimension // half], f"{dimension % half}/{half - 1}"
+    value = table(position + 1, d_model, base, layout)[position, dimension]
+    return f"PE({position}, {dimension}) = {wave}({position} / {base}^({exponent})) = {value:.4f}"
+
+
+class SinusoidalExplorer(Explorer):
+    """Positions × dimensions of PE, and beside it one vector, the wavelengths or similarities."""
+
+    parameters = {
+        "d_model": Steps((4, 8, 16, 32, 64, 128), 64),
+        "positions": Steps((20, 32, 64, 128, 256, 512), 64),
+        "base": Steps(BASES, 10_000, text="{:,}".format),
+        "layout": Choice(LAYOUTS, "interleaved"),
+        "view": Choice(("vector", "wavelengths", "similarity"), "vector", label="beside it"),
+        "position": Index("positions", 7, play=True),
+        "dimension": Index("d_model", 12, hidden=True),
+    }
+    challenge = (f"Find settings at which a position from 2 on has nearly the same vector as "
+                 f"position 0 (cosine ≥ {NEAR}).")
+
+    @staticmethod
+    def render(*, d_model, positions, base, layout, view, position, dimension):
+        pe = table(positions, d_model, base, layout)
+        heat = Heat(
+            pe, f"PE: {positions} positions × {d_model} dimensions", "dimension", "position",
+            mark=(position, dimension), pick=("position", "dimension"),
+            readout=formula(position, dimension, d_model, base, layout))
+        omega = frequencies(d_model, base=base, layout=layout)
+        if view == "vector":
+            beside = Lines(
+                range(d_model), {"PE": pe[position]}, f"The vector PE({position})", "dimension",
+                "value", ylim=(-1.05, 1.05), markers=d_model <= 64, mark=dimension,
+                pick="dimension")
+            seen = f"the vector PE({position})"
+        elif view == "wavelengths":
+            waves = 2 * math.pi / omega
+            pair = dimension // 2 if layout == "interleaved" else dimension % len(omega)
+            beside = Lines(
+                range(len(omega)), {"wavelength": waves}, "Wavelength of each sin/cos pair",
+                "pair", "positions", logy=True, markers=True, mark=pair,
+                levels={f"the {positions} positions shown": positions})
+            seen = f"wavelengths from {waves[0]:.3g} to {waves[-1]:.3g} positions"
+        else:
+            dots = pe @ pe[position]
+            beside = Lines(
+                range(positions), {"dot product": dots}, f"PE({position}) · PE(other)",
+                "other position", "dot product", mark=position,
+                levels={f"{NEAR} of the largest": NEAR * float(dots[position])})
+            seen = f"its dot products with all others, at most {dots.max():.4g} (with itself)"
+        return Scene({"table": heat, "beside": beside}, (
+            f"PE of {positions} positions × {d_model} dimensions, base {base}, {layout} layout, "
+            f"from −1 (blue) to +1 (red); marked is position {position}, dimension {dimension}; "
+            f"beside it {seen}."))
+
+    @staticmethod
+    def reached(*, d_model, positions, base, layout, **_):
+        pe = table(positions, d_model, base, layout)
+        cosine = torch.cosine_similarity(pe[2:], pe[:1], dim=-1)
+        best = int(cosine.argmax())
+        return f"position {best + 2}, cosine {cosine[best]:.4f}." if cosine[best] >= NEAR else ""
