@@ -104,13 +104,19 @@ def words(notebook: nbformat.NotebookNode) -> int:
     return len(re.findall(r"\w+", prose))
 
 
+def known() -> list[Path]:
+    """All notebooks, in reading order, also those that are only text yet."""
+    return sorted({path.with_suffix(".ipynb") for path in NOTEBOOKS.glob("[0-9]*_*.*")
+                   if path.suffix in (".ipynb", ".py")})
+
+
 def find(name: str) -> Path:
     """The notebook whose file name starts with ``name``; ValueError lists what there is."""
-    known = sorted({path.stem for path in NOTEBOOKS.glob("*_*.*") if path.suffix in (".ipynb", ".py")})
-    for stem in known:
-        if stem.startswith(Path(name).stem):
-            return NOTEBOOKS / f"{stem}.ipynb"
-    raise ValueError(f"no notebook starts with {name!r}; there are {', '.join(known)}")
+    for path in known():
+        if path.stem.startswith(Path(name).stem):
+            return path
+    names = ", ".join(path.stem for path in known())
+    raise ValueError(f"no notebook starts with {name!r}; there are {names}")
 
 
 def text(path: Path) -> Path:
@@ -159,7 +165,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("notebooks", nargs="*", help="their numbers; by default all")
     given = parser.parse_args(arguments)
     try:
-        paths = [find(name) for name in given.notebooks] or sorted(NOTEBOOKS.glob("*.ipynb"))
+        paths = [find(name) for name in given.notebooks] or known()
+        if given.command != "build":  # what has not been built yet can only be built
+            paths = [path for path in paths if path.exists()]
     except ValueError as problem:
         parser.error(str(problem))
     failed = False

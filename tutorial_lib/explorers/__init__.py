@@ -1,5 +1,6 @@
 """Pictures to move: one explorer per notebook, and the parts that they share."""
 
+from .permutation import PermutationExplorer
 from .sinusoidal import SinusoidalExplorer
 
-__all__ = ["SinusoidalExplorer"]
+__all__ = ["PermutationExplorer", "SinusoidalExplorer"]

@@ -20,6 +20,7 @@ scene as a matplotlib figure, and stores that as the picture for devices without
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,6 +154,7 @@ class View(anywidget.AnyWidget):
             self.picked = mark
 
 
+@functools.cache
 def _palette(cmap: str) -> bytes:
     colours = matplotlib.colormaps[cmap](np.linspace(0, 1, 256))[:, :3]
     return (colours * 255).round().astype(np.uint8).tobytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
@@ -13,26 +14,26 @@ BASES = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_0
 NEAR = 0.99  # a cosine from which on two vectors are nearly the same
 
 
+@functools.lru_cache(maxsize=4)  # one setting asks for it three times
 def table(positions: int, d_model: int, base: int, layout: str) -> torch.Tensor:
     """PE of the positions 0 … ``positions`` − 1, float64 ``[positions, d_model]``."""
     return sinusoidal(torch.arange(positions).double(), d_model, base=base, layout=layout)
 
 
 def formula(position: int, dimension: int, d_model: int, base: int, layout: str) -> str:
-    """How one cell of an even ``d_model`` is computed, with the numbers put in.
+    """How one cell is computed, with the numbers put in (``d_model`` even).
 
     >>> formula(7, 12, 64, 10_000, "interleaved")
-    'PE(7, 12) = sin(7 / 10000^(12/64)) = 0.9473'
+    'PE(7, 12) = sin(7 / 10000^(12/64))'
     >>> formula(7, 44, 64, 10_000, "concatenated")
-    'PE(7, 44) = cos(7 / 10000^(12/31)) = 0.9805'
+    'PE(7, 44) = cos(7 / 10000^(12/31))'
     """
     if layout == "interleaved":
         wave, exponent = ("sin", "cos")[dimension % 2], f"{dimension // 2 * 2}/{d_model}"
     else:
         half = d_model // 2
         wave, exponent = ("sin", "cos")[dimension // half], f"{dimension % half}/{half - 1}"
-    value = table(position + 1, d_model, base, layout)[position, dimension]
-    return f"PE({position}, {dimension}) = {wave}({position} / {base}^({exponent})) = {value:.4f}"
+    return f"PE({position}, {dimension}) = {wave}({position} / {base}^({exponent}))"
 
 
 class SinusoidalExplorer(Explorer):
@@ -56,7 +57,8 @@ class SinusoidalExplorer(Explorer):
         heat = Heat(
             pe, f"PE: {positions} positions × {d_model} dimensions", "dimension", "position",
             mark=(position, dimension), pick=("position", "dimension"),
-            readout=formula(position, dimension, d_model, base, layout))
+            readout=f"{formula(position, dimension, d_model, base, layout)} = "
+                    f"{pe[position, dimension]:.4f}")
         omega = frequencies(d_model, base=base, layout=layout)
         if view == "vector":
             beside = Lines(
@@ -71,7 +73,7 @@ class SinusoidalExplorer(Explorer):
                 range(len(omega)), {"wavelength": waves}, "Wavelength of each sin/cos pair",
                 "pair", "positions", logy=True, markers=True, mark=pair,
                 levels={f"the {positions} positions shown": positions})
-            seen = f"wavelengths from {waves[0]:.3g} to {waves[-1]:.3g} positions"
+            seen = f"wavelengths from {waves[0]:.1f} to {waves[-1]:,.0f} positions"
         else:
             dots = pe @ pe[position]
             beside = Lines(

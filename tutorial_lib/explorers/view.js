@@ -27,10 +27,9 @@ function element(tag, className, attributes = {}) {
 function number(v) {
   if (!Number.isFinite(v)) return String(v);
   const size = Math.abs(v);
-  const text = Number.isInteger(v) && size < 1e6 ? String(v)
-    : size >= 1e5 || size < 1e-3 ? v.toExponential(2)
-    : v.toFixed(size < 10 ? 4 : size < 1000 ? 2 : 0);
-  return text.replace("-", "−");
+  if (Number.isInteger(v) && size < 1e6) return String(v);
+  if (size >= 1e5 || size < 1e-3) return v.toExponential(2);
+  return v.toFixed(size < 10 ? 4 : size < 1000 ? 2 : 0);
 }
 
 /** The number on a tick: as short as it can be. */
@@ -108,7 +107,7 @@ export default {
     canvas.setAttribute("role", "application"); // arrow keys belong to the picture
     tip.hidden = true;
 
-    let frame = 0, resting = 0, area = null, at = null; // `at`: (x, y) in the canvas → a cell
+    let waiting = false, resting = 0, area = null, at = null; // `at`: (x, y) in the canvas → a cell
 
     // ---- drawing ----
     function paint() {
@@ -373,7 +372,12 @@ export default {
     }
 
     // ---- listening ----
-    const soon = () => { frame ||= requestAnimationFrame(() => { frame = 0; paint(); }); };
+    // Once for all that one message changes; not a frame later, which a reader would feel.
+    function soon() {
+      if (waiting) return;
+      waiting = true;
+      queueMicrotask(() => { waiting = false; if (el.isConnected) paint(); });
+    }
 
     function pick(cell) {
       model.set("picked", cell);
@@ -424,7 +428,6 @@ export default {
     return () => {
       names.forEach(name => model.off(name, soon));
       sizes.disconnect();
-      cancelAnimationFrame(frame);
       clearTimeout(resting);
     };
   },
