@@ -147,11 +147,12 @@ def attempt(part: str, mend: str, check: Callable[..., str], *args) -> Check:
 def report() -> list[Check]:
     """Check every part of the environment and return one `Check` for each."""
     torch = attempt("torch", MEND_TORCH, check_torch)
+    devices = available_devices() if torch.ok else []
     return [
         attempt("Python", "install Python 3.11, 3.12 or 3.13", check_python),
         attempt("course", MEND_COURSE, check_course),
         torch,
-        *(attempt(f"device {name}", MEND_TORCH, check_device, name) for name in (available_devices() if torch.ok else ())),
+        *(attempt(f"device {name}", MEND_TORCH, check_device, name) for name in devices),
         attempt("JupyterLab", MEND_PACKAGES, metadata.version, "jupyterlab"),
         attempt("kernel", MEND_KERNEL, check_kernel),
         attempt("ipywidgets", MEND_PACKAGES, check_ipywidgets),

@@ -86,7 +86,8 @@ def train(
     )
     generator, history = torch.Generator().manual_seed(seed), History()
     quiet = not progress or bool(os.environ.get("TQDM_DISABLE"))  # in a notebook tqdm ignores it
-    bar = tqdm(range(steps), desc=label, leave=False, disable=quiet)
+    # a live bar costs time with each redraw: two a second are enough
+    bar = tqdm(range(steps), desc=label, leave=False, mininterval=0.5, disable=quiet)
     try:
         for step in bar:
             tokens, targets = (part.to(device) for part in batch(generator))
@@ -102,7 +103,7 @@ def train(
             schedule.step()
             history.losses.append(loss.item())
             if step % 10 == 0:
-                bar.set_postfix(loss=f"{history.losses[-1]:.3f}")
+                bar.set_postfix(loss=f"{history.losses[-1]:.3f}", refresh=False)
     except KeyboardInterrupt:
         history.interrupted = True
         print(f"Stopped after {len(history.losses)} of {steps} steps; what was trained is kept.")

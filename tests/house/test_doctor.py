@@ -18,8 +18,8 @@ def by_part(checks):
 
 def run_without(*modules):
     """Run the doctor in a Python where these modules cannot be imported."""
-    program = ("import sys; sys.modules.update(dict.fromkeys(%r)); from tutorial_lib import doctor; "
-               "sys.exit(doctor.main())") % (modules,)
+    program = (f"import sys; sys.modules.update(dict.fromkeys({modules!r}));"
+               "from tutorial_lib import doctor; sys.exit(doctor.main())")
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
 

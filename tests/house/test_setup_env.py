@@ -49,11 +49,12 @@ def test_an_old_python_can_read_the_script():
 
 @pytest.mark.parametrize("version", [(3, 6, 9), (3, 10, 14), (3, 14, 0), (4, 0, 0)])
 def test_a_wrong_python_is_told_in_one_line(version, tmp_path):
-    program = ("import runpy, sys; sys.version_info = %r; sys.argv = ['setup_env.py', '--venv', %r];"
-               "runpy.run_path(%r, run_name='__main__')") % (version, str(tmp_path / "v"), str(SCRIPT))
+    arguments = ["setup_env.py", "--venv", str(tmp_path / "venv")]
+    program = (f"import runpy, sys; sys.version_info = {version}; sys.argv = {arguments};"
+               f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')")
     result = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True)
     assert result.returncode == 1 and not list(tmp_path.iterdir())
-    assert "this is Python %d.%d" % version[:2] in one_line(result.stderr.strip())
+    assert f"this is Python {version[0]}.{version[1]}, " in one_line(result.stderr.strip())
     assert "install" in result.stderr and "conda" in result.stderr
 
 
@@ -80,7 +81,7 @@ def test_a_full_disk_is_told_before_anything_is_made(monkeypatch, tmp_path, comm
 )
 def test_a_failed_command_is_explained(output, told, tmp_path):
     log = str(tmp_path / "log")
-    program = "import sys; print(%r); sys.exit(1)" % output
+    program = f"import sys; print({output!r}); sys.exit(1)"
     with pytest.raises(setup_env.SetupError) as error:
         setup_env.run([sys.executable, "-c", program], log, "step")
     assert told in str(error.value) and log in str(error.value) and "\n" not in str(error.value)
@@ -121,7 +122,7 @@ def test_a_second_run_costs_nothing(venv, commands):
     seconds = []
     for _ in range(5):
         start = time.perf_counter()
-        subprocess.run([sys.executable, "-I", str(SCRIPT), "--venv", venv], check=True)
+        subprocess.run([sys.executable, "-I", str(SCRIPT), "--venv", venv], check=True, timeout=5)
         seconds.append(time.perf_counter() - start)
     assert min(seconds) < 0.3
     assert not os.path.exists(venv + ".log"), "pip was run again"

@@ -66,5 +66,6 @@ def test_each_file_that_the_readme_names_exists():
 
 
 def test_make_alone_shows_every_command():
-    result = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True)
+    result = subprocess.run(["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True,
+                            check=True)
     assert [line.split()[1] for line in result.stdout.splitlines()] == TARGETS

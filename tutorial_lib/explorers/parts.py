@@ -161,21 +161,26 @@ def _palette(cmap: str) -> bytes:
 
 
 # ---- parameters: what may be chosen, and the control that chooses it ----
-class Slider(anywidget.AnyWidget):
-    """A labelled native range over ``count`` steps; ``play`` adds play, pause and speed."""
+class Control(anywidget.AnyWidget):
+    """A labelled native slider over ``count`` steps, or a menu of ``texts``.
 
-    _esm = HERE / "slider.js"
+    ipywidgets' own sliders have no name for a screen reader, and JupyterLab takes the arrow keys
+    from its menus. ``play`` adds play, pause and speed to a slider.
+    """
+
+    _esm = HERE / "control.js"
     _css = HERE / "parts.css"
     label = traitlets.Unicode().tag(sync=True)
     texts = traitlets.List().tag(sync=True)  # one for each step; none: the number of the step
     count = traitlets.Int(1).tag(sync=True)
     index = traitlets.Int(0).tag(sync=True)
     play = traitlets.Bool(False).tag(sync=True)
+    menu = traitlets.Bool(False).tag(sync=True)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few named values: buttons, or a drop-down list with ``menu=True``."""
+    """One of a few named values: buttons, or a menu with ``menu=True``."""
 
     values: tuple
     start: Any
@@ -188,12 +193,12 @@ class Choice:
         return self.values
 
     def control(self, label: str):
-        kind = widgets.Dropdown if self.menu else widgets.ToggleButtons
-        made = kind(options=[(self.text(value), value) for value in self.values], value=self.start,
-                    description=label, style={"description_width": "initial"})
-        if not self.menu:
-            made.style.button_width = "auto"
-        return made
+        texts = [self.text(value) for value in self.values]
+        index = self.values.index(self.start)
+        if self.menu:
+            return Control(label=label, texts=texts, count=len(texts), index=index, menu=True)
+        return widgets.ToggleButtons(options=texts, index=index, description=label,
+                                     style={"description_width": "initial", "button_width": "auto"})
 
 
 @dataclass(frozen=True)
@@ -211,7 +216,7 @@ class Steps:
         return self.values
 
     def control(self, label: str):
-        return Slider(label=label, texts=[self.text(value) for value in self.values],
+        return Control(label=label, texts=[self.text(value) for value in self.values],
                       count=len(self.values), index=self.values.index(self.start), play=self.play)
 
 
@@ -232,7 +237,7 @@ class Index:
         return range(params[self.size] if isinstance(self.size, str) else self.size)
 
     def control(self, label: str):
-        return Slider(label=label, count=self.start + 1, index=self.start, play=self.play)
+        return Control(label=label, count=self.start + 1, index=self.start, play=self.play)
 
 
 Parameter = Choice | Steps | Index
@@ -373,7 +378,7 @@ class Explorer(widgets.VBox):
             for name, parameter in self.parameters.items():
                 control, allowed = self.controls[name], parameter.allowed(params)
                 with control.hold_sync():
-                    if isinstance(control, Slider):
+                    if isinstance(control, Control):
                         control.count = len(allowed)
                     control.index = allowed.index(params[name])
             self._scene = self.render(**params)

@@ -75,10 +75,10 @@ class PermutationExplorer(Explorer):
                        f"the same: {', '.join(n for n in change if n not in changed) or 'nothing'}.")
         return Scene({
             "output": Heat(torch.stack(list(rows.values())), title=f"output for “{order}”",
-                           xlabel="feature", ylabel="", limits=(-3.0, 3.0), colorbar="value",
+                           xlabel="feature", ylabel="", limits=(-4.0, 4.0), colorbar="value",
                            xticks=features, yticks=list(rows)),
             "change": Heat(torch.stack(list(change.values())), title="change against “cat chases dog”",
-                           xlabel="feature", ylabel="", limits=(-3.0, 3.0), colorbar="change",
+                           xlabel="feature", ylabel="", limits=(-4.0, 4.0), colorbar="change",
                            xticks=features, yticks=list(change)),
         }, f"{layers} layer{'s' * (layers > 1)}, mask {mask}, positions {position}. {verdict}")
 

@@ -44,7 +44,7 @@ class SinusoidalExplorer(Explorer):
         "positions": Steps((20, 32, 64, 128, 256, 512), 64),
         "base": Steps(BASES, 10_000, text="{:,}".format),
         "layout": Choice(LAYOUTS, "interleaved"),
-        "view": Choice(("vector", "wavelengths", "similarity"), "vector", label="beside it"),
+        "view": Choice(("vector", "wavelengths", "similarity"), "vector", label="second view"),
         "position": Index("positions", 7, play=True),
         "dimension": Index("d_model", 12, hidden=True),
     }

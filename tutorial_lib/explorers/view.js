@@ -28,7 +28,8 @@ function number(v) {
   if (!Number.isFinite(v)) return String(v);
   const size = Math.abs(v);
   if (Number.isInteger(v) && size < 1e6) return String(v);
-  if (size >= 1e5 || size < 1e-3) return v.toExponential(2);
+  if (size >= 1e5 || size < 1e-6) return v.toExponential(2);
+  if (size < 1e-3) return v.toPrecision(3);
   return v.toFixed(size < 10 ? 4 : size < 1000 ? 2 : 0);
 }
 
@@ -78,7 +79,7 @@ function reach(spec, ys) {
     if (Number.isFinite(v) && (v > 0 || !spec.logy)) [lo, hi] = [Math.min(lo, v), Math.max(hi, v)];
   if (lo > hi) [lo, hi] = [spec.logy ? 1 : 0, 1];
   if (spec.logy) return [lo / 1.4, hi * 1.4];
-  const pad = 0.06 * (hi - lo) || 0.5;
+  const pad = 0.1 * (hi - lo) || 0.5;
   return [lo - pad, hi + pad];
 }
 
@@ -105,6 +106,7 @@ export default {
     el.append(stage, seen, said);
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "application"); // arrow keys belong to the picture
+    canvas.dataset.lmSuppressShortcuts = "true"; // for Notebook, which takes them before we can
     tip.hidden = true;
 
     let waiting = false, resting = 0, area = null, at = null; // `at`: (x, y) in the canvas → a cell
@@ -122,7 +124,9 @@ export default {
       const g = canvas.getContext("2d");
       g.scale(ratio, ratio);
       const family = getComputedStyle(el).fontFamily;
-      const pen = { g, ink, dark, width, font: `${FONT}px ${family}`, bold: `600 ${FONT + 1}px ${family}` };
+      const paper = getComputedStyle(tip).backgroundColor;
+      const font = `${FONT}px ${family}`, bold = `600 ${FONT + 1}px ${family}`;
+      const pen = { g, ink, paper, dark, ratio, width, font, bold };
       (spec.kind === "heat" ? heat : lines)(pen, spec, z);
       canvas.setAttribute("aria-label", `${spec.title}. ${spec.alt} Arrow keys move the picked ${
         spec.kind === "heat" ? "cell" : "point"}.`);
@@ -202,6 +206,7 @@ export default {
       g.save();
       g.strokeStyle = colour;
       g.lineWidth = width;
+      g.lineJoin = "round";
       g.setLineDash(dash);
       g.beginPath();
       path();
@@ -210,15 +215,17 @@ export default {
     }
 
     function heat(pen, spec, z) {
-      const { g, ink, width } = pen, [rows, columns] = spec.shape, [lo, hi] = spec.limits;
-      const cells = (count, names, most) => ({
+      const { g, ink, ratio, width } = pen, [rows, columns] = spec.shape, [lo, hi] = spec.limits;
+      const axis = (count, names, most) => ({
         ticks: ticks(0, count - 1, most, { whole: true }), text: v => (names ? names[v] : String(v)),
       });
-      const x = cells(columns, spec.xticks, width / 60), y = cells(rows, spec.yticks, 9);
+      g.font = pen.font;
+      const widest = Math.max(...(spec.xticks || []).map(name => g.measureText(name).width));
+      const x = axis(columns, spec.xticks, spec.xticks ? (width - 180) / (widest + GAP) : width / 60);
+      const y = axis(rows, spec.yticks, spec.yticks ? 13 : 9);
       x.scale = a => v => a.left + (v + 0.5) * (a.right - a.left) / columns;
       y.scale = a => v => a.top + (v + 0.5) * (a.bottom - a.top) / rows;
       const marks = ticks(lo, hi, 5), bar = 18;
-      g.font = pen.font;
       const barText = Math.max(...marks.map(v => g.measureText(tickText(v)).width));
       const right = 3 * GAP + bar + barText + (spec.colorbar ? FONT + GAP : 0);
       surround(pen, spec, x, y, { right });
@@ -229,15 +236,18 @@ export default {
       const image = new ImageData(columns, rows);
       for (let i = 0; i < z.length; i++) {
         if (Number.isNaN(z[i])) continue; // stays transparent
-        const colour = 3 * clamp(Math.floor((z[i] - lo) / (hi - lo) * 256), 0, 255);
+        const colour = 3 * clamp(Math.floor((z[i] - lo) / (hi - lo) * 256 + 1e-5), 0, 255);
         image.data.set([palette[colour], palette[colour + 1], palette[colour + 2], 255], 4 * i);
       }
-      const small = new OffscreenCanvas(columns, rows);
-      small.getContext("2d").putImageData(image, 0, 0);
-      // More cells than pixels: the mean of some is shown rather than a choice of them.
-      g.imageSmoothingEnabled = rows > h || columns > w;
-      g.imageSmoothingQuality = "high";
-      g.drawImage(small, left, top, w, h);
+      const cells = new OffscreenCanvas(columns, rows);
+      cells.getContext("2d").putImageData(image, 0, 0);
+      // Along a side with more cells than pixels, show means of cells rather than a choice of them.
+      const means = new OffscreenCanvas(Math.min(columns, w * ratio), Math.min(rows, h * ratio));
+      const shrink = means.getContext("2d");
+      shrink.imageSmoothingQuality = "high";
+      shrink.drawImage(cells, 0, 0, means.width, means.height);
+      g.imageSmoothingEnabled = false;
+      g.drawImage(means, left, top, w, h);
       g.strokeStyle = ink;
       g.strokeRect(left - 0.5, top - 0.5, w + 1, h + 1);
 
@@ -273,7 +283,7 @@ export default {
     }
 
     function lines(pen, spec, z) {
-      const { g, ink, width, dark } = pen, n = spec.shape[1];
+      const { g, ink, paper, width, dark } = pen, n = spec.shape[1];
       const xs = z.subarray(0, n), ys = spec.labels.map((_, i) => z.subarray((i + 1) * n, (i + 2) * n));
       let [xLo, xHi] = [Math.min(...xs), Math.max(...xs)];
       const room = spec.logx ? 1.1 : 0.02 * (xHi - xLo) || 0.5;
@@ -315,8 +325,12 @@ export default {
       for (const [text, level] of Object.entries(spec.levels)) {
         const height = toY(level);
         stroke(g, ink, [2, 4], () => { g.moveTo(left, height); g.lineTo(right, height); }, 1.5);
+        const base = height - (height - top > FONT + GAP ? 11 : -12);
         g.textAlign = "right";
-        g.fillText(text, right - 4, height - (height - top > FONT + GAP ? 11 : -12));
+        g.strokeStyle = paper; // a halo, where the text lies on a line
+        g.lineWidth = 5;
+        g.strokeText(text, right - 4, base);
+        g.fillText(text, right - 4, base);
       }
       const [picked] = model.get("picked");
       if (picked < n) {
@@ -346,8 +360,8 @@ export default {
     function words(spec, z, cell) {
       const [, columns] = spec.shape;
       if (spec.kind === "heat") {
-        const [i, j] = cell, name = (names, k) => (names ? `${k} (${names[k]})` : k);
-        return `${spec.ylabel} ${name(spec.yticks, i)}, ${spec.xlabel} ${name(spec.xticks, j)}: ${
+        const [i, j] = cell, name = (label, names, k) => `${label} ${names ? names[k] : k}`.trim();
+        return `${name(spec.ylabel, spec.yticks, i)}, ${name(spec.xlabel, spec.xticks, j)}: ${
           number(z[i * columns + j])}`;
       }
       const values = spec.labels.map((text, k) =>
@@ -423,7 +437,9 @@ export default {
     names.forEach(name => model.on(name, soon));
     const sizes = new ResizeObserver(soon);
     sizes.observe(stage);
-    el.addEventListener("transitionend", soon); // another theme: the text colour has changed
+    // Another theme: parts.css makes each change of the text colour a transition, which tells us.
+    for (const name of ["transitionend", "transitioncancel"])
+      el.addEventListener(name, () => setTimeout(soon, 50)); // its style sheets come one by one
     soon();
     return () => {
       names.forEach(name => model.off(name, soon));
