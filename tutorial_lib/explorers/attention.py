@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..attention import attention
-from .parts import Choice, Explorer, Heat, Index, Lines, Scene, Steps
+from .parts import Choice, Explorer, Heat, Lines, Scene, Steps
 
 VECTORS = {"the": (0.2, 0.1), "cat": (1.5, -0.5), "sleeps": (0.8, 1.2)}
 SHARPNESS = (0, 0.25, 0.5, 1, 2, 4, 8)
@@ -28,7 +28,7 @@ class AttentionExplorer(Explorer):
         "order": Choice(("the cat sleeps", "sleeps cat the"), "the cat sleeps", label="words"),
         "mask": Choice(("none", "causal"), "none"),
         "sharpness": Steps(SHARPNESS, 1, label="scores times"),
-        "row": Index(3, 2, label="word"),
+        "row": Steps((0, 1, 2), 2, label="word", text=("first", "second", "third").__getitem__),
     }
     challenge = "Find settings at which every word looks at all three words alike."
 
