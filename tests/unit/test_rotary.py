@@ -274,6 +274,7 @@ def test_dynamic_is_plain_up_to_L_and_stretched_beyond():
         close(one, other)
     # the last query alone, with the keys not yet turned in the cache: the same length, the same θ
     close(module.rotate(x[..., -1:, :], x, p[-1:], p)[1], stretched.rotate(x, x, p, p)[1])
+    close(module.rotate(x[..., :3, :], x, p[:3], p)[0], stretched.rotate(x[..., :3, :], x, p[:3], p)[0])
     # and the query's position counts as much as the keys'
     close(module.rotate(x[..., -1:, :], x[..., :3, :], p[-1:], p[:3])[1],
           stretched.rotate(x, x[..., :3, :], p, p[:3])[1])
@@ -316,6 +317,9 @@ def test_permuted_weights_give_the_same_scores(source, target, rotary_dim):
     assert not torch.allclose(s(target, weights, biases), s(source, weights, biases))
     back = permute_projection(moved(weights)[0], d, source=target, target=source, rotary_dim=rotary_dim)
     close(back, weights[0], 0)
+    if rotary_dim:
+        rest = torch.arange(heads * d).view(heads, d)[:, rotary_dim:]
+        close(moved(weights)[0][rest], weights[0][rest], 0)
     close(permute_projection(weights[0], d, source=source, target=source), weights[0], 0)
 
 
@@ -377,6 +381,8 @@ def test_xpos_does_not_overflow_in_float16(offset):
     q2, k2 = XPos(d).rotate(q, k, p, p)
     assert q2.dtype == k2.dtype == torch.float16 and q2.isfinite().all() and k2.isfinite().all()
     assert q2.abs().amax() < 2000 and k2.abs().amax() < 2000  # far from 65504
+    right = XPos(d).rotate(q.double(), k.double(), p, p)[0]  # half precision rounds twice: 2 · 2⁻¹¹
+    torch.testing.assert_close(q2.double(), right, rtol=1.02 / 1024, atol=1e-5)
     some = torch.tensor([0, 1, 100, 2047, 2048, 4000, 4095])
     s = q2[..., some, :].float() @ k2[..., some, :].float().mT
     exact = (q[..., some, :].double() @ torch.eye(d, dtype=F64))
@@ -391,7 +397,7 @@ def test_xpos_does_not_overflow_in_float16(offset):
 
 def test_xpos_keeps_positions_and_rows_apart():
     """Half-precision positions are not rounded again, and each row has its own middle."""
-    q, p = torch.randn(2, 1, 4, 8, dtype=F64), torch.tensor([0, 256, 3999, 4016])
+    q, p = torch.randn(2, 1, 4, 8, dtype=F64), torch.tensor([1, 3, 250, 4016])  # bfloat16 holds these
     low = p.bfloat16()
     exact_p = low.double()
     close(XPos(8).rotate(q, q, low, low)[0], XPos(8).rotate(q, q, exact_p, exact_p)[0], 0)

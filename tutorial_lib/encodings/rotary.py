@@ -70,7 +70,7 @@ def _ordered(**values: float) -> None:
 
 @dataclass(frozen=True)
 class PositionInterpolation(Scaling):
-    r"""Linear scaling (Chen et al. 2023, §3.2, eq. 4): position m is read as m·L/L′.
+    r"""Linear scaling (Chen et al. 2023, §3): position m is read as m·L/L′.
 
     With :math:`s = L'/L`, the new length over the trained one, every angle is divided by s.
 
@@ -260,7 +260,7 @@ class Frequencies:
             rotation, GPT-NeoX and GPT-J); then :math:`d` = ``rotary_dim`` in every formula.
         scaling: one of the scalings above.
         p: only this share of the pairs turns, those with the highest frequencies; the others get
-            θ = 0 (p-RoPE, Barbero et al. 2024, §6). Unlike with ``rotary_dim`` the remaining
+            θ = 0 (p-RoPE, Barbero et al. 2024). Unlike with ``rotary_dim`` the remaining
             θ keep their values. ``p=0`` switches the rotation off.
 
     Raises ValueError, naming the argument, for an odd number of channels or a value out of range.

@@ -1,4 +1,4 @@
-r"""xPos: RoPE whose pairs also fade with distance (Sun et al. 2022, Algorithm 1).
+r"""xPos: RoPE whose pairs also fade with distance (Sun et al. 2022).
 
 Beside the rotation, each pair i of a query grows and of a key shrinks with its position:
 
