@@ -8,13 +8,20 @@ from tutorial_lib.encodings import (
     Add,
     Compose,
     Concatenate,
+    DynamicNTK,
+    Frequencies,
     Learned,
+    Llama3,
     Multiply,
     NoPosition,
+    NTKAware,
     PositionalEncoding,
+    PositionInterpolation,
     PositionMatrix,
     Rotary,
     Sinusoidal,
+    XPos,
+    YaRN,
 )
 
 D_MODEL, N_HEADS, HEAD_DIM, MAX_LENGTH = 16, 2, 8, 64
@@ -61,6 +68,10 @@ class EveryDoor(FourDoors):
         return (weights * r.cos()).sum(-1, keepdim=True) * self.mix.to(weights.dtype)
 
 
+def rotary(layout="half", **which):
+    return Rotary(HEAD_DIM, layout=layout, frequencies=Frequencies(HEAD_DIM, **which))
+
+
 ENCODINGS = {
     "none": NoPosition,
     "sinusoidal": lambda: Sinusoidal(D_MODEL),
@@ -72,10 +83,22 @@ ENCODINGS = {
     "concatenate": lambda: Concatenate(Learned(MAX_LENGTH, 6, std=1.0)),
     "rotary": lambda: Rotary(HEAD_DIM),
     "rotary-half": lambda: Rotary(HEAD_DIM, layout="half", base=100.0),
+    "rotary-partial": lambda: rotary(rotary_dim=4),
+    "rotary-share": lambda: rotary(p=0.5),
+    "rotary-interpolation": lambda: rotary(scaling=PositionInterpolation(4)),
+    "rotary-ntk": lambda: rotary(scaling=NTKAware(4)),
+    "rotary-dynamic": lambda: rotary(scaling=DynamicNTK(MAX_LENGTH)),
+    "rotary-yarn": lambda: rotary(scaling=YaRN(4, L=32, beta=8)),
+    "rotary-yarn-index": lambda: rotary(rotary_dim=6, scaling=YaRN(4, L=32, ramp="rounded index")),
+    "rotary-llama3": lambda: rotary(scaling=Llama3(L=32)),
+    "xpos": lambda: XPos(HEAD_DIM),
+    "xpos-half": lambda: XPos(HEAD_DIM, layout="half", frequencies=Frequencies(HEAD_DIM, rotary_dim=6)),
     "every-door": EveryDoor,
     "compose": lambda: Compose(Learned(MAX_LENGTH, D_MODEL, std=1.0), Rotary(HEAD_DIM), FourDoors()),
 }
-RELATIVE = ("none", "rotary", "rotary-half")  # scores do not change when all positions shift
+# Scores do not change when all positions shift (with a dynamic length they do).
+RELATIVE = ("none", *(name for name in ENCODINGS if name.startswith(("rotary", "xpos"))
+                      and name != "rotary-dynamic"))
 
 
 @pytest.fixture(autouse=True)

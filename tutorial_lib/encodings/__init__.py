@@ -7,10 +7,22 @@ puts several together.
 from .base import DOORS, Absolute, Compose, NoPosition, PositionalEncoding
 from .fusion import Add, Concatenate, Multiply, PositionMatrix
 from .learned import Learned
-from .rotary import Rotary
+from .rotary import (
+    DynamicNTK,
+    Frequencies,
+    Llama3,
+    NTKAware,
+    PositionInterpolation,
+    Rotary,
+    YaRN,
+    permute_projection,
+)
 from .sinusoidal import Sinusoidal, frequencies, sinusoidal
+from .xpos import XPos
 
 __all__ = [
-    "DOORS", "Absolute", "Add", "Compose", "Concatenate", "Learned", "Multiply", "NoPosition",
-    "PositionMatrix", "PositionalEncoding", "Rotary", "Sinusoidal", "frequencies", "sinusoidal",
+    "DOORS", "Absolute", "Add", "Compose", "Concatenate", "DynamicNTK", "Frequencies", "Learned",
+    "Llama3", "Multiply", "NTKAware", "NoPosition", "PositionInterpolation", "PositionMatrix",
+    "PositionalEncoding", "Rotary", "Sinusoidal", "XPos", "YaRN", "frequencies", "permute_projection",
+    "sinusoidal",
 ]

@@ -1,0 +1,480 @@
+"""RoPE's frequencies and rotation, and xPos, against formulas written one number at a time."""
+
+import math
+
+import pytest
+import torch
+
+from tutorial_lib.attention import attention, scores
+from tutorial_lib.encodings import (
+    DynamicNTK,
+    Frequencies,
+    Llama3,
+    NTKAware,
+    PositionInterpolation,
+    Rotary,
+    XPos,
+    YaRN,
+    permute_projection,
+)
+from tutorial_lib.encodings.rotary import Scaling, rotate
+
+F64 = torch.float64
+LAYOUTS = ["interleaved", "half"]
+
+
+def close(actual, expected, tolerance=1e-12):
+    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
+
+
+def numbers(values):
+    return torch.tensor(values, dtype=F64)
+
+
+# ---- the scalings, one θ at a time ----
+
+def plain(b, d):
+    return [1 / b ** (2 * t / d) for t in range(d // 2)]
+
+
+def turns(theta, L):
+    wavelength = 2 * math.pi / theta
+    return L / wavelength
+
+
+def parts(thetas, gammas, s):
+    return [(1 - g) * theta / s + g * theta for theta, g in zip(thetas, gammas, strict=True)]
+
+
+def yarn(b, d, s, L, alpha, beta):
+    gammas = []
+    for theta in plain(b, d):
+        r = turns(theta, L)
+        gammas.append(0 if r < alpha else 1 if r > beta else (r - alpha) / (beta - alpha))
+    return parts(plain(b, d), gammas, s)
+
+
+def yarn_released(b, d, s, L, alpha, beta, rounded):
+    """Between the real index where r = β and the one where r = α, found by bisection."""
+    def index(r):
+        low, high = -float(d), 2.0 * d
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if turns(b ** (-2 * middle / d), L) > r else (low, middle)
+        return low
+
+    first, last = index(beta), index(alpha)
+    if rounded:
+        first, last = math.floor(first), math.ceil(last)
+    first, last = max(0, first), min(d - 1, last)
+    gammas = [1 if t < first else 0 if t > last else 1 - (t - first) / (last - first) for t in range(d // 2)]
+    return parts(plain(b, d), gammas, s)
+
+
+def llama3(b, d, s, L, low, high):
+    out = []
+    for theta in plain(b, d):
+        wavelength = 2 * math.pi / theta
+        if wavelength < L / high:
+            out.append(theta)
+        elif wavelength > L / low:
+            out.append(theta / s)
+        else:
+            smooth = (L / wavelength - low) / (high - low)
+            out.append((1 - smooth) * theta / s + smooth * theta)
+    return out
+
+
+@pytest.mark.parametrize("b", [10_000.0, 500_000.0, 50.0])
+@pytest.mark.parametrize("d", [4, 16, 64, 128])
+def test_each_scaling_is_its_formula(b, d):
+    def theta(scaling):
+        return Frequencies(d, b, scaling=scaling).theta()
+
+    close(theta(None), numbers(plain(b, d)))
+    close(theta(PositionInterpolation(2.5)), numbers([x / 2.5 for x in plain(b, d)]))
+    close(theta(NTKAware(3.0)), numbers(plain(b * 3.0 ** (d / (d - 2)), d)))
+    close(theta(YaRN(16, L=2048)), numbers(yarn(b, d, 16, 2048, 1, 32)))
+    close(theta(YaRN(3, L=600, alpha=2, beta=20)), numbers(yarn(b, d, 3, 600, 2, 20)))
+    close(theta(Llama3()), numbers(llama3(b, d, 8, 8192, 1, 4)))
+    close(theta(Llama3(s=32, L=1000, low=2, high=9)), numbers(llama3(b, d, 32, 1000, 2, 9)))
+    for ramp in ("index", "rounded index"):
+        rounded = ramp == "rounded index"
+        close(theta(YaRN(16, L=2048, ramp=ramp)), numbers(yarn_released(b, d, 16, 2048, 1, 32, rounded)))
+        close(theta(YaRN(3, L=600, alpha=2, beta=20, ramp=ramp)),
+              numbers(yarn_released(b, d, 3, 600, 2, 20, rounded)))
+
+
+@pytest.mark.parametrize("s", [1.0, 2.0])
+def test_dynamic_ntk_is_its_formula(s):
+    b, d, L = 10_000.0, 16, 100
+    f = Frequencies(d, b, scaling=DynamicNTK(L, s))
+    for length in (1, 99, 100, 101, 250, 4000):
+        stretched = b * (s * max(length, L) / L - (s - 1)) ** (d / (d - 2))
+        close(f.theta(torch.tensor(length)), numbers(plain(stretched, d)))
+    close(f.theta(), Frequencies(d, b).theta(), 0)
+    rows = f.theta(torch.tensor([50, 250]))
+    close(rows, torch.stack([f.theta(torch.tensor(50)), f.theta(torch.tensor(250))]), 0)
+
+
+def test_ntk_keeps_the_highest_frequency_and_interpolates_the_lowest():
+    theta, raw = Frequencies(64, scaling=NTKAware(8)).theta(), Frequencies(64).theta()
+    close(raw[0] / theta[0], numbers(1.0))
+    close(raw[-1] / theta[-1], numbers(8.0), 1e-11)
+
+
+@pytest.mark.parametrize("scaling", [
+    PositionInterpolation(1), NTKAware(1), YaRN(1, L=64), YaRN(1, L=64, ramp="index"), Llama3(1, L=64),
+], ids=str)
+def test_a_factor_of_1_changes_nothing(scaling):
+    f = Frequencies(16, scaling=scaling)
+    close(f.theta(), Frequencies(16).theta())
+    assert f.attention_factor == 1
+
+
+def test_a_yarn_ramp_without_width():
+    """Both ends of the index ramp round to one index: no 0/0."""
+    scaling = YaRN(4, L=8, ramp="rounded index")  # so short that no pair turns 32 times
+    close(Frequencies(4, 1e30, scaling=scaling).theta(), numbers([1.0, 1e-15 / 4]), 1e-14)
+    assert Frequencies(4, 1e30, scaling=YaRN(4, L=1, ramp="rounded index")).theta().isfinite().all()
+
+
+# transformers 5.23.0, modeling_rope_utils.ROPE_INIT_FUNCTIONS[...](config, "cpu"[, seq_len]), float32,
+# with LlamaConfig(head_dim=d, max_position_embeddings=…, rope_parameters={"rope_theta": b, …}).
+HF = {
+    "linear: b 1e4, d 64, factor 4": (
+        Frequencies(64, scaling=PositionInterpolation(4)), None, 1.0,
+        {0: 0.25, 1: 0.18747355043888092, 10: 0.014058532193303108, 31: 3.333803761051968e-05}),
+    "linear: b 1e4, head_dim 96, partial_rotary_factor 0.25, factor 2": (
+        Frequencies(96, rotary_dim=24, scaling=PositionInterpolation(2)), None, 1.0,
+        {0: 0.5, 1: 0.23207944631576538, 5: 0.01077217422425747, 10: 0.00023207947378978133}),
+    "dynamic: b 1e4, d 64, factor 2, max 4096, seq_len None": (
+        Frequencies(64, scaling=DynamicNTK(4096, 2)), None, 1.0,
+        {1: 0.7498942017555237, 31: 0.0001333521504420787}),
+    "dynamic: b 1e4, d 64, factor 2, max 4096, seq_len 8192": (
+        Frequencies(64, scaling=DynamicNTK(4096, 2)), 8192, 1.0,
+        {0: 1.0, 1: 0.7237839698791504, 14: 0.01082744263112545, 31: 4.445071317604743e-05}),
+    "dynamic: b 1e4, d 64, factor 2, max 4096, seq_len 12000": (
+        Frequencies(64, scaling=DynamicNTK(4096, 2)), 12000, 1.0,
+        {1: 0.7126105427742004, 20: 0.0011403677053749561, 31: 2.7442241844255477e-05}),
+    "dynamic: b 1e4, d 64, factor 1, max 4096, seq_len 8192": (
+        Frequencies(64, scaling=DynamicNTK(4096)), 8192, 1.0,
+        {1: 0.7333129644393921, 20: 0.002022027736529708, 31: 6.667607522103935e-05}),
+    "yarn: b 1e4, d 64, factor 32, original 4096": (
+        Frequencies(64, scaling=YaRN(32, L=4096, ramp="rounded index")), None, 1.3465735902799727,
+        {0: 1.0, 10: 0.05623412877321243, 14: 0.012482153251767159, 17: 0.0035872342996299267,
+         20: 0.0008057726663537323, 22: 0.00018808724416885525, 25: 2.3434193280991167e-05,
+         31: 4.16725470131496e-06}),
+    "yarn: b 1e6, d 128, factor 4, original 32768": (
+        Frequencies(128, 1e6, scaling=YaRN(4, L=32768, ramp="rounded index")), None, 1.138629436111989,
+        {23: 0.006978305988013744, 24: 0.005375321488827467, 30: 0.0010643609566614032,
+         39: 6.490394298452884e-05, 40: 4.4456985051510856e-05, 63: 3.102344408034696e-07}),
+    "yarn: b 1.5e5, d 64, factor 32, original 4096, truncate False": (
+        Frequencies(64, 150_000.0, scaling=YaRN(32, L=4096, ramp="index")), None, 1.3465735902799727,
+        {5: 0.15532298386096954, 9: 0.031705696135759354, 10: 0.019334999844431877,
+         14: 0.002093792660161853, 17: 0.00012931869423482567, 20: 1.818833698052913e-05}),
+    "llama3: b 5e5, d 128, factor 8, low 1, high 4, original 8192": (
+        Frequencies(128, 500_000.0, scaling=Llama3()), None, 1.0,
+        {28: 0.0032114461064338684, 29: 0.0021665706299245358, 30: 0.0013718936825171113,
+         31: 0.0008567514596506953, 33: 0.0003126936499029398, 34: 0.0001785077911335975,
+         35: 9.556212171446532e-05, 36: 7.784655463183299e-05, 63: 3.068925877869333e-07}),
+    "proportional: b 1e6, d 256, partial_rotary_factor 0.25": (
+        Frequencies(256, 1e6, p=0.25), None, 1.0,
+        {0: 1.0, 1: 0.8976871371269226, 15: 0.1980956792831421, 31: 0.03522694483399391, 32: 0.0, 127: 0.0}),
+}
+
+
+@pytest.mark.parametrize("config", HF)
+def test_frequencies_of_hugging_face(config):
+    f, length, factor, expected = HF[config]
+    theta = f.theta(None if length is None else torch.tensor(length))
+    close(theta[list(expected)], numbers(list(expected.values())), 2e-6)
+    for t, value in expected.items():  # relative: the small ones count, too
+        assert theta[t].item() == pytest.approx(value, rel=2e-6)
+    assert f.attention_factor == pytest.approx(factor, rel=1e-12)
+
+
+def test_paper_and_released_yarn_differ():
+    paper, released = (Frequencies(64, scaling=YaRN(32, L=4096, ramp=ramp)).theta()
+                       for ramp in ("wavelength", "rounded index"))
+    assert 0.2 < (paper / released).min() < 0.3  # at worst a factor of four
+
+
+# ---- the rotation ----
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_partial_rotation_leaves_the_rest(layout):
+    x, p = torch.randn(2, 3, 5, 10), torch.arange(5) + 3
+    y = rotate(x, p, frequencies=Frequencies(10, rotary_dim=6), layout=layout)
+    close(y[..., :6], rotate(x[..., :6], p, layout=layout), 0)
+    close(y[..., 6:], x[..., 6:], 0)
+    assert not torch.allclose(y[..., 4:6], x[..., 4:6])
+
+
+@pytest.mark.parametrize("share, turning", [(0.0, 0), (0.5, 2), (0.7, 2), (0.75, 3), (1.0, 4)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_p_rope_turns_the_highest_frequencies_only(layout, share, turning):
+    x, p = torch.randn(2, 3, 5, 8), torch.arange(5) + 1
+    y, full = rotate(x, p, frequencies=Frequencies(8, p=share), layout=layout), rotate(x, p, layout=layout)
+    pairs = torch.arange(8).view(4, 2) if layout == "interleaved" else torch.arange(8).view(2, 4).T
+    turned, rest = pairs[:turning].flatten(), pairs[turning:].flatten()
+    close(y[..., turned], full[..., turned], 0)
+    close(y[..., rest], x[..., rest], 0)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_attention_factor_of_yarn_is_in_the_rotation(layout):
+    """On q and on k, so a score is multiplied by its square, 1/t."""
+    scaling = YaRN(8, L=64)
+    factor = 0.1 * math.log(8) + 1
+    with_it = Rotary(8, layout=layout, frequencies=Frequencies(8, scaling=scaling))
+    without = Rotary(8, layout=layout, frequencies=Frequencies(8, scaling=YaRN(8, L=64, attention=1.0)))
+    q, k, p = *torch.randn(2, 1, 2, 6, 8, dtype=F64), torch.arange(6)
+    close(scores(q, k, with_it, p, p), scores(q, k, without, p, p) * factor**2)
+    close(with_it.rotate(q, k, p, p)[0].norm(dim=-1), q.norm(dim=-1) * factor)
+    close(without.rotate(q, k, p, p)[1].norm(dim=-1), k.norm(dim=-1))
+    half = Rotary(8, frequencies=Frequencies(8, rotary_dim=4, scaling=scaling))
+    close(half.rotate(q, k, p, p)[0][..., 4:], q[..., 4:], 0)
+
+
+@pytest.mark.parametrize("offset", [0, 1_000_000])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_float32_queries_get_exact_angles(layout, offset):
+    """The same numbers as in float64, but for the last rounding, a million positions away too."""
+    x, p = torch.randn(1, 2, 64, 64), torch.arange(64) + offset
+    close(rotate(x, p, layout=layout), rotate(x.double(), p, layout=layout).float(), 2e-6)
+    assert rotate(x, p, layout=layout).dtype == torch.float32
+
+
+def test_queries_and_keys_may_have_other_positions_and_dtypes():
+    module, q, k = Rotary(8), torch.randn(2, 1, 3, 8), torch.randn(2, 1, 5, 8)
+    p, n = torch.tensor([7, 8, 9]), torch.randint(99, (2, 5))
+    q2, k2 = module.rotate(q, k, p, n)
+    close(q2, rotate(q, p, layout="interleaved"), 0)
+    close(k2, rotate(k, n, layout="interleaved"), 0)
+    q2, k2 = module.rotate(q, q.double(), p, p)
+    close(k2, rotate(q.double(), p, layout="interleaved"), 0)
+
+
+# ---- dynamic length ----
+
+DYNAMIC = Frequencies(8, scaling=DynamicNTK(16))
+
+
+def test_dynamic_is_plain_up_to_L_and_stretched_beyond():
+    x = torch.randn(1, 2, 40, 8, dtype=F64)
+    p = torch.arange(40)
+    module, plain_one = Rotary(8, frequencies=DYNAMIC), Rotary(8)
+    for length in (1, 15, 16):
+        part = x[..., :length, :]
+        close(module.rotate(part, part, p[:length], p[:length])[0],
+              plain_one.rotate(part, part, p[:length], p[:length])[0], 1e-14)
+    stretched = Rotary(8, base=10_000.0 * (40 / 16) ** (8 / 6))
+    for one, other in zip(module.rotate(x, x, p, p), stretched.rotate(x, x, p, p), strict=True):
+        close(one, other)
+    # the last query alone, with the keys not yet turned in the cache: the same length, the same θ
+    close(module.rotate(x[..., -1:, :], x, p[-1:], p)[1], stretched.rotate(x, x, p, p)[1])
+    close(module.rotate(x[..., :3, :], x, p[:3], p)[0], stretched.rotate(x[..., :3, :], x, p[:3], p)[0])
+    # and the query's position counts as much as the keys'
+    close(module.rotate(x[..., -1:, :], x[..., :3, :], p[-1:], p[:3])[1],
+          stretched.rotate(x, x[..., :3, :], p, p[:3])[1])
+
+
+def test_dynamic_lengths_are_of_each_row_and_nothing_is_remembered():
+    x, p = torch.randn(2, 2, 20, 8), torch.arange(20)
+    module, rows = Rotary(8, frequencies=DYNAMIC), torch.stack([p, p + 30])
+    both = module.rotate(x, x, rows, rows)[0]
+    for row in (1, 0):
+        one = x[row : row + 1]
+        close(both[row : row + 1], module.rotate(one, one, rows[row], rows[row])[0], 0)
+    close(DYNAMIC.length(rows), numbers([20, 50]), 0)
+    close(DYNAMIC.length(p, rows), numbers([20, 50]), 0)
+    close(DYNAMIC.length(torch.tensor([4000, 4001]).bfloat16()), numbers(4001), 0)  # its neighbour
+    empty = torch.empty(1, 1, 0, 8)
+    assert module.rotate(empty, empty, p[:0], p[:0])[0].shape == empty.shape
+    assert Frequencies(8).length(p) is None
+
+
+# ---- the layout of weights ----
+
+@pytest.mark.parametrize("rotary_dim", [None, 4])
+@pytest.mark.parametrize("source, target", [LAYOUTS, LAYOUTS[::-1]])
+def test_permuted_weights_give_the_same_scores(source, target, rotary_dim):
+    heads, d, width, p = 3, 8, 5, torch.arange(6)
+    x, f = torch.randn(6, width, dtype=F64), Frequencies(d, rotary_dim=rotary_dim)
+    weights, biases = torch.randn(2, heads * d, width, dtype=F64), torch.randn(2, heads * d, dtype=F64)
+
+    def s(layout, weights, biases):
+        q, k = ((x @ w.T + b).view(1, 6, heads, d).transpose(1, 2)
+                for w, b in zip(weights, biases, strict=True))
+        return scores(q, k, Rotary(d, layout=layout, frequencies=f), p, p)
+
+    def moved(tensors):
+        how = {"source": source, "target": target, "rotary_dim": rotary_dim}
+        return [permute_projection(t, d, **how) for t in tensors]
+
+    close(s(target, moved(weights), moved(biases)), s(source, weights, biases))
+    assert not torch.allclose(s(target, weights, biases), s(source, weights, biases))
+    back = permute_projection(moved(weights)[0], d, source=target, target=source, rotary_dim=rotary_dim)
+    close(back, weights[0], 0)
+    if rotary_dim:
+        rest = torch.arange(heads * d).view(heads, d)[:, rotary_dim:]
+        close(moved(weights)[0][rest], weights[0][rest], 0)
+    close(permute_projection(weights[0], d, source=source, target=source), weights[0], 0)
+
+
+def test_permuting_is_what_the_converter_of_llama_does():
+    """Its words: ``w.view(n_heads, dim1 // n_heads // 2, 2, dim2).transpose(1, 2).reshape(dim1, dim2)``."""
+    w = torch.randn(24, 5)
+    close(permute_projection(w, 8, source="interleaved", target="half"),
+          w.view(3, 4, 2, 5).transpose(1, 2).reshape(24, 5), 0)
+
+
+# ---- xPos ----
+
+def zeta(i, d, gamma=0.4):
+    return (i / (d / 2) + gamma) / (1 + gamma)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("options", [{}, {"gamma": 1.5, "scale_base": 64.0}], ids=str)
+def test_xpos_is_its_formula(layout, options):
+    """Each pair: a complex number, turned and multiplied by ζ^((m − n)/512)."""
+    d, gamma, B = 8, options.get("gamma", 0.4), options.get("scale_base", 512)
+    q, k = torch.randn(2, 1, 2, 5, d, dtype=F64)
+    m, n = torch.tensor([3, 700, 5, 0, 1000]), torch.tensor([900, 2, 3, 4, 77])
+    actual = scores(q, k, XPos(d, layout=layout, **options), m, n) * d**0.5
+    pairs = [(2 * i, 2 * i + 1) if layout == "interleaved" else (i, i + d // 2) for i in range(d // 2)]
+    expected = torch.zeros(1, 2, 5, 5, dtype=F64)
+    for i, (a, b) in enumerate(pairs):
+        x, y = torch.complex(q[..., a], q[..., b]), torch.complex(k[..., a], k[..., b])
+        r = (m[:, None] - n[None, :]).double()
+        factor = torch.polar(zeta(i, d, gamma) ** (r / B), r * 10_000.0 ** (-2 * i / d))
+        expected += (x[..., :, None] * y[..., None, :].conj() * factor).real
+    close(actual, expected, 1e-11)
+
+
+def still(d=8, **options):
+    return XPos(d, frequencies=Frequencies(d, p=0.0), **options)  # the rotation is off
+
+
+@pytest.mark.parametrize("i", range(4))
+def test_xpos_decays_as_zeta_to_the_distance(i):
+    """Rotation off, one pair at a time; ahead it grows without bound, so: causal only."""
+    q = torch.zeros(1, 1, 1, 8, dtype=F64)
+    q[..., 2 * i] = 1
+    n = torch.tensor([0, 512, 1000, 5000])
+    m = torch.tensor([1000])
+    s = scores(q, q.expand(1, 1, 4, 8), still(), m, n)[0, 0, 0] * 8**0.5
+    close(s, numbers([zeta(i, 8) ** ((1000 - x) / 512) for x in n.tolist()]))
+    assert s[0] < s[1] < s[2] == pytest.approx(1) and s[3] > 1
+    if i == 0:
+        ahead = scores(q, q, still(), m, m + 4096).item() * 8**0.5
+        assert ahead == pytest.approx(3.5**8) and round(ahead) == 22519
+
+
+@pytest.mark.parametrize("offset", [0, 1_000_000])
+def test_xpos_does_not_overflow_in_float16(offset):
+    """4096 positions, whose magnitudes as written leave float16 for 1e6 positions on."""
+    d, p = 64, torch.arange(4096) + offset
+    q, k = torch.randn(2, 1, 1, 4096, d).half()
+    q2, k2 = XPos(d).rotate(q, k, p, p)
+    assert q2.dtype == k2.dtype == torch.float16 and q2.isfinite().all() and k2.isfinite().all()
+    assert q2.abs().amax() < 2000 and k2.abs().amax() < 2000  # far from 65504
+    right = XPos(d).rotate(q.double(), k.double(), p, p)[0]  # half precision rounds twice: 2 · 2⁻¹¹
+    torch.testing.assert_close(q2.double(), right, rtol=1.02 / 1024, atol=1e-5)
+    some = torch.tensor([0, 1, 100, 2047, 2048, 4000, 4095])
+    s = q2[..., some, :].float() @ k2[..., some, :].float().mT
+    exact = (q[..., some, :].double() @ torch.eye(d, dtype=F64))
+    exact = scores(exact, k[..., some, :].double(), XPos(d), some, some) * d**0.5
+    close(s.tril(), exact.float().tril(), 0.05)
+    v = torch.randn(1, 1, 4096, 8).half()
+    assert attention(q, k, v, XPos(d), p, p, causal=True).isfinite().all()
+    if not offset:  # where the uncentred form breaks: 4533 positions from 0
+        assert torch.tensor(zeta(0, d) ** (-4532 / 512)).half().isfinite()
+        assert torch.tensor(zeta(0, d) ** (-4533 / 512)).half().isinf()
+
+
+def test_xpos_keeps_positions_and_rows_apart():
+    """Half-precision positions are not rounded again, and each row has its own middle."""
+    q, p = torch.randn(2, 1, 4, 8, dtype=F64), torch.tensor([1, 3, 250, 4016])  # bfloat16 holds these
+    low = p.bfloat16()
+    exact_p = low.double()
+    close(XPos(8).rotate(q, q, low, low)[0], XPos(8).rotate(q, q, exact_p, exact_p)[0], 0)
+    rows = torch.stack([p, p + 10_000])
+    both = XPos(8).rotate(q, q, rows, rows)
+    for row in range(2):
+        one = slice(row, row + 1)
+        for x, y in zip(both, XPos(8).rotate(q[one], q[one], rows[row], rows[row]), strict=True):
+            close(x[one], y, 0)
+    empty = q[..., :0, :]
+    assert XPos(8).rotate(empty, empty, p[:0], p[:0])[0].shape == empty.shape
+
+
+def test_xpos_of_some_channels_leaves_the_rest():
+    q, p = torch.randn(1, 1, 4, 8), torch.arange(4) * 500
+    y, _ = XPos(8, frequencies=Frequencies(8, rotary_dim=6), layout="half").rotate(q, q, p, p)
+    close(y[..., 6:], q[..., 6:], 0)
+    close(y[..., :6], XPos(6, layout="half").rotate(q[..., :6], q[..., :6], p, p)[0], 0)
+
+
+# ---- how they show themselves, and wrong inputs ----
+
+def test_repr():
+    assert repr(Rotary(8)) == "Rotary(8, base=10000, layout='interleaved')"
+    f = Frequencies(8, rotary_dim=4, scaling=PositionInterpolation(2), p=0.5)
+    assert repr(Rotary(8, frequencies=f)) == (
+        "Rotary(8, base=10000, rotary_dim=4, scaling=PositionInterpolation(s=2), p=0.5, "
+        "layout='interleaved')")
+    assert repr(XPos(8)) == "XPos(8, base=10000, layout='interleaved', gamma=0.4, scale_base=512)"
+
+
+Q, P = torch.zeros(2, 1, 3, 4), torch.arange(3)
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: Frequencies(0), "head_dim=0.*positive integer"),
+    (lambda: Frequencies(7), "head_dim=7.*even"),
+    (lambda: Frequencies(8, base=-1.0), "base=-1.0.*above 0"),
+    (lambda: Frequencies(8, rotary_dim=3), "rotary_dim=3.*even"),
+    (lambda: Frequencies(8, rotary_dim=0), "rotary_dim=0.*positive integer"),
+    (lambda: Frequencies(8, rotary_dim=10), "rotary_dim=10.*at most head_dim=8"),
+    (lambda: Frequencies(8, p=1.5), "p=1.5.*0 to 1"),
+    (lambda: Frequencies(8, p=math.nan), "p=nan.*0 to 1"),
+    (lambda: Frequencies(8, scaling=4.0), r"scaling=4.0.*None or a Scaling.*YaRN"),
+    (lambda: Frequencies(2, scaling=NTKAware(2)), "rotary_dim=2.*at least 4"),
+    (lambda: Frequencies(8, base=0.5, scaling=YaRN(2, L=9, ramp="index")), "base=0.5.*above 1"),
+    (lambda: PositionInterpolation(0.5), "s=0.5.*at least 1"),
+    (lambda: NTKAware(math.inf), "s=inf.*finite"),
+    (lambda: DynamicNTK(0), "L=0.*positive integer"),
+    (lambda: DynamicNTK(8, s=0), "s=0.*at least 1"),
+    (lambda: YaRN(0, L=8), "s=0.*at least 1"),
+    (lambda: YaRN(2, L=8.5), "L=8.5.*positive integer"),
+    (lambda: YaRN(2, L=8, alpha=32, beta=1), "alpha=32, beta=1.*0 < alpha < beta"),
+    (lambda: YaRN(2, L=8, ramp="linear"), "ramp='linear'.*'wavelength', 'index', 'rounded index'"),
+    (lambda: YaRN(2, L=8, attention=-1.0), "attention=-1.0.*at least 0"),
+    (lambda: Llama3(low=4.0, high=4.0), "low=4.0, high=4.0.*0 < low < high"),
+    (lambda: Llama3(s=0.1), "s=0.1"),
+    (lambda: Llama3(L=-1), "L=-1"),
+    (lambda: Rotary(8, base=9.0, frequencies=Frequencies(8)), "base=9.0 and frequencies=.*one of them"),
+    (lambda: Rotary(8, frequencies=Frequencies(4)), "head_dim=8.*head_dim=4.*agree"),
+    (lambda: Rotary(4).rotate(Q, Q[..., :2], P, P), r"head_dim=4, but k has shape \(2, 1, 3, 2\)"),
+    (lambda: Rotary(4).rotate(Q, Q, P, P[:2]), r"shape \(2,\), but k"),
+    (lambda: rotate(Q, P, frequencies=Frequencies(8), layout="half"), r"head_dim=8, but x has shape"),
+    (lambda: permute_projection(torch.zeros(9, 2), 4, source="half", target="half"), r"\(9, 2\).*head_dim=4"),
+    (lambda: permute_projection(torch.zeros(()), 4, source="half", target="half"), r"\(\).*head_dim=4"),
+    (lambda: permute_projection(Q, 4, source="neox", target="half"), "source='neox'.*'interleaved', 'half'"),
+    (lambda: permute_projection(Q, 4, source="half", target="gptj"), "target='gptj'"),
+    (lambda: permute_projection(Q, 7, source="half", target="half"), "head_dim=7.*even"),
+    (lambda: XPos(8, gamma=0), "gamma=0.*above 0"),
+    (lambda: XPos(8, scale_base=math.inf), "scale_base=inf.*finite"),
+    (lambda: XPos(8, layout="neox"), "layout='neox'"),
+])
+def test_errors_say_what_is_allowed(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_a_scaling_must_give_theta():
+    with pytest.raises(NotImplementedError, match="Scaling must give theta"):
+        Frequencies(8, scaling=Scaling())

@@ -1,0 +1,73 @@
+r"""xPos: RoPE whose pairs also fade with distance (Sun et al. 2022).
+
+Beside the rotation, each pair i of a query grows and of a key shrinks with its position:
+
+.. math:: \tilde q_m = \zeta_i^{m/512}\, R_m q_m, \qquad \tilde k_n = \zeta_i^{-n/512}\, R_n k_n, \qquad
+          \zeta_i = \frac{i/(d/2) + \gamma}{1 + \gamma}, \quad \gamma = 0.4
+
+so the part of pair i in a score is multiplied by :math:`\zeta_i^{(m-n)/512} \le 1` for a key in the
+past. It changes magnitudes; it does not rescale positions (that is position interpolation).
+
+**Causal only.** For a key ahead, n > m, the factor is above 1 and grows without bound: ζ₀ = 2/7,
+so 4096 positions ahead pair 0 counts 22 519 times. In an encoder the far future drowns the rest.
+
+As written, :math:`\zeta_0^{-n/512}` passes the largest float16 at n ≈ 4532, with k of size 1. Only
+m − n matters, so any common position c may be subtracted from both; here it is the middle of the
+positions of each row, which halves the exponents. Keys must be kept unturned in a cache.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .rotary import Frequencies, Rotary, exact, turn
+
+
+class XPos(Rotary):
+    """Rotation and magnitude on queries and keys. Use it under a causal mask only.
+
+    Args:
+        head_dim, base, layout, frequencies: as in :class:`Rotary`; the paper's code is
+            ``"interleaved"``.
+        gamma: γ, at least 0; larger means a slower decay.
+        scale_base: the positions over which pair i fades by ζ_i, 512 in the paper.
+
+    Raises ValueError as :class:`Rotary` does, and for ``gamma`` or ``scale_base`` not above 0.
+
+    >>> XPos(4).zeta()
+    tensor([0.2857, 0.6429], dtype=torch.float64)
+    """
+
+    def __init__(
+        self, head_dim: int, *, base: float | None = None, layout: str = "interleaved",
+        frequencies: Frequencies | None = None, gamma: float = 0.4, scale_base: float = 512.0,
+    ):
+        super().__init__(head_dim, base=base, layout=layout, frequencies=frequencies)
+        for name, value in (("gamma", gamma), ("scale_base", scale_base)):
+            if not 0 < value < float("inf"):
+                raise ValueError(f"{name}={value!r}: it must be a finite number above 0")
+        self.gamma, self.scale_base = gamma, scale_base
+
+    def zeta(self, device=None) -> Tensor:
+        """ζ_i of each pair that turns, float64 ``[d/2]`` (float32 on MPS)."""
+        d = self.frequencies.d
+        i = exact(torch.arange(d // 2, device=device))
+        return (i / (d / 2) + self.gamma) / (1 + self.gamma)
+
+    def rotate(self, q, k, q_positions, k_positions):
+        q, k = super().rotate(q, k, q_positions, k_positions)
+        if not k_positions.shape[-1]:
+            return q, k
+        m, n = exact(q_positions), exact(k_positions)
+        c = (n.amin(-1, keepdim=True) + n.amax(-1, keepdim=True)) / 2
+        return self._grow(q, m - c), self._grow(k, c - n)
+
+    def _grow(self, x, m):
+        """Each pair i of ``x`` times ζ_i^(m / scale_base): a turn by no angle, but longer."""
+        magnitude = self.zeta(m.device) ** (m[..., None] / self.scale_base)
+        magnitude = magnitude.to(torch.promote_types(torch.float32, x.dtype))
+        return turn(x, magnitude, torch.zeros_like(magnitude), self.layout)
+
+    def extra_repr(self):
+        return f"{super().extra_repr()}, gamma={self.gamma:g}, scale_base={self.scale_base:g}"
