@@ -17,7 +17,8 @@ from tutorial_lib.encodings import (
     YaRN,
     permute_projection,
 )
-from tutorial_lib.encodings.rotary import Scaling, rotate
+from tutorial_lib.encodings.rotary import rotate
+from tutorial_lib.encodings.scaling import Scaling
 
 F64 = torch.float64
 LAYOUTS = ["interleaved", "half"]

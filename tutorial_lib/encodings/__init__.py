@@ -7,16 +7,8 @@ puts several together.
 from .base import DOORS, Absolute, Compose, NoPosition, PositionalEncoding
 from .fusion import Add, Concatenate, Multiply, PositionMatrix
 from .learned import Learned
-from .rotary import (
-    DynamicNTK,
-    Frequencies,
-    Llama3,
-    NTKAware,
-    PositionInterpolation,
-    Rotary,
-    YaRN,
-    permute_projection,
-)
+from .rotary import Rotary, permute_projection
+from .scaling import DynamicNTK, Frequencies, Llama3, NTKAware, PositionInterpolation, YaRN
 from .sinusoidal import Sinusoidal, frequencies, sinusoidal
 from .xpos import XPos
 

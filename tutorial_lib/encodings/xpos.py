@@ -21,7 +21,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .rotary import Frequencies, Rotary, exact, turn
+from .rotary import Rotary, turn
+from .scaling import Frequencies, exact
 
 
 class XPos(Rotary):

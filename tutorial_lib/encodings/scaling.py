@@ -1,0 +1,320 @@
+r"""Which angles RoPE turns by: θ, its base, its share of the channels, and its scalings.
+
+:class:`Frequencies` gives θ_t in radians per position (Su et al. 2021, eq. 15). The scalings
+stretch a model that was trained up to length L to longer texts: :class:`PositionInterpolation`,
+:class:`NTKAware`, :class:`DynamicNTK`, :class:`YaRN`, :class:`Llama3`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from .base import check_positive
+from .sinusoidal import frequencies
+
+RAMPS = ("wavelength", "index", "rounded index")
+
+
+def exact(positions: Tensor) -> Tensor:
+    """Positions as float64 (float32 on MPS, which has no float64)."""
+    return positions.to(torch.float32 if positions.device.type == "mps" else torch.float64)
+
+
+class Scaling:
+    """A change of θ, so that a model trained up to length L can read further.
+
+    A subclass gives ``theta(b, d, length, device)``: float64 ``[d/2]`` from the base ``b`` and the
+    number ``d`` of channels that turn. Cosines and sines are multiplied by ``attention_factor``.
+    """
+
+    attention_factor: float = 1.0
+    dynamic: bool = False
+    """Whether θ depends on the current ``length``."""
+
+    def theta(self, b: float, d: int, length: Tensor | None = None, device=None) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} must give theta(b, d, length, device)")
+
+
+def _at_least(low: float, **values: float) -> None:
+    for name, value in values.items():
+        if not (math.isfinite(value) and value >= low):
+            raise ValueError(f"{name}={value!r}: it must be a finite number, at least {low}")
+
+
+def _ordered(**values: float) -> None:
+    (low, a), (high, b) = values.items()
+    if not 0 < a < b < math.inf:
+        raise ValueError(f"{low}={a!r}, {high}={b!r}: both must be finite, and 0 < {low} < {high}")
+
+
+@dataclass(frozen=True)
+class PositionInterpolation(Scaling):
+    r"""Linear scaling (Chen et al. 2023, §3): position m is read as m·L/L′.
+
+    With :math:`s = L'/L`, the new length over the trained one, every angle is divided by s.
+
+    >>> Frequencies(4, scaling=PositionInterpolation(2)).theta()
+    tensor([0.5000, 0.0050], dtype=torch.float64)
+    """
+
+    s: float
+
+    def __post_init__(self):
+        _at_least(1, s=self.s)
+
+    def theta(self, b, d, length=None, device=None):
+        return frequencies(d, base=b, device=device) / self.s
+
+
+def ntk(b: float, d: int, s, device=None) -> Tensor:
+    r"""θ of the base :math:`b' = b\,s^{d/(d-2)}`; ``s`` is a number, or a tensor ``[...]``.
+
+    .. math:: b'^{-2t/d} = \theta_t\, s^{-2t/(d-2)}
+
+    The highest frequency stays, the lowest is divided by s: as far as interpolation divides all.
+    """
+    if d < 4:
+        raise ValueError(f"rotary_dim={d}: the exponent d/(d − 2) of NTK-aware scaling needs at least 4")
+    theta = frequencies(d, base=b, device=device)
+    t = torch.arange(d // 2, dtype=theta.dtype, device=device)
+    return theta * torch.as_tensor(s, dtype=theta.dtype, device=device)[..., None] ** (-2 * t / (d - 2))
+
+
+@dataclass(frozen=True)
+class NTKAware(Scaling):
+    r"""A larger base (bloc97 2023; Peng et al. 2023, §3.1): :math:`b' = b\,s^{d/(d-2)}`."""
+
+    s: float
+
+    def __post_init__(self):
+        _at_least(1, s=self.s)
+
+    def theta(self, b, d, length=None, device=None):
+        return ntk(b, d, self.s, device)
+
+
+@dataclass(frozen=True)
+class DynamicNTK(Scaling):
+    r"""NTK-aware with a factor that grows with the current length l (Peng et al. 2023, §3.3).
+
+    .. math:: b' = b\,\big(s\,l/L - (s - 1)\big)^{d/(d-2)}, \qquad l \ge L
+
+    That is the convention of Hugging Face; ``s = 1`` leaves :math:`l/L`, as in the paper. Up to L
+    nothing changes. l is the highest position of a row, plus one: each row of a batch has its own
+    (Hugging Face takes one for the whole batch, and keeps the largest so far until a text shorter
+    than L comes). All keys of a call turn by the θ of that call, so a cache must hold keys that are
+    not yet turned. Beyond L, a text read token by token therefore gives other numbers than the same
+    text read at once, and scores change when all positions shift.
+    """
+
+    L: int
+    s: float = 1.0
+    dynamic = True
+
+    def __post_init__(self):
+        check_positive(L=self.L)
+        _at_least(1, s=self.s)
+
+    def theta(self, b, d, length=None, device=None):
+        l_over_L = 1.0 if length is None else (exact(length) / self.L).clamp(min=1)
+        return ntk(b, d, self.s * l_over_L - (self.s - 1), device)
+
+
+def by_parts(theta: Tensor, s: float, gamma: Tensor) -> Tensor:
+    r""":math:`(1 - \gamma)\,\theta/s + \gamma\,\theta`: at γ = 1 as trained, at γ = 0 interpolated."""
+    return (1 - gamma) * theta / s + gamma * theta
+
+
+def wavelength_ramp(theta: Tensor, L: float, low: float, high: float) -> Tensor:
+    r""":math:`\gamma(r) = (r - low)/(high - low)` within 0 … 1; :math:`r = L/\lambda` turns in L."""
+    r = L * theta / (2 * math.pi)
+    return ((r - low) / (high - low)).clamp(0, 1)
+
+
+@dataclass(frozen=True)
+class YaRN(Scaling):
+    r"""NTK-by-parts with an attention factor (Peng et al. 2023, §3.2 and §3.4).
+
+    .. math:: \theta'_t = (1 - \gamma)\,\theta_t/s + \gamma\,\theta_t, \qquad
+              \sqrt{1/t} = 0.1 \ln s + 1
+
+    A pair that turns more than β times within the trained length L stays, one that turns less than
+    α times is interpolated; between them γ is a ramp. **Paper and released code differ there**:
+
+    - ``ramp="wavelength"``, the paper: linear in the number of turns :math:`r = L/\lambda_t`;
+    - ``ramp="rounded index"``, the released code and Hugging Face: linear in the index t, between
+      the indices with β and α turns, rounded outwards; models in use were tuned with this one;
+    - ``ramp="index"``: the same without rounding (Hugging Face's ``truncate=False``).
+
+    The temperature t of the softmax enters through the rotation: cosines and sines, so the turned
+    channels of q and k alike, are multiplied by √(1/t), and their part of a score by 1/t.
+    ``attention`` puts another number in its place.
+    """
+
+    s: float
+    L: int
+    alpha: float = 1.0
+    beta: float = 32.0
+    ramp: str = "wavelength"
+    attention: float | None = None
+
+    def __post_init__(self):
+        check_positive(L=self.L)
+        _at_least(1, s=self.s)
+        _ordered(alpha=self.alpha, beta=self.beta)
+        if self.ramp not in RAMPS:
+            raise ValueError(f"ramp={self.ramp!r}: it must be one of {', '.join(map(repr, RAMPS))}")
+        if self.attention is not None:
+            _at_least(0, attention=self.attention)
+
+    @property
+    def attention_factor(self):
+        return 0.1 * math.log(self.s) + 1 if self.attention is None else self.attention
+
+    def theta(self, b, d, length=None, device=None):
+        theta = frequencies(d, base=b, device=device)
+        if self.ramp == "wavelength":
+            return by_parts(theta, self.s, wavelength_ramp(theta, self.L, self.alpha, self.beta))
+        return by_parts(theta, self.s, self._index_ramp(b, d, theta))
+
+    def _index_ramp(self, b, d, theta):
+        if b <= 1:
+            raise ValueError(f"base={b!r}: a ramp over the index needs a base above 1")
+
+        def index(r):  # where L·θ_t = 2π·r
+            return d * math.log(self.L / (2 * math.pi * r)) / (2 * math.log(b))
+
+        first, last = index(self.beta), index(self.alpha)
+        if self.ramp == "rounded index":
+            first, last = math.floor(first), math.ceil(last)
+        first, last = max(first, 0), min(last, d - 1)
+        last += 0.001 if first == last else 0  # as the released code avoids 0/0
+        t = torch.arange(d // 2, dtype=theta.dtype, device=theta.device)
+        return 1 - ((t - first) / (last - first)).clamp(0, 1)
+
+
+@dataclass(frozen=True)
+class Llama3(Scaling):
+    r"""The scaling of Llama 3.1 (its released code, ``apply_scaling``).
+
+    .. math:: \theta'_t = (1 - \gamma)\,\theta_t/s + \gamma\,\theta_t, \qquad
+              \gamma = \frac{L/\lambda_t - low}{high - low} \text{ within } 0 \dots 1
+
+    Its formula is YaRN's ramp over the wavelength, with other bounds and no attention factor.
+
+    Args:
+        s: the factor, 8 in Llama 3.1, 32 in the small models of Llama 3.2.
+        L: the original length.
+        low, high: pairs that turn less than ``low`` times within L are divided by s, those that
+            turn more than ``high`` times stay (``low_freq_factor``, ``high_freq_factor``).
+    """
+
+    s: float = 8.0
+    L: int = 8192
+    low: float = 1.0
+    high: float = 4.0
+
+    def __post_init__(self):
+        check_positive(L=self.L)
+        _at_least(1, s=self.s)
+        _ordered(low=self.low, high=self.high)
+
+    def theta(self, b, d, length=None, device=None):
+        theta = frequencies(d, base=b, device=device)
+        return by_parts(theta, self.s, wavelength_ramp(theta, self.L, self.low, self.high))
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    r"""Which angles: one θ_t in radians per position for each pair of channels, highest first.
+
+    Args:
+        head_dim: channels per head.
+        base: 10000 in the paper; a larger one means longer wavelengths (500000 in Llama 3;
+            Xiong et al. 2023 call that adjusted base frequency).
+        rotary_dim: only the first so many channels turn, the rest stay as they are (partial
+            rotation, GPT-NeoX and GPT-J); then :math:`d` = ``rotary_dim`` in every formula.
+        scaling: one of the scalings above.
+        p: only this share of the pairs turns, those with the highest frequencies; the others get
+            θ = 0 (p-RoPE, Barbero et al. 2024). Unlike with ``rotary_dim`` the remaining
+            θ keep their values. ``p=0`` switches the rotation off.
+
+    Raises ValueError, naming the argument, for an odd number of channels or a value out of range.
+
+    >>> Frequencies(8).theta()
+    tensor([1.0000, 0.1000, 0.0100, 0.0010], dtype=torch.float64)
+    >>> Frequencies(8, rotary_dim=4).theta()
+    tensor([1.0000, 0.0100], dtype=torch.float64)
+    >>> Frequencies(8, p=0.5).theta()
+    tensor([1.0000, 0.1000, 0.0000, 0.0000], dtype=torch.float64)
+    """
+
+    head_dim: int
+    base: float = 10_000.0
+    rotary_dim: int | None = None
+    scaling: Scaling | None = None
+    p: float = 1.0
+
+    def __post_init__(self):
+        check_positive(head_dim=self.head_dim)
+        if self.rotary_dim is not None:
+            check_positive(rotary_dim=self.rotary_dim)
+            if self.rotary_dim > self.head_dim:
+                raise ValueError(
+                    f"rotary_dim={self.rotary_dim}: it must be at most head_dim={self.head_dim}"
+                )
+        if self.d % 2:
+            name = "head_dim" if self.rotary_dim is None else "rotary_dim"
+            raise ValueError(f"{name}={self.d}: a rotation needs pairs, so it must be even")
+        if self.scaling is not None and not isinstance(self.scaling, Scaling):
+            raise ValueError(
+                f"scaling={self.scaling!r}: it must be None or a Scaling, for instance YaRN(4, L=2048)"
+            )
+        if not 0 <= self.p <= 1:
+            raise ValueError(f"p={self.p!r}: it must be a share, from 0 to 1")
+        self.theta(device="cpu")  # what the base may be, its own formula knows
+
+    @property
+    def d(self) -> int:
+        """The number of channels that turn."""
+        return self.head_dim if self.rotary_dim is None else self.rotary_dim
+
+    @property
+    def attention_factor(self) -> float:
+        """What cosines and sines are multiplied by: 1, but for YaRN."""
+        return 1.0 if self.scaling is None else self.scaling.attention_factor
+
+    def length(self, *positions: Tensor) -> Tensor | None:
+        """The current length l of each row, ``[]`` or ``[B]``; None when no angle depends on it."""
+        if self.scaling is None or not self.scaling.dynamic:
+            return None
+        longest = [pad(exact(p), (0, 1)).amax(-1) for p in positions]  # a zero more: rows may be empty
+        return torch.stack(torch.broadcast_tensors(*longest)).amax(0) + 1
+
+    def theta(self, length: Tensor | None = None, device=None) -> Tensor:
+        """θ, float64 ``[d/2]`` (float32 on MPS); ``[B, d/2]`` if each row has a dynamic length."""
+        if self.scaling is None:
+            theta = frequencies(self.d, base=self.base, device=device)
+        else:
+            theta = self.scaling.theta(self.base, self.d, length, device)
+        turning = math.floor(self.p * self.d / 2)
+        return pad(theta[..., :turning], (0, self.d // 2 - turning))
+
+    def cos_sin(
+        self, positions: Tensor, length: Tensor | None = None, dtype=torch.float32
+    ) -> tuple[Tensor, Tensor]:
+        """Cosine and sine of each angle times the attention factor, ``[*positions.shape, d/2]``.
+
+        The angle itself is float64 (float32 on MPS, which has no float64): a float32 angle of 1e6
+        radians would be off by 0.03. Only its cosine and sine are rounded to ``dtype``.
+        """
+        theta = self.theta(length, device=positions.device)
+        if theta.ndim == 2:
+            theta = theta[:, None]
+        angle = exact(positions)[..., None] * theta
+        return tuple((self.attention_factor * f).to(dtype) for f in (angle.cos(), angle.sin()))
