@@ -6,6 +6,9 @@ from torch import nn
 
 from tutorial_lib.encodings import (
     Add,
+    ALiBi,
+    AsymmetricALiBi,
+    ClippedBias,
     Compose,
     Concatenate,
     Learned,
@@ -14,7 +17,10 @@ from tutorial_lib.encodings import (
     PositionalEncoding,
     PositionMatrix,
     Rotary,
+    Shaw,
     Sinusoidal,
+    T5Bias,
+    TableBias,
 )
 
 D_MODEL, N_HEADS, HEAD_DIM, MAX_LENGTH = 16, 2, 8, 64
@@ -72,10 +78,21 @@ ENCODINGS = {
     "concatenate": lambda: Concatenate(Learned(MAX_LENGTH, 6, std=1.0)),
     "rotary": lambda: Rotary(HEAD_DIM),
     "rotary-half": lambda: Rotary(HEAD_DIM, layout="half", base=100.0),
+    "clipped": lambda: ClippedBias(N_HEADS, 3, std=1.0),
+    "table": lambda: TableBias(N_HEADS, MAX_LENGTH, std=1.0),
+    "alibi": lambda: ALiBi(N_HEADS),
+    "alibi-symmetric": lambda: ALiBi(N_HEADS, symmetric=True),
+    "alibi-asymmetric": lambda: AsymmetricALiBi(N_HEADS),
+    "t5": lambda: T5Bias(N_HEADS, n_buckets=6, max_distance=8, std=1.0),
+    "t5-bidirectional": lambda: T5Bias(N_HEADS, bidirectional=True, std=1.0),
+    "shaw": lambda: Shaw(HEAD_DIM, 2),
     "every-door": EveryDoor,
     "compose": lambda: Compose(Learned(MAX_LENGTH, D_MODEL, std=1.0), Rotary(HEAD_DIM), FourDoors()),
 }
-RELATIVE = ("none", "rotary", "rotary-half")  # scores do not change when all positions shift
+RELATIVE = (  # scores do not change when all positions shift
+    "none", "rotary", "rotary-half", "clipped", "table", "alibi", "alibi-symmetric", "alibi-asymmetric",
+    "t5", "t5-bidirectional", "shaw",
+)
 
 
 @pytest.fixture(autouse=True)
