@@ -270,6 +270,8 @@ def test_asymmetric_slopes_differ_in_every_head():
         alibi = AsymmetricALiBi(n)
         assert len(set(alibi.left + alibi.right)) == 2 * n
         assert sorted(alibi.left + alibi.right) == sorted(slopes(2 * n).tolist())
+        dealt = [m for pair in zip(alibi.left, alibi.right, strict=True) for m in pair]
+        assert dealt == sorted(dealt, reverse=True)
     assert AsymmetricALiBi(1).left == (1 / 16,) and AsymmetricALiBi(1).right == (1 / 256,)
     p = torch.arange(4)
     close(AsymmetricALiBi(2, left=slopes(2), right=slopes(2)).bias(p, p),
@@ -286,6 +288,8 @@ def test_half_precision_modules_keep_their_slopes(encoding):
     close(encoding.bias(p.double(), p).float(), before, 1e-6)
     q = torch.arange(250, 256, dtype=torch.bfloat16)
     close(encoding.bias(q, q), encoding.bias(q.long(), q.long()), 0)
+    q, k = torch.tensor([500.0]).bfloat16(), torch.tensor([3.0]).bfloat16()  # 497 is no bfloat16
+    close(encoding.bias(q, k), encoding.bias(q.long(), k.long()), 0)
 
 
 # ---- T5 ----
@@ -331,6 +335,13 @@ def test_bidirectional_bucket_16_is_never_used():
     r = torch.arange(-2000, 2001)
     assert set(range(32)) - set(bucket(r, bidirectional=True).tolist()) == {16}
     assert set(bucket(r).tolist()) == set(range(32))
+
+
+def test_the_module_passes_its_options_on():
+    encoding = T5Bias(1, bidirectional=True, n_buckets=8, max_distance=20)
+    assert "bidirectional=True, n_buckets=8, max_distance=20" in repr(encoding)
+    assert "symmetric=True" in repr(ALiBi(2, symmetric=True))
+    assert "left=(1.0,), right=(0.5,)" in repr(AsymmetricALiBi(1, left=[1], right=[0.5]))
 
 
 def test_t5_does_not_scale():
@@ -425,7 +436,7 @@ def test_build(name):
     encoding = build(name, **CONFIGS[name])
     assert isinstance(encoding, PositionalEncoding)
     for key, value in CONFIGS[name].items():
-        if name != "compose" and not (name == "t5" and key == "bidirectional"):
+        if name != "compose":
             assert getattr(encoding, key) is value or getattr(encoding, key) == value
 
 

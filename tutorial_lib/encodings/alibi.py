@@ -92,7 +92,7 @@ class AsymmetricALiBi(RelativeBias):
         return _per_head(self.left, r) * r.clamp(max=0) - _per_head(self.right, r) * r.clamp(min=0)
 
     def extra_repr(self):
-        return f"{self.n_heads}"
+        return f"{self.n_heads}, left={self.left}, right={self.right}"
 
 
 def _per_head(m, r):

@@ -75,18 +75,19 @@ class T5Bias(RelativeBias):
         check_positive(n_heads=n_heads)
         check_not_negative(std=std)
         _sizes(bidirectional, n_buckets, max_distance)
-        self.n_heads, self.std = n_heads, std
-        self.buckets = {
-            "bidirectional": bidirectional, "n_buckets": n_buckets, "max_distance": max_distance
-        }
+        self.n_heads, self.bidirectional, self.std = n_heads, bidirectional, std
+        self.n_buckets, self.max_distance = n_buckets, max_distance
         self.b = nn.Parameter(torch.randn(n_heads, n_buckets) * std)
 
     def of(self, r):
-        return look_up(self.b, bucket(r, **self.buckets))
+        options = {"n_buckets": self.n_buckets, "max_distance": self.max_distance}
+        return look_up(self.b, bucket(r, bidirectional=self.bidirectional, **options))
 
     def extra_repr(self):
-        options = ", ".join(f"{name}={value}" for name, value in self.buckets.items())
-        return f"{self.n_heads}, {options}, std={self.std:g}"
+        return (
+            f"{self.n_heads}, bidirectional={self.bidirectional}, n_buckets={self.n_buckets}, "
+            f"max_distance={self.max_distance}, std={self.std:g}"
+        )
 
 
 def _sizes(bidirectional, n_buckets, max_distance):
