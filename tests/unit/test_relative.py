@@ -28,7 +28,7 @@ from tutorial_lib.encodings import (
     build,
     slopes,
 )
-from tutorial_lib.encodings.relative import offsets
+from tutorial_lib.encodings.offsets import offsets
 from tutorial_lib.model import Config, Transformer
 
 F64 = torch.float64
@@ -81,6 +81,7 @@ POSITIONS = {
     "rows of queries": (torch.tensor([[0, 1], [5, 9]]), torch.arange(3)),
     "one row": (torch.arange(3)[None], torch.arange(4)),
     "floats": (torch.arange(3.0), torch.arange(4.0, dtype=F64)),
+    "uint8": (torch.arange(3, dtype=torch.uint8), torch.arange(4, dtype=torch.uint8)),
     "int32": (torch.arange(3, dtype=torch.int32), torch.arange(4, dtype=torch.int32)),
 }
 

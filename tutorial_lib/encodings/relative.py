@@ -18,7 +18,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .base import PositionalEncoding, check_positive, wide
+from .base import PositionalEncoding, check_not_negative, check_positive
+from .offsets import consecutive, offsets, whole
 
 
 class RelativeBias(PositionalEncoding):
@@ -39,10 +40,10 @@ class RelativeBias(PositionalEncoding):
         ``of`` is asked for those alone. Every row of the matrix is a window of that line, moved
         by one from row to row.
         """
-        if not (_consecutive(q_positions) and _consecutive(k_positions)):
+        if not (consecutive(q_positions) and consecutive(k_positions)):
             return self.dense(q_positions, k_positions)
         n_q, n_k = len(q_positions), len(k_positions)
-        first = k_positions[0] - q_positions[-1]
+        first = k_positions[0].long() - q_positions[-1].long()
         line = self.of(first + torch.arange(n_q + n_k - 1, device=first.device))
         return line.unfold(-1, n_k, 1).flip(-2)  # window w holds r = first + w + j; query i = Lq − 1 − w
 
@@ -114,53 +115,6 @@ class TableBias(RelativeBias):
         return f"{self.n_heads}, {self.length}, std={self.std:g}"
 
 
-def offsets(q_positions: Tensor, k_positions: Tensor) -> Tensor:
-    """r = k − q for every pair: ``[Lq, Lk]``, or ``[B, Lq, Lk]`` if a side is ``[B, L]``.
-
-    >>> offsets(torch.tensor([2, 3]), torch.arange(4))
-    tensor([[-2, -1,  0,  1],
-            [-3, -2, -1,  0]])
-    """
-    shapes = {"q_positions": q_positions.shape, "k_positions": k_positions.shape}
-    for name, shape in shapes.items():
-        if len(shape) not in (1, 2):
-            raise ValueError(f"{name} have shape {tuple(shape)}: they must be [L] or [B, L]")
-    rows = {shape[0] for shape in shapes.values() if len(shape) == 2} - {1}
-    if len(rows) > 1:
-        raise ValueError(
-            f"q_positions {tuple(shapes['q_positions'])} and k_positions "
-            f"{tuple(shapes['k_positions'])} must have the same number of rows"
-        )
-    if q_positions.is_floating_point() or k_positions.is_floating_point():
-        q_positions, k_positions = wide(q_positions), wide(k_positions)
-    return k_positions[..., None, :] - q_positions[..., :, None]
-
-
-def whole(r: Tensor) -> Tensor:
-    """Offsets as integers for a table; ValueError for one that lies between two entries."""
-    if not r.is_floating_point():
-        return r.long()
-    if not torch.compiler.is_compiling() and not torch.equal(r, r.round()):
-        raise ValueError("positions have fractional offsets: a table has entries for whole ones only")
-    return r.round().long()
-
-
 def look_up(table: Tensor, index: Tensor) -> Tensor:
     """``table[:, index]``, so ``[H, n]`` and any shape give ``[H, *index.shape]``; no wrapping."""
     return table.index_select(1, index.reshape(-1)).view(len(table), *index.shape)
-
-
-def check_not_negative(**sizes: float) -> None:
-    """Raise ValueError, naming the argument, unless 0 ≤ size < ∞, whole if it is not ``std``."""
-    for name, size in sizes.items():
-        kinds = (int, float) if name == "std" else int
-        if isinstance(size, bool) or not isinstance(size, kinds) or not 0 <= size < float("inf"):
-            what = "a finite number" if name == "std" else "an integer"
-            raise ValueError(f"{name}={size!r}: it must be {what}, 0 or more")
-
-
-def _consecutive(positions: Tensor) -> bool:
-    """Whether they are integers p, p + 1, p + 2, …; compiled code does not ask for values."""
-    if torch.compiler.is_compiling() or positions.ndim != 1 or positions.is_floating_point():
-        return False
-    return len(positions) > 0 and bool((positions.diff() == 1).all())

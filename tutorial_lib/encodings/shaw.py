@@ -18,8 +18,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .base import PositionalEncoding, check_positive
-from .relative import check_not_negative, offsets, whole
+from .base import PositionalEncoding, check_not_negative, check_positive
+from .offsets import offsets, whole
 
 
 class Shaw(PositionalEncoding):

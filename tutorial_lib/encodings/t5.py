@@ -23,8 +23,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .base import check_positive
-from .relative import RelativeBias, check_not_negative, look_up, whole
+from .base import check_not_negative, check_positive
+from .offsets import whole
+from .relative import RelativeBias, look_up
 
 
 def bucket(
