@@ -6,6 +6,9 @@ from torch import nn
 
 from tutorial_lib.encodings import (
     Add,
+    ALiBi,
+    AsymmetricALiBi,
+    ClippedBias,
     Compose,
     Concatenate,
     DynamicNTK,
@@ -19,7 +22,10 @@ from tutorial_lib.encodings import (
     PositionInterpolation,
     PositionMatrix,
     Rotary,
+    Shaw,
     Sinusoidal,
+    T5Bias,
+    TableBias,
     XPos,
     YaRN,
 )
@@ -93,12 +99,23 @@ ENCODINGS = {
     "rotary-llama3": lambda: rotary(scaling=Llama3(L=32)),
     "xpos": lambda: XPos(HEAD_DIM),
     "xpos-half": lambda: XPos(HEAD_DIM, layout="half", frequencies=Frequencies(HEAD_DIM, rotary_dim=6)),
+    "clipped": lambda: ClippedBias(N_HEADS, 3, std=1.0),
+    "table": lambda: TableBias(N_HEADS, MAX_LENGTH, std=1.0),
+    "alibi": lambda: ALiBi(N_HEADS),
+    "alibi-symmetric": lambda: ALiBi(N_HEADS, symmetric=True),
+    "alibi-asymmetric": lambda: AsymmetricALiBi(N_HEADS),
+    "t5": lambda: T5Bias(N_HEADS, n_buckets=6, max_distance=8, std=1.0),
+    "t5-bidirectional": lambda: T5Bias(N_HEADS, bidirectional=True, std=1.0),
+    "shaw": lambda: Shaw(HEAD_DIM, 2),
     "every-door": EveryDoor,
     "compose": lambda: Compose(Learned(MAX_LENGTH, D_MODEL, std=1.0), Rotary(HEAD_DIM), FourDoors()),
 }
 # Scores do not change when all positions shift (with a dynamic length they do).
-RELATIVE = ("none", *(name for name in ENCODINGS if name.startswith(("rotary", "xpos"))
-                      and name != "rotary-dynamic"))
+RELATIVE = tuple(
+    name for name in ENCODINGS
+    if name.startswith(("none", "rotary", "xpos", "clipped", "table", "alibi", "t5", "shaw"))
+    and name != "rotary-dynamic"
+)
 
 
 @pytest.fixture(autouse=True)

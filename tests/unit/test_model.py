@@ -3,7 +3,19 @@
 import pytest
 import torch
 
-from tutorial_lib.encodings import Concatenate, Learned, NoPosition, Rotary, Sinusoidal
+from tutorial_lib.encodings import (
+    ALiBi,
+    AsymmetricALiBi,
+    ClippedBias,
+    Concatenate,
+    Learned,
+    NoPosition,
+    Rotary,
+    Shaw,
+    Sinusoidal,
+    T5Bias,
+    TableBias,
+)
 from tutorial_lib.model import Cache, Config, Transformer
 
 VOCAB, LENGTH = 11, 9
@@ -133,7 +145,10 @@ def test_compiled_gives_the_same_numbers(encoding):
     close(compiled(tokens, torch.arange(LENGTH) + 3), model(tokens, torch.arange(LENGTH) + 3))
 
 
-@pytest.mark.parametrize("encoding_of", [lambda: Sinusoidal(16), lambda: Rotary(8)], ids=["sin", "rope"])
+@pytest.mark.parametrize("encoding_of", [
+    lambda: Sinusoidal(16), lambda: Rotary(8), lambda: ClippedBias(2, 3), lambda: TableBias(2, 20),
+    lambda: ALiBi(2), lambda: AsymmetricALiBi(2), lambda: T5Bias(2), lambda: Shaw(8, 2),
+], ids=["sin", "rope", "clipped", "table", "alibi", "alibi-asymmetric", "t5", "shaw"])
 def test_compiled_for_real(encoding_of):
     """Through functionalisation and decompositions, with gradients and in one graph."""
     model, tokens = build(encoding_of(), n_layers=1), draw()
@@ -160,8 +175,10 @@ def test_half_precision_stays_near(encoding):
     assert (out - exact).abs().max() < 0.15 * exact.abs().max()
 
 
-@pytest.mark.parametrize("fresh", [NoPosition, lambda: Sinusoidal(16), lambda: Rotary(8)],
-                         ids=["none", "sinusoidal", "rotary"])
+@pytest.mark.parametrize("fresh", [
+    NoPosition, lambda: Sinusoidal(16), lambda: Rotary(8), lambda: ClippedBias(2, 3), lambda: ALiBi(2),
+    lambda: AsymmetricALiBi(2), lambda: T5Bias(2), lambda: Shaw(8, 2),
+], ids=["none", "sinusoidal", "rotary", "clipped", "alibi", "alibi-asymmetric", "t5", "shaw"])
 def test_saved_at_one_length_and_loaded_at_another(fresh, tmp_path):
     model, long = build(fresh()), draw(length=40)
     model(draw())

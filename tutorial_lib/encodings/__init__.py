@@ -1,20 +1,26 @@
 """Positional encodings, each a choice of where position enters attention.
 
 ``PositionalEncoding`` names the five doors; a method overrides those that it uses; ``Compose``
-puts several together.
+puts several together; ``build`` makes one by its name.
 """
 
+from .alibi import ALiBi, AsymmetricALiBi, slopes
 from .base import DOORS, Absolute, Compose, NoPosition, PositionalEncoding
 from .fusion import Add, Concatenate, Multiply, PositionMatrix
 from .learned import Learned
+from .registry import REGISTRY, build
+from .relative import ClippedBias, RelativeBias, TableBias
 from .rotary import Rotary, permute_projection
 from .scaling import DynamicNTK, Frequencies, Llama3, NTKAware, PositionInterpolation, YaRN
+from .shaw import Shaw
 from .sinusoidal import Sinusoidal, frequencies, sinusoidal
+from .t5 import T5Bias, bucket
 from .xpos import XPos
 
 __all__ = [
-    "DOORS", "Absolute", "Add", "Compose", "Concatenate", "DynamicNTK", "Frequencies", "Learned",
-    "Llama3", "Multiply", "NTKAware", "NoPosition", "PositionInterpolation", "PositionMatrix",
-    "PositionalEncoding", "Rotary", "Sinusoidal", "XPos", "YaRN", "frequencies", "permute_projection",
-    "sinusoidal",
+    "ALiBi", "Absolute", "Add", "AsymmetricALiBi", "ClippedBias", "Compose", "Concatenate", "DOORS",
+    "DynamicNTK", "Frequencies", "Learned", "Llama3", "Multiply", "NTKAware", "NoPosition",
+    "PositionInterpolation", "PositionMatrix", "PositionalEncoding", "REGISTRY", "RelativeBias",
+    "Rotary", "Shaw", "Sinusoidal", "T5Bias", "TableBias", "XPos", "YaRN", "bucket", "build",
+    "frequencies", "permute_projection", "sinusoidal", "slopes",
 ]

@@ -175,6 +175,15 @@ def check_positive(**sizes: int) -> None:
             raise ValueError(f"{name}={size!r}: it must be a positive integer")
 
 
+def check_not_negative(**sizes: float) -> None:
+    """Raise ValueError, naming the argument, unless 0 ≤ size < ∞, whole if it is not ``std``."""
+    for name, size in sizes.items():
+        kinds = (int, float) if name == "std" else int
+        if isinstance(size, bool) or not isinstance(size, kinds) or not 0 <= size < float("inf"):
+            what = "a finite number" if name == "std" else "an integer"
+            raise ValueError(f"{name}={size!r}: it must be {what}, 0 or more")
+
+
 def wide(positions: Tensor) -> Tensor:
     """Positions as floats fit for angles: float64 stays, everything else becomes float32.
 

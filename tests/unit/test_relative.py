@@ -1,0 +1,516 @@
+"""The relative methods against their equations, written the slow way in float64."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from tutorial_lib import encodings
+from tutorial_lib.attention import attention
+from tutorial_lib.encodings import (
+    REGISTRY,
+    ALiBi,
+    AsymmetricALiBi,
+    ClippedBias,
+    Compose,
+    Learned,
+    NoPosition,
+    PositionalEncoding,
+    RelativeBias,
+    Shaw,
+    Sinusoidal,
+    T5Bias,
+    TableBias,
+    bucket,
+    build,
+    slopes,
+)
+from tutorial_lib.encodings.offsets import offsets
+from tutorial_lib.model import Config, Transformer
+
+F64 = torch.float64
+
+
+def close(actual, expected, tolerance=1e-12):
+    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
+
+
+# ---- every bias, one pair at a time ----
+
+def slow_bucket(r, bidirectional, n_buckets, max_distance):
+    """By thresholds: how many bucket borders lie at or below the distance."""
+    side = n_buckets // 2 if bidirectional else n_buckets
+    exact = side // 2
+    n = abs(r) if bidirectional else max(-r, 0)
+    borders = [exact * (max_distance / exact) ** (b / (side - exact)) for b in range(1, side - exact)]
+    number = n if n < exact else exact + sum(n >= border - 1e-9 for border in borders)
+    return number + (side if bidirectional and r > 0 else 0)
+
+
+M = [1 / 16, 1 / 256, 1 / 4]  # ALiBi's slopes of 3 heads
+BIASES = {  # how to make it, and its value at head h and offset r
+    "clipped": (lambda: ClippedBias(3, 2), lambda e, h, r: e.b[h, max(-2, min(2, r)) + 2]),
+    "clipped-0": (lambda: ClippedBias(3, 0), lambda e, h, r: e.b[h, 0]),
+    "table": (lambda: TableBias(3, 30), lambda e, h, r: e.W_r[h, r + 29]),
+    "alibi": (lambda: ALiBi(3), lambda e, h, r: M[h] * r),
+    "alibi-symmetric": (lambda: ALiBi(3, symmetric=True), lambda e, h, r: -M[h] * abs(r)),
+    "alibi-asymmetric": (
+        lambda: AsymmetricALiBi(3, left=[1, 2, 0], right=(0.5, 3, 4)),
+        lambda e, h, r: -(-r * [1, 2, 0][h] if r < 0 else r * [0.5, 3, 4][h]),
+    ),
+    "t5": (lambda: T5Bias(3), lambda e, h, r: e.b[h, slow_bucket(r, False, 32, 128)]),
+    "t5-small": (
+        lambda: T5Bias(3, n_buckets=6, max_distance=9, bidirectional=True),
+        lambda e, h, r: e.b[h, slow_bucket(r, True, 6, 9)],
+    ),
+}
+POSITIONS = {
+    "square": (torch.arange(5), torch.arange(5)),
+    "decode": (torch.arange(6, 7), torch.arange(7)),
+    "chunk": (torch.arange(4, 7), torch.arange(7)),
+    "more queries": (torch.arange(7), torch.arange(3)),
+    "far": (torch.arange(5) + 10**6, torch.arange(5) + 10**6 + 3),
+    "far back": (torch.arange(5) - 10**6, torch.arange(5) - 10**6 - 2),
+    "gaps": (torch.tensor([3, 4, 9]), torch.tensor([0, 1, 2, 20])),
+    "backwards": (torch.arange(4).flip(0), torch.arange(4)),
+    "rows": (torch.tensor([[0, 1, 2], [0, 0, 1]]), torch.tensor([[0, 1, 2], [0, 0, 1]])),
+    "rows of keys": (torch.arange(2), torch.tensor([[0, 1, 2], [5, 7, 9]])),
+    "rows of queries": (torch.tensor([[0, 1], [5, 9]]), torch.arange(3)),
+    "one row": (torch.arange(3)[None], torch.arange(4)),
+    "floats": (torch.arange(3.0), torch.arange(4.0, dtype=F64)),
+    "uint8": (torch.arange(3, dtype=torch.uint8), torch.arange(4, dtype=torch.uint8)),
+    "int32": (torch.arange(3, dtype=torch.int32), torch.arange(4, dtype=torch.int32)),
+}
+
+
+def by_loop(encoding, formula, q_positions, k_positions):
+    one_d = q_positions.ndim == k_positions.ndim == 1
+    rows = max(p.shape[0] if p.ndim == 2 else 1 for p in (q_positions, k_positions))
+    q, k = (p.expand(rows, -1).long().tolist() for p in (q_positions, k_positions))
+    with torch.no_grad():
+        full = torch.tensor([[[[float(formula(encoding, h, kj - qi)) for kj in k[b]] for qi in q[b]]
+                              for h in range(3)] for b in range(rows)], dtype=F64)
+    return full[0] if one_d else full
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("name", BIASES)
+def test_a_bias_is_its_equation(name, positions):
+    make, formula = BIASES[name]
+    encoding, (q, k) = make().double(), POSITIONS[positions]
+    expected = by_loop(encoding, formula, q, k)
+    for actual in (encoding.bias(q, k), encoding.dense(q, k)):
+        close(actual.double(), expected, 1e-9)
+    assert encoding.doors == ("bias",)
+
+
+@pytest.mark.parametrize("n_q, n_k", [(6, 6), (1, 6), (3, 6), (6, 2), (1, 1)])
+@pytest.mark.parametrize("name", BIASES)
+def test_the_short_way_equals_the_dense_one(name, n_q, n_k):
+    """Gradients, too; and it asks for Lq + Lk − 1 offsets where the dense way asks for Lq · Lk."""
+    encoding = BIASES[name][0]().double()
+    q, k, asked = torch.arange(n_q) + 11, torch.arange(n_k) + 9, []
+    plain = encoding.of
+    encoding.of = lambda r: asked.append(r.numel()) or plain(r)
+    upstream, results = torch.randn(3, n_q, n_k, dtype=F64), []
+    for way in (encoding.bias, encoding.dense):
+        out = way(q, k)
+        own = list(encoding.parameters())
+        results.append([out, *(torch.autograd.grad((out * upstream).sum(), own) if own else ())])
+    for short, dense in zip(*results, strict=True):
+        close(short, dense)
+    assert asked == [n_q + n_k - 1, n_q * n_k]
+
+
+def test_only_consecutive_integers_go_the_short_way():
+    encoding, asked = ClippedBias(1, 2), []
+    plain = encoding.of
+    encoding.of = lambda r: asked.append(r.shape) or plain(r)
+    p = torch.arange(4)
+    for other in (p * 2, p.flip(0), torch.tensor([0, 1, 2, 2]), p.double(), p[None], p.new_zeros(0)):
+        encoding.bias(other, p)
+        encoding.bias(p, other)
+    assert all(len(shape) > 1 for shape in asked) and len(asked) == 12
+
+
+def test_alibi_takes_fractional_positions():
+    p = torch.tensor([0, 0.5, 2.25])
+    close(ALiBi(8).bias(p, p)[0], 0.5 * (p - p[:, None]), 0)
+    close(ALiBi(8, symmetric=True).bias(p, p)[1], -0.25 * (p - p[:, None]).abs(), 0)
+
+
+def test_a_table_grows_with_its_offsets_only():
+    assert {name: value.shape for name, value in TableBias(2, 4).named_parameters()} == {"W_r": (2, 7)}
+    assert ClippedBias(2, 5).b.shape == (2, 11) and T5Bias(2, n_buckets=9).b.shape == (2, 9)
+    assert Shaw(8, 3).w_K.shape == Shaw(8, 3).w_V.shape == (7, 8)
+
+
+@pytest.mark.parametrize("q, k", [
+    (torch.arange(6), torch.arange(6)),  # plain indexing would wrap at i = 5, j = 0: 0 − 5 + 3 = −2
+    (torch.tensor([5]), torch.tensor([0])),
+    (torch.tensor([0]), torch.tensor([4])),
+    (torch.arange(4)[None], torch.arange(5)[None]),
+])
+def test_a_table_never_wraps(q, k):
+    table = TableBias(2, 4)
+    with pytest.raises(ValueError, match=r"offsets run from .*length=4 .*-3 to 3.*larger length"):
+        table.bias(q, k)
+    compiled = torch.compile(table.bias, backend="aot_eager", fullgraph=True)
+    out, outside = compiled(q, k), offsets(q, k).abs() > 3
+    assert out.isnan().equal((outside if q.ndim == 1 else outside[:, None]).expand_as(out))
+
+
+@pytest.mark.parametrize("make", [ClippedBias, TableBias])
+@pytest.mark.parametrize("std", [0.02, 0.5])
+def test_initial_spread(make, std):
+    table, = make(20, 2000, **({} if std == 0.02 else {"std": std})).parameters()
+    close(table.std().item(), std, 0.02 * std)
+
+
+def test_initial_spread_of_the_others():
+    close(T5Bias(500, n_buckets=128).b.std().item(), 0.02, 4e-4)
+    close(T5Bias(500, n_buckets=128, std=0.3).b.std().item(), 0.3, 0.006)
+    for table in (Shaw(64, 1000).w_K, Shaw(64, 1000).w_V):
+        close(table.std().item(), 1 / 8, 0.002)
+    close(Shaw(64, 1000, std=0.5).w_V.std().item(), 0.5, 0.01)
+
+
+@pytest.mark.parametrize("encoding", [
+    ClippedBias(2, 2, std=1.0), ALiBi(2), Shaw(8, 2, std=1.0),
+    T5Bias(2, n_buckets=4, max_distance=3, std=1.0),
+], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("backend", ["eager", "sdpa"])
+def test_attention_adds_a_bias_after_the_scale(encoding, backend):
+    """T5 has no scale at all; Shaw's term for the keys comes before it."""
+    encoding = copy.deepcopy(encoding).double()
+    q, k, v = torch.randn(3, 1, 2, 4, 8, dtype=F64)
+    expected = torch.zeros(1, 2, 4, 8, dtype=F64)
+    for h in range(2):
+        for i in range(4):
+            logits = []
+            for j in range(i + 1):
+                c = max(-2, j - i) + 2
+                logit = (q[0, h, i] @ k[0, h, j]).item()
+                if isinstance(encoding, Shaw):
+                    logit += (q[0, h, i] @ encoding.w_K[c]).item()
+                logit *= 1.0 if isinstance(encoding, T5Bias) else 1 / math.sqrt(8)
+                if isinstance(encoding, ClippedBias):
+                    logit += encoding.b[h, c].item()
+                elif isinstance(encoding, ALiBi):
+                    logit -= [1 / 16, 1 / 256][h] * (i - j)
+                elif isinstance(encoding, T5Bias):
+                    logit += encoding.b[h, min(i - j, 3)].item()  # borders 0, 1, 2 and 2·√1.5 = 2.4
+                logits.append(logit)
+            total = sum(map(math.exp, logits))
+            for j, logit in enumerate(logits):
+                value = v[0, h, j]
+                if isinstance(encoding, Shaw):
+                    value = value + encoding.w_V[max(-2, j - i) + 2].detach()
+                expected[0, h, i] += math.exp(logit) / total * value
+    close(attention(q, k, v, encoding, causal=True, backend=backend), expected, 1e-10)
+
+
+# ---- ALiBi ----
+
+def test_slopes_of_a_power_of_two():
+    for n in (1, 2, 4, 8, 16, 64):
+        close(slopes(n), torch.tensor([2 ** (-8 * h / n) for h in range(1, n + 1)], dtype=F64), 1e-15)
+
+
+@pytest.mark.parametrize("n, expected", [  # Hugging Face Transformers 4.46.3, BLOOM
+    (12, [0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125, 0.00390625,
+          0.70710677, 0.35355338, 0.17677668, 0.08838834]),
+    (3, [0.0625, 0.00390625, 0.25]),
+    (6, [0.25, 0.0625, 0.015625, 0.00390625, 0.5, 0.125]),
+])
+def test_slopes_are_the_official_ones(n, expected):
+    close(slopes(n), torch.tensor(expected, dtype=F64), 1e-7)
+
+
+def test_slopes_of_any_number():
+    for n in range(1, 140):
+        m = slopes(n)
+        assert m.shape == (n,) and len(set(m.tolist())) == n and (m > 0).all() and (m < 1).all()
+
+
+@pytest.mark.parametrize("n_heads", [3, 8])
+def test_the_positive_form_is_the_same_under_a_causal_softmax(n_heads):
+    s, j = torch.randn(n_heads, 6, 6, dtype=F64), torch.arange(6)
+    future = torch.ones(6, 6).triu(1).bool()
+    released = (s + slopes(n_heads)[:, None, None] * j).masked_fill(future, -math.inf).softmax(-1)
+    ours = (s + ALiBi(n_heads).bias(j.double(), j.double())).masked_fill(future, -math.inf).softmax(-1)
+    close(ours, released)
+    flipped = (s - ALiBi(n_heads).bias(j, j)).masked_fill(future, -math.inf).softmax(-1)
+    assert (flipped - released).abs().max() > 0.1
+
+
+def test_symmetric_and_causal_agree_where_a_causal_mask_lets_one_look():
+    p = torch.arange(9)
+    close(ALiBi(4, symmetric=True).bias(p, p).tril(), ALiBi(4).bias(p, p).tril(), 0)
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 3, 4])
+def test_a_symmetric_encoder_cannot_tell_a_sentence_from_its_reversal(n_heads):
+    config = Config(11, d_model=8 * n_heads, n_heads=n_heads, causal=False, pool="mean")
+    tokens = torch.randint(11, (4, 7))
+
+    def difference(encoding):
+        torch.manual_seed(0)
+        model = Transformer(config, encoding).double()
+        return (model(tokens) - model(tokens.flip(1))).abs().max().item()
+
+    assert difference(ALiBi(n_heads, symmetric=True)) < 1e-12
+    assert difference(AsymmetricALiBi(n_heads)) > 1e-4
+
+
+def test_asymmetric_slopes_differ_in_every_head():
+    for n in (1, 2, 3, 5, 8, 12, 13):
+        alibi = AsymmetricALiBi(n)
+        assert len(set(alibi.left + alibi.right)) == 2 * n
+        assert sorted(alibi.left + alibi.right) == sorted(slopes(2 * n).tolist())
+        dealt = [m for pair in zip(alibi.left, alibi.right, strict=True) for m in pair]
+        assert dealt == sorted(dealt, reverse=True)
+    assert AsymmetricALiBi(1).left == (1 / 16,) and AsymmetricALiBi(1).right == (1 / 256,)
+    p = torch.arange(4)
+    close(AsymmetricALiBi(2, left=slopes(2), right=slopes(2)).bias(p, p),
+          ALiBi(2, symmetric=True).bias(p, p), 0)
+
+
+@pytest.mark.parametrize("encoding", [ALiBi(12), ALiBi(12, symmetric=True), AsymmetricALiBi(3)], ids=str)
+def test_half_precision_modules_keep_their_slopes(encoding):
+    p = torch.arange(600)
+    before = encoding.bias(p, p)
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        close(encoding.to(dtype).bias(p, p), before, 0)
+    assert before.dtype == torch.float32 and encoding.bias(p.double(), p).dtype == F64
+    close(encoding.bias(p.double(), p).float(), before, 1e-6)
+    q = torch.arange(250, 256, dtype=torch.bfloat16)
+    close(encoding.bias(q, q), encoding.bias(q.long(), q.long()), 0)
+    q, k = torch.tensor([500.0]).bfloat16(), torch.tensor([3.0]).bfloat16()  # 497 is no bfloat16
+    close(encoding.bias(q, k), encoding.bias(q.long(), k.long()), 0)
+
+
+# ---- T5 ----
+
+R = [-1000, -128, -127, -113, -112, -91, -90, -64, -45, -32, -31, -23, -22, -20, -18, -17, -16, -15, -9, -8,
+     -7, -1, 0, 1, 7, 8, 9, 15, 16, 17, 18, 20, 22, 23, 31, 32, 45, 64, 90, 91, 112, 113, 127, 128, 1000]
+
+
+@pytest.mark.parametrize("options, expected", [  # Hugging Face Transformers 4.46.3, T5
+    ((False, 32, 128), [31, 31, 31, 31, 30, 29, 29, 26, 23, 21, 21, 18, 18, 17, 16, 16, 16, 15, 9, 8, 7, 1]
+     + [0] * 23),
+    ((True, 32, 128), [15] * 6 + [14, 14, 12, 12, 11, 11, 10, 10, 10, 10, 10, 9, 8, 8, 7, 1, 0]
+     + [17, 23, 24, 24, 25, 26, 26, 26, 26, 26, 27, 27, 28, 28, 30, 30] + [31] * 6),
+    ((False, 8, 20), [7] * 18 + [6, 5, 5, 1] + [0] * 23),
+    ((True, 10, 50), [4] * 15 + [3] * 6 + [1, 0, 6] + [8] * 6 + [9] * 15),
+])
+def test_buckets_are_the_released_ones(options, expected):
+    bidirectional, n_buckets, max_distance = options
+    given = {"bidirectional": bidirectional, "n_buckets": n_buckets, "max_distance": max_distance}
+    assert bucket(torch.tensor(R), **given).tolist() == expected
+    encoding = T5Bias(1, **given)
+    close(encoding.of(torch.tensor(R))[0], encoding.b[0, expected], 0)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("n_buckets, max_distance", [
+    (32, 128), (8, 20), (33, 100), (5, 3), (4, 3), (64, 1000),
+])
+def test_buckets_against_their_borders(bidirectional, n_buckets, max_distance):
+    r = torch.arange(-1100, 1101)
+    expected = [slow_bucket(x, bidirectional, n_buckets, max_distance) for x in r.tolist()]
+    assert bucket(r, bidirectional=bidirectional, n_buckets=n_buckets,
+                  max_distance=max_distance).tolist() == expected
+
+
+@pytest.mark.parametrize("bidirectional, border, last", [(False, 113, 31), (True, 91, 15)])
+def test_buckets_saturate_before_max_distance(bidirectional, border, last):
+    r = torch.tensor([-border + 1, -border, -128, -(10**6)])
+    assert bucket(r, bidirectional=bidirectional).tolist() == [last - 1, last, last, last]
+
+
+def test_bidirectional_bucket_16_is_never_used():
+    r = torch.arange(-2000, 2001)
+    assert set(range(32)) - set(bucket(r, bidirectional=True).tolist()) == {16}
+    assert set(bucket(r).tolist()) == set(range(32))
+
+
+def test_the_module_passes_its_options_on():
+    encoding = T5Bias(1, bidirectional=True, n_buckets=8, max_distance=20)
+    assert "bidirectional=True, n_buckets=8, max_distance=20" in repr(encoding)
+    assert "symmetric=True" in repr(ALiBi(2, symmetric=True))
+    assert "left=(1.0,), right=(0.5,)" in repr(AsymmetricALiBi(1, left=[1], right=[0.5]))
+
+
+def test_t5_does_not_scale():
+    assert T5Bias(2).scale == 1.0
+    assert Compose(Learned(4, 4), T5Bias(2)).scale == 1.0
+    assert bucket(torch.zeros(2, 3, 0)).shape == (2, 3, 0)
+
+
+# ---- Shaw ----
+
+def naive_shaw(q, k, v, encoding, q_positions, k_positions):
+    """Eq. 3 and 4 with the vectors a_ij written out, [.., Lq, Lk, d]; causal by position."""
+    r = (k_positions[..., None, :] - q_positions[..., :, None])
+    row = r.clamp(-encoding.max_distance, encoding.max_distance) + encoding.max_distance
+    a_K, a_V = encoding.w_K[row], encoding.w_V[row]
+    if row.ndim == 3:
+        a_K, a_V, r = a_K[:, None], a_V[:, None], r[:, None]
+    e = (q[..., :, None, :] * (k[..., None, :, :] + a_K)).sum(-1) / q.shape[-1] ** 0.5
+    alpha = e.masked_fill(r > 0, -math.inf).softmax(-1)
+    return (alpha[..., None] * (v[..., None, :, :] + a_V)).sum(-2)
+
+
+@pytest.mark.parametrize("max_distance", [0, 1, 3, 20])
+@pytest.mark.parametrize("n_q, rows", [(6, False), (2, False), (1, False), (6, True)])
+def test_shaw_is_its_equation_with_gradients(n_q, rows, max_distance):
+    encoding = Shaw(8, max_distance).double()
+    q, k, v = (torch.randn(2, 3, n, 8, dtype=F64, requires_grad=True) for n in (n_q, 6, 6))
+    p = torch.stack([torch.arange(6), torch.arange(6) * 2]) if rows else torch.arange(6)
+    p_q, leaves = p[..., 6 - n_q:], (q, k, v, *encoding.parameters())
+    upstream = torch.randn(2, 3, n_q, 8, dtype=F64)
+    for backend in ("eager", "sdpa"):
+        actual = attention(q, k, v, encoding, p_q, p, causal=True, backend=backend)
+        expected = naive_shaw(q, k, v, encoding, p_q, p)
+        close(actual, expected, 1e-11)
+        ours, slow = (torch.autograd.grad((out * upstream).sum(), leaves) for out in (actual, expected))
+        for one, other in zip(ours, slow, strict=True):
+            close(one, other, 1e-11)
+        assert max_distance == 0 or ours[3].abs().max() > 1e-2 and ours[4].abs().max() > 1e-2
+    assert encoding.doors == ("content_bias", "values")
+
+
+def test_shaw_with_grouped_keys():
+    """Its vectors belong to query heads, so shared keys change nothing."""
+    encoding, p = Shaw(8, 2).double(), torch.arange(5)
+    q, k, v = torch.randn(1, 4, 5, 8, dtype=F64), *torch.randn(2, 1, 2, 5, 8, dtype=F64)
+    wide = [x.repeat_interleave(2, 1) for x in (k, v)]
+    close(attention(q, k, v, encoding, p, p, causal=True), naive_shaw(q, *wide, encoding, p, p))
+
+
+class Largest(TorchDispatchMode):
+    """The number of elements of the largest storage that any operation returns."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for x in tree_leaves(out):
+            if isinstance(x, torch.Tensor):
+                self.elements = max(self.elements, x.untyped_storage().nbytes() // x.element_size())
+        return out
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_shaw_never_forms_a_vector_per_pair(rows):
+    L, d = 96, 64
+    encoding = Shaw(d, 4)
+    q, k, v = (torch.randn(1, 2, L, d, requires_grad=True) for _ in "qkv")
+    p = torch.arange(L)[None] if rows else torch.arange(L)
+    with Largest() as ours:
+        attention(q, k, v, encoding, p, p, causal=True).sum().backward()
+    with Largest() as naive:
+        naive_shaw(q, k, v, encoding, p, p)
+    assert ours.elements <= 2 * L * L  # one number per head and pair
+    assert naive.elements >= L * L * d
+
+
+# ---- the registry ----
+
+CONFIGS = {
+    "none": {}, "sinusoidal": {"dim": 8}, "learned": {"max_length": 9, "dim": 8, "std": 0.1},
+    "add": {"position": Sinusoidal(8), "token_scale": 2.0}, "multiply": {"position": Sinusoidal(8)},
+    "matrix": {"max_length": 9, "dim": 8}, "concatenate": {"position": Sinusoidal(8)},
+    "rotary": {"head_dim": 8, "layout": "half"}, "clipped": {"n_heads": 2, "max_distance": 3},
+    "xpos": {"head_dim": 8},
+    "table": {"n_heads": 2, "length": 9}, "shaw": {"head_dim": 8, "max_distance": 3},
+    "t5": {"n_heads": 2, "bidirectional": True}, "alibi": {"n_heads": 2, "symmetric": True},
+    "alibi-asymmetric": {"n_heads": 2}, "compose": {"parts": [Sinusoidal(8), NoPosition()]},
+}
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_build(name):
+    encoding = build(name, **CONFIGS[name])
+    assert isinstance(encoding, PositionalEncoding)
+    for key, value in CONFIGS[name].items():
+        if name != "compose":
+            assert getattr(encoding, key) is value or getattr(encoding, key) == value
+
+
+def test_build_knows_every_encoding():
+    classes = [getattr(encodings, name) for name in encodings.__all__]
+    methods = {c for c in classes if isinstance(c, type) and issubclass(c, PositionalEncoding)}
+    built = {type(build(name, **CONFIGS[name])) for name in REGISTRY}
+    assert methods - built == {PositionalEncoding, encodings.Absolute, RelativeBias}
+    parts = build("compose", parts=[build("learned", max_length=4, dim=4), build("t5", n_heads=2)]).parts
+    assert [type(part) for part in parts] == [Learned, T5Bias]
+
+
+def test_build_says_what_it_knows():
+    with pytest.raises(ValueError, match="name='rope'.*" + ".*".join(map(repr, REGISTRY))):
+        build("rope", head_dim=8)
+    with pytest.raises(TypeError, match="'alibi'.*no argument 'heads' and a value for 'n_heads'.*symmetric"):
+        build("alibi", heads=8)
+    with pytest.raises(TypeError, match="'none'.*no argument 'dim'.*takes nothing"):
+        build("none", dim=8)
+    with pytest.raises(ValueError, match="n_heads=0"):
+        build("alibi", n_heads=0)
+
+
+# ---- wrong inputs: the message names the argument, the value and what is allowed ----
+
+P = torch.arange(3)
+Q = torch.zeros(2, 1, 3, 4)
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: ClippedBias(0, 2), "n_heads=0.*positive integer"),
+    (lambda: ClippedBias(2, -1), "max_distance=-1.*integer, 0 or more"),
+    (lambda: ClippedBias(2, 1.5), "max_distance=1.5.*integer"),
+    (lambda: ClippedBias(2, True), "max_distance=True.*integer"),
+    (lambda: ClippedBias(2, 1, std=-0.1), "std=-0.1.*finite number, 0 or more"),
+    (lambda: ClippedBias(2, 1, std=math.nan), "std=nan.*finite number"),
+    (lambda: ClippedBias(2, 1, std=math.inf), "std=inf.*finite number"),
+    (lambda: TableBias(2, 0), "length=0.*positive integer"),
+    (lambda: TableBias(2, 3, std=-1), "std=-1"),
+    (lambda: slopes(0), "n_heads=0.*positive integer"),
+    (lambda: ALiBi(2.0), "n_heads=2.0.*positive integer"),
+    (lambda: AsymmetricALiBi(-1), "n_heads=-1"),
+    (lambda: AsymmetricALiBi(2, left=[1]), r"left=\(1.0,\).*2 finite slopes"),
+    (lambda: AsymmetricALiBi(1, right=[-1]), r"right=\(-1.0,\).*0 or more"),
+    (lambda: AsymmetricALiBi(1, right=[math.nan]), r"right=\(nan,\)"),
+    (lambda: T5Bias(0), "n_heads=0"),
+    (lambda: T5Bias(2, std=-1), "std=-1"),
+    (lambda: T5Bias(2, n_buckets=1), "n_buckets=1.*at least 2 with bidirectional=False"),
+    (lambda: T5Bias(2, n_buckets=3, bidirectional=True), "n_buckets=3.*at least 4 with bidirectional=True"),
+    (lambda: T5Bias(2, max_distance=16), "max_distance=16.*exceed the 16 exact"),
+    (lambda: bucket(P, max_distance=8, bidirectional=True), "max_distance=8.*exceed the 8 exact"),
+    (lambda: bucket(P, n_buckets=0), "n_buckets=0.*positive"),
+    (lambda: bucket(P, max_distance=-3), "max_distance=-3.*positive"),
+    (lambda: bucket(P / 2), "fractional offsets.*whole"),
+    (lambda: ClippedBias(2, 1).bias(P / 2, P), "fractional offsets.*whole"),
+    (lambda: ClippedBias(2, 1).bias(P * math.nan, P), "fractional offsets.*whole"),
+    (lambda: ClippedBias(2, 1).bias(P[0], P), r"q_positions have shape \(\).*\[B, L\]"),
+    (lambda: ALiBi(2).bias(P, P[None, None]), r"k_positions have shape \(1, 1, 3\).*\[B, L\]"),
+    (lambda: ALiBi(2).bias(P.expand(2, 3), P.expand(4, 3)), r"\(2, 3\).*\(4, 3\).*number of rows"),
+    (lambda: Shaw(0, 2), "head_dim=0"),
+    (lambda: Shaw(4, -1), "max_distance=-1"),
+    (lambda: Shaw(4, 1, std=-1.0), "std=-1.0"),
+    (lambda: Shaw(8, 1).content_bias(Q, Q, P, P), r"head_dim=8.*\(2, 1, 3, 4\).*one head"),
+])
+def test_errors_say_what_is_allowed(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_a_relative_bias_must_give_of():
+    class Empty(RelativeBias):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Empty must give of"):
+        Empty().bias(P, P)

@@ -1,0 +1,107 @@
+r"""ALiBi, attention with linear biases (Press, Smith & Lewis 2022, §3).
+
+.. math:: \mathrm{softmax}\big(q_i K^\top / \sqrt{d} + m_h \cdot [-(i-1), \dots, -2, -1, 0]\big)
+
+so a key loses m_h for every token that it lies further back; m_h is fixed, not learned, and the
+bias is not multiplied by the factor 1/√d. For n heads, n a power of two, the slopes are
+
+.. math:: m_h = 2^{-8h/n}, \qquad h = 1 \dots n
+
+and for other n the released code takes those of the next lower power of two, and then every
+second one of the next higher. It writes the bias as the positive m·j, which differs from
+−m·(i − j) by a constant per query: a softmax does not see it.
+
+The paper is causal. In an encoder −m·|i − j| is a mirror: a sentence and its reversal get
+mirrored outputs, and equal ones after pooling. Slopes that differ to the left and to the right
+break the mirror.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from .base import check_positive, wide
+from .relative import RelativeBias
+
+
+def slopes(n_heads: int) -> Tensor:
+    """The official slopes m of any number of heads, float64 ``[n_heads]``.
+
+    >>> slopes(8).tolist() == [1 / 2**h for h in range(1, 9)]
+    True
+    >>> slopes(3)
+    tensor([0.0625, 0.0039, 0.2500], dtype=torch.float64)
+    """
+    return torch.tensor(_slopes(n_heads), dtype=torch.float64, device="cpu")
+
+
+def _slopes(n: int) -> list[float]:
+    check_positive(n_heads=n)
+    lower = 2 ** (n.bit_length() - 1)  # the largest power of two up to n
+    if n == lower:
+        return [2 ** (-8 * h / n) for h in range(1, n + 1)]
+    return _slopes(lower) + _slopes(2 * lower)[0::2][: n - lower]
+
+
+class ALiBi(RelativeBias):
+    """−m·(i − j); with ``symmetric=True`` −m·|i − j|. No parameters, no length limit.
+
+    The first form is for causal attention: without a mask it would reward keys far ahead. The
+    bias is float32 (float64 for float64 positions), whatever the dtype of the module.
+
+    >>> p = torch.arange(3)
+    >>> ALiBi(8).bias(p, p)[0]
+    tensor([[ 0.0000,  0.5000,  1.0000],
+            [-0.5000,  0.0000,  0.5000],
+            [-1.0000, -0.5000,  0.0000]])
+    """
+
+    def __init__(self, n_heads: int, *, symmetric: bool = False):
+        super().__init__()
+        self.n_heads, self.symmetric = n_heads, symmetric
+        self.m = tuple(_slopes(n_heads))
+
+    def of(self, r):
+        r = wide(r)
+        return _per_head(self.m, r) * (-r.abs() if self.symmetric else r)
+
+    def extra_repr(self):
+        return f"{self.n_heads}, symmetric={self.symmetric}"
+
+
+class AsymmetricALiBi(RelativeBias):
+    """−left·(i − j) for keys behind, −right·(j − i) for keys ahead: ALiBi for an encoder.
+
+    By default the slopes of 2·n_heads heads, largest first, are dealt to left and right in turn,
+    so they differ in every head. ``left`` and ``right`` may be given, one slope per head.
+    """
+
+    def __init__(self, n_heads: int, *, left=None, right=None):
+        super().__init__()
+        check_positive(n_heads=n_heads)
+        deal = sorted(_slopes(2 * n_heads), reverse=True)
+        self.n_heads = n_heads
+        self.left = _checked("left", left, n_heads) if left is not None else tuple(deal[0::2])
+        self.right = _checked("right", right, n_heads) if right is not None else tuple(deal[1::2])
+
+    def of(self, r):
+        r = wide(r)
+        return _per_head(self.left, r) * r.clamp(max=0) - _per_head(self.right, r) * r.clamp(min=0)
+
+    def extra_repr(self):
+        return f"{self.n_heads}, left={self.left}, right={self.right}"
+
+
+def _per_head(m, r):
+    """The slopes as ``[H, 1, …, 1]`` beside offsets ``r``."""
+    return torch.tensor(m, dtype=r.dtype, device=r.device).view(-1, *[1] * r.ndim)
+
+
+def _checked(name, m, n_heads):
+    m = tuple(float(x) for x in m)
+    if len(m) != n_heads or not all(math.isfinite(x) and x >= 0 for x in m):
+        raise ValueError(f"{name}={m}: it must be {n_heads} finite slopes, 0 or more, one per head")
+    return m

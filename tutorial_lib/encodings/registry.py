@@ -1,0 +1,65 @@
+"""Every encoding by its name, for experiments and notebooks."""
+
+from __future__ import annotations
+
+import inspect
+
+from .alibi import ALiBi, AsymmetricALiBi
+from .base import Compose, NoPosition, PositionalEncoding
+from .fusion import Add, Concatenate, Multiply, PositionMatrix
+from .learned import Learned
+from .relative import ClippedBias, TableBias
+from .rotary import Rotary
+from .shaw import Shaw
+from .sinusoidal import Sinusoidal
+from .t5 import T5Bias
+from .xpos import XPos
+
+
+def _compose(*, parts):
+    return Compose(*parts)
+
+
+REGISTRY = {
+    "none": NoPosition,
+    "sinusoidal": Sinusoidal,
+    "learned": Learned,
+    "add": Add,
+    "multiply": Multiply,
+    "matrix": PositionMatrix,
+    "concatenate": Concatenate,
+    "rotary": Rotary,
+    "xpos": XPos,
+    "clipped": ClippedBias,
+    "table": TableBias,
+    "shaw": Shaw,
+    "t5": T5Bias,
+    "alibi": ALiBi,
+    "alibi-asymmetric": AsymmetricALiBi,
+    "compose": _compose,
+}
+
+
+def build(name: str, **config) -> PositionalEncoding:
+    """The encoding ``name`` with the arguments ``config`` of its class.
+
+    >>> build("rotary", head_dim=8)
+    Rotary(8, base=10000, layout='interleaved')
+    >>> build("compose", parts=[build("learned", max_length=9, dim=4), build("alibi", n_heads=2)]).doors
+    ('embed', 'bias')
+
+    Raises:
+        ValueError: an unknown name; the message lists the known ones.
+        TypeError: an argument too many or too few; the message lists what the encoding takes.
+    """
+    if name not in REGISTRY:
+        raise ValueError(f"name={name!r}: it must be one of {', '.join(map(repr, REGISTRY))}")
+    make = REGISTRY[name]
+    takes = {} if make is NoPosition else inspect.signature(make).parameters
+    needed = {key for key, parameter in takes.items() if parameter.default is parameter.empty}
+    unknown, missing = sorted(config.keys() - takes.keys()), sorted(needed - config.keys())
+    if unknown or missing:
+        wrong = [f"no argument {key!r}" for key in unknown] + [f"a value for {key!r}" for key in missing]
+        allowed = ", ".join(takes) or "nothing"
+        raise TypeError(f"build({name!r}) needs {' and '.join(wrong)}: it takes {allowed}")
+    return make(**config)

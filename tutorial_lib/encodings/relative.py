@@ -1,0 +1,120 @@
+r"""Relative position bias: one learned number per head and offset, added to the scaled scores.
+
+.. math:: e_{ij} = \frac{q_i^\top k_j}{\sqrt{d}} + b_h(r), \qquad r = j - i
+
+Two tables stand here. The clipped one (the clipping of Shaw et al. 2018, §3.2, with scalars for
+vectors) treats everything farther away than k alike; the full one has an entry for every offset
+that a sequence of N tokens can have,
+
+.. math:: b_h(r) = b_{h,\,\mathrm{clip}(r,\,k)}, \qquad \mathrm{clip}(r, k) = \max(-k, \min(k, r))
+
+.. math:: b_h(r) = W_r[\,j - i + N - 1\,], \qquad 2N - 1 \text{ entries per head}
+
+The bias comes after the factor 1/√d. Before it (inside the bracket) it would shrink by √d.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from .base import PositionalEncoding, check_not_negative, check_positive
+from .offsets import consecutive, offsets, whole
+
+
+class RelativeBias(PositionalEncoding):
+    """A bias that depends on r = k_position − q_position only. A subclass gives ``of(r)``."""
+
+    def of(self, r: Tensor) -> Tensor:
+        """The bias ``[H, *r.shape]`` of offsets ``r`` of any shape."""
+        raise NotImplementedError(f"{type(self).__name__} must give of(r)")
+
+    def dense(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+        """``of`` for every pair: ``[H, Lq, Lk]``, or ``[B, H, Lq, Lk]`` if rows have their own."""
+        bias = self.of(offsets(q_positions, k_positions))
+        return bias if bias.ndim == 3 else bias.movedim(0, 1)
+
+    def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+        """As ``dense``; positions that count up by 1 have only Lq + Lk − 1 different offsets.
+
+        ``of`` is asked for those alone. Every row of the matrix is a window of that line, moved
+        by one from row to row.
+        """
+        if not (consecutive(q_positions) and consecutive(k_positions)):
+            return self.dense(q_positions, k_positions)
+        n_q, n_k = len(q_positions), len(k_positions)
+        first = k_positions[0].long() - q_positions[-1].long()
+        line = self.of(first + torch.arange(n_q + n_k - 1, device=first.device))
+        return line.unfold(-1, n_k, 1).flip(-2)  # window w holds r = first + w + j; query i = Lq − 1 − w
+
+
+class ClippedBias(RelativeBias):
+    """``b_clip(r)``: 2k + 1 scalars per head; farther than ``max_distance`` = k, all is one.
+
+    Args:
+        n_heads: heads H; the table ``b`` is ``[H, 2k + 1]``, its middle column the offset 0.
+        max_distance: k. With 0, one scalar for every offset, which a softmax does not see.
+        std: standard deviation of the initial scalars. Std 1 would be noise as large as the scores.
+    """
+
+    def __init__(self, n_heads: int, max_distance: int, *, std: float = 0.02):
+        super().__init__()
+        check_positive(n_heads=n_heads)
+        check_not_negative(max_distance=max_distance, std=std)
+        self.n_heads, self.max_distance, self.std = n_heads, max_distance, std
+        self.b = nn.Parameter(torch.randn(n_heads, 2 * max_distance + 1) * std)
+
+    def of(self, r):
+        k = self.max_distance
+        return look_up(self.b, whole(r).clamp(-k, k) + k)
+
+    def extra_repr(self):
+        return f"{self.n_heads}, {self.max_distance}, std={self.std:g}"
+
+
+class TableBias(RelativeBias):
+    """``W_r[j − i + N − 1]``: 2N − 1 scalars per head, none for a longer input.
+
+    An offset outside −(N − 1) … N − 1 has no entry. ValueError says so; plain indexing would wrap
+    ``W_r[-2]`` around to another offset. Compiled code can't raise by value and gives NaN there.
+
+    >>> table = TableBias(n_heads=1, length=4)
+    >>> table.W_r.shape[-1]
+    7
+    >>> i, j = torch.tensor([0, 0, 2, 2]), torch.tensor([0, 1, 1, 3])
+    >>> j - i + 4 - 1
+    tensor([3, 4, 2, 4])
+    >>> torch.equal(table.of(j - i), table.W_r[:, [3, 4, 2, 4]])
+    True
+
+    Args:
+        n_heads: heads H; the table ``W_r`` is ``[H, 2N − 1]``.
+        length: N, the longest input.
+        std: standard deviation of the initial scalars.
+    """
+
+    def __init__(self, n_heads: int, length: int, *, std: float = 0.02):
+        super().__init__()
+        check_positive(n_heads=n_heads, length=length)
+        check_not_negative(std=std)
+        self.n_heads, self.length, self.std = n_heads, length, std
+        self.W_r = nn.Parameter(torch.randn(n_heads, 2 * length - 1) * std)
+
+    def of(self, r):
+        N, r = self.length, whole(r)
+        if torch.compiler.is_compiling():
+            return look_up(self.W_r, r.clamp(1 - N, N - 1) + N - 1).masked_fill(r.abs() >= N, torch.nan)
+        if r.numel() and r.abs().max() >= N:
+            raise ValueError(
+                f"offsets run from {r.min()} to {r.max()}, but this table was built for length={N} "
+                f"and has entries for {1 - N} to {N - 1}: build it with a larger length"
+            )
+        return look_up(self.W_r, r + N - 1)
+
+    def extra_repr(self):
+        return f"{self.n_heads}, {self.length}, std={self.std:g}"
+
+
+def look_up(table: Tensor, index: Tensor) -> Tensor:
+    """``table[:, index]``, so ``[H, n]`` and any shape give ``[H, *index.shape]``; no wrapping."""
+    return table.index_select(1, index.reshape(-1)).view(len(table), *index.shape)

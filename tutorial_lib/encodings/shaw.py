@@ -1,0 +1,68 @@
+r"""Relative position vectors for keys and values (Shaw, Uszkoreit & Vaswani 2018, eq. 3–5).
+
+.. math:: z_i = \sum_j \alpha_{ij}\,(x_j W^V + a^V_{ij}) \tag{3}
+
+.. math:: e_{ij} = \frac{x_i W^Q (x_j W^K + a^K_{ij})^\top}{\sqrt{d_z}} \tag{4}
+
+.. math:: a^K_{ij} = w^K_{\mathrm{clip}(j-i,\,k)}, \quad a^V_{ij} = w^V_{\mathrm{clip}(j-i,\,k)}, \quad
+          \mathrm{clip}(r, k) = \max(-k, \min(k, r))
+
+Eq. 5 splits eq. 4 into x_iW^Q (x_jW^K)^⊤ and x_iW^Q (a^K_ij)^⊤. Here it goes one step further:
+there are only 2k + 1 different vectors, so a query meets each of them once, and the score of a
+pair is looked up; the weights of all keys with the same vector are summed before they meet it.
+Nothing of size [L, L, d] is ever formed.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from .base import PositionalEncoding, check_not_negative, check_positive
+from .offsets import offsets, whole
+
+
+class Shaw(PositionalEncoding):
+    """Learned vectors w^K and w^V for each clipped offset, shared by all heads.
+
+    It opens two doors: ``content_bias`` (eq. 4, inside the scale) and ``values`` (eq. 3).
+
+    Args:
+        head_dim: channels per head d; both tables are ``[2k + 1, d]``, the middle row offset 0.
+        max_distance: k; 16 in the paper's base model, 8 in the big one. 0 is allowed, and blind.
+        std: standard deviation of the initial vectors; by default 1/√d, so each has length about 1.
+    """
+
+    def __init__(self, head_dim: int, max_distance: int, *, std: float | None = None):
+        super().__init__()
+        check_positive(head_dim=head_dim)
+        std = head_dim**-0.5 if std is None else std
+        check_not_negative(max_distance=max_distance, std=std)
+        self.head_dim, self.max_distance, self.std = head_dim, max_distance, std
+        self.w_K = nn.Parameter(torch.randn(2 * max_distance + 1, head_dim) * std)
+        self.w_V = nn.Parameter(torch.randn(2 * max_distance + 1, head_dim) * std)
+
+    def clipped(self, q_positions, k_positions):
+        """clip(r, k) + k, the row of each pair: ``[Lq, Lk]`` or ``[B, 1, Lq, Lk]``."""
+        k = self.max_distance
+        row = whole(offsets(q_positions, k_positions)).clamp(-k, k) + k
+        return row if row.ndim == 2 else row[:, None]
+
+    def content_bias(self, q, k, q_positions, k_positions):
+        if q.shape[-1] != self.head_dim:
+            raise ValueError(
+                f"this Shaw was built for head_dim={self.head_dim}, but q has shape "
+                f"{tuple(q.shape)}: give it the width of one head"
+            )
+        row = self.clipped(q_positions, k_positions)
+        met = q @ self.w_K.to(q.dtype).T  # [B, H, Lq, 2k + 1]
+        return met.gather(-1, row.expand(*q.shape[:-1], -1))
+
+    def values(self, weights, q_positions, k_positions):
+        row = self.clipped(q_positions, k_positions)
+        summed = weights.new_zeros(*weights.shape[:-1], len(self.w_V))  # [B, H, Lq, 2k + 1]
+        summed = summed.scatter_add(-1, row.expand_as(weights), weights)
+        return summed @ self.w_V.to(weights.dtype)
+
+    def extra_repr(self):
+        return f"{self.head_dim}, {self.max_distance}, std={self.std:g}"
