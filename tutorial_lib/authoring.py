@@ -91,10 +91,10 @@ def execute(notebook: nbformat.NotebookNode) -> float:
     from nbclient import NotebookClient
 
     with tempfile.TemporaryDirectory() as scratch:
-        os.environ |= {"TQDM_DISABLE": "1", "TUTORIAL_PROGRESS": str(Path(scratch) / "progress.json")}
+        quiet = {"TQDM_DISABLE": "1", "TUTORIAL_PROGRESS": str(Path(scratch) / "progress.json")}
         start = time.perf_counter()
         NotebookClient(notebook, timeout=600, store_widget_state=False,
-                       resources={"metadata": {"path": str(NOTEBOOKS)}}).execute()
+                       resources={"metadata": {"path": str(NOTEBOOKS)}}).execute(env=os.environ | quiet)
         return time.perf_counter() - start
 
 

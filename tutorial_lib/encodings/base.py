@@ -175,13 +175,17 @@ def check_positive(**sizes: int) -> None:
             raise ValueError(f"{name}={size!r}: it must be a positive integer")
 
 
-def check_not_negative(**sizes: float) -> None:
-    """Raise ValueError, naming the argument, unless 0 ≤ size < ∞, whole if it is not ``std``."""
+def check_not_negative(**sizes: int) -> None:
+    """Raise ValueError, naming the argument, unless every size is an integer, 0 or more."""
     for name, size in sizes.items():
-        kinds = (int, float) if name == "std" else int
-        if isinstance(size, bool) or not isinstance(size, kinds) or not 0 <= size < float("inf"):
-            what = "a finite number" if name == "std" else "an integer"
-            raise ValueError(f"{name}={size!r}: it must be {what}, 0 or more")
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            raise ValueError(f"{name}={size!r}: it must be an integer, 0 or more")
+
+
+def check_std(std: float) -> None:
+    """Raise ValueError unless ``std`` is a finite number, 0 or more."""
+    if isinstance(std, bool) or not isinstance(std, (int, float)) or not 0 <= std < float("inf"):
+        raise ValueError(f"std={std!r}: it must be a finite number, 0 or more")
 
 
 def wide(positions: Tensor) -> Tensor:

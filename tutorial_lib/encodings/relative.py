@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .base import PositionalEncoding, check_not_negative, check_positive
+from .base import PositionalEncoding, check_not_negative, check_positive, check_std
 from .offsets import consecutive, offsets, whole
 
 
@@ -60,7 +60,8 @@ class ClippedBias(RelativeBias):
     def __init__(self, n_heads: int, max_distance: int, *, std: float = 0.02):
         super().__init__()
         check_positive(n_heads=n_heads)
-        check_not_negative(max_distance=max_distance, std=std)
+        check_not_negative(max_distance=max_distance)
+        check_std(std)
         self.n_heads, self.max_distance, self.std = n_heads, max_distance, std
         self.b = nn.Parameter(torch.randn(n_heads, 2 * max_distance + 1) * std)
 
@@ -96,7 +97,7 @@ class TableBias(RelativeBias):
     def __init__(self, n_heads: int, length: int, *, std: float = 0.02):
         super().__init__()
         check_positive(n_heads=n_heads, length=length)
-        check_not_negative(std=std)
+        check_std(std)
         self.n_heads, self.length, self.std = n_heads, length, std
         self.W_r = nn.Parameter(torch.randn(n_heads, 2 * length - 1) * std)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .base import PositionalEncoding, check_not_negative, check_positive
+from .base import PositionalEncoding, check_not_negative, check_positive, check_std
 from .offsets import offsets, whole
 
 
@@ -37,7 +37,8 @@ class Shaw(PositionalEncoding):
         super().__init__()
         check_positive(head_dim=head_dim)
         std = head_dim**-0.5 if std is None else std
-        check_not_negative(max_distance=max_distance, std=std)
+        check_not_negative(max_distance=max_distance)
+        check_std(std)
         self.head_dim, self.max_distance, self.std = head_dim, max_distance, std
         self.w_K = nn.Parameter(torch.randn(2 * max_distance + 1, head_dim) * std)
         self.w_V = nn.Parameter(torch.randn(2 * max_distance + 1, head_dim) * std)

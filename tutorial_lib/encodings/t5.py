@@ -23,7 +23,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .base import check_not_negative, check_positive
+from .base import check_positive, check_std
 from .offsets import whole
 from .relative import RelativeBias, look_up
 
@@ -74,7 +74,7 @@ class T5Bias(RelativeBias):
     ):
         super().__init__()
         check_positive(n_heads=n_heads)
-        check_not_negative(std=std)
+        check_std(std)
         _sizes(bidirectional, n_buckets, max_distance)
         self.n_heads, self.bidirectional, self.std = n_heads, bidirectional, std
         self.n_buckets, self.max_distance = n_buckets, max_distance

@@ -34,6 +34,7 @@ import traitlets
 from matplotlib.figure import Figure
 
 from .. import plots
+from ..stored import StoredBox
 
 HERE = Path(__file__).parent
 
@@ -179,22 +180,31 @@ class Control(anywidget.AnyWidget):
 
 
 @dataclass(frozen=True)
-class Choice:
-    """One of a few named values: buttons, or a menu with ``menu=True``."""
+class Listed:
+    """One of the listed ``values``, each shown as its ``text``."""
 
     values: tuple
     start: Any
     label: str = ""
     text: Callable[[Any], str] = str
-    menu: bool = False
     hidden: ClassVar[bool] = False
 
     def allowed(self, _params: Mapping) -> Sequence:
         return self.values
 
+    def _options(self) -> tuple[list[str], int]:
+        """All texts, and the index of the one at the start."""
+        return [self.text(value) for value in self.values], self.values.index(self.start)
+
+
+@dataclass(frozen=True)
+class Choice(Listed):
+    """One of a few named values: buttons, or a menu with ``menu=True``."""
+
+    menu: bool = False
+
     def control(self, label: str):
-        texts = [self.text(value) for value in self.values]
-        index = self.values.index(self.start)
+        texts, index = self._options()
         if self.menu:
             return Control(label=label, texts=texts, count=len(texts), index=index, menu=True)
         return widgets.ToggleButtons(options=texts, index=index, description=label,
@@ -202,22 +212,14 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Steps:
+class Steps(Listed):
     """A slider over listed values, evenly spaced or not."""
 
-    values: tuple
-    start: Any
-    label: str = ""
-    text: Callable[[Any], str] = str
     play: bool = False
-    hidden: ClassVar[bool] = False
-
-    def allowed(self, _params: Mapping) -> Sequence:
-        return self.values
 
     def control(self, label: str):
-        return Control(label=label, texts=[self.text(value) for value in self.values],
-                      count=len(self.values), index=self.values.index(self.start), play=self.play)
+        texts, index = self._options()
+        return Control(label=label, texts=texts, count=len(texts), index=index, play=self.play)
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,7 @@ class Status(anywidget.AnyWidget):
     error = traitlets.Unicode().tag(sync=True)
 
 
-class Explorer(widgets.VBox):
+class Explorer(StoredBox):
     """Controls over a pure ``render``. A subclass writes ``parameters`` and ``render``.
 
     ``challenge`` is a target in words; ``reached(**params)`` then measures whether the settings
@@ -401,13 +403,10 @@ class Explorer(widgets.VBox):
         return f"Challenge: {self.challenge} " + (f"✔ Reached: {evidence}" if evidence else
                                                   "Not reached yet.")
 
-    def _repr_mimebundle_(self, **kwargs):
-        """The live view, and for a device without a kernel the picture and its description."""
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+    def stored(self):
+        """The picture of the present settings, and its description."""
         picture = plots.Picture(self.figure(**self.params), self._scene.description)
-        return {**data, **picture._repr_mimebundle_()}, {
-            **metadata, "image/png": {"alt": picture.alt}}
+        return picture._repr_mimebundle_(), {"image/png": {"alt": picture.alt}}
 
 
 def _row(name: str, children) -> widgets.Box:

@@ -10,6 +10,7 @@ from importlib.resources import files
 
 import ipywidgets as widgets
 
+from ..stored import StoredBox
 from .progress import read, record
 
 FOLDER = files(__package__) / "questions"
@@ -41,14 +42,20 @@ def _find(kind: str, key: str) -> dict:
     return asked[name]
 
 
-class Question(widgets.VBox):
+def _log_key(kind: str, key: str) -> str:
+    """``("predict", "01.swap")`` stands in the log as ``01.predict.swap``."""
+    number, _, name = key.partition(".")
+    return f"{number}.{kind}.{name}"
+
+
+class Question(StoredBox):
     """A question with one button per choice; a click is logged.
 
     Without a kernel the stored text stands: the question and its choices.
     """
 
     def __init__(self, key: str, kind: str, asked: dict, number: int | None = None):
-        self.key, self.asked = f"{key.partition('.')[0]}.{kind}.{key.partition('.')[2]}", asked
+        self.key, self.asked = _log_key(kind, key), asked
         self.label = f"Question {number}" if number else "Predict"
         self.buttons = {
             name: widgets.Button(description=text, tooltip=text,
@@ -56,8 +63,7 @@ class Question(widgets.VBox):
             for name, text in asked["choices"].items()
         }
         for name, button in self.buttons.items():
-            button.on_click(functools.partial(self._clicked, name))
-            button.style.text_align = "left"
+            button.on_click(lambda _button, name=name: self.choose(name))
         self.status = widgets.HTML()
         self.status.add_class("tutorial-status")
         super().__init__([widgets.HTML(self._text()), *self.buttons.values(), self.status])
@@ -65,28 +71,16 @@ class Question(widgets.VBox):
     def _text(self) -> str:
         return f"<b>{self.label}.</b> {self.asked['question']}"
 
-    def _clicked(self, name: str, _button) -> None:
-        self.choose(name)
-
     def choose(self, name: str) -> None:
         """Commit to a choice, as a click does."""
         raise NotImplementedError
 
-    def _mark(self, name: str, icon: str) -> None:
-        self.buttons[name].icon = icon
-
-    def _static(self) -> str:
+    def stored(self):
         choices = "".join(f"<li>{html.escape(text, quote=False)}</li>"
                           for text in self.asked["choices"].values())
-        return f"<p>{self._text()}</p><ul>{choices}</ul>"
-
-    def _repr_mimebundle_(self, **kwargs):
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        return {**data, "text/html": self._static(), "text/plain": self._plain()}, metadata
-
-    def _plain(self) -> str:
-        return f"{self.label}: {re.sub('<.*?>', '', self.asked['question'])}"
+        plain = re.sub("<.*?>", "", self.asked["question"])
+        return {"text/html": f"<p>{self._text()}</p><ul>{choices}</ul>",
+                "text/plain": f"{self.label}: {plain}"}, {}
 
 
 class Prediction(Question):
@@ -95,7 +89,7 @@ class Prediction(Question):
     def choose(self, name):
         for button in self.buttons.values():
             button.disabled = True
-        self._mark(name, "check")
+        self.buttons[name].icon = "check"
         record(self.key, choice=name)
         self.status.value = "Noted. Now run the next cell."
 
@@ -107,12 +101,12 @@ class Check(Question):
         right = name == self.asked["answer"]
         if "choice" not in read().get(self.key, {}):
             record(self.key, choice=name, right=right)
-        self._mark(name, "check" if right else "times")
+        self.buttons[name].icon = "check" if right else "times"
         verdict = "Right." if right else "Not quite."
         self.status.value = f"<b>{verdict}</b> {self.asked['why'][name]}"
 
 
-class ConceptCheck(widgets.VBox):
+class ConceptCheck(StoredBox):
     """All questions of a notebook's concept check."""
 
     def __init__(self, number: str):
@@ -121,13 +115,11 @@ class ConceptCheck(widgets.VBox):
                           for n, (name, question) in enumerate(asked.items(), 1)]
         super().__init__(self.questions)
 
-    def _repr_mimebundle_(self, **kwargs):
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        static = "".join(question._static() for question in self.questions)
+    def stored(self):
+        each = [question.stored()[0] for question in self.questions]
         note = "<p><i>Run this cell to answer: each choice has its explanation.</i></p>"
-        plain = "\n".join(question._plain() for question in self.questions)
-        return {**data, "text/html": static + note, "text/plain": plain}, metadata
+        return {"text/html": "".join(one["text/html"] for one in each) + note,
+                "text/plain": "\n".join(one["text/plain"] for one in each)}, {}
 
 
 def predict(key: str) -> Prediction:
@@ -148,8 +140,8 @@ def reveal(key: str, measured: str) -> None:
     asked = _find("predict", key)
     if measured not in asked["choices"]:
         raise ValueError(f"{measured!r} is no choice of {key}; it has {', '.join(asked['choices'])}")
-    number, _, name = key.partition(".")
-    said = read().get(f"{number}.predict.{name}", {}).get("choice")
+    logged = _log_key("predict", key)
+    said = read().get(logged, {}).get("choice")
     print(f"Measured: {asked['choices'][measured]}")
     if said is None:
         print("You made no prediction.")
@@ -158,7 +150,7 @@ def reveal(key: str, measured: str) -> None:
     else:
         print(f"You predicted: {asked['choices'].get(said, said)}")
     if said is not None:
-        record(f"{number}.predict.{name}", right=said == measured)
+        record(logged, right=said == measured)
 
 
 def concept_check(number: str) -> ConceptCheck:
