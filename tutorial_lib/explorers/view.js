@@ -131,7 +131,8 @@ export default {
       canvas.setAttribute("aria-label", `${spec.title}. ${spec.alt} Arrow keys move the picked ${
         spec.kind === "heat" ? "cell" : "point"}.`);
       read(spec, z);
-      el.dataset.plot = [area.left, area.top, area.right, area.bottom].map(Math.round);
+      el.dataset.plot = [area.left, area.top, area.right, area.bottom]; // for tests: where, and
+      el.dataset.limits = area.limits || ""; // from which x to which, from which y to which
       el.dataset.frame = +(el.dataset.frame || 0) + 1; // for tests: pictures painted so far
     }
 
@@ -302,6 +303,7 @@ export default {
         text, colour: colours[i % colours.length], dash: DASHES[i % DASHES.length] }));
       const legend = style.filter(key => key.text).length > 1 ? style : [];
       const [toX, toY] = surround(pen, spec, x, y, { legend });
+      area.limits = [xLo, xHi, yLo, yHi];
       const { left, right, top, bottom } = area;
 
       g.save();

@@ -1,0 +1,308 @@
+"""One JupyterLab in headless Chromium for all tests here, and explorers looked at as pictures."""
+
+import base64
+import io
+import shutil
+import time
+
+import matplotlib
+import nbformat
+import numpy as np
+import pytest
+from PIL import Image
+
+from tutorial_lib import authoring, explorers
+from tutorial_lib.browser import Lab, chromium
+from tutorial_lib.explorers.parts import Choice, Heat, Index, Lines
+
+# The colours of view.js, light theme: what is on the canvas is held against them.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B87F00", "#56B4E9", "#000000")
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory):
+    """A lab whose folder has all notebooks of the course, and ``explorers.ipynb`` with every explorer."""
+    try:
+        chromium()
+    except RuntimeError as problem:
+        pytest.skip(f"the browser tests were not run: {problem}")
+    folder = tmp_path_factory.mktemp("course")
+    shutil.copytree(authoring.NOTEBOOKS, folder / "notebooks")
+    write(folder / "explorers.ipynb", ["from tutorial_lib.explorers import *"]
+          + [f"{name}()" for name in explorers.__all__])
+    with Lab(folder) as lab:
+        yield lab
+
+
+def write(path, sources):
+    """A notebook of these code cells."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, path)
+
+
+# ---- a picture against the scene that it should show ----
+def rgb(colour):
+    return np.array([int(colour[i:i + 2], 16) for i in (1, 3, 5)], dtype=float)
+
+
+def near(image, colour, tolerance=40.0):
+    """Where ``image`` ``[rows, columns, 4]`` is painted in ``colour``: bool ``[rows, columns]``."""
+    return (np.abs(image[..., :3] - colour).max(-1) < tolerance) & (image[..., 3] > 200)
+
+
+def looks(cells, start, end, pixels):
+    """Where to look along a side with ``cells`` cells from pixel ``start`` to ``end``.
+
+    At the middle of each cell; or, of cells thinner than two pixels, at stripes of 12 pixels.
+    Returns the places ``[looks, 2]`` (from, to), and what each look sees as weighted means, of
+    pixels ``[looks, pixels]`` and of cells ``[looks, cells]``.
+    """
+    step = (end - start) / cells
+    if step >= 2:
+        middles = (start + (np.arange(cells) + 0.5) * step).astype(int)
+        return np.stack([middles, middles + 1], 1), np.eye(pixels)[middles], np.eye(cells)
+    first = int(np.ceil(start))
+    places = np.array([(x, x + 12) for x in range(first, int(end) - 12, 12)])
+    edges = start + np.arange(cells + 1) * step
+    overlap = np.minimum(edges[1:], places[:, 1:]) - np.maximum(edges[:-1], places[:, :1])
+    of_pixels = np.array([[lo <= x < hi for x in range(pixels)] for lo, hi in places]) / 12
+    return places, of_pixels, overlap.clip(0) / 12
+
+
+def heat_differs(view, image, plot, picked):
+    """Empty if the canvas shows the heat map ``view``, else what is wrong."""
+    left, top, right, bottom = plot
+    z = view.array()
+    rows, columns = z.shape
+    colour = matplotlib.colormaps[view.cmap](matplotlib.colors.Normalize(*view.limits)(z))[..., :3] * 255
+    ys, see_y, mean_y = looks(rows, top, bottom, image.shape[0])
+    xs, see_x, mean_x = looks(columns, left, right, image.shape[1])
+    expected = np.stack([mean_y @ colour[..., c] @ mean_x.T for c in range(3)], -1)
+    seen = np.stack([see_y @ image[..., c] @ see_x.T for c in range(3)], -1)
+    clear = np.ones(seen.shape[:2], dtype=bool)  # looks that no frame covers
+    if picked:
+        high, wide = (bottom - top) / rows, (right - left) / columns
+        y0, x0 = top + picked[0] * high, left + picked[1] * wide
+        for a, b, width, height in ((left, y0, right - left, high), (x0, y0, wide, high)):
+            px, py = max(0, 6 - width) / 2 + 4, max(0, 6 - height) / 2 + 4
+            outside = ((ys[:, 1] < b - py) | (ys[:, 0] > b + height + py))[:, None] | (
+                (xs[:, 1] < a - px) | (xs[:, 0] > a + width + px))[None]
+            inside = ((ys[:, 0] > b + 4) & (ys[:, 1] < b + height - 4))[:, None] & (
+                (xs[:, 0] > a + 4) & (xs[:, 1] < a + width - 4))[None]
+            clear &= outside | inside
+    exact = len(ys) == rows and len(xs) == columns
+    wrong = clear & (np.abs(seen - expected).max(-1) > (8 if exact else 25))
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        return f"{wrong.sum()} of {clear.sum()} looks, first ({i}, {j}): {seen[i, j]} not {expected[i, j]}"
+    return "" if clear.any() else "no cell can be seen"
+
+
+def lines_differ(view, image, plot, limits, picked):
+    """Empty if the canvas shows the lines of ``view`` and no others, else what is wrong."""
+    left, top, right, bottom = plot
+    x, *ys = view.array().astype(float)
+    x_lo, x_hi, y_lo, y_hi = limits
+    if not (x_lo <= x.min() and x.max() <= x_hi):
+        return f"x from {x_lo} to {x_hi} does not hold {x.min()} … {x.max()}"
+    if view.ylim and not np.allclose((y_lo, y_hi), view.ylim):
+        return f"y from {y_lo} to {y_hi}, not {view.ylim}"
+
+    def place(v, lo, hi, start, end, log):
+        share = np.log(v / lo) / np.log(hi / lo) if log else (v - lo) / (hi - lo)
+        return start + (end - start) * share
+
+    px = place(x, x_lo, x_hi, left, right, view.logx)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        py = [place(y, y_lo, y_hi, bottom, top, view.logy) for y in ys]
+    inks = [rgb(COLOURS[k % len(COLOURS)]) for k in range(len(ys))]
+    shown = [near(image, ink) for ink in inks]
+    for k, heights in enumerate(py):
+        # Each point: the line's colour, or that of a line drawn over it, is close by.
+        for j in np.unique(np.linspace(0, len(x) - 1, 40).astype(int)):
+            if not (np.isfinite(heights[j]) and top + 2 < heights[j] < bottom - 2):
+                continue
+            box = np.s_[max(0, int(heights[j]) - 9):int(heights[j]) + 10,
+                        max(0, int(px[j]) - 9):int(px[j]) + 10]
+            if not any(mask[box].any() for mask in shown):
+                return f"line {k} is not seen at its point {j}"
+        # Each painted pixel: the line is close by.
+        legend = int(top) + 1
+        for column in np.linspace(left + 3, right - 3, 60).astype(int):
+            painted = np.flatnonzero(shown[k][legend:int(bottom) - 1, column]) + legend
+            if not len(painted):
+                continue
+            window = np.append(px[np.abs(px - column) < 8], [column - 8, column + 8])
+            around = np.interp(window, px, np.nan_to_num(heights, posinf=top, neginf=bottom))
+            spread = painted.min() < around.min() - 9 or painted.max() > around.max() + 9
+            if spread and not (inks[k] == 0).all():  # black is also the ink of ticks and levels
+                return (f"line {k} at x pixel {column}: painted {painted.min()} … {painted.max()}, "
+                        f"expected {around.min():.0f} … {around.max():.0f}")
+    if picked and picked[0] < len(x):
+        at = int(px[picked[0]])
+        strip = image[int(top) + 2:int(bottom) - 2, max(0, at - 1):at + 2, 3]
+        if (strip.max(1) > 60).mean() < 0.9:
+            return f"no upright line at the picked point {picked[0]}"
+    return ""
+
+
+# ---- an explorer on a page ----
+class Shown:
+    """An explorer as a reader has it: moved by keys and clicks, read from labels and pixels."""
+
+    def __init__(self, notebook, cell, kind):
+        self.notebook, self.page, self.kind = notebook, notebook.page, kind
+        self.root = notebook.cell(cell).locator(".order-explorer")
+        self.root.wait_for()
+        self.names = [name for name, p in kind.parameters.items() if not p.hidden]
+        self.controls = self.root.locator(".order-controls > *")
+        self.hidden = {name: p.start for name, p in kind.parameters.items() if p.hidden}
+        self.own = {}  # cells picked in a view that sets no parameter
+        self.views = dict(zip(kind.scene().views, self.root.locator(".order-views > *").all(), strict=True))
+        assert self.controls.count() == len(self.names)
+
+    def control(self, name):
+        return self.controls.nth(self.names.index(name))
+
+    def index(self, name):
+        """The step at which the control stands, as the page shows it."""
+        control = self.control(name)
+        if isinstance(self.kind.parameters[name], Choice) and not self.kind.parameters[name].menu:
+            return control.locator("button").evaluate_all(
+                "all => all.findIndex(b => b.classList.contains('mod-active'))")
+        return int(control.locator("input, select.order-menu").first.input_value())
+
+    def params(self):
+        params = {}
+        for name, parameter in self.kind.parameters.items():
+            allowed = parameter.allowed(params)
+            if parameter.hidden:
+                value = self.hidden[name] = min(self.hidden[name], allowed[-1])
+                params[name] = value
+            else:
+                params[name] = allowed[min(self.index(name), len(allowed) - 1)]
+        return params
+
+    def picture(self, name):
+        """``(image, plot, limits)``: RGBA as float, one pixel for one of the page's."""
+        url, plot, limits = self.views[name].evaluate("""el => {
+            const view = el.matches('.order-view') ? el : el.querySelector('.order-view');
+            return [view.querySelector('canvas').toDataURL(), view.dataset.plot, view.dataset.limits]; }""")
+        image = Image.open(io.BytesIO(base64.b64decode(url.split(",")[1]))).convert("RGBA")
+        return (np.asarray(image).astype(float), [float(v) for v in plot.split(",")],
+                [float(v) for v in limits.split(",")] if limits else [])
+
+    def differs(self, scene):
+        """Empty if words and pictures are those of ``scene``, else what is wrong."""
+        said = self.root.locator(".order-description").inner_text()
+        if said != scene.description:
+            return f"says {said!r}, not {scene.description!r}"
+        for name, view in scene.views.items():
+            image, plot, limits = self.picture(name)
+            picked = self.own.get(name) or ([] if view.mark is None else np.atleast_1d(view.mark).tolist())
+            if isinstance(view, Heat):
+                problem = heat_differs(view, image, plot, picked)
+            elif isinstance(view, Lines):
+                problem = lines_differ(view, image, plot, limits, picked)
+            else:
+                problem = f"no test knows a {type(view).__name__}"
+            if not problem and view.readout and name not in self.own:
+                readout = self.views[name].locator(".order-readout").inner_text()
+                if readout.split() != view.readout.split():
+                    problem = f"reads {readout!r}, not {view.readout!r}"
+            if problem:
+                return f"{name}: {problem}"
+        error = self.root.locator(".order-error").inner_text()
+        return f"error: {error}" if error else ""
+
+    def check(self, seconds=8.0):
+        """Wait until the page shows what the model says for the settings that the page shows."""
+        end = time.monotonic() + seconds
+        while True:
+            params = self.params()
+            problem = self.differs(self.kind.scene(**params))
+            if not problem:
+                return params
+            assert time.monotonic() < end, f"{self.kind.__name__} at {params}: {problem}"
+            time.sleep(0.03)
+
+    def steps(self, name):
+        """Move the control through its range by keys alone; stop after each key."""
+        self.own = {}
+        control, parameter = self.control(name), self.kind.parameters[name]
+        if isinstance(parameter, Choice) and not parameter.menu:
+            for n, button in enumerate(control.locator("button").all()):
+                button.focus()
+                button.press("Space" if n % 2 else "Enter")
+                yield
+            return
+        box = control.locator("input, select.order-menu").first
+        count = len(parameter.allowed(self.params()))
+        box.focus()
+        box.press("Home")
+        yield
+        slow, fast = ("ArrowDown", "ArrowDown") if parameter_is_menu(parameter) else ("ArrowRight", "PageUp")
+        taken = 0
+        while self.index(name) < count - 1:
+            before = self.index(name)
+            box.press(slow if count <= 16 or taken < 2 else fast)
+            assert self.index(name) > before, f"{name} does not move on from {before}"
+            taken += 1
+            yield
+        box.press("ArrowUp" if parameter_is_menu(parameter) else "ArrowLeft")
+        yield
+
+    def put(self, name, value):
+        """Set one parameter, by whatever way is quickest."""
+        self.own = {}
+        params, parameter = self.params(), self.kind.parameters[name]
+        index = list(parameter.allowed(params)).index(value)
+        control = self.control(name)
+        if isinstance(parameter, Choice) and not parameter.menu:
+            control.locator("button").nth(index).click()
+        elif parameter_is_menu(parameter):
+            control.locator("select.order-menu").first.select_option(index=index)
+        else:
+            control.locator("input").fill(str(index))
+
+    def spot(self, name, cell):
+        """Where on the page the middle of a cell (or point) of a view is: ``(x, y)``."""
+        view = self.kind.scene(**self.params()).views[name]
+        _, (left, top, right, bottom), limits = self.picture(name)
+        if isinstance(view, Heat):
+            rows, columns = view.array().shape
+            x = left + (cell[1] + 0.5) * (right - left) / columns
+            y = top + (cell[0] + 0.5) * (bottom - top) / rows
+        else:
+            lo, hi, v = limits[0], limits[1], float(view.x[cell[0]])
+            share = np.log(v / lo) / np.log(hi / lo) if view.logx else (v - lo) / (hi - lo)
+            x, y = left + share * (right - left), (top + bottom) / 2
+        canvas = self.views[name].locator("canvas")
+        canvas.scroll_into_view_if_needed()
+        box = canvas.bounding_box()
+        return box["x"] + x, box["y"] + y
+
+    def picked(self, name, cell):
+        """Tell which cell of a view the reader has picked: hidden parameters follow it."""
+        pick = self.kind.scene(**self.params()).views[name].pick
+        self.own = {} if pick else self.own | {name: list(cell)}  # a new scene forgets them
+        for parameter, value in zip((pick,) if isinstance(pick, str) else pick or (), cell, strict=False):
+            if parameter in self.hidden:
+                self.hidden[parameter] = value
+
+
+def parameter_is_menu(parameter):
+    return not isinstance(parameter, Index) and getattr(parameter, "menu", False)
+
+
+@pytest.fixture(scope="session")
+def shown():
+    """The class :class:`Shown`."""
+    return Shown
+
+
+@pytest.fixture
+def write_notebook(lab):
+    """``write_notebook(name, sources)``: a notebook of these code cells in the lab's folder."""
+    return lambda name, sources: write(lab.folder / name, sources)

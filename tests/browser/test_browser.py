@@ -1,0 +1,294 @@
+"""Every notebook and every explorer in a real JupyterLab, in a real browser.
+
+All of it is one module, so that one server and one browser serve all (see ``--dist loadscope``).
+"""
+
+import json
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tutorial_lib import authoring, explorers
+from tutorial_lib.explorers.parts import Heat, Index
+
+NOTEBOOKS = sorted(path.name for path in authoring.NOTEBOOKS.glob("*.ipynb"))
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+every_explorer = pytest.mark.parametrize("name", explorers.__all__)
+
+
+def serious(page, where):
+    """What axe finds there that is serious or critical: ``{rule: first place}``."""
+    found = Axe().run(page, context={"include": [[where]]}).response["violations"]
+    return {rule["id"]: (rule["help"], rule["nodes"][0]["html"][:200]) for rule in found
+            if rule["impact"] in ("serious", "critical")}
+
+
+# ---- the watch itself ----
+def test_whatever_goes_wrong_is_noticed(lab, write_notebook):
+    write_notebook("broken.ipynb", [
+        "import anywidget, ipywidgets as w, sys\nfrom IPython.display import HTML\n"
+        "def fail(change): raise LookupError('in a callback')\n"
+        "box = w.IntText(value=1); box.observe(fail, 'value'); box",
+        "class Bad(anywidget.AnyWidget):\n"
+        "    _esm = 'export default { render() { throw new Error(\"in a render\"); } }'\n"
+        "Bad()",
+        "print('to stderr', file=sys.stderr)",
+        "HTML('<img src=\"http://example.org/x.png\" alt=\"\">')",
+        "HTML('<script>setTimeout(() => { throw new Error(\"in a script\"); })</script>')",
+        "1 / 0",
+        "print('never reached')",
+    ])
+    notebook = lab.open("broken.ipynb")
+    notebook.run()
+    notebook.page.locator("input[type=number]").press("ArrowUp")
+    notebook.page.wait_for_function("() => window.__failed.length > 1")
+    problems = "\n".join(notebook.problems())
+    notebook.close()
+    for sign in ("LookupError: in a callback", "in a render", "to stderr", "example.org", "in a script",
+                 "cell 5: ZeroDivisionError", "cell 6 did not run"):
+        assert sign in problems, f"{sign!r} is not in:\n{problems}"
+
+
+# ---- notebooks ----
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_runs_as_a_reader_runs_it(lab, name):
+    notebook = lab.open(f"notebooks/{name}")
+    try:
+        notebook.run()
+        alive = notebook.page.locator(".order-explorer")
+        for explorer in alive.all():  # each is there, says something, and answers a key
+            said = explorer.locator(".order-description")
+            before, control = said.inner_text(), explorer.locator(".order-controls > *").first
+            assert before
+            if control.locator("input, select").count():
+                box = control.locator("input, select").first
+                box.press("ArrowLeft" if int(box.input_value()) else "ArrowRight")
+            else:
+                control.locator("button:not(.mod-active)").first.press("Enter")
+            notebook.page.wait_for_function("([e, t]) => e.innerText && e.innerText !== t",
+                                            arg=[said.element_handle(), before])
+        source = "\n".join(cell["source"] for cell in notebook.cells() if cell["cell_type"] == "code")
+        assert alive.count() == len(re.findall(r"^\w+Explorer\(", source, re.M))
+        assert not serious(notebook.page, ".jp-Notebook .jp-OutputArea")
+        assert not notebook.problems()
+    finally:
+        notebook.close()
+
+
+# ---- explorers ----
+@pytest.fixture(scope="module")
+def page(lab):
+    """The notebook that has every explorer, run."""
+    notebook = lab.open("explorers.ipynb")
+    notebook.run()
+    assert not notebook.problems()
+    yield notebook
+    assert not notebook.problems()
+    notebook.close()
+
+
+@pytest.fixture(scope="module")
+def all_shown(page, shown):
+    return {name: shown(page, number, getattr(explorers, name))
+            for number, name in enumerate(explorers.__all__, 1)}
+
+
+@pytest.fixture
+def explorer(page, all_shown, name):
+    yield all_shown[name]
+    assert not page.problems()
+
+
+@every_explorer
+def test_every_control_moves_the_picture_as_the_model_says(explorer):
+    explorer.check()
+    start = explorer.params()
+    for name in explorer.names:
+        label = explorer.control(name).inner_text()
+        assert (explorer.kind.parameters[name].label or name) in label
+        seen = set()
+        for _ in explorer.steps(name):
+            seen.add(explorer.check()[name])
+        allowed = explorer.kind.parameters[name].allowed(explorer.params())
+        assert {allowed[0], allowed[-1]} <= seen and len(seen) >= min(len(allowed), 6)
+        if start[name] in allowed:
+            explorer.put(name, start[name])
+            explorer.check()
+
+
+@every_explorer
+def test_another_scene_would_be_noticed(explorer):
+    """The comparison that all tests here lean on is not blind."""
+    params = explorer.check()
+    now = explorer.kind.scene(**params)
+    for other in explorer.kind.grid():
+        scene = explorer.kind.scene(**other)
+        for name, view in scene.views.items():
+            mine = now.views[name]
+            if type(view) is type(mine) and view.array().shape == mine.array().shape \
+                    and abs(view.array() - mine.array()).max() > 0.2 * abs(mine.array()).max() > 0:
+                swapped = now._replace(views=now.views | {name: view})
+                assert explorer.differs(swapped).startswith(f"{name}: ")
+                return
+    pytest.fail("no scene of the same shape differs")
+
+
+@every_explorer
+def test_clicks_hovers_and_keys_in_a_picture(explorer):
+    for name in explorer.views:
+        view = explorer.kind.scene(**explorer.check()).views[name]
+        shape = view.array().shape
+        cells = ([(0, 0), (shape[0] - 1, shape[1] // 2), (shape[0] // 2, shape[1] - 1)]
+                 if isinstance(view, Heat) else [(0,), (shape[1] - 1,), (shape[1] // 2,)])
+        for cell in cells:
+            explorer.page.mouse.click(*explorer.spot(name, cell))
+            explorer.picked(name, cell)
+            if view.pick:
+                params = explorer.check()
+                names = (view.pick,) if isinstance(view.pick, str) else view.pick
+                assert tuple(params[each] for each in names) == cell
+            else:
+                value = float(view.array()[cell] if isinstance(view, Heat) else view.array()[-1][cell[0]])
+                if not (view.readout and view.mark is not None and tuple(view.mark) == cell):
+                    reads_value(explorer.views[name].locator(".order-readout"), value)
+            view = explorer.kind.scene(**explorer.params()).views[name]
+            explorer.page.mouse.move(*explorer.spot(name, cell))
+            tip = explorer.views[name].locator(".order-tip")
+            tip.wait_for()
+            reads_value(tip, float(view.array()[cell] if isinstance(view, Heat)
+                                   else view.array()[-1][cell[0]]))
+            if view.array().shape != shape:
+                break  # the click has changed the size of the picture
+        if view.pick:
+            canvas = explorer.views[name].locator("canvas")
+            for key, step in (("Home", None), ("ArrowRight", 1), ("End", None), ("ArrowLeft", -1)):
+                view = explorer.kind.scene(**explorer.params()).views[name]
+                columns = view.array().shape[1]
+                mark = [int(i) for i in (view.mark if isinstance(view, Heat) else [view.mark])]
+                column = {"Home": 0, "End": columns - 1}.get(key)
+                mark[-1] = column if step is None else min(max(mark[-1] + step, 0), columns - 1)
+                canvas.press(key)
+                explorer.picked(name, tuple(mark))
+                params = explorer.check()
+                names = (view.pick,) if isinstance(view.pick, str) else view.pick
+                assert [params[each] for each in names] == mark
+    explorer.page.mouse.move(2, 2)
+
+
+def reads_value(place, value):
+    """The text ends with this number, as it is rounded there."""
+    last = NUMBER.findall(place.inner_text().replace("−", "-"))[-1]
+    digits = len(last.split(".")[1]) if "." in last and "e" not in last else 0
+    assert abs(float(last) - value) <= max(0.51 * 10**-digits, 6e-3 * abs(value)), (last, value)
+
+
+@every_explorer
+def test_the_challenge_can_be_won_with_the_controls(explorer):
+    kind = explorer.kind
+    targets = (kind.settings(**{name: params[name] for name in explorer.names}) for params in kind.grid())
+    target = next(params for params in targets if kind.reached(**params))
+    told = explorer.root.locator(".order-challenge")
+    assert kind.challenge in told.inner_text()
+    for name in explorer.names:
+        explorer.put(name, target[name])
+    params = explorer.check()
+    assert {name: params[name] for name in explorer.names} == {n: target[n] for n in explorer.names}
+    assert told.inner_text().endswith(f"✔ Reached: {kind.reached(**params)}")
+    assert told.get_attribute("role") == "status"
+
+
+@every_explorer
+def test_play_pause_and_speed(explorer):
+    playing = [name for name, p in explorer.kind.parameters.items() if getattr(p, "play", False)]
+    for name in playing:
+        explorer.put(name, explorer.kind.parameters[name].allowed(explorer.params())[0])
+        control = explorer.control(name)
+        speed, button = control.locator("select"), control.locator("button")
+        speed.select_option("20")
+        assert button.get_attribute("aria-label").startswith("Play")
+        button.press("Enter")
+        assert button.get_attribute("aria-label").startswith("Pause")
+        explorer.page.wait_for_function("([e, n]) => +e.value >= n", arg=[
+            control.locator("input").element_handle(),
+            min(5, len(explorer.kind.parameters[name].allowed(explorer.params())) - 1)])
+        button.press("Space")
+        assert button.get_attribute("aria-label").startswith("Play")
+        rest = explorer.check()[name]
+        explorer.page.wait_for_timeout(200)
+        assert explorer.check()[name] == rest
+        speed.select_option("5")
+
+
+@every_explorer
+def test_keys_alone_reach_every_control(explorer):
+    """Tab goes through all controls and pictures, and a focused one is seen to be."""
+    wanted = explorer.root.locator("input, select, button, canvas").element_handles()
+    wanted[0].focus()
+    for handle in wanted:
+        assert handle.evaluate("e => e === document.activeElement"), handle.evaluate("e => e.outerHTML")
+        assert handle.evaluate("e => getComputedStyle(e).outlineStyle") != "none" or handle.evaluate(
+            "e => getComputedStyle(e).boxShadow") != "none"
+        explorer.page.keyboard.press("Tab")
+
+
+@every_explorer
+def test_nothing_is_cut_off_at_the_size_of_a_projector(explorer):
+    """At 1280 × 720 nothing is wider than the page, and no two parts lie on each other."""
+    parts = explorer.root.evaluate("""root => {
+        const all = [...root.querySelectorAll('.order-controls > *, .order-views > *, .order-status')];
+        return all.map(e => { const b = e.getBoundingClientRect();
+                              return [e.className, b.left, b.top, b.right, b.bottom]; }); }""")
+    page = explorer.page.viewport_size["width"]
+    for n, (name, left, top, right, bottom) in enumerate(parts):
+        assert right <= page and left >= 0 and right - left > 20 and bottom - top > 10, name
+        for other, *box in parts[n + 1:]:
+            apart = min(right, box[2]) - max(left, box[0]), min(bottom, box[3]) - max(top, box[1])
+            assert min(apart) < 2, (name, other)
+    wide = explorer.root.evaluate("""root => [...root.querySelectorAll('*')].filter(
+        e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== 'visible'
+             && !e.classList.contains('order-hidden')).map(e => e.outerHTML.slice(0, 200))""")
+    assert not wide
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_serious_in_the_explorers(page, shown, dark):
+    page.theme(dark)
+    try:
+        for number in range(len(explorers.__all__)):
+            page.page.locator(".order-explorer").nth(number).scroll_into_view_if_needed()
+        assert not serious(page.page, ".jp-Notebook .jp-OutputArea")
+    finally:
+        page.theme(dark=False)
+
+
+def test_explorers_live_in_notebook_7_too(lab, shown):
+    notebook = lab.open("explorers.ipynb", front="notebook")
+    try:
+        notebook.run()
+        for number, name in enumerate(explorers.__all__, 1):
+            explorer = shown(notebook, number, getattr(explorers, name))
+            explorer.check()
+            moving = next(each for each in explorer.names
+                          if isinstance(explorer.kind.parameters[each], Index) or each == explorer.names[-1])
+            for _, _step in zip(range(3), explorer.steps(moving), strict=False):
+                explorer.check()
+        assert not notebook.problems()
+    finally:
+        notebook.close()
+
+
+def test_the_picture_stands_where_there_is_no_kernel(lab, write_notebook):
+    """A stored notebook, opened and not run: the picture and its words are there."""
+    name = next(name for name in NOTEBOOKS if "Explorer(" in (authoring.NOTEBOOKS / name).read_text())
+    cells = json.loads((authoring.NOTEBOOKS / name).read_text())["cells"]
+    number = next(n for n, cell in enumerate(cells)
+                  if re.search(r"^\w+Explorer\(", "".join(cell["source"]), re.M))
+    notebook = lab.open(f"notebooks/{name}")
+    try:
+        picture = notebook.cell(number).locator(".jp-OutputArea img").first
+        picture.scroll_into_view_if_needed()
+        assert picture.evaluate("e => e.complete && e.naturalWidth > 300")
+        assert len(picture.get_attribute("alt").split()) > 5
+    finally:
+        notebook.close()

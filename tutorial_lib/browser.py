@@ -1,0 +1,233 @@
+"""JupyterLab in headless Chromium, driven from Python: for tests, timings and pictures.
+
+    with Lab(folder) as lab:
+        page = lab.open("notebooks/00_start_here.ipynb")
+        page.run()
+        assert not page.problems()
+
+Needs the packages of the ``test`` extra and a Chromium (:func:`chromium` says which it takes).
+The browser and the server have profiles of their own, and no address but this machine's is reached.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync")
+SETTINGS = {  # as a reader has them, but for what would disturb: news, and files written while we look
+    "@jupyterlab/apputils-extension:notification":
+        {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
+    "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
+    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none", "kernelShutdown": True},
+}
+# Messages of the front end itself, about nothing that a reader would miss; the last two are Notebook 7's.
+HARMLESS = ("favicon", "ResizeObserver loop", "reading 'schema'", "'filebrowser:open-path' not registered")
+
+
+def chromium() -> str:
+    """The path of a Chromium: ``$CHROMIUM``, one on the ``PATH``, or Playwright's own.
+
+    Raises RuntimeError, saying how to get one, when there is none.
+    """
+    from playwright.sync_api import sync_playwright
+
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if not found:
+        with sync_playwright() as driver:
+            found = driver.chromium.executable_path
+    if not Path(found).exists():
+        raise RuntimeError(
+            "no Chromium was found: on Debian or Ubuntu run `sudo apt-get install chromium`, elsewhere "
+            f"`{Path(sys.executable).name} -m playwright install chromium`, or set CHROMIUM to its path")
+    return found
+
+
+class Lab:
+    """A JupyterLab server for ``folder`` and a browser beside it; a context manager."""
+
+    def __init__(self, folder: Path, width: int = 1280, height: int = 720):
+        self.folder, self.size = Path(folder).resolve(), {"width": width, "height": height}
+
+    def __enter__(self) -> Lab:
+        from playwright.sync_api import sync_playwright
+
+        self.scratch = Path(tempfile.mkdtemp(prefix="course-lab-"))
+        try:
+            self._serve()
+            self.driver = sync_playwright().start()
+            self.browser = self.driver.chromium.launch(executable_path=chromium(), args=FLAGS)
+            self.context = self.browser.new_context(viewport=self.size)
+            self.refused: list[str] = []
+            self.context.route("**/*", self._route)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _serve(self) -> None:
+        """Start the server, and wait until it answers."""
+        (self.scratch / "overrides.json").write_text(json.dumps(SETTINGS))
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.url, self.token = f"http://127.0.0.1:{port}", secrets.token_hex(16)
+        names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR",
+                 "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR")
+        environment = os.environ | {name: str(self.scratch / name) for name in names}
+        # The readers of a notebook have its progress bars and its own choice of threads.
+        for name in ("TQDM_DISABLE", "MPLBACKEND"):
+            environment.pop(name, None)
+        self.log = self.scratch / "lab.log"
+        with open(self.log, "wb") as log:
+            self.server = subprocess.Popen(
+                [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}",
+                 "--ServerApp.ip=127.0.0.1", "--ServerApp.port_retries=0",
+                 f"--ServerApp.root_dir={self.folder}", f"--IdentityProvider.token={self.token}",
+                 f"--LabServerApp.app_settings_dir={self.scratch}",
+                 f"--LabApp.app_settings_dir={self.scratch}", "--LabApp.extension_manager=readonly",
+                 "--expose-app-in-browser", "--JupyterNotebookApp.expose_app_in_browser=True"],
+                cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True)
+        end = time.monotonic() + 90
+        while time.monotonic() < end and self.server.poll() is None:
+            try:
+                urllib.request.urlopen(f"{self.url}/api/status?token={self.token}", timeout=5).close()
+                return
+            except OSError:
+                time.sleep(0.2)
+        raise RuntimeError(f"JupyterLab does not answer:\n{self.log.read_text(errors='replace')[-3000:]}")
+
+    def _route(self, route) -> None:
+        url = route.request.url
+        if url.startswith((self.url, "data:", "blob:")):
+            route.continue_()
+        else:
+            self.refused.append(url)
+            route.abort()
+
+    def __exit__(self, *_exception) -> None:
+        for name, stop in (("browser", "close"), ("driver", "stop")):
+            if hasattr(self, name):
+                getattr(getattr(self, name), stop)()
+        for how, seconds in ((signal.SIGTERM, 20), (signal.SIGKILL, 5)):
+            try:
+                os.killpg(self.server.pid, how)  # the group of this server, kernels included
+                self.server.wait(seconds)
+                break
+            except (ProcessLookupError, AttributeError):
+                break
+            except subprocess.TimeoutExpired:
+                pass
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def open(self, path: str, front: str = "lab", dark: bool = False) -> Notebook:
+        """The notebook ``path`` in a page of its own; ``front`` is ``"lab"`` or ``"notebook"``."""
+        return Notebook(self, path, front, dark)
+
+
+class Notebook:
+    """One notebook in one page. ``page`` is Playwright's page; close() stops the kernel too."""
+
+    def __init__(self, lab: Lab, path: str, front: str = "lab", dark: bool = False, seconds: float = 90):
+        self.lab, self.noticed = lab, []
+        self.page = lab.context.new_page()
+        self.page.set_default_timeout(30e3)
+        self.page.on("pageerror", lambda error: self._notice(f"script: {error}"))
+        self.page.on("console", lambda message: message.type == "error"
+                     and self._notice(f"console: {message.text}"))
+        self.already_refused = len(lab.refused)
+        place = f"doc/tree/{path}" if front == "lab" else f"notebooks/{path}"
+        self.page.goto(f"{lab.url}/{place}?token={lab.token}{'&reset' * (front == 'lab')}",
+                       wait_until="domcontentloaded")
+        self.page.wait_for_function("() => window.jupyterapp?.started", timeout=seconds * 1e3)
+        # A kernel that cannot start opens a dialog and never gets ready: say what it says.
+        self.page.evaluate("""async ms => {
+            await jupyterapp.restored;
+            const late = new Promise((_, no) => setTimeout(() => no(new Error('no kernel: ' +
+                [...document.querySelectorAll('.jp-Dialog')].map(d => d.innerText).join(' | '))), ms));
+            const begin = async () => {
+                while (!jupyterapp.shell.currentWidget?.sessionContext)
+                    await new Promise(wake => setTimeout(wake, 50));
+                const panel = window.__panel = jupyterapp.shell.currentWidget;
+                await panel.context.ready; await panel.sessionContext.ready; await panel.revealed;
+                window.__failed = [];  // what a callback raises reaches no output, only this channel
+                panel.sessionContext.iopubMessage.connect((_, message) => {
+                    if (message.header.msg_type === 'error')
+                        window.__failed.push(`${message.content.ename}: ${message.content.evalue}`);
+                });
+            };
+            await Promise.race([late, begin()]);
+        }""", seconds * 1e3)
+        self.idle(seconds)
+        self.theme(dark)
+
+    def _notice(self, text: str) -> None:
+        if not any(words in text for words in HARMLESS):
+            self.noticed.append(text)
+
+    def theme(self, dark: bool) -> None:
+        """JupyterLab's dark or light theme."""
+        self.page.evaluate("""async name => {
+            if (document.body.dataset.jpThemeName !== name)
+                await jupyterapp.commands.execute('apputils:change-theme', { theme: name });
+        }""", f"JupyterLab {'Dark' if dark else 'Light'}")
+        self.page.wait_for_function("dark => document.body.dataset.jpThemeLight === String(!dark)", arg=dark)
+
+    def idle(self, seconds: float = 300) -> None:
+        """Wait until the kernel has nothing to do."""
+        self.page.wait_for_function("() => __panel.sessionContext.session?.kernel?.status === 'idle'",
+                                    timeout=seconds * 1e3, polling=50)
+
+    def run(self, seconds: float = 300) -> float:
+        """Run all cells, up to the first that fails; returns the seconds."""
+        start = time.perf_counter()
+        self.page.evaluate("""async ms => {
+            const late = new Promise((_, no) => setTimeout(() => no(new Error('it runs too long')), ms));
+            await Promise.race([jupyterapp.commands.execute('notebook:run-all-cells'), late]);
+        }""", seconds * 1e3)
+        self.idle(seconds)
+        return time.perf_counter() - start
+
+    def cells(self) -> list[dict]:
+        """The notebook's cells as they are now, outputs included."""
+        return self.page.evaluate("() => __panel.content.model.toJSON().cells")
+
+    def problems(self) -> list[str]:
+        """All that went wrong so far: in cells, in callbacks, in widgets, in the page, on the net."""
+        found = []
+        for n, cell in enumerate(self.cells()):
+            if cell["cell_type"] == "code" and cell["source"] and not cell["execution_count"]:
+                found.append(f"cell {n} did not run")
+            for output in cell.get("outputs", []):
+                if output["output_type"] == "error":
+                    found.append(f"cell {n}: {output['ename']}: {output['evalue']}")
+                if output.get("name") == "stderr":
+                    found.append(f"cell {n}, stderr: {''.join(output['text'])}")
+        found += [f"kernel: {text}" for text in self.page.evaluate("() => window.__failed")]
+        for what in (".jupyter-widgets-error-widget", ".jupyter-widgets-disconnected",
+                     ".order-error:not(:empty)"):
+            found += [f"widget: {text[:300]}" for text in self.page.locator(what).all_inner_texts()]
+        return found + self.noticed + [f"refused: {url}" for url in
+                                       self.lab.refused[self.already_refused:]]
+
+    def cell(self, number: int):
+        """The cell ``number`` (from 0) as a locator."""
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(number)
+
+    def close(self) -> None:
+        """Stop the kernel and close the page."""
+        self.page.evaluate("async () => { await __panel.sessionContext.shutdown(); }")
+        self.page.close()
