@@ -92,6 +92,7 @@ class HybridExplorer(Explorer):
         said = " + ".join(f"{scale}·{MIXED[term]}" if scale > 1 else MIXED[term]
                           for term, scale in mixed.items()) or "0"
         numbers = " + ".join(f"{scale * terms()[term][MARK]:.2f}" for term, scale in mixed.items()) or "0"
+        numbers = numbers.replace("+ -", "- ")
         limit = next(limit for limit in LIMITS if e.abs().max() <= limit)
         at, weight = e[MARK], e.softmax(-1)[MARK]
         if not taken.any():
@@ -105,7 +106,7 @@ class HybridExplorer(Explorer):
                 e, "logits e_ij", "key j", "query i", limits=(-limit, limit), xticks=places, yticks=places,
                 mark=MARK, readout=f"i = 1, j = 2: {said} = {numbers} = {at:.2f}"),
             "change": Heat(
-                change, f"weights minus those without {name}", "key j", "query i", xticks=places,
+                change, f"change of the weights by {name}", "key j", "query i", xticks=places,
                 yticks=places, mark=MARK,
                 readout=f"i = 1, j = 2: weight {weight:.4f}, without {weight - change[MARK]:.4f}"),
         }, (f"Logits of {N} tokens, e_ij = {said}; {seen}; marked is i = 1, j = 2, with the logit {at:.2f} "

@@ -67,8 +67,8 @@ class LearnedExplorer(Explorer):
             seen = f"the cosines of row {position} with all of them, down to {cosine[position].min():.2f}"
         elif view == "norm":
             beside = Lines(
-                range(shown), {"norm": norms}, "norm of each row", "position", "norm", mark=position,
-                pick="position", levels={f"std 0.02: {START:.2f}": START})
+                range(shown), {"norm": norms, "drawn with std 0.02": [START] * shown}, "norm of each row",
+                "position", "norm", logy=True, mark=position, pick="position")
             seen = (f"the norms, {norms.min():.2f} to {norms.max():.2f}; a row drawn with std 0.02 has "
                     f"{START:.2f}")
         else:
@@ -76,11 +76,11 @@ class LearnedExplorer(Explorer):
             near = torch.cosine_similarity(rows[:last], rows[1: last + 1], dim=-1)
             beside = Lines(
                 range(last), {"cosine": near}, "cosine of each row with the next", "position", "cosine",
-                ylim=(-1.05, 1.05), mark=min(position, last - 1), pick="position")
+                ylim=(-0.3, 1.05), mark=min(position, last - 1), pick="position")
             seen = f"the cosine of each row with the next, {near.min():.2f} to {near.max():.2f}"
         return Scene({"cosines": heat, "beside": beside}, (
             f"The table “{name}”, {length} positions × {WIDTH} numbers, the first {shown} of them: the "
-            f"cosine is {cosine.diagonal(1).mean():.2f} for neighbours and {cosine.diagonal(8).mean():.2f} "
+            f"cosine is {cosine.diagonal(1).mean():z.2f} for neighbours and {cosine.diagonal(8).mean():z.2f} "
             f"for rows 8 apart, on average; marked is row {position}, norm {norms[position]:.2f}, and its "
             f"cosine with row {other}, {cosine[position, other]:.2f}; beside it {seen}."))
 

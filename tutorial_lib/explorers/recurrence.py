@@ -13,7 +13,7 @@ LENGTH = 24
 WIDTH = 16
 R, PE = TransformerXL(1, WIDTH).R, Sinusoidal(WIDTH).vectors
 MOST = 6
-KINDS = "0 no · 1 passed on · 2 memory · 3 segment"
+KINDS = "1 older, 2 memory, 3 segment"
 
 
 def reach(segment: int, memory: int, layers: int, query: int) -> Tensor:
@@ -46,13 +46,13 @@ class RecurrenceExplorer(Explorer):
         kinds = torch.ones(LENGTH)
         kinds[max(0, start - memory): start], kinds[start:] = 2, 3
         seen = reached[0].nonzero().flatten()
-        first, many = int(seen.min()), "layers" if layers > 1 else "layer"
+        first = int(seen.min())
         states = Heat(
             (reached * kinds).flip(0), f"what token {query} depends on", "position", "", limits=(0.0, 3.0),
             cmap="viridis", colorbar=KINDS, mark=(layers, first),
             yticks=[f"layer {n}" for n in range(layers, 0, -1)] + ["tokens"],
-            readout=f"token {query} depends on token {first}, {query - first} places back, through {layers} "
-                    f"{many}")
+            readout=f"token {query} depends on token {first}, {query - first} places back, through "
+                    f"{_count(layers, 'layer')}")
 
         keys = segment_mask(LENGTH, segment, memory)[query].nonzero().flatten()
         index = keys % segment  # where each segment counts from 0 anew
@@ -64,21 +64,25 @@ class RecurrenceExplorer(Explorer):
                 if keys[twin] != query else "no key has the index of the query but itself")
         scores = Lines(
             keys - query, {"relative": relative, "restarted in each segment": restarted},
-            f"nearness of the keys to token {query}, by position", "offset r = j − i",
-            "1 = same place", ylim=(-1.05, 1.05), markers=True, mark=twin,
+            f"how near token {query} its keys seem", "offset r = j − i",
+            "1: in the same place", ylim=(0.0, 1.05), markers=True, mark=twin,
             readout=f"r = {keys[twin] - query}: {says}")
         return Scene({"states": states, "scores": scores}, (
-            f"Segments of {segment} tokens, a memory of {memory}, {layers} {many}: token {query} looks at "
-            f"the keys {keys[0]} … {query}, and through {layers} {many} depends on {len(seen)} tokens, "
-            f"{first} … {query}, of which those from {start} on pass gradients; {layers} × {memory} = "
-            f"{layers * memory} states are kept; the {len(keys)} keys have {len(keys)} offsets, but "
-            f"{len(keys) - twins} positions if each segment counts from 0 anew: {twins or 'no'} "
-            f"collision{'s' * (twins != 1)}."))
+            f"Segments of {segment} tokens, a memory of {memory}, {_count(layers, 'layer')}: token {query} "
+            f"looks at {_count(len(keys), 'key')}, from {keys[0]} on, and through {_count(layers, 'layer')} "
+            f"depends on {_count(len(seen), 'token')}, from {first} on, of which those from {start} on pass "
+            f"gradients; {layers} × {memory} states are kept; the keys have "
+            f"{_count(len(keys), 'offset')}, but {_count(len(keys) - twins, 'position')} if each segment "
+            f"counts from 0 anew: {_count(twins, 'collision')}."))
 
     @staticmethod
     def reached(*, segment, memory, layers, query):
         kept = layers * memory
         if query < LENGTH - 1 or kept > MOST or not reach(segment, memory, layers, query)[0, 0]:
             return ""
-        return (f"{layers} layers × {memory} = {kept} states, and a token {query} places back is reached, "
+        return (f"{layers} × {memory} = {_count(kept, 'state')}, and a token {query} places back is reached, "
                 f"though each layer looks back {query % segment + memory} places at most.")
+
+
+def _count(n: int, thing: str) -> str:
+    return f"{n or 'no'} {thing}{'s' * (n != 1)}"

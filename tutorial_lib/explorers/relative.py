@@ -84,7 +84,7 @@ class RelativeBiasExplorer(Explorer):
     parameters = {
         "method": Choice(METHODS, "T5 buckets", menu=True),
         "tokens": Steps((4, 8, 16, 32, 128), 32, label="tokens N"),
-        "size": Steps((4, 8, 16), 8, label="clip k, or T5 buckets a side"),
+        "size": Steps((4, 8, 16), 8, label="k, or T5 buckets a side"),
         "far": Steps((16, 128), 128, label="T5 max distance"),
         "sign": Choice(SIGNS, "j − i", label="read at"),
         "view": Choice(("offset", "memory"), "offset", label="second view"),
@@ -92,7 +92,7 @@ class RelativeBiasExplorer(Explorer):
         "j": Index("tokens", 2, hidden=True),
     }
     challenge = (f"Find settings at which the distances {FAR[0]} and {FAR[1]} share a number, while each "
-                 f"of 0 … {NEAR} has one of its own, and past and future differ.")
+                 f"of 0 … {NEAR} has one of its own.")
 
     @staticmethod
     def render(*, method, tokens, size, far, sign, view, i, j):
@@ -102,8 +102,10 @@ class RelativeBiasExplorer(Explorer):
         r = torch.arange(1 - tokens, tokens)
         line, found = values(*setting, r), computation(*setting, i, j)
         side = "the token itself" if i == j else "past" if j < i else "future"
+        places = [str(n) for n in range(tokens)] if tokens <= 16 else None
         heat = Heat(
             z, f"bias of {method}, read at {sign}", "key j", "query i", mark=(i, j), pick=("i", "j"),
+            xticks=places, yticks=places,
             colorbar="" if method == "ALiBi" else "− of the past, + of the future",
             readout=f"i = {i}, j = {j} ({side}): {found}")
         bytes_ = costs(method, tokens, size)
@@ -134,11 +136,10 @@ class RelativeBiasExplorer(Explorer):
     def reached(*, method, tokens, size, far, sign, **_):
         if tokens <= max(FAR):
             return ""
-        r = torch.arange(tokens)
-        past, future = (values(method, tokens, size, far, sign, side * r) for side in (-1, 1))
+        past = values(method, tokens, size, far, sign, -torch.arange(tokens))
         alike = int((past == past[FAR[1]]).nonzero()[0])  # the first distance that has this number
         own = len(past[:NEAR + 1].unique()) > NEAR and alike > NEAR
-        if not own or alike > FAR[0] or (past == future)[1:].any():
+        if not own or alike > FAR[0]:
             return ""
         return (f"{entries(method, tokens, size)} numbers serve {2 * tokens - 1} offsets; from the distance "
                 f"{alike} on all is one.")
