@@ -106,7 +106,7 @@ class RelativeBiasExplorer(Explorer):
         heat = Heat(
             z, f"bias of {method}, read at {sign}", "key j", "query i", mark=(i, j), pick=("i", "j"),
             xticks=places, yticks=places,
-            colorbar="" if method == "ALiBi" else "− of the past, + of the future",
+            colorbar="" if method == "ALiBi" else "learned for: − past, + future",
             readout=f"i = {i}, j = {j} ({side}): {found}")
         bytes_ = costs(method, tokens, size)
         cost = ", ".join(f"{name} {bytes_[name]:,}" for name in bytes_)
@@ -116,7 +116,7 @@ class RelativeBiasExplorer(Explorer):
                            readout=f"r = {j - i}: {found}")
         else:
             each = [costs(method, length, size) for length in LENGTHS]
-            beside = Lines(LENGTHS, {name: [cost[name] for cost in each] for name in bytes_},
+            beside = Lines(LENGTHS, {name: [row[name] for row in each] for name in bytes_},
                            f"bytes for {HEADS} heads, float32", "length L", "bytes", logx=True, logy=True,
                            mark=LENGTHS.index(tokens), readout=f"L = {tokens}, bytes: {cost}")
         past, future = line[:tokens - 1], line[tokens:]
