@@ -1,0 +1,88 @@
+"""The explorer of learned tables: its numbers come from the real table, and what was seen there is there."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from tutorial_lib.data import load_minilm_positions
+from tutorial_lib.encodings import sinusoidal
+from tutorial_lib.explorers import LearnedExplorer
+from tutorial_lib.explorers.learned import TABLES
+
+
+def original(name):
+    if name == "MiniLM":
+        return load_minilm_positions().numpy()
+    return sinusoidal(torch.arange(512).double(), 384).numpy() if name == "sinusoids" else None
+
+
+def interpolated(rows, length):
+    """The rows at ``length`` places spread evenly from the first to the last, column by column."""
+    at = np.linspace(0, len(rows) - 1, length)
+    return np.stack([np.interp(at, np.arange(len(rows)), column) for column in rows.T], 1)
+
+
+def cosine(a, b):
+    return a @ b / math.sqrt((a @ a) * (b @ b))
+
+
+@pytest.mark.parametrize("length", [512, 1024, 2048])
+@pytest.mark.parametrize("name", ["MiniLM", "sinusoids"])
+def test_the_views_show_the_table(name, length):
+    params = {"name": name, "length": length, "shown": 32, "position": 9, "other": 30}
+    rows = interpolated(original(name), length)
+    scenes = {view: LearnedExplorer.scene(**params, view=view).views
+              for view in ("cosine", "norm", "neighbours")}
+    z, tolerance = scenes["cosine"]["cosines"], {"atol": 2e-4}
+    np.testing.assert_allclose(
+        z.array(), [[cosine(a, b) for b in rows[:32]] for a in rows[:32]], **tolerance)
+    assert z.mark == (9, 30) and z.pick == ("position", "other")
+    assert abs(float(z.readout.split("= ")[1]) - cosine(rows[9], rows[30])) < 2e-4
+    beside = {view: views["beside"].array()[1] for view, views in scenes.items()}
+    np.testing.assert_allclose(beside["cosine"], z.array()[9], **tolerance)
+    np.testing.assert_allclose(beside["norm"], [math.sqrt(a @ a) for a in rows[:32]], rtol=1e-3)
+    np.testing.assert_allclose(
+        beside["neighbours"], [cosine(rows[p], rows[p + 1]) for p in range(32)], **tolerance)
+
+
+def test_the_last_row_of_a_table_has_no_next_one():
+    views = LearnedExplorer.scene(shown=512, view="neighbours", position=511).views
+    assert views["beside"].array().shape == (2, 511) and views["beside"].mark == 510
+    longer = LearnedExplorer.scene(length=1024, shown=512, view="neighbours", position=511).views
+    assert longer["beside"].array().shape == (2, 512)
+
+
+def test_random_tables_differ_in_size_only():
+    at = {name: LearnedExplorer.scene(name=name, view="norm") for name in TABLES if "random" in name}
+    small, large = (scene.views for scene in at.values())
+    np.testing.assert_allclose(large["cosines"].array(), small["cosines"].array(), atol=1e-5)
+    norms = [views["beside"].array()[1].mean() for views in (small, large)]
+    np.testing.assert_allclose(norms, [0.02 * math.sqrt(384), math.sqrt(384)], rtol=0.02)
+    np.testing.assert_allclose(large["beside"].array()[2], 0.02 * math.sqrt(384), rtol=1e-6)
+
+
+def test_the_challenge_is_measured():
+    """One row of all tables, at any length, is so much longer than both its neighbours."""
+    norms = {(name, 512): np.linalg.norm(rows, axis=1) for name in ("MiniLM", "sinusoids")
+             for rows in [original(name)]}
+    norms["MiniLM", 1024] = np.linalg.norm(interpolated(original("MiniLM"), 1024), axis=1)
+    for (name, length), norm in norms.items():
+        for position in [*range(140), *range(500, 512)]:
+            said = LearnedExplorer.reached(**LearnedExplorer.settings(
+                name=name, length=length, shown=512, position=position))
+            found = 0 < position < length - 1 and norm[position] >= 1.4 * max(
+                norm[position - 1], norm[position + 1])
+            assert bool(said) == found == (name == "MiniLM" and (length, position) == (512, 127))
+    assert said == ""
+    said = LearnedExplorer.reached(**LearnedExplorer.settings(shown=128, position=127))
+    assert said == ("row 127 has the norm 0.69, its neighbours 0.45 and 0.48; the median of all rows before "
+                    "it is 0.42, of all after it 0.48.")
+
+
+def test_more_rows_make_neighbours_alike():
+    near = [LearnedExplorer.scene(length=length, shown=512).description.split("cosine is ")[1][:4]
+            for length in (512, 1024, 2048)]
+    assert float(near[0]) < 0.86 and float(near[0]) < float(near[1]) < float(near[2])
+    assert float(near[2]) >= 0.98

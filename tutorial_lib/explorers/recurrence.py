@@ -1,0 +1,88 @@
+"""The explorer of notebook 04, second part: a text read in segments, with a memory."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..encodings import Sinusoidal, TransformerXL
+from ..model import segment_mask
+from .parts import Explorer, Heat, Index, Lines, Scene, Steps
+
+LENGTH = 24
+WIDTH = 16
+R, PE = TransformerXL(1, WIDTH).R, Sinusoidal(WIDTH).vectors
+MOST = 6
+KINDS = "1 older, 2 memory, 3 segment"
+
+
+def reach(segment: int, memory: int, layers: int, query: int) -> Tensor:
+    """The states that the last layer's state of ``query`` is made of: booleans ``[layers + 1, LENGTH]``.
+
+    Row n holds the states after n layers; row 0 the token vectors.
+    """
+    sees = segment_mask(LENGTH, segment, memory)
+    rows = [torch.arange(LENGTH) == query]
+    for _ in range(layers):
+        rows.append(sees[rows[-1]].any(0))
+    return torch.stack(rows[::-1])
+
+
+class RecurrenceExplorer(Explorer):
+    """Left, all states that one token depends on; right, what position alone does to its scores."""
+
+    parameters = {
+        "segment": Steps((2, 4, 8), 4, label="segment S"),
+        "memory": Steps((0, 1, 2, 4, 8, 16), 4, label="memory M"),
+        "layers": Steps((1, 2, 3, 4, 6), 2, label="layers N"),
+        "query": Index(LENGTH, 14, label="token", play=True),
+    }
+    challenge = (f"Let the last of the {LENGTH} tokens depend on the first one, with a memory of at most "
+                 f"{MOST} states in all (layers × M).")
+
+    @staticmethod
+    def render(*, segment, memory, layers, query):
+        reached, start = reach(segment, memory, layers, query), query - query % segment
+        kinds = torch.ones(LENGTH)
+        kinds[max(0, start - memory): start], kinds[start:] = 2, 3
+        seen = reached[0].nonzero().flatten()
+        first = int(seen.min())
+        states = Heat(
+            (reached * kinds).flip(0), f"what token {query} depends on", "position", "", limits=(0.0, 3.0),
+            cmap="viridis", colorbar=KINDS, mark=(layers, first),
+            yticks=[f"layer {n}" for n in range(layers, 0, -1)] + ["tokens"],
+            readout=f"token {query} depends on token {first}, {query - first} places back, through "
+                    f"{_count(layers, 'layer')}")
+
+        keys = segment_mask(LENGTH, segment, memory)[query].nonzero().flatten()
+        index = keys % segment  # where each segment counts from 0 anew
+        relative = R(query - keys) @ R(torch.tensor(0)) / (WIDTH / 2)
+        restarted = PE(index) @ PE(index[-1]) / (WIDTH / 2)  # the query is the last of its keys
+        twins = len(keys) - len(PE(index).unique(dim=0))
+        twin = int((index == index[-1]).nonzero()[0])
+        says = (f"key {keys[twin]} has the index {index[twin]} that the query has: a collision"
+                if keys[twin] != query else "no key has the index of the query but itself")
+        scores = Lines(
+            keys - query, {"relative": relative, "restarted in each segment": restarted},
+            f"how near token {query} its keys seem", "offset r = j − i",
+            "1: in the same place", ylim=(0.0, 1.05), markers=True, mark=twin,
+            readout=f"r = {keys[twin] - query}: {says}")
+        return Scene({"states": states, "scores": scores}, (
+            f"Segments of {segment} tokens, a memory of {memory}, {_count(layers, 'layer')}: token {query} "
+            f"looks at {_count(len(keys), 'key')}, from {keys[0]} on, and through {_count(layers, 'layer')} "
+            f"depends on {_count(len(seen), 'token')}, from {first} on, of which those from {start} on pass "
+            f"gradients; {layers} × {memory} states are kept; the keys have "
+            f"{_count(len(keys), 'offset')}, but {_count(len(keys) - twins, 'position')} if each segment "
+            f"counts from 0 anew: {_count(twins, 'collision')}."))
+
+    @staticmethod
+    def reached(*, segment, memory, layers, query):
+        kept = layers * memory
+        if query < LENGTH - 1 or kept > MOST or not reach(segment, memory, layers, query)[0, 0]:
+            return ""
+        return (f"{layers} × {memory} = {_count(kept, 'state')}, and a token {query} places back is reached, "
+                f"though each layer looks back {query % segment + memory} places at most.")
+
+
+def _count(n: int, thing: str) -> str:
+    return f"{n or 'no'} {thing}{'s' * (n != 1)}"

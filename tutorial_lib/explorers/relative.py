@@ -1,0 +1,150 @@
+"""The explorer of notebook 04: how a relative bias is built, and what it costs."""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+
+import torch
+
+from ..encodings import ALiBi, ClippedBias, RelativeBias, T5Bias, TableBias, bucket
+from .parts import Choice, Explorer, Heat, Index, Lines, Scene, Steps
+
+METHODS = ("full table", "clipped", "T5 buckets", "ALiBi")
+SIGNS = ("j − i", "i − j")
+HEADS, BYTES = 12, 4
+LENGTHS = tuple(2**n for n in range(2, 17))
+FAR = (20, 90)
+NEAR = 8
+
+
+@functools.lru_cache(maxsize=8)
+@torch.no_grad()
+def bias(method: str, tokens: int, size: int, far: int) -> RelativeBias:
+    """One head, learned with r = j − i: entries below 0 for the past, above 0 for the future.
+
+    They grow evenly with the number of the entry. ALiBi has no entries: its slope is 1 / tokens.
+    """
+    if method == "full table":
+        made = TableBias(1, tokens)
+        made.W_r[0] = torch.linspace(-1, 1, 2 * tokens - 1)
+    elif method == "clipped":
+        made = ClippedBias(1, size)
+        made.b[0] = torch.linspace(-1, 1, 2 * size + 1)
+    elif method == "T5 buckets":
+        made = T5Bias(1, bidirectional=True, n_buckets=2 * size, max_distance=far)
+        steps = torch.linspace(0, 1, size)
+        made.b[0] = torch.cat([-steps, steps])
+    else:
+        made = ALiBi(8, symmetric=True)
+        made.n_heads, made.m = 1, (made.m[tokens.bit_length() - 2],)
+    return made
+
+
+def values(method, tokens, size, far, sign, r) -> torch.Tensor:
+    """What a key at the offset r = j − i gets, if the table is asked with this sign."""
+    return bias(method, tokens, size, far).of(r if sign == SIGNS[0] else -r)[0].detach()
+
+
+def computation(method, tokens, size, far, sign, i, j) -> str:
+    """How one cell is found, in numbers.
+
+    >>> computation("full table", 4, 8, 32, "j − i", 1, 2)
+    'W_r[2 − 1 + 3] = W_r[4] = 0.33'
+    >>> computation("clipped", 4, 2, 32, "i − j", 3, 0)
+    'b[clip(3 − 0, 2) + 2] = b[4] = 1.00'
+    """
+    (a, b), r = ((j, i), j - i) if sign == SIGNS[0] else ((i, j), i - j)
+    value = f"{values(method, tokens, size, far, sign, torch.tensor(j - i)):.2f}"
+    if method == "full table":
+        return f"W_r[{a} − {b} + {tokens - 1}] = W_r[{r + tokens - 1}] = {value}"
+    if method == "clipped":
+        return f"b[clip({a} − {b}, {size}) + {size}] = b[{max(-size, min(size, r)) + size}] = {value}"
+    if method == "T5 buckets":
+        n = bucket(torch.tensor(r), bidirectional=True, n_buckets=2 * size, max_distance=far)
+        return f"b[bucket({a} − {b})] = b[{n}] = {value}"
+    return f"−m·|{a} − {b}| = −{Fraction(1, tokens)} · {abs(r)} = {value}"
+
+
+def entries(method: str, length: int, size: int) -> int:
+    """Numbers kept per head for texts of this length; ALiBi keeps a slope."""
+    return {"full table": 2 * length - 1, "clipped": 2 * size + 1, "T5 buckets": 2 * size, "ALiBi": 1}[method]
+
+
+def costs(method: str, length: int, size: int) -> dict[str, int]:
+    """Bytes for 12 heads in float32: what is kept, the tensor for all pairs, the line of offsets."""
+    kept = "slopes" if method == "ALiBi" else "table"
+    numbers = {kept: entries(method, length, size), "[H, L, L]": length**2, "line": 2 * length - 1}
+    return {name: HEADS * BYTES * n for name, n in numbers.items()}
+
+
+class RelativeBiasExplorer(Explorer):
+    """Left, the bias of every pair; right, its value over the offset, or the bytes that it costs."""
+
+    parameters = {
+        "method": Choice(METHODS, "T5 buckets", menu=True),
+        "tokens": Steps((4, 8, 16, 32, 128), 32, label="tokens N"),
+        "size": Steps((4, 8, 16), 8, label="k, or T5 buckets a side"),
+        "far": Steps((16, 128), 128, label="T5 max distance"),
+        "sign": Choice(SIGNS, "j − i", label="read at"),
+        "view": Choice(("offset", "memory"), "offset", label="second view"),
+        "i": Index("tokens", 1, hidden=True),
+        "j": Index("tokens", 2, hidden=True),
+    }
+    challenge = (f"Find settings at which the distances {FAR[0]} and {FAR[1]} share a number, while each "
+                 f"of 0 … {NEAR} has one of its own.")
+
+    @staticmethod
+    def render(*, method, tokens, size, far, sign, view, i, j):
+        setting, p = (method, tokens, size, far, sign), torch.arange(tokens)
+        one = bias(method, tokens, size, far)
+        z = (one.bias(p, p) if sign == SIGNS[0] else one.bias(p, p).mT)[0].detach()
+        r = torch.arange(1 - tokens, tokens)
+        line, found = values(*setting, r), computation(*setting, i, j)
+        side = "the token itself" if i == j else "past" if j < i else "future"
+        places = [str(n) for n in range(tokens)] if tokens <= 16 else None
+        heat = Heat(
+            z, f"bias of {method}, read at {sign}", "key j", "query i", mark=(i, j), pick=("i", "j"),
+            xticks=places, yticks=places,
+            colorbar="" if method == "ALiBi" else "learned for: − past, + future",
+            readout=f"i = {i}, j = {j} ({side}): {found}")
+        bytes_ = costs(method, tokens, size)
+        cost = ", ".join(f"{name} {bytes_[name]:,}" for name in bytes_)
+        if view == "offset":
+            beside = Lines(r, {"bias": line}, "bias over the offset", "offset r = j − i", "bias",
+                           ylim=(-1.05, 1.05), markers=tokens <= 32, mark=j - i + tokens - 1,
+                           readout=f"r = {j - i}: {found}")
+        else:
+            each = [costs(method, length, size) for length in LENGTHS]
+            beside = Lines(LENGTHS, {name: [row[name] for row in each] for name in bytes_},
+                           f"bytes for {HEADS} heads, float32", "length L", "bytes", logx=True, logy=True,
+                           mark=LENGTHS.index(tokens), readout=f"L = {tokens}, bytes: {cost}")
+        past, future = line[:tokens - 1], line[tokens:]
+        if method == "ALiBi":
+            told = "a mirror: past and future get the same"
+        else:
+            told = (f"keys of the past get {past[0]:.2f} to {past[-1]:.2f}, those of the future "
+                    f"{future[0]:.2f} to {future[-1]:.2f}")
+            if sign != SIGNS[0]:
+                told += ", each the numbers learned for the other"
+        return Scene({"bias": heat, "beside": beside}, (
+            f"{method}, {tokens} tokens{_sizes(method, size, far)}, read at {sign}: {told}; the "
+            f"{2 * tokens - 1} offsets have {len(line.unique())} different numbers; marked is i = {i}, "
+            f"j = {j}: {found}; bytes for {HEADS} heads: {cost}."))
+
+    @staticmethod
+    def reached(*, method, tokens, size, far, sign, **_):
+        if tokens <= max(FAR):
+            return ""
+        past = values(method, tokens, size, far, sign, -torch.arange(tokens))
+        alike = int((past == past[FAR[1]]).nonzero()[0])  # the first distance that has this number
+        own = len(past[:NEAR + 1].unique()) > NEAR and alike > NEAR
+        if not own or alike > FAR[0]:
+            return ""
+        return (f"{entries(method, tokens, size)} numbers serve {2 * tokens - 1} offsets; from the distance "
+                f"{alike} on all is one.")
+
+
+def _sizes(method, size, far):
+    return {"clipped": f", clipped at {size}",
+            "T5 buckets": f", {size} buckets a side up to the distance {far}"}.get(method, "")
