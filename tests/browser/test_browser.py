@@ -11,6 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tutorial_lib import authoring, explorers
 from tutorial_lib.explorers.parts import Heat, Index
+from tutorial_lib.lesson.progress import read
 
 NOTEBOOKS = sorted(path.name for path in authoring.NOTEBOOKS.glob("*.ipynb"))
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -260,6 +261,56 @@ def test_axe_finds_nothing_serious_in_the_explorers(page, shown, dark):
         assert not serious(page.page, ".jp-Notebook .jp-OutputArea")
     finally:
         page.theme(dark=False)
+
+
+def test_predictions_are_made_by_mouse_and_by_keys(lab, write_notebook):
+    write_notebook("predict.ipynb", [
+        "from tutorial_lib.lesson.questions import NumberPrediction, Prediction, SketchPrediction\n"
+        "Prediction('99.choice', 'predict', {'question': 'Which?', 'choices': {'a': 'A', 'b': 'B'}})",
+        "NumberPrediction('99.size', 'predict', {'question': 'How large?', 'unit': 'nats', 'within': 1})",
+        "SketchPrediction('99.curve', 'predict', {'question': 'Draw it.', 'x': [1, 2, 4, 8, 16], 'within': 1,"
+        " 'xlabel': 'length', 'ylabel': 'loss', 'ylim': [0, 4]})",
+    ])
+    notebook = lab.open("predict.ipynb")
+    try:
+        notebook.run()
+        choice, number, sketch = (notebook.cell(n).locator(".jp-OutputArea") for n in range(3))
+        choice.get_by_text("B", exact=True).press("Enter")
+        number.locator("input").fill("2.5")
+        number.locator("button").press("Space")
+
+        handles = sketch.get_by_role("slider")
+
+        def values():
+            return [float(handle.get_attribute("aria-valuenow")) for handle in handles.all()]
+
+        assert values() == [2, 2, 2, 2, 2]
+        sketch.locator(".order-sketch svg").scroll_into_view_if_needed()
+        boxes = [handle.bounding_box() for handle in handles.all()]
+        places = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in boxes]
+        notebook.page.mouse.move(places[0][0], places[0][1] - 40)
+        notebook.page.mouse.down()
+        notebook.page.mouse.move(places[2][0], places[2][1] - 80, steps=20)
+        notebook.page.mouse.up()
+        drawn = values()
+        assert 2 < drawn[0] < drawn[1] < drawn[2] and drawn[3:] == [2, 2]
+        handles.nth(4).press("End")
+        handles.nth(3).press("ArrowDown")
+        assert values() == [*drawn[:3], 1.92, 4]
+        sketch.get_by_text("Commit to this curve").press("Enter")
+        notebook.page.wait_for_function("e => e.getAttribute('aria-disabled') === 'true'",
+                                        arg=handles.nth(0).element_handle())
+        handles.nth(0).press("ArrowUp")  # too late
+        assert values()[0] == drawn[0]
+        notebook.idle()
+        log = read()
+        assert [log[f"99.predict.{key}"]["choice"] for key in ("choice", "size", "curve")] == [
+            "b", 2.5, [*drawn[:3], 1.92, 4]]
+        assert notebook.page.get_by_text("Noted. Now run the next cell.").count() == 3
+        assert not serious(notebook.page, ".jp-Notebook .jp-OutputArea")
+        assert not notebook.problems()
+    finally:
+        notebook.close()
 
 
 def test_explorers_live_in_notebook_7_too(lab, shown):

@@ -14,6 +14,9 @@ from tutorial_lib.lesson.claims import Claims
 from tutorial_lib.lesson.progress import log_file, read, record
 
 NUMBERS = questions.notebooks()
+NUMBER = {"kind": "number", "question": "How <i>large</i>?", "unit": "nats", "within": 0.5}
+SKETCH = {"kind": "sketch", "question": "Draw it.", "x": [64, 128, 256], "xlabel": "length",
+          "ylabel": "loss", "ylim": [0, 4], "within": 0.5}
 ASKED = {
     "title": "99 A <test> & more",
     "predict": {"swap": {"question": "What <i>happens</i>?",
@@ -26,13 +29,16 @@ ASKED = {
 }
 
 
+PREDICT = {"98": {"title": "98", "predict": {"size": NUMBER, "curve": SKETCH}}, "99": ASKED}
+
+
 @pytest.fixture(autouse=True)
 def log(tmp_path, monkeypatch):
     """A log of its own, and one invented notebook, 99."""
     path = tmp_path / "folder" / "progress.json"
     monkeypatch.setenv("TUTORIAL_PROGRESS", str(path))
     known = questions.questions
-    monkeypatch.setattr(questions, "questions", lambda n: ASKED if n == "99" else known(n))
+    monkeypatch.setattr(questions, "questions", lambda n: PREDICT[n] if n in PREDICT else known(n))
     monkeypatch.setattr(questions, "notebooks", lambda: ["99"])
     return path
 
@@ -72,6 +78,61 @@ def test_a_choice_that_has_been_renamed_since_is_shown_as_it_was(capsys):
     assert "You predicted: gone" in capsys.readouterr().out
 
 
+def test_a_number_is_committed_once(log, capsys):
+    question = lesson.predict("98.size")
+    question.number.value = 2.25
+    assert not log.exists()
+    question.button.click()
+    assert read() == {"98.predict.size": {"choice": 2.25}}
+    assert question.number.disabled and question.button.disabled and "Noted" in question.status.value
+    lesson.reveal("98.size", torch.tensor(2.5))
+    assert capsys.readouterr().out == "Measured: 2.5 nats\nYou predicted 2.25 nats: close enough.\n"
+    assert read()["98.predict.size"]["right"] is True
+
+
+@pytest.mark.parametrize("measured, words", [(4, "1.75 too low"), (1, "1.25 too high")])
+def test_a_number_too_far_off(measured, words, capsys):
+    lesson.predict("98.size").choose(2.25)
+    lesson.reveal("98.size", measured)
+    assert capsys.readouterr().out.endswith(f"You predicted 2.25 nats: {words}.\n")
+    assert read()["98.predict.size"]["right"] is False
+
+
+def test_a_curve_is_drawn_committed_and_compared(log, capsys, monkeypatch):
+    shown = []
+    monkeypatch.setattr(questions.plots, "show", lambda fig, alt: shown.append((fig, alt)))
+    question = lesson.predict("98.curve")
+    assert question.sketch.values == [2, 2, 2] and question.sketch.x == [64, 128, 256]
+    question.sketch.values = [1.0, 1.5, 3.0]  # what dragging does
+    assert not log.exists()
+    question.button.click()
+    assert read() == {"98.predict.curve": {"choice": [1.0, 1.5, 3.0]}}
+    assert question.sketch.committed and question.button.disabled
+    lesson.reveal("98.curve", [1.1, 1.5, 2.0])
+    assert capsys.readouterr().out == (
+        "Measured: loss 1.1 at 64, 1.5 at 128, 2 at 256\n"
+        "Your curve is farthest away at 256: 3, measured 2.\n")
+    ((fig, alt),) = shown
+    drawn = {line.get_label(): line.get_ydata().tolist() for line in fig.axes[0].lines}
+    assert drawn == {"your sketch": [1, 1.5, 3], "measured": [1.1, 1.5, 2]} and "at 256" in alt
+    assert read()["98.predict.curve"]["right"] is False
+    lesson.reveal("98.curve", [1.1, 1.5, 2.6])
+    assert read()["98.predict.curve"]["right"] is True
+
+
+def test_without_a_sketch_nothing_is_drawn(capsys, monkeypatch):
+    monkeypatch.setattr(questions.plots, "show", lambda *_: pytest.fail("a picture"))
+    lesson.reveal("98.curve", [1, 2, 3])
+    assert capsys.readouterr().out.endswith("You made no prediction.\n") and read() == {}
+
+
+@pytest.mark.parametrize("key", ["98.size", "98.curve"])
+def test_an_answer_to_another_kind_of_question_is_none(key, capsys):
+    record(key.replace(".", ".predict."), choice="same")
+    lesson.reveal(key, 1 if key == "98.size" else [1, 2, 3])
+    assert "You made no prediction." in capsys.readouterr().out
+
+
 # ---- concept check ----
 
 def test_each_answer_is_explained_and_the_first_one_counts(log):
@@ -90,6 +151,8 @@ def test_each_answer_is_explained_and_the_first_one_counts(log):
     (lambda: lesson.predict("99.swop"), KeyError, "no question 'swop'; it has swap"),
     (lambda: lesson.predict("77.swap"), KeyError, "no questions for notebook '77'"),
     (lambda: lesson.reveal("99.swap", "sme"), ValueError, "'sme' is no choice.*same, other, third"),
+    (lambda: lesson.reveal("98.size", "big"), ValueError, "the answer to 98.size: could not convert"),
+    (lambda: lesson.reveal("98.curve", [1, 2]), ValueError, "2 values; there are 3 points: 64, 128, 256"),
     (lambda: lesson.reveal("99.one", "yes"), KeyError, "no question 'one'"),
     (lambda: lesson.concept_check("77"), KeyError, "no questions for notebook '77'"),
 ])
@@ -107,6 +170,12 @@ def test_the_stored_question_stands_without_a_kernel():
         "<p><b>Predict.</b> What <i>happens</i>?</p>"
         "<ul><li>a &lt; b &amp; c</li><li>It changes.</li><li>Who knows?</li></ul>")
     assert data["text/plain"] == "Predict: What happens?"  # no tags in plain text
+
+
+@pytest.mark.parametrize("key", ["98.size", "98.curve"])
+def test_the_stored_question_of_another_kind_stands_too(key):
+    data, _ = lesson.predict(key)._repr_mimebundle_()
+    assert data["text/html"].startswith("<p><b>Predict.</b> ") and "<ul>" not in data["text/html"]
 
 
 def test_the_stored_concept_check_does_not_give_the_answers():
@@ -243,6 +312,13 @@ def test_questions_are_well_formed(number):
     for kind in ("predict", "check"):
         for name, question in asked.get(kind, {}).items():
             where = f"{number}.{kind}.{name}"
+            if question.get("kind") in ("number", "sketch"):
+                wanted = NUMBER if question["kind"] == "number" else SKETCH
+                assert kind == "predict" and set(question) == set(wanted), where
+                assert question["within"] > 0 and question.get("ylim", [0, 1]) == sorted(
+                    question.get("ylim", [0, 1])) and len(question.get("x", [1, 2])) >= 2, where
+                assert_html(question["question"])
+                continue
             more = {"answer", "why"} if kind == "check" else set()
             assert set(question) == {"question", "choices"} | more, where
             choices = question["choices"]

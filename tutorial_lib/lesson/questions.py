@@ -7,13 +7,18 @@ import html
 import re
 import tomllib
 from importlib.resources import files
+from pathlib import Path
 
+import anywidget
 import ipywidgets as widgets
+import traitlets
 
+from .. import plots
 from ..stored import StoredBox
 from .progress import read, record
 
 FOLDER = files(__package__) / "questions"
+HERE = Path(__file__).parent
 
 
 def notebooks() -> list[str]:
@@ -49,61 +54,214 @@ def _log_key(kind: str, key: str) -> str:
 
 
 class Question(StoredBox):
-    """A question with one button per choice; a click is logged.
+    """A question, the widgets to answer it with, and a line that says what became of the answer.
 
-    Without a kernel the stored text stands: the question and its choices.
+    Without a kernel the stored text stands: the question, and its choices.
     """
 
-    def __init__(self, key: str, kind: str, asked: dict, number: int | None = None):
-        self.key, self.asked = _log_key(kind, key), asked
-        self.label = f"Question {number}" if number else "Predict"
-        self.buttons = {
-            name: widgets.Button(description=text, tooltip=text,
-                                 layout=widgets.Layout(width="auto", max_width="100%", height="auto"))
-            for name, text in asked["choices"].items()
-        }
-        for name, button in self.buttons.items():
-            button.on_click(lambda _button, name=name: self.choose(name))
+    def __init__(self, key: str, kind: str, asked: dict, label: str = "Predict"):
+        self.key, self.asked, self.label = _log_key(kind, key), asked, label
         self.status = widgets.HTML()
         self.status.add_class("tutorial-status")
-        super().__init__([widgets.HTML(self._text()), *self.buttons.values(), self.status])
+        super().__init__([widgets.HTML(self._text()), *self._answers(), self.status])
 
     def _text(self) -> str:
         return f"<b>{self.label}.</b> {self.asked['question']}"
 
-    def choose(self, name: str) -> None:
-        """Commit to a choice, as a click does."""
+    def _answers(self) -> list[widgets.Widget]:
+        """The widgets to answer with: one button per choice."""
+        self.buttons = {name: _button(text) for name, text in self.asked["choices"].items()}
+        for name, button in self.buttons.items():
+            button.on_click(lambda _button, name=name: self.choose(name))
+        return list(self.buttons.values())
+
+    def choose(self, answer) -> None:
+        """Commit to an answer, as a click does."""
         raise NotImplementedError
 
     def stored(self):
         choices = "".join(f"<li>{html.escape(text, quote=False)}</li>"
-                          for text in self.asked["choices"].values())
+                          for text in self.asked.get("choices", {}).values())
         plain = re.sub("<.*?>", "", self.asked["question"])
-        return {"text/html": f"<p>{self._text()}</p><ul>{choices}</ul>",
+        return {"text/html": f"<p>{self._text()}</p>" + (f"<ul>{choices}</ul>" if choices else ""),
                 "text/plain": f"{self.label}: {plain}"}, {}
 
 
-class Prediction(Question):
-    """A question whose answer the next cell measures."""
+def _button(text: str) -> widgets.Button:
+    return widgets.Button(description=text, tooltip=text,
+                          layout=widgets.Layout(width="auto", max_width="100%", height="auto"))
 
-    def choose(self, name):
+
+# ---- predictions: the next cell measures the answer ----
+class Prediction(Question):
+    """One of several choices. ``measured`` is the name of the right one."""
+
+    def choose(self, answer):
         for button in self.buttons.values():
             button.disabled = True
-        self.buttons[name].icon = "check"
-        record(self.key, choice=name)
+        self.buttons[answer].icon = "check"
+        self._commit(answer)
+
+    def _commit(self, answer) -> None:
+        record(self.key, choice=answer)
         self.status.value = "Noted. Now run the next cell."
 
+    @staticmethod
+    def check(asked: dict, measured):
+        """``measured`` as it is compared; ValueError if it can't be an answer."""
+        if measured not in asked["choices"]:
+            raise ValueError(f"{measured!r} is no choice; there are {', '.join(asked['choices'])}")
+        return measured
 
+    @staticmethod
+    def words(asked: dict, answer) -> str:
+        """An answer, said or measured, in words."""
+        return asked["choices"].get(answer, answer)
+
+    @staticmethod
+    def compare(asked: dict, said, measured) -> tuple[bool, str]:
+        """Is it right, and what is to be said about it?"""
+        right = said == measured
+        return right, "You predicted this." if right else f"You predicted: {Prediction.words(asked, said)}"
+
+
+class NumberPrediction(Prediction):
+    """A number, in ``unit``; right if it is at most ``within`` from the measured one."""
+
+    def _answers(self):
+        self.number = widgets.FloatText(description="your number:", style={"description_width": "auto"})
+        self.button = _button("Commit")
+        self.button.on_click(lambda _button: self.choose(self.number.value))
+        return [widgets.HBox([self.number, widgets.Label(self.asked["unit"]), self.button])]
+
+    def choose(self, answer):
+        self.number.value = answer
+        self.number.disabled = self.button.disabled = True
+        self._commit(self.number.value)
+
+    @staticmethod
+    def check(asked, measured):
+        return float(measured)
+
+    @staticmethod
+    def words(asked, answer):
+        return f"{answer:.4g} {asked['unit']}"
+
+    @staticmethod
+    def compare(asked, said, measured):
+        said, words = float(said), NumberPrediction.words(asked, float(said))
+        off = abs(said - measured)
+        if off <= asked["within"]:
+            return True, f"You predicted {words}: close enough."
+        return False, f"You predicted {words}: {off:.4g} too {'low' if said < measured else 'high'}."
+
+
+class Sketch(anywidget.AnyWidget):
+    """A curve to draw: ``values`` at each of ``x``, from ``ylim[0]`` to ``ylim[1]``."""
+
+    _esm = HERE / "sketch.js"
+    _css = HERE / "sketch.css"
+    x = traitlets.List().tag(sync=True)
+    xlabel = traitlets.Unicode().tag(sync=True)
+    ylabel = traitlets.Unicode().tag(sync=True)
+    ylim = traitlets.List().tag(sync=True)
+    values = traitlets.List().tag(sync=True)
+    committed = traitlets.Bool(False).tag(sync=True)
+
+
+class SketchPrediction(Prediction):
+    """A curve over the points ``x``; right if it is nowhere more than ``within`` off."""
+
+    def _answers(self):
+        low, high = self.asked["ylim"]
+        self.sketch = Sketch(values=[(low + high) / 2] * len(self.asked["x"]),
+                             **{name: self.asked[name] for name in ("x", "xlabel", "ylabel", "ylim")})
+        self.button = _button("Commit to this curve")
+        self.button.on_click(lambda _button: self.choose(self.sketch.values))
+        return [widgets.HTML("Draw with the mouse, or move its points with the arrow keys."),
+                self.sketch, self.button]
+
+    def choose(self, answer):
+        self.sketch.values = self.check(self.asked, answer)
+        self.sketch.committed = self.button.disabled = True
+        self._commit(self.sketch.values)
+
+    @staticmethod
+    def check(asked, measured):
+        values = [float(v) for v in measured]
+        if len(values) != len(asked["x"]):
+            raise ValueError(f"{len(values)} values; there are {len(asked['x'])} points: "
+                             f"{', '.join(map(str, asked['x']))}")
+        return values
+
+    @staticmethod
+    def words(asked, answer):
+        points = (f"{v:.3g} at {x}" for x, v in zip(asked["x"], answer, strict=True))
+        return f"{asked['ylabel']} " + ", ".join(points)
+
+    @staticmethod
+    def compare(asked, said, measured):
+        said = SketchPrediction.check(asked, said)
+        off = [abs(a - b) for a, b in zip(said, measured, strict=True)]
+        worst = max(range(len(off)), key=off.__getitem__)
+        text = (f"Your curve is farthest away at {asked['x'][worst]}: {said[worst]:.3g}, "
+                f"measured {measured[worst]:.3g}.")
+        places = range(len(said))
+        fig = plots.lines(places, {"your sketch": said, "measured": measured}, xlabel=asked["xlabel"],
+                          ylabel=asked["ylabel"], markers=True)
+        fig.axes[0].set_xticks(places, [str(x) for x in asked["x"]])
+        plots.show(fig, f"Your sketch beside the measured curve. {text}")
+        return off[worst] <= asked["within"], text
+
+
+KINDS = {"choice": Prediction, "number": NumberPrediction, "sketch": SketchPrediction}
+
+
+def predict(key: str) -> Prediction:
+    """Ask the reader to commit to an answer: ``predict("01.swap")``.
+
+    Raises KeyError for an unknown question.
+    """
+    asked = _find("predict", key)
+    return KINDS[asked.get("kind", "choice")](key, "predict", asked)
+
+
+def reveal(key: str, measured) -> None:
+    """Print the measured answer to :func:`predict`, beside what the reader said.
+
+    ``measured``, computed by the cell that calls this, is the name of one of the choices, the
+    number asked for, or the values of the curve. Of a curve, both are also drawn.
+
+    Raises KeyError for an unknown question, ValueError for what can't be an answer to it.
+    """
+    asked = _find("predict", key)
+    kind, logged = KINDS[asked.get("kind", "choice")], _log_key("predict", key)
+    try:
+        measured = kind.check(asked, measured)
+    except (TypeError, ValueError) as problem:
+        raise ValueError(f"the answer to {key}: {problem}") from None
+    print(f"Measured: {kind.words(asked, measured)}")
+    said = read().get(logged, {}).get("choice")
+    try:
+        right, text = kind.compare(asked, said, measured) if said is not None else (None, "")
+    except (TypeError, ValueError):  # the question was of another kind when it was answered
+        right, text = None, ""
+    print(text or "You made no prediction.")
+    if right is not None:
+        record(logged, right=right)
+
+
+# ---- the concept check ----
 class Check(Question):
     """A question of the concept check: each choice has its explanation. The first click counts."""
 
-    def choose(self, name):
-        right = name == self.asked["answer"]
+    def choose(self, answer):
+        right = answer == self.asked["answer"]
         if "choice" not in read().get(self.key, {}):
-            record(self.key, choice=name, right=right)
-        self.buttons[name].icon = "check" if right else "times"
+            record(self.key, choice=answer, right=right)
+        self.buttons[answer].icon = "check" if right else "times"
         verdict = "Right." if right else "Not quite."
-        self.status.value = f"<b>{verdict}</b> {self.asked['why'][name]}"
+        self.status.value = f"<b>{verdict}</b> {self.asked['why'][answer]}"
 
 
 class ConceptCheck(StoredBox):
@@ -111,7 +269,7 @@ class ConceptCheck(StoredBox):
 
     def __init__(self, number: str):
         asked = questions(number)["check"]
-        self.questions = [Check(f"{number}.{name}", "check", question, n)
+        self.questions = [Check(f"{number}.{name}", "check", question, f"Question {n}")
                           for n, (name, question) in enumerate(asked.items(), 1)]
         super().__init__(self.questions)
 
@@ -120,37 +278,6 @@ class ConceptCheck(StoredBox):
         note = "<p><i>Run this cell to answer: each choice has its explanation.</i></p>"
         return {"text/html": "".join(one["text/html"] for one in each) + note,
                 "text/plain": "\n".join(one["text/plain"] for one in each)}, {}
-
-
-def predict(key: str) -> Prediction:
-    """Ask the reader to commit to an answer: ``predict("01.swap")``.
-
-    Raises KeyError for an unknown question.
-    """
-    return Prediction(key, "predict", _find("predict", key))
-
-
-def reveal(key: str, measured: str) -> None:
-    """Print the measured answer to :func:`predict`, beside what the reader said.
-
-    ``measured`` is the name of one of the choices, computed by the cell that calls this.
-
-    Raises KeyError for an unknown question, ValueError for an unknown choice.
-    """
-    asked = _find("predict", key)
-    if measured not in asked["choices"]:
-        raise ValueError(f"{measured!r} is no choice of {key}; it has {', '.join(asked['choices'])}")
-    logged = _log_key("predict", key)
-    said = read().get(logged, {}).get("choice")
-    print(f"Measured: {asked['choices'][measured]}")
-    if said is None:
-        print("You made no prediction.")
-    elif said == measured:
-        print("You predicted this.")
-    else:
-        print(f"You predicted: {asked['choices'].get(said, said)}")
-    if said is not None:
-        record(logged, right=said == measured)
 
 
 def concept_check(number: str) -> ConceptCheck:
