@@ -66,6 +66,7 @@ def test_a_key_that_is_masked_has_no_bias():
     assert scene.views["bias"].readout == "query 4, key 9: masked"
     assert "may not look at the key at 9" in scene.description
     assert scene.views["beside"].readout == "query 4, key 9: weight 0"
+    assert ALiBiExplorer.scene(query=4, key=4).views["bias"].readout == "query 4, key 4: bias 0"
 
 
 def test_the_colours_of_all_heads_can_be_compared():

@@ -103,10 +103,12 @@ def test_the_matrix_mixes_the_channels_of_a_pair(layout):
     assert view.mark == channels(3, 4, layout)
 
 
-def test_the_challenge_is_measured():
+@pytest.mark.parametrize("base", [1000, 10_000])
+@pytest.mark.parametrize("pairs", [2, 4])
+def test_the_challenge_is_measured(pairs, base):
     for m in range(41):
         for n in range(33):
-            said = RotaryExplorer.reached(**RotaryExplorer.settings(m=m, n=n))
+            said = RotaryExplorer.reached(**RotaryExplorer.settings(m=m, n=n, pairs=pairs, base=base))
             assert bool(said) == (m >= 30 and n - m == -8), (m, n)
     mirrored = RotaryExplorer.settings(m=30, n=22, content="alike", layout="half")
     assert RotaryExplorer.reached(**mirrored).endswith("with m = 30 and n = 22, as with m = 20 and n = 12: "

@@ -107,9 +107,9 @@ class RotaryExplorer(Explorer):
                 ylim=(low - room, high + room), markers=True, mark=n, pick="n")
             seen = f"the scores with all keys; the largest is at n = {int(all_pairs[m].argmax())}"
         elif view == "angles":
-            turns = {f"q, m·θ (m = {m})": degrees(m * theta), f"k, n·θ (n = {n})": degrees(n * theta),
-                     "between them": degrees((n - m) * theta)}
-            beside = Lines(range(pairs), turns, "How far each pair has turned", "pair t",
+            turns = {"q: m·θ": degrees(m * theta), "k: n·θ": degrees(n * theta),
+                     "k − q": degrees((n - m) * theta)}
+            beside = Lines(range(pairs), turns, f"All pairs, turned to m = {m} and n = {n}", "pair t",
                            "angle in degrees", ylim=(-190, 190), markers=True, mark=pair, pick="pair")
             waves = 2 * math.pi / theta
             seen = (f"the angles of all pairs; pair 0 makes a turn in {waves[0]:.1f} positions, pair "

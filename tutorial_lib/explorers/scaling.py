@@ -70,7 +70,7 @@ class ScalingExplorer(Explorer):
         "s": Steps((1, 2, 4, 8, 16, 32), 4, label="factor s"),
         "times": Steps((4, 8, 16), 4, label="new length", text="{} × L".format),
         "view": Choice(("turns", "θ′/θ"), "turns", label="second view"),
-        "pair": Index(_pairs, 48, label="pair t"),
+        "pair": Index(_pairs, 46, label="pair t"),
     }
     challenge = (f"Let no pair reach an angle that it never saw in training, and leave the fastest quarter "
                  f"of the pairs as it was (θ′/θ ≥ {ALIKE}).")
@@ -85,9 +85,9 @@ class ScalingExplorer(Explorer):
         turns, new_turns = L / waves, times * L / new_waves
         title = {"none": "no scaling", "larger base": f"base × {LARGER}"}.get(method, f"{method}, s = {s}")
         left = Lines(
-            range(d // 2), {"as trained": waves, "now": new_waves}, f"Wavelengths, {title}; trained length L", "pair t",
-            "positions in a turn", logy=True, mark=pair, pick="pair",
-            levels={f"L = {L:,}": L, f"{times} L = {times * L:,}": times * L},
+            range(d // 2), {"as trained": waves, "now": new_waves},
+            f"Wavelengths, {title}; trained length L", "pair t", "positions in a turn", logy=True,
+            mark=pair, pick="pair", levels={f"L = {L:,}": L, f"{times} L = {times * L:,}": times * L},
             readout=f"Pair {pair}: a turn in {waves[pair]:,.1f} positions, now in {new_waves[pair]:,.1f}.")
         if view == "turns":
             beside = Lines(
