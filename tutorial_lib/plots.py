@@ -163,6 +163,43 @@ def lines(
 
 
 @styled
+def vectors(
+    ends: Mapping[str, Sequence[float]],
+    *,
+    title: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    reach: float | None = None,
+    mark: int | None = None,
+    size: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Arrows from the origin, and the unit circle: ``ends`` maps a label to a point ``(x, y)``.
+
+    Both axes have the same scale, at least from −``reach`` to ``reach`` (``None``: as far as the arrows
+    go). ``mark`` is the index of an arrow whose end gets a ring.
+    """
+    fig, ax = _axes(ax, size)
+    points = _numbers(list(ends.values()))
+    reach = 1.1 * max(1, np.linalg.norm(points, axis=-1).max()) if reach is None else reach
+    ax.add_patch(matplotlib.patches.Circle((0, 0), 1, fill=False, edgecolor="0.35", linestyle=":",
+                                           linewidth=1.5))
+    for label, (x, y) in zip(ends, points, strict=True):
+        (shaft,) = ax.plot([0, x], [0, y], label=label)
+        ax.annotate("", (x, y), (0.9 * x, 0.9 * y), arrowprops={
+            "arrowstyle": "-|>", "color": shaft.get_color(), "shrinkA": 0, "shrinkB": 0,
+            "mutation_scale": 24})
+    if mark is not None:
+        ax.plot(*points[mark], "o", markersize=15, fillstyle="none", color="black", markeredgewidth=2)
+    several = len(ends) > 1  # then the legend has its room on the right
+    ax.set(title=title, xlabel=xlabel, ylabel=ylabel, aspect="equal", ylim=(-reach, reach),
+           xlim=(-reach, 1.8 * reach if several else reach))
+    if several:
+        ax.legend(loc="center right", handlelength=2.5)
+    return fig
+
+
+@styled
 def bars(
     heights: Mapping[str, float],
     *,

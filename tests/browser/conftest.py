@@ -13,7 +13,7 @@ from PIL import Image
 
 from tutorial_lib import authoring, explorers
 from tutorial_lib.browser import Lab, chromium
-from tutorial_lib.explorers.parts import Choice, Heat, Index, Lines
+from tutorial_lib.explorers.parts import Choice, Heat, Index, Lines, Vectors
 
 # The colours of view.js, light theme: what is on the canvas is held against them.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B87F00", "#56B4E9", "#000000")
@@ -78,9 +78,10 @@ def heat_differs(view, image, plot, picked):
     colour = matplotlib.colormaps[view.cmap](matplotlib.colors.Normalize(*view.limits)(z))[..., :3] * 255
     ys, see_y, mean_y = looks(rows, top, bottom, image.shape[0])
     xs, see_x, mean_x = looks(columns, left, right, image.shape[1])
+    empty = mean_y @ np.isnan(z) @ mean_x.T  # a share of cells that hold nothing: transparent
     expected = np.stack([mean_y @ colour[..., c] @ mean_x.T for c in range(3)], -1)
     seen = np.stack([see_y @ image[..., c] @ see_x.T for c in range(3)], -1)
-    clear = np.ones(seen.shape[:2], dtype=bool)  # looks that no frame covers
+    clear = (empty == 0) | (empty == 1)  # looks that no frame covers
     if picked:
         high, wide = (bottom - top) / rows, (right - left) / columns
         y0, x0 = top + picked[0] * high, left + picked[1] * wide
@@ -92,7 +93,8 @@ def heat_differs(view, image, plot, picked):
                 (xs[:, 0] > a + 4) & (xs[:, 1] < a + width - 4))[None]
             clear &= outside | inside
     exact = len(ys) == rows and len(xs) == columns
-    wrong = clear & (np.abs(seen - expected).max(-1) > (8 if exact else 25))
+    wrong = clear & ((np.abs(seen - expected).max(-1) > (8 if exact else 25))
+                     | (np.abs(see_y @ image[..., 3] @ see_x.T - 255 * (1 - empty)) > 2))
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
         return f"{wrong.sum()} of {clear.sum()} looks, first ({i}, {j}): {seen[i, j]} not {expected[i, j]}"
@@ -144,6 +146,36 @@ def lines_differ(view, image, plot, limits, picked):
         strip = image[int(top) + 2:int(bottom) - 2, max(0, at - 1):at + 2, 3]
         if (strip.max(1) > 60).mean() < 0.9:
             return f"no upright line at the picked point {picked[0]}"
+    return ""
+
+
+def vectors_differ(view, image, plot, limits, picked):
+    """Empty if the canvas shows the arrows of ``view`` and no others, else what is wrong."""
+    left, top, right, bottom = plot
+    x_lo, x_hi, y_lo, y_hi = limits
+    if not np.isclose((x_hi - x_lo) / (right - left), (y_hi - y_lo) / (bottom - top)):
+        return "the two axes have different scales"
+    tips = np.stack([left + (view.array()[0] - x_lo) / (x_hi - x_lo) * (right - left),
+                     bottom - (view.array()[1] - y_lo) / (y_hi - y_lo) * (bottom - top)], -1)
+    centre = np.array([left + right, top + bottom]) / 2
+    shown = [near(image, rgb(COLOURS[k % len(COLOURS)])) for k in range(len(tips))]
+    for k, tip in enumerate(tips):
+        for share in (0.3, 0.5, 0.7, 0.9, 1.0):
+            x, y = (centre + share * (tip - centre)).astype(int)
+            box = np.s_[max(0, y - 8):y + 9, max(0, x - 8):x + 9]
+            if not any(mask[box].any() for mask in shown):
+                return f"arrow {k} is not seen at {share} of its length"
+        rows, columns = np.nonzero(shown[k][int(top):int(bottom), int(left):int(right)])
+        places = np.stack([columns + int(left), rows + int(top)], -1) - centre
+        along = (places @ (tip - centre) / max(((tip - centre) ** 2).sum(), 1e-9)).clip(0, 1)
+        off = np.linalg.norm(places - along[:, None] * (tip - centre), axis=-1)
+        if len(off) and off.max() > 12:
+            return f"arrow {k} is painted {off.max():.0f} pixels from where it should be"
+    if picked:
+        x, y = tips[picked[0]].astype(int)
+        ring = image[max(0, y - 11):y + 12, max(0, x - 11):x + 12, 3]
+        if (ring > 100).sum() < 30:
+            return f"no ring at the picked arrow {picked[0]}"
     return ""
 
 
@@ -205,6 +237,8 @@ class Shown:
                 problem = heat_differs(view, image, plot, picked)
             elif isinstance(view, Lines):
                 problem = lines_differ(view, image, plot, limits, picked)
+            elif isinstance(view, Vectors):
+                problem = vectors_differ(view, image, plot, limits, picked)
             else:
                 problem = f"no test knows a {type(view).__name__}"
             if not problem and view.readout and name not in self.own:
@@ -274,6 +308,10 @@ class Shown:
             rows, columns = view.array().shape
             x = left + (cell[1] + 0.5) * (right - left) / columns
             y = top + (cell[0] + 0.5) * (bottom - top) / rows
+        elif isinstance(view, Vectors):
+            end = view.array()[:, cell[0]]
+            x = left + (end[0] - limits[0]) / (limits[1] - limits[0]) * (right - left)
+            y = bottom - (end[1] - limits[2]) / (limits[3] - limits[2]) * (bottom - top)
         else:
             lo, hi, v = limits[0], limits[1], float(view.x[cell[0]])
             share = np.log(v / lo) / np.log(hi / lo) if view.logx else (v - lo) / (hi - lo)

@@ -4,13 +4,15 @@ All of it is one module, so that one server and one browser serve all (see ``--d
 """
 
 import json
+import math
 import re
 
+import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tutorial_lib import authoring, explorers
-from tutorial_lib.explorers.parts import Heat, Index
+from tutorial_lib.explorers.parts import Heat, Index, Vectors
 from tutorial_lib.lesson.progress import read
 
 NOTEBOOKS = sorted(path.name for path in authoring.NOTEBOOKS.glob("*.ipynb"))
@@ -150,15 +152,13 @@ def test_clicks_hovers_and_keys_in_a_picture(explorer):
                 names = (view.pick,) if isinstance(view.pick, str) else view.pick
                 assert tuple(params[each] for each in names) == cell
             else:
-                value = float(view.array()[cell] if isinstance(view, Heat) else view.array()[-1][cell[0]])
-                if not (view.readout and view.mark is not None and tuple(view.mark) == cell):
-                    reads_value(explorer.views[name].locator(".order-readout"), value)
+                if not (view.readout and tuple(np.atleast_1d(view.mark)) == cell):
+                    reads_value(explorer.views[name].locator(".order-readout"), value_at(view, cell))
             view = explorer.kind.scene(**explorer.params()).views[name]
             explorer.page.mouse.move(*explorer.spot(name, cell))
             tip = explorer.views[name].locator(".order-tip")
             tip.wait_for()
-            reads_value(tip, float(view.array()[cell] if isinstance(view, Heat)
-                                   else view.array()[-1][cell[0]]))
+            reads_value(tip, value_at(view, cell))
             if view.array().shape != shape:
                 break  # the click has changed the size of the picture
         if view.pick:
@@ -177,8 +177,19 @@ def test_clicks_hovers_and_keys_in_a_picture(explorer):
     explorer.page.mouse.move(2, 2)
 
 
+def value_at(view, cell):
+    """The number with which a read-out of this cell ends; of an arrow, its angle in degrees."""
+    if isinstance(view, Vectors):
+        x, y = view.array()[:, cell[0]]
+        return math.degrees(math.atan2(y, x))
+    return float(view.array()[cell] if isinstance(view, Heat) else view.array()[-1][cell[0]])
+
+
 def reads_value(place, value):
     """The text ends with this number, as it is rounded there."""
+    if math.isnan(value):
+        assert place.inner_text().endswith("none")
+        return
     last = NUMBER.findall(place.inner_text().replace("−", "-"))[-1]
     digits = len(last.split(".")[1]) if "." in last and "e" not in last else 0
     assert abs(float(last) - value) <= max(0.51 * 10**-digits, 6e-3 * abs(value)), (last, value)

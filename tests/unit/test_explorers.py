@@ -12,7 +12,7 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from tutorial_lib import explorers
+from tutorial_lib import explorers, plots
 from tutorial_lib.encodings.sinusoidal import frequencies, sinusoidal
 from tutorial_lib.explorers import SinusoidalExplorer
 from tutorial_lib.explorers.parts import (
@@ -24,6 +24,7 @@ from tutorial_lib.explorers.parts import (
     Lines,
     Scene,
     Steps,
+    Vectors,
     View,
 )
 
@@ -52,7 +53,8 @@ class Toy(Explorer):
             {"grid": Heat(z, limits=(-24, 24), mark=(row, column), pick=("row", "column"),
                           readout=f"{z[row, column]}"),
              "curve": Lines(range(size), {"a": z[:, 0], "b": z[:, 1]}, mark=row, pick="row"),
-             "still": Lines(range(3), {"": z[row]})},
+             "still": Lines(range(3), {"": z[row]}),
+             "arrows": Vectors({"a": (sign, 0), "b": (row, 1), "c": (0, 1)}, mark=column, pick="column")},
             f"A grid of {size} rows with sign {sign}.")
 
     @staticmethod
@@ -98,18 +100,23 @@ def test_every_setting_renders(kind):
         assert len(scene.description.split()) >= 4 and scene.description.endswith("."), params
         for view in scene.views.values():
             array, spec = view.array(), view.spec()
-            assert array.dtype == np.float32 and array.ndim == 2 and np.isfinite(array).all(), params
+            assert array.dtype == np.float32 and array.ndim == 2 and not np.isinf(array).any(), params
             assert view.title and view.xlabel, params
             if spec["kind"] == "heat":
                 assert view.ylabel or view.yticks, params
                 low, high = view.limits
-                assert low <= array.min() and array.max() <= high, (params, array.min(), array.max())
+                cells = array[~np.isnan(array)]  # the others stay empty
+                assert low <= cells.min() and cells.max() <= high, (params, cells.min(), cells.max())
                 inside = view.mark is None or all(0 <= i < n for i, n in zip(view.mark, array.shape,
                                                                              strict=True))
             else:
-                assert view.ylabel, params
+                assert view.ylabel and not np.isnan(array).any(), params
                 inside = view.mark is None or 0 <= view.mark < array.shape[1]
-                assert not view.logy or array[1:].min() > 0, params
+                if spec["kind"] == "vectors":
+                    assert array.shape == (2, len(spec["labels"])), params
+                    assert view.reach is None or np.hypot(*array).max() <= view.reach, params
+                else:
+                    assert not view.logy or array[1:].min() > 0, params
             assert inside, params
 
 
@@ -187,6 +194,20 @@ def test_lines_send_x_and_every_line():
     assert lines.spec()["labels"] == ["a", "b"] and lines.spec()["levels"] == {"top": 7.0}
 
 
+def test_vectors_send_the_ends_of_the_arrows():
+    vectors = Vectors({"q": (3, 4), "k": torch.tensor([1.0, -2.0])}, reach=6, mark=1)
+    assert vectors.array().tolist() == [[3, 1], [4, -2]] and vectors.array().dtype == np.float32
+    assert vectors.spec() == {"kind": "vectors", "labels": ["q", "k"], "reach": 6}
+    view = View()
+    view.show(vectors)
+    assert view.spec["shape"] == [2, 2] and view.picked == [1] and drawn(view).tolist() == [[3, 1], [4, -2]]
+    ax = plots.panels()[1]
+    vectors.draw(ax)
+    tips = [line.get_xydata()[1].tolist() for line in ax.lines[:2]]
+    assert tips == [[3, 4], [1, -2]] and ax.get_aspect() == 1
+    assert ax.get_ylim() == (-6, 6) and len(ax.lines) == 3  # the third is the ring
+
+
 def test_a_moved_control_redraws_once(messages, monkeypatch):
     explorer, render, calls = Toy(), Toy.render, []
     monkeypatch.setattr(Toy, "render", staticmethod(
@@ -197,7 +218,7 @@ def test_a_moved_control_redraws_once(messages, monkeypatch):
     assert explorer.controls["row"].count == 4
     assert calls == [explorer.params]
     pictures = [state["spec"]["shape"] for state, buffers in messages if "spec" in state]
-    assert sorted(pictures) == [[2, 3], [3, 4], [4, 3]]
+    assert sorted(pictures) == [[2, 3], [2, 3], [3, 4], [4, 3]]
 
 
 def test_a_click_sets_the_parameters_that_the_view_names():
@@ -208,6 +229,8 @@ def test_a_click_sets_the_parameters_that_the_view_names():
     assert explorer.views["curve"].picked == [2]  # the other view follows
     explorer.views["curve"].picked = [5]
     assert explorer.params["row"] == 5 and explorer.views["grid"].picked == [5, 0]
+    explorer.views["arrows"].picked = [2]  # an arrow
+    assert explorer.params["column"] == 2 and explorer.views["grid"].picked == [5, 2]
     explorer.views["still"].picked = [1]  # names none: only read
     assert explorer.params["row"] == 5
 

@@ -25,6 +25,10 @@ DRAWN = {
         torch.tensor([1, 2, 4]), {"one": [1, 2, 3], "two": [3, 2, 1]}, title="t", xlabel="x", ylabel="y",
         logx=2, logy=True, spread={"one": ([0.5, 1, 2], [2, 3, 4])}, levels={"chance": 1.5}, mark_x=2,
         markers=True, ylim=(0.1, 5), size=(4, 3)),
+    "vectors": lambda: plots.vectors({"": [0.5, -2]}),
+    "vectors with everything": lambda: plots.vectors(
+        {"one": Z[0, :2], "none at all": [0, 0]}, title="t", xlabel="x", ylabel="y", reach=2, mark=1,
+        size=(4, 3)),
     "bars": lambda: plots.bars({"one": 1.0, "two": -0.5}),
     "bars with everything": lambda: plots.bars(
         {"one": 1.0, "two": 0.5}, title="t", xlabel="x", spread={"one": (0.5, 2), "two": (0.4, 0.5)},
@@ -56,12 +60,13 @@ def test_the_readers_settings_are_untouched(draw):
 
 
 def test_each_draws_on_given_axes():
-    fig, axes = plots.panels(1, 3, size=(9, 3))
+    fig, axes = plots.panels(1, 4, size=(9, 3))
     for ax, call in zip(axes, [lambda ax: plots.heat(Z, ax=ax, colorbar=None),
                                lambda ax: plots.lines([0, 1], {"": [0, 1]}, ax=ax),
+                               lambda ax: plots.vectors({"": [0, 1]}, ax=ax),
                                lambda ax: plots.bars({"one": 1.0}, ax=ax)], strict=True):
         assert call(ax) is fig and ax.has_data()
-    assert len(fig.axes) == 3 and fig.get_figwidth() == 9
+    assert len(fig.axes) == 4 and fig.get_figwidth() == 9
 
 
 @pytest.mark.parametrize("wrap", [
@@ -102,6 +107,19 @@ def test_lines_have_a_legend_when_there_are_several():
     assert [t.get_text() for t in legend.get_texts()] == ["one", "two"]
     styles = [line.get_linestyle() for line in legend.get_lines()]
     assert len(set(styles)) == 2  # colour is not the only difference
+
+
+def test_vectors_start_at_the_origin_of_a_plane_with_one_scale():
+    ax = plots.vectors({"q": [3, 4], "k": [1, -2]}, mark=1, title="T", xlabel="X", ylabel="Y").axes[0]
+    *shafts, ring = [line.get_xydata().tolist() for line in ax.lines]
+    assert shafts == [[[0, 0], [3, 4]], [[0, 0], [1, -2]]] and ring == [[1, -2]]
+    assert [(t.xy, t.arrow_patch.get_facecolor()[:3]) for t in ax.texts] == [
+        (tuple(line.get_xydata()[1]), matplotlib.colors.to_rgb(line.get_color())) for line in ax.lines[:2]]
+    assert ax.get_aspect() == 1 and ax.get_ylim() == (-5.5, 5.5) and ax.get_xlim()[0] == -5.5
+    assert ax.patches[0].get_radius() == 1 and ax.patches[0].get_center() == (0, 0)
+    assert (ax.get_title(), ax.get_xlabel(), ax.get_ylabel()) == ("T", "X", "Y")
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["q", "k"]
+    assert plots.vectors({"": [0.1, 0]}).axes[0].get_xlim() == (-1.1, 1.1)  # the circle always fits
 
 
 def test_lines_on_a_logarithmic_axis():

@@ -1,14 +1,17 @@
-"""Pictures to move: one explorer per notebook, and the parts that they share."""
+"""Pictures to move: at least one explorer for each notebook, and the parts that they share."""
 
+from .alibi import ALiBiExplorer
 from .attention import AttentionExplorer
 from .hybrid import HybridExplorer
 from .learned import LearnedExplorer
 from .permutation import PermutationExplorer
 from .recurrence import RecurrenceExplorer
 from .relative import RelativeBiasExplorer
+from .rotary import RotaryExplorer
+from .scaling import ScalingExplorer
 from .sinusoidal import SinusoidalExplorer
 
 __all__ = [
-    "AttentionExplorer", "HybridExplorer", "LearnedExplorer", "PermutationExplorer", "RecurrenceExplorer",
-    "RelativeBiasExplorer", "SinusoidalExplorer",
+    "ALiBiExplorer", "AttentionExplorer", "HybridExplorer", "LearnedExplorer", "PermutationExplorer",
+    "RecurrenceExplorer", "RelativeBiasExplorer", "RotaryExplorer", "ScalingExplorer", "SinusoidalExplorer",
 ]

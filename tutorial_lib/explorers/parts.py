@@ -1,4 +1,4 @@
-"""What all explorers share: two data views, the widgets that move them, and :class:`Explorer`.
+"""What all explorers share: three data views, the widgets that move them, and :class:`Explorer`.
 
 An explorer is a table of parameters and a pure function from them to a :class:`Scene`::
 
@@ -42,7 +42,7 @@ HERE = Path(__file__).parent
 # ---- views: data to look at, nothing else ----
 @dataclass(frozen=True, eq=False)
 class Heat:
-    """A heat map of ``z``, shape ``[rows, columns]``, row 0 at the top.
+    """A heat map of ``z``, shape ``[rows, columns]``, row 0 at the top; a cell that is NaN stays empty.
 
     ``mark`` is the framed ``(row, column)``. ``pick`` names the two parameters that a click sets
     to the row and column clicked. ``readout`` says in words what stands at the mark.
@@ -117,13 +117,45 @@ class Lines:
                     ax=ax)
 
 
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Arrows in the plane, from the origin; ``ends`` maps a label to the point ``(x, y)`` of its arrow.
+
+    The unit circle is drawn, and the same scale on both axes: at least from −``reach`` to ``reach``
+    (``None``: as far as the arrows go). ``mark`` is the index of the arrow that is pointed at;
+    ``pick`` names the parameter that a click sets to the index clicked.
+    """
+
+    ends: Mapping[str, Any]
+    title: str = ""
+    xlabel: str = "x"
+    ylabel: str = "y"
+    reach: float | None = None
+    mark: int | None = None
+    pick: str | None = None
+    readout: str = ""
+    cmap: ClassVar[str] = "RdBu_r"
+
+    def array(self) -> np.ndarray:
+        """All x and below them all y, float32 ``[2, arrows]``."""
+        return np.array([[float(x), float(y)] for x, y in self.ends.values()], dtype=np.float32).T
+
+    def spec(self) -> dict:
+        """What the browser needs beside :meth:`array`."""
+        return {"kind": "vectors", "labels": list(self.ends), "reach": self.reach}
+
+    def draw(self, ax) -> None:
+        plots.vectors(self.ends, title=self.title, xlabel=self.xlabel, ylabel=self.ylabel,
+                      reach=self.reach, mark=self.mark, ax=ax)
+
+
 class Scene(NamedTuple):
     """All that one setting of the parameters shows: named views, and one sentence about them.
 
     The names are the same in every scene of an explorer; the kind of a view may change.
     """
 
-    views: dict[str, Heat | Lines]
+    views: dict[str, Heat | Lines | Vectors]
     description: str
 
 
@@ -142,7 +174,7 @@ class View(anywidget.AnyWidget):
     palette = traitlets.Bytes().tag(sync=True)
     picked = traitlets.List().tag(sync=True)
 
-    def show(self, view: Heat | Lines, alt: str = "") -> None:
+    def show(self, view: Heat | Lines | Vectors, alt: str = "") -> None:
         """Draw ``view``. Array and shape travel in one message, so no frame is torn."""
         array, mark = view.array(), _cells(view.mark)
         with self.hold_sync():
@@ -224,19 +256,19 @@ class Steps(Listed):
 
 @dataclass(frozen=True)
 class Index:
-    """A slider over 0 … ``size`` − 1, where ``size`` is a number or an earlier parameter's name.
+    """A slider over 0 … ``size`` − 1: a number, an earlier parameter's name, or a function of those.
 
     ``hidden=True`` leaves the slider away: only a click in a picture sets the value.
     """
 
-    size: int | str
+    size: int | str | Callable[[Mapping], int]
     start: int = 0
     label: str = ""
     play: bool = False
     hidden: bool = False
 
     def allowed(self, params: Mapping) -> Sequence:
-        return range(params[self.size] if isinstance(self.size, str) else self.size)
+        return range(self.size(params) if callable(self.size) else params.get(self.size, self.size))
 
     def control(self, label: str):
         return Control(label=label, count=self.start + 1, index=self.start, play=self.play)

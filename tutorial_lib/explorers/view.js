@@ -1,6 +1,6 @@
-// A picture that moves: a heat map or lines, drawn on a canvas from the bytes of one message.
+// A picture that moves: a heat map, lines or arrows, drawn on a canvas from the bytes of one message.
 // Python sends what to draw (`spec`, `data`, `palette`); the reader's choice of a cell goes back
-// in `picked`: [row, column] of a heat map, [index] of a line.
+// in `picked`: [row, column] of a heat map, [index] of a line's point or of an arrow.
 
 const HEIGHT = 350, FONT = 15, GAP = 8;
 // Okabe-Ito, as in course.mplstyle; the dashes carry the same meaning without colour.
@@ -25,7 +25,7 @@ function element(tag, className, attributes = {}) {
 
 /** A number as a reader wants it: 0.9490, 12, 3.20e-7. */
 function number(v) {
-  if (!Number.isFinite(v)) return String(v);
+  if (!Number.isFinite(v)) return Number.isNaN(v) ? "none" : String(v);
   const size = Math.abs(v);
   if (Number.isInteger(v) && size < 1e6) return String(v);
   if (size >= 1e5 || size < 1e-6) return v.toExponential(2);
@@ -127,9 +127,9 @@ export default {
       const paper = getComputedStyle(tip).backgroundColor;
       const font = `${FONT}px ${family}`, bold = `600 ${FONT + 1}px ${family}`;
       const pen = { g, ink, paper, dark, ratio, width, font, bold };
-      (spec.kind === "heat" ? heat : lines)(pen, spec, z);
+      ({ heat, lines, vectors })[spec.kind](pen, spec, z);
       canvas.setAttribute("aria-label", `${spec.title}. ${spec.alt} Arrow keys move the picked ${
-        spec.kind === "heat" ? "cell" : "point"}.`);
+        { heat: "cell", lines: "point", vectors: "arrow" }[spec.kind]}.`);
       read(spec, z);
       el.dataset.plot = [area.left, area.top, area.right, area.bottom]; // for tests: where, and
       el.dataset.limits = area.limits || ""; // from which x to which, from which y to which
@@ -349,6 +349,59 @@ export default {
       };
     }
 
+    function vectors(pen, spec, z) {
+      const { g, ink, dark } = pen, n = spec.shape[1];
+      const ends = [...z.subarray(0, n)].map((x, i) => [x, z[n + i]]);
+      const reach = spec.reach ?? 1.1 * Math.max(1, ...ends.map(end => Math.hypot(...end)));
+      const unit = a => Math.min(a.right - a.left, a.bottom - a.top) / (2 * reach); // of both axes
+      const axis = { ticks: ticks(-reach, reach, 4), text: v => tickText(v) };
+      const x = { ...axis, scale: a => v => (a.left + a.right) / 2 + v * unit(a) };
+      const y = { ...axis, scale: a => v => (a.top + a.bottom) / 2 - v * unit(a) };
+      const colours = COLOURS[dark ? "dark" : "light"];
+      const style = spec.labels.map((text, i) => ({
+        text, colour: colours[i % colours.length], dash: DASHES[i % DASHES.length] }));
+      const [toX, toY] = surround(pen, spec, x, y, { legend: n > 1 ? style : [] });
+      const { left, right, top, bottom } = area;
+      const [wide, high] = [right - left, bottom - top].map(side => side / 2 / unit(area));
+      area.limits = [-wide, wide, -high, high];
+      g.save();
+      g.globalAlpha = 0.2;
+      for (const v of axis.ticks) {
+        g.fillRect(toX(v) - 0.5, top, 1, bottom - top);
+        g.fillRect(left, toY(v) - 0.5, right - left, 1);
+      }
+      g.restore();
+      g.fillRect(left - 0.5, top, 1, bottom - top);
+      g.fillRect(left, bottom - 0.5, right - left, 1);
+      stroke(g, ink, [2, 4], () => g.arc(toX(0), toY(0), unit(area), 0, 2 * Math.PI), 1.5);
+      ends.forEach(([vx, vy], i) => arrow(g, toX(0), toY(0), toX(vx), toY(vy), style[i]));
+      const [picked] = model.get("picked");
+      if (picked < n) stroke(g, ink, [], () =>
+        g.arc(toX(ends[picked][0]), toY(ends[picked][1]), 9, 0, 2 * Math.PI), 2);
+      at = (px, py) => {
+        const far = ([vx, vy]) => Math.hypot(toX(vx) - px, toY(vy) - py);
+        return [ends.reduce((best, end, i) => (far(end) < far(ends[best]) ? i : best), 0)];
+      };
+    }
+
+    function arrow(g, fromX, fromY, toX, toY, { colour, dash }) {
+      const length = Math.hypot(toX - fromX, toY - fromY), head = Math.min(14, length);
+      stroke(g, colour, dash, () => {
+        g.moveTo(fromX, fromY);
+        g.lineTo(toX - (toX - fromX) * head / (length || 1), toY - (toY - fromY) * head / (length || 1));
+      }, 3);
+      g.save();
+      g.translate(toX, toY);
+      g.rotate(Math.atan2(toY - fromY, toX - fromX));
+      g.beginPath();
+      g.moveTo(0, 0);
+      g.lineTo(-head, -head / 2);
+      g.lineTo(-head, head / 2);
+      g.fillStyle = colour;
+      g.fill();
+      g.restore();
+    }
+
     function dot(g, x, y, radius, colour, edge) {
       g.beginPath();
       g.arc(x, y, radius, 0, 2 * Math.PI);
@@ -358,13 +411,18 @@ export default {
     }
 
     // ---- reading ----
-    /** A cell in words: "position 7, dimension 12: 0.9474". */
+    /** A cell in words: "position 7, dimension 12: 0.9474"; an arrow: "q: (0.6000, 0.8000), length 1, …". */
     function words(spec, z, cell) {
       const [, columns] = spec.shape;
       if (spec.kind === "heat") {
         const [i, j] = cell, name = (label, names, k) => `${label} ${names ? names[k] : k}`.trim();
         return `${name(spec.ylabel, spec.yticks, i)}, ${name(spec.xlabel, spec.xticks, j)}: ${
           number(z[i * columns + j])}`;
+      }
+      if (spec.kind === "vectors") {
+        const x = z[cell[0]], y = z[columns + cell[0]];
+        return `${spec.labels[cell[0]]}: (${number(x)}, ${number(y)}), length ${
+          number(Math.hypot(x, y))}, angle ${(Math.atan2(y, x) * 180 / Math.PI).toFixed(1)}°`;
       }
       const values = spec.labels.map((text, k) =>
         (text && spec.labels.length > 1 ? `${text} ` : "") + number(z[(k + 1) * columns + cell[0]]));

@@ -1,0 +1,137 @@
+"""The explorer of notebook 06: queries and keys that turn, pair by pair."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import torch
+from torch import Tensor
+
+from ..encodings.rotary import PAIRINGS, rotate, turn
+from ..encodings.scaling import Frequencies
+from .parts import Choice, Explorer, Heat, Index, Lines, Scene, Steps, Vectors
+
+QUERIES, KEYS = 41, 33  # how many positions each may take
+START = {"m": 20, "n": 12}
+BACK = START["m"] - START["n"]
+CONTENTS = ("random", "alike", f"best {BACK} back")
+LATE = 30
+SAME = 1e-9
+
+
+def channels(pair: int, pairs: int, layout: str) -> tuple[int, int]:
+    """The two channels of a pair.
+
+    >>> channels(3, 8, "interleaved"), channels(3, 8, "half")
+    ((6, 7), (3, 11))
+    """
+    return (2 * pair, 2 * pair + 1) if layout == "interleaved" else (pair, pair + pairs)
+
+
+@functools.lru_cache(maxsize=8)
+def contents(content: str, pairs: int, base: int, layout: str) -> tuple[Tensor, Tensor]:
+    """q and k before they are turned, each float64 ``[1, 1, 1, 2·pairs]``."""
+    dice = torch.Generator().manual_seed(6)
+    size = 0.5 + 0.5 * torch.rand(2, 64, generator=dice, dtype=torch.float64)
+    sign = torch.randint(0, 2, (2, 64), generator=dice) * 2 - 1
+    q, k = (size * sign)[:, None, None, None, : 2 * pairs]
+    if content == "alike":
+        k = q
+    elif content != "random":  # a key that stands BACK before the query meets it at the same angle
+        k = rotate(q, torch.tensor([float(BACK)]), base=base, layout=layout)
+    return q, k
+
+
+@functools.lru_cache(maxsize=8)
+def turned(content: str, pairs: int, base: int, layout: str) -> tuple[Tensor, Tensor]:
+    """q at each of its positions and k at each of its own, ``[41, 2·pairs]`` and ``[33, 2·pairs]``."""
+    q, k = contents(content, pairs, base, layout)
+    return tuple(
+        rotate(x.expand(1, 1, count, -1), torch.arange(count).double(), base=base, layout=layout)[0, 0]
+        for x, count in ((q, QUERIES), (k, KEYS)))
+
+
+@functools.lru_cache(maxsize=8)
+def scores(pair: int | None = None, **model) -> Tensor:
+    """q·k of every query position with every key position, ``[41, 33]``; of one pair only if it is given."""
+    q, k = turned(**model)
+    if pair is not None:
+        own = list(channels(pair, model["pairs"], model["layout"]))
+        q, k = q[:, own], k[:, own]
+    return q @ k.T
+
+
+def degrees(angle: Tensor) -> Tensor:
+    """Radians as degrees from −180 to 180."""
+    return torch.rad2deg(torch.atan2(angle.sin(), angle.cos()))
+
+
+class RotaryExplorer(Explorer):
+    """One pair of q and k in the plane, and beside it the score, all angles, or the layout."""
+
+    parameters = {
+        "m": Index(QUERIES, START["m"], label="query position m", play=True),
+        "n": Index(KEYS, START["n"], label="key position n", play=True),
+        "pairs": Steps((2, 4, 16), 4, label="channels d", text=lambda pairs: str(2 * pairs)),
+        "pair": Index("pairs", 1, label="pair t"),
+        "base": Steps((10, 1000, 10_000), 1000, text="{:,}".format),
+        "layout": Choice(PAIRINGS, "interleaved"),
+        "content": Choice(CONTENTS, "random", label="q and k"),
+        "view": Choice(("score", "angles", "channels"), "score", label="second view"),
+    }
+    challenge = (f"Move the query to position {LATE} or later, and find the place of the key where the score "
+                 f"is what it was with m = {START['m']} and n = {START['n']}.")
+
+    @staticmethod
+    def render(*, m, n, pairs, pair, base, layout, content, view):
+        model = {"content": content, "pairs": pairs, "base": base, "layout": layout}
+        theta = Frequencies(2 * pairs, base).theta()
+        a, b = channels(pair, pairs, layout)
+        (q, k), (q_turned, k_turned) = contents(**model), turned(**model)
+        all_pairs, this_pair = scores(**model), scores(pair, **model)
+        step = math.degrees(theta[pair])
+        ends = {"q, turned": q_turned[m, [a, b]], "k, turned": k_turned[n, [a, b]],
+                "q": q[0, 0, 0, [a, b]], "k": k[0, 0, 0, [a, b]]}
+        plane = Vectors(
+            ends, f"Pair {pair}: q turned by {m}·{step:.4g}°, k by {n}·{step:.4g}°", f"channel {a}",
+            f"channel {b}", reach=1.5,
+            readout=f"q·k of pair {pair}: {this_pair[m, n]:.4f}; of all {pairs} pairs: {all_pairs[m, n]:.4f}")
+        if view == "score":
+            both = torch.stack([all_pairs, this_pair])
+            low, high = float(both.min()), float(both.max())  # the axis stands still when positions move
+            room = 0.1 * (high - low)
+            beside = Lines(
+                range(KEYS), {f"all {pairs} pairs": all_pairs[m], f"pair {pair}": this_pair[m]},
+                f"q·k of the query at {m} with a key at n", "key position n", "score",
+                ylim=(low - room, high + room), markers=True, mark=n, pick="n")
+            seen = f"the scores with all keys; the largest is at n = {int(all_pairs[m].argmax())}"
+        elif view == "angles":
+            turns = {"q: m·θ": degrees(m * theta), "k: n·θ": degrees(n * theta),
+                     "k − q": degrees((n - m) * theta)}
+            beside = Lines(range(pairs), turns, f"All pairs, turned to m = {m} and n = {n}", "pair t",
+                           "angle in degrees", ylim=(-190, 190), markers=True, mark=pair, pick="pair")
+            waves = 2 * math.pi / theta
+            seen = (f"the angles of all pairs; pair 0 makes a turn in {waves[0]:.1f} positions, pair "
+                    f"{pairs - 1} in {waves[-1]:,.1f}")
+        else:
+            half = torch.full((1, pairs), math.sqrt(0.5), dtype=torch.float64)
+            matrix = turn(torch.eye(2 * pairs, dtype=torch.float64)[None, None, :, None], half, half, layout)
+            beside = Heat(
+                matrix[0, 0, :, 0].T, f"Channels that turn together: {layout}", "channel before",
+                "channel after", colorbar="weight, all turned by 45°", mark=(a, b),
+                readout=f"Pair {pair} is made of the channels {a} and {b}.")
+            seen = f"the rotation as a matrix, in which channels {a} and {b} are mixed"
+        return Scene({"plane": plane, "beside": beside}, (
+            f"Query at {m}, key at {n}, {layout} layout, base {base}: in pair {pair} q has turned by "
+            f"{m * step:.1f}° and k by {n * step:.1f}°, lengths stay as they are; the score of all pairs is "
+            f"{all_pairs[m, n]:.4f}, and would be at any two positions with n − m = {n - m}; beside it "
+            f"{seen}."))
+
+    @staticmethod
+    def reached(*, m, n, view, pair, **model):
+        score, before = scores(**model)[m, n], scores(**model)[START["m"], START["n"]]
+        if m < LATE or abs(score - before) > SAME:
+            return ""
+        return (f"q·k is {score:.4f} with m = {m} and n = {n}, as with m = {START['m']} and "
+                f"n = {START['n']}: n − m is {n - m} both times.")
