@@ -207,6 +207,8 @@ EXPERIMENT = Experiment(
     presets={
         "live": SMALL | {"layers": 2, "steps": 150, "windows": 64},
         "full": SMALL | {"layers": 3, "steps": 700, "windows": 256},
+        "gpu": {"d_model": 256, "layers": 8, "heads": 8, "length": 256, "batch": 32, "lr": 1e-3,
+                "encodings": list(ENCODINGS), "steps": 1500, "windows": 128},
     },
-    seeds={"live": (0, 1, 2), "full": (0, 1, 2)},
+    seeds={"live": (0, 1, 2), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )
