@@ -101,6 +101,8 @@ def _sdpa(q, k, v, encoding, q_positions, k_positions, scale, causal, mask):
     mask = mask if mask is None else mask.expand(*mask.shape[:-2], n_q, n_k)
 
     size = n_q if encoding.by_place and not causal else CHUNK  # a chunk's queries are not the last keys
+    if line is not None and causal:  # a short text goes in halves, to skip a quarter of its scores
+        size = min(max((n_q + 1) // 2, CHUNK // 2), CHUNK)
     parts = []
     for start in range(0, max(n_q, 1), max(size, 1)):
         end = min(start + size, n_q)

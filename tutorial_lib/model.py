@@ -310,7 +310,7 @@ class Transformer(nn.Module):
                 model never looks ahead, and nobody at padding. Lk counts what is cached or remembered.
             cache: past keys and values; it is extended in place.
             memory: hidden states of the segment before; afterwards it holds those of this one.
-            backend: ``"sdpa"`` or ``"eager"``.
+            backend: that of :func:`tutorial_lib.attention.attention`.
 
         Raises ValueError for ids, positions, masks or a memory that do not fit, a cache together with
         a memory, and either of them in an encoder.

@@ -175,12 +175,12 @@ def evaluate(model: nn.Module, tokens: Tensor, targets: Tensor, *, batch_size: i
 
 
 @torch.no_grad()
-def accuracy(model: nn.Module, tokens: Tensor, targets: Tensor) -> float:
+def accuracy(model: nn.Module, tokens: Tensor, targets: Tensor, *, batch_size: int = 64) -> float:
     """Share of targets whose most likely id is right; targets of −100 are not asked."""
     device = next(model.parameters()).device
     model.eval()
-    right = model(tokens.to(device)).argmax(-1).cpu() == targets
-    return right[targets != -100].float().mean().item()
+    best = [model(x.to(device)).argmax(-1).cpu() for x in tokens.split(batch_size)]
+    return (torch.cat(best) == targets)[targets != -100].float().mean().item()
 
 
 def seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:

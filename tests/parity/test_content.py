@@ -10,20 +10,10 @@ from x_transformers import x_transformers
 from tutorial_lib.attention import attention
 from tutorial_lib.encodings import CoPE, DeBERTa, TransformerXL
 
+from .layers import close, heads, merged
+
 F64 = torch.float64
 H, D = 3, 8
-
-
-def close(actual, expected, tolerance):
-    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=0)
-
-
-def heads(y):
-    return y.unflatten(-1, (H, -1)).transpose(1, 2)
-
-
-def merged(y):
-    return y.transpose(1, 2).flatten(-2)
 
 
 @pytest.fixture(params=[(torch.float32, 3e-6), (F64, 1e-6)], ids=["float32", "float64"])
@@ -50,8 +40,8 @@ def of_v1(dtype, k):
     relative = deberta.build_relative_position
 
     def project(x):
-        q, key, v = heads(layer.in_proj(x)).chunk(3, -1)
-        return q + heads(layer.q_bias[None, None]), key, v + heads(layer.v_bias[None, None])
+        q, key, v = heads(layer.in_proj(x), H).chunk(3, -1)
+        return q + heads(layer.q_bias[None, None], H), key, v + heads(layer.v_bias[None, None], H)
 
     return layer, relative, project, layer.pos_q_proj.weight, layer.pos_proj.weight
 
@@ -67,7 +57,7 @@ def of_v2(dtype, k, share=False):
         projection.bias.data.zero_()
 
     def project(x):
-        return [heads(f(x)) for f in (layer.query_proj, layer.key_proj, layer.value_proj)]
+        return [heads(f(x), H) for f in (layer.query_proj, layer.key_proj, layer.value_proj)]
 
     return layer, deberta_v2.build_relative_position, project, *(f.weight for f in pair)
 
@@ -137,7 +127,7 @@ def test_cope_in_the_attention_of_x_transformers(n_positions, dtype_and_toleranc
     ours, x = CoPE(D, n_positions).to(dtype), torch.randn(2, 20, H * D, dtype=dtype)
     ours.e.data = torch.nn.init.normal_(theirs.pos_emb.data) * D**0.5
     with torch.no_grad():
-        q, k, v = (heads(f(x)) for f in (layer.to_q, layer.to_k, layer.to_v))
+        q, k, v = (heads(f(x), H) for f in (layer.to_q, layer.to_k, layer.to_v))
         for backend in ("eager", "sdpa"):
             y = attention(q, k, v, ours, causal=True, backend=backend)
             close(layer.to_out(merged(y)), layer(x), tolerance)

@@ -13,19 +13,9 @@ from tutorial_lib.encodings.offsets import offsets
 from tutorial_lib.encodings.rotary import rotate
 from tutorial_lib.encodings.swin import window_index
 
+from .layers import close, heads, merged
+
 F64 = torch.float64
-
-
-def close(actual, expected, tolerance):
-    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=0)
-
-
-def heads(y, n):
-    return y.unflatten(-1, (n, -1)).transpose(1, 2)
-
-
-def merged(y):
-    return y.transpose(1, 2).flatten(-2)
 
 
 # ---- Swin ----

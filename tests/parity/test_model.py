@@ -21,22 +21,12 @@ from tutorial_lib.encodings import (
 )
 from tutorial_lib.model import Cache, Config, Transformer
 
+from .layers import close, heads, merged
+
 F64 = torch.float64
 
 
-def close(actual, expected, tolerance):
-    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=0)
-
-
 # ---- attention layers ----
-
-def heads(y, n):
-    return y.unflatten(-1, (n, -1)).transpose(1, 2)
-
-
-def merged(y):
-    return y.transpose(1, 2).flatten(-2)
-
 
 def causal_mask(L, dtype):
     return torch.full((L, L), torch.finfo(dtype).min, dtype=dtype).triu(1)

@@ -16,7 +16,8 @@ from transformers.models.llama.modeling_llama import LlamaConfig, LlamaForCausal
 
 model = LlamaForCausalLM(LlamaConfig(
     vocab_size=9, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2))
-assert model.generate(torch.arange(9)[None], max_new_tokens=2, do_sample=False).shape == (1, 11)
+two = {"min_new_tokens": 2, "max_new_tokens": 2}  # whichever they are, its end token included
+assert model.generate(torch.arange(9)[None], do_sample=False, **two).shape == (1, 11)
 """
 
 

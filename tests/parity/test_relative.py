@@ -11,19 +11,9 @@ from x_transformers import x_transformers
 from tutorial_lib.attention import attention
 from tutorial_lib.encodings import ALiBi, AsymmetricALiBi, T5Bias, bucket, slopes
 
+from .layers import close, heads, merged
+
 F64 = torch.float64
-
-
-def close(actual, expected, tolerance):
-    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=0)
-
-
-def heads(layer, x, n):
-    return layer(x).unflatten(-1, (n, -1)).transpose(1, 2)
-
-
-def merged(y):
-    return y.transpose(1, 2).flatten(-2)
 
 
 def additive(allowed, dtype):
@@ -70,7 +60,7 @@ def test_t5_attention(n_buckets, max_distance, bidirectional, dtype, tolerance):
     x = torch.randn(2, 40, 24, dtype=dtype)
     mask = None if bidirectional else additive(torch.ones(40, 40).tril().bool(), dtype)
     with torch.no_grad():
-        q, k, v = (heads(f, x, 3) for f in (layer.q, layer.k, layer.v))
+        q, k, v = (heads(f(x), 3) for f in (layer.q, layer.k, layer.v))
         theirs, bias, _ = layer(x, mask=mask)
         close(encoding.bias(torch.arange(40), torch.arange(40)), bias[0], 0)
         for backend in ("eager", "sdpa"):
@@ -154,7 +144,7 @@ def x_layer(causal):
 
 
 def ours_in(layer, x, encoding, causal):
-    q, k, v = (heads(f, x, 3) for f in (layer.to_q, layer.to_k, layer.to_v))
+    q, k, v = (heads(f(x), 3) for f in (layer.to_q, layer.to_k, layer.to_v))
     return layer.to_out(merged(attention(q, k, v, encoding, causal=causal)))
 
 

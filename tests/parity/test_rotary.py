@@ -21,11 +21,9 @@ from tutorial_lib.encodings import (
     permute_projection,
 )
 
+from .layers import close
+
 F64 = torch.float64
-
-
-def close(actual, expected, tolerance):
-    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=0)
 
 
 # ---- the rotation: six functions of (q, k, positions [B, L], base, d channels that turn) ----

@@ -25,11 +25,9 @@ from tutorial_lib.encodings import (
 )
 from tutorial_lib.encodings.scaling import Scaling
 
+from .layers import close
+
 F64 = torch.float64
-
-
-def close(actual, expected, tolerance):
-    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=0)
 
 
 def same_theta(actual, expected, tolerance=3e-6):

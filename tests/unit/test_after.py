@@ -119,6 +119,18 @@ def test_kerple_stays_inside_its_borders_and_can_come_back(variant):
         assert all((gradient != 0).all() for gradient in results[0][1:])
 
 
+@pytest.mark.parametrize("variant", ["log", "power"])
+def test_kerple_at_offset_0_adds_nothing_to_a_gradient(variant):
+    encoding = KERPLE(2, variant=variant).double()
+    r = torch.tensor([3.0, -5.0, 0.0], dtype=F64, requires_grad=True)
+    assert (encoding.of(r)[:, -1] == 0).all()
+    without, with_0 = (torch.autograd.grad(encoding.of(part).sum(), [r, *encoding.parameters()])
+                       for part in (r[:2], r))
+    assert without[0][-1] == 0 and (without[0][:2] != 0).all()
+    for ours, expected in zip(with_0, without, strict=True):
+        close(ours, expected)
+
+
 def test_kerple_power_1_is_alibi_with_learned_slopes():
     alibi, encoding, p = ALiBi(2, symmetric=True), KERPLE(2, variant="power"), torch.arange(12)
     alibi.m = (0.5, 0.0625)

@@ -334,6 +334,18 @@ def test_a_relative_bias_is_never_written_for_all_pairs(encoding, causal, larges
     assert made.elements == q.numel() < 16 * 64 * 4
 
 
+@pytest.mark.parametrize("n_q, sizes", [(100, [100]), (255, [128, 127]), (400, [200, 200]),
+                                        (600, [256, 256, 88])])
+def test_short_texts_go_in_halves(n_q, sizes, monkeypatch):
+    """So that the first half never meets the second."""
+    q, k, v = tensors(n_q, n_q, batch=1)
+    seen, along = [], tutorial_lib.attention._along_line
+    monkeypatch.setattr(tutorial_lib.attention, "_along_line", lambda q, k, *rest: (
+        seen.append((q.shape[-2], k.shape[-2])), along(q, k, *rest))[1])
+    attention(q, k, v, ALiBi(4), causal=True)
+    assert seen == [(size, sum(sizes[: n + 1])) for n, size in enumerate(sizes)]
+
+
 def test_no_pair_of_all_is_written_for_shaw(largest, monkeypatch):
     q, k, v = tensors(64, 64, batch=1)
     monkeypatch.setattr(tutorial_lib.attention, "CHUNK", 8)

@@ -125,12 +125,3 @@ def test_findings_follow_the_numbers():
     for one in worse.runs:
         one.values["mean"][0] += 0.1 * (one.cell["encoding"] == "alibi")
     assert not verdicts(worse)["At the trained"]
-
-
-def test_the_large_model_runs_for_a_step():
-    """The preset for a GPU, as it is but for the number of steps, texts and lengths."""
-    gpu = lengths.EXPERIMENT.presets["gpu"]
-    assert gpu["length"] * gpu["multiples"][-1] == 16 * gpu["length"] == 8192
-    short = {**gpu, "steps": 1, "batch": 1, "windows": 1, "multiples": [1]}
-    values = lengths.measure(short, {"encoding": "alibi"}, 0, torch.device("cpu"))
-    assert all(0 < loss < 20 for loss in values["tail"] + values["mean"])

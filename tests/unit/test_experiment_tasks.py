@@ -86,7 +86,7 @@ def test_all_hybrids_begin_with_the_same_relative_bias():
 
     tables = []
     for name in ("t5", *hybrid.AS_WRITTEN, "concat, non-linear", "key side", "tupe", "learned + t5"):
-        modules = seeded(hybrid.ENCODINGS[name], 0).modules()
+        modules = seeded(lambda name=name: hybrid.encoding(name, hybrid.SIZES), 0).modules()
         tables += [module.b for module in modules if isinstance(module, T5Bias)]
     assert len(tables) == 7
     assert all(torch.equal(table, tables[0]) for table in tables)
@@ -159,7 +159,7 @@ def test_accuracy_is_that_of_the_last_eight_places():
 @pytest.mark.parametrize("task", tasks.TASKS)
 @pytest.mark.parametrize("times", [1, 4])
 def test_every_length_has_eight_answers(task, times):
-    ids, labels = tasks.draw(task, 5, torch.Generator().manual_seed(0), times=times)
+    ids, labels = tasks.draw(task, 5, torch.Generator().manual_seed(0), length=16 * times)
     assert ids.shape == labels.shape == (5, 16 * times)
     assert ids.max() <= tasks.VALUES and labels.max() < tasks.VALUES
     if task != "induction":
@@ -310,14 +310,14 @@ def test_views_are_the_same_images_otherwise():
 
 
 def test_patches_are_embedded_by_their_pixels():
-    model = images.Patches()
+    model = images.Patches(64)
     black, white = model(torch.tensor([17**4 - 1, 0]))
     torch.testing.assert_close(black - white, 2 * model.linear.weight.sum(1))
     torch.testing.assert_close((black + white) / 2, model.linear.bias)
 
 
 def test_the_canvas_decides_how_wide_a_raster_is():
-    classifier = images.Classifier(images.ENCODINGS["sinusoidal 1-D"]())
+    classifier = images.Classifier("sinusoidal 1-D", d_model=64, layers=2, heads=4)
     ids = torch.randint(17**4, (2, 24), generator=torch.Generator().manual_seed(0))
     assert classifier(ids).shape == (2, 10) and classifier.model.encoding.width == 6
     classifier(ids[:, :16])

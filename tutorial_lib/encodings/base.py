@@ -170,6 +170,7 @@ class Absolute(PositionalEncoding):
     :mod:`tutorial_lib.encodings.fusion`.
     """
 
+    in_words = "an encoding with position vectors, such as Sinusoidal(64) or Learned(512, 64)"
     dim: int
 
     def vectors(self, positions: Tensor) -> Tensor:
@@ -179,6 +180,12 @@ class Absolute(PositionalEncoding):
     def embed(self, x, positions):
         check_width(self, x, self.dim)
         return x + self.vectors(positions).to(x.dtype)
+
+
+def check_part(whole: PositionalEncoding, part: PositionalEncoding, kind: type) -> None:
+    """Raise TypeError unless ``part`` is of this ``kind``, a class that has a name ``in_words``."""
+    if not isinstance(part, kind):
+        raise TypeError(f"{type(whole).__name__} takes {kind.in_words}, not {type(part).__name__}")
 
 
 def check_width(encoding: PositionalEncoding, x: Tensor, dim: int) -> None:

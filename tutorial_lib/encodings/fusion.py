@@ -16,16 +16,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .base import Absolute, PositionalEncoding, check_positive, check_std, check_width, is_number
-
-
-def check_absolute(fusion: PositionalEncoding, position: Absolute) -> None:
-    """Raise TypeError unless ``position`` is an encoding with one vector per position."""
-    if not isinstance(position, Absolute):
-        raise TypeError(
-            f"{type(fusion).__name__} takes an encoding with position vectors, such as "
-            f"Sinusoidal(64) or Learned(512, 64), not {type(position).__name__}"
-        )
+from .base import Absolute, PositionalEncoding, check_part, check_positive, check_std, check_width, is_number
 
 
 class Add(PositionalEncoding):
@@ -36,7 +27,7 @@ class Add(PositionalEncoding):
 
     def __init__(self, position: Absolute, *, token_scale: float = 1.0):
         super().__init__()
-        check_absolute(self, position)
+        check_part(self, position, Absolute)
         if not is_number(token_scale):
             raise ValueError(f"token_scale={token_scale!r}: it must be a finite number; the paper has √d")
         self.position, self.token_scale, self.axes = position, token_scale, position.axes
@@ -50,7 +41,7 @@ class Multiply(PositionalEncoding):
 
     def __init__(self, position: Absolute):
         super().__init__()
-        check_absolute(self, position)
+        check_part(self, position, Absolute)
         self.position, self.axes = position, position.axes
 
     def embed(self, x, positions):
@@ -66,7 +57,7 @@ class Concatenate(PositionalEncoding):
 
     def __init__(self, position: Absolute):
         super().__init__()
-        check_absolute(self, position)
+        check_part(self, position, Absolute)
         self.position, self.axes = position, position.axes
 
     def token_dim(self, d_model):

@@ -32,18 +32,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .base import Absolute, PositionalEncoding, check_positive
-from .fusion import check_absolute
+from .base import Absolute, PositionalEncoding, check_part, check_positive
 from .relative import RelativeBias
-
-
-def check_relative(hybrid: PositionalEncoding, relative: RelativeBias) -> None:
-    """Raise TypeError unless ``relative`` is a bias that depends on the offset only."""
-    if not isinstance(relative, RelativeBias):
-        raise TypeError(
-            f"{type(hybrid).__name__} takes a relative bias, such as ClippedBias(8, 16) or ALiBi(8), "
-            f"not {type(relative).__name__}"
-        )
 
 
 class HybridSum(PositionalEncoding):
@@ -69,8 +59,8 @@ class HybridSum(PositionalEncoding):
 
     def __init__(self, position: Absolute, relative: RelativeBias):
         super().__init__()
-        check_absolute(self, position)
-        check_relative(self, relative)
+        check_part(self, position, Absolute)
+        check_part(self, relative, RelativeBias)
         self.position, self.relative, self.scale = position, relative, relative.scale
         self.w = nn.Linear(position.dim, relative.n_heads, bias=False)
 
@@ -110,8 +100,8 @@ class HybridConcat(PositionalEncoding):
 
     def __init__(self, position: Absolute, relative: RelativeBias, *, hidden: int | None = None):
         super().__init__()
-        check_absolute(self, position)
-        check_relative(self, relative)
+        check_part(self, position, Absolute)
+        check_part(self, relative, RelativeBias)
         if hidden is not None:
             check_positive(hidden=hidden)
         self.position, self.relative, self.scale = position, relative, relative.scale
@@ -167,10 +157,10 @@ class TUPE(PositionalEncoding):
         relative: RelativeBias | None = None, untie_cls: bool = False,
     ):
         super().__init__()
-        check_absolute(self, position)
+        check_part(self, position, Absolute)
         check_positive(n_heads=n_heads, head_dim=head_dim)
         if relative is not None:
-            check_relative(self, relative)
+            check_part(self, relative, RelativeBias)
             if relative.n_heads != n_heads:
                 raise ValueError(f"n_heads={n_heads}, but relative={relative}: they must agree")
         self.position, self.relative, self.untie_cls = position, relative, untie_cls

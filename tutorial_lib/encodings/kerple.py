@@ -55,7 +55,9 @@ class KERPLE(RelativeBias):
         r_1, r_2 = (x.to(r.dtype).view(-1, *[1] * r.ndim) for x in (self.r_1, self.r_2))
         if self.variant == "log":
             return -_within(r_1, 0.01) * torch.log1p(_within(r_2, 0.01) * r)
-        return -_within(r_1, 0.01) * r ** _within(r_2, 0.01, 2.0)
+        here = r == 0  # the slope of a power below 1 is infinite there
+        power = r.masked_fill(here, 1.0) ** _within(r_2, 0.01, 2.0)
+        return -_within(r_1, 0.01) * power.masked_fill(here, 0.0)
 
     def extra_repr(self):
         return f"{self.n_heads}, variant={self.variant!r}"

@@ -25,6 +25,8 @@ from .offsets import consecutive, offsets, whole
 class RelativeBias(PositionalEncoding):
     """A bias that depends on r = k_position − q_position only. A subclass gives ``of(r)``."""
 
+    in_words = "a relative bias, such as ClippedBias(8, 16) or ALiBi(8)"
+
     def of(self, r: Tensor) -> Tensor:
         """The bias ``[H, *r.shape]`` of offsets ``r`` of any shape; of ``[…, axes]`` it is ``[H, …]``."""
         raise NotImplementedError(f"{type(self).__name__} must give of(r)")

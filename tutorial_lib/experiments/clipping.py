@@ -20,22 +20,30 @@ from .record import Record
 from .statistics import difference, interval
 from .sweep import Experiment, Finding
 
-D_MODEL, HEADS, LENGTH, VALUES = 64, 4, 16, 16
-K = (0, 1, 2, 4, 8, 16)
+VALUES = 16
+SIZES = {"d_model": 64, "heads": 4, "length": 16, "k": [0, 1, 2, 4, 8, 16], "lr": 3e-3}
+"""Where a preset does not say otherwise."""
+
 BLEU = {0: 12.5, 1: 25.5, 2: 25.8, 4: 25.9, 16: 25.8, 64: 25.9, 256: 25.8}
 """Shaw et al. 2018, Table 2: BLEU of translations from English to German."""
 
 
 def cells(settings: dict) -> list[dict]:
-    return [{"layers": layers, "k": k} for layers in settings["layers"] for k in K]
+    return [{"layers": layers, "k": k} for layers in settings["layers"] for k in _distances(settings)]
+
+
+def _distances(settings):
+    return (SIZES | settings)["k"]
 
 
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
-    config = Config(VALUES, D_MODEL, n_heads=HEADS, n_layers=cell["layers"], causal=False)
-    model = seeded(lambda: Transformer(config, Shaw(D_MODEL // HEADS, cell["k"])), seed)
-    options = {"length": LENGTH, "n_values": VALUES}
+    settings = SIZES | settings
+    config = Config(VALUES, settings["d_model"], n_heads=settings["heads"], n_layers=cell["layers"],
+                    causal=False)
+    model = seeded(lambda: Transformer(config, Shaw(config.head_dim, cell["k"])), seed)
+    options = {"length": settings["length"], "n_values": VALUES}
     train(model, lambda generator: translation(settings["batch"], generator, **options), settings["steps"],
-          seed=seed, device=device, progress=False)
+          lr=settings["lr"], seed=seed, device=device, progress=False)
     tokens, targets = translation(settings["test"], torch.Generator().manual_seed(1000 + seed), **options)
     return {"moved": accuracy(model, tokens, targets.masked_fill(targets == tokens, -100)),
             "all": accuracy(model, tokens, targets)}
@@ -43,6 +51,7 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
 
 def figure(record: Record):
     fig, axes = plots.panels(1, 2, size=(12, 4.5))
+    K = _distances(record.settings)
     got = {f"{n} layer{'s' * (n > 1)}": [record.values("moved", layers=n, k=k) for k in K]
            for n in record.settings["layers"]}
     mean, low, high = ({name: [end(x) for x in of_k] for name, of_k in got.items()}
@@ -59,7 +68,7 @@ def figure(record: Record):
 
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
-    parts = []
+    parts, K = [], _distances(record.settings)
     for n in record.settings["layers"]:
         means = {k: interval(record.values("moved", layers=n, k=k)).mean for k in K}
         listed = ", ".join(f"{x:.2f} at k = {k}" for k, x in means.items())
@@ -77,7 +86,7 @@ def findings(record: Record) -> list[Finding]:
                           record.values("moved", layers=layers, k=than))
 
     collapse, nearly = more(2, 0), more(1, 2)
-    plateau = {k: more(k, 2) for k in K if k > 2}
+    plateau = {k: more(k, 2) for k in _distances(record.settings) if k > 2}
     shallow = {n: more(1, 2, n) for n in record.settings["layers"]}
     return [
         Finding(
@@ -108,6 +117,8 @@ EXPERIMENT = Experiment(
     presets={
         "live": {"layers": [1, 2], "steps": 150, "batch": 32, "test": 256},
         "full": {"layers": [1, 2], "steps": 300, "batch": 32, "test": 512},
+        "gpu": {"d_model": 256, "heads": 8, "length": 64, "k": [0, 1, 2, 4, 8, 16, 32, 64], "lr": 1e-3,
+                "layers": [1, 2, 6], "steps": 600, "batch": 64, "test": 1024},
     },
-    seeds={"live": (0, 1), "full": (0, 1, 2)},
+    seeds={"live": (0, 1), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )

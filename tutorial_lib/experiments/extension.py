@@ -238,6 +238,9 @@ EXPERIMENT = Experiment(
                          "keys": 64},
         "full": SMALL | {"text_steps": 500, "passkey_steps": 300, "tuning_steps": 50, "windows": 64,
                          "keys": 256},
+        "gpu": {"d_model": 384, "layers": 6, "heads": 6, "length": 256, "batch": 64, "lr": 1e-3,
+                "multiples": [1, 2, 4, 8, 16], "tail": 128, "text_steps": 1000, "passkey_steps": 1000,
+                "tuning_steps": 100, "windows": 32, "keys": 128},
     },
-    seeds={"live": (0, 1, 2), "full": (0, 1, 2)},
+    seeds={"live": (0, 1, 2), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )

@@ -15,19 +15,22 @@ from .record import Record
 from .statistics import difference, interval
 from .sweep import Experiment, Finding
 
-D_MODEL, HEADS, LENGTH, VALUES, K = 64, 4, 16, 16, 3
+VALUES, K = 16, 3
+SIZES = {"d_model": 64, "layers": 2, "heads": 4, "length": 16, "lr": 3e-3}
+"""Where a preset does not say otherwise."""
+
 TARGET = 0.5
 """A run has learned the task when its loss, a mean over 10 steps, falls below this (nats)."""
 
 VECTORS = {
-    "sinusoidal": Sinusoidal,
-    "learned, std 1": lambda dim: Learned(LENGTH, dim, std=1.0),
-    "learned, std 0.02": lambda dim: Learned(LENGTH, dim, std=0.02),
+    "sinusoidal": lambda length, dim: Sinusoidal(dim),
+    "learned, std 1": lambda length, dim: Learned(length, dim, std=1.0),
+    "learned, std 0.02": lambda length, dim: Learned(length, dim, std=0.02),
 }
 FUSIONS = {
-    "add": lambda vectors: Add(vectors(D_MODEL)),
-    "multiply": lambda vectors: Multiply(vectors(D_MODEL)),
-    "concat": lambda vectors: Concatenate(vectors(D_MODEL // 2)),
+    "add": lambda vectors, length, d_model: Add(vectors(length, d_model)),
+    "multiply": lambda vectors, length, d_model: Multiply(vectors(length, d_model)),
+    "concat": lambda vectors, length, d_model: Concatenate(vectors(length, d_model // 2)),
 }
 MATRICES = {"learned, std 1": 1.0, "learned, std 0.02": 0.02}
 
@@ -38,19 +41,21 @@ def cells(settings: dict) -> list[dict]:
     return [{"fusion": fusion, "vectors": vectors} for fusion, vectors in pairs]
 
 
-def encoding(fusion: str, vectors: str):
+def encoding(fusion: str, vectors: str, length: int, d_model: int):
     """The encoding of a cell."""
     if fusion == "matrix":
-        return PositionMatrix(LENGTH, D_MODEL, std=MATRICES[vectors])
-    return FUSIONS[fusion](VECTORS[vectors])
+        return PositionMatrix(length, d_model, std=MATRICES[vectors])
+    return FUSIONS[fusion](VECTORS[vectors], length, d_model)
 
 
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
-    config = Config(VALUES, D_MODEL, n_heads=HEADS, n_layers=2)
-    model = seeded(lambda: Transformer(config, encoding(**cell)), seed)
-    options = {"k": K, "length": LENGTH, "n_values": VALUES}
+    settings = SIZES | settings
+    L, d_model = settings["length"], settings["d_model"]
+    config = Config(VALUES, d_model, n_heads=settings["heads"], n_layers=settings["layers"])
+    model = seeded(lambda: Transformer(config, encoding(**cell, length=L, d_model=d_model)), seed)
+    options = {"k": K, "length": L, "n_values": VALUES}
     history = train(model, lambda generator: steps_back(settings["batch"], generator, **options),
-                    settings["steps"], seed=seed, device=device, progress=False)
+                    settings["steps"], lr=settings["lr"], seed=seed, device=device, progress=False)
     tokens, targets = steps_back(settings["test"], torch.Generator().manual_seed(1000 + seed), **options)
     by_place = evaluate(model, tokens, targets.clamp(min=0)).mean(0)[K:]
     return {"steps": steps_to(history.losses), "loss": by_place.mean().item(),
@@ -66,7 +71,7 @@ def steps_to(losses: list[float], target: float = TARGET) -> int:
     return int(below[0]) + 10 if len(below) else len(losses)
 
 
-def zeros(dim: int = D_MODEL) -> int:
+def zeros(dim: int) -> int:
     """How many channels of a token the sinusoid of position 0 deletes when it is multiplied."""
     return int((sinusoidal(torch.tensor(0), dim) == 0).sum())
 
@@ -107,6 +112,7 @@ def findings(record: Record) -> list[Finding]:
     def slower(a, b):
         return difference(of("steps", *a), of("steps", *b))
 
+    d_model = (SIZES | record.settings)["d_model"]
     multiplied = slower(("multiply", "sinusoidal"), ("add", "sinusoidal"))
     concat = {vectors: slower(("concat", vectors), ("add", vectors))
               for vectors in ("sinusoidal", "learned, std 1")}
@@ -127,8 +133,8 @@ def findings(record: Record) -> list[Finding]:
         Finding(
             "Multiplied by the sinusoid of position 0, a token loses half of its features and is told worse",
             "algebra: sin 0 = 0", "",
-            f"{zeros()} of {D_MODEL} channels of token 0 become 0. The loss where token 0 has to be told is "
-            f"higher than elsewhere by {first} nats",
+            f"{zeros(d_model)} of {d_model} channels of token 0 become 0. The loss where token 0 has to be "
+            f"told is higher than elsewhere by {first} nats",
             holds=first.positive,
             why="the half that is left tells 16 tokens apart; multiplication fails at every place, because "
                 "one token has another direction at each",
@@ -153,6 +159,8 @@ EXPERIMENT = Experiment(
     presets={
         "live": {"steps": 120, "batch": 32, "test": 128},
         "full": {"steps": 300, "batch": 32, "test": 512},
+        "gpu": {"d_model": 256, "layers": 6, "heads": 8, "length": 64, "lr": 1e-3, "steps": 1000,
+                "batch": 64, "test": 1024},
     },
-    seeds={"live": (0, 1), "full": (0, 1, 2)},
+    seeds={"live": (0, 1), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )

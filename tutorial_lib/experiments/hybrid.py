@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
 from .. import plots
@@ -25,51 +27,65 @@ from .record import Record
 from .statistics import difference, interval
 from .sweep import Experiment, Finding
 
-D_MODEL, HEADS, LENGTH, VALUES = 64, 4, 24, 8
-HEAD_DIM = D_MODEL // HEADS
-LR = 3e-3
+VALUES = 8
+SIZES = {"d_model": 64, "layers": 1, "heads": 4, "length": 24, "lr": 3e-3}
+"""Where a preset does not say otherwise."""
+
 MARGIN = 0.1
 """Nats; a hybrid that works gains about 1."""
 
 
-def relative() -> T5Bias:
-    return T5Bias(HEADS, bidirectional=True, max_distance=64, std=1.0)
+@dataclass(frozen=True)
+class Parts:
+    """What encodings of one model and one length are made of."""
 
+    d_model: int
+    heads: int
+    length: int
 
-def learned() -> Learned:
-    return Learned(LENGTH, D_MODEL, std=1.0)
+    @property
+    def head_dim(self) -> int:
+        return self.d_model // self.heads
 
+    def relative(self) -> T5Bias:
+        return T5Bias(self.heads, bidirectional=True, max_distance=64, std=1.0)
 
-def hybrid(kind, **options) -> HybridSum | HybridConcat:
-    """The relative bias is drawn first, so that it is the same in all."""
-    r = relative()
-    return kind(learned(), r, **options)
+    def learned(self, std: float = 1.0) -> Learned:
+        return Learned(self.length, self.d_model, std=std)
 
+    def rotary(self) -> Rotary:
+        return Rotary(self.head_dim)
 
-def tupe() -> TUPE:
-    r = relative()
-    return TUPE(learned(), HEADS, HEAD_DIM, relative=r)
+    def hybrid(self, kind, *sizes, **options) -> HybridSum | HybridConcat | TUPE:
+        """The relative bias is drawn first, so that it is the same in all."""
+        r = self.relative()
+        return kind(self.learned(), *sizes, relative=r, **options)
 
 
 ENCODINGS = {
-    "none": NoPosition,
-    "sinusoidal": lambda: Sinusoidal(D_MODEL),
-    "learned": learned,
-    "learned, std 0.02": lambda: Learned(LENGTH, D_MODEL),
-    "t5": relative,
-    "rotary": lambda: Rotary(HEAD_DIM),
-    "shaw": lambda: Shaw(HEAD_DIM, 8),
-    "sum": lambda: hybrid(HybridSum),
-    "concat": lambda: hybrid(HybridConcat),
-    "concat, non-linear": lambda: hybrid(HybridConcat, hidden=64),
-    "key side": lambda: hybrid(KeySide),
-    "tupe": tupe,
-    "learned + t5": lambda: Compose(relative(), learned()),
-    "learned + rotary": lambda: Compose(learned(), Rotary(HEAD_DIM)),
+    "none": lambda make: NoPosition(),
+    "sinusoidal": lambda make: Sinusoidal(make.d_model),
+    "learned": lambda make: make.learned(),
+    "learned, std 0.02": lambda make: make.learned(std=0.02),
+    "t5": lambda make: make.relative(),
+    "rotary": lambda make: make.rotary(),
+    "shaw": lambda make: Shaw(make.head_dim, 8),
+    "sum": lambda make: make.hybrid(HybridSum),
+    "concat": lambda make: make.hybrid(HybridConcat),
+    "concat, non-linear": lambda make: make.hybrid(HybridConcat, hidden=64),
+    "key side": lambda make: make.hybrid(KeySide),
+    "tupe": lambda make: make.hybrid(TUPE, make.heads, make.head_dim),
+    "learned + t5": lambda make: Compose(make.relative(), make.learned()),
+    "learned + rotary": lambda make: Compose(make.learned(), make.rotary()),
 }
 AS_WRITTEN = ("sum", "concat")
 WORKING = ("key side", "tupe", "learned + t5", "learned + rotary")
 ALONE = ("sinusoidal", "learned", "learned, std 0.02", "t5", "rotary", "shaw")
+
+
+def encoding(name: str, settings: dict):
+    """The encoding ``name`` for a model and a length as in the settings."""
+    return ENCODINGS[name](Parts(*(settings[size] for size in ("d_model", "heads", "length"))))
 
 
 def cells(settings: dict) -> list[dict]:
@@ -77,13 +93,16 @@ def cells(settings: dict) -> list[dict]:
 
 
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
-    config = Config(2 * VALUES, D_MODEL, n_heads=HEADS, n_layers=1, n_out=VALUES, causal=False)
+    settings = SIZES | settings
+    lr = settings["lr"]
+    config = Config(2 * VALUES, settings["d_model"], n_heads=settings["heads"], n_layers=settings["layers"],
+                    n_out=VALUES, causal=False)
     # drawn apart: all methods begin with the same weights, all hybrids with the same relative bias
     model = seeded(lambda: Transformer(config), seed)
-    model.encoding = seeded(ENCODINGS[cell["encoding"]], seed)
-    options = {"length": LENGTH, "n_values": VALUES}
+    model.encoding = seeded(lambda: encoding(cell["encoding"], settings), seed)
+    options = {"length": settings["length"], "n_values": VALUES}
     train(model, lambda generator: slot_or_back(settings["batch"], generator, **options), settings["steps"],
-          lr=LR, bias_lr=20 * LR, seed=seed, device=device, progress=False)
+          lr=lr, bias_lr=20 * lr, seed=seed, device=device, progress=False)
     tokens, targets = slot_or_back(settings["test"], torch.Generator().manual_seed(1000 + seed), **options)
     back = tokens >= VALUES
     with torch.no_grad():
@@ -125,7 +144,7 @@ def findings(record: Record) -> list[Finding]:
 
     written, working = ({name: lower(name) for name in names} for names in (AS_WRITTEN, WORKING))
     non_linear = lower("concat, non-linear")
-    alone = {name: interval(weaker(name)) for name in ALONE}
+    alone, length = {name: interval(weaker(name)) for name in ALONE}, (SIZES | record.settings)["length"]
     both = [name for name, x in alone.items() if x.low > 0.9]
     return [
         Finding(
@@ -153,7 +172,7 @@ def findings(record: Record) -> list[Finding]:
         Finding(
             "No single encoding answers both questions", "the motive of hybrids", "",
             f"accuracy on the harder question: {_list(alone)}", holds=not both,
-            why=f"{' and '.join(both)} did: a table with one row for each of {LENGTH} places can learn an "
+            why=f"{' and '.join(both)} did: a table with one row for each of {length} places can learn an "
                 "offset as well, once for each place",
         ),
     ]
@@ -169,6 +188,8 @@ EXPERIMENT = Experiment(
     presets={
         "live": {"encodings": list(ENCODINGS), "steps": 150, "batch": 32, "test": 256},
         "full": {"encodings": list(ENCODINGS), "steps": 400, "batch": 32, "test": 512},
+        "gpu": {"d_model": 256, "layers": 6, "heads": 8, "length": 64, "lr": 1e-3,
+                "encodings": list(ENCODINGS), "steps": 1000, "batch": 64, "test": 1024},
     },
-    seeds={"live": (0, 1), "full": (0, 1, 2)},
+    seeds={"live": (0, 1), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )

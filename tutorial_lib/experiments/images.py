@@ -28,18 +28,19 @@ from .record import Record
 from .statistics import difference
 from .sweep import Experiment, Finding
 
-D_MODEL, HEADS, SIDE, WIDE, TRAIN = 64, 4, 4, 6, 1347
-HEAD_DIM = D_MODEL // HEADS
-LR = 3e-3
+SIDE, WIDE, TRAIN = 4, 6, 1347
+SIZES = {"d_model": 64, "layers": 2, "heads": 4, "lr": 3e-3}
+"""Where a preset does not say otherwise."""
+
 # the biases have entries for the wider canvas from the start; training never asks for those
 ENCODINGS = {
-    "none": lambda: Raster(NoPosition(), SIDE),
-    "sinusoidal 1-D": lambda: Raster(Sinusoidal(D_MODEL), SIDE),
-    "sinusoidal 2-D": lambda: Sinusoidal2D(D_MODEL),
-    "bias 1-D": lambda: Raster(TableBias(HEADS, SIDE * WIDE), SIDE),
-    "bias 2-D (Swin)": lambda: SwinBias(HEADS, (SIDE, WIDE)),
-    "rotary 1-D": lambda: Raster(Rotary(HEAD_DIM), SIDE),
-    "rotary 2-D (axial)": lambda: AxialRotary(HEAD_DIM),
+    "none": lambda d_model, heads: Raster(NoPosition(), SIDE),
+    "sinusoidal 1-D": lambda d_model, heads: Raster(Sinusoidal(d_model), SIDE),
+    "sinusoidal 2-D": lambda d_model, heads: Sinusoidal2D(d_model),
+    "bias 1-D": lambda d_model, heads: Raster(TableBias(heads, SIDE * WIDE), SIDE),
+    "bias 2-D (Swin)": lambda d_model, heads: SwinBias(heads, (SIDE, WIDE)),
+    "rotary 1-D": lambda d_model, heads: Raster(Rotary(d_model // heads), SIDE),
+    "rotary 2-D (axial)": lambda d_model, heads: AxialRotary(d_model // heads),
 }
 PAIRS = {two: one for one, two in (("sinusoidal 1-D", "sinusoidal 2-D"), ("bias 1-D", "bias 2-D (Swin)"),
                                    ("rotary 1-D", "rotary 2-D (axial)"))}
@@ -49,9 +50,9 @@ VIEWS = ("test", "shuffled", "rolled", "wider")
 class Patches(nn.Module):
     """Embeds a patch by its four pixels, in place of a table with 17⁴ rows."""
 
-    def __init__(self):
+    def __init__(self, d_model: int):
         super().__init__()
-        self.linear = nn.Linear(4, D_MODEL)
+        self.linear = nn.Linear(4, d_model)
 
     def forward(self, ids):
         return self.linear(pixels(ids).float() * 2 / (LEVELS - 1) - 1)
@@ -60,11 +61,11 @@ class Patches(nn.Module):
 class Classifier(nn.Module):
     """A pooled encoder that reads ids ``[B, 4·width]`` as an image of 4 rows of patches."""
 
-    def __init__(self, encoding):
+    def __init__(self, name: str, *, d_model: int, layers: int, heads: int):
         super().__init__()
-        self.model = Transformer(Config(LEVELS, D_MODEL, n_heads=HEADS, n_layers=2, n_out=10, causal=False,
-                                        pool="mean"), encoding)
-        self.model.tokens = Patches()
+        config = Config(LEVELS, d_model, n_heads=heads, n_layers=layers, n_out=10, causal=False, pool="mean")
+        self.model = Transformer(config, ENCODINGS[name](d_model, heads))
+        self.model.tokens = Patches(d_model)
 
     def forward(self, ids):
         width = ids.shape[1] // SIDE
@@ -87,6 +88,8 @@ def cells(settings: dict) -> list[dict]:
 
 
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
+    settings = SIZES | settings
+    sizes, lr = {name: settings[name] for name in ("d_model", "layers", "heads")}, settings["lr"]
     images, labels = digits()
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))
     seen, unseen = order[:TRAIN], order[TRAIN:]
@@ -96,8 +99,8 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
         at = torch.randint(TRAIN, (settings["batch"],), generator=generator)
         return ids[at], labels[seen][at]
 
-    model = seeded(lambda: Classifier(ENCODINGS[cell["encoding"]]()), seed)
-    train(model, batch, settings["steps"], lr=LR, bias_lr=20 * LR, seed=seed, device=device, progress=False)
+    model = seeded(lambda: Classifier(cell["encoding"], **sizes), seed)
+    train(model, batch, settings["steps"], lr=lr, bias_lr=20 * lr, seed=seed, device=device, progress=False)
     return {name: accuracy(model, view, labels[unseen]) for name, view in views(images[unseen]).items()}
 
 
@@ -172,6 +175,8 @@ EXPERIMENT = Experiment(
     presets={
         "live": {"encodings": list(ENCODINGS), "steps": 150, "batch": 64},
         "full": {"encodings": list(ENCODINGS), "steps": 320, "batch": 64},
+        "gpu": {"d_model": 256, "layers": 6, "heads": 8, "lr": 1e-3, "encodings": list(ENCODINGS),
+                "steps": 1000, "batch": 128},
     },
-    seeds={"live": (0, 1), "full": (0, 1, 2)},
+    seeds={"live": (0, 1), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )

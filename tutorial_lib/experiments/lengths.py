@@ -223,8 +223,8 @@ EXPERIMENT = Experiment(
     presets={
         "live": SMALL | {"encodings": list(MAIN), "steps": 100, "windows": 12, "tail": 32},
         "full": SMALL | {"encodings": list(ENCODINGS), "steps": 300, "windows": 48, "tail": 32},
-        "gpu": {"d_model": 512, "layers": 8, "heads": 8, "length": 512, "batch": 64, "lr": 1e-3,
-                "multiples": MULTIPLES, "encodings": list(MAIN), "steps": 600, "windows": 32, "tail": 256},
+        "gpu": {"d_model": 384, "layers": 6, "heads": 6, "length": 512, "batch": 32, "lr": 1e-3,
+                "multiples": MULTIPLES, "encodings": list(MAIN), "steps": 400, "windows": 32, "tail": 256},
     },
     seeds={"live": (0, 1, 2), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )

@@ -136,11 +136,9 @@ def figure(record: Record):
 
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
-    def mean(x):
-        return sum(x) / len(x)
-
-    none = {objective: mean(loss(record, "none", objective)) for objective in ("causal", "masked")}
-    other = {objective: mean(loss(record, record.settings["encodings"][-1], objective)) for objective in none}
+    none, other = ({objective: interval(loss(record, name, objective)).mean
+                    for objective in ("causal", "masked")}
+                   for name in ("none", record.settings["encodings"][-1]))
     layers = torch.tensor(record.values("probe", encoding="none", objective="causal")).mean(0)
     return (f"Bars of loss: without position {none['causal']:.2f} in the decoder and {none['masked']:.2f} in "
             f"the encoder, against {other['causal']:.2f} and {other['masked']:.2f} with "
@@ -207,6 +205,8 @@ EXPERIMENT = Experiment(
     presets={
         "live": SMALL | {"layers": 2, "steps": 150, "windows": 64},
         "full": SMALL | {"layers": 3, "steps": 700, "windows": 256},
+        "gpu": {"d_model": 256, "layers": 8, "heads": 8, "length": 256, "batch": 32, "lr": 1e-3,
+                "encodings": list(ENCODINGS), "steps": 1500, "windows": 128},
     },
-    seeds={"live": (0, 1, 2), "full": (0, 1, 2)},
+    seeds={"live": (0, 1, 2), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )

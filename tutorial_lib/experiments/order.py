@@ -14,15 +14,17 @@ from .record import Record
 from .statistics import interval
 from .sweep import Experiment, Finding
 
-HEADS, D_MODEL = 4, 32
+SIZES = {"d_model": 32, "layers": 2, "heads": 4, "lr": 3e-3}
+"""Where a preset does not say otherwise."""
+
 ENCODINGS = {
-    "none": {"name": "none"},
-    "sinusoidal": {"name": "sinusoidal", "dim": D_MODEL},
-    "learned": {"name": "learned", "max_length": 3, "dim": D_MODEL},
-    "rotary": {"name": "rotary", "head_dim": D_MODEL // HEADS},
-    "t5": {"name": "t5", "n_heads": HEADS, "bidirectional": True, "max_distance": 64},
-    "alibi-symmetric": {"name": "alibi", "n_heads": HEADS, "symmetric": True},
-    "alibi-asymmetric": {"name": "alibi-asymmetric", "n_heads": HEADS},
+    "none": lambda d_model, heads: build("none"),
+    "sinusoidal": lambda d_model, heads: build("sinusoidal", dim=d_model),
+    "learned": lambda d_model, heads: build("learned", max_length=3, dim=d_model),
+    "rotary": lambda d_model, heads: build("rotary", head_dim=d_model // heads),
+    "t5": lambda d_model, heads: build("t5", n_heads=heads, bidirectional=True, max_distance=64),
+    "alibi-symmetric": lambda d_model, heads: build("alibi", n_heads=heads, symmetric=True),
+    "alibi-asymmetric": lambda d_model, heads: build("alibi-asymmetric", n_heads=heads),
 }
 
 
@@ -32,11 +34,13 @@ def cells(settings: dict) -> list[dict]:
 
 
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
-    config = Config(len(WORDS), D_MODEL, n_heads=HEADS, n_layers=2, n_out=len(ANIMALS), causal=cell["causal"],
-                    pool="mean")
-    model = seeded(lambda: Transformer(config, build(**ENCODINGS[cell["encoding"]])), seed)
+    settings = SIZES | settings
+    d_model, heads = settings["d_model"], settings["heads"]
+    config = Config(len(WORDS), d_model, n_heads=heads, n_layers=settings["layers"], n_out=len(ANIMALS),
+                    causal=cell["causal"], pool="mean")
+    model = seeded(lambda: Transformer(config, ENCODINGS[cell["encoding"]](d_model, heads)), seed)
     history = train(model, lambda generator: order_task(settings["batch"], generator), settings["steps"],
-                    seed=seed, device=device, progress=False)
+                    lr=settings["lr"], seed=seed, device=device, progress=False)
     return {"accuracy": accuracy(model, *order_sentences()), "loss": history.final}
 
 
@@ -105,6 +109,8 @@ EXPERIMENT = Experiment(
     presets={
         "live": {"encodings": list(ENCODINGS), "steps": 100, "batch": 64},
         "full": {"encodings": list(ENCODINGS), "steps": 300, "batch": 64},
+        "gpu": {"d_model": 256, "layers": 6, "heads": 8, "lr": 1e-3, "encodings": list(ENCODINGS),
+                "steps": 500, "batch": 256},
     },
-    seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4)},
+    seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2, 3, 4)},
 )

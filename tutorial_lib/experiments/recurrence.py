@@ -175,6 +175,9 @@ EXPERIMENT = Experiment(
         "live": SMALL | {"encodings": ["transformer-xl", "rotary", "sinusoidal-collide"], "steps": 100,
                          "windows": 32, "read": 12},
         "full": SMALL | {"steps": 250, "windows": 128},
+        "gpu": {"d_model": 256, "layers": 6, "heads": 8, "segment": 64, "segments": 4, "batch": 64,
+                "lr": 1e-3, "encodings": list(ENCODINGS), "memories": [0, 1, 2, 4, 8, 16], "read": 40,
+                "tail": 2, "steps": 400, "windows": 64},
     },
-    seeds={"live": (0, 1, 2), "full": (0, 1, 2)},
+    seeds={"live": (0, 1, 2), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )

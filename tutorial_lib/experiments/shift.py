@@ -21,23 +21,29 @@ from .record import Record
 from .statistics import difference, interval
 from .sweep import Experiment, Finding
 
-D_MODEL, HEADS, LENGTH, VALUES, K = 64, 4, 12, 16, 3
-HEAD_DIM = D_MODEL // HEADS
-LR = 3e-3
-OFFSETS = (0, 1, 10, 100, 1000)
-ENCODINGS = {
-    "learned": {"name": "learned", "max_length": OFFSETS[-1] + LENGTH, "dim": D_MODEL, "std": 1.0},
-    "sinusoidal": {"name": "sinusoidal", "dim": D_MODEL},
-    "rotary": {"name": "rotary", "head_dim": HEAD_DIM},
-    "xpos": {"name": "xpos", "head_dim": HEAD_DIM},
-    "shaw": {"name": "shaw", "head_dim": HEAD_DIM, "max_distance": 8},
-    "t5": {"name": "t5", "n_heads": HEADS, "max_distance": 64},
-    "clipped": {"name": "clipped", "n_heads": HEADS, "max_distance": 8},
-    "alibi": {"name": "alibi", "n_heads": HEADS},
-}
+VALUES, K = 16, 3
+SIZES = {"d_model": 64, "layers": 2, "heads": 4, "length": 12, "offsets": [0, 1, 10, 100, 1000], "lr": 3e-3}
+"""Where a preset does not say otherwise."""
+
+ENCODINGS = ("learned", "sinusoidal", "rotary", "xpos", "shaw", "t5", "clipped", "alibi")
 ABSOLUTE = ("learned", "sinusoidal")
 UNCHANGED = 1e-3
 """Largest change of a logit, as a share of the largest logit, that counts as rounding."""
+
+
+def encoding(name: str, settings: dict):
+    """The encoding ``name`` for a model and places as in the settings."""
+    d_model, heads = settings["d_model"], settings["heads"]
+    return build(name, **{
+        "learned": {"max_length": settings["offsets"][-1] + settings["length"], "dim": d_model, "std": 1.0},
+        "sinusoidal": {"dim": d_model},
+        "rotary": {"head_dim": d_model // heads},
+        "xpos": {"head_dim": d_model // heads},
+        "shaw": {"head_dim": d_model // heads, "max_distance": 8},
+        "t5": {"n_heads": heads, "max_distance": 64},
+        "clipped": {"n_heads": heads, "max_distance": 8},
+        "alibi": {"n_heads": heads},
+    }[name])
 
 
 def cells(settings: dict) -> list[dict]:
@@ -45,14 +51,16 @@ def cells(settings: dict) -> list[dict]:
 
 
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
-    config = Config(VALUES, D_MODEL, n_heads=HEADS, n_layers=2)
-    model = seeded(lambda: Transformer(config, build(**ENCODINGS[cell["encoding"]])), seed)
-    options = {"k": K, "length": LENGTH, "n_values": VALUES}
+    settings = SIZES | settings
+    L, lr = settings["length"], settings["lr"]
+    config = Config(VALUES, settings["d_model"], n_heads=settings["heads"], n_layers=settings["layers"])
+    model = seeded(lambda: Transformer(config, encoding(cell["encoding"], settings)), seed)
+    options = {"k": K, "length": L, "n_values": VALUES}
     train(model, lambda generator: steps_back(settings["batch"], generator, **options), settings["steps"],
-          lr=LR, bias_lr=20 * LR, seed=seed, device=device, progress=False)
+          lr=lr, bias_lr=20 * lr, seed=seed, device=device, progress=False)
     tokens, targets = steps_back(settings["test"], torch.Generator().manual_seed(1000 + seed), **options)
     with torch.no_grad():
-        logits = [model(tokens.to(device), torch.arange(LENGTH) + offset).cpu() for offset in OFFSETS]
+        logits = [model(tokens.to(device), torch.arange(L) + offset).cpu() for offset in settings["offsets"]]
     asked = targets != -100
     return {
         "accuracy": [(x.argmax(-1) == targets)[asked].float().mean().item() for x in logits],
@@ -60,21 +68,26 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
     }
 
 
+def _offsets(record):
+    return (SIZES | record.settings)["offsets"]
+
+
 def _means(record, name):
     """``{(encoding, offset): mean over seeds}``."""
     got = {encoding: record.values(name, encoding=encoding) for encoding in record.settings["encodings"]}
     return {(encoding, offset): statistics.fmean(values[n] for values in seeds)
-            for encoding, seeds in got.items() for n, offset in enumerate(OFFSETS)}
+            for encoding, seeds in got.items() for n, offset in enumerate(_offsets(record))}
 
 
 def figure(record: Record):
     fig, axes = plots.panels(1, 2, size=(13, 5.5))
-    names, ticks = record.settings["encodings"], [f"+{offset}" for offset in OFFSETS]
+    names, offsets = record.settings["encodings"], _offsets(record)
+    ticks = [f"+{offset}" for offset in offsets]
     for ax, name, title, digits in zip(
         axes, ("accuracy", "change"), ("accuracy", "largest change of a logit"), (".2f", ".0e"), strict=True
     ):
         means = _means(record, name)
-        z = [[means[encoding, offset] for offset in OFFSETS] for encoding in names]
+        z = [[means[encoding, offset] for offset in offsets] for encoding in names]
         plots.heat(z, ax=ax, title=title, xlabel="all positions moved by", xticks=ticks, yticks=names,
                    limits=(0, 1), cmap="viridis", colorbar=None, values=digits)
         ax.set_aspect("auto")
@@ -84,8 +97,8 @@ def figure(record: Record):
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     accuracy, change = _means(record, "accuracy"), _means(record, "change")
-    names = record.settings["encodings"]
-    same = [name for name in names if change[name, OFFSETS[-1]] < UNCHANGED]
+    names, last = record.settings["encodings"], _offsets(record)[-1]
+    same = [name for name in names if change[name, last] < UNCHANGED]
     moved = [f"{name} falls from {accuracy[name, 0]:.2f} to {accuracy[name, 100]:.2f} at +100"
              for name in names if name not in same]
     return (f"Two tables, encodings by offset: accuracy, and the largest change of a logit. "
@@ -93,12 +106,14 @@ def alt(record: Record) -> str:
 
 
 def findings(record: Record) -> list[Finding]:
+    offsets = _offsets(record)
+
     def at(name, encoding, offset):
-        return [values[OFFSETS.index(offset)] for values in record.values(name, encoding=encoding)]
+        return [values[offsets.index(offset)] for values in record.values(name, encoding=encoding)]
 
     lost = {name: difference(at("accuracy", name, 0), at("accuracy", name, 100)) for name in ABSOLUTE}
     relative = [name for name in record.settings["encodings"] if name not in ABSOLUTE]
-    change = {name: interval(at("change", name, OFFSETS[-1])) for name in relative}
+    change = {name: interval(at("change", name, offsets[-1])) for name in relative}
     worst = max(change, key=lambda name: change[name].high)
     return [
         Finding(
@@ -112,7 +127,7 @@ def findings(record: Record) -> list[Finding]:
         Finding(
             "A relative encoding does not notice that all positions moved",
             "Shaw et al. 2018; Su et al. 2021, eq. 16; Press et al. 2021", "a property of the formula",
-            f"largest change of a logit at +{OFFSETS[-1]}, as a share of the largest logit: {worst} "
+            f"largest change of a logit at +{offsets[-1]}, as a share of the largest logit: {worst} "
             f"{change[worst].mean:.0e} (up to {change[worst].high:.0e}), the others less",
             holds=all(x.within(UNCHANGED) for x in change.values()),
             why=f"{worst} loses precision at large positions",
@@ -134,7 +149,10 @@ EXPERIMENT = Experiment(
     presets={
         "live": {"encodings": list(ENCODINGS), "steps": 150, "batch": 64, "test": 256},
         "full": {"encodings": list(ENCODINGS), "steps": 300, "batch": 64, "test": 512},
+        "gpu": {"d_model": 256, "layers": 6, "heads": 8, "length": 64,
+                "offsets": [0, 1, 10, 100, 1000, 10000], "lr": 1e-3, "encodings": list(ENCODINGS),
+                "steps": 500, "batch": 64, "test": 1024},
     },
     # with three, the interval of what the sinusoid loses still held 0: five were taken after that was seen
-    seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4)},
+    seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2, 3, 4)},
 )

@@ -62,7 +62,8 @@ class Experiment:
     Attributes:
         name, title: for the command line, and for people.
         presets: settings for ``"live"`` (a minute on two cores), ``"full"`` (the shipped record) and
-            ``"gpu"``.
+            ``"gpu"`` (larger models, and up to 16 times the trained length or more: by an estimate,
+            not by a clock, some ten minutes on one GPU).
         seeds: for each preset.
         cells: from settings to the cells of the sweep, dictionaries that JSON can hold.
         measure: ``measure(settings, cell, seed, device)`` gives numbers, or lists of them, by name.

@@ -13,37 +13,38 @@ from .. import plots
 from ..data import copying, first_token, induction, steps_back
 from ..encodings import build
 from ..model import Config, Transformer
-from ..training import seeded, train
+from ..training import accuracy, seeded, train
 from .record import Record
 from .statistics import difference, interval
 from .sweep import Experiment, Finding
 
-D_MODEL, HEADS, VALUES, LAST = 64, 4, 16, 8
-HEAD_DIM = D_MODEL // HEADS
-LR = 3e-3
+VALUES, LAST = 16, 8
 MULTIPLES = (1, 2, 4, 16)
+SIZES = {"d_model": 64, "layers": 2, "heads": 4, "length": 16, "lr": 3e-3}
+"""Where a preset does not say otherwise."""
+
 ENCODINGS = {
-    "none": {"name": "none"},
-    "sinusoidal": {"name": "sinusoidal", "dim": D_MODEL},
-    "rotary": {"name": "rotary", "head_dim": HEAD_DIM},
-    "xpos": {"name": "xpos", "head_dim": HEAD_DIM},
-    "shaw": {"name": "shaw", "head_dim": HEAD_DIM, "max_distance": 8},
-    "t5": {"name": "t5", "n_heads": HEADS, "n_buckets": 16, "max_distance": 12},
-    "alibi": {"name": "alibi", "n_heads": HEADS},
+    "none": lambda d_model, heads, L: build("none"),
+    "sinusoidal": lambda d_model, heads, L: build("sinusoidal", dim=d_model),
+    "rotary": lambda d_model, heads, L: build("rotary", head_dim=d_model // heads),
+    "xpos": lambda d_model, heads, L: build("xpos", head_dim=d_model // heads),
+    "shaw": lambda d_model, heads, L: build("shaw", head_dim=d_model // heads, max_distance=L // 2),
+    "t5": lambda d_model, heads, L: build("t5", n_heads=heads, n_buckets=16, max_distance=3 * L // 4),
+    "alibi": lambda d_model, heads, L: build("alibi", n_heads=heads),
 }
 TASKS = ("5 back", "first token", "induction", "copy", "reverse")
 
 
-def draw(task: str, size: int, generator: torch.Generator, *, times: int = 1, training: bool = False):
-    """Ids and labels of a batch at ``times`` the trained length: 16 tokens; a list of 8 to copy.
+def draw(task: str, size: int, generator: torch.Generator, *, length: int = 16, training: bool = False):
+    """Ids and labels of a batch: ``length`` tokens, of them half a list to copy.
 
-    In training, lists have 1 to 8 tokens.
+    In training, the lists have 1 to ``length / 2`` tokens.
     """
     if task in ("copy", "reverse"):
-        n = 8 * times
+        n = length // 2
         return copying(size, generator, longest=n, shortest=1 if training else n, reverse=task == "reverse",
                        n_values=VALUES)
-    options = {"length": 16 * times, "n_values": VALUES}
+    options = {"length": length, "n_values": VALUES}
     if task == "5 back":
         return steps_back(size, generator, k=5, **options)
     return {"first token": first_token, "induction": induction}[task](size, generator, **options)
@@ -54,22 +55,21 @@ def cells(settings: dict) -> list[dict]:
 
 
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
-    config = Config(VALUES + 1, D_MODEL, n_heads=HEADS, n_layers=2, n_out=VALUES)
-    model = seeded(lambda: Transformer(config, build(**ENCODINGS[cell["encoding"]])), seed)
-    train(model, lambda generator: draw(cell["task"], settings["batch"], generator, training=True),
-          settings["steps"], lr=LR, bias_lr=20 * LR, seed=seed, device=device, progress=False)
+    settings = SIZES | settings
+    task, d_model, heads, L, lr = cell["task"], *(settings[x] for x in ("d_model", "heads", "length", "lr"))
+    config = Config(VALUES + 1, d_model, n_heads=heads, n_layers=settings["layers"], n_out=VALUES)
+    model = seeded(lambda: Transformer(config, ENCODINGS[cell["encoding"]](d_model, heads, L)), seed)
+    train(model, lambda generator: draw(task, settings["batch"], generator, length=L, training=True),
+          settings["steps"], lr=lr, bias_lr=20 * lr, seed=seed, device=device, progress=False)
     test = torch.Generator().manual_seed(1000 + seed)
-    return {"accuracy": [last_accuracy(model, *draw(cell["task"], settings["test"], test, times=m))
+    return {"accuracy": [last_accuracy(model, *draw(task, settings["test"], test, length=L * m))
                          for m in MULTIPLES]}
 
 
-@torch.no_grad()
 def last_accuracy(model, tokens, targets) -> float:
-    """Accuracy of the last 8 places; −100 is not asked."""
-    device = next(model.parameters()).device
-    right = [model(x.to(device))[:, -LAST:].argmax(-1).cpu() for x in tokens.split(64)]
-    targets = targets[:, -LAST:]
-    return (torch.cat(right) == targets)[targets != -100].float().mean().item()
+    """Accuracy of the last 8 places."""
+    earlier = torch.arange(targets.shape[1]) < targets.shape[1] - LAST
+    return accuracy(model, tokens, targets.masked_fill(earlier, -100))
 
 
 def figure(record: Record):
@@ -158,6 +158,8 @@ EXPERIMENT = Experiment(
         "live": {"encodings": ["none", "sinusoidal", "rotary", "t5", "alibi"], "steps": 120, "batch": 32,
                  "test": 64},
         "full": {"encodings": list(ENCODINGS), "steps": 400, "batch": 64, "test": 128},
+        "gpu": {"d_model": 256, "layers": 6, "heads": 8, "length": 32, "lr": 1e-3,
+                "encodings": list(ENCODINGS), "steps": 500, "batch": 128, "test": 256},
     },
-    seeds={"live": (0, 1), "full": (0, 1, 2)},
+    seeds={"live": (0, 1), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )
