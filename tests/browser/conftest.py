@@ -128,7 +128,7 @@ def lines_differ(view, image, plot, limits, picked):
             box = np.s_[max(0, int(heights[j]) - 9):int(heights[j]) + 10,
                         max(0, int(px[j]) - 9):int(px[j]) + 10]
             if not any(mask[box].any() for mask in shown):
-                return f"line {k} is not seen at its point {j}"
+                return f"line {k} is not seen at its point {j}, ({px[j]:.0f}, {heights[j]:.0f})"
         # Each painted pixel: the line is close by.
         legend = int(top) + 1
         for column in np.linspace(left + 3, right - 3, 60).astype(int):
@@ -319,7 +319,7 @@ class Shown:
         canvas = self.views[name].locator("canvas")
         canvas.scroll_into_view_if_needed()
         box = canvas.bounding_box()
-        return box["x"] + x, box["y"] + y
+        return box["x"] + float(x), box["y"] + float(y)
 
     def picked(self, name, cell):
         """Tell which cell of a view the reader has picked: hidden parameters follow it."""

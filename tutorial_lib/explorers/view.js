@@ -325,14 +325,22 @@ export default {
       });
       g.restore();
       for (const [text, level] of Object.entries(spec.levels)) {
-        const height = toY(level);
+        const height = toY(level), size = g.measureText(text).width;
         stroke(g, ink, [2, 4], () => { g.moveTo(left, height); g.lineTo(right, height); }, 1.5);
-        const base = height - (height - top > FONT + GAP ? 11 : -12);
+        // Above or below, right or left: the first place, inside the plot, that no line runs through.
+        const places = [-11, 12].flatMap(side => [right - 4, left + 4 + size].map(end => [end, height + side]))
+          .filter(([, base]) => base > top + 8 && base < bottom - 8);
+        const taken = ([end, base]) => ys.some(values => values.some((v, j) => {
+          const [x0, x1] = [toX(xs[Math.max(j - 1, 0)]), toX(xs[j])];
+          const [y0, y1] = [toY(values[Math.max(j - 1, 0)]), toY(v)].sort((a, b) => a - b);
+          return x1 > end - size - 4 && x0 < end + 4 && y1 > base - 12 && y0 < base + 12;
+        }));
+        const [end, base] = places.find(place => !taken(place)) || places[0] || [right - 4, height + 12];
         g.textAlign = "right";
         g.strokeStyle = paper; // a halo, where the text lies on a line
         g.lineWidth = 5;
-        g.strokeText(text, right - 4, base);
-        g.fillText(text, right - 4, base);
+        g.strokeText(text, end, base);
+        g.fillText(text, end, base);
       }
       const [picked] = model.get("picked");
       if (picked < n) {
