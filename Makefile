@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test bench doctor notebooks results lint lock clean
+.PHONY: help setup lab test bench latency doctor notebooks results lint lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -20,6 +20,9 @@ test: setup  ## Run every test, notebooks included (ARGS="-k doctor")
 
 bench: setup  ## Measure speed and memory beside public implementations (ARGS="rotary --rounds 30")
 	$(BIN) -m benchmarks $(ARGS)
+
+latency: setup  ## Measure the explorers in a browser, from key press to picture, beside ipympl and matplotlib
+	$(BIN) -m benchmarks.latency $(ARGS)
 
 doctor: setup  ## Check the environment, and say what mends it
 	@$(BIN) -m tutorial_lib.doctor

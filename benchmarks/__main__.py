@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 from datetime import UTC, datetime
 from importlib import metadata
@@ -16,7 +15,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler that counts byte
 import torch
 
 from benchmarks.cases import Table, tables
-from benchmarks.measure import interleaved, peak_bytes, ratio
+from benchmarks.measure import interleaved, machine, peak_bytes, ratio
 from tutorial_lib.device import pick_device
 
 PACKAGES = ("torch", "transformers", "x-transformers", "rotary-embedding-torch")
@@ -104,14 +103,6 @@ def main(arguments: list[str] | None = None) -> None:
         }
         given.save.parent.mkdir(parents=True, exist_ok=True)
         given.save.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-
-
-def machine(device: torch.device) -> str:
-    """The device in words."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    kind = "MPS" if device.type == "mps" else f"CPU, {torch.get_num_threads()} threads"
-    return f"{platform.system()} {platform.machine()}, {kind}"
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import random
 import statistics
 import time
@@ -66,3 +67,12 @@ def peak_bytes(run: Callable, device: torch.device) -> int | None:
         held += event.nbytes()
         peak = max(peak, held)
     return peak
+
+
+def machine(device: torch.device | None = None) -> str:
+    """The device in words; none: the CPU."""
+    device = device or torch.device("cpu")
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    kind = "MPS" if device.type == "mps" else f"CPU, {torch.get_num_threads()} threads"
+    return f"{platform.system()} {platform.machine()}, {kind}"

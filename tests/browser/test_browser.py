@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from benchmarks import latency
 from tutorial_lib import authoring, explorers
 from tutorial_lib.explorers.parts import Heat, Index, Vectors
 from tutorial_lib.lesson.progress import read
@@ -338,6 +339,13 @@ def test_explorers_live_in_notebook_7_too(lab, shown):
         assert not notebook.problems()
     finally:
         notebook.close()
+
+
+def test_the_explorer_is_faster_than_a_figure_drawn_anew(lab):
+    """The measurement of ``make latency`` in small, with much room for a busy machine."""
+    found = latency.peers(lab, rounds=2)
+    assert {name: len(times) for name, times in found.items()} == dict.fromkeys(latency.PEERS, 2)
+    assert 0 < min(found[latency.OURS]) < min(found[latency.INLINE])
 
 
 def test_the_picture_stands_where_there_is_no_kernel(lab, write_notebook):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from benchmarks import __main__ as command
-from benchmarks import cases
+from benchmarks import cases, latency
 from benchmarks.cases import Table, Target
 from benchmarks.measure import interleaved, peak_bytes, ratio
 
@@ -84,3 +84,18 @@ def test_the_command_prints_and_saves(monkeypatch, capsys, tmp_path):
         with pytest.raises(SystemExit):
             command.main(wrong)
     assert "no table rope: choose from shaw" in capsys.readouterr().err
+
+
+def test_latency_targets_are_held_against_what_was_measured(monkeypatch):
+    times = {latency.OURS: [50.0, 60.0, 40.0], latency.IPYMPL: [100.0, 240.0, 100.0],
+             latency.INLINE: [100.0, 240.0, 100.0]}
+    monkeypatch.setattr(latency, "peers", lambda lab, rounds: times)
+    monkeypatch.setattr(latency, "controls", lambda lab, rounds: {
+        "A": {"x": [30.0, 90.0, 40.0]}, "B": {"y": [110.0, 120.0, 10.0], "z": [1.0, 1.0, 1.0]}})
+    result = latency.measured(None, 3)
+    assert [(t["most"], t["measured"]) for t in result["targets"]] == [
+        (60, 50), (100, 110), (0.5, 0.4), (0.2, 0.4)]
+    assert result["controls"] == {"A": {"x": 40}, "B": {"y": 110, "z": 1}}
+    assert "B, y" in result["targets"][1]["target"]
+    text = latency.show(result)
+    assert text.count("MISSED") == 2 and text.count("met   ") == 2 and "A, x" in text

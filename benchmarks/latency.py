@@ -1,0 +1,229 @@
+"""From a key press to the painted picture, in JupyterLab: ``python -m benchmarks.latency``.
+
+First the same scene, a heat map of 128 × 128 cells and a line, as the course's explorer, as an
+ipympl figure whose artists get new data, and as an inline matplotlib figure drawn anew; the three
+take turns. Then every control of every explorer. ``--save FILE`` keeps a record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+import nbformat
+
+from benchmarks.measure import machine
+from tutorial_lib import explorers
+from tutorial_lib.browser import Lab, Notebook
+
+PACKAGES = ("jupyterlab", "ipywidgets", "anywidget", "ipympl", "matplotlib")
+OURS, IPYMPL, INLINE = "explorer (anywidget, canvas)", "ipympl, new data", "inline matplotlib"
+SCENE = "dict(d_model=128, positions=128, view='similarity')"
+PEERS = {
+    OURS: f"from tutorial_lib.explorers import SinusoidalExplorer\nSinusoidalExplorer(**{SCENE})",
+    IPYMPL: f"""
+import ipywidgets
+from ipympl.backend_nbagg import Canvas, FigureManager
+from matplotlib.figure import Figure
+from tutorial_lib.explorers import SinusoidalExplorer
+from tutorial_lib.explorers.sinusoidal import BASES
+views = list(SinusoidalExplorer.scene(**{SCENE}).views.values())
+fig = Figure(figsize=(10, 4))
+manager = FigureManager(Canvas(fig), 0)
+axes = fig.subplots(1, 2)
+image = axes[0].imshow(views[0].array(), cmap=views[0].cmap, vmin=-1, vmax=1, aspect="auto")
+(line,) = axes[1].plot(*views[1].array())
+fig.colorbar(image)
+slider = ipywidgets.IntSlider(value=6, max=len(BASES) - 1)
+def redraw(change):
+    views = list(SinusoidalExplorer.scene(**{SCENE}, base=BASES[slider.value]).views.values())
+    image.set_data(views[0].array())
+    line.set_ydata(views[1].array()[1])
+    fig.canvas.draw_idle()
+slider.observe(redraw, "value")
+ipywidgets.VBox([slider, fig.canvas])""",
+    INLINE: f"""
+%matplotlib inline
+import ipywidgets
+from IPython.display import display
+from tutorial_lib.explorers import SinusoidalExplorer
+from tutorial_lib.explorers.sinusoidal import BASES
+out, other = ipywidgets.Output(), ipywidgets.IntSlider(value=6, max=len(BASES) - 1)
+def draw_anew(change):
+    with out:
+        out.clear_output(wait=True)
+        display(SinusoidalExplorer.figure(**{SCENE}, base=BASES[other.value]))
+other.observe(draw_anew, "value")
+draw_anew(None)
+ipywidgets.VBox([other, out])""",
+}
+
+KEYS = {"INPUT": ("ArrowRight", "ArrowLeft"), "SELECT": ("ArrowDown", "ArrowUp")}
+WATCH = """
+window.__seen = root => {  // a rough print of all pictures below root
+    window.__small ??= new OffscreenCanvas(16, 16).getContext('2d', { willReadFrequently: true });
+    const small = window.__small;
+    let print = '';
+    for (const node of root.querySelectorAll('canvas, img')) {
+        const ready = node.tagName === 'IMG' ? node.complete && node.naturalWidth : node.width && node.height;
+        if (!ready) return null;
+        small.clearRect(0, 0, 16, 16);
+        small.drawImage(node, 0, 0, 16, 16);
+        print += small.getImageData(0, 0, 16, 16).data.join() + ';';
+    }
+    return print || null;
+};
+window.__frames = root => [...root.querySelectorAll('.order-view')].map(view => view.dataset.frame).join();
+window.__latency = (root, seen) => new Promise(done => {
+    const before = seen(root), end = performance.now() + 4000;
+    let start = null;
+    document.addEventListener('keydown', () => { start = performance.now(); }, { capture: true, once: true });
+    const tick = () => {
+        if (performance.now() > end) return done(null);
+        const now = start === null ? before : seen(root);
+        if (now !== null && now !== before)
+            return requestAnimationFrame(() => done(performance.now() - start));
+        requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
+});
+"""
+
+
+def press(notebook: Notebook, root, box, key: str, seen: str) -> float | None:
+    """Milliseconds from the key to the frame after the one that has the new picture; None if none came."""
+    box.focus()
+    notebook.page.evaluate(f"root => {{ window.__done = __latency(root, __{seen}); }}", root.element_handle())
+    box.press(key)
+    milliseconds = notebook.page.evaluate("() => window.__done")
+    notebook.idle()
+    notebook.page.wait_for_timeout(60)
+    return milliseconds
+
+
+def write(path: Path, sources: list[str]) -> None:
+    cells = [nbformat.v4.new_code_cell(source.strip()) for source in sources]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, path)
+
+
+def opened(lab: Lab, name: str, sources: list[str]) -> Notebook:
+    write(lab.folder / name, sources)
+    notebook = lab.open(name)
+    notebook.run()
+    assert not notebook.problems(), notebook.problems()
+    notebook.page.evaluate(f"() => {{ {WATCH} }}")
+    return notebook
+
+
+def peers(lab: Lab, rounds: int) -> dict[str, list[float]]:
+    """Milliseconds of each of :data:`PEERS` in each round; the first two rounds are not counted."""
+    notebook = opened(lab, "peers.ipynb", list(PEERS.values()))
+    found = {name: [] for name in PEERS}
+    for number in range(rounds + 2):
+        for cell, name in enumerate(PEERS):
+            root = notebook.cell(cell).locator(".jp-OutputArea").first
+            box = root.get_by_role("slider", name="base") if name == OURS else root.locator(".noUi-handle")
+            milliseconds = press(notebook, root, box, "ArrowRight" if number % 2 else "ArrowLeft", "seen")
+            assert milliseconds is not None, f"{name} shows no new picture"
+            if number >= 2:
+                found[name].append(milliseconds)
+    notebook.close()
+    return found
+
+
+def controls(lab: Lab, rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Milliseconds for each control of each explorer."""
+    names = explorers.__all__
+    notebook = opened(lab, "controls.ipynb", [f"from tutorial_lib.explorers import {name}\n{name}()"
+                                              for name in names])
+    found = {}
+    for cell, name in enumerate(names):
+        root = notebook.cell(cell).locator(".order-explorer")
+        shown = [p for p, parameter in getattr(explorers, name).parameters.items() if not parameter.hidden]
+        found[name] = {}
+        for place, parameter in enumerate(shown):
+            control, times = root.locator(".order-controls > *").nth(place), []
+            slider = control.locator("input, select").first
+            for number in range(rounds + 1):
+                if slider.count():
+                    on, back = KEYS[slider.evaluate("e => e.tagName")]
+                    last = slider.evaluate("e => +(e.max || e.options.length - 1)")
+                    box, at = slider, int(slider.input_value())
+                    key = back if at == last or (at and number % 2) else on
+                else:
+                    box, key = control.locator("button:not(.mod-active)").first, "Enter"
+                milliseconds = press(notebook, root, box, key, "frames")
+                assert milliseconds is not None, f"{name}, {parameter}: no new picture"
+                if number:
+                    times.append(milliseconds)
+            found[name][parameter] = times
+    notebook.close()
+    return found
+
+
+def measured(lab: Lab, rounds: int) -> dict:
+    """The record: medians, and what became of each target."""
+    beside, each = peers(lab, rounds), controls(lab, max(3, rounds // 2))
+    medians = {name: {p: statistics.median(times) for p, times in found.items()}
+               for name, found in each.items()}
+    slowest, where = max((value, f"{name}, {p}") for name, found in medians.items()
+                         for p, value in found.items())
+    ours = statistics.median(beside[OURS])
+
+    def quotient(peer):
+        return statistics.median(a / b for a, b in zip(beside[OURS], beside[peer], strict=True))
+
+    targets = [
+        ("heat map of 128 × 128, median ms", 60, ours),
+        (f"slowest control of all explorers ({where}), median ms", 100, slowest),
+        ("time beside ipympl", 0.5, quotient(IPYMPL)),
+        ("time beside inline matplotlib", 0.2, quotient(INLINE)),
+    ]
+    return {
+        "rounds": rounds,
+        "ms": {name: statistics.median(times) for name, times in beside.items()},
+        "controls": medians,
+        "targets": [{"target": text, "most": most, "measured": value} for text, most, value in targets],
+    }
+
+
+def show(result: dict) -> str:
+    """The result as lines of text."""
+    lines = ["From a key press to the painted picture, median ms"]
+    lines += [f"  {name:42} {value:7.0f}" for name, value in result["ms"].items()]
+    for name, found in result["controls"].items():
+        lines += [f"  {f'{name}, {parameter}':42} {value:7.0f}" for parameter, value in found.items()]
+    for target in result["targets"]:
+        met = "met   " if target["measured"] <= target["most"] else "MISSED"
+        lines.append(f"  {met} {target['measured']:7.2f}  {target['target']}: at most {target['most']}")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.latency", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15, help="how often each case is timed (15)")
+    parser.add_argument("--save", type=Path, help="also write a JSON record to this file")
+    given = parser.parse_args(arguments)
+    if given.rounds < 1:
+        parser.error(f"--rounds {given.rounds}: it must be at least 1")
+    with tempfile.TemporaryDirectory() as folder, Lab(Path(folder)) as lab:
+        result = measured(lab, given.rounds)
+        browser = lab.browser.version
+    print(show(result))
+    if given.save:
+        record = {"machine": machine(), "chromium": browser,
+                  "versions": {name: metadata.version(name) for name in PACKAGES},
+                  "date": datetime.now(UTC).date().isoformat(), **result}
+        given.save.parent.mkdir(parents=True, exist_ok=True)
+        given.save.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
