@@ -172,9 +172,11 @@ def vectors_differ(view, image, plot, limits, picked):
         if len(off) and off.max() > 12:
             return f"arrow {k} is painted {off.max():.0f} pixels from where it should be"
     if picked:
-        x, y = tips[picked[0]].astype(int)
-        ring = image[max(0, y - 11):y + 12, max(0, x - 11):x + 12, 3]
-        if (ring > 100).sum() < 30:
+        around = np.linspace(0, 2 * np.pi, 24, endpoint=False)
+        ring = [image[max(0, v - 1):v + 2, max(0, u - 1):u + 2, 3].max() > 100 for u, v in zip(
+            (tips[picked[0]][0] + 9 * np.cos(around)).astype(int),
+            (tips[picked[0]][1] + 9 * np.sin(around)).astype(int), strict=True)]
+        if sum(ring) < 22:
             return f"no ring at the picked arrow {picked[0]}"
     return ""
 
@@ -285,6 +287,9 @@ class Shown:
             taken += 1
             yield
         box.press("ArrowUp" if parameter_is_menu(parameter) else "ArrowLeft")
+        yield
+        box.press("End")
+        assert self.index(name) == count - 1
         yield
 
     def put(self, name, value):

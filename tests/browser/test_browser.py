@@ -18,6 +18,8 @@ from tutorial_lib.lesson.progress import read
 
 NOTEBOOKS = sorted(path.name for path in authoring.NOTEBOOKS.glob("*.ipynb"))
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+KEYS = (("ArrowDown", 0, 1), ("ArrowUp", 0, -1), ("Home", -1, 0), ("ArrowRight", -1, 1), ("End", -1, 0),
+        ("ArrowLeft", -1, -1))
 every_explorer = pytest.mark.parametrize("name", explorers.__all__)
 
 
@@ -164,17 +166,18 @@ def test_clicks_hovers_and_keys_in_a_picture(explorer):
                 break  # the click has changed the size of the picture
         if view.pick:
             canvas = explorer.views[name].locator("canvas")
-            for key, step in (("Home", None), ("ArrowRight", 1), ("End", None), ("ArrowLeft", -1)):
+            active = explorer.page.evaluate("() => __panel.content.activeCellIndex")
+            for key, axis, move in KEYS if isinstance(view, Heat) else KEYS[2:]:
                 view = explorer.kind.scene(**explorer.params()).views[name]
-                columns = view.array().shape[1]
-                mark = [int(i) for i in (view.mark if isinstance(view, Heat) else [view.mark])]
-                column = {"Home": 0, "End": columns - 1}.get(key)
-                mark[-1] = column if step is None else min(max(mark[-1] + step, 0), columns - 1)
+                mark = np.atleast_1d(view.mark).tolist()
+                last = view.array().shape[axis] - 1
+                mark[axis] = {"Home": 0, "End": last}.get(key, min(max(mark[axis] + move, 0), last))
                 canvas.press(key)
                 explorer.picked(name, tuple(mark))
                 params = explorer.check()
                 names = (view.pick,) if isinstance(view.pick, str) else view.pick
                 assert [params[each] for each in names] == mark
+            assert explorer.page.evaluate("() => __panel.content.activeCellIndex") == active
     explorer.page.mouse.move(2, 2)
 
 
