@@ -227,7 +227,8 @@ def test_play_pause_and_speed(explorer):
         assert button.get_attribute("aria-label").startswith("Pause")
         explorer.page.wait_for_function("([e, n]) => +e.value >= n", arg=[
             control.locator("input").element_handle(),
-            min(5, len(explorer.kind.parameters[name].allowed(explorer.params())) - 1)])
+            min(5, len(explorer.kind.parameters[name].allowed(explorer.params())) - 1)],
+            timeout=3500)  # five steps at 20 per second; at one per second they take five seconds
         button.press("Space")
         assert button.get_attribute("aria-label").startswith("Play")
         rest = explorer.check()[name]
