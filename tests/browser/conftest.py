@@ -92,6 +92,12 @@ def heat_differs(view, image, plot, picked):
             inside = ((ys[:, 0] > b + 4) & (ys[:, 1] < b + height - 4))[:, None] & (
                 (xs[:, 0] > a + 4) & (xs[:, 1] < a + width - 4))[None]
             clear &= outside | inside
+        middles = [(y0, x0 + wide / 2), (y0 + high, x0 + wide / 2), (y0 + high / 2, x0),
+                   (y0 + high / 2, x0 + wide)]
+        for y, x in middles:  # a frame never smaller than six pixels: black, with a white halo
+            around = image[max(0, int(y) - 5):int(y) + 6, max(0, int(x) - 5):int(x) + 6]
+            if not near(around, 0.0).any():
+                return f"no frame around the picked cell {picked}"
     exact = len(ys) == rows and len(xs) == columns
     wrong = clear & ((np.abs(seen - expected).max(-1) > (8 if exact else 25))
                      | (np.abs(see_y @ image[..., 3] @ see_x.T - 255 * (1 - empty)) > 2))

@@ -155,6 +155,7 @@ def test_clicks_hovers_and_keys_in_a_picture(explorer):
                 names = (view.pick,) if isinstance(view.pick, str) else view.pick
                 assert tuple(params[each] for each in names) == cell
             else:
+                explorer.check()
                 if not (view.readout and tuple(np.atleast_1d(view.mark)) == cell):
                     reads_value(explorer.views[name].locator(".order-readout"), value_at(view, cell))
             view = explorer.kind.scene(**explorer.params()).views[name]
