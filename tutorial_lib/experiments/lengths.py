@@ -51,7 +51,8 @@ def encoding(name: str, settings: dict):
     return {
         "none": lambda: build("none"),
         "sinusoidal": lambda: build("sinusoidal", dim=d_model),
-        "learned": lambda: build("learned", max_length=L, dim=d_model),
+        # as large as the tokens at the start: a table of std 0.02 beside them is drowned (notebook 03)
+        "learned": lambda: build("learned", max_length=L, dim=d_model, std=1.0),
         "rotary": lambda: build("rotary", head_dim=head_dim),
         "xpos": lambda: build("xpos", head_dim=head_dim),
         "table": lambda: build("table", n_heads=heads, length=L),
