@@ -87,7 +87,8 @@ class Visit(Question):
 
     def stored(self):
         choices = "".join(f"<li>{html.escape(text)}</li>" for text in self.asked["choices"].values())
-        return {"text/html": f"<div>{self._text()}</div><ul>{choices}</ul>",
+        code = f"<pre>{html.escape(self.exhibit.code)}</pre>"
+        return {"text/html": f"<p>{super()._text()}</p>{code}<ul>{choices}</ul>",
                 "text/plain": f"Exhibit: {self.asked['question']}\n{self.exhibit.code}"}, {}
 
 
@@ -113,7 +114,7 @@ class Gallery(StoredBox):
 
 
 class Tour:
-    """Every check on every exhibit, measured."""
+    """Every check on every exhibit, measured; folded until the reader opens it."""
 
     def rows(self) -> list[tuple[str, ...]]:
         """The title, and a cell for each check; the last row counts the findings."""
@@ -137,7 +138,8 @@ class Tour:
                        for text in ("Exhibit", *(check.label for check in CHECKS.values())))
         body = "".join(f'<tr><th scope="row" {style}>{html.escape(row[0])}</th>' + "".join(
             f"<td {style}>{html.escape(cell)}</td>" for cell in row[1:]) + "</tr>" for row in self.rows())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<details><summary>Every check on every exhibit: the answers</summary>{table}</details>"
 
     def __repr__(self):
         return "\n".join(" | ".join(row) for row in (("Exhibit", *CHECKS), *self.rows()))
