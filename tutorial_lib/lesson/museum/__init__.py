@@ -1,0 +1,162 @@
+"""The bug museum: implementations that were really written, to be found out by a property.
+
+    museum.visit("waves")   one exhibit: read it, choose a check, see what it measures
+    museum.gallery()        a menu of all
+    museum.tour()           every check on every exhibit
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import html
+
+from IPython.display import Code
+
+from ...explorers.parts import Control
+from ...stored import StoredBox
+from ..progress import read, record
+from ..questions import Question
+from .checks import CHECKS, Verdict
+from .exhibits import EXHIBITS, Exhibit
+
+__all__ = ["CHECKS", "EXHIBITS", "gallery", "measured", "tour", "visit"]
+
+NOTEBOOK = "09"
+
+
+@functools.cache
+def measured(name: str, check: str) -> Verdict:
+    """What a check says of an exhibit; the same on every call.
+
+    Raises KeyError, naming what there is, for an unknown exhibit or check.
+    """
+    return _one(CHECKS, check, "check")(_one(EXHIBITS, name, "exhibit"))
+
+
+def _one(known: dict, name: str, what: str):
+    if name not in known:
+        raise KeyError(f"no {what} {name!r}; there are {', '.join(known)}")
+    return known[name]
+
+
+def _code(text: str) -> str:
+    """Highlighted Python; its colours are made for a light ground, so it brings one."""
+    return f'<div style="color:#000">{Code(text, language="python")._repr_html_()}</div>'
+
+
+def repaired_lines(exhibit: Exhibit) -> str:
+    """The lines that the repair takes out, after a minus, and those that it puts in, after a plus."""
+    lines = difflib.ndiff(exhibit.code.splitlines(), exhibit.repaired_code.splitlines())
+    return "\n".join(line for line in lines if line[0] in "-+")
+
+
+def source_link(exhibit: Exhibit) -> str:
+    """Where the mistake was reported, as HTML."""
+    repository, number = exhibit.source.split("#")
+    return f'<a href="https://github.com/{repository}/issues/{number}">{exhibit.source}</a>'
+
+
+class Visit(Question):
+    """One exhibit. Each button runs a check; the first that finds something opens the explanation."""
+
+    def __init__(self, name: str):
+        self.exhibit, self.name = _one(EXHIBITS, name, "exhibit"), name
+        super().__init__(f"{NOTEBOOK}.{name}", "museum", {
+            "question": f"{html.escape(self.exhibit.title)}. Something is wrong here. Which check finds it?",
+            "choices": {key: check.label for key, check in CHECKS.items()}}, "Exhibit")
+
+    def _text(self):
+        return super()._text() + _code(self.exhibit.code)
+
+    def choose(self, answer):
+        """Run a check, as a click does."""
+        verdict = measured(self.name, answer)
+        self.buttons[answer].icon = "check" if verdict.found else "times"
+        log = read().get(self.key, {})
+        if not log.get("right"):  # what comes after the finding does not count
+            record(self.key, choice=answer, right=bool(verdict.found), tried=[*log.get("tried", []), answer])
+        self.status.value = f"<p>{html.escape(f'{CHECKS[answer].label}: {verdict}.')}</p>" + (
+            self._explanation() if verdict.found else "")
+
+    def _explanation(self) -> str:
+        e = self.exhibit
+        return (f"<p>{html.escape(e.diagnosis)}</p>"
+                f"<p>Rewritten from {source_link(e)}: {html.escape(e.said)}.</p>"
+                f"<p>The repair:</p><pre>{html.escape(repaired_lines(e))}</pre>")
+
+    def stored(self):
+        choices = "".join(f"<li>{html.escape(text)}</li>" for text in self.asked["choices"].values())
+        code = f"<pre>{html.escape(self.exhibit.code)}</pre>"
+        return {"text/html": f"<p>{super()._text()}</p>{code}<ul>{choices}</ul>",
+                "text/plain": f"Exhibit: {self.asked['question']}\n{self.exhibit.code}"}, {}
+
+
+class Gallery(StoredBox):
+    """A menu of exhibits, and the one that is chosen."""
+
+    def __init__(self, names: list[str]):
+        self.names = names
+        titles = [EXHIBITS[name].title for name in names]
+        self.menu = Control(label="exhibit", texts=titles, count=len(names), menu=True)
+        self.menu.observe(lambda change: self.show(change["new"]), "index")
+        super().__init__([self.menu])
+        self.show(0)
+
+    def show(self, index: int) -> None:
+        """Go to an exhibit, as the menu does."""
+        self.visit = Visit(self.names[index])
+        self.children = [self.menu, self.visit]
+
+    def stored(self):
+        return {"text/html": "".join(Visit(name).stored()[0]["text/html"] for name in self.names),
+                "text/plain": "\n\n".join(Visit(name).stored()[0]["text/plain"] for name in self.names)}, {}
+
+
+class Tour:
+    """Every check on every exhibit, measured; folded until the reader opens it."""
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The title, and a cell for each check; the last row counts the findings."""
+        table = [[measured(name, check) for check in CHECKS] for name in EXHIBITS]
+        found = [[verdict.found for verdict in column] for column in zip(*table, strict=True)]
+        return [
+            *((e.title, *map(self.cell, row)) for e, row in zip(EXHIBITS.values(), table, strict=True)),
+            ("found, of those where it applies",
+             *(f"{column.count(True)} of {len(column) - column.count(None)}" for column in found))]
+
+    @staticmethod
+    def cell(verdict: Verdict) -> str:
+        """``✔ FOUND`` or ``sees nothing`` with the measurement; a dash where the check does not apply."""
+        if verdict.found is None:
+            return "–"
+        return f"{'✔ FOUND' if verdict.found else 'sees nothing'} ({verdict.short})"
+
+    def _repr_html_(self):
+        style = 'style="text-align:left;vertical-align:top"'
+        head = "".join(f'<th scope="col" {style}>{html.escape(text)}</th>'
+                       for text in ("Exhibit", *(check.label for check in CHECKS.values())))
+        body = "".join(f'<tr><th scope="row" {style}>{html.escape(row[0])}</th>' + "".join(
+            f"<td {style}>{html.escape(cell)}</td>" for cell in row[1:]) + "</tr>" for row in self.rows())
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<details><summary>Every check on every exhibit: the answers</summary>{table}</details>"
+
+    def __repr__(self):
+        return "\n".join(" | ".join(row) for row in (("Exhibit", *CHECKS), *self.rows()))
+
+
+def visit(name: str) -> Visit:
+    """One exhibit with its checks. Raises KeyError, naming those that there are, for an unknown name."""
+    return Visit(name)
+
+
+def gallery(*without: str) -> Gallery:
+    """A menu of all exhibits but those that are named."""
+    for name in without:
+        _one(EXHIBITS, name, "exhibit")
+    return Gallery([name for name in EXHIBITS if name not in without])
+
+
+def tour() -> Tour:
+    """The table of all checks on all exhibits: it gives the answers away."""
+    return Tour()
