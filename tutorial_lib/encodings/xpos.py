@@ -1,6 +1,6 @@
 r"""xPos: RoPE whose pairs also fade with distance (Sun et al. 2022).
 
-Beside the rotation, each pair i of a query grows and of a key shrinks with its position:
+Beside the rotation, each pair i of a query shrinks and of a key grows with its position (ζ < 1):
 
 .. math:: \tilde q_m = \zeta_i^{m/512}\, R_m q_m, \qquad \tilde k_n = \zeta_i^{-n/512}\, R_n k_n, \qquad
           \zeta_i = \frac{i/(d/2) + \gamma}{1 + \gamma}, \quad \gamma = 0.4
