@@ -78,7 +78,7 @@ class ScoreboardExplorer(Explorer):
             doors = ", ".join(at["doors"]) or "no door"
             seen = f"marked is {name} ({doors}), {TITLES[key]} {shown(key, at.get(key))}"
         else:
-            z, readout, seen = [[math.nan] * len(columns)], "", "loosen a filter"
+            z, readout, seen = [[0.0] * len(columns)], "", "loosen a filter"
         ends = list(numbers)
         ends = [f"{name} ({shown(sort, numbers[name])})" for name in (ends[0], ends[-1])] if ends else []
         order = (f"by {TITLES[sort]} from {' to '.join(ends)}" if ends else
