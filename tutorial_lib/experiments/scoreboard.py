@@ -229,6 +229,8 @@ def shown(column: str, value: float | None) -> str:
         return "–"
     if not value and column not in ("mean", "tail"):
         return "0"
+    if column in ("stored", "held") and value < 100:
+        return f"{value:.0f} B"
     if column in ("stored", "held"):
         return f"{value / 2**10:,.1f} KiB" if value < 2**20 else f"{value / 2**20:,.1f} MiB"
     if column == "time":
