@@ -13,7 +13,8 @@ from tutorial_lib.timing import interleaved, ratio
 
 SMALL = {"d_model": 16, "layers": 1, "heads": 2, "length": 64, "rounds": 1, "encodings": list(REGISTRY)}
 RELATIVE = {"none", "rotary", "rotary-axial", "xpos", "clipped", "table", "shaw", "transformer-xl", "t5",
-            "alibi", "alibi-asymmetric", "hybrid-sum", "hybrid-concat", "kerple", "deberta", "cope", "swin", "raster"}
+            "alibi", "alibi-asymmetric", "hybrid-sum", "hybrid-concat", "kerple", "deberta", "cope",
+            "swin", "raster"}
 IMAGES = {"sinusoidal-2d", "rotary-axial", "swin", "raster"}
 
 
