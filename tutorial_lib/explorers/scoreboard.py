@@ -10,8 +10,8 @@ from ..encodings import DOORS
 from ..experiments.scoreboard import MEASURES, board, ranks, shown
 from .parts import Choice, Explorer, Heat, Index, Lines, Scene
 
-SHORT = {"parameters": "par.", "held": "MiB", "time": "time", "apart": "apart", "shift": "shift",
-         "toeplitz": "Toep", "mean": "mean", "tail": "tail", "won": "won"}
+SHORT = {"parameters": "par.", "held": "MiB", "time": "×", "apart": "apart", "shift": "shift",
+         "toeplitz": "Tp", "mean": "mean", "tail": "tail", "won": "won"}
 TITLES = {"parameters": "parameters", "held": "bytes held", "time": "time", "apart": "places told apart",
           "shift": "shift error", "toeplitz": "Toeplitz error", "mean": "rise of the mean loss",
           "tail": "rise of the tail loss", "won": "tasks won"}
