@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-
-os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler that counts bytes is chatty
 
 import torch
 

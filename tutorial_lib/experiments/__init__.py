@@ -20,6 +20,7 @@ from . import (
     nope,
     order,
     recurrence,
+    scoreboard,
     shift,
     sweep,
     tasks,
@@ -29,7 +30,7 @@ from .statistics import Interval, difference, interval
 from .sweep import Experiment, Finding
 
 MODULES = (order, lengths, shift, tasks, hybrid, fusion, extension, clipping, recurrence, nope, decay,
-           images)
+           images, scoreboard)
 EXPERIMENTS = {module.EXPERIMENT.name: module.EXPERIMENT for module in MODULES}
 """Every experiment by its name."""
 

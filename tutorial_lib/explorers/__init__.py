@@ -9,9 +9,11 @@ from .recurrence import RecurrenceExplorer
 from .relative import RelativeBiasExplorer
 from .rotary import RotaryExplorer
 from .scaling import ScalingExplorer
+from .scoreboard import ScoreboardExplorer
 from .sinusoidal import SinusoidalExplorer
 
 __all__ = [
     "ALiBiExplorer", "AttentionExplorer", "HybridExplorer", "LearnedExplorer", "PermutationExplorer",
-    "RecurrenceExplorer", "RelativeBiasExplorer", "RotaryExplorer", "ScalingExplorer", "SinusoidalExplorer",
+    "RecurrenceExplorer", "RelativeBiasExplorer", "RotaryExplorer", "ScalingExplorer",
+    "ScoreboardExplorer", "SinusoidalExplorer",
 ]

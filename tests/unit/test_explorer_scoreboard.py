@@ -1,0 +1,76 @@
+"""The explorer of notebook 09: what the filters leave, in which order, and what is marked."""
+
+import numpy as np
+import pytest
+
+from tutorial_lib.encodings import DOORS
+from tutorial_lib.explorers import ScoreboardExplorer as Explorer
+from tutorial_lib.explorers.scoreboard import MOST, SHORT, filtered, rows
+
+COLUMNS = list(SHORT)
+
+
+def names(**some):
+    return filtered(Explorer.settings(**some))
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_door_leaves_those_that_open_it(door):
+    assert set(names(door=door)) == {name for name, row in rows().items() if door in row["doors"]}
+
+
+def test_the_other_filters():
+    assert set(names(shift="relative")) | set(names(shift="absolute")) == set(rows()) == set(names())
+    assert "hybrid-sum" in names(shift="relative") and "fire" in names(shift="absolute")
+    assert set(names(longer="tested")) == {name for name, row in rows().items() if "tail" in row}
+    steady = names(longer="steady")
+    assert "alibi" in steady and "rotary" not in steady and "table" not in steady
+    assert names(door="values", shift="absolute") == ()
+
+
+@pytest.mark.parametrize("sort", COLUMNS)
+def test_the_best_come_first_and_those_without_a_number_last(sort):
+    order = [rows()[name].get(sort) for name in names(sort=sort)]
+    numbers = [x for x in order if x is not None]
+    assert numbers == sorted(numbers, reverse=sort in ("apart", "won"))
+    assert order[len(numbers):] == [None] * (len(order) - len(numbers))
+
+
+def test_the_board_shows_ranks_and_the_other_view_numbers():
+    scene = Explorer.scene(sort="tail", longer="tested", door="bias", row=1, column=COLUMNS.index("time"))
+    heat, line = scene.views["board"], scene.views["column"]
+    left = names(sort="tail", longer="tested", door="bias")
+    assert list(heat.yticks) == list(left) and np.shape(heat.z) == (len(left), len(SHORT))
+    np.testing.assert_allclose(line.array()[1], [rows()[name]["tail"] for name in left], rtol=1e-6)
+    place = COLUMNS.index("won")
+    assert [np.isnan(row[place]) for row in heat.z] == ["won" not in rows()[name] for name in left]
+    assert heat.mark == (1, COLUMNS.index("time")) and heat.readout.startswith(f"{left[1]}: time ")
+    tail = COLUMNS.index("tail")
+    assert [row[tail] for row in heat.z] == sorted((row[tail] for row in heat.z), reverse=True)
+
+
+def test_long_lists_are_cut_and_empty_ones_said():
+    heat = Explorer.scene().views["board"]
+    assert len(heat.yticks) == MOST and "the first 12 are shown" in Explorer.scene().description
+    empty = Explorer.scene(door="values", shift="absolute")
+    assert empty.views["board"].yticks == ["none"] and empty.views["board"].mark is None
+    assert "0 of 29" in empty.description and "loosen a filter" in empty.description
+
+
+def test_zeros_stand_at_1_on_an_axis_of_powers_of_ten():
+    line = Explorer.scene(sort="parameters").views["column"]
+    assert line.logy and line.array()[1].min() == 1.0
+    assert not Explorer.scene(sort="tail").views["column"].logy
+
+
+def test_the_challenge():
+    """A relative encoding that breaks; not an absolute one, nor a steady one."""
+    assert not Explorer.reached(**Explorer.settings())
+    where = {"door": "rotate", "longer": "tested"}
+    assert "rotary has shift error 0" in Explorer.reached(
+        **Explorer.settings(row=names(**where).index("rotary"), **where))
+    assert not Explorer.reached(**Explorer.settings(row=names(**where).index("xpos"), **where))
+    absolute = {"door": "bias", "shift": "absolute", "longer": "tested"}
+    assert rows()["tupe"]["tail"] > 1
+    assert not Explorer.reached(**Explorer.settings(row=names(**absolute).index("tupe"), **absolute))
+    assert not Explorer.reached(**Explorer.settings(door="values", shift="absolute"))

@@ -1,0 +1,107 @@
+"""The explorer of notebook 09: the scoreboard of all encodings, filtered and sorted."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from .. import experiments
+from ..encodings import DOORS
+from ..experiments.scoreboard import MEASURES, board, ranks, shown
+from .parts import Choice, Explorer, Heat, Index, Lines, Scene
+
+SHORT = {"parameters": "par.", "held": "MiB", "time": "×", "apart": "apart", "shift": "shift",
+         "toeplitz": "Tp", "mean": "mean", "tail": "tail", "won": "won"}
+TITLES = {"parameters": "parameters", "held": "bytes held", "time": "time", "apart": "places told apart",
+          "shift": "shift error", "toeplitz": "Toeplitz error", "mean": "rise of the mean loss",
+          "tail": "rise of the tail loss", "won": "tasks won"}
+COUNTS = ("parameters", "held", "time", "apart")  # on an axis of powers of ten
+LONGER = {"any": "any", "tested": "tested at 16 L", "steady": "tail rises by less than 0.1"}
+SHIFT = {"any": "any", "relative": "0 (relative)", "absolute": "above 0"}
+MOST = 12  # rows whose names have room
+STEADY, WORSE = 0.1, 1
+
+
+@functools.cache
+def rows() -> dict[str, dict]:
+    """The board of the records that come with the course."""
+    return board(*map(experiments.load, ("scoreboard", "lengths", "tasks")))
+
+
+@functools.cache
+def scores(column: str) -> dict[str, float]:
+    return ranks(rows(), column)
+
+
+@functools.cache
+def left(sort: str, door: str, shift: str, longer: str) -> tuple[str, ...]:
+    """The encodings that the filters leave, the best in the column ``sort`` first, those without it last."""
+    def fits(row):
+        return ((door == "any" or door in row["doors"])
+                and (shift == "any" or (row["shift"] == 0) == (shift == "relative"))
+                and (longer == "any" or "tail" in row)
+                and (longer != "steady" or row["tail"] < STEADY))
+
+    names = [name for name, row in rows().items() if fits(row)]
+    return tuple(sorted(names, key=lambda name: -scores(sort).get(name, -1)))
+
+
+def filtered(params) -> tuple[str, ...]:
+    return left(*(params[name] for name in ("sort", "door", "shift", "longer")))
+
+
+class ScoreboardExplorer(Explorer):
+    """Left, encodings by measures, each column by rank; right, the numbers of the column that sorts."""
+
+    parameters = {
+        "sort": Choice(tuple(SHORT), "tail", label="sort by", text=TITLES.__getitem__, menu=True),
+        "door": Choice(("any", *DOORS), "any", menu=True),
+        "shift": Choice(tuple(SHIFT), "any", label="shift error", text=SHIFT.__getitem__, menu=True),
+        "longer": Choice(tuple(LONGER), "any", label="longer texts", text=LONGER.__getitem__, menu=True),
+        "row": Index(lambda params: max(1, min(MOST, len(filtered(params)))), 0),
+        "column": Index(len(SHORT), list(SHORT).index("tail"), hidden=True),
+    }
+    challenge = ("“What is relative reads texts of any length.” Mark a counter-example: shift error 0, and a "
+                 f"tail loss that rises by more than {WORSE} nat from L to 16 L.")
+
+    @staticmethod
+    def render(*, sort, door, shift, longer, row, column):
+        everyone = left(sort, door, shift, longer)
+        names, columns = everyone[:MOST], list(SHORT)
+        z = [[scores(key).get(name, math.nan) for key in columns] for name in names]
+        numbers = {name: rows()[name][sort] for name in everyone if sort in rows()[name]}
+        named = {name: numbers[name] for name in names if name in numbers}
+        if names:
+            key, name = columns[column], names[row]
+            at = rows()[name]
+            readout = f"{name}: {TITLES[key]} {shown(key, at.get(key))}"
+            doors = ", ".join(at["doors"]) or "no door"
+            seen = f"marked is {name} ({doors}), {TITLES[key]} {shown(key, at.get(key))}"
+        else:
+            z, readout, seen = [[0.0] * len(columns)], "", "loosen a filter"
+        ends = list(numbers)
+        ends = [f"{name} ({shown(sort, numbers[name])})" for name in (ends[0], ends[-1])] if ends else []
+        order = (f"by {TITLES[sort]} from {' to '.join(ends)}" if ends else
+                 f"none of them has a {TITLES[sort]}")
+        # a logarithm has no 0: it stands at 1
+        values = [max(1, x) if sort in COUNTS else x for x in named.values()] or [1]
+        most = f", the first {MOST} are shown" if len(everyone) > MOST else ""
+        return Scene({
+            "board": Heat(
+                z, "bright: better than the others", "measure", "encoding", limits=(0, 1), cmap="viridis",
+                xticks=list(SHORT.values()), yticks=list(names) or ["none"],
+                mark=(row, column) if names else None, pick=("row", "column"), readout=readout),
+            "column": Lines(
+                range(1, len(values) + 1), {"": values}, MEASURES[sort], "row of the board",
+                TITLES[sort], logy=sort in COUNTS, markers=True,
+                mark=row if row < len(named) else None, pick="row" if named else None,
+                readout=f"{names[row]} {shown(sort, named[names[row]])}" if row < len(named) else ""),
+        }, f"{len(everyone)} of {len(rows())} encodings are left{most}, {order}; {seen}.")
+
+    @staticmethod
+    def reached(*, row, column, **filters):
+        names = filtered(filters)
+        at = rows()[names[row]] if names else {}
+        if at.get("shift", 1) > 0 or at.get("tail", 0) <= WORSE:
+            return ""
+        return f"{names[row]} has shift error 0, and its tail loss rises by {at['tail']:.2f} nats."
