@@ -140,11 +140,12 @@ def figure(record: Record):
 
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
-    far = ", ".join(f"{name} {interval(reaches(record, name)).mean:,.0f}" for name in record.settings["scalings"])
-    return (f"Left, loss on a second copy over the gap before it, for {len(record.settings['scalings'])} "
-            f"scalings of RoPE; half of the first copy's help is lost at a distance of: {far}. Right, the "
-            "share of pairs with angles never seen in training, which leaves 0 at: "
-            + ", ".join(f"{name} {TRAINED * stretch(name):,.0f}" for name in record.settings["scalings"]) + ".")
+    names = record.settings["scalings"]
+    lost = ", ".join(f"{name} {interval(reaches(record, name)).mean:,.0f}" for name in names)
+    new = ", ".join(f"{name} {TRAINED * stretch(name):,.0f}" for name in names)
+    return (f"Left, loss on a second copy over the gap before it, for {len(names)} scalings of RoPE; half of "
+            f"the first copy's help is lost at a distance of: {lost}. Right, the share of pairs with angles "
+            f"never seen in training, which leaves 0 at: {new}.")
 
 
 def findings(record: Record) -> list[Finding]:
@@ -176,8 +177,8 @@ def findings(record: Record) -> list[Finding]:
             "LLaMA 7B, perplexity 7.20 at 2048 as trained, over 1000 at 4096",
             f"loss on a text read again, minus the loss without a copy: {near} nats without a gap, {none} "
             f"behind a gap of {BEYOND:,}. Half of the help is lost at a distance of {_tokens(reach['raw'])} "
-            f"tokens, before the trained {TRAINED:,}: few pairs of tokens in training were so far apart. "
-            "The model is one, the intervals are over texts",
+            f"tokens; the windows of the training had {TRAINED:,}, and few pairs of tokens are nearly as far "
+            f"apart as that. The model is one, the intervals are over {len(record.seeds)} texts",
             holds=near.negative and none.low > near.high / 2, why="the copy is found by what it says",
         ),
         Finding(
