@@ -157,4 +157,4 @@ def test_findings_follow_the_numbers():
 def test_figure_and_alt(preset):
     record = made(preset=preset)
     assert len(gap.findings(record)) == 9 and len(png(gap.figure(record))) > 20_000
-    assert "PI, s = 4 0, NTK-aware" in gap.alt(record) and "YaRN, s = 8 65,536." in gap.alt(record)
+    assert "PI, s = 4: 0; NTK-aware" in gap.alt(record) and "YaRN, s = 8: 65,536." in gap.alt(record)
