@@ -14,6 +14,7 @@ from . import (
     decay,
     extension,
     fusion,
+    gap,
     hybrid,
     images,
     lengths,
@@ -28,8 +29,8 @@ from .record import RESULTS, Record
 from .statistics import Interval, difference, interval
 from .sweep import Experiment, Finding
 
-MODULES = (order, lengths, shift, tasks, hybrid, fusion, extension, clipping, recurrence, nope, decay,
-           images)
+MODULES = (order, lengths, shift, tasks, hybrid, fusion, extension, gap, clipping, recurrence, nope,
+           decay, images)
 EXPERIMENTS = {module.EXPERIMENT.name: module.EXPERIMENT for module in MODULES}
 """Every experiment by its name."""
 

@@ -1,0 +1,154 @@
+"""A gap in the positions of a real model: what is read where, the wavelengths, and what the record says."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tutorial_lib.data import SMOLLM2, kjv, load_smollm2
+from tutorial_lib.encodings import Frequencies, Rotary, Sinusoidal
+from tutorial_lib.experiments import gap
+from tutorial_lib.experiments.record import Record, Run
+from tutorial_lib.model import Config, Transformer
+from tutorial_lib.plots import png
+from tutorial_lib.training import seeded
+
+CPU = torch.device("cpu")
+TINY = {"length": 12, "scalings": list(gap.SCALINGS), "gaps": [0, 9000, 48_000]}
+
+
+# ---- the wavelengths ----
+
+@pytest.mark.parametrize("name", gap.SCALINGS)
+def test_limits_are_where_an_angle_is_new(name):
+    theta, new = Frequencies(64, 100_000).theta(), gap.frequencies(name).theta()
+    limits, distances = gap.limits(name), torch.arange(70_000, dtype=torch.float64)
+    for pair in range(64 // 2):
+        if 8192 * theta[pair] >= 2 * math.pi:
+            assert limits[pair] == math.inf
+            continue
+        beyond = (distances * new[pair] > 8192 * theta[pair] * (1 + 1e-12)).nonzero()
+        first = int(beyond[0]) if len(beyond) else 70_000
+        assert first == 70_000 or limits[pair] <= first <= limits[pair] + 1.001
+    assert limits.isinf().sum() == 20  # pair 20 is the first that never made a whole turn
+    expected = {"raw": 1, "PI, s = 4": 4, "YaRN, s = 4": 4, "YaRN, s = 8": 8,
+                "NTK-aware, s = 4": 4 ** (20 / 31), "NTK-aware, s = 8": 8 ** (20 / 31)}[name]
+    assert gap.stretch(name) == pytest.approx(expected)
+
+
+# ---- what is measured ----
+
+@pytest.fixture
+def small(monkeypatch):
+    """A small random model in place of SmolLM2; a token is a character."""
+    model = seeded(lambda: Transformer(Config(50, 64, n_layers=2, n_heads=1), Rotary(64, base=1e5)), 0)
+    stand_in = SimpleNamespace(model=model.eval(), encode=lambda text: torch.tensor(
+        [[ord(symbol) % 50 for symbol in text]]))
+    monkeypatch.setattr(gap, "load_smollm2", lambda: stand_in)
+    return model
+
+
+@torch.no_grad()
+def slowly(model, tokens, positions):
+    """The mean loss of all tokens but the first of the last 12, each by itself; and these logits."""
+    logits = model(tokens, positions)[0, -12:]
+    targets = tokens[0, -12:]
+    return sum(-logits[n].log_softmax(-1)[targets[n + 1]].item() for n in range(11)) / 11, logits
+
+
+@pytest.mark.parametrize("name", ["raw", "PI, s = 4", "YaRN, s = 8"])
+def test_the_second_copy_is_read_behind_its_gap(name, small):
+    own = small.encoding
+    found = gap.measure(TINY, {"scaling": name}, 3, CPU)
+    assert small.encoding is own and gap.measure(TINY, {"scaling": name}, 3, CPU) == found
+    assert gap.measure(TINY, {"scaling": name}, 4, CPU) != found
+    small.encoding = Rotary(64, frequencies=gap.frequencies(name))
+    tokens, once = gap.text(3, 12), list(range(12))
+    assert found["first"] == pytest.approx(slowly(small, tokens, torch.tensor(once))[0], abs=1e-5)
+    for size, loss in zip(TINY["gaps"], found["repeat"], strict=True):
+        positions = torch.tensor(once + [12 + size + n for n in range(12)])
+        assert loss == pytest.approx(slowly(small, tokens.repeat(1, 2), positions)[0], abs=1e-5)
+    assert found["moved"] < 1e-4
+
+
+def test_moved_is_the_largest_change_of_a_logit(small, monkeypatch):
+    absolute = Sinusoidal(64)
+    monkeypatch.setattr(gap, "Rotary", lambda head_dim, frequencies: absolute)
+    found = gap.measure(TINY, {"scaling": "raw"}, 0, CPU)
+    small.encoding = absolute
+    here, there = (slowly(small, gap.text(0, 12), torch.arange(12) + by)[1] for by in (0, 48_000))
+    expected = (here - there).abs().max().item()
+    assert found["moved"] == pytest.approx(expected, rel=1e-4) and expected > 0.1
+
+
+def test_texts_are_verses():
+    model = load_smollm2()
+    texts = [gap.text(seed, 160) for seed in range(8)]
+    assert all(text.shape == (1, 160) for text in texts)
+    assert all("\n" + model.decode(text) in kjv().text for text in texts)
+    assert len({tuple(text[0].tolist()) for text in texts}) == 8
+    assert torch.equal(texts[1], gap.text(1, 160))
+
+
+def test_the_real_model_loses_the_copy_and_yarn_finds_it():
+    settings = {"length": 48, "gaps": [0, 9000]}
+    assert SMOLLM2.head_dim == 64
+    raw, yarn = (gap.measure(settings, {"scaling": name}, 0, CPU) for name in ("raw", "YaRN, s = 4"))
+    assert raw["repeat"][0] < raw["first"] - 1.5 and raw["repeat"][1] > raw["first"] - 0.5
+    assert max(yarn["repeat"]) < raw["first"] - 1.5
+    assert raw["moved"] < 1e-3
+
+
+# ---- what the record says ----
+
+REACH = {"raw": 6500, "PI, s = 4": 0, "NTK-aware, s = 4": 15_500, "YaRN, s = 4": 26_500,
+         "NTK-aware, s = 8": 25_000, "YaRN, s = 8": 52_500}
+"""Distances up to which a made record finds the copy."""
+
+
+def made(reach=REACH, first=None, moved=1e-4, preset="full") -> Record:
+    settings = gap.EXPERIMENT.presets[preset]
+    record = Record("gap", preset, "", settings, [0, 1, 2], "cpu", 1, {})
+    for seed in record.seeds:
+        for cell in gap.cells(settings):
+            name = cell["scaling"]
+            losses = [0.5 if g + 160 <= reach[name] else 3.5 for g in settings["gaps"]]
+            price = (first or {"PI, s = 4": 1.0}).get(name, 0.0)
+            values = {"first": 3.4 + price + 0.01 * seed, "repeat": [x + 0.01 * seed for x in losses],
+                      "moved": moved}
+            record.runs.append(Run(cell, seed, values, 0.0))
+    return record
+
+
+def test_reaches():
+    settings = {"length": 100, "gaps": [0, 1000, 3000]}
+    record = Record("gap", "live", "", settings, [0, 1], "cpu", 1, {})
+    for name, losses in (("raw", ([0, 1, 3], [0, 4, 4])), ("PI, s = 4", ([3, 3, 3], [0, 0, 0]))):
+        for seed in record.seeds:
+            record.runs.append(Run({"scaling": name}, seed, {"first": 4.0, "repeat": losses[seed]}, 0.0))
+    assert gap.reaches(record, "raw") == [2100.0, 600.0]
+    assert gap.reaches(record, "PI, s = 4") == [0.0, 3100.0]
+    assert gap.ratio(record, "PI, s = 4").mean == pytest.approx((0 + 3100 / 600) / 2)
+
+
+def verdicts(*args, **kwargs):
+    return [finding.holds for finding in gap.findings(made(*args, **kwargs))]
+
+
+def test_findings_follow_the_numbers():
+    assert verdicts() == [True] * 9
+    assert verdicts(dict.fromkeys(REACH, 70_000), {"NTK-aware, s = 4": 1.0, "YaRN, s = 4": 1.0}, 0.1) == (
+        [False] * 5 + [True] + [False] * 3)  # raw itself goes as far: NTK-aware carries no further
+    assert verdicts(REACH | {"NTK-aware, s = 4": 30_000, "YaRN, s = 4": 25_000}) == (
+        [True] * 5 + [False, False, True, False])
+    assert verdicts(REACH | {"YaRN, s = 4": 0})[2] is False
+    assert verdicts(REACH | {"YaRN, s = 8": 30_000})[-2:] == [False, False]
+    assert verdicts(first={"PI, s = 4": -1.0}) == [True] * 3 + [False, False] + [True] * 4
+
+
+@pytest.mark.parametrize("preset", ["live", "full"])
+def test_figure_and_alt(preset):
+    record = made(preset=preset)
+    assert len(gap.findings(record)) == 9 and len(png(gap.figure(record))) > 20_000
+    assert "PI, s = 4 0, NTK-aware" in gap.alt(record) and "YaRN, s = 8 65,536." in gap.alt(record)
