@@ -143,12 +143,18 @@ def test_findings_follow_the_numbers():
     assert verdicts(REACH | {"NTK-aware, s = 4": 30_000, "YaRN, s = 4": 25_000}) == (
         [True] * 5 + [False, False, True, False])
     assert verdicts(REACH | {"YaRN, s = 4": 0})[2] is False
+    assert verdicts(REACH | {"PI, s = 4": 30_000}) == [True] * 3 + [False] + [True] * 5
     assert verdicts(REACH | {"YaRN, s = 8": 30_000})[-2:] == [False, False]
     assert verdicts(first={"PI, s = 4": -1.0}) == [True] * 3 + [False, False] + [True] * 4
+    weak = made()  # s = 4 still helps there, though less than s = 8
+    for one in weak.runs:
+        if one.cell["scaling"] == "YaRN, s = 4":
+            one.values["repeat"][weak.settings["gaps"].index(gap.FAR)] = 1.0
+    assert [finding.holds for finding in gap.findings(weak)] == [True] * 7 + [False, True]
 
 
 @pytest.mark.parametrize("preset", ["live", "full"])
 def test_figure_and_alt(preset):
     record = made(preset=preset)
     assert len(gap.findings(record)) == 9 and len(png(gap.figure(record))) > 20_000
-    assert "PI, s = 4 0, NTK-aware" in gap.alt(record) and "YaRN, s = 8 65,536." in gap.alt(record)
+    assert "PI, s = 4: 0; NTK-aware" in gap.alt(record) and "YaRN, s = 8: 65,536." in gap.alt(record)

@@ -129,23 +129,25 @@ def figure(record: Record):
     losses = {name: torch.tensor([repeats(record, name, gap) for gap in gaps]).mean(1) for name in names}
     none = interval(record.values("first", scaling="raw")).mean
     plots.lines([gap / 1000 for gap in gaps], losses, ax=left, markers=True, mark_x=TRAINED / 1000,
-                levels={"raw, no copy": none}, title="Reading the text again", ylim=(0, None),
-                xlabel="gap in the position ids (thousands)", ylabel="loss on the second copy (nats)")
+                levels={"no copy": none}, title="Reading the text again", ylim=(0, None),
+                xlabel="gap in the position ids (thousands); line: trained length",
+                ylabel="loss on the second copy (nats)")
     x = torch.arange(0, gaps[-1] + 1, 50)
     plots.lines(x / 1000, {name: (limits(name) < x[:, None]).double().mean(1) for name in names}, ax=right,
-                mark_x=TRAINED / 1000, title="Angles that training never had",
-                xlabel="distance (thousands)", ylabel="share of the pairs of channels")
+                title="Angles that training never had", xlabel="distance (thousands)",
+                ylabel="share of the pairs of channels")
+    right.get_legend().remove()  # the same as on the left
     return fig
 
 
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     names = record.settings["scalings"]
-    lost = ", ".join(f"{name} {interval(reaches(record, name)).mean:,.0f}" for name in names)
-    new = ", ".join(f"{name} {TRAINED * stretch(name):,.0f}" for name in names)
+    lost = "; ".join(f"{name}: {interval(reaches(record, name)).mean:,.0f}" for name in names)
+    new = "; ".join(f"{name}: {TRAINED * stretch(name):,.0f}" for name in names)
     return (f"Left, loss on a second copy over the gap before it, for {len(names)} scalings of RoPE; half of "
-            f"the first copy's help is lost at a distance of: {lost}. Right, the share of pairs with angles "
-            f"never seen in training, which leaves 0 at: {new}.")
+            f"the first copy's help is lost at these distances: {lost}. Right, the share of pairs with angles "
+            f"never seen in training, which leaves 0 at these: {new}.")
 
 
 def findings(record: Record) -> list[Finding]:
@@ -176,21 +178,23 @@ def findings(record: Record) -> list[Finding]:
             "RoPE as trained breaks beyond its length", "Chen et al. 2023, Table 1",
             "LLaMA 7B, perplexity 7.20 at 2048 as trained, over 1000 at 4096",
             f"loss on a text read again, minus the loss without a copy: {near} nats without a gap, {none} "
-            f"behind a gap of {BEYOND:,}. Half of the help is lost at a distance of {_tokens(reach['raw'])} "
-            f"tokens; the windows of the training had {TRAINED:,}, and few pairs of tokens are nearly as far "
-            f"apart as that. The model is one, the intervals are over {len(record.seeds)} texts",
+            f"behind a gap of {BEYOND:,}. Half of the help is lost at a distance of "
+            f"{words(reach['raw'], ',.0f')} tokens; the windows of the training had {TRAINED:,}, and few "
+            "pairs of tokens are nearly as far apart as that. The model is one, the intervals are over "
+            f"{len(record.seeds)} texts",
             holds=near.negative and none.low > near.high / 2, why="the copy is found by what it says",
         ),
         Finding(
             "Only distances count: all positions moved by the same number change nothing",
             "Su et al. 2021, eq. 16", "a proof",
-            f"largest change of a logit when all ids grow by {record.settings['gaps'][-1]:,}: {moved}",
+            f"largest change of a logit when all ids grow by {record.settings['gaps'][-1]:,}: "
+            + words(moved, ".1e"),
             holds=moved.within(0.01), why="angles are not exact enough",
         ),
         Finding(
             "Without tuning, NTK-aware scaling and YaRN carry further", "bloc97 2023; Peng et al. 2023, §3",
             "", f"loss minus raw behind a gap of {BEYOND:,}: NTK-aware {ntk}, YaRN {yarn} nats. Half of the "
-            "help is lost at: " + "; ".join(f"{name} {_tokens(reach[name])}" for name in ratios),
+            "help is lost at: " + "; ".join(f"{name} {words(reach[name], ',.0f')}" for name in ratios),
             holds=ntk.negative and yarn.negative, why=few,
         ),
         Finding(
@@ -210,14 +214,15 @@ def findings(record: Record) -> list[Finding]:
         Finding(
             "NTK-aware scaling needs an s above the stretch that is wanted", "Peng et al. 2023, §3.1",
             "some pairs leave their range, so s has to be set higher",
-            f"at s = 4 it carries {ratios['NTK-aware, s = 4']} times as far as raw; no angle is new up to "
-            f"{stretch('NTK-aware, s = 4'):.2f} times the trained length",
+            f"at s = 4 it carries {words(ratios['NTK-aware, s = 4'], '.2f')} times as far as raw; no "
+            f"angle is new up to {stretch('NTK-aware, s = 4'):.2f} times the trained length",
             holds=ratios["NTK-aware, s = 4"].high < 4, why=few,
         ),
         Finding(
             "At the same s, YaRN carries further than NTK-aware scaling", "Peng et al. 2023, Table 1",
             "tuned for 8k, perplexity at 10k: NTK-aware 6.24, YaRN 6.04",
-            f"difference of the distances where half of the help is lost, s = 4: {_tokens(parts)} tokens",
+            "difference of the distances where half of the help is lost, s = 4: "
+            f"{words(parts, ',.0f')} tokens",
             holds=parts.positive, why=few,
         ),
         Finding(
@@ -231,7 +236,8 @@ def findings(record: Record) -> list[Finding]:
             "How far a scaling carries is told by its wavelengths", "Peng et al. 2023, §3.1–3.2",
             "pairs that turn less than once in training must not leave their range",
             "distance of half the help over that of raw, and beside it how much later the first angle is "
-            "new: " + "; ".join(f"{name} {x}, {stretch(name):.2f}" for name, x in ratios.items()),
+            "new: " + "; ".join(f"{name} {words(x, '.2f')}, {stretch(name):.2f}"
+                                for name, x in ratios.items()),
             holds=all(0.75 < x.low / stretch(name) and x.high / stretch(name) < 1.25
                       for name, x in ratios.items()),
             why=few,
@@ -239,8 +245,8 @@ def findings(record: Record) -> list[Finding]:
     ]
 
 
-def _tokens(x: Interval) -> str:
-    return f"{x.mean:,.0f} ({x.low:,.0f} to {x.high:,.0f})"
+def words(x: Interval, form: str) -> str:
+    return f"{x.mean:{form}} ({x.low:{form}} to {x.high:{form}})"
 
 
 EXPERIMENT = Experiment(
