@@ -32,6 +32,7 @@ def process_group(device: torch.device) -> Iterator[torch.device]:
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield device
+        dist.barrier()  # nobody leaves while another still talks
     finally:
         dist.destroy_process_group()
 

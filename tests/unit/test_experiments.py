@@ -542,7 +542,9 @@ def start(folder, *arguments, seconds=0.3, launcher=()):
     script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), seconds=seconds))
     return subprocess.Popen([sys.executable, *launcher, str(script), *map(str, arguments)], text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-                            env=os.environ | {"OMP_NUM_THREADS": "1"})
+                            env=os.environ | {"OMP_NUM_THREADS": "1"},
+                            # a shell's background jobs ignore Ctrl-C, and so would what they start
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
 
 def wait_for(condition, process=None, seconds=60):

@@ -397,8 +397,9 @@ EXHIBITS = {
     "angles": Exhibit(
         RotaryEmbedding, "RoPE's angles", "EleutherAI/gpt-neox#1003",
         "the tables are computed in the model's precision, and are wildly wrong for some positions",
-        "A buffer follows model.bfloat16(), and type_as takes the positions along; from 256 on bfloat16 "
-        "does not hold every integer. Angles must stay in float32.",
+        "A buffer follows model.bfloat16(), and type_as takes the positions along; beyond 256 bfloat16 "
+        "does not hold every integer. Angles must stay in float32. (On a GPU, bring them to x.device: "
+        "a plain attribute does not move with the model.)",
         (('self.register_buffer("inv_freq", inv_freq, persistent=False)', "self.inv_freq = inv_freq"),),
         _library(lambda _: Rotary(16, layout="half")), decodes=True),
     "stretch": Exhibit(
