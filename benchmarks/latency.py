@@ -15,11 +15,9 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
-import nbformat
-
 from benchmarks.measure import machine
 from tutorial_lib import explorers
-from tutorial_lib.browser import Lab, Notebook
+from tutorial_lib.browser import Lab, Notebook, write
 
 PACKAGES = ("jupyterlab", "ipywidgets", "anywidget", "ipympl", "matplotlib")
 OURS, IPYMPL, INLINE = "explorer (anywidget, canvas)", "ipympl, new data", "inline matplotlib"
@@ -104,13 +102,6 @@ def press(notebook: Notebook, root, box, key: str, seen: str) -> float | None:
     notebook.idle()
     notebook.page.wait_for_timeout(60)
     return milliseconds
-
-
-def write(path: Path, sources: list[str]) -> None:
-    cells = [nbformat.v4.new_code_cell(source.strip()) for source in sources]
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, path)
 
 
 def opened(lab: Lab, name: str, sources: list[str]) -> Notebook:

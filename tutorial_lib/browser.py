@@ -24,6 +24,8 @@ import time
 import urllib.request
 from pathlib import Path
 
+import nbformat
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync")
@@ -53,6 +55,13 @@ def chromium() -> str:
             "no Chromium was found: on Debian or Ubuntu run `sudo apt-get install chromium`, elsewhere "
             f"`{Path(sys.executable).name} -m playwright install chromium`, or set CHROMIUM to its path")
     return found
+
+
+def write(path: Path, sources: list[str]) -> None:
+    """A new notebook of these code cells."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, path)
 
 
 class Lab:

@@ -6,13 +6,12 @@ import shutil
 import time
 
 import matplotlib
-import nbformat
 import numpy as np
 import pytest
 from PIL import Image
 
 from tutorial_lib import authoring, explorers
-from tutorial_lib.browser import Lab, chromium
+from tutorial_lib.browser import Lab, chromium, write
 from tutorial_lib.explorers.parts import Choice, Heat, Index, Lines, Vectors
 
 # The colours of view.js, light theme: what is on the canvas is held against them.
@@ -32,13 +31,6 @@ def lab(tmp_path_factory):
           + [f"{name}()" for name in explorers.__all__])
     with Lab(folder) as lab:
         yield lab
-
-
-def write(path, sources):
-    """A notebook of these code cells."""
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, path)
 
 
 # ---- a picture against the scene that it should show ----
