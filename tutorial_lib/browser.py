@@ -203,12 +203,21 @@ class Notebook:
     def run(self, seconds: float = 300) -> float:
         """Run all cells, up to the first that fails; returns the seconds."""
         start = time.perf_counter()
+        self.begin()
+        self.finish(seconds)
+        return time.perf_counter() - start
+
+    def begin(self) -> None:
+        """Begin to run all cells."""
+        self.page.evaluate("() => { window.__run = jupyterapp.commands.execute('notebook:run-all-cells'); }")
+
+    def finish(self, seconds: float = 300) -> None:
+        """Wait for what :meth:`begin` began."""
         self.page.evaluate("""async ms => {
             const late = new Promise((_, no) => setTimeout(() => no(new Error('it runs too long')), ms));
-            await Promise.race([jupyterapp.commands.execute('notebook:run-all-cells'), late]);
+            await Promise.race([window.__run, late]);
         }""", seconds * 1e3)
         self.idle(seconds)
-        return time.perf_counter() - start
 
     def cells(self) -> list[dict]:
         """The notebook's cells as they are now, outputs included."""
