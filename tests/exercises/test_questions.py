@@ -1,0 +1,219 @@
+"""Every question of every exercise: what is right passes, what is wrong is refused and named."""
+
+import inspect
+import re
+
+import pytest
+import torch
+
+from tutorial_lib.checks import questions
+from tutorial_lib.checks.answer import collect
+from tutorial_lib.checks.judge import judge
+from tutorial_lib.checks.question import Case
+
+ALL = questions.everything()
+BY_NAME = {question.name: question for question in ALL}
+SEEDS = (1, 20, 300)
+
+
+def check(question, answer, seed):
+    """The verdict on ``answer``, as a notebook and a marking process come to it."""
+    inputs = [case.args for case in question.cases(seed)]
+    return judge(question, seed, collect(answer, inputs, question.seconds))
+
+
+def each(kind):
+    return [pytest.param(question, entry, id=f"q{question.exercise}-{question.name}-{entry.name}")
+            for question in ALL for entry in getattr(question, kind)]
+
+
+def one_each():
+    return [pytest.param(question, id=f"q{question.exercise}-{question.name}") for question in ALL]
+
+
+# ---- the catalogue ----
+@pytest.mark.parametrize("question", one_each())
+def test_the_reference_passes(question):
+    for seed in range(12):
+        verdict = check(question, question.reference, seed)
+        assert verdict.kind == "right", verdict.text
+
+
+@pytest.mark.parametrize("question, wrong", each("wrong"))
+def test_a_wrong_answer_is_refused_and_named(question, wrong):
+    for seed in SEEDS:
+        verdict = check(question, wrong.answer, seed)
+        assert not verdict.passed
+        assert (verdict.kind, verdict.name) == ("mistake", wrong.name), verdict.text
+        assert verdict.text == wrong.says and verdict.reread
+
+
+@pytest.mark.parametrize("question, variant", each("variants"))
+def test_a_valid_variant_is_accepted(question, variant):
+    for seed in SEEDS:
+        verdict = check(question, variant.answer, seed)
+        assert verdict.passed, f"{verdict.kind}: {verdict.text}"
+        assert variant.why
+
+
+@pytest.mark.parametrize("question", one_each())
+def test_a_question_is_complete(question):
+    names = [wrong.name for wrong in question.wrong]
+    assert len(names) >= 6 and len(set(names)) == len(names)
+    assert len(question.variants) >= 2 and len({v.name for v in question.variants}) == len(question.variants)
+    assert len(question.hints) == 3 and all(len(hint) > 20 for hint in question.hints)
+    assert question.title.endswith(".") and question.returns and question.section.startswith(question.exercise)
+    assert re.fullmatch(r"[a-z][a-z0-9_]+", question.name)
+    cases = question.cases(5)
+    assert len(cases) >= 3 and len({case.what for case in cases}) >= 2
+    assert all(isinstance(case, Case) for case in cases)
+
+
+@pytest.mark.parametrize("number", questions.exercises())
+def test_an_exercise_has_five_questions_and_one_of_them_is_a_bonus(number):
+    asked = questions.load(number)
+    assert len(asked) == 5 and [question.bonus for question in asked] == [False] * 4 + [True]
+    assert all(question.exercise == number for question in asked)
+
+
+def test_names_are_used_once():
+    assert len(BY_NAME) == len(ALL)
+
+
+@pytest.mark.parametrize("question", one_each())
+def test_inputs_come_from_the_seed_alone(question):
+    torch.manual_seed(0)
+    first = question.cases(7)
+    torch.manual_seed(1)
+    torch.set_default_dtype(torch.float64)
+    try:
+        second = question.cases(7)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    other = question.cases(8)
+    assert repr([case.args for case in first]) == repr([case.args for case in second])
+    assert repr([case.args for case in first]) != repr([case.args for case in other])
+
+
+# ---- mistakes that stand in no catalogue ----
+def _each_tensor(value, change):
+    if isinstance(value, torch.Tensor):
+        return change(value) if value.numel() else value
+    if isinstance(value, (list, tuple)):
+        return [_each_tensor(one, change) for one in value]
+    if isinstance(value, dict):
+        return {key: _each_tensor(one, change) for key, one in value.items()}
+    if isinstance(value, bool):
+        return not value if change(torch.tensor(1.0)) != 1 else value
+    if isinstance(value, (int, float)):
+        changed = change(torch.tensor(float(value), dtype=torch.float64))
+        return changed.item() if isinstance(changed, torch.Tensor) and changed.numel() == 1 else value
+    return value
+
+
+def _floating(change):
+    return lambda value: change(value) if value.is_floating_point() else value
+
+
+GENERAL = {
+    "plus one": lambda v: ~v if v.dtype == torch.bool else v + 1,
+    "twice": _floating(lambda v: v * 2),
+    "other sign": lambda v: ~v if v.dtype == torch.bool else -v,
+    "zero": torch.zeros_like,
+    "a constant": lambda v: torch.full_like(v, 1),
+    "first row for all": lambda v: v[:1].expand_as(v).clone() if v.ndim else v,
+    "shifted along the last axis": lambda v: v.roll(1, -1) if v.ndim else v,
+    "shifted along the first axis": lambda v: v.roll(1, 0) if v.ndim else v,
+    "reversed along the last axis": lambda v: v.flip(-1) if v.ndim else v,
+    "reversed along the first axis": lambda v: v.flip(0) if v.ndim else v,
+    "transposed": lambda v: v.transpose(-1, -2) if v.ndim > 1 else v,
+    "one row short": lambda v: v[:-1] if v.ndim else v,
+    "one column short": lambda v: v[..., :-1] if v.ndim else v,
+    "last row wrong": lambda v: torch.cat([v[:-1], torch.zeros_like(v[-1:])]) if v.ndim else v,
+    "an axis too many": lambda v: v[None] if v.ndim else v,
+    "absolute values": lambda v: v.abs() if v.dtype != torch.bool else v,
+    "rounded to two places": _floating(lambda v: (v * 100).round() / 100),
+    "rounded to whole numbers": _floating(torch.round),
+    "one number wrong": lambda v: v.masked_fill(
+        torch.arange(v.numel()).reshape(v.shape) == v.numel() // 2, 0) if v.ndim else v,
+    "half precision": _floating(lambda v: v.half()),
+    "as whole numbers": _floating(lambda v: v.nan_to_num(0, 0, 0).long()),
+    "NaN in one place": _floating(lambda v: v.masked_fill(
+        torch.arange(v.numel()).reshape(v.shape) == 0, float("nan"))),
+}
+
+
+def changes_nothing(question, outcomes, seed):
+    """Is the changed answer, on these inputs, what the reference returns (up to the tolerance)?"""
+    return judge(question, seed, outcomes).passed
+
+
+@pytest.mark.parametrize("name", GENERAL)
+@pytest.mark.parametrize("question", one_each())
+def test_a_general_mistake_is_refused(question, name):
+    """Refused, unless the change is none: the two values are compared here without the judge."""
+
+    def answer(*args):
+        return _each_tensor(question.reference(*args), GENERAL[name])
+
+    def text(value):
+        return repr(_each_tensor(value, lambda v: v.double().round(decimals=3).tolist() if v.is_floating_point()
+                                 else v.tolist()))
+
+    for seed in SEEDS:
+        inputs = question.cases(seed)
+        real = any(text(question.reference(*case.args)) != text(answer(*case.args)) for case in inputs)
+        if real:
+            verdict = check(question, answer, seed)
+            row_constant = question.same is not None and verdict.kind == "equivalent"
+            assert not verdict.passed or row_constant and name in ("plus one",), f"{name}: {verdict.text}"
+
+
+@pytest.mark.parametrize("question", one_each())
+def test_an_answer_for_one_size_only_is_refused(question):
+    """Right for the first case, and a copy of what it returned there for all others."""
+    kept = []
+
+    def answer(*args):
+        kept.append(question.reference(*args))
+        return kept[0]
+
+    assert not check(question, answer, 3).passed
+
+
+@pytest.mark.parametrize("question", one_each())
+def test_no_argument_can_be_ignored(question):
+    """With any one argument always as in the first case, the answer is wrong for some seed."""
+    count = len(question.cases(1)[0].args)
+    for n in range(count):
+        passed = []
+        for seed in SEEDS:
+            first = question.cases(seed)[0].args[n]
+
+            def answer(*args, n=n, first=first):
+                return question.reference(*args[:n], first, *args[n + 1:])
+
+            passed.append(check(question, answer, seed).passed)
+        assert not all(passed), f"argument {n + 1} plays no part"
+
+
+@pytest.mark.parametrize("question", one_each())
+def test_a_stub_is_told_what_to_do(question):
+    def stub(*args):
+        raise NotImplementedError
+
+    verdict = check(question, stub, 1)
+    assert verdict.kind == "stub" and not verdict.passed
+    assert question.name in verdict.text and "check.hint" in verdict.text
+
+
+@pytest.mark.parametrize("question", one_each())
+def test_what_is_said_gives_nothing_away(question):
+    """No text of a question holds a line of its solution."""
+    try:
+        body = inspect.getsource(question.reference).split("\n")
+    except (OSError, TypeError):
+        pytest.fail("the reference has no source")
+    lines = [line.strip() for line in body if len(line.strip()) > 25 and "def " not in line]
+    said = " ".join([wrong.says for wrong in question.wrong] + [question.title, *question.hints])
+    assert not [line for line in lines if line in said]

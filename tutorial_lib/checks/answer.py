@@ -1,0 +1,185 @@
+"""Call an answer, and write down what came of it. Judges nothing and knows no right answer.
+
+This file and :mod:`.wire` are all that a sandbox needs; it imports nothing else of the package.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+
+LIBRARY = "tutorial_lib"
+#: What an answer may call: the checks themselves, and what they are run by.
+OPEN = (f"{LIBRARY}.checks", f"{LIBRARY}.grading")
+MOST_NUMBERS = 4_000_000  # in one value; every right answer is far smaller
+
+
+class TooSlow(BaseException):
+    """The time of a call is over. Not an Exception, so that ``except Exception`` does not eat it."""
+
+
+def collect(function: Callable, inputs: Sequence[tuple], seconds: float = 10.0) -> list[dict]:
+    """Call ``function`` once for each tuple of arguments; returns one outcome for each.
+
+    An outcome is a dict: ``kind`` is "value" (with ``value`` and ``device``), "none", "foreign" (a value
+    that is no tensor, number, text or sequence of them: ``type`` says what), "raised" (``error``,
+    ``message``, ``line``), "stub" (NotImplementedError), "slow"; ``modified`` lists the numbers of
+    the arguments that were changed, ``borrowed`` the functions of the library that were called.
+    After a call that was too slow the rest is not called: they are "slow", too.
+    """
+    outcomes: list[dict] = []
+    for args in inputs:
+        if outcomes and outcomes[-1]["kind"] == "slow":
+            outcomes.append({"kind": "slow", "seconds": seconds, "modified": [], "borrowed": []})
+        else:
+            outcomes.append(_call(function, args, seconds))
+    return outcomes
+
+
+def _call(function: Callable, args: tuple, seconds: float) -> dict:
+    given = _copy(args)
+    borrowed: list[str] = []
+    started = time.perf_counter()
+    try:
+        with _watch(borrowed), at_most(seconds):
+            outcome = _plain(function(*given))
+    except TooSlow:
+        outcome = {"kind": "slow", "seconds": seconds}
+    except NotImplementedError as error:
+        outcome = {"kind": "stub", "message": str(error)[:500]}
+    except Exception as error:
+        outcome = {"kind": "raised", "error": type(error).__name__, "message": str(error)[:500],
+                   "line": _line(error)}
+    except (SystemExit, KeyboardInterrupt) as error:
+        if isinstance(error, KeyboardInterrupt) and time.perf_counter() - started < seconds:
+            raise  # the learner's own
+        outcome = {"kind": "raised", "error": type(error).__name__, "message": str(error)[:500], "line": ""}
+    if outcome["kind"] == "value" and time.perf_counter() - started > 2 * seconds:
+        outcome = {"kind": "slow", "seconds": seconds}  # where there is no alarm
+    outcome["modified"] = [n for n, (old, new) in enumerate(zip(args, given, strict=True))
+                           if not _equal(old, new)]
+    outcome["borrowed"] = sorted(set(borrowed))[:20]
+    return outcome
+
+
+def _copy(value):
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, (tuple, list)):
+        return type(value)(_copy(one) for one in value)
+    if isinstance(value, dict):
+        return {key: _copy(one) for key, one in value.items()}
+    return value
+
+
+def _equal(old, new) -> bool:
+    if isinstance(old, torch.Tensor):
+        return (isinstance(new, torch.Tensor) and old.shape == new.shape and old.dtype == new.dtype
+                and bool(torch.equal(old.nan_to_num(), new.detach().nan_to_num())))
+    if isinstance(old, (tuple, list)):
+        return len(old) == len(new) and all(_equal(a, b) for a, b in zip(old, new, strict=True))
+    if isinstance(old, dict):
+        return old.keys() == new.keys() and all(_equal(old[key], new[key]) for key in old)
+    return True
+
+
+def _plain(value) -> dict:
+    """A value as tensors and plain Python, or what keeps it from being that."""
+    if value is None:
+        return {"kind": "none"}
+    try:
+        devices: set[str] = set()
+        return {"kind": "value", "value": _simple(value, devices, 6), "device": ", ".join(sorted(devices))}
+    except TypeError as problem:
+        return {"kind": "foreign", "type": str(problem)[:100]}
+
+
+def _simple(value, devices: set[str], deep: int):
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray):
+        value = torch.from_numpy(np.ascontiguousarray(value))
+    if isinstance(value, torch.Tensor):
+        if value.numel() > MOST_NUMBERS:
+            raise TypeError(f"tensor of {value.numel()} numbers")
+        if value.layout is not torch.strided or value.is_quantized:
+            raise TypeError(f"{value.layout} tensor")
+        devices.add(value.device.type)
+        if value.device.type == "meta":
+            return torch.empty(0)
+        return value.detach().cpu().as_subclass(torch.Tensor)
+    if isinstance(value, (bool, int, float, str)):
+        kind = next(kind for kind in (bool, int, float, str) if isinstance(value, kind))
+        plain = kind(value)
+        if kind is str and len(plain) > 10_000 or kind is int and plain.bit_length() > 128:
+            raise TypeError(f"{kind.__name__} of that size")
+        return plain
+    if isinstance(value, (tuple, list)) and deep and len(value) <= 10_000:
+        return [_simple(one, devices, deep - 1) for one in value]
+    if isinstance(value, dict) and deep and len(value) <= 1000 and all(type(k) is str for k in value):
+        return {key: _simple(one, devices, deep - 1) for key, one in value.items()}
+    raise TypeError(type(value).__name__)
+
+
+def _line(error: BaseException) -> str:
+    """The line of the answer in which an error arose: the last one that is not a library's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "site-packages" not in frame.filename and frame.filename != __file__]
+    return (own[-1].line or "").strip()[:200] if own else ""
+
+
+@contextlib.contextmanager
+def _watch(borrowed: list[str]):
+    """Note the library's own functions that the answer calls."""
+
+    def note(frame, event, _arg):
+        if event == "call":
+            module = frame.f_globals.get("__name__") or ""
+            if module.startswith(LIBRARY + ".") and not module.startswith(OPEN):
+                borrowed.append(f"{module}.{frame.f_code.co_name}")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+@contextlib.contextmanager
+def at_most(seconds: float):
+    """Raise :class:`TooSlow` in the body after that long, and again each second if it is caught."""
+    if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
+        def ring(*_):
+            raise TooSlow
+        before = signal.signal(signal.SIGALRM, ring)
+        signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        return
+    # Windows, or a thread: an exception is put into this thread from another one.
+    thread, over = threading.get_ident(), threading.Event()
+
+    def shout():
+        if not over.wait(seconds):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(TooSlow))
+
+    clock = threading.Thread(target=shout, daemon=True)
+    clock.start()
+    try:
+        yield
+    finally:
+        over.set()
+        clock.join()

@@ -1,0 +1,319 @@
+"""Judge what an answer returned: is it right, and if not, which mistake is it?
+
+This runs where the answer can't reach: in the judging process of a notebook (:mod:`.oracle`), or in
+the marking process of a class. It draws the inputs again from their seed, computes what is expected,
+and holds the outcomes (:func:`.answer.collect`) first against that, then against the question's
+catalogue of wrong answers, which are run on the same inputs.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from .answer import collect
+from .question import Case, Question, Verdict
+
+KINDS = ("value", "none", "foreign", "raised", "stub", "slow")
+TOLERANCE = {torch.float64: (1e-7, 1e-9), torch.complex128: (1e-7, 1e-9),
+             torch.bfloat16: (2e-2, 2e-2), torch.float16: (4e-3, 4e-3)}
+PICTURE = 48  # rows and columns at most
+
+
+def judge(question: Question, seed: int, outcomes: list[dict]) -> Verdict:
+    """The verdict on the outcomes of one answer for the inputs of ``seed``.
+
+    Raises ValueError when ``outcomes`` are not what :func:`.answer.collect` gives for these inputs.
+    """
+    cases = question.cases(seed)
+    outcomes = _checked(outcomes, len(cases))
+    inputs = [case.args for case in cases]
+
+    def say(kind: str, text: str, passed: bool = False, **more) -> Verdict:
+        return Verdict(question.name, passed, kind, text, **more)
+
+    if any(one["kind"] == "stub" for one in outcomes):
+        return say("stub", f"{question.name} is not written yet: it raises NotImplementedError. "
+                           f"{question.title} `check.hint(\"{question.name}\")` gives a hint.",
+                   reread=question.section)
+    if borrowed := sorted({name for one in outcomes for name in one["borrowed"]}):
+        return say("borrowed", f"This calls the course's own code ({', '.join(borrowed[:3])}). Write it "
+                               "yourself: plain PyTorch is enough.", reread=question.section)
+
+    expected = collect(question.reference, inputs, 60 * question.seconds)
+    assert all(one["kind"] == "value" for one in expected), (question.name, expected)
+    found = [_compare(question, case, want["value"], got)
+             for case, want, got in zip(cases, expected, outcomes, strict=True)]
+    changed = any(one["modified"] for one in outcomes)
+    if not changed and all(fault is None for fault, _ in found):
+        notes = list(dict.fromkeys(note for _, note in found if note))
+        if notes:
+            return say("equivalent", f"Right, for {len(cases)} inputs. " + " ".join(notes), True,
+                       name=_name_of(question.variants, outcomes, inputs, question))
+        return say("right", f"Right, for {len(cases)} inputs: {_list([case.what for case in cases])}.", True)
+    if not changed and (variant := _first(question.variants, outcomes, inputs, question)):
+        return say("equivalent", f"Right, for {len(cases)} inputs. {variant.why}", True, name=variant.name)
+
+    n = next((n for n, (fault, _) in enumerate(found) if fault is not None), 0)
+    picture = _picture(question, cases[n], expected[n]["value"], outcomes[n])
+    if wrong := _first(question.wrong, outcomes, inputs, question):
+        return say("mistake", wrong.says, name=wrong.name, reread=wrong.reread or question.section,
+                   picture=picture)
+    if found[n][0] is None:  # all numbers are right, but …
+        which = next(one["modified"] for one in outcomes if one["modified"])
+        return say("modified", f"The numbers are right, but the answer changes its own input (argument "
+                               f"{which[0] + 1}). Whoever calls it loses what they had: work on a copy, or "
+                               "write operations that return a new tensor.", reread=question.section)
+    kind, text = found[n][0]
+    if kind == "symptom":
+        right = [case.what for case, (fault, _) in zip(cases, found, strict=True) if fault is None]
+        if right:
+            text += f" It is right for {_list(right)}: what is different here?"
+    elif kind in ("shape", "dtype", "device", "type", "none", "nan", "raised"):
+        text += f" {question.name} returns {question.returns}."
+    return say(kind, f"With {cases[n].what}: {text}", reread=question.section, picture=picture)
+
+
+def _list(words: list[str]) -> str:
+    words = list(dict.fromkeys(words))
+    return "; ".join(words[:4]) + (f"; and {len(words) - 4} more" if len(words) > 4 else "")
+
+
+def _checked(outcomes, count: int) -> list[dict]:
+    """Outcomes with every field in place; they may come from a process that is not to be trusted."""
+    if not isinstance(outcomes, (list, tuple)) or len(outcomes) != count:
+        raise ValueError(f"there must be {count} outcomes")
+    checked = []
+    for one in outcomes:
+        if not isinstance(one, dict) or one.get("kind") not in KINDS:
+            raise ValueError("this is not an outcome")
+        if one["kind"] == "value" and "value" not in one:
+            raise ValueError("this is not an outcome")
+        text = {key: str(one.get(key, ""))[:500] for key in ("device", "type", "error", "message", "line")}
+        modified, borrowed = one.get("modified", []), one.get("borrowed", [])
+        if not all(isinstance(each, list) for each in (modified, borrowed)):
+            raise ValueError("this is not an outcome")
+        checked.append({"kind": one["kind"], "value": one.get("value"), **text,
+                        "modified": [int(n) for n in modified if isinstance(n, int)][:20],
+                        "borrowed": [str(name)[:100] for name in borrowed][:20]})
+    return checked
+
+
+# ---- the catalogue ----
+def _first(catalogue, outcomes, inputs, question):
+    """The first entry whose answer gives these very outcomes."""
+    for entry in catalogue:
+        theirs = _checked(collect(entry.answer, inputs, question.seconds), len(inputs))
+        if _alike(question, inputs, theirs, outcomes):
+            return entry
+    return None
+
+
+def _name_of(catalogue, outcomes, inputs, question) -> str:
+    entry = _first(catalogue, outcomes, inputs, question)
+    return entry.name if entry else ""
+
+
+def _alike(question: Question, inputs, theirs: list[dict], ours: list[dict]) -> bool:
+    return all(_same_outcome(question, args, a, b) for args, a, b in zip(inputs, theirs, ours, strict=True))
+
+
+def _same_outcome(question: Question, args: tuple, a: dict, b: dict) -> bool:
+    if a["kind"] != b["kind"] or a["modified"] != b["modified"]:
+        return False
+    if a["kind"] == "raised":
+        return a["error"] == b["error"]
+    if a["kind"] != "value":
+        return a["kind"] in ("none", "slow") or a["type"] == b["type"]
+    if "meta" in a["device"] + b["device"]:
+        return a["device"] == b["device"]
+    fault, _ = _compare(question, Case(args, ""), a["value"], b, exact=True)
+    return fault is None
+
+
+# ---- one case ----
+def _compare(question: Question, case: Case, want, got: dict, exact: bool = False):
+    """``(fault, note)``: None or ``(kind, text)``. ``exact``: NaN equals NaN, no other dtype will do."""
+    simple = {
+        "none": ("none", "the answer returns None. Is the `return` missing?"),
+        "raised": ("raised", f"the answer raises {got['error']}: {got['message']}"
+                             + (f" — in the line `{got['line']}`." if got["line"] else "")),
+        "foreign": ("type", f"the answer returns a {got['type']}, which can't be read as numbers."),
+        "slow": ("slow", f"the answer takes more than {question.seconds:g} s; the reference takes a small "
+                         "part of that. Is there a loop that never ends, or one over every number?"),
+        "stub": ("stub", "the answer is not written yet."),
+    }
+    if got["kind"] in simple:
+        return simple[got["kind"]], ""
+    if got["device"] and got["device"] != "cpu":
+        return ("device", f"the result is on the device \"{got['device']}\", the inputs are on \"cpu\". "
+                          "Create tensors on the device of the input."), ""
+    fault = _values(question, want, got["value"], exact)
+    if fault is None:
+        return None, _wider(want, got["value"])
+    if question.same is not None and fault[0] in ("symptom", "nan"):
+        try:
+            if _values(question, question.same(want, case), question.same(got["value"], case), exact) is None:
+                return None, question.equivalent
+        except Exception:  # a value of another kind has no such form
+            return fault, ""
+    return fault, ""
+
+
+def _values(question: Question, want, got, exact: bool = False, where: str = ""):
+    """None when two values agree, else ``(kind, text)``."""
+    if isinstance(want, dict):
+        if not isinstance(got, dict) or got.keys() != want.keys():
+            return "type", f"{where or 'the result'} should be a dict with the keys {', '.join(want)}."
+        pairs = [(want[key], got[key], f"{where}[{key!r}]") for key in want]
+        return next((f for f in (_values(question, a, b, exact, w) for a, b, w in pairs) if f), None)
+    if isinstance(want, list) and isinstance(got, torch.Tensor) and got.ndim and all(
+            isinstance(one, (int, float, bool)) for one in want):
+        got = got.tolist()
+    if isinstance(want, list):
+        if not isinstance(got, list):
+            return "type", f"{where or 'the result'} should be a sequence of {len(want)}, it is {_kind(got)}."
+        if len(got) != len(want):
+            return "shape", f"{where or 'the result'} has {len(got)} entries; there should be {len(want)}."
+        pairs = [(a, b, f"{where}[{n}]") for n, (a, b) in enumerate(zip(want, got, strict=True))]
+        return next((f for f in (_values(question, a, b, exact, w) for a, b, w in pairs) if f), None)
+    if isinstance(want, str):
+        if not isinstance(got, str):
+            return "type", f"{where or 'the result'} should be a text, it is {_kind(got)}."
+        wrong = "symptom", f"{where or 'the result'} is {got[:60]!r}, which is wrong."
+        return None if got == want else wrong
+    if isinstance(want, (bool, int, float)):
+        if isinstance(got, torch.Tensor) and got.ndim == 0 and not got.is_complex():
+            got = got.item()
+        if not isinstance(got, (bool, int, float)) or isinstance(want, bool) != isinstance(got, bool):
+            return "type", f"{where or 'the result'} should be {_kind(want)}, it is {_kind(got)}."
+        return _numbers(question, _double(want), _double(got), where, exact, question.tolerance)
+    if isinstance(got, list):
+        try:
+            got = torch.tensor(got, dtype=want.dtype)
+        except (TypeError, ValueError, RuntimeError):
+            return "type", f"{where or 'the result'} should be a tensor, it is a sequence."
+    elif isinstance(got, (bool, int, float)) and want.ndim == 0:
+        got = torch.tensor(got, dtype=want.dtype)
+    if not isinstance(got, torch.Tensor):
+        return "type", f"{where or 'the result'} should be a tensor, it is {_kind(got)}."
+    if got.shape != want.shape:
+        return "shape", (f"{where or 'the result'} has the shape {list(got.shape)}; it should be "
+                         f"{list(want.shape)}.")
+    if not _dtype_fits(want.dtype, got.dtype, exact or question.exact_dtype):
+        return "dtype", f"{where or 'the result'} is {_short(got)}; it should be {_short(want)}."
+    return _numbers(question, want, got, where, exact, TOLERANCE.get(want.dtype, question.tolerance))
+
+
+def _double(number) -> torch.Tensor:
+    try:
+        return torch.tensor(number, dtype=torch.float64)
+    except OverflowError:
+        return torch.tensor(float("inf"), dtype=torch.float64)
+
+
+def _kind(value) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of shape {list(value.shape)}"
+    names = {"bool": "True or False", "int": "a number", "float": "a number", "str": "a text",
+             "list": "a sequence", "dict": "a dict"}
+    return names.get(type(value).__name__, f"a {type(value).__name__}")
+
+
+def _short(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _dtype_fits(want: torch.dtype, got: torch.dtype, exact: bool) -> bool:
+    whole = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+    wider = (want, got) in ((torch.float32, torch.float64), (torch.complex64, torch.complex128))
+    return want == got or not exact and (wider or want in whole and got in whole)
+
+
+def _wider(want, got) -> str:
+    if isinstance(want, torch.Tensor) and isinstance(got, torch.Tensor) and want.dtype != got.dtype:
+        return f"(The result is {_short(got)}, the input {_short(want)}; that is accepted here.)"
+    return ""
+
+
+def _numbers(question: Question, want: torch.Tensor, got: torch.Tensor, where: str, exact: bool, tolerance):
+    wide = torch.complex128 if want.is_complex() or got.is_complex() else torch.float64
+    a, b = want.to(wide), got.to(wide)
+    if not exact and bool((b.isnan() & ~a.isnan()).any()):
+        return "nan", f"{where or 'the result'} holds NaN ({int(b.isnan().sum())} of {b.numel()} numbers)."
+    close = torch.isclose(b, a, rtol=tolerance[0], atol=tolerance[1], equal_nan=True)
+    if bool(close.all()):
+        return None
+    return "symptom", f"{where or 'the result'} is wrong. {symptom(a, b, close, tolerance)}"
+
+
+# ---- a mistake without a name ----
+def symptom(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, tolerance=(1e-4, 1e-5)) -> str:
+    """What can be said of wrong numbers: a factor, a sign, an axis, or the place where they begin."""
+
+    def equal(a, b):
+        return a.shape == b.shape and bool(torch.isclose(a, b, rtol=tolerance[0], atol=tolerance[1],
+                                                         equal_nan=True).all())
+
+    if want.ndim == 0:
+        return f"It is {_number(got)}, it should be {_number(want)}."
+    finite = want.isfinite() & got.isfinite()
+    if finite.any() and bool((want.isfinite() == got.isfinite()).all()):
+        a, b = want[finite], got[finite]
+        top = a.abs().argmax()
+        if a[top].abs() > 0 and b[top].abs() > 0 and equal(a * (b[top] / a[top]), b):
+            factor = b[top] / a[top]
+            return ("Every number has the wrong sign." if equal(-a, b)
+                    else f"Every number is {_number(factor)} times what it should be.")
+        if a.numel() > 1 and equal(a + (b[0] - a[0]), b):
+            return f"Every number is off by {_number(b[0] - a[0])}."
+        if a.numel() > 1 and equal(a.abs(), b.abs()):
+            return "The sizes are right, the signs are not."
+    if want.ndim >= 2 and equal(want.transpose(-1, -2), got):
+        return "It is transposed: the last two axes have changed places."
+    for axis in range(want.ndim):
+        if want.shape[axis] > 1:
+            if equal(want.flip(axis), got):
+                return f"It is in reverse order along axis {axis}."
+            for step in (1, -1):
+                if equal(want.roll(step, axis), got):
+                    return f"It is shifted by one along axis {axis}."
+    for axis in range(want.ndim):
+        others = [n for n in range(want.ndim) if n != axis]
+        wrong = (~close).any(dim=others) if others else ~close
+        rows = wrong.nonzero().flatten().tolist()
+        if want.shape[axis] > 2 and 0 < len(rows) <= 2:
+            names = " and ".join("the last one" if n == want.shape[axis] - 1 else str(n) for n in rows)
+            return f"Along axis {axis} only index {names} is wrong."
+    share = float((~close).double().mean())
+    place = (~close).nonzero()[0].tolist()
+    return (f"{share:.0%} of its numbers differ; the first is at {place}: {_number(got[tuple(place)])}, "
+            f"it should be {_number(want[tuple(place)])}.")
+
+
+def _number(value) -> str:
+    value = value.item() if isinstance(value, torch.Tensor) else value
+    return f"{value:.4g}"
+
+
+def _picture(question: Question, case: Case, want, got: dict) -> dict | None:
+    """Target and answer as two pictures of at most two axes, where there is something to see."""
+    if not question.picture or got["kind"] != "value":
+        return None
+    value = got["value"]
+    if isinstance(want, list) and isinstance(value, list) and len(want) == len(value):
+        want, value = next(((a, b) for a, b in zip(want, value, strict=True)
+                            if _values(question, a, b) is not None), (None, None))
+        if isinstance(want, (int, float)):
+            want, value = torch.tensor(got["value"]), None
+    if not (isinstance(want, torch.Tensor) and isinstance(value, torch.Tensor) and want.shape == value.shape
+            and want.ndim and not want.is_complex() and not value.is_complex() and want.numel() > 1):
+        return None
+    want, value = want.double(), value.double()
+    while want.ndim > 2:
+        if want.shape[0] == 0:
+            return None
+        n = next((n for n in range(len(want)) if not torch.allclose(want[n], value[n], equal_nan=True)), 0)
+        want, value = want[n], value[n]
+    cut = tuple(slice(0, PICTURE) for _ in range(want.ndim))
+    kind = "lines" if want.ndim == 1 else question.picture
+    return {"kind": kind, "target": want[cut].clone(), "yours": value[cut].clone(), "what": case.what}

@@ -1,0 +1,142 @@
+"""What a question of an exercise is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of an answer: its arguments, and what is special about them, in words."""
+
+    args: tuple
+    what: str
+
+
+class Draw:
+    """Inputs from a seed: the same on every machine, whatever the caller's defaults are."""
+
+    def __init__(self, seed: int):
+        self.generator = torch.Generator("cpu").manual_seed(seed)
+
+    def normal(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        """Standard normal numbers."""
+        return torch.randn(*shape, generator=self.generator, dtype=torch.float64, device="cpu").to(dtype)
+
+    def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0,
+                dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        """Uniform numbers in ``[low, high)``."""
+        drawn = torch.rand(*shape, generator=self.generator, dtype=torch.float64, device="cpu")
+        return (low + (high - low) * drawn).to(dtype)
+
+    def integers(self, low: int, high: int, *shape: int) -> torch.Tensor:
+        """Whole numbers from ``low`` to ``high``, both included (int64)."""
+        return torch.randint(low, high + 1, shape, generator=self.generator, dtype=torch.int64, device="cpu")
+
+    def integer(self, low: int, high: int) -> int:
+        """One whole number from ``low`` to ``high``, both included."""
+        return int(self.integers(low, high))
+
+    def number(self, low: float, high: float) -> float:
+        """One number in ``[low, high)``."""
+        return float(self.uniform(low=low, high=high, dtype=torch.float64))
+
+    def choice(self, options: Sequence):
+        """One of ``options``."""
+        return options[self.integer(0, len(options) - 1)]
+
+    def permutation(self, n: int) -> torch.Tensor:
+        """The numbers 0 … n − 1 in random order, none of two in their old order if n > 1."""
+        drawn = torch.randperm(n, generator=self.generator, device="cpu")
+        return drawn.roll(1) if n > 1 and torch.equal(drawn, torch.arange(n)) else drawn
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A wrong answer that learners give, and the misconception behind it.
+
+    ``name`` is what a teacher's report counts; ``says`` is what the learner reads: what the answer
+    does and why that is wrong, never the solution. ``reread`` is a section of the notebook.
+    """
+
+    name: str
+    answer: Callable
+    says: str
+    reread: str = ""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An answer that is written or laid out in another way and is as right as the reference."""
+
+    name: str
+    answer: Callable
+    why: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A coded question.
+
+    ``draw(Draw) -> list[Case]``: at least three cases of several sizes. ``reference`` is the right
+    answer; it runs in the judging process only. ``same(value, case) -> value`` brings a value to a
+    normal form where several answers are right (a bias without its row means); ``equivalent`` then
+    says why they are. ``tolerance`` is ``(relative, absolute)`` for float32 inputs; other dtypes
+    take their own. ``returns`` names what comes back ("a tensor [L, d]"). ``picture`` draws target
+    beside answer: "heat", "lines" or "" (none). ``exact_dtype``: not even float64 for float32 is
+    right.
+    """
+
+    name: str
+    exercise: str
+    title: str
+    returns: str
+    section: str
+    draw: Callable[[Draw], list[Case]]
+    reference: Callable
+    wrong: tuple[Wrong, ...]
+    hints: tuple[str, str, str]
+    variants: tuple[Variant, ...] = ()
+    same: Callable | None = None
+    equivalent: str = ""
+    tolerance: tuple[float, float] = (1e-4, 1e-5)
+    picture: str = ""
+    seconds: float = 10.0
+    exact_dtype: bool = False
+    bonus: bool = False
+
+    @property
+    def points(self) -> int:
+        return 2 if self.bonus else 4
+
+    def cases(self, seed: int) -> list[Case]:
+        """The inputs that belong to ``seed``."""
+        return list(self.draw(Draw(seed)))
+
+
+@dataclass
+class Verdict:
+    """What came of a check. ``kind`` is one of
+
+    right, equivalent — passed;
+    mistake (``name`` says which misconception), symptom (what is wrong with the numbers),
+    stub, raised, none, type, shape, dtype, device, nan, modified, slow, borrowed — not passed.
+
+    ``text`` is for the learner; ``reread`` the section to read again; ``picture`` holds what is to
+    be drawn: ``{"kind", "target", "yours", "what"}``.
+    """
+
+    question: str
+    passed: bool
+    kind: str
+    text: str
+    name: str = ""
+    reread: str = ""
+    picture: dict | None = None
+
+    def message(self) -> dict:
+        """As the tree that :mod:`.wire` sends."""
+        return asdict(self)
