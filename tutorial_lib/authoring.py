@@ -5,8 +5,9 @@
     python -m tutorial_lib.authoring check        # which notebooks are not in normal form?
     python -m tutorial_lib.authoring release ex06 # writes exercises/ex06_…/ from its solution
 
-``02`` is a notebook of the course, ``ex02`` the solution of its exercise. The ``.ipynb`` with its outputs is the only form that is committed; the ``.py`` (py:percent) is
-scratch paper. ``build`` without a ``.py`` re-executes the notebook as it is.
+``02`` is a notebook of the course, ``ex02`` the solution of its exercise. The ``.ipynb`` with its
+outputs is the only form that is committed; the ``.py`` (py:percent) is scratch paper. ``build``
+without a ``.py`` re-executes the notebook as it is.
 """
 
 from __future__ import annotations
