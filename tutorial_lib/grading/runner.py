@@ -11,6 +11,8 @@ it as data.
 from __future__ import annotations
 
 import ast
+import asyncio
+import inspect
 import linecache
 import os
 import select
@@ -23,6 +25,7 @@ from tutorial_lib.checks.answer import TooSlow, at_most, collect
 from tutorial_lib.grading import standin
 
 CHANNEL = 3
+SILENT = "__import__('tutorial_lib.grading.standin', fromlist=['']).Nothing('_.lesson')"
 
 
 def main() -> None:
@@ -47,9 +50,12 @@ def run(source: str, n: int, namespace: dict, seconds: float) -> str:
         source = _plain(source)
         name = f"<cell {n}>"
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        code = compile(source, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         with at_most(seconds, cpu=True):
-            exec(compile(source, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True),
-                 namespace)
+            if code.co_flags & inspect.CO_COROUTINE:
+                asyncio.run(eval(code, namespace))
+            else:
+                exec(code, namespace)
     except TooSlow:
         return f"time: more than {seconds:g} s"
     except BaseException as error:  # also SystemExit and KeyboardInterrupt: the next cell runs all the same
@@ -65,8 +71,7 @@ def _plain(source: str) -> str:
     except (SyntaxError, ValueError):
         from IPython.core.inputtransformer2 import TransformerManager
 
-        return TransformerManager().transform_cell(source).replace("get_ipython().", "_no_ipython().").replace(
-            "_no_ipython()", "__import__('tutorial_lib.grading.standin').grading.standin.Nothing('_.lesson')")
+        return TransformerManager().transform_cell(source).replace("get_ipython()", SILENT)
 
 
 def ask(question: dict, namespace: dict) -> list[dict]:
@@ -74,7 +79,7 @@ def ask(question: dict, namespace: dict) -> list[dict]:
     function = namespace.get(question["name"])
     inputs = question["inputs"]
     if not callable(function):
-        return [{"kind": "stub", "message": "there is no such function", "modified": [], "borrowed": []}] * len(inputs)
+        return _all(inputs, kind="stub", message="there is no such function")
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -93,13 +98,18 @@ def ask(question: dict, namespace: dict) -> list[dict]:
         pass
     status = os.waitpid(child, 0)[1]
     if frame is None:
-        return [{"kind": "slow", "modified": [], "borrowed": []}] * len(inputs)
+        return _all(inputs, kind="slow")
     try:
         return wire.unpack(frame)
     except wire.BadMessage:
         died = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"
-        return [{"kind": "raised", "error": "ProcessEnded", "message": f"the call ended its whole process ({died})",
-                 "line": "", "modified": [], "borrowed": []}] * len(inputs)
+        return _all(inputs, kind="raised", error="ProcessEnded",
+                    message=f"the call ended its whole process ({died})")
+
+
+def _all(inputs, **outcome) -> list[dict]:
+    """The same outcome for all inputs."""
+    return [{**outcome, "modified": [], "borrowed": []} for _ in inputs]
 
 
 def _answer(question: dict, function, write: int) -> None:
