@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+import html
+from collections.abc import Iterable, Sequence
+
 import ipywidgets as widgets
+
+CELL = 'style="text-align:left;vertical-align:top"'
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """An HTML table, its text escaped and aligned to the left.
+
+    >>> table(["x"], [["a < b"]])[-39:]
+    'top">a &lt; b</td></tr></tbody></table>'
+    """
+    titles = "".join(f'<th scope="col" style="text-align:left">{html.escape(cell)}</th>' for cell in head)
+    body = "".join("<tr>" + "".join(f"<td {CELL}>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+                   for row in rows)
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
 
 class StoredBox(widgets.VBox):

@@ -1,0 +1,119 @@
+"""The learner's own log: a small JSON file on their disk. Several kernels may write to it at once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    import msvcrt
+
+PATIENCE = 2.0  # seconds to wait for another kernel; after that we write all the same
+
+
+def log_file() -> Path:
+    """Where the log is: ``$TUTORIAL_PROGRESS``, or ``.tutorial_lib/progress.json`` at home."""
+    given = os.environ.get("TUTORIAL_PROGRESS")
+    return Path(given) if given else Path.home() / ".tutorial_lib" / "progress.json"
+
+
+def read() -> dict[str, dict]:
+    """The log: ``{"01.predict.swap": {"choice": …, "right": …}, …}``.
+
+    A missing file is an empty log. An unreadable one is set aside as ``progress.json.broken``, so
+    that nothing is lost, and a new log begins.
+    """
+    with _alone():
+        return _entries()
+
+
+def record(key: str, **entry) -> None:
+    """Merge ``entry`` into what stands under ``key``.
+
+    A disk that cannot be written to loses the log, never the lesson. Raises TypeError for values
+    that JSON cannot hold.
+    """
+    with _alone(make_folder=True):
+        entries = _entries()
+        _replace({**entries, key: {**entries.get(key, {}), **entry}})
+
+
+def forget(prefix: str) -> int:
+    """Drop all entries whose key starts with ``prefix``; returns how many were dropped."""
+    with _alone():
+        entries = _entries()
+        kept = {key: entry for key, entry in entries.items() if not key.startswith(prefix)}
+        dropped = len(entries) - len(kept)
+        return dropped if dropped and _replace(kept) else 0
+
+
+def _entries() -> dict[str, dict]:
+    path = log_file()
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(entries, dict) or not all(isinstance(e, dict) for e in entries.values()):
+            raise ValueError("not a log")
+        return entries
+    except FileNotFoundError:
+        return {}
+    except (ValueError, OSError, RecursionError):
+        with contextlib.suppress(OSError):
+            path.replace(path.with_name(path.name + ".broken"))
+        return {}
+
+
+def _replace(entries: dict[str, dict]) -> bool:
+    """Write the file as a whole, so that a crash cannot tear it. True if that was possible."""
+    path, text = log_file(), json.dumps(entries, indent=1, sort_keys=True, ensure_ascii=False)
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+        return True
+    except OSError:
+        return False
+    finally:
+        if temporary:
+            with contextlib.suppress(OSError):  # after the replacement it is gone
+                os.unlink(temporary)
+
+
+@contextlib.contextmanager
+def _alone(make_folder: bool = False) -> Iterator[None]:
+    """Keep other kernels out, by an OS lock on a file beside the log.
+
+    The OS frees the lock when its holder dies. Where there is no lock to be had (a disk that cannot be
+    written to, a file system without locks, a holder that hangs) we go on without one.
+    """
+    path = log_file()
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            if make_folder:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            _lock(stack.enter_context(open(path.with_name(path.name + ".lock"), "ab")))
+        yield  # closing the file frees the lock
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Lock the first byte of ``file``, or give up after ``PATIENCE``."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            if os.name == "nt":
+                file.seek(0)
+                return msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):  # somebody else holds it
+            if time.monotonic() > until:
+                return None
+            time.sleep(0.01)
