@@ -1,0 +1,1 @@
+"""Taking in, running, marking and reporting a class of submissions."""
