@@ -19,7 +19,8 @@ class Refused(ValueError):
 def _component(name: str, folder: int | None, flags: int) -> int:
     """Open one component of a path; a link is refused by name."""
     try:
-        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags, dir_fd=folder)
+        flags |= os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        return os.open(name, flags, dir_fd=folder)
     except OSError as problem:
         with contextlib.suppress(OSError):
             if stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
