@@ -99,7 +99,7 @@ def load_marks(root: Path, assignment: str) -> dict[str, dict]:
             found = {"assignment": assignment, "student": path.stem, "state": "grader error", "sha256": "",
                      "reason": f"The marks in {path.name} cannot be read ({problem}). Grade again.",
                      "checks_version": "", "questions": {}, "written": [], "remarks": []}
-        marks[path.stem] = found
+        marks[path.stem] = {"reason": "", "remarks": [], **found}
     return marks
 
 
@@ -274,7 +274,8 @@ def enter(book, root: Path, assignment: str, student: str, marks: Mapping,
     before = json.loads(last.read_text()) if last.exists() else {}
     sent = _seconds(root, assignment, student)
     book.update_or_create_student(student)
-    submission = book.update_or_create_submission(assignment, student, timestamp=sent)
+    with book.db.no_autoflush:
+        submission = book.update_or_create_submission(assignment, student, timestamp=sent)
     (notebook,) = submission.notebooks
     written = {cell.name for cell in notebook.notebook.solution_cells}
     for grade in notebook.grades:
