@@ -34,8 +34,9 @@ HIDDEN = {
 def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = False) -> Verdict:
     """The verdict on the outcomes of one answer for the inputs of ``seed``.
 
-    ``hidden``: the verdict says nothing of the inputs, and no word that the answer could have chosen;
-    a check in the notebook says it. Raises ValueError when ``outcomes`` are not what :func:`.answer.collect` gives for these inputs.
+    ``hidden``: the verdict says nothing of the inputs, and no word that the answer could have chosen; a
+    check in the notebook says it. Raises ValueError when ``outcomes`` are not what
+    :func:`.answer.collect` gives for these inputs.
     """
     cases = question.cases(seed)
     outcomes = _checked(outcomes, len(cases))
@@ -50,8 +51,8 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
                    reread=question.section)
     if borrowed := sorted({name for one in outcomes for name in one["borrowed"]}):
         which = "" if hidden else f" ({', '.join(borrowed[:3])})"
-        return say("borrowed", f"This calls the course's own code{which}. Write it yourself: plain PyTorch is "
-                               "enough.", reread=question.section)
+        return say("borrowed", f"This calls the course's own code{which}. Write it yourself: plain PyTorch "
+                               "is enough.", reread=question.section)
 
     expected = collect(question.reference, inputs, 60 * question.seconds)
     assert all(one["kind"] == "value" for one in expected), (question.name, expected)
