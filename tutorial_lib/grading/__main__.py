@@ -88,6 +88,10 @@ def _assignments(root: Path, named: list[str]) -> list[str]:
     return found
 
 
+def _counts(counted: Counter) -> str:
+    return ", ".join(f"{counted[key]} {key}" for key in sorted(counted))
+
+
 def take_in(given) -> int:
     from . import intake
 
@@ -96,7 +100,7 @@ def take_in(given) -> int:
         if one.reason:
             print(f"{one.student}  {one.assignment or '–'}: {one.state}. {one.reason}")
     counted = Counter(one.state for one in taken)
-    print(f"{len(taken)} uploads: " + (", ".join(f"{counted[key]} {key}" for key in sorted(counted)) or "none"))
+    print(f"{len(taken)} uploads: " + (_counts(counted) or "none"))
     return 0
 
 
@@ -106,7 +110,7 @@ def grade(given) -> int:
     if given.trusted:
         print("Without a sandbox, a notebook can read, change and send whatever you can. Go on only with "
               "notebooks that you wrote yourself.", file=sys.stderr)
-    gradebook.prepare(given.root, {name: exercises.path(name) for name in exercises.names()}, given.db)
+    gradebook.prepare(given.root, {name: exercises.path(name) for name in given.assignments}, given.db)
     failed = 0
     for name in given.assignments:
         with tqdm(desc=name, unit="submission", total=0) as bar:
@@ -120,7 +124,7 @@ def grade(given) -> int:
         marks = gradebook.load_marks(given.root, name)
         gradebook.merge(given.root, name, marks, due=given.due, late_per_day=given.late_per_day, db=given.db)
         counted = Counter(one["state"] for one in marks.values())
-        print(f"{name}: " + (", ".join(f"{counted[key]} {key}" for key in sorted(counted)) or "nothing yet"))
+        print(f"{name}: " + (_counts(counted) or "nothing yet"))
         for student, one in marks.items():
             if one["state"] == "grader error":
                 failed += 1
@@ -132,8 +136,8 @@ def feedback(given) -> int:
     from . import reports
 
     for name in given.assignments:
-        print(f"{name}: {len(reports.feedback(given.root, name, given.db))} pages in "
-              f"{given.root / 'feedback'}")
+        pages = reports.feedback(given.root, name, given.db)
+        print(f"{name}: {len(pages)} pages in {given.root / 'feedback'}")
     return 0
 
 
