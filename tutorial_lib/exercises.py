@@ -87,23 +87,6 @@ def points(notebook: nbformat.NotebookNode) -> dict[str, int]:
     return {entry["grade_id"]: entry["points"] for entry in entries if entry.get("grade")}
 
 
-def marked(notebook: nbformat.NotebookNode, seconds: int = 300) -> dict[str, int]:
-    """Run a notebook of one's own in a kernel; the points that each of its checks gives."""
-    from nbclient import NotebookClient
-
-    run = nbformat.from_dict(notebook)
-    with tempfile.TemporaryDirectory() as folder:
-        NotebookClient(run, timeout=seconds, allow_errors=True, store_widget_state=False,
-                       resources={"metadata": {"path": folder}}).execute()
-    given = {}
-    for cell in run.cells:
-        entry = cell.metadata.get("nbgrader", {})
-        if cell.cell_type == "code" and entry.get("grade"):
-            failed = any(output.output_type == "error" for output in cell.outputs)
-            given[entry["grade_id"]] = 0 if failed else entry["points"]
-    return given
-
-
 # ---- with nbgrader's own steps ----
 def course(folder: Path, only: list[str] | None = None) -> Path:
     """Make ``folder`` an nbgrader course with the sources of the given exercises; returns it."""
@@ -130,7 +113,7 @@ def api(folder: Path):
     return NbGraderAPI(CourseDirectory(config=config), config=config)
 
 
-def release(only: list[str]) -> list[Path]:
+def release(only: list[str], into: Path = ROOT / "exercises") -> list[Path]:
     """Write the student's version of the given exercises into ``exercises/``; returns their paths.
 
     Raises RuntimeError with nbgrader's own words when it refuses.
@@ -142,7 +125,7 @@ def release(only: list[str]) -> list[Path]:
             result = interface.generate_assignment(name)
             if not result["success"]:
                 raise RuntimeError(f"{name}: {result.get('error') or result.get('log')}")
-            target = path(name, "exercises")
+            target = into / name / f"{name}.ipynb"
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(Path(scratch, "exercises", name, f"{name}.ipynb"), target)
             written.append(target)
