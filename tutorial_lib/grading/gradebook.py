@@ -23,6 +23,7 @@ from tutorial_lib.grading import files
 from tutorial_lib.grading.intake import MOST_BYTES
 
 STATES = ("graded", "rejected", "timed out", "grader error")
+COURSE = "default_course"  # nbgrader's own name for it; PostgreSQL refuses the empty one
 MOST_EXTRA_CELLS, MOST_EXTRA_LETTERS = 50, 40_000  # of a student's own cells, in the copy that is marked
 CONFIG = '''\
 # Written by tutorial_lib.grading; start JupyterLab in this folder to mark written answers in formgrader.
@@ -31,6 +32,7 @@ from pathlib import Path
 c = get_config()
 root = Path(__file__).resolve().parent
 c.CourseDirectory.root = str(root)
+c.CourseDirectory.course_id = {course!r}
 c.CourseDirectory.db_url = {db}
 # What a student wrote is shown without anything that could run in the teacher's browser.
 c.TemplateExporter.filters = {{"markdown2html": "tutorial_lib.grading.safe.markdown2html"}}
@@ -62,7 +64,7 @@ def gradebook(root: Path, db: str | None = None) -> Iterator:
     """nbgrader's Gradebook of a class folder, closed in the end."""
     from nbgrader.api import Gradebook
 
-    with _alembic_on_path(), Gradebook(database(root, db)) as book:
+    with _alembic_on_path(), Gradebook(database(root, db), COURSE) as book:
         yield book
 
 
@@ -117,7 +119,8 @@ def prepare(root: Path, released: Mapping[str, Path], db: str | None = None) -> 
     root.mkdir(parents=True, exist_ok=True)
     url = database(root, db)
     inside = url == f"sqlite:///{root.resolve() / 'gradebook.db'}"  # then the folder may be moved
-    config = CONFIG.format(db='f"sqlite:///{root / \'gradebook.db\'}"' if inside else repr(url))
+    config = CONFIG.format(db='f"sqlite:///{root / \'gradebook.db\'}"' if inside else repr(url),
+                           course=COURSE)
     files.replace(root / "nbgrader_config.py", config.encode(), 0o600)  # the URL may hold a password
     with _alone(root):
         with gradebook(root, url) as book:
@@ -147,6 +150,7 @@ def _generate(root: Path, url: str, name: str) -> None:
     config = Config()
     config.CourseDirectory.root = str(root.resolve())
     config.CourseDirectory.db_url = url
+    config.CourseDirectory.course_id = COURSE
     config.CourseDirectory.assignment_id = name
     course = CourseDirectory(config=config)
     app = GenerateAssignment(coursedir=course, config=config)
