@@ -105,6 +105,8 @@ class Classroom:
 
 
         def plain(table, row):
+            if "duedate" in row:
+                row = dict(row) | {"duedate": str(row["duedate"])[:19]}  # SQLite gives text
             row = {key: int(value) if isinstance(value, bool) else names.get(value, value)
                    for key, value in row.items() if key != "timestamp"}
             if table in ("grade", "comment"):

@@ -112,7 +112,9 @@ def test_broken_marks_are_a_grader_error(room):
         assert gradebook.load_marks(room.root, room.name)["li"]["state"] == "grader error"
 
 
-def test_merge_asks_for_what_it_needs(room):
+def test_merge_asks_for_what_it_needs(room, tmp_path):
+    with pytest.raises(FileNotFoundError, match="call prepare first"):
+        gradebook.merge(tmp_path, room.name, {})
     with pytest.raises(ValueError, match="known are: ex06_rope"):
         gradebook.merge(room.root, "ex99", {})
     with pytest.raises(ValueError, match="from 0 to 1"):

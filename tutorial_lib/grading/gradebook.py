@@ -12,8 +12,6 @@ import datetime
 import hashlib
 import json
 import math
-import os
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -61,22 +59,36 @@ def database(root: Path, db: str | None = None) -> str:
 
 @contextlib.contextmanager
 def gradebook(root: Path, db: str | None = None) -> Iterator:
-    """nbgrader's Gradebook of a class folder, closed in the end."""
+    """nbgrader's Gradebook of a class folder, closed in the end; FileNotFoundError before `prepare`."""
     from nbgrader.api import Gradebook
 
-    with _alembic_on_path(), Gradebook(database(root, db), COURSE) as book:
+    if not (Path(root) / "nbgrader_config.py").exists():
+        raise FileNotFoundError(f"{root} is no class folder yet: call prepare first")
+    with Gradebook(database(root, db), COURSE) as book:
         yield book
 
 
-@contextlib.contextmanager
-def _alembic_on_path() -> Iterator[None]:
-    """nbgrader calls the program `alembic` for a new database: find the one beside this Python."""
-    before = os.environ.get("PATH", "")
-    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), before])
+def _create(url: str) -> None:
+    """The tables of a new database, as nbgrader makes them.
+
+    nbgrader itself would start the program `alembic`, which it finds only in an activated environment.
+    """
+    from alembic.script import ScriptDirectory
+    from nbgrader.api import Base
+    from nbgrader.dbutil import ALEMBIC_DIR
+    from sqlalchemy import create_engine, inspect, text
+
+    engine = create_engine(url)
     try:
-        yield
+        if inspect(engine).get_table_names():
+            return
+        version = ScriptDirectory(ALEMBIC_DIR).get_current_head()
+        with engine.begin() as connection:
+            Base.metadata.create_all(connection)
+            connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+            connection.execute(text("INSERT INTO alembic_version VALUES (:version)"), {"version": version})
     finally:
-        os.environ["PATH"] = before
+        engine.dispose()
 
 
 @contextlib.contextmanager
@@ -123,6 +135,7 @@ def prepare(root: Path, released: Mapping[str, Path], db: str | None = None) -> 
                            course=COURSE)
     files.replace(root / "nbgrader_config.py", config.encode(), 0o600)  # the URL may hold a password
     with _alone(root):
+        _create(url)
         with gradebook(root, url) as book:
             there = {assignment.name for assignment in book.assignments}
         for name, source in sorted(released.items()):
