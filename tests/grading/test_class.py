@@ -24,7 +24,8 @@ DAY = 86_400
 
 def test_prepared_class(room):
     sources = [cell.source for cell in room.released().cells]
-    assert 'raise NotImplementedError("answer is not written yet")' in sources[1] and "41" not in "".join(sources)
+    assert 'raise NotImplementedError("answer is not written yet")' in sources[1]
+    assert "41" not in "".join(sources)
     assert "Because" not in "".join(sources)
     with gradebook.gradebook(room.root) as book:
         (assignment,) = book.assignments
