@@ -168,7 +168,7 @@ send([refused(connect, ("192.0.2.1", 80)), refused(connect, ("127.0.0.1", int(sy
 def test_no_files_of_the_machine(tmp_path):
     """Neither the home, nor the repository, nor a file beside what is mounted, nor the system's settings."""
     (tmp_path / "secret").write_text("secret")
-    (tmp_path / "given").mkdir()
+    (tmp_path / "given").mkdir(mode=0o700)  # which a superuser's sandbox has to copy
     (tmp_path / "given" / "link").symlink_to(tmp_path / "secret")
     paths = ["/etc/passwd", "/etc/hostname", "/var/log", "/run", str(tmp_path / "secret"), "/course/link"]
     paths += [str(Path(__file__)), str(Path(sandbox.__file__)), "/course/../secret"]
