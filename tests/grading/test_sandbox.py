@@ -70,11 +70,12 @@ def play(program: str, limits: Limits = GENEROUS, **more) -> Outcome:
     return outcome
 
 
-def running(mark: str) -> list[str]:
+def running(mark: str) -> list[bytes]:
+    """The command lines that hold `mark`, of all processes of the machine."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            found += [str(path)] * (mark.encode() in path.read_bytes())
+            found += [line] if mark.encode() in (line := path.read_bytes()) else []
         except OSError:
             pass
     return found
@@ -428,7 +429,8 @@ def test_the_sandbox_ends_with_the_process_that_started_it():
     outer = f"from tutorial_lib.grading import sandbox; sandbox.run(['-c', {inner!r}, {mark!r}])"
     path = os.pathsep.join([str(Path(sandbox.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen([sys.executable, "-c", outer], env={**os.environ, "PYTHONPATH": path})
-    wait_for(lambda: len(running(mark)) >= 4)  # the starter itself, bwrap at least twice, the program
+    program = b"\0".join(os.fsencode(part) for part in (sys.executable, "-c", inner, mark, ""))
+    wait_for(lambda: any(line == program for line in running(mark)))
     process.kill()
     process.wait()
     wait_for(lambda: not running(mark))

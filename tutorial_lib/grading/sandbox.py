@@ -63,7 +63,7 @@ OPEN_FILES = 256
 NOBODY = 65534  # the user's and the group's number
 FOR_A_USER = 4096  # processes of a user whose sandboxes the kernel does not count one by one
 HELLO = ["-c", f"import os; os.write({CHANNEL}, bytes(8))"]  # the shortest program: one empty frame
-STAGE = "/mnt"  # where a superuser's sandbox finds what it mounts; see _staged
+STAGES = ("/mnt", "/media", "/srv")  # where a superuser's sandbox may find what it mounts; see _staged
 CHUNK = 2**16
 
 SETTINGS = {
@@ -206,7 +206,7 @@ def _run(bwrap: str, staged: bool, argv, given: dict[str, Path], limits: Limits,
         folders = [inside for inside, path in given.items() if path.is_dir()]
         if staged:
             given = {inside: _readable(path, stack) for inside, path in given.items()}
-            before, software, given = _staged(bwrap, software, given)
+            before, software, given = _staged(software, given)
         flags = _flags(software, given, limits)
         flags += ["--setenv", "PYTHONPATH", ":".join(folders)] * bool(folders)
         flags += ["--seccomp", str(rules.fileno())] if rules else []
@@ -228,8 +228,7 @@ def _run(bwrap: str, staged: bool, argv, given: dict[str, Path], limits: Limits,
             )
         )
         theirs.close()
-        tree = Tree(process, depth=2 if staged else 1)
-        return _Running(process, tree, ours.fileno(), limits, message).outcome()
+        return _Running(process, ours.fileno(), limits, message).outcome()
 
 
 def probe() -> str:
@@ -386,8 +385,22 @@ def _counts_processes(staged: bool) -> str:
 #
 # In its user namespace a sandbox has the rights of whoever started it over files and processes. For a
 # superuser's that is too much, and the kernel does not limit the superuser's processes. So bubblewrap is
-# started as nobody. Nobody may not walk to a Python below /root: another bubblewrap around it, which has
-# the superuser's rights and runs nothing but the inner one, puts what it needs below STAGE.
+# started as nobody. Nobody may not walk to a Python below /root, so all that it needs is mounted once more
+# where nobody may, in a mount namespace that no other process sees. Each command becomes the next one: what
+# ends bubblewrap when we end has to come from us, who have the right to signal nobody's processes.
+STAGE = """\
+set -e
+stage=$1; shift
+mount -t tmpfs -o mode=755,nosuid,nodev tmpfs "$stage"
+number=0
+while [ "$1" != -- ]; do
+    if [ -d "$1" ]; then mkdir "$stage/$number"; else : > "$stage/$number"; fi
+    mount --rbind "$1" "$stage/$number"
+    number=$((number + 1)); shift
+done
+shift
+exec "$@"
+"""
 
 
 def _as_nobody(bwrap: str | None) -> bool:
@@ -396,20 +409,21 @@ def _as_nobody(bwrap: str | None) -> bool:
 
 @functools.cache
 def _stage_works(bwrap: str) -> bool:
-    return shutil.which("setpriv") is not None and _works(_run(bwrap, True, HELLO, {}, Limits(), b""))
+    tools = all(map(shutil.which, ("sh", "unshare", "mount", "setpriv")))
+    return tools and _works(_run(bwrap, True, HELLO, {}, Limits(), b""))
 
 
-def _staged(bwrap: str, software: dict[str, str], given: dict[str, Path]):
-    """The command around the inner one, and the two with the paths that the inner one has to mount."""
-    flags = ["--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", STAGE]
-    stages = {}
-    for number, path in enumerate(sorted({*software.values(), *map(str, given.values())})):
-        stages[path] = f"{STAGE}/{number}"
-        flags += ["--ro-bind", path, stages[path]]
-    user = [str(shutil.which("setpriv")), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+def _staged(software: dict[str, str], given: dict[str, Path]):
+    """The command that bubblewrap's is put behind, and the two with the paths that it then has to mount."""
+    sources = sorted({*software.values(), *map(str, given.values())})
+    free = [stage for stage in STAGES if not any(_below(path, [stage]) for path in sources)]
+    stage = next(filter(os.path.isdir, free), STAGES[0])
+    stages = {path: f"{stage}/{number}" for number, path in enumerate(sources)}
+    command = [shutil.which("unshare"), "--mount", "--propagation", "slave", "--"]
+    command += [shutil.which("sh"), "-c", STAGE, "sh", stage, *sources, "--"]
+    command += [shutil.which("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
     software = {inside: stages[path] for inside, path in software.items()}
-    given = {inside: stages[str(path)] for inside, path in given.items()}
-    return [bwrap, *flags, "--", *user, "--"], software, given
+    return command, software, {inside: stages[str(path)] for inside, path in given.items()}
 
 
 def _readable(path: Path, stack: contextlib.ExitStack) -> Path:
@@ -437,8 +451,8 @@ def _open_to_all(path: Path) -> bool:
 class _Running:
     """One program that runs: its pipes, its clock, its processes."""
 
-    def __init__(self, process: subprocess.Popen, tree: Tree, channel: int, limits: Limits, message: bytes):
-        self.process, self.tree, self.limits = process, tree, limits
+    def __init__(self, process: subprocess.Popen, channel: int, limits: Limits, message: bytes):
+        self.process, self.tree, self.limits = process, Tree(process), limits
         self.frames, self.tail = bytearray(), bytearray()
         self.message = memoryview(message)
         self.begun = self.next_look = time.monotonic()

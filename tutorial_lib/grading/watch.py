@@ -37,11 +37,11 @@ class _Process:
 
 
 class Tree:
-    """The processes below `bwrap`: `depth` of bubblewrap's, each below the one before, and the program's."""
+    """The processes below `bwrap`: bubblewrap's second, which is the first in the namespace, and others."""
 
-    def __init__(self, bwrap: subprocess.Popen, depth: int = 1):
-        self.bwrap, self.depth = bwrap, depth
-        self.first = self._above = 0  # PIDs: the first process in the namespace, and its parent; 0 until seen
+    def __init__(self, bwrap: subprocess.Popen):
+        self.bwrap = bwrap
+        self.first = 0  # PID of the first process in the namespace; 0 until it is seen
         self._outside: set[int] = set()
         self._looks = 0
 
@@ -52,7 +52,7 @@ class Tree:
         what is given.
         """
         inside = self._inside()
-        tasks = max(0, sum(process.threads for process in inside.values()) - self.depth)
+        tasks = max(0, sum(process.threads for process in inside.values()) - 1)  # bubblewrap's
         cpu = sum(process.cpu for process in inside.values())
         if tasks > most:
             return Use(tasks, 0, cpu)
@@ -94,7 +94,7 @@ class Tree:
 
     def _is_first(self, pid: int) -> bool:
         process = _read(pid)
-        return process is not None and process.parent == self._above
+        return process is not None and process.parent == self.bwrap.pid
 
     def _inside(self) -> dict[int, _Process]:
         """PID to process, of all below bubblewrap."""
@@ -115,11 +115,7 @@ class Tree:
                 self._outside.add(pid)
             # else a parent came or went while we read: the next look decides
         inside.pop(self.bwrap.pid, None)
-        chain = [self.bwrap.pid]
-        for _ in range(self.depth):
-            chain += [pid for pid in inside if inside[pid].parent == chain[-1]][:1] or [0]
-        if chain[-1]:
-            self._above, self.first = chain[-2:]
+        self.first = next((pid for pid in inside if inside[pid].parent == self.bwrap.pid), self.first)
         return inside
 
     def _files(self) -> int:
