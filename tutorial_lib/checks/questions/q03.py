@@ -264,6 +264,9 @@ def _untrained_rows_cases(draw: Draw) -> list[Case]:
             old = start[which].norm(dim=1, keepdim=True)
             end[which] = length * old * F.normalize(now, dim=1)
         end[turned] = -0.8 * start[turned]
+        # every other channel by size, so that no large one decides alone
+        every_other = (start[slightly].abs().argsort(1).argsort(1) % 2).to(dtype)
+        end[slightly[:2]] = (start * 0.9)[slightly[:2]] * (1 - 0.25 * every_other[:2])  # all signs stay
         if decay < 1:
             end[grown[:2]] = 1.7 * start[grown[:2]]
         how = "weight decay" if decay < 1 else "no weight decay"
