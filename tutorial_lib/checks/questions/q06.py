@@ -304,8 +304,10 @@ def _shift_cases(draw: Draw) -> list[Case]:
         return Case((draw.normal(heads, length, dim), draw.normal(heads, length, dim), angles,
                      shifted(angles, dim)), f"H = {heads}, L = {length}, d_h = {dim}, {what}")
 
-    def moved(angles, dim, by=draw.integer(5, 40)):
-        return angles + _rope_angles(torch.tensor([by]), dim, 100.0)
+    by = torch.tensor([draw.integer(5, 40)])
+
+    def moved(angles, dim):
+        return angles + _rope_angles(by, dim, 100.0)
 
     return [case(2, 5, 8, moved, "all positions moved on"),
             case(3, draw.integer(6, 8), 4, lambda angles, dim: moved(angles, dim).bfloat16().float(),
