@@ -194,10 +194,9 @@ def shift_on_the_diagonal(q, k, angles, shifted):
 def given_scores(q, k, cached, base, first=0, dtype=None, again=True):
     d, past = q.shape[-1], cached.shape[-2]
     dtype = q.dtype if dtype is None else dtype
-    theta = base ** (-torch.arange(0, d, 2) / d)
 
     def turn(x, positions):
-        angle = positions.to(dtype)[:, None] * theta.to(dtype)
+        angle = angles_with_einsum(positions, d, base).to(dtype)
         a, b = x[..., 0::2], x[..., 1::2]
         pair = [a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()]
         return torch.stack(pair, -1).flatten(-2).to(x.dtype)
@@ -225,6 +224,13 @@ def scores_of_the_length(q, k, cached, base):
     f = angles_with_einsum(torch.full((q.shape[1],), cached.shape[1] + q.shape[1] - 1), q.shape[-1], base)
     keys = torch.cat([cached, rotate_like_llama(k, f, "interleaved")], 1)
     return rotate_like_llama(q, f, "interleaved") @ keys.mT / q.shape[-1] ** 0.5
+
+
+def scores_with_all_keys_late(q, k, cached, base):
+    q_angles, k_angles = (angles_with_einsum(torch.arange(n) + cached.shape[1], q.shape[2], base)
+                          for n in (q.shape[1], cached.shape[1] + k.shape[1]))
+    keys = rotate_like_llama(torch.cat([cached, k], 1), k_angles, "interleaved")
+    return rotate_like_llama(q, q_angles, "interleaved") @ keys.mT / q.shape[2] ** 0.5
 
 
 def sort_back(weight, head_dim, rotary_dim, target):
@@ -262,6 +268,8 @@ KNOWN = [("rope_angles", angles_t_over_d, "exponent counts pairs, not channels")
          ("cached_scores", scores_with_the_cache_turned_again, "the cache turned twice"),
          ("cached_scores", scores_of_row_zero, "queries counted from 0"),
          ("cached_scores", scores_of_the_length, "all at the last position"),
+         ("cached_scores", scores_with_all_keys_late,
+          "the cache turned twice and queries counted from 0"),
          ("rope_sort_rows", sort_back, "the other direction"),
          ("rope_sort_rows", sort_all_rows_at_once, "across the heads"),
          ("rope_sort_rows", sort_whole_heads, "unturned channels sorted, too"),
@@ -380,7 +388,8 @@ def test_an_unknown_mistake_is_refused(name, what):
 def test_what_is_given_for_repair_has_its_name():
     notebook = nbformat.read(exercises.path("ex06_rope", "exercises"), 4)
     code = next(cell.source for cell in notebook.cells if "def cached_scores(" in cell.source)
-    space = {"torch": torch, "math": math}
+    space = {"torch": torch, "math": math,
+             "rope_angles": angles_with_einsum, "rope_rotate": rotate_by_matrices}
     exec(code, space)
     verdict = check("cached_scores", space["cached_scores"], 3)
     assert verdict.name == "as given"
