@@ -99,13 +99,13 @@ ALIBI_SLOPES = Question(
               "You begin with the right list. What is missing comes from the right list, too, but you take "
               "it without gaps. Compare with the printed slopes of 12 heads."),
         Wrong("slopes twice", lambda n: _filled_up(n, _geometric(2 * _lower(n))[1::2]),
-              "Some slopes appear twice, so two heads see the same. What fills the list up is the shorter list "
-              "again, which is one half of the longer one; the other half is needed."),
+              "Some slopes appear twice, so two heads see the same. What fills the list up is the shorter "
+              "list again, which is one half of the longer one; the other half is needed."),
         Wrong("sorted", lambda n: _alibi_slopes(n).sort(descending=True).values,
               "These are the right numbers in another order. Head h of a trained model expects its own "
               "slope: with 12 heads the released list is not sorted."),
         Wrong("longer list "
-              "first", lambda n: torch.cat([_alibi_slopes(n)[_lower(n):], _alibi_slopes(n)[:_lower(n)]]),
+              "first", lambda n: _alibi_slopes(n).roll(n - _lower(n)),
               "These are the right numbers, but the ones that fill up stand in front. Head h of a trained "
               "model expects its own slope."),
     ),
