@@ -262,8 +262,8 @@ ALIBI_BIAS = Question(
 
 # ---- alibi_attention ----
 def _alibi_attention_cases(draw: Draw) -> list[Case]:
-    sizes = {"a text at once": (2, 3, 6, 6, 8), "one new query and a cache": (1, 4, 1, 9, 16),
-             "3 new queries and a cache": (3, 2, 3, 8, 4), "float64, 2 new queries": (2, 5, 2, 11, 6)}
+    sizes = {"a text at once": (2, 3, 6, 6, 8), "one new query and a cache": (1, 4, 1, 9, 6),
+             "3 new queries and a cache": (3, 2, 3, 8, 4), "float64, 2 new queries": (2, 5, 2, 11, 16)}
     cases = []
     for what, (batch, heads, queries, keys, dim) in sizes.items():
         dtype = torch.float64 if "float64" in what else torch.float32
