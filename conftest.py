@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-collect_ignore_glob = ["notebooks/*.py"]  # a notebook edited as text is not a module to import
+# a notebook edited as text is not a module to import
+collect_ignore_glob = ["notebooks/*.py", "solutions/*/*.py"]
 
 
 def pytest_configure(config):

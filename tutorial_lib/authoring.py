@@ -3,9 +3,11 @@
     python -m tutorial_lib.authoring text 02      # writes notebooks/02_….py, to be edited
     python -m tutorial_lib.authoring build 02     # executes it and writes the .ipynb
     python -m tutorial_lib.authoring check        # which notebooks are not in normal form?
+    python -m tutorial_lib.authoring release ex06 # writes exercises/ex06_…/ from its solution
 
-The ``.ipynb`` with its outputs is the only form that is committed; the ``.py`` (py:percent) is
-scratch paper. ``build`` without a ``.py`` re-executes the notebook as it is.
+``02`` is a notebook of the course, ``ex02`` the solution of its exercise. The ``.ipynb`` with its
+outputs is the only form that is committed; the ``.py`` (py:percent) is scratch paper. ``build``
+without a ``.py`` re-executes the notebook as it is.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ from pathlib import Path
 
 import nbformat
 
-ROOT = Path(__file__).parents[1]
-NOTEBOOKS = ROOT / "notebooks"
+from . import exercises
+
+NOTEBOOKS = exercises.ROOT / "notebooks"
+SOLUTIONS = exercises.ROOT / "solutions"
 CELL_METADATA = ("tags", "jupyter", "nbgrader")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -86,7 +90,7 @@ def _joined(outputs):
     return joined
 
 
-def execute(notebook: nbformat.NotebookNode) -> float:
+def execute(notebook: nbformat.NotebookNode, folder: Path = NOTEBOOKS) -> float:
     """Run all cells in a fresh kernel, without progress bars or a log; returns the seconds."""
     from nbclient import NotebookClient
 
@@ -94,7 +98,7 @@ def execute(notebook: nbformat.NotebookNode) -> float:
         quiet = {"TQDM_DISABLE": "1", "TUTORIAL_PROGRESS": str(Path(scratch) / "progress.json")}
         start = time.perf_counter()
         NotebookClient(notebook, timeout=600, store_widget_state=False,
-                       resources={"metadata": {"path": str(NOTEBOOKS)}}).execute(env=os.environ | quiet)
+                       resources={"metadata": {"path": str(folder)}}).execute(env=os.environ | quiet)
         return time.perf_counter() - start
 
 
@@ -105,9 +109,10 @@ def words(notebook: nbformat.NotebookNode) -> int:
 
 
 def known() -> list[Path]:
-    """All notebooks, in reading order, also those that are only text yet."""
-    return sorted({path.with_suffix(".ipynb") for path in NOTEBOOKS.glob("[0-9]*_*.*")
-                   if path.suffix in (".ipynb", ".py")})
+    """All notebooks, in reading order, then all solutions, also those that are only text yet."""
+    found = [*NOTEBOOKS.glob("[0-9]*_*.*"), *SOLUTIONS.glob("ex*/ex*.*")]
+    return sorted({path.with_suffix(".ipynb") for path in found if path.suffix in (".ipynb", ".py")},
+                  key=lambda path: path.stem)
 
 
 def find(name: str) -> Path:
@@ -124,7 +129,7 @@ def text(path: Path) -> Path:
     import jupytext
 
     source = path.with_suffix(".py")
-    jupytext.write(nbformat.read(path, as_version=4), source, fmt="py:percent")
+    jupytext.write(exercises.unmark(nbformat.read(path, as_version=4)), source, fmt="py:percent")
     return source
 
 
@@ -140,7 +145,8 @@ def build(path: Path) -> str:
             notebook = combine_inputs_with_outputs(notebook, nbformat.read(path, as_version=4))
     else:
         notebook = nbformat.read(path, as_version=4)
-    seconds = execute(notebook)
+    exercises.mark(notebook)
+    seconds = execute(notebook, path.parent)
     nbformat.write(normalise(notebook), path)
     return (f"{path.name}: {seconds:.0f} s, {len(notebook.cells)} cells, "
             f"{words(notebook)} words of prose")
@@ -161,11 +167,13 @@ def check(path: Path) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tutorial_lib.authoring", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("text", "build", "check"))
+    parser.add_argument("command", choices=("text", "build", "check", "release"))
     parser.add_argument("notebooks", nargs="*", help="their numbers; by default all")
     given = parser.parse_args(arguments)
     try:
         paths = [find(name) for name in given.notebooks] or known()
+        if given.command == "release":
+            paths = [path for path in paths if path.stem.startswith("ex")]
         if given.command != "build":  # what has not been built yet can only be built
             paths = [path for path in paths if path.exists()]
     except ValueError as problem:
@@ -176,6 +184,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(text(path))
         elif given.command == "build":
             print(build(path), flush=True)
+        elif given.command == "release":
+            print(*exercises.release([path.stem]))
         elif problem := check(path):
             print(f"{path.name}: {problem}", file=sys.stderr)
             failed = True

@@ -16,7 +16,7 @@ try:
 except ImportError:  # Windows
     import msvcrt
 
-PATIENCE = 3.0  # seconds to wait for another kernel; after that we write all the same
+PATIENCE = 2.0  # seconds to wait for another kernel; after that we write all the same
 
 
 def log_file() -> Path:

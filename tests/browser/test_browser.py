@@ -14,7 +14,7 @@ from axe_playwright_python.sync_playwright import Axe
 from benchmarks import latency
 from tutorial_lib import authoring, explorers
 from tutorial_lib.explorers.parts import Heat, Index, Vectors
-from tutorial_lib.lesson.progress import read
+from tutorial_lib.log import read
 
 NOTEBOOKS = sorted(path.name for path in authoring.NOTEBOOKS.glob("*.ipynb"))
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")

@@ -2,16 +2,23 @@
 
 import json
 import re
+import sys
+from collections import namedtuple
+from contextlib import ExitStack
 from html.parser import HTMLParser
 from pathlib import Path
+from subprocess import PIPE, Popen
+from types import ModuleType
 
 import pytest
 import torch
 
 from tutorial_lib import lesson
+from tutorial_lib import log as log_module
 from tutorial_lib.lesson import questions
 from tutorial_lib.lesson.claims import Claims
-from tutorial_lib.lesson.progress import log_file, read, record
+from tutorial_lib.log import forget, log_file, read, record
+from tutorial_lib.stored import table
 
 NUMBERS = questions.notebooks()
 NUMBER = {"kind": "number", "question": "How <i>large</i>?", "unit": "nats", "within": 0.5}
@@ -211,7 +218,7 @@ def test_a_disk_that_cannot_be_written_to_never_stops_the_lesson(log, capsys):
     lesson.concept_check("99").questions[0].choose("no")
     lesson.reveal("99.swap", "same")
     assert read() == {} and "no prediction" in capsys.readouterr().out
-    assert lesson.progress().rows()[0][1:] == ("0 of 1", "0 of 2", "–")
+    assert lesson.progress().rows()[0][1:] == ("0 of 1", "0 of 2", "–", "–")
 
 
 def test_entries_are_added_and_merged(log):
@@ -221,7 +228,74 @@ def test_entries_are_added_and_merged(log):
     record("a", right=True)
     assert read() == {"a": {"choice": "ü", "right": True}, "b": {"choice": "2"}}
     assert "ü" in log.read_text(encoding="utf-8")  # a reader can read it
-    assert [file.name for file in log.parent.iterdir()] == ["progress.json"]  # nothing left behind
+    left = {file.name for file in log.parent.iterdir()}
+    assert left == {"progress.json", "progress.json.lock"}  # no temporary file
+
+
+def test_forget_drops_what_begins_so(log):
+    assert forget("01.") == 0 and not log.exists()
+    for key in ("01.check.a", "01.check.b", "01.predict.a", "10.check.a"):
+        record(key, choice="x")
+    assert forget("01.check.") == 2 and sorted(read()) == ["01.predict.a", "10.check.a"]
+    assert forget("01.check.") == 0
+    assert forget("") == 2 and read() == {}
+
+
+def test_forgetting_a_broken_log_sets_it_aside(log):
+    log.parent.mkdir()
+    log.write_bytes(b"{")
+    assert forget("") == 0 and log.with_name("progress.json.broken").read_bytes() == b"{"
+
+
+def test_a_full_disk_loses_the_entry_and_leaves_nothing_behind(log, monkeypatch):
+    record("a", choice="1")
+    monkeypatch.setattr(log_module.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    record("b", choice="2")
+    assert forget("a") == 0 and read() == {"a": {"choice": "1"}}
+    assert {file.name for file in log.parent.iterdir()} == {"progress.json", "progress.json.lock"}
+
+
+WRITER = """
+import sys
+from tutorial_lib import log
+log.PATIENCE = 60
+who = sys.argv[1]
+print("ready", flush=True)
+sys.stdin.readline()
+for n in range(40):
+    log.record(f"{who}.{n}", choice=n)
+    log.record("shared", **{f"{who}{n}": n})
+"""
+
+
+def test_two_kernels_lose_none_of_each_others_entries(log):
+    command = [sys.executable, "-c", WRITER]
+    with ExitStack() as stack:
+        writers = [stack.enter_context(Popen([*command, who], stdin=PIPE, stdout=PIPE, text=True))
+                   for who in ("one", "two")]
+        for writer in writers:
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:  # both at once
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+        assert [writer.wait(timeout=300) for writer in writers] == [0, 0]
+    entries = read()
+    assert len(entries.pop("shared")) == 80 and len(entries) == 80
+    assert not log.with_name("progress.json.broken").exists()
+
+
+def test_a_kernel_that_hangs_on_the_lock_stops_nobody(log, monkeypatch):
+    monkeypatch.setattr(log_module, "PATIENCE", 0.05)
+    record("a", choice="1")
+    tries = []
+    monkeypatch.setattr(log_module.time, "sleep", tries.append)
+    with log_module._alone():
+        record("b", choice="2")
+        assert sorted(read()) == ["a", "b"] and forget("a") == 1
+    assert tries  # it did wait
+    tries.clear()
+    record("c", choice="3")
+    assert sorted(read()) == ["b", "c"] and not tries  # the lock is free again
 
 
 def test_the_log_is_at_home_unless_told_otherwise(monkeypatch, tmp_path):
@@ -231,20 +305,56 @@ def test_the_log_is_at_home_unless_told_otherwise(monkeypatch, tmp_path):
 
 
 def test_the_panel_counts():
-    assert lesson.progress().rows() == [("99 A <test> & more", "0 of 1", "0 of 2", "–")]
+    assert lesson.progress().rows() == [("99 A <test> & more", "0 of 1", "0 of 2", "–", "–")]
     record("99.predict.swap", right=True)  # a reveal alone is no prediction
     record("99.check.gone", choice="x", right=True)
-    assert lesson.progress().rows()[0][1:] == ("0 of 1", "0 of 2", "–")
+    assert lesson.progress().rows()[0][1:] == ("0 of 1", "0 of 2", "–", "–")
     lesson.predict("99.swap").choose("same")
     one, two = lesson.concept_check("99").questions
     one.choose("no")
-    assert lesson.progress().rows()[0][1:] == ("1 of 1", "1 of 2", "0 of 1")
+    assert lesson.progress().rows()[0][1:] == ("1 of 1", "1 of 2", "0 of 1", "–")
     two.choose("b")
-    assert lesson.progress().rows()[0][1:] == ("1 of 1", "2 of 2", "1 of 2")
-    assert "99 A <test> & more | 1 of 1 | 2 of 2 | 1 of 2" in repr(lesson.progress())
+    assert lesson.progress().rows()[0][1:] == ("1 of 1", "2 of 2", "1 of 2", "–")
+    assert "99 A <test> & more | 1 of 1 | 2 of 2 | 1 of 2 | –" in repr(lesson.progress())
     page = lesson.progress()._repr_html_()
-    assert "<td style=\"text-align:left\">99 A &lt;test&gt; &amp; more</td>" in page
-    assert page.count("<th ") == 4 and page.count("<tr>") == 2
+    assert ">99 A &lt;test&gt; &amp; more</td>" in page
+    assert page.count("<th ") == 5 and page.count("<tr>") == 2
+
+
+@pytest.fixture
+def graded(monkeypatch):
+    """Graded exercises: one, for the invented notebook 99; ``load`` raises KeyError for others."""
+    Asked = namedtuple("Asked", "name bonus")
+    exercises = {"99": (Asked("a", False), Asked("b", False), Asked("extra", True))}
+    package, module = ModuleType("tutorial_lib.checks"), ModuleType("tutorial_lib.checks.questions")
+    module.load = exercises.__getitem__
+    package.questions = module
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(questions, "notebooks", lambda: ["00", "99"])
+
+
+def test_the_panel_counts_what_is_passed_of_the_exercise(graded):
+    def passed():
+        return [row[-1] for row in lesson.progress().rows()]
+
+    assert passed() == ["–", "0 of 2"]
+    record("99.exercise.a", passed=True)
+    record("99.exercise.b", passed=False)
+    record("99.exercise.gone", passed=True)
+    record("00.exercise.a", passed=True)
+    assert passed() == ["–", "1 of 2"]
+    record("99.exercise.extra", passed=True)
+    assert passed() == ["–", "1 of 2 + bonus"]
+    record("99.exercise.b", passed=True)
+    assert passed() == ["–", "2 of 2 + bonus"] and lesson.progress().HEAD[-1] == "Exercise passed"
+
+
+def test_a_table_escapes_its_text():
+    page = table(["a < b"], [["<b>", "&"], ["x", "y"]])
+    assert '<th scope="col" style="text-align:left">a &lt; b</th>' in page
+    assert page.count("<tr>") == 3 and "<b>" not in page and ">&amp;</td>" in page
+    assert all("text-align:left" in tag for tag in re.findall("<t[hd] .*?>", page))
 
 
 # ---- claims ----

@@ -27,30 +27,33 @@ class TooSlow(BaseException):
     """The time of a call is over. Not an Exception, so that ``except Exception`` does not eat it."""
 
 
-def collect(function: Callable, inputs: Sequence[tuple], seconds: float = 10.0) -> list[dict]:
+def collect(function: Callable, inputs: Sequence[tuple], seconds: float = 10.0,
+            cpu: bool = False) -> list[dict]:
     """Call ``function`` once for each tuple of arguments; returns one outcome for each.
 
     An outcome is a dict: ``kind`` is "value" (with ``value`` and ``device``), "none", "foreign" (a value
     that is no tensor, number, text or sequence of them: ``type`` says what), "raised" (``error``,
     ``message``, ``line``), "stub" (NotImplementedError), "slow"; ``modified`` lists the numbers of
     the arguments that were changed, ``borrowed`` the functions of the library that were called.
-    After a call that was too slow the rest is not called: they are "slow", too.
+    After a call that was too slow the rest is not called: they are "slow", too. ``cpu``: the seconds are
+    those of the processor, so that a busy machine costs nobody anything (POSIX only).
     """
     outcomes: list[dict] = []
     for args in inputs:
         if outcomes and outcomes[-1]["kind"] == "slow":
             outcomes.append({"kind": "slow", "seconds": seconds, "modified": [], "borrowed": []})
         else:
-            outcomes.append(_call(function, args, seconds))
+            outcomes.append(_call(function, args, seconds, cpu))
     return outcomes
 
 
-def _call(function: Callable, args: tuple, seconds: float) -> dict:
+def _call(function: Callable, args: tuple, seconds: float, cpu: bool) -> dict:
     given = _copy(args)
     borrowed: list[str] = []
-    started = time.perf_counter()
+    clock = time.process_time if cpu else time.perf_counter
+    started = clock()
     try:
-        with _watch(borrowed), at_most(seconds):
+        with _watch(borrowed), at_most(seconds, cpu):
             outcome = _plain(function(*given))
     except TooSlow:
         outcome = {"kind": "slow", "seconds": seconds}
@@ -60,10 +63,10 @@ def _call(function: Callable, args: tuple, seconds: float) -> dict:
         outcome = {"kind": "raised", "error": type(error).__name__, "message": str(error)[:500],
                    "line": _line(error)}
     except (SystemExit, KeyboardInterrupt) as error:
-        if isinstance(error, KeyboardInterrupt) and time.perf_counter() - started < seconds:
+        if isinstance(error, KeyboardInterrupt) and clock() - started < seconds:
             raise  # the learner's own
         outcome = {"kind": "raised", "error": type(error).__name__, "message": str(error)[:500], "line": ""}
-    if outcome["kind"] == "value" and time.perf_counter() - started > 2 * seconds:
+    if outcome["kind"] == "value" and clock() - started > 2 * seconds:
         outcome = {"kind": "slow", "seconds": seconds}  # where there is no alarm
     outcome["modified"] = [n for n, (old, new) in enumerate(zip(args, given, strict=True))
                            if not _equal(old, new)]
@@ -156,18 +159,19 @@ def _watch(borrowed: list[str]):
 
 
 @contextlib.contextmanager
-def at_most(seconds: float):
+def at_most(seconds: float, cpu: bool = False):
     """Raise :class:`TooSlow` in the body after that long, and again each second if it is caught."""
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
         def ring(*_):
             raise TooSlow
-        before = signal.signal(signal.SIGALRM, ring)
-        signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+        which, bell = ((signal.ITIMER_PROF, signal.SIGPROF) if cpu else (signal.ITIMER_REAL, signal.SIGALRM))
+        before = signal.signal(bell, ring)
+        signal.setitimer(which, seconds, 1.0)
         try:
             yield
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+            signal.setitimer(which, 0)
+            signal.signal(bell, before)
         return
     # Windows, or a thread: an exception is put into this thread from another one.
     thread, over = threading.get_ident(), threading.Event()

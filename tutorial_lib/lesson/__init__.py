@@ -1,11 +1,13 @@
-"""What every notebook shares: predict then reveal, claims tested, concept check, progress.
+"""What every notebook shares: predict then reveal, claims tested, concept check,
+progress, and an inventory of beliefs before the course and after it.
 
 The questions stand in ``questions/NN.toml``, one file per notebook, so that a notebook's source
-does not give the answers away.
+does not give the answers away; those of the inventory in ``inventory.toml``.
 """
 
 from .claims import Claims
+from .inventory import inventory
 from .panel import progress
 from .questions import concept_check, predict, reveal
 
-__all__ = ["Claims", "concept_check", "predict", "progress", "reveal"]
+__all__ = ["Claims", "concept_check", "inventory", "predict", "progress", "reveal"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from ..stored import table
 
 
 @dataclass(frozen=True)
@@ -60,16 +61,8 @@ class Claims:
         self.rows.append(Claim(text, conditions, measured, instead, source))
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col" style="text-align:left">{name}</th>' for name in
-                       ("Claim", "Verdict", "Measured here", "Say instead", "Source"))
-        body = "".join(
-            "<tr>" + "".join(
-                f'<td style="text-align:left;vertical-align:top">{html.escape(cell)}</td>'
-                for cell in (f"“{row.text}”", row.verdict, row.measured, row.instead, row.source)
-            ) + "</tr>"
-            for row in self.rows
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return table(("Claim", "Verdict", "Measured here", "Say instead", "Source"), (
+            (f"“{row.text}”", row.verdict, row.measured, row.instead, row.source) for row in self.rows))
 
     def __repr__(self) -> str:
         return "\n".join(f"“{row.text}” — {row.verdict}. {row.measured}" for row in self.rows)

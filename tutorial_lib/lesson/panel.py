@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import html
-
+from ..log import read
+from ..stored import table
 from . import questions
-from .progress import read
 
 
 class Panel:
-    """A table of what the reader has predicted and answered, notebook by notebook."""
+    """A table of what the reader has predicted, answered and solved, notebook by notebook."""
 
-    def rows(self) -> list[tuple[str, str, str, str]]:
-        """``(notebook, predictions made, questions answered, answered rightly)``."""
+    HEAD = ("Notebook", "Predictions made", "Questions answered", "At once right", "Exercise passed")
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """One row for each notebook, as under ``HEAD``."""
         log, rows = read(), []
         for number in questions.notebooks():
             asked = questions.questions(number)
@@ -25,21 +26,29 @@ class Panel:
                 f"{len(done['predict'])} of {len(entries['predict'])}",
                 f"{len(done['check'])} of {len(entries['check'])}",
                 f"{right} of {len(done['check'])}" if done["check"] else "–",
+                _exercise(number, log),
             ))
         return rows
 
-    HEAD = ("Notebook", "Predictions made", "Questions answered", "At once right")
-
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col" style="text-align:left">{name}</th>' for name in self.HEAD)
-        body = "".join(
-            "<tr>" + "".join(f'<td style="text-align:left">{html.escape(c)}</td>' for c in row) + "</tr>"
-            for row in self.rows()
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return table(self.HEAD, self.rows())
 
     def __repr__(self) -> str:
         return "\n".join(" | ".join(row) for row in (self.HEAD, *self.rows()))
+
+
+def _exercise(number: str, log: dict[str, dict]) -> str:
+    """How many questions of the graded exercise are passed; a dash where there is no exercise."""
+    try:
+        from ..checks import questions as graded  # late: only this table needs them
+
+        asked = graded.load(number)
+    except KeyError:
+        return "–"
+    passed = [q for q in asked if log.get(f"{number}.exercise.{q.name}", {}).get("passed") is True]
+    needed = sum(not q.bonus for q in asked)
+    bonus = " + bonus" if any(q.bonus for q in passed) else ""
+    return f"{sum(not q.bonus for q in passed)} of {needed}{bonus}"
 
 
 def progress() -> Panel:

@@ -14,8 +14,8 @@ import ipywidgets as widgets
 import traitlets
 
 from .. import plots
+from ..log import read, record
 from ..stored import StoredBox
-from .progress import read, record
 
 FOLDER = files(__package__) / "questions"
 HERE = Path(__file__).parent
@@ -256,30 +256,36 @@ class Check(Question):
     """A question of the concept check: each choice has its explanation. The first click counts."""
 
     def choose(self, answer):
-        right = answer == self.asked["answer"]
         if "choice" not in read().get(self.key, {}):
-            record(self.key, choice=answer, right=right)
+            record(self.key, choice=answer, right=answer == self.asked["answer"])
+        self.explain(answer)
+
+    def explain(self, answer) -> None:
+        """Mark a choice as right or wrong, and say why."""
+        right = answer == self.asked["answer"]
         self.buttons[answer].icon = "check" if right else "times"
         verdict = "Right." if right else "Not quite."
         self.status.value = f"<b>{verdict}</b> {self.asked['why'][answer]}"
 
 
-class ConceptCheck(StoredBox):
-    """All questions of a notebook's concept check."""
+class QuestionList(StoredBox):
+    """Questions below each other, and what stands below them."""
 
-    def __init__(self, number: str):
-        asked = questions(number)["check"]
-        self.questions = [Check(f"{number}.{name}", "check", question, f"Question {n}")
-                          for n, (name, question) in enumerate(asked.items(), 1)]
-        super().__init__(self.questions)
+    NOTE = "Run this cell to answer: each choice has its explanation."
+
+    def __init__(self, questions: list[Question], *below: widgets.Widget):
+        self.questions = questions
+        super().__init__([*questions, *below])
 
     def stored(self):
         each = [question.stored()[0] for question in self.questions]
-        note = "<p><i>Run this cell to answer: each choice has its explanation.</i></p>"
+        note = f"<p><i>{self.NOTE}</i></p>"
         return {"text/html": "".join(one["text/html"] for one in each) + note,
                 "text/plain": "\n".join(one["text/plain"] for one in each)}, {}
 
 
-def concept_check(number: str) -> ConceptCheck:
+def concept_check(number: str) -> QuestionList:
     """The five questions at the end of a notebook: ``concept_check("01")``."""
-    return ConceptCheck(number)
+    asked = questions(number)["check"]
+    return QuestionList([Check(f"{number}.{name}", "check", question, f"Question {n}")
+                         for n, (name, question) in enumerate(asked.items(), 1)])

@@ -1,0 +1,179 @@
+"""What the processes of a sandbox use, seen from outside; and their end.
+
+The processes are those below bubblewrap in ``/proc``, found by their parents. A process whose parent ends
+becomes a child of the sandbox's first process, so none can leave this tree.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+AFRESH = 20  # looks after which processes known to be outside are read again: their numbers may be reused
+INODE = 1024  # bytes of kernel memory that an empty file takes, about
+TMPFS = ("tmp", "dev/shm")
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a tree of processes uses: tasks (processes and threads), bytes of memory, seconds of CPU time."""
+
+    tasks: int = 0
+    memory: int = 0
+    cpu: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Process:
+    parent: int
+    threads: int
+    cpu: float
+
+
+class Tree:
+    """The processes below `bwrap`, which is not counted itself."""
+
+    def __init__(self, bwrap: subprocess.Popen):
+        self.bwrap = bwrap
+        self.first = 0  # PID of the first process in its namespace; 0 until it is seen
+        self._outside: set[int] = set()
+        self._looks = 0
+
+    def look(self, most: int, memory: int) -> Use:
+        """What is used now. `most` tasks and `memory` bytes are what is allowed.
+
+        With more tasks the memory is not summed up; with less memory by a quick upper bound, that bound is
+        what is given.
+        """
+        inside = self._inside()
+        tasks = sum(process.threads for process in inside.values())
+        cpu = sum(process.cpu for process in inside.values())
+        if tasks > most:
+            return Use(tasks, 0, cpu)
+        files = self._files()
+        used = files + sum(map(_upper_bound, inside))
+        if used > memory:  # pages that processes share were counted once for each
+            used = files + sum(map(_share, inside))
+        return Use(tasks, used, cpu)
+
+    def offer(self) -> None:
+        """If the machine runs out of memory, the kernel ends the sandbox first. /proc is read-only inside."""
+        for pid in self._inside():
+            try:
+                Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+            except OSError:
+                pass  # it has ended, or this kernel does not let us: the limit of memory is still watched
+
+    def kill(self) -> None:
+        """End all, and return when all have ended.
+
+        The end of a PID namespace's first process ends all others in it, and it is not reaped before they
+        are. So bubblewrap, which waits for it, is let end by itself.
+
+        Raises:
+            subprocess.TimeoutExpired: the kernel did not end them within 30 seconds.
+        """
+        begun = time.monotonic()
+        while self.bwrap.poll() is None:
+            if not self._is_first(self.first):
+                self._inside()
+            if self._is_first(self.first):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.first, signal.SIGKILL)
+            elif time.monotonic() - begun > 2:
+                self.bwrap.kill()  # it never got as far as a namespace
+            if time.monotonic() - begun > 30:
+                raise subprocess.TimeoutExpired(self.bwrap.args, 30)
+            time.sleep(0.005)
+
+    def _is_first(self, pid: int) -> bool:
+        process = _read(pid)
+        return process is not None and process.parent == self.bwrap.pid
+
+    def _inside(self) -> dict[int, _Process]:
+        """PID to process, of all below bubblewrap."""
+        self._looks += 1
+        if self._looks % AFRESH == 0:
+            self._outside.clear()
+        pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}
+        self._outside &= pids
+        fresh = {pid: process for pid in pids - self._outside if (process := _read(pid))}
+        inside = {}
+        for pid in fresh:
+            top = pid
+            while top in fresh and top != self.bwrap.pid:
+                top = fresh[top].parent
+            if top == self.bwrap.pid:
+                inside[pid] = fresh[pid]
+            elif top == 0 or top in self._outside:
+                self._outside.add(pid)
+            # else a parent came or went while we read: the next look decides
+        inside.pop(self.bwrap.pid, None)
+        self.first = next((pid for pid in inside if inside[pid].parent == self.bwrap.pid), self.first)
+        return inside
+
+    def _files(self) -> int:
+        """Bytes in the sandbox's file systems in memory; 0 if we may not look: their size is limited, too."""
+        total = 0
+        for name in TMPFS:
+            path = f"/proc/{self.first}/root/{name}"
+            try:
+                found, device = os.statvfs(path), os.stat(path).st_dev
+            except OSError:
+                continue
+            if device != _device(name):
+                total += (found.f_blocks - found.f_bfree) * found.f_frsize
+                total += (found.f_files - found.f_ffree) * INODE
+        return total
+
+
+def _device(name: str) -> int | None:
+    """The device of our own folder of that name, which is what is seen until bubblewrap has made another."""
+    try:
+        return os.stat(f"/{name}").st_dev
+    except OSError:
+        return None
+
+
+def _read(pid: int) -> _Process | None:
+    """None if it has ended."""
+    try:
+        # The name, in brackets, may hold anything, brackets too. Fields: proc_pid_stat(5), from the third on.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    if len(fields) < 18:
+        return None
+    ticks = sum(map(int, fields[11:15]))  # utime, stime, and those of children that have ended
+    return _Process(int(fields[1]), int(fields[17]), ticks / os.sysconf("SC_CLK_TCK"))
+
+
+def _sizes(pid: int, name: str, wanted: tuple[str, ...]) -> dict[str, int]:
+    """Lines such as ``VmSwap:  12 kB`` of a file in /proc/<pid>, in bytes."""
+    found = {}
+    try:
+        for line in Path(f"/proc/{pid}/{name}").read_text(errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            if key in wanted:
+                found[key] = int(value.split()[0]) * 1024
+    except OSError:
+        pass
+    return found
+
+
+def _upper_bound(pid: int) -> int:
+    """Memory of a process, with pages that it shares with others, without those of files on disk; quick."""
+    return sum(_sizes(pid, "status", ("RssAnon", "RssShmem", "VmSwap")).values())
+
+
+def _share(pid: int) -> int:
+    """Memory of a process, of shared pages its part (proportional set size)."""
+    sizes = _sizes(pid, "smaps_rollup", ("Pss", "Pss_Anon", "Pss_Shmem", "SwapPss"))
+    if "Pss_Anon" in sizes:
+        sizes.pop("Pss")
+    return sum(sizes.values()) if sizes else _upper_bound(pid)
