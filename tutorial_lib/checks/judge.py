@@ -8,6 +8,8 @@ catalogue of wrong answers, which are run on the same inputs.
 
 from __future__ import annotations
 
+import builtins
+
 import torch
 
 from .answer import collect
@@ -19,10 +21,22 @@ TOLERANCE = {torch.float64: (1e-7, 1e-9), torch.complex128: (1e-7, 1e-9),
 PICTURE = 48  # rows and columns at most
 
 
-def judge(question: Question, seed: int, outcomes: list[dict]) -> Verdict:
+HIDDEN = {
+    "raised": "the answer raises {error}.",
+    "type": "the answer returns something of another kind.",
+    "shape": "the result has the wrong shape.",
+    "dtype": "the result has the wrong dtype.",
+    "nan": "the result holds NaN.",
+    "symptom": "the numbers are wrong.",
+}
+
+
+def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = False) -> Verdict:
     """The verdict on the outcomes of one answer for the inputs of ``seed``.
 
-    Raises ValueError when ``outcomes`` are not what :func:`.answer.collect` gives for these inputs.
+    ``hidden``: the verdict says nothing of the inputs, and no word that the answer could have chosen; a
+    check in the notebook says it. Raises ValueError when ``outcomes`` are not what
+    :func:`.answer.collect` gives for these inputs.
     """
     cases = question.cases(seed)
     outcomes = _checked(outcomes, len(cases))
@@ -36,8 +50,9 @@ def judge(question: Question, seed: int, outcomes: list[dict]) -> Verdict:
                            f"{question.title} `check.hint(\"{question.name}\")` gives a hint.",
                    reread=question.section)
     if borrowed := sorted({name for one in outcomes for name in one["borrowed"]}):
-        return say("borrowed", f"This calls the course's own code ({', '.join(borrowed[:3])}). Write it "
-                               "yourself: plain PyTorch is enough.", reread=question.section)
+        which = "" if hidden else f" ({', '.join(borrowed[:3])})"
+        return say("borrowed", f"This calls the course's own code{which}. Write it yourself: plain PyTorch "
+                               "is enough.", reread=question.section)
 
     expected = collect(question.reference, inputs, 60 * question.seconds)
     assert all(one["kind"] == "value" for one in expected), (question.name, expected)
@@ -49,12 +64,13 @@ def judge(question: Question, seed: int, outcomes: list[dict]) -> Verdict:
         if notes:
             return say("equivalent", f"Right, for {len(cases)} inputs. " + " ".join(notes), True,
                        name=_name_of(question.variants, outcomes, inputs, question))
-        return say("right", f"Right, for {len(cases)} inputs: {_list([case.what for case in cases])}.", True)
+        which = "" if hidden else f": {_list([case.what for case in cases])}"
+        return say("right", f"Right, for {len(cases)} inputs{which}.", True)
     if not changed and (variant := _first(question.variants, outcomes, inputs, question)):
         return say("equivalent", f"Right, for {len(cases)} inputs. {variant.why}", True, name=variant.name)
 
     n = next((n for n, (fault, _) in enumerate(found) if fault is not None), 0)
-    picture = _picture(question, cases[n], expected[n]["value"], outcomes[n])
+    picture = None if hidden else _picture(question, cases[n], expected[n]["value"], outcomes[n])
     if wrong := _first(question.wrong, outcomes, inputs, question):
         return say("mistake", wrong.says, name=wrong.name, reread=wrong.reread or question.section,
                    picture=picture)
@@ -64,6 +80,12 @@ def judge(question: Question, seed: int, outcomes: list[dict]) -> Verdict:
                                f"{which[0] + 1}). Whoever calls it loses what they had: work on a copy, or "
                                "write operations that return a new tensor.", reread=question.section)
     kind, text = found[n][0]
+    if hidden:
+        error = outcomes[n]["error"]
+        error = error if isinstance(getattr(builtins, error, None), type) else "an error"
+        text = HIDDEN.get(kind, text).format(error=error)
+        return say(kind, f"For some inputs, {text} The check in the notebook says more.",
+                   reread=question.section)
     if kind == "symptom":
         right = [case.what for case, (fault, _) in zip(cases, found, strict=True) if fault is None]
         if right:

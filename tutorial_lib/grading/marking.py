@@ -228,7 +228,7 @@ def _entry(question: Question, outcomes, secret: str, assignment: str, stopped: 
     if outcomes is None:
         return entry
     try:
-        verdict = judge(question, seed(secret, question, assignment), outcomes)
+        verdict = judge(question, seed(secret, question, assignment), outcomes, hidden=True)
     except (ValueError, TypeError, OverflowError, RuntimeError):
         return entry | {"kind": "forged", "text": "What came back here is not what a function returned."}
     tried = sorted({name for one in outcomes if isinstance(one, dict)

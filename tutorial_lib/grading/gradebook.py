@@ -1,0 +1,363 @@
+"""A class folder as an nbgrader course, and the one place that writes marks into its gradebook.
+
+nbgrader keeps the points, the written answers' marking (formgrader) and the comments. It never runs a
+submission: marks come from ``marks/<assignment>/<student>.json``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import datetime
+import hashlib
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import nbformat
+
+from tutorial_lib.grading import files
+from tutorial_lib.grading.intake import MOST_BYTES
+
+STATES = ("graded", "rejected", "timed out", "grader error")
+MOST_EXTRA_CELLS, MOST_EXTRA_LETTERS = 50, 40_000  # of a student's own cells, in the copy that is marked
+CONFIG = '''\
+# Written by tutorial_lib.grading; start JupyterLab in this folder to mark written answers in formgrader.
+from pathlib import Path
+
+c = get_config()
+root = Path(__file__).resolve().parent
+c.CourseDirectory.root = str(root)
+c.CourseDirectory.db_url = {db}
+# What a student wrote is shown without anything that could run in the teacher's browser.
+c.TemplateExporter.filters = {{"markdown2html": "tutorial_lib.grading.safe.markdown2html"}}
+# "Autograde" enters the marks that are there already; nbgrader itself never runs a submission.
+c.Autograde.sanitize_preprocessors = ["tutorial_lib.grading.merging.Graft"]
+c.Autograde.autograde_preprocessors = ["tutorial_lib.grading.merging.Enter"]
+'''
+
+
+def database(root: Path, db: str | None = None) -> str:
+    """The database's URL: ``db``, else the one that the class folder was prepared with, else SQLite in it.
+
+    >>> database(Path("/class"), "postgresql://me@host/grades")
+    'postgresql+psycopg://me@host/grades'
+    """
+    config = Path(root) / "nbgrader_config.py"
+    if db is None and config.exists():
+        from traitlets.config import PyFileConfigLoader
+
+        db = PyFileConfigLoader(config.name, path=str(config.parent)).load_config().CourseDirectory.db_url
+    if db is None:
+        db = f"sqlite:///{Path(root).resolve() / 'gradebook.db'}"
+    kind, rest = db.split(":", 1)
+    return f"postgresql+psycopg:{rest}" if kind in ("postgres", "postgresql") else db
+
+
+@contextlib.contextmanager
+def gradebook(root: Path, db: str | None = None) -> Iterator:
+    """nbgrader's Gradebook of a class folder, closed in the end."""
+    from nbgrader.api import Gradebook
+
+    with _alembic_on_path(), Gradebook(database(root, db)) as book:
+        yield book
+
+
+@contextlib.contextmanager
+def _alembic_on_path() -> Iterator[None]:
+    """nbgrader calls the program `alembic` for a new database: find the one beside this Python."""
+    before = os.environ.get("PATH", "")
+    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), before])
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before
+
+
+@contextlib.contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """One writer at a time; a second one waits."""
+    import fcntl
+
+    with open(Path(root) / ".gradebook.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def load_marks(root: Path, assignment: str) -> dict[str, dict]:
+    """The marks JSON of every student who has one; one that cannot be read is a grader error."""
+    marks = {}
+    for path in sorted((Path(root) / "marks" / assignment).glob("*.json")):
+        try:
+            found = json.loads(files.read(path, MOST_BYTES))
+            if found["state"] not in STATES or not isinstance(found["questions"], dict):
+                raise ValueError("not in the form of marks")
+        except (ValueError, KeyError, TypeError, OSError) as problem:
+            found = {"assignment": assignment, "student": path.stem, "state": "grader error", "sha256": "",
+                     "reason": f"The marks in {path.name} cannot be read ({problem}). Grade again.",
+                     "checks_version": "", "questions": {}, "written": [], "remarks": []}
+        marks[path.stem] = {"reason": "", "remarks": [], **found}
+    return marks
+
+
+# ---- the course ----
+
+def prepare(root: Path, released: Mapping[str, Path], db: str | None = None) -> None:
+    """Make ``root`` an nbgrader course with the exercises ``released`` (name → notebook with solutions).
+
+    Writes ``nbgrader_config.py``, ``source/`` and ``release/`` (by nbgrader itself, which also enters the
+    cells and their points into the database). An exercise that is there unchanged is left alone.
+    ``db`` is a SQLAlchemy URL; ``postgresql://`` needs no more than that. Raises RuntimeError with
+    nbgrader's log where it refuses, for instance because cells changed after submissions came in.
+    """
+    root = Path(root)
+    root.mkdir(parents=True, exist_ok=True)
+    url = database(root, db)
+    inside = url == f"sqlite:///{root.resolve() / 'gradebook.db'}"  # then the folder may be moved
+    config = CONFIG.format(db='f"sqlite:///{root / \'gradebook.db\'}"' if inside else repr(url))
+    files.replace(root / "nbgrader_config.py", config.encode(), 0o600)  # the URL may hold a password
+    with _alone(root):
+        with gradebook(root, url) as book:
+            there = {assignment.name for assignment in book.assignments}
+        for name, source in sorted(released.items()):
+            path = root / "source" / name / f"{name}.ipynb"
+            changed = files.replace(path, Path(source).read_bytes())
+            if changed or name not in there or not _released(root, name).exists():
+                try:
+                    _generate(root, url, name)
+                except BaseException:
+                    path.unlink()  # so that the next call tries again
+                    raise
+
+
+def _released(root: Path, assignment: str) -> Path:
+    return Path(root) / "release" / assignment / f"{assignment}.ipynb"
+
+
+def _generate(root: Path, url: str, name: str) -> None:
+    """nbgrader's `generate_assignment`: the version without solutions, and its cells in the database."""
+    from nbgrader.converters import GenerateAssignment
+    from nbgrader.coursedir import CourseDirectory
+    from nbgrader.preprocessors import ClearSolutions
+    from nbgrader.utils import capture_log
+    from traitlets.config import Config
+
+    from tutorial_lib.stubs import GivenSolutions
+
+    config = Config()
+    config.CourseDirectory.root = str(root.resolve())
+    config.CourseDirectory.db_url = url
+    config.CourseDirectory.assignment_id = name
+    course = CourseDirectory(config=config)
+    app = GenerateAssignment(coursedir=course, config=config)
+    app.preprocessors = [GivenSolutions if step is ClearSolutions else step for step in app.preprocessors]
+    app.force = app.create_assignment = True
+    result = capture_log(app)
+    if not result["success"]:
+        raise RuntimeError(f"nbgrader could not release {name}:\n{result.get('log', '')}"
+                           f"{result.get('error', '')}")
+
+
+# ---- one submission ----
+
+def _id(cell) -> str:
+    return cell.metadata.get("nbgrader", {}).get("grade_id", "")
+
+
+def graft(released, submitted):
+    """The released notebook with a student's answers: ids, points, tags and locks stay the teacher's.
+
+    Cells that the student added follow the cell that they followed; outputs and raw cells do not come
+    along. Notebooks are NotebookNodes; neither is changed.
+    """
+    known = {_id(cell) for cell in released.cells if _id(cell)}
+    unmarked = {cell.source for cell in released.cells if not _id(cell)}
+    answers, extras, at = {}, {}, None
+    cells = letters = 0
+    for cell in submitted.cells:
+        name = _id(cell)
+        if name in known:
+            answers[name], at = cell, name
+        elif cell.cell_type != "raw" and cell.source.strip() and cell.source not in unmarked:
+            cells, letters = cells + 1, letters + len(cell.source)
+            if cells <= MOST_EXTRA_CELLS and letters <= MOST_EXTRA_LETTERS:
+                extras.setdefault(at, []).append(_plain(cell))
+    result = copy.deepcopy(released)
+    result.cells = extras.get(None, [])
+    for cell in copy.deepcopy(released.cells):
+        answer = answers.get(_id(cell))
+        if answer is not None and cell.metadata.nbgrader.get("solution"):
+            cell.source = answer.source
+            if cell.cell_type == "markdown" and "attachments" in answer:
+                cell.attachments = answer.attachments
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+        result.cells += [cell, *extras.get(_id(cell), [])]
+    seen = set()
+    for n, cell in enumerate(result.cells):
+        if cell.get("id") in seen:
+            cell.id = f"{cell.id[:50]}-{n}"
+        seen.add(cell.get("id"))
+    return result
+
+
+def _plain(cell):
+    if cell.cell_type == "code":
+        return nbformat.v4.new_code_cell(cell.source, id=cell.id)
+    return nbformat.v4.new_markdown_cell(cell.source, id=cell.id, attachments=cell.get("attachments", {}))
+
+
+def marked_copy(root: Path, assignment: str, student: str, marks: Mapping):
+    """The notebook that formgrader shows for a submission, whatever its state."""
+    released = nbformat.read(_released(root, assignment), as_version=4)
+    path = Path(root) / "submitted" / student / assignment / f"{assignment}.ipynb"
+    if marks["state"] != "rejected" and path.exists():
+        return graft(released, nbformat.reads(files.read(path, MOST_BYTES).decode(), as_version=4))
+    released.cells.insert(0, nbformat.v4.new_markdown_cell(
+        f"**This submission was not taken in.** {marks.get('reason', '')}", id="not-taken-in"))
+    return released
+
+
+def _number(value, most: float) -> float | None:
+    """A question's points, within what it can give; None for what is no number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return min(max(float(value), 0.0), most)
+
+
+def coded(marks: Mapping, question: str, most: float) -> float | None:
+    """The automatic score of one coded question; None is "no score": somebody has to look.
+
+    A rejected submission scores 0, and so does a question that the time ran out for. A grader error
+    never does.
+    """
+    found = marks["questions"].get(question)
+    if marks["state"] == "grader error":
+        return None
+    if marks["state"] == "rejected" or (found is None and marks["state"] == "timed out"):
+        return 0.0
+    return _number(found.get("points"), most) if isinstance(found, Mapping) else None
+
+
+def question_of(cell: str) -> str:
+    """The question that a graded cell belongs to: ``check_<name>`` is the test of ``<name>``."""
+    return cell.removeprefix("check_")
+
+
+def _seconds(root: Path, assignment: str, student: str) -> datetime.datetime | None:
+    """When the submission that counts was sent, in UTC without a zone, as nbgrader stores it."""
+    try:
+        path = Path(root) / "submitted" / student / assignment / "upload.json"
+        seconds = json.loads(path.read_text())["seconds_of_upload"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).replace(tzinfo=None)
+
+
+def _utc(due: datetime.datetime | str | None) -> datetime.datetime | None:
+    """A due date in UTC without a zone; one that names no zone is in the machine's local time."""
+    if isinstance(due, str):
+        due = datetime.datetime.fromisoformat(due)
+    return None if due is None else due.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+def enter(book, root: Path, assignment: str, student: str, marks: Mapping,
+          late_per_day: float | None) -> None:
+    """Write one submission into the gradebook, and the copy for formgrader into ``autograded/``.
+
+    What a person gave (scores, extra credit, comments) is never touched. A written answer that was marked
+    is asked for again only when its text has changed, and a coded one when its automatic score has.
+    ``late_per_day=None`` leaves the penalty as it is.
+    """
+    shown = marked_copy(root, assignment, student, marks)
+    released = _digests(nbformat.read(_released(root, assignment), as_version=4))
+    now, last = _digests(shown), Path(root) / "marks" / assignment / ".entered" / f"{student}.json"
+    before = json.loads(last.read_text()) if last.exists() else {}
+    sent = _seconds(root, assignment, student)
+    book.update_or_create_student(student)
+    with book.db.no_autoflush:
+        submission = book.update_or_create_submission(assignment, student, timestamp=sent)
+    (notebook,) = submission.notebooks
+    written = {cell.name for cell in notebook.notebook.solution_cells}
+    for grade in notebook.grades:
+        if grade.name in written:
+            _enter_written(grade, marks["state"], now[grade.name] == released[grade.name],
+                           before.get(grade.name) != now[grade.name])
+        else:
+            _enter_coded(grade, coded(marks, question_of(grade.name), grade.max_score))
+    for comment in notebook.comments:
+        comment.auto_comment = _comment(marks, comment.name, now[comment.name] == released[comment.name])
+    if late_per_day is not None:
+        # a share of the maximum, not of the score, so that it does not hang on what is still to be marked
+        days = math.ceil(submission.total_seconds_late / 86_400)
+        share = min(1.0, days * late_per_day)
+        notebook.late_submission_penalty = round(share * notebook.max_score, 2) or None
+    book.db.commit()
+    files.replace(last, (json.dumps(now, indent=1, sort_keys=True) + "\n").encode())
+    path = Path(root) / "autograded" / student / assignment / f"{assignment}.ipynb"
+    files.replace(path, (nbformat.writes(shown) + "\n").encode())
+    if sent is not None:
+        files.replace(path.with_name("timestamp.txt"), f"{sent:%Y-%m-%d %H:%M:%S.%f} UTC".encode())
+
+
+def _digests(notebook) -> dict[str, str]:
+    """What the cells with an id hold, pictures included."""
+    return {_id(cell): hashlib.sha256(f"{cell.source}{cell.get('attachments') or ''}".encode()).hexdigest()
+            for cell in notebook.cells if _id(cell)}
+
+
+def _enter_written(grade, state: str, untouched: bool, changed: bool) -> None:
+    grade.auto_score = 0.0 if untouched and state != "grader error" else None
+    if grade.manual_score is None:
+        grade.needs_manual_grade = grade.auto_score is None
+    elif changed:
+        grade.needs_manual_grade = True
+
+
+def _enter_coded(grade, score: float | None) -> None:
+    changed = grade.auto_score != score
+    grade.auto_score = score
+    if grade.manual_score is None:
+        grade.needs_manual_grade = score is None
+    elif changed:
+        grade.needs_manual_grade = True
+
+
+def _comment(marks: Mapping, name: str, untouched: bool) -> str | None:
+    """The automatic comment on an answer: the check's diagnosis, or that there is no answer."""
+    found = marks["questions"].get(name)
+    text = found.get("text") if isinstance(found, Mapping) else None
+    if text:
+        return str(text).replace("\0", "�")
+    return "No response." if untouched and marks["state"] != "grader error" else None
+
+
+def merge(root: Path, assignment: str, marks: Mapping[str, Mapping], *,
+          due: datetime.datetime | str | None = None, late_per_day: float = 0.0,
+          db: str | None = None) -> None:
+    """Enter the marks of a class (student → marks JSON) for one exercise.
+
+    ``due`` is the time that submissions are late from (without a zone: local time); None keeps the one
+    that is set, for instance in formgrader. ``late_per_day`` is the share of the maximum, 0 to 1, that
+    each day begun costs; extensions given in nbgrader count. Entering the same marks again changes
+    nothing. Raises ValueError for an exercise that `prepare` has not seen, and for a share out of range.
+    """
+    from nbgrader.api import MissingEntry
+
+    if not 0 <= late_per_day <= 1:
+        raise ValueError(f"late_per_day={late_per_day}: give a share of the maximum per day, from 0 to 1")
+    with _alone(root), gradebook(root, db) as book:
+        try:
+            found = book.find_assignment(assignment)
+        except MissingEntry:
+            known = ", ".join(sorted(a.name for a in book.assignments)) or "none"
+            raise ValueError(f"{assignment!r} is no exercise of this class; known are: {known}. "
+                             "Call prepare first.") from None
+        if due is not None:
+            found.duedate = _utc(due)
+            book.db.commit()
+        for student in sorted(marks):
+            enter(book, root, assignment, student, marks[student], late_per_day)
