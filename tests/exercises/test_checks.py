@@ -1129,18 +1129,19 @@ def test_garbage_from_the_other_side_is_not_believed(monkeypatch):
     assert oracle._running is None
 
 
-def test_an_interrupted_check_leaves_no_old_answer(monkeypatch, served):
-    stopped = []
+def test_an_interrupted_check_leaves_no_old_answer(monkeypatch):
+    """What a process answers after Ctrl-C belongs to the old question: it is stopped."""
+    class Interrupted(io.BytesIO):
+        def read(self, count=-1):
+            raise KeyboardInterrupt
 
-    def interrupted(file, most=None):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(oracle, "stop", lambda: stopped.append(1))
-        patch.setattr(oracle.wire, "receive", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            oracle.ask({"question": "toy_scaled"})
-    assert stopped == [1]
+    ended = []
+    process = types.SimpleNamespace(stdin=io.BytesIO(), stdout=Interrupted(), poll=lambda: None,
+                                    kill=lambda: ended.append("killed"), wait=lambda: ended.append("waited for"))
+    monkeypatch.setattr(oracle, "_running", process)
+    with pytest.raises(KeyboardInterrupt):
+        oracle.ask({"question": "toy_scaled"})
+    assert ended == ["killed", "waited for"] and oracle._running is None
 
 
 CHEAT = """
