@@ -1136,8 +1136,9 @@ def test_an_interrupted_check_leaves_no_old_answer(monkeypatch):
             raise KeyboardInterrupt
 
     ended = []
-    process = types.SimpleNamespace(stdin=io.BytesIO(), stdout=Interrupted(), poll=lambda: None,
-                                    kill=lambda: ended.append("killed"), wait=lambda: ended.append("waited for"))
+    process = types.SimpleNamespace(
+        stdin=io.BytesIO(), stdout=Interrupted(), poll=lambda: None,
+        kill=lambda: ended.append("killed"), wait=lambda: ended.append("waited for"))
     monkeypatch.setattr(oracle, "_running", process)
     with pytest.raises(KeyboardInterrupt):
         oracle.ask({"question": "toy_scaled"})
