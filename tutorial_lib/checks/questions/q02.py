@@ -98,7 +98,8 @@ SINUSOID_TABLE = Question(
         Wrong("the spacing of the released code", _spaced(lambda t, d: t / max(len(t) - 1, 1)),
               "The last frequency is exactly 1 / base. That is how the released code spaces them; in the "
               "paper's equation the last hand is a little faster than that."),
-        Wrong("frequencies rise", _spaced(lambda t, d: -2 * t / d),
+        Wrong("frequencies rise", lambda positions, d, base:  # float32: angles so large differ with the dtype
+              _table_of(positions.float()[:, None] * base ** (torch.arange(0, d, 2) / float(d)), d),
               "The sign of the exponent is missing: the frequencies rise up to nearly the base. No hand may "
               "turn faster than 1 radian per position."),
         Wrong("all sines first", _concatenated,
