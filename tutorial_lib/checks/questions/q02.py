@@ -203,8 +203,8 @@ SINUSOID_ADD = Question(
     tolerance=(1e-3, 1e-4),
     wrong=(
         Wrong("everything in the dtype of the model", _rounded_add(None, None, None),
-              "Positions, frequencies and angles are still computed in the dtype of x. In float32 nobody "
-              "notices. In bfloat16, 1501 is no number at all: it becomes 1504, as its neighbours do."),
+              "Far into a text, neighbouring tokens still get the same vector in 16 bits. In float32 nobody "
+              "notices. Print each step of the code for the positions 1501 and 1502, in both dtypes."),
         Wrong("only the positions are rounded", _rounded_add(positions_in=None),
               "The frequencies are exact now, the positions are not: in bfloat16 several neighbours are "
               "rounded to one number, and so share one vector."),
