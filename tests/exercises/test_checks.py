@@ -964,7 +964,8 @@ def test_a_notebook_shows_one_line(served, shell, capsys, pictures):
     for cell, last in (
             ("check.toy_scaled(lambda x, factor: x)", not_yet),
             ("check.toy_scaled(lambda x, factor: x.nothing)", not_yet),
-            ("def toy(x, factor):\n    raise NotImplementedError('not yet')\ncheck.toy_scaled(toy)", not_yet),
+            ("def toy(x, factor):\n    raise NotImplementedError('not yet')\ncheck.toy_scaled(toy)",
+             "NotYet: toy_scaled is not written yet"),
             ("check.toy_scaled(3)", "NotAFunction: check.toy_scaled(toy_scaled) takes your function")):
         capsys.readouterr()
         shell.run_cell(cell)

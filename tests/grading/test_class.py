@@ -14,6 +14,7 @@ import nbformat
 import pytest
 
 from tutorial_lib.grading import gradebook, reports
+from tutorial_lib.stubs import WRITTEN
 
 DUE = "2023-11-14T22:13:20+00:00"  # the second that uploads of these tests are sent at
 DAY = 86_400
@@ -23,7 +24,8 @@ DAY = 86_400
 
 def test_prepared_class(room):
     sources = [cell.source for cell in room.released().cells]
-    assert "raise NotImplementedError()" in sources[1] and "41" not in "".join(sources)
+    assert 'raise NotImplementedError("answer is not written yet")' in sources[1]
+    assert "41" not in "".join(sources)
     assert "Because" not in "".join(sources)
     with gradebook.gradebook(room.root) as book:
         (assignment,) = book.assignments
@@ -161,7 +163,7 @@ def test_an_overruled_check_is_asked_for_again_when_it_changes_its_mind(room):
 
 
 def test_no_response_scores_nothing(room):
-    room.send("li", why="YOUR ANSWER HERE")
+    room.send("li", why=WRITTEN)
     room.marks("li")
     room.merge()
     found = room.grade("li", "explain_why")
