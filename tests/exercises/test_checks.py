@@ -388,6 +388,8 @@ def test_an_answer_in_another_form_is_accepted(question, answer, kind):
     assert (found.passed, found.kind) == (True, kind), found.text
     # … and arrives as well by way of the wire.
     outcomes = collect(answer, [c.args for c in question.cases(4)])
+    plain = [one["value"] for one in outcomes if isinstance(one["value"], torch.Tensor)]
+    assert not any(type(value) is not torch.Tensor or value.requires_grad for value in plain)
     assert judge(question, 4, wire.unpack(wire.pack(outcomes))).passed
 
 
