@@ -155,7 +155,7 @@ def _same_outcome(question: Question, args: tuple, a: dict, b: dict) -> bool:
 
 # ---- one case ----
 def _compare(question: Question, case: Case, want, got: dict, exact: bool = False):
-    """``(fault, note)``: None or ``(kind, text)``. ``exact``: NaN equals NaN, no other dtype will do."""
+    """``(fault, note)``: None or ``(kind, text)``. ``exact``: NaN equals NaN."""
     simple = {
         "none": ("none", "the answer returns None. Is the `return` missing?"),
         "raised": ("raised", f"the answer raises {got['error']}: {got['message']}"
@@ -222,7 +222,7 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
     if got.shape != want.shape:
         return "shape", (f"{where or 'the result'} has the shape {list(got.shape)}; it should be "
                          f"{list(want.shape)}.")
-    if not _dtype_fits(want.dtype, got.dtype, exact or question.exact_dtype):
+    if not _dtype_fits(want.dtype, got.dtype, question.exact_dtype):
         return "dtype", f"{where or 'the result'} is {_short(got)}; it should be {_short(want)}."
     return _numbers(question, want, got, where, exact, TOLERANCE.get(want.dtype, question.tolerance))
 
