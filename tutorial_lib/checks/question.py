@@ -24,12 +24,12 @@ class Draw:
 
     def normal(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """Standard normal numbers."""
-        return torch.randn(*shape, generator=self.generator, dtype=torch.float64, device="cpu").to(dtype)
+        return torch.randn(shape, generator=self.generator, dtype=torch.float64, device="cpu").to(dtype)
 
     def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0,
                 dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """Uniform numbers in ``[low, high)``."""
-        drawn = torch.rand(*shape, generator=self.generator, dtype=torch.float64, device="cpu")
+        drawn = torch.rand(shape, generator=self.generator, dtype=torch.float64, device="cpu")
         return (low + (high - low) * drawn).to(dtype)
 
     def integers(self, low: int, high: int, *shape: int) -> torch.Tensor:

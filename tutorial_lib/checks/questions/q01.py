@@ -1,0 +1,555 @@
+"""Exercise 01: what attention does with order, and what a mask and a mean do with it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+
+import torch
+
+from ..question import Case, Draw, Question, Variant, Wrong
+
+ATTENTION = '01, section "Attention in three lines"'
+POOLING = '01, section "Invariant after pooling"'
+MASK = '01, section "The causal mask"'
+EQUIVARIANT = '01, section "Equivariant, not invariant"'
+CEILING = '01, section "How much does it cost?"'
+
+
+# ---- plain_attention ----
+def _plain_attention_cases(draw: Draw) -> list[Case]:
+    cases = []
+    for batch, length, d, d_h, d_v, dtype in ((2, 5, 6, 4, 3, torch.float32), (3, 4, 8, 5, 7, torch.float32),
+                                              (1, 7, 5, 3, 2, torch.float32), (2, 6, 4, 9, 5, torch.float64)):
+        sizes = (batch, length, d), (d, d_h), (d, d_h), (d, d_v)
+        what = f"B = {batch}, L = {length}, d = {d}, d_h = {d_h}, d_v = {d_v}, {str(dtype).split('.')[1]}"
+        cases.append(Case(tuple(draw.normal(*size, dtype=dtype) for size in sizes), what))
+    return cases
+
+
+def _qkv(x, w_q, w_k, w_v):
+    return x @ w_q, x @ w_k, x @ w_v
+
+
+def _plain_attention(x, w_q, w_k, w_v):
+    q, k, v = _qkv(x, w_q, w_k, w_v)
+    scores = torch.einsum("bid,bjd->bij", q, k) / w_k.shape[1] ** 0.5
+    return torch.softmax(scores, dim=2) @ v
+
+
+def _attention_with(scale=None, weights=None, values=None):
+    """Attention with one of its parts exchanged."""
+    scale = scale or (lambda x, w_q: w_q.shape[-1] ** -0.5)
+    weights = weights or (lambda scores: scores.softmax(-1))
+    values = values or (lambda x, w_v: x @ w_v)
+
+    def answer(x, w_q, w_k, w_v):
+        q, k, _ = _qkv(x, w_q, w_k, w_v)
+        return weights(q @ k.mT * scale(x, w_q)) @ values(x, w_v)
+
+    return answer
+
+
+def _attention_row_by_row(x, w_q, w_k, w_v):
+    rows = []
+    for one in x:
+        q, k, v = _qkv(one, w_q, w_k, w_v)
+        for query in q:
+            weight = torch.exp(k @ query / math.sqrt(len(query)))
+            rows.append(weight @ v / weight.sum())
+    return torch.stack(rows).reshape(*x.shape[:2], -1)
+
+
+PLAIN_ATTENTION = Question(
+    name="plain_attention",
+    exercise="01",
+    title="Attention of one head, without positions and without a mask.",
+    returns="a tensor of shape [B, L, d_v], in the dtype of x",
+    section=ATTENTION,
+    draw=_plain_attention_cases,
+    reference=_plain_attention,
+    picture="heat",
+    wrong=(
+        Wrong("scale forgotten", _attention_with(scale=lambda x, w_q: 1.0),
+              "The scores go into the softmax as they are. Without the division they grow with the width of "
+              "the head, and the softmax puts nearly all weight on one token."),
+        Wrong("scaled by the width of the model", _attention_with(scale=lambda x, w_q: x.shape[-1] ** -0.5),
+              "The scores are divided by the root of the width of x. The sum in a dot product has as many "
+              "terms as queries and keys are wide: that width counts."),
+        Wrong("divided by the width, not by its root", _attention_with(
+              scale=lambda x, w_q: 1 / w_q.shape[-1]),
+              "The scores are divided by the width of the head itself. A sum of n random terms grows like "
+              "the root of n, so this makes the weights too flat."),
+        Wrong("multiplied by the root", _attention_with(scale=lambda x, w_q: w_q.shape[-1] ** 0.5),
+              "The scores are made larger where they should be made smaller: nearly all weight falls on one "
+              "token."),
+        Wrong("softmax over the queries", _attention_with(weights=lambda s: s.softmax(-2)),
+              "The softmax runs along the wrong axis: for each key, the weights of all queries add up to 1. "
+              "Each query shares out one unit of attention among the keys; sum the weights to see it."),
+        Wrong("softmax over the batch", _attention_with(weights=lambda s: s.softmax(0)),
+              "The softmax runs along axis 0, which is the batch: sentences compete with each other. With a "
+              "batch of one, every weight is 1."),
+        Wrong("no softmax", _attention_with(weights=lambda s: s),
+              "The raw scores weigh the values. They may be negative, and they do not add up to 1."),
+        Wrong("scaled after the softmax", lambda x, w_q, w_k, w_v:
+              _attention_with(scale=lambda x, w_q: 1.0)(x, w_q, w_k, w_v) * w_q.shape[-1] ** -0.5,
+              "The scale comes after the softmax. There it only makes the result smaller; the weights of a "
+              "query no longer add up to 1."),
+        Wrong("queries and keys exchanged", _attention_with(weights=lambda s: s.mT.softmax(-1)),
+              "Row i holds the scores of key i with all queries. Who asks and who is asked have changed "
+              "places: row i belongs to query i."),
+        Wrong("values not projected", _attention_with(values=lambda x, w_v: x),
+              "The weights average x itself. The third matrix has no effect."),
+    ),
+    variants=(
+        Variant("row by row", _attention_row_by_row, "One query at a time gives the same numbers."),
+        Variant("torch's own", lambda x, w_q, w_k, w_v: torch.nn.functional.scaled_dot_product_attention(
+            x @ w_q, x @ w_k, x @ w_v), "PyTorch's own function computes exactly this."),
+    ),
+    hints=(
+        "Three projections of x; then each query is compared with each key of its own sentence.",
+        "The scores have the shape [B, L, L]. `.T` turns round all axes of a batch; you want to exchange "
+        "the last two only.",
+        "Divide by the root of what queries and keys have as their last axis. Each row of weights adds up "
+        "to 1.",
+    ),
+)
+
+
+# ---- pool_tokens ----
+def _pool_tokens_cases(draw: Draw) -> list[Case]:
+    cases = []
+    for batch, length, d, side, dtype in ((3, 6, 4, "right", torch.float32), (2, 7, 3, "left", torch.float32),
+                                          (4, 5, 6, "both", torch.float32), (2, 4, 5, "none", torch.float32),
+                                          (3, 8, 2, "right", torch.float64)):
+        counts = [2 + (n + draw.integer(0, 1)) % (length - 3) for n in range(batch)]
+        place = torch.arange(length)
+        starts = {"right": lambda n: 0, "left": lambda n, length=length: length - n,
+                  "both": lambda n: 1, "none": lambda n: 0}[side]
+        if side == "none":
+            counts = [length] * batch
+        is_token = torch.stack([(place >= starts(n)) & (place < starts(n) + n) for n in counts])
+        padding = {"none": "no padding", "both": "padding on both sides"}.get(side, f"padding on the {side}")
+        what = f"B = {batch}, L = {length}, d = {d}, {padding}, {str(dtype).split('.')[1]}"
+        cases.append(Case((draw.normal(batch, length, d, dtype=dtype) + 1, is_token), what))
+    return cases
+
+
+def _pool_tokens(h, is_token):
+    return torch.stack([sentence[real].mean(0) for sentence, real in zip(h, is_token, strict=True)])
+
+
+def _kept(h, is_token):
+    return h * is_token[:, :, None]
+
+
+POOL_TOKENS = Question(
+    name="pool_tokens",
+    exercise="01",
+    title="The mean over the tokens of each sentence, without its padding.",
+    returns="a tensor of shape [B, d], in the dtype of h",
+    section=POOLING,
+    draw=_pool_tokens_cases,
+    reference=_pool_tokens,
+    picture="heat",
+    wrong=(
+        Wrong("padding is averaged, too", lambda h, is_token: h.mean(1),
+              "All L rows are averaged, padding included. The same sentence then gets another vector as "
+              "soon as it stands in a batch with a longer one."),
+        Wrong("divided by L", lambda h, is_token: _kept(h, is_token).sum(1) / h.shape[1],
+              "The padding adds nothing to the sum, but it is still counted in what you divide by: short "
+              "sentences get short vectors."),
+        Wrong("a sum, not a mean", lambda h, is_token: _kept(h, is_token).sum(1),
+              "This is a sum. It does not care for order either, but it grows with the length of the "
+              "sentence."),
+        Wrong("one count for the whole batch", lambda h, is_token: _kept(h, is_token).sum(1) / is_token.sum(),
+              "Every sentence is divided by the number of tokens in the whole batch. Each sentence has a "
+              "count of its own."),
+        Wrong("averaged over the batch", lambda h, is_token:
+              (_kept(h, is_token).sum((0, 1)) / is_token.sum()).expand(len(h), -1),
+              "All sentences get one and the same vector: the mean runs over the batch axis, too."),
+        Wrong("padding is taken to be on the right", lambda h, is_token:
+              torch.stack([one[:n].mean(0) for one, n in zip(h, is_token.sum(1).tolist(), strict=True)]),
+              "The first n rows are averaged. That is right only if all padding stands on the right; "
+              "batches for generation are padded on the left."),
+        Wrong("the padding is pooled", lambda h, is_token: _pool_tokens(h, ~is_token),
+              "The mask is turned round: what is averaged is the padding. Where there is none, this gives "
+              "NaN."),
+        Wrong("the largest number instead of the mean", lambda h, is_token:
+              h.masked_fill(~is_token[:, :, None], -torch.inf).amax(1),
+              "This takes the largest number of each feature. It is invariant to order as well, but it is "
+              "not the mean."),
+        Wrong("the largest number, padding included", lambda h, is_token: h.amax(1),
+              "This takes the largest number of each feature, and padding may win. A mean over the tokens is "
+              "asked."),
+        Wrong("the first row", lambda h, is_token: h[:, 0],
+              "This reads the first row of each sentence. It depends on which token stands first, and with "
+              "padding on the left it is no token at all."),
+        Wrong("the last row", lambda h, is_token: h[:, -1],
+              "This reads the last row of each sentence. It depends on which token stands last, and with "
+              "padding on the right it is no token at all."),
+    ),
+    variants=(
+        Variant("a weighted sum", lambda h, is_token: torch.einsum(
+            "bld,bl->bd", h, is_token.to(h.dtype) / is_token.sum(1, keepdim=True)),
+            "The mask, divided by its row sums, gives the weights of the mean."),
+        Variant("NaN for padding", lambda h, is_token:
+                h.masked_fill(~is_token[:, :, None], torch.nan).nanmean(1),
+                "A mean that skips NaN is a mean over the tokens, as long as no token is NaN itself."),
+    ),
+    hints=(
+        "Padding must count neither in the sum nor in the number that you divide by.",
+        "The mask is [B, L] and h is [B, L, d]: give the mask one more axis before you multiply.",
+        "Each sentence is divided by its own number of tokens, a column of shape [B, 1].",
+    ),
+)
+
+
+# ---- causal_attention ----
+def _causal_attention_cases(draw: Draw) -> list[Case]:
+    start = draw.integer(20, 60)
+    order = draw.permutation(5)
+    keys_shuffled = torch.cat([order[order != 0], order[order == 0]]) + 11  # the earliest key stands last
+    later = torch.arange(5) + start
+    settings = (("a whole text from position 0", 2, torch.arange(6), torch.arange(6), torch.float32),
+                ("one new token after six cached ones", 3, torch.tensor([6]), torch.arange(7), torch.float32),
+                (f"three queries at {start + 4} … {start + 6}, keys from {start}", 1,
+                 torch.arange(start + 4, start + 7), torch.arange(start, start + 7), torch.float32),
+                ("keys that are stored out of order", 2, torch.arange(11, 15), keys_shuffled, torch.float32),
+                ("a whole text in float64", 2, later, later, torch.float64))
+    cases = []
+    for what, heads, q_positions, k_positions, dtype in settings:
+        lq, lk = len(q_positions), len(k_positions)
+        q, k, v = (draw.normal(heads, n, d, dtype=dtype) for n, d in ((lq, 4), (lk, 4), (lk, 3)))
+        cases.append(Case((q, k, v, q_positions, k_positions), what))
+    return cases
+
+
+def _scores(q, k):
+    return q @ k.mT / q.shape[-1] ** 0.5
+
+
+def _causal_attention(q, k, v, q_positions, k_positions):
+    future = k_positions.unsqueeze(0) > q_positions.unsqueeze(1)
+    return torch.where(future, -torch.inf, _scores(q, k)).softmax(2).matmul(v)
+
+
+def _before(scores, mask):
+    return scores.masked_fill(~mask, -torch.inf).softmax(-1)
+
+
+def _after(scores, mask):
+    return scores.softmax(-1) * mask
+
+
+def _by_row(diagonal):
+    def mask(q_positions, k_positions):
+        lq, lk = len(q_positions), len(k_positions)
+        return torch.ones(lq, lk, dtype=torch.bool).tril(diagonal(lq, lk))
+    return mask
+
+
+def _by_position(q_positions, k_positions):
+    return k_positions <= q_positions[:, None]
+
+
+def _masked(weights, mask, scores=_scores):
+    """Attention with a mask that is made and applied in one of many ways."""
+    return lambda q, k, v, q_positions, k_positions: (
+        weights(scores(q, k), mask(q_positions, k_positions)) @ v)
+
+
+def _one_query_at_a_time(q, k, v, q_positions, k_positions):
+    rows = []
+    for n, position in enumerate(q_positions):
+        seen = k_positions <= position
+        rows.append(_scores(q[:, n:n + 1], k[:, seen]).softmax(-1) @ v[:, seen])
+    return torch.cat(rows, dim=1)
+
+
+CAUSAL_ATTENTION = Question(
+    name="causal_attention",
+    exercise="01",
+    title="Attention in which no query sees a key from its future.",
+    returns="a tensor of shape [H, Lq, d_v], in the dtype of v",
+    section=MASK,
+    draw=_causal_attention_cases,
+    reference=_causal_attention,
+    picture="heat",
+    wrong=(
+        Wrong("row numbers, and the mask after the softmax", _masked(_after, _by_row(lambda lq, lk: 0)),
+              "Both faults are still there. The weights are cut after the softmax, so they no longer add up "
+              "to 1; and the triangle counts rows and columns from 0, so a new token that comes after a "
+              "cache sees only the first key."),
+        Wrong("mask after the softmax", _masked(_after, _by_position),
+              "The right keys are hidden, but too late: the softmax has already given them a share, which "
+              "is then thrown away. Add up the weights of a row to see what is missing."),
+        Wrong("row numbers instead of positions", _masked(_before, _by_row(lambda lq, lk: 0)),
+              "The triangle compares row numbers with column numbers. It is right for a whole text only. A "
+              "new token that comes after a cache is row 0, and sees one key."),
+        Wrong("rows counted from the end", _masked(_before, _by_row(lambda lq, lk: lk - lq)),
+              "The triangle is aligned at the last key. That serves a cache, but it still asks where a key "
+              "is stored and not what position it has."),
+        Wrong("a token may not see itself", _masked(_before, lambda p, r: r < p[:, None]),
+              "A key at the query's own position is hidden. The first token then sees nothing at all, and "
+              "its row is NaN."),
+        Wrong("past and future exchanged", _masked(_before, lambda p, r: r >= p[:, None]),
+              "The mask is turned round: each token sees itself and its future, and its past is hidden."),
+        Wrong("zero instead of minus infinity", _masked(
+            lambda s, mask: (s * mask).softmax(-1), _by_position),
+            "Scores of the future are set to 0. A score of 0 is not a weight of 0: the softmax turns it into "
+            "exp(0) = 1, often more than a real key gets."),
+        Wrong("no mask", _masked(lambda s, mask: s.softmax(-1), _by_position),
+              "Every query sees all keys. Change the last token and look at the first output: it moves."),
+        Wrong("True added to the scores", _masked(lambda s, mask: (s + mask).softmax(-1), _by_position),
+              "The mask is added as it is, as ones and zeros. What is allowed gets a little more weight, and "
+              "nothing is hidden."),
+        Wrong("softmax over the queries", _masked(
+            lambda s, mask: s.masked_fill(~mask, -torch.inf).softmax(-2).nan_to_num(), _by_position),
+            "The mask is right. The softmax runs along the wrong axis: the weights of a query do not add up "
+            "to 1."),
+        Wrong("scale forgotten", _masked(_before, _by_position, scores=lambda q, k: q @ k.mT),
+              "The mask is right. But the division of the scores has been lost on the way."),
+    ),
+    variants=(
+        Variant("weights made to add up to 1 again", _masked(
+            lambda s, mask: _after(s, mask) / _after(s, mask).sum(-1, keepdim=True), _by_position),
+            "Cutting after the softmax and dividing by what is left gives the same weights. It can fail for "
+            "large scores, where what is left may be 0 in floating point."),
+        Variant("one query at a time", _one_query_at_a_time, "Hiding a key is the same as not having it."),
+        Variant("a large negative number", _masked(
+            lambda s, mask: (s + (~mask) * -1e9).softmax(-1), _by_position),
+            "A score of −1e9 is as good as minus infinity here. In float16 it would be minus infinity."),
+    ),
+    hints=(
+        "Look at one row of weights for a query with two allowed keys. What do they add up to?",
+        "Who may see whom is a comparison of two position tensors, a column and a row. Row numbers play no "
+        "part.",
+        "What is hidden must be minus infinity before the softmax. A token may see itself.",
+    ),
+)
+
+
+# ---- order_errors ----
+def _cycle(draw: Draw, length: int) -> torch.Tensor:
+    """An order that moves every row, and differs from its own inverse."""
+    places = draw.permutation(length)
+    order = torch.empty_like(places)
+    order[places] = places.roll(1)
+    return order
+
+
+def _order_errors_cases(draw: Draw) -> list[Case]:
+    cases = []
+    for length, d, what, dtype in ((5, 3, "an output that moves along", torch.float32),
+                                   (7, 4, "an output that does not move", torch.float32),
+                                   (4, 6, "an output that moves along and changes", torch.float32),
+                                   (6, 2, "another output altogether", torch.float32),
+                                   (8, 3, "an output that moves along, nearly", torch.float64)):
+        order = _cycle(draw, length)
+        output = draw.normal(length, d, dtype=dtype) * draw.number(2, 5)
+        noise = draw.normal(length, d, dtype=dtype)
+        shuffled = {"an output that moves along": output[order],
+                    "an output that does not move": output.clone(),
+                    "an output that moves along and changes": 1.5 * output[order] + noise,
+                    "another output altogether": 4 * noise,
+                    "an output that moves along, nearly": output[order] + 0.3 * noise}[what]
+        cases.append(Case((output, shuffled, order), f"L = {length}, d = {d}, {what}"))
+    return cases
+
+
+def _error(actual, expected):
+    return (actual - expected).abs().max().item() / expected.abs().max().item()
+
+
+def _order_errors(output, shuffled, order):
+    return _error(shuffled, output[order]), _error(shuffled, output)
+
+
+def _both(error, moved=lambda output, order: output[order]):
+    return lambda output, shuffled, order: (error(shuffled, moved(output, order)), error(shuffled, output))
+
+
+ORDER_ERRORS = Question(
+    name="order_errors",
+    exercise="01",
+    title="How far an output is from equivariance, and how far from invariance.",
+    returns="two numbers: the equivariance error and the invariance error",
+    section=EQUIVARIANT,
+    draw=_order_errors_cases,
+    reference=_order_errors,
+    wrong=(
+        Wrong("the two are exchanged", lambda output, shuffled, order:
+              _order_errors(output, shuffled, order)[::-1],
+              "The numbers are right, their order is not. Equivariant means that the output moves along "
+              "with the input; invariant means that it stays."),
+        Wrong("shuffled back the wrong way", _both(_error, lambda output, order: output[order.argsort()]),
+              "The rows go into the inverse order, or the shuffled output is shuffled once more. For an "
+              "exchange of two tokens that is the same; for three tokens that move round it is not."),
+        Wrong("nothing is shuffled back", lambda output, shuffled, order:
+              (_error(shuffled[order], output[order]), _error(shuffled, output)),
+              "Both outputs are put into the new order, or neither is: the first number compares row with "
+              "row, just as the second does. Only one of the two has to be reordered."),
+        Wrong("columns are reordered", lambda output, shuffled, order:
+              (_error(shuffled, output[:, order % output.shape[1]]), _error(shuffled, output)),
+              "The new order is applied to the columns, which are features. Tokens are rows."),
+        Wrong("not relative", _both(lambda a, b: (a - b).abs().max().item()),
+              "These are the largest differences as they are. Divide by the size of the output; without it, "
+              "an output that is ten times as large looks ten times as wrong."),
+        Wrong("relative to the shuffled output", _both(lambda a, b: _error(b, a)),
+              "You divide by the largest number of the shuffled output. What counts is the size of what it "
+              "should be."),
+        Wrong("the mean difference", _both(lambda a, b: ((a - b).abs().mean() / b.abs().max()).item()),
+              "You take the mean difference. A single wrong row then hardly shows; the largest difference "
+              "is asked."),
+        Wrong("lengths instead of largest numbers", _both(lambda a, b: ((a - b).norm() / b.norm()).item()),
+              "You compare the lengths (root of the sum of squares) of difference and output. That is a fair "
+              "measure as well, but the notebook's is the largest difference by the largest number."),
+        Wrong("the sign is kept", _both(lambda a, b: ((a - b).max() / b.max()).item()),
+              "Negative differences are overlooked: the largest number is not the number of the largest "
+              "size."),
+        Wrong("each number relative to itself", _both(lambda a, b: ((a - b) / b).abs().max().item()),
+              "Each difference is divided by its own number. A number that happens to lie near 0 then "
+              "decides everything."),
+        Wrong("yes or no", _both(lambda a, b: float(not torch.allclose(a, b))),
+              "This only says whether there is a difference. How large it is should be measured."),
+    ),
+    variants=(
+        Variant("undo the order", lambda output, shuffled, order: (
+            _error(shuffled[order.argsort()], output), _error(shuffled, output)),
+            "Putting the shuffled output back is the same as shuffling the other one."),
+        Variant("one tensor", lambda output, shuffled, order: torch.stack([
+            torch.dist(shuffled, each, torch.inf) / each.abs().max() for each in (output[order], output)]),
+            "Two numbers in one tensor are fine; torch.dist with p = inf is the largest difference."),
+    ),
+    hints=(
+        "Equivariant: f(PX) = P f(X). Invariant: f(PX) = f(X). The left side is the same in both.",
+        "Write one small function for the relative error of two tensors, and use it twice.",
+        "P f(X) means: the rows of the output, taken in the new order. Divide the largest difference by the "
+        "largest size in the right-hand side.",
+    ),
+)
+
+
+# ---- bag_ceiling ----
+def _bag_ceiling_cases(draw: Draw) -> list[Case]:
+    return [_bag_ceiling_case(draw, extra, copies, longer)
+            for extra, copies, longer in ((0, 1, 0), (2, 1, 1), (5, 2, 0), (3, 3, 2))]
+
+
+def _bag_ceiling_case(draw: Draw, extra: int, copies: int, longer: int) -> Case:
+    """Bags that only the right way of grouping tells apart; the order within a bag matters, too."""
+    a, b, c, d, e, filler = (10 * draw.permutation(6) + draw.integers(4, 6, 6)).tolist()
+    w, x, y, z = (draw.permutation(4) + draw.integer(0, 5)).tolist()
+    orders = ((c, d, e), (c, e, d), (e, d, c), (d, c, e), (e, c, d), (d, e, c))
+    rows = [(orders[n % 6], answer) for n, answer in enumerate((y, x, x, y, x, x, y, x, z))]  # 5 of 9
+    orders = ((a, a, b), (a, b, a), (b, a, a))
+    rows += [(orders[n % 3], answer) for n, answer in enumerate((y, x, y, y, x, y, y))]  # 5 of 7
+    rows += [((a, b, b), x), ((b, a, b), x), ((b, b, a), x)] * copies  # all; the same set as above
+    rows += [((c + 3, d - 3, e), w)]  # all; the same sum as the first bag
+    rows += [((100 + n, a, c), (x, y, z)[n % 3]) for n in range(extra)]  # all
+    length = 3 + longer
+    sentences = torch.tensor([list(words) + [filler] * longer for words, _ in rows])
+    answers = torch.tensor([answer for _, answer in rows])
+    return Case((sentences, answers), f"{len(rows)} sentences of {length} words")
+
+
+def _grouped(sentences, answers, key):
+    groups = defaultdict(list)
+    for sentence, answer in zip(sentences.tolist(), answers.tolist(), strict=True):
+        groups[key(sentence)].append(answer)
+    return list(groups.values())
+
+
+def _bag(sentence):
+    return tuple(sorted(sentence))
+
+
+def _top(group):
+    return max(Counter(group).values())
+
+
+def _bag_ceiling(sentences, answers):
+    return sum(map(_top, _grouped(sentences, answers, _bag))) / len(answers)
+
+
+def _ceiling_of(key=_bag, right=_top):
+    def answer(sentences, answers):
+        return sum(right(group) for group in _grouped(sentences, answers, key)) / len(answers)
+    return answer
+
+
+def _mean_over_bags(sentences, answers):
+    groups = _grouped(sentences, answers, _bag)
+    return sum(_top(group) / len(group) for group in groups) / len(groups)
+
+
+def _bag_ceiling_torch(sentences, answers):
+    _, bags = sentences.sort(dim=1).values.unique(dim=0, return_inverse=True)
+    table = torch.zeros(int(bags.max()) + 1, int(answers.max()) + 1)
+    table.index_put_((bags, answers), torch.ones(len(answers)), accumulate=True)
+    return table.amax(1).sum() / len(answers)
+
+
+BAG_CEILING = Question(
+    name="bag_ceiling",
+    exercise="01",
+    title="The best accuracy that a model without order can reach.",
+    returns="a number from 0 to 1",
+    section=CEILING,
+    draw=_bag_ceiling_cases,
+    reference=_bag_ceiling,
+    bonus=True,
+    wrong=(
+        Wrong("order is kept", _ceiling_of(key=tuple),
+              "Sentences are grouped word by word, in their order. A model without order cannot tell the "
+              "orders of a bag apart, so they belong into one group."),
+        Wrong("sets instead of bags", _ceiling_of(key=frozenset),
+              "Repeated words count once. But a model without order still sees how often a word occurs: "
+              "“a a b” and “a b b” have different means."),
+        Wrong("words are added up", _ceiling_of(key=sum),
+              "Sentences are grouped by the sum of their ids. Different words may have the same sum, and "
+              "then two bags are taken for one."),
+        Wrong("one answer for everything", lambda sentences, answers: _top(answers.tolist()) / len(answers),
+              "This is the share of the most frequent answer over all sentences. A model may look at the "
+              "words; it gives each bag an answer of its own."),
+        Wrong("mean over bags", _mean_over_bags,
+              "Each bag counts the same, however many sentences it has. Accuracy is counted per sentence."),
+        Wrong("drawing from the answers", _ceiling_of(
+            right=lambda group: sum(n * n for n in Counter(group).values()) / len(group)),
+            "This is what a model reaches that draws its answer at random, as often as it occurs in the bag. "
+            "Always giving the most frequent answer does better."),
+        Wrong("guessing among the answers", _ceiling_of(right=lambda group: len(group) / len(set(group))),
+              "This takes all answers of a bag as equally likely. If one is more frequent, a model can do "
+              "better than that."),
+        Wrong("only bags with one answer", _ceiling_of(
+            right=lambda group: len(group) if len(set(group)) == 1 else 0),
+            "Bags with two answers count as lost. But one of their answers can still be had."),
+        Wrong("the last answer of a bag", _ceiling_of(right=lambda group: group.count(group[-1])),
+              "Each bag keeps the answer that came last, as a dict does when it is written to again. The "
+              "best answer is the most frequent one."),
+        Wrong("the first answer of a bag", _ceiling_of(right=lambda group: group.count(group[0])),
+              "Each bag keeps the answer that came first. The best answer is the most frequent one."),
+        Wrong("one right sentence per bag", _ceiling_of(right=lambda group: 1),
+              "Each bag counts for one right sentence. If the most frequent answer occurs three times, three "
+              "sentences are right."),
+        Wrong("a count, not a share", lambda sentences, answers:
+              sum(map(_top, _grouped(sentences, answers, _bag))),
+              "This is the number of sentences that can be right. Accuracy is a share of all sentences."),
+    ),
+    variants=(
+        Variant("unique rows", _bag_ceiling_torch, "Sorted rows and a table of counts give the same."),
+        Variant("counters as keys", lambda sentences, answers: _ceiling_of(
+            key=lambda words: frozenset(Counter(words).items()))(sentences, answers),
+            "Words with their counts name a bag as well as sorted words do."),
+    ),
+    hints=(
+        "A model without order must give one answer to all sentences with the same words. Which answer is "
+        "the best for such a group?",
+        "Sentences with the same words become equal when each is sorted. Collect the answers of each group.",
+        "Per group, count how often its most frequent answer occurs. Add up, and divide by the number of "
+        "sentences.",
+    ),
+)
+
+QUESTIONS = (PLAIN_ATTENTION, POOL_TOKENS, CAUSAL_ATTENTION, ORDER_ERRORS, BAG_CEILING)
