@@ -41,6 +41,15 @@ class Nothing:
     def __iter__(self):
         return iter(())
 
+    def __getitem__(self, key):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
     def __repr__(self):
         return ""
 
