@@ -12,8 +12,6 @@ import datetime
 import hashlib
 import json
 import math
-import os
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from tutorial_lib.grading import files
 from tutorial_lib.grading.intake import MOST_BYTES
 
 STATES = ("graded", "rejected", "timed out", "grader error")
+COURSE = "default_course"  # nbgrader's own name for it; PostgreSQL refuses the empty one
 MOST_EXTRA_CELLS, MOST_EXTRA_LETTERS = 50, 40_000  # of a student's own cells, in the copy that is marked
 CONFIG = '''\
 # Written by tutorial_lib.grading; start JupyterLab in this folder to mark written answers in formgrader.
@@ -31,6 +30,7 @@ from pathlib import Path
 c = get_config()
 root = Path(__file__).resolve().parent
 c.CourseDirectory.root = str(root)
+c.CourseDirectory.course_id = {course!r}
 c.CourseDirectory.db_url = {db}
 # What a student wrote is shown without anything that could run in the teacher's browser.
 c.TemplateExporter.filters = {{"markdown2html": "tutorial_lib.grading.safe.markdown2html"}}
@@ -59,22 +59,36 @@ def database(root: Path, db: str | None = None) -> str:
 
 @contextlib.contextmanager
 def gradebook(root: Path, db: str | None = None) -> Iterator:
-    """nbgrader's Gradebook of a class folder, closed in the end."""
+    """nbgrader's Gradebook of a class folder, closed in the end; FileNotFoundError before `prepare`."""
     from nbgrader.api import Gradebook
 
-    with _alembic_on_path(), Gradebook(database(root, db)) as book:
+    if not (Path(root) / "nbgrader_config.py").exists():
+        raise FileNotFoundError(f"{root} is no class folder yet: call prepare first")
+    with Gradebook(database(root, db), COURSE) as book:
         yield book
 
 
-@contextlib.contextmanager
-def _alembic_on_path() -> Iterator[None]:
-    """nbgrader calls the program `alembic` for a new database: find the one beside this Python."""
-    before = os.environ.get("PATH", "")
-    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), before])
+def _create(url: str) -> None:
+    """The tables of a new database, as nbgrader makes them.
+
+    nbgrader itself would start the program `alembic`, which it finds only in an activated environment.
+    """
+    from alembic.script import ScriptDirectory
+    from nbgrader.api import Base
+    from nbgrader.dbutil import ALEMBIC_DIR
+    from sqlalchemy import create_engine, inspect, text
+
+    engine = create_engine(url)
     try:
-        yield
+        if inspect(engine).get_table_names():
+            return
+        version = ScriptDirectory(ALEMBIC_DIR).get_current_head()
+        with engine.begin() as connection:
+            Base.metadata.create_all(connection)
+            connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+            connection.execute(text("INSERT INTO alembic_version VALUES (:version)"), {"version": version})
     finally:
-        os.environ["PATH"] = before
+        engine.dispose()
 
 
 @contextlib.contextmanager
@@ -117,9 +131,11 @@ def prepare(root: Path, released: Mapping[str, Path], db: str | None = None) -> 
     root.mkdir(parents=True, exist_ok=True)
     url = database(root, db)
     inside = url == f"sqlite:///{root.resolve() / 'gradebook.db'}"  # then the folder may be moved
-    config = CONFIG.format(db='f"sqlite:///{root / \'gradebook.db\'}"' if inside else repr(url))
+    config = CONFIG.format(db='f"sqlite:///{root / \'gradebook.db\'}"' if inside else repr(url),
+                           course=COURSE)
     files.replace(root / "nbgrader_config.py", config.encode(), 0o600)  # the URL may hold a password
     with _alone(root):
+        _create(url)
         with gradebook(root, url) as book:
             there = {assignment.name for assignment in book.assignments}
         for name, source in sorted(released.items()):
@@ -150,6 +166,7 @@ def _generate(root: Path, url: str, name: str) -> None:
     config = Config()
     config.CourseDirectory.root = str(root.resolve())
     config.CourseDirectory.db_url = url
+    config.CourseDirectory.course_id = COURSE
     config.CourseDirectory.assignment_id = name
     course = CourseDirectory(config=config)
     app = GenerateAssignment(coursedir=course, config=config)

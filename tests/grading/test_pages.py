@@ -1,0 +1,263 @@
+"""Pages that show what students wrote: nothing in them can run, load, send or cover anything."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import nbformat
+import pytest
+
+from tutorial_lib.grading import gradebook, reports, safe
+
+PIXEL = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAA"
+         "AABJRU5ErkJggg==")
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<SCRIPT SRC=//evil/x.js></SCRIPT>",
+    "<scr<script>ipt>alert(1)</scr</script>ipt>",
+    "<img src=x onerror=alert(1)>",
+    "<svg onload=alert(1)>",
+    "<svg><script>alert(1)</script></svg>",
+    "<svg><style><img src=x onerror=alert(1)></style></svg>",
+    "<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
+    "<iframe src='javascript:alert(1)'></iframe>",
+    "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
+    "<object data='x.swf'></object>",
+    "<embed src=x>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "<a href='JaVa&#9;Script:alert(1)'>x</a>",
+    "<a href=' javascript:alert(1)'>x</a>",
+    "<a href='files/javascript:alert(1)'>x</a>",
+    "<a href='data:text/html,<script>alert(1)</script>'>x</a>",
+    "<a href='/logout'>x</a>",
+    "<a href='//evil'>x</a>",
+    "<a href='vbscript:x'>x</a>",
+    "[x](javascript:alert(1))",
+    "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "[x](<java\nscript:alert(1)>)",
+    "![x](javascript:alert(1))",
+    "![x](https://evil/pixel.png)",
+    "![x](/logout)",
+    "![x](data:image/svg+xml;base64,PHN2Zz4=)",
+    '![x](x "y\\" onerror=alert(1)")',
+    "<javascript:alert(1)>",
+    "<div style='position:fixed;top:0;left:0;width:100%;height:100%;background:url(//evil)'>x</div>",
+    "<div style='color:red;background:url(javascript:alert(1))'>x</div>",
+    "<p style='width:expression(alert(1))'>x",
+    "<div class='navbar-fixed-top modal' id='explain_why' name='explain_why'>x</div>",
+    "<form action='//evil'><input name=password><button>Send</button></form>",
+    "<textarea>x</textarea>",
+    "<base href='//evil/'>",
+    "<meta http-equiv=refresh content='0;url=//evil'>",
+    "<link rel=stylesheet href=//evil>",
+    "<style>body{display:none}</style>",
+    "<!-- --!><script>alert(1)</script> -->",
+    "<![CDATA[<script>alert(1)]]>",
+    "<video src=x onerror=alert(1)></video>",
+    "<details open ontoggle=alert(1)>x</details>",
+    "<p onclick=alert(1)>x",
+    "<body onload=alert(1)>",
+    "</div></main></body><script>alert(1)</script>",
+    "<template><script>alert(1)</script>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+    "<xmp><p title='</xmp><img src=x onerror=a()>'>",
+    "$x</script><script>alert(1)</script>$",
+    "$$<img src=x onerror=alert(1)>$$",
+    "\\begin{a}<img src=x onerror=alert(1)>\\end{a}",
+    "```<script>alert(1)</script>\nx\n```",
+    "```python\n<script>alert(1)</script>\n```",
+    "```mermaid\n<script>alert(1)</script>\n```",
+    "# <img src=x onerror=alert(1)>",
+    "| a |\n|---|\n| <script>alert(1)</script> |",
+    "{{ 7 * 7 }} {% raw %}",
+    "\0<scr\0ipt>alert(1)</script>",
+    "<a target=_blank onmouseover=alert(1) href=https://x>x</a>",
+]
+TAGS = safe.TEXT | {"html", "head", "meta", "title", "style", "body", "main", "section"}
+
+
+class Seen(HTMLParser):
+    """The tags of a page, each with its attributes."""
+
+    def __init__(self, text: str):
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict]] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, {name: value or "" for name, value in attributes}))
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def dangers(markup: str, tags=safe.TEXT) -> list:
+    """Whatever in the markup could run, load, send, cover or pass for a part of the page."""
+    found = []
+    for tag, attributes in Seen(markup).tags:
+        if tag not in tags:
+            found.append(tag)
+        for name, value in attributes.items():
+            plain = re.sub(r"[\s\0]", "", value).lower()
+            if name.startswith("on") or name in ("id", "name", "srcdoc", "action", "formaction", "target"):
+                found.append((tag, name))
+            if name == "href" and not re.match(r"https?://|mailto:|#", plain):
+                found.append((tag, name, value))
+            if name == "src" and not re.match(r"data:image/(png|jpeg|gif);", plain):
+                found.append((tag, name, value))
+            if name == "style" and re.search(r"url|expression|position|width|height|[^-]top|@import", plain):
+                found.append((tag, name, value))
+            if name == "class" and tags is safe.TEXT and not re.fullmatch(r"highlight|[a-z]{1,2}\d?", value):
+                found.append((tag, name, value))
+    return found
+
+
+@pytest.mark.parametrize("source", HOSTILE)
+def test_hostile_markdown(source):
+    assert dangers(safe.render(source)) == []
+
+
+def test_the_look_for_dangers_finds_them():
+    """The same search over what nbconvert gives without the filter."""
+    from nbconvert.filters import markdown2html
+
+    missed = [source for source in HOSTILE if not dangers(markdown2html(source))]
+    assert len(missed) < 20, missed  # those that nbconvert escapes by itself
+
+
+@pytest.mark.parametrize(("source", "expected"), [
+    ("*a* **b** `c<d` ~~e~~", "<p><em>a</em> <strong>b</strong> <code>c&lt;d</code> <del>e</del></p>\n"),
+    ("$a_1 < b_2$ and $$\\sum_i x_i$$", "$a_1 &lt; b_2$"), ("$$\\sum_i x_i$$", "$$\\sum_i x_i$$"),
+    ("[x](https://example.org/?a=1&b=2)", '<a href="https://example.org/?a=1&amp;b=2">x</a>'),
+    ("- a\n- b", "<li>a</li>"), ("|a|b|\n|-|-|\n|1|2|", "<td>1</td>"), ("# Title", "<h1>Title</h1>"),
+    ("```python\nfor x in y: pass\n```", '<span class="k">for</span>'), ("List<int> x", "List&lt;int&gt; x"),
+    ("<span style='color: red'>a</span>", '<span style="color: red;">a</span>'),
+    (f"![dot](data:image/png;base64,{PIXEL})", f'src="data:image/png;base64,{PIXEL}" alt="dot">')])
+def test_honest_markdown_keeps_its_form(source, expected):
+    assert expected in safe.render(source)
+
+
+def test_attached_pictures():
+    shown = safe.render("![a](attachment:a.png)", {"a.png": {"image/png": PIXEL}})
+    assert f"data:image/png;base64,{PIXEL}" in shown
+    assert "attachment:b.png" in safe.render("![a](attachment:b.png)")  # missing: shown as it was typed
+    assert dangers(safe.render("![a](attachment:a)", {"a": {"text/html": "PHNjcmlwdD4="}})) == []
+
+
+@pytest.mark.parametrize("source", [
+    "a" * 1_000_000, "<b>" * 100_000, "[" * 100_000, "> " * 9_000, "- " * 9_000, "<div>" * 1_999,
+    "\\begin{a}" * 2_000, "**a*" * 4_000])
+def test_bulk_is_shown_without_stopping_the_page(source):
+    assert dangers(safe.render(source)) == []
+
+
+# ---- whole pages ----
+
+@pytest.fixture
+def hostile_room(room):
+    attack = "\n\n".join(HOSTILE) + "\n\nThe angles add up."
+
+    def more(notebook):
+        notebook.cells += [nbformat.v4.new_raw_cell(attack), nbformat.v4.new_markdown_cell(attack)]
+
+    room.send("<script>alert(1)<", why=attack, code=f"'''{attack}'''\ndef answer(x): return x", change=more)
+    (student,) = [path.name for path in (room.root / "submitted").iterdir()]
+    marks = room.marks(student, 1.0, name="swapped", text=f"Your function returned {HOSTILE[0]}.",
+                       reread="06, section 2 <b>")
+    marks["remarks"] = [HOSTILE[3]]
+    room.merge({student: marks})
+    room.student = student
+    room.comment(student, "explain_why", "**Nearly.** " + HOSTILE[3])
+    return room
+
+
+def test_feedback_page(hostile_room):
+    room = hostile_room
+    room.send("other", why="A secret of somebody else.")
+    room.marks("other")
+    room.merge()
+    room.grade(room.student, "explain_why", manual_score=1.5, needs_manual_grade=False)
+    paths = reports.feedback(room.root, room.name)
+    assert len(paths) == 2
+    page = (room.root / f"feedback/{room.student}/{room.name}/{room.name}.html").read_text()
+    assert dangers(page, TAGS) == [("meta", "name")] * 2  # its own: the referrer and the viewport
+    seen = Seen(page)
+    policy = next(a["content"] for t, a in seen.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in policy and "script-src" not in policy
+    text = " ".join(" ".join(seen.text).split())
+    for words in ("Your function returned <script>alert(1)</script>.", "Read again: 06, section 2 <b>",
+                  "answer: 1 of 4 points", "explain_why: 1.5 of 2 points", "The angles add up.", "Nearly.",
+                  "2.5 of 6", "<script>alert(1)<: graded."):
+        assert words in text, words
+    assert "secret" not in text and "swapped" not in text and "other" not in text.replace("another", "")
+
+
+def test_feedback_of_every_state(room):
+    room.send("slow")
+    room.send("odd", seconds=1_700_000_000 + 1)
+    for name in ("bad", "slow", "odd"):
+        room.marks(name, state={"bad": "rejected", "slow": "timed out", "odd": "grader error"}[name])
+    marks = gradebook.load_marks(room.root, room.name)
+    marks["bad"]["reason"], marks["odd"]["reason"] = "The file is empty.", "KeyError in line 3 of the grader"
+    room.merge(marks, due="2023-11-14T22:13:20+00:00", late_per_day=0.1)
+    for name, found in marks.items():
+        (room.root / f"marks/{room.name}/{name}.json").write_text(json.dumps(found))
+    paths = reports.feedback(room.root, room.name)
+    pages = {path.parts[-3]: " ".join(Seen(path.read_text()).text) for path in paths}
+    assert "The file is empty." in pages["bad"] and "too long" in pages["slow"]
+    assert "no fault of yours" in pages["odd"] and "KeyError" not in pages["odd"]
+    assert "−0.6" in pages["odd"] and "Late" not in pages["slow"]
+
+
+def formgrader_page(room, student: str) -> str:
+    """The page as formgrader builds it, with the configuration of the class folder."""
+    from nbconvert.exporters import HTMLExporter
+    from nbgrader.server_extensions.formgrader import handlers
+    from traitlets.config import PyFileConfigLoader
+
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(room.root)).load_config()
+    config.HTMLExporter.template_name = "formgrade"
+    config.HTMLExporter.extra_template_basedirs = [handlers.template_path]
+    resources = {"assignment_id": room.name, "notebook_id": room.name, "submission_id": "1", "index": 0,
+                 "total": 1, "base_url": "", "student": student, "last_name": None, "first_name": None,
+                 "notebook_path": "x"}
+    path = room.root / f"autograded/{student}/{room.name}/{room.name}.ipynb"
+    return HTMLExporter(config=config).from_filename(str(path), resources=resources)[0]
+
+
+def own(markup: str) -> list[tuple[str, dict]]:
+    """What a page is built of, without text and its plain markup."""
+    return [(tag, attributes) for tag, attributes in Seen(markup).tags
+            if tag not in safe.TEXT or set(attributes) - {"href", "class", "style", "alt", "title", "src"}]
+
+
+def test_formgrader_page(hostile_room):
+    """A hostile answer adds no tag and no attribute to the page of a harmless one."""
+    room = hostile_room
+    room.send("calm", change=lambda notebook: notebook.cells.append(nbformat.v4.new_markdown_cell("Hello.")))
+    room.marks("calm")
+    room.merge()
+    hostile, calm = formgrader_page(room, room.student), formgrader_page(room, "calm")
+    assert "The angles add up." in hostile and 'id="explain_why"' in hostile
+    assert own(hostile.replace(room.student, "calm")) == own(calm)
+    assert "Safe" in next(a["src"] for t, a in Seen(calm).tags if "mathjax" in a.get("src", "").lower())
+
+
+def test_nbgraders_own_feedback_uses_the_filter(hostile_room, monkeypatch):
+    from nbgrader.apps import NbGraderAPI
+    from nbgrader.apps.baseapp import NbGrader
+
+    monkeypatch.chdir(hostile_room.root)
+    app = NbGrader()
+    app.load_config_file()
+    result = NbGraderAPI(config=app.config).generate_feedback(hostile_room.name, hostile_room.student)
+    assert result["success"], result
+    name = hostile_room.name
+    page = (hostile_room.root / f"feedback/{hostile_room.student}/{name}/{name}.html").read_text()
+    assert "The angles add up." in page
+    for _, attributes in Seen(page).tags:
+        assert not any(name.startswith("on") for name in attributes)
+        assert not any("javascript:" in attributes.get(name, "").lower() for name in ("href", "src"))
+    assert not re.search(r"<script[^>]*>[^<]*alert\(1\)", page)

@@ -1,0 +1,46 @@
+"""The pages of docs/: links and sections that exist, a glossary without gaps."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+
+
+def headings(path):
+    """The anchors of a page or notebook."""
+    if path.suffix == ".ipynb":
+        prose = (c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "markdown")
+        lines = "\n".join(prose).split("\n")
+        return {line.lstrip("# ").strip().replace(" ", "-") for line in lines if line.startswith("#")}
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    plain = (re.sub(r"[^\w\- ]", "", line.lstrip("# ").strip().lower()) for line in text.split("\n")
+             if line.startswith("#"))
+    return {line.replace(" ", "-") for line in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_to_pages_and_sections_that_exist(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"https?://", target):
+            continue
+        file, _, anchor = target.partition("#")
+        path = (page.parent / file).resolve() if file else page
+        assert path.exists(), f"{page.name}: {target}"
+        assert not anchor or anchor in headings(path), f"{page.name}: {target}"
+
+
+def test_the_glossary_has_every_column_once_and_in_order():
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")]
+            for line in (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").split("\n")
+            if line.startswith("| ")][1:]
+    assert len(rows) >= 60 and all(len(row) == 4 and all(row) for row in rows)
+    terms = [row[0].lower() for row in rows]
+    assert terms == sorted(set(terms))
+    for term, chinese, sentence, _where in rows:
+        assert re.search(r"[\u4e00-\u9fff]", chinese) or chinese == term, term
+        assert sentence.endswith(".") and sentence.count(". ") == 0, term
