@@ -117,7 +117,7 @@ def test_a_solution_gets_full_marks_and_a_stub_none(name):
     given = {name: entry for name, entry in marks["questions"].items() if entry["kind"] != "stub"}
     assert len(given) <= 1  # the broken code of a question on debugging
     assert all(entry["kind"] == "mistake" for entry in given.values())
-    assert all("not written" in entry["text"] for entry in marks["questions"].values() if entry["kind"] == "stub")
+    assert all("not written" in marks["questions"][name]["text"] for name in {*points(marks)} - {*given})
 
 
 # ---- harmless, and odd in every way at once ----
@@ -388,7 +388,7 @@ ZEROS = {"kind": "value", "value": torch.zeros(2), "device": "cpu", "modified": 
 
 
 @pytest.mark.parametrize("outcomes", [
-    None, [], "right", {"passed": True}, [True] * 5, [ZEROS], [ZEROS] * 10_000,
+    None, [], "right", {"passed": True}, [True] * 5, [ZEROS], [ZEROS] * 100,
     [{"kind": "right", "passed": True}] * 5, [{"kind": "value"}] * 5,
     [ZEROS | {"kind": torch.zeros(3)}] * 5, [ZEROS | {"modified": 3}] * 5,
     [ZEROS | {"modified": [2.5]}] * 5, [ZEROS | {"borrowed": [["a"]]}] * 5,
@@ -620,7 +620,7 @@ print(SAID)
 print(SAID, file=sys.stderr)
 sys.stdout = sys.stderr
 open(SAID, "w").write(SAID)
-os.makedirs(SAID + "/" + SAID)
+os.makedirs("folder/" + SAID)
 
 SEEN = []
 for name in ("checks.questions", "checks.questions.q06", "checks.judge", "encodings.rotary",
@@ -820,6 +820,7 @@ class Klass:
         monkeypatch.setattr(marking, "_mark", __import__(FAKE_MODULE)._mark)
         monkeypatch.setattr(marking, "self_test", lambda assignment, trusted: None)
         monkeypatch.setattr(marking.sandbox, "probe", lambda: "")
+        (self.notes / "called").write_text("")
         self.version("1")
 
     def version(self, name: str) -> None:
@@ -837,9 +838,9 @@ class Klass:
         (self.notes / "called").write_text("")
         marks = marking.mark_all(self.root, NAME, workers=more.pop("workers", 1), **more)
         files = (self.root / "marks" / NAME).glob("*.json")
-        stored = {path.stem: json.loads(path.read_text()) for path in files}
-        assert {one["student"]: one for one in marks} == stored
-        return {one["student"]: one["state"] for one in marks}, self.called()
+        stored = {path.stem: json.loads(path.read_text())["state"] for path in files}
+        assert {one["student"]: one["state"] for one in marks} == stored
+        return stored, self.called()
 
     def called(self) -> list[str]:
         return sorted((self.notes / "called").read_text().split("\n")[:-1])
@@ -977,6 +978,7 @@ def test_the_small_copy_holds_no_question_and_no_answer():
 
 STANDIN = """
 import sys
+from tutorial_lib.checks import answer, wire
 from tutorial_lib.grading import standin
 standin.install()
 from tutorial_lib import checks as check, explorers, plots, encodings
@@ -1018,7 +1020,7 @@ def test_the_limits_of_a_run_without_a_sandbox(monkeypatch):
             os.execv("/bin/sleep", ["{word}", "300"])
         """, "while True:\n    try:\n        time.sleep(100)\n    except BaseException:\n        pass")
     try:
-        marks = mark({}, cells, trusted=True, limits=Limits(wall=0.5, start=0.1 + 20))
+        marks = mark({}, cells, trusted=True, limits=Limits(wall=0.5))
         assert marks["state"] == "timed out"
     finally:
         for path in running(word):

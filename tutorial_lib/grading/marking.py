@@ -21,6 +21,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -312,11 +313,13 @@ def _bare(folder: Path, message: bytes, limits: sandbox.Limits) -> sandbox.Outco
         process = subprocess.Popen([sys.executable, "-c", first, str(frames.fileno()), str(folder)],
                                    pass_fds=[frames.fileno()], stdin=given, stdout=subprocess.DEVNULL,
                                    stderr=said, cwd=work, start_new_session=True)
-        late = False
+        late, begun, ready = False, time.monotonic(), False
         try:
-            process.wait(limits.wall + limits.start)
-        except subprocess.TimeoutExpired:
-            late = True
+            while process.poll() is None and not late:
+                time.sleep(0.05)
+                if not ready and os.fstat(frames.fileno()).st_size:
+                    ready, begun = True, time.monotonic()
+                late = time.monotonic() - begun > (limits.wall if ready else limits.start)
         finally:
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
