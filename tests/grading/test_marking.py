@@ -628,14 +628,16 @@ for name in ("checks.questions", "checks.questions.q06", "checks.judge", "encodi
     module = __import__("tutorial_lib." + name, fromlist=["x"])
     if getattr(module, "__file__", None):
         SEEN.append(module.__file__)
-for path in sys.path + ["/course", "/", "/root", "/home", sys.prefix]:
-    for folder, _, files in os.walk(path):
-        if folder.count("/") > 9:
-            continue
-        if "solutions" in folder or "tutorial_lib/checks/questions" in folder or "ex06_rope" in folder:
+for path in [*sys.path, "/course", sys.prefix, *glob.glob("/*")]:
+    if path in ("/usr", "/proc", "/sys", "/dev"):
+        continue
+    for folder, below, files in os.walk(path):
+        if "ex06_rope" in folder or "tutorial_lib/checks/questions" in folder or "solutions" in below:
             SEEN.append(folder)
         if folder.endswith("tutorial_lib") and folder != "/course/tutorial_lib" and files:
             SEEN.append(folder)
+        if folder.count("/") > 9 or folder.endswith("site-packages"):
+            below[:] = [name for name in below if name == "tutorial_lib"]
 SEEN += [name for name in glob.glob("/course/**", recursive=True) if "questions" in name or "judge" in name]
 """
 OUT = """
