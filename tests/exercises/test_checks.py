@@ -388,6 +388,8 @@ def test_an_answer_in_another_form_is_accepted(question, answer, kind):
     assert (found.passed, found.kind) == (True, kind), found.text
     # … and arrives as well by way of the wire.
     outcomes = collect(answer, [c.args for c in question.cases(4)])
+    plain = [one["value"] for one in outcomes if isinstance(one["value"], torch.Tensor)]
+    assert not any(type(value) is not torch.Tensor or value.requires_grad for value in plain)
     assert judge(question, 4, wire.unpack(wire.pack(outcomes))).passed
 
 
@@ -962,7 +964,8 @@ def test_a_notebook_shows_one_line(served, shell, capsys, pictures):
     for cell, last in (
             ("check.toy_scaled(lambda x, factor: x)", not_yet),
             ("check.toy_scaled(lambda x, factor: x.nothing)", not_yet),
-            ("def toy(x, factor):\n    raise NotImplementedError('not yet')\ncheck.toy_scaled(toy)", not_yet),
+            ("def toy(x, factor):\n    raise NotImplementedError('not yet')\ncheck.toy_scaled(toy)",
+             "NotYet: toy_scaled is not written yet"),
             ("check.toy_scaled(3)", "NotAFunction: check.toy_scaled(toy_scaled) takes your function")):
         capsys.readouterr()
         shell.run_cell(cell)

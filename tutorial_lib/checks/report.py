@@ -70,7 +70,8 @@ def show(question: Question, verdict: Verdict) -> None:
         print(f"  Read again: {verdict.reread}.")
     if verdict.picture:
         _draw(question, verdict)
-    raise NotYet(f"{question.name} is not right yet; the text above says why. "
+    state = "written" if verdict.kind == "stub" else "right"
+    raise NotYet(f"{question.name} is not {state} yet; the text above says why. "
                  f"`check.hint(\"{question.name}\")` helps.")
 
 

@@ -10,7 +10,7 @@ from ..question import Case, Draw, Question, Variant, Wrong
 
 BREAKS = '08, section "Why raw RoPE breaks"'
 PI = '08, section "Position interpolation"'
-CLOCKS = '06, section "Clocks, fast and slow"'
+BLOCKS = '06, section "Many pairs: blocks"'
 NTK = '08, section "NTK-aware: change the base"'
 YARN = '08, section "YaRN: each pair what it needs"'
 DYNAMIC = '08, section "Dynamic scaling, and stale keys"'
@@ -107,7 +107,7 @@ INTERPOLATED_ANGLES = Question(
         Wrong("exponent counts pairs, not channels", _angles_of(
                   lambda p, L, N: p * L / N, lambda d, b: b ** (-torch.arange(d // 2).double() / d)),
               "The exponent runs over t / d, not over 2t / d. Pair t is made of channels 2t and 2t + 1.",
-              CLOCKS),
+              BLOCKS),
         Wrong("only positions or only frequencies", lambda p, d, b, L, N:
               (_theta(d, b) * L / N).float().expand(len(p), -1),
               "Each row is the same: these are the frequencies. An angle is a frequency times a position."),
@@ -136,7 +136,7 @@ def _dynamic_ntk_theta_cases(draw: Draw) -> list[Case]:
     for what, dim, base, low, high in (("a text shorter than L", 8, 10_000.0, 0.3, 0.8),
                                        ("a little beyond L", 16, 100_000.0, 1.1, 1.6),
                                        ("far beyond L", 6, 500_000.0, 3.2, 3.8),
-                                       ("far beyond L", 64, 10_000.0, 6.1, 7.9)):
+                                       ("far beyond L", 64, 10_000.0, 4.1, 4.9)):
         L = draw.integer(100, 5000)
         length = int(L * draw.number(low, high))
         cases.append(Case((dim, base, L, length), f"{what}: d = {dim}, L = {L}, l = {length}"))
@@ -207,7 +207,7 @@ DYNAMIC_NTK_THETA = Question(
               "belongs."),
         Wrong("exponent counts pairs, not channels", _dynamic(
                   lambda d, b, s: (b * s ** (d / (d - 2))) ** (-torch.arange(d // 2).double() / d)),
-              "The new base is right. But the exponent of pair t is t / d here, and not 2t / d.", CLOCKS),
+              "The new base is right. But the exponent of pair t is t / d here, and not 2t / d.", BLOCKS),
         Wrong("base and frequencies", _dynamic(lambda d, b, s: _ntk(d, b, s) / s),
               "The base is changed, and the frequencies are divided besides. One of the two is enough."),
         Wrong("only the new base", _dynamic(lambda d, b, s: torch.tensor(b * s ** (d / (d - 2)))),
@@ -488,7 +488,7 @@ YARN_THETA = Question(
               "leaves the angles alone.", '08, section "The attention factor"'),
         Wrong("exponent counts pairs, not channels", _by_parts(
                   _ramp, theta=lambda d, b: b ** (-torch.arange(d // 2).double() / d)),
-              "The exponent of pair t is t / d here, and not 2t / d.", CLOCKS),
+              "The exponent of pair t is t / d here, and not 2t / d.", BLOCKS),
     ),
     variants=(
         Variant("three cases, as in Llama 3", _llama_3,

@@ -26,8 +26,7 @@ def _position_bytes_cases(draw: Draw) -> list[Case]:
         heads = kv_heads * draw.integer(2, 3)
         dim, length = heads * draw.choice([16, 32]), draw.integer(100, 400)
         args = (encoding, length, dim, heads, kv_heads, layers, k, draw.choice([2, 4]))
-        cases.append(Case(args, f"{encoding}, L = {length}, d = {dim}, {heads} heads, {kv_heads} of keys, "
-                                f"{layers} layers, k = {k}, {args[-1]} bytes each"))
+        cases.append(Case(args, f"{encoding}, {length} tokens, d = {dim}, {heads} heads"))
     return cases
 
 
@@ -611,7 +610,7 @@ def _which_encoding_cases(draw: Draw) -> list[Case]:
         elif what == "ALiBi, written as m·j":
             scores = slope * i.double().expand(length, length)
         elif what == "a clipped bias":
-            k = draw.integer(3, 5)
+            k = length - draw.integer(3, 4)  # flat at the far end, and nowhere else
             line = torch.cumsum(draw.choice([-1, 1]) * (0.3 + draw.uniform(k + 1, dtype=torch.float64))
                                 * torch.tensor([(-1) ** n * (n + 1.0) for n in range(k + 1)]), 0)
             scores = line[distance.clamp(max=k)]
@@ -736,8 +735,8 @@ WHICH_ENCODING = Question(
               "Scores without position are named ALiBi: their steps are all equal, too. They are all 0."),
         Wrong("only the last query", lambda scores:
               _decide(_steps(scores), _small(scores), relative=False),
-              "You look at the last query only. Whether a score depends on the distance alone shows when "
-              "several queries are compared at the same distance."),
+              "Scores that know the place of a key are named as if the distance were all. One query does not "
+              "show the difference, not even the last one: compare several queries at the same distance."),
         Wrong("the clip is not looked for", lambda scores:
               _decide(_steps(scores), _small(scores), clipped=False),
               "A clipped bias is named rotary. Both depend on the distance; what does a clipped one do "

@@ -1,0 +1,468 @@
+"""Exercise 09: answers as learners write them."""
+
+import math
+
+import nbformat
+import numpy as np
+import pytest
+import torch
+
+from tutorial_lib import exercises
+from tutorial_lib.checks import questions
+from tutorial_lib.checks.answer import collect
+from tutorial_lib.checks.judge import judge
+
+SEEDS = (2, 71, 4000)
+
+
+def verdicts(name, answer):
+    question = questions.find(name)
+    for seed in SEEDS:
+        yield judge(question, seed, collect(answer, [case.args for case in question.cases(seed)], 5.0))
+
+
+# ---- (a) wrong, and in no catalogue ----
+def bill(stored=None, formed=None, cache=None):
+    """The right bill, with one of its lines computed in another way."""
+    def answer(encoding, length, dim, heads, kv_heads, layers, k, bytes_each):
+        width = dim // heads
+        lines = {"e": encoding, "L": length, "d": dim, "H": heads, "G": kv_heads, "N": layers, "k": k,
+                 "w": width}
+        right = (
+            {"learned": length * dim, "t5": k * heads, "clipped": (2 * k + 1) * heads * layers,
+             "shaw": 2 * (2 * k + 1) * width * layers}.get(encoding, 0),
+            0 if encoding in ("learned", "rotary") else 2 * length**2 * width if encoding == "shaw"
+            else heads * length**2,
+            2 * layers * kv_heads * width * length)
+        changes = zip((stored, formed, cache), right, strict=True)
+        return tuple((f(lines, n) if f else n) * bytes_each for f, n in changes)
+    return answer
+
+
+def loops(documents, start=lambda row, n: 0, step=1, padding=0):
+    out = []
+    for row in documents.tolist():
+        out.append([])
+        place = 0
+        for n, number in enumerate(row):
+            new = n == 0 or number != row[n - 1]
+            place = start(row, n) if new else place + step
+            out[-1].append(padding if number < 0 else place)
+    return torch.tensor(out)
+
+
+def shares(scores, power=2, centre="mean", steps=lambda s: s[..., 1:] - s[..., :-1], group=None):
+    D = steps(scores)
+    j, i = torch.arange(D.shape[-1]), torch.arange(D.shape[-2])[:, None]
+    at = (j - i) if group is None else group(i, j)
+    left = D.clone()
+    for o in at.unique():
+        here = D[:, at == o]
+        middle = here.mean(1, keepdim=True) if centre == "mean" else here.median(1, keepdim=True).values
+        left[:, at == o] = here - middle
+    total = D.abs().pow(power).sum((1, 2))
+    return left.abs().pow(power).sum((1, 2)) / total.where(total > 0, 1)
+
+
+def distances(w, q, k, real, of=lambda d: d, weigh=None, mean=None):
+    d = of((q[:, :, None] - k[:, None, :]).abs()[:, None].float())
+    each = ((w.float() if weigh is None else weigh(w.float())) * d).sum(-1)
+    if mean is not None:
+        return mean(each, real)
+    return (each * real[:, None]).sum((0, 2)) / real.sum()
+
+
+def labels(scores, none="none", absolute="absolute", alibi="alibi", clipped="clipped", rotary="rotary",
+           small=1e-4, rows=None):
+    small = small * scores[scores.isfinite()].abs().max()
+    steps = [scores[i, :i + 1].flip(0).diff() for i in range(1, len(scores))][rows or slice(None)]
+    last = steps[-1]
+    if all(bool((row.abs() <= small).all()) for row in steps):
+        return none
+    if any(bool(((row - last[:len(row)]).abs() > small).any()) for row in steps):
+        return absolute
+    if bool(((last - last[0]).abs() <= small).all()):
+        return alibi
+    return clipped if bool(last[-1].abs() <= small) else rotary
+
+
+WRONG = {
+    "position_bytes": {
+        "one more offset": bill(lambda x, n: n + x["H"] * x["N"] if x["e"] == "clipped" else n),
+        "offsets of one side": bill(lambda x, n: n - x["k"] * x["H"] * x["N"] if x["e"] == "clipped" else n),
+        "a table of d per head": bill(lambda x, n: n * x["H"] if x["e"] == "learned" else n),
+        "learned rows of d_h": bill(lambda x, n: x["L"] * x["w"] if x["e"] == "learned" else n),
+        "T5 without heads": bill(lambda x, n: x["k"] if x["e"] == "t5" else n),
+        "RoPE's angles stored": bill(lambda x, n: x["w"] // 2 if x["e"] == "rotary" else n),
+        "RoPE's table formed": bill(None, lambda x, n: x["L"] * x["w"] if x["e"] == "rotary" else n),
+        "causal pairs only": bill(None, lambda x, n: n // 2),
+        "formed by all layers": bill(None, lambda x, n: n * x["N"]),
+        "formed by the key heads": bill(None, lambda x, n: n * x["G"] // x["H"]),
+        "cache d wide": bill(None, None, lambda x, n: 2 * x["N"] * x["d"] * x["L"] * x["G"]),
+        "cache of L²": bill(None, None, lambda x, n: n * x["L"]),
+        "cache by tokens only": bill(None, None, lambda x, n: 2 * x["L"]),
+        "cache with positions": bill(None, None, lambda x, n: n + x["L"]),
+        "another order": lambda *a: bill()(*a)[::-1],
+        "kilobytes": lambda *a: tuple(n / 1024 for n in bill()(*a)),
+        "only two": lambda *a: bill()(*a)[:2],
+        "their sum": lambda *a: sum(bill()(*a)),
+    },
+    "packed_positions": {
+        "counted backwards": lambda d: loops(d, lambda row, n: sum(x == row[n] for x in row) - 1, step=-1),
+        "every second": lambda d: loops(d, step=2),
+        "padding is −1": lambda d: loops(d, padding=-1),
+        "padding is L": lambda d: loops(d, padding=d.shape[1]),
+        "goes on in the next row": lambda d: loops(d, lambda row, n: 1 if n and row[n - 1] < 0 else 0),
+        "columns of equal number in the batch": lambda d: torch.stack(
+            [(d[:, :n] == d[:, n:n + 1]).sum(1) for n in range(d.shape[1])], 1).cumsum(1) * (d >= 0),
+        "only row 0": lambda d: loops(d)[:1],
+        "one row for all": lambda d: loops(d)[:1].expand_as(d).clone(),
+        "float": lambda d: loops(d).float(),
+        "number added": lambda d: loops(d) + d.clamp(min=0),
+        "equal shares": lambda d: (torch.arange(d.shape[1]) - d * (d.shape[1] // 2)).clamp(min=0) * (d >= 0),
+        "flattened": lambda d: loops(d).flatten(),
+    },
+    "offset_error": {
+        "not squared": lambda s: shares(s, power=1),
+        "about the median": lambda s: shares(s, centre="median"),
+        "second differences": lambda s: shares(s, steps=lambda s: s.diff(n=2)),
+        "groups by key": lambda s: shares(s, group=lambda i, j: j + 0 * i),
+        "groups by query": lambda s: shares(s, group=lambda i, j: i + 0 * j),
+        "distance without sign": lambda s: shares(s, group=lambda i, j: abs(j - i)),
+        "steps in circles": lambda s: shares(s, steps=lambda s: s.roll(-1, -1) - s),
+        "in per cent": lambda s: 100 * shares(s),
+        "mean over heads": lambda s: shares(s).mean(),
+        "rounded": lambda s: shares(s).round(decimals=2),
+        "the softmax's": lambda s: shares(s.softmax(-1)),
+        "all zero": lambda s: torch.zeros(len(s), dtype=s.dtype),
+        "always single": lambda s: shares(s.float()),
+        "causal half": lambda s: shares(s.tril()),
+    },
+    "effective_distance": {
+        "without the strongest": lambda *a: distances(*a, weigh=lambda w: w * (w < w.amax(-1, keepdim=True))),
+        "squares of weights": lambda *a: distances(*a, weigh=lambda w: w.square()),
+        "logarithms": lambda *a: distances(*a, of=lambda d: d.log1p()),
+        "one further": lambda *a: distances(*a, of=lambda d: d + 1),
+        "clipped at 8": lambda *a: distances(*a, of=lambda d: d.clamp(max=8)),
+        "sum, not mean": lambda *a: distances(*a, mean=lambda e, r: (e * r[:, None]).sum((0, 2))),
+        "mean over keys": lambda w, q, k, r: distances(w, q, k, r) / k.shape[1],
+        "per row of the batch": lambda *a: distances(
+            *a, mean=lambda e, r: (e * r[:, None]).sum(2) / r.sum(1)[:, None]),
+        "first row only": lambda w, q, k, r: distances(w[:1], q[:1], k[:1], r[:1]),
+        "median of queries": lambda *a: distances(
+            *a, mean=lambda e, r: e.transpose(0, 1).flatten(1).median(1).values),
+        "only the padding": lambda w, q, k, r: distances(w, q, k, ~r).nan_to_num(0),
+        "positions of row 0": lambda w, q, k, r: distances(w, q[:1].expand_as(q), k[:1].expand_as(k), r),
+        "last query": lambda w, q, k, r: distances(w[:, :, -1:], q[:, -1:], k, r[:, -1:]),
+        "bfloat16 at the end": lambda *a: distances(*a).bfloat16(),
+    },
+    "which_encoding": {
+        "in capitals": lambda s: labels(s).upper(),
+        "relative": lambda s: labels(s, rotary="relative"),
+        "absolute without position": lambda s: labels(s, none="absolute"),
+        "always rotary": lambda s: "rotary",
+        "two flipped": lambda s: labels(s, alibi="clipped", clipped="alibi"),
+        "tolerance too large": lambda s: labels(s, small=1.0),
+        "absolute for rotary": lambda s: labels(s, rotary="absolute"),
+        "clip and RoPE flipped": lambda s: labels(s, clipped="rotary", rotary="clipped"),
+        "a number": lambda s: ["none", "absolute", "alibi", "clipped", "rotary"].index(labels(s)),
+        "a list": lambda s: [labels(s)],
+    },
+}
+
+
+@pytest.mark.parametrize("name, answer", [
+    pytest.param(name, answer, id=f"{name}-{what}")
+    for name in WRONG for what, answer in WRONG[name].items()])
+def test_a_wrong_answer_without_a_name_is_refused(name, answer):
+    for found in verdicts(name, answer):
+        assert not found.passed, found.text
+        assert found.kind in ("symptom", "shape", "dtype", "type", "nan"), (found.name, found.text)
+
+
+# ---- (b) a misconception in a learner's own words ----
+def cache_forgets_values(encoding, length, dim, heads, kv_heads, layers, k, bytes_each):
+    stored, formed, _ = bill()(encoding, length, dim, heads, kv_heads, layers, k, bytes_each)
+    per_token = kv_heads * (dim // heads) * bytes_each  # the keys
+    return stored, formed, per_token * length * layers
+
+
+def cache_for_every_head(encoding, length, dim, heads, kv_heads, layers, k, bytes_each):
+    stored, formed, _ = bill()(encoding, length, dim, heads, kv_heads, layers, k, bytes_each)
+    return stored, formed, 2 * length * dim * layers * bytes_each
+
+
+def table_of_two_k(encoding, length, dim, heads, kv_heads, layers, k, bytes_each):
+    stored, formed, cache = bill()(encoding, length, dim, heads, kv_heads, layers, k, bytes_each)
+    offsets = [o for o in range(-k, k + 1) if o != 0]
+    if encoding == "clipped":
+        stored = len(offsets) * heads * layers * bytes_each
+    if encoding == "shaw":
+        stored = len(offsets) * 2 * dim // heads * layers * bytes_each
+    return stored, formed, cache
+
+
+def alibi_learns(encoding, *sizes):
+    stored, formed, cache = bill()(encoding, *sizes)
+    return (sizes[2] * sizes[-1] if encoding == "alibi" else stored), formed, cache
+
+
+def adds_up_starts(documents):
+    out = torch.zeros_like(documents)
+    for b, row in enumerate(documents):
+        start = 0
+        for n in range(len(row)):
+            if n > 0 and row[n] != row[n - 1]:
+                start += n
+            out[b, n] = n - start if row[n] >= 0 else 0
+    return out
+
+
+def cuts_like_the_first(documents):
+    first = documents[0].tolist()
+    starts = [n for n in range(len(first)) if n == 0 or first[n] != first[n - 1]]
+    line = [n - max(s for s in starts if s <= n) for n in range(len(first))]
+    return torch.tensor(line)[None].repeat(len(documents), 1).masked_fill(documents == -1, 0)
+
+
+def counts_real_tokens(documents):
+    out = torch.zeros_like(documents)
+    for b, row in enumerate(documents.tolist()):
+        seen = 0
+        for n, number in enumerate(row):
+            if number != -1:
+                out[b, n] = seen
+                seen += 1
+    return out
+
+
+def padding_goes_with_document_0(documents):
+    d = documents.where(documents > 0, torch.zeros_like(documents))
+    return loops(d).masked_fill(documents < 0, 0)
+
+
+def raw_scores(scores):
+    return shares(scores, steps=lambda s: s)
+
+
+def centred_rows(scores):
+    return shares(scores - scores.mean(2, keepdim=True), steps=lambda s: s)
+
+
+def divides_by_zero(scores):
+    found = []
+    for head in scores:
+        D = head[:, 1:] - head[:, :-1]
+        left = sum((d - d.mean()).pow(2).sum() for d in
+                   (D.diagonal(o) for o in range(1 - D.shape[0], D.shape[1])))
+        found.append(left / D.pow(2).sum())
+    return torch.stack(found)
+
+
+def explained(scores):
+    return 1 - shares(scores)
+
+
+def indices(w, q, k, real):
+    rows, columns = torch.meshgrid(torch.arange(w.shape[2]), torch.arange(w.shape[3]), indexing="ij")
+    each = torch.einsum("bhij,ij->bhi", w.float(), (rows - columns).abs().float())
+    return each.transpose(0, 1)[:, real].mean(1)
+
+
+def all_queries(w, q, k, real):
+    d = torch.cdist(q[..., None].float(), k[..., None].float(), p=1)
+    return torch.einsum("bhij,bij->h", w.float(), d) / (len(w) * w.shape[2])
+
+
+def keys_behind_are_negative(w, q, k, real):
+    far = k[:, None, None, :] - q[:, None, :, None]
+    return (w.float() * far).sum(3).transpose(0, 1)[:, real].mean(1)
+
+
+def stays_half(w, q, k, real):
+    d = (q[:, None, :, None] - k[:, None, None, :]).abs().to(w.dtype)
+    return ((w * d).sum(-1) * real[:, None]).sum((0, 2)) / real.sum()
+
+
+def rows_first(w, q, k, real):
+    rows = [distances(w[b:b + 1], q[b:b + 1], k[b:b + 1], real[b:b + 1]) for b in range(len(w))]
+    return torch.stack(rows).mean(0)
+
+
+def exactly_equal(scores):
+    return labels(scores, small=0.0)
+
+
+def one_query(scores):
+    return labels(scores, rows=slice(-1, None))
+
+
+def no_clip(scores):
+    return labels(scores, clipped="rotary")
+
+
+def slope_zero(scores):
+    return labels(scores, none="alibi")
+
+
+def through_the_mask(scores):
+    """diff over the whole row, −inf and all."""
+    D = scores.diff(dim=1)
+    diagonals = D[1:, 1:] - D[:-1, :-1]
+    if bool((D.abs() < 1e-4).all()):
+        return "none"
+    return labels(scores) if bool((diagonals.abs() < 1e-4).all()) else "absolute"
+
+
+MISCONCEPTIONS = [
+    ("position_bytes", cache_forgets_values, "the cache holds one tensor"),
+    ("position_bytes", cache_for_every_head, "a cache for every query head"),
+    ("position_bytes", table_of_two_k, "offset 0 forgotten"),
+    ("position_bytes", alibi_learns, "ALiBi's slopes are trained"),
+    ("packed_positions", adds_up_starts, "starts are summed up"),
+    ("packed_positions", cuts_like_the_first, "borders of the first row for all"),
+    ("packed_positions", counts_real_tokens, "padding left out, documents not told apart"),
+    ("packed_positions", padding_goes_with_document_0, "padding counted into its neighbour"),
+    ("offset_error", raw_scores, "what a query adds to all keys counts"),
+    ("offset_error", centred_rows, "row means taken off instead of steps"),
+    ("offset_error", divides_by_zero, "0 / 0 without position"),
+    ("offset_error", explained, "what is explained"),
+    ("effective_distance", indices, "index instead of position"),
+    ("effective_distance", all_queries, "padding counts as queries"),
+    ("effective_distance", keys_behind_are_negative, "signed offsets"),
+    ("effective_distance", stays_half, "bfloat16 all the way"),
+    ("effective_distance", rows_first, "mean of the rows' means"),
+    ("which_encoding", exactly_equal, "equal to the last bit"),
+    ("which_encoding", one_query, "only the last query"),
+    ("which_encoding", no_clip, "the clip is not looked for"),
+    ("which_encoding", slope_zero, "no position is taken for ALiBi"),
+    ("which_encoding", through_the_mask, "the mask counts as scores"),
+]
+
+
+@pytest.mark.parametrize("name, answer, misconception", [pytest.param(*row, id=f"{row[0]}-{row[2]}")
+                                                         for row in MISCONCEPTIONS])
+def test_a_misconception_in_other_words_gets_its_name(name, answer, misconception):
+    for found in verdicts(name, answer):
+        assert (found.kind, found.name) == ("mistake", misconception), found.text
+
+
+# ---- (c) right, in other words ----
+def by_formula(encoding, length, dim, heads, kv_heads, layers, k, bytes_each):
+    width, stored, formed = dim / heads, 0, 0
+    if encoding == "learned":
+        stored = length * dim
+    elif encoding == "t5":
+        stored, formed = k * heads, heads * length * length
+    elif encoding == "clipped":
+        stored, formed = layers * heads * len(range(-k, k + 1)), heads * length * length
+    elif encoding == "shaw":
+        stored, formed = 2 * layers * width * (1 + k + k), 2 * width * length * length
+    elif encoding == "alibi":
+        formed = heads * length * length
+    return [bytes_each * n for n in (stored, formed, 2 * width * kv_heads * layers * length)]
+
+
+def by_search(documents):
+    positions = torch.arange(documents.shape[1]).expand_as(documents).clone()
+    for number in range(int(documents.max()) + 1):
+        here = documents == number
+        first = here.int().argmax(1, keepdim=True)
+        positions = torch.where(here, positions - first, positions)
+    return positions.masked_fill(documents < 0, 0)
+
+
+def by_counting(documents):
+    same = torch.nn.functional.one_hot(documents + 1)
+    return ((same.cumsum(1) * same).sum(-1) - 1).int() * (documents != -1)
+
+
+def by_projection(scores):
+    """What is left after projecting onto the functions of the offset."""
+    D = scores.diff(dim=2).double()
+    queries, keys = D.shape[1:]
+    place = (torch.arange(keys) - torch.arange(queries)[:, None] + queries - 1).flatten()
+    basis = torch.nn.functional.one_hot(place, queries + keys - 1).double()
+    basis = basis / basis.norm(dim=0)
+    flat = D.flatten(1)
+    rest = flat - (flat @ basis) @ basis.T
+    return (rest.norm(dim=1) / flat.norm(dim=1).clamp(min=1e-30)) ** 2
+
+
+def by_padding(scores):
+    """Skewed, so that an offset is a column; NaN where there is no pair."""
+    D = torch.diff(scores, dim=-1)
+    H, queries, keys = D.shape
+    wide = torch.full((H, queries, queries + keys), math.nan, dtype=D.dtype)
+    for n in range(queries):
+        wide[:, n, queries - n:queries - n + keys] = D[:, n]
+    left = (wide - wide.nanmean(1, keepdim=True)).square().nansum((1, 2))
+    total = (D**2).sum((1, 2))
+    return (left / total).masked_fill(total == 0, 0)
+
+
+def by_flattening(w, q, k, real):
+    b, i = real.nonzero().T
+    far = (q[b, i][:, None] - k[b]).abs().float()
+    return torch.stack([(w[b, h, i].float() * far).sum(-1).mean() for h in range(w.shape[1])])
+
+
+def by_numpy(w, q, k, real):
+    w, q, k, real = (np.asarray(t.float(), dtype=np.float64) for t in (w, q, k, real))
+    far = np.abs(q[:, None, :, None] - k[:, None, None, :])
+    return (np.sum(w * far, -1) * real[:, None]).sum((0, 2)) / real.sum()
+
+
+def by_cases(scores):
+    L, small = len(scores), float(scores.masked_fill(scores.isinf(), 0).abs().max()) * 1e-4
+    curve = {}
+    for i in range(1, L):
+        for j in range(i):
+            curve.setdefault(i - j, []).append(float(scores[i, j] - scores[i, j + 1]))
+    values = [v for at in curve.values() for v in at]
+    if max(map(abs, values)) <= small:
+        return "none"
+    if max(max(at) - min(at) for at in curve.values()) > small:
+        return "absolute"
+    if max(values) - min(values) <= small:
+        return "alibi"
+    return "rotary" if abs(curve[L - 1][0]) > small else "clipped"
+
+
+def relative_to_itself(scores):
+    """Each row less its own place: what softmax sees."""
+    row = scores - scores.diagonal()[:, None]
+    lines = [row[i, :i + 1].flip(0) for i in range(len(row))]
+    small = 2e-4 * scores[scores.isfinite()].abs().max()
+    longest = lines[-1]
+    if all(line.abs().max() <= small for line in lines):
+        return "none"
+    if any((line - longest[:len(line)]).abs().max() > small for line in lines):
+        return "absolute"
+    if longest.diff().diff().abs().max() <= small:
+        return "alibi"
+    return "clipped" if (longest[-1] - longest[-2]).abs() <= small else "rotary"
+
+
+RIGHT = [("position_bytes", by_formula), ("position_bytes", bill()), ("packed_positions", by_search),
+         ("packed_positions", by_counting), ("offset_error", by_projection), ("offset_error", by_padding),
+         ("effective_distance", by_flattening), ("effective_distance", by_numpy),
+         ("which_encoding", by_cases), ("which_encoding", relative_to_itself)]
+
+
+@pytest.mark.parametrize("name, answer", [
+    pytest.param(*row, id=f"{row[0]}-{row[1].__name__}") for row in RIGHT])
+def test_a_right_answer_in_another_style_passes(name, answer):
+    for found in verdicts(name, answer):
+        assert found.passed, f"{found.kind} {found.name}: {found.text}"
+
+
+# ---- what the student is given ----
+def test_the_broken_code_passes_its_authors_test_and_is_recognised():
+    notebook = nbformat.read(exercises.path("ex09_which_one", "exercises"), as_version=4)
+    (source,) = (cell.source for cell in notebook.cells if "def packed_positions(" in cell.source)
+    scope = {"torch": torch}
+    exec(source, scope)
+    given = scope["packed_positions"]
+    assert given(torch.tensor([[0, 0, 0, 1, 1, 1, 1]])).tolist() == [[0, 1, 2, 0, 1, 2, 3]]
+    assert [found.name for found in verdicts("packed_positions", given)] == ["as it was given"] * len(SEEDS)
