@@ -36,12 +36,12 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
     """The verdict on the outcomes of one answer for the inputs of ``seed``.
 
     ``hidden``: the verdict says nothing of the inputs, and no word that the answer could have chosen; a
-    check in the notebook says it. Raises ValueError when ``outcomes`` are not what
+    check in the notebook says it. Raises Malformed when ``outcomes`` are not what
     :func:`.answer.collect` gives for these inputs.
     """
     cases = question.cases(seed)
-    outcomes = _checked(outcomes, len(cases))
     inputs = [case.args for case in cases]
+    outcomes = _checked(outcomes, inputs)
 
     def say(kind: str, text: str, passed: bool = False, **more) -> Verdict:
         return Verdict(question.name, passed, kind, text, **more)
@@ -101,23 +101,28 @@ def _list(words: list[str]) -> str:
     return "; ".join(words[:4]) + (f"; and {len(words) - 4} more" if len(words) > 4 else "")
 
 
-def _checked(outcomes, count: int) -> list[dict]:
+class Malformed(ValueError):
+    """Outcomes that :func:`.answer.collect` never gives."""
+
+
+def _checked(outcomes, inputs: list[tuple]) -> list[dict]:
     """Outcomes with every field in place; they may come from a process that is not to be trusted."""
-    if not isinstance(outcomes, (list, tuple)) or len(outcomes) != count:
-        raise ValueError(f"there must be {count} outcomes")
+    if not isinstance(outcomes, (list, tuple)) or len(outcomes) != len(inputs):
+        raise Malformed(f"there must be {len(inputs)} outcomes")
     checked = []
-    for one in outcomes:
-        if not isinstance(one, dict) or one.get("kind") not in KINDS:
-            raise ValueError("this is not an outcome")
+    for one, args in zip(outcomes, inputs, strict=True):
+        if not isinstance(one, dict) or type(one.get("kind")) is not str or one["kind"] not in KINDS:
+            raise Malformed("this is not an outcome")
         if one["kind"] == "value" and "value" not in one:
-            raise ValueError("this is not an outcome")
+            raise Malformed("this is not an outcome")
         text = {key: str(one.get(key, ""))[:500] for key in ("device", "type", "error", "message", "line")}
         modified, borrowed = one.get("modified", []), one.get("borrowed", [])
-        if not all(isinstance(each, list) for each in (modified, borrowed)):
-            raise ValueError("this is not an outcome")
+        if not (isinstance(modified, list) and all(type(n) is int for n in modified)
+                and isinstance(borrowed, list) and all(type(name) is str for name in borrowed)):
+            raise Malformed("this is not an outcome")
         checked.append({"kind": one["kind"], "value": one.get("value"), **text,
-                        "modified": [int(n) for n in modified if isinstance(n, int)][:20],
-                        "borrowed": [str(name)[:100] for name in borrowed][:20]})
+                        "modified": [n for n in range(len(args)) if n in modified],
+                        "borrowed": [name[:100] for name in borrowed][:20]})
     return checked
 
 
@@ -125,7 +130,7 @@ def _checked(outcomes, count: int) -> list[dict]:
 def _first(catalogue, outcomes, inputs, question):
     """The first entry whose answer gives these very outcomes."""
     for entry in catalogue:
-        theirs = _checked(collect(entry.answer, inputs, question.seconds), len(inputs))
+        theirs = _checked(collect(entry.answer, inputs, question.seconds), inputs)
         if _alike(question, inputs, theirs, outcomes):
             return entry
     return None
