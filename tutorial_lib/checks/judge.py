@@ -9,6 +9,7 @@ catalogue of wrong answers, which are run on the same inputs.
 from __future__ import annotations
 
 import builtins
+import re
 
 import torch
 
@@ -47,6 +48,11 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
         return Verdict(question.name, passed, kind, text, **more)
 
     if any(one["kind"] == "stub" for one in outcomes):
+        other = re.match(r"(\w+) is not written yet", next(one["message"] for one in outcomes
+                                                          if one["kind"] == "stub"))
+        if not hidden and other and other[1] != question.name:
+            return say("stub", f"{question.name} calls {other[1]}, which is not written yet. Write that first.",
+                       reread=question.section)
         return say("stub", f"{question.name} is not written yet: it raises NotImplementedError. "
                            f"{question.title} `check.hint(\"{question.name}\")` gives a hint.",
                    reread=question.section)
@@ -67,7 +73,8 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
                        name=_name_of(question.variants, outcomes, inputs, question))
         which = "" if hidden else f": {_list([case.what for case in cases])}"
         return say("right", f"Right, for {len(cases)} inputs{which}.", True)
-    if not changed and (variant := _first(question.variants, outcomes, inputs, question)):
+    if (not changed and all(one["kind"] == "value" for one in outcomes)
+            and (variant := _first(question.variants, outcomes, inputs, question))):
         return say("equivalent", f"Right, for {len(cases)} inputs. {variant.why}", True, name=variant.name)
 
     n = next((n for n, (fault, _) in enumerate(found) if fault is not None), 0)
