@@ -85,10 +85,15 @@ def test_the_doors_are_those_of_the_library_in_their_order():
 
 
 @pytest.fixture(scope="module")
-def boxes():
+def figure():
+    return summary.draw()
+
+
+@pytest.fixture(scope="module")
+def boxes(figure):
     """``[(name, left, bottom, right, top)]`` of every text and picture, in inches."""
     with summary._settings():
-        figure, dpi = summary.draw(), 200
+        dpi = 200
         figure.set_dpi(dpi)
         renderer = FigureCanvasAgg(figure).get_renderer()
         figure.draw(renderer)
@@ -119,8 +124,8 @@ def test_an_overlap_and_a_text_outside_are_found(boxes):
     assert outside([("moved", left - 0.2, bottom, right, top)]) == ["moved"]
 
 
-def test_what_is_written_is_large_enough_to_be_read():
-    assert min(text.get_fontsize() for text in summary.draw().texts) >= 5.5
+def test_what_is_written_is_large_enough_to_be_read(figure):
+    assert min(text.get_fontsize() for text in figure.texts) >= 5.5
 
 
 def content(data: bytes) -> list[str]:
