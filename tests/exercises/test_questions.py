@@ -107,7 +107,7 @@ def _each_tensor(value, change):
         return not value if change(torch.tensor(1.0)) != 1 else value
     if isinstance(value, (int, float)):
         changed = change(torch.tensor(float(value), dtype=torch.float64))
-        return changed.item() if isinstance(changed, torch.Tensor) and changed.numel() == 1 else value
+        return changed.item() if isinstance(changed, torch.Tensor) and changed.numel() == 1 else float(value)
     return value
 
 

@@ -26,6 +26,7 @@ HIDDEN = {
     "type": "the answer returns something of another kind.",
     "shape": "the result has the wrong shape.",
     "dtype": "the result has the wrong dtype.",
+    "device": "the result is on another device.",
     "nan": "the result holds NaN.",
     "symptom": "the numbers are wrong.",
 }
@@ -186,7 +187,8 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
     if isinstance(want, dict):
         if not isinstance(got, dict) or got.keys() != want.keys():
             return "type", f"{where or 'the result'} should be a dict with the keys {', '.join(want)}."
-        pairs = [(want[key], got[key], f"{where}[{key!r}]") for key in want]
+        name = where or "the result"
+        pairs = [(want[key], got[key], f"{name}[{key!r}]") for key in want]
         return next((f for f in (_values(question, a, b, exact, w) for a, b, w in pairs) if f), None)
     if isinstance(want, list) and isinstance(got, torch.Tensor) and got.ndim and all(
             isinstance(one, (int, float, bool)) for one in want):
@@ -196,7 +198,8 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
             return "type", f"{where or 'the result'} should be a sequence of {len(want)}, it is {_kind(got)}."
         if len(got) != len(want):
             return "shape", f"{where or 'the result'} has {len(got)} entries; there should be {len(want)}."
-        pairs = [(a, b, f"{where}[{n}]") for n, (a, b) in enumerate(zip(want, got, strict=True))]
+        name = where or "the result"
+        pairs = [(a, b, f"{name}[{n}]") for n, (a, b) in enumerate(zip(want, got, strict=True))]
         return next((f for f in (_values(question, a, b, exact, w) for a, b, w in pairs) if f), None)
     if isinstance(want, str):
         if not isinstance(got, str):
@@ -209,13 +212,11 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
         if not isinstance(got, (bool, int, float)) or isinstance(want, bool) != isinstance(got, bool):
             return "type", f"{where or 'the result'} should be {_kind(want)}, it is {_kind(got)}."
         return _numbers(question, _double(want), _double(got), where, exact, question.tolerance)
-    if isinstance(got, list):
+    if isinstance(got, list) or isinstance(got, (bool, int, float)) and want.ndim == 0:
         try:
-            got = torch.tensor(got, dtype=want.dtype)
-        except (TypeError, ValueError, RuntimeError):
-            return "type", f"{where or 'the result'} should be a tensor, it is a sequence."
-    elif isinstance(got, (bool, int, float)) and want.ndim == 0:
-        got = torch.tensor(got, dtype=want.dtype)
+            got = _as_tensor(got, want.dtype)
+        except (TypeError, ValueError, RuntimeError, OverflowError):
+            return "type", f"{where or 'the result'} should be a tensor, it is {_kind(got)}."
     if not isinstance(got, torch.Tensor):
         return "type", f"{where or 'the result'} should be a tensor, it is {_kind(got)}."
     if got.shape != want.shape:
@@ -226,11 +227,20 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
     return _numbers(question, want, got, where, exact, TOLERANCE.get(want.dtype, question.tolerance))
 
 
+def _as_tensor(plain, dtype: torch.dtype) -> torch.Tensor:
+    """Numbers as a tensor of ``dtype``, or of their own where that would cut something off."""
+    if dtype.is_floating_point or dtype.is_complex:
+        return torch.tensor(plain, dtype=dtype)
+    own = torch.tensor(plain)
+    own = torch.tensor(plain, dtype=torch.float64) if own.is_floating_point() else own
+    return own.to(dtype) if torch.equal(own.to(dtype).to(own.dtype), own) else own
+
+
 def _double(number) -> torch.Tensor:
     try:
-        return torch.tensor(number, dtype=torch.float64)
+        return torch.tensor(float(number), dtype=torch.float64)
     except OverflowError:
-        return torch.tensor(float("inf"), dtype=torch.float64)
+        return torch.tensor(float("inf") if number > 0 else -float("inf"), dtype=torch.float64)
 
 
 def _kind(value) -> str:
@@ -325,8 +335,6 @@ def _picture(question: Question, case: Case, want, got: dict) -> dict | None:
     if isinstance(want, list) and isinstance(value, list) and len(want) == len(value):
         want, value = next(((a, b) for a, b in zip(want, value, strict=True)
                             if _values(question, a, b) is not None), (None, None))
-        if isinstance(want, (int, float)):
-            want, value = torch.tensor(got["value"]), None
     if not (isinstance(want, torch.Tensor) and isinstance(value, torch.Tensor) and want.shape == value.shape
             and want.ndim and not want.is_complex() and not value.is_complex() and want.numel() > 1):
         return None
@@ -337,5 +345,5 @@ def _picture(question: Question, case: Case, want, got: dict) -> dict | None:
         n = next((n for n in range(len(want)) if not torch.allclose(want[n], value[n], equal_nan=True)), 0)
         want, value = want[n], value[n]
     cut = tuple(slice(0, PICTURE) for _ in range(want.ndim))
-    kind = "lines" if want.ndim == 1 else question.picture
+    kind = "lines" if want.ndim == 1 else "heat"
     return {"kind": kind, "target": want[cut].clone(), "yours": value[cut].clone(), "what": case.what}

@@ -25,7 +25,7 @@ def serve(requests, answers) -> None:
     while True:
         try:
             request = wire.receive(requests)
-        except EOFError:
+        except (EOFError, wire.BadMessage):  # after half a message there is no telling where the next begins
             return
         try:
             question = questions.find(request["question"])

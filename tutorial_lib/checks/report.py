@@ -12,11 +12,19 @@ from .answer import collect
 from .question import Question, Verdict
 
 
-class NotYet(AssertionError):
-    """An answer that is not right yet. A notebook shows it as one line, not as a traceback."""
+class _OneLine(Exception):
+    """A notebook shows it as one line, not as a traceback."""
 
     def _render_traceback_(self):
-        return [f"NotYet: {self}"]
+        return [f"{type(self).__name__}: {self}"]
+
+
+class NotYet(_OneLine, AssertionError):
+    """An answer that is not right yet."""
+
+
+class NotAFunction(_OneLine, TypeError):
+    """Something else than the answer itself was given to a check."""
 
 
 class Check:
@@ -29,11 +37,11 @@ class Check:
     def __call__(self, answer: Callable) -> None:
         """Run ``answer`` on fresh inputs and say what came of it.
 
-        Returns None when it is right; raises NotYet when it is not.
+        Returns None when it is right; raises NotYet when it is not, NotAFunction for what can't be called.
         """
         if not callable(answer):
             name = self.question.name
-            raise TypeError(f"check.{name}({name}) takes your function itself, not what it returns; given "
+            raise NotAFunction(f"check.{name}({name}) takes your function itself, not what it returns; given "
                             f"was a {type(answer).__name__}")
         show(self.question, verdict(self.question, answer))
 
@@ -62,7 +70,8 @@ def show(question: Question, verdict: Verdict) -> None:
         print(f"  Read again: {verdict.reread}.")
     if verdict.picture:
         _draw(question, verdict)
-    raise NotYet(f"{question.name} is not right yet; the text above says why. "
+    state = "written" if verdict.kind == "stub" else "right"
+    raise NotYet(f"{question.name} is not {state} yet; the text above says why. "
                  f"`check.hint(\"{question.name}\")` helps.")
 
 
@@ -88,10 +97,15 @@ def hint(name: str) -> None:
     """
     question = questions.find(name)
     entry = f"{question.exercise}.exercise.{name}"
-    used = log.read().get(entry, {}).get("hints", 0)
-    step = min(used if isinstance(used, int) else 0, 2)
+    step = min(_read(log.read().get(entry, {})), 2)
     print(f"Hint {step + 1} of 3. {question.hints[step]}")
     log.record(entry, hints=step + 1)
+
+
+def _read(entry: dict) -> int:
+    """How many hints were read, whatever somebody has written into the log."""
+    used = entry.get("hints", 0)
+    return min(max(used, 0), 3) if type(used) is int else 0
 
 
 class Progress:
@@ -109,7 +123,7 @@ class Progress:
             entry = entries.get(f"{self.exercise}.exercise.{question.name}", {})
             points = f"{question.points}" + (" bonus" if question.bonus else "")
             passed = "yes" if entry.get("passed") is True else "not yet"
-            rows.append((question.name, points, passed, f"{entry.get('hints', 0)} of 3"))
+            rows.append((question.name, points, passed, f"{_read(entry)} of 3"))
         return rows
 
     def _repr_html_(self) -> str:

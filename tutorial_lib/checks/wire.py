@@ -28,7 +28,10 @@ def pack(message) -> bytes:
     """The frame of a message. Raises BadMessage for what a message can't hold."""
     tensors: dict[str, torch.Tensor] = {}
     tree = _down(message, tensors, DEEP)
-    blob = save(tensors, metadata={"message": json.dumps(tree, allow_nan=False)})
+    try:
+        blob = save(tensors, metadata={"message": json.dumps(tree, allow_nan=False)})
+    except (KeyError, SafetensorError) as problem:
+        raise BadMessage(f"a message can't hold a tensor of this kind: {problem}") from None
     return struct.pack("<Q", len(blob)) + blob
 
 
@@ -93,8 +96,10 @@ def _down(value, tensors: dict, deep: int):
     if isinstance(value, torch.Tensor):
         name = str(len(tensors))
         # A copy, so that no two tensors share memory (safetensors refuses that).
-        tensors[name] = value.detach().resolve_conj().resolve_neg().to("cpu", copy=True).contiguous()
-        return {"tensor": name}
+        plain = value.detach().resolve_conj().resolve_neg().to("cpu", copy=True).contiguous()
+        double = plain.dtype == torch.complex128  # safetensors knows complex64 only
+        tensors[name] = torch.view_as_real(plain) if double else plain
+        return {"complex" if double else "tensor": name}
     if kind in (list, tuple):
         return {kind.__name__: [_down(one, tensors, deep - 1) for one in value]}
     if kind is dict:
@@ -116,6 +121,8 @@ def _up(tree, tensors: dict, deep: int):
         return float(value)
     if kind == "tensor":
         return tensors[value]
+    if kind == "complex":
+        return torch.view_as_complex(tensors[value])
     if kind in ("list", "tuple"):
         items = [_up(one, tensors, deep - 1) for one in value]
         return items if kind == "list" else tuple(items)

@@ -27,22 +27,26 @@ What it does not protect from
 - **Lies.** What arrives on the result channel was written by the program and may be anything. It has to be
   read as data, with a bound on its size, and compared outside.
 
-`in_force` says which limits hold on this machine. The grading should not run as the superuser: as an ordinary
-user, the kernel also limits processes itself, and a fault gives less away.
+An ordinary user should run it. A superuser's sandbox runs as the user nobody where that can be done. Where it
+cannot (a container without rights), the kernel itself limits no processes, and a program that multiplies can
+slow the whole machine down for minutes. `in_force` says what holds on this machine.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import platform
 import re
 import selectors
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -56,6 +60,10 @@ LOOK = 0.05  # seconds between two looks at what it uses
 TAIL = 8_000  # bytes of stderr that are kept
 SHARED_MEMORY = 16 * 2**20  # bytes of /dev/shm
 OPEN_FILES = 256
+NOBODY = 65534  # the user's and the group's number
+FOR_A_USER = 4096  # processes of a user whose sandboxes the kernel does not count one by one
+HELLO = ["-c", f"import os; os.write({CHANNEL}, bytes(8))"]  # the shortest program: one empty frame
+STAGES = ("/mnt", "/media", "/srv")  # where a superuser's sandbox may find what it mounts; see _staged
 CHUNK = 2**16
 
 SETTINGS = {
@@ -183,15 +191,27 @@ def run(
         RuntimeError: there is no bubblewrap; see `probe`.
         ValueError: a path to mount is not there, or a path inside is not absolute.
     """
-    limits = limits or Limits()
-    program = shutil.which("bwrap")
-    if program is None:
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
         raise RuntimeError(NEEDS_BWRAP)
+    given = {inside: _checked(path, inside) for path, inside in (mounts or {}).items()}
+    return _run(bwrap, _as_nobody(bwrap), argv, given, limits or Limits(), message)
+
+
+def _run(bwrap: str, staged: bool, argv, given: dict[str, Path], limits: Limits, message: bytes) -> Outcome:
     with contextlib.ExitStack() as stack:
         ours, theirs = _pipe(stack)
         rules = _filter(stack)
-        flags = _flags(dict(mounts or {}), limits, rules and rules.fileno())
-        command = [program, *flags, "--", *_first(theirs.fileno(), limits), *argv]
+        before, software = [], _software()
+        folders = [inside for inside, path in given.items() if path.is_dir()]
+        if staged:
+            given = {inside: _readable(path, stack) for inside, path in given.items()}
+            before, software, given = _staged(software, given)
+        flags = _flags(software, given, limits)
+        flags += ["--setenv", "PYTHONPATH", ":".join(folders)] * bool(folders)
+        flags += ["--seccomp", str(rules.fileno())] if rules else []
+        first = _first(theirs.fileno(), limits, _counts_processes(staged))
+        command = [*before, bwrap, *flags, "--", *first, *argv]
         # bwrap has no environment either: its first process is PID 1 inside, where /proc/1/environ is seen.
         # Its streams are pipes: a file of the machine's, even /dev/null, could have its mode changed.
         process = stack.enter_context(
@@ -218,8 +238,8 @@ def probe() -> str:
         return NEEDS_LINUX.format(system=system)
     if shutil.which("bwrap") is None:
         return NEEDS_BWRAP
-    outcome = run(["-c", f"import os; os.write({CHANNEL}, bytes(8))"])
-    if outcome.ended == "done" and outcome.frames == bytes(8):
+    outcome = run(HELLO)
+    if _works(outcome):
         return ""
     said = outcome.stderr.strip() or f"nothing; it ended with {outcome.ended!r}, status {outcome.status}"
     return FAILED.format(hint=_hint(said), said=said)
@@ -231,15 +251,22 @@ def in_force() -> list[str]:
     filtered = f"System calls: a filter for {machine} refuses {len(seccomp.REFUSED)} and new namespaces."
     unfiltered = f"System calls: no filter, since there is none for {machine}; namespaces alone keep it in."
     looks = f"looked at every {LOOK * 1000:.0f} ms, ended when over"
-    counted = "the kernel allows twice as many (RLIMIT_NPROC)"
-    uncounted = "the kernel sets no limit (it does for ordinary users, from Linux 5.14 on)"
+    kernel = {
+        "sandbox": "the kernel allows twice as many (RLIMIT_NPROC)",
+        "user": f"the kernel allows this user {FOR_A_USER} in all (RLIMIT_NPROC, before Linux 5.14)",
+        "": "THE KERNEL SETS NO LIMIT, since this is the superuser: grade as an ordinary user",
+    }[_counts_processes(_as_nobody(shutil.which("bwrap")))]
     return [
         "Network, files, processes, environment: none of this machine's (bubblewrap).",
         filtered if seccomp.filter_for(machine) else unfiltered,
         f"Files: in memory, of limited size, and {SHARED_MEMORY >> 20} MiB of shared memory besides.",
         f"Time, CPU time, memory: {looks}; no control group.",
-        f"Processes and threads: {looks}; {counted if _counts_processes() else uncounted}.",
+        f"Processes and threads: {looks}; {kernel}.",
     ]
+
+
+def _works(outcome: Outcome) -> bool:
+    return outcome.ended == "done" and outcome.frames == bytes(8)
 
 
 def _hint(said: str) -> str:
@@ -255,8 +282,11 @@ def _hint(said: str) -> str:
 # ---- the command ----
 
 
-def _flags(mounts: dict[Path, str], limits: Limits, rules: int | None) -> list[str]:
-    """The arguments of bwrap. A mount covers what was mounted before it, so their order matters."""
+def _flags(software: dict[str, str], given: dict[str, Path], limits: Limits) -> list[str]:
+    """The arguments of bwrap. A mount covers what was mounted before it, so their order matters.
+
+    `software` and `given` are paths inside to paths here.
+    """
     flags = "--unshare-all --unshare-user --uid 65534 --gid 65534 --hostname sandbox".split()
     flags += "--die-with-parent --new-session --cap-drop ALL --clearenv --ro-bind /usr /usr".split()
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
@@ -273,29 +303,25 @@ def _flags(mounts: dict[Path, str], limits: Limits, rules: int | None) -> list[s
     flags += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
     flags += ["--size", str(SHARED_MEMORY), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     flags += ["--size", str(int(limits.disk)), "--tmpfs", "/tmp"]
-    software = _software()
     for inside, outside in software.items():
         flags += ["--ro-bind", outside, inside]
     for path in _package(["/usr", *software]):
         flags += ["--tmpfs", path, "--remount-ro", path]
-    flags += _given(mounts)
+    for inside, path in given.items():
+        flags += ["--ro-bind", str(path), inside]
     flags += ["--remount-ro", "/", "--chdir", "/tmp"]
     for name, value in SETTINGS.items():
         flags += ["--setenv", name, value]
-    return flags if rules is None else [*flags, "--seccomp", str(rules)]
+    return flags
 
 
-def _given(mounts: dict[Path, str]) -> list[str]:
-    flags, folders = [], []
-    for path, inside in mounts.items():
-        path = Path(path).absolute()
-        if not path.exists():
-            raise ValueError(f"{path} is to be mounted in the sandbox, but there is no such file or folder.")
-        if not inside.startswith("/") or os.path.normpath(inside) != inside or inside == "/":
-            raise ValueError(f"{path} is to be mounted at {inside!r}; give an absolute path, like '/course'.")
-        flags += ["--ro-bind", str(path), inside]
-        folders += [inside] * path.is_dir()
-    return flags + ["--setenv", "PYTHONPATH", ":".join(folders)] * bool(folders)
+def _checked(path: Path, inside: str) -> Path:
+    path = Path(path).absolute()
+    if not path.exists():
+        raise ValueError(f"{path} is to be mounted in the sandbox, but there is no such file or folder.")
+    if not inside.startswith("/") or os.path.normpath(inside) != inside or inside == "/":
+        raise ValueError(f"{path} is to be mounted at {inside!r}; give an absolute path, like '/course'.")
+    return path
 
 
 def _software() -> dict[str, str]:
@@ -327,7 +353,7 @@ def _below(path: str, folders: Sequence[str]) -> bool:
     return any(Path(path).is_relative_to(folder) for folder in folders)
 
 
-def _first(channel: int, limits: Limits) -> list[str]:
+def _first(channel: int, limits: Limits, counts: str) -> list[str]:
     """The command inside, up to the program's arguments."""
     most = {
         "CORE": 0,
@@ -337,16 +363,86 @@ def _first(channel: int, limits: Limits) -> list[str]:
         "MEMLOCK": 8 * 2**20,
         "CPU": math.ceil(limits.start + limits.cpu),  # for each process; the watch adds them up
     }
-    if _counts_processes():
-        most["NPROC"] = 2 * limits.processes  # the watch, which says what it was, comes first
+    if counts:  # the watch, which says what it was, comes first
+        most["NPROC"] = 2 * limits.processes if counts == "sandbox" else FOR_A_USER
     listed = " ".join(f"RLIMIT_{name}={int(value)}" for name, value in most.items())
     return [sys.executable, "-IS", "-c", FIRST, str(channel), listed, sys.executable]
 
 
-def _counts_processes() -> bool:
-    """True if RLIMIT_NPROC counts the sandbox alone: one count for each user namespace, never for root."""
+def _counts_processes(staged: bool) -> str:
+    """What RLIMIT_NPROC counts: the processes of a "sandbox", or of the "user"; "" (none) for a superuser.
+
+    A program that multiplies gets thousands of processes between two looks, and then there is no processor
+    left for us to look again. So this limit matters.
+    """
+    if os.geteuid() == 0 and not staged:
+        return ""
     version = re.match(r"(\d+)\.(\d+)", platform.release())
-    return os.geteuid() != 0 and version is not None and tuple(map(int, version.groups())) >= (5, 14)
+    return "sandbox" if version and tuple(map(int, version.groups())) >= (5, 14) else "user"
+
+
+# ---- a superuser's sandbox ----
+#
+# In its user namespace a sandbox has the rights of whoever started it over files and processes. For a
+# superuser's that is too much, and the kernel does not limit the superuser's processes. So bubblewrap is
+# started as nobody. Nobody may not walk to a Python below /root, so all that it needs is mounted once more
+# where nobody may, in a mount namespace that no other process sees. Each command becomes the next one: what
+# ends bubblewrap when we end has to come from us, who have the right to signal nobody's processes.
+STAGE = """\
+set -e
+stage=$1; shift
+mount -t tmpfs -o mode=755,nosuid,nodev tmpfs "$stage"
+number=0
+while [ "$1" != -- ]; do
+    if [ -d "$1" ]; then mkdir "$stage/$number"; else : > "$stage/$number"; fi
+    mount --rbind "$1" "$stage/$number"
+    number=$((number + 1)); shift
+done
+shift
+exec "$@"
+"""
+
+
+def _as_nobody(bwrap: str | None) -> bool:
+    return os.geteuid() == 0 and bwrap is not None and _stage_works(bwrap)
+
+
+@functools.cache
+def _stage_works(bwrap: str) -> bool:
+    tools = all(map(shutil.which, ("sh", "unshare", "mount", "setpriv")))
+    return tools and _works(_run(bwrap, True, HELLO, {}, Limits(), b""))
+
+
+def _staged(software: dict[str, str], given: dict[str, Path]):
+    """The command that bubblewrap's is put behind, and the two with the paths that it then has to mount."""
+    sources = sorted({*software.values(), *map(str, given.values())})
+    free = [stage for stage in STAGES if not any(_below(path, [stage]) for path in sources)]
+    stage = next(filter(os.path.isdir, free), STAGES[0])
+    stages = {path: f"{stage}/{number}" for number, path in enumerate(sources)}
+    command = [shutil.which("unshare"), "--mount", "--propagation", "slave", "--"]
+    command += [shutil.which("sh"), "-c", STAGE, "sh", stage, *sources, "--"]
+    command += [shutil.which("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
+    software = {inside: stages[path] for inside, path in software.items()}
+    return command, software, {inside: stages[str(path)] for inside, path in given.items()}
+
+
+def _readable(path: Path, stack: contextlib.ExitStack) -> Path:
+    """`path`, or a copy if nobody may not read all of it; links are not followed."""
+    paths = [path, *path.rglob("*")] if path.is_dir() else [path]
+    if all(_open_to_all(path) for path in paths):
+        return path
+    copy = Path(stack.enter_context(tempfile.TemporaryDirectory()), "copy")
+    shutil.copytree(path, copy, symlinks=True) if path.is_dir() else shutil.copyfile(path, copy)
+    for below in [copy, *copy.rglob("*")]:
+        if not below.is_symlink():
+            below.chmod(0o755)
+    return copy
+
+
+def _open_to_all(path: Path) -> bool:
+    mode = path.lstat().st_mode
+    wanted = 0o005 if stat.S_ISDIR(mode) else 0o004
+    return stat.S_ISLNK(mode) or mode & wanted == wanted
 
 
 # ---- while it runs ----
@@ -356,8 +452,7 @@ class _Running:
     """One program that runs: its pipes, its clock, its processes."""
 
     def __init__(self, process: subprocess.Popen, channel: int, limits: Limits, message: bytes):
-        self.process, self.channel, self.limits = process, channel, limits
-        self.tree = Tree(process)
+        self.process, self.tree, self.limits = process, Tree(process), limits
         self.frames, self.tail = bytearray(), bytearray()
         self.message = memoryview(message)
         self.begun = self.next_look = time.monotonic()
@@ -400,14 +495,15 @@ class _Running:
 
     def _look(self) -> str:
         limits, now = self.limits, time.monotonic()
-        used = self.tree.look(limits.processes + 1, limits.memory)  # bwrap's own first process is one more
+        used = self.tree.look(limits.processes, limits.memory)
         if self.ready is None:
             self.cpu_before = used.cpu
+            self.tree.offer()
             late = now - self.begun > limits.start
         else:
             late = now - self.ready > limits.wall or used.cpu - self.cpu_before > limits.cpu
         self.next_look = time.monotonic() + LOOK
-        if used.tasks > limits.processes + 1:
+        if used.tasks > limits.processes:
             return "processes"
         if used.memory > limits.memory:
             return "memory"

@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+PATIENCE = 120  # seconds for the kernel to end what was killed
 AFRESH = 20  # looks after which processes known to be outside are read again: their numbers may be reused
 INODE = 1024  # bytes of kernel memory that an empty file takes, about
 TMPFS = ("tmp", "dev/shm")
@@ -36,11 +37,11 @@ class _Process:
 
 
 class Tree:
-    """The processes below `bwrap`, which is not counted itself."""
+    """The processes below `bwrap`: bubblewrap's second, which is the first in the namespace, and others."""
 
     def __init__(self, bwrap: subprocess.Popen):
         self.bwrap = bwrap
-        self.first = 0  # PID of the first process in its namespace; 0 until it is seen
+        self.first = 0  # PID of the first process in the namespace; 0 until it is seen
         self._outside: set[int] = set()
         self._looks = 0
 
@@ -51,7 +52,7 @@ class Tree:
         what is given.
         """
         inside = self._inside()
-        tasks = sum(process.threads for process in inside.values())
+        tasks = max(0, sum(process.threads for process in inside.values()) - 1)  # bubblewrap's
         cpu = sum(process.cpu for process in inside.values())
         if tasks > most:
             return Use(tasks, 0, cpu)
@@ -76,19 +77,19 @@ class Tree:
         are. So bubblewrap, which waits for it, is let end by itself.
 
         Raises:
-            subprocess.TimeoutExpired: the kernel did not end them within 30 seconds.
+            subprocess.TimeoutExpired: the kernel did not end them within two minutes.
         """
         begun = time.monotonic()
         while self.bwrap.poll() is None:
             if not self._is_first(self.first):
                 self._inside()
-            if self._is_first(self.first):
+            if self._is_first(self.first):  # and no other process has its number by now
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.first, signal.SIGKILL)
             elif time.monotonic() - begun > 2:
                 self.bwrap.kill()  # it never got as far as a namespace
-            if time.monotonic() - begun > 30:
-                raise subprocess.TimeoutExpired(self.bwrap.args, 30)
+            if time.monotonic() - begun > PATIENCE:
+                raise subprocess.TimeoutExpired(self.bwrap.args, PATIENCE)
             time.sleep(0.005)
 
     def _is_first(self, pid: int) -> bool:

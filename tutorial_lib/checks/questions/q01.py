@@ -278,9 +278,8 @@ CAUSAL_ATTENTION = Question(
     picture="heat",
     wrong=(
         Wrong("row numbers, and the mask after the softmax", _masked(_after, _by_row(lambda lq, lk: 0)),
-              "Both faults are still there. The weights are cut after the softmax, so they no longer add up "
-              "to 1; and the triangle counts rows and columns from 0, so a new token that comes after a "
-              "cache sees only the first key."),
+              "Both faults are still there. For the first, add up the weights of a row. For the second, compare "
+              "the last row of a whole text with the same token asked alone: they should agree."),
         Wrong("mask after the softmax", _masked(_after, _by_position),
               "The right keys are hidden, but too late: the softmax has already given them a share, which "
               "is then thrown away. Add up the weights of a row to see what is missing."),
@@ -433,8 +432,11 @@ ORDER_ERRORS = Question(
 
 # ---- bag_ceiling ----
 def _bag_ceiling_cases(draw: Draw) -> list[Case]:
-    return [_bag_ceiling_case(draw, extra, copies, longer)
-            for extra, copies, longer in ((0, 1, 0), (2, 1, 1), (5, 2, 0), (3, 3, 2))]
+    many = draw.integer(190, 230)
+    sentences, answers = draw.integers(3, 6, many, 3), draw.integers(0, 3, many)
+    return [*(_bag_ceiling_case(draw, extra, copies, longer)
+              for extra, copies, longer in ((0, 1, 0), (2, 1, 1), (5, 2, 0), (3, 3, 2))),
+            Case((sentences, answers), f"{many} sentences of 3 words, drawn at random")]
 
 
 def _bag_ceiling_case(draw: Draw, extra: int, copies: int, longer: int) -> Case:
@@ -444,7 +446,7 @@ def _bag_ceiling_case(draw: Draw, extra: int, copies: int, longer: int) -> Case:
     orders = ((c, d, e), (c, e, d), (e, d, c), (d, c, e), (e, c, d), (d, e, c))
     rows = [(orders[n % 6], answer) for n, answer in enumerate((y, x, x, y, x, x, y, x, z))]  # 5 of 9
     orders = ((a, a, b), (a, b, a), (b, a, a))
-    rows += [(orders[n % 3], answer) for n, answer in enumerate((y, x, y, y, x, y, y))]  # 5 of 7
+    rows += [(orders[n % 3], answer) for n, answer in enumerate((y, x, y, y, x, y, y, y, y))]  # 7 of 9
     rows += [((a, b, b), x), ((b, a, b), x), ((b, b, a), x)] * copies  # all; the same set as above
     rows += [((c + 3, d - 3, e), w)]  # all; the same sum as the first bag
     rows += [((100 + n, a, c), (x, y, z)[n % 3]) for n in range(extra)]  # all

@@ -98,7 +98,8 @@ SINUSOID_TABLE = Question(
         Wrong("the spacing of the released code", _spaced(lambda t, d: t / max(len(t) - 1, 1)),
               "The last frequency is exactly 1 / base. That is how the released code spaces them; in the "
               "paper's equation the last hand is a little faster than that."),
-        Wrong("frequencies rise", _spaced(lambda t, d: -2 * t / d),
+        Wrong("frequencies rise", lambda positions, d, base:  # float32: angles so large differ with the dtype
+              _table_of(positions.float()[:, None] * base ** (torch.arange(0, d, 2) / float(d)), d),
               "The sign of the exponent is missing: the frequencies rise up to nearly the base. No hand may "
               "turn faster than 1 radian per position."),
         Wrong("all sines first", _concatenated,
@@ -202,8 +203,8 @@ SINUSOID_ADD = Question(
     tolerance=(1e-3, 1e-4),
     wrong=(
         Wrong("everything in the dtype of the model", _rounded_add(None, None, None),
-              "Positions, frequencies and angles are still computed in the dtype of x. In float32 nobody "
-              "notices. In bfloat16, 1501 is no number at all: it becomes 1504, as its neighbours do."),
+              "Far into a text, neighbouring tokens still get the same vector in 16 bits. In float32 nobody "
+              "notices. Print each step of the code for the positions 1501 and 1502, in both dtypes."),
         Wrong("only the positions are rounded", _rounded_add(positions_in=None),
               "The frequencies are exact now, the positions are not: in bfloat16 several neighbours are "
               "rounded to one number, and so share one vector."),

@@ -21,14 +21,14 @@ def _learned_embed_cases(draw: Draw) -> list[Case]:
         ("positions from 0", torch.float32, 2, 5, 8),
         ("a text that starts later", torch.float32, 3, 7, 4),
         ("positions out of order", torch.float32, 4, 6, 3),
-        ("one text of float64 tables", torch.float64, 1, 4, 6),
+        ("float64 tables", torch.float64, 1, 4, 6),
     ):
         words, rows = draw.integer(9, 12), draw.integer(30, 36)
         start = 0 if what == "positions from 0" else draw.integer(3, 20)
         positions = start + (draw.permutation(length) if "order" in what else torch.arange(length))
         tokens = draw.integers(0, words - 1, batch, length)
         E, P = draw.normal(words, d, dtype=dtype), draw.normal(rows, d, dtype=dtype)
-        cases.append(Case((tokens, E, P, positions), f"{batch} texts of {length} tokens, d = {d}, {what}"))
+        cases.append(Case((tokens, E, P, positions), f"B = {batch}, L = {length}, d = {d}, {what}"))
     return cases
 
 
@@ -264,6 +264,9 @@ def _untrained_rows_cases(draw: Draw) -> list[Case]:
             old = start[which].norm(dim=1, keepdim=True)
             end[which] = length * old * F.normalize(now, dim=1)
         end[turned] = -0.8 * start[turned]
+        # every other channel by size, so that no large one decides alone
+        every_other = (start[slightly].abs().argsort(1).argsort(1) % 2).to(dtype)
+        end[slightly[:2]] = (start * 0.9)[slightly[:2]] * (1 - 0.25 * every_other[:2])  # all signs stay
         if decay < 1:
             end[grown[:2]] = 1.7 * start[grown[:2]]
         how = "weight decay" if decay < 1 else "no weight decay"

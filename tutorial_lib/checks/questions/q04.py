@@ -333,7 +333,7 @@ def _shaw_attention_cases(draw: Draw) -> list[Case]:
                    draw.normal(n_k, width, dtype=dtype), draw.normal(2 * k + 1, d, dtype=dtype),
                    draw.normal(2 * k + 1, width, dtype=dtype))
         cases.append(Case((*tensors, q_positions, k_positions),
-                          f"{n_q} queries, {n_k} keys, k = {k}, {what}"))
+                          f"Lq = {n_q}, Lk = {n_k}, clipped at {k}, {what}"))
     return cases
 
 
@@ -400,6 +400,12 @@ def _mean_values(q, k, v, w_K, w_V, q_positions, k_positions):
     return _shaw(q, k, v, w_K, w_V, q_positions, k_positions, values=False) + w_V[row].mean(1)
 
 
+def _unclipped(q, k, v, w_K, w_V, q_positions, k_positions):
+    row = _r(q_positions, k_positions) + len(w_K) // 2
+    weights = ((q @ k.T + torch.einsum("id,ijd->ij", q, w_K[row])) / q.shape[1] ** 0.5).softmax(-1)
+    return weights @ v + torch.einsum("ij,ijd->id", weights, w_V[row])
+
+
 SHAW_ATTENTION = Question(
     name="shaw_attention",
     exercise="04",
@@ -450,7 +456,7 @@ SHAW_ATTENTION = Question(
         Wrong("value vectors averaged", _mean_values,
               "The mean of all value vectors is added. They belong to the values, so each counts only as "
               "much as its key gets attention."),
-        Wrong("clipping forgotten", lambda *args: _unclipped(*args),
+        Wrong("clipping forgotten", _unclipped,
               "Offsets beyond ±k are not clipped. Some leave the table, and some, quietly, count from its "
               "end.", CLIPPED),
     ),
@@ -469,12 +475,6 @@ SHAW_ATTENTION = Question(
         "For the output, \"ij,ijd->id\" does the same with weights.",
     ),
 )
-
-
-def _unclipped(q, k, v, w_K, w_V, q_positions, k_positions):
-    row = _r(q_positions, k_positions) + len(w_K) // 2
-    weights = ((q @ k.T + torch.einsum("id,ijd->ij", q, w_K[row])) / q.shape[1] ** 0.5).softmax(-1)
-    return weights @ v + torch.einsum("ij,ijd->id", weights, w_V[row])
 
 
 # ---- offset_mass ----
@@ -638,7 +638,7 @@ def _relative_shift_cases(draw: Draw) -> list[Case]:
                         ((2, 3, 5, 8), "2 texts, 3 heads, 3 tokens in memory"), ((5, 1, 7), "a single query"),
                         ((2, 4, 7), "2 heads, 3 tokens in memory")):
         cases.append(Case((draw.normal(*shape, dtype=torch.float64 if len(shape) == 4 else torch.float32),),
-                          f"{shape[-2]} queries, {shape[-1]} keys, {what}"))
+                          f"Lq = {shape[-2]}, Lk = {shape[-1]}, {what}"))
     return cases
 
 

@@ -97,7 +97,7 @@ FUSE_INPUT = Question(
               "come in.", MIX),
     ),
     variants=(
-        Variant("einsum", lambda x, p, how: torch.einsum("lab,blb->bla", p, x) if how == "matrix"
+        Variant("einsum", lambda x, p, how: torch.einsum("lac,nlc->nla", p, x) if how == "matrix"
                 else _fuse_input(x, p, how), "An einsum is the same sum."),
         Variant("token by token", lambda x, p, how: torch.stack([torch.stack([
             {"add": lambda a, b: a + b, "multiply": lambda a, b: a * b, "matrix": lambda a, b: b @ a,

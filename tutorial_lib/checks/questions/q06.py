@@ -304,8 +304,10 @@ def _shift_cases(draw: Draw) -> list[Case]:
         return Case((draw.normal(heads, length, dim), draw.normal(heads, length, dim), angles,
                      shifted(angles, dim)), f"H = {heads}, L = {length}, d_h = {dim}, {what}")
 
-    def moved(angles, dim, by=draw.integer(5, 40)):
-        return angles + _rope_angles(torch.tensor([by]), dim, 100.0)
+    by = torch.tensor([draw.integer(5, 40)])
+
+    def moved(angles, dim):
+        return angles + _rope_angles(by, dim, 100.0)
 
     return [case(2, 5, 8, moved, "all positions moved on"),
             case(3, draw.integer(6, 8), 4, lambda angles, dim: moved(angles, dim).bfloat16().float(),
@@ -457,9 +459,8 @@ def _cached(query=lambda past, new: past + torch.arange(new), key=lambda past, n
         past, new, d = cached.shape[-2], *q.shape[-2:]
 
         def place(x, positions):
-            if rounded:  # position, frequency and angle in the dtype of x
-                theta = base ** (-torch.arange(0, d, 2) / d)
-                return _pairs_turned(x, positions.to(x.dtype)[:, None] * theta.to(x.dtype))
+            if rounded:
+                return _pairs_turned(x, _rope_angles(positions, d, base).to(x.dtype))
             return turn(x, positions, base)
 
         k = place(k, key(past, new))
@@ -467,6 +468,15 @@ def _cached(query=lambda past, new: past + torch.arange(new), key=lambda past, n
         return place(q, query(past, new)) @ join(cached, k).mT / scale(d)
 
     return answer
+
+
+def _all_moved_on(q, k, cached, base):
+    """As given, but with all positions P further. Without rounding, nobody could tell the two apart."""
+    def place(x):
+        angles = _rope_angles(cached.shape[-2] + torch.arange(x.shape[-2]), x.shape[-1], base)
+        return _pairs_turned(x, angles.to(x.dtype))
+
+    return place(q) @ place(torch.cat([cached, k], dim=-2)).mT / math.sqrt(q.shape[-1])
 
 
 def _from_zero(past, new):
@@ -481,8 +491,8 @@ FAULTS = {
               "The new queries count from 0. Their row is not their place: with a cache, the first new token "
               "stands behind all that is in it."),
     "rounded": ("angles in the dtype of q",
-                "Angles are computed in the dtype of q. In bfloat16, beyond position 256, neighbours share "
-                "one angle; float32 tests never show it."),
+                "Angles are rounded to the dtype of q. In bfloat16, an angle beyond 256 radians is off by up "
+                "to one, so neighbours share it; float32 tests never show it."),
 }
 
 
@@ -493,6 +503,10 @@ def _fault_left(faults: tuple[str, ...]) -> Wrong:
         return Wrong("as given", answer, "This does what the given version does: it is right with an empty "
                      "cache, and wrong with a full one. Three faults are in it; follow one cached key and "
                      "one new query by hand.", CACHES)
+    if faults == ("again", "query"):
+        return Wrong("the cache turned twice and queries counted from 0", answer,
+                     "The cached keys are turned a second time, and a new query stands P places before its own "
+                     "key. (To move queries and keys on together mends nothing: scores are relative.)", CACHES)
     says = FAULTS[faults[0]][1] + (" Another fault is left besides." if len(faults) > 1 else "")
     return Wrong(" and ".join(FAULTS[fault][0] for fault in faults), answer, says,
                  BUGS if faults == ("rounded",) else CACHES)
@@ -509,6 +523,9 @@ CACHED_SCORES = Question(
     picture="heat",
     wrong=(
         *[_fault_left(faults) for count in (3, 2, 1) for faults in itertools.combinations(FAULTS, count)],
+        Wrong("as given, all positions moved on", _all_moved_on,
+              "You have moved *all* positions on, those of the list of keys, too. Scores are relative, so that "
+              "mends nothing. Which of the keys have been turned before they come here?", CACHES),
         Wrong("new keys counted from 0", _cached(key=_from_zero),
               "The new keys count from 0, the queries do not. A new token should see itself at offset 0: "
               "look at the last columns."),

@@ -1,0 +1,391 @@
+"""Exercise 05 as learners answer it: in their own words, right and wrong."""
+
+import math
+
+import nbformat
+import pytest
+import torch
+
+from tutorial_lib import exercises
+from tutorial_lib.checks import questions
+from tutorial_lib.checks.answer import collect
+from tutorial_lib.checks.judge import judge
+
+SEEDS = (4, 50)
+
+
+def check(name, answer, seed):
+    question = questions.find(name)
+    return judge(question, seed, collect(answer, [case.args for case in question.cases(seed)]))
+
+
+# ---- right, in another style ----
+def fuse_with_numpy(x, p, how):
+    a, b = x.numpy(), p.numpy()
+    if how == "matrix":
+        return torch.from_numpy((b[None] @ a[..., None]).squeeze(-1))
+    if how == "concat":
+        b = b[None].repeat(len(a), axis=0)
+        return torch.cat([torch.from_numpy(a), torch.from_numpy(b)], 2)
+    return torch.from_numpy(a + b if how == "add" else a * b)
+
+
+def fuse_batch_by_batch(x, p, how):
+    texts = []
+    for text in x:
+        if how == "concat":
+            texts.append(torch.hstack([text, p]))
+        elif how == "matrix":
+            texts.append(torch.bmm(p, text.unsqueeze(2)).squeeze(2))
+        else:
+            texts.append(text + p if how == "add" else text.mul(p))
+    return torch.stack(texts)
+
+
+def moved_row_by_row(scores, term, allowed):
+    term = torch.broadcast_to(term, scores.shape)
+    result = []
+    for head in range(len(scores)):
+        moved = 0.0
+        for i in range(scores.shape[1]):
+            ok = allowed[i]
+            old = torch.softmax(scores[head, i, ok], 0)
+            new = torch.softmax(scores[head, i, ok] + term[head, i, ok], 0)
+            moved = moved + torch.sum(torch.relu(old - new))
+        result.append(moved / scores.shape[1])
+    return torch.stack(result)
+
+
+def moved_with_a_bias(scores, term, allowed):
+    mask = torch.zeros(allowed.shape, dtype=scores.dtype)
+    mask[~allowed] = float("-inf")
+    old, new = torch.softmax(scores + mask, 2), torch.softmax(scores + mask + term, 2)
+    return torch.linalg.norm(new - old, ord=1, dim=2).mean(1) * 0.5
+
+
+def key_side_with_loops(q, k, PE, w, table, q_positions, k_positions):
+    zero = (table.shape[1] - 1) // 2
+    e = torch.einsum("hid,hjd->hij", q, k) / q.size(-1) ** 0.5
+    for i, place in enumerate(q_positions.tolist()):
+        for j, other in enumerate(k_positions.tolist()):
+            e[:, i, j] += (w * PE[other]).sum(-1) + table[:, zero + other - place]
+    return e
+
+
+def key_side_with_take(q, k, PE, w, table, q_positions, k_positions):
+    N = (table.shape[-1] + 1) // 2
+    index = k_positions.repeat(len(q_positions), 1) - q_positions.reshape(-1, 1) + N - 1
+    relative = torch.index_select(table, 1, index.flatten()).view(len(table), *index.shape)
+    absolute = torch.einsum("hd,md->hm", w, PE).index_select(1, k_positions)
+    return torch.baddbmm(relative + absolute.unsqueeze(1), q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5)
+
+
+def concat_stacked_by_repeat(PE, r, W_o, c, W_2):
+    Lq, Lk = r.shape
+    stack = torch.cat([PE.repeat_interleave(Lk, 0), r.reshape(-1, 1)], 1)
+    return (torch.nn.functional.linear(stack, W_o, c).clamp_min(0) * W_2).sum(1).view(Lq, Lk)
+
+
+def concat_key_by_key(PE, r, W_o, c, W_2):
+    columns = [torch.relu(torch.cat([PE, r[:, j:j + 1]], 1) @ W_o.T + c) @ W_2 for j in range(r.shape[1])]
+    return torch.stack(columns, 1)
+
+
+def tupe_with_masks(x, p, W_Q, W_K, U_Q, U_K, b, theta):
+    d = W_Q.shape[-1]
+    v = torch.matmul(p @ U_Q, (p @ U_K).t()) / (2 * d) ** 0.5 + b
+    cls = torch.arange(len(p)) == 0
+    v = v.masked_fill(cls[None, :], theta[1].item()).masked_fill(cls[:, None], theta[0].item())
+    return torch.einsum("bid,bjd->bij", x @ W_Q, x @ W_K) / (2 * d) ** 0.5 + v.unsqueeze(0)
+
+
+def tupe_assembled(x, p, W_Q, W_K, U_Q, U_K, b, theta):
+    d = W_Q.shape[1]
+    inner = (p[1:] @ U_Q) @ (p[1:] @ U_K).T / math.sqrt(2 * d) + b[1:, 1:]
+    v = torch.nn.functional.pad(inner, (1, 0), value=float(theta[1]))
+    v = torch.cat([torch.full((1, len(p)), float(theta[0]), dtype=v.dtype), v])
+    return torch.stack([(text @ W_Q) @ (text @ W_K).T / math.sqrt(2 * d) + v for text in x])
+
+
+RIGHT = {"fuse_input": (fuse_with_numpy, fuse_batch_by_batch),
+         "moved_mass": (moved_row_by_row, moved_with_a_bias),
+         "key_side_scores": (key_side_with_loops, key_side_with_take),
+         "concat_bias": (concat_stacked_by_repeat, concat_key_by_key),
+         "tupe_scores": (tupe_with_masks, tupe_assembled)}
+
+
+@pytest.mark.parametrize("name, answer", [(name, answer) for name, both in RIGHT.items() for answer in both])
+def test_another_style_is_right(name, answer):
+    for seed in SEEDS:
+        verdict = check(name, answer, seed)
+        assert verdict.kind == "right", verdict.text
+
+
+def test_whoever_leaves_out_theta_1_has_seen_the_point():
+    def answer(x, p, W_Q, W_K, U_Q, U_K, b, theta):
+        v = (p @ U_Q) @ (p @ U_K).T / math.sqrt(2 * W_Q.shape[1]) + b
+        v = torch.where(torch.arange(len(p))[None] == 0, theta[1], v)
+        v = torch.where(torch.arange(len(p))[:, None] == 0, torch.zeros_like(v), v)
+        return (x @ W_Q) @ (x @ W_K).mT / math.sqrt(2 * W_Q.shape[1]) + v
+
+    for seed in SEEDS:
+        verdict = check("tupe_scores", answer, seed)
+        assert verdict.kind == "equivalent" and "softmax" in verdict.text
+
+
+# ---- wrong, and known ----
+def fuse_x_times_P(x, p, how):
+    if how == "matrix":
+        return torch.stack([x[:, i] @ p[i] for i in range(x.shape[1])], 1)
+    return fuse_batch_by_batch(x, p, how)
+
+
+def fuse_positions_in_front(x, p, how):
+    return torch.cat([p.repeat(len(x), 1, 1), x], 2) if how == "concat" else fuse_batch_by_batch(x, p, how)
+
+
+def fuse_longer_text(x, p, how):
+    return torch.cat([x, p.repeat(len(x), 1, 1)], 1) if how == "concat" else fuse_batch_by_batch(x, p, how)
+
+
+def fuse_as_vaswani(x, p, how):
+    return fuse_batch_by_batch(x * x.shape[-1] ** 0.5 if how == "add" else x, p, how)
+
+
+def moved_without_mask(scores, term, allowed):
+    old, new = torch.softmax(scores, -1), torch.softmax(scores + term, -1)
+    return torch.sum(torch.abs(old - new), -1).mean(-1) * 0.5
+
+
+def moved_twice(scores, term, allowed):
+    return 2 * moved_with_a_bias(scores, term, allowed)
+
+
+def moved_masked_late(scores, term, allowed):
+    old, new = scores.softmax(-1), (scores + term).softmax(-1)
+    old, new = (torch.where(allowed, w, torch.zeros_like(w)) for w in (old, new))
+    return ((old - new).abs() / 2).sum(2).mean(1)
+
+
+def moved_at_most(scores, term, allowed):
+    mask = torch.where(allowed, 0.0, -torch.inf).to(scores.dtype)
+    difference = ((scores + mask).softmax(-1) - (scores + term + mask).softmax(-1)).abs()
+    return difference.flatten(1).max(1).values
+
+
+def key_side_of_the_query(q, k, PE, w, table, q_positions, k_positions):
+    a = torch.einsum("hd,id->hi", w, PE[q_positions])
+    r = table[:, k_positions - q_positions[:, None] + table.shape[1] // 2]
+    return q @ k.transpose(1, 2) / math.sqrt(q.shape[2]) + a[..., None] + r
+
+
+def key_side_backwards(q, k, PE, w, table, q_positions, k_positions):
+    return key_side_with_loops(q, k, PE, w, table.flip(1), q_positions, k_positions)
+
+
+def key_side_negative_index(q, k, PE, w, table, q_positions, k_positions):
+    e = torch.einsum("hid,hjd->hij", q, k) / q.size(-1) ** 0.5 + (w @ PE[k_positions].T).unsqueeze(1)
+    for i, place in enumerate(q_positions.tolist()):
+        for j, other in enumerate(k_positions.tolist()):
+            e[:, i, j] += table[:, other - place]
+    return e
+
+
+def key_side_of_rows(q, k, PE, w, table, q_positions, k_positions):
+    rows, columns = torch.arange(q.shape[1]), torch.arange(k.shape[1])
+    return key_side_with_loops(q, k, PE, w, table, rows, columns)
+
+
+def concat_without_bend(PE, r, W_o, c, W_2):
+    Lq, Lk = r.shape
+    stack = torch.cat([PE[:, None].repeat(1, Lk, 1), r.unsqueeze(-1)], 2)
+    return (torch.nn.functional.linear(stack, W_o) + c) @ W_2
+
+
+def concat_two_layers_apart(PE, r, W_o, c, W_2):
+    hidden = (PE @ W_o[:, :-1].T).clamp(min=0)[:, None] + (r[..., None] * W_o[:, -1] + c).clamp(min=0)
+    return torch.einsum("ijh,h->ij", hidden, W_2)
+
+
+def concat_c_on_both(PE, r, W_o, c, W_2):
+    places = torch.nn.functional.linear(PE, W_o[:, :-1], c)
+    offsets = torch.nn.functional.linear(r[..., None], W_o[:, -1:], c)
+    return torch.relu(places[:, None, :] + offsets) @ W_2
+
+
+def tupe_plain_scale(x, p, W_Q, W_K, U_Q, U_K, b, theta):
+    return _tupe_by_hand(x, p, W_Q, W_K, U_Q, U_K, b, theta, 1)
+
+
+def _tupe_by_hand(x, p, W_Q, W_K, U_Q, U_K, b, theta, terms):
+    root = (terms * W_Q.shape[1]) ** 0.5
+    v = (p @ U_Q) @ (p @ U_K).T / root + b
+    v[1:, 0] = theta[1]
+    v[0, :] = theta[0]
+    return (x @ W_Q) @ (x @ W_K).mT / root + v
+
+
+def tupe_tied(x, p, W_Q, W_K, U_Q, U_K, b, theta):
+    return _tupe_by_hand(x, p, W_Q, W_K, W_Q, W_K, b, theta, 2)
+
+
+def tupe_thetas_swapped(x, p, W_Q, W_K, U_Q, U_K, b, theta):
+    return _tupe_by_hand(x, p, W_Q, W_K, U_Q, U_K, b, theta.flip(0), 2)
+
+
+def tupe_column_last(x, p, W_Q, W_K, U_Q, U_K, b, theta):
+    v = (p @ U_Q) @ (p @ U_K).T / (2 * W_Q.shape[1]) ** 0.5 + b
+    v[0, :] = theta[0]
+    v[:, 0] = theta[1]
+    return (x @ W_Q) @ (x @ W_K).mT / (2 * W_Q.shape[1]) ** 0.5 + v
+
+
+KNOWN = [("fuse_input", fuse_x_times_P, "matrix from the wrong side"),
+         ("fuse_input", fuse_positions_in_front, "position before token"),
+         ("fuse_input", fuse_longer_text, "concatenated along the sequence"),
+         ("fuse_input", fuse_as_vaswani, "tokens scaled"),
+         ("moved_mass", moved_without_mask, "mask forgotten"),
+         ("moved_mass", moved_twice, "mass counted twice"),
+         ("moved_mass", moved_masked_late, "mask after the softmax"),
+         ("moved_mass", moved_at_most, "largest change"),
+         ("key_side_scores", key_side_of_the_query, "position of the query"),
+         ("key_side_scores", key_side_backwards, "offset turned round"),
+         ("key_side_scores", key_side_negative_index, "offsets not moved to row 0"),
+         ("key_side_scores", key_side_of_rows, "row numbers in place of positions"),
+         ("concat_bias", concat_without_bend, "no relu at all"),
+         ("concat_bias", concat_two_layers_apart, "relu before the sum"),
+         ("concat_bias", concat_c_on_both, "c added twice"),
+         ("tupe_scores", tupe_plain_scale, "scaled for one term"),
+         ("tupe_scores", tupe_tied, "places through the words' matrices"),
+         ("tupe_scores", tupe_thetas_swapped, "the two numbers exchanged"),
+         ("tupe_scores", tupe_column_last, "the corner belongs to the column")]
+
+
+@pytest.mark.parametrize("name, answer, mistake", KNOWN)
+def test_a_known_mistake_in_other_words_has_its_name(name, answer, mistake):
+    for seed in SEEDS:
+        verdict = check(name, answer, seed)
+        assert (verdict.kind, verdict.name) == ("mistake", mistake), verdict.text
+
+
+# ---- wrong, and in no catalogue ----
+def fuse_changed(change_p=lambda p, how: p, change_x=lambda x, how: x, after=lambda h, how: h):
+    def answer(x, p, how):
+        return after(fuse_batch_by_batch(change_x(x, how), change_p(p, how), how), how)
+
+    return answer
+
+
+def moved_changed(weights=lambda e, ok: e.masked_fill(~ok, -math.inf).softmax(-1),
+                  end=lambda new, old: (new - old).abs().sum(-1).mean(-1) / 2):
+    return lambda scores, term, ok: end(weights(scores + term, ok), weights(scores, ok))
+
+
+def key_side_changed(**changes):
+    def answer(q, k, PE, w, table, i, j):
+        given = dict(q=q, k=k, PE=PE, w=w, table=table, q_positions=i, k_positions=j)
+        given |= {name: change(given) for name, change in changes.items()}
+        return key_side_with_take(**given)
+
+    return answer
+
+
+def concat_changed(**changes):
+    def answer(PE, r, W_o, c, W_2):
+        given = dict(PE=PE, r=r, W_o=W_o, c=c, W_2=W_2)
+        given |= {name: change(given) for name, change in changes.items()}
+        return concat_key_by_key(**given)
+
+    return answer
+
+
+def tupe_changed(**changes):
+    def answer(*args):
+        names = ("x", "p", "W_Q", "W_K", "U_Q", "U_K", "b", "theta")
+        given = dict(zip(names, args, strict=True))
+        given |= {name: change(given) for name, change in changes.items()}
+        return tupe_assembled(**given)
+
+    return answer
+
+
+UNKNOWN = {
+    "fuse_input": {
+        "difference": fuse_changed(lambda p, how: -p if how == "add" else p),
+        "positions reversed": fuse_changed(lambda p, how: p.flip(0)),
+        "batch reversed": fuse_changed(after=lambda h, how: h.flip(0)),
+        "normalised": fuse_changed(after=lambda h, how: h / h.norm(dim=-1, keepdim=True)),
+        "half of the position": fuse_changed(lambda p, how: p / 2 if how == "concat" else p),
+        "matrix squared": fuse_changed(lambda p, how: p @ p if how == "matrix" else p),
+        "float32 always": fuse_changed(after=lambda h, how: h.float()),
+        "identity added to the matrix": fuse_changed(
+            lambda p, how: p + torch.eye(p.shape[-1], dtype=p.dtype) if how == "matrix" else p)},
+    "moved_mass": {
+        "natural units": moved_changed(end=lambda new, old: (new * (new / old).log()).sum(-1).mean(-1)),
+        "squares rooted": moved_changed(end=lambda new, old: (new - old).norm(dim=-1).mean(-1) / 2),
+        "mean of heads": moved_changed(end=lambda new, old: (new - old).abs().sum(-1).mean() / 2),
+        "per query": moved_changed(end=lambda new, old: (new - old).abs().sum(-1) / 2),
+        "first query left out": moved_changed(
+            end=lambda new, old: (new - old)[:, 1:].abs().sum(-1).mean(-1) / 2),
+        "mask with −1": moved_changed(lambda e, ok: e.masked_fill(~ok, -1).softmax(-1)),
+        "sigmoid": moved_changed(lambda e, ok: e.sigmoid() * ok),
+        "percent": moved_changed(end=lambda new, old: 50 * (new - old).abs().sum(-1).mean(-1)),
+        "median": moved_changed(end=lambda new, old: (new - old).abs().sum(-1).median(-1).values / 2)},
+    "key_side_scores": {
+        "w with another sign": key_side_changed(w=lambda g: -g["w"]),
+        "heads of w reversed": key_side_changed(w=lambda g: g["w"].flip(0)),
+        "place one later": key_side_changed(PE=lambda g: g["PE"].roll(-1, 0)),
+        "table of head 0": key_side_changed(table=lambda g: g["table"][:1].expand_as(g["table"])),
+        "offset clipped at 1": key_side_changed(table=lambda g: g["table"][:, torch.arange(
+            g["table"].shape[1]).clamp(g["table"].shape[1] // 2 - 1, g["table"].shape[1] // 2 + 1)]),
+        "relative twice": key_side_changed(table=lambda g: 2 * g["table"]),
+        "scale of d": key_side_changed(q=lambda g: g["q"] * (g["q"].shape[-1] / g["PE"].shape[-1]) ** 0.5),
+        "keys reversed": key_side_changed(k_positions=lambda g: g["k_positions"].flip(0)),
+        "content without query": key_side_changed(q=lambda g: torch.ones_like(g["q"]))},
+    "concat_bias": {
+        "c with another sign": concat_changed(c=lambda g: -g["c"]),
+        "W_2 with another sign": concat_changed(W_2=lambda g: -g["W_2"]),
+        "queries reversed": concat_changed(PE=lambda g: g["PE"].flip(0)),
+        "r without sign": concat_changed(r=lambda g: g["r"].abs()),
+        "first place for all": concat_changed(PE=lambda g: g["PE"].mean(0, keepdim=True).expand_as(g["PE"])),
+        "weights": lambda *args: concat_key_by_key(*args).softmax(-1),
+        "leaky": lambda PE, r, W_o, c, W_2: torch.nn.functional.leaky_relu(
+            (PE @ W_o[:, :-1].T)[:, None] + r[..., None] * W_o[:, -1] + c, 0.1) @ W_2,
+        "r added": lambda PE, r, *rest: concat_key_by_key(PE, r, *rest) + r},
+    "tupe_scores": {
+        "one text for all": tupe_changed(x=lambda g: g["x"][-1:].expand_as(g["x"]) * 1.01),
+        "bias transposed": tupe_changed(b=lambda g: g["b"].T),
+        "bias left out": tupe_changed(b=lambda g: 0 * g["b"]),
+        "places left out": tupe_changed(U_Q=lambda g: 0 * g["U_Q"]),
+        "one U for both": tupe_changed(U_K=lambda g: g["U_Q"]),
+        "θ_2 with another sign": tupe_changed(theta=lambda g: g["theta"] * torch.tensor([1, -1])),
+        "θ_2 forgotten": tupe_changed(theta=lambda g: 0 * g["theta"]),
+        "weights": lambda *args: tupe_assembled(*args).softmax(-1),
+        "places of the second token reset": lambda *args: tupe_assembled(
+            *args[:1], args[1].roll(1, 0), *args[2:])},
+}
+
+
+@pytest.mark.parametrize("name, what", [(name, what) for name, wrong in UNKNOWN.items() for what in wrong])
+def test_an_unknown_mistake_is_refused(name, what):
+    for seed in SEEDS:
+        verdict = check(name, UNKNOWN[name][what], seed)
+        assert not verdict.passed, f"{verdict.kind}: {verdict.text}"
+        assert verdict.kind != "mistake", f"it is called {verdict.name!r}"
+
+
+# ---- the notebook ----
+def test_what_is_given_for_repair_has_its_name():
+    notebook = nbformat.read(exercises.path("ex05_hybrid", "exercises"), 4)
+    code = next(cell.source for cell in notebook.cells if "def concat_bias(" in cell.source)
+    space = {"torch": torch, "math": math}
+    exec(code, space)
+    verdict = check("concat_bias", space["concat_bias"], 3)
+    assert verdict.name == "relu before the sum"
+
+
+@pytest.mark.parametrize("question", questions.load("05"), ids=lambda question: question.name)
+def test_no_variant_is_right_because_it_raises(question):
+    for variant in question.variants:
+        outcomes = collect(variant.answer, [case.args for case in question.cases(2)])
+        assert {outcome["kind"] for outcome in outcomes} == {"value"}, variant.name

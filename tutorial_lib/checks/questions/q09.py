@@ -1,0 +1,771 @@
+"""Exercise 09: choosing an encoding, and measuring what it does."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import torch
+
+from ..question import Case, Draw, Question, Variant, Wrong
+
+MEASURED = '09, section "What can be measured"'
+BOARD = '09, section "The scoreboard"'
+GUIDE = '09, section "A decision guide"'
+BUGS = '09, section "The bug museum"'
+
+
+# ---- position_bytes ----
+KINDS = ("learned", "rotary", "alibi", "clipped", "t5", "shaw")
+
+
+def _position_bytes_cases(draw: Draw) -> list[Case]:
+    cases = []
+    for encoding in KINDS:
+        kv_heads, layers, k = draw.integer(2, 4), draw.integer(3, 9), draw.integer(4, 20)
+        heads = kv_heads * draw.integer(2, 3)
+        dim, length = heads * draw.choice([16, 32]), draw.integer(100, 400)
+        args = (encoding, length, dim, heads, kv_heads, layers, k, draw.choice([2, 4]))
+        cases.append(Case(args, f"{encoding}, L = {length}, d = {dim}, {heads} heads, {kv_heads} of keys, "
+                                f"{layers} layers, k = {k}, {args[-1]} bytes each"))
+    return cases
+
+
+def _count(encoding, length, dim, heads, kv_heads, layers, k, bytes_each, *, learned_layers=False,
+           slopes=0, offsets=1, bias_layers=True, t5_layers=False, shaw_sides=2, shaw_heads=False,
+           formed_heads=True, formed_shaw_heads=False, key_value=2, cache_layers=True, cache_heads=False,
+           in_bytes=True, square=True):
+    """Right as it is; each option turns one thing into a mistake."""
+    head_dim = dim // heads
+    tables = layers if bias_layers else 1
+    stored = {
+        "learned": length * dim * (layers if learned_layers else 1),
+        "rotary": 0,
+        "alibi": slopes * heads,
+        "clipped": (2 * k + offsets) * heads * tables,
+        "t5": k * heads * (layers if t5_layers else 1),
+        "shaw": shaw_sides * (2 * k + offsets) * head_dim * tables * (heads if shaw_heads else 1),
+    }[encoding]
+    pairs = length * (length if square else 1)
+    bias = pairs * (heads if formed_heads else 1)
+    vectors = shaw_sides * pairs * head_dim * (heads if formed_shaw_heads else 1)
+    formed = {"learned": 0, "rotary": 0, "shaw": vectors}.get(encoding, bias)
+    cache = (key_value * length * (heads if cache_heads else kv_heads) * head_dim
+             * (layers if cache_layers else 1))
+    return tuple(number * (bytes_each if in_bytes else 1) for number in (stored, formed, cache))
+
+
+def _position_bytes(encoding, length, dim, heads, kv_heads, layers, k, bytes_each):
+    return _count(encoding, length, dim, heads, kv_heads, layers, k, bytes_each)
+
+
+def _counting(**options):
+    return lambda *args: _count(*args, **options)
+
+
+def _by_building(encoding, length, dim, heads, kv_heads, layers, k, bytes_each):
+    """Make meta tensors of the shapes, and count their numbers."""
+    def size(*shape):
+        return torch.empty(shape, device="meta").numel() * bytes_each
+
+    head_dim = dim // heads
+    stored = {"learned": lambda: size(length, dim), "clipped": lambda: size(layers, 2 * k + 1, heads),
+              "t5": lambda: size(k, heads), "shaw": lambda: size(layers, 2, 2 * k + 1, head_dim)}
+    formed = {"learned": lambda: 0, "rotary": lambda: 0, "shaw": lambda: size(2, length, length, head_dim)}
+    return (stored.get(encoding, lambda: 0)(), formed.get(encoding, lambda: size(heads, length, length))(),
+            size(layers, 2, kv_heads, length, head_dim))
+
+
+POSITION_BYTES = Question(
+    name="position_bytes",
+    exercise="09",
+    title="What an encoding costs: bytes stored, bytes formed for all pairs, bytes of the cache.",
+    returns="three whole numbers of bytes: (stored, formed, cache)",
+    section=BOARD,
+    draw=_position_bytes_cases,
+    reference=_position_bytes,
+    tolerance=(1e-12, 0.0),
+    wrong=(
+        Wrong("the cache holds one tensor", _counting(key_value=1),
+              "The cache is half as large as it should be. Each token leaves two vectors behind in each "
+              "layer: one is compared with later queries, the other is what they read."),
+        Wrong("a cache for every query head", _counting(cache_heads=True),
+              "The cache has a vector for each *query* head. With grouped heads, several queries share one "
+              "head of keys and values, and only those are kept."),
+        Wrong("the cache of one layer", _counting(cache_layers=False),
+              "This is the cache of a single layer. Every layer has keys and values of its own."),
+        Wrong("offset 0 forgotten", _counting(offsets=0),
+              "A clipped table has an entry too few. Offsets run from −k to k; a token that looks at itself "
+              "has an offset, too."),
+        Wrong("T5's table in each layer", _counting(t5_layers=True),
+              "T5's table is counted once per layer. All layers of T5 share one."),
+        Wrong("one table for all layers", _counting(bias_layers=False),
+              "Clipped biases and Shaw's vectors are counted once for the whole model. Here each layer "
+              "learns its own; only T5's layers share."),
+        Wrong("a learned table in each layer", _counting(learned_layers=True),
+              "The learned table is counted once per layer. It is added to the embeddings, before the first "
+              "layer, and never again."),
+        Wrong("ALiBi's slopes are trained", _counting(slopes=1),
+              "You count a trained number per head for ALiBi. Its slopes are fixed: they follow from the "
+              "number of heads.", '09, section "Summary"'),
+        Wrong("Shaw's vectors on the keys alone", _counting(shaw_sides=1),
+              "You count one table of Shaw's vectors per layer. Position enters there twice: where queries "
+              "meet keys, and where values are summed."),
+        Wrong("Shaw's vectors for each head", _counting(shaw_heads=True, formed_shaw_heads=True),
+              "Shaw's vectors are counted for each head. The heads of a layer share them, as the question "
+              "says: a vector has d_h numbers, not d."),
+        Wrong("one bias for all heads", _counting(formed_heads=False),
+              "The bias that is formed has one matrix. Each head has a bias of its own: its own slope, or "
+              "its own column of the table."),
+        Wrong("a bias for each offset, not for each pair", _counting(square=False),
+              "You count one entry for each token where the term of *all pairs* is asked for: every query "
+              "meets every key."),
+        Wrong("numbers, not bytes", _counting(in_bytes=False),
+              "These are numbers, not bytes: how many bytes each number takes is the last argument."),
+    ),
+    variants=(
+        Variant("shapes of tensors", _by_building, "Counting tensors without memory is exact."),
+        Variant("a list of floats", lambda *args: [float(n) for n in _count(*args)],
+                "A list of floats holds the same numbers."),
+    ),
+    hints=(
+        "Write down the shape of each tensor first: one axis for each thing that has its own numbers.",
+        "Three parts: look up how many numbers are trained, then the shape of what is added for all pairs in "
+        "one layer, then the shape of keys and values of all layers. Multiply by the bytes at the end.",
+        "A clipped table has one row for each of the offsets −k, …, 0, …, k. What is a bias has an axis for "
+        "heads; what is a vector has an axis of d / heads numbers.",
+    ),
+)
+
+
+# ---- packed_positions ----
+def _row(draw: Draw, length: int, count: int, left: int = 0, right: int = 0) -> torch.Tensor:
+    """``count`` documents of two tokens or more, with padding (−1) at the ends."""
+    inside = length - left - right
+    extra = draw.integers(0, count - 1, inside - 2 * count).tolist()
+    sizes = [2 + extra.count(n) for n in range(count)]
+    documents = torch.arange(count).repeat_interleave(torch.tensor(sizes))
+    return torch.cat([torch.full((left,), -1), documents, torch.full((right,), -1)])
+
+
+def _packed_positions_cases(draw: Draw) -> list[Case]:
+    two, many, late, end = (draw.integer(*span) for span in ((6, 9), (14, 17), (10, 13), (11, 13)))
+    return [
+        Case((_row(draw, two, 2)[None],), "one row of two documents"),
+        Case((torch.stack([_row(draw, many, n) for n in (3, 4, 5)]),), "three rows of 3, 4 and 5 documents"),
+        Case((torch.stack([_row(draw, late, 1, left=n) for n in (4, 0, 2)]),),
+             "rows of one document with padding at the left"),
+        Case((torch.stack([_row(draw, end, n, left, right) for n, left, right in ((2, 0, 3), (3, 2, 2))]),),
+             "two rows with padding at both ends"),
+    ]
+
+
+def _starts(documents, border_of=lambda d: d, total="cummax"):
+    index = torch.arange(documents.shape[1])
+    border = torch.ones_like(documents, dtype=torch.bool)
+    seen = border_of(documents)
+    border[:, 1:] = seen[:, 1:] != seen[:, :-1]
+    marks = torch.where(border, index, 0)
+    return marks.cummax(1).values if total == "cummax" else marks.cumsum(1)
+
+
+def _packed_positions(documents):
+    index = torch.arange(documents.shape[1])
+    return torch.where(documents < 0, 0, index - _starts(documents))
+
+
+def _summed_starts(documents):
+    index = torch.arange(documents.shape[1])
+    return torch.where(documents < 0, 0, index - _starts(documents, total="cumsum"))
+
+
+def _borders_of_row_0(documents):
+    index = torch.arange(documents.shape[1])
+    return torch.where(documents < 0, 0, index - _starts(documents, lambda d: d[:1]))
+
+
+def _as_given(documents):
+    index = torch.arange(documents.shape[1])
+    return torch.where(documents < 0, 0, index - _starts(documents, lambda d: d[:1], "cumsum"))
+
+
+def _changes_its_input(documents):
+    positions = _packed_positions(documents)
+    documents[documents < 0] = 0
+    return positions
+
+
+def _loop(documents):
+    rows = []
+    for row in documents.tolist():
+        seen: dict[int, int] = {}
+        rows.append([])
+        for number in row:
+            rows[-1].append(0 if number < 0 else seen.get(number, 0))
+            seen[number] = seen.get(number, 0) + 1
+    return torch.tensor(rows)
+
+
+PACKED_POSITIONS = Question(
+    name="packed_positions",
+    exercise="09",
+    title="Positions of tokens in rows that hold several documents and padding.",
+    returns="an int64 tensor of positions, [B, L]",
+    section=BUGS,
+    draw=_packed_positions_cases,
+    reference=_packed_positions,
+    picture="heat",
+    wrong=(
+        Wrong("as it was given", _as_given,
+              "Both mistakes are still there: a row with more than two documents gets negative positions, "
+              "and the second row of a batch is cut where the first is."),
+        Wrong("starts are summed up", _summed_starts,
+              "From the third document of a row on, positions are too small: what is subtracted is the sum "
+              "of all starts so far. Only the latest start counts. Two documents do not show it: the first "
+              "starts at 0."),
+        Wrong("borders of the first row for all", _borders_of_row_0,
+              "Every row is cut where row 0 is cut. A batch of one row does not show it."),
+        Wrong("documents not told apart", lambda documents:
+              torch.arange(documents.shape[1]).expand_as(documents).clone(),
+              "Every token gets its column. A document then reads otherwise when it stands second in its "
+              "row, or behind padding."),
+        Wrong("padding left out, documents not told apart", lambda documents:
+              ((documents >= 0).cumsum(1) - 1).clamp(min=0).where(documents >= 0, torch.tensor(0)),
+              "This is the recipe for a batch of one text per row: it counts real tokens. The second "
+              "document of a row goes on where the first one stopped."),
+        Wrong("padding counted into its neighbour", lambda documents:
+              torch.where(documents < 0, 0, torch.arange(documents.shape[1])
+                          - _starts(documents, lambda d: d.clamp(min=0))),
+              "Padding at the left is taken for the beginning of the document with the number 0: the "
+              "document then does not begin at position 0."),
+        Wrong("padding is numbered", lambda documents:
+              torch.arange(documents.shape[1]) - _starts(documents),
+              "Documents are right, but padding is numbered like a document. It is no text: all of its "
+              "positions are asked to be 0."),
+        Wrong("counted from 1", lambda documents:
+              torch.where(documents < 0, 0, _packed_positions(documents) + 1),
+              "Each document begins at position 1. Position 0 exists: a learned table's row 0 would never "
+              "be read by text."),
+        Wrong("the borders, not the positions", _starts,
+              "These are the columns in which documents begin. A position is the way from there."),
+        Wrong("the input is changed", _changes_its_input,
+              "The positions are right, but padding is overwritten in `documents` itself. The caller still "
+              "needs it, for the mask."),
+    ),
+    variants=(
+        Variant("equal tokens before", lambda documents:
+                ((documents[:, :, None] == documents[:, None, :]).tril(-1).sum(-1)
+                 * (documents >= 0)),
+                "Counting earlier tokens of the same document takes L² comparisons, and is right."),
+        Variant("a loop", _loop, "A loop over tokens is slow and right."),
+    ),
+    hints=(
+        "Print the result for one row of three documents, then for a batch of two rows. Where is the first "
+        "wrong number?",
+        "There are two mistakes. One is in how the columns in which documents begin are carried along a row, "
+        "the other in which rows the borders are looked for.",
+        "For each token you need the *latest* beginning at or before it. Columns grow: so the latest "
+        "beginning is the largest one so far.",
+    ),
+)
+
+
+# ---- offset_error ----
+def _offset_error_cases(draw: Draw) -> list[Case]:
+    cases = []
+    for dtype, more, what in ((torch.float32, 3, "more keys than queries"),
+                              (torch.float64, 0, "as many keys as queries"),
+                              (torch.float32, -2, "fewer keys than queries")):
+        queries = draw.integer(6, 9)
+        keys = queries + more
+        offset = torch.arange(keys) - torch.arange(queries)[:, None]
+        row = draw.normal(queries, 1, dtype=dtype)
+        line = draw.normal(queries + keys, dtype=dtype)
+        heads = [
+            row.expand(-1, keys),  # softmax sees nothing of this
+            line[offset + queries] + 3 * row,  # a bias of the offset, and something of the query alone
+            draw.normal(queries, keys, dtype=dtype),
+            draw.normal(1, keys, dtype=dtype) + line[offset + queries] / 2,  # the key's own place
+            -draw.choice([0.25, 0.5]) * offset + row,  # all steps are equal
+        ]
+        order = draw.permutation(len(heads)).tolist()
+        cases.append(Case((torch.stack([heads[n] for n in order]).to(dtype),),
+                          f"{what}, {queries} × {keys}, {str(dtype).removeprefix('torch.')}"))
+    return cases
+
+
+def _by_offset(step, kept=lambda offset: True, sign=-1, pooled=False, weight=True):
+    """``(left, total)`` of each head: squared steps that the offset leaves over, and all of them."""
+    queries, keys = step.shape[-2:]
+    offset = torch.arange(keys) + sign * torch.arange(queries)[:, None]
+    left = torch.zeros(len(step), dtype=step.dtype)
+    for n in offset.unique().tolist():
+        here = step[:, offset == n]
+        mean = here.mean() if pooled else here.mean(-1, keepdim=True)
+        squares = (here - mean).square()
+        if kept(n):
+            left = left + (squares.sum(-1) if weight else squares.mean(-1))
+    return left, step.square().sum((-2, -1))
+
+
+def _share(left, total):
+    return torch.where(total > 0, left / total.where(total > 0, torch.ones_like(total)), 0 * left)
+
+
+def _offset_error(scores):
+    return _share(*_by_offset(scores.diff(dim=-1)))
+
+
+def _pooled(scores):
+    left, total = _by_offset(scores.diff(dim=-1), pooled=True)
+    return _share(left, total)
+
+
+def _all_in_one(scores):
+    left, total = _by_offset(scores.diff(dim=-1))
+    return (left.sum() / total.sum()).expand(len(scores)).clone()
+
+
+def _of_variance(scores):
+    step = scores.diff(dim=-1)
+    left, _ = _by_offset(step)
+    total = (step - step.mean((-2, -1), keepdim=True)).square().sum((-2, -1))
+    return _share(left, total.where(total > 1e-9 * step.square().sum((-2, -1)), torch.zeros_like(total)))
+
+
+def _diagonals(scores):
+    step = scores.diff(dim=-1)
+    left = torch.zeros(len(scores), dtype=scores.dtype)
+    for offset in range(-scores.shape[-2] + 1, step.shape[-1]):
+        line = step.diagonal(offset, -2, -1)
+        left += line.var(-1, correction=0) * line.shape[-1]
+    total = step.pow(2).sum((-2, -1))
+    return left / total.clamp(min=torch.finfo(scores.dtype).tiny)
+
+
+def _in_numpy(scores):
+    step = np.diff(scores.double().numpy(), axis=-1)
+    found = []
+    for head in step:
+        means = np.zeros_like(head)
+        for n in range(-head.shape[0] + 1, head.shape[1]):
+            rows, columns = np.nonzero(np.subtract.outer(np.arange(head.shape[1]), np.arange(head.shape[0])).T
+                                       == n)
+            means[rows, columns] = head[rows, columns].mean()
+        total = (head**2).sum()
+        found.append(((head - means) ** 2).sum() / total if total else 0.0)
+    return np.array(found)
+
+
+OFFSET_ERROR = Question(
+    name="offset_error",
+    exercise="09",
+    title="The share of the scores' steps from key to key that the offset does not explain.",
+    returns="a tensor [H] of the dtype of the scores, numbers from 0 to 1",
+    section=MEASURED,
+    draw=_offset_error_cases,
+    reference=_offset_error,
+    picture="lines",
+    wrong=(
+        Wrong("what a query adds to all keys counts", lambda scores: _share(*_by_offset(scores)),
+              "You measure the scores themselves, not their steps from key to key. A head whose rows are "
+              "constant then looks absolute, although a softmax makes nothing of it."),
+        Wrong("row means taken off instead of steps", lambda scores:
+              _share(*_by_offset(scores - scores.mean(-1, keepdim=True))),
+              "Taking off each row's mean destroys what you want to see: the window of offsets moves from "
+              "row to row, so its mean moves, too, and a pure function of the offset is none any more."),
+        Wrong("steps from query to query", lambda scores: _share(*_by_offset(scores.diff(dim=-2))),
+              "These are the steps from one query to the next, down the columns. A softmax runs over the "
+              "keys, so what a query adds to its whole row must drop out."),
+        Wrong("the other diagonals", lambda scores: _share(*_by_offset(scores.diff(dim=-1), sign=1)),
+              "You group by j + i. Along those diagonals the offset changes by two from entry to entry."),
+        Wrong("one mean for all heads", _pooled,
+              "The mean of an offset is taken over all heads at once. Each head may have another function of "
+              "the offset: that is no error."),
+        Wrong("one number for all heads", _all_in_one,
+              "All heads get the same number. A model may have relative and other heads side by side."),
+        Wrong("0 / 0 without position", lambda scores:
+              (lambda left, total: left / total)(*_by_offset(scores.diff(dim=-1))),
+              "A head without any steps gives NaN: 0 of 0 is left over. It is asked to be 0 there."),
+        Wrong("root of the share", lambda scores: _share(*_by_offset(scores.diff(dim=-1))).sqrt(),
+              "This is the square root of the share: the two sums are of *squared* steps, and stay so."),
+        Wrong("what is explained", lambda scores: 1 - _share(*_by_offset(scores.diff(dim=-1))),
+              "This is the share that the offset *does* explain: a relative head gets 1."),
+        Wrong("share of the variance", _of_variance,
+              "You divide by the spread of the steps about their mean. A bias that falls by the same amount "
+              "from key to key has no such spread; the question asks for all squared steps below the line."),
+        Wrong("each offset counts the same", lambda scores: _share(
+              _by_offset(scores.diff(dim=-1), weight=False)[0], _by_offset(scores.diff(dim=-1))[1]),
+              "Each offset gives its mean square, however many pairs have it. Then long and short diagonals "
+              "count alike above the line, but not below it."),
+        Wrong("offsets of one side only", lambda scores:
+              _share(*_by_offset(scores.diff(dim=-1), kept=lambda n: n <= 0)),
+              "Above the line, only keys up to the query's own place are counted; below it, all of them. No "
+              "mask hides the rest here."),
+    ),
+    variants=(
+        Variant("diagonals", _diagonals, "Going along the diagonals finds the same groups."),
+        Variant("numpy", _in_numpy, "NumPy in float64 gives the same shares."),
+    ),
+    hints=(
+        "A softmax does not see what is the same for all keys of a query. What do you still have when you "
+        "look at the difference of neighbouring keys?",
+        "Three steps: steps from key to key, [H, Lq, Lk − 1]; the mean of the steps on each diagonal; the "
+        "sum of the squares of what is left over, divided by the sum of all squares.",
+        "On a diagonal, j − i is constant. A loop over all of its values with a boolean matrix "
+        "`offset == n` picks the entries; both corners belong to it. Mind a head whose steps are all 0.",
+    ),
+)
+
+
+# ---- effective_distance ----
+def _effective_distance_cases(draw: Draw) -> list[Case]:
+    cases = []
+    for what, rows, heads, queries, more, dtype in (
+            ("each query of a text", 2, 3, draw.integer(5, 7), 0, torch.float32),
+            ("the last queries of a text", 2, 4, draw.integer(3, 4), draw.integer(3, 5), torch.float32),
+            ("keys dropped from the cache", 3, 2, draw.integer(4, 5), draw.integer(4, 6), torch.float32),
+            ("rows with padding", 3, 4, 6, 2, torch.float32),
+            ("bfloat16, far keys", 2, 3, draw.integer(4, 6), 5, torch.bfloat16)):
+        keys = queries + more
+        start = draw.integers(1, 30, rows)[:, None]
+        key_positions = start + torch.arange(keys)
+        if what in ("keys dropped from the cache", "bfloat16, far keys"):
+            # The first keys are kept, those that follow them are gone: a gap that row numbers do not show.
+            gap = draw.integers(20, 60, rows)[:, None] if dtype is torch.float32 else draw.integers(
+                301, 309, rows)[:, None]
+            key_positions = key_positions + gap * (torch.arange(keys) >= 2)
+        query_positions = key_positions[:, -queries:]
+        real = torch.ones(rows, queries, dtype=torch.bool)
+        if what == "rows with padding":
+            for row, count in enumerate((0, 3, 1)):
+                real[row, :count] = False
+        scores = 2 * draw.normal(rows, heads, queries, keys)
+        hidden = key_positions[:, None, None, :] > query_positions[:, None, :, None]
+        weights = scores.masked_fill(hidden, -torch.inf).softmax(-1).to(dtype)
+        cases.append(Case((weights, query_positions.clone(), key_positions, real), what))
+    return cases
+
+
+def _distances(query_positions, key_positions):
+    return (query_positions[:, :, None] - key_positions[:, None, :]).abs()[:, None]
+
+
+def _of_queries(weights, query_positions, key_positions):
+    """Mean distance of each query, [B, H, Lq]."""
+    return (weights.float() * _distances(query_positions, key_positions)).sum(-1)
+
+
+def _mean_of_real(each, real):
+    real = real[:, None].to(each.dtype)
+    return (each * real).sum((0, 2)) / real.sum()
+
+
+def _effective_distance(weights, query_positions, key_positions, real):
+    return _mean_of_real(_of_queries(weights, query_positions, key_positions), real)
+
+
+def _row_means(weights, query_positions, key_positions, real):
+    each = _of_queries(weights, query_positions, key_positions) * real[:, None]
+    return (each.sum(-1) / real.sum(-1, keepdim=True)).mean(0)
+
+
+def _numbers_of_rows(weights, query_positions, key_positions, real, shift=0):
+    index = torch.arange(weights.shape[2])[None] + shift
+    return _effective_distance(weights, index, torch.arange(weights.shape[3])[None], real)
+
+
+def _strongest_key(weights, query_positions, key_positions, real):
+    far = _distances(query_positions, key_positions).expand_as(weights)
+    best = weights.float().argmax(-1, keepdim=True)
+    return _mean_of_real(far.gather(-1, best)[..., 0].float(), real)
+
+
+def _softmax_again(weights, query_positions, key_positions, real):
+    return _effective_distance(weights.float().softmax(-1), query_positions, key_positions, real)
+
+
+def _signed(weights, query_positions, key_positions, real):
+    offset = (key_positions[:, None, :] - query_positions[:, :, None])[:, None]
+    return _mean_of_real((weights.float() * offset).sum(-1), real)
+
+
+def _root_of_squares(weights, query_positions, key_positions, real):
+    squares = _distances(query_positions, key_positions).square()
+    return _mean_of_real((weights.float() * squares).sum(-1), real).sqrt()
+
+
+def _half_precision(weights, query_positions, key_positions, real):
+    each = (weights * _distances(query_positions, key_positions)).sum(-1)
+    return _mean_of_real(each, real)
+
+
+def _without_weights(weights, query_positions, key_positions, real):
+    seen = (weights > 0).float()
+    return _effective_distance(seen / seen.sum(-1, keepdim=True), query_positions, key_positions, real)
+
+
+def _query_loop(weights, query_positions, key_positions, real):
+    found = []
+    for b, i in itertools.product(range(len(weights)), range(weights.shape[2])):
+        if real[b, i]:
+            far = (key_positions[b] - query_positions[b, i]).abs().double()
+            found.append(weights[b, :, i].double() @ far)
+    return torch.stack(found).mean(0).float()
+
+
+EFFECTIVE_DISTANCE = Question(
+    name="effective_distance",
+    exercise="09",
+    title="How far each head looks: the mean distance of its keys, weighted by attention.",
+    returns="a float32 tensor [H], in positions",
+    section=GUIDE,
+    draw=_effective_distance_cases,
+    reference=_effective_distance,
+    picture="lines",
+    wrong=(
+        Wrong("padding counts as queries", lambda w, q, k, real: _of_queries(w, q, k).mean((0, 2)),
+              "The mean is over all queries, padding too. What padding attends to is no one's attention."),
+        Wrong("mean of the rows' means", _row_means,
+              "You take the mean of each row first and then the mean of the rows. A query in a short row "
+              "then counts more than one in a long row; each real query should count the same."),
+        Wrong("padding counts as distance 0", lambda w, q, k, real:
+              (_of_queries(w, q, k) * real[:, None]).mean((0, 2)),
+              "Padding is set to 0 and still counted below the line, as if it looked at itself."),
+        Wrong("index instead of position", _numbers_of_rows,
+              "Distances are taken between a row number and a column number. The first query is not at the "
+              "first key's place when a cache stands in front of it."),
+        Wrong("last query at the last key", lambda w, q, k, real:
+              _numbers_of_rows(w, q, k, real, w.shape[3] - w.shape[2]),
+              "You count places from the end, as if all keys were there. A cache that has dropped keys "
+              "leaves a gap: positions know of it, indices do not."),
+        Wrong("signed offsets", _signed,
+              "This is the mean of j − i: negative in a decoder, and left and right cancel in an encoder. A "
+              "distance has no sign."),
+        Wrong("the strongest key only", _strongest_key,
+              "You take the distance of the key with the largest weight. All the other weights may lie far "
+              "away and do not count."),
+        Wrong("softmax of the weights", _softmax_again,
+              "A second softmax runs over weights that already sum to 1. It makes them nearly equal, and "
+              "every head looks far."),
+        Wrong("root of the mean square", _root_of_squares,
+              "This is the root of the mean of *squared* distances: a few far keys weigh too much in it."),
+        Wrong("bfloat16 all the way", _half_precision,
+              "Weights in bfloat16 make everything bfloat16: above 256 not every whole number exists there, "
+              "so far distances are rounded, and the result is not float32."),
+        Wrong("weights ignored", _without_weights,
+              "Every visible key counts the same. That is the distance of a head that attends evenly; the "
+              "weights decide how much each key counts."),
+        Wrong("heads averaged away", lambda w, q, k, real:
+              _effective_distance(w, q, k, real).mean().expand(w.shape[1]).clone(),
+              "All heads get the same number. Heads differ: that is what the measure is for."),
+    ),
+    variants=(
+        Variant("einsum", lambda w, q, k, real: torch.einsum(
+            "bhij,bij,bi->h", w.double(), _distances(q, k)[:, 0].double(), real.double()) / real.sum(),
+            "One einsum over rows, queries and keys gives the same mean."),
+        Variant("a loop over queries", _query_loop, "A loop over real queries is slow and right."),
+    ),
+    hints=(
+        "For one query it is a weighted mean: each key's distance times its weight.",
+        "Make the distances [B, 1, Lq, Lk] from the two tensors of positions, so that they meet the weights "
+        "[B, H, Lq, Lk]. Sum over keys; then take the mean over the queries that are real.",
+        "Zero what belongs to padding before you sum over rows and queries, and divide by the number of real "
+        "queries. Before all that, look at the dtype of the weights.",
+    ),
+)
+
+
+# ---- which_encoding ----
+def _causal(scores: torch.Tensor) -> torch.Tensor:
+    return scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
+
+
+def _rotary_line(draw: Draw, length: int) -> torch.Tensor:
+    """The score of two equal tokens at each distance: a sum of turned pairs, well away from a line."""
+    frequencies = torch.tensor([1.0, 0.4, 0.15], dtype=torch.float64)
+    distance = torch.arange(length, dtype=torch.float64)
+    while True:
+        sizes, phases = draw.normal(3, dtype=torch.float64), 3 * draw.normal(3, dtype=torch.float64)
+        line = (2 * sizes * (distance[:, None] * frequencies + phases).cos()).sum(1)
+        step = line.diff()
+        if step[-1].abs() > 0.1 and step[0].abs() > 0.1 and (step - step[0]).abs().max() > 0.3:
+            return line
+
+
+def _which_encoding_cases(draw: Draw) -> list[Case]:
+    cases = []
+    for what in ("no position", "ALiBi", "a clipped bias", "RoPE", "a learned place of the key", "sinusoids",
+                 "a bias of the query alone", "ALiBi, written as m·j"):
+        length = draw.integer(9, 13)
+        i = torch.arange(length)
+        distance = (i[:, None] - i).clamp(min=0)
+        content = draw.choice([-1, 1]) * draw.number(1.0, 3.0)
+        slope = draw.choice([0.5, 0.25, 0.125])
+        if what == "no position":
+            scores = torch.zeros(length, length, dtype=torch.float64)
+        elif what == "a bias of the query alone":
+            scores = 2 * draw.normal(length, 1, dtype=torch.float64).expand(length, length)
+        elif what == "ALiBi":
+            scores = -slope * distance.double()
+        elif what == "ALiBi, written as m·j":
+            scores = slope * i.double().expand(length, length)
+        elif what == "a clipped bias":
+            k = draw.integer(3, 5)
+            line = torch.cumsum(draw.choice([-1, 1]) * (0.3 + draw.uniform(k + 1, dtype=torch.float64))
+                                * torch.tensor([(-1) ** n * (n + 1.0) for n in range(k + 1)]), 0)
+            scores = line[distance.clamp(max=k)]
+        elif what == "RoPE":
+            scores = _rotary_line(draw, length)[distance]
+        elif what == "a learned place of the key":
+            scores = 2 * draw.normal(1, length, dtype=torch.float64).expand(length, length)
+        else:
+            angles = i[:, None] * torch.tensor([1.0, 0.2, 0.04])
+            vectors = torch.cat([angles.sin(), angles.cos()], 1).double()
+            scores = vectors @ draw.normal(6, 6, dtype=torch.float64) @ vectors.T
+        # Rounding, as another kernel leaves it. Without position there is nothing that could be rounded.
+        rounding = 2e-6 * draw.normal(length, length, dtype=torch.float64) * (what != "no position")
+        cases.append(Case((_causal((scores + content + rounding).float()),), f"L = {length}, {what}"))
+    return cases
+
+
+def _steps(scores):
+    """Row i: the steps from distance 0 to 1, 1 to 2, …, i − 1 to i."""
+    return [scores[i, :i + 1].flip(0).diff() for i in range(1, len(scores))]
+
+
+def _small(scores):
+    return 1e-4 * scores[scores.isfinite()].abs().max()
+
+
+def _decide(steps, small, *, none=True, relative=True, clipped=True):
+    """The questions in their order; each option leaves one out or turns it."""
+    last = steps[-1]
+    if none and all(bool((row.abs() <= small).all()) for row in steps):
+        return "none"
+    if relative and any(bool(((row - last[:len(row)]).abs() > small).any()) for row in steps):
+        return "absolute"
+    if bool(((last - last[0]).abs() <= small).all()):
+        return "alibi"
+    return "clipped" if clipped and bool(last[-1].abs() <= small) else "rotary"
+
+
+def _which_encoding(scores):
+    return _decide(_steps(scores), _small(scores))
+
+
+def _raw_rows(scores):
+    """Compares the scores of rows, not their steps."""
+    small, last = _small(scores), scores[-1].flip(0)
+    rows = [scores[i, :i + 1].flip(0) for i in range(len(scores))]
+    if all(bool(((row - last[0]).abs() <= small).all()) for row in rows):
+        return "none"
+    if any(bool(((row - last[:len(row)]).abs() > small).any()) for row in rows):
+        return "absolute"
+    return _which_encoding(scores)
+
+
+def _mask_as_zero(scores):
+    filled = scores.masked_fill(scores.isinf(), 0.0)
+    return _decide([filled[i].roll(-i - 1).flip(0).diff() for i in range(len(scores))], _small(scores))
+
+
+def _proportional(scores):
+    """Takes a score for a slope times a distance, with nothing of the content in it."""
+    found = _which_encoding(scores)
+    ratios = scores[-1, :-1] / torch.arange(len(scores) - 1, 0, -1)
+    linear = bool(((ratios - ratios[0]).abs() <= _small(scores)).all())
+    return "rotary" if found == "alibi" and not linear else found
+
+
+def _only_three(scores):
+    found = _which_encoding(scores)
+    return "rotary" if found in ("alibi", "clipped") else found
+
+
+def _second_differences(scores):
+    lower = torch.ones_like(scores, dtype=torch.bool).tril()
+    step = torch.where(lower[:, :-1] & lower[:, 1:], scores.diff(dim=1), torch.nan)
+    small = _small(scores).item()
+    known = step[~step.isnan()]
+    if known.abs().max() <= small:
+        return "none"
+    for offset in range(-len(scores) + 1, 0):
+        line = step.diagonal(offset)
+        if line.max() - line.min() > small:
+            return "absolute"
+    if known.max() - known.min() <= small:
+        return "alibi"
+    return "clipped" if abs(step[-1, 0]) <= small else "rotary"
+
+
+def _with_a_table(scores):
+    steps, small = _steps(scores.double()), float(_small(scores))
+    table = np.full((len(steps), len(steps)), np.nan)
+    for n, row in enumerate(steps):
+        table[n, :len(row)] = row.numpy()
+    spread = np.nanmax(table, axis=0) - np.nanmin(table, axis=0)
+    if np.nanmax(np.abs(table)) <= small:
+        return "none"
+    if spread.max() > small:
+        return "absolute"
+    if np.ptp(table[-1]) <= small:
+        return "alibi"
+    return "clipped" if abs(table[-1, -1]) <= small else "rotary"
+
+
+WHICH_ENCODING = Question(
+    name="which_encoding",
+    exercise="09",
+    title="The encoding that made a matrix of scores.",
+    returns='one of the texts "none", "absolute", "alibi", "clipped", "rotary"',
+    section=MEASURED,
+    bonus=True,
+    draw=_which_encoding_cases,
+    reference=_which_encoding,
+    wrong=(
+        Wrong("what a query adds to all keys counts", _raw_rows,
+              "You compare scores of different queries directly. What a query adds to all of its keys "
+              "changes them, and a softmax does not see it: such a matrix holds no position at all, or is "
+              "ALiBi in another form.", '09, section "What can be measured"'),
+        Wrong("equal to the last bit", lambda scores: _decide(_steps(scores), 0.0),
+              "You ask for numbers that are equal to the last bit. Rounding makes every diagonal vary a "
+              "little, so what is relative is named absolute."),
+        Wrong("no position is taken for ALiBi", lambda scores:
+              _decide(_steps(scores), _small(scores), none=False),
+              "Scores without position are named ALiBi: their steps are all equal, too. They are all 0."),
+        Wrong("only the last query", lambda scores:
+              _decide(_steps(scores), _small(scores), relative=False),
+              "You look at the last query only. Whether a score depends on the distance alone shows when "
+              "several queries are compared at the same distance."),
+        Wrong("the clip is not looked for", lambda scores:
+              _decide(_steps(scores), _small(scores), clipped=False),
+              "A clipped bias is named rotary. Both depend on the distance; what does a clipped one do "
+              "beyond its last offset?"),
+        Wrong("the mask counts as scores", _mask_as_zero,
+              "Hidden keys take part: where the mask begins there is a jump in each row that no encoding "
+              "made. Only keys up to the query's own place have a score."),
+        Wrong("content taken for slope", _proportional,
+              "ALiBi is recognised only if a score is a slope times a distance. Each score holds the "
+              "content's part, too, which is the same for all keys here."),
+        Wrong("all that is relative is rotary", _only_three,
+              "Everything that depends on the distance alone is named rotary. ALiBi and a clipped bias do "
+              "so, too; look at the shape of the curve over the distance."),
+    ),
+    variants=(
+        Variant("diagonals", _second_differences, "Going along the diagonals asks the same questions."),
+        Variant("a table of steps", _with_a_table, "A table with one column for each distance does it."),
+    ),
+    hints=(
+        "What does a softmax not see? Get rid of it first. Then the question is how what is left depends on "
+        "the query, and on the distance.",
+        "Take the steps from key to key where both keys are visible. Then ask four questions in this order: "
+        "are there any steps? Do they differ between queries at the same distance? Are they all equal? Is "
+        "the curve flat at the far end?",
+        "Turn each row around, so that its entries count the distance from the query: then rows can be "
+        "compared from their beginning on, up to the shorter one's length. Compare with the tolerance of the "
+        "question, not with ==.",
+    ),
+)
+
+QUESTIONS = (POSITION_BYTES, PACKED_POSITIONS, OFFSET_ERROR, EFFECTIVE_DISTANCE, WHICH_ENCODING)
