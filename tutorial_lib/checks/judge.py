@@ -51,8 +51,8 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
         other = re.match(r"(\w+) is not written yet", next(one["message"] for one in outcomes
                                                           if one["kind"] == "stub"))
         if not hidden and other and other[1] != question.name:
-            return say("stub", f"{question.name} calls {other[1]}, which is not written yet. Write that first.",
-                       reread=question.section)
+            return say("stub", f"{question.name} calls {other[1]}, which is not written yet. Write that "
+                               "first.", reread=question.section)
         return say("stub", f"{question.name} is not written yet: it raises NotImplementedError. "
                            f"{question.title} `check.hint(\"{question.name}\")` gives a hint.",
                    reread=question.section)
