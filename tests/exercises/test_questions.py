@@ -96,6 +96,32 @@ def test_inputs_come_from_the_seed_alone(question):
     assert repr([case.args for case in first]) != repr([case.args for case in other])
 
 
+# What has one size by definition: a pair of numbers, a vector of a plane, two thetas.
+FIXED = {("resize_grid", "1.len"), ("resize_grid", "2.len"), ("tupe_scores", "7.0")}
+
+
+def sizes(value, where):
+    """``(where, size)`` of every axis and every whole number among the arguments."""
+    if isinstance(value, torch.Tensor):
+        yield from ((f"{where}.{axis}", n) for axis, n in enumerate(reversed(value.shape)))
+    elif isinstance(value, (list, tuple)):
+        yield f"{where}.len", len(value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield where, value
+
+
+@pytest.mark.parametrize("question", one_each())
+def test_no_size_can_be_written_into_an_answer(question):
+    for seed in range(20):
+        found = {}
+        for case in question.cases(seed):
+            for n, argument in enumerate(case.args):
+                for where, size in sizes(argument, str(n)):
+                    found.setdefault(where, set()).add(size)
+        same = {where for where, values in found.items() if len(values) == 1}
+        assert not {where for where in same if (question.name, where) not in FIXED}, f"seed {seed}: {found}"
+
+
 # ---- mistakes that stand in no catalogue ----
 def _each_tensor(value, change):
     if isinstance(value, torch.Tensor):

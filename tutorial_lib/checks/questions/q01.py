@@ -218,9 +218,10 @@ def _causal_attention_cases(draw: Draw) -> list[Case]:
                 ("keys that are stored out of order", 2, torch.arange(11, 15), keys_shuffled, torch.float32),
                 ("a whole text in float64", 2, later, later, torch.float64))
     cases = []
-    for what, heads, q_positions, k_positions, dtype in settings:
+    sizes = (4, 3), (5, 3), (8, 2), (3, 4), (6, 5)
+    for (what, heads, q_positions, k_positions, dtype), (d_k, d_v) in zip(settings, sizes, strict=True):
         lq, lk = len(q_positions), len(k_positions)
-        q, k, v = (draw.normal(heads, n, d, dtype=dtype) for n, d in ((lq, 4), (lk, 4), (lk, 3)))
+        q, k, v = (draw.normal(heads, n, d, dtype=dtype) for n, d in ((lq, d_k), (lk, d_k), (lk, d_v)))
         cases.append(Case((q, k, v, q_positions, k_positions), what))
     return cases
 

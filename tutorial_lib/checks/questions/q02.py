@@ -255,10 +255,10 @@ SINUSOID_ADD = Question(
 # ---- shift_matrix ----
 def _shift_matrix_cases(draw: Draw) -> list[Case]:
     return [
-        Case((draw.integer(2, 9), 6, 10_000.0), "d = 6, some steps forward"),
+        Case((2 * draw.integer(1, 4) + 1, 6, 10_000.0), "d = 6, some steps forward"),
         Case((-draw.integer(1, 12), 8, 10_000.0), "d = 8, steps back"),
         Case((draw.integer(0, 3) + draw.number(0.3, 0.7), 4, 100.0), "d = 4, a fraction of a step, base 100"),
-        Case((draw.integer(20, 50), 10, draw.choice([30.0, 500.0])), "d = 10, many steps, another base"),
+        Case((2 * draw.integer(10, 25), 10, draw.choice([30.0, 500.0])), "d = 10, many steps, another base"),
         Case((draw.integer(1, 3), 2, 10_000.0), "d = 2, a single pair"),
     ]
 

@@ -115,7 +115,7 @@ def _sum_similarity_cases(draw: Draw) -> list[Case]:
     cases = []
     for words, rows, d, (token_std, table_std), dtype in (
         (7, 5, 12, (1.0, 1.0), torch.float32),
-        (6, 9, 8, (1.0, 0.4), torch.float32),
+        (6, 9, 9, (1.0, 0.4), torch.float32),
         (8, 6, 10, (0.02, 0.05), torch.float32),
         (5, 7, 16, (0.5, 0.3), torch.float64),
     ):
@@ -250,7 +250,7 @@ def _untrained_rows_cases(draw: Draw) -> list[Case]:
     cases = []
     for rows, d, std, decay, dtype in (
         (16, 8, 1.0, 0.6, torch.float32),
-        (21, 12, 0.02, 0.5, torch.float32),
+        (21, 13, 0.02, 0.5, torch.float32),
         (19, 24, 1.0, 1.0, torch.float32),
         (17, 16, 0.5, 0.7, torch.float64),
     ):
@@ -501,8 +501,7 @@ LONGER_TABLE = Question(
 # ---- resize_grid ----
 def _resize_grid_cases(draw: Draw) -> list[Case]:
     cases = []
-    for old, new in (((3, 4), (5, 7)), ((4, 2), (6, 5)), ((2, 5), (3, 9)), ((3, 6), (7, 6))):
-        d = draw.integer(8, 10)
+    for d, old, new in ((8, (3, 4), (5, 7)), (9, (4, 2), (6, 5)), (10, (2, 5), (3, 9)), (7, (3, 6), (7, 6))):
         cases.append(Case((draw.normal(1 + old[0] * old[1], d), old, new),
                           f"a grid of {old[0]} × {old[1]} patches for {new[0]} × {new[1]}"))
     return cases

@@ -500,7 +500,7 @@ MIRROR_GAP = Question(
 
 # ---- attention_window ----
 def _attention_window_cases(draw: Draw) -> list[Case]:
-    sizes = {"a whole text": (4, 20, 20, 0.6, torch.float32), "one query, a "
+    sizes = {"a whole text": (4, 21, 21, 0.6, torch.float32), "one query, a "
                                                               "cache": (5, 1, 24, 0.75, torch.float32),
              "5 queries, a cache": (6, 5, 30, 0.9, torch.float32), "float64": (3, 12, 26, 0.5, torch.float64)}
     cases = []

@@ -287,6 +287,7 @@ def _offset_error_cases(draw: Draw) -> list[Case]:
             draw.normal(1, keys, dtype=dtype) + line[offset + queries] / 2,  # the key's own place
             -draw.choice([0.25, 0.5]) * offset + row,  # all steps are equal
         ]
+        heads = heads[:5 if more else 4]
         order = draw.permutation(len(heads)).tolist()
         cases.append(Case((torch.stack([heads[n] for n in order]).to(dtype),),
                           f"{what}, {queries} × {keys}, {str(dtype).removeprefix('torch.')}"))
