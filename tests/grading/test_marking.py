@@ -42,7 +42,8 @@ def answers(name: str = NAME) -> dict[str, str]:
 
 RIGHT = answers()
 ANGLES, ROTATE, SHIFT, SCORES, SORT = RIGHT
-POINTS = {question.name: float(question.points) for question in questions.load("06")}
+ASKED = questions.load("06")
+POINTS = {question.name: float(question.points) for question in ASKED}
 
 
 def cell(source: str, **metadata) -> dict:
@@ -474,6 +475,14 @@ def test_only_a_few_cells_are_named():
     assert len(found.remarks) <= 4 and found.late
 
 
+def test_nothing_is_kept_of_what_nobody_asked():
+    """Any number of names, each with megabytes, would fill the memory outside of the sandbox."""
+    found = marking._Found()
+    sent = [{"question": f"{SPY}{n}", "outcomes": [SPY]} for n in range(20)]
+    marking._read(frames(*sent), [], {ANGLES}, found)
+    assert found == marking._Found()
+
+
 @pytest.mark.parametrize("garbage", [
     b"\0" * 100, b"\xff" * 100, b"garbage", (2**63).to_bytes(8, "little") + b"x" * 50,
     (40).to_bytes(8, "little") + b"x" * 40, wire.pack({"end": True})[:-5],
@@ -539,7 +548,7 @@ def test_there_is_an_end_to_trying(forged):
 
 # ---- the grader's own faults ----
 def faulty(monkeypatch, **changes):
-    asked = [dataclasses.replace(q, **changes) if q.name == ROTATE else q for q in questions.load("06")]
+    asked = [dataclasses.replace(q, **changes) if q.name == ROTATE else q for q in ASKED]
     monkeypatch.setattr(marking.questions, "load", lambda number: asked)
 
 
