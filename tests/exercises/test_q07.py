@@ -334,7 +334,8 @@ def test_a_constant_per_key_is_no_such_constant():
 
 def test_the_broken_code_that_students_get_is_named():
     notebook = nbformat.read(exercises.path("ex07_alibi", "exercises"), as_version=4)
-    code = next(cell.source for cell in notebook.cells if "answer:alibi_attention" in cell.metadata.get("tags", []))
+    code = next(cell.source for cell in notebook.cells
+                if "answer:alibi_attention" in cell.metadata.get("tags", []))
     space = {"torch": torch, "math": math}
     exec(code, space)
     for seed in SEEDS:

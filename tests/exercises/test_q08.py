@@ -339,7 +339,8 @@ def test_with_the_factor_no_angle_is_new_and_with_less_one_is():
 
 def test_the_broken_code_that_students_get_is_named():
     notebook = nbformat.read(exercises.path("ex08_long_context", "exercises"), as_version=4)
-    code = next(cell.source for cell in notebook.cells if "answer:dynamic_scores" in cell.metadata.get("tags", []))
+    code = next(cell.source for cell in notebook.cells
+                if "answer:dynamic_scores" in cell.metadata.get("tags", []))
     space = {"torch": torch, "math": math}
     exec(code, space)
     for seed in SEEDS:

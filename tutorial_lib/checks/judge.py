@@ -9,6 +9,7 @@ catalogue of wrong answers, which are run on the same inputs.
 from __future__ import annotations
 
 import builtins
+import re
 
 import torch
 
@@ -47,6 +48,11 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
         return Verdict(question.name, passed, kind, text, **more)
 
     if any(one["kind"] == "stub" for one in outcomes):
+        other = re.match(r"(\w+) is not written yet", next(one["message"] for one in outcomes
+                                                          if one["kind"] == "stub"))
+        if not hidden and other and other[1] != question.name:
+            return say("stub", f"{question.name} calls {other[1]}, which is not written yet. Write that "
+                               "first.", reread=question.section)
         return say("stub", f"{question.name} is not written yet: it raises NotImplementedError. "
                            f"{question.title} `check.hint(\"{question.name}\")` gives a hint.",
                    reread=question.section)
@@ -67,7 +73,8 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
                        name=_name_of(question.variants, outcomes, inputs, question))
         which = "" if hidden else f": {_list([case.what for case in cases])}"
         return say("right", f"Right, for {len(cases)} inputs{which}.", True)
-    if not changed and (variant := _first(question.variants, outcomes, inputs, question)):
+    if (not changed and all(one["kind"] == "value" for one in outcomes)
+            and (variant := _first(question.variants, outcomes, inputs, question))):
         return say("equivalent", f"Right, for {len(cases)} inputs. {variant.why}", True, name=variant.name)
 
     n = next((n for n, (fault, _) in enumerate(found) if fault is not None), 0)
@@ -160,7 +167,7 @@ def _same_outcome(question: Question, args: tuple, a: dict, b: dict) -> bool:
 
 # ---- one case ----
 def _compare(question: Question, case: Case, want, got: dict, exact: bool = False):
-    """``(fault, note)``: None or ``(kind, text)``. ``exact``: NaN equals NaN, no other dtype will do."""
+    """``(fault, note)``: None or ``(kind, text)``. ``exact``: NaN equals NaN."""
     simple = {
         "none": ("none", "the answer returns None. Is the `return` missing?"),
         "raised": ("raised", f"the answer raises {got['error']}: {got['message']}"
@@ -227,7 +234,7 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
     if got.shape != want.shape:
         return "shape", (f"{where or 'the result'} has the shape {list(got.shape)}; it should be "
                          f"{list(want.shape)}.")
-    if not _dtype_fits(want.dtype, got.dtype, exact or question.exact_dtype):
+    if not _dtype_fits(want.dtype, got.dtype, question.exact_dtype):
         return "dtype", f"{where or 'the result'} is {_short(got)}; it should be {_short(want)}."
     return _numbers(question, want, got, where, exact, TOLERANCE.get(want.dtype, question.tolerance))
 

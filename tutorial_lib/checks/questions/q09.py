@@ -216,8 +216,8 @@ PACKED_POSITIONS = Question(
     picture="heat",
     wrong=(
         Wrong("as it was given", _as_given,
-              "Both mistakes are still there: a row with more than two documents gets negative positions, "
-              "and the second row of a batch is cut where the first is."),
+              "Both mistakes are still there. For the first, ask for a row of three documents. For the "
+              "second, ask for two rows at once that hold other documents, and for each of them alone."),
         Wrong("starts are summed up", _summed_starts,
               "From the third document of a row on, positions are too small: what is subtracted is the sum "
               "of all starts so far. Only the latest start counts. Two documents do not show it: the first "
