@@ -124,12 +124,12 @@ def _checked(outcomes, inputs: list[tuple]) -> list[dict]:
             raise Malformed("this is not an outcome")
         text = {key: str(one.get(key, ""))[:500] for key in ("device", "type", "error", "message", "line")}
         modified, borrowed = one.get("modified", []), one.get("borrowed", [])
-        if not (isinstance(modified, list) and all(type(n) is int for n in modified)
-                and isinstance(borrowed, list) and all(type(name) is str for name in borrowed)):
+        if not all(isinstance(each, list) for each in (modified, borrowed)):
             raise Malformed("this is not an outcome")
+        changed = {n for n in modified if type(n) is int}
         checked.append({"kind": one["kind"], "value": one.get("value"), **text,
-                        "modified": [n for n in range(len(args)) if n in modified],
-                        "borrowed": [name[:100] for name in borrowed][:20]})
+                        "modified": [n for n in range(len(args)) if n in changed],
+                        "borrowed": [str(name)[:100] for name in borrowed][:20]})
     return checked
 
 
