@@ -128,6 +128,7 @@ def test_the_pages_say_what_is_wrong_and_nothing_more(klass):
 
 @contained
 def test_a_second_run_marks_nothing_and_changes_nothing(klass, monkeypatch, capsys):
+    """Nor does it forget what lateness costs, which was said the first time."""
     before = stored(klass)
     pages = {path: path.read_bytes() for path in (klass / "feedback").rglob("*.html")}
 
@@ -136,7 +137,7 @@ def test_a_second_run_marks_nothing_and_changes_nothing(klass, monkeypatch, caps
 
     monkeypatch.setattr(marking, "self_test", never)
     monkeypatch.setattr(marking, "_mark", never)
-    assert run("all", "--root", klass, "--workers", 1, *LATE) == 0
+    assert run("all", "--root", klass, "--workers", 1) == 0
     assert stored(klass) == before
     assert {path: path.read_bytes() for path in (klass / "feedback").rglob("*.html")} == pages
     assert f"{NAME}: 3 graded, 2 rejected" in capsys.readouterr().out
@@ -152,7 +153,7 @@ def test_a_dask_cluster_gives_the_same_marks(klass, monkeypatch):
             path.unlink()
     with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True,
                                   dashboard_address=None) as cluster:
-        assert run("grade", NAME, "--root", klass, "--scheduler", cluster.scheduler_address, *LATE) == 0
+        assert run("grade", NAME, "--root", klass, "--scheduler", cluster.scheduler_address) == 0
     assert stored(klass) == before
 
 

@@ -54,8 +54,8 @@ def _parser() -> argparse.ArgumentParser:
                          help="run without a sandbox: only for notebooks that you wrote yourself")
     marking.add_argument("--again", action="store_true", help="mark what is marked already, too")
     marking.add_argument("--due", type=_date, help="when it was due, such as 2026-12-01T18:00 (local time)")
-    marking.add_argument("--late-per-day", type=_share, default=0.0, metavar="SHARE",
-                         help="share of the maximum that each day late costs, such as 0.1")
+    marking.add_argument("--late-per-day", type=_share, metavar="SHARE",
+                         help="share of the maximum that each day late costs, such as 0.1 (kept from then on)")
     which = argparse.ArgumentParser(add_help=False)
     which.add_argument("assignments", nargs="*", metavar="ASSIGNMENT",
                        help="such as ex06_rope (default: all that were handed in)")
@@ -144,7 +144,8 @@ def grade(given) -> int:
             marking.mark_all(given.root, name, workers=given.workers, scheduler=given.scheduler,
                              trusted=given.trusted, again=given.again, progress=show)
         marks = gradebook.load_marks(given.root, name)
-        gradebook.merge(given.root, name, marks, due=given.due, late_per_day=given.late_per_day, db=given.db)
+        late = _late_per_day(given.root / "marks" / name / ".late-per-day", given.late_per_day)
+        gradebook.merge(given.root, name, marks, due=given.due, late_per_day=late, db=given.db)
         counted = Counter(one["state"] for one in marks.values())
         print(f"{name}: " + (_counts(counted) or "nothing yet"))
         for student, one in marks.items():
@@ -152,6 +153,17 @@ def grade(given) -> int:
                 failed += 1
                 print(f"  {student}: {one['reason']}", file=sys.stderr)
     return failed
+
+
+def _late_per_day(path: Path, given: float | None) -> float:
+    """The share that is asked for, or the one that was asked for last: as the due date, it stays."""
+    from . import files
+
+    if given is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.replace(path, str(given).encode())
+        return given
+    return float(path.read_text(encoding="utf-8")) if path.exists() else 0.0
 
 
 def feedback(given) -> int:

@@ -23,7 +23,7 @@ def _learned_embed_cases(draw: Draw) -> list[Case]:
         ("positions out of order", torch.float32, 4, 6, 3),
         ("float64 tables", torch.float64, 1, 4, 6),
     ):
-        words, rows = draw.integer(9, 12), draw.integer(30, 36)
+        words, rows = batch + draw.integer(8, 10), draw.integer(30, 36)
         start = 0 if what == "positions from 0" else draw.integer(3, 20)
         positions = start + (draw.permutation(length) if "order" in what else torch.arange(length))
         tokens = draw.integers(0, words - 1, batch, length)
