@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     marking.add_argument("--again", action="store_true", help="mark what is marked already, too")
     marking.add_argument("--due", type=_date, help="when it was due, such as 2026-12-01T18:00 (local time)")
     marking.add_argument("--late-per-day", type=_share, metavar="SHARE",
-                         help="share of the maximum that each day late costs, such as 0.1 (kept from then on)")
+                         help="share of the maximum that each day late costs, such as 0.1 (it is kept)")
     which = argparse.ArgumentParser(add_help=False)
     which.add_argument("assignments", nargs="*", metavar="ASSIGNMENT",
                        help="such as ex06_rope (default: all that were handed in)")
