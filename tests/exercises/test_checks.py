@@ -837,15 +837,19 @@ def served(monkeypatch, own_log):
     monkeypatch.setattr(questions, "find", lambda name: known.get(name) or find(name))
     to_judge, to_kernel = os.pipe(), os.pipe()
     requests, answers = os.fdopen(to_judge[0], "rb"), os.fdopen(to_kernel[1], "wb")
-    thread = threading.Thread(target=oracle.serve, args=(requests, answers), daemon=True)
+
+    def serve():  # a judge that fails closes its pipes, so that no test waits for it
+        with requests, answers:
+            oracle.serve(requests, answers)
+
+    thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     process = types.SimpleNamespace(stdin=os.fdopen(to_judge[1], "wb"), stdout=os.fdopen(to_kernel[0], "rb"))
     monkeypatch.setattr(oracle, "_process", lambda: process)
     yield known
     process.stdin.close()
     thread.join(60)
-    for file in (requests, answers, process.stdout):
-        file.close()
+    process.stdout.close()
     assert not thread.is_alive()
 
 
@@ -1117,7 +1121,8 @@ def test_the_real_process_judges_survives_and_ends(real, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-OTHERS = {"garbage": "import sys; sys.stdout.write('x' * 100)", "nothing": "import sys; sys.stdin.buffer.read(8)",
+OTHERS = {"garbage": "import sys; sys.stdout.write('x' * 100)",
+          "nothing": "import sys; sys.stdin.buffer.read(8)",
           "half a message": "import sys; sys.stdout.buffer.write(bytes([99, 0, 0, 0, 0, 0, 0, 0, 1]))"}
 
 
