@@ -32,7 +32,7 @@ class GivenSolutions(ClearSolutions):
             elif self.end_solution_delimeter in line:
                 if block is None:
                     raise RuntimeError(f"{name}: a solution ends that has not begun")
-                given = [match[1] + match[2] for match in map(GIVEN.match, block) if match]
+                given = [(match[1] + match[2]).rstrip() for match in map(GIVEN.match, block) if match]
                 lines += given or [f'{indent}raise NotImplementedError("{name} is not written yet")']
                 block = None
             elif block is None:

@@ -15,6 +15,9 @@ NAME = "ex06_rope"
 ASKED = questions.load("06")
 WRONG: Question = next(q for q in ASKED if q.picture == "heat")
 
+ALL_RAN = """() => __panel.content.model.toJSON().cells.every(
+    cell => cell.cell_type !== 'code' || !cell.source || cell.execution_count)"""
+
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory):
@@ -36,7 +39,10 @@ def notebook(tmp_path_factory):
     with Lab(folder) as lab:
         notebook = lab.open("mine.ipynb")
         notebook.right = right
-        notebook.run()
+        notebook.begin()
+        # JupyterLab calls the run finished at the first check that fails; the rest is still to come.
+        notebook.page.wait_for_function(ALL_RAN, timeout=300e3, polling=500)
+        notebook.idle()
         yield notebook
 
 

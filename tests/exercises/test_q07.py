@@ -2,11 +2,13 @@
 
 import math
 
+import nbformat
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
+from tutorial_lib import exercises
 from tutorial_lib.checks import questions
 from tutorial_lib.checks.answer import collect
 from tutorial_lib.checks.judge import judge
@@ -243,7 +245,7 @@ OTHER = {
     },
     "alibi_bias": {
         "logarithm of the distance": lambda m, q, k: torch.where(
-            q[:, None] >= k, -m[:, None, None] * (q[:, None] - k).clamp(min=0).log1p().to(m.dtype), -math.inf),
+            q[:, None] >= k, -m[:, None, None] * (q[:, None] - k).clamp(0).log1p().to(m.dtype), -math.inf),
         "distance limited to 3": lambda m, q, k: torch.where(
             q[:, None] >= k, -m[:, None, None] * (q[:, None] - k).clamp(max=3), -math.inf),
         "slopes in reverse order": lambda m, q, k: bias_by_broadcasting(m.flip(0), q, k),
@@ -328,3 +330,13 @@ def test_a_constant_per_key_is_no_such_constant():
         return bias_by_broadcasting(slopes, q, k) + 0.01 * k
 
     assert not check("alibi_bias", per_key, 3).passed
+
+
+def test_the_broken_code_that_students_get_is_named():
+    notebook = nbformat.read(exercises.path("ex07_alibi", "exercises"), as_version=4)
+    code = next(cell.source for cell in notebook.cells
+                if "answer:alibi_attention" in cell.metadata.get("tags", []))
+    space = {"torch": torch, "math": math}
+    exec(code, space)
+    for seed in SEEDS:
+        assert check("alibi_attention", space["alibi_attention"], seed).name == "as it was given"

@@ -2,10 +2,12 @@
 
 import math
 
+import nbformat
 import numpy as np
 import pytest
 import torch
 
+from tutorial_lib import exercises
 from tutorial_lib.checks import questions
 from tutorial_lib.checks.answer import collect
 from tutorial_lib.checks.judge import judge
@@ -333,3 +335,13 @@ def test_with_the_factor_no_angle_is_new_and_with_less_one_is():
         for share, new in ((1.001, False), (0.999, bool(slow.any()))):
             angles = new_L * NTKAware(max(1.0, s * share)).theta(base, dim)
             assert bool((angles[slow] > L * theta[slow]).any()) == new
+
+
+def test_the_broken_code_that_students_get_is_named():
+    notebook = nbformat.read(exercises.path("ex08_long_context", "exercises"), as_version=4)
+    code = next(cell.source for cell in notebook.cells
+                if "answer:dynamic_scores" in cell.metadata.get("tags", []))
+    space = {"torch": torch, "math": math}
+    exec(code, space)
+    for seed in SEEDS:
+        assert check("dynamic_scores", space["dynamic_scores"], seed).name == "as it was given"

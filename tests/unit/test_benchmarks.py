@@ -1,16 +1,23 @@
 """The benchmarks: cases that compute the same, times and bytes that are what they say."""
 
 import json
+import math
+import os
 import re
+import subprocess
+import sys
 import time
 
 import pytest
 import torch
 
 from benchmarks import __main__ as command
-from benchmarks import cases, latency
+from benchmarks import cases, grading, latency
 from benchmarks.cases import Table, Target
 from benchmarks.measure import interleaved, peak_bytes, ratio
+from tutorial_lib.checks import questions
+from tutorial_lib.checks.answer import collect
+from tutorial_lib.checks.judge import judge
 
 CPU = torch.device("cpu")
 
@@ -99,3 +106,59 @@ def test_latency_targets_are_held_against_what_was_measured(monkeypatch):
     assert "B, y" in result["targets"][1]["target"]
     text = latency.show(result)
     assert text.count("MISSED") == 2 and text.count("met   ") == 2 and "A, x" in text
+
+
+@pytest.mark.parametrize("mistake", grading.MISTAKES, ids=lambda mistake: mistake[1])
+def test_the_mistakes_of_the_made_up_class_are_those_of_the_catalogue(mistake):
+    """Run here, without a sandbox: the changed solution is named as the benchmark expects."""
+    question, space = questions.find(mistake[0]), {"torch": torch, "math": math}
+    for cell in json.loads(grading.submission(mistake))["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("solution") and cell["cell_type"] == "code":
+            exec("".join(cell["source"]), space)
+    outcomes = collect(space[question.name], [case.args for case in question.cases(5)])
+    assert judge(question, 5, outcomes).name == mistake[1]
+    with pytest.raises(ValueError, match="any more"):
+        grading.submission((*mistake[:2], "is not there", ""))
+
+
+def test_marks_that_are_off_stop_the_benchmark(tmp_path):
+    given = grading.hand_in(tmp_path, 4)
+    assert [bool(mistake) for mistake in given.values()] == [False, True, False, True]
+
+    def marks(student, name="", points=4.0):
+        entry = {"points": points, "max": 4.0, "name": name}
+        return {"student": student, "state": "graded", "questions": {"rope_angles": entry}}
+
+    names = list(given)
+    right = [marks(names[0]), marks(names[1], grading.MISTAKES[0][1], 0.0), marks(names[2]),
+             marks(names[3], grading.MISTAKES[1][1], 0.0)]
+    grading.check(right, given)
+    for off in (right[:3], [marks(names[0], points=0.0), *right[1:]],
+                [*right[:3], marks(names[3], points=0.0)],
+                [right[0] | {"state": "timed out"}, *right[1:]]):
+        with pytest.raises(RuntimeError):
+            grading.check(off, given)
+
+
+def test_grading_is_held_against_its_imports():
+    found = grading.result(10, 2, (90.0, 110.0), (115.0, 5.0), 3 * 2**30)
+    assert found["targets"][0]["measured"] == pytest.approx(1.2) and found["seconds a submission"] == 12
+    text = grading.show(found)
+    assert "met" in text and "MISSED" not in text and "3.00 GiB" in text
+    assert "MISSED" in grading.show(grading.result(10, 2, (90.0, 90.0), (115.0, 5.0), 1))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_the_memory_of_all_processes_below_is_counted():
+    holds = "data = b'x' * 50_000_000; print(1, flush=True); input()"
+    child = subprocess.Popen([sys.executable, "-c", holds],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        child.stdout.read(1)
+        assert child.pid in grading.family(os.getpid())
+        with grading.Memory() as memory:
+            while not memory.peak:
+                time.sleep(0.01)
+        assert memory.peak > grading._pss(os.getpid()) / 2 + 50_000_000
+    finally:
+        child.communicate(b"\n")

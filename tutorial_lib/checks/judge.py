@@ -9,6 +9,7 @@ catalogue of wrong answers, which are run on the same inputs.
 from __future__ import annotations
 
 import builtins
+import re
 
 import torch
 
@@ -36,17 +37,22 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
     """The verdict on the outcomes of one answer for the inputs of ``seed``.
 
     ``hidden``: the verdict says nothing of the inputs, and no word that the answer could have chosen; a
-    check in the notebook says it. Raises ValueError when ``outcomes`` are not what
+    check in the notebook says it. Raises Malformed when ``outcomes`` are not what
     :func:`.answer.collect` gives for these inputs.
     """
     cases = question.cases(seed)
-    outcomes = _checked(outcomes, len(cases))
     inputs = [case.args for case in cases]
+    outcomes = _checked(outcomes, inputs)
 
     def say(kind: str, text: str, passed: bool = False, **more) -> Verdict:
         return Verdict(question.name, passed, kind, text, **more)
 
     if any(one["kind"] == "stub" for one in outcomes):
+        other = re.match(r"(\w+) is not written yet", next(one["message"] for one in outcomes
+                                                          if one["kind"] == "stub"))
+        if not hidden and other and other[1] != question.name:
+            return say("stub", f"{question.name} calls {other[1]}, which is not written yet. Write that "
+                               "first.", reread=question.section)
         return say("stub", f"{question.name} is not written yet: it raises NotImplementedError. "
                            f"{question.title} `check.hint(\"{question.name}\")` gives a hint.",
                    reread=question.section)
@@ -67,7 +73,8 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
                        name=_name_of(question.variants, outcomes, inputs, question))
         which = "" if hidden else f": {_list([case.what for case in cases])}"
         return say("right", f"Right, for {len(cases)} inputs{which}.", True)
-    if not changed and (variant := _first(question.variants, outcomes, inputs, question)):
+    if (not changed and all(one["kind"] == "value" for one in outcomes)
+            and (variant := _first(question.variants, outcomes, inputs, question))):
         return say("equivalent", f"Right, for {len(cases)} inputs. {variant.why}", True, name=variant.name)
 
     n = next((n for n, (fault, _) in enumerate(found) if fault is not None), 0)
@@ -101,23 +108,28 @@ def _list(words: list[str]) -> str:
     return "; ".join(words[:4]) + (f"; and {len(words) - 4} more" if len(words) > 4 else "")
 
 
-def _checked(outcomes, count: int) -> list[dict]:
+class Malformed(ValueError):
+    """Outcomes that :func:`.answer.collect` never gives."""
+
+
+def _checked(outcomes, inputs: list[tuple]) -> list[dict]:
     """Outcomes with every field in place; they may come from a process that is not to be trusted."""
-    if not isinstance(outcomes, (list, tuple)) or len(outcomes) != count:
-        raise ValueError(f"there must be {count} outcomes")
+    if not isinstance(outcomes, (list, tuple)) or len(outcomes) != len(inputs):
+        raise Malformed(f"there must be {len(inputs)} outcomes")
     checked = []
-    for one in outcomes:
-        if not isinstance(one, dict) or one.get("kind") not in KINDS:
-            raise ValueError("this is not an outcome")
+    for one, args in zip(outcomes, inputs, strict=True):
+        if not isinstance(one, dict) or type(one.get("kind")) is not str or one["kind"] not in KINDS:
+            raise Malformed("this is not an outcome")
         if one["kind"] == "value" and "value" not in one:
-            raise ValueError("this is not an outcome")
+            raise Malformed("this is not an outcome")
         text = {key: str(one.get(key, ""))[:500] for key in ("device", "type", "error", "message", "line")}
         modified, borrowed = one.get("modified", []), one.get("borrowed", [])
-        if not all(isinstance(each, list) for each in (modified, borrowed)):
-            raise ValueError("this is not an outcome")
+        if not (isinstance(modified, list) and all(type(n) is int for n in modified)
+                and isinstance(borrowed, list) and all(type(name) is str for name in borrowed)):
+            raise Malformed("this is not an outcome")
         checked.append({"kind": one["kind"], "value": one.get("value"), **text,
-                        "modified": [int(n) for n in modified if isinstance(n, int)][:20],
-                        "borrowed": [str(name)[:100] for name in borrowed][:20]})
+                        "modified": [n for n in range(len(args)) if n in modified],
+                        "borrowed": [name[:100] for name in borrowed][:20]})
     return checked
 
 
@@ -125,7 +137,7 @@ def _checked(outcomes, count: int) -> list[dict]:
 def _first(catalogue, outcomes, inputs, question):
     """The first entry whose answer gives these very outcomes."""
     for entry in catalogue:
-        theirs = _checked(collect(entry.answer, inputs, question.seconds), len(inputs))
+        theirs = _checked(collect(entry.answer, inputs, question.seconds), inputs)
         if _alike(question, inputs, theirs, outcomes):
             return entry
     return None
@@ -155,7 +167,7 @@ def _same_outcome(question: Question, args: tuple, a: dict, b: dict) -> bool:
 
 # ---- one case ----
 def _compare(question: Question, case: Case, want, got: dict, exact: bool = False):
-    """``(fault, note)``: None or ``(kind, text)``. ``exact``: NaN equals NaN, no other dtype will do."""
+    """``(fault, note)``: None or ``(kind, text)``. ``exact``: NaN equals NaN."""
     simple = {
         "none": ("none", "the answer returns None. Is the `return` missing?"),
         "raised": ("raised", f"the answer raises {got['error']}: {got['message']}"
@@ -222,7 +234,7 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
     if got.shape != want.shape:
         return "shape", (f"{where or 'the result'} has the shape {list(got.shape)}; it should be "
                          f"{list(want.shape)}.")
-    if not _dtype_fits(want.dtype, got.dtype, exact or question.exact_dtype):
+    if not _dtype_fits(want.dtype, got.dtype, question.exact_dtype):
         return "dtype", f"{where or 'the result'} is {_short(got)}; it should be {_short(want)}."
     return _numbers(question, want, got, where, exact, TOLERANCE.get(want.dtype, question.tolerance))
 

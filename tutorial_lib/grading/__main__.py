@@ -14,6 +14,7 @@ what is done is not done twice.
 from __future__ import annotations
 
 import argparse
+import datetime
 import sys
 from collections import Counter
 from pathlib import Path
@@ -21,6 +22,23 @@ from pathlib import Path
 from tqdm import tqdm
 
 from .. import exercises
+
+
+def _date(text: str) -> datetime.datetime:
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no date: write it like 2026-12-01T18:00") from None
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share: give a number from 0 to 1, such as 0.1")
+    return share
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -35,8 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     marking.add_argument("--trusted", action="store_true",
                          help="run without a sandbox: only for notebooks that you wrote yourself")
     marking.add_argument("--again", action="store_true", help="mark what is marked already, too")
-    marking.add_argument("--due", help="when it was due, such as 2026-12-01T18:00 (local time)")
-    marking.add_argument("--late-per-day", type=float, default=0.0, metavar="SHARE",
+    marking.add_argument("--due", type=_date, help="when it was due, such as 2026-12-01T18:00 (local time)")
+    marking.add_argument("--late-per-day", type=_share, default=0.0, metavar="SHARE",
                          help="share of the maximum that each day late costs, such as 0.1")
     which = argparse.ArgumentParser(add_help=False)
     which.add_argument("assignments", nargs="*", metavar="ASSIGNMENT",
@@ -70,6 +88,10 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nStopped. What is marked is kept: the same command goes on from here.", file=sys.stderr)
         return 130
+    except ImportError as problem:
+        print(f"{parser.prog}: {problem}. A teacher needs more packages: pip install -e '.[teach,cluster]'",
+              file=sys.stderr)
+        return 2
     except (ValueError, OSError, RuntimeError) as problem:
         print(f"{parser.prog}: {problem}", file=sys.stderr)
         return 2

@@ -13,23 +13,26 @@ import hashlib
 import hmac
 import json
 import multiprocessing
-import multiprocessing.pool
 import os
+import re
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
 
 from .. import exercises
 from ..checks import questions, wire
-from ..checks.judge import judge
+from ..checks.judge import Malformed, judge
 from ..checks.question import Question
 from . import files, sandbox
 
@@ -37,8 +40,10 @@ PACKAGE = Path(__file__).parents[1]
 INSIDE = "/course"  # where the sandbox finds its small copy of the package
 NEEDED = ("checks/wire.py", "checks/answer.py", "grading/runner.py", "grading/standin.py")
 CELL_SECONDS = 60.0
-ATTEMPTS = 4  # runs of one submission: each leaves out what stopped the last one
+ATTEMPTS = 5  # runs of one submission: each leaves out what stopped the last one
 MOST = 64 * 2**20  # bytes of one frame
+MOST_TREE = 4 * 2**20  # bytes of it that are not tensors: as Python objects they take 30 times as much
+MOST_REMARKS = 4  # on cells that were too slow or left out: cells can choose which
 LIMITS = sandbox.Limits(wall=600.0, cpu=300.0, start=300.0, output=256 * 2**20, memory=3 * 2**30)
 
 STOPPED = {
@@ -76,9 +81,7 @@ def mark(data: bytes, assignment: str, student: str, secret: str = "", trusted: 
     ``kind``, ``name``, ``text``, ``reread``, ``tried_library``), ``written`` and ``remarks``.
     ``trusted`` runs the submission without a sandbox.
     """
-    marks = {"assignment": assignment, "student": student, "state": "graded", "reason": "",
-             "sha256": hashlib.sha256(data).hexdigest(), "checks_version": version(), "questions": {},
-             "written": [], "remarks": []}
+    marks = _blank(assignment, student, data)
     try:
         cells, written, remarks = grafted(data, assignment)
     except ValueError as problem:
@@ -86,14 +89,13 @@ def mark(data: bytes, assignment: str, student: str, secret: str = "", trusted: 
     marks |= {"written": written, "remarks": remarks}
     asked = questions.load(exercises.number(assignment))
     try:
-        answers, stopped = _collect(cells, asked, assignment, secret, trusted, limits, cell_seconds)
+        found = _collect(cells, asked, assignment, secret, trusted, limits, cell_seconds)
+        for question in asked:
+            marks["questions"][question.name] = _entry(question, found, secret, assignment)
     except GraderError as problem:
-        return marks | {"state": "grader error", "reason": str(problem)}
-    for question in asked:
-        marks["questions"][question.name] = _entry(question, answers.get(question.name), secret, assignment,
-                                                   stopped.get(question.name, ""))
-    marks["remarks"] += [text for text in stopped.values() if text]
-    if any("too long" in text for text in stopped.values()):
+        return marks | {"state": "grader error", "reason": str(problem), "questions": {}}
+    marks["remarks"] += found.remarks
+    if found.late:
         marks |= {"state": "timed out",
                   "reason": "A part of the notebook took too long; what was finished counts."}
     return marks
@@ -159,45 +161,77 @@ def seed(secret: str, question: Question, assignment: str) -> int:
     return int.from_bytes(key.digest()[:6], "big")
 
 
-def _collect(cells, asked, assignment, secret, trusted, limits, cell_seconds):
-    """``(outcomes by question, what stopped a part of it)``: run, and again without what stopped it."""
-    pending, cells, stopped, answers = list(asked), list(cells), {}, {}
+@dataclass
+class _Found:
+    """What came out of a submission. It may all be forged; names are those that were asked for."""
+
+    answers: dict[str, list] = field(default_factory=dict)  # outcomes by question
+    stopped: dict[str, str] = field(default_factory=dict)  # by question: why there are none
+    remarks: list[str] = field(default_factory=list)
+    late: bool = False
+
+    def remark(self, text: str) -> None:
+        if text not in self.remarks and len(self.remarks) < MOST_REMARKS:
+            self.remarks.append(text)
+
+
+def _collect(cells, asked, assignment, secret, trusted, limits, cell_seconds) -> _Found:
+    """Run, and again without what stopped it."""
+    found, killed = _Found(), False
+    cells = [source for source in cells if source.strip()]
     for _attempt in range(ATTEMPTS):
+        pending = [q for q in asked if q.name not in found.answers and q.name not in found.stopped]
+        if not pending:
+            break
         message = {"cells": cells, "cell_seconds": cell_seconds, "questions": [
             {"name": question.name, "seconds": question.seconds,
-             "inputs": [case.args for case in question.cases(seed(secret, question, assignment))]}
+             "inputs": [case.args for case in _cases(question, secret, assignment)]}
             for question in pending]}
         outcome = _run(wire.pack(message), trusted, limits)
         if outcome.ended == "start":
             raise GraderError(f"The sandbox did not start ({outcome.stderr[-300:] or outcome.status}).")
-        cell, asking, ended = None, None, False
-        for frame in _frames(outcome.frames):
-            if type(frame.get("cell")) is int and 0 <= frame["cell"] < len(cells):
-                cell = frame["cell"]
-                if str(frame.get("error", "")).startswith("time:"):
-                    stopped[f"cell {cell}"] = f"Cell {_named(cells[cell])}: it took too long, and was left."
-            elif isinstance(frame.get("asking"), str):
-                asking = frame["asking"]
-            elif "outcomes" in frame and isinstance(frame.get("question"), str):
-                answers.setdefault(frame["question"], frame["outcomes"])
-            ended = ended or frame.get("end") is True
+        cell, asking, ended = _read(outcome.frames, cells, {question.name for question in pending}, found)
         if ended:
             break
+        if outcome.ended == "killed" and outcome.status == 128 + signal.SIGKILL and not killed:
+            killed = True  # by itself, or by a machine that ran out of memory: try the same again
+            continue
         why = STOPPED[outcome.ended]
-        if asking is None and cell is not None:  # this cell never came to its end
-            stopped[f"left out {len(cells)}"] = f"Cell {_named(cells[cell])}: {why}. It was left out."
+        found.late |= outcome.ended == "time"
+        if asking and asking not in found.answers:
+            found.stopped[asking] = f"When it was called, {why}."
+            found.remark(f"{asking}: when it was called, {why}.")
+        elif not asking and cell is not None:  # this cell never came to its end
+            found.remark(f"Cell {_named(cells[cell])}: {why}. It was left out.")
             del cells[cell]
-        elif asking is not None:
-            name = asking if asking not in answers else ""
-            stopped[name or "end"] = f"{asking}: when it was called, {why}."
-            pending = [q for q in pending if q.name not in answers and q.name != name]
-            if not pending:
-                break
-        elif not cells:
-            break
-        else:
-            stopped["begin"] = f"The notebook did not run: {why}."
-    return answers, stopped
+        elif not asking:
+            found.remark(f"The notebook did not run: {why}.")
+    return found
+
+
+def _cases(question: Question, secret: str, assignment: str) -> list:
+    try:
+        return question.cases(seed(secret, question, assignment))
+    except Exception as problem:
+        raise GraderError(f"{question.name} draws no inputs ({type(problem).__name__}).") from problem
+
+
+def _read(data: bytes, cells: list[str], names: set[str], found: _Found) -> tuple[int | None, str, bool]:
+    """Add what the frames hold; returns the cell and the question they broke off in, and if they end."""
+    cell, asking = None, ""
+    for frame in _frames(data):
+        if type(frame.get("cell")) is int and 0 <= frame["cell"] < len(cells):
+            cell = frame["cell"]
+            if frame.get("late") is True:
+                found.late = True
+                found.remark(f"Cell {_named(cells[cell])}: it took too long, and was left.")
+        elif isinstance(frame.get("asking"), str) and frame["asking"] in names:
+            asking = frame["asking"]
+        elif isinstance(frame.get("question"), str) and frame["question"] in names:
+            found.answers.setdefault(frame["question"], frame.get("outcomes"))
+        elif frame.get("end") is True:
+            return cell, asking, True
+    return cell, asking, False
 
 
 def _named(source: str) -> str:
@@ -207,9 +241,9 @@ def _named(source: str) -> str:
 def _frames(data: bytes) -> Iterator[dict]:
     """The messages in ``data``, up to the first bytes that are none."""
     at = 0
-    while at + 8 <= len(data):
+    while at + 16 <= len(data):
         end = at + 8 + int.from_bytes(data[at:at + 8], "little")
-        if end > len(data) or end - at > MOST:
+        if end > len(data) or end - at > MOST or int.from_bytes(data[at + 8:at + 16], "little") > MOST_TREE:
             return
         try:
             message = wire.unpack(data[at:end])
@@ -220,22 +254,26 @@ def _frames(data: bytes) -> Iterator[dict]:
         at = end
 
 
-def _entry(question: Question, outcomes, secret: str, assignment: str, stopped: str) -> dict:
+def _entry(question: Question, found: _Found, secret: str, assignment: str) -> dict:
     """The marks of one question."""
+    stopped = found.stopped.get(question.name)
     entry = {"points": 0.0, "max": float(question.points), "passed": False, "kind": "missing", "name": "",
              "text": stopped or "No result came from this question: the notebook ended before it.",
              "reread": question.section, "tried_library": []}
-    if outcomes is None:
+    if question.name not in found.answers:
         return entry
+    outcomes = found.answers[question.name]
     try:
         verdict = judge(question, seed(secret, question, assignment), outcomes, hidden=True)
-    except (ValueError, TypeError, OverflowError, RuntimeError):
+    except Malformed:
         return entry | {"kind": "forged", "text": "What came back here is not what a function returned."}
-    tried = sorted({name for one in outcomes if isinstance(one, dict)
-                    for name in one.get("borrowed") or [] if isinstance(name, str)})
+    except Exception as problem:  # the check's own fault
+        raise GraderError(f"The check of {question.name} fails ({type(problem).__name__}).") from problem
+    tried = {name for one in outcomes for name in one.get("borrowed", [])
+             if isinstance(name, str) and re.fullmatch(rf"{PACKAGE.name}[\w.]{{1,100}}", name)}
     return entry | {"points": entry["max"] if verdict.passed else 0.0, "passed": verdict.passed,
                     "kind": verdict.kind, "name": verdict.name, "text": verdict.text,
-                    "reread": "" if verdict.passed else verdict.reread, "tried_library": tried[:10]}
+                    "reread": "" if verdict.passed else verdict.reread, "tried_library": sorted(tried)[:10]}
 
 
 # ---- in the sandbox, or without one ----
@@ -254,44 +292,44 @@ def _small_copy() -> Iterator[Path]:
 
 def _run(message: bytes, trusted: bool, limits: sandbox.Limits) -> sandbox.Outcome:
     with _small_copy() as folder:
-        if trusted:
-            return _bare(folder, message, limits)
-        return sandbox.run(["-m", f"{PACKAGE.name}.grading.runner"], mounts={folder: INSIDE}, limits=limits,
-                           message=message)
+        try:
+            if trusted:
+                return _bare(folder, message, limits)
+            return sandbox.run(["-m", f"{PACKAGE.name}.grading.runner"], mounts={folder: INSIDE},
+                               limits=limits, message=message)
+        except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as problem:
+            raise GraderError(f"The sandbox does not work: {problem}") from problem
 
 
 def _bare(folder: Path, message: bytes, limits: sandbox.Limits) -> sandbox.Outcome:
     """Run without a sandbox: for notebooks of one's own only."""
-    read, write = os.pipe()
     first = ("import os, sys; os.dup2(int(sys.argv[1]), 3); sys.path.insert(0, sys.argv[2]); "
              f"import runpy; runpy.run_module('{PACKAGE.name}.grading.runner', run_name='__main__')")
-    with tempfile.TemporaryDirectory() as work:
-        process = subprocess.Popen([sys.executable, "-c", first, str(write), str(folder)], pass_fds=[write],
-                                   stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                   cwd=work, start_new_session=True)
-        os.close(write)
-        channel = multiprocessing.pool.ThreadPool(1)
-        frames = channel.apply_async(_all_of, (read,))
-        ended = "done"
+    # Files, not pipes: a process that it leaves behind could hold a pipe open for ever.
+    with (tempfile.TemporaryDirectory() as work, tempfile.TemporaryFile() as given,
+          tempfile.TemporaryFile() as frames, tempfile.TemporaryFile() as said):
+        given.write(message)
+        given.seek(0)
+        process = subprocess.Popen([sys.executable, "-c", first, str(frames.fileno()), str(folder)],
+                                   pass_fds=[frames.fileno()], stdin=given, stdout=subprocess.DEVNULL,
+                                   stderr=said, cwd=work, start_new_session=True)
+        late, begun, ready = False, time.monotonic(), False
         try:
-            _, stderr = process.communicate(message, timeout=limits.wall + limits.start)
-        except subprocess.TimeoutExpired:
-            ended = "time"
+            while process.poll() is None and not late:
+                time.sleep(0.05)
+                if not ready and os.fstat(frames.fileno()).st_size:
+                    ready, begun = True, time.monotonic()
+                late = time.monotonic() - begun > (limits.wall if ready else limits.start)
         finally:
             with contextlib.suppress(OSError):
-                os.killpg(process.pid, 9)
-            if ended == "time":
-                _, stderr = process.communicate()
-        data = frames.get()
-        channel.terminate()
-    if not data:
-        ended = "start"
-    return sandbox.Outcome(data, ended, process.returncode, stderr[-2000:].decode(errors="replace"))
-
-
-def _all_of(pipe: int) -> bytes:
-    with os.fdopen(pipe, "rb") as file:
-        return file.read()
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        for file in (frames, said):
+            file.seek(0)
+        data, stderr = frames.read(limits.output), said.read()[-2000:].decode(errors="replace")
+    status = process.returncode if process.returncode >= 0 else 128 - process.returncode
+    ended = "start" if not data else "time" if late else "killed" if status > 128 else "done"
+    return sandbox.Outcome(data, ended, status, stderr)
 
 
 # ---- a class ----
@@ -316,8 +354,7 @@ def secret_of(root: Path) -> str:
     path = root / "marks" / ".secret"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.replace(path, secrets.token_hex(16).encode())
-        path.chmod(0o600)
+        files.replace(path, secrets.token_hex(16).encode(), 0o600)
     return path.read_text(encoding="utf-8").strip()
 
 
@@ -333,30 +370,42 @@ def mark_all(root: Path, assignment: str, workers: int | None = None, scheduler:
     if not trusted and (problem := sandbox.probe()):
         raise GraderError(problem)
     jobs, done = [], []
-    for path in sorted((root / "submitted").glob(f"*/{assignment}/{assignment}.ipynb")):
+    secret, submitted = secret_of(root), root / "submitted"
+    for path in sorted(submitted.glob(f"*/{assignment}/{assignment}.ipynb")):
         student = path.parts[-3]
-        data = files.read(path, MOST)
+        try:
+            data = files.read(path, MOST, submitted)
+        except files.Refused as problem:  # not as taking in leaves it: it is not followed, and stops nobody
+            marks = _blank(assignment, student, b"") | {"state": "rejected", "reason": str(problem)}
+            _store(root, marks)
+            done.append(marks)
+            continue
         stored = _stored(root, assignment, student)
         fresh = stored and stored.get("sha256") == hashlib.sha256(data).hexdigest() and (
             stored.get("checks_version") == version() and stored.get("state") != "grader error")
         if fresh and not again:
             done.append(stored)
         else:
-            jobs.append({"data": data, "assignment": assignment, "student": student,
-                         "secret": secret_of(root), "trusted": trusted})
+            jobs.append({"data": data, "assignment": assignment, "student": student, "secret": secret,
+                         "trusted": trusted})
     if jobs:
         self_test(assignment, trusted)
     run = _on_dask(jobs, scheduler) if scheduler else _on_processes(jobs, workers or os.cpu_count() or 1)
     if progress:
         progress(len(done), len(done) + len(jobs))
-    for marks in run:
-        target = root / "marks" / assignment / f"{marks['student']}.json"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        files.replace(target, json.dumps(marks, indent=1, sort_keys=True, ensure_ascii=False).encode())
-        done.append(marks)
-        if progress:
-            progress(len(done), None)
+    with contextlib.closing(run):
+        for marks in run:
+            _store(root, marks)
+            done.append(marks)
+            if progress:
+                progress(len(done), None)
     return sorted(done, key=lambda marks: marks["student"])
+
+
+def _store(root: Path, marks: dict) -> None:
+    text = json.dumps(marks, indent=1, sort_keys=True, ensure_ascii=False)
+    files.replace(root / "marks" / marks["assignment"] / f"{marks['student']}.json",
+                  text.encode("utf-8", "replace"))
 
 
 def _stored(root: Path, assignment: str, student: str) -> dict | None:
@@ -376,9 +425,14 @@ def _mark(job: dict) -> dict:
 
 
 def _failed(job: dict, why: str) -> dict:
-    return {"assignment": job["assignment"], "student": job["student"], "state": "grader error",
-            "reason": why, "sha256": hashlib.sha256(job["data"]).hexdigest(), "checks_version": version(),
-            "questions": {}, "written": [], "remarks": []}
+    return _blank(job["assignment"], job["student"], job["data"]) | {"state": "grader error", "reason": why}
+
+
+def _blank(assignment: str, student: str, data: bytes) -> dict:
+    """Marks before anything is known."""
+    return {"assignment": assignment, "student": student, "state": "graded", "reason": "",
+            "sha256": hashlib.sha256(data).hexdigest(), "checks_version": version(), "questions": {},
+            "written": [], "remarks": []}
 
 
 def _on_processes(jobs: list[dict], workers: int) -> Iterator[dict]:

@@ -41,15 +41,25 @@ class Nothing:
     def __iter__(self):
         return iter(())
 
+    def __getitem__(self, key):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
     def __repr__(self):
         return ""
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path=None, target=None):
-        if name.startswith(PACKAGE + "."):
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-        return None
+        if not name.startswith(PACKAGE + "."):
+            return None
+        return (importlib.machinery.PathFinder.find_spec(name, path, target)
+                or importlib.machinery.ModuleSpec(name, self, is_package=True))
 
     def create_module(self, spec):
         return None
@@ -70,7 +80,10 @@ def empty(module: types.ModuleType) -> None:
 
 
 def install() -> None:
-    """Make everything of the package importable that is not there."""
-    sys.meta_path.append(_Finder())
+    """Make everything of the package importable that is not there.
+
+    Before all other finders: one of an editable installation would know where the rest of the package is.
+    """
+    sys.meta_path.insert(0, _Finder())
     for name in (PACKAGE, f"{PACKAGE}.checks"):
         empty(sys.modules[name])

@@ -278,8 +278,8 @@ CAUSAL_ATTENTION = Question(
     picture="heat",
     wrong=(
         Wrong("row numbers, and the mask after the softmax", _masked(_after, _by_row(lambda lq, lk: 0)),
-              "Both faults are still there. For the first, add up the weights of a row. For the second, compare "
-              "the last row of a whole text with the same token asked alone: they should agree."),
+              "Both faults are still there. For the first, add up the weights of a row. For the second, "
+              "compare the last row of a whole text with the same token asked alone: they should agree."),
         Wrong("mask after the softmax", _masked(_after, _by_position),
               "The right keys are hidden, but too late: the softmax has already given them a share, which "
               "is then thrown away. Add up the weights of a row to see what is missing."),

@@ -505,8 +505,8 @@ def _fault_left(faults: tuple[str, ...]) -> Wrong:
                      "one new query by hand.", CACHES)
     if faults == ("again", "query"):
         return Wrong("the cache turned twice and queries counted from 0", answer,
-                     "The cached keys are turned a second time, and a new query stands P places before its own "
-                     "key. (To move queries and keys on together mends nothing: scores are relative.)", CACHES)
+                     "The cached keys are turned a second time, and a new query stands P places before its "
+                     "own key. (To move both on together mends nothing: scores are relative.)", CACHES)
     says = FAULTS[faults[0]][1] + (" Another fault is left besides." if len(faults) > 1 else "")
     return Wrong(" and ".join(FAULTS[fault][0] for fault in faults), answer, says,
                  BUGS if faults == ("rounded",) else CACHES)
@@ -524,8 +524,8 @@ CACHED_SCORES = Question(
     wrong=(
         *[_fault_left(faults) for count in (3, 2, 1) for faults in itertools.combinations(FAULTS, count)],
         Wrong("as given, all positions moved on", _all_moved_on,
-              "You have moved *all* positions on, those of the list of keys, too. Scores are relative, so that "
-              "mends nothing. Which of the keys have been turned before they come here?", CACHES),
+              "You have moved *all* positions on, those of the list of keys, too. Scores are relative, so "
+              "that mends nothing. Which of the keys have been turned before they come here?", CACHES),
         Wrong("new keys counted from 0", _cached(key=_from_zero),
               "The new keys count from 0, the queries do not. A new token should see itself at offset 0: "
               "look at the last columns."),

@@ -1,0 +1,103 @@
+"""docs/instructor/: every notebook has its section, with every part and minutes that hold."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tutorial_lib.lesson import key
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "instructor"
+NOTEBOOKS = {path.name[:2]: path for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))}
+PARTS = ("Minutes", "Goals", "Misconception to bring out", "Discussion", "On the board",
+         "Where students get stuck", "Short of time", "Graded exercise")
+GUIDE = (FOLDER / "notebooks.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## (\d\d) (.*?)(?=^## |\Z)", GUIDE, re.MULTILINE | re.DOTALL))
+WORDS_PER_MINUTE = 200
+
+
+def markdown(number):
+    cells = nbformat.read(NOTEBOOKS[number], as_version=4).cells
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+def reading_minutes(number):
+    """Of the prose: no displayed formulas, no references, no index; a word has two letters or is a or I."""
+    prose = re.split(r"^#+ (?:References|Where to find what)", markdown(number), flags=re.MULTILINE)[0]
+    prose = re.sub(r"\$\$.*?\$\$", "", prose, flags=re.DOTALL)
+    return len([word for word in prose.split() if re.search("[A-Za-z]{2}|^[aI]$", word)]) / WORDS_PER_MINUTE
+
+
+def parts(number):
+    """``{"Minutes": text, …}`` of a notebook's section, in its order."""
+    found = re.split(r"^\*\*([^*]+?)\.?\*\*", SECTIONS[number], flags=re.MULTILINE)
+    return dict(zip(found[1::2], found[2::2], strict=True))
+
+
+def test_every_notebook_has_its_section_in_order():
+    assert list(SECTIONS) == list(NOTEBOOKS) and len(NOTEBOOKS) == 10
+
+
+@pytest.mark.parametrize("number", NOTEBOOKS)
+def test_the_section_has_every_part(number):
+    assert f"(../../notebooks/{NOTEBOOKS[number].name})" in SECTIONS[number]
+    found = parts(number)
+    assert tuple(found) == PARTS and all(len(text.split()) > 5 for text in found.values())
+    assert len(re.findall(r"^\d\. ", found["Goals"], re.MULTILINE)) == 3
+    asked = re.findall(r"^- (.*)", found["Discussion"], re.MULTILINE)
+    assert 3 <= len(asked) <= 4 and all(re.search(r"\? – \S.+\.\)?$", question) for question in asked)
+    assert found["On the board"].count("```") == 2
+    assert len(re.findall(r"^- ", found["Where students get stuck"], re.MULTILINE)) >= 2
+
+
+@pytest.mark.parametrize("number", NOTEBOOKS)
+def test_the_minutes_are_those_of_the_notebook(number):
+    said = parts(number)["Minutes"]
+    (head,) = re.findall(r"^\*(Reading: .*)\*$", markdown(number), re.MULTILINE)
+    (prose,) = re.findall(r"Prose: about (\d+) minutes \(estimate\)", said)
+    assert int(prose) == pytest.approx(reading_minutes(number), rel=0.2)
+    assert re.search(r"Reading: about \d+ minutes", head).group() in said
+    assert re.search(r"Running: [^.;]*", head).group() in said
+
+
+@pytest.mark.parametrize("number", NOTEBOOKS)
+def test_the_exercise_is_the_one_that_the_notebook_names(number):
+    named = re.findall(r"^Graded exercise: \[(\w+)\]", markdown(number), re.MULTILINE)
+    assert re.findall(r"`(ex\w+)`", parts(number)["Graded exercise"]) == named
+
+
+def test_the_minutes_of_each_syllabus_add_up():
+    text = (FOLDER / "README.md").read_text(encoding="utf-8").split("## Three syllabi")[1].split("\n## ")[0]
+    tables = re.split(r"^### ", text, flags=re.MULTILINE)[1:]
+    assert len(tables) == 3
+    for table in tables:
+        minutes = [int(n) for n in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)]
+        assert [sum(minutes)] == [int(n) for n in re.findall(r"^\| \*\*(\d+)\*\* \|", table, re.MULTILINE)]
+        known = {name for n in NOTEBOOKS for name in re.findall(r"\[(ex\d\d_\w+)\]\(", markdown(n))}
+        assert set(re.findall(r"`(ex\w+)`", table)) <= known and "`ex" in table
+
+
+def test_every_page_of_the_guide_is_listed():
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert all(f"({page.name})" in text for page in FOLDER.glob("*.md") if page.name != "README.md")
+
+
+def test_the_inventory_page_is_made_from_the_questions():
+    text = key.PAGE.read_text(encoding="utf-8")
+    assert text == key.page(), "run `python -m tutorial_lib.lesson.key`"
+    questions = key.load()
+    assert len(re.findall(r"^- \*\*[A-Z]\. ", text, re.MULTILINE)) == len(questions) == 18
+    for asked in questions.values():
+        right = asked["choices"][asked["answer"]]
+        letter = "ABCD"[list(asked["choices"]).index(asked["answer"])]
+        assert f"{asked['question']}\n\n- " in text and f"- **{letter}. {right}** " in text
+        assert all(f"*Belief: {belief}.*" in text for belief in asked["misconception"].values())
+        assert asked["misconception"].keys() == asked["choices"].keys() - {asked["answer"]}
+
+
+def test_the_number_of_questions_that_guessing_solves():
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert "Blind guessing gets five or six of eighteen right" in text
+    assert 5 < sum(1 / len(asked["choices"]) for asked in key.load().values()) < 6
