@@ -837,15 +837,19 @@ def served(monkeypatch, own_log):
     monkeypatch.setattr(questions, "find", lambda name: known.get(name) or find(name))
     to_judge, to_kernel = os.pipe(), os.pipe()
     requests, answers = os.fdopen(to_judge[0], "rb"), os.fdopen(to_kernel[1], "wb")
-    thread = threading.Thread(target=oracle.serve, args=(requests, answers), daemon=True)
+
+    def serve():  # a judge that fails closes its pipes, so that no test waits for it
+        with requests, answers:
+            oracle.serve(requests, answers)
+
+    thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     process = types.SimpleNamespace(stdin=os.fdopen(to_judge[1], "wb"), stdout=os.fdopen(to_kernel[0], "rb"))
     monkeypatch.setattr(oracle, "_process", lambda: process)
     yield known
     process.stdin.close()
     thread.join(60)
-    for file in (requests, answers, process.stdout):
-        file.close()
+    process.stdout.close()
     assert not thread.is_alive()
 
 
@@ -1117,24 +1121,37 @@ def test_the_real_process_judges_survives_and_ends(real, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_garbage_from_the_other_side_is_not_believed(monkeypatch):
-    """A process that answers nonsense is stopped; after the second one the learner is told."""
+OTHERS = {"garbage": "import sys; sys.stdout.write('x' * 100)",
+          "nothing": "import sys; sys.stdin.buffer.read(8)",
+          "half a message": "import sys; sys.stdout.buffer.write(bytes([99, 0, 0, 0, 0, 0, 0, 0, 1]))"}
+
+
+def other(what, started):
+    """A process that stands where the judge should be."""
+    process = subprocess.Popen([sys.executable, "-c", OTHERS[what]], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+    started.append(process)
+    oracle._running = process
+    return process
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_what_a_wrong_process_says_is_not_believed(what, monkeypatch):
+    """It is stopped; after the second one the learner is told."""
     started = []
-
-    def start():
-        if started and started[-1].poll() is None and oracle._running is started[-1]:
-            return started[-1]
-        process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdout.write('x' * 100)"],
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        started.append(process)
-        oracle._running = process
-        return process
-
-    monkeypatch.setattr(oracle, "_process", start)
+    monkeypatch.setattr(oracle, "_process", lambda: other(what, started))
     with pytest.raises(RuntimeError, match="does not answer .* Restart the kernel"):
         oracle.ask({"question": "toy_scaled"})
     assert len(started) == 2 and all(process.poll() is not None for process in started)
     assert oracle._running is None
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_a_judge_that_dies_in_the_middle_costs_no_check(what, served, monkeypatch):
+    started, real = [], oracle._process
+    monkeypatch.setattr(oracle, "_process", lambda: real() if started else other(what, started))
+    assert report.verdict(SCALED, right).passed
+    assert started[0].poll() is not None
 
 
 def test_an_interrupted_check_leaves_no_old_answer(monkeypatch):
