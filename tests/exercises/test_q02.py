@@ -409,7 +409,7 @@ REFUSED = {
                      turn_identity, turn_absolute, turn_next_pair],
     "offset_profile": [profile_median, profile_max, profile_last, profile_off_by_one, profile_without_ends,
                        profile_softmax, profile_centred, profile_by_total],
-    "sinusoid_concat": [concat_between_the_ends, concat_linear, concat_flipped, concat_ones,
+    "sinusoid_concat": [concat_between_the_ends, concat_flipped, concat_ones,
                         concat_sines_twice, concat_from_one, concat_base_1000, concat_cos_mirrored],
 }
 NAMED = {
@@ -430,6 +430,7 @@ NAMED = {
                        (profile_anti, "sums of positions"), (profile_future, "keys behind the query only"),
                        (profile_distance, "before and after taken together")],
     "sinusoid_concat": [(concat_paper, "the paper's frequencies"), (concat_nan, "divided by zero, NaN"),
+                        (concat_linear, "frequencies spaced by a difference"),
                         (concat_zero_division, "divided by zero"),
                         (concat_short, "odd width, one column missing"),
                         (concat_alternating, "sine and cosine alternate"), (concat_cos_sin, "cosines first"),

@@ -434,7 +434,7 @@ ORDER_ERRORS = Question(
 # ---- bag_ceiling ----
 def _bag_ceiling_cases(draw: Draw) -> list[Case]:
     many = draw.integer(190, 230)
-    sentences, answers = draw.integers(3, 6, many, 3), draw.integers(0, 3, many)
+    sentences, answers = draw.integers(0, 3, many, 3), draw.integers(0, 3, many)  # a 0 spoils products
     return [*(_bag_ceiling_case(draw, extra, copies, longer)
               for extra, copies, longer in ((0, 1, 0), (2, 1, 1), (5, 2, 0), (3, 3, 2))),
             Case((sentences, answers), f"{many} sentences of 3 words, drawn at random")]
@@ -513,6 +513,9 @@ BAG_CEILING = Question(
         Wrong("words are added up", _ceiling_of(key=sum),
               "Sentences are grouped by the sum of their ids. Different words may have the same sum, and "
               "then two bags are taken for one."),
+        Wrong("words are multiplied", _ceiling_of(key=math.prod),
+              "Sentences are grouped by the product of their ids. Different words may have the same product "
+              "(with the id 0 it is always 0), and then two bags are taken for one."),
         Wrong("one answer for everything", lambda sentences, answers: _top(answers.tolist()) / len(answers),
               "This is the share of the most frequent answer over all sentences. A model may look at the "
               "words; it gives each bag an answer of its own."),

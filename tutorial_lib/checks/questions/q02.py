@@ -541,6 +541,10 @@ SINUSOID_CONCAT = Question(
             lambda h, d: 10_000.0 ** -(_ramp(h) / h)),
             "The exponent is divided by the number of frequencies. Then the last one is not 1/10000: from "
             "the first to the last there is one step less."),
+        Wrong("frequencies spaced by a difference", _concat_of(
+            lambda h, d: torch.linspace(1, 1e-4, h, dtype=torch.float64)),
+            "The first and the last frequency are right. But between them you take steps of equal size: from "
+            "one frequency to the next it should always be the same factor."),
         Wrong("divided by zero, NaN", _concat_of(lambda h, d: 10_000.0 ** -(_ramp(h) / (h - 1))),
               "With a single frequency, d = 2 or 3, you divide 0 by 0: the table is NaN. The one frequency "
               "there is, is 1."),

@@ -215,6 +215,10 @@ SUM_SIMILARITY = Question(
               _mean_cosine(_pairs(E, P)[2], E[:, None], 0), _mean_cosine(_pairs(E, P)[2], P[None], 1)),
               "The cosine runs along the list of tokens or of positions, not along the d channels of one "
               "vector. Check the shape before the mean: there should be a cosine for each pair."),
+        Wrong("cosine along the default axis", lambda E, P: (
+              _mean_cosine(_pairs(E, P)[2], E[:, None], 1), _mean_cosine(_pairs(E, P)[2], P[None], 1)),
+              "The cosine runs along axis 1, which is the default of the library: here the list of "
+              "positions. The d channels of one vector lie along the last axis."),
         Wrong("absolute cosines", _each(torch.abs),
               "The sign of each cosine is dropped, so a sum that points away from its token counts as "
               "similar."),
@@ -375,8 +379,8 @@ def _longer_table_cases(draw: Draw) -> list[Case]:
     cases = []
     for old, new, d, way in ((5, 12, 4, "copy"), (4, 8, 3, "interpolate"), (6, 15, 5, "interpolate"),
                              (7, 21, 2, "copy"), (3, 10, 6, "interpolate")):
-        cases.append(Case((draw.normal(old, d), new + draw.integer(0, 1) * (way == "interpolate"), way),
-                          f"{old} rows, lengthened to about {new} by the way {way!r}"))
+        rows = new + draw.integer(0, 1) * (way == "interpolate")
+        cases.append(Case((draw.normal(old, d), rows, way), f'way = "{way}", {old} rows made {rows}'))
     return cases
 
 
@@ -600,6 +604,10 @@ RESIZE_GRID = Question(
         Wrong("nearest patch", _nearest,
               "Each new patch gets the row of the nearest old one, so neighbours become twins. Between old "
               "rows there should be mixtures."),
+        Wrong("nearest patch, as the library takes it", lambda P, old, new:
+              _resize_grid(P, old, new, mode="nearest", corners=None),
+              "Each new patch gets the row of one old patch, so neighbours become twins: this is the default "
+              "mode of `interpolate`. Between old rows there should be mixtures."),
         Wrong("bicubic", lambda P, old, new: _resize_grid(P, old, new, mode="bicubic"),
               "This is bicubic interpolation. Many released models use it; the question asks for the "
               "straight lines of bilinear interpolation."),

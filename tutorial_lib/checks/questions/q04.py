@@ -224,6 +224,12 @@ def _abs_everywhere(r, n_buckets, max_distance, bidirectional):
     return _bucket(r, n_buckets, max_distance, bidirectional, distance=torch.abs)
 
 
+def _end_of_the_sum(count):
+    """All repaired, but the limit comes last, for past and future together."""
+    return lambda r, n_buckets, max_distance, bidirectional: _bucket(
+        r, n_buckets, max_distance, bidirectional, last=None).clamp(max=count(n_buckets, bidirectional) - 1)
+
+
 def _looped_bucket(r, n_buckets, max_distance, bidirectional):
     def one(r):
         side, first, n = n_buckets, 0, max(0, -r)
@@ -293,6 +299,16 @@ T5_BUCKET = Question(
         Wrong("rounded to the nearest", _but(whole=torch.round),
               "The place among the wide buckets is rounded to the nearest; T5 takes the whole part, so each "
               "bucket begins a little later."),
+        Wrong("end for both sides together", _end_of_the_sum(lambda n_buckets, bidirectional: n_buckets),
+              "A decoder is right. In an encoder, the far past still runs into the buckets of the future: "
+              "each side has a last bucket of its own."),
+        Wrong("end after the sides are joined", _end_of_the_sum(
+            lambda n_buckets, bidirectional: n_buckets // (1 + bidirectional)),
+              "A decoder is right. In an encoder, the limit of one side cuts off the other side's buckets, "
+              "too. Where in the code does a number still count the buckets of its own side?"),
+        Wrong("the token itself counted as ahead", _but(ahead=lambda r: r >= 0),
+              "In an encoder, offset 0 is counted among the keys ahead. These begin at offset 1; the token "
+              "itself has bucket 0."),
         Wrong("one bucket too many", _but(last=0),
               "The last number is too large by one: buckets are counted from 0. In an encoder, the far past "
               "falls into the future's first bucket."),

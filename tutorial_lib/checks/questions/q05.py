@@ -23,7 +23,7 @@ def _fuse_input_cases(draw: Draw) -> list[Case]:
     def case(how, batch, length, d, width, dtype=torch.float32):
         shape = {"matrix": (length, d, d), "concat": (length, width)}.get(how, (length, d))
         args = draw.normal(batch, length, d, dtype=dtype), draw.normal(*shape, dtype=dtype), how
-        return Case(args, f'"{how}" with B = {batch}, L = {length}, d = {d}'
+        return Case(args, f'how = "{how}", B = {batch}, L = {length}, d = {d}'
                           + (f", p of {width} channels" if how == "concat" else ""))
 
     return [case("add", 2, 5, 4, 4), case("multiply", 3, draw.integer(5, 7), 4, 4),
@@ -290,6 +290,10 @@ KEY_SIDE_SCORES = Question(
             relative=lambda table, i, j: table[:, j - i[:, None] + table.shape[1] // 2 + 1]),
               "Each pair reads the entry beside its own. The table has 2N − 1 entries and offset 0 is its "
               "middle: look at what the diagonal reads.", LETTERS),
+        Wrong("N taken from the number of keys", _key_side(
+            relative=lambda table, i, j: table[:, j - i[:, None] + len(j) - 1]),
+              "You take the number of keys for N. But N belongs to the table, which has 2N − 1 entries and "
+              "may be longer than this text needs: offset 0 is its middle.", LETTERS),
         Wrong("distance in place of offset", _key_side(
             relative=lambda table, i, j: table[:, (j - i[:, None]).abs() + table.shape[1] // 2]),
               "The sign of the offset is dropped, so one step back reads the same entry as one step ahead, "
