@@ -49,6 +49,10 @@ def angles_in_the_wrong_direction(positions, dim, base, L, new_L):
     return torch.outer(positions.float() * (new_L / L), inverse(dim, base))
 
 
+def angles_with_both_ends_matched(positions, dim, base, L, new_L):
+    return torch.outer(positions * (L - 1) / (new_L - 1), inverse(dim, base))
+
+
 # ---- dynamic NTK ----
 def ntk_with_numpy(dim, base, L, length):
     s = np.maximum(1.0, length / L)
@@ -117,6 +121,10 @@ def scores_with_both_faults(q, keys, base, L):
 
 def scores_with_a_late_query(q, keys, base, L):
     return scores_from(q, keys, ntk_pair_by_pair(len(q), base, L, len(keys)), place=0)
+
+
+def scores_without_the_newest(q, keys, base, L):
+    return scores_from(q, keys, theta_of(q, base, L, len(keys) - 1))
 
 
 def scores_of_training(q, keys, base, L):
@@ -206,6 +214,7 @@ RIGHT = {
 
 NAMED = {
     "interpolated_angles": {angles_in_whole_steps: "whole positions",
+                            angles_with_both_ends_matched: "last place on last place",
                             angles_from_a_larger_base: "base times the factor",
                             angles_in_the_wrong_direction: "positions stretched, not squeezed"},
     "dynamic_ntk_theta": {ntk_without_an_exponent: "base times the factor",
@@ -214,6 +223,7 @@ NAMED = {
     "dynamic_scores": {scores_with_old_keys: "stale keys",
                        scores_with_a_late_query: "query one place too far",
                        scores_with_both_faults: "as it was given",
+                       scores_without_the_newest: "length one short",
                        scores_of_training: "frequencies of training"},
     "yarn_theta": {yarn_upside_down: "fast pairs divided", yarn_without_pi: "radians for turns",
                    yarn_with_the_new_length: "turns in the new length", yarn_as_a_step: "a step at one turn"},
@@ -225,7 +235,6 @@ NAMED = {
 OTHER = {
     "interpolated_angles": {
         "shifted by half": lambda p, d, b, L, N: torch.outer(p * L / N + 0.5, inverse(d, b)),
-        "last of both": lambda p, d, b, L, N: torch.outer(p * (L - 1) / (N - 1), inverse(d, b)),
         "root of the factor": lambda p, d, b, L, N: torch.outer(p * (L / N) ** 0.5, inverse(d, b)),
         "slow pairs only": lambda p, d, b, L, N: torch.outer(p, inverse(d, b)) * torch.where(
             L * inverse(d, b) < TURN, L / N, 1.0),
@@ -251,7 +260,6 @@ OTHER = {
         "divided by d": lambda q, *x: scores_with_complex_numbers(q, *x) / len(q) ** 0.5,
         "query at L": lambda q, k, b, L: scores_from(q, k, theta_of(q, b, L, len(k)), place=L - len(k) + 3),
         "length one too long": lambda q, k, b, L: scores_from(q, k, theta_of(q, b, L, len(k) + 1)),
-        "length one too short": lambda q, k, b, L: scores_from(q, k, theta_of(q, b, L, len(k) - 1)),
         "twice the length": lambda q, k, b, L: scores_from(q, k, theta_of(q, b, L, 2 * len(k))),
         "without the own key": lambda *x: scores_with_complex_numbers(*x)[:-1],
         "absolute values": lambda *x: scores_with_complex_numbers(*x).abs(),

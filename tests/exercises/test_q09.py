@@ -96,7 +96,6 @@ WRONG = {
         "RoPE's angles stored": bill(lambda x, n: x["w"] // 2 if x["e"] == "rotary" else n),
         "RoPE's table formed": bill(None, lambda x, n: x["L"] * x["w"] if x["e"] == "rotary" else n),
         "causal pairs only": bill(None, lambda x, n: n // 2),
-        "formed by all layers": bill(None, lambda x, n: n * x["N"]),
         "formed by the key heads": bill(None, lambda x, n: n * x["G"] // x["H"]),
         "cache d wide": bill(None, None, lambda x, n: 2 * x["N"] * x["d"] * x["L"] * x["G"]),
         "cache of L²": bill(None, None, lambda x, n: n * x["L"]),
@@ -110,7 +109,6 @@ WRONG = {
     "packed_positions": {
         "counted backwards": lambda d: loops(d, lambda row, n: sum(x == row[n] for x in row) - 1, step=-1),
         "every second": lambda d: loops(d, step=2),
-        "padding is −1": lambda d: loops(d, padding=-1),
         "padding is L": lambda d: loops(d, padding=d.shape[1]),
         "goes on in the next row": lambda d: loops(d, lambda row, n: 1 if n and row[n - 1] < 0 else 0),
         "columns of equal number in the batch": lambda d: torch.stack(
@@ -236,6 +234,10 @@ def counts_real_tokens(documents):
     return out
 
 
+def padding_stays_minus_one(documents):
+    return loops(documents, padding=-1)
+
+
 def padding_goes_with_document_0(documents):
     d = documents.where(documents > 0, torch.zeros_like(documents))
     return loops(d).masked_fill(documents < 0, 0)
@@ -318,10 +320,12 @@ MISCONCEPTIONS = [
     ("position_bytes", cache_forgets_values, "the cache holds one tensor"),
     ("position_bytes", cache_for_every_head, "a cache for every query head"),
     ("position_bytes", table_of_two_k, "offset 0 forgotten"),
+    ("position_bytes", bill(None, lambda x, n: n * x["N"]), "formed in all layers at once"),
     ("position_bytes", alibi_learns, "ALiBi's slopes are trained"),
     ("packed_positions", adds_up_starts, "starts are summed up"),
     ("packed_positions", cuts_like_the_first, "borders of the first row for all"),
     ("packed_positions", counts_real_tokens, "padding left out, documents not told apart"),
+    ("packed_positions", padding_stays_minus_one, "padding at −1"),
     ("packed_positions", padding_goes_with_document_0, "padding counted into its neighbour"),
     ("offset_error", raw_scores, "what a query adds to all keys counts"),
     ("offset_error", centred_rows, "row means taken off instead of steps"),

@@ -275,7 +275,7 @@ def _dtype_fits(want: torch.dtype, got: torch.dtype, exact: bool) -> bool:
 
 def _wider(want, got) -> str:
     if isinstance(want, torch.Tensor) and isinstance(got, torch.Tensor) and want.dtype != got.dtype:
-        return f"(The result is {_short(got)}, the input {_short(want)}; that is accepted here.)"
+        return f"(The result is {_short(got)}, asked for is {_short(want)}; that is accepted here.)"
     return ""
 
 
@@ -326,8 +326,8 @@ def symptom(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, toleranc
         wrong = (~close).any(dim=others) if others else ~close
         rows = wrong.nonzero().flatten().tolist()
         if want.shape[axis] > 2 and 0 < len(rows) <= 2:
-            names = " and ".join("the last one" if n == want.shape[axis] - 1 else str(n) for n in rows)
-            return f"Along axis {axis} only index {names} is wrong."
+            names = ["the last index" if n == want.shape[axis] - 1 else f"index {n}" for n in rows]
+            return f"Along axis {axis} only {' and '.join(names)} {'is' if len(rows) == 1 else 'are'} wrong."
     share = float((~close).double().mean())
     place = (~close).nonzero()[0].tolist()
     return (f"{share:.0%} of its numbers differ; the first is at {place}: {_number(got[tuple(place)])}, "

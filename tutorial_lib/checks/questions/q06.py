@@ -385,6 +385,14 @@ ROPE_SHIFT_ERROR = Question(
                                     / old.abs().amax((-2, -1))),
               "This is the mean change. A few pairs that are badly wrong disappear in it; asked is the "
               "largest.", RELATIVE),
+        Wrong("share of the new scores", _shift(lambda new, old: (new - old).abs().amax((-2, -1))
+                                                / new.abs().amax((-2, -1))),
+              "You divide by the largest score *after* the move. The change is held against the scores from "
+              "before.", RELATIVE),
+        Wrong("sizes compared", _shift(lambda new, old: (new.abs() - old.abs()).abs().amax((-2, -1))
+                                       / old.abs().amax((-2, -1))),
+              "You compare the sizes of the scores. A score that changes its sign is then taken for one that "
+              "stayed.", RELATIVE),
         Wrong("signs kept", _shift(lambda new, old: (new - old).amax((-2, -1)) / old.amax((-2, -1))),
               "The largest value is taken with its sign, so a score that falls by much counts for nothing.",
               RELATIVE),
@@ -555,6 +563,15 @@ CACHED_SCORES = Question(
         Wrong("queries not turned", lambda q, k, cached, base: q @ torch.cat([cached, _turned_at(
             k, cached.shape[-2] + torch.arange(q.shape[-2]), base)], -2).mT / math.sqrt(q.shape[-1]),
               "The queries are not turned. Then the score depends on the place of the key alone.", PAIR),
+        Wrong("positions in the dtype of q", _cached(turn=lambda x, positions, base: _turned_at(
+            x, positions.to(x.dtype).float(), base)),
+              "Positions are rounded to the dtype of q. In bfloat16, neighbours beyond 256 stand at one "
+              "place; float32 tests never show it.", BUGS),
+        Wrong("future hidden", lambda q, k, cached, base: _cached_scores(q, k, cached, base).masked_fill(
+            torch.ones(q.shape[-2], cached.shape[-2] + q.shape[-2], dtype=torch.bool)
+            .triu(cached.shape[-2] + 1), -math.inf),
+              "The scores are right, but those of later keys are hidden. No mask is asked for here: all "
+              "P + n keys get a score."),
         Wrong("no scale", _cached(scale=lambda d: 1),
               "The scores are not divided by √d_h, as the given version did: the softmax becomes too sharp."),
         Wrong("the other layout", _cached(turn=lambda x, positions, base: _rope_rotate(
@@ -654,6 +671,9 @@ ROPE_SORT_ROWS = Question(
         Wrong("unturned channels sorted, too", _ordered(lambda d, r, target: _sorted_channels(d, target)),
               "All channels of a head are sorted. Only the first `rotary_dim` of them have partners; the "
               "others are never turned and stay where they are.", PARTIAL),
+        Wrong("all channels, and always to half", _ordered(lambda d, r, target: _sorted_channels(d, "half")),
+              "Each head is sorted as a whole, and always to the half layout: `rotary_dim` and `target` play "
+              "no part. (Llama's converter does the same: its model turns all channels.)", PARTIAL),
         Wrong("the last channels sorted", _ordered(lambda d, r, target: torch.cat(
             [torch.arange(d - r), d - r + _sorted_channels(r, target)])),
               "You sort the last channels of each head. The turned ones are the first.", PARTIAL),

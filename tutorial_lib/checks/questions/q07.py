@@ -202,6 +202,10 @@ ALIBI_BIAS = Question(
               lambda m, q, k: _bias(m, torch.arange(len(k) - len(q), len(k)), _from_zero(k)),
               "The distances are differences of row numbers. Where positions have gaps, neighbouring rows "
               "are farther apart than 1: use the positions that are given."),
+        Wrong("mask by rows, bias by positions", lambda m, q, k: _bias(
+                  m, q, k, hidden=lambda r: torch.ones_like(r, dtype=torch.bool).triu(1)),
+              "The distances are right, but the mask goes by row numbers. With a cache, the one new query is "
+              "row 0 and the last token: it sees the oldest key only. Compare positions for the mask, too."),
         Wrong("own key hidden", lambda m, q, k: _bias(m, q, k, hidden=lambda r: r >= 0),
               "A query does not see its own key. The query at position 0 then sees nothing, and its softmax "
               "gives NaN."),
@@ -586,9 +590,13 @@ ATTENTION_WINDOW = Question(
                   w.sort(-1, descending=True).values.cumsum(-1).mean(1), s),
               "You count how many keys are needed if the largest weights come first. That says how sharp the "
               "attention is, not how far back it goes."),
-        Wrong("mean of the windows", lambda w, s: _per_query(w, s).to(w.dtype).mean(-1),
-              "You find the window of each query, and average the windows. Asked for is one window that "
-              "holds the share in the mean over the queries: average first, then look for the window."),
+        *[Wrong("mean of the windows" + how,
+                lambda w, s, whole=whole: whole(_per_query(w, s).to(w.dtype).mean(-1)),
+                "You find the window of each query, and average the windows. Asked for is one window that "
+                "holds the share in the mean over the queries: average first, then look for the window.")
+          for how, whole in (("", lambda mean: mean), (", rounded", lambda mean: mean.round().long()),
+                             (", rounded up", lambda mean: mean.ceil().long()),
+                             (", cut off", lambda mean: mean.long()))],
         Wrong("widest window", lambda w, s: _per_query(w, s).amax(-1),
               "This is the window of the query that looks farthest. Asked for is the one that holds the "
               "share in the mean over the queries."),

@@ -104,6 +104,15 @@ INTERPOLATED_ANGLES = Question(
               "You divide by the length of the text at hand. The factor of position interpolation is fixed: "
               "the trained length over the new one. With yours, an angle changes whenever the text grows.",
               DYNAMIC),
+        Wrong("squeezed by the length of this text, beyond L", _angles_of(
+                  lambda p, L, N: p * L / (p.max() + 1).clamp(min=L)),
+              "You divide by the length of the text at hand once it is beyond L: that is dynamic scaling. "
+              "Here the factor is fixed, for short texts too: the trained length over the new one.", DYNAMIC),
+        Wrong("last place on last place", _angles_of(lambda p, L, N: p * (L - 1) / (N - 1)),
+              "You put position L′ − 1 exactly on L − 1. The factor of position interpolation is L / L′."),
+        Wrong("whole factor", _angles_of(lambda p, L, N: p / (N // L)),
+              "You divide by a whole number, and what is left over gets lost: the end of the text lies "
+              "beyond L. The factor is L / L′."),
         Wrong("exponent counts pairs, not channels", _angles_of(
                   lambda p, L, N: p * L / N, lambda d, b: b ** (-torch.arange(d // 2).double() / d)),
               "The exponent runs over t / d, not over 2t / d. Pair t is made of channels 2t and 2t + 1.",
@@ -184,6 +193,9 @@ DYNAMIC_NTK_THETA = Question(
         Wrong("base made smaller", _dynamic(lambda d, b, s: _theta(d, b * s ** (-d / (d - 2)))),
               "The new base is smaller than the old one: the slow pairs turn faster, and meet new angles "
               "sooner."),
+        Wrong("brackets missing in the exponent", _dynamic(lambda d, b, s: _theta(d, b * s ** (d / d - 2))),
+              "The base becomes smaller: your exponent is −1. That is what d / d − 2 gives; the subtraction "
+              "has to come first, so d − 2 needs brackets."),
         Wrong("raw", _dynamic(lambda d, b, s: _theta(d, b)),
               "These are the frequencies of training, for any length of the text."),
         Wrong("factor upside down", _dynamic(_ntk, lambda L, n: max(1.0, L / n)),
@@ -284,6 +296,12 @@ def _turn_back(x, angles):
     return _turn(x, -angles)
 
 
+def _each_at_its_own_speed(q, keys, base, L):
+    n, d = keys.shape
+    theta = torch.stack([_ntk(d, base, max(1.0, (p + 1) / L)) for p in range(n)]).to(q.dtype)
+    return (_turn(keys, torch.arange(n)[:, None] * theta) * _turn(q, (n - 1) * theta)).sum(-1) / math.sqrt(d)
+
+
 DYNAMIC_SCORES = Question(
     name="dynamic_scores",
     exercise="08",
@@ -303,6 +321,12 @@ DYNAMIC_SCORES = Question(
               "The place of the query is right now. But each key is turned by the frequencies of the length "
               "that the text had when this key came. Query and key turn at different speeds, so a score no "
               "longer depends on their distance. Compare with the same text read at once."),
+        Wrong("query turned at each key's speed", _each_at_its_own_speed,
+              "Query and key turn at one speed now, but at that of the length when the key came: each key "
+              "has another one. Read at once, the whole text has one set of frequencies, that of its length "
+              "now."),
+        Wrong("length one short", _scores(factor=lambda L, n: max(1.0, (n - 1) / L)),
+              "The factor is computed from n − 1. The last position is n − 1, but the text has n tokens."),
         Wrong("query one place too far", _scores(place=0),
               "The keys are fresh now. But the query stands one place behind its own key, which is in the "
               "cache already: there the distance is 0."),
@@ -452,6 +476,13 @@ YARN_THETA = Question(
         Wrong("turns in the new length", _by_parts(lambda r, a, b, L, s: _ramp(r * s, a, b)),
               "You count turns in the new length. What counts is what a pair showed in training: pairs that "
               "need a change pass for fast ones here.", BUGS),
+        Wrong("length divided by s", _by_parts(lambda r, a, b, L, s: _ramp(r / s, a, b)),
+              "You divide the length by s before you count turns. L is the trained length already; so fast "
+              "pairs pass for slow ones.", BUGS),
+        Wrong("ramp over the wavelength", _by_parts(
+                  lambda r, a, b, *_: ((1 / r - 1 / a) / (1 / b - 1 / a)).clamp(0, 1)),
+              "Your ramp is linear in the wavelength. It is linear in the number of turns, which is the "
+              "length over the wavelength."),
         Wrong("radians for turns", _by_parts(lambda r, a, b, *_: _ramp(r * 2 * math.pi, a, b)),
               "You compare angles in radians with bounds that count full turns: a factor is missing, and "
               "pairs pass for six times as fast as they are.", BREAKS),

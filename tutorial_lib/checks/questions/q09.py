@@ -32,8 +32,8 @@ def _position_bytes_cases(draw: Draw) -> list[Case]:
 
 def _count(encoding, length, dim, heads, kv_heads, layers, k, bytes_each, *, learned_layers=False,
            slopes=0, offsets=1, bias_layers=True, t5_layers=False, shaw_sides=2, shaw_heads=False,
-           formed_heads=True, formed_shaw_heads=False, key_value=2, cache_layers=True, cache_heads=False,
-           in_bytes=True, square=True):
+           formed_layers=False, formed_heads=True, formed_shaw_heads=False, key_value=2, cache_layers=True,
+           cache_heads=False, in_bytes=True, square=True):
     """Right as it is; each option turns one thing into a mistake."""
     head_dim = dim // heads
     tables = layers if bias_layers else 1
@@ -49,6 +49,7 @@ def _count(encoding, length, dim, heads, kv_heads, layers, k, bytes_each, *, lea
     bias = pairs * (heads if formed_heads else 1)
     vectors = shaw_sides * pairs * head_dim * (heads if formed_shaw_heads else 1)
     formed = {"learned": 0, "rotary": 0, "shaw": vectors}.get(encoding, bias)
+    formed *= layers if formed_layers else 1
     cache = (key_value * length * (heads if cache_heads else kv_heads) * head_dim
              * (layers if cache_layers else 1))
     return tuple(number * (bytes_each if in_bytes else 1) for number in (stored, formed, cache))
@@ -119,6 +120,9 @@ POSITION_BYTES = Question(
         Wrong("a bias for each offset, not for each pair", _counting(square=False),
               "You count one entry for each token where the term of *all pairs* is asked for: every query "
               "meets every key."),
+        Wrong("formed in all layers at once", _counting(formed_layers=True),
+              "What is formed is counted for all layers. Asked is what *one* layer forms; when it is done, "
+              "the memory is free for the next."),
         Wrong("numbers, not bytes", _counting(in_bytes=False),
               "These are numbers, not bytes: how many bytes each number takes is the last argument."),
     ),
@@ -224,6 +228,11 @@ PACKED_POSITIONS = Question(
               "starts at 0."),
         Wrong("borders of the first row for all", _borders_of_row_0,
               "Every row is cut where row 0 is cut. A batch of one row does not show it."),
+        Wrong("borders of all rows for all", lambda documents: torch.where(
+                  documents < 0, 0, torch.arange(documents.shape[1]) - torch.where(
+                      _starts(documents) == torch.arange(documents.shape[1]),
+                      torch.arange(documents.shape[1]), 0).amax(0).cummax(0).values),
+              "Every row is cut wherever any row is cut. A batch of one row does not show it."),
         Wrong("documents not told apart", lambda documents:
               torch.arange(documents.shape[1]).expand_as(documents).clone(),
               "Every token gets its column. A document then reads otherwise when it stands second in its "
@@ -241,6 +250,9 @@ PACKED_POSITIONS = Question(
               torch.arange(documents.shape[1]) - _starts(documents),
               "Documents are right, but padding is numbered like a document. It is no text: all of its "
               "positions are asked to be 0."),
+        Wrong("padding at −1", lambda documents: torch.where(documents < 0, -1, _packed_positions(documents)),
+              "Documents are right, but padding gets the position −1. It is asked to be 0: a learned table "
+              "has no row −1, or reads its last one."),
         Wrong("counted from 1", lambda documents:
               torch.where(documents < 0, 0, _packed_positions(documents) + 1),
               "Each document begins at position 1. Position 0 exists: a learned table's row 0 would never "
