@@ -20,6 +20,13 @@ def pytest_configure(config):
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests themselves run side by side
 
 
+def pytest_collection_modifyitems(items):
+    """Each process must know a test by the same name, and an address is another one in each."""
+    addresses = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    if addresses:
+        raise pytest.UsageError(f"give these tests names (ids=…) without an address: {addresses[:5]}")
+
+
 def must_run(report):
     """True for a skip that is a failure: SKIPS_FAIL is set where every test has to run (CI)."""
     return bool(os.environ.get("SKIPS_FAIL")) and report.skipped and not hasattr(report, "wasxfail")
