@@ -179,7 +179,7 @@ names = os.listdir(home) if os.path.isdir(home) else []
 send([[path for path in {paths!r} if os.path.exists(path)], names, os.listdir("/etc"), os.listdir(".")])
 """
     seen, home, settings, here = said(program, mounts={tmp_path / "given": "/course"})
-    assert seen == [] and here == []
+    assert seen == [] and set(here) <= set(Path(sys.prefix).parts)  # a way to the environment, no more
     used = [os.path.relpath(folder, Path.home()).split("/")[0] for folder in sandbox._software()]
     assert set(home) <= set(used)  # a Python that lies in the home is seen, and nothing beside it
     assert set(settings) <= {"ld.so.cache", "alternatives"}
