@@ -22,7 +22,7 @@ test: setup  ## Run every test, notebooks included (ARGS="-k doctor")
 
 # Left out: the peers, which have to be new, and what compares the environment with the lock: the house, notebook 00.
 # torch stays at the lock's version, because on Linux an older one brings its CUDA libraries.
-EXTRAS = models test cluster teach site dev
+EXTRAS = experiments course models test cluster teach site dev
 test-oldest: setup  ## Run the tests on the oldest packages that pyproject.toml allows (TORCH=2.6.0: torch too)
 	mkdir -p $(BUILD)
 	sed '$(if $(TORCH),s/"torch==.*"/"torch==$(TORCH)"/)' pyproject.toml > $(BUILD)/pyproject.toml

@@ -22,7 +22,8 @@ ROOT = Path(setup_env.ROOT)
 def ranges() -> dict[str, SpecifierSet]:
     """``{package: versions that the lessons may run with}``, from pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    needed = project["dependencies"] + project["optional-dependencies"]["models"]
+    extras = project["optional-dependencies"]
+    needed = project["dependencies"] + extras["experiments"] + extras["course"] + extras["models"]
     return {requirement.name: requirement.specifier for requirement in map(Requirement, needed)}
 
 
