@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .attention import attention, check_mask
+from .attention import attention
 from .encodings import NoPosition, PositionalEncoding
 from .encodings.base import (
     check_above_0,
@@ -24,6 +24,7 @@ from .encodings.base import (
     common_axes,
     length_axis,
 )
+from .masks import check_mask
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-import tutorial_lib.attention
+import tutorial_lib.fast_attention
 from tutorial_lib.attention import attention, scores
 from tutorial_lib.encodings import (
     ALiBi,
@@ -273,7 +273,7 @@ def test_chunks_of_queries_change_nothing(open_doors, n_q, n_k, causal, mask, mo
     encoding, mask = open_doors(4, D).double(), a_mask(mask, n_q, n_k)
     expected = slow(q, k, v, encoding, torch.arange(n_k - n_q, n_k), torch.arange(n_k), causal, mask)[0]
     for size in (1, 2, 3, 5):
-        monkeypatch.setattr(tutorial_lib.attention, "CHUNK", size)
+        monkeypatch.setattr(tutorial_lib.fast_attention, "CHUNK", size)
         close(attention(q, k, v, encoding, causal=causal, mask=mask), expected)
 
 
@@ -282,7 +282,7 @@ def test_chunks_of_queries_change_nothing(open_doors, n_q, n_k, causal, mask, mo
 ], ids=lambda e: type(e).__name__)
 def test_what_goes_by_place_is_not_cut(encoding, monkeypatch):
     """Only in a causal call are the queries of a chunk the last keys that it may see."""
-    monkeypatch.setattr(tutorial_lib.attention, "CHUNK", 2)
+    monkeypatch.setattr(tutorial_lib.fast_attention, "CHUNK", 2)
     (q, k, v), p = tensors(7, 7), torch.arange(7) if encoding.axes == 1 else grid(1, 7)
     for causal in (True, False):
         eager, sdpa = (attention(q, k, v, encoding, p, p, causal=causal, backend=b) for b in BACKENDS)
@@ -328,7 +328,7 @@ def test_flex_agrees_on_a_gpu(name):
 def test_a_relative_bias_is_never_written_for_all_pairs(encoding, causal, largest, monkeypatch):
     """Not even for the pairs of one chunk: what is largest has the size of q."""
     q, k, v = (x.float() for x in tensors(64, 64, batch=1))
-    monkeypatch.setattr(tutorial_lib.attention, "CHUNK", 16)
+    monkeypatch.setattr(tutorial_lib.fast_attention, "CHUNK", 16)
     with torch.no_grad(), largest() as made:
         attention(q, k, v, encoding, causal=causal)
     assert made.elements == q.numel() < 16 * 64 * 4
@@ -339,8 +339,8 @@ def test_a_relative_bias_is_never_written_for_all_pairs(encoding, causal, larges
 def test_short_texts_go_in_halves(n_q, sizes, monkeypatch):
     """So that the first half never meets the second."""
     q, k, v = tensors(n_q, n_q, batch=1)
-    seen, along = [], tutorial_lib.attention._along_line
-    monkeypatch.setattr(tutorial_lib.attention, "_along_line", lambda q, k, *rest: (
+    seen, along = [], tutorial_lib.fast_attention._along_line
+    monkeypatch.setattr(tutorial_lib.fast_attention, "_along_line", lambda q, k, *rest: (
         seen.append((q.shape[-2], k.shape[-2])), along(q, k, *rest))[1])
     attention(q, k, v, ALiBi(4), causal=True)
     assert seen == [(size, sum(sizes[: n + 1])) for n, size in enumerate(sizes)]
@@ -348,7 +348,7 @@ def test_short_texts_go_in_halves(n_q, sizes, monkeypatch):
 
 def test_no_pair_of_all_is_written_for_shaw(largest, monkeypatch):
     q, k, v = tensors(64, 64, batch=1)
-    monkeypatch.setattr(tutorial_lib.attention, "CHUNK", 8)
+    monkeypatch.setattr(tutorial_lib.fast_attention, "CHUNK", 8)
     with torch.no_grad(), largest() as made:
         attention(q, k, v, Shaw(D, 2).double(), causal=True)
     assert made.elements <= 4 * 8 * 64

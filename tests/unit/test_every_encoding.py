@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-import tutorial_lib.attention
+import tutorial_lib.fast_attention
 from tutorial_lib.attention import attention
 from tutorial_lib.encodings import REGISTRY
 
@@ -60,7 +60,7 @@ MASKS = {
 def test_every_path_gives_the_same_numbers(encoding, positions_for, n_q, n_k, causal, monkeypatch):
     """Output and gradients. The reference is dense and float64: positions given row by row take no short way.
     The others are the short way, chunks of queries, and both in float32."""
-    monkeypatch.setattr(tutorial_lib.attention, "CHUNK", 3)
+    monkeypatch.setattr(tutorial_lib.fast_attention, "CHUNK", 3)
     p = positions_for(encoding, n_k)
     for kind, make in MASKS.items():
         mask, results = make(n_q, n_k), []

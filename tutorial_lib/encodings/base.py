@@ -256,6 +256,28 @@ def check_heads(encoding: PositionalEncoding, q: Tensor, head_dim: int, n_heads:
         )
 
 
+def check_term(encoding: PositionalEncoding, door: str, term: Tensor | None, q: Tensor, k: Tensor) -> None:
+    """Raise ValueError if ``term`` would spread the scores over more heads or rows than there are."""
+    if term is not None and not broadcasts(term, (*q.shape[:-1], k.shape[-2])):
+        raise ValueError(
+            f"{type(encoding).__name__} has a {door} of shape {tuple(term.shape)}, which does not fit q "
+            f"{tuple(q.shape)}, k {tuple(k.shape)}: build it for the heads of q, {q.shape[1]} of them"
+        )
+
+
+def repeat_heads(x: Tensor, q: Tensor) -> Tensor:
+    """Keys or values ``[B, H_kv, L, D]``, each head as often as heads of ``q`` share it."""
+    return x if x.shape[1] == q.shape[1] else x.repeat_interleave(q.shape[1] // x.shape[1], 1)
+
+
+def broadcasts(x: Tensor, full: tuple[int, ...]) -> bool:
+    """Whether ``x`` can be expanded to the shape ``full``."""
+    if x.ndim > len(full):
+        return False
+    ends = zip(x.shape, full[len(full) - x.ndim:], strict=True)  # torch 2.6 compiles no other zip
+    return all(size in (1, wanted) for size, wanted in ends)
+
+
 def check_positive(**sizes: int) -> None:
     """Raise ValueError, naming the argument, unless every size is a positive integer."""
     for name, size in sizes.items():

@@ -1,0 +1,163 @@
+r"""The equation of :mod:`tutorial_lib.attention`, faster: chunks of queries, windows of a line, kernels.
+
+:func:`fused_attention` goes through PyTorch's fused ``scaled_dot_product_attention``, and never holds a
+term for all pairs at once. Queries do not know of each other, so they go through in chunks, and a causal
+chunk stops at the last key that it may see. And a relative bias of tokens in a row is one line of
+Lq + Lk − 1 numbers: the row of query i is a window of it, which moves by one from query to query. With
+the queries in reverse order that is a view of the line, not a copy.
+
+:func:`flex_attention` is PyTorch's FlexAttention, where a GPU's kernel adds the bias to each score by
+itself.
+
+Queries and keys have gone through the door ``rotate`` already; shapes are those of
+:func:`tutorial_lib.attention.attention`.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+import torch.nn.functional as F
+
+from .encodings.base import check_term, length_axis, repeat_heads
+from .masks import allowed_pairs
+
+CHUNK = 256  # queries at a time; measured: smaller costs calls, larger skips less of the future
+
+
+def fused_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, mask):
+    """For encodings that keep the door ``values`` shut."""
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    doors = set(encoding.doors) & {"content_bias", "bias"}
+    if not doors and mask is None and (n_q == n_k or not causal):
+        return _kernel(q, k, v, scale, is_causal=causal)
+    if doors == {"bias"} and mask is None and q.device.type == "cpu":  # kernels of GPUs want aligned rows
+        line = _line(q, k, encoding, q_positions, k_positions)
+        if line is not None:
+            return _by_windows(q, k, v, line, scale, causal)
+    parts = chunks(q, k, v, encoding, q_positions, k_positions, causal, mask)
+    return joined([_masked(*part, _added(*part[:2], encoding, *where, scale), allowed, mask, scale)
+                   for part, where, allowed in parts])
+
+
+def chunks(q, k, v, encoding, q_positions, k_positions, causal, mask):
+    """Some queries at a time, with the keys that they may see: (q, k, v), their positions, allowed pairs."""
+    n_q, n_k, along = q.shape[-2], k.shape[-2], length_axis(encoding.axes)
+    size = n_q if encoding.by_place and not causal else CHUNK  # a chunk's queries are not the last keys
+    mask = mask if mask is None else mask.expand(*mask.shape[:-2], n_q, n_k)
+    for start, end in _steps(n_q, size):
+        seen = n_k - n_q + end if causal else n_k
+        part = q[:, :, start:end], k[:, :, :seen], v[:, :, :seen]
+        where = q_positions.narrow(along, start, end - start), k_positions.narrow(along, 0, seen)
+        its_mask = None if mask is None else mask[..., start:end, :seen]
+        yield part, where, allowed_pairs(*part[:2], causal, its_mask)
+
+
+def joined(parts):
+    """The outputs of all chunks, one after the other."""
+    return torch.cat(parts, -2) if len(parts) > 1 else parts[0]
+
+
+def _steps(n, size):
+    """(start, end) of each chunk; of nothing, one empty chunk."""
+    return [(start, min(start + size, n)) for start in range(0, max(n, 1), max(size, 1))]
+
+
+def _by_windows(q, k, v, line, scale, causal):
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    size = CHUNK
+    if causal:
+        line = line.masked_fill(torch.arange(line.shape[-1]) >= n_k, float("-inf"))
+        size = min(max((n_q + 1) // 2, CHUNK // 2), CHUNK)  # in halves, to skip a quarter of the scores
+    parts = []
+    for start, end in _steps(n_q, size):
+        seen = n_k - n_q + end if causal else n_k
+        part = q[:, :, start:end], k[:, :, :seen], v[:, :, :seen]
+        parts.append(_along_line(*part, line[:, n_q - end:], scale))
+    return joined(parts)
+
+
+def _along_line(q, k, v, line, scale):
+    """With the bias ``line [H, ≥ Lq + Lk − 1]``: the last query starts at 0, the one before it at 1, …"""
+    windows = line.unfold(-1, k.shape[-2], 1)[:, : q.shape[-2]]
+    return _kernel(q.flip(-2), k, v, scale, attn_mask=windows[None].to(q.dtype)).flip(-2)
+
+
+def _masked(q, k, v, added, allowed, mask, scale):
+    if added is None:
+        term = allowed
+    elif allowed is None:
+        term = added.to(q.dtype)
+    else:
+        # −inf would turn a fully masked row into NaN in some fused kernels
+        term = added.to(q.dtype).masked_fill(~allowed, torch.finfo(q.dtype).min)
+    out = _kernel(q, k, v, scale, attn_mask=term)
+    return out if mask is None else out.masked_fill(~allowed.any(-1, keepdim=True), 0.0)
+
+
+def _kernel(q, k, v, scale, **which):
+    mask = which.get("attn_mask")
+    if mask is not None and mask.requires_grad and q.device.type == "cpu" and q.dtype == torch.float32:
+        # no kernel of a CPU differentiates a mask; PyTorch's stand-in takes longer than the equation
+        return (q @ repeat_heads(k, q).mT * scale + mask).softmax(-1) @ repeat_heads(v, q)
+    grouped = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
+    return F.scaled_dot_product_attention(q, k, v, scale=scale, **which, **grouped)
+
+
+def flex_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, mask):
+    """For encodings that open the doors ``rotate`` and ``bias`` at most, and without a mask."""
+    shut = {"content_bias", "values"} & set(encoding.doors)
+    if shut or mask is not None:
+        what = "a mask" if mask is not None else f"the door {min(shut)!r} of {type(encoding).__name__}"
+        raise ValueError(f"backend='flex' does not do {what}: use backend='sdpa'")
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    line = _line(q, k, encoding, q_positions, k_positions)
+    bias = encoding.bias(q_positions, k_positions) if line is None else None
+    if line is not None:
+        line = line.expand(q.shape[1], -1)
+    elif bias is not None:
+        check_term(encoding, "bias", bias, q, k)
+        bias = bias.expand(*q.shape[:-1], n_k)
+
+    def score_mod(score, b, h, i, j):
+        return score + (line[h, n_q - 1 - i + j] if bias is None else bias[b, h, i, j])
+
+    return _flex_kernel(q.device.type)(
+        q, k, v, scale=scale, enable_gqa=q.shape[1] != k.shape[1],
+        score_mod=None if line is None and bias is None else score_mod,
+        block_mask=_causal_blocks(n_q, n_k, q.device) if causal else None,
+    )
+
+
+@functools.cache
+def _flex_kernel(device_type):
+    from torch.nn.attention.flex_attention import flex_attention
+
+    return torch.compile(flex_attention, dynamic=False) if device_type == "cuda" else flex_attention
+
+
+@functools.lru_cache(maxsize=16)
+def _causal_blocks(n_q, n_k, device):
+    """The causal mask as FlexAttention wants it: by blocks, those of the future left out."""
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    return create_block_mask(lambda b, h, i, j: j <= i + n_k - n_q, None, None, n_q, n_k, device=device)
+
+
+def _added(q, k, encoding, q_positions, k_positions, scale):
+    """Everything that the encoding adds to the scaled scores, or None."""
+    content_bias = encoding.content_bias(q, k, q_positions, k_positions)
+    bias = encoding.bias(q_positions, k_positions)
+    for door, term in (("content_bias", content_bias), ("bias", bias)):
+        check_term(encoding, door, term, q, k)
+    if content_bias is None:
+        return bias
+    return content_bias * scale if bias is None else content_bias * scale + bias
+
+
+def _line(q, k, encoding, q_positions, k_positions):
+    line = encoding.line(q_positions, k_positions)
+    if line is not None:
+        check_term(encoding, "bias", line[:, :1, None], q, k)
+    return line
