@@ -12,7 +12,7 @@ help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 setup:  ## Make the environment (.venv) from requirements.lock; costs nothing when it is there
-	@$(PYTHON) -I tutorial_lib/setup_env.py --venv $(VENV)
+	@$(PYTHON) -I tutorial_lib/setup/environment.py --venv $(VENV)
 
 lab: setup  ## Open the first notebook in JupyterLab (LAB_FLAGS="--no-browser --port=9000")
 	$(BIN) -m jupyterlab notebooks/00_start_here.ipynb --ServerApp.root_dir=. $(LAB_FLAGS)
@@ -28,7 +28,7 @@ test-oldest: setup  ## Run the tests on the oldest packages that pyproject.toml 
 	sed '$(if $(TORCH),s/"torch==.*"/"torch==$(TORCH)"/)' pyproject.toml > $(BUILD)/pyproject.toml
 	$(BIN) -m uv pip compile --directory $(BUILD) pyproject.toml --quiet --upgrade --output-file oldest.txt \
 	  --resolution lowest-direct $(EXTRAS:%=--extra %) --annotation-style line
-	@$(BIN) -I tutorial_lib/setup_env.py --venv .venv-oldest --lock $(BUILD)/oldest.txt
+	@$(BIN) -I tutorial_lib/setup/environment.py --venv .venv-oldest --lock $(BUILD)/oldest.txt
 	@echo "With $$(grep -o '^torch==[^ ]*' $(BUILD)/oldest.txt), and the oldest of everything else."
 	.venv-oldest/bin/python $(PYTEST) --ignore tests/parity --ignore tests/house \
 	  --ignore notebooks/00_start_here.ipynb
@@ -43,7 +43,7 @@ doctor: setup  ## Check the environment, and say what mends it
 	@$(BIN) -m tutorial_lib.doctor
 
 notebooks: setup  ## Run all notebooks again and store their outputs
-	$(BIN) -m tutorial_lib.authoring build
+	$(BIN) -m tutorial_lib.course.authoring build
 
 results: setup  ## Measure all experiments in full, one process for each core, and write docs/results.md
 	$(BIN) -m tutorial_lib.experiments run all --preset full --scheduler local $(ARGS)
@@ -54,7 +54,7 @@ site: setup  ## Make the course as a web site in build/site, for any web server 
 	$(BIN) -m sphinx -W --keep-going -E -q -b html -c docs/site -d $(BUILD)/doctrees . $(BUILD)/site
 
 slides: setup  ## Make slides from the notebooks, in build/slides (ARGS=06 for one deck)
-	$(BIN) -m tutorial_lib.slides $(ARGS)
+	$(BIN) -m tutorial_lib.course.slides $(ARGS)
 
 lint: setup  ## Look for mistakes in the code
 	$(BIN) -m ruff check
@@ -63,7 +63,7 @@ lock: setup  ## Pin what pyproject.toml asks for (ARGS=--upgrade: the newest of 
 	$(BIN) -m uv pip compile pyproject.toml --quiet --output-file requirements.lock $(ARGS) \
 	  --all-extras --universal --python-version 3.11 --fork-strategy fewest \
 	  --annotation-style line --custom-compile-command \
-	  "make lock   (how it is installed: tutorial_lib/setup_env.py; torch first, then --no-deps)"
+	  "make lock   (how it is installed: tutorial_lib/setup/environment.py; torch first, then --no-deps)"
 
 clean:  ## Remove the environment and everything that can be made again
 	rm -rf $(VENV) $(VENV).log .venv-oldest .venv-oldest.log $(BUILD) *.egg-info .pytest_cache .ruff_cache

@@ -23,7 +23,7 @@ from importlib import metadata
 from pathlib import Path
 
 from benchmarks.measure import machine
-from tutorial_lib import exercises
+from tutorial_lib.course import exercises
 from tutorial_lib.grading import gradebook, marking, sandbox
 
 NAME = "ex06_rope"

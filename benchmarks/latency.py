@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.measure import machine
 from tutorial_lib import explorers
-from tutorial_lib.browser import Lab, Notebook, write
+from tutorial_lib.course.browser import Lab, Notebook, write
 
 PACKAGES = ("jupyterlab", "ipywidgets", "anywidget", "ipympl", "matplotlib")
 OURS, IPYMPL, INLINE = "explorer (anywidget, canvas)", "ipympl, new data", "inline matplotlib"

@@ -2,7 +2,7 @@
 
 All cells, in a fresh kernel of one notebook at a time: with one thread, and with as many as there are
 cores. The least of all runs counts, for whatever else the machine does makes a run longer. ``--save FILE``
-names the record (``results/benchmarks/notebooks.json``). Then ``python -m tutorial_lib.authoring sign``
+names the record (``results/benchmarks/notebooks.json``). Then ``… tutorial_lib.course.authoring sign``
 writes the minutes where they are said.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import nbformat
 
-from tutorial_lib import authoring, signs
+from tutorial_lib.course import authoring, navigation
 
 PACKAGES = ("torch", "numpy", "matplotlib", "anywidget", "ipykernel", "nbclient")
 
@@ -59,13 +59,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=2, help="how often each is run (2)")
     parser.add_argument("--threads", type=int, action="append",
                         help="with how many; may be given twice (1, and as many as there are cores)")
-    parser.add_argument("--save", type=Path, default=signs.RECORD, help="where the record is written")
+    parser.add_argument("--save", type=Path, default=navigation.RECORD, help="where the record is written")
     given = parser.parse_args(arguments)
     threads = given.threads or sorted({1, os.cpu_count() or 1})
     if given.rounds < 1 or min(threads) < 1:
         parser.error("there must be at least one round and one thread")
     try:
-        paths = [authoring.find(name) for name in given.notebooks] or signs.notebooks()
+        paths = [authoring.find(name) for name in given.notebooks] or navigation.notebooks()
     except ValueError as problem:
         parser.error(str(problem))
     old = json.loads(given.save.read_text(encoding="utf-8")) if given.save.exists() else {}

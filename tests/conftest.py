@@ -2,7 +2,7 @@
 
 import pytest
 
-from tutorial_lib import browser as browsers
+from tutorial_lib.course import browser as browsers
 
 
 @pytest.fixture(scope="session")

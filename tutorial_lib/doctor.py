@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from . import setup_env
 from .device import available_devices
+from .setup import environment
 
-LOCK = Path(setup_env.ROOT, "requirements.lock")
+LOCK = Path(environment.ROOT, "requirements.lock")
 # The commands that mend; `python` alone is right only where the environment is activated.
 ACTIVATED = sys.prefix in (os.environ.get("VIRTUAL_ENV"), os.environ.get("CONDA_PREFIX"))
 PYTHON = "python" if ACTIVATED else sys.executable
@@ -72,7 +72,7 @@ def differences() -> dict[str, str | None]:
 
 
 def check_python() -> str:
-    setup_env.check_python(sys.version_info)
+    environment.check_python(sys.version_info)
     return f"{platform.python_version()} on {platform.system()} {platform.machine()}"
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tutorial_lib import authoring, explorers, signs
-from tutorial_lib.browser import Lab, write
+from tutorial_lib import explorers
+from tutorial_lib.course import authoring, navigation
+from tutorial_lib.course.browser import Lab, write
 from tutorial_lib.explorers.parts import Choice, Heat, Index, Lines, Vectors
 
 # The colours of view.js, light theme: what is on the canvas is held against them.
@@ -22,7 +23,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B87F00", "#3A8FC2", "#0
 def lab(chromium, tmp_path_factory):
     """A lab whose folder has ``notebooks``, ``docs``, and ``explorers.ipynb`` with every explorer."""
     folder = tmp_path_factory.mktemp("course")
-    for part in (authoring.NOTEBOOKS, signs.GLOSSARY.parent):
+    for part in (authoring.NOTEBOOKS, navigation.GLOSSARY.parent):
         shutil.copytree(part, folder / part.name)
     write(folder / "explorers.ipynb", ["from tutorial_lib.explorers import *"]
           + [f"{name}()" for name in explorers.__all__])

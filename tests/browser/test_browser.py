@@ -12,7 +12,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from benchmarks import latency
-from tutorial_lib import authoring, explorers
+from tutorial_lib import explorers
+from tutorial_lib.course import authoring
 from tutorial_lib.explorers.parts import Heat, Index, Vectors
 
 NOTEBOOKS = sorted(path.name for path in authoring.NOTEBOOKS.glob("*.ipynb"))
@@ -361,7 +362,7 @@ def test_predictions_are_made_by_mouse_and_by_keys(lab, write_notebook, busy):
                 cell.sharedModel.setSource(code);
                 __panel.content.activeCellIndex = 4;
                 window.__run = jupyterapp.commands.execute('notebook:run-cell'); }""",
-                "import json\nfrom tutorial_lib.log import read\nprint(json.dumps(read()))")
+                "import json\nfrom tutorial_lib.progress import read\nprint(json.dumps(read()))")
             go.touch()
             notebook.finish()
             assert said(json.loads("".join(notebook.cells()[4]["outputs"][0]["text"]))) == ["b", 2.5, final]
@@ -381,9 +382,9 @@ def test_predictions_are_made_by_mouse_and_by_keys(lab, write_notebook, busy):
 
 def test_after_a_break_the_panel_opens_the_notebook(lab, write_notebook):
     write_notebook("notebooks/panel.ipynb", [
-        "import os, pathlib, tempfile\nfrom tutorial_lib import lesson, log\n"
+        "import os, pathlib, tempfile\nfrom tutorial_lib import lesson, progress\n"
         "os.environ['TUTORIAL_PROGRESS'] = str(pathlib.Path(tempfile.mkdtemp()) / 'progress.json')\n"
-        "log.record('06.predict.pairs', choice='x', at=log.now())\n"
+        "progress.record('06.predict.pairs', choice='x', at=progress.now())\n"
         "lesson.progress()"])
     notebook = lab.open("notebooks/panel.ipynb")
     try:

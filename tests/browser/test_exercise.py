@@ -6,10 +6,10 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tutorial_lib import exercises
-from tutorial_lib.browser import Lab
 from tutorial_lib.checks import questions
 from tutorial_lib.checks.question import Question
+from tutorial_lib.course import exercises
+from tutorial_lib.course.browser import Lab
 
 NAME = "ex06_rope"
 ASKED = questions.load("06")

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 import torch
 
-from tutorial_lib import checks, log
+from tutorial_lib import checks, progress
 from tutorial_lib import plots as course_plots
 from tutorial_lib.checks import judge as judging
 from tutorial_lib.checks import oracle, questions, report, wire
@@ -864,7 +864,7 @@ def test_a_right_answer_prints_one_line(served, capsys, pictures):
     assert checks.toy_scaled(right) is None
     out = capsys.readouterr().out
     assert out == "✓ toy_scaled: Right, for 3 inputs: 3 rows; 4 rows; 5 rows.\n"
-    assert not pictures and log.read()["09.exercise.toy_scaled"]["passed"] is True
+    assert not pictures and progress.read()["09.exercise.toy_scaled"]["passed"] is True
 
 
 def test_a_mistake_prints_what_and_where_and_draws(served, capsys, pictures):
@@ -876,7 +876,7 @@ def test_a_mistake_prints_what_and_where_and_draws(served, capsys, pictures):
     ((fig, alt),) = pictures
     assert alt == "Two heat maps. Target beside your answer for 3 rows. This is x itself."
     assert [ax.get_title() for ax in fig.axes[:2]] == ["target", "yours"]
-    entry = log.read()["09.exercise.toy_scaled"]
+    entry = progress.read()["09.exercise.toy_scaled"]
     assert entry["passed"] is False and entry["last"] == "factor forgotten"
 
 
@@ -884,7 +884,7 @@ def test_what_is_passed_stays_passed(served, pictures):
     checks.toy_scaled(right)
     with pytest.raises(checks.NotYet):
         checks.toy_scaled(giving(None))
-    assert log.read()["09.exercise.toy_scaled"] == {"passed": True, "last": "none"}
+    assert progress.read()["09.exercise.toy_scaled"] == {"passed": True, "last": "none"}
 
 
 def test_inputs_change_from_call_to_call(served):
@@ -905,7 +905,7 @@ def test_something_that_cannot_be_called(served, given, capsys):
         checks.toy_scaled(given)
     assert type(given).__name__ in str(caught.value)
     assert caught.value._render_traceback_() == [f"NotAFunction: {caught.value}"]
-    assert not log.read()
+    assert not progress.read()
 
 
 ODD_PICTURES = {
@@ -1000,14 +1000,14 @@ def test_hints_come_one_by_one_and_are_counted(served, capsys):
         checks.hint("toy_scaled")
         out = capsys.readouterr().out
         assert out.startswith(f"Hint {step} of 3. {text}") and out.count("\n") == 1
-        assert log.read()["09.exercise.toy_scaled"]["hints"] == step
+        assert progress.read()["09.exercise.toy_scaled"]["hints"] == step
     checks.toy_scaled(right)
-    assert log.read()["09.exercise.toy_scaled"] == {"hints": 3, "passed": True}
+    assert progress.read()["09.exercise.toy_scaled"] == {"hints": 3, "passed": True}
 
 
 @pytest.mark.parametrize("kept", ["many", None, -5, 10**30, True, [1], 2.5, {"a": 1}], ids=repr)
 def test_a_strange_count_of_hints_does_no_harm(served, kept, capsys):
-    log.record("09.exercise.toy_scaled", hints=kept)
+    progress.record("09.exercise.toy_scaled", hints=kept)
     checks.hint("toy_scaled")
     assert "Hint 3" in capsys.readouterr().out if kept == 10**30 else "Hint 1" in capsys.readouterr().out
 
@@ -1027,9 +1027,9 @@ def test_the_panel_of_an_empty_log(own_log):
 
 def test_the_panel_of_a_filled_log(own_log):
     first, second, third = list(rows_of())[:3]
-    log.record(f"09.exercise.{first}", passed=True, hints=2)
-    log.record(f"09.exercise.{second}", passed=False, hints=3, last="a mistake")
-    log.record(f"06.exercise.{third}", passed=True)
+    progress.record(f"09.exercise.{first}", passed=True, hints=2)
+    progress.record(f"09.exercise.{second}", passed=False, hints=3, last="a mistake")
+    progress.record(f"06.exercise.{third}", passed=True)
     rows = rows_of()
     assert rows[first][1:] == ("yes", "2 of 3") and rows[second][1:] == ("not yet", "3 of 3")
     assert rows[third][1:] == ("not yet", "0 of 3")

@@ -6,7 +6,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tutorial_lib import authoring, exercises, stubs
+from tutorial_lib.course import authoring, exercises
+from tutorial_lib.grading import student_version
 from tutorial_lib.checks import questions
 
 NAMES = exercises.names()
@@ -35,7 +36,7 @@ def solution_lines(notebook):
         if entry.get("solution") and cell.cell_type == "markdown":
             yield from source.split("\n")
         for block in re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", source, re.DOTALL):
-            yield from (line for line in block.split("\n") if not stubs.GIVEN.match(line))
+            yield from (line for line in block.split("\n") if not student_version.GIVEN.match(line))
 
 
 def test_there_is_one_for_each_notebook_from_01_on():
@@ -103,7 +104,7 @@ def test_the_students_versions_are_what_the_solutions_give(tmp_path):
     """Generated anew, byte by byte: nobody has edited exercises/, or forgotten to release."""
     for path in exercises.release(NAMES, tmp_path):
         assert path.read_bytes() == exercises.path(path.stem, "exercises").read_bytes(), (
-            f"run `python -m tutorial_lib.authoring release {path.stem}`")
+            f"run `python -m tutorial_lib.course.authoring release {path.stem}`")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -129,7 +130,7 @@ def test_each_answer_is_a_stub_or_the_broken_code_that_is_to_be_repaired(name):
         broken += not stub
     assert broken <= 1
     for _, cell in tagged(read(name, "exercises"), "explain").values():
-        assert cell.source == stubs.WRITTEN
+        assert cell.source == student_version.WRITTEN
 
 
 # ---- how a stub is made ----
@@ -141,7 +142,7 @@ def cell(source, kind="code"):
 
 def given(source):
     one = cell(source)
-    assert stubs.GivenSolutions()._replace_solution_region(one, "python")
+    assert student_version.GivenSolutions()._replace_solution_region(one, "python")
     return one.source
 
 

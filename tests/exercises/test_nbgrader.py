@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tutorial_lib import exercises
+from tutorial_lib.course import exercises
 from tutorial_lib.checks import questions
 
 NAMES = exercises.names()

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tutorial_lib import exercises
+from tutorial_lib.course import exercises
 from tutorial_lib.checks import questions
 from tutorial_lib.checks.answer import collect
 from tutorial_lib.checks.judge import judge

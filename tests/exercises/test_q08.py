@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tutorial_lib import exercises
+from tutorial_lib.course import exercises
 from tutorial_lib.checks import questions
 from tutorial_lib.checks.answer import collect
 from tutorial_lib.checks.judge import judge

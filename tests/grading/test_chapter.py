@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib import exercises
+from tutorial_lib.course import exercises
 from tutorial_lib.grading import sandbox
 
 CHAPTER = Path(__file__).parents[2] / "docs" / "instructor" / "grading.md"

@@ -14,7 +14,7 @@ import nbformat
 import pytest
 
 from tutorial_lib.grading import gradebook, reports
-from tutorial_lib.stubs import WRITTEN
+from tutorial_lib.grading.student_version import WRITTEN
 
 DUE = "2023-11-14T22:13:20+00:00"  # the second that uploads of these tests are sent at
 DAY = 86_400

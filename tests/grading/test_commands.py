@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib import exercises
 from tutorial_lib.checks import questions
+from tutorial_lib.course import exercises
 from tutorial_lib.grading import __main__ as command
 from tutorial_lib.grading import marking, sandbox
 

@@ -17,9 +17,9 @@ import nbformat
 import pytest
 import torch
 
-from tutorial_lib import exercises
 from tutorial_lib.checks import judge, questions, wire
 from tutorial_lib.checks.answer import collect
+from tutorial_lib.course import exercises
 from tutorial_lib.grading import files, gradebook, intake, marking, sandbox
 from tutorial_lib.grading.sandbox import Limits, Outcome
 
@@ -142,7 +142,7 @@ ODD_CELLS = (
     "import sys\nsys.exit(3)",
     "raise KeyboardInterrupt",
     "class Own(BaseException):\n    def __str__(self):\n        raise self\n\nraise Own",
-    "from tutorial_lib import checks as check, plots, log\nfrom tutorial_lib.encodings import rotary\n"
+    "from tutorial_lib import checks as check, plots, progress\nfrom tutorial_lib.encodings import rotary\n"
     "with plots.style():\n    check.progress('06')\nfor _ in plots.anything(1)[0]:\n    pass",
     "\ud800",
     "with open('mine.txt', 'w') as file:\n    file.write('x')\nhelper = 1",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from tutorial_lib import cloud
+from tutorial_lib.setup import cloud
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "cloud.md").read_text(encoding="utf-8")

@@ -6,8 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tutorial_lib import signs
-from tutorial_lib.lesson import key
+from tutorial_lib.course import inventory_key, navigation
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "instructor"
@@ -55,7 +54,7 @@ def test_the_minutes_are_those_of_the_notebook(number):
 
 
 def test_the_minutes_are_those_of_the_record_and_of_the_rule():
-    assert GUIDE == signs.guide(), "run `python -m tutorial_lib.authoring sign`"
+    assert GUIDE == navigation.guide(), "run `python -m tutorial_lib.course.authoring sign`"
 
 
 @pytest.mark.parametrize("number", NOTEBOOKS)
@@ -81,9 +80,9 @@ def test_every_page_of_the_guide_is_listed():
 
 
 def test_the_inventory_page_is_made_from_the_questions():
-    text = key.PAGE.read_text(encoding="utf-8")
-    assert text == key.page(), "run `python -m tutorial_lib.lesson.key`"
-    questions = key.load()
+    text = inventory_key.PAGE.read_text(encoding="utf-8")
+    assert text == inventory_key.page(), "run `python -m tutorial_lib.course.inventory_key`"
+    questions = inventory_key.load()
     assert len(re.findall(r"^- \*\*[A-Z]\. ", text, re.MULTILINE)) == len(questions) == 18
     for asked in questions.values():
         right = asked["choices"][asked["answer"]]
@@ -96,4 +95,4 @@ def test_the_inventory_page_is_made_from_the_questions():
 def test_the_number_of_questions_that_guessing_solves():
     text = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert "Blind guessing gets five or six of eighteen right" in text
-    assert 5 < sum(1 / len(asked["choices"]) for asked in key.load().values()) < 6
+    assert 5 < sum(1 / len(asked["choices"]) for asked in inventory_key.load().values()) < 6

@@ -11,7 +11,8 @@ import pytest
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from tutorial_lib import encodings, summary
+from tutorial_lib import encodings
+from tutorial_lib.course import summary
 from tutorial_lib.encodings import DOORS, REGISTRY, PositionalEncoding
 
 ROOT = Path(__file__).parents[2]
@@ -157,7 +158,7 @@ def size(data: bytes) -> list[float]:
 
 
 def test_the_stored_page_is_what_is_generated():
-    """Otherwise: `python -m tutorial_lib.summary`. Bytes are not compared: compression may differ."""
+    """Otherwise: `python -m tutorial_lib.course.summary`. Bytes are not compared: compression may differ."""
     stored, generated = summary.PAGE.read_bytes(), summary.pdf()
     assert size(stored) == size(generated)
     one, other = content(stored), content(generated)

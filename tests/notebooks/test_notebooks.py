@@ -8,7 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tutorial_lib import authoring, exercises, legible, signs
+from tutorial_lib import legible
+from tutorial_lib.course import authoring, exercises, navigation
 from tutorial_lib.lesson import questions
 
 PATHS = sorted(authoring.NOTEBOOKS.glob("*.ipynb"))
@@ -131,24 +132,26 @@ EXERCISES = [exercises.path(name) for name in exercises.names()]
 
 @pytest.mark.parametrize("path", PATHS + EXERCISES, ids=lambda path: path.stem)
 def test_strip_minutes_and_glossary_titles_are_up_to_date(path):
-    found = signs.stale(nbformat.read(path, as_version=4), path)
-    assert not found, f"{path.name}: {', '.join(found)} stale: run `python -m tutorial_lib.authoring sign`"
+    found = navigation.stale(nbformat.read(path, as_version=4), path)
+    stale = ", ".join(found)
+    assert not found, f"{path.name}: {stale} stale: run `python -m tutorial_lib.course.authoring sign`"
 
 
 def test_terms_are_linked_where_they_are_treated(path, notebook):
     """And not everywhere: no term twice in a notebook, at most twelve, none in a heading or a table."""
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    linked = [anchor for line in text.split("\n") for anchor in signs.TERM.findall(line)]
-    treated = {anchor for anchor, term in signs.terms().items() if term.notebook == path.stem[:2]}
+    linked = [anchor for line in text.split("\n") for anchor in navigation.TERM.findall(line)]
+    treated = {anchor for anchor, term in navigation.terms().items() if term.notebook == path.stem[:2]}
     assert treated <= set(linked), f"the glossary says that it treats {treated - set(linked)}"
     assert len(set(linked)) == len(linked) <= 12
-    assert not [line for line in text.split("\n") if line.startswith(("#", "|")) and signs.TERM.search(line)]
+    plain = [line for line in text.split("\n") if line.startswith(("#", "|"))]
+    assert not [line for line in plain if navigation.TERM.search(line)]
 
 
 def test_the_times_are_measured_for_each_notebook_and_no_other():
-    record = json.loads(signs.RECORD.read_text(encoding="utf-8")) if signs.RECORD.exists() else {}
+    record = json.loads(navigation.RECORD.read_text(encoding="utf-8")) if navigation.RECORD.exists() else {}
     assert list(record.get("seconds by threads", {})) == [path.stem for path in PATHS], (
-        "on an idle machine, run `python -m benchmarks.notebooks`, then `… tutorial_lib.authoring sign`")
+        "on an idle machine, run `python -m benchmarks.notebooks`, then `… course.authoring sign`")
     assert {"machine", "cores", "python", "versions", "date"} <= set(record)
     runs = [sum(found.values(), []) for found in record["seconds by threads"].values()]
     assert all(len(each) >= 2 and min(each) > 1 for each in runs)  # the least of them counts

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tutorial_lib import slides
+from tutorial_lib.course import slides
 from tutorial_lib.lesson.questions import notebooks
 
 NUMBERS = slides.numbers()

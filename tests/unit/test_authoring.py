@@ -6,8 +6,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tutorial_lib import authoring, signs
-from tutorial_lib.authoring import WIDGET, normalise
+from tutorial_lib.course import authoring, navigation
+from tutorial_lib.course.authoring import WIDGET, normalise
 
 
 def code(source="1 + 1", *outputs, count=7, **kwargs):
@@ -121,7 +121,7 @@ def test_build_runs_edits_and_keeps_ids(folder):
     assert "01_first.ipynb" in authoring.build(path) and authoring.check(path) == ""
     assert "of 01" not in source.read_text()  # a strip is not to be edited
     title, strip, *cells, last = nbformat.read(path, 4).cells
-    assert strip.source == last.source == signs.strip(path)
+    assert strip.source == last.source == navigation.strip(path)
     cells = [title, *cells]
     assert cells[1].outputs[0].text == "42\n" and cells[2].outputs[0].data["text/plain"] == "2"
     assert cells[0].id == ids[0]

@@ -6,9 +6,10 @@ from collections import Counter
 import nbformat
 import pytest
 
-from tutorial_lib import authoring, coverage, lesson
+from tutorial_lib import lesson
+from tutorial_lib.course import authoring, coverage
 from tutorial_lib.lesson.inventory import load, score
-from tutorial_lib.log import log_file, read, record
+from tutorial_lib.progress import log_file, read, record
 
 ASKED = load()
 WRONG = {name: next(c for c in q["choices"] if c != q["answer"]) for name, q in ASKED.items()}

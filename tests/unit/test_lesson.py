@@ -12,12 +12,11 @@ from types import ModuleType
 import pytest
 import torch
 
-from tutorial_lib import lesson
-from tutorial_lib import log as log_module
+from tutorial_lib import lesson, progress
+from tutorial_lib.fallback import table
 from tutorial_lib.lesson import questions
 from tutorial_lib.lesson.claims import Claims
-from tutorial_lib.log import forget, log_file, read, record
-from tutorial_lib.stored import table
+from tutorial_lib.progress import forget, log_file, read, record
 
 NUMBERS = questions.notebooks()
 NUMBER = {"kind": "number", "question": "How <i>large</i>?", "unit": "nats", "within": 0.5}
@@ -258,7 +257,7 @@ def test_forgetting_a_broken_log_sets_it_aside(log):
 
 def test_a_full_disk_loses_the_entry_and_leaves_nothing_behind(log, monkeypatch):
     record("a", choice="1")
-    monkeypatch.setattr(log_module.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    monkeypatch.setattr(progress.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
     record("b", choice="2")
     assert forget("a") == 0 and entries() == {"a": {"choice": "1"}}
     assert {file.name for file in log.parent.iterdir()} == {"progress.json", "progress.json.lock"}
@@ -266,14 +265,14 @@ def test_a_full_disk_loses_the_entry_and_leaves_nothing_behind(log, monkeypatch)
 
 WRITER = """
 import sys
-from tutorial_lib import log
-log.PATIENCE = 60
+from tutorial_lib import progress
+progress.PATIENCE = 60
 who = sys.argv[1]
 print("ready", flush=True)
 sys.stdin.readline()
 for n in range(40):
-    log.record(f"{who}.{n}", choice=n)
-    log.record("shared", **{f"{who}{n}": n})
+    progress.record(f"{who}.{n}", choice=n)
+    progress.record("shared", **{f"{who}{n}": n})
 """
 
 
@@ -294,11 +293,11 @@ def test_two_kernels_lose_none_of_each_others_entries(log):
 
 
 def test_a_kernel_that_hangs_on_the_lock_stops_nobody(log, monkeypatch):
-    monkeypatch.setattr(log_module, "PATIENCE", 0.05)
+    monkeypatch.setattr(progress, "PATIENCE", 0.05)
     record("a", choice="1")
     tries = []
-    monkeypatch.setattr(log_module.time, "sleep", tries.append)
-    with log_module._alone():
+    monkeypatch.setattr(progress.time, "sleep", tries.append)
+    with progress._alone():
         record("b", choice="2")
         assert sorted(read()) == ["a", "b"] and forget("a") == 1
     assert tries  # it did wait

@@ -10,7 +10,7 @@ import torch
 from tutorial_lib.lesson import museum
 from tutorial_lib.lesson.museum import CHECKS, EXHIBITS, measured
 from tutorial_lib.lesson.museum.checks import SAME, Check, elsewhere
-from tutorial_lib.log import read
+from tutorial_lib.progress import read
 
 FOUND = {
     "waves": "moved equation", "table": "resize", "gpt2": "padding", "keys": "equation",

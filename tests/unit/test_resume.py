@@ -6,7 +6,7 @@ import pytest
 
 from tutorial_lib import lesson
 from tutorial_lib.lesson import questions, resume
-from tutorial_lib.log import read, record
+from tutorial_lib.progress import read, record
 
 KEYS = [place.key for place in resume.places()]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 
-from .. import log, plots
-from ..stored import table
+from .. import plots
+from ..fallback import table
+from ..progress import read, record
 from . import oracle, questions
 from .answer import collect
 from .question import Question, Verdict
@@ -61,10 +62,10 @@ def show(question: Question, verdict: Verdict) -> None:
     """Print a verdict, draw its picture, log it; raise NotYet unless it is passed."""
     entry = f"{question.exercise}.exercise.{question.name}"
     if verdict.passed:
-        log.record(entry, passed=True)
+        record(entry, passed=True)
         print(f"✓ {question.name}: {verdict.text}")
         return
-    log.record(entry, passed=bool(log.read().get(entry, {}).get("passed")), last=verdict.name or verdict.kind)
+    record(entry, passed=bool(read().get(entry, {}).get("passed")), last=verdict.name or verdict.kind)
     print(f"✗ {question.name}: {verdict.text}")
     if verdict.reread:
         print(f"  Read again: {verdict.reread}.")
@@ -98,9 +99,9 @@ def hint(name: str) -> None:
     """
     question = questions.find(name)
     entry = f"{question.exercise}.exercise.{name}"
-    step = min(_read(log.read().get(entry, {})), 2)
+    step = min(_read(read().get(entry, {})), 2)
     print(f"Hint {step + 1} of 3. {question.hints[step]}")
-    log.record(entry, hints=step + 1)
+    record(entry, hints=step + 1)
 
 
 def _read(entry: dict) -> int:
@@ -119,7 +120,7 @@ class Progress:
         questions.load(exercise)
 
     def rows(self) -> list[tuple[str, str, str, str]]:
-        entries, rows = log.read(), []
+        entries, rows = read(), []
         for question in questions.load(self.exercise):
             entry = entries.get(f"{self.exercise}.exercise.{question.name}", {})
             points = f"{question.points}" + (" bonus" if question.bonus else "")

@@ -34,7 +34,7 @@ import traitlets
 from matplotlib.figure import Figure
 
 from .. import plots
-from ..stored import StoredBox
+from ..fallback import StoredBox
 
 HERE = Path(__file__).parent
 

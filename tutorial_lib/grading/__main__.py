@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from .. import exercises
+from . import assignments
 
 
 def _date(text: str) -> datetime.datetime:
@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _assignments(root: Path, named: list[str]) -> list[str]:
     """The exercises that are meant; ValueError for a name that is none, and when there are none."""
-    known = exercises.names()
+    known = assignments.names()
     for name in named:
         if name not in known:
             raise ValueError(f"{name!r} is no exercise; there are {', '.join(known)}")
@@ -117,7 +117,7 @@ def _counts(counted: Counter) -> str:
 def take_in(given) -> int:
     from . import intake
 
-    taken = intake.take_in(given.inbox, given.root, exercises.names())
+    taken = intake.take_in(given.inbox, given.root, assignments.names())
     for one in taken:
         if one.reason:
             print(f"{one.student}  {one.assignment or '–'}: {one.state}. {one.reason}")
@@ -132,7 +132,7 @@ def grade(given) -> int:
     if given.trusted:
         print("Without a sandbox, a notebook can read, change and send whatever you can. Go on only with "
               "notebooks that you wrote yourself.", file=sys.stderr)
-    gradebook.prepare(given.root, {name: exercises.path(name) for name in given.assignments}, given.db)
+    gradebook.prepare(given.root, {name: assignments.path(name) for name in given.assignments}, given.db)
     failed = 0
     for name in given.assignments:
         with tqdm(desc=name, unit="submission", total=0) as bar:

@@ -161,7 +161,7 @@ def _generate(root: Path, url: str, name: str) -> None:
     from nbgrader.utils import capture_log
     from traitlets.config import Config
 
-    from tutorial_lib.stubs import GivenSolutions
+    from tutorial_lib.grading.student_version import GivenSolutions
 
     config = Config()
     config.CourseDirectory.root = str(root.resolve())

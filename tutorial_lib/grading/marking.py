@@ -30,11 +30,10 @@ from pathlib import Path
 
 import nbformat
 
-from .. import exercises
 from ..checks import questions, wire
 from ..checks.judge import Malformed, judge
 from ..checks.question import Question
-from . import files, sandbox
+from . import assignments, files, sandbox
 
 PACKAGE = Path(__file__).parents[1]
 INSIDE = "/course"  # where the sandbox finds its small copy of the package
@@ -65,7 +64,7 @@ def version() -> str:
     """A short name of what marks: it changes with any check, question or exercise."""
     digest = hashlib.sha256()
     sources = [*(PACKAGE / "checks").rglob("*.py"), *(PACKAGE / "grading").glob("*.py")]
-    for path in [*sorted(sources), *(exercises.path(name) for name in exercises.names())]:
+    for path in [*sorted(sources), *(assignments.path(name) for name in assignments.names())]:
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
@@ -87,7 +86,7 @@ def mark(data: bytes, assignment: str, student: str, secret: str = "", trusted: 
     except ValueError as problem:
         return marks | {"state": "rejected", "reason": str(problem)}
     marks |= {"written": written, "remarks": remarks}
-    asked = questions.load(exercises.number(assignment))
+    asked = questions.load(assignments.number(assignment))
     try:
         found = _collect(cells, asked, assignment, secret, trusted, limits, cell_seconds)
         for question in asked:
@@ -116,7 +115,7 @@ def grafted(data: bytes, assignment: str) -> tuple[list[str], list[str], list[st
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ValueError("This file can't be read as a notebook. Open it in JupyterLab, save it, and hand it "
                          "in again.") from None
-    released = nbformat.read(exercises.path(assignment, "exercises"), as_version=4)
+    released = nbformat.read(assignments.path(assignment, "exercises"), as_version=4)
     ours = {cell.metadata.nbgrader.grade_id: cell for cell in released.cells if "nbgrader" in cell.metadata}
     cells = [cell.source for cell in released.cells
              if cell.cell_type == "code" and "nbgrader" not in cell.metadata]
@@ -339,7 +338,7 @@ def self_test(assignment: str, trusted: bool = False) -> None:
     A broken sandbox or interpreter shows here, before it could become a class of zeros.
     """
     for folder, right in (("solutions", True), ("exercises", False)):
-        data = exercises.path(assignment, folder).read_bytes()
+        data = assignments.path(assignment, folder).read_bytes()
         marks = mark(data, assignment, folder, secrets.token_hex(8), trusted)
         off = [f"{name}: {entry['text']}" for name, entry in marks["questions"].items()
                if entry["passed"] != right]

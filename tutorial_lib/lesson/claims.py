@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..stored import table
+from ..fallback import table
 
 
 @dataclass(frozen=True)

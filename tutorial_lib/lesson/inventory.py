@@ -13,7 +13,7 @@ from importlib.resources import files
 
 import ipywidgets as widgets
 
-from ..log import read, record
+from ..progress import read, record
 from . import questions
 
 FILE = files(__package__) / "inventory.toml"

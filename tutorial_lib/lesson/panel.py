@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..log import read
-from ..stored import table
+from ..fallback import table
+from ..progress import read
 from . import questions
 from .resume import next_place
 

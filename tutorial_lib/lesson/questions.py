@@ -16,8 +16,8 @@ import ipywidgets as widgets
 import traitlets
 
 from .. import plots
-from ..log import now, read, record
-from ..stored import StoredBox
+from ..fallback import StoredBox
+from ..progress import now, read, record
 
 FOLDER = files(__package__) / "questions"
 HERE = Path(__file__).parent

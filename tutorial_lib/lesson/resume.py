@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import html
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
 
-from .. import signs
 from . import questions
+
+ROOT = Path(__file__).parents[2]
 
 
 class Place(NamedTuple):
@@ -33,12 +35,23 @@ class Place(NamedTuple):
         return f'<a href="{target}">{html.escape(self.title)}, <i>{html.escape(self.section)}</i></a>'
 
 
+def notebooks(root: Path = ROOT) -> list[Path]:
+    """The notebooks of the course, in reading order."""
+    return sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+
+
+def title(path: Path) -> str:
+    """``# 06 · RoPE: positions that turn`` is ``06 RoPE``."""
+    heading = nbformat.read(path, as_version=4).cells[0].source.split("\n")[0]
+    return heading.lstrip("# ").split(":")[0].replace(" · ", " ")
+
+
 @functools.cache
 def places() -> tuple[Place, ...]:
     """All predictions and concept checks in reading order, as the notebooks ask them."""
     found = []
-    for path in signs.notebooks():
-        title, section = signs.title(path), ""
+    for path in notebooks():
+        name, section = title(path), ""
         for cell in nbformat.read(path, as_version=4).cells:
             if cell.cell_type == "markdown":
                 section = (re.findall(r"^#+ +(.+?)\s*$", cell.source, re.MULTILINE) or [section])[-1]
@@ -47,7 +60,7 @@ def places() -> tuple[Place, ...]:
                     re.findall(r"\blesson\.predict\(\"(\d\d)\.(\w+)\"", cell.source)]
             for number in re.findall(r"\blesson\.concept_check\(\"(\d\d)\"", cell.source):
                 keys += [f"{number}.check.{name}" for name in questions.questions(number)["check"]]
-            found += [Place(key, path.name, title, section) for key in keys]
+            found += [Place(key, path.name, name, section) for key in keys]
     return tuple(found)
 
 

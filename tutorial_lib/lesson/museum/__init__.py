@@ -14,8 +14,8 @@ import html
 from IPython.display import Code
 
 from ...explorers.parts import Control
-from ...log import read, record
-from ...stored import StoredBox
+from ...fallback import StoredBox
+from ...progress import read, record
 from ..questions import Question
 from .checks import CHECKS, Verdict
 from .exhibits import EXHIBITS, Exhibit

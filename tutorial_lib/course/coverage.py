@@ -1,4 +1,4 @@
-"""Where the course teaches what popular introductions teach: ``python -m tutorial_lib.coverage``.
+"""Where the course teaches what popular introductions teach: ``python -m tutorial_lib.course.coverage``.
 
 Reads ``docs/coverage.toml`` and writes ``docs/coverage.md``. Whatever a row names has to be there.
 """
@@ -9,12 +9,12 @@ import functools
 import importlib
 import re
 import tomllib
-from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
 
-ROOT = Path(__file__).parents[1]
+from . import ROOT
+
 SOURCE, PAGE = ROOT / "docs" / "coverage.toml", ROOT / "docs" / "coverage.md"
 HEAD = """# What is taught where
 
@@ -22,7 +22,7 @@ Popular introductions to positional encoding teach and claim what stands in the 
 them (A to D) were read closely; N are methods that they name and do not explain. Every row is taught,
 or judged, in a section of a notebook, built in the library, and tested.
 
-*Made by `python -m tutorial_lib.coverage`.*
+*Made by `python -m tutorial_lib.course.coverage`.*
 
 | | what they teach or claim | section | library | test |
 |---|---|---|---|---|
@@ -62,7 +62,7 @@ def problem(row: Row) -> str:
         return f"{row.id}: {missing}"
     if row.section not in sections:
         return f"{row.id}: notebook {row.notebook} has no section {row.section!r}; it has {sections}"
-    module, found = importlib.import_module(__package__), None
+    module, found = importlib.import_module("tutorial_lib"), None
     for name in row.object.split("."):
         try:
             found = getattr(found or module, name, None) or importlib.import_module(

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from tutorial_lib import authoring, signs
+from tutorial_lib.course import authoring, navigation
 
 YARN = "[YaRN](../docs/glossary.md#yarn)"
 
@@ -29,16 +29,16 @@ def course(tmp_path, monkeypatch):
     record = tmp_path / "record.json"
     seconds = {"01_file": {"1": [70, 50], "2": [44, 71]}}
     record.write_text(json.dumps({"cores": 2, "seconds by threads": seconds}))
-    monkeypatch.setattr(signs, "RECORD", record)
+    monkeypatch.setattr(navigation, "RECORD", record)
     return tmp_path
 
 
 def signed(path):
-    return signs.sign(nbformat.read(path, as_version=4), path)
+    return navigation.sign(nbformat.read(path, as_version=4), path)
 
 
 def test_the_strip_of_a_notebook(course):
-    strips = [signs.strip(path) for path in signs.notebooks(course)]
+    strips = [navigation.strip(path) for path in navigation.notebooks(course)]
     tail = "[overview](00_file.ipynb#The-map) · [glossary](../docs/glossary.md)"
     one, two = (f"[exercise {n}](../exercises/ex{n}_file/ex{n}_file.ipynb)" for n in ("01", "02"))
     assert strips == [
@@ -50,36 +50,37 @@ def test_the_strip_of_a_notebook(course):
 
 def test_the_strip_of_an_exercise_holds_for_the_students_version_too(course):
     first, last = sorted(course.glob("solutions/ex*/*.ipynb"))
-    assert signs.strip(first) == (
+    assert navigation.strip(first) == (
         "**exercise 01 of 02** · [exercise 02 →](../ex02_file/ex02_file.ipynb) · "
         "[01 Waves](../../notebooks/01_file.ipynb) · [glossary](../../docs/glossary.md)")
-    assert signs.strip(last).startswith(
+    assert navigation.strip(last).startswith(
         "[← exercise 01](../ex01_file/ex01_file.ipynb) · **exercise 02 of 02** · [02 Which one?]")
-    assert [cell.source for cell in signed(first).cells] == ["# Exercise 01", signs.strip(first)]
+    assert [cell.source for cell in signed(first).cells] == ["# Exercise 01", navigation.strip(first)]
 
 
 def test_a_notebook_that_is_only_text_yet_has_its_place(course):
     new = course / "notebooks" / "03_new.ipynb"
-    assert signs.strip(new).startswith("[← 02 Which one?](02_file.ipynb) · **03 of 03** · [overview]")
+    assert navigation.strip(new).startswith("[← 02 Which one?](02_file.ipynb) · **03 of 03** · [overview]")
 
 
 def test_sign_writes_and_unsign_takes_off(course):
-    path = signs.notebooks(course)[1]
+    path = navigation.notebooks(course)[1]
     notebook = nbformat.read(path, as_version=4)
     new = signed(path)
     strips = [n for n, cell in enumerate(new.cells) if "strip" in cell.metadata.get("tags", [])]
-    assert strips == [1, len(new.cells) - 1] and {new.cells[n].source for n in strips} == {signs.strip(path)}
+    assert strips == [1, len(new.cells) - 1]
+    assert {new.cells[n].source for n in strips} == {navigation.strip(path)}
     assert len({cell.id for cell in new.cells}) == 5
-    term = signs.terms()["yarn"]
+    term = navigation.terms()["yarn"]
     assert f'(../docs/glossary.md#yarn "{term.chinese}: {term.sentence}").' in new.cells[2].source
-    assert signs.sign(copy.deepcopy(new), path) == new  # once more changes nothing
-    bare = signs.unsign(new)
+    assert navigation.sign(copy.deepcopy(new), path) == new  # once more changes nothing
+    bare = navigation.unsign(new)
     assert [cell.id for cell in bare.cells] == [cell.id for cell in notebook.cells]
     assert [cell.source for cell in bare.cells[1:]] == [cell.source for cell in notebook.cells[1:]]
 
 
 def test_the_minutes_come_from_the_rule_and_the_record(course):
-    zero, one, _ = (signed(path).cells[0].source.split("\n")[-1] for path in signs.notebooks(course))
+    zero, one, _ = (signed(path).cells[0].source.split("\n")[-1] for path in navigation.notebooks(course))
     assert one == "*Reading: about 5 minutes. Running: under a minute on two cores. More.*"
     assert zero == "*Reading: about 5 minutes. Running: an hour. More.*"  # not measured yet
 
@@ -88,13 +89,13 @@ def test_the_minutes_come_from_the_rule_and_the_record(course):
     (3, "under half a minute"), (29.9, "under half a minute"), (30, "under a minute"),
     (59.9, "under a minute"), (60, "under 2 minutes"), (119, "under 2 minutes"), (120, "under 3 minutes")])
 def test_running(seconds, words):
-    assert signs.running(seconds) == words
+    assert navigation.running(seconds) == words
 
 
 def test_reading_counts_words_lines_and_questions():
     cells = [new_markdown_cell("word " * 400), new_code_cell("x = 1\n\n" * 40),
              new_code_cell('lesson.predict("01.a")'), new_code_cell('lesson.concept_check("01")')]
-    assert signs.reading(new_notebook(cells=cells)) == pytest.approx(400 / 200 + 42 / 20 + 6 / 2)
+    assert navigation.reading(new_notebook(cells=cells)) == pytest.approx(400 / 200 + 42 / 20 + 6 / 2)
 
 
 @pytest.mark.parametrize("text, count", [
@@ -104,36 +105,36 @@ def test_reading_counts_words_lines_and_questions():
 def test_words_are_those_that_are_read(text, count):
     cells = [new_markdown_cell("**not** these", metadata={"tags": ["strip"]}), new_markdown_cell(text),
              new_code_cell("nor this")]
-    assert signs.words(new_notebook(cells=cells)) == count
+    assert navigation.words(new_notebook(cells=cells)) == count
 
 
 @pytest.mark.parametrize("old, new, stale", [
     ("01 of 02", "01 of 03", ["strip"]), ("about 5 minutes", "about 10 minutes", ["minutes"]),
     ("Interpolates slow", "Interpolates quick", ["glossary"]), ("A puzzle", "Another", [])])
 def test_stale_names_what_is_not_as_it_would_be_written(course, old, new, stale):
-    path = signs.notebooks(course)[1]
+    path = navigation.notebooks(course)[1]
     notebook = signed(path)
-    assert signs.stale(notebook, path) == []
+    assert navigation.stale(notebook, path) == []
     for cell in notebook.cells:
         cell.source = cell.source.replace(old, new)
-    assert signs.stale(notebook, path) == stale
+    assert navigation.stale(notebook, path) == stale
     notebook = signed(path)
     notebook.cells.pop()
-    assert signs.stale(notebook, path) == ["strip"]
+    assert navigation.stale(notebook, path) == ["strip"]
 
 
 def test_a_term_that_the_glossary_has_not(course):
-    path = signs.notebooks(course)[1]
+    path = navigation.notebooks(course)[1]
     notebook = nbformat.read(path, as_version=4)
     notebook.cells[1].source = "[x](../docs/glossary.md#yarm)"
     with pytest.raises(KeyError, match="no #yarm; it has .*yarn"):
-        signs.sign(notebook, path)
+        navigation.sign(notebook, path)
 
 
 def test_the_glossary_is_read_whole():
-    text = signs.GLOSSARY.read_text(encoding="utf-8")
-    assert len(signs.terms()) == text.count("\n| <a id=") >= 60
-    term = signs.terms()["kv-cache"]
+    text = navigation.GLOSSARY.read_text(encoding="utf-8")
+    assert len(navigation.terms()) == text.count("\n| <a id=") >= 60
+    term = navigation.terms()["kv-cache"]
     assert (term.name, term.chinese, term.notebook) == ("KV cache", "键值缓存", "06")
 
 
@@ -142,8 +143,8 @@ def test_the_command_renews_without_running(course, monkeypatch, capsys):
     monkeypatch.setattr(authoring, "SOLUTIONS", course / "solutions")
     guide = course / "guide.md"
     guide.write_text("## 01 Waves\n\nReading: about 99 minutes. Running: an hour.\n")
-    monkeypatch.setattr(signs, "GUIDE", guide)
-    monkeypatch.setattr(signs, "notebooks", lambda root=course, real=signs.notebooks: real(course))
+    monkeypatch.setattr(navigation, "GUIDE", guide)
+    monkeypatch.setattr(navigation, "notebooks", lambda root=course, real=navigation.notebooks: real(course))
     monkeypatch.setattr(authoring, "execute", lambda *_: pytest.fail("it runs"))
     for path in authoring.known():
         notebook = nbformat.read(path, as_version=4)

@@ -1,17 +1,16 @@
-"""The concept inventory with its key, for the teacher: ``python -m tutorial_lib.lesson.key``.
+"""The concept inventory with its key, for the teacher: ``python -m tutorial_lib.course.inventory_key``.
 
-Reads ``inventory.toml`` and writes ``docs/instructor/inventory.md``. (Not in :mod:`.inventory` itself:
-the package has imported that before ``-m`` could run it.)
+Reads ``lesson/inventory.toml`` and writes ``docs/instructor/inventory.md``.
 """
 
 from __future__ import annotations
 
 import string
 
-from .. import coverage
-from .inventory import load
+from ..lesson.inventory import load
+from . import ROOT, coverage
 
-PAGE = coverage.ROOT / "docs" / "instructor" / "inventory.md"
+PAGE = ROOT / "docs" / "instructor" / "inventory.md"
 HEAD = """# The concept inventory, with its key
 
 **For teachers: this page holds the answers.** The {count} questions are asked twice, in
@@ -20,7 +19,7 @@ notebooks show the choices in this order, without letters. The right one is in b
 stand the *belief* that leads to it, and the reason that students read after the course.
 [When to give it, and how to read it](README.md#the-concept-inventory).
 
-*Made by `python -m tutorial_lib.lesson.key`.*
+*Made by `python -m tutorial_lib.course.inventory_key`.*
 """
 
 
@@ -52,4 +51,4 @@ def page() -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
-    print(PAGE.relative_to(coverage.ROOT))
+    print(PAGE.relative_to(ROOT))

@@ -1,7 +1,7 @@
-"""Slides of each notebook, made from its own cells: ``python -m tutorial_lib.slides``.
+"""Slides of each notebook, made from its own cells: ``python -m tutorial_lib.course.slides``.
 
-    python -m tutorial_lib.slides         # every deck, and build/slides/index.html that lists them
-    python -m tutorial_lib.slides 06      # that one
+    python -m tutorial_lib.course.slides         # every deck, and build/slides/index.html that lists them
+    python -m tutorial_lib.course.slides 06      # that one
 
 ``docs/slides/06.toml`` is the plan of a deck: for each slide a section of the notebook, minutes, what
 to show of the section, what to ask and which answer to expect. All that a slide shows is quoted from
@@ -37,7 +37,8 @@ from typing import NamedTuple
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-ROOT = Path(__file__).parents[1]
+from . import ROOT
+
 PLANS, OUT = ROOT / "docs" / "slides", ROOT / "build" / "slides"
 TEMPLATE = "deck"  # a folder of PLANS, in nbconvert's way
 GAP = "[...]"
@@ -431,7 +432,7 @@ def index(decks: list[Deck]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tutorial_lib.slides", description=__doc__,
+    parser = argparse.ArgumentParser(prog="python -m tutorial_lib.course.slides", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("decks", nargs="*", help="numbers of notebooks; by default all")
     parser.add_argument("--folder", type=Path, default=OUT)

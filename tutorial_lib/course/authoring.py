@@ -1,10 +1,10 @@
 """Edit a notebook as text, execute it, and store it in one normal form.
 
-    python -m tutorial_lib.authoring text 02      # writes notebooks/02_….py, to be edited
-    python -m tutorial_lib.authoring build 02     # executes it and writes the .ipynb
-    python -m tutorial_lib.authoring sign         # renews strips, minutes and glossary titles; runs nothing
-    python -m tutorial_lib.authoring check        # which notebooks are not in normal form?
-    python -m tutorial_lib.authoring release ex06 # writes exercises/ex06_…/ from its solution
+    python -m tutorial_lib.course.authoring text 02      # writes notebooks/02_….py, to be edited
+    python -m tutorial_lib.course.authoring build 02     # executes it and writes the .ipynb
+    python -m tutorial_lib.course.authoring sign         # renews strips, minutes, glossary titles
+    python -m tutorial_lib.course.authoring check        # which notebooks are not in normal form?
+    python -m tutorial_lib.course.authoring release ex06 # writes exercises/ex06_…/ from its solution
 
 ``02`` is a notebook of the course, ``ex02`` the solution of its exercise. The ``.ipynb`` with its
 outputs is the only form that is committed; the ``.py`` (py:percent) is scratch paper. ``build``
@@ -26,10 +26,10 @@ from types import MappingProxyType
 
 import nbformat
 
-from . import exercises, signs
+from . import ROOT, exercises, navigation
 
-NOTEBOOKS = exercises.ROOT / "notebooks"
-SOLUTIONS = exercises.ROOT / "solutions"
+NOTEBOOKS = ROOT / "notebooks"
+SOLUTIONS = ROOT / "solutions"
 CELL_METADATA = ("tags", "jupyter", "nbgrader")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -131,7 +131,7 @@ def text(path: Path) -> Path:
     import jupytext
 
     source = path.with_suffix(".py")
-    notebook = signs.unsign(exercises.unmark(nbformat.read(path, as_version=4)))
+    notebook = navigation.unsign(exercises.unmark(nbformat.read(path, as_version=4)))
     jupytext.write(notebook, source, fmt="py:percent")
     return source
 
@@ -148,17 +148,17 @@ def build(path: Path) -> str:
             notebook = combine_inputs_with_outputs(notebook, nbformat.read(path, as_version=4))
     else:
         notebook = nbformat.read(path, as_version=4)
-    signs.sign(exercises.mark(notebook), path)
+    navigation.sign(exercises.mark(notebook), path)
     seconds = execute(notebook, path.parent)
     nbformat.write(normalise(notebook), path)
     return (f"{path.name}: {seconds:.0f} s, {len(notebook.cells)} cells, "
-            f"{signs.words(notebook)} words of prose")
+            f"{navigation.words(notebook)} words of prose")
 
 
 def sign(path: Path) -> bool:
-    """Renew what :mod:`signs` writes, and leave cells and outputs as they are; True if that changed it."""
+    """Renew what :mod:`navigation` writes, and nothing else; True if that changed it."""
     before = path.read_text(encoding="utf-8")
-    nbformat.write(normalise(signs.sign(nbformat.read(path, as_version=4), path)), path)
+    nbformat.write(normalise(navigation.sign(nbformat.read(path, as_version=4), path)), path)
     return path.read_text(encoding="utf-8") != before
 
 
@@ -170,12 +170,12 @@ def check(path: Path) -> str:
     except ValueError as problem:
         return str(problem)
     if nbformat.writes(normal) + "\n" != path.read_text(encoding="utf-8"):
-        return f"is not in normal form: run `python -m tutorial_lib.authoring build {path.stem}`"
+        return f"is not in normal form: run `python -m tutorial_lib.course.authoring build {path.stem}`"
     return ""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tutorial_lib.authoring", description=__doc__,
+    parser = argparse.ArgumentParser(prog="python -m tutorial_lib.course.authoring", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("text", "build", "sign", "check", "release"))
     parser.add_argument("notebooks", nargs="*", help="their numbers; by default all")
@@ -203,7 +203,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{path.name}: {problem}", file=sys.stderr)
             failed = True
     if given.command == "sign":  # the guide for teachers says the minutes, too
-        signs.GUIDE.write_text(signs.guide(), encoding="utf-8")
+        navigation.GUIDE.write_text(navigation.guide(), encoding="utf-8")
     return failed
 
 

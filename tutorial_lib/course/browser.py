@@ -5,7 +5,7 @@
         page.run()
         assert not page.problems()
 
-``python -m tutorial_lib.browser docs/course.png`` takes the picture of the README.
+``python -m tutorial_lib.course.browser docs/course.png`` takes the picture of the README.
 
 Needs the packages of the ``test`` extra and a Chromium (:func:`chromium` says which it takes).
 The browser and the server have profiles of their own, the notebooks a progress of their own, and no
@@ -30,6 +30,8 @@ import urllib.request
 from pathlib import Path
 
 import nbformat
+
+from . import ROOT
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
@@ -271,7 +273,7 @@ def picture(path: Path, notebook: str = "notebooks/06_rope.ipynb", section: str 
 
     Raises RuntimeError when the notebook does not run clean.
     """
-    with Lab(Path(__file__).parents[1], height=800) as lab:
+    with Lab(ROOT, height=800) as lab:
         page = lab.open(notebook)
         page.run()
         if problems := page.problems():
@@ -284,5 +286,5 @@ def picture(path: Path, notebook: str = "notebooks/06_rope.ipynb", section: str 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python -m tutorial_lib.browser FILE.png")
+        sys.exit("usage: python -m tutorial_lib.course.browser FILE.png")
     picture(Path(sys.argv[1]))

@@ -1,6 +1,6 @@
 """What a notebook says of itself and no author types: its place, its minutes, what a term means.
 
-:func:`sign` writes all three, and ``python -m tutorial_lib.authoring build`` and ``sign`` call it:
+:func:`sign` writes all three, and ``python -m tutorial_lib.course.authoring build`` and ``sign`` call it:
 
 - the strip, one line of links at the top and at the end (a cell with the tag ``strip``);
 - *Reading: about … minutes. Running: …* in the first cell, by :func:`reading` and :func:`running`;
@@ -21,7 +21,9 @@ from typing import NamedTuple
 
 import nbformat
 
-ROOT = Path(__file__).parents[1]
+from ..lesson.resume import notebooks, title
+from . import ROOT
+
 GLOSSARY = ROOT / "docs" / "glossary.md"
 GUIDE = ROOT / "docs" / "instructor" / "notebooks.md"
 RECORD = ROOT / "results" / "benchmarks" / "notebooks.json"
@@ -30,11 +32,6 @@ TERM = re.compile(r'\]\(\.\./docs/glossary\.md#([^\s)"]+)(?: "[^"]*")?\)')
 
 WORDS, LINES, QUESTIONS = 200, 20, 2  # a minute
 CHECKS = 5  # questions of a concept check
-
-
-def notebooks(root: Path = ROOT) -> list[Path]:
-    """The notebooks of the course, in reading order."""
-    return sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 
 def sign(notebook: nbformat.NotebookNode, path: Path) -> nbformat.NotebookNode:
@@ -83,12 +80,6 @@ def stale(notebook: nbformat.NotebookNode, path: Path) -> list[str]:
 # ---- the strip ----
 def is_exercise(path: Path) -> bool:
     return path.stem.startswith("ex")
-
-
-def title(path: Path) -> str:
-    """``# 06 · RoPE: positions that turn`` is ``06 RoPE``."""
-    heading = nbformat.read(path, as_version=4).cells[0].source.split("\n")[0]
-    return heading.lstrip("# ").split(":")[0].replace(" · ", " ")
 
 
 def strip(path: Path) -> str:

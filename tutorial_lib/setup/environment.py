@@ -1,4 +1,4 @@
-"""Make the course's environment: `python -I tutorial_lib/setup_env.py [--venv .venv]`.
+"""Make the course's environment: `python -I tutorial_lib/setup/environment.py [--venv .venv]`.
 
 Creates the virtual environment if it is not there and installs requirements.lock (or `--lock`) into it:
 
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 OLDEST, NEWEST = (3, 11), (3, 13)
 LOCK = "requirements.lock"
 # Measured: 1.8 GB installed and 0.6 GB downloaded (which pip keeps twice for a while). With CUDA,

@@ -1,4 +1,4 @@
-"""Keep what a machine has already: `python -m tutorial_lib.cloud`, before the lock is installed on it.
+"""Keep what a machine has already: `python -m tutorial_lib.setup.cloud`, before the lock is installed on it.
 
 A hosted machine such as Google Colab's brings torch, and runs on packages that must not change under it.
 This writes their versions into requirements.lock, unless pyproject.toml does not allow them; what is
@@ -14,9 +14,9 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from . import setup_env
+from . import environment
 
-ROOT = Path(setup_env.ROOT)
+ROOT = Path(environment.ROOT)
 
 
 def ranges() -> dict[str, SpecifierSet]:
@@ -43,7 +43,7 @@ def main() -> None:
     here: dict[str, str] = {}
     for package in metadata.distributions():  # of two, the first is the one that is imported
         here.setdefault(canonicalize_name(package.name), package.version)
-    path = ROOT / setup_env.LOCK
+    path = ROOT / environment.LOCK
     before = path.read_text(encoding="utf-8")
     after = kept(before, here)
     path.write_text(after, encoding="utf-8")

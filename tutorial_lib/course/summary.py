@@ -1,4 +1,4 @@
-"""All methods of the course on one page: ``python -m tutorial_lib.summary`` writes ``docs/summary.pdf``.
+"""All methods on one page: ``python -m tutorial_lib.course.summary`` writes ``docs/summary.pdf``.
 
 The words stand in ``summary.toml``, one row for each method. The two numbers of a row are read from the
 record ``lengths``, and the small pictures are drawn from the library.
@@ -19,8 +19,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
-from . import experiments, plots
-from .encodings import (
+from .. import experiments, plots
+from ..encodings import (
     KERPLE,
     ALiBi,
     ClippedBias,
@@ -32,9 +32,10 @@ from .encodings import (
     bucket,
     sinusoidal,
 )
+from . import ROOT
 
 SOURCE = Path(__file__).with_suffix(".toml")
-PAGE = Path(__file__).parents[1] / "docs" / "summary.pdf"
+PAGE = ROOT / "docs" / "summary.pdf"
 A4 = 297 / 25.4, 210 / 25.4
 """Width and height of the page in inches."""
 
@@ -256,4 +257,4 @@ def pdf() -> bytes:
 
 if __name__ == "__main__":
     PAGE.write_bytes(pdf())
-    print(PAGE.relative_to(PAGE.parents[1]))
+    print(PAGE.relative_to(ROOT))

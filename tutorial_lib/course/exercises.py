@@ -25,29 +25,17 @@ from pathlib import Path
 
 import nbformat
 
-ROOT = Path(__file__).parents[1]
+from ..grading.assignments import names, number, path
+from . import ROOT
+
+__all__ = ["api", "course", "mark", "names", "number", "path", "points", "release", "unmark"]
 GOES_ON = "raises-exception"  # Run All goes on after a check that fails
-
-
-def names(folder: str = "solutions") -> list[str]:
-    """The exercises, in reading order: ``["ex01_order", …]``."""
-    return sorted(path.stem for path in (ROOT / folder).glob("ex*/ex*.ipynb"))
-
-
-def path(name: str, folder: str = "solutions") -> Path:
-    """Where an exercise stands: nbgrader asks for one folder for each."""
-    return ROOT / folder / name / f"{name}.ipynb"
-
-
-def number(name: str) -> str:
-    """``"ex06_rope"`` is exercise ``"06"``."""
-    return name[2:4]
 
 
 # ---- from tags to what nbgrader reads ----
 def mark(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Write nbgrader's metadata from the tags, in place. Raises ValueError for a tag that says nothing."""
-    from .checks import questions
+    from ..checks import questions
 
     for cell in notebook.cells:
         cell.metadata.pop("nbgrader", None)

@@ -1,0 +1,9 @@
+"""Making the course: notebooks as text, their navigation, slides, coverage, the summary page, the exercises.
+
+For those who edit the course, in a clone of it. Nothing that a learner imports stands here, and no
+other room imports this one.
+"""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
