@@ -68,7 +68,7 @@ def test_the_module_passes_its_options_on(layout):
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.float16, torch.bfloat16])
-def test_angles_are_float32_whatever_the_positions(dtype):
+def test_vectors_are_the_same_whatever_the_dtype_of_positions(dtype):
     p, q = torch.tensor([0, 3, 200]), torch.ones(1, 1, 3, 6)  # every dtype holds these exactly
     close(sinusoidal(p.to(dtype), 6), sinusoidal(p, 6), 0)
     close(rotate(q, p.to(dtype), layout="half"), rotate(q, p, layout="half"), 0)
@@ -83,12 +83,16 @@ def test_sinusoidal_takes_positions_of_any_shape(layout):
     close(whole[0], sinusoidal(p[0].double(), 6, layout=layout).float(), 1e-6)
 
 
+@pytest.mark.parametrize("positions", [10**6 + 1, 10**7 + 1, 2**24 + 1, 10**9 + 7])
 @pytest.mark.parametrize("layout", SLOW)
-def test_a_million_positions_away(layout):
-    """float32 holds an angle of 1e6 radians to about 0.03, float64 to 1e-10."""
-    expected = torch.tensor(SLOW[layout](1_000_001, 16, 1e4), dtype=F64)
-    close(sinusoidal(torch.tensor(1_000_001.0, dtype=F64), 16, layout=layout), expected, 1e-8)
-    close(sinusoidal(torch.tensor(1_000_001), 16, layout=layout), expected.float(), 0.1)
+def test_a_million_positions_away(layout, positions):
+    """Integers are exact at any distance: float32 holds an angle of 1e6 radians to about 0.03 only, and
+    counts no further than 2^24."""
+    expected = torch.tensor(SLOW[layout](positions, 16, 1e4), dtype=F64)
+    close(sinusoidal(torch.tensor(positions, dtype=F64), 16, layout=layout), expected, 1e-5 * positions / 1e9)
+    close(sinusoidal(torch.tensor(positions), 16, layout=layout), expected.float(), 2e-7 + positions / 1e15)
+    here, there = sinusoidal(torch.tensor([positions, positions - 1]), 16, layout=layout)
+    assert (here - there).abs().max() > 0.1
 
 
 @pytest.mark.parametrize("k", [1, -4, 2.5, 1000])

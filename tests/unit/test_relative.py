@@ -106,6 +106,14 @@ def test_a_bias_is_its_equation(name, positions):
     assert encoding.doors == ("bias",)
 
 
+def test_offsets_of_integers_and_floats_are_rounded_once():
+    """2²⁴ + 1 is no float32: rounded before it is subtracted, it would be its neighbour."""
+    far = torch.tensor([2**24 + 1])
+    assert offsets(far.double() - 0.5, far).item() == 0.5
+    assert offsets(torch.tensor([2.0**24]), far).item() == 1
+    assert offsets(torch.tensor([2.0**24]), far).dtype == torch.float32
+
+
 @pytest.mark.parametrize("n_q, n_k", [(6, 6), (1, 6), (3, 6), (6, 2), (1, 1)])
 @pytest.mark.parametrize("name", BIASES)
 def test_the_short_way_equals_the_dense_one(name, n_q, n_k):

@@ -23,7 +23,7 @@ import math
 import torch
 from torch import Tensor
 
-from .base import check_positive, wide
+from .base import check_positive, result_dtype
 from .relative import RelativeBias
 
 
@@ -67,7 +67,7 @@ class ALiBi(RelativeBias):
         self.m = tuple(_slopes(n_heads))
 
     def of(self, r):
-        r = wide(r)
+        r = r.to(result_dtype(r))
         return _per_head(self.m, r) * (-r.abs() if self.symmetric else r)
 
     def extra_repr(self):
@@ -93,7 +93,7 @@ class AsymmetricALiBi(RelativeBias):
         self.right = _checked("right", right, n_heads) if right is not None else tuple(deal[1::2])
 
     def of(self, r):
-        r = wide(r)
+        r = r.to(result_dtype(r))
         return _per_head(self.left, r) * r.clamp(max=0) - _per_head(self.right, r) * r.clamp(min=0)
 
     def extra_repr(self):

@@ -25,7 +25,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .base import PositionalEncoding, check_heads, check_positive, check_std, wide
+from .base import PositionalEncoding, check_heads, check_positive, check_std, result_dtype
 
 
 class CoPE(PositionalEncoding):
@@ -54,7 +54,7 @@ class CoPE(PositionalEncoding):
     def counts(self, q, k):
         """p_ij of every pair, ``[B, H, Lq, Lk]``."""
         k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
-        gates = wide(q @ k.mT * self.head_dim**-0.5).sigmoid()
+        gates = (q @ k.mT * self.head_dim**-0.5).to(result_dtype(q)).sigmoid()
         gates = gates.tril(k.shape[-2] - q.shape[-2])  # the queries are the last keys
         p = gates.flip(-1).cumsum(-1).flip(-1)
         return p.clamp(max=self.n_positions - 1)

@@ -23,7 +23,7 @@ import torch
 from torch import nn
 
 from .base import PositionalEncoding, check_heads, check_positive, check_std
-from .offsets import offsets, whole
+from .offsets import integer_offsets, offsets
 
 
 class DeBERTa(PositionalEncoding):
@@ -61,7 +61,7 @@ class DeBERTa(PositionalEncoding):
         Q_r, K_r = (
             W(self.P).unflatten(-1, (H, d)).transpose(0, 1).to(q.dtype) for W in (self.W_qr, self.W_kr)
         )
-        r = whole(offsets(q_positions, k_positions))
+        r = integer_offsets(offsets(q_positions, k_positions))
         r = r if r.ndim == 2 else r[:, None]
         delta_ij = (span - r).clamp(0, 2 * span - 1)
         delta_ji = delta_ij if self.released else (span + r).clamp(0, 2 * span - 1)

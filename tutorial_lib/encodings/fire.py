@@ -19,7 +19,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .base import PositionalEncoding, check_above_0, check_positive, wide
+from .base import PositionalEncoding, check_above_0, check_positive, result_dtype
 from .offsets import offsets
 
 
@@ -51,13 +51,13 @@ class FIRE(PositionalEncoding):
         self.W_2 = nn.Linear(hidden, n_heads, bias=False)
 
     def bias(self, q_positions, k_positions):
-        distance = wide(offsets(q_positions, k_positions)).abs()
-        dtype = torch.promote_types(distance.dtype, self.c.dtype)
+        distance = offsets(q_positions, k_positions).abs()
+        dtype = result_dtype(distance, self.c)
         c, W_1, b_1, W_2 = (
             p.to(dtype) for p in (self.c.abs(), self.W_1.weight[:, 0], self.W_1.bias, self.W_2.weight)
         )
         threshold = (self.L_multiplier.to(dtype) * self.L).abs()
-        i = torch.maximum(wide(q_positions).to(dtype), threshold)[..., :, None]
+        i = torch.maximum(q_positions.to(dtype), threshold)[..., :, None]
         x = torch.log1p(c * distance.to(dtype)) / (torch.log1p(c * i) + 1e-6)
         return torch.einsum("hw,...qkw->...hqk", W_2, (x[..., None] * W_1 + b_1).relu())
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .base import check_positive, wide
+from .base import check_positive, result_dtype
 from .relative import RelativeBias
 
 VARIANTS = ("log", "power")
@@ -50,8 +50,7 @@ class KERPLE(RelativeBias):
         self.r_2 = nn.Parameter(torch.rand(n_heads) * r_2_max)
 
     def of(self, r):
-        r = wide(r).abs()
-        r = r.to(torch.promote_types(r.dtype, self.r_1.dtype))
+        r = r.abs().to(result_dtype(r, self.r_1))
         r_1, r_2 = (x.to(r.dtype).view(-1, *[1] * r.ndim) for x in (self.r_1, self.r_2))
         if self.variant == "log":
             return -_within(r_1, 0.01) * torch.log1p(_within(r_2, 0.01) * r)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .base import check_positions, length_axis, wide
+from .base import check_positions, length_axis, result_dtype, widest_float
 
 
 def offsets(q_positions: Tensor, k_positions: Tensor, axes: int = 1) -> Tensor:
@@ -26,15 +26,14 @@ def offsets(q_positions: Tensor, k_positions: Tensor, axes: int = 1) -> Tensor:
             f"q_positions {tuple(q_positions.shape)} and k_positions {tuple(k_positions.shape)} "
             "must have the same number of rows"
         )
-    if q_positions.is_floating_point() or k_positions.is_floating_point():
-        q_positions, k_positions = wide(q_positions), wide(k_positions)
-    else:  # a uint8 has no negative offsets
-        q_positions, k_positions = q_positions.long(), k_positions.long()
-    return k_positions.unsqueeze(length - 1) - q_positions.unsqueeze(length)
+    q, k = q_positions.unsqueeze(length), k_positions.unsqueeze(length - 1)
+    if q.is_floating_point() or k.is_floating_point():
+        return (widest_float(k) - widest_float(q)).to(result_dtype(q, k))
+    return k.long() - q.long()  # a uint8 has no negative offsets
 
 
-def whole(r: Tensor) -> Tensor:
-    """Offsets as integers for a table; ValueError for one that lies between two entries."""
+def integer_offsets(r: Tensor) -> Tensor:
+    """Offsets as integers, for a table; ValueError for one that lies between two entries."""
     if not r.is_floating_point():
         return r.long()
     if not torch.compiler.is_compiling() and not torch.equal(r, r.round()):

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_not_negative, check_positive, check_std
-from .offsets import consecutive, offsets, whole
+from .offsets import consecutive, integer_offsets, offsets
 
 
 class RelativeBias(PositionalEncoding):
@@ -75,7 +75,7 @@ class ClippedBias(RelativeBias):
 
     def of(self, r):
         k = self.max_distance
-        return look_up(self.b, whole(r).clamp(-k, k) + k)
+        return look_up(self.b, integer_offsets(r).clamp(-k, k) + k)
 
     def extra_repr(self):
         return f"{self.n_heads}, {self.max_distance}, std={self.std:g}"
@@ -112,7 +112,7 @@ class TableBias(RelativeBias):
         self.W_r = nn.Parameter(torch.randn(n_heads, 2 * length - 1) * std)
 
     def of(self, r):
-        N, r = self.length, whole(r)
+        N, r = self.length, integer_offsets(r)
         if torch.compiler.is_compiling():
             return look_up(self.W_r, r.clamp(1 - N, N - 1) + N - 1).masked_fill(r.abs() >= N, torch.nan)
         if r.numel() and r.abs().max() >= N:

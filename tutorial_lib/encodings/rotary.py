@@ -19,7 +19,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .base import PositionalEncoding, check_positions, wide
+from .base import PositionalEncoding, check_positions, result_dtype
 from .scaling import Frequencies
 
 PAIRINGS = ("interleaved", "half")
@@ -92,11 +92,7 @@ def rotate(
         frequencies = Frequencies(x.shape[-1], base)
     _check_fit(x, positions, frequencies.head_dim, "x")
     length = frequencies.length(positions)
-    return turn(x, *frequencies.cos_sin(positions, length, _dtype(x, positions)), layout)
-
-
-def _dtype(x, positions):
-    return torch.promote_types(wide(positions).dtype, x.dtype)
+    return turn(x, *frequencies.cos_sin(positions, length, result_dtype(x, positions)), layout)
 
 
 def _check_layout(**layouts):
@@ -209,7 +205,7 @@ class Rotary(PositionalEncoding):
         _check_fit(k, k_positions, self.head_dim, "k", self.axes)
         length = self.frequencies.length(q_positions, k_positions)
         return tuple(
-            turn(x, **self._turns(self.frequencies, p, length, _dtype(x, p)), layout=self.layout)
+            turn(x, **self._turns(self.frequencies, p, length, result_dtype(x, p)), layout=self.layout)
             for x, p in ((q, q_positions), (k, k_positions))
         )
 

@@ -14,15 +14,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .base import check_positive, is_number
+from .base import check_positive, is_number, widest_float
 from .sinusoidal import frequencies
 
 RAMPS = ("wavelength", "index", "rounded index")
-
-
-def exact(positions: Tensor) -> Tensor:
-    """Positions as float64 (float32 on MPS, which has no float64)."""
-    return positions.to(torch.float32 if positions.device.type == "mps" else torch.float64)
 
 
 class Scaling:
@@ -121,7 +116,7 @@ class DynamicNTK(Scaling):
         _at_least(1, s=self.s)
 
     def theta(self, b, d, length=None, device=None):
-        l_over_L = 1.0 if length is None else (exact(length) / self.L).clamp(min=1)
+        l_over_L = 1.0 if length is None else (widest_float(length) / self.L).clamp(min=1)
         return ntk(b, d, self.s * l_over_L - (self.s - 1), device)
 
 
@@ -293,7 +288,7 @@ class Frequencies:
         """The current length l of each row, ``[]`` or ``[B]``; None when no angle depends on it."""
         if self.scaling is None or not self.scaling.dynamic:
             return None
-        longest = [pad(exact(p), (0, 1)).amax(-1) for p in positions]  # a zero more: rows may be empty
+        longest = [pad(widest_float(p), (0, 1)).amax(-1) for p in positions]  # a zero more: rows may be empty
         return torch.stack(torch.broadcast_tensors(*longest)).amax(0) + 1
 
     def theta(self, length: Tensor | None = None, device=None) -> Tensor:
@@ -316,5 +311,5 @@ class Frequencies:
         theta = self.theta(length, device=positions.device)
         if theta.ndim == 2:
             theta = theta[:, None]
-        angle = exact(positions)[..., None] * theta
+        angle = widest_float(positions)[..., None] * theta
         return tuple((self.attention_factor * f).to(dtype) for f in (angle.cos(), angle.sin()))

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from .base import PositionalEncoding, check_heads, check_not_negative, check_positive, check_std
-from .offsets import offsets, whole
+from .offsets import integer_offsets, offsets
 
 
 class Shaw(PositionalEncoding):
@@ -49,7 +49,7 @@ class Shaw(PositionalEncoding):
     def clipped(self, q_positions, k_positions):
         """clip(r, k) + k, the row of each pair: ``[Lq, Lk]`` or ``[B, 1, Lq, Lk]``."""
         k = self.max_distance
-        row = whole(offsets(q_positions, k_positions)).clamp(-k, k) + k
+        row = integer_offsets(offsets(q_positions, k_positions)).clamp(-k, k) + k
         return row if row.ndim == 2 else row[:, None]
 
     def content_bias(self, q, k, q_positions, k_positions):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .base import Absolute, check_positive, is_number, wide
+from .base import Absolute, check_positive, is_number, result_dtype, widest_float
 
 LAYOUTS = ("interleaved", "concatenated")
 
@@ -58,7 +58,7 @@ def sinusoidal(
     r"""The vectors PE of any positions: integers, fractions, negative ones.
 
     ``positions`` of any shape ``[...]``; returns ``[..., dim]`` with entries in [−1, 1].
-    Angles and result are float32, or float64 when the positions are float64.
+    Angles are float64 (float32 on MPS), the result is float32, or float64 when the positions are.
 
     Raises ValueError as :func:`frequencies` does.
 
@@ -66,10 +66,9 @@ def sinusoidal(
     tensor([[0.0000, 1.0000, 0.0000, 1.0000],
             [0.8415, 0.5403, 0.0100, 0.9999]])
     """
-    p = wide(torch.as_tensor(positions))
-    omega = frequencies(dim, base=base, layout=layout, device=p.device).to(p.dtype)
-    angle = p[..., None] * omega  # element-wise, so autocast leaves it in float32
-    sin, cos = angle.sin(), angle.cos()
+    p = torch.as_tensor(positions)
+    angle = widest_float(p)[..., None] * frequencies(dim, base=base, layout=layout, device=p.device)
+    sin, cos = (f.to(result_dtype(p)) for f in (angle.sin(), angle.cos()))
     if layout == "interleaved":
         return torch.stack([sin, cos], -1).flatten(-2)[..., :dim]
     return torch.cat([sin, cos, sin.new_zeros(*p.shape, dim % 2)], -1)

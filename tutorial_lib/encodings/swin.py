@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .base import check_positive, check_std
-from .offsets import whole
+from .offsets import integer_offsets
 from .relative import RelativeBias, look_up
 
 
@@ -73,7 +73,7 @@ class SwinBias(RelativeBias):
             nn.init.trunc_normal_(self.B_hat, std=std)
 
     def of(self, r):
-        r, (M_h, M_w) = whole(r), self.window
+        r, (M_h, M_w) = integer_offsets(r), self.window
         inside = (r[..., 0].abs() < M_h) & (r[..., 1].abs() < M_w)
         if not torch.compiler.is_compiling() and not inside.all():
             low, high = (tuple(end.tolist()) for end in r.reshape(-1, 2).aminmax(dim=0))

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from .base import check_positive, check_std
-from .offsets import whole
+from .offsets import integer_offsets
 from .relative import RelativeBias, look_up
 
 
@@ -42,7 +42,7 @@ def bucket(
     exceed the exact buckets.
     """
     side, max_exact = _sizes(bidirectional, n_buckets, max_distance)
-    r = whole(r)
+    r = integer_offsets(r)
     n = r.abs() if bidirectional else (-r).clamp(min=0)
     widening = torch.log(n.clamp(min=max_exact).float() / max_exact) / math.log(max_distance / max_exact)
     far = (max_exact + (widening * (side - max_exact)).long()).clamp(max=side - 1)

@@ -23,10 +23,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .base import PositionalEncoding, check_heads, check_positive, check_std
+from .base import PositionalEncoding, check_heads, check_positive, check_std, widest_float
 from .offsets import consecutive
 from .rotary import turn
-from .scaling import exact
 from .sinusoidal import frequencies
 
 
@@ -65,7 +64,7 @@ class TransformerXL(PositionalEncoding):
         The order is the released code's, and so are the frequencies: 10000^(−2t/dim), those of
         :func:`sinusoidal` with the layout ``"interleaved"``, not ``"concatenated"``.
         """
-        angle = exact(distances)[..., None] * frequencies(self.dim, device=distances.device)
+        angle = widest_float(distances)[..., None] * frequencies(self.dim, device=distances.device)
         return torch.cat([angle.sin(), angle.cos()], -1)
 
     def content_bias(self, q, k, q_positions, k_positions):
@@ -79,7 +78,7 @@ class TransformerXL(PositionalEncoding):
             b_d = relative_shift(q @ (W_kR @ R.mT), k.shape[-2])
         else:
             sin, cos = self.R(q_positions).to(q.dtype).chunk(2, -1)
-            R = self.R(-exact(k_positions)).to(q.dtype)
+            R = self.R(-widest_float(k_positions)).to(q.dtype)
             R = R if R.ndim == 2 else R[:, None]
             b_d = turn(q @ W_kR, cos, sin, "half") @ R.mT
         return c[:, :, None] + b_d

@@ -21,9 +21,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .base import check_above_0
+from .base import check_above_0, result_dtype, widest_float
 from .rotary import Rotary, turn
-from .scaling import Frequencies, exact
+from .scaling import Frequencies
 
 
 class XPos(Rotary):
@@ -52,21 +52,21 @@ class XPos(Rotary):
     def zeta(self, device=None) -> Tensor:
         """ζ_i of each pair that turns, float64 ``[d/2]`` (float32 on MPS)."""
         d = self.frequencies.d
-        i = exact(torch.arange(d // 2, device=device))
+        i = widest_float(torch.arange(d // 2, device=device))
         return (i / (d / 2) + self.gamma) / (1 + self.gamma)
 
     def rotate(self, q, k, q_positions, k_positions):
         q, k = super().rotate(q, k, q_positions, k_positions)
         if not k_positions.shape[-1]:
             return q, k
-        m, n = exact(q_positions), exact(k_positions)
+        m, n = widest_float(q_positions), widest_float(k_positions)
         c = (n.amin(-1, keepdim=True) + n.amax(-1, keepdim=True)) / 2
         return self._grow(q, m - c), self._grow(k, c - n)
 
     def _grow(self, x, m):
         """Each pair i of ``x`` times ζ_i^(m / scale_base): a turn by no angle, but longer."""
         magnitude = self.zeta(m.device) ** (m[..., None] / self.scale_base)
-        magnitude = magnitude.to(torch.promote_types(torch.float32, x.dtype))
+        magnitude = magnitude.to(result_dtype(x))
         return turn(x, magnitude, torch.zeros_like(magnitude), self.layout)
 
     def extra_repr(self):
