@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import dask
@@ -58,7 +58,7 @@ def tiny(**changes):
 
 def numbers(record):
     """All of a record but what the clock gives."""
-    data = asdict(record) | {"seconds": 0}
+    data = record.plain() | {"seconds": 0}
     return data | {"runs": [run | {"seconds": 0} for run in data["runs"]]}
 
 
@@ -137,7 +137,7 @@ BROKEN = {
 def test_a_broken_record_is_refused_with_its_place(what, tmp_path):
     path, (spoil, message) = tmp_path / "tiny-live.json", BROKEN[what]
     record = sweep.run(TINY)
-    data = asdict(record)
+    data = record.plain()
     data["runs"][0]["values"]["column"] = [[0.5], [1.5]]
     spoil(data)
     path.write_text(json.dumps(data))
@@ -346,6 +346,100 @@ def test_more_seeds_continue_what_is_there(tmp_path):
     assert numbers(record) == numbers(sweep.run(TINY, seeds=(2, 1, 0)))
 
 
+# ---- a record that is there already ----
+
+def listing(*names, **changes):
+    """The tiny experiment with these encodings, as the larger ones have them in their settings."""
+    settings = {"encodings": list(names), "steps": 2}
+    return tiny(presets={"live": settings}, cells=lambda settings: [
+        {"encoding": name, "length": n} for name in settings["encodings"] for n in (1, 2)], **changes)
+
+
+def test_a_new_encoding_measures_its_own_cells_only(tmp_path):
+    """They stand in their places; the others are byte for byte what they were."""
+    path, counted = tmp_path / "tiny-live.json", Counted()
+    before = sweep.run(listing("a", "c"), out=path)
+    old = [json.dumps(run, indent=1) for run in before.plain()["runs"]]
+    record = sweep.run(listing("a", "b", "c", measure=counted), out=path)
+    assert counted.calls == [({"encoding": "b", "length": n}, seed) for seed in (0, 1) for n in (1, 2)]
+    assert [run.cell["encoding"] for run in record] == list("aabbcc") * 2
+    assert record.settings["encodings"] == ["a", "b", "c"] and Record.load(path) == record
+    assert [run for run in record if run.cell["encoding"] != "b"] == before.runs
+    assert [json.dumps(run, indent=1) for run in json.loads(path.read_text())["runs"]
+            if run["cell"]["encoding"] != "b"] == old
+    assert record.seconds == pytest.approx(sum(run.seconds for run in record))
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_one_that_is_gone_leaves_the_record(tmp_path):
+    path, counted = tmp_path / "tiny-live.json", Counted()
+    sweep.run(listing("a", "b", "c"), out=path)
+    assert [cell["encoding"] for cell in sweep.run(listing("c", "a", measure=counted), out=path).cells()] \
+        == list("ccaa")
+    assert counted.calls == [] and Record.load(path).settings["encodings"] == ["c", "a"]
+
+
+def test_an_interrupted_addition_goes_on(tmp_path):
+    path, counted = tmp_path / "tiny-live.json", Counted()
+    before = sweep.run(listing("a"), out=path)
+    partly = sweep.run(listing("a", "b", measure=Counted(3, KeyboardInterrupt())), out=path)
+    assert Record.load(path) == before and len(partly.runs) == 4 + 3
+    record = sweep.run(listing("a", "b", "c", measure=counted), out=path)
+    assert len(counted.calls) == 1 + 4 and len(record.runs) == 12
+
+
+def test_a_whole_record_is_left_alone_unless_again(tmp_path, capsys):
+    path, counted = tmp_path / "tiny-live.json", Counted()
+    before = sweep.run(TINY, out=path)
+    text = path.read_text()
+    assert sweep.run(tiny(measure=counted), out=path) == before
+    assert sweep.run(tiny(measure=counted), out=path, seeds=(1,)) == before
+    assert counted.calls == [] and path.read_text() == text
+    assert "tiny-live.json is there already, and lacks nothing; `--again`" in capsys.readouterr().out
+    sweep.run(tiny(measure=counted), out=path, again=True)
+    assert len(counted.calls) == 8
+
+
+def test_more_seeds_are_added(tmp_path):
+    path, counted = tmp_path / "tiny-live.json", Counted()
+    sweep.run(TINY, out=path)
+    record = sweep.run(tiny(measure=counted), out=path, seeds=(0, 5))
+    assert record.seeds == [0, 1, 5] and {seed for _, seed in counted.calls} == {5}
+    assert record.command.endswith("--seeds 0,1,5")
+    assert numbers(record) == numbers(sweep.run(TINY, seeds=(0, 1, 5)))
+
+
+@pytest.mark.parametrize("what, old", [("settings", {"settings": {"steps": 7}}),
+                                       ("device", {"device": "a GPU", "runs": []})])
+def test_what_would_not_fit_the_record_is_refused(what, old, tmp_path, capsys):
+    path = tmp_path / "tiny-live.json"
+    replace(sweep.run(TINY), **old).save(path)
+    text = path.read_text()
+    with pytest.raises(ValueError, match=f"tiny-live.json was measured with {what} .*--again"):
+        sweep.run(TINY, out=path)
+    assert path.read_text() == text
+    sweep.run(TINY, out=path, again=True)
+    assert numbers(Record.load(path)) == numbers(sweep.run(TINY))
+
+
+def test_what_is_added_says_with_what_and_runs_on_as_many_threads(tmp_path, monkeypatch):
+    path, threads = tmp_path / "tiny-live.json", []
+    before = replace(sweep.run(listing("a")), threads=torch.get_num_threads() + 1)
+    before.save(path)
+    newer = before.versions | {"torch": "9.9"}
+    monkeypatch.setattr(sweep, "versions", lambda: newer)
+
+    def counting(*arguments):
+        threads.append(torch.get_num_threads())
+        return measure(*arguments)
+
+    record = sweep.run(listing("a", "b", measure=counting), out=path)
+    assert record.versions == before.versions and record.threads == before.threads == threads[0]
+    assert [run.versions for run in record] == [None, None, newer, newer] * 2 and len(set(threads)) == 1
+    assert torch.get_num_threads() == before.threads - 1
+    assert Record.load(path) == record and record.made_with("torch") == f"{torch.__version__}, 9.9"
+
+
 def test_the_journal_survives_a_crash_while_it_is_written_anew(tmp_path, monkeypatch):
     path = tmp_path / "x.json"
     interrupt(path, 3)
@@ -513,7 +607,7 @@ def test_run_all_goes_on_after_an_interruption(tmp_path, monkeypatch, capsys):
     assert command("run", "all", "--folder", tmp_path) == 130
     assert "The same command goes on from here." in capsys.readouterr().out
     assert command("run", "all", "--folder", tmp_path) == 0
-    assert "one-full.json is there already" in capsys.readouterr().out
+    assert "one-full.json is there already, and lacks nothing" in capsys.readouterr().out
     assert len(first.calls) == 12 and len(second.calls) == 12 + 1
     assert sorted(os.listdir(tmp_path)) == ["one-full.json", "two-full.json"]
 

@@ -65,7 +65,7 @@ def show(record: Record) -> None:
     experiment = find(record.experiment)
     plots.show(experiment.figure(record), experiment.alt(record))
     print(f"Recorded: {len(record.runs)} runs with {len(record.seeds)} seeds each cell, {record.device}, "
-          f"torch {record.versions['torch']}; again with: {record.command}")
+          f"torch {record.made_with('torch')}; again with: {record.command}")
 
 
 __all__ = ["EXPERIMENTS", "Experiment", "Finding", "Interval", "RESULTS", "Record", "difference", "find",

@@ -29,6 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         command.add_argument("--seeds", type=_seeds, help="for instance 0,1,2; by default the preset's")
         command.add_argument("--device", default="auto")
+        command.add_argument("--again", action="store_true", help="all anew, not only what the record lacks")
         command.add_argument("--scheduler", help="address of a Dask cluster, or `local` to start one")
     report = commands.add_parser("results", help="write the summary page from the records")
     report.add_argument("--folder", type=Path, default=RESULTS, help="where the records stand")
@@ -72,11 +73,8 @@ def _run(given) -> int:
         names = [find(given.name).name]
     for name in names:
         path = given.folder / f"{name}-{given.preset}.json"
-        if given.name == "all" and path.exists():  # so that `all` goes on after an interruption
-            print(f"{path.name} is there already; remove it to measure again")
-            continue
         record = run(name, given.preset, seeds=given.seeds, device=given.device, out=path,
-                     scheduler=given.scheduler)
+                     scheduler=given.scheduler, again=given.again)
         wanted = len(EXPERIMENTS[name].cells(record.settings)) * len(record.seeds)
         if len(record.runs) < wanted:
             print("The same command goes on from here.")
@@ -88,7 +86,7 @@ def _run(given) -> int:
 
 def _show(given) -> int:
     record, experiment = load(given.name, given.preset, given.folder), find(given.name)
-    print(f"{experiment.title}: {record.command}\n{record.device}, torch {record.versions['torch']}, "
+    print(f"{experiment.title}: {record.command}\n{record.device}, torch {record.made_with('torch')}, "
           f"{record.seconds:.0f} s, seeds {record.seeds}\n")
     for cell in record.cells():
         runs = [run.values for run in record if run.cell == cell]

@@ -6,7 +6,7 @@ import json
 import math
 import platform
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
@@ -32,8 +32,11 @@ DEFS = {
             "seed": {"type": "integer"},
             "values": {"type": "object", "additionalProperties": {"$ref": "#/$defs/numbers"}},
             "seconds": {"type": "number", "minimum": 0},
+            "versions": {"$ref": "#/$defs/versions"},
         },
     },
+    "versions": {"type": "object", "required": ["python", "torch", "tutorial_lib"],
+                 "additionalProperties": {"type": "string"}},
 }
 RUN = {"$defs": DEFS, "$ref": "#/$defs/run"}
 SCHEMA = {
@@ -51,8 +54,7 @@ SCHEMA = {
         "seeds": {"type": "array", "items": {"type": "integer"}, "minItems": 1, "uniqueItems": True},
         "device": {"type": "string"},
         "threads": {"type": "integer", "minimum": 1},
-        "versions": {"type": "object", "required": ["python", "torch", "tutorial_lib"],
-                     "additionalProperties": {"type": "string"}},
+        "versions": {"$ref": "#/$defs/versions"},
         "seconds": {"type": "number", "minimum": 0},
         "runs": {"type": "array", "items": {"$ref": "#/$defs/run"}},
     },
@@ -61,12 +63,20 @@ SCHEMA = {
 
 @dataclass(frozen=True)
 class Run:
-    """One cell of a sweep with one seed: what was measured, and the seconds that it took."""
+    """One cell of a sweep with one seed: what was measured, and the seconds that it took.
+
+    ``versions`` are those of its record, unless it was added later, with others.
+    """
 
     cell: dict
     seed: int
     values: dict
     seconds: float
+    versions: dict[str, str] | None = None
+
+    def plain(self) -> dict:
+        """As it stands in a file."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass
@@ -124,6 +134,15 @@ class Record:
                 cells.append(run.cell)
         return cells
 
+    def made_with(self, package: str) -> str:
+        """The version of a package, or all that its runs were made with: ``"2.13.0, 2.14.0"``."""
+        later = [run.versions for run in self.runs if run.versions]
+        return ", ".join(dict.fromkeys(found[package] for found in (self.versions, *later)))
+
+    def plain(self) -> dict:
+        """As it stands in a file."""
+        return vars(self) | {"runs": [run.plain() for run in self.runs]}
+
     def __iter__(self) -> Iterator[Run]:
         return iter(self.runs)
 
@@ -132,7 +151,8 @@ class Record:
 
         Raises ValueError, and writes nothing, for a record that does not fit the schema.
         """
-        write(path, json.dumps(checked(asdict(self), SCHEMA, path.name), indent=1, ensure_ascii=False) + "\n")
+        data = checked(self.plain(), SCHEMA, path.name)
+        write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Record:

@@ -25,7 +25,7 @@ def page(folder: Path = RESULTS) -> str:
             record = load(experiment.name, preset, folder)
             parts.append(
                 f"## {experiment.title}\n\n`{record.command}` — {record.device}, torch "
-                f"{record.versions['torch']}, {len(record.seeds)} seeds, {record.seconds:.0f} s.\n"
+                f"{record.made_with('torch')}, {len(record.seeds)} seeds, {record.seconds:.0f} s.\n"
             )
             for finding in experiment.findings(record):
                 parts.append(_finding(finding))

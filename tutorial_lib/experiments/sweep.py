@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -23,6 +23,9 @@ from ..training import all_or_nothing
 from .record import RUN, Record, Run, checked, versions, write
 
 PRESETS = ("live", "full", "gpu")
+LISTS = ("encodings",)
+"""Settings that only list cells: one more on the list leaves what was measured for the others as it is."""
+
 PATIENCE = 20  # seconds to wait for a cluster to answer
 
 
@@ -92,24 +95,28 @@ def run(
     out: Path | None = None,
     scheduler: str | None = None,
     progress: bool = True,
+    again: bool = False,
 ) -> Record:
-    """Measure every cell with every seed.
+    """Measure every cell with every seed; of a record that is there already, what it lacks.
 
     Args:
         experiment, preset: what to run.
         seeds: in place of the preset's.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
-        out: write the record to this file. Until it is complete, every finished run stands in a
-            file beside it, and a second call continues there. None: write nothing.
+        out: write the record to this file. What stands in it is kept as it is, and cells and seeds
+            that it lacks are measured, on as many threads. Until it is complete, every finished run
+            stands in a file beside it, and a second call continues there. None: write nothing.
         scheduler: None runs here; the address of a Dask cluster, or ``"local"`` for one that is
             started for this run: one process for each core. A worker computes on one thread.
         progress: show a bar.
+        again: measure all anew, whatever stands in the file.
 
     Interrupting the kernel (or Ctrl-C) ends the sweep; the record returned, or the file, holds what
     is finished. Under ``torchrun`` every process takes part in each run, and the first one writes.
 
     Raises:
-        ValueError: an unknown preset, no seeds, or measured values that are no finite numbers.
+        ValueError: an unknown preset, no seeds, measured values that are no finite numbers, or a
+            record in the file that was made with other settings or on another device.
         ImportError, ConnectionError: no Dask here, or no cluster at that address.
         RuntimeError: workers that died again and again, always in the same run.
 
@@ -124,22 +131,64 @@ def run(
     with parallel.process_group(pick_device(device)) as where:
         if scheduler is not None and parallel.size() > 1:
             raise ValueError(f"scheduler={scheduler!r}: a sweep runs on Dask or under torchrun, not both")
-        settings = plain(experiment.presets[preset])
+        goes_on = out is not None and not again and parallel.rank() == 0 and out.exists()
+        old = parallel.agreed(Record.load(out) if goes_on else None)
+        if old is not None:
+            seeds = tuple(dict.fromkeys((*old.seeds, *seeds)))
         record = Record(
-            experiment.name, preset, _command(experiment, preset, seeds, device), settings, list(seeds),
-            _words(where), torch.get_num_threads() if scheduler is None else 1, versions(),
+            experiment.name, preset, _command(experiment, preset, seeds, device),
+            plain(experiment.presets[preset]), list(seeds), _words(where),
+            torch.get_num_threads() if scheduler is None else 1, versions(),
         )
-        _fill(record, experiment, where, out, scheduler, progress)
+        if old is not None:
+            there = [(run.cell, run.seed) for run in old]
+            if old.settings == record.settings and there == _wanted(experiment, record):
+                if parallel.rank() == 0:
+                    print(f"{out.name} is there already, and lacks nothing; `--again` measures all anew")
+                return old
+            _take_over(old, record, out.name)
+        with _threads(record.threads if scheduler is None else torch.get_num_threads()):
+            _fill(record, experiment, where, out, scheduler, progress)
     return record
 
 
+def _wanted(experiment: Experiment, record: Record) -> list[tuple[dict, int]]:
+    """Every run of a whole record. Seeds outside: after an interruption all cells have the first ones."""
+    return [(cell, seed) for seed in record.seeds for cell in plain(experiment.cells(record.settings))]
+
+
+def _take_over(old: Record, record: Record, name: str) -> None:
+    """Give ``record`` the runs of the one in the file, if what it lacks may stand beside them."""
+    for what, then, now in (("settings", _common(old), _common(record)), ("device", old.device, record.device)):
+        if then != now:
+            raise ValueError(
+                f"{name} was measured with {what} {then}, and would go on with {now}: these numbers do not "
+                "belong into one record. Measure all anew with `--again`, or elsewhere with `--folder`"
+            )
+    record.runs, record.threads, record.versions = old.runs, old.threads, old.versions
+
+
+def _common(record: Record) -> dict:
+    """The settings that every measurement depends on."""
+    return {name: value for name, value in record.settings.items() if name not in LISTS}
+
+
+@contextlib.contextmanager
+def _threads(n: int) -> Iterator[None]:
+    if (before := torch.get_num_threads()) == n:
+        yield
+        return
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _fill(record, experiment, device, out, scheduler, progress):
-    cells = experiment.cells(record.settings)
-    # seeds outside: after an interruption all cells have the first ones
-    wanted = [(cell, seed) for seed, cell in itertools.product(record.seeds, cells)]
-    first = parallel.rank() == 0
+    wanted, first, here = _wanted(experiment, record), parallel.rank() == 0, versions()
     journal = Journal(None if out is None or not first else out.with_suffix(".partial.jsonl"), record)
-    done = {_key(run.cell, run.seed): run for run in parallel.agreed(journal.runs)}
+    done = {_key(run.cell, run.seed): run for run in [*record.runs, *parallel.agreed(journal.runs)]}
     missing = [(cell, seed) for cell, seed in wanted if _key(cell, seed) not in done]
 
     quiet = not progress or not first or bool(os.environ.get("TQDM_DISABLE"))
@@ -150,6 +199,7 @@ def _fill(record, experiment, device, out, scheduler, progress):
         # closing ends the cluster at once, not when the generator happens to be collected
         with contextlib.closing(source(experiment, record.settings, missing, device, scheduler)) as runs:
             for run in runs:
+                run = run if here == record.versions else replace(run, versions=here)
                 journal.add(run)
                 done[_key(run.cell, run.seed)] = run
                 bar.update()
@@ -173,9 +223,9 @@ class Journal:
         self.path, self.runs = path, []
         if path is None:
             return
-        # seeds may be added; anything else gives other numbers
-        fixed = ("experiment", "preset", "settings", "device", "threads", "versions")
-        head = plain({name: getattr(record, name) for name in fixed})
+        # seeds and cells may be added; anything else gives other numbers
+        fixed = ("experiment", "preset", "device", "threads", "versions")
+        head = plain({name: getattr(record, name) for name in fixed} | {"settings": _common(record)})
         found, *runs = self._read() or [None]
         if found == head:
             self.runs = [Run(**run) for run in runs]
@@ -183,7 +233,7 @@ class Journal:
             free = (path.with_suffix(f".old{n}") for n in itertools.count(1))
             old = path.replace(next(name for name in free if not name.exists()))
             print(f"{path.name} was made with other settings, versions or threads: kept as {old.name}")
-        lines = [head, *map(asdict, self.runs)]
+        lines = [head, *map(Run.plain, self.runs)]
         write(path, "".join(json.dumps(line) + "\n" for line in lines))
 
     def _read(self) -> list[dict]:
@@ -203,7 +253,7 @@ class Journal:
         self.runs.append(run)
         if self.path is not None:
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(run)) + "\n")
+                file.write(json.dumps(run.plain()) + "\n")
 
     def close(self) -> None:
         """The record is complete: this is not needed any more."""

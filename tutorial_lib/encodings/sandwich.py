@@ -1,0 +1,74 @@
+r"""Sandwich, what sinusoids know of a distance (Chi, Fan, Rudnicky & Ramadge 2022).
+
+A sinusoid added to a token gives a score of four terms, two of words and places mixed. Sandwich keeps
+the words alone, and of the places their inner product, which depends on the offset only:
+
+.. math:: b_h(r) = \frac{1}{c_h}\, p_i^\top p_j = \frac{1}{c_h} \sum_{t=0}^{\bar d/2 - 1} \cos(r\,\omega_t),
+          \qquad \omega_t = 10000^{-2t/\bar d}, \quad r = j - i
+
+with the sinusoidal vectors p of Vaswani et al. 2017, here of a width d̄ of its own, and a compression
+ratio for each head, c_h = 8h/H for h = 1 … H. Nothing is learned. It falls, in waves, about as the
+logarithm of the distance: KERPLE, with no number to learn.
+
+Of the public implementations, one counts t from 0, as the vectors of 2017 and this file do, another
+from 1; one subtracts d̄/2 from the sum, and so does this file. A softmax does not see that constant,
+but near keys then have a bias near 0, where half precision is fine.
+
+**A mirror:** the cosine does not tell a key behind from one ahead. In an encoder a sentence and its
+reversal look alike, as with the symmetric ALiBi.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from .base import check_positive, wide
+from .offsets import offsets
+from .relative import RelativeBias
+from .scaling import exact
+from .sinusoidal import sinusoidal
+
+
+class Sandwich(RelativeBias):
+    """``(p_i · p_j − d̄/2) / c_h``: 0 for the query's own place, below 0 elsewhere. No parameters.
+
+    Angles are float64 (float32 on MPS), so far places stay apart; the bias is float32 (float64 for
+    float64 positions), whatever the dtype of the module.
+
+    Args:
+        n_heads: heads H.
+        dim: d̄, the width of the vectors p, even; 128 in the paper, whatever the width of the model.
+
+    Raises ValueError for sizes that are not positive integers, or an odd ``dim``.
+
+    >>> Sandwich(2, dim=4).of(torch.tensor([0, -1, -100]))[0]
+    tensor([ 0.0000, -0.1149, -0.1493])
+    """
+
+    def __init__(self, n_heads: int, *, dim: int = 128):
+        super().__init__()
+        check_positive(n_heads=n_heads, dim=dim)
+        if dim % 2:
+            raise ValueError(f"dim={dim}: it must be even, a cosine needs a sine and a cosine")
+        self.n_heads, self.dim = n_heads, dim
+
+    def p(self, positions):
+        """The sinusoidal vectors, ``[*positions.shape, dim]``."""
+        return sinusoidal(exact(positions), self.dim)
+
+    def of(self, r):
+        return self._compressed(self.p(r)[..., 1::2].sum(-1), wide(r).dtype)  # p_r · p_0: the cosines
+
+    def dense(self, q_positions, k_positions):
+        r = offsets(q_positions, k_positions)  # no vector for each pair: one for each place
+        product = self.p(q_positions) @ self.p(k_positions).mT
+        bias = self._compressed(product, wide(r).dtype)
+        return bias if bias.ndim == 3 else bias.movedim(0, 1)
+
+    def _compressed(self, product, dtype):
+        """``[H, …]`` of inner products ``[…]``."""
+        c = 8 * torch.arange(1, self.n_heads + 1, dtype=product.dtype, device=product.device) / self.n_heads
+        return ((product - self.dim / 2) / c.view(-1, *[1] * product.ndim)).to(dtype)
+
+    def extra_repr(self):
+        return f"{self.n_heads}, dim={self.dim}"
