@@ -33,9 +33,9 @@ def fused_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, 
     if not doors and mask is None and (n_q == n_k or not causal):
         return _kernel(q, k, v, scale, is_causal=causal)
     if doors == {"bias"} and mask is None and q.device.type == "cpu":  # kernels of GPUs want aligned rows
-        line = _line(q, k, encoding, q_positions, k_positions)
-        if line is not None:
-            return _by_windows(q, k, v, line, scale, causal)
+        by_offset = _bias_by_offset(q, k, encoding, q_positions, k_positions)
+        if by_offset is not None:
+            return _by_windows(q, k, v, by_offset, scale, causal)
     parts = chunks(q, k, v, encoding, q_positions, k_positions, causal, mask)
     return joined([_masked(*part, _added(*part[:2], encoding, *where, scale), allowed, mask, scale)
                    for part, where, allowed in parts])
@@ -64,23 +64,23 @@ def _steps(n, size):
     return [(start, min(start + size, n)) for start in range(0, max(n, 1), max(size, 1))]
 
 
-def _by_windows(q, k, v, line, scale, causal):
+def _by_windows(q, k, v, by_offset, scale, causal):
     n_q, n_k = q.shape[-2], k.shape[-2]
     size = CHUNK
     if causal:
-        line = line.masked_fill(torch.arange(line.shape[-1]) >= n_k, float("-inf"))
+        by_offset = by_offset.masked_fill(torch.arange(by_offset.shape[-1]) >= n_k, float("-inf"))
         size = min(max((n_q + 1) // 2, CHUNK // 2), CHUNK)  # in halves, to skip a quarter of the scores
     parts = []
     for start, end in _steps(n_q, size):
         seen = n_k - n_q + end if causal else n_k
         part = q[:, :, start:end], k[:, :, :seen], v[:, :, :seen]
-        parts.append(_along_line(*part, line[:, n_q - end:], scale))
+        parts.append(_along_offsets(*part, by_offset[:, n_q - end:], scale))
     return joined(parts)
 
 
-def _along_line(q, k, v, line, scale):
-    """With the bias ``line [H, ≥ Lq + Lk − 1]``: the last query starts at 0, the one before it at 1, …"""
-    windows = line.unfold(-1, k.shape[-2], 1)[:, : q.shape[-2]]
+def _along_offsets(q, k, v, by_offset, scale):
+    """With the bias ``[H, ≥ Lq + Lk − 1]``: the last query starts at 0, the one before it at 1, …"""
+    windows = by_offset.unfold(-1, k.shape[-2], 1)[:, : q.shape[-2]]
     return _kernel(q.flip(-2), k, v, scale, attn_mask=windows[None].to(q.dtype)).flip(-2)
 
 
@@ -112,20 +112,20 @@ def flex_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, m
         what = "a mask" if mask is not None else f"the door {min(shut)!r} of {type(encoding).__name__}"
         raise ValueError(f"backend='flex' does not do {what}: use backend='sdpa'")
     n_q, n_k = q.shape[-2], k.shape[-2]
-    line = _line(q, k, encoding, q_positions, k_positions)
-    bias = encoding.bias(q_positions, k_positions) if line is None else None
-    if line is not None:
-        line = line.expand(q.shape[1], -1)
+    by_offset = _bias_by_offset(q, k, encoding, q_positions, k_positions)
+    bias = encoding.bias(q_positions, k_positions) if by_offset is None else None
+    if by_offset is not None:
+        by_offset = by_offset.expand(q.shape[1], -1)
     elif bias is not None:
         check_term(encoding, "bias", bias, q, k)
         bias = bias.expand(*q.shape[:-1], n_k)
 
     def score_mod(score, b, h, i, j):
-        return score + (line[h, n_q - 1 - i + j] if bias is None else bias[b, h, i, j])
+        return score + (by_offset[h, n_q - 1 - i + j] if bias is None else bias[b, h, i, j])
 
     return _flex_kernel(q.device.type)(
         q, k, v, scale=scale, enable_gqa=q.shape[1] != k.shape[1],
-        score_mod=None if line is None and bias is None else score_mod,
+        score_mod=None if by_offset is None and bias is None else score_mod,
         block_mask=_causal_blocks(n_q, n_k, q.device) if causal else None,
     )
 
@@ -156,8 +156,8 @@ def _added(q, k, encoding, q_positions, k_positions, scale):
     return content_bias * scale if bias is None else content_bias * scale + bias
 
 
-def _line(q, k, encoding, q_positions, k_positions):
-    line = encoding.line(q_positions, k_positions)
-    if line is not None:
-        check_term(encoding, "bias", line[:, :1, None], q, k)
-    return line
+def _bias_by_offset(q, k, encoding, q_positions, k_positions):
+    by_offset = encoding.bias_by_offset(q_positions, k_positions)
+    if by_offset is not None:
+        check_term(encoding, "bias", by_offset[:, :1, None], q, k)
+    return by_offset

@@ -339,8 +339,8 @@ def test_a_relative_bias_is_never_written_for_all_pairs(encoding, causal, larges
 def test_short_texts_go_in_halves(n_q, sizes, monkeypatch):
     """So that the first half never meets the second."""
     q, k, v = tensors(n_q, n_q, batch=1)
-    seen, along = [], tutorial_lib.fast_attention._along_line
-    monkeypatch.setattr(tutorial_lib.fast_attention, "_along_line", lambda q, k, *rest: (
+    seen, along = [], tutorial_lib.fast_attention._along_offsets
+    monkeypatch.setattr(tutorial_lib.fast_attention, "_along_offsets", lambda q, k, *rest: (
         seen.append((q.shape[-2], k.shape[-2])), along(q, k, *rest))[1])
     attention(q, k, v, ALiBi(4), causal=True)
     assert seen == [(size, sum(sizes[: n + 1])) for n, size in enumerate(sizes)]

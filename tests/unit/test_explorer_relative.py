@@ -90,7 +90,7 @@ def test_the_costs_are_those_of_real_tensors(method, made):
     kept, square, line = costs(method, 32, 16).values()
     sizes = [t.numel() * t.element_size() for t in encoding.parameters()]
     assert kept == (sum(sizes) if sizes else 4 * len(encoding.m))
-    for tensor, said in ((encoding.dense(p, p), square), (encoding.line(p, p), line)):
+    for tensor, said in ((encoding.dense(p, p), square), (encoding.bias_by_offset(p, p), line)):
         assert tensor.dtype == torch.float32 and tensor.numel() * 4 == said
     params = {"method": method, "tokens": 32, "size": 16, "view": "memory"}
     view = RelativeBiasExplorer.scene(**params).views["beside"]

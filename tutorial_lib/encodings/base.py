@@ -68,7 +68,7 @@ class PositionalEncoding(nn.Module):
         """A term of the scaled scores, broadcastable to ``[B, H, Lq, Lk]``; ``None`` adds nothing."""
         return None
 
-    def line(self, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
+    def bias_by_offset(self, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
         """``bias`` without repetition, ``[H, Lq + Lk − 1]``, if it depends on offsets and these count
         up by 1: entry n belongs to r = k_positions[0] − q_positions[-1] + n. Otherwise None."""
         return None
@@ -141,9 +141,9 @@ class Compose(PositionalEncoding):
     def bias(self, q_positions, k_positions):
         return _sum(part.bias(q_positions, k_positions) for part in self.parts)
 
-    def line(self, q_positions, k_positions):
-        lines = [part.line(q_positions, k_positions) for part in self.parts if "bias" in part.doors]
-        return None if any(line is None for line in lines) else _sum(lines)
+    def bias_by_offset(self, q_positions, k_positions):
+        terms = [part.bias_by_offset(q_positions, k_positions) for part in self.parts if "bias" in part.doors]
+        return None if any(term is None for term in terms) else _sum(terms)
 
     def values(self, weights, q_positions, k_positions):
         return _sum(part.values(weights, q_positions, k_positions) for part in self.parts)

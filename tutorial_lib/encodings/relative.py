@@ -36,7 +36,7 @@ class RelativeBias(PositionalEncoding):
         bias = self.of(offsets(q_positions, k_positions, self.axes))
         return bias if bias.ndim == 3 else bias.movedim(0, 1)
 
-    def line(self, q_positions, k_positions):
+    def bias_by_offset(self, q_positions, k_positions):
         if not (consecutive(q_positions) and consecutive(k_positions)):
             return None
         first = k_positions[0].long() - q_positions[-1].long()
@@ -46,12 +46,12 @@ class RelativeBias(PositionalEncoding):
     def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         """As ``dense``; for positions that count up by 1, ``of`` is asked for different offsets only.
 
-        Every row of the matrix is then a window of the line, moved by one from row to row.
+        Every row of the matrix is then a window of those numbers, moved by one from row to row.
         """
-        line = self.line(q_positions, k_positions)
-        if line is None:
+        by_offset = self.bias_by_offset(q_positions, k_positions)
+        if by_offset is None:
             return self.dense(q_positions, k_positions)
-        return line.unfold(-1, len(k_positions), 1).flip(-2)  # window 0 belongs to the last query
+        return by_offset.unfold(-1, len(k_positions), 1).flip(-2)  # window 0 belongs to the last query
 
 
 class ClippedBias(RelativeBias):
