@@ -22,6 +22,7 @@ from .encodings.base import (
     check_positions,
     check_positive,
     common_axes,
+    is_number,
     length_axis,
 )
 from .masks import check_mask
@@ -86,7 +87,10 @@ class Config:
 
 @dataclass
 class Cache:
-    """Keys and values of past tokens, one pair per layer, not yet rotated, with their positions."""
+    """Keys and values of past tokens, one pair per layer, not yet rotated, with their positions.
+
+    A call of the model that does not come to its end, by an error or Ctrl-C, leaves it as it was.
+    """
 
     keys: list[Tensor] = field(default_factory=list)
     values: list[Tensor] = field(default_factory=list)
@@ -96,6 +100,10 @@ class Cache:
 
     def __len__(self) -> int:
         return 0 if self.positions is None else self.positions.shape[length_axis(self.axes)]
+
+    def copy(self) -> Cache:
+        """Another cache with the same tensors: what is appended to one, the other does not see."""
+        return replace(self, keys=list(self.keys), values=list(self.values))
 
     def update(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Append to one layer; returns all keys and values of that layer."""
@@ -139,6 +147,10 @@ class Memory:
     def __len__(self) -> int:
         return 0 if self.positions is None else self.positions.shape[length_axis(self.axes)]
 
+    def copy(self) -> Memory:
+        """Another memory with the same tensors."""
+        return replace(self)
+
     def update(self, states: list[Tensor], positions: Tensor, keep: Tensor | None) -> None:
         """Keep the last M of the states ``[B, L, d_model]`` of each layer, their positions and padding."""
         n = states[0].shape[1]
@@ -171,8 +183,30 @@ def segment_mask(length: int, segment: int, memory: int) -> Tensor:
     return (i - i % segment - memory <= j) & (j <= i)
 
 
+@dataclass(frozen=True)
+class AttentionInputs:
+    """What the attention of one layer needs beside the tokens.
+
+    Args:
+        encoding: that of the layer; it is handed in, so that layers can share one.
+        q_positions: of the tokens that are read now.
+        k_positions: of all keys, those of the past included.
+        mask: where a query may look, beside the causal mask; None for everywhere.
+        cache: keys and values of the past, in which this layer has the number ``layer``.
+        backend: that of :func:`tutorial_lib.attention.attention`.
+    """
+
+    encoding: PositionalEncoding
+    q_positions: Tensor
+    k_positions: Tensor
+    mask: Tensor | None = None
+    cache: Cache | None = None
+    layer: int = 0
+    backend: str = "sdpa"
+
+
 class Attention(nn.Module):
-    """Multi-head attention; the encoding is handed in, so that layers can share one."""
+    """Multi-head attention. Keys and values are made of ``context``, by default of the tokens ``x``."""
 
     def __init__(self, config: Config):
         super().__init__()
@@ -183,16 +217,16 @@ class Attention(nn.Module):
         self.v = nn.Linear(config.d_model, kv, bias=False)
         self.out = nn.Linear(config.d_model, config.d_model, bias=False)
 
-    def forward(self, x, encoding, q_positions, k_positions, mask, cache, layer, backend, context=None):
-        context = x if context is None else context  # what keys and values are made of
+    def forward(self, x, inputs: AttentionInputs, context=None):
+        context = x if context is None else context
         q, k, v = (
             y.unflatten(-1, (-1, self.config.head_dim)).transpose(1, 2)
             for y in (self.q(x), self.k(context), self.v(context))
         )
-        if cache is not None:
-            k, v = cache.update(layer, k, v)
-        y = attention(q, k, v, encoding, q_positions, k_positions,
-                      causal=self.config.causal, mask=mask, backend=backend)
+        if inputs.cache is not None:
+            k, v = inputs.cache.update(inputs.layer, k, v)
+        y = attention(q, k, v, inputs.encoding, inputs.q_positions, inputs.k_positions,
+                      causal=self.config.causal, mask=inputs.mask, backend=inputs.backend)
         return self.out(y.transpose(1, 2).flatten(-2))
 
 
@@ -219,9 +253,9 @@ class Block(nn.Module):
         self.norm2 = norm(config.d_model, eps=config.norm_eps)
         self.feed_forward = FeedForward(config)
 
-    def forward(self, x, *attention_arguments, context=None):
+    def forward(self, x, inputs: AttentionInputs, context=None):
         context = None if context is None else self.norm1(context)
-        x = x + self.attention(self.norm1(x), *attention_arguments, context)
+        x = x + self.attention(self.norm1(x), inputs, context)
         return x + self.feed_forward(self.norm2(x))
 
 
@@ -305,32 +339,34 @@ class Transformer(nn.Module):
             positions: ``[L]`` or ``[B, L]``, any numbers that the encoding takes; by default
                 0 … L−1, or counted on from the last one in the cache or memory. An encoding of
                 several axes takes ``[L, axes]`` or ``[B, L, axes]``, and has no default.
-            keep: booleans ``[B, L]``, False for padding. Without ``positions``, each row then
-                counts its kept tokens from 0, so that left padding changes nothing.
+            keep: booleans, broadcastable to ``[B, L]``, False for padding. Without ``positions``, each
+                row then counts its kept tokens from 0, so that left padding changes nothing.
             mask: booleans broadcastable to ``[B, H, L, Lk]``, True where a query may look. A causal
                 model never looks ahead, and nobody at padding. Lk counts what is cached or remembered.
-            cache: past keys and values; it is extended in place.
+            cache: past keys and values; afterwards it holds those of these tokens, too.
             memory: hidden states of the segment before; afterwards it holds those of this one.
             backend: that of :func:`tutorial_lib.attention.attention`.
 
-        Raises ValueError for ids, positions, masks or a memory that do not fit, a cache together with
-        a memory, and either of them in an encoder.
+        Raises ValueError for ids, positions, masks, a cache or a memory that do not fit, a cache together
+        with a memory, and either of them in an encoder.
         """
         if tokens.ndim != 2:
             raise ValueError(f"tokens have shape {tuple(tokens.shape)}: give ids [batch, length]")
         if cache is not None and memory is not None:
             raise ValueError("give a cache or a memory, not both: each of them is the whole past")
-        past = cache if memory is None else replace(memory)  # a memory changes at the end, all at once
+        past = cache if memory is None else memory
         if past is not None and not self.config.causal:
             name = "cache" if memory is None else "memory"
             raise ValueError(f"a {name} needs a causal model: an encoder's past depends on its future")
         self._check(tokens, keep, mask, past)
+        keep = None if keep is None else keep.expand_as(tokens)
+        grown = None if past is None else past.copy()  # the past itself changes at the end, all at once
         encodings = self.encodings
         positions = self._positions(tokens, positions, keep, past)
-        x = encodings[0].embed(self.tokens(tokens), positions)  # it may raise: before the cache grows
+        x = encodings[0].embed(self.tokens(tokens), positions)
         k_positions, kept = positions, None if keep is None else keep[:, None, None]
-        if past is not None:
-            k_positions, kept = self._extend(past, tokens, positions, keep)
+        if grown is not None:
+            k_positions, kept = self._extend(grown, tokens, positions, keep)
         mask = kept if mask is None else mask if kept is None else mask & kept
 
         states, context = [], None
@@ -338,15 +374,18 @@ class Transformer(nn.Module):
             if memory is not None:
                 context = torch.cat([memory.states[layer], x], 1) if memory.states else x
                 states.append(context)
-            x = block(x, encoding, positions, k_positions, mask, cache, layer, backend, context=context)
+            x = block(x, AttentionInputs(encoding, positions, k_positions, mask,
+                                         None if cache is None else grown, layer, backend), context)
         if memory is not None:
-            memory.axes = past.axes
-            memory.update(states, past.positions, past.keep)
+            grown.update(states, grown.positions, grown.keep)
         x = self.norm(x)
         if self.config.pool == "mean":
             weight = torch.ones_like(tokens, dtype=x.dtype) if keep is None else keep.to(x.dtype)
             x = (x * weight[..., None]).sum(1) / weight.sum(1, keepdim=True).clamp(min=1)
-        return self.head(x)
+        logits = self.head(x)
+        if past is not None:
+            vars(past).update(vars(grown))  # one step of the interpreter: Ctrl-C comes before it or after
+        return logits
 
     def _check(self, tokens, keep, mask, past):
         rows, length = tokens.shape
@@ -355,6 +394,15 @@ class Transformer(nn.Module):
         if mask is not None:
             n_k = length + (0 if past is None else len(past))
             check_mask(mask, (rows, self.config.n_heads, length, n_k))
+        if isinstance(past, Cache) and past.keys:
+            layers, heads = len(self.blocks), self.config.n_kv_heads or self.config.n_heads
+            shape, fits = tuple(past.keys[0].shape), (rows, heads, len(past), self.config.head_dim)
+            if len(past.keys) != layers or shape != fits:
+                raise ValueError(
+                    f"the cache holds keys of {shape} for {len(past.keys)} layers, but there are {rows} rows "
+                    f"of tokens, {heads} heads of width {self.config.head_dim} and {layers} layers: begin a "
+                    "new text with a new Cache"
+                )
         for x in past.states if isinstance(past, Memory) else ():
             if len(past.states) != len(self.blocks) or x.shape[::2] != (rows, self.config.d_model):
                 raise ValueError(
@@ -397,22 +445,50 @@ class Transformer(nn.Module):
         steps: int,
         *,
         positions: Tensor | None = None,
+        keep: Tensor | None = None,
         temperature: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Continue ``tokens [B, L]`` by ``steps`` ids; returns ``[B, L + steps]``.
 
-        Temperature 0 takes the most likely token. ``positions`` are those of the given tokens;
-        new tokens count on from the last one (positions of several axes can't).
+        Args:
+            tokens: the prompts, with at least one token.
+            steps: how many ids to add.
+            positions: those of the given tokens; new tokens count on from the last one (positions of
+                several axes can't).
+            keep: booleans, broadcastable to ``[B, L]``, False for padding. Prompts of different lengths
+                are padded on the left, and each goes on as it would alone.
+            temperature: 0 takes the most likely token, 1 draws by the model's probabilities; above that
+                unlikely tokens come more often.
+            generator: what to draw with.
+
+        Raises ValueError for arguments out of range, padding on the right, and a model that is not
+        causal or pools.
         """
+        check_not_negative(steps=steps)
+        if not (is_number(temperature) and temperature >= 0):
+            raise ValueError(f"temperature={temperature!r}: it must be a finite number, 0 or more")
+        if tokens.ndim == 2 and tokens.shape[1] == 0:
+            raise ValueError(f"tokens have shape {tuple(tokens.shape)}: a prompt has at least one token")
+        if not self.config.causal or self.config.pool is not None:
+            has = f"pool={self.config.pool!r}" if self.config.causal else "causal=False"
+            raise ValueError(f"generate needs a causal model without pooling, and this one has {has}")
+        if keep is not None and tokens.ndim == 2:
+            check_mask(keep, tuple(tokens.shape), "keep")
+            if not keep[..., -1].all():
+                rows = (~keep.expand_as(tokens)[:, -1]).nonzero()[:, 0].tolist()
+                raise ValueError(
+                    f"keep is False for the last token of rows {rows}, but a text goes on from its last "
+                    "token: pad on the left"
+                )
         cache, new = Cache(), tokens
         for _ in range(steps):
-            logits = self(new, positions, cache=cache)[:, -1]
+            logits = self(new, positions, keep=keep, cache=cache)[:, -1]
             if temperature > 0:
                 p = (logits / temperature).softmax(-1)
                 new = torch.multinomial(p, 1, generator=generator)
             else:
                 new = logits.argmax(-1, keepdim=True)
             tokens = torch.cat([tokens, new], 1)
-            positions = None
+            positions = keep = None  # the cache remembers both
         return tokens

@@ -1,7 +1,11 @@
 """The small Transformer, with every encoding: the same answer by every way of asking."""
 
+import copy
+import math
+
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tutorial_lib.encodings import (
     Concatenate,
@@ -11,9 +15,10 @@ from tutorial_lib.encodings import (
     Rotary,
     Sinusoidal,
     T5Bias,
+    TableBias,
     grid,
 )
-from tutorial_lib.model import Cache, Config, Transformer
+from tutorial_lib.model import AttentionInputs, Cache, Config, Memory, Transformer
 
 VOCAB, LENGTH = 11, 9
 LLAMA = {"norm": "rms", "mlp": "swiglu", "n_kv_heads": 1}
@@ -222,8 +227,8 @@ def test_every_layer_may_have_its_own_encoding():
     model = build(encodings, n_layers=3)
     assert isinstance(model.encoding, torch.nn.ModuleList) and model.encodings == list(encodings)
     x = encodings[0].embed(model.tokens(tokens), p)
-    for layer, (block, encoding) in enumerate(zip(model.blocks, encodings, strict=True)):
-        x = block(x, encoding, p, p, None, None, layer, "sdpa")
+    for block, encoding in zip(model.blocks, encodings, strict=True):
+        x = block(x, AttentionInputs(encoding, p, p))
     close(model(tokens), model.head(model.norm(x)))
     close(decode(model, tokens, [4, 1, 3, 1]), model(tokens))
     assert "encoding.2.b" in model.state_dict()
@@ -271,13 +276,71 @@ def test_a_mask_says_who_may_look(encoding, backend):
     close(torch.cat(parts, 1), full)
 
 
-def test_an_error_leaves_the_cache_whole():
-    model, tokens, cache = build(Learned(6, 16)), draw(), Cache()
-    model(tokens[:, :5], cache=cache)
-    with pytest.raises(ValueError):
-        model(tokens[:, 5:], cache=cache)
-    assert len(cache) == 5
-    close(model(tokens[:, 5:6], cache=cache), model(tokens[:, :6])[:, 5:])
+def held(past):
+    """What a cache or a memory holds, as plain numbers."""
+    return {name: [x.tolist() for x in value] if isinstance(value, list) else
+            value.tolist() if isinstance(value, torch.Tensor) else value
+            for name, value in vars(past).items()}
+
+
+@pytest.mark.parametrize("encoding, size", [
+    (Learned(8, 16), 1), (TableBias(2, 8), 1), (TableBias(2, 8), 3), ([Rotary(8), TableBias(2, 8)], 1),
+], ids=str)
+@pytest.mark.parametrize("padded", [False, True])
+def test_an_error_leaves_the_cache_as_it_was(encoding, size, padded):
+    """Tables of 8 positions, and a text of 9: the error comes before a layer, in the first, in the last."""
+    model, tokens, cache = build(encoding), draw(), Cache()
+    keep = torch.tensor([[True] * 6, [False] + [True] * 5]) if padded else None
+    model(tokens[:, :6], torch.arange(6), keep=keep, cache=cache)
+    before, kept = held(cache), None if keep is None else torch.ones(2, 3, dtype=torch.bool)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="build it with a larger"):
+            model(tokens[:, 6: 6 + size], torch.arange(6, 6 + size) + 3 - size, cache=cache,
+                  keep=None if kept is None else kept[:, :size])
+        assert held(cache) == before and len(cache) == 6
+    whole = None if keep is None else torch.cat([keep, kept[:, :2]], 1)
+    close(model(tokens[:, 6:8], torch.arange(6, 8), cache=cache),
+          model(tokens[:, :8], torch.arange(8), keep=whole)[:, 6:])
+
+
+@pytest.mark.parametrize("place", ["blocks.0.attention", "blocks.1.attention", "blocks.1", "norm", "head"])
+@pytest.mark.parametrize("past", [Cache(), Memory(4)], ids=lambda past: type(past).__name__)
+def test_an_interruption_leaves_the_past_as_it_was(past, place):
+    """Ctrl-C comes anywhere: in a first call, and in a later one."""
+    model, tokens, past = build(T5Bias(2)), draw(), copy.deepcopy(past)
+    which = {"cache" if isinstance(past, Cache) else "memory": past}
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    for part in (tokens[:, :4], tokens[:, 4:]):
+        before = held(past)
+        hook = model.get_submodule(place).register_forward_hook(stop)
+        with pytest.raises(KeyboardInterrupt):
+            model(part, **which)
+        hook.remove()
+        assert held(past) == before
+        out = model(part, **which)
+        assert len(past) == len(held(past)["positions"]) > 0
+    if "cache" in which:
+        close(out, model(tokens)[:, 4:])
+
+
+def test_decoding_copies_the_past_once():
+    """An exact account: one new token, and each layer's keys and values are written one time."""
+    model, tokens, cache, made = build(Rotary(8)), draw(length=200), Cache(), []
+
+    class Written(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            if func.overloadpacket in (torch.ops.aten.cat, torch.ops.aten.clone, torch.ops.aten.copy_):
+                made.append(out.shape)
+            return out
+
+    model(tokens[:, :199], cache=cache)
+    with Written():
+        model(tokens[:, 199:], cache=cache)
+    assert sum(shape[-2:] == (200, 8) for shape in made) == 4
 
 
 def test_generation_is_repeated_argmax(encoding):
@@ -297,6 +360,25 @@ def test_generation_from_other_positions():
         expected = torch.cat([expected, logits[:, -1].argmax(-1, keepdim=True)], 1)
     assert torch.equal(model.generate(tokens, 5, positions=p), expected)
     assert not torch.equal(model.generate(tokens, 5), expected)
+
+
+def test_a_padded_batch_continues_as_each_prompt_alone(encoding):
+    """Prompts of 5, 2 and 4 tokens, with padding on the left."""
+    model, tokens = build(encoding), draw(3, 5)
+    keep = torch.tensor([[True] * 5, [False] * 3 + [True] * 2, [False] + [True] * 4])
+    together = model.generate(tokens, 4, keep=keep)
+    assert torch.equal(together[:, :5], tokens)
+    for row, kept in enumerate(keep):
+        alone = model.generate(tokens[row: row + 1, kept], 4)
+        assert torch.equal(together[row: row + 1, 5:], alone[:, int(kept.sum()):])
+
+
+@pytest.mark.parametrize("shape", [(5,), (1, 5)])
+def test_padding_may_be_told_once_for_all_rows(shape):
+    model, tokens, keep = build(Learned(20, 16)), draw(2, 5), torch.tensor([False, False, True, True, True])
+    close(model(tokens, keep=keep.view(shape)), model(tokens, keep=keep.expand(2, 5)))
+    assert torch.equal(model.generate(tokens, 3, keep=keep.view(shape)),
+                       model.generate(tokens, 3, keep=keep.expand(2, 5)))
 
 
 def test_sampling_follows_the_generator_and_the_temperature():
@@ -348,11 +430,18 @@ def test_the_block_is_what_its_options_say():
     for norm in (llama.norm1, llama.norm2, model.norm):
         close(norm(x), x / (x.square().mean(-1, keepdim=True) + 0.5).sqrt())
     assert f.up.weight.shape == (40, 16) and llama.attention.k.weight.shape == (8, 16)
-    y = x + llama.attention(llama.norm1(x), NoPosition(), *[torch.arange(3)] * 2, None, None, 0, "eager")
-    close(llama(x, NoPosition(), *[torch.arange(3)] * 2, None, None, 0, "eager"), y + f(llama.norm2(y)))
+    inputs = AttentionInputs(NoPosition(), *[torch.arange(3)] * 2, backend="eager")
+    y = x + llama.attention(llama.norm1(x), inputs)
+    close(llama(x, inputs), y + f(llama.norm2(y)))
 
 
 KEEP = torch.ones(2, LENGTH, dtype=torch.bool)
+
+
+def filled(model):
+    cache = Cache()
+    model(draw(), cache=cache)
+    return cache
 
 
 @pytest.mark.parametrize("encoding", ["rotary", [NoPosition(), None], torch.nn.Identity()])
@@ -385,6 +474,22 @@ def test_only_encodings_are_encodings(encoding):
     (lambda: build(None)(draw(), keep=KEEP[:, 1:]), r"keep has shape \(2, 8\).*\(2, 9\)"),
     (lambda: build(None)(draw(), keep=KEEP[None]), r"keep has shape \(1, 2, 9\)"),
     (lambda: build(None)(draw(), keep=KEEP, mask=KEEP[:, 1:]), r"mask has shape \(2, 8\).*\(2, 2, 9, 9\)"),
+    (lambda: build(None).generate(draw(), -1), "steps=-1.*0 or more"),
+    (lambda: build(None).generate(draw(), 1.5), "steps=1.5.*integer"),
+    *((lambda t=t: build(None).generate(draw(), 1, temperature=t), f"temperature={t}.*finite.*0 or more")
+      for t in (-1, math.nan, math.inf)),
+    (lambda: build(None).generate(draw(), 1, temperature="hot"), "temperature='hot'"),
+    (lambda: build(None).generate(draw(length=0), 1), r"tokens have shape \(2, 0\).*at least one"),
+    (lambda: build(None).generate(draw()[0], 1), r"tokens have shape \(9,\).*\[batch, length\]"),
+    (lambda: build(None).generate(draw(), 1, keep=KEEP.flip(1) & (torch.arange(LENGTH) < 8)),
+     "keep is False for the last token of rows \\[0, 1\\].*left"),
+    (lambda: build(None).generate(draw(), 1, keep=KEEP[:, 1:]), r"keep has shape \(2, 8\)"),
+    (lambda: build(None, causal=False).generate(draw(), 1), "generate needs a causal model"),
+    (lambda: build(None, pool="mean").generate(draw(), 1), "generate needs.*pool='mean'"),
+    (lambda: build(None)(draw(1), cache=filled(build(None))),
+     r"cache holds keys of \(2, 2, 9, 8\) for 2 layers.*1 rows.*new Cache"),
+    (lambda: build(None, n_layers=3)(draw(), cache=filled(build(None))), "for 2 layers.*3 layers.*new Cache"),
+    (lambda: build(None, n_kv_heads=1)(draw(), cache=filled(build(None))), "1 heads.*new Cache"),
     (lambda: build([Rotary(8)]), "encoding has 1 modules.*n_layers=2.*one per layer"),
     (lambda: build([]), "encoding has 0 modules.*n_layers=2"),
     (lambda: build([NoPosition(), Sinusoidal(16)]), r"encoding\[1\] is Sinusoidal\(16.*without.*'embed'"),
