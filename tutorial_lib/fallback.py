@@ -5,7 +5,10 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-import ipywidgets as widgets
+from .extras import needs
+
+with needs("course"):
+    import ipywidgets as widgets
 
 CELL = 'style="text-align:left;vertical-align:top"'
 

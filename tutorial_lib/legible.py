@@ -6,13 +6,16 @@ import functools
 import re
 from collections.abc import Iterator
 
-import matplotlib
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
-from matplotlib.text import Text
-from matplotlib.transforms import Bbox
+from .extras import needs
+
+with needs("experiments"):
+    import matplotlib
+    import numpy as np
+    from matplotlib.axes import Axes
+    from matplotlib.colors import to_rgb
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+    from matplotlib.transforms import Bbox
 
 PAGE = 1000  # pixels: the page of JupyterLab on a small laptop; a wider picture is shrunk to it
 SMALLEST = 12  # pixels: a line of text there; browsers themselves set 16, and notes in 12 or 13

@@ -15,16 +15,18 @@ import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
-import matplotlib.style
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
-from matplotlib.ticker import MaxNLocator
-
 from . import legible
+from .extras import needs
+
+with needs("experiments"):
+    import matplotlib
+    import matplotlib.style
+    import numpy as np
+    from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.patheffects import withStroke
+    from matplotlib.ticker import MaxNLocator
 
 STYLE = Path(__file__).with_name("course.mplstyle")
 # Blue below zero, grey at zero, yellow above. Each colour is lighter than the one before it, so that the
@@ -305,6 +307,7 @@ def show(fig: Figure, alt: str) -> None:
     Raises ValueError for an alternative text that is too short, that is no sentence, or that does not name
     the kind of picture. Warns of what is hard to read in the figure, as :mod:`tutorial_lib.legible` sees it.
     """
-    from IPython.display import display
+    with needs("course"):
+        from IPython.display import display
 
     display(Picture(fig, alt))

@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
 from . import parallel
 from .encodings import RelativeBias
+from .extras import needs
+
+with needs("experiments"):
+    from tqdm.auto import tqdm
 
 Batch = tuple[Tensor, Tensor]
 _all_or_nothing = ContextVar("_all_or_nothing", default=False)

@@ -1,5 +1,6 @@
 """Importing the library is quick and brings nothing that it does not need."""
 
+import ast
 import re
 import statistics
 import subprocess
@@ -8,6 +9,8 @@ import tomllib
 from pathlib import Path
 
 from packaging.requirements import Requirement
+
+from tutorial_lib.grading import marking
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,6 +24,33 @@ def test_the_package_alone_imports_nothing_heavy():
     heavy = output_of("import sys, tutorial_lib; "
                       "print({'torch', 'numpy', 'matplotlib', 'IPython'} & set(sys.modules))")
     assert heavy.strip() == "set()"
+
+
+def guarded(path):
+    """The modules that a file imports when it is imported itself: ``{name: the extra that it names}``."""
+    found = {}
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        extra = None
+        if isinstance(statement, ast.With) and ast.unparse(statement.items[0]).startswith("needs("):
+            extra = statement.items[0].context_expr.args[0].value
+        for node in statement.body if extra else [statement]:
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0]: extra for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found[node.module.partition(".")[0]] = extra
+    return found
+
+
+def test_what_torch_does_not_bring_is_imported_under_the_name_of_an_extra():
+    """Nothing is said of the rooms that are of use in a clone alone, nor of what the sandbox copies."""
+    library = ROOT / "tutorial_lib"
+    left_out = {*library.glob("course/*.py"), *library.glob("setup/*.py"),
+                *(library / name for name in marking.NEEDED)}
+    known = {*sys.stdlib_module_names, "torch", "jinja2", "tutorial_lib"}
+    bare = [f"{path.relative_to(ROOT)}: {name}" for path in {*library.rglob("*.py")} - left_out
+            for name, extra in guarded(path).items() if extra is None and name not in known]
+    assert not bare, "put it into `with needs(...)` of tutorial_lib/extras.py"
+    assert guarded(library / "training.py")["tqdm"] == "experiments"
 
 
 def test_the_encodings_cost_at_most_half_a_second_more_than_torch():

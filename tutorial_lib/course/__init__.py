@@ -4,6 +4,6 @@ For those who edit the course, in a clone of it. Nothing that a learner imports 
 other room imports this one.
 """
 
-from pathlib import Path
+from .. import clone
 
-ROOT = Path(__file__).parents[2]
+ROOT = clone.room(__name__)

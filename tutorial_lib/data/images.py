@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import gzip
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,7 +20,8 @@ def digits() -> tuple[Tensor, Tensor]:
 
     Raises FileNotFoundError, with the command that mends it, when the package is missing.
     """
-    table = torch.from_numpy(np.loadtxt(SOURCES["digits"].path(), delimiter=",")).long()
+    with gzip.open(SOURCES["digits"].path(), "rt") as file:
+        table = torch.tensor([[int(number) for number in line.split(",")] for line in file])
     return table[:, :-1].unflatten(1, (8, 8)), table[:, -1]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..encodings import Rotary
+from ..extras import needs
 from ..model import Config, Transformer
 from .sources import SOURCES
 
@@ -30,7 +30,8 @@ def load_minilm_positions() -> Tensor:
 
     Raises FileNotFoundError, with the command that mends it, when its package is not installed.
     """
-    from safetensors import safe_open
+    with needs("experiments"):
+        from safetensors import safe_open
 
     with safe_open(SOURCES["minilm"].path(), framework="pt") as file:
         return file.get_tensor("embeddings.position_embeddings.weight").float()
@@ -75,7 +76,8 @@ def load_smollm2() -> Pretrained:
 
     Raises FileNotFoundError, with the command that mends it, when its package is not installed.
     """
-    import gguf
+    with needs("experiments"):
+        import gguf
 
     source = SOURCES["smollm2"]
     reader = gguf.GGUFReader(source.path())
@@ -90,7 +92,7 @@ def load_smollm2() -> Pretrained:
 
 
 def _tensor(stored, gguf) -> Tensor:
-    return torch.from_numpy(np.array(gguf.quants.dequantize(stored.data, stored.tensor_type)))
+    return torch.tensor(gguf.quants.dequantize(stored.data, stored.tensor_type))
 
 
 def _name(gguf_name: str) -> str:
@@ -106,7 +108,8 @@ def _name(gguf_name: str) -> str:
 
 def _tokenizer(reader):
     """The byte-level BPE that stands in the GGUF file itself."""
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+    with needs("experiments"):
+        from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     def field(name):
         return reader.fields[f"tokenizer.ggml.{name}"].contents()

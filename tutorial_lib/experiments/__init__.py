@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .. import plots
+from ..clone import RECORDS as RESULTS
 from . import (
     clipping,
     decay,
@@ -26,7 +27,7 @@ from . import (
     sweep,
     tasks,
 )
-from .record import RESULTS, Record
+from .record import Record
 from .statistics import Interval, difference, interval
 from .sweep import Experiment, Finding
 

@@ -9,7 +9,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from .. import plots
+from .. import clone, plots
 from . import EXPERIMENTS, RESULTS, find, load, run
 from .report import page
 from .sweep import PRESETS
@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
         command = commands.add_parser(name, help=text)
         command.add_argument("name", help="see `list`" + ("; `all` runs every one" if name == "run" else ""))
         command.add_argument("--preset", choices=PRESETS, default="full")
-        command.add_argument("--folder", type=Path, default=RESULTS, help="where the records stand")
+        command.add_argument("--folder", type=Path, help="where the records stand (default: the course's)")
         if name == "show":
             command.add_argument("--figure", type=Path, help="also draw the figure to this PNG file")
             continue
@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_argument("--scheduler", help="address of a Dask cluster, or `local` to start one")
     report = commands.add_parser("results", help="write the summary page from the records")
     report.add_argument("--folder", type=Path, default=RESULTS, help="where the records stand")
-    report.add_argument("file", type=Path, nargs="?", default=RESULTS.parent / "docs" / "results.md")
+    report.add_argument("file", type=Path, nargs="?", help="default: docs/results.md")
     given = parser.parse_args(arguments)
     try:
         return {"list": _list, "run": _run, "show": _show, "results": _results}[given.command](given)
@@ -71,8 +71,9 @@ def _run(given) -> int:
             raise ValueError(f"no experiment has the preset {given.preset!r}")
     else:
         names = [find(given.name).name]
+    folder = given.folder or clone.root("`run` without --folder") / "results"
     for name in names:
-        path = given.folder / f"{name}-{given.preset}.json"
+        path = folder / f"{name}-{given.preset}.json"
         record = run(name, given.preset, seeds=given.seeds, device=given.device, out=path,
                      scheduler=given.scheduler, again=given.again)
         wanted = len(EXPERIMENTS[name].cells(record.settings)) * len(record.seeds)
@@ -85,7 +86,7 @@ def _run(given) -> int:
 
 
 def _show(given) -> int:
-    record, experiment = load(given.name, given.preset, given.folder), find(given.name)
+    record, experiment = load(given.name, given.preset, given.folder or RESULTS), find(given.name)
     print(f"{experiment.title}: {record.command}\n{record.device}, torch {record.made_with('torch')}, "
           f"{record.seconds:.0f} s, seeds {record.seeds}\n")
     for cell in record.cells():
@@ -110,9 +111,10 @@ def _mean(values: list) -> str:
 
 
 def _results(given) -> int:
-    given.file.parent.mkdir(parents=True, exist_ok=True)
-    given.file.write_text(page(given.folder), encoding="utf-8")
-    print(given.file)
+    file = given.file or clone.root("`results` without a file") / "docs" / "results.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(page(given.folder), encoding="utf-8")
+    print(file)
     return 0
 
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
-import jsonschema
 import torch
 
 from .. import __version__
+from ..extras import needs
 
-RESULTS = Path(__file__).parents[2] / "results"
-"""Where the records that come with the course stand."""
+with needs("experiments"):
+    import jsonschema
+
 
 DEFS = {
     "numbers": {"type": ["number", "array"], "items": {"$ref": "#/$defs/numbers"}},

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..clone import RECORDS
 from . import EXPERIMENTS, load
-from .record import RESULTS
 
 HEAD = """# What was claimed, and what was measured
 
@@ -15,7 +15,7 @@ intervals over seeds.
 """
 
 
-def page(folder: Path = RESULTS) -> str:
+def page(folder: Path = RECORDS) -> str:
     """The page as Markdown, from every record of the preset ``full`` or ``gpu`` in the folder."""
     parts = [HEAD]
     for experiment in EXPERIMENTS.values():

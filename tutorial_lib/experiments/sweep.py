@@ -14,13 +14,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
-from matplotlib.figure import Figure
-from tqdm.auto import tqdm
 
 from .. import parallel
 from ..device import pick_device
+from ..extras import needs
 from ..training import all_or_nothing
 from .record import RUN, Record, Run, checked, versions, write
+
+with needs("experiments"):
+    from matplotlib.figure import Figure
+    from tqdm.auto import tqdm
 
 PRESETS = ("live", "full", "gpu")
 LISTS = ("encodings",)

@@ -26,15 +26,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-import anywidget
-import ipywidgets as widgets
-import matplotlib
-import numpy as np
-import traitlets
-from matplotlib.figure import Figure
-
 from .. import plots
+from ..extras import needs
 from ..fallback import StoredBox
+
+with needs("course"):
+    import anywidget
+    import ipywidgets as widgets
+    import matplotlib
+    import numpy as np
+    import traitlets
+    from matplotlib.figure import Figure
 
 HERE = Path(__file__).parent
 

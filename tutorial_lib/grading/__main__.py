@@ -19,9 +19,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tqdm import tqdm
-
+from ..extras import needs
 from . import assignments
+
+with needs("teach"):
+    from tqdm import tqdm
 
 
 def _date(text: str) -> datetime.datetime:

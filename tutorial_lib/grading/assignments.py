@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from .. import clone
 
 
 def names(folder: str = "solutions") -> list[str]:
-    """The exercises, in reading order: ``["ex01_order", …]``."""
-    return sorted(path.stem for path in (ROOT / folder).glob("ex*/ex*.ipynb"))
+    """The exercises, in reading order: ``["ex01_order", …]``. FileNotFoundError outside of a clone."""
+    return sorted(path.stem for path in (clone.root("grading") / folder).glob("ex*/ex*.ipynb"))
 
 
 def path(name: str, folder: str = "solutions") -> Path:
     """Where an exercise stands: nbgrader asks for one folder for each."""
-    return ROOT / folder / name / f"{name}.ipynb"
+    return clone.root("grading") / folder / name / f"{name}.ipynb"
 
 
 def number(name: str) -> str:

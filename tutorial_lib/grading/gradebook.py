@@ -15,10 +15,13 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import nbformat
-
 from tutorial_lib.grading import files
 from tutorial_lib.grading.intake import MOST_BYTES
+
+from ..extras import needs
+
+with needs("teach"):
+    import nbformat
 
 STATES = ("graded", "rejected", "timed out", "grader error")
 COURSE = "default_course"  # nbgrader's own name for it; PostgreSQL refuses the empty one

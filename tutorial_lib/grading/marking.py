@@ -28,12 +28,14 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import nbformat
-
 from ..checks import questions, wire
 from ..checks.judge import Malformed, judge
 from ..checks.question import Question
+from ..extras import needs
 from . import assignments, files, sandbox
+
+with needs("teach"):
+    import nbformat
 
 PACKAGE = Path(__file__).parents[1]
 INSIDE = "/course"  # where the sandbox finds its small copy of the package

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nbconvert.preprocessors import Preprocessor
-from traitlets import Bool
-
 from tutorial_lib.grading import gradebook
+
+from ..extras import needs
+
+with needs("teach"):
+    from nbconvert.preprocessors import Preprocessor
+    from traitlets import Bool
 
 
 def _marks(resources) -> tuple[Path, str, str, dict]:

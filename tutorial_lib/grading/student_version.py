@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 
-from nbgrader.preprocessors import ClearSolutions
+from ..extras import needs
+
+with needs("teach"):
+    from nbgrader.preprocessors import ClearSolutions
 
 GIVEN = re.compile(r"^(\s*)#~ ?(.*)$")
 WRITTEN = "*Write your answer here.*"

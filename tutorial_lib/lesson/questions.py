@@ -11,13 +11,15 @@ from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
-import anywidget
-import ipywidgets as widgets
-import traitlets
-
 from .. import plots
+from ..extras import needs
 from ..fallback import StoredBox
 from ..progress import now, read, record
+
+with needs("course"):
+    import anywidget
+    import ipywidgets as widgets
+    import traitlets
 
 FOLDER = files(__package__) / "questions"
 HERE = Path(__file__).parent

@@ -8,9 +8,11 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-import nbformat
-
+from ..extras import needs
 from . import questions
+
+with needs("course"):
+    import nbformat
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
 import torch
 
+from ...extras import needs
 from ..question import Case, Draw, Question, Variant, Wrong
+
+with needs("experiments"):
+    import numpy as np
 
 MEASURED = '09, section "What can be measured"'
 BOARD = '09, section "The scoreboard"'

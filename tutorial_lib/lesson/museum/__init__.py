@@ -11,14 +11,16 @@ import difflib
 import functools
 import html
 
-from IPython.display import Code
-
 from ...explorers.parts import Control
+from ...extras import needs
 from ...fallback import StoredBox
 from ...progress import read, record
 from ..questions import Question
 from .checks import CHECKS, Verdict
 from .exhibits import EXHIBITS, Exhibit
+
+with needs("course"):
+    from IPython.display import Code
 
 __all__ = ["CHECKS", "EXHIBITS", "gallery", "measured", "tour", "visit"]
 
