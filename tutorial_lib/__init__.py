@@ -1,3 +1,43 @@
-"""Reference implementations and teaching tools of the course *How Transformers know order*."""
+"""Positional encodings for Transformers, and the course *How Transformers know order* that is built on them.
 
-__version__ = "0.1.0"
+What is used most stands here: every name of :mod:`tutorial_lib.encodings`, the model and what it keeps
+between calls; and each module by its name. All of it is imported when it is asked for, torch included.
+
+>>> import tutorial_lib
+>>> tutorial_lib.slopes(2).tolist()
+[0.0625, 0.00390625]
+>>> tutorial_lib.attention.attention is tutorial_lib.model.attention
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.2.0"
+MODEL = ["Cache", "Config", "Memory", "Transformer"]
+
+if TYPE_CHECKING:  # what __getattr__ finds, for editors and type checkers
+    from .encodings import *  # noqa: F403
+    from .model import Cache as Cache
+    from .model import Config as Config
+    from .model import Memory as Memory
+    from .model import Transformer as Transformer
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return [*importlib.import_module(".encodings", __name__).__all__, *MODEL]
+    if not name.startswith("_"):
+        if importlib.util.find_spec(f"{__name__}.{name}"):
+            return importlib.import_module(f".{name}", __name__)
+        home = importlib.import_module(".model" if name in MODEL else ".encodings", __name__)
+        if name in MODEL or name in home.__all__:
+            return getattr(home, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -40,6 +40,8 @@ LESS = {
     "jupyter lab": "jupyter lab --no-browser --allow-root --port=0",
     "make bench": "make bench ARGS='bias-1024 --rounds 1'",
     "make latency": "make latency ARGS=--help",  # in small: tests/browser/test_browser.py
+    "python -m pip install .": "python -m pip install --no-build-isolation .",
+    'python -m pip install ".[experiments]"': "python -m pip install --no-build-isolation '.[experiments]'",
     "make notebooks": "rm notebooks/0[1-9]* && rm -r solutions/* && make notebooks",
     "python -m benchmarks.notebooks":
         "python -m benchmarks.notebooks 00 --rounds 1 --threads 1 --save one.json",

@@ -1,6 +1,7 @@
 """Importing the library is quick and brings nothing that it does not need."""
 
 import ast
+import importlib.util
 import re
 import statistics
 import subprocess
@@ -8,8 +9,10 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 
+import tutorial_lib
 from tutorial_lib.grading import marking
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +54,29 @@ def test_what_torch_does_not_bring_is_imported_under_the_name_of_an_extra():
             for name, extra in guarded(path).items() if extra is None and name not in known]
     assert not bare, "put it into `with needs(...)` of tutorial_lib/extras.py"
     assert guarded(library / "training.py")["tqdm"] == "experiments"
+
+
+def test_a_module_that_needs_no_torch_brings_none_when_it_is_taken_from_the_package():
+    program = "import sys; from tutorial_lib import clone, doctor, extras; print('torch' in sys.modules)"
+    assert output_of(program).strip() == "False"
+
+
+def test_the_package_gives_the_names_of_the_encodings_and_the_model():
+    names = tutorial_lib.__all__
+    assert len(names) == len(set(names)) > 50 and set(names) <= set(dir(tutorial_lib))
+    for name in names:
+        home = tutorial_lib.encodings if name in tutorial_lib.encodings.__all__ else tutorial_lib.model
+        assert getattr(tutorial_lib, name) is getattr(home, name)
+        assert importlib.util.find_spec(f"tutorial_lib.{name}") is None, "a module of the same name hides it"
+    scope = {}
+    exec("from tutorial_lib import *", scope)
+    assert set(names) <= set(scope)
+
+
+def test_a_name_that_it_has_not_is_an_attribute_error():
+    for name in ("Rotery", "_rotary", "__wrapped__"):
+        with pytest.raises(AttributeError, match=f"module 'tutorial_lib' has no attribute '{name}'"):
+            getattr(tutorial_lib, name)
 
 
 def test_the_encodings_cost_at_most_half_a_second_more_than_torch():

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+import tutorial_lib
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 UV = [sys.executable, "-m", "uv", "--offline", "--no-config", "--no-progress"]
@@ -202,3 +204,8 @@ def test_what_needs_a_clone_says_so_and_nothing_is_written_into_the_package(outs
 def test_a_command_of_the_course_says_in_one_line_that_it_needs_a_clone(outside, module):
     said = run(outside, "-m", f"tutorial_lib.{module}", code=1, stream="stderr")
     assert said.count("\n") == 1 and f"tutorial_lib.{module.split('.')[0]} needs a clone" in said
+
+
+def test_the_changelog_begins_with_this_version():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.*)", text, re.M)[:2] == [tutorial_lib.__version__, "0.1.0"]
