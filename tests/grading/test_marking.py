@@ -4,6 +4,7 @@ import ast
 import copy
 import dataclasses
 import json
+import multiprocessing
 import os
 import re
 import signal
@@ -893,10 +894,24 @@ def test_an_interrupted_run_goes_on_where_it_stopped(klass):
 
     with pytest.raises(KeyboardInterrupt):
         klass.run(progress=stop)
+    assert not multiprocessing.active_children()  # not even the one that may have begun
     kept = {path.stem for path in (klass.root / "marks" / NAME).glob("*.json")}
     assert len(kept) == 3
     states, called = klass.run()
     assert len(states) == 6 and not kept & set(called) and len(called) == 3
+
+
+def test_one_run_at_a_time(klass):
+    klass.hand_in("a")
+    refused = []
+
+    def again(done, total=None):
+        with pytest.raises(marking.GraderError, match="Another run is marking in .*class.* is kept"):
+            marking.mark_all(klass.root, NAME, workers=1)
+        refused.append(done)
+
+    assert klass.run(progress=again) == ({"a": "graded"}, ["a"]) and refused == [0, 1]
+    assert klass.run(again=True)[1] == ["a"]
 
 
 def test_a_worker_that_dies_loses_nothing(klass):

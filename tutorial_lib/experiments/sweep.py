@@ -6,8 +6,6 @@ import contextlib
 import itertools
 import json
 import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -15,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from .. import parallel
+from .. import parallel, workers
 from ..device import pick_device
 from ..extras import needs
 from ..training import all_or_nothing
@@ -300,7 +298,7 @@ def _on_dask(experiment, settings, missing, device, scheduler) -> Iterator[Run]:
         ) from None
     with contextlib.ExitStack() as stack:
         if scheduler == "local":
-            with _deaf():
+            with workers.ignoring_ctrl_c():
                 cluster = LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs="CRITICAL")
             address = stack.enter_context(cluster)
         else:
@@ -326,19 +324,6 @@ def _on_dask(experiment, settings, missing, device, scheduler) -> Iterator[Run]:
                 cell, seed = futures[future]
                 raise RuntimeError(f"several workers died in {cell} with seed {seed}: is there enough "
                                    f"memory? ({error})") from None
-
-
-@contextlib.contextmanager
-def _deaf() -> Iterator[None]:
-    """Processes that are started in this block ignore Ctrl-C: it ends this process, which ends them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def plain(data):

@@ -15,6 +15,8 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from filelock import FileLock
+
 from tutorial_lib.grading import files
 from tutorial_lib.grading.intake import MOST_BYTES
 
@@ -97,10 +99,7 @@ def _create(url: str) -> None:
 @contextlib.contextmanager
 def _alone(root: Path) -> Iterator[None]:
     """One writer at a time; a second one waits."""
-    import fcntl
-
-    with open(Path(root) / ".gradebook.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(Path(root) / ".gradebook.lock"):
         yield
 
 

@@ -12,7 +12,6 @@ import functools
 import hashlib
 import hmac
 import json
-import multiprocessing
 import os
 import re
 import secrets
@@ -23,15 +22,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from ..checks import questions, wire
 from ..checks.judge import Malformed, judge
 from ..checks.question import Question
 from ..extras import needs
+from ..workers import ignoring_ctrl_c, pool
 from . import assignments, files, sandbox
 
 with needs("teach"):
@@ -46,6 +48,22 @@ MOST = 64 * 2**20  # bytes of one frame
 MOST_TREE = 4 * 2**20  # bytes of it that are not tensors: as Python objects they take 30 times as much
 MOST_REMARKS = 4  # on cells that were too slow or left out: cells can choose which
 LIMITS = sandbox.Limits(wall=600.0, cpu=300.0, start=300.0, output=256 * 2**20, memory=3 * 2**30)
+
+# Without a sandbox: what bubblewrap does with --die-with-parent, and the runner.
+BARE = """\
+import os, runpy, signal, sys, threading, time
+parent, folder, module, channel = int(sys.argv[1]), *sys.argv[2:]
+
+def end_with_parent():
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os.killpg(0, signal.SIGKILL)
+
+threading.Thread(target=end_with_parent, daemon=True).start()
+os.dup2(int(channel), 3)
+sys.path.insert(0, folder)
+runpy.run_module(module, run_name="__main__")
+"""
 
 STOPPED = {
     "time": "it took too long",
@@ -304,16 +322,14 @@ def _run(message: bytes, trusted: bool, limits: sandbox.Limits) -> sandbox.Outco
 
 def _bare(folder: Path, message: bytes, limits: sandbox.Limits) -> sandbox.Outcome:
     """Run without a sandbox: for notebooks of one's own only."""
-    first = ("import os, sys; os.dup2(int(sys.argv[1]), 3); sys.path.insert(0, sys.argv[2]); "
-             f"import runpy; runpy.run_module('{PACKAGE.name}.grading.runner', run_name='__main__')")
+    command = [sys.executable, "-c", BARE, str(os.getpid()), str(folder), f"{PACKAGE.name}.grading.runner"]
     # Files, not pipes: a process that it leaves behind could hold a pipe open for ever.
     with (tempfile.TemporaryDirectory() as work, tempfile.TemporaryFile() as given,
           tempfile.TemporaryFile() as frames, tempfile.TemporaryFile() as said):
         given.write(message)
         given.seek(0)
-        process = subprocess.Popen([sys.executable, "-c", first, str(frames.fileno()), str(folder)],
-                                   pass_fds=[frames.fileno()], stdin=given, stdout=subprocess.DEVNULL,
-                                   stderr=said, cwd=work, start_new_session=True)
+        process = subprocess.Popen([*command, str(frames.fileno())], pass_fds=[frames.fileno()], stdin=given,
+                                   stdout=subprocess.DEVNULL, stderr=said, cwd=work, start_new_session=True)
         late, begun, ready = False, time.monotonic(), False
         try:
             while process.poll() is None and not late:
@@ -366,10 +382,30 @@ def mark_all(root: Path, assignment: str, workers: int | None = None, scheduler:
     ``workers`` processes (default: one a core), or the Dask cluster at ``scheduler``. Each result is
     written at once, so that an interrupted run goes on where it stopped. ``again`` marks everything
     anew; a submission or a check that has changed is always marked anew. ``progress`` is called with
-    ``(done, all)``. Raises GraderError when the sandbox or the checks do not work.
+    ``(done, all)``. An exception ends all processes of the run at once, and so does the end of this one.
+    Raises GraderError when the sandbox or the checks do not work, and while another run marks here.
     """
     if not trusted and (problem := sandbox.probe()):
         raise GraderError(problem)
+    with _alone(root):
+        return _mark_all(root, assignment, workers, scheduler, trusted, again, progress)
+
+
+@contextlib.contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """One run at a time in a class folder: two would mark the same twice, each with a part of the machine."""
+    path = root / "marks" / ".lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        held = FileLock(path).acquire(timeout=0)
+    except Timeout:
+        raise GraderError(f"Another run is marking in {root}. Wait until it is done, or end it (Ctrl-C); what "
+                          "it has marked is kept.") from None
+    with held:
+        yield
+
+
+def _mark_all(root, assignment, workers, scheduler, trusted, again, progress) -> list[dict]:
     jobs, done = [], []
     secret, submitted = secret_of(root), root / "submitted"
     for path in sorted(submitted.glob(f"*/{assignment}/{assignment}.ipynb")):
@@ -436,28 +472,26 @@ def _blank(assignment: str, student: str, data: bytes) -> dict:
             "written": [], "remarks": []}
 
 
-def _on_processes(jobs: list[dict], workers: int) -> Iterator[dict]:
+def _on_processes(jobs: list[dict], count: int) -> Iterator[dict]:
     """Marks as they come. A job whose worker dies is tried once more, alone; then it is a grader error."""
-    context = multiprocessing.get_context("spawn")
     left = {job["student"]: job for job in jobs}
-    for count in (workers, workers, 1):
+    for most in (count, count, 1):
         if not left:
             return
-        with ProcessPoolExecutor(min(count, len(left)), mp_context=context) as pool:
-            futures = {pool.submit(_mark, job): name for name, job in left.items()}
-            try:
-                for future in as_completed(futures):
-                    with contextlib.suppress(BrokenProcessPool):
-                        marks = future.result()
-                        del left[futures[future]]
-                        yield marks
-            except BaseException:  # interrupted: what has not begun does not begin
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        with pool(min(most, len(left))) as workers:
+            with ignoring_ctrl_c():
+                futures = {workers.submit(_mark, job): name for name, job in left.items()}
+            for future in as_completed(futures):
+                with contextlib.suppress(BrokenProcessPool):
+                    marks = future.result()
+                    del left[futures[future]]
+                    yield marks
     for job in list(left.values()):  # one by one: only the one that kills its worker is lost
-        with ProcessPoolExecutor(1, mp_context=context) as pool:
+        with pool(1) as workers:
             try:
-                yield pool.submit(_mark, job).result()
+                with ignoring_ctrl_c():
+                    future = workers.submit(_mark, job)
+                yield future.result()
             except BrokenProcessPool:
                 yield _failed(job, "The process that marks this submission died each time.")
 

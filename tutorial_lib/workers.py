@@ -1,0 +1,59 @@
+"""Worker processes that end with the process that started them, whatever ends it: Ctrl-C and SIGKILL, too."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import Connection
+
+
+@contextlib.contextmanager
+def pool(count: int) -> Iterator[ProcessPoolExecutor]:
+    """``count`` worker processes. Leaving the block waits for what was submitted; an exception in it ends all
+    workers at once, whatever they are at, and goes on when they have ended.
+
+    Each worker holds one end of a pipe, and only this process the other: whatever closes it ends the worker.
+    What they leave in temporary files goes with them.
+    """
+    context = multiprocessing.get_context("spawn")
+    life, ours = context.Pipe(duplex=False)
+    with (tempfile.TemporaryDirectory(prefix="workers-") as scratch, life, ours,
+          ProcessPoolExecutor(count, context, _begin, (life, scratch)) as workers):
+        try:
+            yield workers
+        except BaseException:
+            ours.close()
+            workers.shutdown(cancel_futures=True)
+            raise
+
+
+def _begin(life: Connection, scratch: str) -> None:
+    """In a worker, before its first job."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started it
+    tempfile.tempdir = scratch
+    threading.Thread(target=_end_with, args=(life,), daemon=True).start()
+
+
+def _end_with(life: Connection) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        life.recv_bytes()  # nothing is ever sent
+    os._exit(1)
+
+
+@contextlib.contextmanager
+def ignoring_ctrl_c() -> Iterator[None]:
+    """Processes that are started in this block ignore Ctrl-C: it ends this process, which ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
