@@ -16,16 +16,20 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from .workers import end_with_parent
+
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[torch.device]:
     """Join the processes that torchrun started, if it did; gives the device of this one.
 
-    They talk by NCCL where the device is CUDA (each process has its own GPU), else by gloo.
+    They talk by NCCL where the device is CUDA (each process has its own GPU), else by gloo. When torchrun
+    is gone, even by SIGKILL, they end.
     """
     if "TORCHELASTIC_RUN_ID" not in os.environ or dist.is_initialized():
         yield device
         return
+    end_with_parent(os.getppid())
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)

@@ -6,16 +6,11 @@ import contextlib
 import json
 import os
 import tempfile
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    import msvcrt
+from filelock import FileLock
 
 PATIENCE = 2.0  # seconds to wait for another kernel; after that we write all the same
 
@@ -99,28 +94,15 @@ def _replace(entries: dict[str, dict]) -> bool:
 def _alone(make_folder: bool = False) -> Iterator[None]:
     """Keep other kernels out, by an OS lock on a file beside the log.
 
-    The OS frees the lock when its holder dies. Where there is no lock to be had (a disk that cannot be
-    written to, a file system without locks, a holder that hangs) we go on without one.
+    The OS frees the lock when its holder dies. Where there is none to be had (a disk that cannot be written
+    to, a file system without locks, a holder that hangs) we go on without one.
     """
     path = log_file()
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, NotImplementedError):
             if make_folder:
                 path.parent.mkdir(parents=True, exist_ok=True)
-            _lock(stack.enter_context(open(path.with_name(path.name + ".lock"), "ab")))
-        yield  # closing the file frees the lock
-
-
-def _lock(file: IO[bytes]) -> None:
-    """Lock the first byte of ``file``, or give up after ``PATIENCE``."""
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            if os.name == "nt":
-                file.seek(0)
-                return msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):  # somebody else holds it
-            if time.monotonic() > until:
-                return None
-            time.sleep(0.01)
+            if path.parent.is_dir():
+                lock = FileLock(path.with_name(path.name + ".lock"))
+                stack.enter_context(lock.acquire(PATIENCE, poll_interval=0.01))
+        yield

@@ -1,14 +1,16 @@
-"""Worker processes that end with the process that started them, whatever ends it: Ctrl-C and SIGKILL, too."""
+"""Processes that end with the one that started them, whatever ends it: Ctrl-C and SIGKILL, too."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.connection import Connection
 
@@ -44,6 +46,17 @@ def _end_with(life: Connection) -> None:
     with contextlib.suppress(EOFError, OSError):
         life.recv_bytes()  # nothing is ever sent
     os._exit(1)
+
+
+@functools.cache  # one thread is enough
+def end_with_parent(parent: int, end: Callable[[], None] = lambda: os._exit(1)) -> None:
+    """``end`` this process when ``parent``, the number of the one that started it, is gone (POSIX)."""
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        end()
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """However a run of the marking ends, nothing of it goes on."""
 
+import contextlib
 import json
 import os
 import signal
@@ -12,8 +13,7 @@ import nbformat
 import psutil
 import pytest
 
-from tutorial_lib import exercises
-from tutorial_lib.grading import marking, sandbox
+from tutorial_lib.grading import assignments, marking, sandbox
 
 NAME = "ex06_rope"
 MISSING = sandbox.probe()
@@ -38,7 +38,7 @@ def running(word):
 def klass(tmp_path):
     """A class of two, whose notebooks start a program that takes five minutes; and the program's name."""
     word = f"sleeper-{uuid.uuid4().hex}"
-    notebook = json.loads(exercises.path(NAME, "exercises").read_bytes())
+    notebook = json.loads(assignments.path(NAME, "exercises").read_bytes())
     notebook["cells"].append(nbformat.v4.new_code_cell(
         f"import subprocess\nsubprocess.run(['{word}', '300'], executable='/usr/bin/sleep')"))
     for student in "ab":
@@ -60,7 +60,8 @@ def test_nothing_goes_on(how, mode, klass, tmp_path):
     process = subprocess.Popen([sys.executable, tmp_path / "run.py", root, mode], start_new_session=True,
                                stderr=subprocess.PIPE, text=True,
                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-    with process:
+    below = []
+    try:
         while not running(word):
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.1)
@@ -70,9 +71,13 @@ def test_nothing_goes_on(how, mode, klass, tmp_path):
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes of the command
         else:
             process.kill()
-        _, left = psutil.wait_procs(below, timeout=10)
+        _, left = psutil.wait_procs(below, timeout=20)
         assert not left and not running(word)
-        said = process.stderr.read()
+        said = process.communicate(timeout=20)[1]
         assert said.count("Traceback") == (how == "Ctrl-C"), said  # of no worker
+    finally:
+        for one in [process, *below]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
     with marking._alone(root):  # a new run may begin
         assert not list((root / "marks").glob("*/*.json"))

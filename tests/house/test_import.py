@@ -49,7 +49,7 @@ def test_what_torch_does_not_bring_is_imported_under_the_name_of_an_extra():
     library = ROOT / "tutorial_lib"
     left_out = {*library.glob("course/*.py"), *library.glob("setup/*.py"),
                 *(library / name for name in marking.NEEDED)}
-    known = {*sys.stdlib_module_names, "torch", "jinja2", "tutorial_lib"}
+    known = {*sys.stdlib_module_names, "torch", "filelock", "jinja2", "tutorial_lib"}
     bare = [f"{path.relative_to(ROOT)}: {name}" for path in {*library.rglob("*.py")} - left_out
             for name, extra in guarded(path).items() if extra is None and name not in known]
     assert not bare, "put it into `with needs(...)` of tutorial_lib/extras.py"

@@ -15,6 +15,7 @@ from pathlib import Path
 import dask
 import distributed
 import matplotlib.pyplot as plt
+import psutil
 import pytest
 import torch
 
@@ -620,9 +621,9 @@ from test_experiments import TINY, measure
 from tutorial_lib.experiments import EXPERIMENTS
 from tutorial_lib.experiments.__main__ import main
 
-def slow(*run):
-    time.sleep({seconds})
-    return measure(*run)
+def slow(settings, cell, seed, device):
+    time.sleep({seconds} if seed else 0)
+    return measure(settings, cell, seed, device)
 
 if __name__ == "__main__":
     EXPERIMENTS["tiny"] = replace(TINY, measure=slow)
@@ -630,8 +631,9 @@ if __name__ == "__main__":
 """
 
 
-def start(folder, *arguments, seconds=0.3, launcher=()):
-    """The command line with an experiment that takes its time, in a process group of its own."""
+def start(folder, *arguments, seconds=300, launcher=()):
+    """The command line with an experiment that takes its time from the second seed on, in a process group of
+    its own."""
     script = folder / "script.py"
     script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), seconds=seconds))
     return subprocess.Popen([sys.executable, *launcher, str(script), *map(str, arguments)], text=True,
@@ -641,7 +643,7 @@ def start(folder, *arguments, seconds=0.3, launcher=()):
                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
 
-def wait_for(condition, process=None, seconds=60):
+def wait_for(condition, process=None, seconds=300):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end and (process is None or process.poll() is None), "it did not happen"
@@ -655,19 +657,52 @@ def finished(folder):
 @pytest.mark.parametrize("scheduler", [(), ("--scheduler", "local")], ids=["here", "dask"])
 def test_ctrl_c(scheduler, tmp_path):
     arguments = "run", "tiny", "--preset", "live", "--folder", tmp_path, *scheduler
-    process = start(tmp_path, *arguments, seconds=0.5)
+    process = start(tmp_path, *arguments)
     wait_for(lambda: finished(tmp_path) >= 2, process)
-    began = time.monotonic()
+    below = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes of the command
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
+    assert not psutil.wait_procs(below, timeout=20)[1]
     assert process.returncode == 130 and "Traceback" not in err, err
-    assert time.monotonic() - began < 10
     kept = finished(tmp_path)
-    assert 2 <= kept < 8 and f"Stopped after {kept} of 8 runs" in out
+    assert 2 <= kept <= 4 and f"Stopped after {kept} of 8 runs" in out
     assert "The same command goes on from here." in out
     process = start(tmp_path, *arguments[:6], seconds=0)  # without a scheduler
     assert process.wait(60) == 0
     assert numbers(Record.load(tmp_path / "tiny-live.json")) == numbers(sweep.run(TINY)) | {"threads": 1}
+
+
+TORCHRUN = "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"
+
+
+@pytest.mark.parametrize("launcher, scheduler", [((), ("--scheduler", "local")), (TORCHRUN, ())],
+                         ids=["dask", "torchrun"])
+def test_after_sigkill_nothing_goes_on(launcher, scheduler, tmp_path):
+    """Nothing is measured any more, and the file is free for the next."""
+    process = start(tmp_path, "run", "tiny", "--preset", "live", "--folder", tmp_path, *scheduler,
+                    launcher=launcher)
+    wait_for(lambda: finished(tmp_path) >= 1, process)
+    below = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait()
+    left = psutil.wait_procs(below, timeout=20)[1]
+    for one in left:
+        one.kill()
+    assert len(below) >= 2 and not left and finished(tmp_path) <= 4
+    with sweep._alone(tmp_path / "tiny-live.json"):
+        pass
+
+
+def test_one_sweep_at_a_time_for_a_file(tmp_path, registered, capsys):
+    path = tmp_path / "tiny-full.json"
+    with sweep._alone(path):
+        with pytest.raises(BlockingIOError, match="is measuring for tiny-full.json: wait .* is kept"):
+            sweep.run(TINY, "full", out=path)
+        assert command("run", "tiny", "--folder", tmp_path) == 2
+        assert "error: another process is measuring" in capsys.readouterr().err
+        sweep.run(TINY, "live", out=tmp_path / "tiny-live.json")
+    sweep.run(TINY, "full", out=path)
+    assert sorted(os.listdir(tmp_path)) == ["tiny-full.json", "tiny-live.json"]
 
 
 # ---- on a cluster ----
@@ -730,8 +765,14 @@ def test_a_worker_that_is_killed_loses_no_run(cluster, tmp_path):
     """SIGKILL in the fourth run: it is measured again, the finished ones are not."""
     flag = tmp_path / "died"
 
+    def received():
+        begun = len(calls(tmp_path))  # this one, and at most one at the other worker
+        return len(journal(tmp_path)) >= begun - 2 and [CELLS[0], 0] in [
+            [run["cell"], run["seed"]] for run in journal(tmp_path)]
+
     def die_once(cell, seed):
         if (cell, seed) == (CELLS[3], 0) and not flag.exists():
+            wait_for(received)  # what has not come back dies with the worker
             flag.touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -782,12 +823,12 @@ def test_the_command_takes_an_address_and_leaves_that_cluster_alone(cluster, tmp
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense", "http://127.0.0.1:9"])
 def test_an_address_where_nothing_answers(address, registered, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(sweep, "PATIENCE", 2)
+    monkeypatch.setattr(sweep, "PATIENCE", 0.5)
     began = time.monotonic()
     assert command("run", "tiny", "--folder", tmp_path, "--scheduler", address) == 2
     err = capsys.readouterr().err
     assert f"error: scheduler={address!r}: no Dask cluster with a worker answers there" in err
-    assert time.monotonic() - began < 10 and "Traceback" not in err
+    assert time.monotonic() - began < 30 and "Traceback" not in err  # Dask alone would take that long
 
 
 def test_a_cluster_without_workers(registered, monkeypatch):

@@ -55,7 +55,7 @@ assert not dist.is_initialized()
 def torchrun(processes, *command):
     return subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes),
-         *map(str, command)], capture_output=True, text=True, timeout=120)
+         *map(str, command)], capture_output=True, text=True, timeout=600)
 
 
 def in_two(folder, call="test_parallel.trained(seed)", differ=0, seed=0):

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
+from filelock import FileLock, Timeout
 
-from .. import parallel, workers
+from .. import parallel
 from ..device import pick_device
 from ..extras import needs
 from ..training import all_or_nothing
+from ..workers import ignoring_ctrl_c
 from .record import RUN, Record, Run, checked, versions, write
 
 with needs("experiments"):
@@ -120,6 +122,7 @@ def run(
             record in the file that was made with other settings or on another device.
         ImportError, ConnectionError: no Dask here, or no cluster at that address.
         RuntimeError: workers that died again and again, always in the same run.
+        BlockingIOError: another process is measuring for the same file.
 
     What a measurement raises goes through, with a note on where it happened; finished runs are kept.
     """
@@ -148,7 +151,7 @@ def run(
                     print(f"{out.name} is there already, and lacks nothing; `--again` measures all anew")
                 return old
             _take_over(old, record, out.name)
-        with _threads(record.threads if scheduler is None else torch.get_num_threads()):
+        with _alone(out), _threads(record.threads if scheduler is None else torch.get_num_threads()):
             _fill(record, experiment, where, out, scheduler, progress)
     return record
 
@@ -184,6 +187,27 @@ def _threads(n: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def _alone(out: Path | None) -> Iterator[None]:
+    """Two sweeps for one file would measure everything twice. The lock is gone with its process."""
+    if out is None or parallel.rank():
+        yield
+        return
+    path = out.with_suffix(".partial.lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        held = FileLock(path).acquire(timeout=0)
+    except Timeout:
+        raise BlockingIOError(f"another process is measuring for {out.name}: wait until it is done, or end "
+                              "it; what is finished is kept") from None
+    with held:
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # Windows removes no file that is open
+                path.unlink()
 
 
 def _fill(record, experiment, device, out, scheduler, progress):
@@ -298,7 +322,7 @@ def _on_dask(experiment, settings, missing, device, scheduler) -> Iterator[Run]:
         ) from None
     with contextlib.ExitStack() as stack:
         if scheduler == "local":
-            with workers.ignoring_ctrl_c():
+            with ignoring_ctrl_c():
                 cluster = LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs="CRITICAL")
             address = stack.enter_context(cluster)
         else:

@@ -41,7 +41,7 @@ with needs("teach"):
 
 PACKAGE = Path(__file__).parents[1]
 INSIDE = "/course"  # where the sandbox finds its small copy of the package
-NEEDED = ("checks/wire.py", "checks/answer.py", "grading/runner.py", "grading/standin.py")
+NEEDED = ("checks/wire.py", "checks/answer.py", "grading/runner.py", "grading/standin.py", "workers.py")
 CELL_SECONDS = 60.0
 ATTEMPTS = 5  # runs of one submission: each leaves out what stopped the last one
 MOST = 64 * 2**20  # bytes of one frame
@@ -51,18 +51,13 @@ LIMITS = sandbox.Limits(wall=600.0, cpu=300.0, start=300.0, output=256 * 2**20, 
 
 # Without a sandbox: what bubblewrap does with --die-with-parent, and the runner.
 BARE = """\
-import os, runpy, signal, sys, threading, time
-parent, folder, module, channel = int(sys.argv[1]), *sys.argv[2:]
-
-def end_with_parent():
-    while os.getppid() == parent:
-        time.sleep(0.2)
-    os.killpg(0, signal.SIGKILL)
-
-threading.Thread(target=end_with_parent, daemon=True).start()
+import importlib, os, runpy, signal, sys
+parent, folder, package, channel = sys.argv[1:]
 os.dup2(int(channel), 3)
 sys.path.insert(0, folder)
-runpy.run_module(module, run_name="__main__")
+workers = importlib.import_module(f"{package}.workers")
+workers.end_with_parent(int(parent), lambda: os.killpg(0, signal.SIGKILL))
+runpy.run_module(f"{package}.grading.runner", run_name="__main__")
 """
 
 STOPPED = {
@@ -322,7 +317,7 @@ def _run(message: bytes, trusted: bool, limits: sandbox.Limits) -> sandbox.Outco
 
 def _bare(folder: Path, message: bytes, limits: sandbox.Limits) -> sandbox.Outcome:
     """Run without a sandbox: for notebooks of one's own only."""
-    command = [sys.executable, "-c", BARE, str(os.getpid()), str(folder), f"{PACKAGE.name}.grading.runner"]
+    command = [sys.executable, "-c", BARE, str(os.getpid()), str(folder), PACKAGE.name]
     # Files, not pipes: a process that it leaves behind could hold a pipe open for ever.
     with (tempfile.TemporaryDirectory() as work, tempfile.TemporaryFile() as given,
           tempfile.TemporaryFile() as frames, tempfile.TemporaryFile() as said):
@@ -399,8 +394,8 @@ def _alone(root: Path) -> Iterator[None]:
     try:
         held = FileLock(path).acquire(timeout=0)
     except Timeout:
-        raise GraderError(f"Another run is marking in {root}. Wait until it is done, or end it (Ctrl-C); what "
-                          "it has marked is kept.") from None
+        raise GraderError(f"Another run is marking in {root}. Wait until it is done, or end it (Ctrl-C); "
+                          "what it has marked is kept.") from None
     with held:
         yield
 
