@@ -12,6 +12,7 @@ from torch import nn
 
 from tutorial_lib.attention import attention
 from tutorial_lib.encodings import ALiBi, ClippedBias, Rotary, Shaw, T5Bias, TableBias
+from tutorial_lib.encodings.once import one_forward
 from tutorial_lib.encodings.rotary import turn
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import seeded, train
@@ -72,8 +73,7 @@ def inference(call: Callable, inputs: list[torch.Tensor]) -> Callable:
 
 
 def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
-    """RoPE on q and k. The peers get cosines and sines ready-made, as in their models; ours get positions
-    (compiled: cosines and sines), and remember the angles of the call before, as from layer to layer."""
+    """RoPE on q and k. All get cosines and sines ready-made, as the layers of a model do."""
     from rotary_embedding_torch import RotaryEmbedding
     from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as gptj
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as llama
@@ -82,10 +82,10 @@ def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
     length, d = shape[-2:]
     q, k = (torch.randn(shape, device=device, dtype=dtype) for _ in range(2))
     p = torch.arange(length, device=device)
-    interleaved, half = Rotary(d), Rotary(d, layout="half")
-    cos, sin = half.frequencies.cos_sin(p)
+    angles_of = Rotary(d).frequencies
+    cos, sin = angles_of.cos_sin(p)
     cis = torch.complex(cos, sin)
-    angles = torch.cat([p[:, None] * half.frequencies.theta(device=device).float()] * 2, -1)
+    angles = torch.cat([p[:, None] * angles_of.theta(device=device).float()] * 2, -1)
     pairs = angles[:, : d // 2].repeat_interleave(2, -1)
     wide_cos, wide_sin = (torch.cat([x, x], -1)[None].to(dtype) for x in (cos, sin))
     ret = RotaryEmbedding(d, cache_if_possible=True).to(device)
@@ -93,6 +93,10 @@ def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
     def complex_multiply(x):  # as in Meta's Llama
         pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
         return torch.view_as_real(pairs * cis).flatten(3).type_as(x)
+
+    @one_forward
+    def ours(q, k, layout):
+        return turn(q, cos, sin, layout), turn(k, cos, sin, layout)
 
     calls = {
         "clone of q and k (memory limit)": lambda q, k: (q.clone(), k.clone()),
@@ -104,9 +108,9 @@ def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
         ),
         "x-transformers": lambda q, k: (x_transformers(q, pairs[None]), x_transformers(k, pairs[None])),
         "rotary-embedding-torch": lambda q, k: (ret.rotate_queries_or_keys(q), ret.rotate_queries_or_keys(k)),
-        "interleaved": lambda q, k: interleaved.rotate(q, k, p, p),
-        "half": lambda q, k: half.rotate(q, k, p, p),
-        "half, compiled": torch.compile(lambda q, k: (turn(q, cos, sin, "half"), turn(k, cos, sin, "half"))),
+        "interleaved": lambda q, k: ours(q, k, "interleaved"),
+        "half": lambda q, k: ours(q, k, "half"),
+        "half, compiled": torch.compile(lambda q, k: ours(q, k, "half")),
     }
     wrap = training if train else inference
     hf, clone = "Llama (Transformers)", "clone of q and k (memory limit)"

@@ -25,6 +25,7 @@ from .encodings.base import (
     is_number,
     length_axis,
 )
+from .encodings.once import one_forward
 from .masks import check_mask
 
 
@@ -321,6 +322,7 @@ class Transformer(nn.Module):
         one = not isinstance(self.encoding, nn.ModuleList)
         return [self.encoding] * self.config.n_layers if one else list(self.encoding)
 
+    @one_forward
     def forward(
         self,
         tokens: Tensor,

@@ -470,7 +470,7 @@ Q = torch.zeros(2, 1, 3, 4)
     (lambda: Rotary(8, layout="concatenated"), "layout='concatenated'.*'interleaved', 'half'"),
     (lambda: Rotary(8, base=math.nan), "base=nan"),
     (lambda: Rotary(8).rotate(Q, Q, torch.arange(3), torch.arange(3)), "head_dim=8.*(2, 1, 3, 4)"),
-    (lambda: rotate(Q[..., :3], torch.arange(3), layout="half"), "3 channels.*even"),
+    (lambda: rotate(Q[..., :3], torch.arange(3), layout="half"), "head_dim=3.*even"),
     (lambda: rotate(Q, torch.arange(1), layout="half"), r"shape \(1,\).*length 3"),
     (lambda: rotate(Q, torch.tensor(1), layout="half"), r"shape \(\).*length 3"),
     (lambda: rotate(Q, torch.zeros(5, 3), layout="half"), r"shape \(5, 3\)"),

@@ -1,14 +1,15 @@
 """RoPE's frequencies and rotation, and xPos, against formulas written one number at a time."""
 
-import copy
 import math
-import pickle
 
+import numpy as np
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from tutorial_lib.attention import attention, scores
 from tutorial_lib.encodings import (
+    AxialRotary,
     DynamicNTK,
     Frequencies,
     Llama3,
@@ -17,10 +18,13 @@ from tutorial_lib.encodings import (
     Rotary,
     XPos,
     YaRN,
+    grid,
     permute_projection,
 )
-from tutorial_lib.encodings.rotary import rotate, turn, turn_plainly
+from tutorial_lib.encodings.once import once, one_forward
+from tutorial_lib.encodings.rotary import Angles, rotate, turn, turn_plainly
 from tutorial_lib.encodings.scaling import Scaling
+from tutorial_lib.model import Cache, Config, Transformer
 
 F64 = torch.float64
 LAYOUTS = ["interleaved", "half"]
@@ -428,33 +432,134 @@ def test_a_scaling_must_give_theta():
         Frequencies(8, scaling=Scaling())
 
 
-def test_angles_are_computed_once_for_all_layers(monkeypatch):
-    """But anew when positions, frequencies or the precision change; a copy begins with none."""
+class Stretched(Scaling):
+    """What somebody writes who tunes by hand, or learns, the factor of an interpolation."""
+
+    def __init__(self, s):
+        self.s = s
+
+    def theta(self, b, d, length=None, device=None):
+        return Frequencies(d, b).theta(device=device) / self.s
+
+
+def small(encoding):
+    """A model of two layers, and a text for it."""
+    return Transformer(Config(9, 16, n_heads=2), encoding), torch.tensor([[1, 2, 3]])
+
+
+@pytest.mark.parametrize("encoding", [Rotary(8), Rotary(8, layout="half"), XPos(8)], ids=str)
+def test_positions_changed_behind_the_back_of_a_tensor(encoding):
+    """Neither numpy nor ``.data`` moves the counter of a tensor's versions."""
+    q, array = torch.randn(1, 2, 3, 8), np.arange(3)
+    p, model, ids = torch.from_numpy(array), *small(encoding)
+    for change in (lambda: None, lambda: np.add(array, 100, out=array), lambda: p.data.add_(100)):
+        change()
+        close(encoding.rotate(q, q, p, p), encoding.rotate(q, q, p.clone(), p.clone()), 0)
+        close(model(ids, p), model(ids, p.clone()), 0)
+
+
+def test_a_scaling_that_changes():
+    stretch, q, p = Stretched(1.0), torch.randn(1, 2, 3, 8), torch.arange(3)
+    encoding = Rotary(8, frequencies=Frequencies(8, scaling=stretch))
+    model, ids = small(encoding)
+    before = encoding.rotate(q, q, p, p)[0], model(ids, p)
+    stretch.s = 3.0
+    close(encoding.rotate(q, q, p, p)[0], Rotary(8).rotate(q, q, p / 3, p / 3)[0], 1e-6)
+    assert (encoding.rotate(q, q, p, p)[0] - before[0]).abs().max() > 0.1
+    assert (model(ids, p) - before[1]).abs().max() > 1e-4
+
+
+def test_a_factor_that_is_learned():
+    """A graph is used up by its backward pass: the next step needs angles of its own, evaluation too."""
+    factor = torch.tensor(2.0, dtype=F64, requires_grad=True)
+    encoding = Rotary(8, frequencies=Frequencies(8, scaling=Stretched(factor)))
+    (model, ids), p = small(encoding), torch.arange(3)
+    q, gradients = torch.randn(1, 2, 3, 8), []
+    for _ in range(2):
+        with torch.no_grad():
+            model(ids, p)
+        for loss in (model(ids, p).square().sum(), encoding.rotate(q, q, p, p)[0].mul(q.flip(-1)).sum()):
+            gradients += torch.autograd.grad(loss, factor)
+    assert gradients[0] == gradients[2] and gradients[1] == gradients[3] and 0 not in gradients
+
+
+@pytest.mark.parametrize("use_reentrant", [True, False])
+def test_a_checkpoint_computes_angles_again(use_reentrant):
+    """It runs a part of a forward once more, in the backward pass, and wants the same graph."""
+    def again_later(forward):
+        def call(*args, **options):
+            return checkpoint(lambda *args: forward(*args, **options), *args, use_reentrant=use_reentrant)
+        return call
+
+    factor = torch.tensor(2.0, dtype=F64, requires_grad=True)
+    model, ids = small(Rotary(8, frequencies=Frequencies(8, scaling=Stretched(factor))))
+    p, gradients = torch.arange(3), []
+    for again in (False, True):
+        if again:
+            for block in model.blocks:
+                block.forward = again_later(block.forward)
+        model.zero_grad()
+        factor.grad = None
+        model(ids, p).square().sum().backward()
+        gradients.append([factor.grad, *(w.grad for w in model.parameters())])
+    close(*gradients, 1e-6)
+
+
+@pytest.mark.parametrize("make, turns", [
+    (lambda: Rotary(8), 1), (lambda: Rotary(8, layout="half"), 1), (lambda: XPos(8), 1),
+    (lambda: Rotary(8, frequencies=DYNAMIC), 1), (lambda: AxialRotary(8), 2),
+], ids=["rotary", "half", "xpos", "dynamic", "axial"])
+def test_angles_are_computed_once_for_all_layers(make, turns, monkeypatch):
+    """Of a forward; one for each axis. With a cache, once for the queries and once for the keys."""
     calls = []
-    compute = Frequencies.cos_sin
-    monkeypatch.setattr(Frequencies, "cos_sin", lambda *a, **k: calls.append(1) or compute(*a, **k))
-    encoding, q, p, memory = Rotary(8), torch.randn(1, 2, 3, 8), torch.arange(3), torch.arange(5)
-    k = torch.randn(1, 2, 5, 8)
+    compute = Angles.cos_sin
+    monkeypatch.setattr(Angles, "cos_sin", lambda *a, **k: calls.append(1) or compute(*a, **k))
+    encoding = make()
+    model, ids = Transformer(Config(9, 16, n_layers=12, n_heads=2), encoding), torch.randint(9, (2, 6))
+    p = torch.arange(6) if encoding.axes == 1 else grid(2, 3)
 
-    def counted(*args):
+    def counted(*args, **options):
         calls.clear()
-        out = encoding.rotate(*args)
-        for x, positions, turned in zip(args[:2], args[2:], out, strict=True):
-            fresh = positions.detach().clone()
-            expected = rotate(x, fresh, layout="interleaved", frequencies=encoding.frequencies)
-            torch.testing.assert_close(turned, expected, atol=0, rtol=0)
-        return len(calls) - 2
+        model(*args, **options)
+        return len(calls)
 
-    assert [counted(q, q, p, p), counted(q, q, p, p)] == [1, 0]
-    assert [counted(q, k, p, memory), counted(q, k, p, memory)] == [1, 0]
-    p += 4  # in place: another text
-    assert [counted(q, k, p, memory), counted(q, k, p, memory)] == [1, 0]
-    assert counted(q.double(), k.double(), p, memory) == 2
-    encoding.frequencies = Frequencies(8, 100.0)
-    assert counted(q, q, p, p) == 1
-    assert len(encoding._turns.entries) == 2
-    for copied in (copy.deepcopy(encoding), pickle.loads(pickle.dumps(encoding))):
-        assert not copied._turns.entries
+    assert [counted(ids, p), counted(ids, p)] == [turns, turns]
+    cache = Cache()
+    assert counted(ids[:, :4], p[:4], cache=cache) == turns
+    assert counted(ids[:, 4:], p[4:], cache=cache) == 2 * turns
+    calls.clear()
+    encoding.rotate(*[torch.randn(2, 2, 6, 8)] * 2, p, p)
+    assert len(calls) == turns
+
+
+def test_nothing_is_kept_after_a_forward():
+    """Not after one that failed, either; and one within another has angles of its own."""
+    seen = []
+
+    @one_forward
+    def inner():
+        return once(lambda p: p + 1, p)
+
+    @one_forward
+    def outer(fails):
+        for _ in range(2):
+            seen.append(once(compute, p))
+        assert once(compute, p.clone()) is not seen[-1]
+        p.data += 1
+        assert torch.equal(inner(), p + 1)
+        assert once(compute, p) is seen[-1]
+        if fails:
+            raise KeyboardInterrupt
+
+    def compute(p):
+        return p + 1
+
+    p = torch.arange(3)
+    outer(False)
+    with pytest.raises(KeyboardInterrupt):
+        outer(True)
+    assert seen[0] is seen[1] and seen[2] is seen[3] and torch.equal(seen[2], seen[0] + 1)
+    assert once(compute, p) is not once(compute, p)
 
 
 def test_angles_of_evaluation_serve_in_training():

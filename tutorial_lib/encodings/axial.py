@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from .base import check_positions, check_positive
-from .rotary import Rotary
+from .rotary import Angles, Rotary
 from .scaling import Frequencies
 from .sinusoidal import Sinusoidal, sinusoidal
 
@@ -61,10 +61,10 @@ class AxialFrequencies:
     """
 
     head_dim: int
-    frequencies: tuple[Frequencies, ...]
+    frequencies: tuple[Angles, ...]
 
     def __post_init__(self):
-        if not all(isinstance(f, Frequencies) for f in self.frequencies):
+        if not all(isinstance(f, Angles) for f in self.frequencies):
             raise ValueError(f"frequencies={self.frequencies}: give one Frequencies(…) per axis")
         channels = [f.d for f in self.frequencies]
         if len(channels) < 2:
@@ -111,7 +111,7 @@ class AxialRotary(Rotary):
 
     def __init__(
         self, head_dim: int, *, base: float | None = None, layout: str = "interleaved",
-        frequencies: tuple[Frequencies, ...] | None = None,
+        frequencies: tuple[Angles, ...] | None = None,
     ):
         check_positive(head_dim=head_dim)
         if frequencies is None:

@@ -278,6 +278,35 @@ def broadcasts(x: Tensor, full: tuple[int, ...]) -> bool:
     return all(size in (1, wanted) for size, wanted in ends)
 
 
+def check_turn(x: Tensor, positions: Tensor, head_dim: int, name: str, axes: int = 1) -> None:
+    """Raise ValueError unless ``x [B, H, L, D]`` has heads of this width, and ``positions`` fit it."""
+    if x.shape[-1] != head_dim:
+        raise ValueError(
+            f"this rotation was built for head_dim={head_dim}, but {name} has shape "
+            f"{tuple(x.shape)}: give it the width of one head"
+        )
+    argument = "positions" if name == "x" else f"{name}_positions"
+    check_positions(positions, axes, argument, (x.shape[0], x.shape[-2]))
+
+
+def check_pairs(head_dim: int, rotary_dim: int | None = None) -> int:
+    """How many channels of a head turn; ValueError, naming the argument, unless they are pairs of it."""
+    name, d = ("head_dim", head_dim) if rotary_dim is None else ("rotary_dim", rotary_dim)
+    check_positive(**{"head_dim": head_dim, name: d})
+    if d > head_dim:
+        raise ValueError(f"rotary_dim={d}: it must be at most head_dim={head_dim}")
+    if d % 2:
+        raise ValueError(f"{name}={d}: a rotation needs pairs, so it must be even")
+    return d
+
+
+def check_one_of(allowed: tuple, **values) -> None:
+    """Raise ValueError, naming the argument, unless every value is one of those that are allowed."""
+    for name, value in values.items():
+        if value not in allowed:
+            raise ValueError(f"{name}={value!r}: it must be one of {', '.join(map(repr, allowed))}")
+
+
 def check_positive(**sizes: int) -> None:
     """Raise ValueError, naming the argument, unless every size is a positive integer."""
     for name, size in sizes.items():

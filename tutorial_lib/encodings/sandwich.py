@@ -22,10 +22,9 @@ from __future__ import annotations
 
 import torch
 
-from .base import check_positive, wide
+from .base import check_positive, result_dtype, widest_float
 from .offsets import offsets
 from .relative import RelativeBias
-from .scaling import exact
 from .sinusoidal import sinusoidal
 
 
@@ -54,15 +53,15 @@ class Sandwich(RelativeBias):
 
     def p(self, positions):
         """The sinusoidal vectors, ``[*positions.shape, dim]``."""
-        return sinusoidal(exact(positions), self.dim)
+        return sinusoidal(widest_float(positions), self.dim)
 
     def of(self, r):
-        return self._compressed(self.p(r)[..., 1::2].sum(-1), wide(r).dtype)  # p_r · p_0: the cosines
+        return self._compressed(self.p(r)[..., 1::2].sum(-1), result_dtype(r))  # p_r · p_0: the cosines
 
     def dense(self, q_positions, k_positions):
         r = offsets(q_positions, k_positions)  # no vector for each pair: one for each place
         product = self.p(q_positions) @ self.p(k_positions).mT
-        bias = self._compressed(product, wide(r).dtype)
+        bias = self._compressed(product, result_dtype(r))
         return bias if bias.ndim == 3 else bias.movedim(0, 1)
 
     def _compressed(self, product, dtype):

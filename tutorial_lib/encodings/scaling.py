@@ -1,8 +1,8 @@
-r"""Which angles RoPE turns by: θ, its base, its share of the channels, and its scalings.
+r"""Other θ for RoPE: scaled for longer texts, or for a part of the channels.
 
-:class:`Frequencies` gives θ_t in radians per position (Su et al. 2021, eq. 15). The scalings
-stretch a model that was trained up to length L to longer texts: :class:`PositionInterpolation`,
-:class:`NTKAware`, :class:`DynamicNTK`, :class:`YaRN`, :class:`Llama3`.
+The scalings stretch a model that was trained up to length L to longer texts:
+:class:`PositionInterpolation`, :class:`NTKAware`, :class:`DynamicNTK`, :class:`YaRN`, :class:`Llama3`.
+:class:`Frequencies` puts them, and the options of partial rotation, in the place of RoPE's own θ.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .base import check_positive, is_number, widest_float
-from .sinusoidal import frequencies
+from .base import check_above_0, check_one_of, check_pairs, check_positive, is_number, widest_float
+from .rotary import Angles, plain_theta
 
 RAMPS = ("wavelength", "index", "rounded index")
 
@@ -63,7 +63,7 @@ class PositionInterpolation(Scaling):
         _at_least(1, s=self.s)
 
     def theta(self, b, d, length=None, device=None):
-        return frequencies(d, base=b, device=device) / self.s
+        return plain_theta(d, b, device) / self.s
 
 
 def ntk(b: float, d: int, s, device=None) -> Tensor:
@@ -75,9 +75,10 @@ def ntk(b: float, d: int, s, device=None) -> Tensor:
     """
     if d < 4:
         raise ValueError(f"rotary_dim={d}: the exponent d/(d − 2) of NTK-aware scaling needs at least 4")
-    theta = frequencies(d, base=b, device=device)
-    t = torch.arange(d // 2, dtype=theta.dtype, device=device)
-    return theta * torch.as_tensor(s, dtype=theta.dtype, device=device)[..., None] ** (-2 * t / (d - 2))
+    theta = plain_theta(d, b, device)
+    t = widest_float(torch.arange(d // 2, device=device))
+    s = s[..., None] if isinstance(s, Tensor) else s
+    return theta * s ** (-2 * t / (d - 2))
 
 
 @dataclass(frozen=True)
@@ -162,8 +163,7 @@ class YaRN(Scaling):
         check_positive(L=self.L)
         _at_least(1, s=self.s)
         _ordered(alpha=self.alpha, beta=self.beta)
-        if self.ramp not in RAMPS:
-            raise ValueError(f"ramp={self.ramp!r}: it must be one of {', '.join(map(repr, RAMPS))}")
+        check_one_of(RAMPS, ramp=self.ramp)
         if self.attention is not None:
             _at_least(0, attention=self.attention)
 
@@ -172,12 +172,12 @@ class YaRN(Scaling):
         return 0.1 * math.log(self.s) + 1 if self.attention is None else self.attention
 
     def theta(self, b, d, length=None, device=None):
-        theta = frequencies(d, base=b, device=device)
+        theta = plain_theta(d, b, device)
         if self.ramp == "wavelength":
             return by_parts(theta, self.s, wavelength_ramp(theta, self.L, self.alpha, self.beta))
-        return by_parts(theta, self.s, self._index_ramp(b, d, theta))
+        return by_parts(theta, self.s, self._index_ramp(b, d, device))
 
-    def _index_ramp(self, b, d, theta):
+    def _index_ramp(self, b, d, device):
         if b <= 1:
             raise ValueError(f"base={b!r}: a ramp over the index needs a base above 1")
 
@@ -189,7 +189,7 @@ class YaRN(Scaling):
             first, last = math.floor(first), math.ceil(last)
         first, last = max(first, 0), min(last, d - 1)
         last += 0.001 if first == last else 0  # as the released code avoids 0/0
-        t = torch.arange(d // 2, dtype=theta.dtype, device=theta.device)
+        t = widest_float(torch.arange(d // 2, device=device))
         return 1 - ((t - first) / (last - first)).clamp(0, 1)
 
 
@@ -220,12 +220,12 @@ class Llama3(Scaling):
         _ordered(low=self.low, high=self.high)
 
     def theta(self, b, d, length=None, device=None):
-        theta = frequencies(d, base=b, device=device)
+        theta = plain_theta(d, b, device)
         return by_parts(theta, self.s, wavelength_ramp(theta, self.L, self.low, self.high))
 
 
 @dataclass(frozen=True)
-class Frequencies:
+class Frequencies(Angles):
     r"""Which angles: one θ_t in radians per position for each pair of channels, highest first.
 
     Args:
@@ -241,75 +241,45 @@ class Frequencies:
 
     Raises ValueError, naming the argument, for an odd number of channels or a value out of range.
 
-    >>> Frequencies(8).theta()
-    tensor([1.0000, 0.1000, 0.0100, 0.0010], dtype=torch.float64)
     >>> Frequencies(8, rotary_dim=4).theta()
     tensor([1.0000, 0.0100], dtype=torch.float64)
     >>> Frequencies(8, p=0.5).theta()
     tensor([1.0000, 0.1000, 0.0000, 0.0000], dtype=torch.float64)
     """
 
-    head_dim: int
-    base: float = 10_000.0
     rotary_dim: int | None = None
     scaling: Scaling | None = None
     p: float = 1.0
 
     def __post_init__(self):
-        check_positive(head_dim=self.head_dim)
-        if self.rotary_dim is not None:
-            check_positive(rotary_dim=self.rotary_dim)
-            if self.rotary_dim > self.head_dim:
-                raise ValueError(
-                    f"rotary_dim={self.rotary_dim}: it must be at most head_dim={self.head_dim}"
-                )
-        if self.d % 2:
-            name = "head_dim" if self.rotary_dim is None else "rotary_dim"
-            raise ValueError(f"{name}={self.d}: a rotation needs pairs, so it must be even")
-        if self.scaling is not None and not isinstance(self.scaling, Scaling):
+        check_above_0(base=self.base)
+        check_pairs(self.head_dim, self.rotary_dim)
+        if not isinstance(self.scaling, Scaling | None):
             raise ValueError(
                 f"scaling={self.scaling!r}: it must be None or a Scaling, for instance YaRN(4, L=2048)"
             )
         if not (is_number(self.p) and 0 <= self.p <= 1):
             raise ValueError(f"p={self.p!r}: it must be a share, from 0 to 1")
-        self.theta(device="cpu")  # what the base may be, its own formula knows
+        self.theta(device="cpu")  # what can be scaled, a scaling knows by itself
 
     @property
-    def d(self) -> int:
-        """The number of channels that turn."""
+    def d(self):
         return self.head_dim if self.rotary_dim is None else self.rotary_dim
 
     @property
-    def attention_factor(self) -> float:
-        """What cosines and sines are multiplied by: 1, but for YaRN."""
+    def attention_factor(self):
         return 1.0 if self.scaling is None else self.scaling.attention_factor
 
-    def length(self, *positions: Tensor) -> Tensor | None:
-        """The current length l of each row, ``[]`` or ``[B]``; None when no angle depends on it."""
+    def length(self, *positions):
         if self.scaling is None or not self.scaling.dynamic:
             return None
         longest = [pad(widest_float(p), (0, 1)).amax(-1) for p in positions]  # a zero more: rows may be empty
         return torch.stack(torch.broadcast_tensors(*longest)).amax(0) + 1
 
-    def theta(self, length: Tensor | None = None, device=None) -> Tensor:
-        """θ, float64 ``[d/2]`` (float32 on MPS); ``[B, d/2]`` if each row has a dynamic length."""
+    def theta(self, length=None, device=None):
         if self.scaling is None:
-            theta = frequencies(self.d, base=self.base, device=device)
+            theta = plain_theta(self.d, self.base, device)
         else:
             theta = self.scaling.theta(self.base, self.d, length, device)
         turning = math.floor(self.p * self.d / 2)
         return pad(theta[..., :turning], (0, self.d // 2 - turning))
-
-    def cos_sin(
-        self, positions: Tensor, length: Tensor | None = None, dtype=torch.float32
-    ) -> tuple[Tensor, Tensor]:
-        """Cosine and sine of each angle times the attention factor, ``[*positions.shape, d/2]``.
-
-        The angle itself is float64 (float32 on MPS, which has no float64): a float32 angle of 1e6
-        radians would be off by 0.03. Only its cosine and sine are rounded to ``dtype``.
-        """
-        theta = self.theta(length, device=positions.device)
-        if theta.ndim == 2:
-            theta = theta[:, None]
-        angle = widest_float(positions)[..., None] * theta
-        return tuple((self.attention_factor * f).to(dtype) for f in (angle.cos(), angle.sin()))

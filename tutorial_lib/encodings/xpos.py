@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from .base import check_above_0, result_dtype, widest_float
-from .rotary import Rotary, turn
-from .scaling import Frequencies
+from .once import once
+from .rotary import Angles, Rotary, turn
 
 
 class XPos(Rotary):
@@ -43,7 +43,7 @@ class XPos(Rotary):
 
     def __init__(
         self, head_dim: int, *, base: float | None = None, layout: str = "interleaved",
-        frequencies: Frequencies | None = None, gamma: float = 0.4, scale_base: float = 512.0,
+        frequencies: Angles | None = None, gamma: float = 0.4, scale_base: float = 512.0,
     ):
         super().__init__(head_dim, base=base, layout=layout, frequencies=frequencies)
         check_above_0(gamma=gamma, scale_base=scale_base)
@@ -59,15 +59,19 @@ class XPos(Rotary):
         q, k = super().rotate(q, k, q_positions, k_positions)
         if not k_positions.shape[-1]:
             return q, k
+        of_q, of_k = once(self.magnitudes, q_positions, k_positions, result_dtype(q))
+        return self._grow(q, of_q), self._grow(k, of_k)
+
+    def magnitudes(self, q_positions: Tensor, k_positions: Tensor, dtype=torch.float32):
+        """What each pair of each query, and of each key, is multiplied by: ``[*positions.shape, d/2]``."""
         m, n = widest_float(q_positions), widest_float(k_positions)
         c = (n.amin(-1, keepdim=True) + n.amax(-1, keepdim=True)) / 2
-        return self._grow(q, m - c), self._grow(k, c - n)
+        zeta = self.zeta(n.device)
+        return tuple((zeta ** (p[..., None] / self.scale_base)).to(dtype) for p in (m - c, c - n))
 
-    def _grow(self, x, m):
-        """Each pair i of ``x`` times ζ_i^(m / scale_base): a turn by no angle, but longer."""
-        magnitude = self.zeta(m.device) ** (m[..., None] / self.scale_base)
-        magnitude = magnitude.to(result_dtype(x))
-        return turn(x, magnitude, torch.zeros_like(magnitude), self.layout)
+    def _grow(self, x, magnitude):
+        """Each pair so many times as long: turned by no angle."""
+        return turn(x, magnitude, once(torch.zeros_like, magnitude), self.layout)
 
     def extra_repr(self):
         return f"{super().extra_repr()}, gamma={self.gamma:g}, scale_base={self.scale_base:g}"
