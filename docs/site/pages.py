@@ -13,7 +13,7 @@ from tutorial_lib.lesson import questions
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-MODULES = re.findall(r"^   (tutorial_lib\S+)$", (HERE / "api.rst").read_text(encoding="utf-8"), re.M)
+API = re.compile(r"^   (tutorial_lib\S+)$", re.M)
 MOVED = {"docs/site/index": "index", "README": "index", "docs/site/api": "api/index"}
 EXPLORER = ('<p class="course-note">This is a picture of the explorer. In JupyterLab it moves: run the cell, '
             "and set it with its controls.</p>")
@@ -32,6 +32,26 @@ class Project(project.Project):
             self.docnames.add(name)
             self._docname_to_path[name] = Path("docs/site/module.rst")
         return self.docnames
+
+
+def modules(text: str) -> str:
+    r"""``api.rst``, with a line for each module that it does not name where it says ``….*``.
+
+    >>> modules("   tutorial_lib.data.corpus\n   tutorial_lib.data.*").split()[:2]
+    ['tutorial_lib.data.corpus', 'tutorial_lib.data.images']
+    """
+    named = API.findall(text)
+
+    def rest(line):
+        package = line[1].removesuffix(".*")
+        files = sorted((ROOT / package.replace(".", "/")).glob("[!_]*.py"))
+        new = [name for path in files if (name := f"{package}.{path.stem}") not in named]
+        return "\n".join(f"   {name}" for name in new)
+
+    return API.sub(lambda line: rest(line) if line[1].endswith(".*") else line[0], text)
+
+
+MODULES = API.findall(modules((HERE / "api.rst").read_text(encoding="utf-8")))
 
 
 def slug(heading: str) -> str:
@@ -114,7 +134,7 @@ def read(app, docname, source):
     elif docname == "index":
         source[0] = source[0].replace("NOTEBOOKS", contents())
     elif docname == "api/index":
-        source[0] += "\n.. toctree::\n   :hidden:\n\n" + "".join(
+        source[0] = modules(source[0]) + "\n.. toctree::\n   :hidden:\n\n" + "".join(
             f"   {name.removeprefix('tutorial_lib.')} <{name}>\n" for name in MODULES)
     elif docname.startswith("api/"):
         source[0] = source[0].replace("MODULE", docname.removeprefix("api/"))

@@ -49,7 +49,6 @@ LESS = {
         "python -u -m http.server 0 --directory build --bind 127.0.0.1",
     "python -m benchmarks.grading": "python -m benchmarks.grading --submissions 2 --save one.json",
     "python -m tutorial_lib.course.authoring build 02": "python -m tutorial_lib.course.authoring build 00",
-    "python -m tutorial_lib.experiments run scoreboard": RUN,
     "python -m tutorial_lib.grading": "python -m tutorial_lib.grading --help",
     "python -m tutorial_lib.experiments run order --preset live --folder mine": RUN,
     "python -m tutorial_lib.experiments run lengths --preset gpu --folder group-1":

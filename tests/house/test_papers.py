@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from tutorial_lib import encodings
 from tutorial_lib.course import summary
 from tutorial_lib.encodings import DOORS, REGISTRY, PositionalEncoding
+from tutorial_lib.encodings.base import doors_of
 
 ROOT = Path(__file__).parents[2]
 PAPERS = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
@@ -57,10 +58,6 @@ def test_each_arxiv_number_is_its_own_link_and_stands_in_a_notebook():
 
 
 # ---- the summary ----
-def opened(kind):
-    return {door for door in DOORS if getattr(kind, door) is not getattr(PositionalEncoding, door)}
-
-
 def test_every_method_of_the_registry_is_in_the_summary_or_left_out():
     shown = {name for method in WORDS["methods"] for name in method["library"]}
     there = {name for name, kind in REGISTRY.items() if kind.__name__ in shown}
@@ -73,7 +70,7 @@ def test_every_method_of_the_registry_is_in_the_summary_or_left_out():
 def test_a_method_stands_at_a_door_that_it_opens(method):
     for kind in (getattr(encodings, name) for name in method["library"]):
         if issubclass(kind, PositionalEncoding):
-            doors = opened(kind) or {"none"}
+            doors = set(doors_of(kind)) or {"none"}
             assert doors == {method["door"], *re.findall(r"and (\w+)", method.get("also", ""))}
         else:  # a scaling of RoPE's angles
             assert issubclass(kind, encodings.scaling.Scaling) and method["door"] == "rotate"

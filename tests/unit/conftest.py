@@ -1,4 +1,6 @@
-"""The encodings that the general tests run over: a new method joins by one line in ENCODINGS."""
+"""The encodings that the general tests run over: those below, and all others of the registry."""
+
+import functools
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ from torch.utils._pytree import tree_leaves
 from tutorial_lib.encodings import (
     FIRE,
     KERPLE,
+    REGISTRY,
     TUPE,
     Add,
     ALiBi,
@@ -33,6 +36,7 @@ from tutorial_lib.encodings import (
     PositionInterpolation,
     PositionMatrix,
     Raster,
+    RelativeBias,
     Rotary,
     Shaw,
     Sinusoidal,
@@ -43,6 +47,7 @@ from tutorial_lib.encodings import (
     TransformerXL,
     XPos,
     YaRN,
+    fit,
     grid,
 )
 
@@ -150,12 +155,16 @@ ENCODINGS = {
     "compose": lambda: Compose(Learned(MAX_LENGTH, D_MODEL, std=1.0), Rotary(HEAD_DIM), FourDoors()),
     "compose-2d": lambda: Compose(Raster(Learned(1200, D_MODEL, std=1.0), 40), SwinBias(N_HEADS, (6, 5))),
 }
-# Scores do not change when all positions shift (with a dynamic length they do).
+ENCODINGS |= {
+    name: functools.partial(fit, name, d_model=D_MODEL, n_heads=N_HEADS, length=MAX_LENGTH)
+    for name in REGISTRY if name not in ENCODINGS
+}
+# Scores do not change when all positions shift (with a dynamic length they do). Every bias that is built as
+# a RelativeBias is among them; what else is relative is named.
 RELATIVE = tuple(
-    name for name in ENCODINGS
-    if name.startswith(("none", "rotary", "xpos", "clipped", "table", "alibi", "t5", "shaw",
-                        "kerple", "deberta", "cope", "transformer", "swin"))
-    and name != "rotary-dynamic"
+    name for name, make in ENCODINGS.items()
+    if name.startswith(("none", "rotary", "xpos", "shaw", "deberta", "cope", "transformer"))
+    and name != "rotary-dynamic" or isinstance(make(), RelativeBias)
 )
 
 
@@ -173,6 +182,12 @@ def encoding(request, seed):
 @pytest.fixture
 def all_encodings():
     return ENCODINGS
+
+
+@pytest.fixture(scope="module")
+def relative_names():
+    """Those of the registry among them."""
+    return {name for name in RELATIVE if name in REGISTRY}
 
 
 @pytest.fixture(params=RELATIVE)

@@ -19,15 +19,18 @@ from tutorial_lib.encodings import (
     NoPosition,
     PositionalEncoding,
     RelativeBias,
+    Sandwich,
     Shaw,
     Sinusoidal,
     T5Bias,
     TableBias,
     bucket,
     build,
+    sinusoidal,
     slopes,
 )
 from tutorial_lib.encodings.offsets import offsets
+from tutorial_lib.encodings.registry import usual
 from tutorial_lib.model import Config, Transformer
 
 F64 = torch.float64
@@ -59,6 +62,10 @@ BIASES = {  # how to make it, and its value at head h and offset r
     "alibi-asymmetric": (
         lambda: AsymmetricALiBi(3, left=[1, 2, 0], right=(0.5, 3, 4)),
         lambda e, h, r: -(-r * [1, 2, 0][h] if r < 0 else r * [0.5, 3, 4][h]),
+    ),
+    "sandwich": (
+        lambda: Sandwich(3, dim=6),
+        lambda e, h, r: 3 / (8 * (h + 1)) * sum(math.cos(r / 10_000 ** (2 * t / 6)) - 1 for t in range(3)),
     ),
     "t5": (lambda: T5Bias(3), lambda e, h, r: e.b[h, slow_bucket(r, False, 32, 128)]),
     "t5-small": (
@@ -102,7 +109,7 @@ def test_a_bias_is_its_equation(name, positions):
     encoding, (q, k) = make().double(), POSITIONS[positions]
     expected = by_loop(encoding, formula, q, k)
     for actual in (encoding.bias(q, k), encoding.dense(q, k)):
-        close(actual.double(), expected, 1e-9)
+        close(actual.double(), expected, 1e-9 if actual.dtype is F64 else 1e-6)
     assert encoding.doors == ("bias",)
 
 
@@ -129,7 +136,8 @@ def test_the_short_way_equals_the_dense_one(name, n_q, n_k):
         results.append([out, *(torch.autograd.grad((out * upstream).sum(), own) if own else ())])
     for short, dense in zip(*results, strict=True):
         close(short, dense)
-    assert asked == [n_q + n_k - 1, n_q * n_k]
+    assert asked[0] == n_q + n_k - 1
+    assert asked[1:] == ([] if name == "sandwich" else [n_q * n_k])  # a product of vectors asks for none
 
 
 def test_only_consecutive_integers_go_the_short_way():
@@ -328,6 +336,34 @@ def test_t5_does_not_scale():
     assert bucket(torch.zeros(2, 3, 0)).shape == (2, 3, 0)
 
 
+# ---- Sandwich ----
+
+@pytest.mark.parametrize("dim", [2, 6, 128])
+def test_sandwich_is_the_inner_product_of_sinusoids(dim):
+    """Less that of a vector with itself, d̄/2; over 8h/H for head h = 1 … H. Any positions, in float64."""
+    q, k = torch.tensor([0, 2.5, 1e6], dtype=F64), torch.tensor([-3, 0, 999_999.0], dtype=F64)
+    plain = sinusoidal(q, dim) @ sinusoidal(k, dim).T
+    bias = Sandwich(4, dim=dim).bias(q, k)
+    for h in range(4):
+        close(bias[h] * 2 * (h + 1) + dim / 2, plain, 1e-8)
+    assert bias.dtype == F64 and bias.max() <= 0
+
+
+def test_sandwich_falls_about_as_a_logarithm():
+    """Eight times the distance: ln 8 / ln 10000 of the 64 cosines more no longer count."""
+    falls = Sandwich(1).of(-(8 ** torch.arange(1, 5)))[0].diff()
+    close(falls, torch.full((3,), -64 / 8 * math.log(8) / math.log(10_000)), 0.25)
+
+
+def test_sandwich_keeps_far_places_apart_in_half_precision(largest):
+    p = torch.arange(4001, 4007)
+    close(Sandwich(2).half().bias(p, p), Sandwich(2).bias(p - 4001, p - 4001), 0)
+    rows = torch.arange(96).expand(2, 96)
+    with largest() as ours:
+        Sandwich(2).bias(rows, rows)
+    assert ours.elements <= 2 * 2 * 96 * 128  # a vector for each place, none for each pair
+
+
 # ---- Shaw ----
 
 def naive_shaw(q, k, v, encoding, q_positions, k_positions):
@@ -406,6 +442,7 @@ CONFIGS = {
     "cope": {"head_dim": 8, "n_positions": 3, "std": 0.1},
     "compose": {"parts": [Sinusoidal(8), NoPosition()]},
 }
+CONFIGS |= {name: usual(name, d_model=8, n_heads=2, length=9) for name in REGISTRY if name not in CONFIGS}
 
 
 @pytest.mark.parametrize("name", REGISTRY)
@@ -430,7 +467,7 @@ def test_build_knows_every_encoding():
     classes = [getattr(encodings, name) for name in encodings.__all__]
     methods = {c for c in classes if isinstance(c, type) and issubclass(c, PositionalEncoding)}
     built = {type(build(name, **CONFIGS[name])) for name in REGISTRY}
-    assert methods - built == {PositionalEncoding, encodings.Absolute, RelativeBias}
+    assert methods - built == {PositionalEncoding, encodings.Absolute, RelativeBias} and built <= methods
     parts = build("compose", parts=[build("learned", max_length=4, dim=4), build("t5", n_heads=2)]).parts
     assert [type(part) for part in parts] == [Learned, T5Bias]
 
@@ -469,6 +506,8 @@ Q = torch.zeros(2, 1, 3, 4)
     (lambda: AsymmetricALiBi(1, right=[-1]), r"right=\(-1.0,\).*0 or more"),
     (lambda: AsymmetricALiBi(2, left=0.5), "left=0.5.*2 finite slopes"),
     (lambda: AsymmetricALiBi(1, right=[math.nan]), r"right=\(nan,\)"),
+    (lambda: Sandwich(0), "n_heads=0"),
+    (lambda: Sandwich(2, dim=7), "dim=7.*even"),
     (lambda: T5Bias(0), "n_heads=0"),
     (lambda: T5Bias(2, std=-1), "std=-1"),
     (lambda: T5Bias(2, n_buckets=1), "n_buckets=1.*at least 2 with bidirectional=False"),

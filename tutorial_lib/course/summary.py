@@ -27,6 +27,7 @@ from ..encodings import (
     Frequencies,
     NTKAware,
     PositionInterpolation,
+    Sandwich,
     XPos,
     YaRN,
     bucket,
@@ -152,6 +153,11 @@ def logarithm(ax):
         _line(ax, line, color="#0072B2")
 
 
+def waves_summed(ax):
+    for line in Sandwich(3).of(-torch.arange(0, 65)).tolist():
+        _line(ax, line, color="#0072B2")
+
+
 def mask(ax):
     _heat(ax, 0.6 * np.tri(6))
     ax.set_aspect("equal")
@@ -159,7 +165,8 @@ def mask(ax):
 
 PICTURES = {"waves": waves, "table": table_of_numbers, "hands": hands, "fade": fade,
             "interpolation": interpolation, "ntk": ntk, "yarn": yarn, "clip": clip, "buckets": buckets,
-            "window": window, "slopes": slopes, "logarithm": logarithm, "mask": mask}
+            "window": window, "slopes": slopes, "logarithm": logarithm, "waves_summed": waves_summed,
+            "mask": mask}
 
 
 # ---- the page ----

@@ -15,9 +15,10 @@ from .grid import Raster, grid
 from .hybrid import TUPE, HybridConcat, HybridSum, KeySide
 from .kerple import KERPLE
 from .learned import Learned
-from .registry import REGISTRY, build
+from .registry import REGISTRY, build, fit
 from .relative import ClippedBias, RelativeBias, TableBias
 from .rotary import Rotary, permute_projection
+from .sandwich import Sandwich
 from .scaling import DynamicNTK, Frequencies, Llama3, NTKAware, PositionInterpolation, YaRN
 from .shaw import Shaw
 from .sinusoidal import Sinusoidal, frequencies, sinusoidal
@@ -31,7 +32,7 @@ __all__ = [
     "CoPE", "Compose", "Concatenate", "DOORS", "DeBERTa", "DynamicNTK", "FIRE", "Frequencies",
     "HybridConcat", "HybridSum", "KERPLE", "KeySide", "Learned", "Llama3", "Multiply", "NTKAware",
     "NoPosition", "PositionInterpolation", "PositionMatrix", "PositionalEncoding", "REGISTRY",
-    "Raster", "RelativeBias", "Rotary", "Shaw", "Sinusoidal", "Sinusoidal2D", "SwinBias", "T5Bias",
-    "TUPE", "TableBias", "TransformerXL", "XPos", "YaRN", "bucket", "build", "frequencies", "grid",
-    "permute_projection", "sinusoidal", "slopes", "window_index",
+    "Raster", "RelativeBias", "Rotary", "Sandwich", "Shaw", "Sinusoidal", "Sinusoidal2D", "SwinBias",
+    "T5Bias", "TUPE", "TableBias", "TransformerXL", "XPos", "YaRN", "bucket", "build", "fit",
+    "frequencies", "grid", "permute_projection", "sinusoidal", "slopes", "window_index",
 ]

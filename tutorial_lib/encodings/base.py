@@ -88,9 +88,12 @@ class PositionalEncoding(nn.Module):
         >>> NoPosition().doors
         ()
         """
-        return tuple(
-            door for door in DOORS if getattr(type(self), door) is not getattr(PositionalEncoding, door)
-        )
+        return doors_of(type(self))
+
+
+def doors_of(kind: type[PositionalEncoding]) -> tuple[str, ...]:
+    """The doors that a class of encodings overrides."""
+    return tuple(door for door in DOORS if getattr(kind, door) is not getattr(PositionalEncoding, door))
 
 
 class NoPosition(PositionalEncoding):

@@ -17,6 +17,7 @@ from .kerple import KERPLE
 from .learned import Learned
 from .relative import ClippedBias, TableBias
 from .rotary import Rotary
+from .sandwich import Sandwich
 from .shaw import Shaw
 from .sinusoidal import Sinusoidal
 from .swin import SwinBias
@@ -53,6 +54,7 @@ REGISTRY = {
     "key-side": KeySide,
     "tupe": TUPE,
     "kerple": KERPLE,
+    "sandwich": Sandwich,
     "fire": FIRE,
     "deberta": DeBERTa,
     "cope": CoPE,
@@ -74,14 +76,42 @@ def build(name: str, **config) -> PositionalEncoding:
         ValueError: an unknown name; the message lists the known ones.
         TypeError: an argument too many or too few; the message lists what the encoding takes.
     """
-    if name not in REGISTRY:
-        raise ValueError(f"name={name!r}: it must be one of {', '.join(map(repr, REGISTRY))}")
-    make = REGISTRY[name]
-    takes = {} if make is NoPosition else inspect.signature(make).parameters
-    needed = {key for key, parameter in takes.items() if parameter.default is parameter.empty}
-    unknown, missing = sorted(config.keys() - takes.keys()), sorted(needed - config.keys())
+    takes, needed = _arguments(name)
+    unknown, missing = sorted(config.keys() - set(takes)), sorted(set(needed) - config.keys())
     if unknown or missing:
         wrong = [f"no argument {key!r}" for key in unknown] + [f"a value for {key!r}" for key in missing]
         allowed = ", ".join(takes) or "nothing"
         raise TypeError(f"build({name!r}) needs {' and '.join(wrong)}: it takes {allowed}")
-    return make(**config)
+    return REGISTRY[name](**config)
+
+
+def fit(name: str, *, d_model: int, n_heads: int, length: int, **config) -> PositionalEncoding:
+    """The encoding ``name`` for a model of these sizes and texts of ``length`` tokens.
+
+    What its class asks for by a usual name, it gets (:func:`usual`); ``config`` is all else.
+
+    >>> fit("clipped", d_model=64, n_heads=4, length=512)
+    ClippedBias(4, 128, std=0.02)
+
+    Raises as :func:`build` does.
+    """
+    return build(name, **usual(name, d_model=d_model, n_heads=n_heads, length=length) | config)
+
+
+def usual(name: str, *, d_model: int, n_heads: int, length: int) -> dict[str, int]:
+    """The sizes that the class behind ``name`` can't do without, as far as their names tell.
+
+    >>> usual("shaw", d_model=64, n_heads=4, length=512)
+    {'head_dim': 16, 'max_distance': 128}
+    """
+    sizes = {"dim": d_model, "n_heads": n_heads, "head_dim": d_model // n_heads, "max_length": length,
+             "length": length, "n_positions": length, "max_distance": length // 4}
+    return {key: sizes[key] for key in _arguments(name)[1] if key in sizes}
+
+
+def _arguments(name: str) -> tuple[list[str], list[str]]:
+    """Those that the class behind ``name`` takes, and those that have no default."""
+    if name not in REGISTRY:
+        raise ValueError(f"name={name!r}: it must be one of {', '.join(map(repr, REGISTRY))}")
+    takes = {} if REGISTRY[name] is NoPosition else inspect.signature(REGISTRY[name]).parameters
+    return [*takes], [key for key, value in takes.items() if value.default is value.empty]

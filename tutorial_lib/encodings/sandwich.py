@@ -25,7 +25,7 @@ import torch
 from .base import check_positive, result_dtype, widest_float
 from .offsets import offsets
 from .relative import RelativeBias
-from .sinusoidal import sinusoidal
+from .sinusoidal import frequencies, sinusoidal
 
 
 class Sandwich(RelativeBias):
@@ -51,17 +51,15 @@ class Sandwich(RelativeBias):
             raise ValueError(f"dim={dim}: it must be even, a cosine needs a sine and a cosine")
         self.n_heads, self.dim = n_heads, dim
 
-    def p(self, positions):
-        """The sinusoidal vectors, ``[*positions.shape, dim]``."""
-        return sinusoidal(widest_float(positions), self.dim)
-
     def of(self, r):
-        return self._compressed(self.p(r)[..., 1::2].sum(-1), result_dtype(r))  # p_r · p_0: the cosines
+        angle = widest_float(r)[..., None] * frequencies(self.dim, device=r.device)
+        return self._compressed(angle.cos().sum(-1), result_dtype(r))
 
     def dense(self, q_positions, k_positions):
-        r = offsets(q_positions, k_positions)  # no vector for each pair: one for each place
-        product = self.p(q_positions) @ self.p(k_positions).mT
-        bias = self._compressed(product, result_dtype(r))
+        """The product itself: a vector for each place, where ``of`` would take one for each pair."""
+        r = offsets(q_positions, k_positions)
+        p_i, p_j = (sinusoidal(widest_float(p), self.dim) for p in (q_positions, k_positions))
+        bias = self._compressed(p_i @ p_j.mT, result_dtype(r))
         return bias if bias.ndim == 3 else bias.movedim(0, 1)
 
     def _compressed(self, product, dtype):

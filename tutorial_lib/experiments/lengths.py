@@ -19,7 +19,8 @@ import torch
 
 from .. import plots
 from ..data import kjv
-from ..encodings import build
+from ..encodings import REGISTRY, fit
+from ..encodings.base import doors_of
 from ..model import Config, Transformer
 from ..training import evaluate, seeded, train
 from .record import Record
@@ -33,7 +34,10 @@ FAMILIES = {
     "a decay, a function": ("alibi", "kerple", "fire"),
     "vectors for each distance": ("shaw", "transformer-xl", "deberta", "cope", "tupe"),
 }
-ENCODINGS = tuple(name for names in FAMILIES.values() for name in names)
+BY_DOOR = {"embed": "position in the tokens", "rotate": "rotation", "bias": "a decay, a function",
+           "content_bias": "vectors for each distance", "values": "vectors for each distance"}
+"""Where a method of the registry stands that is named nowhere here."""
+
 MAIN = ("none", "sinusoidal", "rotary", "xpos", "alibi", "t5", "t5-far", "shaw")
 ELSEWHERE = {
     "add": "fusion", "multiply": "fusion", "matrix": "fusion", "concatenate": "fusion",
@@ -44,32 +48,35 @@ ELSEWHERE = {
 """Names of the registry that are not tested here, and where they are, or why."""
 
 
+def families(registry: dict) -> dict[str, tuple[str, ...]]:
+    """``FAMILIES``, with every other class of the registry that reads positions of a text."""
+    named = {*ELSEWHERE, *(name for names in FAMILIES.values() for name in names)}
+    new = {name: BY_DOOR[doors_of(kind)[0]] for name, kind in registry.items()
+           if name not in named and isinstance(kind, type) and kind.axes == 1}
+    return {title: names + tuple(name for name in new if new[name] == title)
+            for title, names in FAMILIES.items()}
+
+
+ENCODINGS = tuple(name for names in families(REGISTRY).values() for name in names)
+
+
 def encoding(name: str, settings: dict):
     """The encoding ``name`` for a model and a length L as in the settings."""
-    L, heads, d_model = settings["length"], settings["heads"], settings["d_model"]
-    head_dim, far = d_model // heads, {"n_heads": heads, "max_distance": L // 4}
-    return {
-        "none": lambda: build("none"),
-        "sinusoidal": lambda: build("sinusoidal", dim=d_model),
+    L = settings["length"]
+
+    def fitted(name, **config):
+        return fit(name, d_model=settings["d_model"], n_heads=settings["heads"], length=L, **config)
+
+    special = {
         # as large as the tokens at the start: a table of std 0.02 beside them is drowned (notebook 03)
-        "learned": lambda: build("learned", max_length=L, dim=d_model, std=1.0),
-        "rotary": lambda: build("rotary", head_dim=head_dim),
-        "xpos": lambda: build("xpos", head_dim=head_dim),
-        "table": lambda: build("table", n_heads=heads, length=L),
-        "clipped": lambda: build("clipped", **far),
+        "learned": lambda: fitted("learned", std=1.0),
         # with D = L the last bucket begins before L; with D = 2 L some are never met in training
-        "t5": lambda: build("t5", n_heads=heads, max_distance=L),
-        "t5-far": lambda: build("t5", n_heads=heads, max_distance=2 * L),
-        "alibi": lambda: build("alibi", n_heads=heads),
-        "kerple": lambda: build("kerple", n_heads=heads),
-        "fire": lambda: build("fire", n_heads=heads, L=L / 4),
-        "shaw": lambda: build("shaw", head_dim=head_dim, max_distance=L // 4),
-        "transformer-xl": lambda: build("transformer-xl", n_heads=heads, head_dim=head_dim),
-        "deberta": lambda: build("deberta", head_dim=head_dim, **far),
-        "cope": lambda: build("cope", head_dim=head_dim, n_positions=L),
-        "tupe": lambda: build("tupe", position=build("sinusoidal", dim=d_model), n_heads=heads,
-                              head_dim=head_dim, relative=build("t5", n_heads=heads, max_distance=L)),
-    }[name]()
+        "t5": lambda: fitted("t5", max_distance=L),
+        "t5-far": lambda: fitted("t5", max_distance=2 * L),
+        "fire": lambda: fitted("fire", L=L / 4),
+        "tupe": lambda: fitted("tupe", position=fitted("sinusoidal"), relative=fitted("t5", max_distance=L)),
+    }
+    return special.get(name, lambda: fitted(name))()
 
 
 def cells(settings: dict) -> list[dict]:
@@ -115,13 +122,13 @@ def between(record: Record, a: str, b: str, what: str, at: int) -> Interval:
 
 def figure(record: Record):
     multiples = record.settings["multiples"]
-    families = {title: [name for name in names if name in record.settings["encodings"]]
-                for title, names in FAMILIES.items()}
-    families = {title: names for title, names in families.items() if names}
-    fig, axes = plots.panels(len(families), 2, size=(11, 1 + 2.8 * len(families)), sharex=True, sharey=True,
+    shown = {title: [name for name in names if name in record.settings["encodings"]]
+             for title, names in families(REGISTRY).items()}
+    shown = {title: names for title, names in shown.items() if names}
+    fig, axes = plots.panels(len(shown), 2, size=(11, 1 + 2.8 * len(shown)), sharex=True, sharey=True,
                              squeeze=False)
-    first, *_, last = families
-    for row, (title, names) in zip(axes, families.items(), strict=True):
+    first, *_, last = shown
+    for row, (title, names) in zip(axes, shown.items(), strict=True):
         for ax, what in zip(row, ("mean", "tail"), strict=True):
             values = {name: record.values(what, encoding=name) for name in names}
             # a table ends at 1 L: beyond there is nothing to draw

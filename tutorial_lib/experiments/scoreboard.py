@@ -24,7 +24,7 @@ from torch import Tensor
 
 from .. import plots
 from ..attention import attention, scores
-from ..encodings import REGISTRY, PositionalEncoding, build, grid
+from ..encodings import REGISTRY, PositionalEncoding, fit, grid
 from ..model import Config, Transformer
 from ..properties import parameters, toeplitz_error
 from ..timing import interleaved, peak_bytes, ratio
@@ -54,33 +54,27 @@ def encoding(name: str, settings: dict) -> PositionalEncoding:
     """The encoding ``name`` for a model and a longest text as in the settings."""
     if name in lengths.ENCODINGS:
         return lengths.encoding(name, settings)
-    L, heads, d_model = settings["length"], settings["heads"], settings["d_model"]
-    head_dim, side = d_model // heads, math.isqrt(L)
+    L, d_model = settings["length"], settings["d_model"]
+    side = math.isqrt(L)
 
-    def learned():
-        return build("learned", max_length=L, dim=d_model)
+    def fitted(name, **config):
+        return fit(name, d_model=d_model, n_heads=settings["heads"], length=L, **config)
 
-    def narrow():
-        return build("learned", max_length=L, dim=d_model // 4)
+    def both():
+        return {"position": fitted("learned"), "relative": fitted("t5", max_distance=L)}
 
-    def relative():
-        return build("t5", n_heads=heads, max_distance=L)
-
-    return {
-        "add": lambda: build("add", position=build("sinusoidal", dim=d_model), token_scale=d_model**0.5),
-        "multiply": lambda: build("multiply", position=learned()),
-        "matrix": lambda: build("matrix", max_length=L, dim=d_model),
-        "concatenate": lambda: build("concatenate", position=narrow()),
-        "hybrid-sum": lambda: build("hybrid-sum", position=learned(), relative=relative()),
-        "hybrid-concat": lambda: build("hybrid-concat", position=learned(), relative=relative()),
-        "key-side": lambda: build("key-side", position=learned(), relative=relative()),
-        "compose": lambda: build("compose", parts=[learned(), relative()]),
-        "alibi-asymmetric": lambda: build("alibi-asymmetric", n_heads=heads),
-        "sinusoidal-2d": lambda: build("sinusoidal-2d", dim=d_model),
-        "rotary-axial": lambda: build("rotary-axial", head_dim=head_dim),
-        "swin": lambda: build("swin", n_heads=heads, window=(side, side)),
-        "raster": lambda: build("raster", encoding=build("table", n_heads=heads, length=L), width=side),
-    }[name]()
+    special = {
+        "add": lambda: fitted("add", position=fitted("sinusoidal"), token_scale=d_model**0.5),
+        "multiply": lambda: fitted("multiply", position=fitted("learned")),
+        "concatenate": lambda: fitted("concatenate", position=fitted("learned", dim=d_model // 4)),
+        "hybrid-sum": lambda: fitted("hybrid-sum", **both()),
+        "hybrid-concat": lambda: fitted("hybrid-concat", **both()),
+        "key-side": lambda: fitted("key-side", **both()),
+        "compose": lambda: fitted("compose", parts=[*both().values()]),
+        "swin": lambda: fitted("swin", window=(side, side)),
+        "raster": lambda: fitted("raster", encoding=fitted("table"), width=side),
+    }
+    return special.get(name, lambda: fitted(name))()
 
 
 def drawn(name: str, settings: dict, seed: int) -> PositionalEncoding:

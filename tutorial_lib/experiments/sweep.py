@@ -163,7 +163,8 @@ def _wanted(experiment: Experiment, record: Record) -> list[tuple[dict, int]]:
 
 def _take_over(old: Record, record: Record, name: str) -> None:
     """Give ``record`` the runs of the one in the file, if what it lacks may stand beside them."""
-    for what, then, now in (("settings", _common(old), _common(record)), ("device", old.device, record.device)):
+    for what, then, now in (("settings", _common(old), _common(record)),
+                            ("device", old.device, record.device)):
         if then != now:
             raise ValueError(
                 f"{name} was measured with {what} {then}, and would go on with {now}: these numbers do not "
