@@ -182,7 +182,8 @@ def biases(device, dtype, *, length: int, train: bool, heads: int = 8, d: int = 
                   (("ALiBi", alibi), ("T5", t5), ("clipped", clipped), ("table", table))}
     if train:
         targets = [Target("ALiBi, dense mask made before", "ALiBi", 1),
-                   Target("T5, dense mask that learns", "T5", 1)]
+                   *(Target("T5, dense mask that learns", name, least, of)
+                     for name in ("T5", "clipped", "table") for least, of in ((1, "time"), (2, "memory")))]
     else:
         targets = [Target("T5 (Transformers)", name, 4) for name in ("ALiBi", "T5")]
         targets += [Target("no bias", name, 1 / 1.6) for name in ("ALiBi", "T5")]
@@ -216,7 +217,8 @@ def shaw(device, dtype, *, length: int = 2048, k: int = 16, heads: int = 8, d: i
         f"Shaw, B 1, H {heads}, L {length}, D {d}, k {k}, {_name(dtype)}, forward",
         {name: inference(call, [q, keys, v]) for name, call in calls.items()},
         unit="no position",
-        targets=[Target("textbook form", "Shaw", 4), Target("textbook form", "Shaw", 4.5, of="memory")],
+        targets=[Target("textbook form", "Shaw", 4), Target("textbook form", "Shaw", 4.5, of="memory"),
+                 Target("no position", "Shaw", 1 / 1.9)],
         alike=[("textbook form", "Shaw")],
     )
 

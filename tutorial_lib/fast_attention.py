@@ -24,6 +24,7 @@ from .encodings.base import check_term, length_axis, repeat_heads
 from .masks import allowed_pairs
 
 CHUNK = 256  # queries at a time; measured: smaller costs calls, larger skips less of the future
+WIDE = (torch.float32, torch.float64)  # where a softmax needs no wider type
 
 
 def fused_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, mask):
@@ -80,8 +81,20 @@ def _by_windows(q, k, v, by_offset, scale, causal):
 
 def _along_offsets(q, k, v, by_offset, scale):
     """With the bias ``[H, ≥ Lq + Lk − 1]``: the last query starts at 0, the one before it at 1, …"""
-    windows = by_offset.unfold(-1, k.shape[-2], 1)[:, : q.shape[-2]]
-    return _kernel(q.flip(-2), k, v, scale, attn_mask=windows[None].to(q.dtype)).flip(-2)
+    its = windows(by_offset, q.shape[-2], k.shape[-2])
+    return _kernel(q.flip(-2), k, v, scale, attn_mask=its[None].to(q.dtype)).flip(-2)
+
+
+def windows(x, n, size):
+    """The first n windows of ``x [H, ≥ n + size − 1]``, each moved by one: ``[H, n, size]``.
+
+    A view, unless ``x`` wants a gradient: that of a view is added up number by number. Written again and
+    again, and read in rows that are longer by one, ``x`` has the same windows, and its gradient is a sum of rows.
+    """
+    if not x.requires_grad:
+        return x.unfold(-1, size, 1)[:, :n]
+    m = n + size - 1
+    return x[:, :m].repeat(1, n + 1)[:, : n * (m + 1)].unflatten(-1, (n, m + 1))[..., :size]
 
 
 def _masked(q, k, v, added, allowed, mask, scale):
@@ -98,9 +111,9 @@ def _masked(q, k, v, added, allowed, mask, scale):
 
 def _kernel(q, k, v, scale, **which):
     mask = which.get("attn_mask")
-    if mask is not None and mask.requires_grad and q.device.type == "cpu" and q.dtype == torch.float32:
+    if mask is not None and mask.requires_grad and q.device.type == "cpu" and q.dtype in WIDE:
         # no kernel of a CPU differentiates a mask; PyTorch's stand-in takes longer than the equation
-        return (q @ repeat_heads(k, q).mT * scale + mask).softmax(-1) @ repeat_heads(v, q)
+        return ((q * scale) @ repeat_heads(k, q).mT + mask).softmax(-1) @ repeat_heads(v, q)
     grouped = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
     return F.scaled_dot_product_attention(q, k, v, scale=scale, **which, **grouped)
 

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import tutorial_lib.fast_attention
 from tutorial_lib.attention import attention, scores
@@ -332,6 +333,33 @@ def test_a_relative_bias_is_never_written_for_all_pairs(encoding, causal, larges
     with torch.no_grad(), largest() as made:
         attention(q, k, v, encoding, causal=causal)
     assert made.elements == q.numel() < 16 * 64 * 4
+
+
+@pytest.mark.parametrize("n, size, more", [(1, 1, 0), (1, 5, 0), (5, 1, 0), (3, 4, 0), (4, 3, 2), (7, 7, 1)])
+def test_windows_have_the_gradient_of_a_view(n, size, more):
+    x = torch.randn(2, n + size - 1 + more, dtype=torch.float64, requires_grad=True)
+    view, ours = x.unfold(-1, size, 1)[:, :n], tutorial_lib.fast_attention.windows(x, n, size)
+    close(ours, view, 0)
+    for one, other in zip(*(torch.autograd.grad((w**3).sum(), x) for w in (ours, view)), strict=True):
+        close(one, other)
+    assert torch.autograd.gradgradcheck(lambda x: tutorial_lib.fast_attention.windows(x, n, size) ** 2, x)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_the_gradient_of_a_bias_is_not_added_up_number_by_number(causal):
+    """PyTorch's gradient of a view of windows took as long as all the rest."""
+    called = []
+
+    class Calls(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            called.append(func.overloadpacket)
+            return func(*args, **(kwargs or {}))
+
+    q, k, v = (torch.randn(1, 4, 9, 8, requires_grad=True) for _ in "qkv")
+    with Calls():
+        attention(q, k, v, T5Bias(4), causal=causal).sum().backward()
+    assert torch.ops.aten._softmax_backward_data in called
+    assert torch.ops.aten.unfold_backward not in called
 
 
 @pytest.mark.parametrize("n_q, sizes", [(100, [100]), (255, [128, 127]), (400, [200, 200]),
