@@ -1,5 +1,7 @@
 """Methods whose term depends on content: DeBERTa, Transformer-XL by way of XLNet, and CoPE."""
 
+import functools
+
 import pytest
 import torch
 from transformers.models.deberta import modeling_deberta as deberta
@@ -9,6 +11,7 @@ from x_transformers import x_transformers
 
 from tutorial_lib.attention import attention
 from tutorial_lib.encodings import CoPE, DeBERTa, TransformerXL
+from tutorial_lib.encodings.deberta import log_bucket
 
 from .layers import close, heads, merged
 
@@ -46,11 +49,11 @@ def of_v1(dtype, k):
     return layer, relative, project, layer.pos_q_proj.weight, layer.pos_proj.weight
 
 
-def of_v2(dtype, k, share=False):
+def of_v2(dtype, k, share=False, buckets=-1):
     """``position_buckets=-1``: every offset has a row. Shared projections are those of the content."""
     config = deberta_v2.DebertaV2Config(hidden_size=H * D, num_attention_heads=H, max_relative_positions=k,
-                                        relative_attention=True, position_buckets=-1, share_att_key=share,
-                                        pos_att_type=["c2p", "p2c"])
+                                        relative_attention=True, position_buckets=buckets,
+                                        share_att_key=share, pos_att_type=["c2p", "p2c"])
     layer = noise(deberta_v2.DisentangledSelfAttention(config)).to(dtype)
     pair = (layer.query_proj, layer.key_proj) if share else (layer.pos_query_proj, layer.pos_key_proj)
     for projection in pair:
@@ -59,20 +62,34 @@ def of_v2(dtype, k, share=False):
     def project(x):
         return [heads(f(x), H) for f in (layer.query_proj, layer.key_proj, layer.value_proj)]
 
-    return layer, deberta_v2.build_relative_position, project, *(f.weight for f in pair)
+    relative = functools.partial(deberta_v2.build_relative_position, bucket_size=buckets, max_position=k)
+    return layer, relative, project, *(f.weight for f in pair)
 
 
-@pytest.mark.parametrize("k", [3, 12, 40])
+@pytest.mark.parametrize("n_buckets, max_position", [
+    (2, 3), (2, 100), (4, 5), (6, 12), (7, 12), (32, 128), (32, 32), (256, 512), (512, 1024), (256, 130),
+])
+def test_the_logarithmic_buckets_of_deberta(n_buckets, max_position):
+    """Every offset, whatever side of a border float32 puts it on."""
+    r = torch.arange(-3 * max_position, 3 * max_position + 1)
+    theirs = deberta_v2.make_log_bucket_position(r, n_buckets, max_position)
+    assert log_bucket(r, n_buckets, max_position).equal(theirs.long())
+
+
+@pytest.mark.parametrize("k, n_buckets", [
+    (3, None), (12, None), (40, None), (5, 4), (11, 6), (40, 8), (512, 256)])
 @pytest.mark.parametrize("version", [
-    of_v1, of_v2, lambda dtype, k: of_v2(dtype, k, share=True)
+    of_v1, of_v2, lambda dtype, k, **options: of_v2(dtype, k, share=True, **options)
 ], ids=["v1", "v2", "v2, shared keys"])
-def test_deberta(version, k, dtype_and_tolerance):
-    """The released third term, that is. Theirs counts query − key. Ours does not have the logarithmic buckets
-    of v2 (``position_buckets`` > 0), biases in the projections of P, or one term without the other."""
+def test_deberta(version, k, n_buckets, dtype_and_tolerance):
+    """The released third term, that is. Theirs counts query − key. Ours does not have biases in the
+    projections of P, or one term without the other. Only v2 has buckets."""
+    if n_buckets and version is of_v1:
+        return
     dtype, tolerance = dtype_and_tolerance
-    layer, relative, project, W_qr, W_kr = version(dtype, k)
-    x, P = torch.randn(2, 12, H * D, dtype=dtype), torch.randn(2 * k, H * D, dtype=dtype)
-    ours = DeBERTa(H, D, k, released=True).to(dtype)
+    layer, relative, project, W_qr, W_kr = version(dtype, k, **({"buckets": n_buckets} if n_buckets else {}))
+    x, P = torch.randn(2, 12, H * D, dtype=dtype), torch.randn(2 * (n_buckets or k), H * D, dtype=dtype)
+    ours = DeBERTa(H, D, k, n_buckets=n_buckets, released=True).to(dtype)
     ours.P.data, ours.W_qr.weight.data, ours.W_kr.weight.data = P, W_qr.data, W_kr.data
     keep = torch.ones(2, 12, dtype=torch.bool)
     keep[1, :4] = False

@@ -1,14 +1,17 @@
 """Positions of two axes: Swin's bias, and sinusoids and rotations with channels for each axis."""
 
+import functools
+
 import pytest
 import rotary_embedding_torch
 import torch
 from transformers.models.qwen2_vl import modeling_qwen2_vl as qwen
+from transformers.models.qwen3_vl import modeling_qwen3_vl as qwen3
 from transformers.models.swin import modeling_swin as swin
 from transformers.models.vit_mae import modeling_vit_mae as vit_mae
 
 from tutorial_lib.attention import attention
-from tutorial_lib.encodings import AxialRotary, Frequencies, Sinusoidal2D, SwinBias, grid
+from tutorial_lib.encodings import AxialRotary, Frequencies, MRoPE, Rotary, Sinusoidal2D, SwinBias, grid
 from tutorial_lib.encodings.offsets import offsets
 from tutorial_lib.encodings.rotary import rotate
 from tutorial_lib.encodings.swin import window_index
@@ -100,3 +103,43 @@ def test_axial_frequencies_of_rotary_embedding_torch(sizes, base):
     one = rotary_embedding_torch.apply_rotary_emb(theirs(p[:, 0]), q[..., :d])
     close(ours[..., :d], one, 3e-6)
     close(ours[..., :d], rotate(q[..., :d], p[:, 0], base=base, layout="interleaved"), 1e-12)
+
+
+# ---- time, row, column ----
+
+@functools.cache
+def of_qwen2(base, sections):
+    config = qwen.Qwen2VLTextConfig(hidden_size=4 * sum(sections), num_attention_heads=2, rope_parameters={
+        "rope_type": "default", "rope_theta": base, "mrope_section": list(sections)})
+    return qwen.Qwen2VLRotaryEmbedding(config), qwen.apply_rotary_pos_emb
+
+
+@functools.cache
+def of_qwen3(base, sections):
+    config = qwen3.Qwen3VLTextConfig(head_dim=2 * sum(sections), rope_parameters={
+        "rope_type": "default", "rope_theta": base, "mrope_section": list(sections)})
+    return qwen3.Qwen3VLTextRotaryEmbedding(config), qwen3.apply_rotary_pos_emb
+
+
+def a_text_with_an_image(length, shift=0):
+    """Words before and behind an image of 3 × 4 at one time; words have their number three times."""
+    before, after = (torch.arange(*ends)[:, None].expand(-1, 3) for ends in ((0, 5), (9, length - 8)))
+    image = torch.cat([torch.zeros(12, 1, dtype=torch.long), grid(3, 4)], -1) + 5
+    return torch.cat([before, image, after]) + shift
+
+
+@pytest.mark.parametrize("base", [1e6, 10_000.0])
+@pytest.mark.parametrize("theirs, order, sections", [
+    (of_qwen2, "chunked", (16, 24, 24)), (of_qwen2, "chunked", (2, 1, 1)), (of_qwen2, "chunked", (1, 5, 10)),
+    (of_qwen3, "interleaved", (24, 20, 20)), (of_qwen3, "interleaved", (2, 1, 1)),
+    (of_qwen3, "interleaved", (6, 5, 5)), (of_qwen3, "interleaved", (3, 3, 2)),
+])
+def test_m_rope_of_the_language_models_of_qwen(theirs, order, sections, base):
+    """Their axes stand first, [3, B, L]; ours last, [B, L, 3]."""
+    d, p = 2 * sum(sections), torch.stack([a_text_with_an_image(30), a_text_with_an_image(30, 7)])
+    q, k = torch.randn(2, 4, 30, d, dtype=F64), torch.randn(2, 2, 30, d, dtype=F64)
+    module, turn = theirs(base, sections)
+    expected = turn(q, k, *module(q, p.movedim(-1, 0)))
+    ours = Rotary(d, layout="half", frequencies=MRoPE(d, base, sections=sections, order=order))
+    for one, other in zip(ours.rotate(q, k, p, p), expected, strict=True):
+        close(one, other, 1e-5)

@@ -1,6 +1,6 @@
 """The frequencies of RoPE and their scalings against Hugging Face's ``modeling_rope_utils``.
 
-Its ``longrope`` is not ours, but a few lines. Its ``mscale`` and ``mscale_all_dim`` are one number in YaRN's
+Its ``mscale`` and ``mscale_all_dim`` are one number in YaRN's
 ``attention``.
 """
 
@@ -13,11 +13,13 @@ import torch
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.gpt_neox import modeling_gpt_neox as neox
 from transformers.models.llama import modeling_llama as llama
+from transformers.models.phi3 import modeling_phi3 as phi3
 
 from tutorial_lib.encodings import (
     DynamicNTK,
     Frequencies,
     Llama3,
+    LongRoPE,
     NTKAware,
     PositionInterpolation,
     Rotary,
@@ -143,19 +145,53 @@ class Listed(Scaling):
         return self.values.to(device, F64)
 
 
-@pytest.mark.parametrize("length", [100, 101])
-def test_longrope_and_free_frequencies_as_a_scaling_of_ones_own(length):
-    """LongRoPE divides each θ by a number of its own, one list up to L and another beyond; images are
-    turned by multiples of π, at positions from −1 to 1."""
-    short, long = (torch.rand(16) * 9 + 1 for _ in range(2))
-    cfg = config(32, 1e4, 400, rope_type="longrope", factor=4.0, original_max_position_embeddings=100,
-                 short_factor=short.tolist(), long_factor=long.tolist())
-    theta, factor = ROPE_INIT_FUNCTIONS["longrope"](cfg, "cpu", length)
-    values = Frequencies(32).theta() / (short if length <= 100 else long)
-    ours = Frequencies(32, scaling=Listed(values, math.sqrt(1 + math.log(4) / math.log(100))))
-    same_theta(ours.theta(), theta)
-    assert ours.attention_factor == pytest.approx(factor, rel=1e-12)
+def longrope(d, L=100, new=400, **parameters):
+    """Theirs and ours, with two lists of factors that grow as in Phi-3."""
+    short, long = ((torch.rand(d // 2) * high + 1).sort().values.tolist() for high in (0.5, 30))
+    theirs = {"rope_type": "longrope", "original_max_position_embeddings": L,
+              "short_factor": short, "long_factor": long, **parameters}
+    s, attention = parameters.get("factor", new / L), parameters.get("attention_factor")
+    return theirs, LongRoPE(short, long, L, s, attention)
 
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize(
+    "parameters", [{}, {"factor": 1.0}, {"factor": 32.0}, {"attention_factor": 1.19}], ids=str)
+def test_longrope(parameters, base):
+    """Phi-3 gives the lengths, others the factor; the list for short texts serves up to L."""
+    for head_dim, d in SIZES:
+        theirs, scaling = longrope(d, **parameters)
+        cfg = config(head_dim, base, 400, partial_rotary_factor=d / head_dim, **theirs)
+        ours = Frequencies(head_dim, base, rotary_dim=d, scaling=scaling)
+        for length in (None, 1, 99, 100, 101, 250, 4000):
+            theta, factor = ROPE_INIT_FUNCTIONS["longrope"](cfg, "cpu", length)
+            same_theta(ours.theta(None if length is None else torch.tensor(length)), theta)
+            assert ours.attention_factor == pytest.approx(factor, rel=1e-12)
+
+
+def test_longrope_in_phi3():
+    """One module through texts that grow past L and shrink again; of a batch, it takes the longest row."""
+    theirs, scaling = longrope(48)
+    cfg = phi3.Phi3Config(hidden_size=2 * 64, num_attention_heads=2, max_position_embeddings=400,
+                          original_max_position_embeddings=100, pad_token_id=0, rope_parameters={
+                              "rope_theta": 1e4, "partial_rotary_factor": 0.75, **theirs})
+    module = phi3.Phi3RotaryEmbedding(cfg)
+    ours = Rotary(64, layout="half", frequencies=Frequencies(64, rotary_dim=48, scaling=scaling))
+    for length in (10, 100, 101, 250, 90, 400):
+        q, k, p = *torch.randn(2, 2, 2, length, 64, dtype=F64), torch.arange(length)[None]
+        expected = phi3.apply_rotary_pos_emb(q, k, *module(q, p))
+        for one, other in zip(ours.rotate(q, k, p, p), expected, strict=True):
+            close(one, other, 2e-4)
+    q, p = torch.randn(2, 2, 60, 64, dtype=F64), torch.arange(60) * torch.tensor([[1], [5]])
+    expected, _ = phi3.apply_rotary_pos_emb(q, q, *module(q, p))
+    y, _ = ours.rotate(q, q, p, p)
+    close(y[1], expected[1], 2e-4)
+    assert (y[0] - expected[0]).abs().max() > 0.1  # ours is a short text, theirs beside a long one
+
+
+@pytest.mark.parametrize("length", [100, 101])
+def test_free_frequencies_as_a_scaling_of_ones_own(length):
+    """Images are turned by multiples of π, at positions from −1 to 1."""
     theirs = rotary_embedding_torch.RotaryEmbedding(32, freqs_for="pixel", max_freq=length)
     q, p = torch.randn(1, 2, 20, 32, dtype=F64), torch.linspace(-1, 1, 20)
     f = Frequencies(32, scaling=Listed(torch.linspace(1, length / 2, 16) * math.pi))

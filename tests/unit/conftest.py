@@ -29,6 +29,8 @@ from tutorial_lib.encodings import (
     KeySide,
     Learned,
     Llama3,
+    LongRoPE,
+    MRoPE,
     Multiply,
     NoPosition,
     NTKAware,
@@ -121,6 +123,8 @@ ENCODINGS = {
     "rotary-yarn": lambda: rotary(scaling=YaRN(4, L=32, beta=8)),
     "rotary-yarn-index": lambda: rotary(rotary_dim=6, scaling=YaRN(4, L=32, ramp="rounded index")),
     "rotary-llama3": lambda: rotary(scaling=Llama3(L=32)),
+    "rotary-longrope": lambda: rotary(scaling=LongRoPE([1, 1.5, 2, 4], [1, 3, 9, 27], L=MAX_LENGTH, s=4)),
+    "rotary-m": lambda: Rotary(HEAD_DIM, frequencies=MRoPE(HEAD_DIM, 50.0, sections=(2, 1, 1))),
     "xpos": lambda: XPos(HEAD_DIM),
     "xpos-half": lambda: XPos(HEAD_DIM, layout="half", frequencies=Frequencies(HEAD_DIM, rotary_dim=6)),
     "clipped": lambda: ClippedBias(N_HEADS, 3, std=1.0),
@@ -143,6 +147,7 @@ ENCODINGS = {
     "fire": lambda: FIRE(N_HEADS, hidden=5, L=4.0),
     "deberta": lambda: DeBERTa(N_HEADS, HEAD_DIM, 3, std=1.0),
     "deberta-released": lambda: DeBERTa(N_HEADS, HEAD_DIM, 3, std=1.0, released=True),
+    "deberta-buckets": lambda: DeBERTa(N_HEADS, HEAD_DIM, 9, n_buckets=4, std=1.0),
     "cope": lambda: CoPE(HEAD_DIM, 4, std=1.0),
     "transformer-xl": lambda: TransformerXL(N_HEADS, HEAD_DIM, std=0.5),
     "sinusoidal-2d": lambda: Sinusoidal2D(D_MODEL),
@@ -159,12 +164,12 @@ ENCODINGS |= {
     name: functools.partial(fit, name, d_model=D_MODEL, n_heads=N_HEADS, length=MAX_LENGTH)
     for name in REGISTRY if name not in ENCODINGS
 }
-# Scores do not change when all positions shift (with a dynamic length they do). Every bias that is built as
-# a RelativeBias is among them; what else is relative is named.
+# Scores do not change when all positions shift (with angles of a dynamic length they do). Every bias that is
+# built as a RelativeBias is among them; what else is relative is named.
 RELATIVE = tuple(
     name for name, make in ENCODINGS.items()
     if name.startswith(("none", "rotary", "xpos", "shaw", "deberta", "cope", "transformer"))
-    and name != "rotary-dynamic" or isinstance(make(), RelativeBias)
+    and name not in ("rotary-dynamic", "rotary-longrope") or isinstance(make(), RelativeBias)
 )
 
 
@@ -197,8 +202,12 @@ def relative(request, seed):
 
 @pytest.fixture
 def positions_for():
-    """positions_for(encoding, n) is 0 … n − 1, or the first n places of a grid of 3 columns."""
-    return lambda encoding, n: torch.arange(n) if encoding.axes == 1 else grid(n, 3)[:n]
+    """positions_for(encoding, n): 0 … n − 1, or n places of a grid of 3 columns, or these at n times."""
+    def positions(encoding, n):
+        time, places = torch.arange(n), grid(n, 3)[:n]
+        return {1: time, 2: places, 3: torch.cat([time[:, None], places], -1)}[encoding.axes]
+
+    return positions
 
 
 @pytest.fixture(params=[FourDoors, EveryDoor])

@@ -384,7 +384,7 @@ def test_relative_scores_do_not_shift(relative, positions_for, offset):
     """To rounding: also for float32 queries the angles are float64."""
     q, k = torch.randn(2, 1, 2, 6, 8, dtype=F64)
     p = positions_for(relative, 6)
-    moved = p + (offset if relative.axes == 1 else torch.tensor([offset, 5 - 2 * offset]))
+    moved = p + (offset if relative.axes == 1 else torch.tensor([3, offset, 5 - 2 * offset])[-relative.axes:])
     expected = scores(q, k, relative, p, p)
     close(scores(q, k, relative, moved, moved), expected, 1e-8)
     rough = scores(q.float(), k.float(), relative, moved, moved)

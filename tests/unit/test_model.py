@@ -25,15 +25,17 @@ LLAMA = {"norm": "rms", "mlp": "swiglu", "n_kv_heads": 1}
 
 
 class OnAGrid(Transformer):
-    """Gives two axes what they have no default for: token n stands at place n of a grid of 3 columns."""
+    """Gives several axes what they have no default for: token n stands at place n of a grid of 3 columns, and
+    of three axes at time n."""
 
     def forward(self, tokens, positions=None, *, keep=None, cache=None, **kwargs):
-        if positions is None and self.encodings[0].axes == 2:
+        if positions is None and self.encodings[0].axes > 1:
             known = None if cache is None else cache.keep
             past = torch.ones(len(tokens), 0 if cache is None else len(cache)) if known is None else known
             n = torch.cat([past, torch.ones_like(tokens) if keep is None else keep], 1).long().cumsum(1) - 1
             n = n[:, past.shape[1]:].clamp(min=0)
-            positions = grid(60, 3)[n[0] if keep is None and known is None else n]
+            n = n[0] if keep is None and known is None else n
+            positions = torch.cat([n[..., None], grid(60, 3)[n]], -1)[..., -self.encodings[0].axes:]
         return super().forward(tokens, positions, keep=keep, cache=cache, **kwargs)
 
 

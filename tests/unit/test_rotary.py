@@ -13,6 +13,8 @@ from tutorial_lib.encodings import (
     DynamicNTK,
     Frequencies,
     Llama3,
+    LongRoPE,
+    MRoPE,
     NTKAware,
     PositionInterpolation,
     Rotary,
@@ -110,6 +112,18 @@ def test_each_scaling_is_its_formula(b, d):
         close(theta(YaRN(16, L=2048, ramp=ramp)), numbers(yarn_released(b, d, 16, 2048, 1, 32, rounded)))
         close(theta(YaRN(3, L=600, alpha=2, beta=20, ramp=ramp)),
               numbers(yarn_released(b, d, 3, 600, 2, 20, rounded)))
+
+
+def test_longrope_is_its_formula():
+    """One list of factors up to L, the other beyond, for each row of its own length."""
+    short, long = [1.0, 1.5, 2.0, 4.0], [1.0, 3.0, 9.0, 27.0]
+    f = Frequencies(8, 500.0, scaling=LongRoPE(short, long, L=64, s=8))
+    up_to_L, beyond = ([x / y for x, y in zip(plain(500.0, 8), by, strict=True)] for by in (short, long))
+    for length, expected in ((None, up_to_L), (1, up_to_L), (64, up_to_L), (65, beyond), (9999, beyond)):
+        close(f.theta(None if length is None else torch.tensor(length)), numbers(expected))
+    close(f.theta(torch.tensor([65, 64])), numbers([beyond, up_to_L]))
+    assert f.attention_factor == pytest.approx(math.sqrt(1 + 3 / 6))
+    assert LongRoPE(short, long, L=64, s=8, attention=1.0).attention_factor == 1
 
 
 @pytest.mark.parametrize("s", [1.0, 2.0])
@@ -282,6 +296,40 @@ def test_permuting_is_what_the_converter_of_llama_does():
           w.view(3, 4, 2, 5).transpose(1, 2).reshape(24, 5), 0)
 
 
+# ---- M-RoPE ----
+
+READS = {  # the axis that each pair reads
+    ("chunked", (4, 2, 2)): [0, 0, 0, 0, 1, 1, 2, 2],
+    ("interleaved", (4, 2, 2)): [0, 1, 2, 0, 1, 2, 0, 0],
+    ("chunked", (1, 7)): [0, 1, 1, 1, 1, 1, 1, 1],
+    ("interleaved", (4, 4)): [0, 1, 0, 1, 0, 1, 0, 1],
+    ("interleaved", (3, 3, 2)): [0, 1, 2, 0, 1, 2, 0, 1],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("order, sections", READS)
+def test_each_pair_of_m_rope_reads_its_axis(order, sections, layout):
+    q, p = torch.randn(2, 1, 5, 16, dtype=F64), torch.randint(-9, 50, (2, 5, len(sections)))
+    encoding = Rotary(16, layout=layout, frequencies=MRoPE(16, 500.0, sections=sections, order=order))
+    assert encoding.axes == len(sections)
+    y = encoding.rotate(q, q, p, p)[1]
+    for t, axis in enumerate(READS[order, sections]):
+        pair = [2 * t, 2 * t + 1] if layout == "interleaved" else [t, t + 8]
+        angle = p[..., axis].double() * 500.0 ** (-2 * t / 16)
+        expected = torch.complex(*q[:, 0, :, pair].unbind(-1)) * torch.polar(torch.ones_like(angle), angle)
+        close(torch.complex(*y[:, 0, :, pair].unbind(-1)), expected)
+
+
+def test_m_rope_of_a_text_is_rope_whatever_the_scaling():
+    for scaling in (None, YaRN(4, L=32), DynamicNTK(8), LongRoPE([1.0] * 4, [2.0] * 4, L=8)):
+        f = Frequencies(12, 500.0, rotary_dim=8, scaling=scaling)
+        m = MRoPE(12, 500.0, rotary_dim=8, scaling=scaling, sections=(2, 1, 1), order="interleaved")
+        q, p = torch.randn(2, 1, 5, 12), torch.stack([torch.arange(5), torch.arange(5) + 20])
+        expected = Rotary(12, frequencies=f).rotate(q, q, p, p)
+        close(Rotary(12, frequencies=m).rotate(q, q, *[p[..., None].expand(-1, -1, 3)] * 2), expected, 0)
+
+
 # ---- xPos ----
 
 def zeta(i, d, gamma=0.4):
@@ -405,6 +453,21 @@ Q, P = torch.zeros(2, 1, 3, 4), torch.arange(3)
     (lambda: YaRN(2, L=8, alpha=32, beta=1), "alpha=32, beta=1.*0 < alpha < beta"),
     (lambda: YaRN(2, L=8, ramp="linear"), "ramp='linear'.*'wavelength', 'index', 'rounded index'"),
     (lambda: YaRN(2, L=8, attention=-1.0), "attention=-1.0.*at least 0"),
+    (lambda: Frequencies(8, scaling=YaRN), "scaling=<class.*None or a Scaling"),
+    (lambda: Rotary(8, frequencies=Frequencies), r"frequencies=<class.*give Frequencies\(8, …\)"),
+    (lambda: Rotary(8, frequencies=0.5), r"frequencies=0.5: give Frequencies\(8, …\)"),
+    (lambda: LongRoPE((1.0,), (1.0,), L=1), "L=1.*at least 2"),
+    (lambda: LongRoPE(1.0, (1.0,), L=9), "short=1.0.*a list"),
+    (lambda: LongRoPE((1.0,), (1.0, 0), L=9), r"long\[1\]=0.*above 0"),
+    (lambda: LongRoPE((1.0,), (1.0,), L=9, s=0.5), "s=0.5.*at least 1"),
+    (lambda: Frequencies(8, scaling=LongRoPE([1.0] * 4, [1.0] * 3, L=9)), "long has 3 factors, but 4 pairs"),
+    (lambda: MRoPE(8, sections=(4,)), r"sections=\(4,\).*pairs of each axis"),
+    (lambda: MRoPE(8, sections=4), r"sections=4.*pairs of each axis"),
+    (lambda: MRoPE(8, sections=(4, 0)), r"sections\[1\]=0.*positive integer"),
+    (lambda: MRoPE(8, sections=(2, 1)), r"sections=\(2, 1\).*4 pairs"),
+    (lambda: MRoPE(8, sections=(2, 2), order="half"), "order='half'.*'chunked', 'interleaved'"),
+    (lambda: MRoPE(16, sections=(1, 5, 2), order="interleaved"), "can't be interleaved"),
+    (lambda: XPos(8, frequencies=MRoPE(8, sections=(2, 2))), "xPos fades along one axis"),
     (lambda: Llama3(low=4.0, high=4.0), "low=4.0, high=4.0.*0 < low < high"),
     (lambda: Llama3(s=0.1), "s=0.1"),
     (lambda: Llama3(L=-1), "L=-1"),

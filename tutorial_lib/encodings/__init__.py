@@ -15,11 +15,12 @@ from .grid import Raster, grid
 from .hybrid import TUPE, HybridConcat, HybridSum, KeySide
 from .kerple import KERPLE
 from .learned import Learned
+from .mrope import MRoPE
 from .registry import REGISTRY, build, fit
 from .relative import ClippedBias, RelativeBias, TableBias
 from .rotary import Rotary, permute_projection
 from .sandwich import Sandwich
-from .scaling import DynamicNTK, Frequencies, Llama3, NTKAware, PositionInterpolation, YaRN
+from .scaling import DynamicNTK, Frequencies, Llama3, LongRoPE, NTKAware, PositionInterpolation, YaRN
 from .shaw import Shaw
 from .sinusoidal import Sinusoidal, frequencies, sinusoidal
 from .swin import SwinBias, window_index
@@ -30,9 +31,10 @@ from .xpos import XPos
 __all__ = [
     "ALiBi", "Absolute", "Add", "AsymmetricALiBi", "AxialFrequencies", "AxialRotary", "ClippedBias",
     "CoPE", "Compose", "Concatenate", "DOORS", "DeBERTa", "DynamicNTK", "FIRE", "Frequencies",
-    "HybridConcat", "HybridSum", "KERPLE", "KeySide", "Learned", "Llama3", "Multiply", "NTKAware",
-    "NoPosition", "PositionInterpolation", "PositionMatrix", "PositionalEncoding", "REGISTRY",
-    "Raster", "RelativeBias", "Rotary", "Sandwich", "Shaw", "Sinusoidal", "Sinusoidal2D", "SwinBias",
-    "T5Bias", "TUPE", "TableBias", "TransformerXL", "XPos", "YaRN", "bucket", "build", "fit",
-    "frequencies", "grid", "permute_projection", "sinusoidal", "slopes", "window_index",
+    "HybridConcat", "HybridSum", "KERPLE", "KeySide", "Learned", "Llama3", "LongRoPE", "MRoPE",
+    "Multiply", "NTKAware", "NoPosition", "PositionInterpolation", "PositionMatrix",
+    "PositionalEncoding", "REGISTRY", "Raster", "RelativeBias", "Rotary", "Sandwich", "Shaw",
+    "Sinusoidal", "Sinusoidal2D", "SwinBias", "T5Bias", "TUPE", "TableBias", "TransformerXL", "XPos",
+    "YaRN", "bucket", "build", "fit", "frequencies", "grid", "permute_projection", "sinusoidal",
+    "slopes", "window_index",
 ]

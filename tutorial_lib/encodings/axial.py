@@ -64,7 +64,7 @@ class AxialFrequencies:
     frequencies: tuple[Angles, ...]
 
     def __post_init__(self):
-        if not all(isinstance(f, Angles) for f in self.frequencies):
+        if not all(isinstance(f, Angles) and f.axes == 1 for f in self.frequencies):
             raise ValueError(f"frequencies={self.frequencies}: give one Frequencies(…) per axis")
         channels = [f.d for f in self.frequencies]
         if len(channels) < 2:
@@ -74,6 +74,10 @@ class AxialFrequencies:
                 f"frequencies turn {' + '.join(map(str, channels))} channels, but there are only "
                 f"head_dim={self.head_dim}: give each axis a share, for instance Frequencies(head_dim // 2)"
             )
+
+    @property
+    def axes(self) -> int:
+        return len(self.frequencies)
 
     def length(self, *positions: Tensor) -> tuple[Tensor | None, ...]:
         """The current length of each axis, as :meth:`Frequencies.length`."""
@@ -103,7 +107,7 @@ class AxialRotary(Rotary):
     RoPE-ViT deals the pairs to column and row in turn in the paper; its released code has all of the
     column first, and is ``"interleaved"``: give it ``positions.flip(-1)``. Qwen2-VL's image encoder is
     ``"half"``, row first, base 10000. (M-RoPE in its language model is another method: it cuts one
-    list of θ among the axes.)
+    list of θ among the axes, :mod:`tutorial_lib.encodings.mrope`.)
 
     Raises ValueError as :class:`Rotary` does, for channels that can't be shared, and for both a
     ``base`` and ``frequencies``.
@@ -122,7 +126,6 @@ class AxialRotary(Rotary):
             raise ValueError(f"frequencies={frequencies!r}: give a tuple, one Frequencies(…) per axis")
         super().__init__(head_dim, base=base, layout=layout,
                          frequencies=AxialFrequencies(head_dim, tuple(frequencies)))
-        self.axes = len(self.frequencies.frequencies)
 
     def extra_repr(self):
         return f"{self.head_dim}, frequencies={self.frequencies.frequencies}, layout={self.layout!r}"

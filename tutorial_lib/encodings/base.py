@@ -357,3 +357,10 @@ def result_dtype(*tensors: Tensor) -> torch.dtype:
     torch.float32
     """
     return torch.float64 if any(x.dtype == torch.float64 for x in tensors) else torch.float32
+
+
+def constant(values, device=None) -> Tensor:
+    """Numbers as a tensor in the widest float of the device, without waiting for a GPU."""
+    device = torch.device(device or "cpu")
+    dtype = torch.float32 if device.type == "mps" else torch.float64
+    return torch.tensor(values, dtype=dtype, device="cpu").to(device, non_blocking=device.type == "cuda")

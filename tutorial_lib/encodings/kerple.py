@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .base import check_positive, result_dtype
+from .base import check_one_of, check_positive, result_dtype
 from .relative import RelativeBias
 
 VARIANTS = ("log", "power")
@@ -42,8 +42,7 @@ class KERPLE(RelativeBias):
     def __init__(self, n_heads: int, *, variant: str = "log"):
         super().__init__()
         check_positive(n_heads=n_heads)
-        if variant not in VARIANTS:
-            raise ValueError(f"variant={variant!r}: it must be one of {', '.join(map(repr, VARIANTS))}")
+        check_one_of(VARIANTS, variant=variant)
         self.n_heads, self.variant = n_heads, variant
         r_1_max, r_2_max = (2, 1) if variant == "log" else (1, 2)
         self.r_1 = nn.Parameter(torch.rand(n_heads) * r_1_max)

@@ -47,7 +47,7 @@ def plain_theta(d: int, base: float = 10_000.0, device=None) -> Tensor:
     tensor([1.0000, 0.1000, 0.0100, 0.0010], dtype=torch.float64)
     """
     t = widest_float(torch.arange(d // 2, device=device))
-    return base ** (-2 * t / d)
+    return float(base) ** (-2 * t / d)
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,9 @@ class Angles:
 
     attention_factor = 1.0
     """What cosines and sines are multiplied by."""
+
+    axes = 1
+    """How many numbers a position is."""
 
     def __post_init__(self):
         check_above_0(base=self.base)
@@ -88,9 +91,13 @@ class Angles:
         The angle itself is float64 (float32 on MPS, which has no float64): a float32 angle of 1e6
         radians would be off by 0.03. Only its cosine and sine are rounded to ``dtype``.
         """
-        theta = self.theta(length, positions.device)
-        angle = widest_float(positions)[..., None] * (theta if theta.ndim == 1 else theta[:, None])
+        angle = self.angle(positions, length)
         return tuple((self.attention_factor * f).to(dtype) for f in (angle.cos(), angle.sin()))
+
+    def angle(self, positions: Tensor, length: Tensor | None = None) -> Tensor:
+        """p·θ_t, float64 ``[*positions.shape, d/2]`` (float32 on MPS)."""
+        theta = self.theta(length, positions.device)
+        return widest_float(positions)[..., None] * (theta if theta.ndim == 1 else theta[:, None])
 
 
 def turn_plainly(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
@@ -141,13 +148,14 @@ class Rotary(PositionalEncoding):
         check_one_of(PAIRINGS, layout=layout)
         if frequencies is None:
             frequencies = Angles(head_dim, 10_000.0 if base is None else base)
-        elif isinstance(frequencies, type) or not hasattr(frequencies, "cos_sin"):
+        elif isinstance(frequencies, type) or not hasattr(frequencies, "axes"):
             raise ValueError(f"frequencies={frequencies!r}: give Frequencies({head_dim}, …), or a base")
         elif base is not None:
             raise ValueError(f"base={base!r} and frequencies={frequencies}: give one of them")
         elif frequencies.head_dim != head_dim:
             raise ValueError(f"head_dim={head_dim}, but frequencies={frequencies}: they must agree")
         self.head_dim, self.layout, self.frequencies = head_dim, layout, frequencies
+        self.axes = frequencies.axes
 
     def rotate(self, q, k, q_positions, k_positions):
         check_turn(q, q_positions, self.head_dim, "q", self.axes)

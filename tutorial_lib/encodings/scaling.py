@@ -1,20 +1,30 @@
 r"""Other θ for RoPE: scaled for longer texts, or for a part of the channels.
 
 The scalings stretch a model that was trained up to length L to longer texts:
-:class:`PositionInterpolation`, :class:`NTKAware`, :class:`DynamicNTK`, :class:`YaRN`, :class:`Llama3`.
+:class:`PositionInterpolation`, :class:`NTKAware`, :class:`DynamicNTK`, :class:`YaRN`, :class:`Llama3`,
+:class:`LongRoPE`.
 :class:`Frequencies` puts them, and the options of partial rotation, in the place of RoPE's own θ.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .base import check_above_0, check_one_of, check_pairs, check_positive, is_number, widest_float
+from .base import (
+    check_above_0,
+    check_one_of,
+    check_pairs,
+    check_positive,
+    constant,
+    is_number,
+    widest_float,
+)
 from .rotary import Angles, plain_theta
 
 RAMPS = ("wavelength", "index", "rounded index")
@@ -222,6 +232,67 @@ class Llama3(Scaling):
     def theta(self, b, d, length=None, device=None):
         theta = plain_theta(d, b, device)
         return by_parts(theta, self.s, wavelength_ramp(theta, self.L, self.low, self.high))
+
+
+@dataclass(frozen=True)
+class LongRoPE(Scaling):
+    r"""A factor for each pair, found by a search (Ding et al. 2024, §3; the released code of Phi-3).
+
+    .. math:: \theta'_t = \theta_t / \lambda_t, \qquad
+              \text{attention factor} = \sqrt{1 + \ln s / \ln L}
+
+    There are two lists of λ, ``short`` for texts up to the trained length L and ``long`` beyond, so the θ
+    of a text change when it grows past L, and what :class:`DynamicNTK` says of caches holds here, too. Each
+    row of a batch has its own length (Hugging Face takes one for the whole batch). The paper also leaves
+    the first tokens of a text as they are; no released model does.
+
+    Args:
+        short, long: λ, one for each pair that turns (``short_factor``, ``long_factor``).
+        L: the original length, at least 2.
+        s: the new length over L, for the attention factor.
+        attention: another number in place of that factor.
+
+    Raises ValueError, naming the argument, for lists of other lengths than there are pairs, or a value out
+    of range.
+
+    >>> Frequencies(4, scaling=LongRoPE((1.0, 1.0), (1.0, 4.0), L=4096, s=32)).theta(torch.tensor(5000))
+    tensor([1.0000, 0.0025], dtype=torch.float64)
+    """
+
+    short: tuple[float, ...]
+    long: tuple[float, ...]
+    L: int
+    s: float = 1.0
+    attention: float | None = None
+    dynamic = True
+
+    def __post_init__(self):
+        check_positive(L=self.L)
+        _at_least(2, L=self.L)
+        _at_least(1, s=self.s)
+        if self.attention is not None:
+            _at_least(0, attention=self.attention)
+        for name in ("short", "long"):
+            factors = getattr(self, name)
+            if isinstance(factors, str) or not isinstance(factors, Sequence):
+                raise ValueError(f"{name}={factors!r}: give a list with one factor for each pair that turns")
+            object.__setattr__(self, name, tuple(factors))
+            check_above_0(**{f"{name}[{t}]": factor for t, factor in enumerate(factors)})
+
+    @property
+    def attention_factor(self):
+        factor = math.sqrt(1 + math.log(self.s) / math.log(self.L))
+        return factor if self.attention is None else self.attention
+
+    def theta(self, b, d, length=None, device=None):
+        for name in ("short", "long"):
+            n = len(getattr(self, name))
+            if n != d // 2:
+                raise ValueError(f"{name} has {n} factors, but {d // 2} pairs turn: give one for each")
+        factors = constant(self.short, device)
+        if length is not None:
+            factors = torch.where((length > self.L)[..., None], constant(self.long, device), factors)
+        return plain_theta(d, b, device) / factors
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .base import Absolute, check_positive, is_number, result_dtype, widest_float
+from .base import Absolute, check_one_of, check_positive, is_number, result_dtype, widest_float
 
 LAYOUTS = ("interleaved", "concatenated")
 
@@ -42,14 +42,10 @@ def frequencies(
     check_positive(dim=dim)
     if not (is_number(base) and base > 0):
         raise ValueError(f"base={base!r}: it must be a finite number above 0; the paper has 10000")
+    check_one_of(LAYOUTS, layout=layout)
     if layout == "interleaved":
-        exponents = [2 * t / dim for t in range((dim + 1) // 2)]
-    elif layout == "concatenated":
-        exponents = [t / max(dim // 2 - 1, 1) for t in range(dim // 2)]
-    else:
-        raise ValueError(f"layout={layout!r}: it must be one of {', '.join(map(repr, LAYOUTS))}")
-    dtype = torch.float32 if torch.device(device or "cpu").type == "mps" else torch.float64
-    return torch.tensor([base**-e for e in exponents], dtype=dtype, device=device)
+        return float(base) ** (-2 * widest_float(torch.arange((dim + 1) // 2, device=device)) / dim)
+    return float(base) ** (-widest_float(torch.arange(dim // 2, device=device)) / max(dim // 2 - 1, 1))
 
 
 def sinusoidal(

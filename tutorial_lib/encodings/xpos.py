@@ -47,6 +47,8 @@ class XPos(Rotary):
     ):
         super().__init__(head_dim, base=base, layout=layout, frequencies=frequencies)
         check_above_0(gamma=gamma, scale_base=scale_base)
+        if self.axes > 1:
+            raise ValueError(f"frequencies={frequencies}: xPos fades along one axis, so give Frequencies(…)")
         self.gamma, self.scale_base = gamma, scale_base
 
     def zeta(self, device=None) -> Tensor:
