@@ -668,7 +668,7 @@ def test_ctrl_c(scheduler, tmp_path):
     assert 2 <= kept <= 4 and f"Stopped after {kept} of 8 runs" in out
     assert "The same command goes on from here." in out
     process = start(tmp_path, *arguments[:6], seconds=0)  # without a scheduler
-    assert process.wait(60) == 0
+    assert process.wait(120) == 0
     assert numbers(Record.load(tmp_path / "tiny-live.json")) == numbers(sweep.run(TINY)) | {"threads": 1}
 
 

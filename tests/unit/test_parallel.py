@@ -46,8 +46,11 @@ import test_parallel
 from tutorial_lib import parallel
 
 with parallel.process_group(torch.device("cpu")) as device:
-    seed = {seed} + parallel.rank() * {differ}
-    Path({folder!r}, str(parallel.rank())).write_text(json.dumps([parallel.size(), {call}]))
+    found = dict(size=parallel.size(),
+                 trained=test_parallel.trained(label="my bar"),
+                 differ=test_parallel.trained(parallel.rank() * 7, again=False, progress=False),
+                 refused=test_parallel.refused())
+    Path({folder!r}, str(parallel.rank())).write_text(json.dumps(found))
 assert not dist.is_initialized()
 """
 
@@ -58,22 +61,25 @@ def torchrun(processes, *command):
          *map(str, command)], capture_output=True, text=True, timeout=600)
 
 
-def in_two(folder, call="test_parallel.trained(seed)", differ=0, seed=0):
-    """What ``call`` gave in each of two processes, and what they printed."""
+@pytest.fixture(scope="module")
+def in_two(tmp_path_factory):
+    """What each of two processes found, and what they printed."""
+    folder = tmp_path_factory.mktemp("two")
     script = folder / "script.py"
-    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), folder=str(folder), call=call,
-                                    differ=differ, seed=seed))
-    done = torchrun(2, script)
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), folder=str(folder)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TQDM_DISABLE", "")
+        done = torchrun(2, script)
     assert done.returncode == 0, done.stderr
-    sizes, results = zip(*(json.loads((folder / str(rank)).read_text()) for rank in range(2)), strict=True)
-    assert sizes == (2, 2)
-    return results, done.stdout + done.stderr
+    found = [json.loads((folder / str(rank)).read_text()) for rank in range(2)]
+    assert [each["size"] for each in found] == [2, 2]
+    return found, done.stdout + done.stderr
 
 
-def test_two_processes_train_as_one(tmp_path, monkeypatch):
+def test_two_processes_train_as_one(in_two):
     """Losses of the whole batch, to 1e-5 relative, and the same final weights."""
-    monkeypatch.setenv("TQDM_DISABLE", "")
-    (first, second), printed = in_two(tmp_path, "test_parallel.trained(seed, label='my bar')")
+    (first, second), printed = in_two
+    first, second = first["trained"], second["trained"]
     losses, weights = trained()
     assert first[0] == pytest.approx(losses, rel=1e-5) and first == second
     for name, weight in weights.items():
@@ -82,8 +88,8 @@ def test_two_processes_train_as_one(tmp_path, monkeypatch):
     assert printed.count("my bar:   0%") == 2  # one for each training, of the first process alone
 
 
-def test_all_start_with_the_weights_of_the_first(tmp_path):
-    (first, second), _ = in_two(tmp_path, "test_parallel.trained(seed, again=False)", differ=7)
+def test_all_start_with_the_weights_of_the_first(in_two):
+    first, second = (each["differ"] for each in in_two[0])
     assert first == second and first[0] == pytest.approx(trained(again=False)[0], rel=1e-5)
 
 
@@ -99,8 +105,8 @@ def refused():
     return said
 
 
-def test_what_cannot_be_trained_on_says_so_everywhere(tmp_path):
-    for small, nothing in in_two(tmp_path, "test_parallel.refused()")[0]:
+def test_what_cannot_be_trained_on_says_so_everywhere(in_two):
+    for small, nothing in (each["refused"] for each in in_two[0]):
         assert small == "a batch of 1 cannot be shared by 2 processes: start fewer"
         assert nothing.startswith("the loss is nan at step 0")
 
