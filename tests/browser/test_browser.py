@@ -1,6 +1,7 @@
 """Every notebook and every explorer in a real JupyterLab, in a real browser.
 
-All of it is one module, so that one server and one browser serve all (see ``--dist loadscope``).
+That all cells run, and print what is stored, is nbval's to say; here the first notebook is run whole, and of
+the others what a reader moves or answers. All of it is one module: one server and one browser serve all.
 """
 
 import json
@@ -13,10 +14,11 @@ from axe_playwright_python.sync_playwright import Axe
 
 from benchmarks import latency
 from tutorial_lib import explorers
-from tutorial_lib.course import authoring
+from tutorial_lib.course import authoring, browser
 from tutorial_lib.explorers.parts import Heat, Index, Vectors
 
 NOTEBOOKS = sorted(path.name for path in authoring.NOTEBOOKS.glob("*.ipynb"))
+LIVE = re.compile(r"^(\w+Explorer|lesson\.(predict|concept_check|inventory)|museum\.(visit|gallery))\(", re.M)
 SEEN = "e => { const box = e.getBoundingClientRect(); return 0 < box.bottom && box.top < innerHeight; }"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 KEYS = (("ArrowDown", 0, 1), ("ArrowUp", 0, -1), ("Home", -1, 0), ("ArrowRight", -1, 1), ("End", -1, 0),
@@ -46,11 +48,17 @@ def test_whatever_goes_wrong_is_noticed(lab, write_notebook):
         "1 / 0",
         "print('never reached')",
     ])
-    notebook = lab.open("broken.ipynb")
+    write_notebook("whole.ipynb", ["6 * 7"])
+    notebook = lab.open("whole.ipynb")
+    notebook.run()
+    assert not notebook.problems()
+    notebook.turn("broken.ipynb")
     notebook.run()
     notebook.page.locator("input[type=number]").press("ArrowUp")
     notebook.page.wait_for_function("() => window.__failed.length > 1")
     problems = "\n".join(notebook.problems())
+    notebook.turn("whole.ipynb")
+    assert not notebook.problems()
     notebook.close()
     for sign in ("LookupError: in a callback", "in a render", "to stderr", "example.org", "in a script",
                  "cell 5: ZeroDivisionError", "cell 6 did not run"):
@@ -59,49 +67,56 @@ def test_whatever_goes_wrong_is_noticed(lab, write_notebook):
 
 # ---- notebooks ----
 @pytest.fixture(scope="module")
-def begun(lab, request):
-    """``begun(name)``: that notebook, running; the next one begins beside it, on the second core."""
-    names = [item.callspec.params["name"] for item in request.session.items
-             if item.name.startswith("test_a_notebook_runs_as_a_reader_runs_it[")]
-    open_now = {}
-
-    def begin(name):
-        for each in names[names.index(name):][:2]:
-            if each not in open_now:
-                open_now[each] = lab.open(f"notebooks/{each}")
-                open_now[each].begin()
-        open_now[name].page.bring_to_front()
-        return open_now[name]
-
-    return begin
+def reader(lab):
+    """The first notebook, run whole. Others follow in its page, on its kernel."""
+    notebook = lab.open(f"notebooks/{NOTEBOOKS[0]}")
+    notebook.run()
+    yield notebook
+    notebook.close()
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
-def test_a_notebook_runs_as_a_reader_runs_it(begun, name):
-    notebook = begun(name)
-    try:
-        notebook.finish()
-        source = "\n".join(cell["source"] for cell in notebook.cells() if cell["cell_type"] == "code")
-        called = len(re.findall(r"^\w+Explorer\(", source, re.M))
-        alive = notebook.page.locator(".order-explorer")
-        if called:
-            alive.nth(called - 1).wait_for()  # a page may lag behind its kernel
-        for explorer in alive.all():  # each is there, says something, and answers a key
-            said = explorer.locator(".order-description")
-            before, control = said.inner_text(), explorer.locator(".order-controls > *").first
-            assert before
-            if control.locator("input, select").count():
-                box = control.locator("input, select").first
-                box.press("ArrowLeft" if int(box.input_value()) else "ArrowRight")
-            else:
-                control.locator("button:not(.mod-active)").first.press("Enter")
-            notebook.page.wait_for_function("([e, t]) => e.innerText && e.innerText !== t",
-                                            arg=[said.element_handle(), before])
-        assert alive.count() == called
-        assert not serious(notebook.page, ".jp-Notebook .jp-OutputArea")
-        assert not notebook.problems()
-    finally:
-        notebook.close()
+def test_a_notebook_shows_what_is_stored_and_what_a_reader_moves_comes_alive(reader, name):
+    if name != NOTEBOOKS[0]:
+        reader.turn(f"notebooks/{name}")
+        reader.page.evaluate("() => jupyterapp.commands.execute('notebook:show-all-cell-outputs')")
+    live = [n for n, cell in enumerate(reader.cells())
+            if cell["cell_type"] == "code" and LIVE.search(cell["source"])]
+    if name != NOTEBOOKS[0]:
+        assert pictures(reader)
+        for number in live:
+            reader.run_cell(number)
+    outputs = {n: cell.get("outputs", []) for n, cell in enumerate(reader.cells())}
+    for number in live:
+        assert any(authoring.WIDGET in output["data"] for output in outputs[number] if "data" in output)
+        comes_alive(reader.cell(number))
+    assert live and not serious(reader.page, f"{browser.SEEN} .jp-OutputArea")
+    assert not reader.problems()
+
+
+def pictures(notebook):
+    """The words of each picture, which is there."""
+    found = notebook.page.locator(f"{browser.SEEN} .jp-OutputArea img").evaluate_all(
+        "all => all.map(e => [e.complete && e.naturalWidth, e.alt])")
+    assert all(width > 300 and len(words.split()) > 5 for width, words in found), found
+    return found
+
+
+def comes_alive(cell):
+    """A widget stands in the cell; an explorer says something, and something else after a key."""
+    widget = cell.locator(".jupyter-widgets").first
+    widget.wait_for()  # a page may lag behind its kernel
+    for explorer in cell.locator(".order-explorer").all():
+        said = explorer.locator(".order-description")
+        before, control = said.inner_text(), explorer.locator(".order-controls > *").first
+        assert before
+        if control.locator("input, select").count():
+            box = control.locator("input, select").first
+            box.press("ArrowLeft" if int(box.input_value()) else "ArrowRight")
+        else:
+            control.locator("button:not(.mod-active)").first.press("Enter")
+        cell.page.wait_for_function("([e, t]) => e.innerText && e.innerText !== t",
+                                    arg=[said.element_handle(), before])
 
 
 # ---- explorers ----
@@ -303,10 +318,11 @@ def test_axe_finds_nothing_serious_in_the_explorers(page, shown, dark):
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
-def test_predictions_are_made_by_mouse_and_by_keys(lab, write_notebook, busy):
+def test_predictions_are_made_by_mouse_and_by_keys(lab, reader, write_notebook, busy):
     """What the reader saw when committing counts, even if a busy kernel hears of it later."""
     go = lab.folder / "go"
-    write_notebook("predict.ipynb", [
+    notebook, name = reader, f"predict-{'busy' if busy else 'idle'}.ipynb"
+    write_notebook(name, [
         "from tutorial_lib.lesson.questions import NumberPrediction, Prediction, SketchPrediction\n"
         "Prediction('99.choice', 'predict', {'question': 'Which?', 'choices': {'a': 'A', 'b': 'B'}})",
         "NumberPrediction('99.size', 'predict', {'question': 'How large?', 'unit': 'nats', 'within': 1})",
@@ -322,7 +338,7 @@ def test_predictions_are_made_by_mouse_and_by_keys(lab, write_notebook, busy):
     def said(log):
         return [log.get(f"99.predict.{key}", {}).get("choice") for key in ("choice", "size", "curve")]
 
-    notebook = lab.open("predict.ipynb")
+    notebook.turn(name)
     try:
         notebook.begin()
         choice, number, sketch = (notebook.cell(n).locator(".jp-OutputArea") for n in range(3))
@@ -373,42 +389,36 @@ def test_predictions_are_made_by_mouse_and_by_keys(lab, write_notebook, busy):
             "() => document.body.innerText.split('Noted. Now run the next cell.').length === 4")
         assert values() == final
         assert said(json.loads(lab.progress.read_text(encoding="utf-8"))) == ["b", 2.5, final]
-        assert not serious(notebook.page, ".jp-Notebook .jp-OutputArea")
+        assert not serious(notebook.page, f"{browser.SEEN} .jp-OutputArea")
         assert not notebook.problems()
     finally:
-        go.unlink(missing_ok=True)
-        notebook.close()
+        go.touch()  # the kernel goes on
+        notebook.idle()
+        go.unlink()
 
 
-def test_after_a_break_the_panel_opens_the_notebook(lab, write_notebook):
+def test_after_a_break_the_panel_opens_the_notebook(reader, write_notebook):
     write_notebook("notebooks/panel.ipynb", [
         "import os, pathlib, tempfile\nfrom tutorial_lib import lesson, progress\n"
         "os.environ['TUTORIAL_PROGRESS'] = str(pathlib.Path(tempfile.mkdtemp()) / 'progress.json')\n"
         "progress.record('06.predict.pairs', choice='x', at=progress.now())\n"
         "lesson.progress()"])
-    notebook = lab.open("notebooks/panel.ipynb")
-    try:
-        notebook.run()
-        assert not notebook.problems()
-        notebook.page.get_by_role("link", name="06 RoPE, Two layouts").click()
-        notebook.page.locator('h2[data-jupyter-id="Two-layouts"]').wait_for()  # there is such an anchor
-        assert notebook.page.evaluate("() => jupyterapp.shell.currentWidget.title.label") == "06_rope.ipynb"
-    finally:
-        notebook.close()
-        (lab.folder / "notebooks" / "panel.ipynb").unlink()
+    reader.turn("notebooks/panel.ipynb")
+    reader.run()
+    assert not reader.problems()
+    reader.page.get_by_role("link", name="06 RoPE, Two layouts").click()
+    reader.page.locator('h2[data-jupyter-id="Two-layouts"]:visible').wait_for()  # there is such an anchor
+    assert reader.page.evaluate("() => jupyterapp.shell.currentWidget.title.label") == "06_rope.ipynb"
 
 
-def test_a_term_is_explained_under_the_mouse_and_opens_the_glossary(lab):
-    notebook = lab.open("notebooks/06_rope.ipynb")
-    try:
-        term = notebook.page.get_by_role("link", name="cache", exact=True)
-        assert term.get_attribute("title").startswith("键值缓存: Keys and values ")
-        term.click()
-        row = notebook.page.locator("tr", has_text="KV cache")
-        row.wait_for()
-        notebook.page.wait_for_function(SEEN, arg=row.element_handle())
-    finally:
-        notebook.close()
+def test_a_term_is_explained_under_the_mouse_and_opens_the_glossary(reader):
+    reader.turn("notebooks/06_rope.ipynb")
+    term = reader.page.locator(browser.SEEN).get_by_role("link", name="cache", exact=True)
+    assert term.get_attribute("title").startswith("键值缓存: Keys and values ")
+    term.click()
+    row = reader.page.locator("tr:visible", has_text="KV cache")
+    row.wait_for()
+    reader.page.wait_for_function(SEEN, arg=row.element_handle())
 
 
 def test_explorers_live_in_notebook_7_too(lab, shown):
@@ -433,19 +443,3 @@ def test_the_explorer_is_faster_than_a_figure_drawn_anew(lab):
     found = latency.peers(lab, rounds=2)
     assert {name: len(times) for name, times in found.items()} == dict.fromkeys(latency.PEERS, 2)
     assert 0 < min(found[latency.OURS]) < min(found[latency.INLINE])
-
-
-def test_the_picture_stands_where_there_is_no_kernel(lab, write_notebook):
-    """A stored notebook, opened and not run: the picture and its words are there."""
-    name = next(name for name in NOTEBOOKS if "Explorer(" in (authoring.NOTEBOOKS / name).read_text())
-    cells = json.loads((authoring.NOTEBOOKS / name).read_text())["cells"]
-    number = next(n for n, cell in enumerate(cells)
-                  if re.search(r"^\w+Explorer\(", "".join(cell["source"]), re.M))
-    notebook = lab.open(f"notebooks/{name}")
-    try:
-        picture = notebook.cell(number).locator(".jp-OutputArea img").first
-        picture.scroll_into_view_if_needed()
-        assert picture.evaluate("e => e.complete && e.naturalWidth > 300")
-        assert len(picture.get_attribute("alt").split()) > 5
-    finally:
-        notebook.close()

@@ -42,6 +42,19 @@ SETTINGS = {  # as a reader has them, but for what would disturb: news, and file
     "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
     "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none", "kernelShutdown": True},
 }
+# In the page: the notebook's panel, once it is ready, and what its kernel reports as failed; what a callback
+# raises reaches no output, only this channel.
+WATCH = """window.__watch = async panel => {
+    window.__panel = panel;
+    await panel.context.ready; await panel.sessionContext.ready; await panel.revealed;
+    const failed = window.__failed = [];
+    panel.sessionContext.iopubMessage.connect((_, message) => {
+        if (message.header.msg_type === 'error')
+            failed.push(`${message.content.ename}: ${message.content.evalue}`);
+    });
+};"""
+#: The notebook that is seen, where a page has several.
+SEEN = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook"
 # Messages of the front end itself, about nothing that a reader would miss; the last two are Notebook 7's.
 HARMLESS = ("favicon", "ResizeObserver loop", "reading 'schema'", "'filebrowser:open-path' not registered")
 
@@ -128,7 +141,7 @@ class Lab:
                  "--expose-app-in-browser", "--JupyterNotebookApp.expose_app_in_browser=True"],
                 cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True)
-        end = time.monotonic() + 90
+        end = time.monotonic() + 300
         while time.monotonic() < end and self.server.poll() is None:
             try:
                 urllib.request.urlopen(f"{self.url}/api/status?token={self.token}", timeout=5).close()
@@ -167,10 +180,11 @@ class Lab:
 class Notebook:
     """One notebook in one page. ``page`` is Playwright's page; close() stops the kernel too."""
 
-    def __init__(self, lab: Lab, path: str, front: str = "lab", dark: bool = False, seconds: float = 90):
+    def __init__(self, lab: Lab, path: str, front: str = "lab", dark: bool = False, seconds: float = 300):
         self.lab, self.noticed = lab, []
         self.page = lab.context.new_page()
-        self.page.set_default_timeout(30e3)
+        self.page.set_default_timeout(90e3)  # other programs may use all cores
+        self.page.add_init_script(WATCH)
         self.page.on("pageerror", lambda error: self._notice(f"script: {error}"))
         self.page.on("console", lambda message: message.type == "error"
                      and self._notice(f"console: {message.text}"))
@@ -187,13 +201,7 @@ class Notebook:
             const begin = async () => {
                 while (!jupyterapp.shell.currentWidget?.sessionContext)
                     await new Promise(wake => setTimeout(wake, 50));
-                const panel = window.__panel = jupyterapp.shell.currentWidget;
-                await panel.context.ready; await panel.sessionContext.ready; await panel.revealed;
-                window.__failed = [];  // what a callback raises reaches no output, only this channel
-                panel.sessionContext.iopubMessage.connect((_, message) => {
-                    if (message.header.msg_type === 'error')
-                        window.__failed.push(`${message.content.ename}: ${message.content.evalue}`);
-                });
+                await __watch(jupyterapp.shell.currentWidget);
             };
             await Promise.race([late, begin()]);
         }""", seconds * 1e3)
@@ -203,6 +211,18 @@ class Notebook:
     def _notice(self, text: str) -> None:
         if not any(words in text for words in HARMLESS):
             self.noticed.append(text)
+
+    def turn(self, path: str, seconds: float = 300) -> None:
+        """Go on with the notebook ``path``, of which nothing is run: a tab of this page, the same kernel."""
+        self.noticed.clear()
+        self.already_refused = len(self.lab.refused)
+        self.page.evaluate("""async path => {
+            const kernel = __panel.sessionContext.session.kernel.model;
+            await __watch(await jupyterapp.commands.execute('docmanager:open',
+                                                            { path, factory: 'Notebook', kernel }));
+        }""", path)
+        self.page.locator(f"{SEEN} .jp-Cell").first.wait_for()
+        self.idle(seconds)
 
     def theme(self, dark: bool) -> None:
         """JupyterLab's dark or light theme."""
@@ -236,6 +256,13 @@ class Notebook:
         }""", seconds * 1e3)
         self.idle(seconds)
 
+    def run_cell(self, number: int, seconds: float = 300) -> None:
+        """Run the cell ``number`` (from 0) alone."""
+        self.page.evaluate("""n => {
+            __panel.content.activeCellIndex = n;
+            window.__run = jupyterapp.commands.execute('notebook:run-cell'); }""", number)
+        self.finish(seconds)
+
     def cells(self) -> list[dict]:
         """The notebook's cells as they are now, outputs included."""
         return self.page.evaluate("() => __panel.content.model.toJSON().cells")
@@ -254,13 +281,14 @@ class Notebook:
         found += [f"kernel: {text}" for text in self.page.evaluate("() => window.__failed")]
         for what in (".jupyter-widgets-error-widget", ".jupyter-widgets-disconnected",
                      ".order-error:not(:empty)"):
-            found += [f"widget: {text[:300]}" for text in self.page.locator(what).all_inner_texts()]
+            found += [f"widget: {text[:300]}" for text in
+                      self.page.locator(f"{SEEN} :is({what})").all_inner_texts()]
         return found + self.noticed + [f"refused: {url}" for url in
                                        self.lab.refused[self.already_refused:]]
 
     def cell(self, number: int):
         """The cell ``number`` (from 0) as a locator."""
-        return self.page.locator(".jp-Notebook .jp-Cell").nth(number)
+        return self.page.locator(f"{SEEN} .jp-Cell").nth(number)
 
     def close(self) -> None:
         """Stop the kernel and close the page."""
