@@ -1,9 +1,11 @@
 """Every command in the README and in docs/ is executed, each in a copy of the course of its own.
 
-What would take long, or stay open, is executed on less: `LESS` says on what. What a test cannot do stands
-under `NOT_HERE`, with the reason. A command that is new in a page is executed as it stands there.
+What would take long, or stay open, is executed on less: `LESS` and `ONE_CELL` say on what. What a test cannot
+do stands under `NOT_HERE`, with the reason. What a page says to pytest is not run, but finds tests. A command
+that is new in a page is executed as it stands there.
 """
 
+import json
 import os
 import re
 import shlex
@@ -16,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -28,16 +31,18 @@ RUN = "python -m tutorial_lib.experiments run decay --preset live --folder mine"
 
 LESS = {
     "make test": "make test ARGS='tests/house/test_lint.py -n 0'",
+    "make quick": "make -n quick",
     "make site": "make -n site",  # as it is: tests/site
+    "make slides": "make -n slides",  # all decks: tests/slides
     "make test-oldest": "make -n test-oldest",
     "make test-oldest TORCH=2.6.0": "make -n test-oldest TORCH=2.6.0",
     'make test-oldest ARGS="tests/unit -x"': "make -n test-oldest ARGS='tests/unit -x'",
-    "make lab": "make lab LAB_FLAGS='--no-browser --allow-root --port=0'",
+    "make lab": "make -n lab",  # as it is: test_lab.py
     "TUTORIAL_PROGRESS=~/class-a.json make lab":
         "TUTORIAL_PROGRESS=~/class-a.json make lab LAB_FLAGS='--no-browser --allow-root --port=0'",
     "jupyter lab --ServerApp.root_dir=. notebooks/00_start_here.ipynb":
         "jupyter lab --ServerApp.root_dir=. notebooks/00_start_here.ipynb --no-browser --allow-root --port=0",
-    "jupyter lab": "jupyter lab --no-browser --allow-root --port=0",
+    "jupyter lab": "jupyter lab --version",
     "make bench": "make bench ARGS='bias-1024 --rounds 1'",
     "make latency": "make latency ARGS=--help",  # in small: tests/browser/test_browser.py
     "python -m pip install .": "python -m pip install --no-build-isolation .",
@@ -48,7 +53,6 @@ LESS = {
     "python -m http.server --directory build/slides --bind 127.0.0.1":
         "python -u -m http.server 0 --directory build --bind 127.0.0.1",
     "python -m benchmarks.grading": "python -m benchmarks.grading --submissions 2 --save one.json",
-    "python -m tutorial_lib.course.authoring build 02": "python -m tutorial_lib.course.authoring build 00",
     "python -m tutorial_lib.grading": "python -m tutorial_lib.grading --help",
     "python -m tutorial_lib.experiments run order --preset live --folder mine": RUN,
     "python -m tutorial_lib.experiments run lengths --preset gpu --folder group-1":
@@ -56,6 +60,8 @@ LESS = {
     "torchrun --nproc-per-node 2 -m tutorial_lib.experiments run …":
         "torchrun --nproc-per-node 2 -m tutorial_lib.experiments run decay --preset live --folder mine",
 }
+# These run notebooks. How is what they show: on notebooks of one cell. What is in them runs in nbval.
+ONE_CELL = re.compile(r"make notebooks|python -m benchmarks\.notebooks|python -m \S+\.authoring build.*")
 NOT_HERE = {
     "conda env create -f environment.yml": "conda is no package; test_lock.py holds the file to the lock",
     "conda activate transformer-order": "conda is no package",
@@ -66,7 +72,7 @@ NOT_HERE = {
 }
 # `make results` runs all of these.
 FULL = re.compile(r"python -m tutorial_lib\.experiments run \w+ --preset full")
-STAYS_OPEN = re.compile(r"make lab|jupyter lab|http\.server")
+STAYS_OPEN = re.compile(r"--port=0|http\.server")
 NEEDS_NETWORK = re.compile(r"make lock|pip install")
 OFFLINE = r"dns error|NewConnectionError|[Nn]ame resolution|Network is unreachable|No matching distribution"
 
@@ -84,18 +90,24 @@ def commands():
     return sorted(each for each in found if not FULL.fullmatch(each))
 
 
-def executed(command):
-    """What is executed for ``command``: itself, or the same on less."""
-    command = LESS.get(command, command)
+def filled(command):
+    """With values in the place of the placeholders."""
     for placeholder, value in {"NAME": "decay", "FOLDER": "mine"}.items():
         command = re.sub(rf"\b{placeholder}\b", value, command)
-    command = re.sub(r"^pip ", "python -m pip ", command.replace(".venv/bin/python", "python"))
-    if re.match(r"python -m pytest\b", command):  # these tests run anyway: are there some?
-        command += " --collect-only -q" + (" tests/house" if command == "python -m pytest" else "")
-    if asked := re.match(r'make test ARGS="(.*)"$', command):
-        less = asked[1] + " --collect-only -q -n 0" + " tests/house" * ("tests/" not in asked[1])
-        command = f"make test ARGS={shlex.quote(less)}"
     return command
+
+
+def executed(command):
+    """What is executed for ``command``: itself, or the same on less."""
+    command = filled(LESS.get(command, command))
+    return re.sub(r"^pip ", "python -m pip ", command.replace(".venv/bin/python", "python"))
+
+
+def arguments(command):
+    """What a command says to pytest: ``["tests/unit", "-x"]``; None for a command that says nothing to it."""
+    asked = re.match(r"python -m pytest\b(.*)|make test ARGS=\"(.*)\"$", filled(command))
+    given = shlex.split(asked[1] or asked[2] or "") if asked else None
+    return given if given is None or any("/" in each for each in given) else [*given, "tests/house"]
 
 
 @pytest.fixture
@@ -139,7 +151,7 @@ def opens(command, course):
                                    stderr=file, stdin=subprocess.DEVNULL, env=environment(course, command),
                                    start_new_session=True)
     try:
-        end = time.monotonic() + 90
+        end = time.monotonic() + 300
         while process.poll() is None and time.monotonic() < end:
             if re.search(r"http://\S+(?:/lab\?token=|:\d+/\) \.\.\.)", log.read_text()):
                 return
@@ -150,14 +162,33 @@ def opens(command, course):
         process.wait()
 
 
+TO_PYTEST = [each for each in commands() if arguments(each)]
+TRIED = {executed(each): each for each in commands() if each not in NOT_HERE and each not in TO_PYTEST}
+COLLECT = """
+import json, sys, pytest
+found = [int(pytest.main([*arguments, "--collect-only", "-qq", "-p", "no:cacheprovider"]))
+         for arguments in json.loads(sys.argv[1])]
+print(json.dumps(found))
+"""
+
+
+def named(commands):
+    ids = [re.sub(r"[^ -~]", "", each)[:90] for each in commands]
+    return pytest.mark.parametrize("command", commands, ids=ids)
+
+
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git clone")
-@pytest.mark.parametrize("command", [each for each in commands() if each not in NOT_HERE],
-                         ids=lambda command: re.sub(r"[^ -~]", "", command)[:90])
+@named([*TRIED.values()])
 def test_it_works(command, course):
-    if STAYS_OPEN.search(command):
+    if ONE_CELL.fullmatch(command):
+        for path in [*course.glob("notebooks/*.ipynb"), *course.glob("solutions/*/*.ipynb")]:
+            notebook = nbformat.read(path, as_version=4)
+            notebook.cells = [nbformat.v4.new_markdown_cell("# One"), nbformat.v4.new_code_cell("6 * 7")]
+            nbformat.write(notebook, path)
+    if STAYS_OPEN.search(executed(command)):
         return opens(executed(command), course)
     with tempfile.TemporaryFile("w+") as log:  # a pipe could be held open by a process that stays
-        done = subprocess.run(["bash", "-euo", "pipefail", "-c", executed(command)], cwd=course, timeout=400,
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", executed(command)], cwd=course, timeout=900,
                               stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                               env=environment(course, command))
         log.seek(0)
@@ -165,6 +196,21 @@ def test_it_works(command, course):
     if done.returncode and NEEDS_NETWORK.search(command) and re.search(OFFLINE, said):
         pytest.skip("there is no network")
     assert done.returncode == 0, said
+
+
+@pytest.fixture(scope="module")
+def collected():
+    """Pytest's exit status for each of :data:`TO_PYTEST`, found in one process: the imports take the time."""
+    given = json.dumps([arguments(each) for each in TO_PYTEST])
+    done = subprocess.run([sys.executable, "-c", COLLECT, given], cwd=ROOT, capture_output=True, text=True)
+    return dict(zip(TO_PYTEST, json.loads(done.stdout.splitlines()[-1]), strict=True)), done.stdout
+
+
+@named(TO_PYTEST)
+def test_there_are_such_tests(command, collected):
+    """They run anyway. Pytest refuses a path that is not there, and says so when no test has a name."""
+    status, said = collected
+    assert status[command] == 0, said
 
 
 def test_the_lists_name_commands_that_stand_in_the_pages():

@@ -4,7 +4,6 @@ import ast
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -131,9 +130,9 @@ def test_a_second_run_costs_nothing(venv, commands):
     os.remove(venv + ".log")
     seconds = []
     for _ in range(5):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-I", str(SCRIPT), "--venv", venv], check=True, timeout=5)
-        seconds.append(time.perf_counter() - start)
+        start = os.times()
+        subprocess.run([sys.executable, "-I", str(SCRIPT), "--venv", venv], check=True)
+        seconds.append(sum(os.times()[2:4]) - sum(start[2:4]))  # of work: other programs may use the cores
     assert min(seconds) < 0.3
     assert not os.path.exists(venv + ".log"), "pip was run again"
 
