@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin/python
 BUILD = build
-PYTEST = -m pytest -n auto --maxprocesses 4 --dist loadscope $(ARGS)
+PYTEST = -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-oldest bench latency doctor notebooks results site slides lint lock clean
+.PHONY: help setup lab test quick test-oldest bench latency doctor notebooks results site slides lint lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,12 @@ lab: setup  ## Open the first notebook in JupyterLab (LAB_FLAGS="--no-browser --
 
 test: setup  ## Run every test, notebooks included (ARGS="-k doctor")
 	$(BIN) $(PYTEST)
+
+# The core: encodings, attention and model, the form of notebooks and files. `make test` is everything.
+QUICK = tests/notebooks tutorial_lib/encodings $(patsubst %,tests/unit/test_%.py,encodings every_encoding relative \
+  rotary attention model properties lesson explorers) $(patsubst %,tests/house/test_%.py,lint tree docs lock)
+quick: setup  ## Run the core of the tests, in two minutes (ARGS=tests/slides: that, too)
+	$(BIN) $(PYTEST) $(QUICK)
 
 # Left out: the peers, which have to be new, and what compares the environment with the lock: the house, notebook 00.
 # torch stays at the lock's version, because on Linux an older one brings its CUDA libraries.

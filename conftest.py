@@ -1,11 +1,16 @@
-"""What every test run shares, notebooks included: a quiet, repeatable environment and no silent skips."""
+"""What every test run shares, notebooks included: a quiet environment, no silent skips, processes, times."""
 
 import os
+import re
 import shutil
 import tempfile
+import time
+from collections import Counter
 from pathlib import Path
 
+import psutil
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 PROGRESS = pytest.StashKey[Path]()  # the folder of the tests' progress
 
@@ -20,6 +25,8 @@ def pytest_configure(config):
     config.stash[PROGRESS] = Path(folder)  # not the reader's own
     os.environ["TQDM_DISABLE"] = "1"  # a progress bar's text is different in every run
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests themselves run side by side
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Times())
 
 
 def pytest_collection_modifyitems(items):
@@ -27,6 +34,11 @@ def pytest_collection_modifyitems(items):
     addresses = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if addresses:
         raise pytest.UsageError(f"give these tests names (ids=…) without an address: {addresses[:5]}")
+    for item in items:
+        if hasattr(item, "output_timeout"):  # nbval's: its five seconds are few on a busy machine
+            item.output_timeout = 120
+    items.sort(key=lambda item: next((n for n, start in enumerate(FIRST) if item.nodeid.startswith(start)),
+                                     len(FIRST)))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -61,3 +73,51 @@ def pytest_make_collect_report(collector):
     if must_run(report):
         fail(report)
     return report
+
+
+# ---- several processes, and what they take ----
+# What takes long begins first, the longest at the head: then no process waits at the end for another.
+FIRST = ("tests/browser", "tests/exercises/test_questions", "notebooks/02", "tests/site", "notebooks/07",
+         "tests/house/test_commands", "notebooks/03", "notebooks/04", "tests/exercises/test_nbgrader",
+         "notebooks/", "tests/grading", "tests/slides", "tests/parity", "tests/unit/test_experiment",
+         "tests/unit/test_parallel", "tests/house", "tests/exercises")
+
+
+class Units(LoadScopeScheduling):
+    """A process gets a whole module, for what its tests share; of the questions, those of one notebook."""
+
+    def _split_scope(self, nodeid):
+        module, _, test = nodeid.partition("::")
+        questions = re.search(r"\[(q\d\d)\b", test)
+        return f"{module}::{questions[1]}" if questions else module
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return Units(config, log) if config.getoption("dist") == "loadscope" else None
+
+
+class Times:
+    """At the end of a run of more than a minute: what took longest, and what all of it took."""
+
+    def __init__(self):
+        self.begun, self.busy, self.modules = time.perf_counter(), busy(), Counter()
+
+    def pytest_runtest_logreport(self, report):
+        self.modules[report.nodeid.partition("::")[0]] += report.duration
+
+    def pytest_terminal_summary(self, terminalreporter):
+        minutes = (time.perf_counter() - self.begun) / 60
+        if minutes < 1:
+            return
+        terminalreporter.section("seconds of the longest modules")
+        for module, seconds in self.modules.most_common(20):
+            terminalreporter.write_line(f"{seconds:7.0f}  {module}")
+        worked = (busy() - self.busy) / 60
+        terminalreporter.write_line(f"All of it took {minutes:.1f} minutes, and this machine worked for "
+                                    f"{worked:.1f} core-minutes, other programs included.")
+
+
+def busy():
+    """Seconds that all cores have worked: of a browser's processes, not even their parent knows them."""
+    spent = psutil.cpu_times()
+    return spent.user + spent.system
