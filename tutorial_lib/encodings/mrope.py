@@ -17,12 +17,8 @@ A token of a text has the same number three times, (p, p, p): M-RoPE is then RoP
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import accumulate
 
-import torch
-from torch import Tensor
-
-from .base import check_one_of, check_positive, widest_float
+from .base import check_one_of, check_positive, constant, widest_float
 from .scaling import Frequencies
 
 ORDERS = ("chunked", "interleaved")
@@ -42,10 +38,10 @@ class MRoPE(Frequencies):
     Raises ValueError for sections that are not all of the pairs or can't be interleaved, and as
     :class:`Frequencies` does.
 
-    >>> MRoPE(16, sections=(4, 2, 2)).axis()
-    tensor([0, 0, 0, 0, 1, 1, 2, 2])
-    >>> MRoPE(16, sections=(4, 2, 2), order="interleaved").axis()
-    tensor([0, 1, 2, 0, 1, 2, 0, 0])
+    >>> MRoPE(16, sections=(4, 2, 2)).reads()
+    [0, 0, 0, 0, 1, 1, 2, 2]
+    >>> MRoPE(16, sections=(4, 2, 2), order="interleaved").reads()
+    [0, 1, 2, 0, 1, 2, 0, 0]
     """
 
     sections: tuple[int, ...] = field(kw_only=True)
@@ -60,7 +56,7 @@ class MRoPE(Frequencies):
         check_positive(**{f"sections[{axis}]": n for axis, n in enumerate(self.sections)})
         if sum(self.sections) != self.d // 2:
             raise ValueError(f"sections={self.sections}: their sum must be the {self.d // 2} pairs that turn")
-        if self.axis(device="cpu").bincount(minlength=self.axes).tolist() != list(self.sections):
+        if any(self.reads().count(axis) != n for axis, n in enumerate(self.sections)):
             raise ValueError(
                 f"sections={self.sections} can't be interleaved: no axis may have many more pairs than the "
                 "others but the first, which has those that are left"
@@ -70,17 +66,16 @@ class MRoPE(Frequencies):
     def axes(self):
         return len(self.sections)
 
-    def axis(self, device=None) -> Tensor:
-        """a(t), the axis that each pair reads: int64 ``[d/2]``."""
-        t, n = torch.arange(self.d // 2, device=device), self.axes
+    def reads(self) -> list[int]:
+        """a(t), the axis that each pair reads."""
+        n = self.axes
         if self.order == "chunked":
-            return sum((t >= end).long() for end in accumulate(self.sections[:-1]))
-        return sum(a * ((t % n == a) & (t < n * self.sections[a])) for a in range(1, n))
+            return [axis for axis, pairs in enumerate(self.sections) for _ in range(pairs)]
+        return [t % n if t < n * self.sections[t % n] else 0 for t in range(self.d // 2)]
 
     def length(self, *positions):
         return super().length(*(p.amax(-1) for p in positions))
 
     def angle(self, positions, length=None):
-        theta = self.theta(length, positions.device)
-        return widest_float(positions)[..., self.axis(positions.device)] * (
-            theta if theta.ndim == 1 else theta[:, None])
+        theta, reads = self.theta(length, positions.device), constant(self.reads(), positions.device).long()
+        return widest_float(positions)[..., reads] * (theta if theta.ndim == 1 else theta[:, None])
