@@ -169,6 +169,29 @@ def test_positions_may_have_any_number_type(encoding, positions_for, dtype):
         close(one, other, 2e-5)
 
 
+# ---- derivatives ----
+
+def test_second_derivatives_and_transforms(encoding, positions_for):
+    """Eager attention by three ways: backward twice, transforms of torch.func, and both of them mixed."""
+    module, p = encoding.double(), positions_for(encoding, 4)
+    _, q, k, v = draw(encoding, 4, 4)
+    towards = torch.randn(q.shape, generator=torch.Generator().manual_seed(2), dtype=F64)
+
+    def loss(q):
+        return attention(q, k, v, module, p, p, causal=True, backend="eager").sin().sum()
+
+    x = q.clone().requires_grad_()
+    first, = torch.autograd.grad(loss(x), x, create_graph=True)
+    second, = torch.autograd.grad((first * towards).sum(), x)
+    slope, curved = torch.func.jvp(torch.func.grad(loss), (q,), (towards,))
+    close(slope, first.detach(), 1e-10)
+    close(curved, second, 1e-10)
+    mixed = torch.func.grad(lambda q: torch.func.jvp(loss, (q,), (towards,))[1])(q)
+    close(mixed, second, 1e-10)
+    rows = torch.stack([q, -q])
+    close(torch.vmap(loss)(rows), torch.stack([loss(q) for q in rows]), 1e-10)
+
+
 # ---- wrong inputs: the message names the argument, the value and what is allowed ----
 
 WRONG = {

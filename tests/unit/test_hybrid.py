@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from tutorial_lib.attention import attention
+from tutorial_lib.attention import attention, scores
 from tutorial_lib.encodings import (
     TUPE,
     Absolute,
@@ -18,8 +18,11 @@ from tutorial_lib.encodings import (
     Learned,
     Shaw,
     Sinusoidal,
+    Sinusoidal2D,
+    SwinBias,
     T5Bias,
     TableBias,
+    grid,
 )
 from tutorial_lib.model import Config, Transformer
 
@@ -174,6 +177,22 @@ def test_absolute_on_the_input_and_a_relative_bias_is_a_composition():
 
 # ---- scales, sharing, dtypes ----
 
+def test_hybrids_of_images():
+    """The parts of a pair get the same places of a grid, row and column."""
+    p, position, relative = grid(3, 2), Sinusoidal2D(8), SwinBias(2, (3, 3), std=1.0)
+    for make in (HybridSum, KeySide, HybridConcat):
+        encoding = make(position, relative)
+        q = torch.randn(1, 2, 6, 4)
+        weights = attention(q, q, q, encoding, p, p, backend="eager", return_weights=True)[1]
+        s = scores(q, q, None) + encoding.bias(p, p)
+        torch.testing.assert_close(weights, s.softmax(-1))
+        assert encoding.axes == 2 and encoding.bias(p, p).shape == (2, 6, 6)
+    tupe = TUPE(position, 2, 4, relative=relative)
+    PE = tupe.norm(position.vectors(p))
+    k_q, k_k = (U(PE).unflatten(-1, (2, 4)).transpose(0, 1) for U in (tupe.U_Q, tupe.U_K))
+    torch.testing.assert_close(tupe.bias(p, p), k_q @ k_k.mT * 8**-0.5 + relative.bias(p, p))
+
+
 def test_scales():
     """TUPE's own wins; the others take that of their relative part."""
     t5, clipped = T5Bias(3), relative()
@@ -227,6 +246,10 @@ def test_half_precision_modules_keep_their_angles(dtype):
     (lambda: KeySide(Smooth(), Shaw(4, 2)), TypeError, "KeySide takes a relative bias.*not Shaw"),
     (lambda: HybridConcat(None, ALiBi(2)), TypeError, "HybridConcat takes .*not NoneType"),
     (lambda: HybridConcat(Smooth(), None), TypeError, "HybridConcat takes a relative bias.*NoneType"),
+    (lambda: HybridSum(Sinusoidal, ALiBi(2)), TypeError, "not the class Sinusoidal"),
+    (lambda: HybridSum(Sinusoidal2D(8), ALiBi(2)), ValueError, "1 and 2 axes"),
+    (lambda: HybridConcat(Smooth(), SwinBias(2, (3, 3))), ValueError, "1 and 2 axes"),
+    (lambda: TUPE(Sinusoidal2D(8), 2, 4, untie_cls=True), ValueError, "untie_cls=True.*2 axes"),
     (lambda: HybridConcat(Smooth(), ALiBi(2), hidden=0), ValueError, "hidden=0.*positive integer"),
     (lambda: HybridConcat(Smooth(), ALiBi(2), hidden=1.5), ValueError, "hidden=1.5"),
     (lambda: TUPE(ALiBi(2), 2, 4), TypeError, "TUPE takes .*position vectors.*not ALiBi"),

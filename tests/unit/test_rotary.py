@@ -456,6 +456,7 @@ Q, P = torch.zeros(2, 1, 3, 4), torch.arange(3)
     (lambda: Frequencies(8, scaling=YaRN), "scaling=<class.*None or a Scaling"),
     (lambda: Rotary(8, frequencies=Frequencies), r"frequencies=<class.*give Frequencies\(8, …\)"),
     (lambda: Rotary(8, frequencies=0.5), r"frequencies=0.5: give Frequencies\(8, …\)"),
+    (lambda: Rotary(8, base=10**400), "base=1000.*finite"),
     (lambda: LongRoPE((1.0,), (1.0,), L=1), "L=1.*at least 2"),
     (lambda: LongRoPE(1.0, (1.0,), L=9), "short=1.0.*a list"),
     (lambda: LongRoPE((1.0,), (1.0, 0), L=9), r"long\[1\]=0.*above 0"),
@@ -646,6 +647,24 @@ def test_gradients_of_queries_and_of_positions(layout):
     positions = torch.rand(3, dtype=F64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x, p: encoding.rotate(x, x, p, p), (x, positions))
     assert torch.autograd.gradgradcheck(lambda x, p: encoding.rotate(x, x, p, p), (x, positions))
+
+
+@pytest.mark.parametrize("encoding", [
+    Rotary(8), Rotary(8, layout="half"), XPos(8, layout="half"), AxialRotary(8, layout="half"),
+    Rotary(8, layout="half", frequencies=MRoPE(8, sections=(2, 1, 1)))], ids=str)
+def test_transforms_over_queries_and_over_positions(encoding):
+    """vmap of queries, of positions, of both; each against a loop."""
+    q = torch.randn(3, 1, 2, 5, 8, dtype=F64)
+    p = torch.randint(0, 50, (3, 5) if encoding.axes == 1 else (3, 5, encoding.axes))
+
+    def turned(q, p):
+        return encoding.rotate(q, q, p, p)[0]
+
+    for q_axis, p_axis in ((0, None), (None, 0), (0, 0)):
+        some_q, some_p = q if q_axis == 0 else q[0], p if p_axis == 0 else p[0]
+        expected = torch.stack([turned(q[i] if q_axis == 0 else q[0], p[i] if p_axis == 0 else p[0])
+                                for i in range(3)])
+        close(torch.vmap(turned, (q_axis, p_axis))(some_q, some_p), expected)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -23,7 +23,7 @@ relative offset is always ``r = k_position − q_position``: negative looks back
 
 from __future__ import annotations
 
-import math
+import sys
 from numbers import Real
 
 import torch
@@ -188,7 +188,8 @@ class Absolute(PositionalEncoding):
 def check_part(whole: PositionalEncoding, part: PositionalEncoding, kind: type) -> None:
     """Raise TypeError unless ``part`` is of this ``kind``, a class that has a name ``in_words``."""
     if not isinstance(part, kind):
-        raise TypeError(f"{type(whole).__name__} takes {kind.in_words}, not {type(part).__name__}")
+        given = f"the class {part.__name__}" if isinstance(part, type) else type(part).__name__
+        raise TypeError(f"{type(whole).__name__} takes {kind.in_words}, not {given}")
 
 
 def check_width(encoding: PositionalEncoding, x: Tensor, dim: int) -> None:
@@ -325,8 +326,8 @@ def check_not_negative(**sizes: int) -> None:
 
 
 def is_number(value) -> bool:
-    """Whether it is a finite real number; True and False are none."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether it is a real number that a float holds, finite; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def check_above_0(**values: float) -> None:

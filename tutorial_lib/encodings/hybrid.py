@@ -32,7 +32,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .base import Absolute, PositionalEncoding, check_part, check_positive
+from .base import Absolute, PositionalEncoding, check_part, check_positive, common_axes
 from .relative import RelativeBias
 
 
@@ -62,6 +62,7 @@ class HybridSum(PositionalEncoding):
         check_part(self, position, Absolute)
         check_part(self, relative, RelativeBias)
         self.position, self.relative, self.scale = position, relative, relative.scale
+        self.axes = common_axes((position, relative))
         self.w = nn.Linear(position.dim, relative.n_heads, bias=False)
 
     def read(self, positions: Tensor) -> Tensor:
@@ -105,6 +106,7 @@ class HybridConcat(PositionalEncoding):
         if hidden is not None:
             check_positive(hidden=hidden)
         self.position, self.relative, self.scale = position, relative, relative.scale
+        self.axes = common_axes((position, relative))
         self.hidden, n_heads = hidden, relative.n_heads
         self.W_o = nn.Linear(position.dim + n_heads, hidden or n_heads, bias=hidden is not None)
         self.W_2 = nn.Linear(hidden, n_heads, bias=False) if hidden is not None else None
@@ -163,6 +165,11 @@ class TUPE(PositionalEncoding):
             check_part(self, relative, RelativeBias)
             if relative.n_heads != n_heads:
                 raise ValueError(f"n_heads={n_heads}, but relative={relative}: they must agree")
+        self.axes = common_axes(part for part in (position, relative) if part is not None)
+        if untie_cls and self.axes > 1:
+            raise ValueError(
+                f"untie_cls=True: [CLS] is position 0, and among positions of {self.axes} axes there is none"
+            )
         self.position, self.relative, self.untie_cls = position, relative, untie_cls
         self.n_heads, self.head_dim, self.scale = n_heads, head_dim, (2 * head_dim) ** -0.5
         self.norm = nn.LayerNorm(position.dim)
