@@ -3,13 +3,16 @@
 This runs where the answer can't reach: in the judging process of a notebook (:mod:`.oracle`), or in
 the marking process of a class. It draws the inputs again from their seed, computes what is expected,
 and holds the outcomes (:func:`.answer.collect`) first against that, then against the question's
-catalogue of wrong answers, which are run on the same inputs.
+catalogue of wrong answers, which are run on the same inputs. What these return is kept: a class, and all
+tests of a question, have the same inputs.
 """
 
 from __future__ import annotations
 
 import builtins
+import functools
 import re
+from collections.abc import Callable
 
 import torch
 
@@ -40,9 +43,9 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
     check in the notebook says it. Raises Malformed when ``outcomes`` are not what
     :func:`.answer.collect` gives for these inputs.
     """
-    cases = question.cases(seed)
-    inputs = [case.args for case in cases]
-    outcomes = _checked(outcomes, inputs)
+    known = _known(question, seed)
+    cases = known.cases
+    outcomes = _checked(outcomes, known.inputs)
 
     def say(kind: str, text: str, passed: bool = False, **more) -> Verdict:
         return Verdict(question.name, passed, kind, text, **more)
@@ -61,7 +64,7 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
         return say("borrowed", f"This calls the course's own code{which}. Write it yourself: plain PyTorch "
                                "is enough.", reread=question.section)
 
-    expected = collect(question.reference, inputs, 60 * question.seconds)
+    expected = known.outcomes(question.reference)
     assert all(one["kind"] == "value" for one in expected), (question.name, expected)
     found = [_compare(question, case, want["value"], got)
              for case, want, got in zip(cases, expected, outcomes, strict=True)]
@@ -70,16 +73,16 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
         notes = list(dict.fromkeys(note for _, note in found if note))
         if notes:
             return say("equivalent", f"Right, for {len(cases)} inputs. " + " ".join(notes), True,
-                       name=_name_of(question.variants, outcomes, inputs, question))
+                       name=_name_of(question.variants, outcomes, known))
         which = "" if hidden else f": {_list([case.what for case in cases])}"
         return say("right", f"Right, for {len(cases)} inputs{which}.", True)
     if (not changed and all(one["kind"] == "value" for one in outcomes)
-            and (variant := _first(question.variants, outcomes, inputs, question))):
+            and (variant := _first(question.variants, outcomes, known))):
         return say("equivalent", f"Right, for {len(cases)} inputs. {variant.why}", True, name=variant.name)
 
     n = next((n for n, (fault, _) in enumerate(found) if fault is not None), 0)
     picture = None if hidden else _picture(question, cases[n], expected[n]["value"], outcomes[n])
-    if wrong := _first(question.wrong, outcomes, inputs, question):
+    if wrong := _first(question.wrong, outcomes, known):
         return say("mistake", wrong.says, name=wrong.name, reread=wrong.reread or question.section,
                    picture=picture)
     if found[n][0] is None:  # all numbers are right, but …
@@ -134,22 +137,38 @@ def _checked(outcomes, inputs: list[tuple]) -> list[dict]:
 
 
 # ---- the catalogue ----
-def _first(catalogue, outcomes, inputs, question):
+class _Known:
+    """The inputs of one seed, and what the question's own answers return for them: each is run once."""
+
+    def __init__(self, question: Question, seed: int):
+        self.question, self.cases = question, question.cases(seed)
+        self.inputs = [case.args for case in self.cases]
+        self._outcomes: dict[Callable, list[dict]] = {}
+
+    def outcomes(self, answer: Callable) -> list[dict]:
+        if answer not in self._outcomes:
+            # They end by themselves: the time is for a machine that is very busy.
+            found = collect(answer, self.inputs, 60 * self.question.seconds)
+            self._outcomes[answer] = _checked(found, self.inputs)
+        return self._outcomes[answer]
+
+
+_known = functools.lru_cache(maxsize=64)(_Known)  # a class needs five
+
+
+def _first(catalogue, outcomes, known: _Known):
     """The first entry whose answer gives these very outcomes."""
-    for entry in catalogue:
-        theirs = _checked(collect(entry.answer, inputs, question.seconds), inputs)
-        if _alike(question, inputs, theirs, outcomes):
-            return entry
-    return None
+    return next((entry for entry in catalogue if _alike(known, known.outcomes(entry.answer), outcomes)), None)
 
 
-def _name_of(catalogue, outcomes, inputs, question) -> str:
-    entry = _first(catalogue, outcomes, inputs, question)
+def _name_of(catalogue, outcomes, known: _Known) -> str:
+    entry = _first(catalogue, outcomes, known)
     return entry.name if entry else ""
 
 
-def _alike(question: Question, inputs, theirs: list[dict], ours: list[dict]) -> bool:
-    return all(_same_outcome(question, args, a, b) for args, a, b in zip(inputs, theirs, ours, strict=True))
+def _alike(known: _Known, theirs: list[dict], ours: list[dict]) -> bool:
+    return all(_same_outcome(known.question, args, a, b)
+               for args, a, b in zip(known.inputs, theirs, ours, strict=True))
 
 
 def _same_outcome(question: Question, args: tuple, a: dict, b: dict) -> bool:
