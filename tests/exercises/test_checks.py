@@ -81,6 +81,20 @@ def right(x, factor):
     return x * factor
 
 
+def test_an_answer_of_the_catalogue_runs_once_for_the_same_inputs():
+    calls = []
+
+    def counted(x, factor):
+        calls.append(x)
+        return x
+
+    (entry, *_) = [wrong for wrong in SCALED.wrong if wrong.name == verdict(SCALED, lambda x, factor: x).name]
+    question = dataclasses.replace(SCALED, wrong=(dataclasses.replace(entry, answer=counted),))
+    for seed, count in ((5, 1), (5, 1), (6, 2), (5, 2)):
+        assert verdict(question, lambda x, factor: x.clone(), seed).name == entry.name
+        assert len(calls) == count * len(question.cases(5))
+
+
 # ---- every fault has its own message ----
 class Unprintable(ValueError):
     def __str__(self):

@@ -6,9 +6,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from tutorial_lib.checks import questions
 from tutorial_lib.course import authoring, exercises
 from tutorial_lib.grading import student_version
-from tutorial_lib.checks import questions
 
 NAMES = exercises.names()
 NOTEBOOKS = {path.stem[:2]: path for path in authoring.NOTEBOOKS.glob("[0-9]*.ipynb")}

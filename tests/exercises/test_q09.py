@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from tutorial_lib.course import exercises
 from tutorial_lib.checks import questions
 from tutorial_lib.checks.answer import collect
 from tutorial_lib.checks.judge import judge
+from tutorial_lib.course import exercises
 
 SEEDS = (2, 71, 4000)
 

@@ -27,7 +27,7 @@ class BadMessage(ValueError):
 def pack(message) -> bytes:
     """The frame of a message. Raises BadMessage for what a message can't hold."""
     tensors: dict[str, torch.Tensor] = {}
-    tree = _down(message, tensors, DEEP)
+    tree = _as_tree(message, tensors, DEEP)
     try:
         blob = save(tensors, metadata={"message": json.dumps(tree, allow_nan=False)})
     except (KeyError, SafetensorError) as problem:
@@ -73,7 +73,7 @@ def _open(blob: bytes):
         (length,) = struct.unpack("<Q", blob[:8])
         header = json.loads(blob[8:8 + length])
         tree = json.loads(header["__metadata__"]["message"])
-        return _up(tree, load(blob), DEEP)
+        return _from_tree(tree, load(blob), DEEP)
     except BadMessage:
         raise
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError,
@@ -81,7 +81,8 @@ def _open(blob: bytes):
         raise BadMessage(f"not a message: {type(problem).__name__}") from None
 
 
-def _down(value, tensors: dict, deep: int):
+def _as_tree(value, tensors: dict, deep: int):
+    """A message as JSON; its tensors go into ``tensors``, and their names into the tree."""
     if deep == 0:
         raise BadMessage(f"more than {DEEP} levels")
     kind = type(value)
@@ -101,15 +102,16 @@ def _down(value, tensors: dict, deep: int):
         tensors[name] = torch.view_as_real(plain) if double else plain
         return {"complex" if double else "tensor": name}
     if kind in (list, tuple):
-        return {kind.__name__: [_down(one, tensors, deep - 1) for one in value]}
+        return {kind.__name__: [_as_tree(one, tensors, deep - 1) for one in value]}
     if kind is dict:
         if not all(type(key) is str for key in value):
             raise BadMessage("keys must be strings")
-        return {"dict": {key: _down(one, tensors, deep - 1) for key, one in value.items()}}
+        return {"dict": {key: _as_tree(one, tensors, deep - 1) for key, one in value.items()}}
     raise BadMessage(f"a message can't hold a {kind.__name__}")
 
 
-def _up(tree, tensors: dict, deep: int):
+def _from_tree(tree, tensors: dict, deep: int):
+    """The message of a tree: what :func:`_as_tree` made of it, the other way round."""
     if deep == 0:
         raise BadMessage(f"more than {DEEP} levels")
     if not isinstance(tree, dict):
@@ -124,8 +126,8 @@ def _up(tree, tensors: dict, deep: int):
     if kind == "complex":
         return torch.view_as_complex(tensors[value])
     if kind in ("list", "tuple"):
-        items = [_up(one, tensors, deep - 1) for one in value]
+        items = [_from_tree(one, tensors, deep - 1) for one in value]
         return items if kind == "list" else tuple(items)
     if kind == "dict":
-        return {key: _up(one, tensors, deep - 1) for key, one in value.items()}
+        return {key: _from_tree(one, tensors, deep - 1) for key, one in value.items()}
     raise BadMessage(f"unknown kind {kind!r}")

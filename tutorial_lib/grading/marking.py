@@ -32,12 +32,8 @@ from filelock import FileLock, Timeout
 from ..checks import questions, wire
 from ..checks.judge import Malformed, judge
 from ..checks.question import Question
-from ..extras import needs
 from ..workers import ignoring_ctrl_c, pool
 from . import assignments, files, sandbox
-
-with needs("teach"):
-    import nbformat
 
 PACKAGE = Path(__file__).parents[1]
 INSIDE = "/course"  # where the sandbox finds its small copy of the package
@@ -130,28 +126,30 @@ def grafted(data: bytes, assignment: str) -> tuple[list[str], list[str], list[st
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ValueError("This file can't be read as a notebook. Open it in JupyterLab, save it, and hand it "
                          "in again.") from None
-    released = nbformat.read(assignments.path(assignment, "exercises"), as_version=4)
-    ours = {cell.metadata.nbgrader.grade_id: cell for cell in released.cells if "nbgrader" in cell.metadata}
-    cells = [cell.source for cell in released.cells
-             if cell.cell_type == "code" and "nbgrader" not in cell.metadata]
+    cells, ours = [], {}  # id: (cell type, what nbgrader knows of it)
+    for cell in json.loads(assignments.path(assignment, "exercises").read_bytes())["cells"]:
+        source, kind, grade_id = _cell(cell)
+        if grade_id:
+            ours[grade_id] = kind, cell["metadata"]["nbgrader"]
+        elif kind == "code":
+            cells.append(source)
     shared, remarks, seen = set(cells), [], []
     for cell in found:
         source, kind, grade_id = _cell(cell)
-        if grade_id in ours and not ours[grade_id].metadata.nbgrader.solution:
+        if grade_id in ours and not ours[grade_id][1]["solution"]:
             continue  # a check: ours is what counts
         if kind == "code" and source.strip() and source not in shared:
             cells.append(source)
         if grade_id in ours:
             seen.append(grade_id)
-            if kind != ours[grade_id].cell_type:
+            if kind != ours[grade_id][0]:
                 remarks.append(f"The cell of {grade_id} has become a {kind or 'nameless'} cell.")
-    for grade_id, cell in ours.items():
-        if cell.metadata.nbgrader.solution and grade_id not in seen:
+    for grade_id, (_, entry) in ours.items():
+        if entry["solution"] and grade_id not in seen:
             remarks.append(f"The cell of {grade_id} is not there any more.")
         elif seen.count(grade_id) > 1:
             remarks.append(f"The cell of {grade_id} is there {seen.count(grade_id)} times; the last counts.")
-    written = [grade_id for grade_id, cell in ours.items()
-               if cell.metadata.nbgrader.grade and cell.metadata.nbgrader.solution]
+    written = [grade_id for grade_id, (_, entry) in ours.items() if entry["grade"] and entry["solution"]]
     return cells, written, remarks
 
 
