@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .encodings import NoPosition, PositionalEncoding
 from .encodings.base import check_counts, check_positions, check_term, repeat_heads
-from .fast_attention import chunks, flex_attention, fused_attention, joined
+from .fast_attention import by_reach, chunks, flex_attention, fused_attention, has_far_keys, joined
 from .masks import allowed_pairs, check_mask
 
 BACKENDS = ("eager", "sdpa", "flex")
@@ -92,6 +92,8 @@ def attention(
 
     if backend == "flex":
         return flex_attention(q, k, v, encoding, *where, scale, causal, mask)
+    if backend == "sdpa" and has_far_keys(q, k, v, encoding, *where, mask):
+        return by_reach(q, k, v, encoding, *where, scale, causal)
     if backend == "sdpa" and "values" not in encoding.doors:
         return fused_attention(q, k, v, encoding, *where, scale, causal, mask)
     if backend == "sdpa":  # no fused kernel hands out its weights

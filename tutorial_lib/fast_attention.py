@@ -6,6 +6,8 @@ chunk stops at the last key that it may see. And a relative bias of tokens in a 
 Lq + Lk − 1 numbers: the row of query i is a window of it, which moves by one from query to query. With
 the queries in reverse order that is a view of the line, not a copy.
 
+:func:`by_reach` serves encodings whose doors stop to tell keys apart beyond some offset, such as Shaw's.
+
 :func:`flex_attention` is PyTorch's FlexAttention, where a GPU's kernel adds the bias to each score by
 itself.
 
@@ -21,10 +23,13 @@ import torch
 import torch.nn.functional as F
 
 from .encodings.base import check_term, length_axis, repeat_heads
+from .encodings.offsets import consecutive
 from .masks import allowed_pairs
 
 CHUNK = 256  # queries at a time; measured: smaller costs calls, larger skips less of the future
 WIDE = (torch.float32, torch.float64)  # where a softmax needs no wider type
+# what scaled_dot_product_attention calls on a CPU; it returns log Σ exp(score), too
+KERNEL = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 
 def fused_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, mask):
@@ -53,6 +58,60 @@ def chunks(q, k, v, encoding, q_positions, k_positions, causal, mask):
         where = q_positions.narrow(along, start, end - start), k_positions.narrow(along, 0, seen)
         its_mask = None if mask is None else mask[..., start:end, :seen]
         yield part, where, allowed_pairs(*part[:2], causal, its_mask)
+
+
+def has_far_keys(q, k, v, encoding, q_positions, k_positions, mask) -> bool:
+    """Whether :func:`by_reach` can do it, and has something to gain."""
+    return (
+        encoding.reach is not None and mask is None and k.shape[-2] > CHUNK + 2 * encoding.reach
+        and KERNEL is not None and q.device.type == "cpu" and q.dtype in WIDE and q.shape[-1] == v.shape[-1]
+        and not torch.is_grad_enabled() and not torch._C._are_functorch_transforms_active()
+        and q.numel() > 0 and consecutive(q_positions) and consecutive(k_positions)
+    )
+
+
+def by_reach(q, k, v, encoding, q_positions, k_positions, scale, causal):
+    """The doors see near pairs only. To a chunk of queries, all keys out of reach on one side are one key.
+
+    They differ by content alone, so a fused kernel sums them up: log Σ exp(score) is the score of that one
+    key, their mean under the softmax its value. To the doors it is the nearest of them.
+    """
+    k, v = repeat_heads(k, q), repeat_heads(v, q)
+    q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
+    n_q, n_k, parts = q.shape[-2], k.shape[-2], []
+    shift = int(q_positions[0] - k_positions[0])  # key i + shift has the position of query i
+    for start, end in _steps(n_q, CHUNK // 2 if causal else CHUNK):
+        seen = n_k - n_q + end if causal else n_k
+        low = start + shift - encoding.reach + 1  # keys before it are out of reach of the whole chunk,
+        high = end + shift + encoding.reach - 1  # and so are those from here on
+        if causal:  # a key that some of the queries may not see is no part of a sum
+            low, high = min(low, seen - (end - start) + 1), seen
+        low = min(max(low, 0), seen)
+        high = min(max(high, low), seen)
+        near = slice(max(low - 1, 0), min(high + 1, seen))
+        part = q[:, :, start:end], k[:, :, near]
+        where = q_positions[start:end], k_positions[near]
+        before, after = (_as_one_key(part[0], k[:, :, far], v[:, :, far], scale)
+                         for far in (slice(low), slice(high, seen)))
+        s = torch.cat([before[0], part[0] @ k[:, :, low:high].mT * scale, after[0]], -1)
+        added, allowed = _added(*part, encoding, *where, scale), allowed_pairs(*part, causal, None)
+        s = s if added is None else s + added
+        weights = (s if allowed is None else s.masked_fill(~allowed, float("-inf"))).softmax(-1)
+        first, its, last = weights.split([before[0].shape[-1], high - low, after[0].shape[-1]], -1)
+        out = its @ v[:, :, low:high]
+        for weight, (_, value) in ((first, before), (last, after)):
+            out = out + weight.sum(-1, keepdim=True) * value  # a sum of one weight, or of none
+        values = encoding.values(weights, *where)
+        parts.append(out if values is None else out + values)
+    return joined(parts)
+
+
+def _as_one_key(q, k, v, scale):
+    """The score ``[B, H, Lq, 1]`` and the value ``[B, H, Lq, D]`` that all these keys have together."""
+    if not k.shape[-2]:  # no key, no score
+        return q.new_empty(*q.shape[:-1], 0), 0.0
+    value, score = KERNEL(q, k, v, scale=scale)
+    return score[..., None], value
 
 
 def joined(parts):
@@ -89,7 +148,7 @@ def windows(x, n, size):
     """The first n windows of ``x [H, ≥ n + size − 1]``, each moved by one: ``[H, n, size]``.
 
     A view, unless ``x`` wants a gradient: that of a view is added up number by number. Written again and
-    again, and read in rows that are longer by one, ``x`` has the same windows, and its gradient is a sum of rows.
+    again, and read in rows longer by one, ``x`` has the same windows, and its gradient is a sum of rows.
     """
     if not x.requires_grad:
         return x.unfold(-1, size, 1)[:, :n]

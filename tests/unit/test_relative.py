@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from tutorial_lib import encodings
+from tutorial_lib import encodings, fast_attention
 from tutorial_lib.attention import attention
 from tutorial_lib.encodings import (
     REGISTRY,
@@ -19,6 +19,7 @@ from tutorial_lib.encodings import (
     NoPosition,
     PositionalEncoding,
     RelativeBias,
+    Rotary,
     Sandwich,
     Shaw,
     Sinusoidal,
@@ -31,7 +32,7 @@ from tutorial_lib.encodings import (
 )
 from tutorial_lib.encodings.offsets import offsets
 from tutorial_lib.encodings.registry import usual
-from tutorial_lib.model import Config, Transformer
+from tutorial_lib.model import Cache, Config, Transformer
 
 F64 = torch.float64
 
@@ -366,15 +367,15 @@ def test_sandwich_keeps_far_places_apart_in_half_precision(largest):
 
 # ---- Shaw ----
 
-def naive_shaw(q, k, v, encoding, q_positions, k_positions):
-    """Eq. 3 and 4 with the vectors a_ij written out, [.., Lq, Lk, d]; causal by position."""
+def naive_shaw(q, k, v, encoding, q_positions, k_positions, seen=None):
+    """Eq. 3 and 4 with the vectors a_ij written out, [.., Lq, Lk, d]; causal by position, or as ``seen``."""
     r = (k_positions[..., None, :] - q_positions[..., :, None])
     row = r.clamp(-encoding.max_distance, encoding.max_distance) + encoding.max_distance
     a_K, a_V = encoding.w_K[row], encoding.w_V[row]
     if row.ndim == 3:
         a_K, a_V, r = a_K[:, None], a_V[:, None], r[:, None]
     e = (q[..., :, None, :] * (k[..., None, :, :] + a_K)).sum(-1) / q.shape[-1] ** 0.5
-    alpha = e.masked_fill(r > 0, -math.inf).softmax(-1)
+    alpha = e.masked_fill(r > 0 if seen is None else ~seen, -math.inf).softmax(-1)
     return (alpha[..., None] * (v[..., None, :, :] + a_V)).sum(-2)
 
 
@@ -395,6 +396,95 @@ def test_shaw_is_its_equation_with_gradients(n_q, rows, max_distance):
             close(one, other, 1e-11)
         assert max_distance == 0 or ours[3].abs().max() > 1e-2 and ours[4].abs().max() > 1e-2
     assert encoding.doors == ("content_bias", "values")
+
+
+@pytest.fixture
+def far(monkeypatch):
+    """Chunks of 4 queries, so that a short text has keys out of reach; how many texts went that way."""
+    monkeypatch.setattr(fast_attention, "CHUNK", 8)
+    texts, way = [], fast_attention.by_reach
+    monkeypatch.setattr("tutorial_lib.attention.by_reach", lambda *given: texts.append(given) or way(*given))
+    return texts
+
+
+@pytest.mark.parametrize("max_distance", [0, 1, 3])
+@pytest.mark.parametrize("n_q, first", [
+    (29, 0), (29, 10**6), (6, 23), (1, 28), (29, 9), (29, -9), (6, 60), (6, -60),
+])
+@pytest.mark.parametrize("causal", [True, False])
+@torch.no_grad()
+def test_shaw_with_far_keys_as_one(n_q, first, causal, max_distance, far):
+    """In a text, after a cache, and wherever else the queries say that they are."""
+    encoding = Shaw(8, max_distance).double()
+    q, k, v = (torch.randn(2, 3, n, 8, dtype=F64) * 2 for n in (n_q, 29, 29))
+    p_q, p = torch.arange(n_q) + first, torch.arange(29) + (first if first == 10**6 else 0)
+    seen = torch.ones(n_q, 29).tril(29 - n_q).bool() if causal else torch.ones(n_q, 29).bool()
+    for scale in (1, 30):  # 30: the weights of far keys are next to nothing, or everything
+        close(attention(q * scale, k, v, encoding, p_q, p, causal=causal),
+              naive_shaw(q * scale, k, v, encoding, p_q, p, seen), 1e-11)
+    assert len(far) == 2
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@torch.no_grad()
+def test_the_doors_see_near_pairs_only(causal, far, monkeypatch):
+    encoding, asked, content_bias = Shaw(8, 2), [], Shaw.content_bias
+    monkeypatch.setattr(Shaw, "content_bias", lambda self, q, k, *where: (
+        asked.append((q.shape[-2], k.shape[-2])), content_bias(self, q, k, *where))[1])
+    q, k, v = torch.randn(3, 1, 2, 64, 8)
+    attention(q, k, v, encoding, causal=causal)
+    size = 4 if causal else 8
+    assert asked[0][0] == size and len(asked) == 64 / size
+    assert max(n for _, n in asked) == size + 2 * encoding.reach - (2 if causal else 0)
+
+
+@torch.no_grad()
+def test_far_keys_in_float32_grouped_composed_and_through_other_memory(far):
+    q, (k, v) = torch.randn(2, 4, 40, 8), torch.randn(2, 2, 2, 40, 8)
+    for encoding in (Shaw(8, 3), Compose(Rotary(8), Shaw(8, 3), NoPosition(), Shaw(8, 1))):
+        expected = attention(q, k, v, encoding, causal=True, backend="eager")
+        for x in (q, q.mT.contiguous().mT):
+            close(attention(x, k, v, encoding, causal=True), expected, 1e-5)
+    assert len(far) == 4
+    assert Compose(Learned(9, 8), Shaw(8, 3)).reach == 3 and Compose(Shaw(8, 3), Shaw(8, 4)).reach == 4
+    assert Compose(Shaw(8, 3), ALiBi(4)).reach is None and Compose(Rotary(8)).reach is None
+
+
+def test_what_keeps_shaw_from_summing_far_keys(far):
+    """Masks, padded rows, gaps, gradients and transforms go through the doors for every pair."""
+    encoding, p = Shaw(8, 2).double(), torch.arange(30)
+    q, k, v = torch.randn(3, 2, 3, 30, 8, dtype=F64)
+    rows = torch.stack([p, (p - 4).clamp(min=0)])
+    mask = torch.ones(2, 1, 1, 30, dtype=torch.bool)
+    mask[1, ..., :4] = False
+    with torch.no_grad():
+        close(attention(q, k, v, encoding, causal=True, mask=mask)[1, :, 4:],
+              naive_shaw(q, k, v, encoding, p, p, torch.ones(30, 30).tril().bool() & mask)[1, :, 4:])
+        close(attention(q, k, v, encoding, rows, rows), naive_shaw(
+            q, k, v, encoding, rows, rows, torch.ones(30, 30).bool()))
+        for gaps in (p * 2, p.flip(0), p.double()):
+            for where in ((gaps, gaps), (gaps, p), (p, gaps)):
+                close(attention(q, k, v, encoding, *where), naive_shaw(
+                    q, k, v, encoding, *(x.long() for x in where), torch.ones(30, 30).bool()))
+        one = torch.func.vmap(lambda q, k, v: attention(q[None], k[None], v[None], encoding)[0])(q, k, v)
+        close(one, attention(q, k, v, encoding, backend="eager"))
+        with pytest.raises(ValueError, match="fractional"):
+            attention(q, k, v, encoding, p / 2, p)
+    assert not far
+    out = attention(q, k, v, encoding)
+    out.sum().backward()
+    with torch.no_grad():
+        close(attention(q, k, v, encoding), out.detach())
+    assert encoding.w_V.grad.abs().max() > 0 and len(far) == 1
+
+
+@torch.no_grad()
+def test_shaw_reads_in_pieces_what_it_reads_at_once(far):
+    model = Transformer(Config(11, 16, n_heads=2), Shaw(8, 2)).double()
+    tokens, cache = torch.randint(11, (2, 40)), Cache()
+    pieces = [model(x, cache=cache) for x in (tokens[:, :17], tokens[:, 17:39], tokens[:, 39:])]
+    close(torch.cat(pieces, 1), model(tokens), 1e-10)
+    assert len(far) == 2 * 4
 
 
 def test_shaw_with_grouped_keys():

@@ -10,7 +10,7 @@ r"""Relative position vectors for keys and values (Shaw, Uszkoreit & Vaswani 201
 Eq. 5 splits eq. 4 into x_iW^Q (x_jW^K)^⊤ and x_iW^Q (a^K_ij)^⊤. Here it goes one step further:
 there are only 2k + 1 different vectors, so a query meets each of them once, and the score of a
 pair is looked up; the weights of all keys with the same vector are summed before they meet it.
-Nothing of size [L, L, d] is ever formed.
+Nothing of size [L, L, d] is ever formed. Speed (``reach``) stands in :mod:`tutorial_lib.fast_attention`.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Shaw(PositionalEncoding):
         check_not_negative(max_distance=max_distance)
         check_std(std)
         self.head_dim, self.max_distance, self.std = head_dim, max_distance, std
+        self.reach = max_distance  # keys from there on get the same vectors
         self.w_K = nn.Parameter(torch.randn(2 * max_distance + 1, head_dim) * std)
         self.w_V = nn.Parameter(torch.randn(2 * max_distance + 1, head_dim) * std)
 
