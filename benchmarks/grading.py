@@ -22,6 +22,8 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+import psutil
+
 from benchmarks.measure import machine
 from tutorial_lib.course import exercises
 from tutorial_lib.grading import gradebook, marking, sandbox
@@ -129,27 +131,21 @@ class Memory:
             self._over.wait(LOOK)
 
 
-def family(pid: int) -> list[int]:
+def family(pid: int) -> list[psutil.Process]:
     """A process and all below it."""
-    below: dict[int, list[int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(path.read_bytes().rpartition(b")")[2].split()[1])
-        except (OSError, IndexError):
-            continue  # it has ended
-        below.setdefault(parent, []).append(int(path.parent.name))
-    found = [pid]
-    for one in found:
-        found += below.get(one, [])
-    return found
-
-
-def _pss(pid: int) -> int:
     try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _pss(process: psutil.Process) -> int:
+    try:
+        found = process.memory_full_info()
+    except psutil.Error:  # it has ended
         return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("Pss:", "SwapPss:")))
+    return found.pss + found.swap
 
 
 def measured(count: int, workers: int) -> dict:

@@ -2,6 +2,11 @@
 
 The processes are those below bubblewrap in ``/proc``, found by their parents. A process whose parent ends
 becomes a child of the sandbox's first process, so none can leave this tree.
+
+psutil reads the same files, and is not used here for two reasons. Each of its looks takes five times as long
+(2.7 ms in place of 0.5 ms with 108 processes on the machine), 20 times a second for each sandbox: it reads
+every process of the machine each time. And it has no memory without the pages of files on disk, which torch's
+libraries fill, nor with those of shared memory: `RssShmem`, `VmSwap`, `Pss_Anon`, `Pss_Shmem`.
 """
 
 from __future__ import annotations
