@@ -52,7 +52,8 @@ LESS = {
         "python -m benchmarks.notebooks 00 --rounds 1 --threads 1 --save one.json",
     "python -m http.server --directory build/slides --bind 127.0.0.1":
         "python -u -m http.server 0 --directory build --bind 127.0.0.1",
-    "python -m benchmarks.grading": "python -m benchmarks.grading --submissions 2 --workers 1 --save one.json",
+    "python -m benchmarks.grading":
+        "python -m benchmarks.grading --submissions 2 --workers 1 --save one.json",
     "python -m tutorial_lib.grading": "python -m tutorial_lib.grading --help",
     "python -m tutorial_lib.experiments run order --preset live --folder mine": RUN,
     "python -m tutorial_lib.experiments run lengths --preset gpu --folder group-1":

@@ -1,10 +1,10 @@
 """A filter of system calls for bubblewrap, built without libseccomp.
 
 libseccomp could write it from names alone. Its own Python binding comes with a Linux distribution's Python
-only, not with a package that pip installs. What can be installed (pyseccomp: its last release is of 2021) looks
-for a libseccomp on the machine. That may be missing, or too old to know the newest of these calls, which would
-then not be filtered. bubblewrap wants the finished program, not the library. So the numbers stand here, and
-tests run the filter.
+only, not with a package that pip installs. What can be installed (pyseccomp: its last release is of 2021)
+looks for a libseccomp on the machine. That may be missing, or too old to know the newest of these calls,
+which would then not be filtered. bubblewrap wants the finished program, not the library. So the numbers
+stand here, and tests run the filter.
 
 The kernel checks every system call against a classic BPF program (Linux, Documentation/userspace-api/
 seccomp_filter.rst). Namespaces already keep a process from most of what is refused here; the filter keeps it
