@@ -62,8 +62,9 @@ site: setup  ## Make the course as a web site in build/site, for any web server 
 slides: setup  ## Make slides from the notebooks, in build/slides (ARGS=06 for one deck)
 	$(BIN) -m tutorial_lib.course.slides $(ARGS)
 
-lint: setup  ## Look for mistakes in the code
+lint: setup  ## Look for mistakes in the code and its types
 	$(BIN) -m ruff check
+	$(BIN) -m mypy
 
 lock: setup  ## Pin what pyproject.toml asks for (ARGS=--upgrade: the newest of everything)
 	$(BIN) -m uv pip compile pyproject.toml --quiet --output-file requirements.lock $(ARGS) \
@@ -72,5 +73,5 @@ lock: setup  ## Pin what pyproject.toml asks for (ARGS=--upgrade: the newest of 
 	  "make lock   (how it is installed: tutorial_lib/setup/environment.py; torch first, then --no-deps)"
 
 clean:  ## Remove the environment and everything that can be made again
-	rm -rf $(VENV) $(VENV).log .venv-oldest .venv-oldest.log $(BUILD) *.egg-info .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV).log .venv-oldest .venv-oldest.log $(BUILD) *.egg-info .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -prune -exec rm -rf {} + -o -name .ipynb_checkpoints -prune -exec rm -rf {} +

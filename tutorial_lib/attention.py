@@ -118,7 +118,7 @@ def scores(
     return _scores(q, k, encoding, *where, scale)
 
 
-def _positions(q, k, encoding, q_positions, k_positions):
+def _positions(q, k, encoding, q_positions, k_positions) -> tuple[Tensor, Tensor]:
     if k_positions is None:
         check_counts(encoding, "k_positions")
         k_positions = torch.arange(k.shape[-2], device=k.device)

@@ -18,9 +18,11 @@ Queries and keys have gone through the door ``rotate`` already; shapes are those
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from .encodings.base import check_term, length_axis, repeat_heads
 from .encodings.offsets import consecutive
@@ -47,7 +49,9 @@ def fused_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, 
                    for part, where, allowed in parts])
 
 
-def chunks(q, k, v, encoding, q_positions, k_positions, causal, mask):
+def chunks(
+    q, k, v, encoding, q_positions, k_positions, causal, mask
+) -> Iterator[tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor], Tensor | None]]:
     """Some queries at a time, with the keys that they may see: (q, k, v), their positions, allowed pairs."""
     n_q, n_k, along = q.shape[-2], k.shape[-2], length_axis(encoding.axes)
     size = n_q if encoding.by_place and not causal else CHUNK  # a chunk's queries are not the last keys

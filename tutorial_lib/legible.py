@@ -94,7 +94,7 @@ def faults(fig: Figure) -> list[str]:
     Text too small, cut off, or over other text; lines of one plot that look the same in grey, or lie
     behind the legend; colours without a scale or numbers, or on a scale that is lost in grey.
     """
-    renderer, found = fig.canvas.get_renderer(), []
+    renderer, found = fig.canvas.get_renderer(), []  # type: ignore[attr-defined]  # Agg has it
     shown = list(texts(fig))
     boxes = np.array([text.get_window_extent(renderer).extents for text in shown]).reshape(-1, 4)
     for text, (left, bottom, right, top) in zip(shown, boxes, strict=True):
@@ -116,25 +116,27 @@ def faults(fig: Figure) -> list[str]:
         for image in ax.images:
             if not one_way(image.cmap.name):
                 found.append(f"in grey, the ends of the colour map {image.cmap.name!r} look the same")
-            if _scale(image) not in scales and len(ax.texts) < image.get_array().size:
+            if _scale(image) not in scales and len(ax.texts) < np.asarray(image.get_array()).size:
                 found.append(f"the colours of {ax.get_title() or 'the heat map'!r} have neither a colour "
                              "bar nor numbers")
     return found
 
 
 def _lines(ax: Axes, renderer) -> Iterator[str]:
-    named = [line for line in ax.lines if not line.get_label().startswith("_")]
+    named = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
     looks: dict[tuple, str] = {}
     for line in named:
         # matplotlib says only "--" of a pattern of one's own
-        look = (str(line._unscaled_dash_pattern), line.get_linestyle(), line.get_marker())
+        dashes = line._unscaled_dash_pattern  # type: ignore[attr-defined]
+        look = (str(dashes), line.get_linestyle(), line.get_marker())
         if look in looks:
             yield f"without colour, the lines {looks[look]!r} and {line.get_label()!r} look the same"
-        looks[look] = line.get_label()
+        looks[look] = str(line.get_label())
     if legend := ax.get_legend():
         box = Bbox.intersection(legend.get_window_extent(renderer), ax.bbox)
-        for line in named if box else ():
-            if line.get_transform().transform_path(line.get_path()).intersects_bbox(box, filled=False):
+        for line in named:
+            path = line.get_transform().transform_path(line.get_path())
+            if box and path.intersects_bbox(box, filled=False):
                 yield f"the legend lies on the line {line.get_label()!r}"
 
 

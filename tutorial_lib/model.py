@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -276,6 +277,8 @@ class Transformer(nn.Module):
     the door ``embed``; TypeError for anything that is no encoding.
     """
 
+    encoding: Any  # a PositionalEncoding, or an nn.ModuleList with one per layer
+
     def __init__(
         self, config: Config, encoding: PositionalEncoding | Sequence[PositionalEncoding] | None = None
     ):
@@ -362,7 +365,7 @@ class Transformer(nn.Module):
             raise ValueError(f"a {name} needs a causal model: an encoder's past depends on its future")
         self._check(tokens, keep, mask, past)
         keep = None if keep is None else keep.expand_as(tokens)
-        grown = None if past is None else past.copy()  # the past itself changes at the end, all at once
+        grown: Any = None if past is None else past.copy()  # the past itself changes at the end, all at once
         encodings = self.encodings
         positions = self._positions(tokens, positions, keep, past)
         x = encodings[0].embed(self.tokens(tokens), positions)

@@ -14,6 +14,7 @@ import itertools
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from . import legible
 from .extras import needs
@@ -60,7 +61,7 @@ def panels(rows: int = 1, columns: int = 1, size: tuple[float, float] | None = N
 
 def _axes(ax: Axes | None, size: tuple[float, float] | None) -> tuple[Figure, Axes]:
     if ax is not None:
-        return ax.figure, ax
+        return cast(Figure, ax.figure), ax
     fig = Figure(figsize=size)
     return fig, fig.subplots()
 

@@ -18,7 +18,7 @@ def interleaved(cases: dict[str, Callable], rounds: int, device: torch.device) -
     caches hold its own data and not its neighbour's, as from layer to layer of a model. One round
     before counting warms the compilers.
     """
-    seconds = {name: [] for name in cases}
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
     order = random.Random(0)
     for number in range(rounds + 1):
         for name in order.sample(list(cases), len(cases)):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +23,7 @@ with needs("experiments"):
     from tqdm.auto import tqdm
 
 Batch = tuple[Tensor, Tensor]
+Made = TypeVar("Made")
 _all_or_nothing = ContextVar("_all_or_nothing", default=False)
 
 
@@ -186,7 +188,7 @@ def accuracy(model: nn.Module, tokens: Tensor, targets: Tensor, *, batch_size: i
     return (torch.cat(best) == targets)[targets != -100].float().mean().item()
 
 
-def seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:
+def seeded(build: Callable[[], Made], seed: int) -> Made:
     """``build()`` with its initial weights drawn from ``seed``; the global generator is untouched."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -1,5 +1,6 @@
-"""The linter has nothing to say, neither of the code nor of the notebooks."""
+"""The linter has nothing to say of code and notebooks, and mypy nothing of the library's types."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,3 +12,31 @@ def test_ruff_is_content():
     result = subprocess.run([sys.executable, "-m", "ruff", "check", "--no-cache", "--output-format=concise"],
                             cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def mypy(*arguments):
+    command = [sys.executable, "-m", "mypy", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_mypy_is_content():
+    code, said = mypy()
+    assert code == 0, said
+
+
+def test_mypy_knows_the_names_of_the_package_where_it_is_used(tmp_path):
+    """They are given lazily; a user's type checker, a strict one too, sees what they are."""
+    user = tmp_path / "user.py"
+    user.write_text("""
+import tutorial_lib
+from tutorial_lib import ALiBi, Cache, Rotary, Transformer
+reveal_type(Rotary(8, layout="half"))
+reveal_type(tutorial_lib.ALiBi(8))
+reveal_type(Cache().copy())
+Rotary("8")
+""", encoding="utf-8")
+    code, said = mypy("--strict", "--follow-imports=silent", "--cache-dir", ".mypy_cache", str(user))
+    seen = re.findall(r'Revealed type is "(?:[\w.]+\.)?(\w+)"', said)
+    assert seen == ["Rotary", "ALiBi", "Cache"] and code == 1
+    assert said.count(" error: ") == 1 and 'Argument 1 to "Rotary" has incompatible type "str"' in said, said

@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -130,7 +131,7 @@ def _simple(value, devices: set[str], room: list[int], deep: int):
         return value.detach().cpu().as_subclass(torch.Tensor)
     if isinstance(value, (bool, int, float, str)):
         kind = next(kind for kind in (bool, int, float, str) if isinstance(value, kind))
-        plain = kind(value)
+        plain: Any = kind(value)
         if kind is str and len(plain) > 10_000 or kind is int and plain.bit_length() > 128:
             raise TypeError(f"{kind.__name__} of that size")
         return plain
@@ -153,7 +154,7 @@ def _is_stub(error: BaseException) -> bool:
     implemented for 'Long'"."""
     if not isinstance(error, NotImplementedError):
         return False
-    last = error.__traceback__
+    last: Any = error.__traceback__
     while last.tb_next is not None:
         last = last.tb_next
     code = last.tb_frame.f_code

@@ -16,7 +16,7 @@ import threading
 from . import questions, wire
 from .judge import judge
 
-_running: subprocess.Popen | None = None
+_running: subprocess.Popen[bytes] | None = None
 _lock = threading.Lock()
 
 
@@ -29,7 +29,7 @@ def serve(requests, answers) -> None:
             return
         try:
             question = questions.find(request["question"])
-            reply = {"verdict": judge(question, request["seed"], request["outcomes"]).message()}
+            reply: dict = {"verdict": judge(question, request["seed"], request["outcomes"]).message()}
         except Exception as problem:  # said where the check was called
             reply = {"problem": f"{type(problem).__name__}: {problem}"}
         wire.send(answers, reply)
@@ -41,6 +41,7 @@ def ask(request: dict) -> dict:
         try:
             with _lock:
                 process = _process()
+                assert process.stdin and process.stdout  # both are pipes
                 wire.send(process.stdin, request)
                 reply = wire.receive(process.stdout)
             break
@@ -57,7 +58,7 @@ def ask(request: dict) -> dict:
     return reply
 
 
-def _process() -> subprocess.Popen:
+def _process() -> subprocess.Popen[bytes]:
     global _running
     if _running is None or _running.poll() is not None:
         environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(
@@ -78,5 +79,6 @@ def stop() -> None:
             process.kill()
         for pipe in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):
-                pipe.close()
+                if pipe:
+                    pipe.close()
         process.wait()

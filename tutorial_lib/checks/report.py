@@ -77,6 +77,7 @@ def show(question: Question, verdict: Verdict) -> None:
 
 
 def _draw(question: Question, verdict: Verdict) -> None:
+    assert verdict.picture is not None
     target, yours, what = (verdict.picture[key] for key in ("target", "yours", "what"))
     kind = "Two lines" if verdict.picture["kind"] == "lines" else "Two heat maps"
     alt = f"{kind}. Target beside your answer for {what}. {verdict.text}"

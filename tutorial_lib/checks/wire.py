@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from typing import BinaryIO
+from typing import IO
 
 import torch
 from safetensors import SafetensorError
@@ -42,13 +42,13 @@ def unpack(frame: bytes):
     return _open(frame[8:])
 
 
-def send(file: BinaryIO, message) -> None:
+def send(file: IO[bytes], message) -> None:
     """Write a frame."""
     file.write(pack(message))
     file.flush()
 
 
-def receive(file: BinaryIO, most: int = MOST):
+def receive(file: IO[bytes], most: int = MOST):
     """Read one message. EOFError when the other side has gone; BadMessage for anything else."""
     head = _exactly(file, 8)
     (length,) = struct.unpack("<Q", head)
@@ -57,7 +57,7 @@ def receive(file: BinaryIO, most: int = MOST):
     return _open(_exactly(file, length))
 
 
-def _exactly(file: BinaryIO, count: int) -> bytes:
+def _exactly(file: IO[bytes], count: int) -> bytes:
     pieces = []
     while count:
         piece = file.read(count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -13,6 +14,9 @@ from ..encodings import Rotary
 from ..extras import needs
 from ..model import Config, Transformer
 from .sources import SOURCES
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 SMOLLM2 = Config(
     vocab_size=49152, d_model=576, n_layers=30, n_heads=9, n_kv_heads=3, d_ff=1536,
@@ -42,7 +46,7 @@ class Pretrained:
     """A model with its tokenizer."""
 
     model: Transformer
-    tokenizer: object
+    tokenizer: Tokenizer
     licence: str
 
     def encode(self, text: str) -> Tensor:

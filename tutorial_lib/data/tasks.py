@@ -161,7 +161,7 @@ def bag_of_words_ceiling(tokens: Tensor, labels: Tensor) -> float:
     >>> bag_of_words_ceiling(sentences, sentences[:, 0])
     0.5
     """
-    bags = defaultdict(Counter)
+    bags: defaultdict[tuple, Counter] = defaultdict(Counter)
     for bag, label in zip(tokens.sort(1).values.tolist(), labels.tolist(), strict=True):
         bags[tuple(bag)][label] += 1
     return sum(max(counts.values()) for counts in bags.values()) / len(labels)

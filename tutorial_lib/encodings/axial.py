@@ -17,6 +17,7 @@ an image of twice the resolution may be read at grid(2·h, 2·w) / 2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -48,8 +49,8 @@ class Sinusoidal2D(Sinusoidal):
 
     def vectors(self, positions: Tensor) -> Tensor:
         check_positions(positions, self.axes)
-        half = {"base": self.base, "layout": self.layout}
-        return torch.cat([sinusoidal(p, self.dim // 2, **half) for p in positions.unbind(-1)], -1)
+        return torch.cat([sinusoidal(p, self.dim // 2, base=self.base, layout=self.layout)
+                          for p in positions.unbind(-1)], -1)
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ class AxialFrequencies:
         axes = zip(self.frequencies, positions.unbind(-1), length, strict=True)
         turns = [f.cos_sin(p, of_axis, dtype) for f, p, of_axis in axes]
         rows = torch.broadcast_shapes(*(cos.shape[:-1] for cos, _ in turns))  # a dynamic axis has them
-        return tuple(torch.cat([x.expand(*rows, -1) for x in each], -1) for each in zip(*turns, strict=True))
+        cos, sin = (torch.cat([x.expand(*rows, -1) for x in each], -1) for each in zip(*turns, strict=True))
+        return cos, sin
 
 
 class AxialRotary(Rotary):
@@ -121,11 +123,11 @@ class AxialRotary(Rotary):
         if frequencies is None:
             if head_dim % 4:
                 raise ValueError(f"head_dim={head_dim}: two axes need a multiple of 4, or frequencies")
-            frequencies, base = [Frequencies(head_dim // 2, 100.0 if base is None else base)] * 2, None
+            frequencies, base = (Frequencies(head_dim // 2, 100.0 if base is None else base),) * 2, None
         if not isinstance(frequencies, (tuple, list)):
             raise ValueError(f"frequencies={frequencies!r}: give a tuple, one Frequencies(…) per axis")
-        super().__init__(head_dim, base=base, layout=layout,
-                         frequencies=AxialFrequencies(head_dim, tuple(frequencies)))
+        axial: Any = AxialFrequencies(head_dim, tuple(frequencies))  # is asked as Angles are
+        super().__init__(head_dim, base=base, layout=layout, frequencies=axial)
 
     def extra_repr(self):
         return f"{self.head_dim}, frequencies={self.frequencies.frequencies}, layout={self.layout!r}"

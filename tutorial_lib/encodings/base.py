@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import sys
 from numbers import Real
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -131,7 +132,7 @@ class Compose(PositionalEncoding):
         self.scale = scales.pop() if scales else None
         self.axes = common_axes(part for part in parts if part.doors)
         self.by_place = any(part.by_place for part in parts)
-        reaches = [part.reach for part in parts if {"content_bias", "bias", "values"} & set(part.doors)]
+        reaches: Any = [part.reach for part in parts if {"content_bias", "bias", "values"} & set(part.doors)]
         self.reach = None if None in reaches else max(reaches, default=None)
 
     def embed(self, x, positions):
@@ -191,7 +192,7 @@ class Absolute(PositionalEncoding):
         return x + self.vectors(positions).to(x.dtype)
 
 
-def check_part(whole: PositionalEncoding, part: PositionalEncoding, kind: type) -> None:
+def check_part(whole: PositionalEncoding, part: PositionalEncoding, kind) -> None:
     """Raise TypeError unless ``part`` is of this ``kind``, a class that has a name ``in_words``."""
     if not isinstance(part, kind):
         given = f"the class {part.__name__}" if isinstance(part, type) else type(part).__name__
@@ -333,7 +334,8 @@ def check_not_negative(**sizes: int) -> None:
 
 def is_number(value) -> bool:
     """Whether it is a real number that a float holds, finite; True and False are none."""
-    return isinstance(value, Real) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    most: Any = sys.float_info.max
+    return isinstance(value, Real) and not isinstance(value, bool) and abs(value) <= most
 
 
 def check_above_0(**values: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 
 from .alibi import ALiBi, AsymmetricALiBi
 from .axial import AxialRotary, Sinusoidal2D
@@ -30,7 +31,7 @@ def _compose(*, parts):
     return Compose(*parts)
 
 
-REGISTRY = {
+REGISTRY: dict[str, Callable[..., PositionalEncoding]] = {
     "none": NoPosition,
     "sinusoidal": Sinusoidal,
     "sinusoidal-2d": Sinusoidal2D,

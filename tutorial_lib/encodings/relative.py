@@ -25,6 +25,7 @@ from .offsets import consecutive, integer_offsets, offsets
 class RelativeBias(PositionalEncoding):
     """A bias that depends on r = k_position − q_position only. A subclass gives ``of(r)``."""
 
+    n_heads: int
     in_words = "a relative bias, such as ClippedBias(8, 16) or ALiBi(8)"
 
     def of(self, r: Tensor) -> Tensor:

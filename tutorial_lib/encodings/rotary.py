@@ -92,7 +92,8 @@ class Angles:
         radians would be off by 0.03. Only its cosine and sine are rounded to ``dtype``.
         """
         angle = self.angle(positions, length)
-        return tuple((self.attention_factor * f).to(dtype) for f in (angle.cos(), angle.sin()))
+        cos, sin = ((self.attention_factor * f).to(dtype) for f in (angle.cos(), angle.sin()))
+        return cos, sin
 
     def angle(self, positions: Tensor, length: Tensor | None = None) -> Tensor:
         """p·θ_t, float64 ``[*positions.shape, d/2]`` (float32 on MPS)."""

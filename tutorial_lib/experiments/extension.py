@@ -139,7 +139,7 @@ def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     def listed(task, when):
         means = {name: interval(values(record, task, f"{name}, {when}", S)).mean for name in SCALINGS}
-        return ", ".join(f"{name} {means[name]:.2f}" for name in sorted(means, key=means.get))
+        return ", ".join(f"{name} {means[name]:.2f}" for name in sorted(means, key=means.__getitem__))
 
     text, keys = ([listed(task, when) for when in ("at once", "tuned")] for task in ("text", "passkey"))
     return (f"Lines against length for five scalings of RoPE. Loss at {S} L, at once: {text[0]}; tuned: "

@@ -65,7 +65,7 @@ class Classifier(nn.Module):
         super().__init__()
         config = Config(LEVELS, d_model, n_heads=heads, n_layers=layers, n_out=10, causal=False, pool="mean")
         self.model = Transformer(config, ENCODINGS[name](d_model, heads))
-        self.model.tokens = Patches(d_model)
+        self.model.tokens = Patches(d_model)  # type: ignore[assignment]  # ids of patches, embedded otherwise
 
     def forward(self, ids):
         width = ids.shape[1] // SIDE

@@ -52,7 +52,7 @@ def families(registry: dict) -> dict[str, tuple[str, ...]]:
     """``FAMILIES``, with every other class of the registry that reads positions of a text."""
     named = {*ELSEWHERE, *(name for names in FAMILIES.values() for name in names)}
     new = {name: BY_DOOR[doors_of(kind)[0]] for name, kind in registry.items()
-           if name not in named and isinstance(kind, type) and kind.axes == 1}
+           if name not in named and getattr(kind, "axes", 0) == 1}  # a function has none
     return {title: names + tuple(name for name in new if new[name] == title)
             for title, names in FAMILIES.items()}
 
@@ -98,7 +98,7 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
 
 def read(model: Transformer, tokens, targets, lengths: list[int], tail: int) -> dict:
     """Mean and tail loss of texts ``[N, T]``, cut into windows of each length, a divisor of T."""
-    found = {"mean": [], "tail": []}
+    found: dict[str, list[float]] = {"mean": [], "tail": []}
     trained = model.encoding
     for n in lengths:
         model.encoding = trained.resized(n) if hasattr(trained, "resized") else trained
@@ -152,7 +152,7 @@ def alt(record: Record) -> str:
     last = record.settings["multiples"][-1]
     rises = {name: interval([x[-1] - x[0] for x in record.values("tail", encoding=name)]).mean
              for name in record.settings["encodings"] if name != "table"}
-    order = sorted(rises, key=rises.get)
+    order = sorted(rises, key=rises.__getitem__)
     return (f"Lines of loss against length, from the trained length L to {last} L, one panel for each family "
             "of encodings, left over all characters, right over the same last ones. From L to "
             f"{last} L the lines on the right change least for {order[0]} ({rises[order[0]]:+.2f} nats) "

@@ -82,7 +82,7 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
     tokens, targets = corpus.windows(settings["windows"], L)
     asked = (tokens, targets) if causal else hide(tokens, symbol, torch.Generator().manual_seed(0))
     model.to(device)
-    found = {"untrained": [probe(x) for x in hidden_states(model, tokens)]}
+    found: dict = {"untrained": [probe(x) for x in hidden_states(model, tokens)]}
     train(model, batch, settings["steps"], lr=settings["lr"], seed=seed, device=device, progress=False)
     with torch.no_grad():
         found["loss"] = cross_entropy(model(asked[0].to(device)), asked[1].to(device)).item()

@@ -197,8 +197,8 @@ def checked(data: dict, schema: dict, name: str) -> dict:
         data = json.loads(json.dumps(data))
     except TypeError as error:
         raise ValueError(f"{name} cannot be written as JSON: {error}") from None
-    for error in _Validator(schema).iter_errors(data):
-        raise ValueError(f"{name} does not fit the schema at {error.json_path}: {error.message}")
+    for fault in _Validator(schema).iter_errors(data):
+        raise ValueError(f"{name} does not fit the schema at {fault.json_path}: {fault.message}")
     return data
 
 

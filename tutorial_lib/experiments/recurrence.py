@@ -111,7 +111,7 @@ def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     longest = record.settings["memories"][-1]
     gains = {name: gain(record, name, longest, 0).mean for name in record.settings["encodings"]}
-    words = ", ".join(f"{name} {gains[name]:+.2f}" for name in sorted(gains, key=gains.get))
+    words = ", ".join(f"{name} {gains[name]:+.2f}" for name in sorted(gains, key=gains.__getitem__))
     return ("Lines of loss against the memory in reading, left for models trained without memory, right with "
             f"one segment. Trained with memory, the longest one, {longest} S, changes the loss by (nats): "
             f"{words}.")

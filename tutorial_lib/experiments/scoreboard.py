@@ -168,8 +168,11 @@ def exact(name: str, settings: dict, seed: int = 0) -> dict:
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
     name, L = cell["encoding"], settings["length"]
     config = Config(64, settings["d_model"], n_layers=settings["layers"], n_heads=settings["heads"])
-    models = {key: seeded(lambda key=key: Transformer(config, encoding(key, settings)), seed).to(device)
-              for key in ("none", name)}
+
+    def model(key):
+        return seeded(lambda: Transformer(config, encoding(key, settings)), seed).to(device)
+
+    models = {key: model(key) for key in ("none", name)}
     ids = torch.randint(64, (1, L), generator=torch.Generator().manual_seed(seed)).to(device)
 
     def passing(model):

@@ -135,8 +135,8 @@ def run(
     with parallel.process_group(pick_device(device)) as where:
         if scheduler is not None and parallel.size() > 1:
             raise ValueError(f"scheduler={scheduler!r}: a sweep runs on Dask or under torchrun, not both")
-        goes_on = out is not None and not again and parallel.rank() == 0 and out.exists()
-        old = parallel.agreed(Record.load(out) if goes_on else None)
+        old = Record.load(out) if out and not again and parallel.rank() == 0 and out.exists() else None
+        old = parallel.agreed(old)
         if old is not None:
             seeds = tuple(dict.fromkeys((*old.seeds, *seeds)))
         record = Record(
@@ -144,7 +144,7 @@ def run(
             plain(experiment.presets[preset]), list(seeds), _words(where),
             torch.get_num_threads() if scheduler is None else 1, versions(),
         )
-        if old is not None:
+        if out and old is not None:
             there = [(run.cell, run.seed) for run in old]
             if old.settings == record.settings and there == _wanted(experiment, record):
                 if parallel.rank() == 0:
@@ -242,17 +242,31 @@ def _fill(record, experiment, device, out, scheduler, progress):
         journal.close()
 
 
+def _lines(path: Path) -> list[dict]:
+    """Those of a journal down to the first that is broken: a crash may have torn the last one."""
+    lines: list[dict] = []
+    if path.exists():
+        for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                line = json.loads(text)
+                lines.append(checked(line, RUN, path.name) if lines else line)
+            except ValueError:
+                break
+    return lines
+
+
 class Journal:
     """The finished runs of a sweep that is not complete yet, one a line; the first line says of what."""
 
     def __init__(self, path: Path | None, record: Record):
-        self.path, self.runs = path, []
+        self.path = path
+        self.runs: list[Run] = []
         if path is None:
             return
         # seeds and cells may be added; anything else gives other numbers
         fixed = ("experiment", "preset", "device", "threads", "versions")
         head = plain({name: getattr(record, name) for name in fixed} | {"settings": _common(record)})
-        found, *runs = self._read() or [None]
+        found, *runs = _lines(path) or [{}]
         if found == head:
             self.runs = [Run(**run) for run in runs]
         elif path.exists():
@@ -261,18 +275,6 @@ class Journal:
             print(f"{path.name} was made with other settings, versions or threads: kept as {old.name}")
         lines = [head, *map(Run.plain, self.runs)]
         write(path, "".join(json.dumps(line) + "\n" for line in lines))
-
-    def _read(self) -> list[dict]:
-        """The lines down to the first that is broken: a crash may have torn the last one."""
-        lines = []
-        if self.path.exists():
-            for text in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
-                try:
-                    line = json.loads(text)
-                    lines.append(checked(line, RUN, self.path.name) if lines else line)
-                except ValueError:
-                    break
-        return lines
 
     def add(self, run: Run) -> None:
         """Write it down at once."""

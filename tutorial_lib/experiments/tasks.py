@@ -101,7 +101,7 @@ def winners(record: Record, task: str, times: int = 4) -> list[str]:
 def reciprocal_ranks(record: Record, times: int = 2) -> dict[str, list[float]]:
     """1 / rank by accuracy, as a mean over tasks, for each seed; equal accuracies share their ranks."""
     names = record.settings["encodings"]
-    got = {name: [[] for _ in record.seeds] for name in names}
+    got: dict[str, list[list[float]]] = {name: [[] for _ in record.seeds] for name in names}
     for task in TASKS:
         accuracy = {name: _at(record, task, name, times) for name in names}
         for n in range(len(record.seeds)):

@@ -177,7 +177,7 @@ class View(anywidget.AnyWidget):
     spec = traitlets.Dict().tag(sync=True)
     data = traitlets.Bytes().tag(sync=True)
     palette = traitlets.Bytes().tag(sync=True)
-    picked = traitlets.List().tag(sync=True)
+    picked: traitlets.List = traitlets.List().tag(sync=True)
 
     def show(self, view: Heat | Lines | Vectors, alt: str = "") -> None:
         """Draw ``view``. Array and shape travel in one message, so no frame is torn."""
@@ -209,7 +209,7 @@ class Control(anywidget.AnyWidget):
     _esm = HERE / "control.js"
     _css = HERE / "parts.css"
     label = traitlets.Unicode().tag(sync=True)
-    texts = traitlets.List().tag(sync=True)  # one for each step; none: the number of the step
+    texts: traitlets.List = traitlets.List().tag(sync=True)  # one for each step; none: the number of the step
     count = traitlets.Int(1).tag(sync=True)
     index = traitlets.Int(0).tag(sync=True)
     play = traitlets.Bool(False).tag(sync=True)
@@ -302,7 +302,7 @@ class Explorer(StoredBox):
     Raises ValueError for an unknown parameter or a value that it may not have.
     """
 
-    parameters: ClassVar[dict[str, Parameter]] = {}
+    parameters: ClassVar[Mapping[str, Parameter]] = {}
     challenge: ClassVar[str] = ""
 
     @staticmethod
@@ -324,7 +324,7 @@ class Explorer(StoredBox):
         if unknown := some.keys() - cls.parameters.keys():
             raise ValueError(f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}; "
                              f"it has {', '.join(cls.parameters)}")
-        params = {}
+        params: dict[str, Any] = {}
         for name, parameter in cls.parameters.items():
             allowed = parameter.allowed(params)
             value = some.get(name, others[name])
@@ -338,7 +338,7 @@ class Explorer(StoredBox):
     @classmethod
     def grid(cls) -> Iterator[dict[str, Any]]:
         """Every combination of values; of an index, the first and the last."""
-        settings = [{}]
+        settings: list[dict[str, Any]] = [{}]
         for name, parameter in cls.parameters.items():
             settings = [
                 {**params, name: value}
@@ -384,7 +384,7 @@ class Explorer(StoredBox):
     @property
     def params(self) -> dict[str, Any]:
         """The values that the controls have now."""
-        params = {}
+        params: dict[str, Any] = {}
         for name, parameter in self.parameters.items():
             allowed = parameter.allowed(params)
             params[name] = allowed[min(self.controls[name].index, len(allowed) - 1)]
@@ -462,5 +462,5 @@ def _listed(allowed: Sequence) -> str:
 
 
 def _samples(parameter: Parameter, allowed: Sequence) -> Sequence:
-    return dict.fromkeys([allowed[0], allowed[-1]]) if isinstance(parameter, Index) else allowed
+    return list(dict.fromkeys([allowed[0], allowed[-1]])) if isinstance(parameter, Index) else allowed
 

@@ -46,7 +46,7 @@ def changes(order: str, **model) -> dict[str, Tensor]:
     """Each word's vector, and their mean, minus what it is in “cat chases dog”."""
     now, before = outputs(order, **model), outputs(" ".join(WORDS), **model)
     change = {word: now[word] - before[word] for word in WORDS}
-    return change | {"mean": sum(change.values()) / len(WORDS)}
+    return change | {"mean": sum(change.values(), torch.tensor(0.0)) / len(WORDS)}
 
 
 class PermutationExplorer(Explorer):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from fractions import Fraction
+from typing import Any
 
 import torch
 
@@ -25,6 +26,7 @@ def bias(method: str, tokens: int, size: int, far: int) -> RelativeBias:
 
     They grow evenly with the number of the entry. ALiBi has no entries: its slope is 1 / tokens.
     """
+    made: Any
     if method == "full table":
         made = TableBias(1, tokens)
         made.W_r[0] = torch.linspace(-1, 1, 2 * tokens - 1)

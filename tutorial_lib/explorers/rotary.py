@@ -47,9 +47,9 @@ def contents(content: str, pairs: int, base: int, layout: str) -> tuple[Tensor, 
 def turned(content: str, pairs: int, base: int, layout: str) -> tuple[Tensor, Tensor]:
     """q at each of its positions and k at each of its own, ``[41, 2·pairs]`` and ``[33, 2·pairs]``."""
     q, k = contents(content, pairs, base, layout)
-    return tuple(
-        rotate(x.expand(1, 1, count, -1), torch.arange(count).double(), base=base, layout=layout)[0, 0]
-        for x, count in ((q, QUERIES), (k, KEYS)))
+    q, k = (rotate(x.expand(1, 1, count, -1), torch.arange(count).double(), base=base, layout=layout)[0, 0]
+            for x, count in ((q, QUERIES), (k, KEYS)))
+    return q, k
 
 
 @functools.lru_cache(maxsize=8)

@@ -15,7 +15,8 @@ class Panel:
 
     def rows(self) -> list[tuple[str, ...]]:
         """One row for each notebook, as under ``HEAD``."""
-        log, rows = read(), []
+        log = read()
+        rows: list[tuple[str, ...]] = []
         for number in questions.notebooks():
             asked = questions.questions(number)
             entries = {kind: [log.get(f"{number}.{kind}.{name}") for name in asked.get(kind, {})]

@@ -199,11 +199,11 @@ class Sketch(anywidget.AnyWidget):
 
     _esm = HERE / "sketch.js"
     _css = HERE / "sketch.css"
-    x = traitlets.List().tag(sync=True)
+    x: traitlets.List = traitlets.List().tag(sync=True)
     xlabel = traitlets.Unicode().tag(sync=True)
     ylabel = traitlets.Unicode().tag(sync=True)
-    ylim = traitlets.List().tag(sync=True)
-    values = traitlets.List().tag(sync=True)
+    ylim: traitlets.List = traitlets.List().tag(sync=True)
+    values: traitlets.List = traitlets.List().tag(sync=True)
     committed = traitlets.Bool(False).tag(sync=True)
 
 

@@ -208,5 +208,5 @@ CHECKS = {
     "padding": Check("Padding on the left changes nothing",
                      _unless(_takes("embed", "attention_mask"), "it is not told what is padding"), padding),
     "gradient": Check("A gradient reaches the whole table",
-                      _unless(lambda e: [*e.broken().parameters()], "nothing is trained"), gradient),
+                      _unless(lambda e: bool([*e.broken().parameters()]), "nothing is trained"), gradient),
 }
