@@ -328,6 +328,8 @@ def test_m_rope_of_a_text_is_rope_whatever_the_scaling():
         q, p = torch.randn(2, 1, 5, 12), torch.stack([torch.arange(5), torch.arange(5) + 20])
         expected = Rotary(12, frequencies=f).rotate(q, q, p, p)
         close(Rotary(12, frequencies=m).rotate(q, q, *[p[..., None].expand(-1, -1, 3)] * 2), expected, 0)
+    wide = torch.tensor([[0, 0, 0], [0, 1, 40]])
+    assert MRoPE(8, scaling=DynamicNTK(8), sections=(2, 1, 1)).length(wide) == 41
 
 
 # ---- xPos ----
@@ -624,6 +626,23 @@ def test_nothing_is_kept_after_a_forward():
         outer(True)
     assert seen[0] is seen[1] and seen[2] is seen[3] and torch.equal(seen[2], seen[0] + 1)
     assert once(compute, p) is not once(compute, p)
+
+
+@one_forward
+def test_what_is_kept_serves_the_same_objects_in_the_same_mode_only():
+    factor, p = torch.tensor(2.0, requires_grad=True), torch.arange(3.0)
+
+    def scaled(p):
+        return p * factor
+
+    with torch.no_grad():
+        assert not once(scaled, p).requires_grad
+    assert once(scaled, p).requires_grad
+    with torch.inference_mode(), torch.enable_grad():
+        assert once(torch.sin, p).is_inference()
+    assert not once(torch.sin, p).is_inference()
+    for n in range(20):  # a tensor that is gone gives its id to the next one
+        assert once(torch.sqrt, torch.tensor(n**2)) == n
 
 
 def test_angles_of_evaluation_serve_in_training():
