@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .encodings import NoPosition, PositionalEncoding
-from .encodings.base import check_counts, check_positions, check_term, repeat_heads
+from .encodings.base import check_counts, check_encoding, check_positions, check_term, repeat_heads
+from .encodings.offsets import counted, stretch
 from .fast_attention import by_reach, chunks, flex_attention, fused_attention, has_far_keys, joined
 from .masks import allowed_pairs, check_mask
 
@@ -73,7 +75,9 @@ def attention(
             numbering of positions. With Lq < Lk the queries are the last ones (KV cache).
         mask: booleans broadcastable to ``[B, H, Lq, Lk]``, True where a query may look.
         backend: ``"sdpa"``, ``"eager"``, or ``"flex"`` (content-free biases, no mask; made for
-            CUDA, elsewhere slow and for inference only).
+            CUDA, elsewhere slow and for inference only). ``"sdpa"`` has first derivatives; under
+            ``torch.func`` and forward-mode differentiation it gives way to ``"eager"`` by itself. For a
+            second derivative by ``create_graph=True`` ask for ``"eager"``: nobody knows beforehand.
         return_weights: also return the weights ``[B, H, Lq, Lk]`` (eager only).
 
     Returns:
@@ -83,13 +87,16 @@ def attention(
         ValueError: shapes, dtypes, devices or heads that do not fit, positions that have no default,
             a mask that is not boolean, an unknown back end, or one that never forms the weights asked
             for, or cannot do what the encoding needs.
+        TypeError: anything but tensors, or an ``encoding`` that is none.
     """
     encoding = encoding if encoding is not None else NoPosition()
-    _check(q, k, v, causal, mask, backend, return_weights)
+    _check(q, k, v, encoding, causal, mask, backend, return_weights)
     where = _positions(q, k, encoding, q_positions, k_positions)
     q, k = encoding.rotate(q, k, *where)
     scale = encoding.scale if encoding.scale is not None else q.shape[-1] ** -0.5
 
+    if backend == "sdpa" and _transformed():
+        backend = "eager"
     if backend == "flex":
         return flex_attention(q, k, v, encoding, *where, scale, causal, mask)
     if backend == "sdpa" and has_far_keys(q, k, v, encoding, *where, mask):
@@ -112,20 +119,28 @@ def scores(
 ) -> Tensor:
     """The scores before mask and softmax, ``[B, H, Lq, Lk]``: what positions do to a pair."""
     encoding = encoding if encoding is not None else NoPosition()
+    _check(q, k, k, encoding)
     where = _positions(q, k, encoding, q_positions, k_positions)
     q, k = encoding.rotate(q, k, *where)
     scale = encoding.scale if encoding.scale is not None else q.shape[-1] ** -0.5
     return _scores(q, k, encoding, *where, scale)
 
 
+def _transformed():
+    """Whether ``torch.func`` or forward-mode differentiation asks for what no fused kernel has."""
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
 def _positions(q, k, encoding, q_positions, k_positions) -> tuple[Tensor, Tensor]:
     if k_positions is None:
         check_counts(encoding, "k_positions")
-        k_positions = torch.arange(k.shape[-2], device=k.device)
+        k_positions = counted(0, k.shape[-2], k.device)
     check_positions(k_positions, encoding.axes, "k_positions", (k.shape[0], k.shape[-2]))
     if q_positions is None:
-        last = slice(k.shape[-2] - q.shape[-2], None)
-        q_positions = k_positions[..., last] if encoding.axes == 1 else k_positions[..., last, :]
+        n = min(q.shape[-2], k.shape[-2])
+        q_positions = stretch(k_positions, k.shape[-2] - n, n, encoding.axes)
     check_positions(q_positions, encoding.axes, "q_positions", (q.shape[0], q.shape[-2]))
     for name, positions in (("q_positions", q_positions), ("k_positions", k_positions)):
         if positions.device != q.device:
@@ -133,7 +148,11 @@ def _positions(q, k, encoding, q_positions, k_positions) -> tuple[Tensor, Tensor
     return q_positions, k_positions
 
 
-def _check(q, k, v, causal, mask, backend, return_weights):
+def _check(q, k, v, encoding, causal=False, mask=None, backend="eager", return_weights=False):
+    check_encoding(encoding)
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name} is a {type(x).__name__}: give a tensor [batch, heads, length, channels]")
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r}: it must be one of {', '.join(map(repr, BACKENDS))}")
     if return_weights and backend != "eager":
@@ -141,6 +160,8 @@ def _check(q, k, v, causal, mask, backend, return_weights):
     shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
     if not q.ndim == k.ndim == v.ndim == 4:
         raise ValueError(f"attention takes [batch, heads, length, channels], not {shapes}")
+    if 0 in (q.shape[1], k.shape[1], q.shape[-1]):
+        raise ValueError(f"{shapes}: there must be at least one head and one channel")
     if (q.shape[0], q.shape[-1]) != (k.shape[0], k.shape[-1]) or k.shape[:-1] != v.shape[:-1]:
         raise ValueError(
             f"{shapes} do not fit: q and k share batch and channels, k and v share all but channels"

@@ -24,8 +24,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .encodings.base import check_term, length_axis, repeat_heads
-from .encodings.offsets import consecutive
+from .encodings.base import check_term, repeat_heads
+from .encodings.offsets import consecutive, first_of, stretch
 from .masks import allowed_pairs
 
 CHUNK = 256  # queries at a time; measured: smaller costs calls, larger skips less of the future
@@ -53,13 +53,13 @@ def chunks(
     q, k, v, encoding, q_positions, k_positions, causal, mask
 ) -> Iterator[tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor], Tensor | None]]:
     """Some queries at a time, with the keys that they may see: (q, k, v), their positions, allowed pairs."""
-    n_q, n_k, along = q.shape[-2], k.shape[-2], length_axis(encoding.axes)
+    n_q, n_k, axes = q.shape[-2], k.shape[-2], encoding.axes
     size = n_q if encoding.by_place and not causal else CHUNK  # a chunk's queries are not the last keys
     mask = mask if mask is None else mask.expand(*mask.shape[:-2], n_q, n_k)
     for start, end in _steps(n_q, size):
         seen = n_k - n_q + end if causal else n_k
         part = q[:, :, start:end], k[:, :, :seen], v[:, :, :seen]
-        where = q_positions.narrow(along, start, end - start), k_positions.narrow(along, 0, seen)
+        where = stretch(q_positions, start, end - start, axes), stretch(k_positions, 0, seen, axes)
         its_mask = None if mask is None else mask[..., start:end, :seen]
         yield part, where, allowed_pairs(*part[:2], causal, its_mask)
 
@@ -83,7 +83,8 @@ def by_reach(q, k, v, encoding, q_positions, k_positions, scale, causal):
     k, v = repeat_heads(k, q), repeat_heads(v, q)
     q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
     n_q, n_k, parts = q.shape[-2], k.shape[-2], []
-    shift = int(q_positions[0] - k_positions[0])  # key i + shift has the position of query i
+    first_q, first_k = (int(p[0]) if first_of(p) is None else first_of(p) for p in (q_positions, k_positions))
+    shift = first_q - first_k  # key i + shift has the position of query i
     for start, end in _steps(n_q, CHUNK // 2 if causal else CHUNK):
         seen = n_k - n_q + end if causal else n_k
         low = start + shift - encoding.reach + 1  # keys before it are out of reach of the whole chunk,
@@ -178,7 +179,22 @@ def _kernel(q, k, v, scale, **which):
         # no kernel of a CPU differentiates a mask; PyTorch's stand-in takes longer than the equation
         return ((q * scale) @ repeat_heads(k, q).mT + mask).softmax(-1) @ repeat_heads(v, q)
     grouped = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
-    return F.scaled_dot_product_attention(q, k, v, scale=scale, **which, **grouped)
+    out = F.scaled_dot_product_attention(q, k, v, scale=scale, **which, **grouped)
+    if out.requires_grad and not torch.compiler.is_compiling() and "ScaledDot" in out.grad_fn.name():
+        out.grad_fn.register_hook(_differentiable_once)
+    return out
+
+
+def _differentiable_once(gradients, _):
+    """With ``create_graph=True`` the gradients have gradients, but a kernel does not compute these."""
+    for gradient in gradients:
+        if gradient is not None and gradient.requires_grad:
+            gradient.register_hook(_no_second)
+
+
+def _no_second(_):
+    raise RuntimeError("backend='sdpa' has no second derivative: call attention or the model with "
+                       "backend='eager', which has")
 
 
 def flex_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, mask):
@@ -188,6 +204,9 @@ def flex_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, m
         what = "a mask" if mask is not None else f"the door {min(shut)!r} of {type(encoding).__name__}"
         raise ValueError(f"backend='flex' does not do {what}: use backend='sdpa'")
     n_q, n_k = q.shape[-2], k.shape[-2]
+    if not n_q or not n_k:
+        raise ValueError(f"backend='flex' does not do q {tuple(q.shape)}, k {tuple(k.shape)}, a length of 0: "
+                         "use backend='sdpa'")
     by_offset = _bias_by_offset(q, k, encoding, q_positions, k_positions)
     bias = encoding.bias(q_positions, k_positions) if by_offset is None else None
     if by_offset is not None:

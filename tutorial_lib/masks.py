@@ -22,7 +22,10 @@ def allowed_pairs(q: Tensor, k: Tensor, causal: bool, mask: Tensor | None) -> Te
 
 
 def check_mask(mask: Tensor, full: tuple[int, ...], name: str = "mask") -> None:
-    """Raise ValueError unless ``mask`` holds booleans and is broadcastable to the shape ``full``."""
+    """Raise ValueError unless ``mask`` holds booleans and is broadcastable to the shape ``full``; TypeError
+    for anything but a tensor."""
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"{name} is a {type(mask).__name__}: give a tensor of booleans")
     if mask.dtype != torch.bool:
         raise ValueError(f"{name} has dtype {mask.dtype}: give booleans, True where a query may look")
     if not broadcasts(mask, full):

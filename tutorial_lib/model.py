@@ -19,6 +19,7 @@ from .encodings import NoPosition, PositionalEncoding
 from .encodings.base import (
     check_above_0,
     check_counts,
+    check_encoding,
     check_not_negative,
     check_positions,
     check_positive,
@@ -26,6 +27,7 @@ from .encodings.base import (
     is_number,
     length_axis,
 )
+from .encodings.offsets import counted, first_of, followed_by, recognised, stretch
 from .encodings.once import one_forward
 from .masks import check_mask
 
@@ -158,7 +160,7 @@ class Memory:
         n = states[0].shape[1]
         first = max(0, n - self.length)
         self.states = [x[:, first:].detach().clone() for x in states]
-        self.positions = positions.narrow(length_axis(self.axes), first, n - first)
+        self.positions = stretch(positions, first, n - first, self.axes)
         self.keep = None if keep is None else keep[:, first:]
 
 
@@ -298,14 +300,10 @@ class Transformer(nn.Module):
     def _encoding(self, value):
         """One encoding as it is, one per layer as an ``nn.ModuleList``."""
         value = NoPosition() if value is None else value
-        per_layer = isinstance(value, (Sequence, nn.ModuleList))
+        per_layer = isinstance(value, (Sequence, nn.ModuleList)) and not isinstance(value, str)
         encodings = list(value) if per_layer else [value]
         for layer, encoding in enumerate(encodings):
-            if not isinstance(encoding, PositionalEncoding):
-                raise TypeError(
-                    f"encoding takes PositionalEncoding modules, not {type(encoding).__name__}: "
-                    "give one for all layers, or a sequence with one per layer"
-                )
+            check_encoding(encoding, f"encoding[{layer}]" if per_layer else "encoding")
             if layer and "embed" in encoding.doors:
                 raise ValueError(
                     f"encoding[{layer}] is {encoding}, but only encoding[0] embeds the tokens: "
@@ -355,8 +353,7 @@ class Transformer(nn.Module):
         Raises ValueError for ids, positions, masks, a cache or a memory that do not fit, a cache together
         with a memory, and either of them in an encoder.
         """
-        if tokens.ndim != 2:
-            raise ValueError(f"tokens have shape {tuple(tokens.shape)}: give ids [batch, length]")
+        self._check_tokens(tokens)
         if cache is not None and memory is not None:
             raise ValueError("give a cache or a memory, not both: each of them is the whole past")
         past = cache if memory is None else memory
@@ -392,6 +389,15 @@ class Transformer(nn.Module):
             vars(past).update(vars(grown))  # one step of the interpreter: Ctrl-C comes before it or after
         return logits
 
+    @staticmethod
+    def _check_tokens(tokens):
+        if not isinstance(tokens, Tensor):
+            raise TypeError(f"tokens are a {type(tokens).__name__}: give a tensor of ids [batch, length]")
+        if tokens.ndim != 2:
+            raise ValueError(f"tokens have shape {tuple(tokens.shape)}: give ids [batch, length]")
+        if tokens.is_floating_point() or tokens.dtype == torch.bool:
+            raise ValueError(f"tokens have dtype {tokens.dtype}: ids are integers")
+
     def _check(self, tokens, keep, mask, past):
         rows, length = tokens.shape
         if keep is not None:
@@ -419,9 +425,13 @@ class Transformer(nn.Module):
     def _positions(self, tokens, positions, keep, cache):
         if positions is not None:
             positions = torch.as_tensor(positions, device=tokens.device)
-            check_positions(positions, self.encodings[0].axes, batch=tuple(tokens.shape))
-            return positions
+            check_positions(positions, self.encodings[0].axes, batch=tuple(tokens.shape), wait=True)
+            return recognised(positions)
         check_counts(self.encodings[0])
+        n = 0 if cache is None else len(cache)
+        first = first_of(cache.positions) if n else 0
+        if first is not None and keep is None and (cache is None or cache.keep is None):
+            return counted(first + n, tokens.shape[1], tokens.device)
         start = cache.positions[..., -1:] + 1 if cache is not None and len(cache) else 0
         if cache is not None and cache.keep is not None:
             start = start * cache.keep.any(1, keepdim=True)  # a row of nothing but padding is at 0
@@ -440,7 +450,7 @@ class Transformer(nn.Module):
             now = keep if keep is not None else torch.ones_like(tokens, dtype=torch.bool)
             before = cache.keep if cache.keep is not None else now.new_ones(now.shape[0], len(cache))
             cache.keep = torch.cat([before, now], 1)
-        cache.positions = torch.cat([cache.positions, positions], length) if known else positions
+        cache.positions = followed_by(cache.positions, positions, cache.axes) if known else positions
         return cache.positions, None if cache.keep is None else cache.keep[:, None, None]
 
     @torch.no_grad()
@@ -471,14 +481,15 @@ class Transformer(nn.Module):
         causal or pools.
         """
         check_not_negative(steps=steps)
+        self._check_tokens(tokens)
         if not (is_number(temperature) and temperature >= 0):
             raise ValueError(f"temperature={temperature!r}: it must be a finite number, 0 or more")
-        if tokens.ndim == 2 and tokens.shape[1] == 0:
+        if tokens.shape[1] == 0:
             raise ValueError(f"tokens have shape {tuple(tokens.shape)}: a prompt has at least one token")
         if not self.config.causal or self.config.pool is not None:
             has = f"pool={self.config.pool!r}" if self.config.causal else "causal=False"
             raise ValueError(f"generate needs a causal model without pooling, and this one has {has}")
-        if keep is not None and tokens.ndim == 2:
+        if keep is not None:
             check_mask(keep, tuple(tokens.shape), "keep")
             if not keep[..., -1].all():
                 rows = (~keep.expand_as(tokens)[:, -1]).nonzero()[:, 0].tolist()

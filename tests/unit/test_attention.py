@@ -10,10 +10,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import tutorial_lib.fast_attention
 from tutorial_lib.attention import attention, scores
 from tutorial_lib.encodings import (
+    TUPE,
     ALiBi,
     ClippedBias,
     Compose,
     CoPE,
+    Learned,
     NoPosition,
     PositionalEncoding,
     Raster,
@@ -382,6 +384,68 @@ def test_no_pair_of_all_is_written_for_shaw(largest, monkeypatch):
     assert made.elements <= 4 * 8 * 64
 
 
+def transforms():
+    """Derivatives that no fused kernel has, each of a function of q ``[B, H, L, D]`` that gives as much."""
+    from torch.autograd import forward_ad
+
+    def forward(f, q):
+        with forward_ad.dual_level():
+            return forward_ad.unpack_dual(f(forward_ad.make_dual(q, torch.ones_like(q)))).tangent
+
+    func = torch.func
+    return {
+        "vmap": lambda f, q: func.vmap(f)(torch.stack([q, -q])),
+        "grad": lambda f, q: func.grad(lambda q: f(q).sin().sum())(q),
+        "grad of grad": lambda f, q: func.grad(
+            lambda q: func.grad(lambda q: f(q).sin().sum())(q).sin().sum())(q),
+        "jvp": lambda f, q: func.jvp(f, (q,), (torch.ones_like(q),))[1],
+        "hessian": lambda f, q: func.hessian(lambda q: f(q).sin().sum())(q),
+        "forward mode": forward,
+    }
+
+
+@pytest.mark.parametrize("transform", transforms())
+@pytest.mark.parametrize("encoding", [
+    NoPosition(), Rotary(8), ALiBi(2), T5Bias(2), Shaw(8, 2), Learned(9, 8),
+], ids=lambda encoding: type(encoding).__name__)
+def test_transforms_of_functions(encoding, transform):
+    """The back end that can do it is found without asking."""
+    q, derive = torch.randn(1, 2, 3, 8), transforms()[transform]
+    eager, sdpa = (derive(lambda q, b=b: attention(q, q, q, encoding, causal=True, backend=b), q)
+                   for b in ("eager", "sdpa"))
+    close(sdpa, eager, 1e-5)
+
+
+def test_a_second_derivative_is_found_or_told():
+    """Nobody knows in a first pass that a second will come, so the error says what to do; one is no harm."""
+    q = torch.randn(1, 2, 3, 8, requires_grad=True)
+
+    def first(backend, encoding=None):
+        out = attention(q, q, q, encoding, causal=True, backend=backend)
+        return torch.autograd.grad(out.sin().sum(), q, create_graph=True)[0]
+
+    close(first("sdpa"), first("eager"), 1e-6)
+    assert torch.autograd.grad(first("eager").sin().sum(), q)[0].abs().max() > 1e-3
+    for encoding in (None, Rotary(8), ALiBi(2)):
+        with pytest.raises(RuntimeError, match="backend='sdpa' has no second derivative.*backend='eager'"):
+            torch.autograd.grad(first("sdpa", encoding).sin().sum(), q)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_both_terms_of_the_scores_by_hand(backend):
+    """What stands before the scale is multiplied by it, what stands after it is not."""
+    untied = TUPE(Learned(9, 6, std=1.0), 4, D, relative=T5Bias(4, std=1.0))
+    encoding, (q, k, v), p = Compose(Shaw(D, 2), untied).double(), tensors(5, 5), torch.arange(5)
+    shaw, untied = encoding.parts
+    inner = q @ k.mT + shaw.content_bias(q, k, p, p)
+    weights = (inner / math.sqrt(2 * D) + untied.bias(p, p)).softmax(-1)
+    close(attention(q, k, v, encoding, backend=backend), weights @ v + shaw.values(weights, p, p))
+    no_values = Compose(CoPE(D, 4, std=1.0), untied).double()
+    inner = q @ k.mT + no_values.parts[0].content_bias(q, k, p, p)
+    weights = (inner / math.sqrt(2 * D) + untied.bias(p, p)).softmax(-1)
+    close(attention(q, k, v, no_values, backend=backend), weights @ v)
+
+
 Q, K = torch.zeros(2, 4, 3, 8), torch.zeros(2, 2, 5, 8)
 
 
@@ -403,9 +467,33 @@ Q, K = torch.zeros(2, 4, 3, 8), torch.zeros(2, 2, 5, 8)
     (lambda: attention(Q, K, K, k_positions=torch.arange(4)), r"k_positions have shape \(4,\).*length 5"),
     (lambda: attention(torch.zeros(2, 2, 6, 8), K, K), "q_positions .* length 6"),
     (lambda: scores(Q, K, q_positions=torch.tensor(3)), r"q_positions have shape \(\)"),
+    (lambda: scores(Q[0], K), r"\[batch, heads, length, channels\], not q \(4, 3, 8\)"),
+    (lambda: attention(Q[:, :0], K, K), r"q \(2, 0, 3, 8\).*at least one head"),
+    (lambda: attention(Q, K[:, :0], K[:, :0]), r"k \(2, 0, 5, 8\).*at least one head"),
+    (lambda: attention(Q[..., :0], K[..., :0], K), "at least one head and one channel"),
+    (lambda: scores(Q[..., :0], K[..., :0]), "at least one head and one channel"),
+    (lambda: attention(Q[:, :, :0], K, K, backend="flex"), r"flex.*q \(2, 4, 0, 8\).*backend='sdpa'"),
+    (lambda: attention(Q, K[:, :, :0], K[:, :, :0], None, torch.arange(3), backend="flex"),
+     r"flex.*k \(2, 2, 0, 8\)"),
 ])
 def test_errors_name_what_does_not_fit(call, words):
     with pytest.raises(ValueError, match=words):
+        call()
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: attention(Q, K, K, ALiBi), r"encoding is the class ALiBi.*ALiBi\(\.\.\.\)"),
+    (lambda: attention(Q, K, K, "alibi"), "encoding is a str.*PositionalEncoding"),
+    (lambda: attention(Q, K, K, torch.nn.Identity()), "encoding is a Identity.*PositionalEncoding"),
+    (lambda: scores(Q, K, ALiBi), "encoding is the class ALiBi"),
+    (lambda: attention(Q.numpy(), K, K), "q is a ndarray.*tensor"),
+    (lambda: attention(Q, K.tolist(), K), "k is a list.*tensor"),
+    (lambda: attention(Q, K, None), "v is a NoneType.*tensor"),
+    (lambda: scores(Q, K.numpy()), "k is a ndarray.*tensor"),
+    (lambda: attention(Q, K, K, mask=[[True] * 5] * 3), "mask is a list.*tensor of booleans"),
+])
+def test_errors_name_what_is_of_another_type(call, words):
+    with pytest.raises(TypeError, match=words):
         call()
 
 

@@ -5,6 +5,7 @@ import torch
 from packaging.version import Version
 
 from tutorial_lib.attention import attention
+from tutorial_lib.model import Config, Transformer
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5}
 UPSTREAM = pytest.mark.xfail(
@@ -35,6 +36,18 @@ def compiled_and_not(encoding, positions, dtype=torch.float64, **options):
 def test_in_one_graph_with_gradients(encoding, positions_for):
     """Through functionalisation and decompositions, as every back end of the compiler gets it."""
     compiled_and_not(encoding, positions_for(encoding, 5) + 3, backend="aot_eager")
+
+
+def test_of_any_length(encoding, positions_for):
+    """A whole model in one graph that holds for every length: numbers of a module are symbols, too."""
+    model = Transformer(Config(11, 16, n_layers=1, n_heads=2), encoding).double()
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend="eager", fullgraph=True, dynamic=True)
+    for n in (5, 8):
+        tokens, p = torch.arange(2 * n).view(2, n) % 11, positions_for(encoding, n)
+        given = None if encoding.axes == 1 else p
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(tokens, given), model(tokens, given), atol=1e-9, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("name", "dtype"), [

@@ -5,10 +5,13 @@ import math
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import tutorial_lib.fast_attention
 from tutorial_lib.attention import attention
-from tutorial_lib.encodings import REGISTRY
+from tutorial_lib.encodings import REGISTRY, base
+from tutorial_lib.model import Cache, Config, Transformer
 
 F64 = torch.float64
 HALF = [torch.bfloat16, torch.float16]
@@ -237,3 +240,135 @@ def test_queries_and_keys_of_other_dtypes(encoding, positions_for, backend):
     for wrong in ((q.float(), k, v), (q, k.half(), v), (q, k, v.float()), [x.long() for x in (q, k, v)]):
         with pytest.raises(ValueError, match="q torch.*one floating-point dtype"):
             attention(*wrong, encoding, p, p, backend=backend)
+
+
+# ---- where numbers can't be asked for ----
+
+def model_with(encoding, **options):
+    return Transformer(Config(11, d_model=16, n_heads=2, **options), encoding)
+
+
+@pytest.mark.parametrize("kind", ["meta", "fake"])
+def test_shapes_without_numbers(encoding, positions_for, kind):
+    """What tools that plan a model's memory do: each step of a forward, but none of its numbers."""
+    model, p = model_with(encoding), positions_for(encoding, 7)
+    tokens = torch.zeros(2, 7, dtype=torch.long)
+    if kind == "meta":
+        p = p.to("meta")
+        assert model.to("meta")(tokens.to("meta"), p).shape == (2, 7, 11)
+        assert encoding.axes > 1 or model(tokens.to("meta")).shape == (2, 7, 11)
+    else:
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            for positions in [mode.from_tensor(p), None][: 3 - encoding.axes]:
+                assert model(mode.from_tensor(tokens), positions).shape == (2, 7, 11)
+
+
+class Questions(TorchDispatchMode):
+    """Which operations ask for numbers: on a GPU, each waits for all work that is under way."""
+
+    ASK = tuple(getattr(torch.ops.aten, name) for name in (
+        "_local_scalar_dense", "equal", "is_nonzero", "nonzero", "masked_select", "_unique2", "allclose"))
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.overloadpacket in self.ASK:
+            self.asked.append(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def every_question_waits(monkeypatch):
+    """A CPU that is treated as a GPU."""
+    monkeypatch.setattr(base, "WITHOUT_WAITING", ())
+
+
+def calls_of(model, tokens, p):
+    """A forward, one with positions row by row, with padding, and the two of a text read in two parts."""
+    keep, cache, axes = torch.arange(7) > torch.tensor([[0], [2]]), Cache(), model.encoding.axes
+    given = None if axes == 1 else p
+    yield lambda: model(tokens, given)
+    yield lambda: model(tokens, p.expand(2, *p.shape))
+    yield lambda: model(tokens, given, keep=keep)
+    yield lambda: model(tokens[:, :4], None if axes == 1 else p[:4], cache=cache)
+    yield lambda: model(tokens[:, 4:], None if axes == 1 else p[4:], cache=cache)
+
+
+def test_a_forward_asks_a_device_for_nothing(encoding, positions_for, every_question_waits):
+    """Nor does the answer change; one question is allowed for positions that somebody gives."""
+    model, p, tokens = model_with(encoding), positions_for(encoding, 7), torch.arange(14).view(2, 7) % 11
+    for call in calls_of(model, tokens, p):
+        with Questions() as questions:
+            call()
+        assert questions.asked == []
+    for given, allowed in ((p, 2), (p.double(), 1)):
+        with Questions() as questions:
+            try:
+                model(tokens, given)
+            except ValueError as error:
+                assert "integer" in str(error)
+        assert len(questions.asked) <= allowed
+
+
+def test_a_device_that_is_not_asked_gives_the_same(encoding, positions_for, monkeypatch):
+    model, p, tokens = model_with(encoding), positions_for(encoding, 7), torch.arange(14).view(2, 7) % 11
+    expected = [call() for call in calls_of(model, tokens, p)]
+    monkeypatch.setattr(base, "WITHOUT_WAITING", ())
+    for call, wanted in zip(calls_of(model, tokens, p), expected, strict=True):
+        close(call(), wanted, 1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_forward_never_waits_for_a_gpu(encoding, positions_for):
+    p, tokens = positions_for(encoding, 7).cuda(), (torch.arange(14).view(2, 7) % 11).cuda()
+    model = model_with(encoding).cuda()
+    for call in calls_of(model, tokens, p):
+        call()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for call in calls_of(model, tokens, p):
+            call()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+ODD = {"before 0": lambda p: p - 1, "beyond the last": lambda p: p * 500, "between two": lambda p: p / 2}
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("how", ["another device", "compiled"])
+def test_what_is_refused_is_never_another_entry(encoding, positions_for, kind, how, monkeypatch):
+    """A table has nothing for such positions. Where a ValueError can't say so, NaN does."""
+    p, (x, q, k, v) = ODD[kind](positions_for(encoding, 6)), draw(encoding, 6, 6)
+    module = encoding.double()
+
+    def embed(x, p):
+        return module.embed(x, p)
+
+    def attend(q, p):
+        return attention(q, k, v, module, p, p)
+
+    for call, data in ((embed, x), (attend, q)):
+        try:
+            expected = call(data, p)
+        except ValueError as error:
+            expected = error
+        if how == "compiled":
+            if not isinstance(expected, ValueError):
+                continue  # tests/unit/test_compiled.py
+            torch._dynamo.reset()
+            call = torch.compile(call, backend="eager", fullgraph=True, dynamic=False)
+        with monkeypatch.context() as patch:
+            patch.setattr(base, "WITHOUT_WAITING", ())
+            try:
+                actual = call(data, p)
+            except Exception as error:
+                assert "integer" in str(error) and isinstance(expected, ValueError)
+                continue
+        if isinstance(expected, ValueError):
+            assert actual.isnan().any()
+        else:
+            close(actual, expected, 1e-9)

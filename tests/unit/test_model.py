@@ -446,10 +446,20 @@ def filled(model):
     return cache
 
 
-@pytest.mark.parametrize("encoding", ["rotary", [NoPosition(), None], torch.nn.Identity()])
-def test_only_encodings_are_encodings(encoding):
-    with pytest.raises(TypeError, match="takes PositionalEncoding modules, not (str|NoneType|Identity)"):
-        build(encoding)
+@pytest.mark.parametrize("call, words", [
+    (lambda: build("rotary"), "encoding is a str.*PositionalEncoding"),
+    (lambda: build(Rotary), r"encoding is the class Rotary.*Rotary\(\.\.\.\)"),
+    (lambda: build([NoPosition(), None]), r"encoding\[1\] is a NoneType"),
+    (lambda: build([Rotary(8), "rotary"]), r"encoding\[1\] is a str"),
+    (lambda: build(torch.nn.Identity()), "encoding is a Identity"),
+    (lambda: build(None)([[1, 2]]), "tokens are a list.*tensor of ids"),
+    (lambda: build(None).generate([[1, 2]], 1), "tokens are a list.*tensor of ids"),
+    (lambda: build(None)(draw(), keep=[[True] * LENGTH] * 2), "keep is a list.*tensor of booleans"),
+    (lambda: build(None)(draw(), mask=[[True] * LENGTH] * LENGTH), "mask is a list.*tensor of booleans"),
+])
+def test_errors_name_what_is_of_another_type(call, words):
+    with pytest.raises(TypeError, match=words):
+        call()
 
 
 @pytest.mark.parametrize("call, words", [
@@ -465,6 +475,7 @@ def test_only_encodings_are_encodings(encoding):
     (lambda: Config(11, norm="batch"), "norm='batch'.*'layer', 'rms'"),
     (lambda: Config(11, mlp="relu"), "mlp='relu'.*'gelu', 'swiglu'"),
     (lambda: build(None)(torch.arange(3)), r"tokens have shape \(3,\).*\[batch, length\]"),
+    (lambda: build(None)(draw().float()), "tokens have dtype torch.float32.*integers"),
     (lambda: build(None, causal=False)(draw(), cache=Cache()), "cache needs a causal model"),
     (lambda: build(None)(draw(), keep=torch.ones(2, LENGTH)), "booleans"),
     (lambda: build(Sinusoidal(8))(draw()), r"Sinusoidal.*width 8.*\(2, 9, 16\)"),

@@ -102,7 +102,8 @@ class AsymmetricALiBi(RelativeBias):
 
 def _per_head(m, r):
     """The slopes as ``[H, 1, …, 1]`` beside offsets ``r``."""
-    return torch.tensor(m, dtype=r.dtype, device=r.device).view(-1, *[1] * r.ndim)
+    m = torch.tensor(m, dtype=r.dtype, device="cpu").to(r.device, non_blocking=True)  # a GPU need not wait
+    return m.view(-1, *[1] * r.ndim)
 
 
 def _checked(name, m, n_heads):

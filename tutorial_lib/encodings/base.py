@@ -19,6 +19,10 @@ Positions are always explicit tensors: ``[L]``, or ``[B, L]`` (each row of a bat
 position is n > 1 numbers, such as (row, column), one more dimension stands at the end: ``[L, n]``
 or ``[B, L, n]``. How many numbers a position is, the encoding says (``axes``), never the shape. A
 relative offset is always ``r = k_position − q_position``: negative looks back, positive looks ahead.
+
+Some encodings are tables, and have nothing for a position outside, or between two entries. Where numbers
+can be asked for at no cost (:func:`readable`), that is a ValueError; where not, NaN: in compiled code, under
+``torch.func``, on a GPU. Never is it another entry.
 """
 
 from __future__ import annotations
@@ -31,6 +35,9 @@ import torch
 from torch import Tensor, nn
 
 DOORS = ("embed", "rotate", "content_bias", "bias", "values")
+
+
+WITHOUT_WAITING = ("cpu",)  # devices that answer at once
 
 
 class PositionalEncoding(nn.Module):
@@ -192,6 +199,18 @@ class Absolute(PositionalEncoding):
         return x + self.vectors(positions).to(x.dtype)
 
 
+def check_encoding(encoding, name: str = "encoding") -> None:
+    """Raise TypeError unless it is an instance of :class:`PositionalEncoding`."""
+    if isinstance(encoding, type) and issubclass(encoding, PositionalEncoding):
+        what = encoding.__name__
+        raise TypeError(f"{name} is the class {what}: give an instance of it, {what}(...)")
+    if not isinstance(encoding, PositionalEncoding):
+        raise TypeError(
+            f"{name} is a {type(encoding).__name__}: give a PositionalEncoding, such as ALiBi(n_heads=8); "
+            "build(name, ...) makes one by its name"
+        )
+
+
 def check_part(whole: PositionalEncoding, part: PositionalEncoding, kind) -> None:
     """Raise TypeError unless ``part`` is of this ``kind``, a class that has a name ``in_words``."""
     if not isinstance(part, kind):
@@ -208,17 +227,30 @@ def check_width(encoding: PositionalEncoding, x: Tensor, dim: int) -> None:
         )
 
 
-def check_positions(positions: Tensor, axes: int = 1, name: str = "positions", batch=None) -> None:
+def readable(x: Tensor, *, wait: bool = False) -> bool:
+    """Whether the numbers of ``x`` can be asked for, and at once: on a GPU each question waits for all work
+    that is under way. With ``wait`` it may. In compiled code, under ``torch.func``, on "meta" and in a
+    FakeTensor there are none.
+    """
+    return (not torch.compiler.is_compiling() and (wait or x.device.type in WITHOUT_WAITING)
+            and not x.is_meta and type(x) in (Tensor, nn.Parameter)
+            and not torch._C._functorch.is_functorch_wrapped_tensor(x))
+
+
+def check_positions(
+    positions: Tensor, axes: int = 1, name: str = "positions", batch=None, *, wait: bool = False
+) -> None:
     """Raise ValueError unless positions are ``[L]`` or ``[B, L]``, and ``[…, axes]`` for several axes.
 
     ``batch``, if it is known, is the pair (B, L) that they must fit. Their numbers must be integers or
-    finite floats (compiled code can't ask for values). TypeError for anything but a tensor.
+    finite floats (where they are ``readable``, with this ``wait``). TypeError for anything but a tensor.
     """
     if not isinstance(positions, Tensor):
         raise TypeError(f"{name} are a {type(positions).__name__}: give a tensor, such as torch.arange(8)")
     if positions.dtype == torch.bool or positions.is_complex():
         raise ValueError(f"{name} have dtype {positions.dtype}: they must be integers or floats")
-    if positions.is_floating_point() and not torch.compiler.is_compiling() and not positions.isfinite().all():
+    ask = positions.is_floating_point() and readable(positions, wait=wait)
+    if ask and not positions.isfinite().all():
         raise ValueError(f"{name} are not all finite: NaN and infinity are no places")
     shape = tuple(positions.shape)
     form = "[L] or [B, L]" if axes == 1 else f"[L, {axes}] or [B, L, {axes}]"

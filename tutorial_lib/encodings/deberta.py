@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_heads, check_positive, check_std
-from .offsets import integer_offsets, offsets
+from .offsets import between_entries, integer_offsets, nan_where, offsets
 
 
 def log_bucket(r: Tensor, n_buckets: int, max_distance: int) -> Tensor:
@@ -90,16 +90,18 @@ class DeBERTa(PositionalEncoding):
         Q_r, K_r = (
             W(self.P).unflatten(-1, (H, d)).transpose(0, 1).to(q.dtype) for W in (self.W_qr, self.W_kr)
         )
-        r = integer_offsets(offsets(q_positions, k_positions))
-        r = r if self.n_buckets is None else log_bucket(r, self.n_buckets, self.max_distance)
+        r = offsets(q_positions, k_positions)
         r = r if r.ndim == 2 else r[:, None]
+        missing, r = between_entries(r), integer_offsets(r)
+        r = r if self.n_buckets is None else log_bucket(r, self.n_buckets, self.max_distance)
         delta_ij = (span - r).clamp(0, 2 * span - 1)
         delta_ji = delta_ij if self.released else (span + r).clamp(0, 2 * span - 1)
 
         k = k.repeat_interleave(H // k.shape[1], 1)
         c2p, p2c = q @ K_r.mT, (k @ Q_r.mT).mT  # [B, H, Lq, 2k] and [B, H, 2k, Lk]
         pairs = (*q.shape[:-1], k.shape[-2])
-        return c2p.gather(-1, delta_ij.expand(pairs)) + p2c.gather(-2, delta_ji.expand(pairs))
+        c2p, p2c = c2p.gather(-1, delta_ij.expand(pairs)), p2c.gather(-2, delta_ji.expand(pairs))
+        return nan_where(missing, c2p + p2c)
 
     def extra_repr(self):
         buckets = "" if self.n_buckets is None else f"n_buckets={self.n_buckets}, "

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from .base import Absolute, PositionalEncoding, check_part, check_positive, check_std, check_width, is_number
+from .offsets import bounds, nan_where
 
 
 class Add(PositionalEncoding):
@@ -93,11 +94,16 @@ class PositionMatrix(PositionalEncoding):
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         check_width(self, x, self.dim)
-        if not torch.compiler.is_compiling() and positions.numel():
-            low, high = positions.min().item(), positions.max().item()
-            if positions.is_floating_point() or low < 0 or high >= self.max_length:
-                raise ValueError(
-                    f"positions run from {low:g} to {high:g} with dtype {positions.dtype}, but "
-                    f"there is one matrix for each integer 0 to {self.max_length - 1}"
-                )
-        return torch.einsum("...lij,...lj->...li", self.matrices[positions.long()].to(x.dtype), x)
+        ends, last, missing = bounds(positions), self.max_length - 1, None
+        if positions.is_floating_point() or ends is not None and not 0 <= ends[0] <= ends[1] <= last:
+            run = "" if ends is None else f" run from {ends[0]:g} to {ends[1]:g} and"
+            raise ValueError(
+                f"positions{run} have dtype {positions.dtype}, but there is one matrix for each integer "
+                f"0 to {last}: give those"
+            )
+        positions = positions.long()
+        if ends is None:
+            missing = ((positions < 0) | (positions > last))[..., None]
+            positions = positions.clamp(0, last)
+        h = torch.einsum("...lij,...lj->...li", self.matrices[positions].to(x.dtype), x)
+        return nan_where(missing, h)

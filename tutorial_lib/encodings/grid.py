@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .base import PositionalEncoding, check_positions, check_positive
+from .base import PositionalEncoding, check_positions, check_positive, readable
+from .offsets import nan_where
 
 
 def grid(height: int, width: int, *, device=None) -> Tensor:
@@ -30,8 +31,7 @@ class Raster(PositionalEncoding):
         width: columns of the grid.
 
     Positions must be whole numbers with columns 0 … width − 1, else two tokens could share an index,
-    or one lie between the end of a row and the start of the next. ValueError says so; compiled code
-    can't ask for values.
+    or one lie between the end of a row and the start of the next. ValueError says so.
 
     >>> from tutorial_lib.encodings import ALiBi
     >>> Raster(ALiBi(8), width=3).index(grid(2, 3))
@@ -55,22 +55,31 @@ class Raster(PositionalEncoding):
         """row · width + column: int64 ``[L]`` or ``[B, L]``."""
         check_positions(positions, self.axes)
         row, column = positions.long().unbind(-1)
-        if not torch.compiler.is_compiling():
-            whole = torch.equal(positions.long().to(positions.dtype), positions)
-            if not (whole and (column >= 0).all() and (column < self.width).all()):
-                raise ValueError(
-                    f"positions have columns from {positions[..., 1].min():g} to "
-                    f"{positions[..., 1].max():g}, but a raster of width={self.width} reads whole rows and "
-                    f"columns 0 to {self.width - 1}: give it the width of the grid. Between two tokens only "
-                    "an encoding of 2 axes can read, such as Sinusoidal2D(64)"
-                )
+        if readable(positions) and self._outside(positions).any():
+            raise ValueError(
+                f"positions have columns from {positions[..., 1].min():g} to "
+                f"{positions[..., 1].max():g}, but a raster of width={self.width} reads whole rows and "
+                f"columns 0 to {self.width - 1}: give it the width of the grid. Between two tokens only "
+                "an encoding of 2 axes can read, such as Sinusoidal2D(64)"
+            )
         return row * self.width + column
 
+    def _outside(self, positions):
+        column = positions[..., 1]
+        return (positions != positions.long()).any(-1) | (column < 0) | (column >= self.width)
+
+    def _missing(self, positions):
+        """Tokens that have no index, where that can't be asked: ``[L, 1]`` or ``[B, L, 1]``, or None."""
+        return None if readable(positions) else self._outside(positions)[..., None]
+
     def embed(self, x, positions):
-        return self.encoding.embed(x, self.index(positions))
+        return nan_where(self._missing(positions), self.encoding.embed(x, self.index(positions)))
 
     def rotate(self, q, k, q_positions, k_positions):
-        return self.encoding.rotate(q, k, self.index(q_positions), self.index(k_positions))
+        q, k = self.encoding.rotate(q, k, self.index(q_positions), self.index(k_positions))
+        missing = (self._missing(p) for p in (q_positions, k_positions))
+        missing = (m if m is None or m.ndim == 2 else m[:, None] for m in missing)
+        return tuple(nan_where(m, x) for m, x in zip(missing, (q, k), strict=True))
 
     def content_bias(self, q, k, q_positions, k_positions):
         return self.encoding.content_bias(q, k, self.index(q_positions), self.index(k_positions))

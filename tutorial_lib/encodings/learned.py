@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .base import Absolute, check_positive, check_std
+from .offsets import bounds, nan_where
 
 
 class Learned(Absolute):
@@ -39,14 +40,18 @@ class Learned(Absolute):
 
     def vectors(self, positions: Tensor) -> Tensor:
         positions = torch.as_tensor(positions, device=self.table.device)
-        if not torch.compiler.is_compiling() and positions.numel():
-            low, high = positions.min().item(), positions.max().item()
-            if not 0 <= low <= high <= self.max_length - 1:
-                raise ValueError(
-                    f"positions run from {low:g} to {high:g}, but this learned table has rows "
-                    f"0 to {self.max_length - 1}: build it with a larger max_length, or stretch "
-                    "it with resized(new_length)"
-                )
+        ends, last, missing = bounds(positions), self.max_length - 1, None
+        if ends is None:  # a NaN is neither above nor below
+            missing = ~((positions >= 0) & (positions <= last))[..., None]
+            positions = positions.clamp(0, last).nan_to_num()
+        elif not 0 <= ends[0] <= ends[1] <= last:
+            raise ValueError(
+                f"positions run from {ends[0]:g} to {ends[1]:g}, but this learned table has rows "
+                f"0 to {last}: build it with a larger max_length, or stretch it with resized(new_length)"
+            )
+        return nan_where(missing, self._rows(positions))
+
+    def _rows(self, positions):
         if not positions.is_floating_point():
             return F.embedding(positions.long(), self.table)
         below = positions.floor().long()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .base import check_positions, length_axis, result_dtype, widest_float
+from .base import check_positions, length_axis, readable, result_dtype, widest_float
 
 
 def offsets(q_positions: Tensor, k_positions: Tensor, axes: int = 1) -> Tensor:
@@ -36,13 +36,79 @@ def integer_offsets(r: Tensor) -> Tensor:
     """Offsets as integers, for a table; ValueError for one that lies between two entries."""
     if not r.is_floating_point():
         return r.long()
-    if not torch.compiler.is_compiling() and not torch.equal(r, r.round()):
+    if readable(r) and not torch.equal(r, r.round()):
         raise ValueError("positions have fractional offsets: a table has entries for whole ones only")
     return r.round().long()
 
 
+def between_entries(r: Tensor) -> Tensor | None:
+    """Where :func:`integer_offsets` had to round and could not say so; None for nowhere."""
+    return r != r.round() if r.is_floating_point() and not readable(r) else None
+
+
+def nan_where(missing: Tensor | None, x: Tensor) -> Tensor:
+    """``x``, with NaN where something is ``missing``; None for nowhere."""
+    return x if missing is None else x.masked_fill(missing, torch.nan)
+
+
+def counted(first: int, n: int, device=None) -> Tensor:
+    """The n integers first, first + 1, …; nobody has to ask a GPU whether they are that."""
+    return _in_a_row(torch.arange(first, first + n, device=device), first)
+
+
+def recognised(positions: Tensor) -> Tensor:
+    """A copy, which nobody else changes. If it counts up by 1, it is known to: a GPU is asked once."""
+    positions = positions.clone()
+    if positions.ndim != 1 or positions.is_floating_point() or not len(positions):
+        return positions
+    if not readable(positions, wait=True):
+        return positions
+    first, counts = torch.stack([positions[0].long(), _counts_up(positions).long()]).tolist()
+    return _in_a_row(positions, first) if counts else positions
+
+
+def stretch(positions: Tensor, start: int, n: int, axes: int = 1) -> Tensor:
+    """n tokens' positions from the one at ``start`` on."""
+    first, part = first_of(positions), positions.narrow(length_axis(axes), start, n)
+    return part if first is None else _in_a_row(part, first + start)
+
+
+def followed_by(positions: Tensor, more: Tensor, axes: int = 1) -> Tensor:
+    """Both, one after the other."""
+    both, first = torch.cat([positions, more], length_axis(axes)), first_of(positions)
+    return both if first is None or first_of(more) != first + len(positions) else _in_a_row(both, first)
+
+
+def _in_a_row(positions, first):
+    if not torch.compiler.is_compiling():
+        positions.in_a_row = first, None if positions.is_inference() else positions._version
+    return positions
+
+
+def first_of(positions: Tensor) -> int | None:
+    """The first number of what is known to count up by 1, or None."""
+    if torch.compiler.is_compiling():
+        return None
+    first, version = getattr(positions, "in_a_row", (None, None))
+    return first if version is None or version == positions._version else None
+
+
 def consecutive(positions: Tensor) -> bool:
-    """Whether they are integers p, p + 1, p + 2, …; compiled code does not ask for values."""
+    """Whether they are integers p, p + 1, p + 2, …; no where that is not known and can't be asked."""
     if torch.compiler.is_compiling() or positions.ndim != 1 or positions.is_floating_point():
         return False
-    return len(positions) > 0 and bool((positions.diff() == 1).all())
+    if not len(positions) or first_of(positions) is not None:
+        return len(positions) > 0
+    return readable(positions) and bool(_counts_up(positions))
+
+
+def _counts_up(positions):
+    return (positions.long().diff() == 1).all()  # the difference of uint8 0 and 255 is 1, too
+
+
+def bounds(x: Tensor) -> tuple[float, float] | None:
+    """The lowest and the highest number, or None if there is none, or it can't be asked for."""
+    first = first_of(x)
+    if first is not None and len(x):
+        return first, first + len(x) - 1
+    return tuple(end.item() for end in x.aminmax()) if readable(x) and x.numel() else None

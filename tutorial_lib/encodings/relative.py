@@ -19,7 +19,16 @@ import torch
 from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_not_negative, check_positive, check_std
-from .offsets import consecutive, integer_offsets, offsets
+from .offsets import (
+    between_entries,
+    bounds,
+    consecutive,
+    counted,
+    first_of,
+    integer_offsets,
+    nan_where,
+    offsets,
+)
 
 
 class RelativeBias(PositionalEncoding):
@@ -40,9 +49,11 @@ class RelativeBias(PositionalEncoding):
     def bias_by_offset(self, q_positions, k_positions):
         if not (consecutive(q_positions) and consecutive(k_positions)):
             return None
+        n, starts = len(q_positions) + len(k_positions) - 1, (first_of(q_positions), first_of(k_positions))
+        if None not in starts:
+            return self.of(counted(starts[1] - starts[0] - len(q_positions) + 1, n, k_positions.device))
         first = k_positions[0].long() - q_positions[-1].long()
-        n = torch.arange(len(q_positions) + len(k_positions) - 1, device=first.device)
-        return self.of(first + n)
+        return self.of(first + torch.arange(n, device=first.device))
 
     def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         """As ``dense``; for positions that count up by 1, ``of`` is asked for different offsets only.
@@ -76,7 +87,7 @@ class ClippedBias(RelativeBias):
 
     def of(self, r):
         k = self.max_distance
-        return look_up(self.b, integer_offsets(r).clamp(-k, k) + k)
+        return nan_where(between_entries(r), look_up(self.b, integer_offsets(r).clamp(-k, k) + k))
 
     def extra_repr(self):
         return f"{self.n_heads}, {self.max_distance}, std={self.std:g}"
@@ -86,7 +97,7 @@ class TableBias(RelativeBias):
     """``W_r[j − i + N − 1]``: 2N − 1 scalars per head, none for a longer input.
 
     An offset outside −(N − 1) … N − 1 has no entry. ValueError says so; plain indexing would wrap
-    ``W_r[-2]`` around to another offset. Compiled code can't raise by value and gives NaN there.
+    ``W_r[-2]`` around to another offset.
 
     >>> table = TableBias(n_heads=1, length=4)
     >>> table.W_r.shape[-1]
@@ -113,15 +124,16 @@ class TableBias(RelativeBias):
         self.W_r = nn.Parameter(torch.randn(n_heads, 2 * length - 1) * std)
 
     def of(self, r):
-        N, r = self.length, integer_offsets(r)
-        if torch.compiler.is_compiling():
-            return look_up(self.W_r, r.clamp(1 - N, N - 1) + N - 1).masked_fill(r.abs() >= N, torch.nan)
-        if r.numel() and r.abs().max() >= N:
+        N, index, ends = self.length, integer_offsets(r), bounds(r)
+        if ends is None:
+            entries = look_up(self.W_r, index.clamp(1 - N, N - 1) + N - 1)
+            return nan_where(between_entries(r), nan_where(index.abs() >= N, entries))
+        if not 1 - N <= ends[0] <= ends[1] <= N - 1:
             raise ValueError(
-                f"offsets run from {r.min()} to {r.max()}, but this table was built for length={N} "
+                f"offsets run from {ends[0]:g} to {ends[1]:g}, but this table was built for length={N} "
                 f"and has entries for {1 - N} to {N - 1}: build it with a larger length"
             )
-        return look_up(self.W_r, r + N - 1)
+        return look_up(self.W_r, index + N - 1)
 
     def extra_repr(self):
         return f"{self.n_heads}, {self.length}, std={self.std:g}"

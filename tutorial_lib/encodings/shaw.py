@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from .base import PositionalEncoding, check_heads, check_not_negative, check_positive, check_std
-from .offsets import integer_offsets, offsets
+from .offsets import between_entries, integer_offsets, nan_where, offsets
 
 
 class Shaw(PositionalEncoding):
@@ -57,7 +57,9 @@ class Shaw(PositionalEncoding):
         check_heads(self, q, self.head_dim)
         row = self.clipped(q_positions, k_positions)
         met = q @ self.w_K.to(q.dtype).T  # [B, H, Lq, 2k + 1]
-        return met.gather(-1, row.expand(*q.shape[:-1], -1))
+        missing = between_entries(offsets(q_positions, k_positions))
+        missing = missing if missing is None or missing.ndim == 2 else missing[:, None]
+        return nan_where(missing, met.gather(-1, row.expand(*q.shape[:-1], -1)))
 
     def values(self, weights, q_positions, k_positions):
         row = self.clipped(q_positions, k_positions)

@@ -22,8 +22,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .base import check_positive, check_std
-from .offsets import integer_offsets
+from .base import check_positive, check_std, readable
+from .offsets import between_entries, integer_offsets, nan_where
 from .relative import RelativeBias, look_up
 
 
@@ -56,7 +56,7 @@ class SwinBias(RelativeBias):
             off at −2 and 2, as in the released code.
 
     An offset that two tokens of one window can't have has no entry. ValueError says so; a flat index
-    would find that of another offset. Compiled code can't raise by value and gives NaN there.
+    would find that of another offset.
 
     Raises ValueError also for a size out of range, a bad ``std``, or fractional offsets.
     """
@@ -73,9 +73,10 @@ class SwinBias(RelativeBias):
             nn.init.trunc_normal_(self.B_hat, std=std)
 
     def of(self, r):
+        between, known = between_entries(r), readable(r)
         r, (M_h, M_w) = integer_offsets(r), self.window
         inside = (r[..., 0].abs() < M_h) & (r[..., 1].abs() < M_w)
-        if not torch.compiler.is_compiling() and not inside.all():
+        if known and not inside.all():
             low, high = (tuple(end.tolist()) for end in r.reshape(-1, 2).aminmax(dim=0))
             raise ValueError(
                 f"offsets run from {low} to {high}, but a window={self.window} has entries for "
@@ -83,7 +84,8 @@ class SwinBias(RelativeBias):
                 "or build the bias with a larger window"
             )
         entries = look_up(self.B_hat.flatten(1), torch.where(inside, window_index(r, self.window), 0))
-        return entries.masked_fill(~inside, torch.nan)
+        missing = None if known else ~inside if between is None else ~inside | between.any(-1)
+        return nan_where(missing, entries)
 
     def resized(self, window: tuple[int, int]) -> SwinBias:
         """The same table for another window, by bicubic interpolation as in the released code.

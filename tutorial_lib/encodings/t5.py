@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from .base import check_positive, check_std
-from .offsets import integer_offsets
+from .offsets import between_entries, integer_offsets, nan_where
 from .relative import RelativeBias, look_up
 
 
@@ -84,7 +84,8 @@ class T5Bias(RelativeBias):
 
     def of(self, r):
         options = {"n_buckets": self.n_buckets, "max_distance": self.max_distance}
-        return look_up(self.b, bucket(r, bidirectional=self.bidirectional, **options))
+        entries = look_up(self.b, bucket(r, bidirectional=self.bidirectional, **options))
+        return nan_where(between_entries(r), entries)
 
     def extra_repr(self):
         return (
