@@ -1,5 +1,6 @@
 """The pages of docs/: links and sections that exist, a glossary without gaps."""
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -50,3 +51,18 @@ def test_the_glossary_has_every_column_once_and_in_order():
         assert '"' not in chinese + sentence, f"{term}: the title of a link cannot hold it"
         assert re.search(r"[\u4e00-\u9fff]", chinese) or chinese == term, term
         assert sentence.endswith(".") and sentence.count(". ") == 0, term
+
+
+ROOMS_OF_THEIR_OWN = {"course", "setup", "grading"}  # programs; nobody imports them
+
+
+def test_the_api_has_a_page_for_every_module_or_for_the_package_that_gives_its_names():
+    spec = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "site" / "pages.py")
+    spec.loader.exec_module(pages := importlib.util.module_from_spec(spec))
+    library = {".".join(path.relative_to(ROOT).with_suffix("").parts)
+               for path in (ROOT / "tutorial_lib").rglob("[!_]*.py")}
+    library = {name for name in library if name.split(".")[1] not in ROOMS_OF_THEIR_OWN}
+    assert len(library) > 80 and {"tutorial_lib.attention", "tutorial_lib.encodings.rotary"} <= library
+    shown = set(pages.MODULES)
+    assert not [name for name in sorted(library) if not shown & {name, name.rpartition(".")[0],
+                                                                ".".join(name.split(".")[:2])}]
