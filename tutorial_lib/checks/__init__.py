@@ -13,7 +13,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from . import questions, wire
+from ..extras import needs
+
+with needs("experiments"):
+    from . import questions, wire
 
 __all__ = ["NotYet", "hint", "progress", "questions", "verdict", "wire"]
 
