@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import tutorial_lib.fast_attention
 from tutorial_lib.attention import attention
-from tutorial_lib.encodings import REGISTRY, base
+from tutorial_lib.encodings import REGISTRY, ALiBi, base
 from tutorial_lib.model import Cache, Config, Transformer
 
 F64 = torch.float64
@@ -310,6 +310,22 @@ def test_a_forward_asks_a_device_for_nothing(encoding, positions_for, every_ques
             except ValueError as error:
                 assert "integer" in str(error)
         assert len(questions.asked) <= allowed
+
+
+def test_positions_that_count_up_are_known_to(every_question_waits, monkeypatch):
+    """So a bias is computed once for each offset on a GPU, too; but not after somebody has changed them."""
+    model, cache, tokens, asked_for = model_with(ALiBi(2)), Cache(), torch.zeros(1, 7, dtype=torch.long), []
+    monkeypatch.setattr(ALiBi, "of", lambda self, r, of=ALiBi.of: (
+        asked_for.append(tuple(r.shape)), of(self, r))[1])
+    model(tokens)
+    model(tokens, torch.arange(7) + 3)
+    model(tokens[:, :4], cache=cache)
+    model(tokens[:, 4:], cache=cache)
+    assert asked_for == [(13,)] * 4 + [(7,)] * 2 + [(9,)] * 2
+    cache.positions[2] = 100
+    asked_for.clear()
+    model(tokens[:, :1], cache=cache)
+    assert asked_for == [(1, 8)] * 2
 
 
 def test_a_device_that_is_not_asked_gives_the_same(encoding, positions_for, monkeypatch):

@@ -111,4 +111,7 @@ def bounds(x: Tensor) -> tuple[float, float] | None:
     first = first_of(x)
     if first is not None and len(x):
         return first, first + len(x) - 1
-    return tuple(end.item() for end in x.aminmax()) if readable(x) and x.numel() else None
+    if not readable(x) or not x.numel():
+        return None
+    low, high = x.aminmax()
+    return low.item(), high.item()
