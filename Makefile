@@ -6,7 +6,7 @@ BUILD = build
 PYTEST = -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test quick test-oldest bench latency doctor notebooks results site slides lint lock clean
+.PHONY: help setup lab test quick test-oldest bench latency breakages doctor notebooks results site slides lint lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,9 @@ bench: setup  ## Measure speed and memory beside public implementations (ARGS="r
 
 latency: setup  ## Measure the explorers in a browser, from key press to picture, beside ipympl and matplotlib
 	$(BIN) -m benchmarks.latency $(ARGS)
+
+breakages: setup  ## Break one line at a time, in a copy, and see which test turns red (ARGS=rotary)
+	$(BIN) -m tutorial_lib.course.breakages $(ARGS)
 
 doctor: setup  ## Check the environment, and say what mends it
 	@$(BIN) -m tutorial_lib.doctor

@@ -44,6 +44,8 @@ LESS = {
         "jupyter lab --ServerApp.root_dir=. notebooks/00_start_here.ipynb --no-browser --allow-root --port=0",
     "jupyter lab": "jupyter lab --version",
     "make bench": "make bench ARGS='bias-1024 --rounds 1'",
+    "make breakages": "make breakages ARGS=sandwich.py",
+    "make breakages ARGS=rotary": "make breakages ARGS='rotary --help'",
     "make latency": "make latency ARGS=--help",  # in small: tests/browser/test_browser.py
     "python -m pip install .": "python -m pip install --no-build-isolation .",
     'python -m pip install ".[experiments]"': "python -m pip install --no-build-isolation '.[experiments]'",
