@@ -145,8 +145,10 @@ def _by_windows(q, k, v, by_offset, scale, causal):
 
 def _along_offsets(q, k, v, by_offset, scale):
     """With the bias ``[H, ≥ Lq + Lk − 1]``: the last query starts at 0, the one before it at 1, …"""
-    its = windows(by_offset, q.shape[-2], k.shape[-2])
-    return _kernel(q.flip(-2), k, v, scale, attn_mask=its[None].to(q.dtype)).flip(-2)
+    its = windows(by_offset, q.shape[-2], k.shape[-2])[None].to(q.dtype)
+    if its.numel() < q.numel():  # few keys and many rows: turning the bias moves less than turning queries
+        return _kernel(q, k, v, scale, attn_mask=its.flip(-2))
+    return _kernel(q.flip(-2), k, v, scale, attn_mask=its).flip(-2)
 
 
 def windows(x, n, size):
