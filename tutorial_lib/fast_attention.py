@@ -26,6 +26,7 @@ from torch import Tensor
 
 from .encodings.base import check_term, repeat_heads
 from .encodings.offsets import consecutive, first_of, stretch
+from .encodings.once import once
 from .masks import allowed_pairs
 
 CHUNK = 256  # queries at a time; measured: smaller costs calls, larger skips less of the future
@@ -69,8 +70,8 @@ def has_far_keys(q, k, v, encoding, q_positions, k_positions, mask) -> bool:
     return (
         encoding.reach is not None and mask is None and k.shape[-2] > CHUNK + 2 * encoding.reach
         and KERNEL is not None and q.device.type == "cpu" and q.dtype in WIDE and q.shape[-1] == v.shape[-1]
-        and not torch.is_grad_enabled() and not torch._C._are_functorch_transforms_active()
-        and q.numel() > 0 and consecutive(q_positions) and consecutive(k_positions)
+        and not torch.is_grad_enabled() and q.numel() > 0
+        and consecutive(q_positions) and consecutive(k_positions)
     )
 
 
@@ -254,7 +255,7 @@ def _added(q, k, encoding, q_positions, k_positions, scale):
 
 
 def _bias_by_offset(q, k, encoding, q_positions, k_positions):
-    by_offset = encoding.bias_by_offset(q_positions, k_positions)
+    by_offset = once(encoding.bias_by_offset, q_positions, k_positions)
     if by_offset is not None:
         check_term(encoding, "bias", by_offset[:, :1, None], q, k)
     return by_offset

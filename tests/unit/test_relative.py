@@ -152,6 +152,20 @@ def test_only_consecutive_integers_go_the_short_way():
     assert all(len(shape) > 1 for shape in asked) and len(asked) == 12
 
 
+@pytest.mark.parametrize("learns", [False, True])
+def test_all_layers_ask_for_a_bias_once(learns):
+    asked, counts = [], []
+    encoding = T5Bias(2) if learns else ALiBi(2)
+    plain, model = encoding.of, Transformer(Config(11, 16, n_layers=3, n_heads=2), encoding)
+    encoding.of = lambda r: asked.append(r.numel()) or plain(r)
+    for grad in (False, True):
+        asked.clear()
+        with torch.set_grad_enabled(grad):
+            model(torch.randint(11, (2, 9)))
+        counts.append(len(asked))
+    assert counts == [1, 3 if learns else 1]  # one that takes part in a gradient belongs to its layer
+
+
 def test_alibi_takes_fractional_positions():
     p = torch.tensor([0, 0.5, 2.25])
     close(ALiBi(8).bias(p, p)[0], 0.5 * (p - p[:, None]), 0)
