@@ -76,5 +76,5 @@ lock: setup  ## Pin what pyproject.toml asks for (ARGS=--upgrade: the newest of 
 	  "make lock   (how it is installed: tutorial_lib/setup/environment.py; torch first, then --no-deps)"
 
 clean:  ## Remove the environment and everything that can be made again
-	rm -rf $(VENV) $(VENV).log .venv-oldest .venv-oldest.log $(BUILD) *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) $(VENV).log .venv-oldest .venv-oldest.log $(BUILD) dist *.egg-info .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -prune -exec rm -rf {} + -o -name .ipynb_checkpoints -prune -exec rm -rf {} +

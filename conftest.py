@@ -76,7 +76,7 @@ def pytest_make_collect_report(collector):
 
 
 # ---- several processes, and what they take ----
-# What takes long begins first, the longest at the head: then no process waits at the end for another.
+# The slowest begin first, so that no process is left waiting at the end.
 FIRST = ("tests/browser", "tests/exercises/test_questions", "notebooks/02", "tests/site", "notebooks/07",
          "tests/house/test_commands", "notebooks/03", "notebooks/04", "tests/exercises/test_nbgrader",
          "notebooks/", "tests/grading", "tests/slides", "tests/parity", "tests/unit/test_experiment",
@@ -92,6 +92,7 @@ class Units(LoadScopeScheduling):
         return f"{module}::{questions[1]}" if questions else module
 
 
+@pytest.hookimpl(optionalhook=True)  # it is xdist's
 def pytest_xdist_make_scheduler(config, log):
     return Units(config, log) if config.getoption("dist") == "loadscope" else None
 

@@ -21,11 +21,11 @@ def pool(count: int) -> Iterator[ProcessPoolExecutor]:
     workers at once, whatever they are at, and goes on when they have ended.
 
     Each worker holds one end of a pipe, and only this process the other: whatever closes it ends the worker.
-    What they leave in temporary files goes with them.
+    What they leave in temporary files goes with them, unless this process is killed by SIGKILL.
     """
     context = multiprocessing.get_context("spawn")
     life, ours = context.Pipe(duplex=False)
-    with (tempfile.TemporaryDirectory(prefix="workers-") as scratch, life, ours,
+    with (tempfile.TemporaryDirectory(prefix="workers-", ignore_cleanup_errors=True) as scratch, life, ours,
           ProcessPoolExecutor(count, context, _begin, (life, scratch)) as workers):
         try:
             yield workers

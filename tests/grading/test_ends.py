@@ -60,10 +60,11 @@ def test_nothing_goes_on(how, mode, klass, tmp_path):
     process = subprocess.Popen([sys.executable, tmp_path / "run.py", root, mode], start_new_session=True,
                                stderr=subprocess.PIPE, text=True,
                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-    below = []
+    below, end = [], time.monotonic() + 300
     try:
         while not running(word):
             assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < end, "it did not begin"
             time.sleep(0.1)
         below = psutil.Process(process.pid).children(recursive=True)
         assert len(below) > 2

@@ -1,5 +1,7 @@
 """The list of breakages can be made, and the command that makes them tells red from green."""
 
+import shutil
+
 import pytest
 
 from tutorial_lib.course import breakages
@@ -24,8 +26,9 @@ def test_each_can_be_made(breakage):
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    """A course of one function and one test."""
+    """A course of one function and one test, under the conftest of this one."""
     folder = tmp_path_factory.mktemp("toy")
+    shutil.copy(breakages.ROOT / "conftest.py", folder)
     (folder / "double.py").write_text("def double(x):\n    y = 2 * x\n    return y\n")
     (folder / "test_double.py").write_text(
         "from double import double\n\n\ndef test_two():\n    assert double(2) == 4\n")

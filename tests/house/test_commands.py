@@ -31,7 +31,7 @@ RUN = "python -m tutorial_lib.experiments run decay --preset live --folder mine"
 
 LESS = {
     "make test": "make test ARGS='tests/house/test_lint.py -n 0'",
-    "make quick": "make -n quick",
+    "make quick": "make quick ARGS='--collect-only -q -n 0'",
     "make site": "make -n site",  # as it is: tests/site
     "make slides": "make -n slides",  # all decks: tests/slides
     "make test-oldest": "make -n test-oldest",
@@ -44,6 +44,8 @@ LESS = {
         "jupyter lab --ServerApp.root_dir=. notebooks/00_start_here.ipynb --no-browser --allow-root --port=0",
     "jupyter lab": "jupyter lab --version",
     "make bench": "make bench ARGS='bias-1024 --rounds 1'",
+    'make bench ARGS="--save results/benchmarks/cpu.json"':
+        "make bench ARGS='bias-1024 --rounds 1 --save one.json'",
     "make breakages": "make breakages ARGS=sandwich.py",
     "make breakages ARGS=rotary": "make breakages ARGS='rotary --help'",
     "make latency": "make latency ARGS=--help",  # in small: tests/browser/test_browser.py
@@ -218,4 +220,5 @@ def test_there_are_such_tests(command, collected):
 
 def test_the_lists_name_commands_that_stand_in_the_pages():
     assert set(LESS) | set(NOT_HERE) <= set(commands())
-    assert all(re.split(r"\W+", small)[0] in small for small in LESS.values()) and len(commands()) > 40
+    assert all(re.split(r"\W+", command)[0] in small for command, small in LESS.items())
+    assert len(commands()) > 40

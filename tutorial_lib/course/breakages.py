@@ -73,7 +73,7 @@ def noticed(breakage: Breakage, course: Path) -> str:
     file = course / breakage.file
     whole = file.read_text(encoding="utf-8")
     own = {"PYTHONPATH": str(course), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "CI": "true"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-n0",
                *breakage.tests]
     file.write_text(whole.replace(breakage.old, breakage.new), encoding="utf-8")
     try:

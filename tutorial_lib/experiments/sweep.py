@@ -135,24 +135,25 @@ def run(
     with parallel.process_group(pick_device(device)) as where:
         if scheduler is not None and parallel.size() > 1:
             raise ValueError(f"scheduler={scheduler!r}: a sweep runs on Dask or under torchrun, not both")
-        old = Record.load(out) if out and not again and parallel.rank() == 0 and out.exists() else None
-        old = parallel.agreed(old)
-        if old is not None:
-            seeds = tuple(dict.fromkeys((*old.seeds, *seeds)))
-        record = Record(
-            experiment.name, preset, _command(experiment, preset, seeds, device),
-            plain(experiment.presets[preset]), list(seeds), _words(where),
-            torch.get_num_threads() if scheduler is None else 1, versions(),
-        )
-        if out and old is not None:
-            there = [(run.cell, run.seed) for run in old]
-            if old.settings == record.settings and there == _wanted(experiment, record):
-                if parallel.rank() == 0:
-                    print(f"{out.name} is there already, and lacks nothing; `--again` measures all anew")
-                return old
-            _take_over(old, record, out.name)
-        with _alone(out), _threads(record.threads if scheduler is None else torch.get_num_threads()):
-            _fill(record, experiment, where, out, scheduler, progress)
+        with _alone(out):
+            old = Record.load(out) if out and not again and parallel.rank() == 0 and out.exists() else None
+            old = parallel.agreed(old)
+            if old is not None:
+                seeds = tuple(dict.fromkeys((*old.seeds, *seeds)))
+            record = Record(
+                experiment.name, preset, _command(experiment, preset, seeds, device),
+                plain(experiment.presets[preset]), list(seeds), _words(where),
+                torch.get_num_threads() if scheduler is None else 1, versions(),
+            )
+            if out and old is not None:
+                there = [(run.cell, run.seed) for run in old]
+                if old.settings == record.settings and there == _wanted(experiment, record):
+                    if parallel.rank() == 0:
+                        print(f"{out.name} is there already, and lacks nothing; `--again` measures all anew")
+                    return old
+                _take_over(old, record, out.name)
+            with _threads(record.threads if scheduler is None else torch.get_num_threads()):
+                _fill(record, experiment, where, out, scheduler, progress)
     return record
 
 
@@ -168,7 +169,7 @@ def _take_over(old: Record, record: Record, name: str) -> None:
         if then != now:
             raise ValueError(
                 f"{name} was measured with {what} {then}, and would go on with {now}: these numbers do not "
-                "belong into one record. Measure all anew with `--again`, or elsewhere with `--folder`"
+                "belong in one record. Measure all anew with `--again`, or elsewhere with `--folder`"
             )
     record.runs, record.threads, record.versions = old.runs, old.threads, old.versions
 
