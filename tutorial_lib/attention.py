@@ -138,9 +138,13 @@ def _positions(q, k, encoding, q_positions, k_positions) -> tuple[Tensor, Tensor
         check_counts(encoding, "k_positions")
         k_positions = counted(0, k.shape[-2], k.device)
     check_positions(k_positions, encoding.axes, "k_positions", (k.shape[0], k.shape[-2]))
+    if q_positions is None and q.shape[-2] > k.shape[-2]:
+        raise ValueError(
+            f"q has {q.shape[-2]} tokens and k {k.shape[-2]}: queries that are not the last keys have no "
+            "default positions, so give q_positions"
+        )
     if q_positions is None:
-        n = min(q.shape[-2], k.shape[-2])
-        q_positions = stretch(k_positions, k.shape[-2] - n, n, encoding.axes)
+        q_positions = stretch(k_positions, k.shape[-2] - q.shape[-2], q.shape[-2], encoding.axes)
     check_positions(q_positions, encoding.axes, "q_positions", (q.shape[0], q.shape[-2]))
     for name, positions in (("q_positions", q_positions), ("k_positions", k_positions)):
         if positions.device != q.device:
@@ -157,6 +161,8 @@ def _check(q, k, v, encoding, causal=False, mask=None, backend="eager", return_w
         raise ValueError(f"backend={backend!r}: it must be one of {', '.join(map(repr, BACKENDS))}")
     if return_weights and backend != "eager":
         raise ValueError(f"backend={backend!r} never forms the weights: ask with backend='eager'")
+    if not q.device == k.device == v.device:
+        raise ValueError(f"q is on {q.device}, k on {k.device}, v on {v.device}: move them to one device")
     shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
     if not q.ndim == k.ndim == v.ndim == 4:
         raise ValueError(f"attention takes [batch, heads, length, channels], not {shapes}")
@@ -174,3 +180,5 @@ def _check(q, k, v, encoding, causal=False, mask=None, backend="eager", return_w
         raise ValueError(f"{shapes}: with causal=True the queries are the last keys, not more of them")
     if mask is not None:
         check_mask(mask, (*q.shape[:-1], k.shape[-2]))
+        if mask.device != q.device:
+            raise ValueError(f"mask is on {mask.device}, but q is on {q.device}: move it there")

@@ -26,6 +26,7 @@ from .encodings.base import (
     common_axes,
     is_number,
     length_axis,
+    readable,
 )
 from .encodings.offsets import counted, first_of, followed_by, recognised, stretch
 from .encodings.once import one_forward
@@ -363,8 +364,10 @@ class Transformer(nn.Module):
         self._check(tokens, keep, mask, past)
         keep = None if keep is None else keep.expand_as(tokens)
         grown: Any = None if past is None else past.copy()  # the past itself changes at the end, all at once
+        if grown is not None and grown.positions is not None and readable(grown.positions):
+            grown.positions = recognised(grown.positions)  # somebody may have changed them
         encodings = self.encodings
-        positions = self._positions(tokens, positions, keep, past)
+        positions = self._positions(tokens, positions, keep, grown)
         x = encodings[0].embed(self.tokens(tokens), positions)
         k_positions, kept = positions, None if keep is None else keep[:, None, None]
         if grown is not None:
@@ -386,6 +389,8 @@ class Transformer(nn.Module):
             x = (x * weight[..., None]).sum(1) / weight.sum(1, keepdim=True).clamp(min=1)
         logits = self.head(x)
         if past is not None:
+            if readable(grown.positions):
+                grown.positions = grown.positions.clone()  # which carries nothing that could become untrue
             vars(past).update(vars(grown))  # one step of the interpreter: Ctrl-C comes before it or after
         return logits
 
@@ -405,6 +410,14 @@ class Transformer(nn.Module):
         if mask is not None:
             n_k = length + (0 if past is None else len(past))
             check_mask(mask, (rows, self.config.n_heads, length, n_k))
+        if past is not None and past.positions is not None:
+            axes, device = self.encodings[0].axes, past.positions.device
+            if past.axes != axes or device != tokens.device:
+                raise ValueError(
+                    f"the {type(past).__name__.lower()} has positions of {past.axes} axes on {device}, but "
+                    f"the encoding reads {axes} axes, and the tokens are on {tokens.device}: begin a new "
+                    f"text with a new {type(past).__name__}"
+                )
         if isinstance(past, Cache) and past.keys:
             layers, heads = len(self.blocks), self.config.n_kv_heads or self.config.n_heads
             shape, fits = tuple(past.keys[0].shape), (rows, heads, len(past), self.config.head_dim)
@@ -491,8 +504,9 @@ class Transformer(nn.Module):
             raise ValueError(f"generate needs a causal model without pooling, and this one has {has}")
         if keep is not None:
             check_mask(keep, tuple(tokens.shape), "keep")
-            if not keep[..., -1].all():
-                rows = (~keep.expand_as(tokens)[:, -1]).nonzero()[:, 0].tolist()
+            keep = keep.expand_as(tokens)
+            if not keep[:, -1].all():
+                rows = (~keep[:, -1]).nonzero()[:, 0].tolist()
                 raise ValueError(
                     f"keep is False for the last token of rows {rows}, but a text goes on from its last "
                     "token: pad on the left"
@@ -501,7 +515,7 @@ class Transformer(nn.Module):
         for _ in range(steps):
             logits = self(new, positions, keep=keep, cache=cache)[:, -1]
             if temperature > 0:
-                p = (logits / temperature).softmax(-1)
+                p = ((logits - logits.amax(-1, keepdim=True)) / temperature).softmax(-1)
                 new = torch.multinomial(p, 1, generator=generator)
             else:
                 new = logits.argmax(-1, keepdim=True)

@@ -510,3 +510,13 @@ def test_a_bias_that_learns_in_float32(causal, consecutive):
         found[backend] = out, *torch.autograd.grad(out.square().sum(), leaves)
     for ours, expected in zip(found["sdpa"], found["eager"], strict=True):
         torch.testing.assert_close(ours, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_errors_name_the_argument_that_was_given():
+    q, k = torch.randn(1, 1, 6, 4), torch.randn(1, 1, 3, 4)
+    with pytest.raises(ValueError, match="q has 6 tokens and k 3: .* give q_positions"):
+        attention(q, k, k)
+    with pytest.raises(ValueError, match="q is on cpu, k on meta, v on meta"):
+        attention(q, q.to("meta"), q.to("meta"))
+    with pytest.raises(ValueError, match="mask is on meta, but q is on cpu"):
+        attention(q, q, q, mask=torch.ones(6, 6, dtype=torch.bool, device="meta"))

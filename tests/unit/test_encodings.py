@@ -11,9 +11,12 @@ from tutorial_lib.encodings import (
     DOORS,
     Absolute,
     Add,
+    ALiBi,
+    AxialRotary,
     Compose,
     Concatenate,
     Learned,
+    MRoPE,
     Multiply,
     NoPosition,
     PositionalEncoding,
@@ -489,3 +492,25 @@ def test_an_absolute_encoding_must_give_vectors():
 
     with pytest.raises(NotImplementedError, match="Empty must give vectors"):
         Empty().embed(Q, torch.arange(3))
+
+
+@pytest.mark.parametrize("positions, missing", [
+    (torch.tensor([5.0, 1000.0, math.nan], dtype=torch.bfloat16), [False, True, True]),
+    (torch.tensor([5, 200], dtype=torch.uint8), [False, False]),
+    (torch.tensor([-1, 5], dtype=torch.int8), [True, False])], ids=["bfloat16", "uint8", "int8"])
+def test_a_learned_table_has_nan_for_what_it_lacks_where_nobody_can_ask(positions, missing):
+    table = Learned(1000, 4)
+    rows = torch.func.vmap(table.vectors)(positions[None])[0]
+    assert rows.isnan().any(-1).tolist() == missing
+
+
+def test_frequencies_of_several_axes_turn_by_hand_and_have_a_name():
+    x, p = torch.randn(1, 1, 8, 16), torch.arange(24).view(8, 3)
+    angles = MRoPE(16, sections=(4, 2, 2))
+    turned = Rotary(16, frequencies=angles, layout="half").rotate(x, x, p, p)[0]
+    assert torch.equal(rotate(x, p, layout="half", frequencies=angles), turned)
+    axial = Rotary(16, frequencies=AxialRotary(16).frequencies)
+    assert "AxialFrequencies" in repr(axial)
+    for wrong in (ALiBi(8), Rotary(16), Rotary):
+        with pytest.raises(ValueError, match="frequencies=.*give Frequencies"):
+            Rotary(16, frequencies=wrong)

@@ -8,6 +8,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tutorial_lib.encodings import (
+    KERPLE,
+    AxialRotary,
     Concatenate,
     HybridSum,
     Learned,
@@ -352,6 +354,45 @@ def test_generation_is_repeated_argmax(encoding):
         expected = torch.cat([expected, model(expected)[:, -1].argmax(-1, keepdim=True)], 1)
     assert torch.equal(model.generate(tokens, 5), expected)
     assert torch.equal(model.generate(tokens, 0), tokens)
+
+
+def by_numpy(positions, times):
+    positions.numpy()[:] *= times
+
+
+def by_data(positions, times):
+    positions.data *= times
+
+
+@pytest.mark.parametrize("change", [by_numpy, by_data, torch.Tensor.mul_])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_past_whose_positions_were_changed_is_read_as_it_is(change, mode):
+    model, tokens = build(KERPLE(2), n_layers=2).eval(), draw(1)
+    with mode():
+        one, other = Cache(), Cache()
+        for cache in (one, other):
+            model(tokens[:, :6], cache=cache)
+        change(one.positions, 3)
+        other.positions = torch.arange(6) * 3
+        close(model(tokens[:, 6:], cache=one), model(tokens[:, 6:], cache=other))
+        assert one.positions.tolist() == [0, 3, 6, 9, 12, 15, 16, 17, 18]
+
+
+def test_a_past_of_other_axes_is_refused():
+    model, cache = build(Rotary(8)), Cache()
+    model(draw(), cache=cache)
+    model.encoding = AxialRotary(8)
+    with pytest.raises(ValueError, match="cache has positions of 1 axes on cpu, but the encoding reads 2"):
+        model(draw(), grid(3, 3), cache=cache)
+    with pytest.raises(ValueError, match="tokens are on meta: begin a new text"):
+        build(Rotary(8)).to("meta")(draw().to("meta"), cache=cache)
+
+
+def test_generation_with_one_mask_for_all_and_at_nearly_no_temperature():
+    model, tokens = build(Rotary(8)).eval(), draw()
+    greedy = model.generate(tokens, 3)
+    assert torch.equal(model.generate(tokens, 3, keep=torch.tensor(True)), greedy)
+    assert torch.equal(model.generate(tokens, 3, temperature=1e-40), greedy)
 
 
 def test_generation_from_other_positions():

@@ -642,3 +642,27 @@ def test_a_relative_bias_must_give_of():
 
     with pytest.raises(NotImplementedError, match="Empty must give of"):
         Empty().bias(P, P)
+
+
+class Leaning(Shaw):
+    """Shaw with a bias besides, which tells far keys apart."""
+
+    def bias(self, q_positions, k_positions):
+        return -0.1 * offsets(q_positions, k_positions).abs()
+
+
+def wider():
+    encoding = Shaw(8, 4)
+    encoding.max_distance = 8
+    encoding.w_K, encoding.w_V = (torch.nn.Parameter(torch.randn(17, 8)) for _ in range(2))
+    return encoding
+
+
+@pytest.mark.parametrize("encoding", [Leaning(8, 4), wider(), Compose(Leaning(8, 4), ALiBi(2))],
+                         ids=["a bias of its own", "a larger k", "composed"])
+def test_the_reach_is_what_the_encoding_does_now(encoding):
+    encoding = encoding.double()
+    q, k, v = (torch.randn(1, 2, n, 8, dtype=torch.float64) for n in (300, 500, 500))
+    with torch.no_grad():
+        close(attention(q, k, v, encoding, causal=True),
+              attention(q, k, v, encoding, causal=True, backend="eager"))

@@ -53,12 +53,14 @@ class PositionalEncoding(nn.Module):
     axes: int = 1
     """How many numbers a position is: 1 in a text, 2 in an image."""
 
-    reach: int | None = None
-    """The offset beyond which content_bias, bias and values change no more: all keys from there on get, on
-    each side, what the key at this offset gets, whatever their content. None: there is no such offset."""
-
     by_place: bool = False
     """Whether it goes by the order of the tensor too, where the queries are the last keys."""
+
+    @property
+    def reach(self) -> int | None:
+        """The offset beyond which content_bias, bias and values change no more: all keys from there on get,
+        on each side, what the key at this offset gets, whatever their content. None: there is no such one."""
+        return None
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """Token vectors with position mixed in, ``[B, L, d_model]``."""
@@ -139,8 +141,11 @@ class Compose(PositionalEncoding):
         self.scale = scales.pop() if scales else None
         self.axes = common_axes(part for part in parts if part.doors)
         self.by_place = any(part.by_place for part in parts)
-        reaches: Any = [part.reach for part in parts if {"content_bias", "bias", "values"} & set(part.doors)]
-        self.reach = None if None in reaches else max(reaches, default=None)
+
+    @property
+    def reach(self):
+        reaches = [part.reach for part in self.parts if {"content_bias", "bias", "values"} & set(part.doors)]
+        return None if None in reaches else max(reaches, default=None)
 
     def embed(self, x, positions):
         for part in self.parts:

@@ -96,10 +96,9 @@ class PositionMatrix(PositionalEncoding):
         check_width(self, x, self.dim)
         ends, last, missing = bounds(positions), self.max_length - 1, None
         if positions.is_floating_point() or ends is not None and not 0 <= ends[0] <= ends[1] <= last:
-            run = "" if ends is None else f" run from {ends[0]:g} to {ends[1]:g} and"
+            what = f"have dtype {positions.dtype}" if ends is None else f"run from {ends[0]} to {ends[1]}"
             raise ValueError(
-                f"positions{run} have dtype {positions.dtype}, but there is one matrix for each integer "
-                f"0 to {last}: give those"
+                f"positions {what}, but there is one matrix for each integer 0 to {last}: give those"
             )
         positions = positions.long()
         if ends is None:

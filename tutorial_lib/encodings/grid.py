@@ -7,6 +7,7 @@ from torch import Tensor
 
 from .base import PositionalEncoding, check_positions, check_positive, readable
 from .offsets import nan_where
+from .once import once
 
 
 def grid(height: int, width: int, *, device=None) -> Tensor:
@@ -73,22 +74,22 @@ class Raster(PositionalEncoding):
         return None if readable(positions) else self._outside(positions)[..., None]
 
     def embed(self, x, positions):
-        return nan_where(self._missing(positions), self.encoding.embed(x, self.index(positions)))
+        return nan_where(self._missing(positions), self.encoding.embed(x, once(self.index, positions)))
 
     def rotate(self, q, k, q_positions, k_positions):
-        q, k = self.encoding.rotate(q, k, self.index(q_positions), self.index(k_positions))
+        q, k = self.encoding.rotate(q, k, once(self.index, q_positions), once(self.index, k_positions))
         missing = (self._missing(p) for p in (q_positions, k_positions))
         missing = (m if m is None or m.ndim == 2 else m[:, None] for m in missing)
         return tuple(nan_where(m, x) for m, x in zip(missing, (q, k), strict=True))
 
     def content_bias(self, q, k, q_positions, k_positions):
-        return self.encoding.content_bias(q, k, self.index(q_positions), self.index(k_positions))
+        return self.encoding.content_bias(q, k, once(self.index, q_positions), once(self.index, k_positions))
 
     def bias(self, q_positions, k_positions):
-        return self.encoding.bias(self.index(q_positions), self.index(k_positions))
+        return self.encoding.bias(once(self.index, q_positions), once(self.index, k_positions))
 
     def values(self, weights, q_positions, k_positions):
-        return self.encoding.values(weights, self.index(q_positions), self.index(k_positions))
+        return self.encoding.values(weights, once(self.index, q_positions), once(self.index, k_positions))
 
     def token_dim(self, d_model):
         return self.encoding.token_dim(d_model)

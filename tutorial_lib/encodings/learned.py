@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .base import Absolute, check_positive, check_std
+from .base import Absolute, check_positive, check_std, widest_float
 from .offsets import bounds, nan_where
 
 
@@ -42,11 +42,12 @@ class Learned(Absolute):
         positions = torch.as_tensor(positions, device=self.table.device)
         ends, last, missing = bounds(positions), self.max_length - 1, None
         if ends is None:  # a NaN is neither above nor below
+            positions = widest_float(positions) if positions.is_floating_point() else positions.long()
             missing = ~((positions >= 0) & (positions <= last))[..., None]
             positions = positions.clamp(0, last).nan_to_num()
         elif not 0 <= ends[0] <= ends[1] <= last:
             raise ValueError(
-                f"positions run from {ends[0]:g} to {ends[1]:g}, but this learned table has rows "
+                f"positions run from {ends[0]} to {ends[1]}, but this learned table has rows "
                 f"0 to {last}: build it with a larger max_length, or stretch it with resized(new_length)"
             )
         return nan_where(missing, self._rows(positions))

@@ -130,7 +130,7 @@ class TableBias(RelativeBias):
             return nan_where(between_entries(r), nan_where(index.abs() >= N, entries))
         if not 1 - N <= ends[0] <= ends[1] <= N - 1:
             raise ValueError(
-                f"offsets run from {ends[0]:g} to {ends[1]:g}, but this table was built for length={N} "
+                f"offsets run from {ends[0]} to {ends[1]}, but this table was built for length={N} "
                 f"and has entries for {1 - N} to {N - 1}: build it with a larger length"
             )
         return look_up(self.W_r, index + N - 1)

@@ -34,7 +34,7 @@ from .base import (
     result_dtype,
     widest_float,
 )
-from .fast_rotation import pays, turn_fast
+from .fast_rotation import pays, turn_fast, with_heads
 from .once import once
 
 PAIRINGS = ("interleaved", "half")
@@ -122,8 +122,7 @@ def turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     if pays(x):
         turned = turn_fast(turning, cos, sin, layout)
     else:
-        heads = (slice(None), None) if cos.ndim == 3 else ()  # make room for them
-        turned = turn_plainly(turning, cos[heads], sin[heads], layout)
+        turned = turn_plainly(turning, with_heads(cos), with_heads(sin), layout)
     turned = turned.to(x.dtype)
     return torch.cat([turned, rest], -1) if rest.shape[-1] else turned
 
@@ -149,7 +148,7 @@ class Rotary(PositionalEncoding):
         check_one_of(PAIRINGS, layout=layout)
         if frequencies is None:
             frequencies = Angles(head_dim, 10_000.0 if base is None else base)
-        elif isinstance(frequencies, type) or not hasattr(frequencies, "axes"):
+        elif isinstance(frequencies, type) or not hasattr(frequencies, "cos_sin"):
             raise ValueError(f"frequencies={frequencies!r}: give Frequencies({head_dim}, …), or a base")
         elif base is not None:
             raise ValueError(f"base={base!r} and frequencies={frequencies}: give one of them")
@@ -170,6 +169,8 @@ class Rotary(PositionalEncoding):
 
     def extra_repr(self):
         angles, shown = self.frequencies, ""
+        if not isinstance(angles, Angles):
+            return f"{self.head_dim}, frequencies={angles}, layout={self.layout!r}"
         for option in fields(angles)[2:]:  # after head_dim and base
             value = getattr(angles, option.name)
             shown += f"{option.name}={value}, " if value != option.default else ""
@@ -188,7 +189,7 @@ def rotate(
     Raises ValueError for odd channels, an unknown ``layout``, or positions that do not fit ``x``.
     """
     frequencies = Angles(x.shape[-1], base) if frequencies is None else frequencies
-    check_turn(x, positions, frequencies.head_dim, "x")
+    check_turn(x, positions, frequencies.head_dim, "x", frequencies.axes)
     length = frequencies.length(positions)
     return turn(x, *frequencies.cos_sin(positions, length, result_dtype(x, positions)), layout)
 

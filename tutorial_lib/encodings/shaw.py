@@ -43,9 +43,13 @@ class Shaw(PositionalEncoding):
         check_not_negative(max_distance=max_distance)
         check_std(std)
         self.head_dim, self.max_distance, self.std = head_dim, max_distance, std
-        self.reach = max_distance  # keys from there on get the same vectors
         self.w_K = nn.Parameter(torch.randn(2 * max_distance + 1, head_dim) * std)
         self.w_V = nn.Parameter(torch.randn(2 * max_distance + 1, head_dim) * std)
+
+    @property
+    def reach(self):
+        """k, from where on keys get the same vectors; None in a subclass whose ``bias`` tells them apart."""
+        return None if "bias" in self.doors else self.max_distance
 
     def clipped(self, q_positions, k_positions):
         """clip(r, k) + k, the row of each pair: ``[Lq, Lk]`` or ``[B, 1, Lq, Lk]``."""

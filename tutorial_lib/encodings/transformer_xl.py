@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_heads, check_positive, check_std, widest_float
 from .offsets import consecutive
+from .once import once
 from .rotary import turn
 from .sinusoidal import frequencies
 
@@ -67,6 +68,9 @@ class TransformerXL(PositionalEncoding):
         angle = widest_float(distances)[..., None] * frequencies(self.dim, device=distances.device)
         return torch.cat([angle.sin(), angle.cos()], -1)
 
+    def _sin_cos(self, positions, dtype):
+        return self.R(positions).to(dtype).chunk(2, -1)
+
     def content_bias(self, q, k, q_positions, k_positions):
         check_heads(self, q, self.head_dim, self.n_heads)
         W_kR, u, v = (p.to(q.dtype) for p in (self.W_kR, self.u, self.v))
@@ -77,7 +81,7 @@ class TransformerXL(PositionalEncoding):
             R = self.R(q_positions[-1].long() - k_positions[0].long() - line).to(q.dtype)
             b_d = relative_shift(q @ (W_kR @ R.mT), k.shape[-2])
         else:
-            sin, cos = self.R(q_positions).to(q.dtype).chunk(2, -1)
+            sin, cos = once(self._sin_cos, q_positions, q.dtype)
             R = self.R(-widest_float(k_positions)).to(q.dtype)
             R = R if R.ndim == 2 else R[:, None]
             b_d = turn(q @ W_kR, cos, sin, "half") @ R.mT
