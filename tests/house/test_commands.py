@@ -30,7 +30,8 @@ COMMAND = re.compile(rf"(?:\w+=\S+ )?(?:{PROGRAMS}) \S.*")
 RUN = "python -m tutorial_lib.experiments run decay --preset live --folder mine"
 
 LESS = {
-    "make test": "make test ARGS='tests/house/test_lint.py -n 0'",
+    "make test": "make test ARGS='tests/house/test_lock.py -n 0'",
+    "make lint": "make -n lint",  # as it is: test_lint.py
     "make quick": "make quick ARGS='--collect-only -q -n 0'",
     "make site": "make -n site",  # as it is: tests/site
     "make slides": "make -n slides",  # all decks: tests/slides
