@@ -31,6 +31,7 @@ RUN = "python -m tutorial_lib.experiments run decay --preset live --folder mine"
 
 LESS = {
     "make test": "make test ARGS='tests/house/test_lock.py -n 0'",
+    "make quick ARGS=tests/slides": "make quick ARGS='tests/slides --collect-only -q -n 0'",
     "make lint": "make -n lint",  # as it is: test_lint.py
     "make quick": "make quick ARGS='--collect-only -q -n 0'",
     "make site": "make -n site",  # as it is: tests/site

@@ -229,7 +229,9 @@ class Tab:
         page.on("console", lambda message: message.type in ("error", "warning")
                 and not any(words in message.text for words in HARMLESS)
                 and self.note(f"console: {message.text}"))
-        page.on("requestfailed", lambda request: self.note(f"failed: {request.url}"))
+        # a page that is left takes back what it still asks for, such as its icon: that is no failure
+        page.on("requestfailed", lambda request: "ERR_ABORTED" in (request.failure or "")
+                or self.note(f"failed: {request.url}"))
         page.on("response", lambda response: response.status >= 400
                 and self.note(f"{response.status}: {response.url}"))
         page.on("request", lambda request: None if request.url.startswith((self.base, "data:"))

@@ -1,0 +1,11 @@
+"""What every test of the exercises shares."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(scope="module", autouse=True)
+def numbers_are_printed_as_ever():
+    """An exercise whose cells run here says how numbers are printed; the examples of docstrings do not."""
+    yield
+    torch.set_printoptions(profile="default")
