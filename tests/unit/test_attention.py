@@ -465,7 +465,7 @@ Q, K = torch.zeros(2, 4, 3, 8), torch.zeros(2, 2, 5, 8)
     (lambda: attention(Q[:1], K[:1], K[:1], mask=torch.ones(2, 1, 3, 5) > 0), r"mask has shape \(2, 1"),
     (lambda: attention(Q, K, K, q_positions=torch.arange(1)), r"q_positions have shape \(1,\).*length 3"),
     (lambda: attention(Q, K, K, k_positions=torch.arange(4)), r"k_positions have shape \(4,\).*length 5"),
-    (lambda: attention(torch.zeros(2, 2, 6, 8), K, K), "q_positions .* length 6"),
+    (lambda: attention(torch.zeros(2, 2, 6, 8), K, K), "q has 6 tokens and k 5.*give q_positions"),
     (lambda: scores(Q, K, q_positions=torch.tensor(3)), r"q_positions have shape \(\)"),
     (lambda: scores(Q[0], K), r"\[batch, heads, length, channels\], not q \(4, 3, 8\)"),
     (lambda: attention(Q[:, :0], K, K), r"q \(2, 0, 3, 8\).*at least one head"),
