@@ -245,7 +245,7 @@ def test_position_matrix():
 
 @pytest.mark.parametrize("positions", [torch.arange(5) - 1, torch.arange(5) + 5, torch.arange(5.0)])
 def test_position_matrix_has_no_other_positions(positions):
-    with pytest.raises(ValueError, match=r"positions (run from -?\d to \d|have dtype torch.float).*integer 0 to 8"):
+    with pytest.raises(ValueError, match=r"positions (run from|have dtype torch.float).*integer 0 to 8"):
         PositionMatrix(9, 8).embed(X, positions)
 
 

@@ -96,8 +96,9 @@ class PositionMatrix(PositionalEncoding):
         check_width(self, x, self.dim)
         ends, last, missing = bounds(positions), self.max_length - 1, None
         if positions.is_floating_point() or ends is not None and not 0 <= ends[0] <= ends[1] <= last:
-            floats = positions.is_floating_point()
-            what = f"have dtype {positions.dtype}" if floats else f"run from {ends[0]} to {ends[1]}"
+            what = f"have dtype {positions.dtype}"
+            if ends is not None and not positions.is_floating_point():
+                what = f"run from {ends[0]} to {ends[1]}"
             raise ValueError(
                 f"positions {what}, but there is one matrix for each integer 0 to {last}: give those"
             )
