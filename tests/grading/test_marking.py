@@ -1056,3 +1056,10 @@ def test_reading_is_bounded():
     """The largest notebook that is read here is no smaller than what taking in lets through."""
     assert marking.MOST >= intake.MOST_BYTES
     assert files.Refused.__mro__[1] is ValueError
+
+
+def test_each_question_draws_inputs_of_its_own():
+    first, second = questions.load("06")[:2]
+    seeds = {marking.seed(secret, question, name) for secret in ("a", "b") for question in (first, second)
+             for name in ("ex06_rope", "ex07_alibi")}
+    assert len(seeds) == 8

@@ -261,3 +261,8 @@ def test_nbgraders_own_feedback_uses_the_filter(hostile_room, monkeypatch):
         assert not any(name.startswith("on") for name in attributes)
         assert not any("javascript:" in attributes.get(name, "").lower() for name in ("href", "src"))
     assert not re.search(r"<script[^>]*>[^<]*alert\(1\)", page)
+
+
+def test_what_is_too_long_to_render_is_shown_as_it_was_typed():
+    assert "<strong>" in safe.render("**b** " + "a" * (safe.MOST_LETTERS - 100))
+    assert safe.render("**b** " + "a" * safe.MOST_LETTERS).startswith("<pre>**b** aaa")
