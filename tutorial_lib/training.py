@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from . import parallel
-from .encodings import RelativeBias
+from .encodings import PositionalEncoding
 from .extras import needs
 
 with needs("experiments"):
@@ -67,7 +67,7 @@ def train(
     steps: int,
     *,
     lr: float = 3e-3,
-    bias_lr: float | None = None,
+    position_lr: float | None = None,
     seed: int = 0,
     warmup: float = 0.1,
     clip: float = 1.0,
@@ -82,9 +82,9 @@ def train(
         batch: draws ``(tokens, targets)`` with the generator that it is given.
         steps: number of updates.
         lr: peak learning rate.
-        bias_lr: that of the parameters of every :class:`RelativeBias`, by default the same. A table of
-            biases starts near 0 and has to grow to the size of a score: at the ordinary rate a short
-            training hardly moves it.
+        position_lr: that of the parameters of every :class:`PositionalEncoding`, by default the same. A
+            table of biases starts near 0 and has to grow to the size of a score: at the ordinary rate a
+            short training hardly moves it.
         seed: seeds the batches. The initial weights are the caller's; see :func:`seeded`.
         warmup: share of the steps until the peak.
         clip: largest norm of the gradient.
@@ -106,7 +106,7 @@ def train(
     model.to(device).train()
     parallel.same_weights(model)
     optimizer = torch.optim.AdamW(
-        _groups(model, bias_lr), lr=lr, betas=(0.9, 0.98), weight_decay=0.01, fused=device.type != "mps"
+        _groups(model, position_lr), lr=lr, betas=(0.9, 0.98), weight_decay=0.01, fused=device.type != "mps"
     )
     rise = max(1, round(warmup * steps))
     schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -156,14 +156,19 @@ def _loss(model, tokens, targets, device) -> tuple[Tensor, float]:
     return loss, whole.item()
 
 
-def _groups(model, bias_lr):
-    """The parameters for the optimizer; those of biases apart if they have a rate of their own."""
-    biases = [module for module in model.modules() if isinstance(module, RelativeBias)]
-    tables = {p for bias in biases for p in bias.parameters()}
-    if bias_lr is None or not tables:
+def _groups(model, position_lr):
+    """The parameters for the optimizer; those of position apart if they have a rate of their own."""
+    of_position = position_parameters(model)
+    if position_lr is None or not of_position:
         return list(model.parameters())
-    of_bias, rest = ([p for p in model.parameters() if (p in tables) == which] for which in (True, False))
-    return [{"params": rest}, {"params": of_bias, "lr": bias_lr}]
+    rest = [p for p in model.parameters() if p not in of_position]
+    return [{"params": rest}, {"params": [*of_position], "lr": position_lr}]
+
+
+def position_parameters(model: nn.Module) -> dict[nn.Parameter, None]:
+    """The parameters of all positional encodings in ``model``, each once, in order."""
+    encodings = [module for module in model.modules() if isinstance(module, PositionalEncoding)]
+    return dict.fromkeys(p for encoding in encodings for p in encoding.parameters())
 
 
 @torch.no_grad()

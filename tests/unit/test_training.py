@@ -229,19 +229,20 @@ def test_spread():
     assert str(spread) == "0.50 (0.25 to 0.75)"
 
 
-@pytest.mark.parametrize("bias_lr", [None, 2e-2])
-def test_biases_may_have_a_rate_of_their_own(bias_lr, monkeypatch):
+@pytest.mark.parametrize("position_lr", [None, 2e-2])
+def test_positions_may_have_a_rate_of_their_own(position_lr, monkeypatch):
     rates, step = [], torch.optim.AdamW.step
     learner = seeded(lambda: Transformer(CONFIG, Compose(Sinusoidal(16), T5Bias(2), Learned(3, 16))), 0)
-    table, everything = learner.encoding.parts[1].b, set(learner.parameters())
+    tables, everything = set(learner.encoding.parameters()), set(learner.parameters())
+    assert len(tables) == 2
 
     def spy(self, *args, **kwargs):
         rates.append({p: group["lr"] for group in self.param_groups for p in group["params"]})
         return step(self, *args, **kwargs)
 
     monkeypatch.setattr(torch.optim.AdamW, "step", spy)
-    train(learner, batch, 4, lr=1e-3, bias_lr=bias_lr, warmup=0.5)
+    train(learner, batch, 4, lr=1e-3, position_lr=position_lr, warmup=0.5)
     assert all(set(rate) == everything for rate in rates)
     for n, share in enumerate((0.5, 1.0)):  # both rise and fall together
         for p, rate in rates[n].items():
-            assert rate == pytest.approx(share * (bias_lr or 1e-3 if p is table else 1e-3))
+            assert rate == pytest.approx(share * (position_lr or 1e-3 if p in tables else 1e-3))

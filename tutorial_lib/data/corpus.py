@@ -58,11 +58,13 @@ class Corpus:
         windows = self.train[start + torch.arange(length + 1)]
         return windows[:, :-1], windows[:, 1:]
 
-    def windows(self, count: int, length: int) -> tuple[Tensor, Tensor]:
+    def windows(self, count: int, length: int, *, between: bool = False) -> tuple[Tensor, Tensor]:
         """Held-out windows and their next characters, both ``[count, length]``.
 
         The windows *end* at the same ``count`` places for every length, so that losses at two
-        lengths can be compared on the same targets.
+        lengths can be compared on the same targets. With ``between`` they end halfway from each of these
+        places to the one before: a text to choose settings by, which is not the one that is reported as
+        long as windows are at most half as long as the places are apart.
         """
         first = len(self.test) // (count + 1)
         if length + 1 > first:
@@ -71,6 +73,13 @@ class Corpus:
                 f"characters, but there are {len(self.test)}: ask for fewer or shorter windows"
             )
         ends = torch.linspace(first, len(self.test), count).long()
+        if between:
+            if 2 * (length + 1) > first:
+                raise ValueError(
+                    f"{count} windows of length {length} between others need {count + 1} × 2 × {length + 1} "
+                    f"held-out characters, but there are {len(self.test)}: ask for fewer or shorter windows"
+                )
+            ends = ends - first // 2
         windows = self.test[ends[:, None] - torch.arange(length + 1, 0, -1)]
         return windows[:, :-1], windows[:, 1:]
 

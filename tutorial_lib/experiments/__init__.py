@@ -26,12 +26,13 @@ from . import (
     shift,
     sweep,
     tasks,
+    tuning,
 )
 from .record import Record
 from .statistics import Interval, difference, interval
 from .sweep import Experiment, Finding
 
-MODULES = (order, lengths, shift, tasks, hybrid, fusion, extension, gap, clipping, recurrence, nope,
+MODULES = (tuning, order, lengths, shift, tasks, hybrid, fusion, extension, gap, clipping, recurrence, nope,
            decay, images, scoreboard)
 EXPERIMENTS = {module.EXPERIMENT.name: module.EXPERIMENT for module in MODULES}
 """Every experiment by its name."""

@@ -23,6 +23,7 @@ from ..encodings import (
 )
 from ..model import Config, Transformer
 from ..training import accuracy, cross_entropy, seeded, train
+from . import rates
 from .record import Record
 from .statistics import difference, interval
 from .sweep import Experiment, Finding
@@ -89,26 +90,45 @@ def encoding(name: str, settings: dict):
 
 
 def cells(settings: dict) -> list[dict]:
-    return [{"encoding": name} for name in settings["encodings"]]
+    return rates.cells("hybrid", SIZES | settings, [{"encoding": name} for name in settings["encodings"]])
 
 
-def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
+def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Transformer:
+    """The model of a cell."""
     settings = SIZES | settings
-    lr = settings["lr"]
     config = Config(2 * VALUES, settings["d_model"], n_heads=settings["heads"], n_layers=settings["layers"],
                     n_out=VALUES, causal=False)
     # drawn apart: all methods begin with the same weights, all hybrids with the same relative bias
     model = seeded(lambda: Transformer(config), seed)
     model.encoding = seeded(lambda: encoding(cell["encoding"], settings), seed)
-    options = {"length": settings["length"], "n_values": VALUES}
-    train(model, lambda generator: slot_or_back(settings["batch"], generator, **options), settings["steps"],
-          lr=lr, bias_lr=20 * lr, seed=seed, device=device, progress=False)
-    tokens, targets = slot_or_back(settings["test"], torch.Generator().manual_seed(1000 + seed), **options)
+    train(model, lambda generator: draw(settings, settings["batch"], generator), settings["steps"],
+          **rates.of(settings, cell), seed=seed, device=device, progress=False)
+    return model
+
+
+def draw(settings: dict, size: int, generator: torch.Generator):
+    """Ids and labels of a batch."""
+    return slot_or_back(size, generator, length=(SIZES | settings)["length"], n_values=VALUES)
+
+
+@torch.no_grad()
+def loss(model: Transformer, tokens: torch.Tensor, targets: torch.Tensor) -> float:
+    device = next(model.parameters()).device
+    return cross_entropy(model(tokens.to(device)), targets.to(device)).item()
+
+
+def validation(model: Transformer, settings: dict, cell: dict, seed: int) -> float:
+    """Loss of sequences that are neither trained on nor reported."""
+    return loss(model, *draw(settings, settings["test"], torch.Generator().manual_seed(2000 + seed)))
+
+
+def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
+    model = trained(settings, cell, seed, device)
+    tokens, targets = draw(settings, settings["test"], torch.Generator().manual_seed(1000 + seed))
     back = tokens >= VALUES
-    with torch.no_grad():
-        loss = cross_entropy(model(tokens.to(device)), targets.to(device)).item()
     return {"slot": accuracy(model, tokens, targets.masked_fill(back, -100)),
-            "back": accuracy(model, tokens, targets.masked_fill(~back, -100)), "loss": loss}
+            "back": accuracy(model, tokens, targets.masked_fill(~back, -100)),
+            "loss": loss(model, tokens, targets)}
 
 
 def figure(record: Record):
@@ -187,10 +207,11 @@ EXPERIMENT = Experiment(
     "hybrid", "Hybrids of absolute and relative", findings=findings, figure=figure, alt=alt, cells=cells,
     measure=measure,
     presets={
-        "live": {"encodings": list(ENCODINGS), "steps": 150, "batch": 32, "test": 256},
-        "full": {"encodings": list(ENCODINGS), "steps": 400, "batch": 32, "test": 512},
+        "live": {"encodings": list(ENCODINGS), "steps": 150, "batch": 32, "test": 256, "protocol": ["own"]},
+        "full": {"encodings": list(ENCODINGS), "steps": 400, "batch": 32, "test": 512,
+                 "protocol": ["one", "own"]},
         "gpu": {"d_model": 256, "layers": 6, "heads": 8, "length": 64, "lr": 1e-3,
                 "encodings": list(ENCODINGS), "steps": 1000, "batch": 64, "test": 1024},
     },
-    seeds={"live": (0, 1), "full": (0, 1, 2), "gpu": (0, 1, 2)},
+    seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2)},
 )

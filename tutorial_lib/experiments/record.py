@@ -106,7 +106,9 @@ class Record:
     def values(self, name: str, **cell) -> list:
         """``name`` as measured in the one cell that has these entries, in the order of the seeds.
 
-        A cell that has these entries and no others goes before one that has more.
+        A cell that has these entries and no others goes before one that has more; but where the same was
+        measured at one learning rate for all and at its own ``rates``, its own count, unless ``rates=None``
+        is asked.
 
         Raises KeyError when no cell or more than one fits, a seed is missing, or nothing has the name.
 
@@ -116,7 +118,13 @@ class Record:
         [2.0, 3.0]
         """
         known = self.cells()
-        fit = [cell] if cell in known else [one for one in known if cell.items() <= one.items()]
+        if "rates" in cell and cell["rates"] is None:
+            cell, known = _without_rates(cell), [one for one in known if "rates" not in one]
+        else:
+            tuned = [_without_rates(one) for one in known if "rates" in one]
+            known = [one for one in known if "rates" in one or one not in tuned]
+        some = [one for one in known if cell.items() <= one.items()]
+        fit = [one for one in some if _without_rates(one) == _without_rates(cell)] or some
         if len(fit) != 1:
             raise KeyError(f"{len(fit)} cells of {self.experiment!r} fit {cell}; there are {known}")
         found = {run.seed: run.values for run in self.runs if run.cell == fit[0]}
@@ -179,6 +187,10 @@ class Record:
                 raise ValueError(f"{path.name} is not a valid record at $.runs[{n}]: {run} stands there "
                                  f"twice, or its seed is not one of {record.seeds}")
         return record
+
+
+def _without_rates(cell: dict) -> dict:
+    return {key: value for key, value in cell.items() if key != "rates"}
 
 
 def _finite(checker, value) -> bool:

@@ -16,7 +16,8 @@ from ..data import steps_back
 from ..encodings import build
 from ..model import Config, Transformer
 from ..properties import relative_error
-from ..training import seeded, train
+from ..training import cross_entropy, seeded, train
+from . import rates
 from .record import Record
 from .statistics import difference, interval
 from .sweep import Experiment, Finding
@@ -47,18 +48,36 @@ def encoding(name: str, settings: dict):
 
 
 def cells(settings: dict) -> list[dict]:
-    return [{"encoding": name} for name in settings["encodings"]]
+    return rates.cells("shift", SIZES | settings, [{"encoding": name} for name in settings["encodings"]])
+
+
+def draw(settings: dict, size: int, generator: torch.Generator):
+    """Ids and labels of a batch."""
+    return steps_back(size, generator, k=K, length=(SIZES | settings)["length"], n_values=VALUES)
+
+
+def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Transformer:
+    """The model of a cell."""
+    settings = SIZES | settings
+    config = Config(VALUES, settings["d_model"], n_heads=settings["heads"], n_layers=settings["layers"])
+    model = seeded(lambda: Transformer(config, encoding(cell["encoding"], settings)), seed)
+    train(model, lambda generator: draw(settings, settings["batch"], generator), settings["steps"],
+          **rates.of(settings, cell), seed=seed, device=device, progress=False)
+    return model
+
+
+@torch.no_grad()
+def validation(model: Transformer, settings: dict, cell: dict, seed: int) -> float:
+    """Loss at the trained places of sequences that are neither trained on nor reported."""
+    tokens, targets = draw(settings, settings["test"], torch.Generator().manual_seed(2000 + seed))
+    device = next(model.parameters()).device
+    return cross_entropy(model(tokens.to(device)), targets.to(device)).item()
 
 
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
-    settings = SIZES | settings
-    L, lr = settings["length"], settings["lr"]
-    config = Config(VALUES, settings["d_model"], n_heads=settings["heads"], n_layers=settings["layers"])
-    model = seeded(lambda: Transformer(config, encoding(cell["encoding"], settings)), seed)
-    options = {"k": K, "length": L, "n_values": VALUES}
-    train(model, lambda generator: steps_back(settings["batch"], generator, **options), settings["steps"],
-          lr=lr, bias_lr=20 * lr, seed=seed, device=device, progress=False)
-    tokens, targets = steps_back(settings["test"], torch.Generator().manual_seed(1000 + seed), **options)
+    model, settings = trained(settings, cell, seed, device), SIZES | settings
+    tokens, targets = draw(settings, settings["test"], torch.Generator().manual_seed(1000 + seed))
+    L = settings["length"]
     with torch.no_grad():
         logits = [model(tokens.to(device), torch.arange(L) + offset).cpu() for offset in settings["offsets"]]
     asked = targets != -100
@@ -147,8 +166,9 @@ def findings(record: Record) -> list[Finding]:
 EXPERIMENT = Experiment(
     "shift", "Moved sentences", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
     presets={
-        "live": {"encodings": list(ENCODINGS), "steps": 150, "batch": 64, "test": 256},
-        "full": {"encodings": list(ENCODINGS), "steps": 300, "batch": 64, "test": 512},
+        "live": {"encodings": list(ENCODINGS), "steps": 150, "batch": 64, "test": 256, "protocol": ["own"]},
+        "full": {"encodings": list(ENCODINGS), "steps": 300, "batch": 64, "test": 512,
+                 "protocol": ["one", "own"]},
         "gpu": {"d_model": 256, "layers": 6, "heads": 8, "length": 64,
                 "offsets": [0, 1, 10, 100, 1000, 10000], "lr": 1e-3, "encodings": list(ENCODINGS),
                 "steps": 500, "batch": 64, "test": 1024},

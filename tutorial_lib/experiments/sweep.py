@@ -26,7 +26,7 @@ with needs("experiments"):
     from tqdm.auto import tqdm
 
 PRESETS = ("live", "full", "gpu")
-LISTS = ("encodings",)
+LISTS = ("encodings", "protocol")
 """Settings that only list cells: one more on the list leaves what was measured for the others as it is."""
 
 PATIENCE = 20  # seconds to wait for a cluster to answer
@@ -176,7 +176,12 @@ def _take_over(old: Record, record: Record, name: str) -> None:
 
 def _common(record: Record) -> dict:
     """The settings that every measurement depends on."""
-    return {name: value for name, value in record.settings.items() if name not in LISTS}
+    return _without_lists(record.settings)
+
+
+def _without_lists(settings: dict) -> dict:
+    return {name: _without_lists(value) if isinstance(value, dict) else value
+            for name, value in settings.items() if name not in LISTS}
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ from .. import plots
 from ..data import copying, first_token, induction, steps_back
 from ..encodings import build
 from ..model import Config, Transformer
-from ..training import accuracy, seeded, train
+from ..training import accuracy, cross_entropy, seeded, train
+from . import rates
 from .record import Record
 from .statistics import difference, interval
 from .sweep import Experiment, Finding
@@ -51,18 +52,40 @@ def draw(task: str, size: int, generator: torch.Generator, *, length: int = 16, 
 
 
 def cells(settings: dict) -> list[dict]:
-    return [{"task": task, "encoding": name} for task in TASKS for name in settings["encodings"]]
+    return rates.cells("tasks", SIZES | settings, [
+        {"task": task, "encoding": name} for task in TASKS for name in settings["encodings"]])
+
+
+def encoding(name: str, settings: dict):
+    """The encoding ``name`` for a model and a length as in the settings."""
+    return ENCODINGS[name](*(settings[x] for x in ("d_model", "heads", "length")))
+
+
+def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Transformer:
+    """The model of a cell."""
+    settings = SIZES | settings
+    config = Config(VALUES + 1, settings["d_model"], n_heads=settings["heads"], n_layers=settings["layers"],
+                    n_out=VALUES)
+    model = seeded(lambda: Transformer(config, encoding(cell["encoding"], settings)), seed)
+    options = {"length": settings["length"], "training": True}
+    train(model, lambda generator: draw(cell["task"], settings["batch"], generator, **options),
+          settings["steps"], **rates.of(settings, cell), seed=seed, device=device, progress=False)
+    return model
+
+
+@torch.no_grad()
+def validation(model: Transformer, settings: dict, cell: dict, seed: int) -> float:
+    """Loss at the trained length of sequences that are neither trained on nor reported."""
+    generator = torch.Generator().manual_seed(2000 + seed)
+    tokens, targets = draw(cell["task"], settings["test"], generator, length=(SIZES | settings)["length"])
+    device = next(model.parameters()).device
+    return cross_entropy(model(tokens.to(device)), targets.to(device)).item()
 
 
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
-    settings = SIZES | settings
-    task, d_model, heads, L, lr = cell["task"], *(settings[x] for x in ("d_model", "heads", "length", "lr"))
-    config = Config(VALUES + 1, d_model, n_heads=heads, n_layers=settings["layers"], n_out=VALUES)
-    model = seeded(lambda: Transformer(config, ENCODINGS[cell["encoding"]](d_model, heads, L)), seed)
-    train(model, lambda generator: draw(task, settings["batch"], generator, length=L, training=True),
-          settings["steps"], lr=lr, bias_lr=20 * lr, seed=seed, device=device, progress=False)
+    model, L = trained(settings, cell, seed, device), (SIZES | settings)["length"]
     test = torch.Generator().manual_seed(1000 + seed)
-    return {"accuracy": [last_accuracy(model, *draw(task, settings["test"], test, length=L * m))
+    return {"accuracy": [last_accuracy(model, *draw(cell["task"], settings["test"], test, length=L * m))
                          for m in MULTIPLES]}
 
 
@@ -156,10 +179,11 @@ EXPERIMENT = Experiment(
     measure=measure,
     presets={
         "live": {"encodings": ["none", "sinusoidal", "rotary", "t5", "alibi"], "steps": 120, "batch": 32,
-                 "test": 64},
-        "full": {"encodings": list(ENCODINGS), "steps": 400, "batch": 64, "test": 128},
+                 "test": 64, "protocol": ["own"]},
+        "full": {"encodings": list(ENCODINGS), "steps": 400, "batch": 64, "test": 128,
+                 "protocol": ["one", "own"]},
         "gpu": {"d_model": 256, "layers": 6, "heads": 8, "length": 32, "lr": 1e-3,
                 "encodings": list(ENCODINGS), "steps": 500, "batch": 128, "test": 256},
     },
-    seeds={"live": (0, 1), "full": (0, 1, 2), "gpu": (0, 1, 2)},
+    seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2)},
 )

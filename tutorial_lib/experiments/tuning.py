@@ -1,0 +1,118 @@
+"""The search of learning rates: what each encoding is given to choose from, and what it chooses.
+
+For every encoding of the experiments that compare trained encodings, and every pair of rates of the grid of
+:mod:`rates`, one training as in the experiment, and one number: ``loss`` in nats, at the trained length, of
+data that are neither trained on nor reported.
+"""
+
+from __future__ import annotations
+
+import statistics
+
+import torch
+
+from .. import plots
+from ..training import position_parameters
+from . import hybrid, images, lengths, rates, shift, tasks
+from .record import Record
+from .sweep import Experiment, Finding
+
+MODULES = {module.EXPERIMENT.name: module for module in (lengths, shift, tasks, hybrid, images)}
+DIVERGED = 100.0
+"""The loss of a training that ended in no number."""
+
+EQUAL = 0.02
+"""Nats that make no difference."""
+
+
+def settings_of(name: str, preset: str, **changes) -> dict:
+    """Those of an experiment, whole, without what does not matter here."""
+    module = MODULES[name]
+    settings = getattr(module, "SIZES", {}) | module.EXPERIMENT.presets[preset] | changes
+    return {key: value for key, value in settings.items() if key != "protocol"}
+
+
+def cells(settings: dict) -> list[dict]:
+    found = []
+    for name, one in settings.items():
+        for cell in MODULES[name].cells(one):
+            made = MODULES[name].encoding(cell["encoding"], one)
+            found += [{"of": name} | cell | {"rates": pair}
+                      for pair in rates.grid(one["lr"], own=bool(position_parameters(made)))]
+    return found
+
+
+def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
+    module, one = MODULES[cell["of"]], settings[cell["of"]]
+    try:
+        model = module.trained(one, cell, seed, device)
+    except FloatingPointError:
+        return {"loss": DIVERGED}
+    return {"loss": min(DIVERGED, module.validation(model, one, cell, seed))}
+
+
+def searched(record: Record) -> dict[str, dict[str, dict[tuple[float, float], float]]]:
+    """``{experiment: {encoding, with its task if there are several: {rates: mean loss}}}``."""
+    found: dict = {}
+    for cell in record.cells():
+        label = " · ".join(str(cell[key]) for key in ("task", "encoding") if key in cell)
+        losses = [run.values["loss"] for run in record if run.cell == cell]
+        found.setdefault(cell["of"], {}).setdefault(label, {})[tuple(cell["rates"])] = statistics.fmean(losses)
+    return found
+
+
+def at_one_rate(settings: dict, name: str) -> tuple[float, float]:
+    """The pair of rates that all encodings of an experiment share in the other protocol."""
+    return (settings[name]["lr"],) * 2
+
+
+def figure(record: Record):
+    """For each encoding, how much worse each pair of rates is than its best."""
+    every = searched(record)
+    rows = max(len(found) for found in every.values())
+    fig, axes = plots.panels(1, len(every), size=(4.6 * len(every), 1.5 + 0.27 * rows), squeeze=False)
+    for ax, (name, found) in zip(axes.flat, every.items(), strict=True):
+        pairs = sorted({pair for losses in found.values() for pair in losses})
+        z = [[losses.get(pair, float("nan")) - min(losses.values()) for pair in pairs]
+             for losses in found.values()]
+        plots.heat(z, ax=ax, title=name, yticks=list(found), limits=(0, 0.5), cmap="viridis_r", colorbar=None,
+                   values=".2f", xticks=[f"{lr:g}\n× {own / lr:.0f}" for lr, own in pairs])
+        ax.set_aspect("auto")
+    return fig
+
+
+def alt(record: Record) -> str:
+    """What the figure shows, in a sentence."""
+    every = searched(record)
+    chosen = [min(losses, key=losses.__getitem__) for found in every.values() for losses in found.values()]
+    faster = sum(own > lr for lr, own in chosen)
+    return (f"Tables of losses above the best, encodings by learning rates, for {', '.join(every)}. Of "
+            f"{len(chosen)} encodings {faster} choose a faster rate for their own parameters.")
+
+
+def findings(record: Record) -> list[Finding]:
+    every = searched(record)
+    saved = {f"{name}, {label}": losses[at_one_rate(record.settings, name)] - min(losses.values())
+             for name, found in every.items() for label, losses in found.items()}
+    worst = sorted(saved, key=saved.__getitem__, reverse=True)
+    differ = [name for name in worst if saved[name] > EQUAL]
+    return [Finding(
+        "One learning rate for all encodings is a fair comparison", "what most comparisons do", "",
+        f"{len(differ)} of {len(worst)} encodings have a loss at the trained length that is lower by more than "
+        f"{EQUAL} nats at rates of their own; most: "
+        + ", ".join(f"{name} {saved[name]:.3f}" for name in worst[:5]) + f". Means of {len(record.seeds)} seeds",
+        holds=not differ,
+        why="parameters of position that start near 0 have far to go, and an encoding that makes a task easy "
+            "can do with a slower rate",
+    )]
+
+
+EXPERIMENT = Experiment(
+    "tuning", "A rate for each", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    presets={
+        "live": {"lengths": settings_of("lengths", "live", encodings=["rotary", "clipped"])},
+        "full": {name: settings_of(name, "full") for name in MODULES},
+    },
+    # others than those of any experiment: what is chosen here is not what is reported there
+    seeds={"live": (100,), "full": (100, 101)},
+)
