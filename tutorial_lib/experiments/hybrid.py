@@ -29,7 +29,7 @@ from .statistics import difference, interval
 from .sweep import Experiment, Finding
 
 VALUES = 8
-SIZES = {"d_model": 64, "layers": 1, "heads": 4, "length": 24, "lr": 3e-3}
+SIZES = {"d_model": 64, "layers": 1, "heads": 4, "length": 24, "lr": 9e-3}
 """Where a preset does not say otherwise."""
 
 MARGIN = 0.1

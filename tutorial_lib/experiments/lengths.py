@@ -235,7 +235,7 @@ def findings(record: Record) -> list[Finding]:
 
 
 MULTIPLES = [1, 2, 4, 8, 16]
-SMALL = {"d_model": 64, "layers": 2, "heads": 4, "length": 64, "batch": 16, "lr": 5e-3,
+SMALL = {"d_model": 64, "layers": 2, "heads": 4, "length": 64, "batch": 16, "lr": 1.5e-2,
          "multiples": MULTIPLES}
 
 EXPERIMENT = Experiment(

@@ -23,7 +23,7 @@ from .statistics import difference, interval
 from .sweep import Experiment, Finding
 
 VALUES, K = 16, 3
-SIZES = {"d_model": 64, "layers": 2, "heads": 4, "length": 12, "offsets": [0, 1, 10, 100, 1000], "lr": 3e-3}
+SIZES = {"d_model": 64, "layers": 2, "heads": 4, "length": 12, "offsets": [0, 1, 10, 100, 1000], "lr": 9e-3}
 """Where a preset does not say otherwise."""
 
 ENCODINGS = ("learned", "sinusoidal", "rotary", "xpos", "shaw", "t5", "clipped", "alibi")

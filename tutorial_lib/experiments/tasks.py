@@ -21,7 +21,7 @@ from .sweep import Experiment, Finding
 
 VALUES, LAST = 16, 8
 MULTIPLES = (1, 2, 4, 16)
-SIZES = {"d_model": 64, "layers": 2, "heads": 4, "length": 16, "lr": 3e-3}
+SIZES = {"d_model": 64, "layers": 2, "heads": 4, "length": 16, "lr": 9e-3}
 """Where a preset does not say otherwise."""
 
 ENCODINGS = {
