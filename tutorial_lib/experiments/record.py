@@ -6,7 +6,7 @@ import json
 import math
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -142,6 +142,15 @@ class Record:
             if run.cell not in cells:
                 cells.append(run.cell)
         return cells
+
+    @property
+    def tuned(self) -> bool:
+        """Whether something was measured both at one rate for all and at rates of its own."""
+        return len({"rates" in run.cell for run in self.runs}) == 2
+
+    def at_one_rate(self) -> Record:
+        """The record without what was measured at rates of its own."""
+        return replace(self, runs=[run for run in self.runs if "rates" not in run.cell])
 
     def made_with(self, package: str) -> str:
         """The version of a package, or all that its runs were made with: ``"2.13.0, 2.14.0"``."""

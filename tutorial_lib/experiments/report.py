@@ -6,12 +6,24 @@ from pathlib import Path
 
 from ..clone import RECORDS
 from . import EXPERIMENTS, load
+from .sweep import Finding
 
 HEAD = """# What was claimed, and what was measured
 
 Generated from the records in `results/` by `python -m tutorial_lib.experiments results`. The models of this
-course are small: a claim that does not show here may hold at the size of its paper. Intervals are 95 %
-intervals over seeds.
+course are small: a claim that does not show here may hold at the size of its paper.
+
+**How it was measured.** Where encodings are trained and compared, each one searched the same learning rates
+("A rate for each"): three for the whole model, and with each of them, where it has parameters of its own, two for
+these; by its loss at the trained length, on data and with seeds that are reported nowhere. Numbers are those of each
+encoding at its own rates. "At one rate for all" are those at the middle one, for all parameters of all encodings.
+Experiments without such a line train one encoding, or train none, or compare at one rate.
+
+**Verdicts.** *Holds*: what is asked is true in the whole interval. *Does not hold*: it is true nowhere in it. *Not
+shown*: the interval has both, or nothing here could decide. *By construction*: it follows from definitions, and the
+number shows that the code does what they say. Intervals are 95 % intervals (Student's t), over seeds unless another
+thing is named: they say how far another training of the same model on the same data would come out, not another
+model or another text.
 """
 
 
@@ -27,15 +39,21 @@ def page(folder: Path = RECORDS) -> str:
                 f"## {experiment.title}\n\n`{record.command}` — {record.device}, torch "
                 f"{record.made_with('torch')}, {len(record.seeds)} seeds, {record.seconds:.0f} s.\n"
             )
-            for finding in experiment.findings(record):
-                parts.append(_finding(finding))
+            findings = experiment.findings(record)
+            at_one = experiment.findings(record.at_one_rate()) if record.tuned else [None] * len(findings)
+            parts += [experiment.table(record)] * (experiment.table is not None)
+            parts += [_finding(*pair) for pair in zip(findings, at_one, strict=True)]
     return "\n".join(parts)
 
 
-def _finding(finding) -> str:
+def _finding(finding: Finding, at_one: Finding | None = None) -> str:
     lines = [f"**{finding.claim}** ({finding.source or 'a question of this course'})\n"]
     if finding.theirs:
         lines.append(f"- There: {finding.theirs}")
     lines.append(f"- Here: {finding.ours}")
-    lines.append(f"- **{finding.verdict}**" + ("" if finding.holds else f": {finding.why}"))
+    if at_one and at_one.ours != finding.ours:
+        turned = f". So it would be *{at_one.verdict}*" if at_one.verdict != finding.verdict else ""
+        lines.append(f"- At one rate for all: {at_one.ours}{turned}")
+    lines.append(f"- Asked: {finding.outcome.condition}")
+    lines.append(f"- **{finding.verdict.capitalize()}**" + (f": {finding.reason}" if finding.reason else ""))
     return "\n".join(lines) + "\n"

@@ -13,6 +13,7 @@ import torch
 
 from .. import plots
 from ..training import position_parameters
+from ..verdicts import fact
 from . import hybrid, images, lengths, rates, shift, tasks
 from .record import Record
 from .sweep import Experiment, Finding
@@ -101,7 +102,7 @@ def findings(record: Record) -> list[Finding]:
         f"{len(differ)} of {len(worst)} encodings have a loss at the trained length that is lower by more than "
         f"{EQUAL} nats at rates of their own; most: "
         + ", ".join(f"{name} {saved[name]:.3f}" for name in worst[:5]) + f". Means of {len(record.seeds)} seeds",
-        holds=not differ,
+        fact(not differ, f"none of {len(worst)} differs by more than {EQUAL} nats"),
         why="parameters of position that start near 0 have far to go, and an encoding that makes a task easy "
             "can do with a slower rate",
     )]
