@@ -263,7 +263,7 @@ class Shown:
             time.sleep(0.03)
 
     def steps(self, name):
-        """Move the control by keys alone; stop after each key: at all choices, of a slider at a few places."""
+        """Move the control by keys alone, and stop at each choice; of a slider, at a few places."""
         self.own = {}
         control, parameter = self.control(name), self.kind.parameters[name]
         if isinstance(parameter, Choice) and not parameter.menu:

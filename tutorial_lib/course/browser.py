@@ -220,7 +220,8 @@ class Notebook:
             const before = __panel, kernel = before.sessionContext.session.kernel.model;
             await __watch(await jupyterapp.commands.execute('docmanager:open',
                                                             { path, factory: 'Notebook', kernel }));
-            if (before !== __panel) before.dispose();  // a page of many notebooks gets slow
+            window.__first ??= before;  // the widgets' messages come through it
+            if (before !== __first) before.dispose();  // a page of many notebooks gets slow
         }""", path)
         self.page.locator(f"{SEEN} .jp-Cell").first.wait_for()
         self.idle(seconds)
