@@ -26,8 +26,8 @@ def test_mypy_is_content():
 
 
 def test_mypy_knows_the_names_of_the_package_where_it_is_used(tmp_path):
-    """They are given lazily; a user's type checker sees what they are. A strict one, too: our own settings are
-    as strict about names that a module passes on."""
+    """They are given lazily; a user's type checker sees what they are. A strict one, too: our own settings
+    are as strict about names that a module passes on."""
     user = tmp_path / "user.py"
     user.write_text("""
 import tutorial_lib

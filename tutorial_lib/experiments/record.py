@@ -181,7 +181,7 @@ class Record:
 
 
 def checked(data: dict, kind: str, name: str) -> dict:
-    """A ``"record"`` or a ``"run"`` as JSON gives it back: no tuples. ValueError says where it does not fit."""
+    """A ``"record"`` or ``"run"`` as JSON gives it back: no tuples. ValueError says where it does not fit."""
     try:
         data = json.loads(json.dumps(data))
     except TypeError as error:
