@@ -59,7 +59,7 @@ def _ordered(**values: float) -> None:
 
 @dataclass(frozen=True)
 class PositionInterpolation(Scaling):
-    r"""Linear scaling (Chen et al. 2023, §3): position m is read as m·L/L′.
+    r"""Linear scaling (Chen et al. 2023, §2.3; kaiokendev 2023): position m is read as m·L/L′.
 
     With :math:`s = L'/L`, the new length over the trained one, every angle is divided by s.
 
