@@ -13,6 +13,7 @@ from tutorial_lib.experiments.record import Record, Run
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.plots import png
 from tutorial_lib.training import seeded
+from tutorial_lib.verdicts import FAILS, HOLDS, IDENTITY, OPEN
 
 CPU = torch.device("cpu")
 TINY = {"length": 12, "scalings": list(gap.SCALINGS), "gaps": [0, 9000, 48_000]}
@@ -104,17 +105,20 @@ def test_the_real_model_loses_the_copy_and_yarn_finds_it():
 
 REACH = {"raw": 6500, "PI, s = 4": 0, "NTK-aware, s = 4": 15_500, "YaRN, s = 4": 26_500,
          "NTK-aware, s = 8": 25_000, "YaRN, s = 8": 52_500}
-"""Distances up to which a made record finds the copy."""
+"""Distances up to which a made record finds the copy, or one for each of three passages."""
 
 
 def made(reach=REACH, first=None, moved=1e-4, preset="full") -> Record:
+    def of(numbers, seed):
+        return numbers[seed] if isinstance(numbers, tuple) else numbers
+
     settings = gap.EXPERIMENT.presets[preset]
     record = Record("gap", preset, "", settings, [0, 1, 2], "cpu", 1, {})
     for seed in record.seeds:
         for cell in gap.cells(settings):
             name = cell["scaling"]
-            losses = [0.5 if g + 160 <= reach[name] else 3.5 for g in settings["gaps"]]
-            price = (first or {"PI, s = 4": 1.0}).get(name, 0.0)
+            losses = [0.5 if g + 160 <= of(reach[name], seed) else 3.5 for g in settings["gaps"]]
+            price = of((first or {"PI, s = 4": 1.0}).get(name, 0.0), seed)
             values = {"first": 3.4 + price + 0.01 * seed, "repeat": [x + 0.01 * seed for x in losses],
                       "moved": moved}
             record.runs.append(Run(cell, seed, values, 0.0))
@@ -130,31 +134,66 @@ def test_reaches():
     assert gap.reaches(record, "raw") == [2100.0, 600.0]
     assert gap.reaches(record, "PI, s = 4") == [0.0, 3100.0]
     assert gap.ratio(record, "PI, s = 4").mean == pytest.approx((0 + 3100 / 600) / 2)
+    assert gap.left(record, "raw", 1000).values == (0.75, 0.0)
+    assert gap.left(record, "PI, s = 4", 0).values == (0.25, 1.0)
+
+
+PI, NTK, YARN, NTK8, YARN8 = (name for name in gap.SCALINGS if name != "raw")
+READS = "A scaling by s reads s times as far: "
+WAVES = "How far a scaling carries is told by its wavelengths: "
+PAPER = {
+    "RoPE as trained": HOLDS, "Only distances": IDENTITY,
+    "Without tuning, NTK-aware scaling and YaRN carry": HOLDS, "Without tuning, interpolation": HOLDS,
+    "Without tuning, NTK-aware scaling and YaRN cost": HOLDS,
+    "Without tuning, NTK-aware scaling costs": HOLDS, "Without tuning, YaRN costs": HOLDS,
+    READS + PI: FAILS, READS + NTK: FAILS, READS + YARN: HOLDS, READS + NTK8: FAILS, READS + YARN8: HOLDS,
+    "NTK-aware scaling needs": HOLDS, "Without tuning and at the same s": HOLDS, "The factor s": HOLDS,
+    "A factor s": HOLDS, WAVES + "position": FAILS, WAVES + "NTK": HOLDS, WAVES + "YaRN": HOLDS,
+    "No scaling": HOLDS,
+}
+"""How claims begin, and their verdicts on the record that is made of REACH."""
 
 
 def verdicts(*args, **kwargs):
-    return [finding.holds for finding in gap.findings(made(*args, **kwargs))]
+    """By claim, where they differ from those on REACH."""
+    findings = gap.findings(made(*args, **kwargs))
+    assert len(findings) == len(PAPER)
+    assert all(f.claim.startswith(claim) for f, claim in zip(findings, PAPER, strict=True))
+    return {claim: f.verdict for f, claim in zip(findings, PAPER, strict=True) if f.verdict != PAPER[claim]}
 
 
 def test_findings_follow_the_numbers():
-    assert verdicts() == [True] * 9
-    assert verdicts(dict.fromkeys(REACH, 70_000), {"NTK-aware, s = 4": 1.0, "YaRN, s = 4": 1.0}, 0.1) == (
-        [False] * 5 + [True] + [False] * 3)  # raw itself goes as far: NTK-aware carries no further
-    assert verdicts(REACH | {"NTK-aware, s = 4": 30_000, "YaRN, s = 4": 25_000}) == (
-        [True] * 5 + [False, False, True, False])
-    assert verdicts(REACH | {"YaRN, s = 4": 0})[2] is False
-    assert verdicts(REACH | {"PI, s = 4": 30_000}) == [True] * 3 + [False] + [True] * 5
-    assert verdicts(REACH | {"YaRN, s = 8": 30_000})[-2:] == [False, False]
-    assert verdicts(first={"PI, s = 4": -1.0}) == [True] * 3 + [False, False] + [True] * 4
-    weak = made()  # s = 4 still helps there, though less than s = 8
-    for one in weak.runs:
-        if one.cell["scaling"] == "YaRN, s = 4":
-            one.values["repeat"][weak.settings["gaps"].index(gap.FAR)] = 1.0
-    assert [finding.holds for finding in gap.findings(weak)] == [True] * 7 + [False, True]
+    assert verdicts() == {}
+    everywhere = verdicts(dict.fromkeys(REACH, 70_000), {NTK: 1.0, YARN: 1.0}, 0.1)  # and raw itself as far
+    carry, enough = "Without tuning, NTK-aware scaling and YaRN carry", "A factor s"
+    hold = (carry, enough, "NTK-aware scaling needs")
+    assert everywhere == {claim: FAILS for claim in PAPER if PAPER[claim] != FAILS and claim not in hold}
+    assert verdicts(REACH | {NTK: 0, YARN8: 0}) == {
+        carry: FAILS, enough: FAILS, READS + YARN8: FAILS, WAVES + "NTK": FAILS, WAVES + "YaRN": FAILS,
+        "Without tuning and at the same s": FAILS}
+    assert verdicts(REACH | {NTK: 30_000}) == {
+        READS + NTK: HOLDS, "NTK-aware scaling needs": FAILS, "Without tuning and at the same s": FAILS,
+        WAVES + "NTK": FAILS, "No scaling": FAILS}
+    assert verdicts(REACH | {PI: 27_000}) == {
+        "Without tuning, interpolation": FAILS, READS + PI: HOLDS, WAVES + "position": HOLDS}
+    assert verdicts(REACH | {NTK8: 52_000})[READS + NTK8] == HOLDS
+
+
+def test_passages_that_differ_show_nothing():
+    reach = dict.fromkeys(REACH, (0, 30_000, 70_000)) | dict.fromkeys((NTK, NTK8), (70_000, 30_000, 0))
+    found = verdicts(reach | {"raw": (6500, 6500, 70_000)}, {NTK: (-1.0, 0.0, 1.0), YARN: (2.0, 0.0, -2.0)})
+    assert found == {claim: OPEN for claim in PAPER if not claim.startswith("Only")}
+
+
+def test_intervals_say_over_what_they_run():
+    findings = gap.findings(made())
+    assert all(f.ours.endswith("(3 passages of one book, one model)") for f in findings)
+    assert not any("seed" in text for f in findings for text in (f.ours, f.why, f.claim))
 
 
 @pytest.mark.parametrize("preset", ["live", "full"])
 def test_figure_and_alt(preset):
     record = made(preset=preset)
-    assert len(gap.findings(record)) == 9 and len(png(gap.figure(record))) > 20_000
+    scaled = len(record.settings["scalings"]) - 1
+    assert len(gap.findings(record)) == 15 + scaled and len(png(gap.figure(record))) > 20_000
     assert "PI, s = 4: 0; NTK-aware" in gap.alt(record) and "YaRN, s = 8: 65,536." in gap.alt(record)

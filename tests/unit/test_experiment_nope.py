@@ -12,6 +12,7 @@ from tutorial_lib.experiments.record import Record, Run
 from tutorial_lib.experiments.sweep import run
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.plots import png
+from tutorial_lib.verdicts import FAILS, HOLDS, IDENTITY, OPEN
 
 TINY = {"d_model": 16, "layers": 2, "heads": 2, "length": 16, "batch": 4, "lr": 3e-3, "steps": 2,
         "windows": 40, "encodings": list(nope.ENCODINGS)}
@@ -75,7 +76,7 @@ def test_a_sweep(record):
         assert 2.5 < one.values["loss"] < 6 and 2.5 < one.values["letters"] < 3.5
     embedding = record.values("probe", encoding="sinusoidal", objective="causal")[0][0]
     assert embedding < 2.2 < 3 < record.values("probe", encoding="none", objective="causal")[0][0]
-    assert len(png(nope.figure(record))) > 20_000 and len(nope.findings(record)) == 7
+    assert len(png(nope.figure(record))) > 20_000 and len(nope.findings(record)) == 8
 
 
 def test_masked_models_see_the_mask_and_both_sides(record, monkeypatch):
@@ -90,27 +91,46 @@ def test_masked_models_see_the_mask_and_both_sides(record, monkeypatch):
     assert not masked and symbol in shown and -100 in asked
 
 
-def made(worlds: dict) -> Record:
+def made(worlds: dict, spread=0.0) -> Record:
+    """A record with these losses and errors; ``spread`` sets seeds apart."""
     record = Record("nope", "live", "", TINY, [0, 1, 2], "cpu", 1, {})
-    for (objective, name), (loss, probe) in worlds.items():
+    for row, ((objective, name), (loss, probe)) in enumerate(worlds.items()):
         for seed in record.seeds:
-            values = {"loss": loss + 0.001 * seed, "letters": 3.0, "probe": [p + 0.01 * seed for p in probe],
+            apart = spread * (seed - 1)
+            values = {"loss": loss + 0.001 * seed + apart * (row + 1), "letters": 3.0,
+                      "probe": [p + 0.01 * seed + apart * (n + 1) for n, p in enumerate(probe)],
                       "untrained": [4.0, 4.0, 4.0]}
             record.runs.append(Run({"objective": objective, "encoding": name}, seed, values, 0.0))
     return record
 
 
+def verdicts(record):
+    return [finding.verdict for finding in nope.findings(record)]
+
+
 def test_findings_follow_the_numbers():
-    paper = made({
+    paper = {
         ("causal", "none"): (2.00, [4, 3, 1]), ("causal", "sinusoidal"): (1.99, [0, 0, 0]),
         ("causal", "rotary"): (1.98, [4, 4, 4]), ("masked", "none"): (2.98, [4, 4, 4]),
         ("masked", "sinusoidal"): (1.5, [0, 0, 0]), ("masked", "rotary"): (1.4, [4, 4, 4]),
-    })
-    assert [f.holds for f in nope.findings(paper)] == [True] * 7
+    }
+    assert verdicts(made(paper)) == [HOLDS] * 6 + [IDENTITY, HOLDS]
+    assert verdicts(made(paper, spread=1.0)) == [OPEN] * 6 + [FAILS, OPEN]
     turned = made({
         ("causal", "none"): (2.30, [4, 5, 5]), ("causal", "sinusoidal"): (2.0, [0, 0, 0]),
         ("causal", "rotary"): (1.9, [4, 4, 4]), ("masked", "none"): (1.4, [4, 3, 3]),
         ("masked", "sinusoidal"): (1.5, [0, 0, 0]), ("masked", "rotary"): (1.6, [4, 4, 4]),
     })
-    assert [f.holds for f in nope.findings(turned)] == [False] * 7
+    assert verdicts(turned) == [FAILS] * 8
     assert "2.30 in the decoder and 1.40 in the encoder" in nope.alt(turned)
+
+
+def test_a_small_gain_makes_no_difference_and_the_reason_has_its_number():
+    """0.05 nats are 5 %: too little to count among the hidden, and just too much to be almost as good."""
+    none = {("causal", "none"): (2.05, [4, 3, 2.6]), ("masked", "none"): (2.95, [4, 4, 4])}
+    other = {(x, name): (loss, [4, 4, 4]) for x, loss in (("causal", 2.0), ("masked", 2.9))
+             for name in ("sinusoidal", "rotary")}
+    findings = nope.findings(made(none | other))
+    assert [f.verdict for f in findings[1:5]] == [FAILS] * 4
+    assert "a place among 16 to within 2.6" in findings[3].why
+    assert "not tried" in findings[4].theirs and "not tried" not in findings[3].theirs

@@ -11,6 +11,7 @@ from tutorial_lib.experiments.recurrence import Segments
 from tutorial_lib.experiments.sweep import run
 from tutorial_lib.model import Config, Transformer, segment_mask
 from tutorial_lib.plots import png
+from tutorial_lib.verdicts import FAILS, HOLDS, OPEN
 
 TINY = {"d_model": 16, "layers": 2, "heads": 2, "segment": 4, "segments": 3, "batch": 2, "lr": 3e-3,
         "encodings": list(recurrence.ENCODINGS), "memories": [0, 1, 2], "read": 6, "tail": 2,
@@ -59,7 +60,7 @@ def test_a_sweep(record):
     assert all(len(one.values["loss"]) == 3 and 2.5 < min(one.values["loss"]) for one in record)
     assert len(png(recurrence.figure(record))) > 20_000
     assert "2 S" in recurrence.alt(record)
-    assert len(recurrence.findings(record)) == 5
+    assert len(recurrence.findings(record)) == 10
 
 
 def test_the_same_characters_for_every_memory(record, monkeypatch):
@@ -84,31 +85,56 @@ def test_training_has_the_memory_that_the_cell_says(with_memory, record, monkeyp
     assert seen == [(4 * with_memory, False), (4 * with_memory, True)]
 
 
-def made(sign: float) -> Record:
+def made(sign=1.0, spread=0.0) -> Record:
     """Relative encodings gain from memory, absolute ones lose; with −1 the other way round."""
     record = Record("recurrence", "live", "", TINY, [0, 1, 2], "cpu", 1, {})
     slope = {"transformer-xl": -0.3, "rotary": -0.2, "shaw": -0.1, "sinusoidal-collide": 0.3,
              "sinusoidal-count": 0.2}
-    for name, up in slope.items():
+    for row, (name, up) in enumerate(slope.items()):
         for seed in record.seeds:
-            loss = [2.0 + seed / 10 + sign * up * n + 0.001 * seed * n for n in range(3)]
+            apart = spread * (seed - 1) * (row + 1)
+            loss = [2.0 + seed / 10 + (sign * up + 0.001 * seed + apart) * n for n in range(3)]
             never = [2 + seed / 10] * 3
             record.runs += [Run({"encoding": name, "memory": True}, seed, {"loss": loss}, 0.0),
                             Run({"encoding": name, "memory": False}, seed, {"loss": never}, 0.0)]
     return record
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_findings_follow_the_numbers(sign):
-    assert [f.holds for f in recurrence.findings(made(sign))] == [sign > 0] * 5
-    assert f"transformer-xl {-0.6 * sign + 0.002:+.2f}" in recurrence.alt(made(sign))
+def verdicts(record):
+    return [finding.verdict for finding in recurrence.findings(record)]
+
+
+@pytest.mark.parametrize("record, verdict", [(made(), HOLDS), (made(-1), FAILS), (made(spread=1.0), OPEN)])
+def test_findings_follow_the_numbers(record, verdict):
+    assert verdicts(record) == [verdict] * 10
+
+
+def test_the_figure_is_told():
+    assert "transformer-xl -0.60" in recurrence.alt(made())
+
+
+def test_a_longer_memory_may_do_no_harm_and_no_good():
+    record = made()
+    for one in record.runs:
+        one.values["loss"][2] = one.values["loss"][1] + 0.01
+    assert verdicts(record)[3:7] == [HOLDS] * 3 + [FAILS]
 
 
 def test_what_a_memory_is_worth_is_told_by_models_that_never_had_one():
     """A model that was trained with a memory misses it; that alone is no gain."""
-    record = made(1)
+    record = made()
     for one in record.runs:
-        if one.cell == {"encoding": "shaw", "memory": False}:
-            one.values["loss"] = [1.0] * 3
-    gains = recurrence.findings(record)[0]
-    assert not gains.holds and gains.why == "clearly better with it are only: transformer-xl, rotary"
+        if not one.cell["memory"]:
+            never = {"shaw": 1.0, "sinusoidal-count": 3.0}.get(one.cell["encoding"])
+            one.values["loss"] = one.values["loss"] if never is None else [never] * 3
+    assert [f.claim for f in recurrence.findings(record) if f.verdict == FAILS] == [
+        "Shaw's encoding gains from a memory of one segment",
+        "Absolute positions that count on get worse with a memory"]
+
+
+def test_encodings_are_compared_with_the_memory_that_they_were_trained_with():
+    record = made()
+    for one in record.runs:
+        one.values["loss"][2] += 9.0 * (one.cell["encoding"] == "transformer-xl")
+    better = next(f for f in recurrence.findings(record) if f.claim.startswith("With recurrence"))
+    assert better.verdict == HOLDS

@@ -10,6 +10,7 @@ from tutorial_lib.encodings import REGISTRY, Compose, Learned, NoPosition, Table
 from tutorial_lib.experiments import scoreboard, sweep
 from tutorial_lib.experiments.record import Record, Run
 from tutorial_lib.timing import interleaved, ratio
+from tutorial_lib.verdicts import FAILS, HOLDS, OPEN
 
 SMALL = {"d_model": 16, "layers": 1, "heads": 2, "length": 64, "rounds": 1, "encodings": list(REGISTRY)}
 IMAGES = {"sinusoidal-2d", "rotary-axial", "swin", "raster"}
@@ -81,18 +82,18 @@ def test_weights_drawn_for_it_are_not_those_of_the_start():
 
 
 def test_a_record(tmp_path):
-    names = ["none", "rotary", "t5", "shaw", "swin", "learned"]
+    names = ["none", "sinusoidal", "rotary", "alibi", "t5", "shaw", "swin", "learned"]
     experiment = sweep.Experiment(**{**vars(scoreboard.EXPERIMENT),
                                      "presets": {"live": SMALL | {"encodings": names}}})
     record = sweep.run(experiment, seeds=(0, 1), device="cpu", out=tmp_path / "r.json", progress=False)
-    assert Record.load(tmp_path / "r.json") == record and len(record.runs) == 12
+    assert Record.load(tmp_path / "r.json") == record and len(record.runs) == 16
     assert record.values("stored", encoding="learned") == [64 * 16 * 4] * 2
     assert record.values("parameters", encoding="shaw")[0] * 4 == record.values("stored", encoding="shaw")[0]
     assert min(record.values("held", encoding="shaw")) > max(record.values("held", encoding="none"))
     assert all(0.1 < x < 10 for x in record.values("time", encoding="none"))
     assert plots.png(experiment.figure(record)).startswith(b"\x89PNG")
-    assert "shift error, which is 0 for 5" in experiment.alt(record)
-    assert [finding.ours for finding in experiment.findings(record)]
+    assert "shift error, which is 0 for 6" in experiment.alt(record)
+    assert "times as many bytes" in experiment.findings(record)[-1].why
 
 
 def test_time_is_a_ratio_to_no_position(monkeypatch):
@@ -102,19 +103,29 @@ def test_time_is_a_ratio_to_no_position(monkeypatch):
     assert scoreboard.measure(SMALL, {"encoding": "t5"}, 0, torch.device("cpu"))["time"] == 3.0
 
 
-def times(**values):
-    record = Record("scoreboard", "full", "", {"encodings": list(values)}, [0, 1], "cpu", 1, {})
-    record.runs = [Run({"encoding": name}, seed, {"time": value + 0.001 * seed}, 1.0)
-                   for name, value in values.items() for seed in (0, 1)]
+def times(spread=0.001, **values):
+    record = Record("scoreboard", "full", "", {"encodings": list(values), "length": 64}, [0, 1], "cpu", 1, {})
+    record.runs = [Run({"encoding": name}, seed, {"time": value + spread * seed * (n + 1)}, 1.0)
+                   for n, (name, value) in enumerate(values.items()) for seed in (0, 1)]
     return record
 
 
 def test_findings_follow_the_times():
-    def held(**values):
-        return [finding.holds for finding in scoreboard.findings(times(**values))]
+    def verdicts(**values):
+        return [finding.verdict for finding in scoreboard.findings(times(**values))]
 
-    assert held(rotary=1.02, t5=4.0, shaw=1.07) == [True, True, True]
-    assert held(rotary=1.3, t5=1.2, shaw=4.0) == [False, False, False]
+    # RoPE, ALiBi, T5 beside sinusoids, T5 beside none, Shaw
+    as_said = {"sinusoidal": 0.3, "rotary": 1.02, "alibi": 1.01, "t5": 1.02, "shaw": 1.05}
+    assert verdicts(**as_said) == [HOLDS] * 5 and verdicts(**as_said, spread=0.5) == [OPEN] * 5
+    assert verdicts(sinusoidal=1.0, rotary=1.3, alibi=1.2, t5=1.2, shaw=4.0) == [FAILS] * 5
+    # the record beside it says whether the vectors cost memory, too: this one does not
+    assert "bytes" not in scoreboard.findings(times(sinusoidal=1, rotary=1, alibi=1, t5=1, shaw=4))[-1].why
+
+
+def test_t5_is_timed_beside_sinusoids_seed_by_seed():
+    record = times(spread=1.0, sinusoidal=1.0, t5=4.0)  # 4 : 1, then 6 : 2
+    assert scoreboard.cost(record, "t5", "sinusoidal").values == (4.0, 3.0)
+    assert scoreboard.cost(record, "t5").values == (4.0, 6.0)
 
 
 # ---- the board ----
@@ -129,7 +140,7 @@ def test_the_board_joins_three_records(rows):
     assert rows["shaw"]["doors"] == ("content_bias", "values") and rows["swin"]["axes"] == 2
     for what in ("mean", "tail"):
         values = lengths.values(what, encoding="rotary")
-        assert rows["rotary"][what] == pytest.approx(sum(x[-1] - x[0] for x in values) / 3)
+        assert rows["rotary"][what] == pytest.approx(sum(x[-1] - x[0] for x in values) / len(values))
     assert {name for name, row in rows.items() if "won" in row} == set(tasks.settings["encodings"])
     assert "tail" not in rows["table"] and "tail" not in rows["swin"]  # one length alone, and none
     won = sum("none" in experiments.tasks.winners(tasks, task) for task in experiments.tasks.TASKS)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +24,7 @@ from ..data import SMOLLM2, kjv, load_smollm2
 from ..data.pretrained import SMOLLM2_BASE
 from ..encodings import Frequencies, NTKAware, PositionInterpolation, Rotary, YaRN
 from ..model import Cache
+from ..verdicts import above, all_of, below, identity, within
 from .record import Record
 from .statistics import Interval, difference, interval
 from .sweep import Experiment, Finding
@@ -149,99 +151,150 @@ def alt(record: Record) -> str:
             f"with angles never seen in training, which leaves 0 at these: {new}.")
 
 
+def left(record: Record, name: str, gap: int) -> Interval:
+    """The share of the copy's help that is left behind a gap; 1 is the help for raw without a gap."""
+    losses = record.values("first", scaling="raw"), repeats(record, "raw", 0), repeats(record, name, gap)
+    return interval([(none - far) / (none - near) for none, near, far in zip(*losses, strict=True)])
+
+
+HALF = 0.5
+"""Of the copy's help: where less is left, the copy is lost."""
+
+HELPS = 0.5
+"""Nats: a copy that lowers the loss by less helps too little to tell where it is lost."""
+
+COSTS = 0.05
+"""Nats: a loss on the first copy that rises by less is no cost. It is 5 % in perplexity."""
+
+TENTH = 0.1
+"""Of a distance: a share that is less is no difference."""
+
+
 def findings(record: Record) -> list[Finding]:
-    def lost(name, gap):
-        """The loss behind a gap, less that of the model as trained without any copy."""
-        return difference(repeats(record, name, gap), record.values("first", scaling="raw"))
+    names, length = record.settings["scalings"], record.settings["length"]
+    scaled = [name for name in names if name != "raw"]
+    kinds = {"PI": "position interpolation", "NTK-aware": "NTK-aware scaling", "YaRN": "YaRN"}
+    reach = {name: interval(reaches(record, name)) for name in names}
+    ratios = {name: ratio(record, name) for name in scaled}
+    off = {name: interval([x / stretch(name) - 1 for x in ratios[name].values]) for name in scaled}
+    bounds = {name: interval([x / (TRAINED * stretch(name)) for x in reach[name].values]) for name in names}
 
-    def price(name):
-        return difference(*(record.values("first", scaling=which) for which in (name, "raw")))
+    def price(name, than="raw"):
+        """What reading the first copy costs."""
+        return difference(*(record.values("first", scaling=which) for which in (name, than)))
 
-    reach = {name: interval(reaches(record, name)) for name in record.settings["scalings"]}
-    ratios = {name: ratio(record, name) for name in reach if stretch(name) > 1 and not name.startswith("PI")}
+    def listed(found, form=".2f"):
+        return "; ".join(f"{name} {words(x, form)}" for name, x in found.items())
 
-    def less(a, b, gap):
-        return difference(repeats(record, a, gap), repeats(record, b, gap))
-
-    none, near = lost("raw", BEYOND), lost("raw", 0)
+    near = difference(repeats(record, "raw", 0), record.values("first", scaling="raw"))
     moved = interval(record.values("moved", scaling="raw"))
-    ntk, yarn = less("NTK-aware, s = 4", "raw", BEYOND), less("YaRN, s = 4", "raw", BEYOND)
-    pi, pi_price = lost("PI, s = 4", 0), price("PI, s = 4")
-    prices = [price("NTK-aware, s = 4"), price("YaRN, s = 4")]
-    parts = difference(*(reaches(record, f"{name}, s = 4") for name in ("YaRN", "NTK-aware")))
-    short, enough = lost("YaRN, s = 4", FAR), lost("YaRN, s = 8", FAR)
-    times = (FAR + record.settings["length"]) / TRAINED
-    few = "too few texts, or too few gaps, to say where the copy is lost"
-    return [
+    kept = {name: left(record, name, BEYOND) for name in ("raw", "NTK-aware, s = 4", "YaRN, s = 4")}
+    beyond, carried = kept.pop("raw"), kept
+    pi = left(record, "PI, s = 4", 0)
+    short, enough = (left(record, f"YaRN, s = {s}", FAR) for s in (4, 8))
+    cheaper = {name: price(name, "PI, s = 4") for name in carried}
+    further = {f"s = {s}": difference(*(ratios[f"{kind}, s = {s}"].values for kind in ("YaRN", "NTK-aware")))
+               for s in (4, 8) if f"NTK-aware, s = {s}" in names}
+    there = f"behind a gap of {FAR:,}, {(FAR + length) / TRAINED:.1f} times the trained length"
+    read = "a model may read some angles that are new"
+    said = [
         Finding(
-            "RoPE as trained breaks beyond its length", "Chen et al. 2023, Table 1",
+            "RoPE as trained loses what lies beyond its length", "Chen et al. 2023, Table 1",
             "LLaMA 7B, perplexity 7.20 at 2048 as trained, over 1000 at 4096",
-            f"loss on a text read again, minus the loss without a copy: {near} nats without a gap, {none} "
-            f"behind a gap of {BEYOND:,}. Half of the help is lost at a distance of "
-            f"{words(reach['raw'], ',.0f')} tokens; the windows of the training had {TRAINED:,}, and few "
-            "pairs of tokens are nearly as far apart as that. The model is one, the intervals are over "
-            f"{len(record.seeds)} texts",
-            holds=near.negative and none.low > near.high / 2, why="the copy is found by what it says",
+            f"loss on a text read again, minus the loss without a copy: {near} nats without a gap. Share of "
+            f"this help that is left behind a gap of {BEYOND:,}: {words(beyond, '.2f')}. Half is lost at a "
+            f"distance of {words(reach['raw'], ',.0f')} tokens; the windows of the training had {TRAINED:,}, "
+            "and few pairs of tokens are nearly as far apart as that",
+            all_of(below(near, -HELPS), below(beyond, HALF)), why="the copy may be found by what it says",
         ),
         Finding(
             "Only distances count: all positions moved by the same number change nothing",
             "Su et al. 2021, eq. 16", "a proof",
             f"largest change of a logit when all ids grow by {record.settings['gaps'][-1]:,}: "
             + words(moved, ".1e"),
-            holds=moved.within(0.01), why="angles are not exact enough",
+            identity(moved, 1e-3), why="angles of large positions are not exact enough",
         ),
         Finding(
-            "Without tuning, NTK-aware scaling and YaRN carry further", "bloc97 2023; Peng et al. 2023, §3",
-            "", f"loss minus raw behind a gap of {BEYOND:,}: NTK-aware {ntk}, YaRN {yarn} nats. Half of the "
-            "help is lost at: " + "; ".join(f"{name} {words(reach[name], ',.0f')}" for name in ratios),
-            holds=ntk.negative and yarn.negative, why=few,
+            "Without tuning, NTK-aware scaling and YaRN carry further",
+            "bloc97 2023; Peng et al. 2023, §3", "",
+            f"share of the help that is left behind a gap of {BEYOND:,}: {listed(carried)}. Half of it is "
+            f"lost at a distance of: {listed(reach, ',.0f')} tokens",
+            all_of(*(above(x, HALF) for x in carried.values())),
+            why="without tuning, the model may not read the changed angles",
         ),
         Finding(
             "Without tuning, interpolation does not carry: it loses the copy even without a gap",
             "Chen et al. 2023, Table 3", "only for the new length: perplexity without tuning 16.10 at 8192",
-            f"PI without a gap, minus the loss of raw without a copy: {pi} nats; PI minus raw on the first "
-            f"copy: {pi_price} nats. No angle is new up to {TRAINED * stretch('PI, s = 4'):,.0f}, but "
-            "neighbours differ by a quarter of the angle that the model knows",
-            holds=pi.low > near.high / 2 and pi_price.positive, why=few,
+            f"share of the help that is left without a gap: {words(pi, '.2f')}. No angle is new up to "
+            f"{TRAINED * stretch('PI, s = 4'):,.0f}, but neighbours differ by a quarter of the angle that "
+            "the model knows", below(pi, HALF), why="the model may need neighbours less exactly",
         ),
         Finding(
-            "NTK-aware scaling and YaRN cost less than interpolation in the window",
+            "Without tuning, NTK-aware scaling and YaRN cost less than interpolation on a short text",
             "Peng et al. 2023, §3.1–3.2", "",
-            f"loss on the first copy minus raw: NTK-aware {prices[0]}, YaRN {prices[1]}, PI {pi_price} nats",
-            holds=all(x.high < pi_price.low for x in prices), why=few,
+            f"loss on the first copy, {length} tokens, minus that with PI: {listed(cheaper, '+.3f')} nats",
+            all_of(*(below(x, -COSTS) for x in cheaper.values())),
+            why="the model may need neighbours less exactly",
         ),
+        *(Finding(
+            f"Without tuning, {kinds[name.split(',')[0]]} costs nothing on a short text", "", "",
+            f"loss on the first copy, {length} tokens, with {name}, minus raw: {price(name)} nats",
+            below(price(name), COSTS), why="it changes angles or scores that the model was trained with",
+        ) for name in carried),
+        *(Finding(
+            f"A scaling by s reads s times as far: {name}", "Peng et al. 2023, §2.3",
+            "s is the new length over the trained one",
+            f"distance of half the help over that of raw: {words(ratios[name], '.2f')}; up to a tenth less "
+            "than s counts as s", above(ratios[name], (1 - TENTH) * factor),
+            why=f"its first angle is new at {stretch(name):.2f} times the trained length"
+            + (", and the copy is lost before" if ratios[name].high < stretch(name) else ""),
+        ) for name, factor in ((name, float(name.split("= ")[1])) for name in scaled)),
         Finding(
             "NTK-aware scaling needs an s above the stretch that is wanted", "Peng et al. 2023, §3.1",
             "some pairs leave their range, so s has to be set higher",
             f"at s = 4 it carries {words(ratios['NTK-aware, s = 4'], '.2f')} times as far as raw; no "
             f"angle is new up to {stretch('NTK-aware, s = 4'):.2f} times the trained length",
-            holds=ratios["NTK-aware, s = 4"].high < 4, why=few,
+            below(ratios["NTK-aware, s = 4"], (1 - TENTH) * 4), why=read,
         ),
         Finding(
-            "At the same s, YaRN carries further than NTK-aware scaling", "Peng et al. 2023, Table 1",
-            "tuned for 8k, perplexity at 10k: NTK-aware 6.24, YaRN 6.04",
-            "difference of the distances where half of the help is lost, s = 4: "
-            f"{words(parts, ',.0f')} tokens",
-            holds=parts.positive, why=few,
+            "Without tuning and at the same s, YaRN carries further than NTK-aware scaling",
+            "Peng et al. 2023, §3.2", "said of YaRN without its factor on the scores (“NTK-by-parts”)",
+            f"distance of half the help minus that of NTK-aware scaling, over that of raw: {listed(further)}",
+            all_of(*(above(x, TENTH) for x in further.values())), why=read,
         ),
         Finding(
             "The factor s must be at least the distance over the trained length", "Peng et al. 2023, §2.3",
             "s is defined as that",
-            f"behind a gap of {FAR:,}, {times:.1f} times the trained length, YaRN's loss minus that of raw "
-            f"without a copy: s = 4 {short}, s = 8 {enough} nats",
-            holds=short.low > near.high / 2 and enough.high < short.low, why=few,
+            f"share of the help that is left {there}, with YaRN, s = 4: {words(short, '.2f')}",
+            below(short, HALF), why=read,
         ),
         Finding(
-            "How far a scaling carries is told by its wavelengths", "Peng et al. 2023, §3.1–3.2",
-            "pairs that turn less than once in training must not leave their range",
-            "distance of half the help over that of raw, and beside it how much later the first angle is "
-            "new: " + "; ".join(f"{name} {words(x, '.2f')}, {stretch(name):.2f}"
-                                for name, x in ratios.items()),
-            holds=all(0.75 < x.low / stretch(name) and x.high / stretch(name) < 1.25
-                      for name, x in ratios.items()),
-            why=few,
+            "A factor s above the distance over the trained length is enough", "Peng et al. 2023, §2.3",
+            "s is defined as that",
+            f"share of the help that is left {there}, with YaRN, s = 8: {words(enough, '.2f')}",
+            above(enough, HALF),
+            why=f"as trained, the model loses half of the help at {reach['raw'].mean / TRAINED:.2f} of its "
+                "length; s may stretch that distance, not the length",
         ),
     ]
+    for kind, title in kinds.items():
+        which = [name for name in scaled if name.startswith(kind)]
+        said.append(Finding(
+            f"How far a scaling carries is told by its wavelengths: {title}", "Peng et al. 2023, §3.1–3.2",
+            "pairs that turn less than once in training must not leave their range",
+            "distance of half the help over that of raw, against how much later the first angle is new: "
+            + "; ".join(f"{name} {ratios[name].mean:.2f} against {stretch(name):.2f}, as a share "
+                        + words(off[name], "+.2f") for name in which),
+            all_of(*(within(off[name], TENTH) for name in which)),
+            why="where every pair keeps its range, the angles between neighbours may still be other ones",
+        ))
+    said.append(Finding(
+        "No scaling carries beyond its first new angle", "", "",
+        f"distance of half the help over that of the first new angle: {listed(bounds)}",
+        all_of(*(below(x, 1) for x in bounds.values())), why=read,
+    ))
+    over = f" ({len(record.seeds)} passages of one book, one model)"
+    return [replace(finding, ours=finding.ours + over) for finding in said]
 
 
 def words(x: Interval, form: str) -> str:
@@ -249,8 +302,8 @@ def words(x: Interval, form: str) -> str:
 
 
 EXPERIMENT = Experiment(
-    "gap", "A gap in the positions of a real model", findings=findings, figure=figure, alt=alt, cells=cells,
-    measure=measure,
+    "gap", "A gap in the positions of a real model", findings=findings, over="texts", figure=figure, alt=alt,
+    cells=cells, measure=measure,
     presets={
         "live": {"length": 96, "scalings": ["raw", "PI, s = 4", "NTK-aware, s = 4", "YaRN, s = 4",
                                              "YaRN, s = 8"],

@@ -46,19 +46,6 @@ class Interval:
         """The whole interval lies below 0."""
         return self.high < 0
 
-    def unless_unsteady(self, sign: int, why: str) -> str:
-        """Why a claim about the ``sign`` does not hold: not ``why``, if every seed agrees with the claim.
-
-        >>> interval([1.0, 2.0, 3.0]).unless_unsteady(1, "it is too short")
-        'it is so on each of 3 seeds, but by amounts so different that the interval has 0 in it'
-        >>> interval([-1.0, 2.0, 3.0]).unless_unsteady(1, "it is too short")
-        'it is too short'
-        """
-        if self.values and all(sign * value > 0 for value in self.values):
-            return (f"it is so on each of {len(self.values)} seeds, but by amounts so different that the "
-                    "interval has 0 in it")
-        return why
-
     def within(self, margin: float) -> bool:
         """The whole interval lies between −margin and margin: equal for this purpose.
 

@@ -14,10 +14,11 @@ from pathlib import Path
 import torch
 from filelock import FileLock, Timeout
 
-from .. import parallel
+from .. import parallel, verdicts
 from ..device import pick_device
 from ..extras import needs
 from ..training import all_or_nothing
+from ..verdicts import Outcome
 from ..workers import ignoring_ctrl_c
 from .record import Record, Run, checked, versions, write
 
@@ -41,24 +42,31 @@ class Finding:
         source: paper with table or section; empty for a question of our own.
         theirs: what the paper measured, with its numbers; empty when it measured nothing.
         ours: what this record shows, with numbers and intervals.
-        holds: the outcome of a statistic over seeds.
-        why: what explains a difference; needed when it does not hold.
+        outcome: the verdict on these numbers, and its condition (:mod:`tutorial_lib.verdicts`).
+        why: what explains that it does not hold; needed then, and said only then.
+        open_why: what explains that the numbers do not decide, where that is more than their interval.
     """
 
     claim: str
     source: str
     theirs: str
     ours: str
-    holds: bool
+    outcome: Outcome
     why: str = ""
+    open_why: str = "the interval reaches over the limit"
 
     def __post_init__(self):
-        if not self.holds and not self.why:
+        if self.verdict == verdicts.FAILS and not self.why:
             raise ValueError(f"{self.claim!r} does not hold: say why that may be")
 
     @property
     def verdict(self) -> str:
-        return "Reproduced" if self.holds else "Not reproduced"
+        return self.outcome.verdict
+
+    @property
+    def reason(self) -> str:
+        """Why it does not hold, or is not shown; empty for what holds."""
+        return {verdicts.FAILS: self.why, verdicts.OPEN: self.open_why}.get(self.verdict, "")
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,7 @@ class Experiment:
         figure: draws a record.
         alt: one sentence on what the figure of a record shows.
         findings: what a record says about which claims.
+        over: what differs from one seed to the next, where it is not the training.
     """
 
     name: str
@@ -87,6 +96,7 @@ class Experiment:
     figure: Callable[[Record], Figure]
     alt: Callable[[Record], str]
     findings: Callable[[Record], list[Finding]] = field(default=lambda record: [])
+    over: str = "seeds"
 
 
 def run(

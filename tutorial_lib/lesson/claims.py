@@ -1,4 +1,7 @@
-"""The table *Claims tested*: a popular sentence, a measurement, and the verdict it leads to."""
+"""The table *Claims tested*: a popular sentence, a measurement, and the verdict it leads to.
+
+The words of a verdict, and the rule for intervals, are those of :mod:`tutorial_lib.verdicts`.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..fallback import table
+from ..verdicts import SIGNS, Outcome, fact
 
 
 @dataclass(frozen=True)
 class Claim:
     text: str
-    conditions: Mapping[str, bool]
+    conditions: Mapping[str, Outcome]
     measured: str
     instead: str
     source: str
 
     @property
     def verdict(self) -> str:
-        """``holds``, ``does not hold``, or ``half true`` with what holds and what does not."""
-        results = set(self.conditions.values())
-        if results == {True}:
-            return "✔ holds"
-        if results == {False}:
-            return "✘ does not hold"
-        parts = "; ".join(f"{'✔' if ok else '✘'} {name}" for name, ok in self.conditions.items())
+        """One word of :mod:`tutorial_lib.verdicts`, or ``half true`` with what holds and what does not."""
+        if len({outcome.verdict for outcome in self.conditions.values()}) == 1:
+            return str(next(iter(self.conditions.values())))
+        parts = "; ".join(f"{SIGNS[outcome.verdict]} {name}" for name, outcome in self.conditions.items())
         return f"◐ half true: {parts}"
 
 
@@ -41,15 +42,15 @@ class Claims:
     rows: list[Claim] = field(default_factory=list)
 
     def test(
-        self, text: str, holds: bool | Mapping[str, bool], measured: str, instead: str = "",
-        source: str = "",
+        self, text: str, holds: bool | Outcome | Mapping[str, bool | Outcome], measured: str,
+        instead: str = "", source: str = "",
     ) -> None:
         """Add a claim.
 
         Args:
             text: the claim as people say it.
-            holds: the outcome of a measurement, or several named ones; mixed outcomes make the
-                claim half true.
+            holds: the outcome of a measurement, a bool where it is exact, or several named ones; mixed
+                outcomes make the claim half true.
             measured: what was measured, in words and numbers.
             instead: the sentence that is true.
             source: paper with equation, table or section.
@@ -57,8 +58,9 @@ class Claims:
         conditions = dict(holds) if isinstance(holds, Mapping) else {"": holds}
         if not conditions:
             raise ValueError(f"the claim {text!r} has no condition: measure something")
-        conditions = {name: bool(value) for name, value in conditions.items()}
-        self.rows.append(Claim(text, conditions, measured, instead, source))
+        found = {name: value if isinstance(value, Outcome) else fact(bool(value), name)
+                 for name, value in conditions.items()}
+        self.rows.append(Claim(text, found, measured, instead, source))
 
     def _repr_html_(self) -> str:
         return table(("Claim", "Verdict", "Measured here", "Say instead", "Source"), (
