@@ -23,7 +23,7 @@ test: setup  ## Run every test, notebooks included (ARGS="-k doctor")
 # The core: encodings, attention and model, the form of notebooks and files. `make test` is everything.
 QUICK = tests/notebooks tutorial_lib/encodings $(patsubst %,tests/unit/test_%.py,encodings every_encoding relative \
   rotary attention model properties lesson explorers) $(patsubst %,tests/house/test_%.py,lint tree docs lock)
-quick: setup  ## Run the core of the tests, in a few minutes (ARGS=tests/slides: that, too)
+quick: setup  ## Run the core of the tests, in a minute (ARGS=tests/slides: that, too)
 	$(BIN) $(PYTEST) $(QUICK)
 
 # Left out: the peers, which have to be new, and what compares the environment with the lock: the house, notebook 00.

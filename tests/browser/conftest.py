@@ -263,7 +263,7 @@ class Shown:
             time.sleep(0.03)
 
     def steps(self, name):
-        """Move the control through its range by keys alone; stop after each key."""
+        """Move the control by keys alone, and stop at each choice; of a slider, at a few places."""
         self.own = {}
         control, parameter = self.control(name), self.kind.parameters[name]
         if isinstance(parameter, Choice) and not parameter.menu:
@@ -273,23 +273,19 @@ class Shown:
                 yield
             return
         box = control.locator("input, select.order-menu").first
-        count = len(parameter.allowed(self.params()))
+        last = len(parameter.allowed(self.params())) - 1
+        menu = parameter_is_menu(parameter)
+        back, on = ("ArrowUp", "ArrowDown") if menu else ("ArrowLeft", "ArrowRight")
+        keys = ["Home", *[on] * (last if menu else min(last, 1))]
+        keys += ["PageUp"] * (last > 16 and not menu) + ["End", back]
         box.focus()
-        box.press("Home")
-        yield
-        slow, fast = ("ArrowDown", "ArrowDown") if parameter_is_menu(parameter) else ("ArrowRight", "PageUp")
-        taken = 0
-        while self.index(name) < count - 1:
+        for key in keys:
             before = self.index(name)
-            box.press(slow if count <= 16 or taken < 2 else fast)
-            assert self.index(name) > before, f"{name} does not move on from {before}"
-            taken += 1
+            box.press(key)
+            now = self.index(name)
+            assert {"Home": now == 0, "End": now == last, on: now == before + 1, "PageUp": now > before + 1,
+                    back: now == max(before - 1, 0)}[key], f"{name}: {key} goes from {before} to {now}"
             yield
-        box.press("ArrowUp" if parameter_is_menu(parameter) else "ArrowLeft")
-        yield
-        box.press("End")
-        assert self.index(name) == count - 1
-        yield
 
     def put(self, name, value):
         """Set one parameter, by whatever way is quickest."""

@@ -58,6 +58,7 @@ def test_whatever_goes_wrong_is_noticed(lab, write_notebook):
     notebook.page.wait_for_function("() => window.__failed.length > 1")
     problems = "\n".join(notebook.problems())
     notebook.turn("whole.ipynb")
+    notebook.run()
     assert not notebook.problems()
     notebook.close()
     for sign in ("LookupError: in a callback", "in a render", "to stderr", "example.org", "in a script",
@@ -119,6 +120,110 @@ def comes_alive(cell):
                                     arg=[said.element_handle(), before])
 
 
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+def test_predictions_are_made_by_mouse_and_by_keys(lab, reader, write_notebook, busy):
+    """What the reader saw when committing counts, even if a busy kernel hears of it later."""
+    go = lab.folder / "go"
+    notebook, name = reader, f"predict-{'busy' if busy else 'idle'}.ipynb"
+    write_notebook(name, [
+        "from tutorial_lib.lesson.questions import NumberPrediction, Prediction, SketchPrediction\n"
+        "Prediction('99.choice', 'predict', {'question': 'Which?', 'choices': {'a': 'A', 'b': 'B'}})",
+        "NumberPrediction('99.size', 'predict', {'question': 'How large?', 'unit': 'nats', 'within': 1})",
+        "SketchPrediction('99.curve', 'predict', {'question': 'Draw it.', 'x': [1, 2, 4, 8, 16], 'within': 1,"
+        " 'xlabel': 'length', 'ylabel': 'loss', 'ylim': [0, 4]})",
+        f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)",
+        "",
+    ])
+    if not busy:
+        go.touch()
+    lab.progress.unlink(missing_ok=True)
+
+    def said(log):
+        return [log.get(f"99.predict.{key}", {}).get("choice") for key in ("choice", "size", "curve")]
+
+    notebook.turn(name)
+    try:
+        notebook.begin()
+        choice, number, sketch = (notebook.cell(n).locator(".jp-OutputArea") for n in range(3))
+        commit = sketch.get_by_role("button", name="Commit to this curve", exact=True)
+        commit.wait_for()
+        if not busy:
+            notebook.finish()
+        choice.get_by_text("B", exact=True).press("Enter")
+        for typed in ("1", "-0.5", "2.5"):
+            number.locator("input").fill(typed)
+            number.locator("input").press("Tab")
+        number.get_by_role("button", name="Commit", exact=True).press("Space")
+
+        handles = sketch.get_by_role("slider")
+
+        def values():
+            return [float(handle.get_attribute("aria-valuenow")) for handle in handles.all()]
+
+        assert values() == [2, 2, 2, 2, 2]
+        sketch.locator(".order-sketch svg").scroll_into_view_if_needed()
+        boxes = [handle.bounding_box() for handle in handles.all()]
+        places = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in boxes]
+        notebook.page.mouse.move(places[0][0], places[0][1] - 40)
+        notebook.page.mouse.down()
+        notebook.page.mouse.move(places[2][0], places[2][1] - 80, steps=20)
+        notebook.page.mouse.up()
+        drawn = values()
+        assert 2 < drawn[0] < drawn[1] < drawn[2] and drawn[3:] == [2, 2]
+        handles.nth(4).press("End")
+        handles.nth(3).press("ArrowDown")
+        final = [*drawn[:3], 1.92, 4]
+        assert values() == final
+        commit.press("Enter")
+        if busy:  # what waits behind the commitment is not read before it
+            notebook.page.evaluate("""code => {
+                const cell = __panel.content.model.cells.get(4);
+                cell.sharedModel.setSource(code);
+                __panel.content.activeCellIndex = 4;
+                window.__run = jupyterapp.commands.execute('notebook:run-cell'); }""",
+                "import json\nfrom tutorial_lib.progress import read\nprint(json.dumps(read()))")
+            go.touch()
+            notebook.finish()
+            assert said(json.loads("".join(notebook.cells()[4]["outputs"][0]["text"]))) == ["b", 2.5, final]
+        notebook.page.wait_for_function("e => e.getAttribute('aria-disabled') === 'true'",
+                                        arg=handles.nth(0).element_handle())
+        handles.nth(0).press("ArrowUp")  # too late
+        notebook.page.wait_for_function(
+            "() => document.body.innerText.split('Noted. Now run the next cell.').length === 4")
+        assert values() == final
+        assert said(json.loads(lab.progress.read_text(encoding="utf-8"))) == ["b", 2.5, final]
+        assert not serious(notebook.page, f"{browser.SEEN} .jp-OutputArea")
+        assert not notebook.problems()
+    finally:
+        go.touch()  # the kernel goes on
+        notebook.idle()
+        go.unlink()
+
+
+def test_after_a_break_the_panel_opens_the_notebook(reader, write_notebook):
+    write_notebook("notebooks/panel.ipynb", [
+        "import os, pathlib, tempfile\nfrom tutorial_lib import lesson, progress\n"
+        "os.environ['TUTORIAL_PROGRESS'] = str(pathlib.Path(tempfile.mkdtemp()) / 'progress.json')\n"
+        "progress.record('06.predict.pairs', choice='x', at=progress.now())\n"
+        "lesson.progress()"])
+    reader.turn("notebooks/panel.ipynb")
+    reader.run()
+    assert not reader.problems()
+    reader.page.get_by_role("link", name="06 RoPE, Two layouts").click()
+    reader.page.locator('h2[data-jupyter-id="Two-layouts"]:visible').wait_for()  # there is such an anchor
+    assert reader.page.evaluate("() => jupyterapp.shell.currentWidget.title.label") == "06_rope.ipynb"
+
+
+def test_a_term_is_explained_under_the_mouse_and_opens_the_glossary(reader):
+    reader.turn("notebooks/06_rope.ipynb")
+    term = reader.page.locator(browser.SEEN).get_by_role("link", name="cache", exact=True)
+    assert term.get_attribute("title").startswith("键值缓存: Keys and values ")
+    term.click()
+    row = reader.page.locator("tr:visible", has_text="KV cache")
+    row.wait_for()
+    reader.page.wait_for_function(SEEN, arg=row.element_handle())
+
+
 # ---- explorers ----
 @pytest.fixture(scope="module")
 def page(lab):
@@ -154,7 +259,7 @@ def test_every_control_moves_the_picture_as_the_model_says(explorer):
         for _ in explorer.steps(name):
             seen.add(explorer.check()[name])
         allowed = explorer.kind.parameters[name].allowed(explorer.params())
-        assert {allowed[0], allowed[-1]} <= seen and len(seen) >= min(len(allowed), 6)
+        assert {allowed[0], allowed[-1]} <= seen and len(seen) >= min(len(allowed), 3)
         if start[name] in allowed:
             explorer.put(name, start[name])
             explorer.check()
@@ -315,110 +420,6 @@ def test_axe_finds_nothing_serious_in_the_explorers(page, shown, dark):
         assert not serious(page.page, ".jp-Notebook .jp-OutputArea")
     finally:
         page.theme(dark=False)
-
-
-@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
-def test_predictions_are_made_by_mouse_and_by_keys(lab, reader, write_notebook, busy):
-    """What the reader saw when committing counts, even if a busy kernel hears of it later."""
-    go = lab.folder / "go"
-    notebook, name = reader, f"predict-{'busy' if busy else 'idle'}.ipynb"
-    write_notebook(name, [
-        "from tutorial_lib.lesson.questions import NumberPrediction, Prediction, SketchPrediction\n"
-        "Prediction('99.choice', 'predict', {'question': 'Which?', 'choices': {'a': 'A', 'b': 'B'}})",
-        "NumberPrediction('99.size', 'predict', {'question': 'How large?', 'unit': 'nats', 'within': 1})",
-        "SketchPrediction('99.curve', 'predict', {'question': 'Draw it.', 'x': [1, 2, 4, 8, 16], 'within': 1,"
-        " 'xlabel': 'length', 'ylabel': 'loss', 'ylim': [0, 4]})",
-        f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)",
-        "",
-    ])
-    if not busy:
-        go.touch()
-    lab.progress.unlink(missing_ok=True)
-
-    def said(log):
-        return [log.get(f"99.predict.{key}", {}).get("choice") for key in ("choice", "size", "curve")]
-
-    notebook.turn(name)
-    try:
-        notebook.begin()
-        choice, number, sketch = (notebook.cell(n).locator(".jp-OutputArea") for n in range(3))
-        commit = sketch.get_by_role("button", name="Commit to this curve", exact=True)
-        commit.wait_for()
-        if not busy:
-            notebook.finish()
-        choice.get_by_text("B", exact=True).press("Enter")
-        for typed in ("1", "-0.5", "2.5"):
-            number.locator("input").fill(typed)
-            number.locator("input").press("Tab")
-        number.get_by_role("button", name="Commit", exact=True).press("Space")
-
-        handles = sketch.get_by_role("slider")
-
-        def values():
-            return [float(handle.get_attribute("aria-valuenow")) for handle in handles.all()]
-
-        assert values() == [2, 2, 2, 2, 2]
-        sketch.locator(".order-sketch svg").scroll_into_view_if_needed()
-        boxes = [handle.bounding_box() for handle in handles.all()]
-        places = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in boxes]
-        notebook.page.mouse.move(places[0][0], places[0][1] - 40)
-        notebook.page.mouse.down()
-        notebook.page.mouse.move(places[2][0], places[2][1] - 80, steps=20)
-        notebook.page.mouse.up()
-        drawn = values()
-        assert 2 < drawn[0] < drawn[1] < drawn[2] and drawn[3:] == [2, 2]
-        handles.nth(4).press("End")
-        handles.nth(3).press("ArrowDown")
-        final = [*drawn[:3], 1.92, 4]
-        assert values() == final
-        commit.press("Enter")
-        if busy:  # what waits behind the commitment is not read before it
-            notebook.page.evaluate("""code => {
-                const cell = __panel.content.model.cells.get(4);
-                cell.sharedModel.setSource(code);
-                __panel.content.activeCellIndex = 4;
-                window.__run = jupyterapp.commands.execute('notebook:run-cell'); }""",
-                "import json\nfrom tutorial_lib.progress import read\nprint(json.dumps(read()))")
-            go.touch()
-            notebook.finish()
-            assert said(json.loads("".join(notebook.cells()[4]["outputs"][0]["text"]))) == ["b", 2.5, final]
-        notebook.page.wait_for_function("e => e.getAttribute('aria-disabled') === 'true'",
-                                        arg=handles.nth(0).element_handle())
-        handles.nth(0).press("ArrowUp")  # too late
-        notebook.page.wait_for_function(
-            "() => document.body.innerText.split('Noted. Now run the next cell.').length === 4")
-        assert values() == final
-        assert said(json.loads(lab.progress.read_text(encoding="utf-8"))) == ["b", 2.5, final]
-        assert not serious(notebook.page, f"{browser.SEEN} .jp-OutputArea")
-        assert not notebook.problems()
-    finally:
-        go.touch()  # the kernel goes on
-        notebook.idle()
-        go.unlink()
-
-
-def test_after_a_break_the_panel_opens_the_notebook(reader, write_notebook):
-    write_notebook("notebooks/panel.ipynb", [
-        "import os, pathlib, tempfile\nfrom tutorial_lib import lesson, progress\n"
-        "os.environ['TUTORIAL_PROGRESS'] = str(pathlib.Path(tempfile.mkdtemp()) / 'progress.json')\n"
-        "progress.record('06.predict.pairs', choice='x', at=progress.now())\n"
-        "lesson.progress()"])
-    reader.turn("notebooks/panel.ipynb")
-    reader.run()
-    assert not reader.problems()
-    reader.page.get_by_role("link", name="06 RoPE, Two layouts").click()
-    reader.page.locator('h2[data-jupyter-id="Two-layouts"]:visible').wait_for()  # there is such an anchor
-    assert reader.page.evaluate("() => jupyterapp.shell.currentWidget.title.label") == "06_rope.ipynb"
-
-
-def test_a_term_is_explained_under_the_mouse_and_opens_the_glossary(reader):
-    reader.turn("notebooks/06_rope.ipynb")
-    term = reader.page.locator(browser.SEEN).get_by_role("link", name="cache", exact=True)
-    assert term.get_attribute("title").startswith("键值缓存: Keys and values ")
-    term.click()
-    row = reader.page.locator("tr:visible", has_text="KV cache")
-    row.wait_for()
-    reader.page.wait_for_function(SEEN, arg=row.element_handle())
 
 
 def test_explorers_live_in_notebook_7_too(lab, shown):

@@ -31,9 +31,9 @@ RUN = "python -m tutorial_lib.experiments run decay --preset live --folder mine"
 
 LESS = {
     "make test": "make test ARGS='tests/house/test_lock.py -n 0'",
-    "make quick ARGS=tests/slides": "make quick ARGS='tests/slides --collect-only -q -n 0'",
     "make lint": "make -n lint",  # as it is: test_lint.py
-    "make quick": "make quick ARGS='--collect-only -q -n 0'",
+    "make quick": "make quick ARGS='tests/slides --collect-only -q -n 0'",
+    "make quick ARGS=tests/slides": "make quick ARGS='tests/slides --collect-only -q -n 0'",
     "make site": "make -n site",  # as it is: tests/site
     "make slides": "make -n slides",  # all decks: tests/slides
     "make test-oldest": "make -n test-oldest",
@@ -45,7 +45,7 @@ LESS = {
     "jupyter lab --ServerApp.root_dir=. notebooks/00_start_here.ipynb":
         "jupyter lab --ServerApp.root_dir=. notebooks/00_start_here.ipynb --no-browser --allow-root --port=0",
     "jupyter lab": "jupyter lab --version",
-    "make bench": "make bench ARGS='bias-1024 --rounds 1'",
+    "make bench": "make bench ARGS='bias-1024 --rounds 1 --save one.json'",
     'make bench ARGS="--save results/benchmarks/cpu.json"':
         "make bench ARGS='bias-1024 --rounds 1 --save one.json'",
     "make breakages": "make breakages ARGS=sandwich.py",

@@ -29,6 +29,12 @@ def test_the_package_alone_imports_nothing_heavy():
     assert heavy.strip() == "set()"
 
 
+def test_what_notebooks_import_reads_no_grammar():
+    """The validator `jsonschema`, which nbformat brings, reads one of addresses: as long as torch takes."""
+    assert output_of("import sys; from tutorial_lib import checks, experiments, explorers, lesson; "
+                     "print('jsonschema' in sys.modules)") == "False\n"
+
+
 def guarded(path):
     """The modules that a file imports when it is imported itself: ``{name: the extra that it names}``."""
     found = {}

@@ -24,6 +24,7 @@ from tutorial_lib.experiments import EXPERIMENTS, __main__, report, sweep
 from tutorial_lib.experiments.record import Record, Run
 from tutorial_lib.experiments.statistics import Interval, difference, interval, t_975
 from tutorial_lib.experiments.sweep import Experiment, Finding
+from tutorial_lib.verdicts import above, below, fact, unmeasured
 
 CELLS = [{"encoding": name, "length": n} for name in ("a", "b") for n in (1, 2)]
 COLUMN = [[0.5], [1.5]]
@@ -36,8 +37,8 @@ def measure(settings, cell, seed, device):
 def findings(record):
     short, long = (record.values("loss", encoding="a", length=n) for n in (1, 2))
     gain = difference(long, short)
-    return [Finding("Longer is worse", "A. 2020", "1.0", str(gain), gain.positive),
-            Finding("Shorter is worse", "B. 2021", "", str(gain), gain.negative, "too small")]
+    return [Finding("Longer is worse", "A. 2020", "1.0", str(gain), above(gain, 0)),
+            Finding("Shorter is worse", "B. 2021", "", str(gain), below(gain, 0), "too small")]
 
 
 def figure(record):
@@ -108,20 +109,23 @@ def test_the_command_says_all_that_numbers_depend_on():
 
 
 BROKEN = {
-    "a missing key": (lambda d: d.pop("threads"), r"at \$: 'threads' is a required"),
-    "an extra key": (lambda d: d.update(host="x"), r"at \$: .*'host' was unexpected"),
-    "a wrong type": (lambda d: d.update(seeds="0"), r"at \$\.seeds: '0' is not of type 'array'"),
+    "a missing key": (lambda d: d.pop("threads"), r"at \$: must contain \['threads'\]"),
+    "an extra key": (lambda d: d.update(host="x"), r"at \$: must not contain \{'host'\}"),
+    "a wrong type": (lambda d: d.update(seeds="0"), r"at \$\.seeds: '0' must be array"),
     "no seed": (lambda d: d.update(seeds=[]), r"at \$\.seeds: "),
     "a seed twice": (lambda d: d.update(seeds=[0, 0]), r"at \$\.seeds: "),
     "a negative time": (lambda d: d.update(seconds=-1.0), r"at \$\.seconds: "),
     "no threads": (lambda d: d.update(threads=0), r"at \$\.threads: "),
     "a boolean for a number": (lambda d: d["runs"][1]["values"].update(loss=True),
-                               r"runs\[1\].values.loss: True"),
+                               r"runs\[1\].values.loss: True must be number"),
     "text for a number": (lambda d: d["runs"][0]["values"].update(loss="2"),
-                          r"runs\[0\].values.loss: '2' is"),
-    "no version of torch": (lambda d: d["versions"].pop("torch"), r"at \$\.versions: 'torch'"),
-    "an extra key in a run": (lambda d: d["runs"][0].update(a=1), r"at \$\.runs\[0\]: .*'a' was unexpected"),
-    "a run without values": (lambda d: d["runs"][2].pop("values"), r"at \$\.runs\[2\]: 'values'"),
+                          r"runs\[0\].values.loss: '2' must be number"),
+    "no version of torch": (lambda d: d["versions"].pop("torch"),
+                            r"at \$\.versions: must contain \['torch'\]"),
+    "an extra key in a run": (lambda d: d["runs"][0].update(a=1),
+                              r"at \$\.runs\[0\]: must not contain \{'a'\}"),
+    "a run without values": (lambda d: d["runs"][2].pop("values"),
+                             r"at \$\.runs\[2\]: must contain \['values'\]"),
     "NaN": (lambda d: d["runs"][0]["values"].update(loss=math.nan),
             r"at \$\.runs\[0\]\.values\.loss: nan is"),
     "NaN in a list": (lambda d: d["runs"][0]["values"]["column"][1].append(-math.inf),
@@ -466,7 +470,10 @@ def test_the_bar(progress, variable, shown, monkeypatch, capsys):
 
 def test_a_claim_that_fails_needs_a_reason():
     with pytest.raises(ValueError, match="'x' does not hold: say why"):
-        Finding("x", "", "", "", holds=False)
+        Finding("x", "", "", "", fact(False, "it is so"))
+    assert Finding("x", "", "", "", fact(True, "it is so"), why="unused").reason == ""
+    assert "over the limit" in Finding("x", "", "", "", unmeasured("more"), why="unused").reason
+    assert Finding("x", "", "", "", fact(False, "it is so"), why="too short").reason == "too short"
 
 
 def test_git_does_not_see_what_is_unfinished():
@@ -548,8 +555,8 @@ def test_run_show_results(registered, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "run tiny --preset full" in out and "seeds [0, 1, 2]" in out
     assert "encoding=b, length=2: loss 6.143" in out
-    assert "Reproduced: Longer is worse\n  here: +3.000 (+3.000 to +3.000)" in out
-    assert "Not reproduced: Shorter is worse" in out
+    assert "Holds: Longer is worse\n  here: +3.000 (+3.000 to +3.000)" in out
+    assert "Does not hold: Shorter is worse" in out
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
     assert command("results", tmp_path / "docs" / "page.md", "--folder", tmp_path) == 0
     assert (tmp_path / "docs" / "page.md").read_text() == report.page(tmp_path)
@@ -857,12 +864,14 @@ def test_the_page(registered, tmp_path):
 
         - There: 1.0
         - Here: +3.000 (+3.000 to +3.000)
-        - **Reproduced**
+        - Asked: above 0
+        - **Holds**
 
         **Shorter is worse** (B. 2021)
 
         - Here: +3.000 (+3.000 to +3.000)
-        - **Not reproduced**: too small
+        - Asked: below 0
+        - **Does not hold**: too small
         """)
     assert "`python -m tutorial_lib.experiments run tiny --preset full` — cpu, torch" in text
     assert "3 seeds, 0 s." in text and text.count("## ") == 1

@@ -40,7 +40,7 @@ SETTINGS = {  # as a reader has them, but for what would disturb: news, and file
     "@jupyterlab/apputils-extension:notification":
         {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
     "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
-    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none", "kernelShutdown": True},
+    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none", "kernelShutdown": False},
 }
 # In the page: the notebook's panel, once it is ready, and what its kernel reports as failed; what a callback
 # raises reaches no output, only this channel.
@@ -213,13 +213,15 @@ class Notebook:
             self.noticed.append(text)
 
     def turn(self, path: str, seconds: float = 300) -> None:
-        """Go on with the notebook ``path``, of which nothing is run: a tab of this page, the same kernel."""
+        """Go on with the notebook ``path``, of which nothing is run: in this page, on the same kernel."""
         self.noticed.clear()
         self.already_refused = len(self.lab.refused)
         self.page.evaluate("""async path => {
-            const kernel = __panel.sessionContext.session.kernel.model;
+            const before = __panel, kernel = before.sessionContext.session.kernel.model;
             await __watch(await jupyterapp.commands.execute('docmanager:open',
                                                             { path, factory: 'Notebook', kernel }));
+            window.__first ??= before;  // the widgets' messages come through it
+            if (before !== __first) before.dispose();  // a page of many notebooks gets slow
         }""", path)
         self.page.locator(f"{SEEN} .jp-Cell").first.wait_for()
         self.idle(seconds)

@@ -95,7 +95,7 @@ def _show(given) -> int:
         print("  " + ", ".join(f"{key}={value}" for key, value in cell.items()) + ": "
               + ", ".join(f"{key} {mean}" for key, mean in means.items() if mean))
     for finding in experiment.findings(record):
-        print(f"\n{finding.verdict}: {finding.claim}\n  here: {finding.ours}")
+        print(f"\n{finding.verdict.capitalize()}: {finding.claim}\n  here: {finding.ours}")
     if given.figure:
         given.figure.write_bytes(plots.png(experiment.figure(record)))
     return 0

@@ -302,8 +302,8 @@ def words(x: Interval, form: str) -> str:
 
 
 EXPERIMENT = Experiment(
-    "gap", "A gap in the positions of a real model", findings=findings, figure=figure, alt=alt, cells=cells,
-    measure=measure,
+    "gap", "A gap in the positions of a real model", findings=findings, over="texts", figure=figure, alt=alt,
+    cells=cells, measure=measure,
     presets={
         "live": {"length": 96, "scalings": ["raw", "PI, s = 4", "NTK-aware, s = 4", "YaRN, s = 4",
                                              "YaRN, s = 8"],

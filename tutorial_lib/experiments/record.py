@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import platform
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,10 +18,10 @@ from .. import __version__
 from ..extras import needs
 
 with needs("experiments"):
-    import jsonschema
+    import fastjsonschema
 
 
-DEFS = {
+SCHEMAS: dict[str, dict] = {
     "numbers": {"type": ["number", "array"], "items": {"$ref": "#/$defs/numbers"}},
     "plain": {"type": ["string", "number", "boolean", "null", "array", "object"],
               "items": {"$ref": "#/$defs/plain"}, "additionalProperties": {"$ref": "#/$defs/plain"}},
@@ -39,10 +41,7 @@ DEFS = {
     "versions": {"type": "object", "required": ["python", "torch", "tutorial_lib"],
                  "additionalProperties": {"type": "string"}},
 }
-RUN = {"$defs": DEFS, "$ref": "#/$defs/run"}
-SCHEMA = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "$defs": DEFS,
+SCHEMAS["record"] = {
     "type": "object",
     "additionalProperties": False,
     "required": ["experiment", "preset", "command", "settings", "seeds", "device", "threads", "versions",
@@ -169,7 +168,7 @@ class Record:
 
         Raises ValueError, and writes nothing, for a record that does not fit the schema.
         """
-        data = checked(self.plain(), SCHEMA, path.name)
+        data = checked(self.plain(), "record", path.name)
         write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
     @classmethod
@@ -188,7 +187,7 @@ class Record:
             data = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise ValueError(f"{path.name} is no JSON: {error}") from None
-        data = checked(data, SCHEMA, path.name)
+        data = checked(data, "record", path.name)
         record = cls(**{**data, "runs": [Run(**run) for run in data["runs"]]})
         seen = [[run.cell, run.seed] for run in record]
         for n, run in enumerate(seen):
@@ -218,9 +217,33 @@ def checked(data: dict, schema: dict, name: str) -> dict:
         data = json.loads(json.dumps(data))
     except TypeError as error:
         raise ValueError(f"{name} cannot be written as JSON: {error}") from None
-    for fault in _Validator(schema).iter_errors(data):
-        raise ValueError(f"{name} does not fit the schema at {fault.json_path}: {fault.message}")
+    try:
+        _validator(kind)(data)
+    except fastjsonschema.JsonSchemaValueException as error:
+        place, _, wanted = error.message.partition(" must ")
+        found = "" if isinstance(error.value, (dict, list)) else f"{error.value!r} "
+        raise ValueError(f"{name} does not fit the schema at ${place.removeprefix('data')}: "
+                         f"{found}must {wanted}") from None
+    for place, number in _not_finite(data, "$"):
+        raise ValueError(f"{name} does not fit the schema at {place}: {number} is no finite number")
     return data
+
+
+@functools.cache
+def _validator(kind: str) -> Callable[[Any], Any]:
+    return fastjsonschema.compile({"$defs": SCHEMAS, "$ref": f"#/$defs/{kind}"})
+
+
+def _not_finite(data, place: str) -> Iterator[tuple[str, float]]:
+    """JSON has no NaN, but Python's json reads and writes it."""
+    if isinstance(data, float) and not math.isfinite(data):
+        yield place, data
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            yield from _not_finite(value, f"{place}.{key}")
+    elif isinstance(data, list):
+        for n, value in enumerate(data):
+            yield from _not_finite(value, f"{place}[{n}]")
 
 
 def write(path: Path, text: str) -> None:

@@ -37,7 +37,8 @@ def page(folder: Path = RECORDS) -> str:
             record = load(experiment.name, preset, folder)
             parts.append(
                 f"## {experiment.title}\n\n`{record.command}` — {record.device}, torch "
-                f"{record.made_with('torch')}, {len(record.seeds)} seeds, {record.seconds:.0f} s.\n"
+                f"{record.made_with('torch')}, {len(record.seeds)} {experiment.over}, "
+                f"{record.seconds:.0f} s.\n"
             )
             findings = experiment.findings(record)
             at_one = experiment.findings(record.at_one_rate()) if record.tuned else [None] * len(findings)

@@ -20,7 +20,7 @@ from ..extras import needs
 from ..training import all_or_nothing
 from ..verdicts import Outcome
 from ..workers import ignoring_ctrl_c
-from .record import RUN, Record, Run, checked, versions, write
+from .record import Record, Run, checked, versions, write
 
 with needs("experiments"):
     from matplotlib.figure import Figure
@@ -265,7 +265,7 @@ def _lines(path: Path) -> list[dict]:
         for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 line = json.loads(text)
-                lines.append(checked(line, RUN, path.name) if lines else line)
+                lines.append(checked(line, "run", path.name) if lines else line)
             except ValueError:
                 break
     return lines
@@ -313,7 +313,7 @@ def one(measure: Callable, settings: dict, cell: dict, seed: int, device: torch.
             values = measure(settings, cell, seed, device)
         run = {"cell": cell, "seed": seed, "values": values,
                "seconds": round(time.perf_counter() - start, 2)}
-        return Run(**checked(run, RUN, "what was measured"))
+        return Run(**checked(run, "run", "what was measured"))
     except Exception as error:
         error.add_note(f"This happened in {cell} with seed {seed}.")
         raise

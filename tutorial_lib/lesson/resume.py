@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import functools
 import html
+import json
 import re
 from pathlib import Path
 from typing import NamedTuple
 
-from ..extras import needs
+from ..clone import HERE
 from . import questions
-
-with needs("course"):
-    import nbformat
-
-ROOT = Path(__file__).parents[2]
 
 
 class Place(NamedTuple):
@@ -37,14 +33,20 @@ class Place(NamedTuple):
         return f'<a href="{target}">{html.escape(self.title)}, <i>{html.escape(self.section)}</i></a>'
 
 
-def notebooks(root: Path = ROOT) -> list[Path]:
+def notebooks(root: Path = HERE.parent) -> list[Path]:
     """The notebooks of the course, in reading order."""
     return sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 
+def cells(path: Path) -> list[tuple[str, str]]:
+    """``(type, source)`` of each cell. They are read as JSON: importing nbformat takes as long as torch."""
+    found = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [(cell["cell_type"], "".join(cell["source"])) for cell in found]
+
+
 def title(path: Path) -> str:
     """``# 06 · RoPE: positions that turn`` is ``06 RoPE``."""
-    heading = nbformat.read(path, as_version=4).cells[0].source.split("\n")[0]
+    heading = cells(path)[0][1].split("\n")[0]
     return heading.lstrip("# ").split(":")[0].replace(" · ", " ")
 
 
@@ -54,13 +56,13 @@ def places() -> tuple[Place, ...]:
     found = []
     for path in notebooks():
         name, section = title(path), ""
-        for cell in nbformat.read(path, as_version=4).cells:
-            if cell.cell_type == "markdown":
-                section = (re.findall(r"^#+ +(.+?)\s*$", cell.source, re.MULTILINE) or [section])[-1]
+        for kind, source in cells(path):
+            if kind == "markdown":
+                section = (re.findall(r"^#+ +(.+?)\s*$", source, re.MULTILINE) or [section])[-1]
                 continue
             keys = [f"{number}.predict.{name}" for number, name in
-                    re.findall(r"\blesson\.predict\(\"(\d\d)\.(\w+)\"", cell.source)]
-            for number in re.findall(r"\blesson\.concept_check\(\"(\d\d)\"", cell.source):
+                    re.findall(r"\blesson\.predict\(\"(\d\d)\.(\w+)\"", source)]
+            for number in re.findall(r"\blesson\.concept_check\(\"(\d\d)\"", source):
                 keys += [f"{number}.check.{name}" for name in questions.questions(number)["check"]]
             found += [Place(key, path.name, name, section) for key in keys]
     return tuple(found)
