@@ -77,7 +77,7 @@ def identity(x: Measured | float, rounding: float) -> Outcome:
     """x = 0 by definition, and measured 0 but for ``rounding``."""
     low, high = _ends(x)
     exact = max(abs(low), abs(high)) <= rounding
-    return Outcome(IDENTITY if exact else FAILS, f"0 by definition, and at most {rounding:g} when it is measured")
+    return Outcome(IDENTITY if exact else FAILS, f"0 by definition, and at most {rounding:g} as measured")
 
 
 def unmeasured(what: str) -> Outcome:

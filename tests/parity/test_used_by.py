@@ -1,7 +1,7 @@
-"""What the course says of released models, against the defaults of their configurations in Transformers.
+"""What the course says of released models, against the defaults of their configurations.
 
-A default is that of the model that the configuration is named after. (The factor of 8 in Gemma 3 stands in the
-files of the models from 4B on, not in a default.)
+A default is that of the model that the configuration is named after. (The factor of 8 in Gemma 3 stands in
+the files of the models from 4B on, not in a default.)
 """
 
 import pytest
@@ -26,7 +26,8 @@ def test_a_quarter_of_the_pairs_turns_in_the_global_layers_of_gemma_4():
 
 def test_encoders_turn_too():
     config = transformers.ModernBertConfig()
-    assert [rope(config, f"{kind}_attention")["rope_theta"] for kind in ("full", "sliding")] == [160_000, 10_000]
+    bases = [rope(config, f"{kind}_attention")["rope_theta"] for kind in ("full", "sliding")]
+    assert bases == [160_000, 10_000]
     for name in ("EuroBert", "NomicBert"):
         assert rope(getattr(transformers, f"{name}Config")())["rope_theta"] > 0
 
