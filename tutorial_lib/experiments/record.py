@@ -6,7 +6,7 @@ import functools
 import json
 import math
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -201,18 +201,8 @@ def _without_rates(cell: dict) -> dict:
     return {key: value for key, value in cell.items() if key != "rates"}
 
 
-def _finite(checker, value) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-_Validator = jsonschema.validators.extend(  # JSON has no NaN, but Python's json reads and writes it
-    jsonschema.Draft202012Validator,
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("number", _finite),
-)
-
-
-def checked(data: dict, schema: dict, name: str) -> dict:
-    """``data`` as JSON gives it back (no tuples); ValueError says where it does not fit the schema."""
+def checked(data: dict, kind: str, name: str) -> dict:
+    """A ``"record"`` or ``"run"`` as JSON gives it back: no tuples. ValueError says where it does not fit."""
     try:
         data = json.loads(json.dumps(data))
     except TypeError as error:
