@@ -302,7 +302,7 @@ def test_fusion_findings_turn_with_the_numbers():
         if cell["vectors"] == small:
             steps = {"add": 250, "concat": 250, "multiply": 60, "matrix": 60}[cell["fusion"]]
         else:
-            steps = {"add": 50, "concat": 50, "multiply": 100, "matrix": 10}[cell["fusion"]]
+            steps = {"add": 60, "concat": 60, "multiply": 120, "matrix": 10}[cell["fusion"]]
         return {"steps": steps + seed, "loss": 1.0, "by_place": [2.0 + seed / 1e3, 1.0]}
 
     def alike(cell, seed):

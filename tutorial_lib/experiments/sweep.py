@@ -84,6 +84,7 @@ class Experiment:
         figure: draws a record.
         alt: one sentence on what the figure of a record shows.
         findings: what a record says about which claims.
+        over: what differs from one seed to the next, where it is not the training.
         table: what was measured, as Markdown for the page of results; None where its sentences say all.
     """
 
@@ -96,6 +97,7 @@ class Experiment:
     figure: Callable[[Record], Figure]
     alt: Callable[[Record], str]
     findings: Callable[[Record], list[Finding]] = field(default=lambda record: [])
+    over: str = "seeds"
     table: Callable[[Record], str] | None = None
 
 
