@@ -268,18 +268,17 @@ def findings(record: Record) -> list[Finding]:
 
 def table(record: Record) -> str:
     """Loss at L and its rise, for each encoding at its own rates and at one rate for all, as Markdown."""
-    lines = ["| encoding | rates (model; position) | loss at L | rise to 16 L | at one rate: loss at L | rise |",
-             "|---|---|---|---|---|---|"]
-    last = record.settings["multiples"][-1]
-    lines[0] = lines[0].replace("16 L", f"{last} L")
+    last, one_rate = record.settings["multiples"][-1], [record.settings["lr"]] * 2
+    lines = [f"| encoding | rates (model; position) | loss at L | rise to {last} L | at one rate: loss at L "
+             "| rise |", "|---|---|---|---|---|---|"]
     for name in record.settings["encodings"]:
         cells = []
         for one in (record, record.at_one_rate()):
             at = interval([x[0] for x in one.values("mean", encoding=name)])
             far = len(one.values("tail", encoding=name)[0]) > 1
             cells += [f"{at.mean:.3f}", f"{rise(one, name)}" if far else "–"]
-        lr, own = next(run.cell["rates"] for run in record
-                       if run.cell.get("encoding") == name and "rates" in run.cell)
+        lr, own = next((cell["rates"] for cell in record.cells()
+                        if cell["encoding"] == name and "rates" in cell), one_rate)
         lines.append(f"| {name} | {lr:g}; {own:g} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

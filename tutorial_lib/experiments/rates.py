@@ -7,7 +7,8 @@ on data that are neither trained on nor reported and with seeds that no report u
 experiment ``tuning`` is this search; the others read its record. Then each encoding is measured twice:
 
 - at **one rate for all**: the ``lr`` of the settings, for all parameters;
-- at **its own rates**: the choice, which stands in the cell as ``"rates": [lr, position_lr]``.
+- at **its own rates**: the choice, which stands in the cell as ``"rates": [lr, position_lr]`` unless it is
+  the rate of all.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import functools
 import statistics
 from pathlib import Path
+from typing import TypedDict
 
 from ..clone import RECORDS
 from .record import Record
@@ -36,7 +38,14 @@ def grid(lr: float, own: bool) -> list[list[float]]:
             for factor in FACTORS for times in (OF_POSITION if own else OF_POSITION[:1])]
 
 
-def of(settings: dict, cell: dict) -> dict[str, float]:
+class Rates(TypedDict):
+    """Peak learning rates of a training."""
+
+    lr: float
+    position_lr: float
+
+
+def of(settings: dict, cell: dict) -> Rates:
     """The rates of a cell, as :func:`tutorial_lib.training.train` takes them."""
     lr, position_lr = cell.get("rates", [settings["lr"]] * 2)
     return {"lr": lr, "position_lr": position_lr}
@@ -45,12 +54,14 @@ def of(settings: dict, cell: dict) -> dict[str, float]:
 def cells(name: str, settings: dict, plain: list[dict]) -> list[dict]:
     """The cells of an experiment by the settings' ``protocol``, a list of ``"one"`` and ``"own"``.
 
-    Without a protocol there is one rate for all: nothing was searched for these settings.
+    Without a protocol there is one rate for all: nothing was searched for these settings. Whose own rates are
+    that one rate is not trained twice: the one training counts for both.
     """
-    found = []
-    for protocol in settings.get("protocol", ["one"]):
-        found += [cell if protocol == "one" else cell | {"rates": chosen(name, cell)} for cell in plain]
-    return found
+    protocol = settings.get("protocol", ["one"])
+    own = [cell | {"rates": chosen(name, cell)} for cell in plain] if "own" in protocol else []
+    if "one" not in protocol:
+        return own
+    return plain + [cell for cell in own if cell["rates"] != [settings["lr"]] * 2]
 
 
 def chosen(name: str, cell: dict) -> list[float]:
@@ -64,7 +75,8 @@ def chosen(name: str, cell: dict) -> list[float]:
     if not losses:
         raise KeyError(f"no learning rates were searched for {cell} of {name!r}: "
                        "`python -m tutorial_lib.experiments run tuning` does it, then run this again")
-    return list(min(losses, key=losses.__getitem__))
+    best = min(losses, key=lambda pair: losses[pair])
+    return [*best]
 
 
 @functools.lru_cache(maxsize=1)

@@ -106,8 +106,8 @@ class Record:
         """``name`` as measured in the one cell that has these entries, in the order of the seeds.
 
         A cell that has these entries and no others goes before one that has more; but where the same was
-        measured at one learning rate for all and at its own ``rates``, its own count, unless ``rates=None``
-        is asked.
+        measured at one learning rate for all and at its own ``rates``, its own count. :meth:`at_one_rate`
+        has the others.
 
         Raises KeyError when no cell or more than one fits, a seed is missing, or nothing has the name.
 
@@ -116,12 +116,9 @@ class Record:
         >>> record.values("loss", encoding="alibi")
         [2.0, 3.0]
         """
-        known = self.cells()
-        if "rates" in cell and cell["rates"] is None:
-            cell, known = _without_rates(cell), [one for one in known if "rates" not in one]
-        else:
-            tuned = [_without_rates(one) for one in known if "rates" in one]
-            known = [one for one in known if "rates" in one or one not in tuned]
+        cells = self.cells()
+        tuned = [_without_rates(one) for one in cells if "rates" in one]
+        known = [one for one in cells if "rates" in one or one not in tuned]
         some = [one for one in known if cell.items() <= one.items()]
         fit = [one for one in some if _without_rates(one) == _without_rates(cell)] or some
         if len(fit) != 1:

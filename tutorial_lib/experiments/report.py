@@ -14,16 +14,17 @@ Generated from the records in `results/` by `python -m tutorial_lib.experiments 
 course are small: a claim that does not show here may hold at the size of its paper.
 
 **How it was measured.** Where encodings are trained and compared, each one searched the same learning rates
-("A rate for each"): three for the whole model, and with each of them, where it has parameters of its own, two for
-these; by its loss at the trained length, on data and with seeds that are reported nowhere. Numbers are those of each
-encoding at its own rates. "At one rate for all" are those at the middle one, for all parameters of all encodings.
-Experiments without such a line train one encoding, or train none, or compare at one rate.
+("A rate for each"): three for the whole model, and with each of them, where it has parameters of its own,
+two for these; by its loss at the trained length, on data and with seeds that are reported nowhere. Numbers
+are those of each encoding at its own rates. "At one rate for all" are those at the middle one, for all
+parameters of all encodings. Experiments without such a line train one encoding, or train none, or compare
+at one rate.
 
-**Verdicts.** *Holds*: what is asked is true in the whole interval. *Does not hold*: it is true nowhere in it. *Not
-shown*: the interval has both, or nothing here could decide. *By construction*: it follows from definitions, and the
-number shows that the code does what they say. Intervals are 95 % intervals (Student's t), over seeds unless another
-thing is named: they say how far another training of the same model on the same data would come out, not another
-model or another text.
+**Verdicts.** *Holds*: what is asked is true in the whole interval. *Does not hold*: it is true nowhere in
+it. *Not shown*: the interval has both, or nothing here could decide. *By construction*: it follows from
+definitions, and the number shows that the code does what they say. Intervals are 95 % intervals (Student's
+t), over seeds unless another thing is named: they say how far another training of the same model on the
+same data would come out, not another model or another text.
 """
 
 

@@ -57,8 +57,8 @@ def searched(record: Record) -> dict[str, dict[str, dict[tuple[float, float], fl
     found: dict = {}
     for cell in record.cells():
         label = " · ".join(str(cell[key]) for key in ("task", "encoding") if key in cell)
-        losses = [run.values["loss"] for run in record if run.cell == cell]
-        found.setdefault(cell["of"], {}).setdefault(label, {})[tuple(cell["rates"])] = statistics.fmean(losses)
+        loss = statistics.fmean(run.values["loss"] for run in record if run.cell == cell)
+        found.setdefault(cell["of"], {}).setdefault(label, {})[tuple(cell["rates"])] = loss
     return found
 
 
@@ -97,15 +97,42 @@ def findings(record: Record) -> list[Finding]:
              for name, found in every.items() for label, losses in found.items()}
     worst = sorted(saved, key=saved.__getitem__, reverse=True)
     differ = [name for name in worst if saved[name] > EQUAL]
-    return [Finding(
-        "One learning rate for all encodings is a fair comparison", "what most comparisons do", "",
-        f"{len(differ)} of {len(worst)} encodings have a loss at the trained length that is lower by more than "
-        f"{EQUAL} nats at rates of their own; most: "
-        + ", ".join(f"{name} {saved[name]:.3f}" for name in worst[:5]) + f". Means of {len(record.seeds)} seeds",
-        fact(not differ, f"none of {len(worst)} differs by more than {EQUAL} nats"),
-        why="parameters of position that start near 0 have far to go, and an encoding that makes a task easy "
-            "can do with a slower rate",
-    )]
+    slowest, fastest = at_the_edges(every)
+    return [
+        Finding(
+            "One learning rate for all encodings is a fair comparison", "what most comparisons do", "",
+            f"{len(differ)} of {len(worst)} encodings have a loss at the trained length that is lower by "
+            f"more than {EQUAL} nats at rates of their own; most: "
+            + ", ".join(f"{name} {saved[name]:.3f}" for name in worst[:5])
+            + f". Means of {len(record.seeds)} seeds",
+            fact(not differ, f"none of {len(worst)} differs by more than {EQUAL} nats"),
+            why="parameters of position that start near 0 have far to go, and an encoding that makes a task "
+                "easy can do with a slower rate",
+        ),
+        Finding(
+            "The grid is wide enough: no encoding would gain from a rate outside of it", "", "",
+            f"of {len(worst)} encodings, best at the slowest: {', '.join(slowest) or 'none'}; at the "
+            f"fastest: {', '.join(fastest) or 'none'}",
+            fact(not slowest and not fastest, "none is best at the edge, counting those by more than "
+                 f"{EQUAL} nats"),
+            why="where an encoding is best at the edge, another step might still have helped it",
+        ),
+    ]
+
+
+def at_the_edges(every: dict) -> tuple[list[str], list[str]]:
+    """Who is better by more than ``EQUAL`` at the slowest rate of the model than at any faster one, and who
+    at the fastest than at any slower one."""
+    edges: tuple[list[str], list[str]] = ([], [])
+    for name, found in every.items():
+        for label, losses in found.items():
+            for edge, names in zip((min, max), edges, strict=True):
+                last = edge(lr for lr, _ in losses)
+                there = min(loss for (lr, _), loss in losses.items() if lr == last)
+                elsewhere = [loss for (lr, _), loss in losses.items() if lr != last]
+                if elsewhere and there < min(elsewhere) - EQUAL:
+                    names.append(f"{name}, {label}")
+    return edges
 
 
 EXPERIMENT = Experiment(
