@@ -150,3 +150,58 @@ def test_claims_that_compare_two():
     for one in worse.runs:
         one.values["mean"][0] += 0.1 * (one.cell["encoding"] == "alibi")
     assert verdict(worse, alike) == FAILS
+
+
+# ---- RoPE with a scaling ----
+
+def test_a_scaled_model_spends_its_last_steps_on_longer_windows(monkeypatch):
+    asked, rates = [], []
+    corpus = Corpus.of(kjv().text[:20000])
+
+    class Watched:
+        symbols = corpus.symbols
+
+        def batch(self, size, length, generator):
+            asked.append((size, length))
+            return corpus.batch(size, length, generator)
+
+    real = lengths.train
+    monkeypatch.setattr(lengths, "kjv", Watched)
+    monkeypatch.setattr(lengths, "train", lambda *args, **options: (
+        rates.append((args[2], options["lr"], options["seed"])), real(*args, **options))[1])
+    settings = TINY | {"steps": 20}
+    cpu = torch.device("cpu")
+    plain = lengths.trained(settings, {"encoding": "rotary"}, 3, cpu)
+    assert set(asked) == {(4, 32)} and len(asked) == 20 and rates == [(20, 3e-3, 3)]
+    asked.clear(), rates.clear()
+    scaled = lengths.trained(settings, {"encoding": "rotary", "scaling": "PI", "rates": [6e-3, 6e-3]}, 3, cpu)
+    assert asked == [(4, 32)] * 18 + [(1, 128)] * 2
+    assert rates == [(18, 6e-3, 3), (2, 2e-3, 103)]
+    theta, before = (model.encoding.frequencies.theta() for model in (scaled, plain))
+    assert torch.allclose(theta, before / 4)
+
+
+def with_scalings(loss: dict) -> Record:
+    """A record with ``{name: (tail loss at L, at 4 L)}``, or these of each of three seeds."""
+    settings = TINY | {"encodings": ["rotary", "alibi"], "scalings": ["PI", "YaRN"]}
+    record = Record("lengths", "live", "", settings, [0, 1, 2], "cpu", 1, {})
+    for cell in lengths.cells(settings):
+        for seed in record.seeds:
+            at = loss[cell.get("scaling", cell["encoding"])]
+            at = at[seed] if isinstance(at, list) else at
+            record.runs.append(Run(cell, seed, {"tail": [at[0], 0.0, at[1]], "mean": [at[0]] * 3}, 0.0))
+    return record
+
+
+def test_what_is_said_of_scaled_models():
+    def told(**loss):
+        record = with_scalings({"rotary": (2.0, 3.0), "alibi": (1.9, 1.9)} | loss)
+        assert lengths.rows(record) == ["rotary", "alibi", "rotary + PI", "rotary + YaRN"]
+        assert "| rotary + PI |" in lengths.table(record) and len(png(lengths.figure(record))) > 20_000
+        return [f.verdict for f in lengths.findings(record)[-2:]]
+
+    assert told(PI=(2.0, 1.9), YaRN=(2.0, 1.8)) == [HOLDS, HOLDS]
+    assert told(PI=(2.0, 2.0), YaRN=(2.0, 2.0)) == [HOLDS, FAILS]
+    assert told(PI=(1.8, 1.9), YaRN=(1.8, 1.9)) == [FAILS, HOLDS]
+    unsteady = [(2.0, 1.8), (2.0, 2.4), (2.0, 1.8)]
+    assert told(PI=unsteady, YaRN=(2.0, 1.8)) == [OPEN, OPEN]

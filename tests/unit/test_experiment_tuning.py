@@ -52,8 +52,9 @@ def test_every_trained_encoding_has_the_same_grid_and_the_rate_of_all_is_in_it()
 def test_seeds_and_settings_are_those_of_the_experiments_but_no_seed_is_shared():
     for name, settings in FULL.items():
         experiment = EXPERIMENTS[name]
-        assert {**settings, **experiment.presets["full"]} == settings | {
-            "protocol": experiment.presets["full"]["protocol"]}
+        full = experiment.presets["full"]
+        assert {**settings, **full} == settings | {key: full[key] for key in ("protocol", "scalings")
+                                                   if key in full}
         assert not set(experiment.seeds["full"]) & set(tuning.EXPERIMENT.seeds["full"])
 
 

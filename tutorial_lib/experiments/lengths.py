@@ -11,6 +11,9 @@ A model of characters is trained on windows of L, and reads the same held-out te
 
 Offsets that a table does not have cannot be tested: ``table`` stands at 1 L alone. A learned table of
 positions is stretched (``resized``). All layers share one encoding.
+
+Nobody reads long texts with RoPE as it was trained. So RoPE is also there with a ``scaling``: the last tenth
+of the same number of steps is spent on windows of 4 L, with angles that are scaled for them.
 """
 
 from __future__ import annotations
@@ -19,12 +22,13 @@ import torch
 
 from .. import plots
 from ..data import kjv
-from ..encodings import REGISTRY, fit
+from ..encodings import REGISTRY, Frequencies, Rotary, fit
 from ..encodings.base import doors_of
 from ..model import Config, Transformer
 from ..training import evaluate, seeded, train
 from ..verdicts import above, all_of, below, within
 from . import rates
+from .extension import SCALINGS, S
 from .record import Record
 from .statistics import Interval, difference, interval
 from .sweep import Experiment, Finding
@@ -82,17 +86,33 @@ def encoding(name: str, settings: dict):
 
 
 def cells(settings: dict) -> list[dict]:
-    return rates.cells("lengths", settings, [{"encoding": name} for name in settings["encodings"]])
+    plain = [{"encoding": name} for name in settings["encodings"]]
+    scaled = [{"encoding": "rotary", "scaling": name} for name in settings.get("scalings", [])]
+    return rates.cells("lengths", settings, plain + scaled)
+
+
+TUNING = 0.1
+"""Share of the steps that a model with a scaling spends at ``S`` times L."""
 
 
 def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Transformer:
     """The model of a cell."""
-    corpus, L = kjv(), settings["length"]
+    corpus, L, size, steps = kjv(), settings["length"], settings["batch"], settings["steps"]
     config = Config(len(corpus.symbols), settings["d_model"], n_layers=settings["layers"],
                     n_heads=settings["heads"])
     model = seeded(lambda: Transformer(config, encoding(cell["encoding"], settings)), seed)
-    train(model, lambda generator: corpus.batch(settings["batch"], L, generator), settings["steps"],
-          **rates.of(settings, cell), seed=seed, device=device, progress=False)
+    of_cell, late = rates.of(settings, cell), round(TUNING * steps) if "scaling" in cell else 0
+
+    def windows(length):  # as many characters a step, whatever the length
+        return lambda generator: corpus.batch(max(1, size * L // length), length, generator)
+
+    train(model, windows(L), steps - late, **of_cell, seed=seed, device=device, progress=False)
+    if late:
+        head_dim = config.head_dim
+        model.encoding = Rotary(head_dim, frequencies=Frequencies(
+            head_dim, scaling=SCALINGS[cell["scaling"]](L)))
+        train(model, windows(S * L), late, lr=of_cell["lr"] / 3, seed=seed + 100, device=device,
+              progress=False)
     return model
 
 
@@ -122,20 +142,31 @@ def read(model: Transformer, tokens, targets, lengths: list[int], tail: int) -> 
     return found
 
 
+def losses(record: Record, name: str, what: str) -> list[list[float]]:
+    """Of each seed, ``"mean"`` or ``"tail"`` at every length; ``name`` may be ``"rotary + YaRN"``."""
+    encoding, *scaling = name.split(" + ")
+    return record.values(what, encoding=encoding, **({"scaling": scaling[0]} if scaling else {}))
+
+
 def rise(record: Record, name: str, what: str = "tail", at: int = -1, since: int = 0) -> Interval:
     """How much the loss at one multiple of L exceeds that at another, by default at the end and at L."""
-    values = record.values(what, encoding=name)
+    values = losses(record, name, what)
     return difference([x[at] for x in values], [x[since] for x in values])
 
 
 def between(record: Record, a: str, b: str, what: str, at: int) -> Interval:
     """The loss of ``a`` minus that of ``b`` at one multiple of L."""
-    return difference(*([x[at] for x in record.values(what, encoding=name)] for name in (a, b)))
+    return difference(*([x[at] for x in losses(record, name, what)] for name in (a, b)))
+
+
+def rows(record: Record) -> list[str]:
+    """What was measured, as names: encodings, and RoPE with each of its scalings."""
+    return record.settings["encodings"] + [f"rotary + {name}" for name in record.settings.get("scalings", [])]
 
 
 def figure(record: Record):
     multiples = record.settings["multiples"]
-    shown = {title: [name for name in names if name in record.settings["encodings"]]
+    shown = {title: [name for name in rows(record) if name.split(" + ")[0] in names]
              for title, names in families(REGISTRY).items()}
     shown = {title: names for title, names in shown.items() if names}
     fig, axes = plots.panels(len(shown), 2, size=(11, 1 + 2.8 * len(shown)), sharex=True, sharey=True,
@@ -143,7 +174,7 @@ def figure(record: Record):
     first, *_, last = shown
     for row, (title, names) in zip(axes, shown.items(), strict=True):
         for ax, what in zip(row, ("mean", "tail"), strict=True):
-            values = {name: record.values(what, encoding=name) for name in names}
+            values = {name: losses(record, name, what) for name in names}
             # a table ends at 1 L: beyond there is nothing to draw
             values = {name: [x + [float("nan")] * (len(multiples) - len(x)) for x in runs]
                       for name, runs in values.items()}
@@ -263,7 +294,34 @@ def findings(record: Record) -> list[Finding]:
             "", f"max_distance 2 L against L, both at {last} L: {far} nats", above(far, STEADY),
             why="the empty buckets start near 0, as a middle between those that were learned",
         ))
+    if {"rotary + YaRN", "alibi", "rotary"} <= {*rows(record)}:
+        said += scaled(record)
     return said
+
+
+def scaled(record: Record) -> list[Finding]:
+    """What the record says of RoPE whose last steps are spent on longer texts."""
+    at = record.settings["multiples"].index(S)
+    names = [f"rotary + {name}" for name in record.settings["scalings"]]
+    here = {name: rise(record, name, at=at) for name in names}
+    beside = {name: between(record, name, "alibi", "tail", at) for name in names}
+    late = f"{TUNING:.0%} of the same steps at {S} L"
+    return [
+        Finding(
+            f"RoPE that is scaled and tuned for {S} L reads {S} L as well as L", "Peng et al. 2023, Table 1",
+            "LLaMA 7B tuned for 8k: perplexity 3.92 at 2k and 3.35 at 8k with YaRN",
+            f"{late}; loss at {S} L minus at L: " + "; ".join(f"{name} {x}" for name, x in here.items())
+            + f"; as trained {rise(record, 'rotary', at=at)} nats",
+            all_of(*(below(x, STEADY) for x in here.values())), why="so few steps may not be enough",
+        ),
+        Finding(
+            f"So trained, it reads {S} L as well as ALiBi, or better", "a question of this course", "",
+            f"loss minus that of ALiBi, both at {S} L: "
+            + "; ".join(f"{name} {x}" for name, x in beside.items()) + " nats",
+            all_of(*(below(x, STEADY) for x in beside.values())),
+            why="what ALiBi has ahead at L is not made up for by scaling",
+        ),
+    ]
 
 
 def table(record: Record) -> str:
@@ -271,14 +329,14 @@ def table(record: Record) -> str:
     last, one_rate = record.settings["multiples"][-1], [record.settings["lr"]] * 2
     lines = [f"| encoding | rates (model; position) | loss at L | rise to {last} L | at one rate: loss at L "
              "| rise |", "|---|---|---|---|---|---|"]
-    for name in record.settings["encodings"]:
+    for name in rows(record):
         cells = []
         for one in (record, record.at_one_rate()):
-            at = interval([x[0] for x in one.values("mean", encoding=name)])
-            far = len(one.values("tail", encoding=name)[0]) > 1
+            at = interval([x[0] for x in losses(one, name, "mean")])
+            far = len(losses(one, name, "tail")[0]) > 1
             cells += [f"{at.mean:.3f}", f"{rise(one, name)}" if far else "–"]
         lr, own = next((cell["rates"] for cell in record.cells()
-                        if cell["encoding"] == name and "rates" in cell), one_rate)
+                        if cell["encoding"] == name.split(" + ")[0] and "rates" in cell), one_rate)
         lines.append(f"| {name} | {lr:g}; {own:g} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -294,7 +352,7 @@ EXPERIMENT = Experiment(
         "live": SMALL | {"encodings": list(MAIN), "steps": 100, "windows": 12, "tail": 32,
                          "protocol": ["own"]},
         "full": SMALL | {"encodings": list(ENCODINGS), "steps": 300, "windows": 48, "tail": 32,
-                         "protocol": ["one", "own"]},
+                         "scalings": ["PI", "NTK-aware", "YaRN"], "protocol": ["one", "own"]},
         "gpu": {"d_model": 384, "layers": 6, "heads": 6, "length": 512, "batch": 32, "lr": 1e-3,
                 "multiples": MULTIPLES, "encodings": list(MAIN), "steps": 400, "windows": 32, "tail": 256},
     },

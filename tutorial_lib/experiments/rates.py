@@ -91,5 +91,5 @@ def _searched(path: Path, changed: int) -> dict[tuple, dict[tuple[float, float],
 
 
 def _key(cell: dict) -> tuple:
-    """What names a cell, without its rates."""
-    return tuple(sorted((name, value) for name, value in cell.items() if name != "rates"))
+    """What names a cell, without its rates; a scaling of angles comes after a training with its rates."""
+    return tuple(sorted((name, value) for name, value in cell.items() if name not in ("rates", "scaling")))

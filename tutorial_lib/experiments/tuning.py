@@ -30,7 +30,7 @@ def settings_of(name: str, preset: str, **changes) -> dict:
     """Those of an experiment, whole, without what does not matter here."""
     module = MODULES[name]
     settings = getattr(module, "SIZES", {}) | module.EXPERIMENT.presets[preset] | changes
-    return {key: value for key, value in settings.items() if key != "protocol"}
+    return {key: value for key, value in settings.items() if key not in ("protocol", "scalings")}
 
 
 def cells(settings: dict) -> list[dict]:
