@@ -129,6 +129,14 @@ def test_the_lowest_mean_over_the_seeds_is_chosen(shipped):
     assert rates.chosen("lengths", {"encoding": "t5"}) == [0.005, 0.005]
 
 
+def test_where_rates_are_as_good_the_nearest_to_that_of_all_is_chosen():
+    losses = {(0.1, 0.1): 0.5, (0.1, 2.0): 0.5, (0.3, 0.3): 0.515, (0.3, 6.0): 0.4999, (0.9, 0.9): 0.499}
+    assert rates.best(losses) == (0.3, 0.3)
+    assert rates.best(losses | {(0.3, 0.3): 0.53}) == (0.3, 6.0)
+    assert rates.best(losses | {(0.3, 0.3): 0.53, (0.3, 6.0): 0.53}) == (0.1, 0.1)
+    assert rates.best(losses | {(0.9, 0.9): 0.4}) == (0.9, 0.9)
+
+
 def test_what_was_not_searched_says_how(shipped):
     with pytest.raises(FileNotFoundError, match="run tuning --preset full"):
         rates.chosen("lengths", {"encoding": "t5"})

@@ -3,8 +3,9 @@
 Every encoding of an experiment is trained with each peak rate of a grid: three for the whole model, and for
 each of them, where the encoding has parameters of its own, these at the same rate or at 20 times of it (a
 table that starts near 0 has to grow to the size of a score). What has the lowest loss at the trained length,
-on data that are neither trained on nor reported and with seeds that no report uses, is its choice. The
-experiment ``tuning`` is this search; the others read its record. Then each encoding is measured twice:
+on data that are neither trained on nor reported and with seeds that no report uses, is its choice; where
+several are as good, the one nearest to the rate of all counts. The experiment ``tuning`` is this search;
+the others read its record. Then each encoding is measured twice:
 
 - at **one rate for all**: the ``lr`` of the settings, for all parameters;
 - at **its own rates**: the choice, which stands in the cell as ``"rates": [lr, position_lr]`` unless it is
@@ -14,6 +15,7 @@ experiment ``tuning`` is this search; the others read its record. Then each enco
 from __future__ import annotations
 
 import functools
+import math
 import statistics
 from pathlib import Path
 from typing import TypedDict
@@ -65,7 +67,7 @@ def cells(name: str, settings: dict, plain: list[dict]) -> list[dict]:
 
 
 def chosen(name: str, cell: dict) -> list[float]:
-    """``[lr, position_lr]`` with the lowest mean loss in the record ``tuning``.
+    """``[lr, position_lr]`` by the mean losses in the record ``tuning``: see :func:`best`.
 
     Raises KeyError, with the command that mends it, when this cell was not searched.
     """
@@ -75,8 +77,25 @@ def chosen(name: str, cell: dict) -> list[float]:
     if not losses:
         raise KeyError(f"no learning rates were searched for {cell} of {name!r}: "
                        "`python -m tutorial_lib.experiments run tuning` does it, then run this again")
-    best = min(losses, key=lambda pair: losses[pair])
-    return [*best]
+    return [*best(losses)]
+
+
+EQUAL = 0.02
+"""Nats that make no difference."""
+
+
+def best(losses: dict[tuple[float, float], float]) -> tuple[float, float]:
+    """The pair of rates with the lowest loss; of several that are as good, the nearest to the rate of all.
+
+    As good is what is within ``EQUAL`` of the lowest. Where all rates solve a task, chance does not choose.
+
+    >>> best({(0.1, 0.1): 0.501, (0.3, 0.3): 0.502, (0.9, 0.9): 0.500})
+    (0.3, 0.3)
+    """
+    rates = sorted({lr for lr, _ in losses})
+    of_all = rates[len(rates) // 2]
+    good = [pair for pair, loss in losses.items() if loss <= min(losses.values()) + EQUAL]
+    return min(good, key=lambda pair: (abs(math.log(pair[0] / of_all)), pair[1] / pair[0]))
 
 
 @functools.lru_cache(maxsize=1)

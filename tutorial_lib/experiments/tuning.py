@@ -22,10 +22,6 @@ MODULES = {module.EXPERIMENT.name: module for module in (lengths, shift, tasks, 
 DIVERGED = 100.0
 """The loss of a training that ended in no number."""
 
-EQUAL = 0.02
-"""Nats that make no difference."""
-
-
 def settings_of(name: str, preset: str, **changes) -> dict:
     """Those of an experiment, whole, without what does not matter here."""
     module = MODULES[name]
@@ -85,7 +81,7 @@ def figure(record: Record):
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     every = searched(record)
-    chosen = [min(losses, key=losses.__getitem__) for found in every.values() for losses in found.values()]
+    chosen = [rates.best(losses) for found in every.values() for losses in found.values()]
     faster = sum(own > lr for lr, own in chosen)
     return (f"Tables of losses above the best, encodings by learning rates, for {', '.join(every)}. Of "
             f"{len(chosen)} encodings {faster} choose a faster rate for their own parameters.")
@@ -96,16 +92,16 @@ def findings(record: Record) -> list[Finding]:
     saved = {f"{name}, {label}": losses[at_one_rate(record.settings, name)] - min(losses.values())
              for name, found in every.items() for label, losses in found.items()}
     worst = sorted(saved, key=saved.__getitem__, reverse=True)
-    differ = [name for name in worst if saved[name] > EQUAL]
+    differ = [name for name in worst if saved[name] > rates.EQUAL]
     slowest, fastest = at_the_edges(every)
     return [
         Finding(
             "One learning rate for all encodings is a fair comparison", "what most comparisons do", "",
             f"{len(differ)} of {len(worst)} encodings have a loss at the trained length that is lower by "
-            f"more than {EQUAL} nats at rates of their own; most: "
+            f"more than {rates.EQUAL} nats at rates of their own; most: "
             + ", ".join(f"{name} {saved[name]:.3f}" for name in worst[:5])
             + f". Means of {len(record.seeds)} seeds",
-            fact(not differ, f"none of {len(worst)} differs by more than {EQUAL} nats"),
+            fact(not differ, f"none of {len(worst)} differs by more than {rates.EQUAL} nats"),
             why="parameters of position that start near 0 have far to go, and an encoding that makes a task "
                 "easy can do with a slower rate",
         ),
@@ -114,15 +110,15 @@ def findings(record: Record) -> list[Finding]:
             f"of {len(worst)} encodings, best at the slowest: {', '.join(slowest) or 'none'}; at the "
             f"fastest: {', '.join(fastest) or 'none'}",
             fact(not slowest and not fastest, "none is best at the edge, counting those by more than "
-                 f"{EQUAL} nats"),
+                 f"{rates.EQUAL} nats"),
             why="where an encoding is best at the edge, another step might still have helped it",
         ),
     ]
 
 
 def at_the_edges(every: dict) -> tuple[list[str], list[str]]:
-    """Who is better by more than ``EQUAL`` at the slowest rate of the model than at any faster one, and who
-    at the fastest than at any slower one."""
+    """Who is better, by more than ``rates.EQUAL``, at the slowest rate of the model than at any faster one, and
+    who at the fastest than at any slower one."""
     edges: tuple[list[str], list[str]] = ([], [])
     for name, found in every.items():
         for label, losses in found.items():
@@ -130,7 +126,7 @@ def at_the_edges(every: dict) -> tuple[list[str], list[str]]:
                 last = edge(lr for lr, _ in losses)
                 there = min(loss for (lr, _), loss in losses.items() if lr == last)
                 elsewhere = [loss for (lr, _), loss in losses.items() if lr != last]
-                if elsewhere and there < min(elsewhere) - EQUAL:
+                if elsewhere and there < min(elsewhere) - rates.EQUAL:
                     names.append(f"{name}, {label}")
     return edges
 
