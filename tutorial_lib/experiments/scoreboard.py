@@ -192,8 +192,10 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
 def board(record: Record, lengths_record: Record, tasks_record: Record) -> dict[str, dict]:
     """For each encoding a row: its ``doors``, ``axes`` and every column of ``MEASURES`` that it has.
 
-    Where a seed changes a number, its mean stands there. ``mean`` and ``tail`` are of the record
-    ``lengths``, ``won`` of ``tasks``: encodings that were not trained there have none of these.
+    Where a seed changes a number, its mean stands there. ``loss``, ``mean`` and ``tail`` are of the record
+    ``lengths``, ``won`` of ``tasks``: encodings that were not trained there have none of these. Both count
+    each encoding at its own learning rates; give ``Record.at_one_rate()`` for one rate for all. RoPE with
+    scaled angles has rows of its own, with what ``lengths`` measured: else it is RoPE.
     """
     wins = [tasks.winners(tasks_record, task) for task in tasks.TASKS]
     rows = {}
@@ -202,13 +204,24 @@ def board(record: Record, lengths_record: Record, tasks_record: Record) -> dict[
         first = next(run.values for run in record if run.cell["encoding"] == name)
         row = {"doors": made.doors, "axes": made.axes}
         row |= {key: statistics.fmean(record.values(key, encoding=name)) for key in MEASURES if key in first}
-        tested = name in lengths_record.settings["encodings"]
-        if tested and len(lengths_record.values("tail", encoding=name)[0]) > 1:
-            row |= {what: lengths.rise(lengths_record, name, what).mean for what in ("mean", "tail")}
+        if name in lengths_record.settings["encodings"]:
+            row |= _read(lengths_record, name)
         if name in tasks_record.settings["encodings"]:
             row["won"] = sum(name in names for names in wins)
         rows[name] = row
+    for name in lengths.rows(lengths_record):
+        if " + " in name:
+            rows[name] = {key: rows[name.split(" + ")[0]][key] for key in ("doors", "axes")}
+            rows[name] |= _read(lengths_record, name)
     return rows
+
+
+def _read(record: Record, name: str) -> dict[str, float]:
+    """What a row of the board has of ``lengths``; a table that ends at L has no rise."""
+    at_L = {"loss": statistics.fmean(x[0] for x in lengths.losses(record, name, "mean"))}
+    if len(lengths.losses(record, name, "tail")[0]) == 1:
+        return at_L
+    return at_L | {what: lengths.rise(record, name, what).mean for what in ("mean", "tail")}
 
 
 def ranks(rows: dict[str, dict], column: str) -> dict[str, float]:
@@ -235,6 +248,8 @@ def shown(column: str, value: float | None) -> str:
         return f"{value:.2f} ×"
     if column in ("mean", "tail"):
         return f"{value:+.2f}"
+    if column == "loss":
+        return f"{value:.2f}"
     if column in ("shift", "toeplitz"):
         return f"{value:.2f}" if value >= 0.01 else "< 0.01"
     return f"{value:,.0f}"
