@@ -136,7 +136,14 @@ def rows():
 
 def test_the_board_joins_three_records(rows):
     lengths, tasks = experiments.load("lengths"), experiments.load("tasks")
-    assert list(rows) == list(REGISTRY)
+    scaled = [f"rotary + {name}" for name in lengths.settings["scalings"]]
+    assert list(rows) == [*REGISTRY, *scaled] and "rotary + YaRN" in scaled
+    for name in scaled:
+        assert rows[name]["doors"] == ("rotate",)
+        assert set(rows[name]) == {"doors", "axes", "loss", "mean", "tail"}
+    yarn = lengths.values("mean", encoding="rotary", scaling="YaRN")
+    assert rows["rotary + YaRN"]["loss"] == pytest.approx(sum(x[0] for x in yarn) / len(yarn))
+    assert "loss" in rows["table"] and rows["table"]["loss"] < rows["none"]["loss"]
     assert rows["shaw"]["doors"] == ("content_bias", "values") and rows["swin"]["axes"] == 2
     for what in ("mean", "tail"):
         values = lengths.values(what, encoding="rotary")
@@ -145,6 +152,13 @@ def test_the_board_joins_three_records(rows):
     assert "tail" not in rows["table"] and "tail" not in rows["swin"]  # one length alone, and none
     won = sum("none" in experiments.tasks.winners(tasks, task) for task in experiments.tasks.TASKS)
     assert rows["none"]["won"] == won
+
+
+def test_the_board_has_both_protocols(rows):
+    of_all = scoreboard.board(*(one.at_one_rate() for one in map(
+        experiments.load, ("scoreboard", "lengths", "tasks"))))
+    assert list(of_all) == list(rows)
+    assert of_all["t5"]["loss"] > rows["t5"]["loss"] + 0.1 and of_all["none"]["time"] == rows["none"]["time"]
 
 
 def test_the_record_that_comes_with_the_course_is_what_is_measured():
@@ -165,7 +179,7 @@ def test_ranks():
     ("tail", None, "–"), ("tail", 0.0, "+0.00"), ("mean", -0.014, "-0.01"), ("stored", 0, "0"),
     ("stored", 32, "32 B"), ("stored", 2560, "2.5 KiB"), ("held", 3 * 2**20, "3.0 MiB"),
     ("time", 1.1, "1.10 ×"), ("shift", 0.0, "0"), ("shift", 0.002, "< 0.01"), ("toeplitz", 0.994, "0.99"),
-    ("parameters", 65536, "65,536"), ("won", 0, "0"),
+    ("parameters", 65536, "65,536"), ("won", 0, "0"), ("loss", 1.896, "1.90"),
 ])
 def test_a_number_in_words(column, value, text):
     assert scoreboard.shown(column, value) == text
