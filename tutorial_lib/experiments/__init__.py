@@ -12,6 +12,7 @@ from .. import plots
 from ..clone import RECORDS as RESULTS
 from . import (
     clipping,
+    cost,
     decay,
     extension,
     fusion,
@@ -33,7 +34,7 @@ from .statistics import Interval, difference, interval
 from .sweep import Experiment, Finding
 
 MODULES = (tuning, order, lengths, shift, tasks, hybrid, fusion, extension, gap, clipping, recurrence, nope,
-           decay, images, scoreboard)
+           decay, images, scoreboard, cost)
 EXPERIMENTS = {module.EXPERIMENT.name: module.EXPERIMENT for module in MODULES}
 """Every experiment by its name."""
 
