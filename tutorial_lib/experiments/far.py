@@ -1,17 +1,19 @@
 """Who uses what is far? A text in which it pays to look back, read beyond the length of the training.
 
-A loss that stays flat as the text gets longer may mean two things: the model still uses all of it, or it
+A loss that stays flat while the text gets longer may mean two things: the model still uses all of it, or it
 looks at what is near and never did otherwise. This test tells them apart. In every text a passage comes
-again, word for word, later on: whoever remembers the first time knows how the second one goes on. In
-training the two stand anywhere within L characters. Then the first stands near the beginning of a text of
-1, 2, 4, 8 and 16 L, and the second at its end. Three losses, always of the same characters of the second:
+again, word for word: whoever remembers the first time knows how the second one goes on. In training this
+happens within L characters. Then the first one stands near the beginning of a text of 1, 2, 4, 8 and 16 L,
+the second at its end, and there are three losses, always of the same characters of the second one:
 
 - ``again``: the passage stood before;
-- ``new``: another passage stood there in its place, all else being equal;
-- ``cut``: as ``again``, but only the last L characters are read: a model that cannot see further.
+- ``new``: another passage stood in that place, and all else is equal;
+- ``cut``: as ``again``, but only the last L characters are read. This is the model limited to a window.
 
-``cut − again`` is what the far text is worth to the model. The first characters of the passage, by which it
-is recognised, do not count.
+``new − again`` is the *use* that is made of the far passage. For a model that cannot see further than L it is
+exactly 0 from 2 L on, because both texts are the same to it. ``cut − again`` is what reading all of the text
+pays, compared with the window: a model that uses the far passage but is confused by so long a text has a use,
+and loses all the same. The first characters of the passage, by which it is recognised, do not count.
 """
 
 from __future__ import annotations
@@ -26,35 +28,47 @@ from ..training import evaluate, seeded, train
 from ..verdicts import above, all_of, below
 from . import lengths, rates
 from .record import Record
-from .statistics import Interval, difference, interval
+from .statistics import Interval, difference
 from .sweep import Experiment, Finding
 
-ENCODINGS = ("none", "sinusoidal", "rotary", "xpos", "alibi", "kerple", "t5", "shaw")
-KNOWN = 8
+ENCODINGS = ("sinusoidal", "rotary", "alibi", "t5")
+KNOWN = 6
 """Characters of a passage by which it is recognised."""
 
-USE = 0.2
-"""Nats; a passage that is copied letter by letter is worth about 2."""
+USE = 0.1
+"""Nats for each character."""
+
+
+def texts(x: Tensor, y: Tensor) -> Tensor:
+    """Windows and their next characters, both ``[size, length]``, as texts ``[size, length + 1]``."""
+    return torch.cat([x, y[:, -1:]], 1)
 
 
 def planted(corpus: Corpus, size: int, length: int, span: int, generator: torch.Generator) -> Tensor:
     """Training texts ``[size, length + 1]``; in each a passage of ``span`` characters comes twice."""
-    x, y = corpus.batch(size, length, generator)
-    text = torch.cat([x, y[:, -1:]], 1)
-    first = torch.randint(length + 1 - 2 * span, (size, 1), generator=generator)
-    free = length + 1 - 2 * span - first
-    second = first + span + (torch.rand(size, 1, generator=generator) * (free + 1)).long()
+    text = texts(*corpus.batch(size, length, generator))
+    free = length + 2 - 2 * span  # places for the first one
+    first = torch.randint(free, (size, 1), generator=generator)
+    second = first + span + (torch.rand(size, 1, generator=generator) * (free - first)).long()
     steps = torch.arange(span)
     return text.scatter(1, second + steps, text.gather(1, first + steps))
 
 
-def reading(corpus: Corpus, count: int, length: int, span: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-    """Held-out texts ``[count, length + 1]``: one where the last ``span`` characters stood near the beginning,
-    and the same one with another passage there."""
-    x, y = corpus.windows(count, length)
-    text = torch.cat([x, y[:, -1:]], 1)
-    first = torch.randint(span, (count, 1), generator=generator)
-    place = first + torch.arange(span)
+def repeated(corpus: Corpus, size: int, length: int, span: int, generator: torch.Generator) -> Tensor:
+    """Training texts ``[size, length + 1]`` of one passage, over and over; it has span / 2 to ``span``
+    characters. From these a model learns to copy in a tenth of the steps."""
+    text = texts(*corpus.batch(size, length, generator))
+    period = torch.randint(span // 2, span + 1, (size, 1), generator=generator)
+    return text.gather(1, torch.arange(length + 1) % period)
+
+
+def reading(corpus: Corpus, count: int, length: int, span: int,
+            generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Held-out texts ``[count, length + 1]``: one whose last ``span`` characters also stand near its
+    beginning, and the same one with another passage there."""
+    text = texts(*corpus.windows(count, length))
+    free = min(span, length + 2 - 2 * span)  # it ends before the second time begins
+    place = torch.randint(free, (count, 1), generator=generator) + torch.arange(span)
     again = text.scatter(1, place, text[:, -span:])
     new = text.scatter(1, place, text[:, -span:].roll(1, 0))  # the passage of another text
     return again, new
@@ -62,7 +76,7 @@ def reading(corpus: Corpus, count: int, length: int, span: int, generator: torch
 
 def cells(settings: dict) -> list[dict]:
     names = [{"encoding": name} for name in settings["encodings"]]
-    return rates.cells("lengths", settings, names)  # the same text, the same model
+    return rates.cells("lengths", settings, names)  # the same corpus, the same model
 
 
 def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Transformer:
@@ -72,7 +86,8 @@ def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Tran
                     n_heads=settings["heads"])
 
     def batch(generator):
-        text = planted(corpus, settings["batch"], L, span, generator)
+        half = settings["batch"] // 2
+        text = torch.cat([make(corpus, half, L, span, generator) for make in (planted, repeated)])
         return text[:, :-1], text[:, 1:]
 
     model = seeded(lambda: Transformer(config, lengths.encoding(cell["encoding"], settings)), seed)
@@ -82,114 +97,126 @@ def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Tran
 
 
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
-    model, L, span = trained(settings, cell, seed, device), settings["length"], settings["span"]
+    model = trained(settings, cell, seed, device)
     found: dict[str, list[float]] = {"again": [], "new": [], "cut": []}
     for multiple in settings["multiples"]:
-        generator = torch.Generator().manual_seed(1000)
-        again, new = reading(kjv(), settings["windows"], L * multiple, span, generator)
-        for name, text in (("again", again), ("new", new), ("cut", again[:, -L - 1:])):
-            size = max(1, 4096 // text.shape[1])
-            losses = evaluate(model, text[:, :-1], text[:, 1:], batch_size=size)
-            found[name].append(losses[:, KNOWN - span:].mean().item())
+        generator = torch.Generator().manual_seed(1000)  # the same texts for all
+        both = reading(kjv(), settings["windows"], settings["length"] * multiple, settings["span"], generator)
+        for name, loss in losses(model, *both, settings["length"], settings["span"]).items():
+            found[name].append(loss)
     return found
 
 
-def worth(record: Record, name: str, multiple: int, than: str = "cut") -> Interval:
-    """What the far passage is worth at a multiple of L, in nats."""
+def losses(model: torch.nn.Module, again: Tensor, new: Tensor, L: int, span: int) -> dict[str, float]:
+    """Mean loss in nats of the end of a passage, in texts ``[count, length + 1]`` of three kinds."""
+    kinds = {"again": again, "new": new, "cut": again[:, -L - 1:]}
+    return {name: evaluate(model, text[:, :-1], text[:, 1:], batch_size=max(1, 4096 // text.shape[1]))
+            [:, KNOWN - span:].mean().item() for name, text in kinds.items()}
+
+
+def compared(record: Record, name: str, multiple: int, what: str = "new") -> Interval:
+    """Loss of ``what`` minus that of ``again``, in nats: the use of the far passage, or with ``"cut"`` what
+    reading all of the text pays."""
     at = record.settings["multiples"].index(multiple)
-    return difference(*([x[at] for x in record.values(what, encoding=name)] for what in (than, "again")))
+    return difference(*([x[at] for x in record.values(kind, encoding=name)] for kind in (what, "again")))
 
 
 def figure(record: Record):
+    """Loss of the second passage, and the use of the first, against the length."""
     multiples, names = record.settings["multiples"], record.settings["encodings"]
-    fig, axes = plots.panels(1, 2, size=(12, 5))
-    for ax, title, pick in (
-        (axes[0], "loss of the second passage (nats)", lambda name: record.values("again", encoding=name)),
-        (axes[1], "what the far passage is worth (nats)", lambda name: [
-            [cut - again for cut, again in zip(*pair, strict=True)] for pair in
-            zip(record.values("cut", encoding=name), record.values("again", encoding=name), strict=True)]),
-    ):
-        values = {name: torch.tensor(pick(name)) for name in names}
+    again, new = ({name: torch.tensor(record.values(what, encoding=name)) for name in names}
+                  for what in ("again", "new"))
+    use = {name: new[name] - again[name] for name in names}
+    fig, axes = plots.panels(1, 2, size=(13, 5))
+    for ax, title, values in zip(axes, ("loss of the second passage (nats)",
+                                        "use of the first passage (nats)"), (again, use), strict=True):
         plots.lines(multiples, {name: x.mean(0) for name, x in values.items()}, ax=ax, logx=2, markers=True,
                     spread={name: (x.amin(0), x.amax(0)) for name, x in values.items()}, title=title,
-                    xlabel="length / L", legend=ax is axes[1])
+                    levels={"window of L": 0} if values is use else None, xlabel="length / L",
+                    legend="beside" if values is use else False)
     return fig
 
 
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
-    last = record.settings["multiples"][-1]
-    gains = {name: worth(record, name, last).mean for name in record.settings["encodings"]}
-    order = sorted(gains, key=gains.__getitem__, reverse=True)
-    return ("Two panels of lines against length: the loss of a passage that stood before, and what that is worth. "
-            f"At {last} L it is worth most to {order[0]} ({gains[order[0]]:+.2f} nats) and least to {order[-1]} "
-            f"({gains[order[-1]]:+.2f}).")
+    first, last = record.settings["multiples"][0], record.settings["multiples"][-1]
+    uses = {name: [compared(record, name, n).mean for n in (first, last)]
+            for name in record.settings["encodings"]}
+    return ("Two panels of lines against length, the loss of a passage that stood before and the use that is "
+            f"made of the first time. From L to {last} L the use goes "
+            + ", ".join(f"from {near:+.2f} to {far:+.2f} nats for {name}"
+                        for name, (near, far) in uses.items()) + ".")
 
 
 def findings(record: Record) -> list[Finding]:
-    multiples, names = record.settings["multiples"], record.settings["encodings"]
-    last, said = multiples[-1], []
+    names, multiples = record.settings["encodings"], record.settings["multiples"]
+    second, last = multiples[1], multiples[-1]
+    use = {name: {n: compared(record, name, n) for n in multiples} for name in names}
 
-    def at(name, multiple):
-        return worth(record, name, multiple)
+    def beyond(name):
+        return (f"use of the passage at {second} L: {use[name][second]} nats, at {last} L: "
+                f"{use[name][last]}; reading all {last} L in place of a window of L pays "
+                f"{compared(record, name, last, 'cut')}")
 
-    learned = [name for name in names if worth(record, name, 1, "new").low > USE]
-    said.append(Finding(
-        "Within the trained length a decoder with any of these positions copies what it has read",
-        "Olsson et al. 2022: induction heads", "",
-        "a passage that stood before is worth, at L: "
-        + ", ".join(f"{name} {worth(record, name, 1, 'new').mean:+.2f}" for name in names) + " nats",
-        all_of(*(above(worth(record, name, 1, "new"), USE) for name in names)),
-        why=f"{', '.join(name for name in names if name not in learned)} did not learn it in this training",
-    ))
+    said = [Finding(
+        "At the trained length every one of these models copies what it has read",
+        "a control of this course", "",
+        "use of the passage at L: " + ", ".join(f"{name} {use[name][1]}" for name in names) + " nats",
+        all_of(*(above(use[name][1], USE) for name in names)),
+        why="in so short a training "
+            + ", ".join(name for name in names if not use[name][1].low > USE) + " did not learn it",
+    )]
     if "alibi" in names:
-        flat = difference(*([x[at_] for x in record.values("new", encoding="alibi")] for at_ in (-1, 0)))
-        said.append(Finding(
-            "ALiBi reads long texts steadily because it does not look far", "Chi et al. 2022 (Sandwich), §3",
-            "ALiBi's bias acts as a window",
-            f"loss without the passage, {last} L against L: {flat} nats; what the passage is worth at {last} L: "
-            f"{at('alibi', last)} nats",
-            all_of(below(flat, lengths.STEADY), below(at("alibi", last), USE)),
-            why="it still uses what is far, or its loss is not steady",
-        ))
-        said.append(Finding(
-            "ALiBi uses a text of any length", "a popular reading of Press et al. 2022, Fig. 1", "",
-            f"worth at {multiples[1]} L: {at('alibi', multiples[1])}; at {last} L: {at('alibi', last)} nats",
-            above(at("alibi", last), USE),
-            why="at that distance all but its flattest head give weights near 0",
-        ))
+        flat = difference(*([x[at] for x in record.values("new", encoding="alibi")] for at in (-1, 0)))
+        said += [
+            Finding(
+                "ALiBi reads long texts steadily because it does not look at what is far",
+                "Chi et al. 2023", "ALiBi is much like attention in a window",
+                f"loss where no passage returns, {last} L against L: {flat} nats; " + beyond("alibi"),
+                all_of(below(flat, lengths.STEADY), below(use["alibi"][last], USE)),
+                why="it does use what is far" if use["alibi"][last].low >= USE else "its loss is not steady",
+            ),
+            Finding(
+                "ALiBi uses a text of any length", "a popular reading of Press et al. 2022, Fig. 1", "",
+                beyond("alibi"), above(use["alibi"][last], USE),
+                why="so far back, what its slopes take off leaves too little weight",
+            ),
+        ]
     if "rotary" in names:
         said.append(Finding(
-            "RoPE uses what stands beyond the trained length", "", "",
-            f"worth at {multiples[1]} L: {at('rotary', multiples[1])}; at {last} L: {at('rotary', last)} nats",
-            above(at("rotary", multiples[1]), USE), why="its angles are new there",
+            f"RoPE uses what stands {second} times as far back as its training reached", "", "",
+            beyond("rotary"), above(use["rotary"][second], USE),
+            why="it has not met these angles in training",
         ))
     if "t5" in names:
         said.append(Finding(
-            "T5's last bucket lets a model find what is far by what it is", "a reading of the buckets", "",
-            f"worth at {multiples[1]} L: {at('t5', multiples[1])}; at {last} L: {at('t5', last)} nats",
-            above(at("t5", last), USE), why="all that is far shares one bias: what is sought drowns in it",
+            "T5's last bucket lets a model find what is far by its content",
+            "a popular reading of relative buckets", "", beyond("t5"), above(use["t5"][last], USE),
+            why="all that is far shares one bias, and what is sought drowns in the rest",
         ))
-    best = max(names, key=lambda name: interval(at(name, last).values).mean)
+    pays = {name: compared(record, name, last, "cut") for name in names}
+    best = max(names, key=lambda name: pays[name].mean)
     said.append(Finding(
-        f"Some encoding uses what is {last} times as far as its training", "a question of this course", "",
-        f"most: {best} {at(best, last)} nats", above(at(best, last), USE),
-        why="none of these, in a model of this size",
+        f"For at least one encoding, reading {last} L pays more than a window of L", "", "",
+        "loss in the window minus that with all of the text: "
+        + ", ".join(f"{name} {pays[name]}" for name in names) + " nats",
+        above(pays[best], USE),
+        why=f"even for {best} the length costs at least as much as the passage is worth",
     ))
     return said
 
 
 MULTIPLES = [1, 2, 4, 8, 16]
-SMALL = {"d_model": 64, "layers": 2, "heads": 4, "length": 128, "span": 32, "batch": 16, "lr": 1.5e-2,
+SMALL = {"d_model": 64, "layers": 2, "heads": 4, "length": 64, "span": 24, "batch": 16, "lr": 1.5e-2,
          "multiples": MULTIPLES, "encodings": list(ENCODINGS)}
 
 EXPERIMENT = Experiment(
-    "far", "Who uses what is far", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    "far", "Who uses what is far?", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
     presets={
-        "live": SMALL | {"encodings": ["rotary", "alibi", "t5"], "steps": 300, "windows": 16,
+        "live": SMALL | {"encodings": ["rotary", "alibi", "t5"], "steps": 500, "windows": 16,
                          "protocol": ["own"]},
-        "full": SMALL | {"steps": 800, "windows": 48, "protocol": ["own"]},
-        "gpu": SMALL | {"d_model": 384, "layers": 6, "heads": 6, "length": 512, "span": 64, "batch": 32,
+        "full": SMALL | {"steps": 2000, "windows": 48, "protocol": ["own"]},
+        "gpu": SMALL | {"d_model": 384, "layers": 6, "heads": 6, "length": 256, "span": 64, "batch": 32,
                         "lr": 1e-3, "steps": 1500, "windows": 32},
     },
     seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2)},
