@@ -15,6 +15,7 @@ from . import (
     cost,
     decay,
     extension,
+    far,
     fusion,
     gap,
     hybrid,
@@ -23,6 +24,7 @@ from . import (
     nope,
     order,
     recurrence,
+    scale,
     scoreboard,
     shift,
     sweep,
@@ -33,8 +35,8 @@ from .record import Record
 from .statistics import Interval, difference, interval
 from .sweep import Experiment, Finding
 
-MODULES = (tuning, order, lengths, shift, tasks, hybrid, fusion, extension, gap, clipping, recurrence, nope,
-           decay, images, scoreboard, cost)
+MODULES = (tuning, order, lengths, far, scale, shift, tasks, hybrid, fusion, extension, gap, clipping,
+           recurrence, nope, decay, images, scoreboard, cost)
 EXPERIMENTS = {module.EXPERIMENT.name: module.EXPERIMENT for module in MODULES}
 """Every experiment by its name."""
 
