@@ -189,18 +189,22 @@ def growth(record: Record, way: str) -> Interval | None:
     return interval([math.log(y / x) / math.log(last / first) for x, y in zip(a, b, strict=True)])
 
 
+DRAWN = ("none", "rotary", "rotary, all keys", "alibi", "t5", "alibi, dense", "alibi, flex")
+"""What the figure shows: with T5's bias, ``dense`` and ``flex`` do what they do with ALiBi's."""
+
+
 def figure(record: Record):
-    """Time on the left, for a forward and a step of decoding; memory of a forward on the right."""
-    fig, axes = plots.panels(1, 3, size=(17, 4.8))
+    """Time of a forward and of a step of decoding; memory of a forward on the right."""
+    fig, axes = plots.panels(1, 3, size=(13.8, 4.6))
+    measured = {*_names(record, "forward"), *_names(record, "decode")}
+    names = [name for name in DRAWN if name in measured]
     plans = (("forward", "time", "a forward"), ("decode", "time", "a step of decoding"),
              ("forward", "held", "memory of a forward"))
     for ax, (doing, what, title) in zip(axes, plans, strict=True):
-        names = [name for name in _names(record, doing) if what == "held" or name != "none"]
         x = sorted(record.settings["lengths"][doing])
         curves = {name: [_mean(record, what, doing, name, n) for n in x] for name in names}
         plots.lines(x, curves, ax=ax, title=title, xlabel="length in tokens", ylabel=MEASURES[what],
-                    logx=2, logy=what == "held", markers=True,
-                    levels={"": 1.0} if what == "time" else None)
+                    logx=2, logy=what == "held", markers=True, legend="beside" if ax is axes[2] else False)
     return fig
 
 
