@@ -87,9 +87,10 @@ class Copyist(nn.Module):
 
     def __init__(self, reach):
         super().__init__()
-        self.weight, self.reach = nn.Parameter(torch.zeros(())), reach
+        self.weight, self.reach, self.read = nn.Parameter(torch.zeros(())), reach, []
 
     def forward(self, tokens):
+        self.read.append(tokens.shape[1])
         logits = torch.zeros(*tokens.shape, 65)
         for row, text in enumerate(tokens.tolist()):
             for i in range(3, len(text)):
@@ -111,7 +112,9 @@ def drawn(length, span):
 def test_who_sees_all_uses_the_passage_and_the_window_does_not():
     L, span, nothing = 32, 12, math.log(65)
     for length, reach, again, cut in ((32, 99, 0, 0), (96, 99, 0, nothing), (96, 32, nothing, nothing)):
-        found = far.losses(Copyist(reach), *drawn(length, span), L, span)
+        model = Copyist(reach)
+        found = far.losses(model, *drawn(length, span), L, span)
+        assert model.read == [length, length, L]
         assert found == pytest.approx({"again": again, "new": nothing, "cut": cut}, abs=0.01)
         if reach <= L:
             assert found["again"] == found["new"] == found["cut"]
