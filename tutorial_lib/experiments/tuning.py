@@ -64,7 +64,8 @@ def at_one_rate(settings: dict, name: str) -> tuple[float, float]:
 
 
 def figure(record: Record):
-    """For each encoding, how much worse each pair of rates is than its best."""
+    """For each encoding, how much worse each pair of rates is than its best; "× 20" is the pair of the rate
+    on its left with 20 times of it for the encoding's own parameters."""
     every = searched(record)
     rows = max(len(found) for found in every.values())
     fig, axes = plots.panels(1, len(every), size=(4.6 * len(every), 1.5 + 0.27 * rows), squeeze=False)
@@ -73,7 +74,7 @@ def figure(record: Record):
         z = [[losses.get(pair, float("nan")) - min(losses.values()) for pair in pairs]
              for losses in found.values()]
         plots.heat(z, ax=ax, title=name, yticks=list(found), limits=(0, 0.5), cmap="viridis_r", colorbar=None,
-                   values=".2f", xticks=[f"{lr:g}\n× {own / lr:.0f}" for lr, own in pairs])
+                   values=".2f", xticks=[f"{lr:g}" if own == lr else f"× {own / lr:.0f}" for lr, own in pairs])
         ax.set_aspect("auto")
     return fig
 
