@@ -43,7 +43,8 @@ def page(folder: Path = RECORDS) -> str:
             )
             findings = experiment.findings(record)
             at_one = experiment.findings(record.at_one_rate()) if record.tuned else [None] * len(findings)
-            parts += [experiment.table(record)] * (experiment.table is not None)
+            if experiment.table:
+                parts.append(experiment.table(record))
             parts += [_finding(*pair) for pair in zip(findings, at_one, strict=True)]
     return "\n".join(parts)
 

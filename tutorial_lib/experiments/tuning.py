@@ -73,8 +73,9 @@ def figure(record: Record):
         pairs = sorted({pair for losses in found.values() for pair in losses})
         z = [[losses.get(pair, float("nan")) - min(losses.values()) for pair in pairs]
              for losses in found.values()]
-        plots.heat(z, ax=ax, title=name, yticks=list(found), limits=(0, 0.5), cmap="viridis_r", colorbar=None,
-                   values=".2f", xticks=[f"{lr:g}" if own == lr else f"× {own / lr:.0f}" for lr, own in pairs])
+        ticks = [f"{lr:g}" if own == lr else f"× {own / lr:.0f}" for lr, own in pairs]
+        plots.heat(z, ax=ax, title=name, xticks=ticks, yticks=list(found), limits=(0, 0.5), values=".2f",
+                   cmap="viridis_r", colorbar=None)
         ax.set_aspect("auto")
     return fig
 
@@ -118,8 +119,8 @@ def findings(record: Record) -> list[Finding]:
 
 
 def at_the_edges(every: dict) -> tuple[list[str], list[str]]:
-    """Who is better, by more than ``rates.EQUAL``, at the slowest rate of the model than at any faster one, and
-    who at the fastest than at any slower one."""
+    """Who is better, by more than ``rates.EQUAL``, at the slowest rate of the model than at any faster one,
+    and who at the fastest than at any slower one."""
     edges: tuple[list[str], list[str]] = ([], [])
     for name, found in every.items():
         for label, losses in found.items():
