@@ -132,7 +132,7 @@ def test_a_record_with_few_steps(preset, tmp_path, monkeypatch):
     """All cells and multiples; the model is narrow and has one layer, and L is short."""
     asked, short = [], Corpus.of(kjv().text[:60000])
     monkeypatch.setattr(far, "kjv", lambda: short)
-    monkeypatch.setattr(rates, "chosen", lambda *of: asked.append(of) or [1e-3, 2e-3])
+    monkeypatch.setattr(rates, "chosen", lambda *of: asked.append(of) or [0.015, 0.3])
     few = {"d_model": 8 * PRESETS[preset]["heads"], "layers": 1, "length": 24, "span": 12, "steps": 1,
            "batch": 4, "windows": 3}
     experiment = dataclasses.replace(far.EXPERIMENT, presets={preset: PRESETS[preset] | few})
@@ -140,6 +140,8 @@ def test_a_record_with_few_steps(preset, tmp_path, monkeypatch):
     record = sweep.run(experiment, preset, seeds=(0, 1), device="cpu", out=path, progress=False)
     assert Record.load(path) == record
     assert [cell["encoding"] for cell in record.cells()] == PRESETS[preset]["encodings"]
+    found = [cell["rates"] for cell in record.cells() if "rates" in cell]
+    assert found == [[0.005, 0.1]] * len(found) and bool(found) == bool(asked)
     assert bool(asked) == ("protocol" in PRESETS[preset]) and all(of[0] == "lengths" for of in asked)
     for run in record:
         assert all(len(found) == 5 and min(found) > 2 for found in run.values.values())
