@@ -94,7 +94,8 @@ def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Tran
 
     def batch(generator):
         half = settings["batch"] // 2
-        text = torch.cat([make(corpus, half, L, span, generator) for make in (planted, repeated)])
+        text = torch.cat([planted(corpus, settings["batch"] - half, L, span, generator),
+                          repeated(corpus, half, L, span, generator)])
         return text[:, :-1], text[:, 1:]
 
     model = seeded(lambda: Transformer(config, lengths.encoding(cell["encoding"], settings)), seed)
@@ -223,7 +224,7 @@ EXPERIMENT = Experiment(
         "live": SMALL | {"encodings": ["rotary", "alibi", "t5"], "steps": 500, "windows": 16,
                          "protocol": ["own"]},
         "full": SMALL | {"steps": 2000, "windows": 48, "protocol": ["own"]},
-        "gpu": SMALL | {"d_model": 384, "layers": 6, "heads": 6, "length": 256, "span": 64, "batch": 32,
+        "gpu": SMALL | {"d_model": 384, "layers": 6, "heads": 6, "length": 256, "span": 32, "batch": 32,
                         "lr": 1e-3, "steps": 1500, "windows": 32},
     },
     seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2)},
