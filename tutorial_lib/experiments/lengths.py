@@ -317,8 +317,8 @@ def scaled(record: Record) -> list[Finding]:
         said.append(Finding(
             f"Scaled with {name.split(' + ')[1]} and tuned for {S} L, RoPE reads {S} L as well as ALiBi does",
             "a question of this course", "",
-            f"{late}; loss minus that of ALiBi, both at {S} L: {beside}; at L it is {price} nats above that of "
-            "RoPE as trained", below(beside, STEADY),
+            f"{late}; loss minus that of ALiBi, both at {S} L: {beside}; at L it is {price} nats above that "
+            "of RoPE as trained", below(beside, STEADY),
             why="these angles are another model's at first, and few steps are left to learn them",
         ))
     return said
