@@ -202,7 +202,7 @@ def figure(record: Record):
              ("forward", "held", "memory of a forward"))
     for ax, (doing, what, title) in zip(axes, plans, strict=True):
         x = sorted(record.settings["lengths"][doing])
-        curves = {name: [_mean(record, what, doing, name, n) for n in x] for name in names}
+        curves = {name: [mean(record, what, doing, name, n) for n in x] for name in names}
         plots.lines(x, curves, ax=ax, title=title, xlabel="length in tokens", ylabel=MEASURES[what],
                     logx=2, logy=what == "held", markers=True, legend="beside" if ax is axes[2] else False)
     return fig
@@ -215,7 +215,7 @@ def _names(record, doing):
     return list(dict.fromkeys(found))
 
 
-def _mean(record, what, doing, name, length):
+def mean(record, what, doing, name, length):
     """The mean over the seeds, in the unit of ``MEASURES``; NaN where it was not measured."""
     key = f"{what} {name}"
     found = [run.values[key] for run in record
@@ -239,7 +239,7 @@ def table(record: Record) -> str:
         x = sorted(record.settings["lengths"][doing])
         rows = [[f"{doing}: {MEASURES[what]}", *(f"L = {n:,}" for n in x)], ["---", *("---:" for _ in x)]]
         for name in _names(record, doing):
-            means = [_mean(record, what, doing, name, n) for n in x]
+            means = [mean(record, what, doing, name, n) for n in x]
             rows.append([name, *("–" if math.isnan(m) else f"{m:,.2f}" for m in means)])
         parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n")
     return "\n".join(parts)

@@ -1,0 +1,62 @@
+"""The picture that answers why nearly all models use RoPE: it shows what its records hold."""
+
+import pytest
+
+from tutorial_lib import experiments
+from tutorial_lib.experiments import cost, far, scale, why
+from tutorial_lib.experiments.record import Record, Run
+from tutorial_lib.plots import png
+
+
+def made(module, values) -> Record:
+    """A record with ``values(cell)`` in every cell, for each of two seeds."""
+    settings = {key: x for key, x in module.EXPERIMENT.presets["full"].items() if key != "protocol"}
+    record = Record(module.EXPERIMENT.name, "full", "", settings, [0, 1], "cpu", 1, {})
+    record.runs = [Run(cell, seed, values(cell), 0.0) for cell in module.cells(settings) for seed in (0, 1)]
+    return record
+
+
+@pytest.fixture(scope="module")
+def records():
+    return {
+        "lengths": experiments.load("lengths"),
+        "scale": made(scale, lambda cell: {
+            "validation": 2.0, "tail": [2.0, 2.5],
+            "mean": [2.0 + (cell["encoding"] != "rotary") * (1 + cell["size"]), 2.5]}),
+        "far": made(far, lambda cell: {"again": [1.0] * 5, "cut": [2.0] * 5,
+                                       "new": [1.25 + (cell["encoding"] == "t5")] * 5}),
+        "cost": made(cost, lambda cell: {f"{what} {way}": 3.0 * 2**20 if what == "held" else 1.5
+                                         for what in ("time", "held") for way in ("none", "alibi, dense")}),
+    }
+
+
+def drawn(ax):
+    """What the panel's lines show, by their names."""
+    return {line.get_label(): line.get_ydata().tolist() for line in ax.get_lines()}
+
+
+def test_each_record_adds_its_panels(records):
+    for count, names in ((2, ["lengths"]), (3, ["lengths", "far"]), (6, [*records])):
+        some = {name: records[name] for name in names}
+        fig = why.figure(some)
+        assert sum(bool(ax.get_title()) for ax in fig.axes) == count
+        assert len(png(fig)) > 20_000 and len(why.alt(some).split(";")) == len(names) + 1
+
+
+def test_every_panel_shows_its_numbers(records):
+    at_L, beyond, size, use, step, memory = why.figure(records).axes
+    shown = {x.get_text() for x in at_L.get_yticklabels()}
+    for name, losses in (("rotary", records["lengths"].values("mean", encoding="rotary")),):
+        assert f"{name}  {sum(x[0] for x in losses) / len(losses):.2f}" in shown
+    tails = records["lengths"].values("tail", encoding="rotary", scaling="YaRN")
+    assert drawn(beyond)["rotary + YaRN"] == pytest.approx([sum(x) / 5 for x in zip(*tails, strict=True)])
+    assert drawn(size)["rotary"] == [0.0] * 4 and drawn(size)["t5"] == [1.0, 2.0, 3.0, 4.0]
+    assert drawn(use)["t5"] == [1.25] * 5 and drawn(use)["alibi"] == [0.25] * 5
+    assert set(drawn(step)["alibi, dense"]) == {1.5} and set(drawn(memory)["alibi, dense"]) == {3.0}
+
+
+def test_one_rate_for_all_is_drawn_beside(records):
+    own, of_all = (why.at_length(one, "t5") for one in (records["lengths"], records["lengths"].at_one_rate()))
+    (at_L, *_) = why.figure({"lengths": records["lengths"]}).axes
+    shown = {line.get_label(): line.get_xdata().tolist() for line in at_L.get_lines()}
+    assert own in shown["its own rates"] and of_all in shown["one rate for all"] and of_all > own + 0.1
