@@ -845,6 +845,22 @@ def test_a_cluster_without_workers(registered, monkeypatch):
             sweep.run(TINY, scheduler=empty.scheduler_address)
 
 
+def test_local_workers_keep_what_a_step_of_training_frees(monkeypatch):
+    """With Dask's own 64 KiB, half of the time went to the kernel."""
+    seen = []
+
+    def cluster(**_):
+        seen.append(dask.config.get("distributed.nanny.pre-spawn-environ")["MALLOC_TRIM_THRESHOLD_"])
+        raise InterruptedError
+
+    monkeypatch.setattr(distributed, "LocalCluster", cluster)
+    before = dask.config.get("distributed.nanny.pre-spawn-environ")["MALLOC_TRIM_THRESHOLD_"]
+    with pytest.raises(InterruptedError):
+        sweep.run(TINY, scheduler="local")
+    assert seen == [2**32] and before != 2**32
+    assert dask.config.get("distributed.nanny.pre-spawn-environ")["MALLOC_TRIM_THRESHOLD_"] == before
+
+
 def test_without_dask(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match="--no-deps -r requirements.lock"):

@@ -335,6 +335,7 @@ def _by_worker(measure, settings, cell, seed, device, here) -> Run:
 
 def _on_dask(experiment, settings, missing, device, scheduler) -> Iterator[Run]:
     try:
+        import dask
         from distributed import Client, KilledWorker, LocalCluster, as_completed
     except ImportError:
         raise ImportError(
@@ -343,7 +344,9 @@ def _on_dask(experiment, settings, missing, device, scheduler) -> Iterator[Run]:
         ) from None
     with contextlib.ExitStack() as stack:
         if scheduler == "local":
-            with ignoring_ctrl_c():
+            # Dask's own setting gives freed memory back at once; a training asks for it again at each step
+            trim = {"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**32}
+            with ignoring_ctrl_c(), dask.config.set(trim):
                 cluster = LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs="CRITICAL")
             address = stack.enter_context(cluster)
         else:
