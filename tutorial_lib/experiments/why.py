@@ -24,9 +24,10 @@ BEYOND = ("rotary", "rotary + YaRN", "alibi", "t5", "sinusoidal")
 
 
 def figure(records: Mapping[str, Record]):
-    """One panel for each answer that the records hold; three in a row."""
+    """One panel for each answer that the records hold; two in a row."""
     draw = [panel for name in RECORDS if name in records for panel in PANELS[name]]
-    fig, axes = plots.panels(-(-len(draw) // 3), 3, size=(15, 4.9 * -(-len(draw) // 3)), squeeze=False)
+    rows = -(-len(draw) // 2)
+    fig, axes = plots.panels(rows, 2, size=(13, 5 * rows), squeeze=False)
     for ax, panel in zip(axes.flat, draw, strict=False):
         panel(records, ax)
     for ax in axes.flat[len(draw):]:
@@ -64,13 +65,13 @@ def _at_L(records, ax):
     ax.hlines(rows, [min(x) for x in own], [max(x) for x in own], color="#0072B2", linewidth=4)
     ax.plot([statistics.fmean(x) for x in of_all], rows, "o", color="black", markerfacecolor="white",
             markersize=8, label="one rate for all")
-    ax.plot([statistics.fmean(x) for x in own], rows, "o", color="#0072B2", markersize=8,
+    ax.plot([statistics.fmean(x) for x in own], rows, "D", color="#0072B2", markersize=8,
             label="its own rates")
     ax.set_yticks(rows, [f"{name}  {statistics.fmean(x):.2f}" for name, x in zip(names, own, strict=True)])
     ax.yaxis.set_inverted(True)
     ax.set_title("Trained and read at L")
     ax.set_xlabel("loss in nats")
-    ax.legend(loc="lower left")
+    ax.legend(loc="lower left", fontsize=14)
 
 
 def _beyond(records, ax):
