@@ -11,10 +11,10 @@ from ..experiments.scoreboard import MEASURES, board, ranks, shown
 from .parts import Choice, Explorer, Heat, Index, Lines, Scene
 
 SHORT = {"parameters": "par.", "held": "MiB", "time": "×", "apart": "apart", "shift": "shift",
-         "toeplitz": "Tp", "loss": "at L", "mean": "mean", "tail": "tail", "won": "won"}
+         "toeplitz": "Tp", "loss": "at L", "tail": "tail", "won": "won"}
 TITLES = {"parameters": "parameters", "held": "bytes held", "time": "time", "apart": "places told apart",
           "shift": "shift error", "toeplitz": "Toeplitz error", "loss": "loss at L",
-          "mean": "rise of the mean loss", "tail": "rise of the tail loss", "won": "tasks won"}
+          "tail": "rise of the tail loss", "won": "tasks won"}
 COUNTS = ("parameters", "held", "time", "apart")  # on an axis of powers of ten
 LONGER = {"any": "any", "tested": "tested at 16 L", "steady": "tail rises by less than 0.1"}
 SHIFT = {"any": "any", "relative": "0 (relative)", "absolute": "above 0"}
