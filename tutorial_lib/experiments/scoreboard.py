@@ -42,7 +42,7 @@ TOLERANCE = 1e-9
 MEASURES = {
     "parameters": "parameters", "stored": "bytes stored", "held": "bytes held",
     "time": "times as long as no position", "apart": "places told apart", "shift": "shift error",
-    "toeplitz": "Toeplitz error", "mean": "nats, all characters, 16 L − L",
+    "toeplitz": "Toeplitz error", "loss": "nats per character at L", "mean": "nats, all characters, 16 L − L",
     "tail": "nats, the same last characters, 16 L − L", "won": "tasks won at 4 L, of 5",
 }
 """The columns of the board, and what their numbers are."""
