@@ -6,7 +6,7 @@ BUILD = build
 PYTEST = -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test quick test-oldest bench latency breakages doctor notebooks results site slides lint lock clean
+.PHONY: help setup lab again teach test quick test-oldest bench latency breakages doctor notebooks results site slides lint lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -14,8 +14,14 @@ help:  ## Show this list
 setup:  ## Make the environment (.venv) from requirements.lock; costs nothing when it is there
 	@$(PYTHON) -I tutorial_lib/setup/environment.py --venv $(VENV)
 
-lab: setup  ## Open the first notebook in JupyterLab (LAB_FLAGS="--no-browser --port=9000")
-	$(BIN) -m jupyterlab notebooks/00_start_here.ipynb --ServerApp.root_dir=. $(LAB_FLAGS)
+lab: setup  ## Open the course: your working copy, in JupyterLab (LAB_FLAGS="--no-browser --port=9000")
+	$(BIN) -m tutorial_lib.desk $(LAB_FLAGS)
+
+again: setup  ## Begin one notebook anew, and keep yours beside it (ARGS=06, ARGS=ex06)
+	@$(BIN) -m tutorial_lib.desk again $(ARGS)
+
+teach: setup  ## Open the clone itself in JupyterLab, with the menus of nbgrader
+	$(BIN) -m tutorial_lib.desk teach $(LAB_FLAGS)
 
 test: setup  ## Run every test, notebooks included (ARGS="-k doctor")
 	$(BIN) $(PYTEST)

@@ -125,6 +125,30 @@ def test_a_failed_install_is_not_stamped_and_the_next_run_goes_on(venv, monkeypa
     assert commands and environment.is_ready(venv)
 
 
+@pytest.mark.parametrize("by", ["its path", "a link"])
+def test_the_environment_of_another_clone_is_left_to_it(venv, commands, tmp_path, monkeypatch, by):
+    """Installed from here, the course in that clone would run this clone's library."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "pyproject.toml").touch()
+    stamp = Path(venv, "setup.stamp")
+    stamp.write_text(f"digest\n{tmp_path / 'other'}\n{venv}")
+    given = venv
+    if by == "a link":
+        given = str(tmp_path / "link")
+        os.symlink(venv, given)
+    said = one_line(environment.main(["--venv", given]))
+    assert str(tmp_path / "other") in said and "VENV=" in said and commands == [] and stamp.exists()
+    (tmp_path / "other" / "pyproject.toml").unlink()    # that clone is gone
+    assert environment.main(["--venv", given]) == 0 and commands
+
+
+def test_an_environment_that_was_copied_with_its_clone_is_installed_anew(venv, commands, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "pyproject.toml").touch()
+    Path(venv, "setup.stamp").write_text(f"digest\n{tmp_path / 'other'}\n{tmp_path / 'other' / '.venv'}")
+    assert environment.main(["--venv", venv]) == 0 and commands
+
+
 def test_a_second_run_costs_nothing(venv, commands):
     environment.main(["--venv", venv])
     os.remove(venv + ".log")

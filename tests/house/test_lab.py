@@ -1,4 +1,4 @@
-"""`make lab` for real: its server hands out the first notebook, and a kernel begins it."""
+"""`make lab` for real: its server hands out a working copy, and a kernel begins the first notebook."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
-        flags = ["--allow-root", f"--port={self.address.split(':')[1]}",
+        flags = [f"--mine={folder / 'mine'}", "--allow-root", f"--port={self.address.split(':')[1]}",
                  "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}"]
         names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR",
                  "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR")
@@ -109,8 +109,16 @@ def run_cell(connection, code, seconds=300):
 
 def test_the_first_notebook_is_what_opens(lab):
     pages = [page.read_text() for page in lab.folder.rglob("*open.html")]
-    assert any(f"/lab/tree/{NOTEBOOK}" in page for page in pages)
-    assert "JupyterLab" in lab.ask(f"lab/tree/{NOTEBOOK}")
+    assert any("/lab?" in page for page in pages)
+    assert "JupyterLab" in lab.ask("lab")
+    layout = json.loads(lab.ask("lab/api/workspaces/default"))["data"]
+    assert layout["layout-restorer:data"]["main"]["dock"]["widgets"] == [f"notebook:{NOTEBOOK}"]
+
+
+def test_it_is_a_copy(lab):
+    """The clone stays as it is, whatever a learner does."""
+    assert (lab.folder / "mine" / NOTEBOOK).exists()
+    assert lab.ask("api/contents/docs/glossary.md") and not (lab.folder / "mine" / "solutions").exists()
 
 
 def test_a_kernel_begins_the_first_notebook(lab):

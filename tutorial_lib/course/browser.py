@@ -115,6 +115,12 @@ class Lab:
             raise
         return self
 
+    def command(self) -> list[str]:
+        """The command that starts the server, but for its address."""
+        return [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={self.folder}",
+                f"--LabServerApp.app_settings_dir={self.scratch}", f"--LabApp.app_settings_dir={self.scratch}",
+                "--LabApp.extension_manager=readonly"]
+
     def _serve(self) -> None:
         """Start the server, and wait until it answers."""
         (self.scratch / "overrides.json").write_text(json.dumps(SETTINGS))
@@ -133,11 +139,8 @@ class Lab:
         self.log = self.scratch / "lab.log"
         with open(self.log, "wb") as log:
             self.server = subprocess.Popen(
-                [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}",
-                 "--ServerApp.ip=127.0.0.1", "--ServerApp.port_retries=0",
-                 f"--ServerApp.root_dir={self.folder}", f"--IdentityProvider.token={self.token}",
-                 f"--LabServerApp.app_settings_dir={self.scratch}",
-                 f"--LabApp.app_settings_dir={self.scratch}", "--LabApp.extension_manager=readonly",
+                [*self.command(), "--no-browser", "--allow-root", f"--port={port}",
+                 "--ServerApp.ip=127.0.0.1", "--ServerApp.port_retries=0", f"--IdentityProvider.token={self.token}",
                  "--expose-app-in-browser", "--JupyterNotebookApp.expose_app_in_browser=True"],
                 cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True)

@@ -80,6 +80,21 @@ def is_ready(venv, lock=LOCK):
         return False
 
 
+def other_clone(venv):
+    """The folder of another clone whose course is installed in `venv`; empty where there is none.
+
+    A stamp that came along when a whole clone was copied does not count: it names another `venv`.
+    """
+    try:
+        with open(os.path.join(venv, "setup.stamp"), encoding="utf-8") as file:
+            _, root, place = file.read().split("\n")
+    except (OSError, ValueError):
+        return ""
+    there = os.path.exists(os.path.join(root, "pyproject.toml"))
+    here = os.path.realpath(place) == os.path.realpath(venv)
+    return root if there and here and os.path.realpath(root) != os.path.realpath(ROOT) else ""
+
+
 def explain(log_text, log):
     """Turn the output of a failed pip or venv into one line that says what to do."""
     if re.search(r"No space left|Errno 28\b|quota exceeded|not enough space", log_text, re.I):
@@ -177,6 +192,10 @@ def install(venv, lock=LOCK):
     """Bring `venv` to what the lock says; cheap where it is there already."""
     if is_ready(venv, lock):
         return
+    if other_clone(venv):
+        raise SetupError("%s is the environment of the course in %s: choose another folder with VENV=folder "
+                         "(a new installation would turn that course over to this one)"
+                         % (venv, other_clone(venv)))
     has_torch = bool(site_packages(venv, "torch"))
     free_gb = check_disk(os.path.dirname(os.path.abspath(venv)), 0.5 if has_torch else NEEDED_GB)
     if not has_torch and sys.platform.startswith("linux") and free_gb < NEEDED_WITH_CUDA_GB:

@@ -1,0 +1,87 @@
+"""The desk in a browser: what a learner sees when `make lab` opens, and that nothing is in the way."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tutorial_lib.clone import root
+from tutorial_lib.course.browser import Lab
+from tutorial_lib.desk import working_copy
+
+FIRST = working_copy.FIRST
+
+
+class Desk(Lab):
+    """The server that `make lab` starts, in a scratch folder."""
+
+    def command(self):
+        return [sys.executable, "-m", "tutorial_lib.desk", f"--mine={self.folder}"]
+
+
+@pytest.fixture(scope="module")
+def desk(chromium, tmp_path_factory):
+    with Desk(tmp_path_factory.mktemp("mine")) as desk:
+        yield desk
+
+
+@pytest.fixture(scope="module")
+def page(desk):
+    """The first screen, as the browser opens it."""
+    page = desk.context.new_page()
+    page.set_default_timeout(90e3)
+    page.goto(f"{desk.url}/lab?token={desk.token}")
+    page.locator(".jp-NotebookPanel .jp-Cell").first.wait_for()
+    page.wait_for_function("() => document.body.dataset.courseDesk === 'on'")
+    page.wait_for_function("""() => jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status
+                                    === 'idle'""")
+    yield page
+    page.close()
+
+
+def test_the_first_notebook_and_its_contents_are_open_and_nothing_is_in_the_way(page):
+    assert "00_start_here" in page.locator(".lm-DockPanel-tabBar .lm-mod-current").inner_text()
+    contents = page.locator("#table-of-contents")
+    contents.get_by_text("A puzzle").wait_for()
+    assert contents.bounding_box()["width"] > 250
+    assert page.locator(".jp-Dialog, .Toastify__toast").count() == 0
+
+
+@pytest.mark.parametrize("words", ["Nbgrader", "Create Assignment", "Validate", "Debugger", "Extension Manager"])
+def test_nothing_of_a_teachers_or_developers_is_shown(page, words):
+    shown = page.evaluate("() => document.body.innerText + [...document.querySelectorAll('[title]')]"
+                          ".map(node => node.title).join(' ')")
+    assert words.lower() not in shown.lower()
+
+
+def test_every_code_cell_is_trusted_and_the_notebook_is_not_dirty(page):
+    counts = page.evaluate("""() => { const cells = [...jupyterapp.shell.currentWidget.content.model.cells];
+        const code = cells.filter(cell => cell.type === 'code');
+        return [code.length, code.filter(cell => cell.trusted).length,
+                jupyterapp.shell.currentWidget.context.model.dirty]; }""")
+    assert counts[0] > 5 and counts[0] == counts[1] and counts[2] is False
+
+
+def test_saving_changes_the_copy_and_leaves_the_clone_alone(page, desk):
+    before = subprocess.run(["git", "status", "--short"], cwd=root("This test"), capture_output=True, text=True)
+    page.evaluate("""async () => {
+        const panel = jupyterapp.shell.currentWidget;
+        panel.content.activeCellIndex = 0;
+        await jupyterapp.commands.execute('notebook:insert-cell-below');
+        await panel.context.save(); }""")
+    assert working_copy.changed(desk.folder) == [FIRST]
+    after = subprocess.run(["git", "status", "--short"], cwd=root("This test"), capture_output=True, text=True)
+    assert before.stdout == after.stdout
+
+
+def test_a_closed_notebook_takes_its_kernel_along(page):
+    kernels = "async () => (await jupyterapp.serviceManager.kernels.refreshRunning(), " \
+              "[...jupyterapp.serviceManager.kernels.running()].length)"
+    assert page.evaluate(kernels) == 1
+    page.evaluate("() => jupyterapp.commands.execute('application:close')")
+    page.wait_for_function("() => jupyterapp.shell.currentWidget?.sessionContext === undefined")
+    for _ in range(50):
+        if page.evaluate(kernels) == 0:
+            break
+        page.wait_for_timeout(200)
+    assert page.evaluate(kernels) == 0
