@@ -40,10 +40,11 @@ LESS = {
     "make test-oldest TORCH=2.6.0": "make -n test-oldest TORCH=2.6.0",
     'make test-oldest ARGS="tests/unit -x"': "make -n test-oldest ARGS='tests/unit -x'",
     "make lab": "make -n lab",  # as it is: test_lab.py
+    'make lab LAB_FLAGS="--front notebook"': "make -n lab",  # what it starts: test_desk.py
+    "make teach": "make -n teach",
+    "python -m tutorial_lib.desk": "python -m tutorial_lib.desk --no-browser --allow-root --port=0",
     "TUTORIAL_PROGRESS=~/class-a.json make lab":
         "TUTORIAL_PROGRESS=~/class-a.json make lab LAB_FLAGS='--no-browser --allow-root --port=0'",
-    "jupyter lab --ServerApp.root_dir=. notebooks/00_start_here.ipynb":
-        "jupyter lab --ServerApp.root_dir=. notebooks/00_start_here.ipynb --no-browser --allow-root --port=0",
     "jupyter lab": "jupyter lab --version",
     "make bench": "make bench ARGS='bias-1024 --rounds 1 --save one.json'",
     'make bench ARGS="--save results/benchmarks/cpu.json"':
