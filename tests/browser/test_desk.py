@@ -47,7 +47,8 @@ def test_the_first_notebook_and_its_contents_are_open_and_nothing_is_in_the_way(
     assert page.locator(".jp-Dialog, .Toastify__toast").count() == 0
 
 
-@pytest.mark.parametrize("words", ["Nbgrader", "Create Assignment", "Validate", "Debugger", "Extension Manager"])
+@pytest.mark.parametrize("words", ["Nbgrader", "Create Assignment", "Validate", "Debugger",
+                                   "Extension Manager"])
 def test_nothing_of_a_teachers_or_developers_is_shown(page, words):
     shown = page.evaluate("() => document.body.innerText + [...document.querySelectorAll('[title]')]"
                           ".map(node => node.title).join(' ')")
@@ -62,16 +63,19 @@ def test_every_code_cell_is_trusted_and_the_notebook_is_not_dirty(page):
     assert counts[0] > 5 and counts[0] == counts[1] and counts[2] is False
 
 
+def status():
+    return subprocess.check_output(["git", "status", "--short"], cwd=root("This test"))
+
+
 def test_saving_changes_the_copy_and_leaves_the_clone_alone(page, desk):
-    before = subprocess.run(["git", "status", "--short"], cwd=root("This test"), capture_output=True, text=True)
+    before = status()
     page.evaluate("""async () => {
         const panel = jupyterapp.shell.currentWidget;
         panel.content.activeCellIndex = 0;
         await jupyterapp.commands.execute('notebook:insert-cell-below');
         await panel.context.save(); }""")
     assert working_copy.changed(desk.folder) == [FIRST]
-    after = subprocess.run(["git", "status", "--short"], cwd=root("This test"), capture_output=True, text=True)
-    assert before.stdout == after.stdout
+    assert status() == before
 
 
 def test_a_closed_notebook_takes_its_kernel_along(page):

@@ -15,18 +15,20 @@ import torch
 
 from tutorial_lib import lesson, progress
 from tutorial_lib.fallback import table
-from tutorial_lib.lesson import questions
+from tutorial_lib.lesson import predictions, questions
 from tutorial_lib.lesson.claims import Claims
 from tutorial_lib.progress import forget, log_file, read, record
 
 NUMBERS = questions.notebooks()
-NUMBER = {"kind": "number", "question": "How <i>large</i>?", "unit": "nats", "within": 0.5}
+NUMBER = {"kind": "number", "question": "How <i>large</i>?", "unit": "nats", "within": 0.5,
+          "why": {"low": "you forgot half"}}
 SKETCH = {"kind": "sketch", "question": "Draw it.", "x": [64, 128, 256], "xlabel": "length",
           "ylabel": "loss", "ylim": [0, 4], "within": 0.5}
 ASKED = {
     "title": "99 A <test> & more",
     "predict": {"swap": {"question": "What <i>happens</i>?",
-                         "choices": {"same": "a < b & c", "other": "It changes.", "third": "Who knows?"}}},
+                         "choices": {"same": "a < b & c", "other": "It changes.", "third": "Who knows?"},
+                         "why": {"same": "it stays", "other": "then it would move", "third": "you could"}}},
     "check": {"one": {"question": "Is it <b>so</b>?", "answer": "yes",
                       "choices": {"yes": "Yes & yes", "no": "No"},
                       "why": {"yes": "It is <i>so</i>.", "no": "It is not not so."}},
@@ -59,94 +61,85 @@ def click(question, choice):
     question.buttons[choice].click()
 
 
-def press(button, answer):
-    """What the browser sends when a button is pressed that commits to ``answer``."""
-    button._handle_custom_msg({"commit": answer}, [])
+def commit(prediction, answer):
+    """What the browser sends when the reader commits to ``answer``."""
+    prediction._handle_custom_msg({"commit": answer}, [])
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """The cards that :func:`reveal` has shown."""
+    shown = []
+    monkeypatch.setattr(predictions, "display", shown.append)
+    return shown
 
 
 # ---- predict, reveal ----
-def test_a_prediction_is_logged_and_closed(log):
+def test_a_prediction_is_logged(log):
     question = lesson.predict("99.swap")
-    assert not log.exists()
-    click(question, "other")
-    assert entries() == {"99.predict.swap": {"choice": "other"}}
-    assert all(button.disabled for button in question.buttons.values())
-    assert [button.icon for button in question.buttons.values()] == ["", "check", ""]
-    assert "Noted" in question.status.value
+    assert not log.exists() and question.said is None
+    commit(question, "other")
+    assert entries() == {"99.predict.swap": {"choice": "other"}} and question.said == "other"
 
 
-@pytest.mark.parametrize("said, text, right", [
-    (None, "You made no prediction.", None),
-    ("same", "You predicted this.", True),
-    ("other", "You predicted: It changes.", False),
+@pytest.mark.parametrize("said, verdict, right, belief, others", [
+    (None, "", None, "", [["It changes.", "then it would move"], ["Who knows?", "you could"]]),
+    ("same", "You predicted this.", True, "",
+     [["It changes.", "then it would move"], ["Who knows?", "you could"]]),
+    ("other", "You predicted: It changes.", False, "then it would move", [["Who knows?", "you could"]]),
 ])
-def test_reveal_compares(said, text, right, capsys):
+def test_reveal_answers_the_belief_by_name(told, said, verdict, right, belief, others):
+    question = lesson.predict("99.swap")
     if said:
-        lesson.predict("99.swap").choose(said)
+        question.choose(said)
     lesson.reveal("99.swap", "same")
-    assert capsys.readouterr().out == f"Measured: a < b & c\n{text}\n"
+    [card] = told
+    assert card.told == {
+        "measured": "same", "said": said, "right": right, "verdict": verdict, "words": "a &lt; b &amp; c",
+        "belief": belief, "meaning": "it stays", "others": others}
+    assert question.told == card.told, "the card that asked says it, too"
     assert read().get("99.predict.swap", {}).get("right") is right
 
 
-def test_a_choice_that_has_been_renamed_since_is_shown_as_it_was(capsys):
+def test_a_choice_that_is_gone_counts_as_none(told):
     record("99.predict.swap", choice="gone")
+    assert lesson.predict("99.swap").said is None
     lesson.reveal("99.swap", "same")
-    assert "You predicted: gone" in capsys.readouterr().out
+    assert told[0].told["right"] is None and told[0].told["verdict"] == ""
 
 
-def test_a_number_is_committed_once(log, capsys):
+@pytest.mark.parametrize("measured, words, right", [
+    (2.5, "close enough.", True), (4, "1.75 too low.", False), (1, "1.25 too high.", False)])
+def test_a_number(told, measured, words, right):
     question = lesson.predict("98.size")
-    question.number.value = 1
-    assert not log.exists()
-    press(question.button, 2.25)  # which the kernel has not heard of, yet
+    commit(question, 2.25)
     assert entries() == {"98.predict.size": {"choice": 2.25}}
-    assert question.number.disabled and question.button.disabled and "Noted" in question.status.value
-    lesson.reveal("98.size", torch.tensor(2.5))
-    assert capsys.readouterr().out == "Measured: 2.5 nats\nYou predicted 2.25 nats: close enough.\n"
-    assert read()["98.predict.size"]["right"] is True
+    lesson.reveal("98.size", torch.tensor(measured))
+    assert told[0].told["verdict"] == f"You predicted 2.25 nats: {words}"
+    assert told[0].told["words"] == f"{measured:.4g} nats"
+    assert read()["98.predict.size"]["right"] is right
+    assert told[0].told["belief"] == ("" if right else "you forgot half" if measured == 4 else "")
 
 
-@pytest.mark.parametrize("measured, words", [(4, "1.75 too low"), (1, "1.25 too high")])
-def test_a_number_too_far_off(measured, words, capsys):
-    lesson.predict("98.size").choose(2.25)
-    lesson.reveal("98.size", measured)
-    assert capsys.readouterr().out.endswith(f"You predicted 2.25 nats: {words}.\n")
-    assert read()["98.predict.size"]["right"] is False
-
-
-def test_a_curve_is_drawn_committed_and_compared(log, capsys, monkeypatch):
-    shown = []
-    monkeypatch.setattr(questions.plots, "show", lambda fig, alt: shown.append((fig, alt)))
+def test_a_curve(told):
     question = lesson.predict("98.curve")
-    assert question.sketch.values == [2, 2, 2] and question.sketch.x == [64, 128, 256]
-    question.sketch.values = [1.0, 2.0, 2.0]  # what dragging does
-    assert not log.exists()
-    press(question.button, [1.0, 1.5, 3.0])
+    commit(question, [1.0, 1.5, 3.0])
     assert entries() == {"98.predict.curve": {"choice": [1.0, 1.5, 3.0]}}
-    assert question.sketch.committed and question.button.disabled
     lesson.reveal("98.curve", [1.1, 1.5, 2.0])
-    assert capsys.readouterr().out == (
-        "Measured: loss 1.1 at 64, 1.5 at 128, 2 at 256\n"
-        "Your curve is farthest away at 256: 3, measured 2.\n")
-    ((fig, alt),) = shown
-    drawn = {line.get_label(): line.get_ydata().tolist() for line in fig.axes[0].lines}
-    assert drawn == {"your sketch": [1, 1.5, 3], "measured": [1.1, 1.5, 2]} and "at 256" in alt
+    assert told[0].told["words"] == "loss 1.1 at 64, 1.5 at 128, 2 at 256"
+    assert told[0].told["verdict"] == "Your curve is farthest away at 256: 3, measured 2."
+    assert (told[0].told["said"], told[0].told["measured"]) == ([1, 1.5, 3], [1.1, 1.5, 2])
     assert read()["98.predict.curve"]["right"] is False
     lesson.reveal("98.curve", [1.1, 1.5, 2.6])
     assert read()["98.predict.curve"]["right"] is True
 
 
-def test_without_a_sketch_nothing_is_drawn(capsys, monkeypatch):
-    monkeypatch.setattr(questions.plots, "show", lambda *_: pytest.fail("a picture"))
-    lesson.reveal("98.curve", [1, 2, 3])
-    assert capsys.readouterr().out.endswith("You made no prediction.\n") and entries() == {}
-
-
 @pytest.mark.parametrize("key", ["98.size", "98.curve"])
-def test_an_answer_to_another_kind_of_question_is_none(key, capsys):
+def test_an_answer_to_another_kind_of_question_is_none(key, told):
     record(key.replace(".", ".predict."), choice="same")
+    assert lesson.predict(key).said is None
     lesson.reveal(key, 1 if key == "98.size" else [1, 2, 3])
-    assert "You made no prediction." in capsys.readouterr().out
+    assert told[0].told["right"] is None and told[0].told["said"] is None
 
 
 # ---- concept check ----
@@ -194,19 +187,26 @@ def test_the_stored_question_of_another_kind_stands_too(key):
     assert data["text/html"].startswith("<p><b>Predict.</b> ") and "<ul>" not in data["text/html"]
 
 
+@pytest.mark.parametrize("key, measured", [("99.swap", "same"), ("98.size", 2), ("98.curve", [1, 2, 3])])
+def test_the_stored_answer_is_folded_and_its_first_line_says_nothing(told, key, measured):
+    """JupyterLab shows the first line of a folded output."""
+    lesson.reveal(key, measured)
+    data, _ = told[0]._repr_mimebundle_()
+    for mime in ("text/html", "text/plain"):
+        assert data[mime].split("\n")[0] == "What was measured:"
+    assert data["text/html"].count("<details>") == 1 and "no prediction" not in data["text/html"]
+    assert_html(data["text/html"])
+    if key == "99.swap":
+        assert "<b>a &lt; b &amp; c</b> it stays" in data["text/html"]
+        assert "<li><i>It changes.</i> then it would move</li>" in data["text/html"]
+
+
 def test_the_stored_concept_check_does_not_give_the_answers():
     data, _ = lesson.concept_check("99")._repr_mimebundle_()
     for bundle, first in ((data["text/html"], "Is it <b>so</b>?"), (data["text/plain"], "Is it so?")):
         assert first in bundle and "Which?" in bundle
         assert "not not" not in bundle and "Right" not in bundle
     assert "<li>Yes &amp; yes</li><li>No</li>" in data["text/html"]
-
-
-def test_a_choice_can_be_read_whole_on_its_button():
-    """A button does not render HTML: a choice is plain text."""
-    for button in lesson.predict("99.swap").buttons.values():
-        assert button.description == button.tooltip
-        assert button.description in ASKED["predict"]["swap"]["choices"].values()
 
 
 # ---- the log ----
@@ -221,12 +221,12 @@ def test_a_broken_log_is_set_aside(log, broken):
     assert entries() == {"99.check.one": {"choice": "no"}}
 
 
-def test_a_disk_that_cannot_be_written_to_never_stops_the_lesson(log, capsys):
+def test_a_disk_that_cannot_be_written_to_never_stops_the_lesson(log, told):
     log.parent.write_text("a file where the folder should be")
     lesson.predict("99.swap").choose("same")  # not a click: widgets hide what a callback raises
     lesson.concept_check("99").questions[0].choose("no")
     lesson.reveal("99.swap", "same")
-    assert entries() == {} and "no prediction" in capsys.readouterr().out
+    assert entries() == {} and told[0].told["right"] is True, "the card remembers what the disk could not"
     assert lesson.progress().rows()[0][1:] == ("0 of 1", "0 of 2", "–", "–")
 
 
@@ -432,24 +432,27 @@ def test_questions_are_well_formed(number):
             where = f"{number}.{kind}.{name}"
             if question.get("kind") in ("number", "sketch"):
                 wanted = NUMBER if question["kind"] == "number" else SKETCH
-                assert kind == "predict" and set(question) == set(wanted), where
+                assert kind == "predict" and set(question) - {"why"} == set(wanted) - {"why"}, where
+                sides = {"low", "high", "right"} if question["kind"] == "number" else {"wrong", "right"}
+                assert set(question.get("why", {})) <= sides, where
                 assert question["within"] > 0 and question.get("ylim", [0, 1]) == sorted(
                     question.get("ylim", [0, 1])) and len(question.get("x", [1, 2])) >= 2, where
                 assert_html(question["question"])
                 continue
-            more = {"answer", "why"} if kind == "check" else set()
+            more = {"answer", "why"} if kind == "check" else {"why"} & set(question)
             assert set(question) == {"question", "choices"} | more, where
             choices = question["choices"]
             assert 2 <= len(choices) <= 5 and len(set(choices.values())) == len(choices), where
             for choice in choices.values():
                 assert not re.search(r"</?[a-z]+>|&[a-z]+;|\$", choice), f"{where}: plain text only"
             assert_html(question["question"])
-            if kind == "check":
-                assert question["answer"] in choices, where
+            if "why" in question:
                 assert set(question["why"]) == set(choices), where
                 for why in question["why"].values():
                     assert_html(why)
                 assert len(set(question["why"].values())) == len(choices), where
+            if kind == "check":
+                assert question["answer"] in choices, where
 
 
 @pytest.mark.parametrize("number", NUMBERS)

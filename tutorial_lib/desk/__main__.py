@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=("open", "again", "teach"), default="open")
     parser.add_argument("notebook", nargs="?", default="", help="for `again`: 06, or ex06")
-    parser.add_argument("--mine", type=Path, help="the working copy (default: the folder `mine` of the clone)")
+    parser.add_argument("--mine", type=Path, help="the working copy (default: `mine` in the clone)")
     parser.add_argument("--front", choices=tuple(server.MODULES), default="lab")
     given, more = parser.parse_known_args(arguments)
     course = root("The desk")

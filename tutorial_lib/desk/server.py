@@ -1,4 +1,4 @@
-"""The Jupyter server of the desk: settings of the course's own, and nothing written into the learner's folders."""
+"""The Jupyter server of the desk: settings of its own, and nothing written into the learner's folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder in which a learner works: it follows the course where they changed nothing, and keeps what they did.
+"""The folder in which a learner works: it follows the course, and keeps what they did.
 
 The clone itself stays as it was given out. Otherwise the first run of a notebook changes a file that
 ``git pull`` wants to change as well.
@@ -100,10 +100,11 @@ def again(course: Path, mine: Path, name: str) -> tuple[str, str]:
 
     ``name`` is the beginning of a file name, such as ``06`` or ``ex06``. ValueError lists what there is.
     """
-    found = [each.as_posix() for each in served(course) if each.suffix == ".ipynb" and each.stem.startswith(name)]
+    notebooks = [each for each in served(course) if each.suffix == ".ipynb"]
+    found = [each.as_posix() for each in notebooks if each.stem.startswith(name)]
     if not name or len(found) != 1:
-        there = ", ".join(each.stem for each in served(course) if each.suffix == ".ipynb")
-        raise ValueError(f"{name!r} is the beginning of {len(found)} notebooks, not of one; there are {there}")
+        raise ValueError(f"{name!r} is the beginning of {len(found)} notebooks, not of one; there are "
+                         + ", ".join(each.stem for each in notebooks))
     target = mine / found[0]
     kept = ""
     if target.exists() and fingerprint(target) != given_out(mine).get(found[0], {}).get("mine"):

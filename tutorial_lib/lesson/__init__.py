@@ -8,6 +8,7 @@ does not give the answers away; those of the inventory in ``inventory.toml``.
 from .claims import Claims
 from .inventory import inventory
 from .panel import progress
-from .questions import concept_check, predict, reveal
+from .predictions import predict, reveal
+from .questions import concept_check
 
 __all__ = ["Claims", "concept_check", "inventory", "predict", "progress", "reveal"]
