@@ -21,7 +21,7 @@ import torch
 
 LIBRARY = "tutorial_lib"
 #: What an answer may call: the checks themselves, and what they are run by.
-OPEN = (f"{LIBRARY}.checks", f"{LIBRARY}.grading")
+OPEN = (f"{LIBRARY}.checks", f"{LIBRARY}.grading", f"{LIBRARY}.lesson.turns")
 MOST_NUMBERS = 1_000_000  # in one value; every right answer is far smaller
 #: What a message can carry.
 DTYPES = {torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex128, torch.complex64,

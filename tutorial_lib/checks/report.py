@@ -70,13 +70,14 @@ def show(question: Question, verdict: Verdict) -> None:
     if verdict.reread:
         print(f"  Read again: {verdict.reread}.")
     if verdict.picture:
-        _draw(question, verdict)
+        draw(question, verdict)
     state = "written" if verdict.kind == "stub" else "right"
     raise NotYet(f"{question.name} is not {state} yet; the text above says why. "
                  f"`check.hint(\"{question.name}\")` helps.")
 
 
-def _draw(question: Question, verdict: Verdict) -> None:
+def draw(question: Question, verdict: Verdict) -> None:
+    """Target beside answer, for the case that the verdict speaks of."""
     assert verdict.picture is not None
     target, yours, what = (verdict.picture[key] for key in ("target", "yours", "what"))
     kind = "Two lines" if verdict.picture["kind"] == "lines" else "Two heat maps"

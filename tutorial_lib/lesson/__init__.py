@@ -1,4 +1,4 @@
-"""What every notebook shares: predict then reveal, claims tested, concept check,
+"""What every notebook shares: predict then reveal, your turn, claims tested, concept check,
 progress, and an inventory of beliefs before the course and after it.
 
 The questions stand in ``questions/NN.toml``, one file per notebook, so that a notebook's source
@@ -10,5 +10,6 @@ from .inventory import inventory
 from .panel import progress
 from .predictions import predict, reveal
 from .questions import concept_check
+from .turns import your_turn
 
-__all__ = ["Claims", "concept_check", "inventory", "predict", "progress", "reveal"]
+__all__ = ["Claims", "concept_check", "inventory", "predict", "progress", "reveal", "your_turn"]
