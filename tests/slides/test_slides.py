@@ -217,7 +217,8 @@ LOOK = """async () => {
             const e = text.currentNode.parentElement;
             const elsewhere = e.closest('.notes, .MathJax, .MJX_Assistive_MathML, script');
             if (!text.currentNode.textContent.trim() || elsewhere) continue;
-            if (parseFloat(getComputedStyle(e).fontSize) < 18) say('small type', e);
+            const drawn = e.closest('svg')?.getScreenCTM()?.a ?? 1;
+            if (parseFloat(getComputedStyle(e).fontSize) * drawn < 16) say('small type', e);
             if (/\\$/.test(text.currentNode.textContent) && !e.closest('pre')) say('a formula is not set', e);
         }
         for (const e of slide.querySelectorAll('.MathJax .math'))

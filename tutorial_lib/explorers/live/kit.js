@@ -263,6 +263,8 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   tidy();
   const start = { ...app.params };
   for (const name of smooth) app.shown[name] = app.params[name];
+  /** How wide a part may be drawn: on a slide all of it is drawn smaller and scaled up, its type with it. */
+  app.width = parent => parent.clientWidth / (small ? 1.45 : 1);
   const known = () => Object.fromEntries(Object.keys(data.parameters).map(name => [name, app.params[name]]));
 
   // -- the frame loop: what is shown runs after what is set --

@@ -85,7 +85,8 @@ function build(app, stage) {
   const two = html(stage, "div", { class: `lv-two${narrow ? " lv-one" : ""}` });
   const left = html(two, "div"), right = html(two, "div");
   right.append(app.playbar); // beside what it moves
-  const parts = [dial(app, left), rails(app, right, narrow), strip(app, html(stage, "div"), narrow)];
+  const parts = [dial(app, left), rails(app, right, narrow)];
+  if (!app.small) parts.push(strip(app, html(stage, "div"), narrow));
   return () => {
     const { m, n } = app.shown, t = p.pair, [q, k] = contents(t, p, data);
     parts.forEach(paint => paint({ m, n, t, w: theta(t, p), q: polar(q), k: polar(k) }));
@@ -94,12 +95,12 @@ function build(app, stage) {
 
 /** One pair: before pale, after full, a bead for each position on its way, the angle between them in green. */
 function dial(app, parent) {
-  const { params: p } = app, W = Math.min(parent.clientWidth, app.small ? 400 : 330), c = W / 2;
+  const { params: p } = app, W = Math.min(app.width(parent), app.small ? 300 : 330), c = W / 2;
   const H = W * 0.96, cy = H / 2;
   const longest = Math.max(1, ...contents(p.pair, p, app.data).map(v => Math.hypot(...v)));
   const R = H / 2 / (longest + 0.16);
   const [pic, pen] = canvas(parent, W, H, "q and k of one pair, before and after they turn",
-    { style: `max-width:${W}px;margin:auto` });
+    { style: app.small ? "" : `max-width:${W}px;margin:auto` });
   pen.circle({ cx: c, cy, r: R, fill: "--face", stroke: "--line", sw: 1.5 });
   for (const i of range(36)) {
     const a = i * TAU / 36, r = i % 3 ? R - 4 : R - 8;
@@ -139,7 +140,7 @@ function dial(app, parent) {
   }
   pen.circle({ cx: c, cy, r: 4.5, fill: "--ink" });
   const angle = pen.text({ halo: 1, mid: 1, fill: "--mix", fw: 700, fs: 17, still: 1 });
-  const sums = html(parent, "div", { class: "lv-sums" });
+  const sums = html(app.small ? null : parent, "div", { class: "lv-sums" });
   const cells = ["q", "k", "mix"].flatMap(colour => ["b", "span", "span"].map(tagName =>
     html(sums, tagName, { style: `color:var(--${colour})` })));
 
@@ -183,7 +184,7 @@ function dial(app, parent) {
 
 /** Positions on two rails; below them, on the same x, the score with each key. */
 function rails(app, parent, narrow) {
-  const { params: p, data } = app, W = parent.clientWidth, H = app.small ? 420 : narrow ? 300 : 345;
+  const { params: p, data } = app, W = app.width(parent), H = app.small ? 255 : narrow ? 300 : 345;
   const [queries, keys] = [app.size("m"), app.size("n")], left = 70;
   const x = scale(0, queries - 1, left, W - 18);
   const [pic, pen] = canvas(parent, W, H, "Positions of query and key, and the score below them");
