@@ -185,7 +185,7 @@ class View(anywidget.AnyWidget):
         array, mark = view.array(), _cells(view.mark)
         with self.hold_sync():
             self.data = array.tobytes()
-            self.palette = _palette(view.cmap)
+            self.palette = palette(view.cmap)
             self.spec = view.spec() | {
                 "shape": list(array.shape), "title": view.title, "xlabel": view.xlabel,
                 "ylabel": view.ylabel, "readout": view.readout, "mark": mark,
@@ -194,8 +194,9 @@ class View(anywidget.AnyWidget):
 
 
 @functools.cache
-def _palette(cmap: str) -> bytes:
-    colours = matplotlib.colormaps[cmap](np.linspace(0, 1, 256))[:, :3]
+def palette(cmap: str, count: int = 256) -> bytes:
+    """Red, green and blue of ``count`` colours, from the lowest value to the highest."""
+    colours = matplotlib.colormaps[cmap](np.linspace(0, 1, count))[:, :3]
     return (colours * 255).round().astype(np.uint8).tobytes()
 
 

@@ -212,7 +212,7 @@ export function walk(app, a, b, both, speed, dt, now) {
   if (!held.size) Object.assign(app, { way: 1, step: now, gap: p[a] - p[b] });
   held.add(a).add(b);
   if (!dt) { // reduced motion: a whole step every 0.7 s
-    if (now - app.step < 700) return;
+    if (now - app.step < 700 / app.speed) return;
     dt = 1 / speed;
     app.step = now;
   }
@@ -251,7 +251,7 @@ async function copied(text) {
 export function live(root, explorer, { data, params = {}, change = () => {}, link, small = false } = {}) {
   const table = { ...data.parameters, ...explorer.own }, names = Object.keys(table);
   const calm = matchMedia("(prefers-reduced-motion: reduce)"), smooth = explorer.smooth ?? [];
-  const app = { root, data, table, small, told: [], params: {}, shown: {}, held: new Set() };
+  const app = { root, data, table, small, told: [], params: {}, shown: {}, held: new Set(), speed: 1 };
   for (const name of names) app.params[name] = params[name] ?? table[name].start;
   app.size = name => {
     const { size } = table[name];
@@ -284,7 +284,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     dt = clamp(now - last, 4, 50) / 1000;
     last = now;
     moving = Boolean(playing);
-    if (playing) explorer.play(app, playing, calm.matches ? 0 : dt, now);
+    if (playing) explorer.play(app, playing, calm.matches ? 0 : dt * app.speed, now);
     for (const name of smooth) {
       const gap = app.params[name] - app.shown[name];
       if (app.held.has(name) || gap === 0) continue;
@@ -371,6 +371,11 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     button.addEventListener("click", () => (playing === name ? app.pause() : play(name)));
     return [button, name, label];
   });
+  if (buttons.length) {
+    const speed = html(app.playbar, "select", { "aria-label": "speed of play" });
+    for (const many of [0.25, 0.5, 1, 2, 4]) speed.add(new Option(`${many} ×`, many, many === 1, many === 1));
+    speed.addEventListener("change", () => { app.speed = +speed.value; });
+  }
   function mark() {
     for (const [button, name, label] of buttons) {
       set(button, { "aria-pressed": playing === name });
