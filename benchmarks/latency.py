@@ -20,7 +20,7 @@ from tutorial_lib import explorers
 from tutorial_lib.course.browser import Lab, Notebook, write
 
 PACKAGES = ("jupyterlab", "ipywidgets", "anywidget", "ipympl", "matplotlib")
-OURS, IPYMPL, INLINE = "explorer (anywidget, canvas)", "ipympl, new data", "inline matplotlib"
+OURS, IPYMPL, INLINE = "explorer (drawn by the browser)", "ipympl, new data", "inline matplotlib"
 SCENE = "dict(d_model=128, positions=128, view='similarity')"
 PEERS = {
     OURS: f"from tutorial_lib.explorers import SinusoidalExplorer\nSinusoidalExplorer(**{SCENE})",
@@ -121,7 +121,7 @@ def peers(lab: Lab, rounds: int) -> dict[str, list[float]]:
     for number in range(rounds + 2):
         for cell, name in enumerate(PEERS):
             root = notebook.cell(cell).locator(".jp-OutputArea").first
-            box = root.get_by_role("slider", name="base") if name == OURS else root.locator(".noUi-handle")
+            box = root.get_by_role("combobox", name="base") if name == OURS else root.locator(".noUi-handle")
             milliseconds = press(notebook, root, box, "ArrowRight" if number % 2 else "ArrowLeft", "seen")
             assert milliseconds is not None, f"{name} shows no new picture"
             if number >= 2:

@@ -1,10 +1,14 @@
 """Live explorers in a page from the disk, in Chromium: by mouse, touch and keys, and two at once."""
 
 import math
+import struct
+from base64 import b64decode
 
+import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from tutorial_lib.course import pictures
 from tutorial_lib.explorers import RotaryExplorer, live
 
 ALL = live.everyone()
@@ -172,6 +176,21 @@ def test_a_line_of_python_and_a_link_show_the_same_again(kind, visit):
     page.wait_for_function("async () => (await navigator.clipboard.readText()).includes('live=')")
     link = page.evaluate("() => navigator.clipboard.readText()")
     assert params(visit(kind.front, f"?{link.partition('?')[2]}")) == now
+
+
+def test_a_stored_picture_is_taken_from_the_explorer_itself(chromium):
+    """In both places of the output, and its words and settings stay."""
+    data, metadata = RotaryExplorer(m=30)._repr_mimebundle_()
+    output = nbformat.v4.new_output("execute_result", data, metadata={"live": metadata["live"]})
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=[output])])
+    assert pictures.renew(notebook) == 1
+    (new,) = notebook.cells[0].outputs
+    png = b64decode(new.data["image/png"])
+    assert struct.unpack(">I", png[16:20]) == (pictures.WIDTH * pictures.SHARP,)
+    assert new.data["image/png"] != data["image/png"] and new.data["image/png"] in new.data["text/html"]
+    assert new.metadata == {"live": {"name": "rotary", "params": RotaryExplorer.settings(m=30)}}
+    assert new.data["text/plain"] == data["text/plain"]
+    assert metadata["image/png"]["alt"] in new.data["text/html"]
 
 
 # ---- RoPE ----

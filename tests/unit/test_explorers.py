@@ -350,14 +350,6 @@ def test_the_views_show_the_reference_numbers(layout):
     close(similarity[9 - 9:9], similarity[10:19][::-1])  # even in the offset
 
 
-def test_play_moves_the_marked_row():
-    explorer = SinusoidalExplorer()
-    assert explorer.controls["position"].play
-    explorer.controls["position"].index = 33
-    assert explorer.views["table"].picked == [33, 12]
-    close(drawn(explorer.views["beside"])[1], sinusoidal(torch.tensor(33.0), 64))
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_challenge_is_measured(layout):
     def cosines(d_model, positions, base):

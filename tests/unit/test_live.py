@@ -81,6 +81,8 @@ def test_the_sentences_and_verdicts_are_those_of_python(kind, answers):
     for params, said in zip(settings(kind), answers[kind.front], strict=True):
         assert said["description"] == kind.scene(**params).description, params
         assert said["reached"] == kind.reached(**params), params
+        readouts = {name: view.readout for name, view in kind.scene(**params).views.items()}
+        assert said.get("readouts", {}).items() <= readouts.items(), params
         won += bool(said["reached"])
     assert won, "no setting of the sample meets the challenge: the verdicts were not compared"
 

@@ -70,7 +70,7 @@ function tower(app, parent, w, narrow) {
   const { params: p, data } = app, W = app.width(parent), n = w.length, d = p.d_model;
   const x0 = narrow ? 52 : 84, x1 = W - (narrow ? 8 : 84), wide = (x1 - x0) / n, each = (x1 - x0) / d;
   const R = clamp(wide * 0.42, 3, 26), cy = R + 5, unit = 20, zero = 2 * R + 16 + unit, yThread = zero + unit + 4;
-  const top = yThread + 22, tall = app.small ? 130 : narrow ? 150 : 142, H = top + tall + 34;
+  const top = yThread + 22, tall = app.small ? 130 : narrow ? 150 : 142, H = top + tall + (narrow ? 46 : 34);
   const percent = (part, of) => `${(100 * part / of).toFixed(3)}%`, fine = p.positions > tall || d > x1 - x0;
   const cells = html(parent, "canvas", { width: d, height: p.positions, "aria-hidden": "true",
     style: `position:absolute;left:${percent(x0, W)};top:${percent(top, H)};width:${percent(x1 - x0, W)};height:${
@@ -143,7 +143,7 @@ function tower(app, parent, w, narrow) {
   svg(mark, "circle", { r: 13, cy: top + tall + 12, class: "lv-ring" });
   svg(mark, "path", { d: `M0 ${top + tall + 3}l9 14h-18Z`, fill: "--mix", rim: 1, "stroke-linejoin": "round" });
   drag(app, mark, "dimension", { move: to => app.hold("dimension", (to.x - x0) / each - 0.5) });
-  const said = pen.text({ y: top + tall + 17, vc: 1, halo: 1, fs: narrow ? 12 : 14, fill: "--ink", still: 1 });
+  const said = pen.text({ y: top + tall + (narrow ? 36 : 17), vc: 1, halo: 1, fs: narrow ? 11 : 14, fill: "--ink", still: 1 });
   const spell = () => cell(p.position, p.dimension, p);
   slider(app, mark, "dimension", "dimension: a column of the table", spell);
 
@@ -175,8 +175,8 @@ function tower(app, parent, w, narrow) {
     set(frame, { x: app.glide("clock", x0 + own * wide) });
     set(mark, { transform: `translate(${column(dimension)} 0)` });
     lines.forEach(line => set(line, { x: -Math.max(each, 5) / 2 - 1, width: Math.max(each, 5) + 2 }));
-    const left = column(dimension) > (x0 + x1) / 2;
-    set(said, { x: clamp(column(dimension) + (left ? -16 : 16), narrow ? 0 : x0, x1), ta: left ? "end" : "start" });
+    const left = !narrow && column(dimension) > (x0 + x1) / 2;
+    set(said, { x: narrow ? 0 : column(dimension) + (left ? -16 : 16), ta: left ? "end" : "start" });
     say(said, minus(spell()));
     say(total[1], minus(sum_.toFixed(4)));
   };
