@@ -17,6 +17,10 @@ from tutorial_lib.explorers.parts import Heat, Vectors
 ALL = live.everyone()
 every_explorer = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.front)
 MANY = 150  # settings of each explorer: half of them from its grid, half any
+EDGES = {  # and what chance may miss
+    "rotary": [{"m": 30, "n": 22}, {"pairs": 16, "pair": 8, "turning": "partial"}],
+    "sinusoidal": [{"layout": "concatenated", "dimension": 8}],
+}
 ASK = """asked.map(([name, p]) => ({ ...explorers[name].scene(p, data[name]),
     reached: explorers[name].reached(p, data[name]) }))"""
 
@@ -24,7 +28,8 @@ ASK = """asked.map(([name, p]) => ({ ...explorers[name].scene(p, data[name]),
 def settings(kind):
     """Settings with a fixed seed: corners of the grid, and any values."""
     dice = random.Random(19)
-    found = dice.sample(grid := list(kind.grid()), min(MANY // 2, len(grid)))
+    found = [kind.settings(), *(kind.settings(**some) for some in EDGES.get(kind.front, []))]
+    found += dice.sample(grid := list(kind.grid()), min(MANY // 2, len(grid)))
     while len(found) < MANY:
         params = {}
         for name, parameter in kind.parameters.items():
