@@ -107,7 +107,7 @@ def pictures(notebook):
 
 def comes_alive(cell):
     """A widget stands in the cell; an explorer says something, and something else after a key."""
-    widget = cell.locator(".jupyter-widgets").first
+    widget = cell.locator(".jupyter-widgets, .live").first
     widget.wait_for()  # a page may lag behind its kernel
     for explorer in cell.locator(".live").all():
         said, slider = explorer.locator(".lv-more p"), explorer.locator("[role=slider]").first
@@ -241,6 +241,7 @@ def test_a_live_explorer_tells_python_its_parameters_and_keeps_the_keys(reader, 
     reader.run()
     live, again = (reader.cell(number).locator(".live") for number in (0, 3))
     grip = live.locator("[data-key=m]")
+    grip.focus()  # which makes its cell the active one
     active = reader.page.evaluate("() => __panel.content.activeCellIndex")
     grip.press("End")
     grip.press("ArrowLeft")

@@ -396,7 +396,8 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     mark();
     app.set({});
   };
-  for (const name of names.filter(each => !explorer.drawn?.includes(each) && !smooth.includes(each))) {
+  const bare = [...smooth, ...(explorer.drawn ?? [])];
+  for (const name of names.filter(each => !bare.includes(each) && (!small || explorer.slide?.includes(each)))) {
     const { values, texts, label, menu } = table[name];
     if (!values) {
       const box = html(bar, "label", { class: "lv-menu" }, label);

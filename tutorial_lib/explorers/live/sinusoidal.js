@@ -257,7 +257,7 @@ function sum(app, parent, w) {
 
 export const sinusoidal = {
   title: "Sinusoids: clocks that draw a table", smooth: ["position", "other", "dimension"], drawn: ["view"],
-  menus: ["base"], own: { other: { label: "other position", size: "positions", start: 0 } },
+  menus: ["base"], slide: ["layout"], own: { other: { label: "other position", size: "positions", start: 0 } },
   plays: { both: "both walk on", one: "p walks" },
   shape: ({ params: p }) => [p.d_model, p.positions, p.base, p.layout].join(),
   scene, reached, build,
