@@ -62,10 +62,7 @@ def params(page, number=0):
 
 def rest(page, number=0):
     """Wait until nothing moves any more."""
-    page.wait_for_function("""async n => {
-        const root = document.querySelectorAll('.live')[n], before = root.dataset.frame;
-        await new Promise(done => setTimeout(done, 250));
-        return before && root.dataset.frame === before; }""", arg=number, polling=20)
+    page.wait_for_function("n => document.querySelectorAll('.live')[n].live.still", arg=number, polling=30)
 
 
 def middle(box):
@@ -91,6 +88,7 @@ def test_what_the_challenge_asks_for_is_seen_without_scrolling(kind, visit):
     assert box["y"] + box["height"] < 720
     for width in (390, 700, 1440):
         page.set_viewport_size({"width": width, "height": 844})
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         rest(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         small = page.evaluate("""() => [...document.querySelectorAll('.live svg text')].filter(text => {

@@ -246,7 +246,7 @@ async function copied(text) {
 /**
  * Mount `explorer` in `root`. `data` is Python's table; `change(params)` is called when they come to rest;
  * `link(params)` gives the address of a setting, where there is one; `small` leaves the picture alone, for a
- * slide. Returns { params, set, destroy }.
+ * slide. Returns { params, still, set, destroy }.
  */
 export function live(root, explorer, { data, params = {}, change = () => {}, link, small = false } = {}) {
   const table = { ...data.parameters, ...explorer.own }, names = Object.keys(table);
@@ -335,6 +335,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   };
   app.release = name => { app.held.delete(name); app.wake(); };
   function rest(quiet) {
+    resting = 0;
     const { description } = explorer.scene(app.params, data), evidence = explorer.reached?.(app.params, data);
     say(words, description);
     if (quiet !== "first") say(said, description);
@@ -453,6 +454,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   rest("first");
   return {
     get params() { return known(); },
+    get still() { return !request && !resting; }, // all that was set is drawn, and told to Python
     set: some => app.set(some, true),
     destroy() {
       cancelAnimationFrame(request);
