@@ -13,47 +13,8 @@ from tutorial_lib.explorers import RotaryExplorer, live
 
 ALL = live.everyone()
 every_explorer = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.front)
-PAGE = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Explorers</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
-<link rel="stylesheet" href="live.css"><style>:root { color-scheme: light dark } body { max-width: 960px;
-margin: 4px auto; padding: 0 6px }</style></head>
-<body><main>%s</main><script src="live.js"></script></body></html>"""
 QUIET = {"preload": False, "resultTypes": ["violations"]}
 FOCUSED = ".live :is(button, select, summary, input:checked, input[type=range], [tabindex='0'])"
-PICTURE = '<img src="data:," alt="The picture that stands here without a script.">'
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pages")
-    live.write(folder)
-    for kind in ALL:
-        page = PAGE % live.place(kind.front, {}, PICTURE)
-        (folder / f"{kind.front}.html").write_text(page, encoding="utf-8")
-    two = live.place("rotary", {}, PICTURE) + live.place("rotary", {"m": 3}, PICTURE)
-    (folder / "two.html").write_text(PAGE % two, encoding="utf-8")
-    return folder
-
-
-@pytest.fixture
-def visit(folder, browser):
-    """``visit(name, …)``: a page of one explorer; at the end nothing may have gone wrong, or been fetched."""
-    opened, faults = [], []
-
-    def open_(name, query="", **options):
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 720}, **options})
-        opened.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda said: said.type in ("error", "warning") and faults.append(said.text))
-        page.on("request", lambda asked: asked.url.startswith(("file:", "data:")) or faults.append(asked.url))
-        page.goto(f"{(folder / name).as_uri()}.html{query}")
-        return page
-
-    yield open_
-    for context in opened:
-        context.close()
-    assert not faults
 
 
 def params(page, number=0):

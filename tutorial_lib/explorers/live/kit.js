@@ -128,7 +128,7 @@ export function grip(app, pic, colour, name, text, label, words) {
 }
 
 // ---- hands on it ----
-const STEPS = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10,
+export const STEPS = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10,
   Home: -Infinity, End: Infinity };
 
 /** The pointer in the coordinates of an SVG, whatever transform stands around it (a slide's, a zoom). */
