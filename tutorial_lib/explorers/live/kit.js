@@ -46,11 +46,13 @@ export const pens = pic => Object.fromEntries(["line", "text", "circle", "path",
 // ---- numbers in words, as Python's formats give them ----
 /** f"{v:,.2f}" */
 export const commas = (v, digits = 0) => v.toFixed(digits).replace(/\B(?=(\d{3})+(?=\.|$))/g, ",");
-/** f"{v:.4g}", for what needs no exponent */
+/** f"{v:.4g}" of what is below 10,000: a tie goes to the even digit, and very small numbers have an exponent. */
 export function general(v, digits) {
   if (v === 0) return "0";
-  const power = +v.toExponential(digits - 1).split("e")[1];
-  const text = v.toFixed(Math.max(0, digits - 1 - power));
+  const [front, power] = v.toExponential(digits - 1).split("e").map(Number), places = Math.max(0, digits - 1 - power);
+  if (power < -4) return `${front}e-${String(-power).padStart(2, 0)}`;
+  const all = Math.abs(v) * 10 ** places, tie = all % 1 === 0.5 && Math.floor(all) % 2 === 0;
+  const text = (tie ? Math.sign(v) * Math.floor(all) / 10 ** places : v).toFixed(places);
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 export const below = n => [...String(n)].map(i => "₀₁₂₃₄₅₆₇₈₉"[i]).join("");
