@@ -166,7 +166,7 @@ export const slide = (app, node, name, value, jump = false) => drag(app, node, n
 
 /** Keys, and the wheel while it has the focus, move the parameter; `words()` says its value. */
 export function slider(app, node, name, label, words = () => app.params[name]) {
-  const step = by => { app.pause(); app.set({ [name]: app.params[name] + by }); };
+  const step = by => { app.pause(); app.put({ [name]: app.at(name) + by }); };
   set(node, { tabindex: 0, role: "slider", "aria-label": label, "data-key": name });
   node.addEventListener("keydown", event => {
     if (!(event.key in STEPS) || event.ctrlKey || event.altKey || event.metaKey) return;
@@ -179,13 +179,13 @@ export function slider(app, node, name, label, words = () => app.params[name]) {
     step(-Math.sign(event.deltaY));
   }, { passive: false });
   app.told.push(() => set(node, { "aria-valuemin": 0, "aria-valuemax": app.size(name) - 1,
-    "aria-valuenow": app.params[name], "aria-valuetext": words() }));
+    "aria-valuenow": app.at(name), "aria-valuetext": words() }));
 }
 /** Marks of which one is chosen: click, or the arrow keys; one of them has the focus. */
 export function chooser(app, nodes, name, label) {
   nodes.forEach((node, i) => {
     set(node, { role: "radio", "data-key": `${name}${i}` });
-    const go = to => { app.pause(); app.set({ [name]: to }); };
+    const go = to => { app.pause(); app.put({ [name]: to }); };
     node.addEventListener("click", () => go(i));
     node.addEventListener("keydown", event => {
       if (!(event.key in STEPS)) return;
@@ -197,8 +197,8 @@ export function chooser(app, nodes, name, label) {
       go(next);
     });
   });
-  app.told.push(() => nodes.forEach((node, i) => set(node, { "aria-checked": i === app.params[name],
-    tabindex: i === app.params[name] ? 0 : -1, "aria-label": label(i) })));
+  app.told.push(() => nodes.forEach((node, i) => set(node, { "aria-checked": i === app.at(name),
+    tabindex: i === app.at(name) ? 0 : -1, "aria-label": label(i) })));
 }
 /** Words under the mouse: `words(point)`, or nothing. */
 export function hover(app, node, words) {
@@ -210,8 +210,8 @@ export function hover(app, node, words) {
 }
 /** Play: `a` walks to and fro, and with it `b` if both walk; `speed` in steps a second. */
 export function walk(app, a, b, both, speed, dt, now) {
-  const { held, shown, params: p } = app;
-  if (!held.size) Object.assign(app, { way: 1, step: now, gap: p[a] - p[b] });
+  const { held, shown, at } = app;
+  if (!held.size) Object.assign(app, { way: 1, step: now, gap: at(a) - at(b) });
   held.add(a).add(b);
   if (!dt) { // reduced motion: a whole step every 0.7 s
     if (now - app.step < 700 / app.speed) return;
@@ -224,8 +224,8 @@ export function walk(app, a, b, both, speed, dt, now) {
   if (shown[a] === most) app.way = -1;
   if (shown[a] === least) app.way = 1;
   if (both) shown[b] = shown[a] - app.gap;
-  if (Math.round(shown[a]) !== p[a] || Math.round(shown[b]) !== p[b])
-    app.set({ [a]: shown[a], [b]: shown[b] }, true);
+  if (Math.round(shown[a]) !== at(a) || Math.round(shown[b]) !== at(b))
+    app.put({ [a]: shown[a], [b]: shown[b] }, true);
 }
 
 // ---- the buttons of every explorer ----
@@ -256,15 +256,18 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   const app = { root, data, table, small, told: [], params: {}, shown: {}, held: new Set(), speed: 1 };
   for (const name of names) app.params[name] = params[name] ?? table[name].start;
   app.size = name => {
-    const { size } = table[name];
-    return size === null ? explorer.sizes[name](app.params) : typeof size === "string" ? app.params[size] : size;
+    const { size, values } = table[name];
+    if (values) return values.length;
+    return size === null ? explorer.sizes[name](app.params, data) : typeof size === "string" ? app.params[size] : size;
   };
   const tidy = () => names.forEach(name => {
     if (!table[name].values) app.params[name] = clamp(Math.round(app.params[name]), 0, app.size(name) - 1);
   });
   tidy();
+  /** A parameter as a whole number: of a listed one, the place in its list. */
+  app.at = name => table[name].values?.indexOf(app.params[name]) ?? app.params[name];
   const start = { ...app.params };
-  for (const name of smooth) app.shown[name] = app.params[name];
+  for (const name of smooth) app.shown[name] = app.at(name);
   /** How wide a part may be drawn: on a slide all of it is drawn smaller and scaled up, its type with it. */
   app.width = parent => parent.clientWidth / (small ? 1.45 : 1);
   const known = () => Object.fromEntries(Object.keys(data.parameters).map(name => [name, app.params[name]]));
@@ -288,11 +291,11 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     moving = Boolean(playing);
     if (playing) explorer.play(app, playing, calm.matches ? 0 : dt * app.speed, now);
     for (const name of smooth) {
-      const gap = app.params[name] - app.shown[name];
+      const gap = app.at(name) - app.shown[name];
       if (app.held.has(name) || gap === 0) continue;
-      if (calm.matches || Math.abs(gap) < 2e-3) app.shown[name] = app.params[name];
+      if (calm.matches || Math.abs(gap) < 2e-3) app.shown[name] = app.at(name);
       else {
-        app.shown[name] = toward(app.shown[name], app.params[name]);
+        app.shown[name] = toward(app.shown[name], app.at(name));
         moving = true;
       }
     }
@@ -328,12 +331,15 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     resting = setTimeout(rest, 180, quiet);
     app.wake();
   };
+  /** Set by whole numbers, as `app.at` gives them. */
+  app.put = (some, quiet) => app.set(Object.fromEntries(Object.entries(some).map(([name, i]) =>
+    [name, table[name].values?.[clamp(Math.round(i), 0, app.size(name) - 1)] ?? i])), quiet);
   /** While it is dragged, a value may stand between two steps. */
   app.hold = (name, value) => {
     app.pause();
     app.held.add(name);
     app.shown[name] = clamp(value, 0, app.size(name) - 1);
-    app.set({ [name]: app.shown[name] });
+    app.put({ [name]: app.shown[name] });
   };
   app.release = name => { app.held.delete(name); app.wake(); };
   function rest(quiet) {
