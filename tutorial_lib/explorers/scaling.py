@@ -94,16 +94,17 @@ class ScalingExplorer(LiveExplorer):
         waves, new_waves = 2 * math.pi / theta, 2 * math.pi / new
         turns, new_turns = L / waves, length / new_waves
         title = {"none": "no scaling", "larger base": f"base × {LARGER}"}.get(method, f"{method}, s = {s}")
+        longer = {f"{times:g} L = {length:,}": length} if times > 2 else {}  # else two texts on one another
         left = Lines(
             range(d // 2), {"as trained": waves, "now": new_waves},
             f"Wavelengths, {title}; trained length L", "pair t", "positions in a turn", logy=True,
-            mark=pair, pick="pair", levels={f"L = {L:,}": L, f"{times:g} L = {length:,}": length},
+            mark=pair, pick="pair", levels={f"L = {L:,}": L} | longer,
             readout=f"Pair {pair}: a turn in {waves[pair]:,.1f} positions, now in {new_waves[pair]:,.1f}.")
         if view == "turns":
             beside = Lines(
                 range(d // 2), {"in the trained length": turns, "in the new length": new_turns},
                 "How often each pair turns", "pair t", "turns", logy=True, mark=pair, pick="pair",
-                levels={"a whole turn": 1},
+                ylim=(0.5 * float(turns.min()), 2 * float(turns.max())), levels={"a whole turn": 1},
                 readout=f"Pair {pair}: {turns[pair]:.4g} turns in training, now {new_turns[pair]:.4g}: "
                         + ("angles never seen." if new_to_it[pair] else "no angle is new."))
         else:
