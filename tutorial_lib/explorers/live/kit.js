@@ -55,6 +55,12 @@ export function general(v, digits) {
   const text = (tie ? Math.sign(v) * Math.floor(all) / 10 ** places : v).toFixed(places);
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
+/** The colour of the palette for v in −1 … 1, and black or white to write on it. */
+export function signed(palette, v) {
+  const n = Math.round(clamp((v + 1) / 2, 0, 1) * (palette.length / 6 - 1)), hex = palette.slice(6 * n, 6 * n + 6);
+  const [r, g, b] = [0, 2, 4].map(i => parseInt(hex.slice(i, i + 2), 16));
+  return { fill: `#${hex}`, ink: 0.3 * r + 0.59 * g + 0.11 * b > 120 ? "#000" : "#fff", rgb: [r, g, b] };
+}
 export const below = n => [...String(n)].map(i => "₀₁₂₃₄₅₆₇₈₉"[i]).join("");
 
 // ---- scales ----

@@ -1,6 +1,6 @@
 // Relative biases: a ribbon of offsets slides over the matrix, and each row is the window that it stands in.
 import { STEPS, canvas, clamp, clipped, commas, drag, grip, hover, html, minus, pens, point, range, say, scale, set,
-  slide, svg, ticks, walk } from "./kit.js";
+  signed, slide, svg, ticks, walk } from "./kit.js";
 
 const HEADS = 12, BYTES = 4, LENGTHS = range(15).map(n => 2 ** (n + 2));
 
@@ -69,11 +69,7 @@ export function reached(p, data) {
 }
 
 // ---- the picture ----
-const hex = (v, { palette }) => {
-  const last = palette.length / 6 - 1, n = Math.round(clamp((v + 1) / 2, 0, 1) * last);
-  return `#${palette.slice(6 * n, 6 * n + 6)}`;
-};
-const bright = colour => [1, 3, 5].reduce((sum, n, k) => sum + [0.3, 0.59, 0.11][k] * parseInt(colour.slice(n, n + 2), 16), 0) > 120;
+const shade = (v, { palette }) => signed(palette, v);
 
 function build(app, stage) {
   const { params: p, data } = app, N = p.tokens, narrow = stage.clientWidth < 600, parent = html(stage, "div", { style: "position:relative" });
@@ -171,22 +167,21 @@ function build(app, stage) {
     const { i, j } = app.shown, s = app.glide("sign", turn(p), 0.01), at = x0 + (i + 0.5) * c, near = r => at + r * c;
     if (drawn !== p.sign || old !== p.mine) {
       [drawn, old] = [p.sign, p.mine];
-      const line = range(2 * N - 1).map(n => value(n - N + 1, p, data)), inks = line.map(v => hex(v, data));
-      const bytes_ = inks.map(ink => [1, 3, 5].map(n => parseInt(ink.slice(n, n + 2), 16)));
-      for (const n of range(N * N)) image.data.set([...bytes_[n % N - Math.floor(n / N) + N - 1], 255], 4 * n);
+      const line = range(2 * N - 1).map(n => value(n - N + 1, p, data)), inks = line.map(v => shade(v, data));
+      for (const n of range(N * N)) image.data.set([...inks[n % N - Math.floor(n / N) + N - 1].rgb, 255], 4 * n);
       g.putImageData(image, 0, 0);
       texts.forEach((text, n) => {
         const r = n % N - Math.floor(n / N) + N - 1;
         say(text, minus(two(line[r])));
-        set(text, { fill: bright(inks[r]) ? "#000" : "#fff" });
+        set(text, { fill: inks[r].ink });
       });
       for (const { n, bar, cell: box, text } of groups) {
-        const v = number(n, p), fill = hex(v, data);
+        const v = number(n, p), { fill, ink } = shade(v, data);
         set(bar, { y: zero - Math.max(0, v) * half, height: Math.max(1, Math.abs(v) * half), fill });
         set(box, { fill });
         if (!text) continue;
         say(text, minus(two(v)));
-        set(text, { fill: bright(fill) ? "#000" : "#fff" });
+        set(text, { fill: ink });
       }
     }
     set(tape, { transform: `translate(${at.toFixed(2)} 0) scale(${s.toFixed(4)} 1)` });
