@@ -42,7 +42,8 @@ def test_bias_and_weights(heads, head, form):
     bias, w = by_hand(heads, head, 8, form)
     scene = ALiBiExplorer.scene(**here)
     left, right = scene.views["bias"], scene.views["weights"]
-    close(left.array(), [np.arange(8), bias[5]])
+    seen = 6 if form in ("penalty", "released") else 8
+    close(left.array(), [np.arange(seen), bias[5, :seen]])
     close(right.array()[head], w[5] / w[5].max())
     assert right.array().shape == (heads, 8)
     assert left.readout == f"query 5, key 3: bias {bias[5, 3]:.4g}"
@@ -56,13 +57,13 @@ def test_bias_and_weights(heads, head, form):
 def test_the_penalty_and_the_released_code_leave_the_same_weights():
     penalty, released = (ALiBiExplorer.scene(form=form).views for form in ("penalty", "released"))
     close(penalty["weights"].array(), released["weights"].array())
-    assert np.nanmax(penalty["bias"].ys["bias"]) == 0 < np.nanmax(released["bias"].ys["bias"])
+    assert penalty["bias"].ys["bias"].max() == 0 < released["bias"].ys["bias"].max()
 
 
 def test_a_key_that_is_masked_has_no_bias():
     scene = ALiBiExplorer.scene(query=4, key=9)
     assert scene.views["bias"].readout == "query 4, key 9: masked"
-    assert "may not look at the key at 9" in scene.description
+    assert "may not look at the key at 9" in scene.description and scene.views["bias"].mark is None
     assert scene.views["weights"].readout == "head 1, key 9: weight 0"
     for form in FORMS:
         own = {"released": "1"}.get(form, "0")

@@ -85,9 +85,11 @@ class ALiBiExplorer(LiveExplorer):
         bias, w = table(heads, length, form)
         slope, row = sides(heads, form), w[:, query]
         masked = causal(form) and key > query
+        seen = query + 1 if causal(form) else length
         left = Lines(
-            range(length), {"bias": bias[head, query]},
-            f"Bias of head {head}: {FORMS[form]}, query at {query}", "key j", "bias", mark=key, pick="key",
+            range(seen), {"bias": bias[head, query, :seen]},
+            f"Bias of head {head}: {FORMS[form]}, query at {query}", "key j", "bias",
+            mark=None if masked else key, pick="key",
             readout=f"query {query}, key {key}: "
                     + ("masked" if masked else f"bias {bias[head, query, key]:.4g}"))
         beside = Heat(

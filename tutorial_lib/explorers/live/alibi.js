@@ -23,7 +23,7 @@ export function scene(p, { forms, faint }) {
   const { heads, head, length, form, query, key } = p, keys = range(length), slope = sides(p);
   const shares = range(heads).map(h => keys.map(j => Math.exp(fall(j - query, of(slope, h)))));
   const lift = form === "released" ? slope[0][head] * query : 0, masked = causal(p) && key > query;
-  const bias = keys.map(j => (causal(p) && j > query ? NaN : lift + fall(j - query, of(slope, head))));
+  const seen = causal(p) ? range(query + 1) : keys, bias = seen.map(j => lift + fall(j - query, of(slope, head)));
   const weight = shares[head][key] / shares[head].reduce((sum, v) => sum + v, 0);
   const reach = slope.map((side, i) => `${commas(-Math.log(faint) / side[head])} tokens ${["behind", "ahead"][i]} (slope ${
     general(side[head], 4)})`).join(" and ");
@@ -32,7 +32,7 @@ export function scene(p, { forms, faint }) {
     released: "; the weights are those of −m(i−j), since rows differ by a constant only",
     symmetric: "; a key behind and one as far ahead weigh the same",
     asymmetric: "; a key behind and one as far ahead weigh differently" }[form];
-  return { views: { bias: [keys, bias], weights: shares },
+  return { views: { bias: [seen, bias], weights: shares },
     readouts: { bias: `query ${query}, key ${key}: ${masked ? "masked" : `bias ${general(bias[key], 4)}`}` },
     description: `Head ${head} of ${heads}, ${forms[form]}: with equal contents the query at ${query} ${look} the key at ${
       key}; next to its own, weights fall to 1/${commas(1 / faint)} within ${reach}${same}.` };
