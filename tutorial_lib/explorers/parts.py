@@ -360,7 +360,9 @@ class Explorable:
     def figure(cls, **some) -> Figure:
         """The scene as a static figure, its views side by side."""
         views = cls.scene(**some).views.values()
-        fig, axes = plots.panels(1, len(views), size=(6.2 * len(views), 4.6), squeeze=False)
+        names = max(len(getattr(view, "yticks", None) or ()) for view in views)  # each needs a line of type
+        size = (6.2 * len(views), max(4.6, 0.26 * names + 1))
+        fig, axes = plots.panels(1, len(views), size=size, squeeze=False)
         for view, ax in zip(views, axes[0], strict=True):
             plots.styled(view.draw)(ax)
         return fig
