@@ -20,7 +20,8 @@ def test_a_door_leaves_those_that_open_it(door):
 
 
 def test_the_other_filters():
-    assert set(names(shift="relative")) | set(names(shift="absolute")) == set(rows()) == set(names())
+    tried = {name for name, row in rows().items() if "shift" in row}
+    assert set(names(shift="relative")) | set(names(shift="absolute")) == tried and set(names()) == set(rows())
     assert "hybrid-sum" in names(shift="relative") and "fire" in names(shift="absolute")
     assert set(names(longer="tested")) == {name for name, row in rows().items() if "tail" in row}
     steady = names(longer="steady")
