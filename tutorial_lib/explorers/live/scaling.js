@@ -83,7 +83,7 @@ function placed(times, list) {
 /** All methods side by side: how many times as slow each pair turns, and where that is too little. */
 function methods(app, parent, narrow) {
   const { params: p, data } = app, names = data.parameters.method.values, W = app.width(parent);
-  const each = narrow ? 3 : names.length, wide = W / each, tall = narrow ? 76 : 84, H = tall * Math.ceil(names.length / each);
+  const each = narrow ? 3 : names.length, wide = W / each, tall = app.small ? 70 : narrow ? 76 : 84, H = tall * Math.ceil(names.length / each);
   const [pic] = canvas(parent, W, H, "Methods side by side", { style: "margin-bottom:6px" });
   set(pic, { role: "radiogroup" });
   const [d, , L] = data.models[p.model], n = d / 2, old = thetas("none", 1, p, data), slow = old.findIndex(v => L * v < TAU);
@@ -112,9 +112,9 @@ function methods(app, parent, narrow) {
 
 /** The chosen pair: the angles that training saw, and where it stands at the end of the text. */
 function dial(app, parent) {
-  const { params: p, data } = app, W = Math.min(app.width(parent), app.small ? 205 : 226), c = W / 2, R = c - 18, cy = c + 20;
+  const { params: p, data } = app, W = Math.min(app.width(parent), app.small ? 172 : 226), c = W / 2, R = c - 18, cy = c + 20;
   const [pic, pen] = canvas(parent, W, W + 20, "One pair: the angles seen in training, and the angle at the end of the text",
-    { style: `max-width:${app.small ? "none" : `${W}px`};margin:auto` });
+    { style: `max-width:${app.small ? 1.45 * W : W}px;margin:auto` });
   const title = pen.text({ x: c, y: 10, mid: 1, fill: "--ink", fw: 700 });
   pen.circle({ cx: c, cy, r: R, fill: "--face", stroke: "--line", sw: 1.5 });
   const seen = pen.path({ fill: "--q2" }), rim = pen.path({ fill: "none", stroke: "--q", sw: 3 });
@@ -178,7 +178,7 @@ function dial(app, parent) {
 
 /** How many times as slow each pair turns; slow pairs must clear the length of the text. Both are dragged. */
 function chart(app, parent, narrow) {
-  const { params: p, data } = app, W = app.width(parent), H = app.small ? 215 : 300, [d, , L] = data.models[p.model], n = d / 2;
+  const { params: p, data } = app, W = app.width(parent), H = app.small ? 192 : 300, [d, , L] = data.models[p.model], n = d / 2;
   const top = 30, bottom = H - 36, left = 62, right = W - 76, most = 5.3;
   const [pic, pen] = canvas(parent, W, H, "How many times as slow each pair turns now");
   const x = scale(-0.5, n - 0.5, left + 20, right - 6), y = scale(0, most, bottom, top), up = v => y(clamp(Math.log2(v), 0, most));

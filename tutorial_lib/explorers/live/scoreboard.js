@@ -57,7 +57,7 @@ function build(app, stage) {
       plain(some, quiet);
     };
   }
-  const scroll = html(stage, "div", { class: "lv-board", style: `max-height:${app.small ? 330 : narrow ? 560 : 492}px` });
+  const scroll = html(stage, "div", { class: "lv-board", style: `max-height:${app.small ? 450 : narrow ? 560 : 492}px` });
   const table = html(scroll, "table"), head = html(table, "thead");
   const width = scroll.clientWidth / (app.small ? 1.45 : 1), W = width, name = narrow ? 0 : 176;
   const keys = Object.keys(data.columns), wide = (W - name) / keys.length;
@@ -91,7 +91,7 @@ function build(app, stage) {
 
 /** All encodings above each column, the best at the top; what was not measured lies below, as rings. */
 function field(app, parent, order, { W, name, wide, keys, narrow }) {
-  const { params: p, data } = app, { board } = data, heads = narrow ? 132 : 4, high = app.small ? 165 : 192, top = heads + (narrow ? 18 : 32);
+  const { params: p, data } = app, { board } = data, heads = narrow ? 132 : 4, high = app.small ? 110 : 192, top = heads + (narrow ? 18 : 32);
   const bottom = top + high, H = bottom + 62, r = narrow ? 2.6 : 4, step = 2 * r + 1, most = Math.max(1, Math.floor((wide - 10) / step));
   const [pic, pen] = canvas(parent, W, H, "All encodings in each column, the best at the top");
   const x = keys.map((_, c) => name + (c + 0.5) * wide), y = scale(0, 1, bottom, top), inside = new Set(order);
