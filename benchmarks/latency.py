@@ -20,7 +20,7 @@ from tutorial_lib import explorers
 from tutorial_lib.course.browser import Lab, Notebook, write
 
 PACKAGES = ("jupyterlab", "ipywidgets", "anywidget", "ipympl", "matplotlib")
-OURS, IPYMPL, INLINE = "explorer (anywidget, canvas)", "ipympl, new data", "inline matplotlib"
+OURS, IPYMPL, INLINE = "explorer (drawn by the browser)", "ipympl, new data", "inline matplotlib"
 SCENE = "dict(d_model=128, positions=128, view='similarity')"
 PEERS = {
     OURS: f"from tutorial_lib.explorers import SinusoidalExplorer\nSinusoidalExplorer(**{SCENE})",
@@ -76,7 +76,8 @@ window.__seen = root => {  // a rough print of all pictures below root
     }
     return print || null;
 };
-window.__frames = root => [...root.querySelectorAll('.order-view')].map(view => view.dataset.frame).join();
+window.__frames = root => [...root.querySelectorAll('.order-view, .live')]
+    .map(view => view.dataset.frame).join();
 window.__latency = (root, seen) => new Promise(done => {
     const before = seen(root), end = performance.now() + 4000;
     let start = null;
@@ -120,12 +121,29 @@ def peers(lab: Lab, rounds: int) -> dict[str, list[float]]:
     for number in range(rounds + 2):
         for cell, name in enumerate(PEERS):
             root = notebook.cell(cell).locator(".jp-OutputArea").first
-            box = root.get_by_role("slider", name="base") if name == OURS else root.locator(".noUi-handle")
+            box = root.get_by_role("combobox", name="base") if name == OURS else root.locator(".noUi-handle")
             milliseconds = press(notebook, root, box, "ArrowRight" if number % 2 else "ArrowLeft", "seen")
             assert milliseconds is not None, f"{name} shows no new picture"
             if number >= 2:
                 found[name].append(milliseconds)
     notebook.close()
+    return found
+
+
+def live(notebook: Notebook, root, name: str, rounds: int) -> dict[str, list[float]]:
+    """Milliseconds for each slider of an explorer that the browser draws."""
+    found = {}
+    for slider in root.locator(".live [role=slider]").all():
+        parameter, times = slider.get_attribute("data-key"), []
+        for number in range(rounds + 1):
+            low = slider.get_attribute("aria-valuenow") == "0"
+            key = "ArrowRight" if low or number % 2 == 0 else "ArrowLeft"
+            milliseconds = press(notebook, root, slider, key, "frames")
+            assert milliseconds is not None, f"{name}, {parameter}: no new picture"
+            if number:
+                times.append(milliseconds)
+            notebook.page.wait_for_timeout(400)  # it glides on for a while
+        found[parameter] = times
     return found
 
 
@@ -136,6 +154,9 @@ def controls(lab: Lab, rounds: int) -> dict[str, dict[str, list[float]]]:
                                               for name in names])
     found = {}
     for cell, name in enumerate(names):
+        if getattr(getattr(explorers, name), "front", ""):
+            found[name] = live(notebook, notebook.cell(cell).locator(".jp-OutputArea").first, name, rounds)
+            continue
         root = notebook.cell(cell).locator(".order-explorer")
         shown = [p for p, parameter in getattr(explorers, name).parameters.items() if not parameter.hidden]
         found[name] = {}

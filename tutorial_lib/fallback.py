@@ -25,8 +25,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
 
-class StoredBox(widgets.VBox):
-    """A box whose output carries, beside the live view, what :meth:`stored` gives."""
+class Stored:
+    """A widget, to be mixed in, whose output carries, beside the live view, what :meth:`stored` gives."""
 
     def stored(self) -> tuple[dict[str, str], dict]:
         """The contents by MIME type, and their metadata, as ``_repr_mimebundle_`` returns them."""
@@ -37,3 +37,7 @@ class StoredBox(widgets.VBox):
         data, metadata = live if isinstance(live, tuple) else (live, {})
         more, more_metadata = self.stored()
         return {**data, **more}, {**metadata, **more_metadata}
+
+
+class StoredBox(Stored, widgets.VBox):
+    """A box with an output that can be stored."""

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 from docutils import nodes
 from sphinx import application, project
 
+from tutorial_lib.explorers import live
 from tutorial_lib.lesson import questions
 
 HERE = Path(__file__).parent
@@ -105,7 +106,10 @@ def notebook(text: str) -> str:
             options |= {"code_prompt_show": "Show what comes out", "code_prompt_hide": "Hide it again"}
         for output in list(cell.get("outputs", [])):
             data = output.get("data", {})
-            if "image/png" in data:  # an image of its own with an alternative text, not one inside of HTML
+            if own := output.get("metadata", {}).get("live"):  # the script of the page brings it to life
+                picture = re.search("<img[^>]*>", "".join(data["text/html"]))[0]
+                output["data"] = {"text/html": live.place(own["name"], own["params"], picture)}
+            elif "image/png" in data:  # an image of its own with an alternative text, not one inside of HTML
                 del data["text/html"]
                 options["image"] = {"alt": "".join(data["text/plain"]).removeprefix("Figure: ")}
                 if output["output_type"] == "execute_result":
@@ -169,11 +173,27 @@ def overview(_app, name, _template, context, _doctree):
         context["body"] = f"{head}<ul>{re.sub('</?ul>', '', items)}</ul>"
 
 
+def front_end(app):
+    """The script and the style of live explorers stand beside the other static files."""
+    folder = Path(app.doctreedir) / "live"
+    live.write(folder)
+    app.config.html_static_path.append(str(folder))
+
+
+def alive(app, _name, _template, context, _doctree):
+    """A page with an explorer takes the script."""
+    if "data-live=" in context.get("body", ""):
+        app.add_js_file("live.js", defer="defer")
+        app.add_css_file("live.css")
+
+
 def setup(app):
     application.Project = Project
     app.connect("source-read", read)
     app.connect("doctree-read", anchors)
     app.connect("env-updated", sources)
+    app.connect("builder-inited", front_end)
     app.connect("html-page-context", overview)
+    app.connect("html-page-context", alive)
     app.connect("autodoc-process-docstring", bars, priority=900)  # after napoleon
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,6 +13,7 @@ from PIL import Image
 from tutorial_lib import explorers
 from tutorial_lib.course import authoring, navigation
 from tutorial_lib.course.browser import Lab, write
+from tutorial_lib.explorers import live
 from tutorial_lib.explorers.parts import Choice, Heat, Index, Lines, Vectors
 
 # The colours of view.js, light theme: what is on the canvas is held against them.
@@ -344,3 +345,74 @@ def shown():
 def write_notebook(lab):
     """``write_notebook(name, sources)``: a notebook of these code cells in the lab's folder."""
     return lambda name, sources: write(lab.folder / name, sources)
+
+
+# ---- pages with live explorers ----
+PAGE = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Explorers</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
+<link rel="stylesheet" href="live.css"><style>:root { color-scheme: light dark } body { max-width: 960px;
+margin: 4px auto; padding: 0 6px }</style></head>
+<body><main>%s</main><script src="live.js"></script></body></html>"""
+PICTURE = '<img src="data:," alt="The picture that stands here without a script.">'
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """A page of every live explorer, and one with two, in a folder on the disk."""
+    folder = tmp_path_factory.mktemp("pages")
+    live.write(folder)
+    for kind in live.everyone():
+        page = PAGE % live.place(kind.front, {}, PICTURE)
+        (folder / f"{kind.front}.html").write_text(page, encoding="utf-8")
+    two = live.place("rotary", {}, PICTURE) + live.place("rotary", {"m": 3}, PICTURE)
+    (folder / "two.html").write_text(PAGE % two, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def visit(folder, browser):
+    """``visit(name, …)``: a page of one explorer; at the end nothing may have gone wrong, or been fetched."""
+    opened, faults = [], []
+
+    def open_(name, query="", **options):
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 720}, **options})
+        opened.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda said: said.type in ("error", "warning") and faults.append(said.text))
+        page.on("request", lambda asked: asked.url.startswith(("file:", "data:")) or faults.append(asked.url))
+        page.goto(f"{(folder / name).as_uri()}.html{query}")
+        return page
+
+    yield open_
+    for context in opened:
+        context.close()
+    assert not faults
+
+
+@pytest.fixture
+def hands():
+    """What a reader does to a page with one live explorer, and sees of it."""
+    return Hands
+
+
+class Hands:
+    @staticmethod
+    def params(page):
+        return page.evaluate("() => document.querySelector('[data-live]').live.params")
+
+    @staticmethod
+    def rest(page):
+        """Wait until nothing moves any more."""
+        page.wait_for_function("() => document.querySelector('.live').live.still", polling=30)
+
+    @staticmethod
+    def pull(page, thing, right, down, steps=4):
+        """Drag a thing, grabbed at its middle, by CSS pixels."""
+        box = thing.bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x + right, y + down, steps=steps)
+        page.mouse.up()
+        Hands.rest(page)

@@ -203,9 +203,9 @@ LOOK = """async () => {
         }
         slide.querySelectorAll('.fragment').forEach(f => f.classList.add('visible'));
         const heading = slide.querySelector('h1, h2').getBoundingClientRect();
-        const seen = ['p', 'li', 'tr', 'pre', 'figure', '.MathJax'].map(e => `.body ${e}`).join();
+        const seen = ['p', 'li', 'tr', 'pre', 'figure', '.live', '.MathJax'].map(e => `.body ${e}`).join();
         for (const e of slide.querySelectorAll(seen)) {
-            if (e.closest('.MathJax_Preview, .MJX_Assistive_MathML')) continue;
+            if (e.closest('.MathJax_Preview, .MJX_Assistive_MathML, .live :not(svg)')) continue;
             const b = e.getBoundingClientRect();
             if (b.width === 0 || b.height === 0) say('nothing to see', e);
             else if (b.top < heading.bottom - 1 || b.bottom > 690 || b.left < 30 || b.right > 1250)
@@ -217,7 +217,8 @@ LOOK = """async () => {
             const e = text.currentNode.parentElement;
             const elsewhere = e.closest('.notes, .MathJax, .MJX_Assistive_MathML, script');
             if (!text.currentNode.textContent.trim() || elsewhere) continue;
-            if (parseFloat(getComputedStyle(e).fontSize) < 18) say('small type', e);
+            const drawn = e.closest('svg')?.getScreenCTM()?.a ?? 1;
+            if (parseFloat(getComputedStyle(e).fontSize) * drawn < 16) say('small type', e);
             if (/\\$/.test(text.currentNode.textContent) && !e.closest('pre')) say('a formula is not set', e);
         }
         for (const e of slide.querySelectorAll('.MathJax .math'))

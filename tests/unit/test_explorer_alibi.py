@@ -7,7 +7,7 @@ import pytest
 
 from tutorial_lib.encodings.alibi import AsymmetricALiBi, slopes
 from tutorial_lib.explorers import ALiBiExplorer
-from tutorial_lib.explorers.alibi import FORMS
+from tutorial_lib.explorers.alibi import FORMS, TEXT
 
 
 def sides(heads, head, form):
@@ -41,55 +41,38 @@ def test_bias_and_weights(heads, head, form):
     here = dict(heads=heads, head=head, length=8, form=form, query=5, key=3)
     bias, w = by_hand(heads, head, 8, form)
     scene = ALiBiExplorer.scene(**here)
-    left, right = scene.views["bias"], scene.views["beside"]
-    close(left.array(), bias)
-    close(right.array(), w / w.max(1, keepdims=True))
+    left, right = scene.views["bias"], scene.views["weights"]
+    seen = 6 if form in ("penalty", "released") else 8
+    close(left.array(), [np.arange(seen), bias[5, :seen]])
+    close(right.array()[head], w[5] / w[5].max())
+    assert right.array().shape == (heads, 8)
     assert left.readout == f"query 5, key 3: bias {bias[5, 3]:.4g}"
-    assert right.readout == f"query 5, key 3: weight {w[5, 3]:.4g}"
+    assert right.readout == f"head {head}, key 3: weight {w[5, 3]:.4g}"
     assert f"a bias of {bias[5, 3]:.4g} and a weight of {w[5, 3]:.4g} for the key at 3" in scene.description
-    assert left.mark == right.mark == (5, 3) and left.pick == right.pick == ("query", "key")
-    line = ALiBiExplorer.scene(**here, view="one query").views["beside"]
-    close(line.array(), [np.arange(8), w[5]])
-    assert (line.mark, line.pick) == (3, "key")
-    assert line.levels == {"equal shares": 1 / (6 if form in ("penalty", "released") else 8)}
+    assert (left.mark, left.pick, right.mark, right.pick) == (3, "key", (head, 3), ("head", "key"))
+    for distance in np.log(10_000) / np.array([m for m in sides(heads, head, form) if m < math.inf]):
+        assert f"{distance:,.0f} tokens" in scene.description
 
 
 def test_the_penalty_and_the_released_code_leave_the_same_weights():
-    views = [ALiBiExplorer.scene(form=form).views for form in ("penalty", "released")]
-    close(*[each["beside"].array() for each in views])
-    low, high = [each["bias"].limits for each in views]
-    assert low[1] == high[0] == 0 and low[0] < 0 < high[1]
+    penalty, released = (ALiBiExplorer.scene(form=form).views for form in ("penalty", "released"))
+    close(penalty["weights"].array(), released["weights"].array())
+    assert penalty["bias"].ys["bias"].max() == 0 < released["bias"].ys["bias"].max()
 
 
 def test_a_key_that_is_masked_has_no_bias():
     scene = ALiBiExplorer.scene(query=4, key=9)
     assert scene.views["bias"].readout == "query 4, key 9: masked"
-    assert "may not look at the key at 9" in scene.description
-    assert scene.views["beside"].readout == "query 4, key 9: weight 0"
-    assert ALiBiExplorer.scene(query=4, key=4).views["bias"].readout == "query 4, key 4: bias 0"
+    assert "may not look at the key at 9" in scene.description and scene.views["bias"].mark is None
+    assert scene.views["weights"].readout == "head 1, key 9: weight 0"
+    for form in FORMS:
+        own = {"released": "1"}.get(form, "0")
+        views = ALiBiExplorer.scene(query=4, key=4, form=form).views
+        assert views["bias"].readout == f"query 4, key 4: bias {own}"
 
 
-def test_the_colours_of_all_heads_can_be_compared():
-    assert len({ALiBiExplorer.scene(head=head).views["bias"].limits for head in range(8)}) == 1
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("heads", [3, 8, 12])
-def test_slopes_and_horizons(heads, form):
-    m = np.array([sides(heads, head, form) for head in range(heads)]).T
-    lines = m[:1] if form in ("penalty", "released") else m
-    views = {view: ALiBiExplorer.scene(heads=heads, head=2, form=form, view=view).views["beside"]
-             for view in ("slopes", "horizons")}
-    close(views["slopes"].array(), [np.arange(heads), *lines])
-    close(views["horizons"].array()[1:], np.log(10_000) / lines)
-    for view in views.values():
-        low, high = view.ylim
-        assert low < view.array()[1:].min() and view.array()[1:].max() < high
-        assert (view.mark, view.pick) == (2, "head")
-    assert views["horizons"].levels == {"the 32 tokens shown": 32}
-    for distance in np.log(10_000) / lines[:, 2]:
-        assert f"{distance:,.0f} tokens" in ALiBiExplorer.scene(
-            heads=heads, head=2, form=form).description
+def test_there_is_a_word_for_each_position():
+    assert len(TEXT.split()) == max(ALiBiExplorer.parameters["length"].values)
 
 
 def test_the_description_says_who_is_a_mirror():

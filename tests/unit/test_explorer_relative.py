@@ -120,7 +120,7 @@ def test_the_bias_challenge_is_measured(sign):
         won += [(method, size, far, said)] if said else []
     assert {case[:3] for case in won} == {
         ("clipped", 16, 16), ("clipped", 16, 128), ("T5 buckets", 16, 16)}
-    assert won[0][3] == "33 numbers serve 255 offsets; from the distance 16 on all is one."
+    assert won[0][3] == "33 numbers serve 255 offsets; from distance 16 on, they all share one."
 
 
 # ---- segment recurrence ----

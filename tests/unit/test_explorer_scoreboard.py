@@ -23,7 +23,7 @@ def test_the_other_filters():
     assert set(names()) == set(rows())
     filtered = set(names(shift="relative")) | set(names(shift="absolute"))
     assert filtered == {name for name, row in rows().items() if "shift" in row}
-    assert set(rows()) - filtered == {"rotary + PI", "rotary + NTK-aware", "rotary + YaRN"}  # not measured for these
+    assert set(rows()) - filtered == {"rotary + PI", "rotary + NTK-aware", "rotary + YaRN"}  # not measured
     assert "hybrid-sum" in names(shift="relative") and "fire" in names(shift="absolute")
     assert set(names(longer="tested")) == {name for name, row in rows().items() if "tail" in row}
     steady = names(longer="steady")

@@ -3,6 +3,7 @@
     python -m tutorial_lib.course.authoring text 02      # writes notebooks/02_….py, to be edited
     python -m tutorial_lib.course.authoring build 02     # executes it and writes the .ipynb
     python -m tutorial_lib.course.authoring sign         # renews strips, minutes, glossary titles
+    python -m tutorial_lib.course.authoring pictures     # takes the pictures of live explorers anew
     python -m tutorial_lib.course.authoring check        # which notebooks are not in normal form?
     python -m tutorial_lib.course.authoring release ex06 # writes exercises/ex06_…/ from its solution
 
@@ -14,6 +15,7 @@ without a ``.py`` re-executes the notebook as it is.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import os
 import re
@@ -26,11 +28,12 @@ from types import MappingProxyType
 
 import nbformat
 
-from . import ROOT, exercises, navigation
+from . import ROOT, exercises, navigation, pictures
 
 NOTEBOOKS = ROOT / "notebooks"
 SOLUTIONS = ROOT / "solutions"
 CELL_METADATA = ("tags", "jupyter", "nbgrader")
+OUTPUT_METADATA = ("live",)  # how an explorer comes to life in a page: its name and settings
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -75,7 +78,8 @@ def _normal_output(output, n: int, count: int):
     if output.output_type == "stream":
         return nbformat.v4.new_output("stream", name=output.name, text=output.text)
     data = {mime: content for mime, content in sorted(output.data.items()) if mime != WIDGET}
-    new = nbformat.v4.new_output(output.output_type, data=data)
+    kept = {name: output.metadata[name] for name in OUTPUT_METADATA if name in output.get("metadata", {})}
+    new = nbformat.v4.new_output(output.output_type, data=data, metadata=kept)
     if output.output_type == "execute_result":
         new.execution_count = count
     return new
@@ -150,7 +154,10 @@ def build(path: Path) -> str:
         notebook = nbformat.read(path, as_version=4)
     navigation.sign(exercises.mark(notebook), path)
     seconds = execute(notebook, path.parent)
-    nbformat.write(normalise(notebook), path)
+    notebook = normalise(notebook)
+    with contextlib.suppress(RuntimeError):  # without Chromium the pictures by matplotlib stay
+        pictures.renew(notebook)
+    nbformat.write(notebook, path)
     return (f"{path.name}: {seconds:.0f} s, {len(notebook.cells)} cells, "
             f"{navigation.words(notebook)} words of prose")
 
@@ -160,6 +167,14 @@ def sign(path: Path) -> bool:
     before = path.read_text(encoding="utf-8")
     nbformat.write(normalise(navigation.sign(nbformat.read(path, as_version=4), path)), path)
     return path.read_text(encoding="utf-8") != before
+
+
+def renew(path: Path) -> int:
+    """Take the pictures of the live explorers anew, without running the notebook; returns how many."""
+    notebook = nbformat.read(path, as_version=4)
+    if count := pictures.renew(notebook):
+        nbformat.write(notebook, path)
+    return count
 
 
 def check(path: Path) -> str:
@@ -177,7 +192,8 @@ def check(path: Path) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tutorial_lib.course.authoring", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("text", "build", "sign", "check", "release"))
+    parser.add_argument("command",
+                        choices=("text", "build", "sign", "pictures", "check", "release"))
     parser.add_argument("notebooks", nargs="*", help="their numbers; by default all")
     given = parser.parse_args(arguments)
     try:
@@ -197,6 +213,9 @@ def main(arguments: list[str] | None = None) -> int:
         elif given.command == "sign":
             if sign(path):
                 print(path.name)
+        elif given.command == "pictures":
+            if count := renew(path):
+                print(f"{path.name}: {count}")
         elif given.command == "release":
             print(*exercises.release([path.stem]))
         elif problem := check(path):

@@ -37,6 +37,7 @@ from typing import NamedTuple
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from ..explorers import live
 from . import ROOT
 
 PLANS, OUT = ROOT / "docs" / "slides", ROOT / "build" / "slides"
@@ -138,7 +139,10 @@ def _of_output(cell: int, output) -> list[Block]:
         return [_lines("output", cell, output.data["text/plain"])]
     soup = BeautifulSoup(output.data["text/html"], "html.parser")
     for image in soup.find_all("img"):
-        return [Block("picture", cell, (Part(" ".join(image["alt"].split()), str(image)),))]
+        source = str(image)
+        if own := output.metadata.get("live"):  # the picture stays where no script runs
+            source = live.place(own["name"], own["params"], source, small=True)
+        return [Block("picture", cell, (Part(" ".join(image["alt"].split()), source),))]
     head, parts = "", []
     for tag in soup.find_all(("p", "li", "tr", "pre")):
         if tag.name == "tr":
@@ -407,6 +411,7 @@ def write_static(folder: Path) -> None:
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
+    live.write(folder)
     for path in (PLANS / TEMPLATE).glob("slides.*"):
         shutil.copyfile(path, folder / path.name)
 

@@ -10,12 +10,17 @@ from torch import Tensor
 
 from ..attention import attention
 from ..encodings.alibi import ALiBi, AsymmetricALiBi, slopes
-from .parts import Choice, Explorer, Heat, Index, Lines, Scene, Steps
+from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps
 
 FORMS = {"penalty": "causal −m(i−j)", "released": "causal m·j", "symmetric": "both ways −m|i−j|",
          "asymmetric": "both ways, two slopes"}
 FAINT = 1e-4  # times the weight that a query gives to itself
 WANTED = (100, 110)
+TEXT = (  # 64 words of the King James Bible, Genesis 1
+    "In the beginning God created the heaven and the earth. And the earth was without form, and void; and "
+    "darkness was upon the face of the deep. And the Spirit of God moved upon the face of the waters. And "
+    "God said, Let there be light: and there was light. And God saw the light, that it was good: and God "
+    "divided the light")
 
 
 def causal(form: str) -> bool:
@@ -37,7 +42,7 @@ def table(heads: int, length: int, form: str) -> tuple[Tensor, Tensor]:
     alike = torch.zeros(1, heads, length, 1, dtype=torch.float64)
     _, w = attention(alike, alike, alike, encoding, queries, keys, causal=causal(form), backend="eager",
                      return_weights=True)
-    bias = encoding.bias(queries, keys)
+    bias = encoding.bias(queries, keys) + 0.0  # −0 prints as 0
     if causal(form):
         bias = bias.masked_fill(torch.ones(length, length).triu(1).bool(), math.nan)
     return bias, w[0]
@@ -56,61 +61,50 @@ def horizon(slope: Tensor) -> Tensor:
     return math.log(1 / FAINT) / slope
 
 
-class ALiBiExplorer(Explorer):
-    """Left, the bias of one head; right, the weights that it leaves, or the slopes of all heads."""
+class ALiBiExplorer(LiveExplorer):
+    """A text whose words fade with distance: the bias of one query, and the weights in all heads."""
 
+    front = "alibi"
     parameters = {
         "heads": Steps((3, 4, 8, 12, 16), 8),
         "head": Index("heads", 1),
-        "length": Steps((8, 32, 64), 32),
+        "length": Steps((8, 32, 64), 64, label="words"),
         "form": Choice(tuple(FORMS), "penalty", label="bias", text=FORMS.__getitem__, menu=True),
-        "view": Choice(("weights", "one query", "slopes", "horizons"), "weights", label="second view"),
-        "query": Index("length", 20, label="query i", play=True),
-        "key": Index("length", 12, hidden=True),
+        "query": Index("length", 48, label="query i", play=True),
+        "key": Index("length", 31, label="key j"),
     }
     challenge = (f"Find a head whose horizon lies between {WANTED[0]} and {WANTED[1]} tokens: so far back, "
                  f"the weight has fallen to 1/{1 / FAINT:,.0f}.")
 
+    @classmethod
+    def constants(cls):
+        return {"text": TEXT, "forms": FORMS, "faint": FAINT, "wanted": WANTED}
+
     @staticmethod
-    def render(*, heads, head, length, form, view, query, key):
+    def render(*, heads, head, length, form, query, key):
         bias, w = table(heads, length, form)
-        slope = sides(heads, form)
-        cell = f"query {query}, key {key}"
+        slope, row = sides(heads, form), w[:, query]
         masked = causal(form) and key > query
-        seen = bias.nan_to_num()  # of all heads: their colours can be compared
-        left = Heat(
-            bias[head], f"Bias of head {head}: {FORMS[form]}", "key j", "query i",
-            limits=(float(seen.min()), float(seen.max())), cmap="viridis", colorbar="bias",
-            mark=(query, key), pick=("query", "key"),
-            readout=f"{cell}: " + ("masked" if masked else f"bias {bias[head, query, key]:.4g}"))
-        if view == "weights":
-            beside = Heat(
-                w[head] / w[head].amax(-1, keepdim=True), "Weights, each row as a share of its largest",
-                "key j", "query i", limits=(0.0, 1.0), cmap="viridis", colorbar="weight / largest",
-                mark=(query, key), pick=("query", "key"),
-                readout=f"{cell}: weight {w[head, query, key]:.4g}")
-        elif view == "one query":
-            beside = Lines(
-                range(length), {"weight": w[head, query]}, f"Weights of the query at {query}", "key j",
-                "weight", ylim=(0, 1.15 * float(w[head, query].max())), markers=length <= 32, mark=key,
-                pick="key", levels={"equal shares": 1 / (query + 1 if causal(form) else length)})
-        elif view == "slopes":
-            beside = Lines(range(heads), slope, f"Slopes of all {heads} heads", "head", "slope m",
-                           logy=True, ylim=(0.002, 1), markers=True, mark=head, pick="head")
-        else:
-            beside = Lines(
-                range(heads), {side: horizon(m) for side, m in slope.items()},
-                f"Horizons of all {heads} heads", "head", "tokens", logy=True, ylim=(5, 5000), markers=True,
-                mark=head, pick="head", levels={f"the {length} tokens shown": length})
+        seen = query + 1 if causal(form) else length
+        left = Lines(
+            range(seen), {"bias": bias[head, query, :seen]},
+            f"Bias of head {head}: {FORMS[form]}, query at {query}", "key j", "bias",
+            mark=None if masked else key, pick="key",
+            readout=f"query {query}, key {key}: "
+                    + ("masked" if masked else f"bias {bias[head, query, key]:.4g}"))
+        beside = Heat(
+            row / row.amax(-1, keepdim=True), "Weights of all heads, each as a share of its largest", "key j",
+            "head", limits=(0.0, 1.0), cmap="viridis", colorbar="weight / largest", mark=(head, key),
+            pick=("head", "key"), readout=f"head {head}, key {key}: weight {row[head, key]:.4g}")
         reach = " and ".join(f"{horizon(m[head]):,.0f} tokens {side} (slope {m[head]:.4g})"
                              for side, m in slope.items())
         look = ("may not look at" if masked else
-                f"has a bias of {bias[head, query, key]:.4g} and a weight of {w[head, query, key]:.4g} for")
+                f"has a bias of {bias[head, query, key]:.4g} and a weight of {row[head, key]:.4g} for")
         same = {"penalty": "; the weights are those of m·j",
                 "released": "; the weights are those of −m(i−j), since rows differ by a constant only",
                 "symmetric": "; a key behind and one as far ahead weigh the same",
                 "asymmetric": "; a key behind and one as far ahead weigh differently"}[form]
-        return Scene({"bias": left, "beside": beside}, (
+        return Scene({"bias": left, "weights": beside}, (
             f"Head {head} of {heads}, {FORMS[form]}: with equal contents the query at {query} {look} the key "
             f"at {key}; next to its own, weights fall to 1/{1 / FAINT:,.0f} within {reach}{same}."))
 

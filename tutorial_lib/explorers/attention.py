@@ -6,50 +6,68 @@ import torch
 from torch import Tensor
 
 from ..attention import attention
-from .parts import Choice, Explorer, Heat, Lines, Scene, Steps
+from .parts import Choice, Heat, Index, LiveExplorer, Scene, Steps, Vectors
 
 VECTORS = {"the": (0.2, 0.1), "cat": (1.5, -0.5), "sleeps": (0.8, 1.2)}
+MIDDLE, STEPS = 20, 10  # a coordinate of n is (n − 20) / 10: from −2 to 2
 SHARPNESS = (0, 0.25, 0.5, 1, 2, 4, 8)
 EVEN = 1e-6
 
 
-def weights(order: str, sharpness: float, mask: str) -> Tensor:
-    """Attention weights ``[3, 3]`` of the words in this order; q = k = v = the word vectors."""
-    x = torch.tensor([VECTORS[word] for word in order.split()], dtype=torch.float64)[None, None]
-    _, w = attention(x * sharpness, x, x, causal=mask == "causal", backend="eager",
-                     return_weights=True)
-    return w[0, 0]
+def coordinates() -> dict[str, Index]:
+    """Parameters for x and y of each word, which start at :data:`VECTORS`."""
+    count = 2 * MIDDLE + 1
+    return {f"{word}_{axis}": Index(count, round(value * STEPS) + MIDDLE, label=f"{axis} of “{word}”")
+            for word, vector in VECTORS.items() for axis, value in zip("xy", vector, strict=True)}
 
 
-class AttentionExplorer(Explorer):
-    """Left, all weights; right, where one word looks as the scores grow."""
+def words(order: str, places: dict[str, int]) -> Tensor:
+    """The word vectors in this order, float64 ``[3, 2]``, from the parameters of :func:`coordinates`."""
+    return torch.tensor([[(places[f"{word}_{axis}"] - MIDDLE) / STEPS for axis in "xy"]
+                         for word in order.split()], dtype=torch.float64)
 
+
+def attend(order: str, sharpness: float, mask: str, **places: int) -> tuple[Tensor, Tensor]:
+    """Output ``[3, 2]`` and attention weights ``[3, 3]``, with q = k = v = the word vectors."""
+    x = words(order, places)[None, None]
+    out, w = attention(x * sharpness, x, x, causal=mask == "causal", backend="eager", return_weights=True)
+    return out[0, 0], w[0, 0]
+
+
+class AttentionExplorer(LiveExplorer):
+    """Left, the word vectors and the output of one word, a mixture; right, all weights."""
+
+    front = "attention"
     parameters = {
         "order": Choice(("the cat sleeps", "sleeps cat the"), "the cat sleeps", label="words"),
         "mask": Choice(("none", "causal"), "none"),
         "sharpness": Steps(SHARPNESS, 1, label="scores times"),
-        "row": Steps((0, 1, 2), 2, label="word", text=("first", "second", "third").__getitem__),
+        "row": Index(3, 2, label="word"),
+        **coordinates(),
     }
     challenge = "Find settings at which every word looks at all three words alike."
 
-    @staticmethod
-    def render(*, order, mask, sharpness, row):
-        words, w = order.split(), weights(order, sharpness, mask)
-        most = int(w[row].argmax())
-        rows = dict(zip(words, torch.stack([weights(order, s, mask)[row] for s in SHARPNESS]).T,
-                        strict=True))
-        return Scene({
-            "weights": Heat(w, "attention weights", "looks at", "word", limits=(0.0, 1.0),
-                            cmap="viridis", xticks=words, yticks=words, mark=(row, most),
-                            readout=f"“{words[row]}” looks most at “{words[most]}”: {w[row, most]:.3f}"),
-            "row": Lines(SHARPNESS, rows, f"where “{words[row]}” looks", "scores times", "weight",
-                         ylim=(-0.02, 1.02), markers=True, mark=SHARPNESS.index(sharpness)),
-        }, (f"Scores times {sharpness}, mask {mask}: “{words[row]}” looks at "
-            + ", ".join(f"“{word}” {share:.2f}" for word, share in zip(words, w[row], strict=True))
-            + "."))
+    @classmethod
+    def constants(cls):
+        return {"even": EVEN}
 
     @staticmethod
-    def reached(*, order, mask, sharpness, row):
-        w = weights(order, sharpness, mask)
+    def render(*, order, mask, sharpness, row, **places):
+        names, (out, w) = order.split(), attend(order, sharpness, mask, **places)
+        most, mixed = int(w[row].argmax()), out[row]
+        arrows = dict(zip(names, words(order, places), strict=True)) | {"output": mixed}
+        return Scene({
+            "plane": Vectors(arrows, f"The vectors, and the output of “{names[row]}”", reach=2.9, mark=row,
+                             pick="row"),
+            "weights": Heat(w, "attention weights", "looks at", "word", limits=(0.0, 1.0),
+                            cmap="viridis", xticks=names, yticks=names, mark=(row, most),
+                            readout=f"“{names[row]}” looks most at “{names[most]}”: {w[row, most]:.3f}"),
+        }, (f"Scores times {sharpness}, mask {mask}: “{names[row]}” looks at "
+            + ", ".join(f"“{word}” {share:.2f}" for word, share in zip(names, w[row], strict=True))
+            + f"; so its output is ({mixed[0]:.2f}, {mixed[1]:.2f})."))
+
+    @staticmethod
+    def reached(*, row, **settings):
+        w = attend(**settings)[1]
         spread = float(w.max() - w.min())
         return f"all nine weights are {w.mean():.2f}." if spread < EVEN else ""

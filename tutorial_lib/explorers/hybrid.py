@@ -11,7 +11,7 @@ from torch import Tensor
 from ..attention import scores
 from ..encodings import TUPE, HybridConcat, HybridSum, KeySide, Learned, Sinusoidal, TableBias
 from ..training import seeded
-from .parts import Choice, Explorer, Heat, Index, Scene
+from .parts import Choice, Heat, Index, LiveExplorer, Scene, palette
 
 N, WIDTH = 4, 8
 MARK = (1, 2)
@@ -76,13 +76,19 @@ def weights_change(without: str, scales: dict[str, int]) -> Tensor:
     return (e.softmax(-1) - (e - share(without, scales)).softmax(-1)).round(decimals=12)
 
 
-class HybridExplorer(Explorer):
-    """Left, the logits that the sliders mix; right, what one chosen term changes in the weights."""
+class HybridExplorer(LiveExplorer):
+    """The logits that the faders mix, and what one chosen term changes in the weights."""
 
+    front = "hybrid"
     parameters = {name: Index(MOST + 1, int(name in ("content", "query", "relative")), label=f"{text} ×")
                   for name, text in MIXED.items()} | {
         "without": Choice(tuple(NAMES), "query", label="without", text=NAMES.__getitem__, menu=True)}
     challenge = "Find a term, and a scale, that change every logit by more than 1 and no weight."
+
+    @classmethod
+    def constants(cls):
+        return {"terms": {name: term.round(decimals=9).tolist() for name, term in terms().items()},
+                "names": NAMES, "limits": LIMITS, "palette": palette("signed", 64).hex()}
 
     @staticmethod
     def render(*, without, **scales):

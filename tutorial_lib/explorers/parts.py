@@ -28,7 +28,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from .. import plots
 from ..extras import needs
-from ..fallback import StoredBox
+from ..fallback import Stored, StoredBox
+from . import live
 
 with needs("course"):
     import anywidget
@@ -184,7 +185,7 @@ class View(anywidget.AnyWidget):
         array, mark = view.array(), _cells(view.mark)
         with self.hold_sync():
             self.data = array.tobytes()
-            self.palette = _palette(view.cmap)
+            self.palette = palette(view.cmap)
             self.spec = view.spec() | {
                 "shape": list(array.shape), "title": view.title, "xlabel": view.xlabel,
                 "ylabel": view.ylabel, "readout": view.readout, "mark": mark,
@@ -193,8 +194,9 @@ class View(anywidget.AnyWidget):
 
 
 @functools.cache
-def _palette(cmap: str) -> bytes:
-    colours = matplotlib.colormaps[cmap](np.linspace(0, 1, 256))[:, :3]
+def palette(cmap: str, count: int = 256) -> bytes:
+    """Red, green and blue of ``count`` colours, from the lowest value to the highest."""
+    colours = matplotlib.colormaps[cmap](np.linspace(0, 1, count))[:, :3]
     return (colours * 255).round().astype(np.uint8).tobytes()
 
 
@@ -293,14 +295,16 @@ class Status(anywidget.AnyWidget):
     error = traitlets.Unicode().tag(sync=True)
 
 
-class Explorer(StoredBox):
-    """Controls over a pure ``render``. A subclass writes ``parameters`` and ``render``.
+class Explorable:
+    """What an explorer knows without a front end: parameters, scenes, figures, its challenge.
 
     ``challenge`` is a target in words; ``reached(**params)`` then measures whether the settings
     meet it, and returns the evidence in words, or ``""``.
 
     Raises ValueError for an unknown parameter or a value that it may not have.
     """
+
+    params: Any  # the values of the moment, by name
 
     parameters: ClassVar[Mapping[str, Parameter]] = {}
     challenge: ClassVar[str] = ""
@@ -356,12 +360,76 @@ class Explorer(StoredBox):
     def figure(cls, **some) -> Figure:
         """The scene as a static figure, its views side by side."""
         views = cls.scene(**some).views.values()
-        fig, axes = plots.panels(1, len(views), size=(6.2 * len(views), 4.6), squeeze=False)
+        names = max(len(getattr(view, "yticks", None) or ()) for view in views)  # each needs a line of type
+        size = (6.2 * len(views), max(4.6, 0.26 * names + 1))
+        fig, axes = plots.panels(1, len(views), size=size, squeeze=False)
         for view, ax in zip(views, axes[0], strict=True):
             plots.styled(view.draw)(ax)
         return fig
 
-    # -- live --
+    # -- the settings of the moment --
+    @property
+    def verdict(self) -> str:
+        """The challenge, and whether it is reached now."""
+        if not self.challenge:
+            return ""
+        evidence = self.reached(**self.params)
+        return f"Challenge: {self.challenge} " + (f"✔ Reached: {evidence}" if evidence else
+                                                  "Not reached yet.")
+
+    def stored(self):
+        """The picture of the present settings, and its kind and description."""
+        scene = self.render(**self.params)
+        kinds = [view.kind for view in scene.views.values()]
+        kinds = f"two {kinds[0]}s" if kinds == ["heat map"] * 2 else " beside ".join(kinds)
+        alt = f"{kinds.capitalize()}. {scene.description}"
+        picture = plots.Picture(self.figure(**self.params), alt)
+        return picture._repr_mimebundle_(), {"image/png": {"alt": picture.alt}}
+
+
+class LiveExplorer(Explorable, Stored, anywidget.AnyWidget):
+    """An explorer that draws itself in the browser: ``live/<front>.js`` (`docs/explorers.md`).
+
+    The browser has the numbers, held to :meth:`scene` by tests, and draws without a kernel. Python
+    sees ``params`` when they come to rest, and may set them (:meth:`move`). A stored output names
+    the explorer and its settings, and a page that has the script brings it to life again.
+    """
+
+    front: ClassVar[str] = ""
+    params = traitlets.Dict().tag(sync=True)
+    _css = live.style()
+
+    @property
+    def _esm(self) -> str:
+        return live.module(type(self))
+
+    @classmethod
+    def constants(cls) -> dict[str, Any]:
+        """What the browser needs and cannot compute: numbers, texts and lists of them."""
+        return {}
+
+    def __init__(self, **some):
+        super().__init__(params=self.settings(**some))
+
+    @traitlets.validate("params")
+    def _checked(self, proposal) -> dict[str, Any]:
+        try:
+            return self.settings(**proposal["value"])
+        except ValueError as problem:  # of a TraitError, ipywidgets takes back what the browser has sent
+            raise traitlets.TraitError(str(problem)) from problem
+
+    def move(self, **some) -> None:
+        """Set some parameters; the picture glides there."""
+        self.params = self._complete(some, self.params)
+
+    def stored(self):
+        data, metadata = super().stored()
+        return data, metadata | {"live": {"name": self.front, "params": self.params}}
+
+
+class Explorer(Explorable, StoredBox):
+    """Controls over a pure ``render``. A subclass writes ``parameters`` and ``render``."""
+
     def __init__(self, **some):
         params = self.settings(**some)
         self.controls = {name: parameter.control(parameter.label or name)
@@ -424,7 +492,7 @@ class Explorer(StoredBox):
             for name, view in self._scene.views.items():
                 self.views[name].show(view, self._scene.description)
             self.status.description = self._scene.description
-            self.status.challenge = self._verdict(params)
+            self.status.challenge = self.verdict
             self.status.error = ""
         except Exception as problem:
             settings = ", ".join(f"{name}={value!r}" for name, value in params.items())
@@ -432,21 +500,6 @@ class Explorer(StoredBox):
             raise
         finally:
             self._settling = False
-
-    def _verdict(self, params) -> str:
-        if not self.challenge:
-            return ""
-        evidence = self.reached(**params)
-        return f"Challenge: {self.challenge} " + (f"✔ Reached: {evidence}" if evidence else
-                                                  "Not reached yet.")
-
-    def stored(self):
-        """The picture of the present settings, and its kind and description."""
-        kinds = [view.kind for view in self._scene.views.values()]
-        kinds = f"two {kinds[0]}s" if kinds == ["heat map"] * 2 else " beside ".join(kinds)
-        alt = f"{kinds.capitalize()}. {self._scene.description}"
-        picture = plots.Picture(self.figure(**self.params), alt)
-        return picture._repr_mimebundle_(), {"image/png": {"alt": picture.alt}}
 
 
 def _row(name: str, children) -> widgets.Box:
@@ -463,4 +516,3 @@ def _listed(allowed: Sequence) -> str:
 
 def _samples(parameter: Parameter, allowed: Sequence) -> Sequence:
     return list(dict.fromkeys([allowed[0], allowed[-1]])) if isinstance(parameter, Index) else allowed
-

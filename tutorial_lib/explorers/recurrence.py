@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..encodings import Sinusoidal, TransformerXL
 from ..model import segment_mask
-from .parts import Explorer, Heat, Index, Lines, Scene, Steps
+from .parts import Heat, Index, Lines, LiveExplorer, Scene, Steps
 
 LENGTH = 24
 WIDTH = 16
@@ -28,9 +28,10 @@ def reach(segment: int, memory: int, layers: int, query: int) -> Tensor:
     return torch.stack(rows[::-1])
 
 
-class RecurrenceExplorer(Explorer):
-    """Left, all states that one token depends on; right, what position alone does to its scores."""
+class RecurrenceExplorer(LiveExplorer):
+    """All states that one token depends on, and what position alone does to its scores."""
 
+    front = "recurrence"
     parameters = {
         "segment": Steps((2, 4, 8), 4, label="segment S"),
         "memory": Steps((0, 1, 2, 4, 8, 16), 4, label="memory M"),
@@ -39,6 +40,10 @@ class RecurrenceExplorer(Explorer):
     }
     challenge = (f"Let the last of the {LENGTH} tokens depend on the first one, with a memory of at most "
                  f"{MOST} states in all (layers × M).")
+
+    @classmethod
+    def constants(cls):
+        return {"length": LENGTH, "width": WIDTH, "most": MOST}
 
     @staticmethod
     def render(*, segment, memory, layers, query):

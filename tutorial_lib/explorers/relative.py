@@ -9,11 +9,12 @@ from typing import Any
 import torch
 
 from ..encodings import ALiBi, ClippedBias, RelativeBias, T5Bias, TableBias, bucket
-from .parts import Choice, Explorer, Heat, Index, Lines, Scene, Steps
+from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps, palette
 
 METHODS = ("full table", "clipped", "T5 buckets", "ALiBi")
 SIGNS = ("j − i", "i − j")
 HEADS, BYTES = 12, 4
+SIZES, REACHES = (4, 8, 16), (16, 128)
 LENGTHS = tuple(2**n for n in range(2, 17))
 FAR = (20, 90)
 NEAR = 8
@@ -29,10 +30,10 @@ def bias(method: str, tokens: int, size: int, far: int) -> RelativeBias:
     made: Any
     if method == "full table":
         made = TableBias(1, tokens)
-        made.W_r[0] = torch.linspace(-1, 1, 2 * tokens - 1)
+        made.W_r[0] = torch.arange(1 - tokens, tokens) / (tokens - 1)
     elif method == "clipped":
         made = ClippedBias(1, size)
-        made.b[0] = torch.linspace(-1, 1, 2 * size + 1)
+        made.b[0] = torch.arange(-size, size + 1) / size
     elif method == "T5 buckets":
         made = T5Bias(1, bidirectional=True, n_buckets=2 * size, max_distance=far)
         steps = torch.linspace(0, 1, size)
@@ -45,7 +46,8 @@ def bias(method: str, tokens: int, size: int, far: int) -> RelativeBias:
 
 def values(method, tokens, size, far, sign, r) -> torch.Tensor:
     """What a key at the offset r = j − i gets, if the table is asked with this sign."""
-    return bias(method, tokens, size, far).of(r if sign == SIGNS[0] else -r)[0].detach()
+    found = bias(method, tokens, size, far).of(r if sign == SIGNS[0] else -r)[0].detach()
+    return found + 0.0  # −0 would be shown
 
 
 def computation(method, tokens, size, far, sign, i, j) -> str:
@@ -80,14 +82,26 @@ def costs(method: str, length: int, size: int) -> dict[str, int]:
     return {name: HEADS * BYTES * n for name, n in numbers.items()}
 
 
-class RelativeBiasExplorer(Explorer):
-    """Left, the bias of every pair; right, its value over the offset, or the bytes that it costs."""
+@functools.cache
+def edges(size: int, far: int) -> list[int]:
+    """The first distance of each T5 bucket from 1 on; two are the same where a bucket stays empty.
 
+    >>> edges(8, 16)
+    [1, 2, 3, 4, 6, 8, 12]
+    """
+    reached = bucket(-torch.arange(2 * far), bidirectional=True, n_buckets=2 * size, max_distance=far)
+    return [int((reached >= n).nonzero()[0]) for n in range(1, size)]
+
+
+class RelativeBiasExplorer(LiveExplorer):
+    """The bias of every pair; beside it its value over the offset, or the bytes that it costs."""
+
+    front = "relative"
     parameters = {
-        "method": Choice(METHODS, "T5 buckets", menu=True),
+        "method": Choice(METHODS, "T5 buckets"),
         "tokens": Steps((4, 8, 16, 32, 128), 32, label="tokens N"),
-        "size": Steps((4, 8, 16), 8, label="k, or T5 buckets a side"),
-        "far": Steps((16, 128), 128, label="T5 max distance"),
+        "size": Steps(SIZES, 8, label="k, or buckets a side"),
+        "far": Steps(REACHES, 128, label="max distance"),
         "sign": Choice(SIGNS, "j − i", label="read at"),
         "view": Choice(("offset", "memory"), "offset", label="second view"),
         "i": Index("tokens", 1, hidden=True),
@@ -95,6 +109,11 @@ class RelativeBiasExplorer(Explorer):
     }
     challenge = (f"Find settings at which the distances {FAR[0]} and {FAR[1]} share a number, while each "
                  f"of 0 … {NEAR} has one of its own.")
+
+    @classmethod
+    def constants(cls):
+        return {"edges": {f"{size} {far}": edges(size, far) for size in SIZES for far in REACHES},
+                "palette": palette("signed", 64).hex(), "shared": FAR, "near": NEAR}
 
     @staticmethod
     def render(*, method, tokens, size, far, sign, view, i, j):
@@ -143,8 +162,8 @@ class RelativeBiasExplorer(Explorer):
         own = len(past[:NEAR + 1].unique()) > NEAR and alike > NEAR
         if not own or alike > FAR[0]:
             return ""
-        return (f"{entries(method, tokens, size)} numbers serve {2 * tokens - 1} offsets; from the distance "
-                f"{alike} on all is one.")
+        return (f"{entries(method, tokens, size)} numbers serve {2 * tokens - 1} offsets; from distance "
+                f"{alike} on, they all share one.")
 
 
 def _sizes(method, size, far):

@@ -10,27 +10,51 @@ from torch import Tensor
 
 from ..encodings.rotary import PAIRINGS, rotate, turn
 from ..encodings.scaling import Frequencies
-from .parts import Choice, Explorer, Heat, Index, Lines, Scene, Steps, Vectors
+from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps, Vectors
 
 QUERIES, KEYS = 41, 33  # how many positions each may take
 START = {"m": 20, "n": 12}
 BACK = START["m"] - START["n"]
 CONTENTS = ("random", "alike", f"best {BACK} back")
+TURNING = {"all": "every pair", "partial": "half of the channels", "p-RoPE": "the fast half of the pairs"}
 LATE = 30
 SAME = 1e-9
 
 
-def channels(pair: int, pairs: int, layout: str) -> tuple[int, int]:
-    """The two channels of a pair.
+def frequencies(pairs: int, base: int, turning: str = "all") -> Frequencies:
+    """The angles of ``2·pairs`` channels; ``turning`` is one of :data:`TURNING`."""
+    if turning == "partial":
+        return Frequencies(2 * pairs, base, rotary_dim=2 * (pairs // 2))
+    return Frequencies(2 * pairs, base, p=0.5 if turning == "p-RoPE" else 1.0)
 
-    >>> channels(3, 8, "interleaved"), channels(3, 8, "half")
-    ((6, 7), (3, 11))
+
+def thetas(pairs: int, base: int, turning: str = "all") -> Tensor:
+    """θ of each pair, 0 for one that does not turn, float64 ``[pairs]``.
+
+    >>> thetas(4, 10_000, "partial").tolist(), thetas(4, 10_000, "p-RoPE").tolist()
+    ([1.0, 0.01, 0.0, 0.0], [1.0, 0.1, 0.0, 0.0])
     """
+    theta = frequencies(pairs, base, turning).theta()
+    return torch.cat([theta, theta.new_zeros(pairs - len(theta))])
+
+
+def channels(pair: int, pairs: int, layout: str, turning: str = "all") -> tuple[int, int]:
+    """The two channels of a pair. Channels that stay out of a partial rotation are paired for the picture.
+
+    >>> channels(3, 8, "interleaved"), channels(3, 8, "half"), channels(3, 8, "half", "partial")
+    ((6, 7), (3, 11), (3, 7))
+    """
+    if turning == "partial":
+        first = pairs // 2  # so many pairs turn
+        if pair >= first:
+            a, b = channels(pair - first, pairs - first, layout)
+            return 2 * first + a, 2 * first + b
+        pairs = first
     return (2 * pair, 2 * pair + 1) if layout == "interleaved" else (pair, pair + pairs)
 
 
 @functools.lru_cache(maxsize=8)
-def contents(content: str, pairs: int, base: int, layout: str) -> tuple[Tensor, Tensor]:
+def contents(content: str, pairs: int, base: int, layout: str, turning: str = "all") -> tuple[Tensor, Tensor]:
     """q and k before they are turned, each float64 ``[1, 1, 1, 2·pairs]``."""
     dice = torch.Generator().manual_seed(6)
     size = 0.5 + 0.5 * torch.rand(2, 64, generator=dice, dtype=torch.float64)
@@ -39,16 +63,18 @@ def contents(content: str, pairs: int, base: int, layout: str) -> tuple[Tensor, 
     if content == "alike":
         k = q
     elif content != "random":  # a key that stands BACK before the query meets it at the same angle
-        k = rotate(q, torch.tensor([float(BACK)]), base=base, layout=layout)
+        k = rotate(q, torch.tensor([float(BACK)]), layout=layout,
+                   frequencies=frequencies(pairs, base, turning))
     return q, k
 
 
 @functools.lru_cache(maxsize=8)
-def turned(content: str, pairs: int, base: int, layout: str) -> tuple[Tensor, Tensor]:
+def turned(content: str, pairs: int, base: int, layout: str, turning: str = "all") -> tuple[Tensor, Tensor]:
     """q at each of its positions and k at each of its own, ``[41, 2·pairs]`` and ``[33, 2·pairs]``."""
-    q, k = contents(content, pairs, base, layout)
-    q, k = (rotate(x.expand(1, 1, count, -1), torch.arange(count).double(), base=base, layout=layout)[0, 0]
-            for x, count in ((q, QUERIES), (k, KEYS)))
+    q, k = contents(content, pairs, base, layout, turning)
+    angles = frequencies(pairs, base, turning)
+    q, k = (rotate(x.expand(1, 1, count, -1), torch.arange(count).double(), frequencies=angles,
+                   layout=layout)[0, 0] for x, count in ((q, QUERIES), (k, KEYS)))
     return q, k
 
 
@@ -57,7 +83,7 @@ def scores(pair: int | None = None, **model) -> Tensor:
     """q·k of every query position with every key position, ``[41, 33]``; of one pair only if it is given."""
     q, k = turned(**model)
     if pair is not None:
-        own = list(channels(pair, model["pairs"], model["layout"]))
+        own = list(channels(pair, model["pairs"], model["layout"], model["turning"]))
         q, k = q[:, own], k[:, own]
     return q @ k.T
 
@@ -67,9 +93,16 @@ def degrees(angle: Tensor) -> Tensor:
     return torch.rad2deg(torch.atan2(angle.sin(), angle.cos()))
 
 
-class RotaryExplorer(Explorer):
+def exception(pairs: int, turning: str) -> str:
+    """What does not turn, in words; nothing where all pairs turn."""
+    return {"all": "", "partial": f", only the first {2 * (pairs // 2)} of {2 * pairs} channels turn",
+            "p-RoPE": f", only the fastest {pairs // 2} of {pairs} pairs turn"}[turning]
+
+
+class RotaryExplorer(LiveExplorer):
     """One pair of q and k in the plane, and beside it the score, all angles, or the layout."""
 
+    front = "rotary"
     parameters = {
         "m": Index(QUERIES, START["m"], label="query position m", play=True),
         "n": Index(KEYS, START["n"], label="key position n", play=True),
@@ -77,17 +110,24 @@ class RotaryExplorer(Explorer):
         "pair": Index("pairs", 1, label="pair t"),
         "base": Steps((10, 1000, 10_000), 1000, text="{:,}".format),
         "layout": Choice(PAIRINGS, "interleaved"),
-        "content": Choice(CONTENTS, "random", label="q and k"),
+        "turning": Choice(tuple(TURNING), "all", label="what turns", text=TURNING.__getitem__, menu=True),
+        "content": Choice(CONTENTS, "random", label="q and k", menu=True),
         "view": Choice(("score", "angles", "channels"), "score", label="second view"),
     }
     challenge = (f"Move the query to position {LATE} or later, and find the place of the key where the score "
                  f"is what it was with m = {START['m']} and n = {START['n']}.")
 
+    @classmethod
+    def constants(cls):
+        q, k = contents("random", max(cls.parameters["pairs"].values), 10_000, "interleaved")
+        return {"q": q.flatten().tolist(), "k": k.flatten().tolist(), "start": START, "late": LATE,
+                "same": SAME}
+
     @staticmethod
-    def render(*, m, n, pairs, pair, base, layout, content, view):
-        model = {"content": content, "pairs": pairs, "base": base, "layout": layout}
-        theta = Frequencies(2 * pairs, base).theta()
-        a, b = channels(pair, pairs, layout)
+    def render(*, m, n, pairs, pair, base, layout, turning, content, view):
+        model = {"content": content, "pairs": pairs, "base": base, "layout": layout, "turning": turning}
+        theta = thetas(pairs, base, turning)
+        a, b = channels(pair, pairs, layout, turning)
         (q, k), (q_turned, k_turned) = contents(**model), turned(**model)
         all_pairs, this_pair = scores(**model), scores(pair, **model)
         step = math.degrees(theta[pair])
@@ -111,22 +151,24 @@ class RotaryExplorer(Explorer):
                      "k − q": degrees((n - m) * theta)}
             beside = Lines(range(pairs), turns, f"All pairs, turned to m = {m} and n = {n}", "pair t",
                            "angle in degrees", ylim=(-190, 190), markers=True, mark=pair, pick="pair")
-            waves = 2 * math.pi / theta
+            waves = 2 * math.pi / theta[theta > 0]
             seen = (f"the angles of all pairs; pair 0 makes a turn in {waves[0]:.1f} positions, pair "
-                    f"{pairs - 1} in {waves[-1]:,.1f}")
+                    f"{len(waves) - 1} in {waves[-1]:,.1f}")
         else:
-            half = torch.full((1, pairs), math.sqrt(0.5), dtype=torch.float64)
-            matrix = turn(torch.eye(2 * pairs, dtype=torch.float64)[None, None, :, None], half, half, layout)
+            eighth = math.pi / 4 * (theta > 0)[None, : frequencies(pairs, base, turning).d // 2].double()
+            matrix = turn(torch.eye(2 * pairs, dtype=torch.float64)[None, None, :, None],
+                          eighth.cos(), eighth.sin(), layout)
             beside = Heat(
                 matrix[0, 0, :, 0].T, f"Channels that turn together: {layout}", "channel before",
                 "channel after", colorbar="weight, all turned by 45°", mark=(a, b),
                 readout=f"Pair {pair} is made of the channels {a} and {b}.")
-            seen = f"the rotation as a matrix, in which channels {a} and {b} are mixed"
+            mixed = "are mixed" if theta[pair] else "stay as they are"
+            seen = f"the rotation as a matrix, in which channels {a} and {b} {mixed}"
         return Scene({"plane": plane, "beside": beside}, (
-            f"Query at {m}, key at {n}, {layout} layout, base {base}: in pair {pair} q has turned by "
-            f"{m * step:.1f}° and k by {n * step:.1f}°, lengths stay as they are; the score of all pairs is "
-            f"{all_pairs[m, n]:.4f}, and would be at any two positions with n − m = {n - m}; beside it "
-            f"{seen}."))
+            f"Query at {m}, key at {n}, {layout} layout, base {base}{exception(pairs, turning)}: in pair "
+            f"{pair} q has turned by {m * step:.1f}° and k by {n * step:.1f}°, lengths stay as they are; the "
+            f"score of all pairs is {all_pairs[m, n]:.4f}, and would be at any two positions with n − m = "
+            f"{n - m}; beside it {seen}."))
 
     @staticmethod
     def reached(*, m, n, view, pair, **model):

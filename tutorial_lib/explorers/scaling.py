@@ -16,7 +16,7 @@ from ..encodings.scaling import (
     PositionInterpolation,
     YaRN,
 )
-from .parts import Choice, Explorer, Index, Lines, Scene, Steps
+from .parts import Choice, Index, Lines, LiveExplorer, Scene, Steps
 
 
 class Trained(NamedTuple):
@@ -36,6 +36,8 @@ MODELS = {
 METHODS = ("none", "PI", "NTK-aware", "dynamic NTK", "YaRN", "Llama 3", "larger base")
 LARGER = 50  # times the base: from 10,000 to 500,000, as Xiong et al. 2023
 ALIKE = 0.99  # a ratio from which on a frequency counts as left alone
+FAR = 4  # times the trained length, for the challenge
+RAMPS = {"YaRN": (YaRN.alpha, YaRN.beta), "Llama 3": (Llama3.low, Llama3.high)}  # in turns within L
 
 
 def thetas(method: str, s: float, model: Trained, length: int) -> tuple[Tensor, Tensor, Frequencies]:
@@ -61,39 +63,48 @@ def _pairs(params) -> int:
     return MODELS[params["model"]].d // 2
 
 
-class ScalingExplorer(Explorer):
-    """Left, the wavelength of each pair against two lengths; right, its turns, or θ′/θ."""
+class ScalingExplorer(LiveExplorer):
+    """The wavelength of each pair against two lengths, and beside it its turns, or θ′/θ."""
 
+    front = "scaling"
     parameters = {
-        "model": Choice(tuple(MODELS), "Llama 2 7B", menu=True),
-        "method": Choice(METHODS, "PI", menu=True),
+        "model": Choice(tuple(MODELS), "SmolLM2-135M", menu=True),
+        "method": Choice(METHODS, "none", menu=True),
         "s": Steps((1, 2, 4, 8, 16, 32), 4, label="factor s"),
-        "times": Steps((4, 8, 16), 4, label="new length", text="{} × L".format),
+        "times": Steps((1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32), 4, label="length of the text",
+                       text="{:g} × L".format, play=True),
         "view": Choice(("turns", "θ′/θ"), "turns", label="second view"),
-        "pair": Index(_pairs, 46, label="pair t"),
+        "pair": Index(_pairs, 22, label="pair t"),
     }
-    challenge = (f"Let no pair reach an angle that it never saw in training, and leave the fastest quarter "
-                 f"of the pairs as it was (θ′/θ ≥ {ALIKE}).")
+    challenge = (f"Read a text of {FAR} × L or more, and let no pair reach an angle that it never saw in "
+                 f"training. But leave the fastest quarter of the pairs as it was (θ′/θ ≥ {ALIKE}).")
+
+    @classmethod
+    def constants(cls):
+        return {"models": {name: list(model) for name, model in MODELS.items()}, "larger": LARGER,
+                "ramps": RAMPS, "alike": ALIKE, "far": FAR}
 
     @staticmethod
     def render(*, model, method, s, times, view, pair):
         trained = MODELS[model]
         d, base, L = trained
-        theta, new, frequencies = thetas(method, s, trained, times * L)
-        ratio, new_to_it = new / theta, unseen(theta, new, L, times * L)
+        length = int(times * L)
+        theta, new, frequencies = thetas(method, s, trained, length)
+        ratio, new_to_it = new / theta, unseen(theta, new, L, length)
         waves, new_waves = 2 * math.pi / theta, 2 * math.pi / new
-        turns, new_turns = L / waves, times * L / new_waves
+        turns, new_turns = L / waves, length / new_waves
         title = {"none": "no scaling", "larger base": f"base × {LARGER}"}.get(method, f"{method}, s = {s}")
+        longer = {f"{times:g} L = {length:,}": length} if times > 2 else {}  # else two texts on one another
         left = Lines(
             range(d // 2), {"as trained": waves, "now": new_waves},
             f"Wavelengths, {title}; trained length L", "pair t", "positions in a turn", logy=True,
-            mark=pair, pick="pair", levels={f"L = {L:,}": L, f"{times} L = {times * L:,}": times * L},
+            mark=pair, pick="pair", levels={f"L = {L:,}": L} | longer,
             readout=f"Pair {pair}: a turn in {waves[pair]:,.1f} positions, now in {new_waves[pair]:,.1f}.")
         if view == "turns":
             beside = Lines(
                 range(d // 2), {"in the trained length": turns, "in the new length": new_turns},
                 "How often each pair turns", "pair t", "turns", logy=True, mark=pair, pick="pair",
-                levels={"a whole turn": 1},
+                ylim=(0.5 * float(turns.min()), 2 * float(turns.max())), levels={"a whole turn": 1},
                 readout=f"Pair {pair}: {turns[pair]:.4g} turns in training, now {new_turns[pair]:.4g}: "
                         + ("angles never seen." if new_to_it[pair] else "no angle is new."))
         else:
@@ -104,7 +115,7 @@ class ScalingExplorer(Explorer):
         factor = frequencies.attention_factor
         return Scene({"wavelengths": left, "beside": beside}, (
             f"{model} (d = {d}, base {base:,}, trained on {L:,} positions), {title}, read up to "
-            f"{times * L:,}: {slow} of {d // 2} pairs make less than a whole turn in training, and "
+            f"{length:,}: {slow} of {d // 2} pairs make less than a whole turn in training, and "
             f"{int(new_to_it.sum())} reach angles that they never saw; θ′/θ is {ratio[0]:.3g} for the "
             f"fastest pair and {ratio[-1]:.3g} for the slowest"
             + (f"; cosines and sines are multiplied by {factor:.3f}" if factor != 1 else "") + "."))
@@ -112,9 +123,10 @@ class ScalingExplorer(Explorer):
     @staticmethod
     def reached(*, model, method, s, times, **_):
         trained = MODELS[model]
-        theta, new, _ = thetas(method, s, trained, times * trained.L)
+        length = int(times * trained.L)
+        theta, new, _ = thetas(method, s, trained, length)
         kept = (new / theta)[: trained.d // 8].min()
-        if unseen(theta, new, trained.L, times * trained.L).any() or kept < ALIKE:
+        if times < FAR or unseen(theta, new, trained.L, length).any() or kept < ALIKE:
             return ""
-        return (f"no new angle within {times * trained.L:,} positions, and θ′/θ ≥ {kept:.2f} for the fastest "
+        return (f"no new angle within {length:,} positions, and θ′/θ ≥ {kept:.2f} for the fastest "
                 f"{trained.d // 8} of {trained.d // 2} pairs.")

@@ -7,8 +7,8 @@ import math
 
 from .. import experiments
 from ..encodings import DOORS
-from ..experiments.scoreboard import MEASURES, board, ranks, shown
-from .parts import Choice, Explorer, Heat, Index, Lines, Scene
+from ..experiments.scoreboard import LARGE, MEASURES, board, ranks, shown
+from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene
 
 SHORT = {"parameters": "par.", "held": "MiB", "time": "×", "apart": "apart", "shift": "shift",
          "toeplitz": "Tp", "loss": "at L", "tail": "tail", "won": "won"}
@@ -18,7 +18,6 @@ TITLES = {"parameters": "parameters", "held": "bytes held", "time": "time", "apa
 COUNTS = ("parameters", "held", "time", "apart")  # on an axis of powers of ten
 LONGER = {"any": "any", "tested": "tested at 16 L", "steady": "tail rises by less than 0.1"}
 SHIFT = {"any": "any", "relative": "0 (relative)", "absolute": "above 0"}
-MOST = 12  # rows whose names have room
 STEADY, WORSE = 0.1, 1
 
 
@@ -50,56 +49,68 @@ def filtered(params) -> tuple[str, ...]:
     return left(*(params[name] for name in ("sort", "door", "shift", "longer")))
 
 
-class ScoreboardExplorer(Explorer):
-    """Left, encodings by measures, each column by rank; right, the numbers of the column that sorts."""
+def many(params) -> int:
+    """How many rows can be marked: at least one, also where nothing is left."""
+    return max(1, len(filtered(params)))
 
+
+def named(name: str, column: str) -> str:
+    """An encoding, its doors, and its number in a column, in words."""
+    row = rows()[name]
+    doors = ", ".join(row["doors"]) or "no door"
+    return f"{name} ({doors}), {TITLES[column]} {shown(column, row.get(column))}"
+
+
+class ScoreboardExplorer(LiveExplorer):
+    """Encodings by measures, each column by rank; beside it the numbers of the column that sorts."""
+
+    front = "scoreboard"
     parameters = {
         "sort": Choice(tuple(SHORT), "tail", label="sort by", text=TITLES.__getitem__, menu=True),
         "door": Choice(("any", *DOORS), "any", menu=True),
         "shift": Choice(tuple(SHIFT), "any", label="shift error", text=SHIFT.__getitem__, menu=True),
         "longer": Choice(tuple(LONGER), "any", label="longer texts", text=LONGER.__getitem__, menu=True),
-        "row": Index(lambda params: max(1, min(MOST, len(filtered(params)))), 0),
-        "column": Index(len(SHORT), list(SHORT).index("tail"), hidden=True),
+        "row": Index(many, 0, label="marked encoding"),
+        "other": Index(many, 12, label="compared encoding"),
     }
     challenge = ("“What is relative reads texts of any length.” Mark a counter-example: shift error 0, and a "
                  f"tail loss that rises by more than {WORSE} nat from L to 16 L.")
 
+    @classmethod
+    def constants(cls):
+        board = [{"name": name, "doors": list(row["doors"]),
+                  "values": [float(f"{row[key]:.10g}") if key in row else None for key in SHORT],
+                  "texts": [shown(key, row.get(key)) for key in SHORT]} for name, row in rows().items()]
+        return {"columns": {key: TITLES[key] for key in SHORT}, "large": LARGE, "counts": COUNTS,
+                "board": board, "steady": STEADY, "worse": WORSE}
+
     @staticmethod
-    def render(*, sort, door, shift, longer, row, column):
-        everyone = left(sort, door, shift, longer)
-        names, columns = everyone[:MOST], list(SHORT)
+    def render(*, sort, door, shift, longer, row, other):
+        names, columns = left(sort, door, shift, longer), list(SHORT)
         z = [[scores(key).get(name, math.nan) for key in columns] for name in names]
-        numbers = {name: rows()[name][sort] for name in everyone if sort in rows()[name]}
-        named = {name: numbers[name] for name in names if name in numbers}
+        numbers = {name: rows()[name][sort] for name in names if sort in rows()[name]}
         if names:
-            key, name = columns[column], names[row]
-            at = rows()[name]
-            readout = f"{name}: {TITLES[key]} {shown(key, at.get(key))}"
-            doors = ", ".join(at["doors"]) or "no door"
-            seen = f"marked is {name} ({doors}), {TITLES[key]} {shown(key, at.get(key))}"
+            seen = f"marked is {named(names[row], sort)}; beside it {named(names[other], sort)}"
         else:
-            z, readout, seen = [[0.0] * len(columns)], "", "loosen a filter"
+            z, seen = [[0.0] * len(columns)], "loosen a filter"
         ends = list(numbers)
         ends = [f"{name} ({shown(sort, numbers[name])})" for name in (ends[0], ends[-1])] if ends else []
         order = (f"by {TITLES[sort]} from {' to '.join(ends)}" if ends else
                  f"none of them has a {TITLES[sort]}")
         # a logarithm has no 0: it stands at 1
-        values = [max(1, x) if sort in COUNTS else x for x in named.values()] or [1]
-        most = f", the first {MOST} are shown" if len(everyone) > MOST else ""
+        values = [max(1, x) if sort in COUNTS else x for x in numbers.values()] or [1]
         return Scene({
             "board": Heat(
                 z, "bright: better than the others", "measure", "encoding", limits=(0, 1), cmap="viridis",
                 xticks=list(SHORT.values()), yticks=list(names) or ["none"],
-                mark=(row, column) if names else None, pick=("row", "column"), readout=readout),
+                mark=(row, columns.index(sort)) if names else None),
             "column": Lines(
                 range(1, len(values) + 1), {"": values}, MEASURES[sort], "row of the board",
-                TITLES[sort], logy=sort in COUNTS, markers=True,
-                mark=row if row < len(named) else None, pick="row" if named else None,
-                readout=f"{names[row]} {shown(sort, named[names[row]])}" if row < len(named) else ""),
-        }, f"{len(everyone)} of {len(rows())} encodings are left{most}, {order}; {seen}.")
+                TITLES[sort], logy=sort in COUNTS, markers=True, mark=row if row < len(numbers) else None),
+        }, f"{len(names)} of {len(rows())} encodings are left, {order}; {seen}.")
 
     @staticmethod
-    def reached(*, row, column, **filters):
+    def reached(*, row, other, **filters):
         names = filtered(filters)
         at = rows()[names[row]] if names else {}
         if at.get("shift", 1) > 0 or at.get("tail", 0) <= WORSE:

@@ -8,7 +8,7 @@ import math
 import torch
 
 from ..encodings.sinusoidal import LAYOUTS, frequencies, sinusoidal
-from .parts import Choice, Explorer, Heat, Index, Lines, Scene, Steps
+from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps, palette
 
 BASES = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 NEAR = 0.99  # a cosine from which on two vectors are nearly the same
@@ -36,20 +36,25 @@ def formula(position: int, dimension: int, d_model: int, base: int, layout: str)
     return f"PE({position}, {dimension}) = {wave}({position} / {base}^({exponent}))"
 
 
-class SinusoidalExplorer(Explorer):
+class SinusoidalExplorer(LiveExplorer):
     """Positions × dimensions of PE, and beside it one vector, the wavelengths or similarities."""
 
+    front = "sinusoidal"
     parameters = {
-        "d_model": Steps((4, 8, 16, 32, 64, 128), 64),
+        "d_model": Steps((4, 8, 16, 32, 64, 128), 16),
         "positions": Steps((20, 32, 64, 128, 256, 512), 64),
         "base": Steps(BASES, 10_000, text="{:,}".format),
         "layout": Choice(LAYOUTS, "interleaved"),
         "view": Choice(("vector", "wavelengths", "similarity"), "vector", label="second view"),
-        "position": Index("positions", 7, play=True),
-        "dimension": Index("d_model", 12, hidden=True),
+        "position": Index("positions", 20, play=True),
+        "dimension": Index("d_model", 4, hidden=True),
     }
     challenge = (f"Find settings at which a position from 2 on has nearly the same vector as "
                  f"position 0 (cosine ≥ {NEAR}).")
+
+    @classmethod
+    def constants(cls):
+        return {"palette": palette("signed", 64).hex(), "near": NEAR}
 
     @staticmethod
     def render(*, d_model, positions, base, layout, view, position, dimension):

@@ -1,0 +1,83 @@
+"""The live scoreboard: sorted by its heads, filtered, two encodings dragged and compared."""
+
+from tutorial_lib.explorers import ScoreboardExplorer as Explorer
+from tutorial_lib.explorers.scoreboard import SHORT, TITLES, filtered, rows
+
+NAMES = "() => [...document.querySelectorAll('.lv-board tbody th')].map(head => head.lastChild.textContent)"
+
+
+def marked(page):
+    """The names of the blue and the orange encoding, as the table shows them."""
+    return tuple(page.locator(f".lv-board tr.lv-{one} th > span").last.text_content() for one in "ab")
+
+
+def test_heads_sort_and_who_is_marked_stays_marked(visit, hands):
+    page = visit("scoreboard")
+    was = marked(page)
+    assert was == tuple(filtered(Explorer.settings())[n] for n in (0, 12))
+    for column, words in TITLES.items():
+        page.get_by_role("button", name=words, exact=True).click()
+        hands.rest(page)
+        params = hands.params(page)
+        assert params["sort"] == column and page.evaluate(NAMES) == list(filtered(params))
+        assert marked(page) == was
+        assert page.evaluate("() => document.activeElement.textContent") == words
+    page.get_by_label("door").select_option("bias")
+    hands.rest(page)
+    left = filtered(hands.params(page))
+    assert page.evaluate(NAMES) == list(left) and len(left) < len(rows())
+    assert marked(page)[0] == was[0]
+
+
+def test_a_handle_goes_to_the_encoding_under_the_pointer(visit, hands):
+    page = visit("scoreboard", "?live=scoreboard&longer=tested")
+    order = filtered(hands.params(page))
+    column = page.locator(".lv-board svg > circle[style*=cursor]")
+    per, at = len(order), list(SHORT).index("tail")
+    spots = [column.nth(at * per + n).bounding_box() for n in range(per)]
+    middles = sorted((box["y"] + box["height"] / 2) for box in spots)
+    worst = order.index("rotary")
+    grip = page.locator(".lv-grip[data-key=row]")
+    now = grip.bounding_box()
+    hands.pull(page, grip, 0, middles[worst] - now["y"] - now["height"] / 2)
+    assert marked(page)[0] == "rotary"
+    page.wait_for_function("() => document.querySelector('.lv-verdict').matches('.lv-reached')")
+    page.keyboard.press("ArrowLeft")
+    hands.rest(page)
+    assert marked(page)[0] == order[worst - 1]
+
+
+def test_rows_and_pins_choose_and_the_two_are_compared(visit, hands):
+    page = visit("scoreboard")
+    page.locator(".lv-board tbody tr").nth(3).locator("td").first.click()
+    page.locator(".lv-board tbody tr").nth(2).get_by_role("radio").last.click()
+    hands.rest(page)
+    assert (hands.params(page)["row"], hands.params(page)["other"]) == (3, 2)
+    order = filtered(hands.params(page))
+    z = Explorer.scene().views["board"].z
+    both = [(a, b) for a, b in zip(z[3], z[2], strict=True) if a == a and b == b]
+    said = page.locator(".lv-versus b").all_text_contents()
+    assert said == [f"{order[3]} is better in {sum(a > b for a, b in both)}",
+                    f"equal in {sum(a == b for a, b in both)} of {len(both)} columns",
+                    f"{order[2]} is better in {sum(a < b for a, b in both)}"]
+
+
+def test_what_was_not_measured_is_never_a_value(visit, hands):
+    for scheme in ("light", "dark"):
+        page = visit("scoreboard", color_scheme=scheme)
+        cells = page.evaluate("""() => [...document.querySelectorAll('.lv-board tbody td')].map(cell =>
+            [cell.textContent, cell.getAttribute('aria-label')])""")
+        missing = [key not in rows()[name] for name in filtered(Explorer.settings()) for key in SHORT]
+        assert [label == "not measured" for _, label in cells] == missing
+        assert [text == "" for text, _ in cells] == missing and any(missing)
+        hatched = page.locator(".lv-none").first.evaluate("cell => getComputedStyle(cell).backgroundImage")
+        assert "repeating" in hatched
+
+
+def test_nothing_left_is_said_and_can_be_undone(visit, hands):
+    page = visit("scoreboard", "?live=scoreboard&door=values&shift=absolute")
+    assert page.get_by_text("No encoding is left: loosen a filter.").is_visible()
+    page.get_by_label("shift error").select_option("any")
+    hands.rest(page)
+    assert page.evaluate(NAMES) == ["shaw"]
+    assert page.locator(".lv-board tr.lv-a").count() == 1

@@ -1,0 +1,146 @@
+"""The live explorers: the browser's numbers, sentences and verdicts are Python's; one text, three entries."""
+
+import json
+import random
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import traitlets
+
+from tutorial_lib.course import browser as browsers
+from tutorial_lib.explorers import RotaryExplorer, live
+from tutorial_lib.explorers.parts import Heat, Vectors
+
+ALL = live.everyone()
+every_explorer = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.front)
+MANY = 150  # settings of each explorer: half of them from its grid, half any
+EDGES = {  # and what chance may miss
+    "rotary": [{"m": 30, "n": 22}, {"pairs": 16, "pair": 8, "turning": "partial"}],
+    "sinusoidal": [{"layout": "concatenated", "dimension": 8}],
+}
+ASK = """asked.map(([name, p]) => ({ ...explorers[name].scene(p, data[name]),
+    reached: explorers[name].reached(p, data[name]) }))"""
+
+
+def settings(kind):
+    """Settings with a fixed seed: corners of the grid, and any values."""
+    dice = random.Random(19)
+    found = [kind.settings(), *(kind.settings(**some) for some in EDGES.get(kind.front, []))]
+    found += dice.sample(grid := list(kind.grid()), min(MANY // 2, len(grid)))
+    while len(found) < MANY:
+        params = {}
+        for name, parameter in kind.parameters.items():
+            params[name] = dice.choice(parameter.allowed(params))
+        found.append(params)
+    return found
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """What the browser's code says to all settings, by explorer: from node, or else from Chromium."""
+    asked = [(kind.front, params) for kind in ALL for params in settings(kind)]
+    tables = {kind.front: live.table(kind) for kind in ALL}
+    script = (live.joined(*tables) + f"const data = {json.dumps(tables)}, asked = {json.dumps(asked)};\n")
+    if node := shutil.which("node"):
+        done = subprocess.run([node, "-"], input=f"{script}process.stdout.write(JSON.stringify({ASK}));",
+                              capture_output=True, text=True, check=True, encoding="utf-8")
+        said = json.loads(done.stdout)
+    else:
+        try:
+            with browsers.launch() as browser:
+                said = browser.new_page().evaluate(f"() => {{ {script} return {ASK}; }}")
+        except RuntimeError as problem:
+            pytest.skip(f"there is nothing to run JavaScript: {problem}")
+    return {kind.front: said[MANY * n: MANY * (n + 1)] for n, kind in enumerate(ALL)}
+
+
+def numbers(view):
+    """The numbers of a view in float64, ``[rows, columns]``."""
+    if isinstance(view, Heat):
+        return np.asarray(view.z, dtype=float)
+    if isinstance(view, Vectors):
+        return np.array([[float(x), float(y)] for x, y in view.ends.values()]).T
+    return np.array([np.asarray(row, dtype=float) for row in (view.x, *view.ys.values())])
+
+
+@every_explorer
+def test_the_numbers_are_those_of_python(kind, answers):
+    for params, said in zip(settings(kind), answers[kind.front], strict=True):
+        views = kind.scene(**params).views
+        assert list(said["views"]) == list(views), params
+        for name, view in views.items():
+            exact, got = numbers(view), np.array(said["views"][name], dtype=float)
+            assert got.shape == exact.shape, (params, name)
+            gap = np.abs(got - exact) / np.maximum(1, np.abs(exact))
+            if "degrees" in getattr(view, "ylabel", ""):
+                gap = np.minimum(gap, np.abs(360 - np.abs(got - exact)))  # −180° is 180°
+            assert np.array_equal(np.isnan(got), np.isnan(exact)) and np.nanmax(gap) < 1e-6, (params, name)
+
+
+@every_explorer
+def test_the_sentences_and_verdicts_are_those_of_python(kind, answers):
+    won = 0
+    for params, said in zip(settings(kind), answers[kind.front], strict=True):
+        assert said["description"] == kind.scene(**params).description, params
+        assert said["reached"] == kind.reached(**params), params
+        readouts = {name: view.readout for name, view in kind.scene(**params).views.items()}
+        assert said.get("readouts", {}).items() <= readouts.items(), params
+        won += bool(said["reached"])
+    assert won, "no setting of the sample meets the challenge: the verdicts were not compared"
+
+
+# ---- one text, three entries ----
+def test_all_of_it_is_small():
+    assert len(live.script(ALL).encode()) + len(live.style().encode()) < 100_000
+
+
+@every_explorer
+def test_a_widget_carries_the_kit_its_own_module_and_its_own_table(kind):
+    text = kind()._esm
+    assert "import" not in re.findall(r"^\w+", text, re.M) and text.count("export ") == 1
+    assert f'"python":"{kind.__name__}"' in text
+    assert [other.front for other in ALL if f"\n{other.front}: (() => {{" in text] == [kind.front]
+
+
+def test_names_of_two_modules_cannot_collide_and_comments_stay_at_home():
+    text = live.script(ALL)
+    assert "/**" not in text and "\n  " not in text and "from \"./kit.js\"" not in text
+    assert text.startswith("(() => {") and text.rstrip().endswith("})();")
+
+
+def test_an_apostrophe_cannot_leave_the_attribute():
+    place = live.place("rotary", {"content": "it's <\"so\">"}, "<img>")
+    assert "'" not in place.split(">")[0].replace("&#x27;", "") and place.endswith("<img></div>")
+    assert 'data-small' in live.place("rotary", {}, small=True)
+
+
+# ---- Python's side ----
+@every_explorer
+def test_python_sees_parameters_and_nothing_else(kind):
+    explorer = kind()
+    synced = {name for name in explorer.keys if not name.startswith("_")}
+    assert synced - {"layout", "tabbable", "tooltip"} == {"params"}
+    assert explorer.params == kind.settings()
+    assert explorer.verdict == f"Challenge: {kind.challenge} Not reached yet."
+
+
+def test_the_browser_and_python_move_the_same_parameters():
+    explorer, heard = RotaryExplorer(m=30), []
+    explorer.observe(lambda change: heard.append(change["new"]["n"]), "params")
+    explorer.set_state({"params": explorer.params | {"n": 22}})  # as a browser does
+    assert heard == [22] and explorer.verdict.endswith("n − m is -8 both times.")
+    explorer.move(m=3)
+    assert explorer.params["m"] == 3 and explorer.params["n"] == 22
+    for wrong in ({"m": 99}, {"mm": 1}, {"base": "10"}):
+        with pytest.raises((ValueError, traitlets.TraitError)):
+            explorer.set_state({"params": explorer.params | wrong})
+    assert explorer.params["m"] == 3
+
+
+def test_a_stored_output_says_how_it_comes_to_life_again():
+    data, metadata = RotaryExplorer(m=31)._repr_mimebundle_()
+    assert metadata["live"] == {"name": "rotary", "params": RotaryExplorer.settings(m=31)}
+    assert metadata["image/png"]["alt"] in data["text/html"] and data["image/png"]

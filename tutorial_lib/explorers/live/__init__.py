@@ -1,0 +1,107 @@
+"""The front end of the explorers: modules in this folder, joined to one text by a few lines of Python.
+
+``kit.js`` is what all explorers share, and each explorer has a module of its own. A widget gets the kit, its
+explorer and ``widget.js`` (:func:`module`); a page gets the kit, all explorers and ``page.js``
+(:func:`script`). Labels, values, limits and challenges stand in Python only: :func:`table` hands them over.
+How to add an explorer: ``docs/explorers.md``.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+IMPORT = re.compile(r'^import \{([^}]*)\} from "\./kit\.js";\n', re.M)
+EXPORT = re.compile(r"^export (?:const|function) (\w+)", re.M)
+
+
+def lean(source: str) -> str:
+    """JavaScript without indentation, empty lines, and comments that have lines of their own.
+
+    >>> lean("// why\\n  f();\\n\\n  /** what\\n   * it does */\\n  g(); // stays\\n")
+    'f();\\ng(); // stays\\n'
+    """
+    source = re.sub(r"^[ \t]*(?://.*|/\*(?:.|\n)*?\*/[ \t]*)\n", "", source, flags=re.M)
+    return re.sub(r"\n{2,}", "\n", re.sub(r"^[ \t]+", "", source, flags=re.M)).lstrip("\n")
+
+
+def scope(name: str) -> str:
+    """A module as a function that returns what it exports, so names of two modules cannot collide."""
+    source = (HERE / f"{name}.js").read_text(encoding="utf-8")
+    taken = "".join(f"const {{{names}}} = kit;\n" for names in IMPORT.findall(source))
+    body = re.sub(r"^export ", "", IMPORT.sub("", source), flags=re.M)
+    return f"(() => {{\n{taken}{body}return {{ {', '.join(EXPORT.findall(source))} }};\n}})()"
+
+
+@functools.cache
+def joined(*names: str) -> str:
+    """The kit as ``kit``, and these explorers as ``explorers``, by name."""
+    return lean(f"const kit = {scope('kit')};\nconst explorers = {{\n"
+                + "".join(f"{name}: {scope(name)}.{name},\n" for name in names) + "};\n")
+
+
+def table(explorer) -> dict[str, Any]:
+    """What the browser has from Python: the table of parameters, the challenge, and the constants."""
+    parameters: dict[str, Any] = {}
+    for name, parameter in explorer.parameters.items():
+        entry = parameters[name] = {"label": parameter.label or name, "start": parameter.start}
+        if hasattr(parameter, "size"):
+            entry["size"] = None if callable(parameter.size) else parameter.size
+        else:
+            entry |= {"values": list(parameter.values), "texts": [*map(parameter.text, parameter.values)]}
+            entry |= {"menu": True} if getattr(parameter, "menu", False) else {}
+    return {"python": explorer.__name__, "parameters": parameters, "challenge": explorer.challenge,
+            **explorer.constants()}
+
+
+def compact(value) -> str:
+    """JSON in one line."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@functools.cache
+def module(explorer) -> str:
+    """The module of one explorer for anywidget; it has no address that it could import from."""
+    return (joined(explorer.front) + f"const data = {compact({explorer.front: table(explorer)})};\n"
+            + lean((HERE / "widget.js").read_text(encoding="utf-8")))
+
+
+def script(explorers: Iterable) -> str:
+    """The script of a page with any of these explorers; plain: browsers load no module from a disk."""
+    explorers = list(explorers)
+    data = {each.front: table(each) for each in explorers}
+    return ('(() => {\n"use strict";\n' + joined(*data) + f"const data = {compact(data)};\n"
+            + lean((HERE / "page.js").read_text(encoding="utf-8")) + "})();\n")
+
+
+@functools.cache
+def style() -> str:
+    """The style sheet of all of them."""
+    return re.sub(r"\s*\n\s*", "\n", (HERE / "live.css").read_text(encoding="utf-8"))
+
+
+def place(name: str, params: Mapping[str, Any], inside: str = "", small: bool = False) -> str:
+    """HTML that a page's script brings to life; ``inside`` is there without it. ``small`` fits a slide."""
+    settings = html.escape(compact(dict(params)), quote=True)
+    return f'<div data-live="{name}" data-params="{settings}"{" data-small" * small}>{inside}</div>'
+
+
+def write(folder: Path) -> None:
+    """Write ``live.js`` and ``live.css``, all that a page needs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "live.js").write_text(script(everyone()), encoding="utf-8")
+    (folder / "live.css").write_text(style(), encoding="utf-8")
+
+
+def everyone() -> list:
+    """The explorers that are live: their class names a module here."""
+    from tutorial_lib import explorers
+
+    found = (getattr(explorers, name) for name in explorers.__all__)
+    return [each for each in found if getattr(each, "front", "")]

@@ -1,0 +1,209 @@
+// The scoreboard: a swarm of all encodings above each column of a table; two of them are marked, and dragged.
+import { canvas, chooser, grip, hover, html, pens, point, range, say, scale, set, slide, svg } from "./kit.js";
+
+// ---- what is left, and in which order: the same as Python's ----
+const place = (data, column) => Object.keys(data.columns).indexOf(column);
+
+/** Each row's place in a column, from 0 (the worst) to 1 (the best); null where nothing was measured. */
+export function ranks(data, column) {
+  const c = place(data, column), sign = data.large.includes(column) ? 1 : -1;
+  const all = data.board.map(row => row.values[c]), known = all.filter(v => v !== null);
+  const below = all.map(v => (v === null ? null : known.filter(other => sign * other < sign * v).length));
+  const top = Math.max(...below) || 1;
+  return below.map(count => (count === null ? null : count / top));
+}
+/** Rows of the board that the filters leave, the best in the column first; those without a number last. */
+export function left({ sort, door, shift, longer }, data) {
+  const [shifts, tails] = [place(data, "shift"), place(data, "tail")], score = ranks(data, sort);
+  const fits = ({ doors, values }) => (door === "any" || doors.includes(door))
+    && (shift === "any" || values[shifts] !== null && (values[shifts] === 0) === (shift === "relative"))
+    && (longer === "any" || values[tails] !== null) && (longer !== "steady" || values[tails] < data.steady);
+  return range(data.board.length).filter(i => fits(data.board[i])).sort((a, b) => (score[b] ?? -1) - (score[a] ?? -1));
+}
+export function scene(p, data) {
+  const { columns, board, counts } = data, order = left(p, data), c = place(data, p.sort), title = columns[p.sort];
+  const all = Object.keys(columns).map(column => ranks(data, column)), known = order.filter(i => board[i].values[c] !== null);
+  const values = known.map(i => (counts.includes(p.sort) ? Math.max(1, board[i].values[c]) : board[i].values[c]));
+  const ends = [known[0], known.at(-1)].map(i => i !== undefined && `${board[i].name} (${board[i].texts[c]})`).join(" to ");
+  const named = i => `${board[i].name} (${board[i].doors.join(", ") || "no door"}), ${title} ${board[i].texts[c]}`;
+  return {
+    views: {
+      board: order.length ? order.map(i => all.map(score => score[i])) : [all.map(() => 0)],
+      column: known.length ? [range(values.length).map(i => i + 1), values] : [[1], [1]],
+    },
+    description: `${order.length} of ${board.length} encodings are left, ${
+      known.length ? `by ${title} from ${ends}` : `none of them has a ${title}`}; ${order.length
+      ? `marked is ${named(order[p.row])}; beside it ${named(order[p.other])}` : "loosen a filter"}.`,
+  };
+}
+export function reached(p, data) {
+  const row = data.board[left(p, data)[p.row]], [shift, tail] = ["shift", "tail"].map(column => row?.values[place(data, column)]);
+  return shift === 0 && tail > data.worse ? `${row.name} has shift error 0, and its tail loss rises by ${tail.toFixed(2)} nats.` : "";
+}
+
+// ---- the picture: the marked row blue, the other orange ----
+const TWO = [["k", "other", "b"], ["q", "row", "a"]];
+
+function build(app, stage) {
+  const { params: p, data } = app, narrow = stage.clientWidth < 600, order = left(p, data);
+  if (!app.keeps) { // who is marked stays marked when the order changes
+    const plain = app.set;
+    app.keeps = true;
+    app.set = (some, quiet) => {
+      if (["sort", "door", "shift", "longer"].some(name => name in some) && !("row" in some)) {
+        const [old, next] = [left(p, data), left({ ...p, ...some }, data)];
+        for (const [, name] of TWO) some = { ...some, [name]: Math.max(0, next.indexOf(old[p[name]])) };
+      }
+      plain(some, quiet);
+    };
+  }
+  const scroll = html(stage, "div", { class: "lv-board", style: `max-height:${app.small ? 450 : narrow ? 560 : 492}px` });
+  const table = html(scroll, "table"), head = html(table, "thead");
+  const width = scroll.clientWidth / (app.small ? 1.45 : 1), W = width, name = narrow ? 0 : 176;
+  const keys = Object.keys(data.columns), wide = (W - name) / keys.length;
+  const cols = html(table, "colgroup");
+  if (narrow) for (const part of [52, 48]) html(cols, "col", { style: `width:${part}%` });
+  else for (const part of [name, ...keys.map(() => wide)]) html(cols, "col", { style: `width:${100 * part / W}%` });
+  if (!narrow) {
+    const row = html(head, "tr");
+    html(row, "td");
+    for (const key of keys) {
+      const cell = html(row, "th", { scope: "col", "aria-sort": key === p.sort ? "descending" : "none" });
+      const button = html(cell, "button", { type: "button", "data-key": `sort ${key}`, title: "sort by this" }, data.columns[key]);
+      button.addEventListener("click", () => app.set({ sort: key }));
+    }
+  }
+  const swarm = field(app, html(html(head, "tr"), "td", { colspan: narrow ? 2 : keys.length + 1 }), order, { W, name, wide, keys, narrow });
+  const rows = list(app, html(table, "tbody"), order, keys, narrow);
+  const said = html(app.small ? null : stage, "p", { class: "lv-versus" });
+  const [mine, even, theirs] = ["q", "soft", "k"].map(colour => html(said, "b", { style: `color:var(--${colour})` }));
+  const scores = keys.map(key => ranks(data, key));
+  return () => {
+    swarm();
+    rows();
+    const [a, b] = [order[p.row], order[p.other]], both = scores.filter(s => a !== undefined && s[a] !== null && s[b] !== null);
+    const wins = (x, y) => both.filter(s => s[x] > s[y]).length;
+    say(mine, a === undefined ? "No encoding is left: loosen a filter." : `${data.board[a].name} is better in ${wins(a, b)}`);
+    say(even, a === undefined ? "" : `equal in ${both.length - wins(a, b) - wins(b, a)} of ${both.length} columns`);
+    say(theirs, a === undefined ? "" : `${data.board[b].name} is better in ${wins(b, a)}`);
+  };
+}
+
+/** All encodings above each column, the best at the top; what was not measured lies below, as rings. */
+function field(app, parent, order, { W, name, wide, keys, narrow }) {
+  const { params: p, data } = app, { board } = data, heads = narrow ? 132 : 4, high = app.small ? 110 : 192, top = heads + (narrow ? 18 : 32);
+  const bottom = top + high, H = bottom + 62, r = narrow ? 2.6 : 4, step = 2 * r + 1, most = Math.max(1, Math.floor((wide - 10) / step));
+  const [pic, pen] = canvas(parent, W, H, "All encodings in each column, the best at the top");
+  const x = keys.map((_, c) => name + (c + 0.5) * wide), y = scale(0, 1, bottom, top), inside = new Set(order);
+  const sorted = keys.indexOf(p.sort), sorts = [];
+  pen.rect({ x: x[sorted] - wide / 2 + 2, y: narrow ? 0 : 2, width: wide - 4, height: H - 4, rx: 8, fill: "--face", stroke: "--mix", sw: 2 });
+  if (!narrow) {
+    pen.text({ x: 0, y: top + 4, fill: "--ink", fw: 700 }, "↑ better");
+    pen.text({ x: 0, y: bottom + 4 }, "worse");
+    pen.text({ x: 0, y: bottom + 36, vc: 1 }, "not measured");
+  } else pen.text({ x: 0, y: bottom + 15, fs: 11.5 }, "↑ better. Rings were not measured.");
+  const spots = keys.map((key, c) => {
+    const score = ranks(data, key), taken = [], found = Array(board.length);
+    const best = board.findIndex((_, i) => score[i] === 1), worst = board.findIndex((_, i) => score[i] === 0);
+    pen.line({ x1: x[c], x2: x[c], y1: top, y2: bottom, stroke: "--line", sw: 1.5 });
+    if (!narrow) {
+      pen.text({ x: x[c], y: top - 21, mid: 1, fs: 11, halo: 1 }, board[best].texts[c].replace("-", "−"));
+      if (worst >= 0) pen.text({ x: x[c], y: bottom + 13, mid: 1, fs: 11, halo: 1 }, board[worst].texts[c].replace("-", "−"));
+    } else {
+      const words = pen.text({ x: 0, y: 0, vc: 1, fs: 12, fill: key === p.sort ? "--ink" : "--soft", fw: key === p.sort ? 700 : 400,
+        transform: `translate(${x[c]} ${heads}) rotate(-90)` }, data.columns[key]);
+      set(words, { still: 1 });
+      const hit = svg(pen.g({ class: "lv-clock" }), "rect", { x: x[c] - wide / 2 + 2, y: 2, width: wide - 4, height: heads, rx: 8, class: "lv-hit" });
+      sorts.push(hit.parentNode);
+    }
+    const free = (px, py) => taken.every(([a, b]) => Math.hypot(a - px, b - py) > step - 0.5);
+    const ways = range(most).map(i => (i % 2 ? 1 : -1) * Math.ceil(i / 2) * step);
+    for (const i of range(board.length).sort((a, b) => (score[b] ?? -1) - (score[a] ?? -1))) {
+      let at = null;
+      const from = score[i] === null ? bottom + 27 : y(score[i]);
+      for (const down of range(9)) for (const aside of ways) {
+        if (!at && free(x[c] + aside, from + down * step)) at = [x[c] + aside, from + down * step];
+      }
+      taken.push(found[i] = at ?? [x[c], from]);
+    }
+    return { found, score };
+  });
+  spots.forEach(({ found, score }, c) => found.forEach(([cx, cy], i) => {
+    const known = score[i] !== null;
+    const dot = pen.circle({ cx, cy, r: known ? r : r - 1, fill: known ? "--soft" : "none", stroke: known ? "none" : "--soft",
+      opacity: inside.has(i) ? known ? 0.75 : 0.6 : 0.13, dash: known ? "none" : "2 1.5" });
+    if (!inside.has(i)) return set(dot, { still: 1 });
+    set(dot, { style: "cursor:pointer" });
+    dot.addEventListener("click", () => app.put({ row: order.indexOf(i) }));
+    hover(app, dot, () => `${board[i].name}: ${data.columns[keys[c]]} ${known ? board[i].texts[c].replace("-", "−") : "not measured"}`);
+    return dot;
+  }));
+  chooser(app, sorts, "sort", c => `sort by ${data.columns[keys[c]]}`);
+  const lines = TWO.map(([colour, at, letter]) => {
+    const paths = ["none", "3 5"].map(dash => pen.path({ fill: "none", stroke: `--${colour}`, sw: 2.5, dash, still: 1 }));
+    const dots = keys.map(() => pen.circle({ r: r + 2, fill: `--${colour}`, rim: 1, still: 1 }));
+    return { at, letter, colour, paths, dots };
+  });
+  const nearest = to => {
+    const gaps = order.map(i => Math.hypot(spots[sorted].found[i][0] - to.x, spots[sorted].found[i][1] - to.y));
+    return gaps.indexOf(Math.min(...gaps));
+  };
+  for (const line of lines) {
+    line.tag = pen.text({ halo: 1, fill: `--${line.colour}`, fw: 700, fs: 14, vc: 1, still: 1 });
+    const label = app.table[line.at].label;
+    line.grip = grip(app, pic, line.colour, line.at, line.letter, label, () => board[order[app.params[line.at]]]?.name ?? "none");
+    slide(app, line.grip, line.at, nearest);
+    if (!order.length) set(line.grip, { visibility: "hidden" });
+  }
+  return () => {
+    if (!order.length) return;
+    const both = lines.map(({ at }) => order[app.params[at]]);
+    lines.forEach(({ paths, dots, grip: handle, tag: words, at }, n) => {
+      const i = both[n], spot = keys.map((_, c) => spots[c].found[i].map((v, axis) => app.glide(`${at} ${c} ${axis}`, v, 0.4)));
+      const known = keys.map((_, c) => spots[c].score[i] !== null), ways = ["", ""];
+      range(keys.length - 1).forEach(c => {
+        const [[ax, ay], [bx, by]] = [spot[c], spot[c + 1]], half = (bx - ax) / 2;
+        ways[known[c] && known[c + 1] ? 0 : 1] += `M${ax.toFixed(1)} ${ay.toFixed(1)}C${(ax + half).toFixed(1)} ${ay.toFixed(1)} ${
+          (bx - half).toFixed(1)} ${by.toFixed(1)} ${bx.toFixed(1)} ${by.toFixed(1)}`;
+      });
+      paths.forEach((path, k) => set(path, { d: ways[k] }));
+      dots.forEach((dot, c) => set(dot, { cx: spot[c][0], cy: spot[c][1], opacity: known[c] ? 1 : 0.45 }));
+      const same = both[0] === both[1] && n === 0;
+      set(handle, { transform: `translate(${spot[sorted][0] + (same ? 16 : 0)} ${spot[sorted][1]})` });
+      const own = spot[0][1], gap = own - spots[0].found[both[1 - n]][1], far = Math.max(0, 17 - Math.abs(gap)) / 2;
+      set(words, { x: name - 10, ta: "end", y: own + far * (gap ? Math.sign(gap) : n ? -1 : 1) });
+      say(words, narrow ? "" : board[i].name);
+    });
+  };
+}
+
+/** The rows of the table: a bar for the rank behind each number, hatched where there is none. */
+function list(app, body, order, keys, narrow) {
+  const { params: p, data } = app, scores = keys.map(key => ranks(data, key)), shown = narrow ? [keys.indexOf(p.sort)] : range(keys.length);
+  const made = order.map((i, n) => {
+    const row = html(body, "tr"), head = html(row, "th", { scope: "row" });
+    const pins = [...TWO].reverse().map(([colour, , letter]) => {
+      const pin = html(head, "span", { class: "lv-pin", style: `color:var(--${colour})` });
+      html(pin, "b", {}, letter);
+      return pin;
+    });
+    html(head, "span", {}, data.board[i].name);
+    for (const c of shown) {
+      const score = scores[c][i], text = data.board[i].texts[c].replace("-", "−");
+      const cell = html(row, "td", score === null ? { class: "lv-none", "aria-label": "not measured" } : {}, score === null ? "" : text);
+      cell.style.setProperty("--rank", `${(100 * score).toFixed(1)}%`);
+    }
+    row.addEventListener("click", event => { if (!event.target.closest(".lv-pin")) app.put({ row: n }); });
+    return { row, pins };
+  });
+  [...TWO].reverse().forEach(([, name], k) => chooser(app, made.map(({ pins }) => pins[k]), name,
+    n => `${data.board[order[n]].name} as ${name === "row" ? "a" : "b"}`));
+  return () => made.forEach(({ row }, n) => row.setAttribute("class", n === p.row ? "lv-a" : n === p.other ? "lv-b" : ""));
+}
+
+export const scoreboard = {
+  title: "The scoreboard of all encodings", drawn: ["sort", "row", "other"], slide: [],
+  sizes: { row: (p, data) => Math.max(1, left(p, data).length), other: (p, data) => Math.max(1, left(p, data).length) },
+  shape: ({ params: p }) => [p.sort, p.door, p.shift, p.longer].join(),
+  scene, reached, build,
+};
