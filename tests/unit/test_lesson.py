@@ -197,7 +197,7 @@ def test_the_stored_answer_is_folded_and_its_first_line_says_nothing(told, key, 
     assert data["text/html"].count("<details>") == 1 and "no prediction" not in data["text/html"]
     assert_html(data["text/html"])
     if key == "99.swap":
-        assert "<b>a &lt; b &amp; c</b> it stays" in data["text/html"]
+        assert "<p>Measured: <b>a &lt; b &amp; c</b></p><p>it stays</p>" in data["text/html"]
         assert "<li><i>It changes.</i> then it would move</li>" in data["text/html"]
 
 

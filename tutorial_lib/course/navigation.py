@@ -1,10 +1,11 @@
-"""What a notebook says of itself and no author types: its place, its minutes, what a term means.
+"""What a notebook says of itself and no author types: its place, its minutes, what a term means, what is folded.
 
-:func:`sign` writes all three, and ``python -m tutorial_lib.course.authoring build`` and ``sign`` call it:
+:func:`sign` writes these, and ``python -m tutorial_lib.course.authoring build`` and ``sign`` call it:
 
 - the strip, one line of links at the top and at the end (a cell with the tag ``strip``);
 - *Reading: about … minutes. Running: …* in the first cell, by :func:`reading` and :func:`running`;
-- the title of each link to ``docs/glossary.md``, which is shown when the mouse is over the link.
+- the title of each link to ``docs/glossary.md``, which is shown when the mouse is over the link;
+- cells with the tag ``reveal`` are folded, code and output, and their first line says what running them does.
 
 :func:`unsign` takes strips and titles off again, so that authors see plain links.
 """
@@ -28,6 +29,9 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 GUIDE = ROOT / "docs" / "instructor" / "notebooks.md"
 RECORD = ROOT / "results" / "benchmarks" / "notebooks.json"
 STRIP = "strip"
+FOLDED = {"source_hidden": True, "outputs_hidden": True}
+MEASURES = "# Run this cell: it measures the answer."
+"""The first line of a folded cell that measures: JupyterLab shows it in place of the cell."""
 TERM = re.compile(r'\]\(\.\./docs/glossary\.md#([^\s)"]+)(?: "[^"]*")?\)')
 
 WORDS, LINES, QUESTIONS = 200, 20, 2  # a minute
@@ -48,6 +52,10 @@ def sign(notebook: nbformat.NotebookNode, path: Path) -> nbformat.NotebookNode:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = TERM.sub(_titled, cell.source)
+        elif "reveal" in cell.metadata.get("tags", []):
+            cell.metadata.jupyter = nbformat.from_dict(FOLDED)
+            if not cell.source.startswith("# Run this cell"):
+                cell.source = f"{MEASURES}\n{cell.source}"
     notebook.cells[0].source = timed(notebook.cells[0].source, path, notebook)
     notebook.cells.insert(1, _cell(line, f"{path.stem}, top"))
     notebook.cells.insert(last, _cell(line, path.stem))
@@ -64,13 +72,15 @@ def unsign(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def stale(notebook: nbformat.NotebookNode, path: Path) -> list[str]:
-    """What :func:`sign` would write into other words: ``["strip", "minutes", "glossary"]``, or none."""
+    """What :func:`sign` would write otherwise: some of ``["strip", "minutes", "glossary", "folding"]``."""
     new = sign(nbformat.from_dict(notebook), path)
 
     def parts(of):
         strips = [(n, cell.source) for n, cell in enumerate(of.cells) if _is_strip(cell)]
         rest = "\n".join(cell.source for cell in of.cells if not _is_strip(cell))
-        return {"strip": strips, "minutes": of.cells[0].source,
+        reveals = [(cell.source.split("\n")[0], cell.metadata.get("jupyter")) for cell in of.cells
+                   if "reveal" in cell.metadata.get("tags", [])]
+        return {"strip": strips, "minutes": of.cells[0].source, "folding": reveals,
                 "glossary": [link.group() for link in TERM.finditer(rest)]}
 
     old, new = parts(notebook), parts(new)

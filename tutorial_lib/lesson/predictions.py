@@ -184,10 +184,11 @@ class Answer(Card):
         others = [*([["", told["belief"]]] if told["belief"] else []), *told["others"]]
         more = "".join(f"<li><i>{words}</i> {why}</li>" for words, why in others)
         verdict = f"<p>{told['verdict']}</p>" if told["verdict"] else ""
-        measured = f"<p><b>{told['words']}</b> {told['meaning']}</p>"
+        measured = f"<p>Measured: <b>{told['words']}</b></p>" + (told["meaning"] and f"<p>{told['meaning']}</p>")
+        words = (FOLDED, plain(told["words"]), plain(told["verdict"]))
         return {"text/html": f"{FOLDED}\n<details><summary>Show the answer</summary>{verdict}{measured}"
                              f"{more and f'<ul>{more}</ul>'}</details>",
-                "text/plain": "\n".join(filter(None, (FOLDED, plain(told["words"]), plain(told["verdict"]))))}
+                "text/plain": "\n".join(filter(None, words))}
 
 
 def reveal(key: str, measured) -> None:
