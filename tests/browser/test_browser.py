@@ -4,7 +4,6 @@ That all cells run, and print what is stored, is nbval's to say; here the first 
 the others what a reader moves or answers. All of it is one module: one server and one browser serve all.
 """
 
-import json
 import math
 import re
 

@@ -118,7 +118,8 @@ class Lab:
     def command(self) -> list[str]:
         """The command that starts the server, but for its address."""
         return [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={self.folder}",
-                f"--LabServerApp.app_settings_dir={self.scratch}", f"--LabApp.app_settings_dir={self.scratch}",
+                f"--LabServerApp.app_settings_dir={self.scratch}",
+                f"--LabApp.app_settings_dir={self.scratch}",
                 "--LabApp.extension_manager=readonly"]
 
     def _serve(self) -> None:
@@ -140,7 +141,8 @@ class Lab:
         with open(self.log, "wb") as log:
             self.server = subprocess.Popen(
                 [*self.command(), "--no-browser", "--allow-root", f"--port={port}",
-                 "--ServerApp.ip=127.0.0.1", "--ServerApp.port_retries=0", f"--IdentityProvider.token={self.token}",
+                 "--ServerApp.ip=127.0.0.1", "--ServerApp.port_retries=0",
+                 f"--IdentityProvider.token={self.token}",
                  "--expose-app-in-browser", "--JupyterNotebookApp.expose_app_in_browser=True"],
                 cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True)

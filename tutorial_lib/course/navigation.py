@@ -1,4 +1,4 @@
-"""What a notebook says of itself and no author types: its place, its minutes, what a term means, what is folded.
+"""What a notebook says of itself and no author types: its place, its minutes, terms, what is folded.
 
 :func:`sign` writes these, and ``python -m tutorial_lib.course.authoring build`` and ``sign`` call it:
 

@@ -184,7 +184,8 @@ class Answer(Card):
         others = [*([["", told["belief"]]] if told["belief"] else []), *told["others"]]
         more = "".join(f"<li><i>{words}</i> {why}</li>" for words, why in others)
         verdict = f"<p>{told['verdict']}</p>" if told["verdict"] else ""
-        measured = f"<p>Measured: <b>{told['words']}</b></p>" + (told["meaning"] and f"<p>{told['meaning']}</p>")
+        measured = f"<p>Measured: <b>{told['words']}</b></p>"
+        measured += told["meaning"] and f"<p>{told['meaning']}</p>"
         words = (FOLDED, plain(told["words"]), plain(told["verdict"]))
         return {"text/html": f"{FOLDED}\n<details><summary>Show the answer</summary>{verdict}{measured}"
                              f"{more and f'<ul>{more}</ul>'}</details>",

@@ -112,7 +112,8 @@ def your_turn(key: str, answer: Callable, seed: int | None = None) -> Callable:
     if _is_empty(answer, outcomes):
         display(Turn(question, EMPTY, INSTEAD))
         return question.reference
-    record(entry, passed=bool(read().get(entry, {}).get("passed")), last=verdict.name or verdict.kind, at=now())
+    passed = bool(read().get(entry, {}).get("passed"))
+    record(entry, passed=passed, last=verdict.name or verdict.kind, at=now())
     display(Turn(question, "✘ Not yet.", f"{verdict.text} {INSTEAD}"))
     _draw(question, verdict)
     return question.reference
