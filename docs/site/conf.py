@@ -25,7 +25,7 @@ extensions = [
     "pages",
 ]
 include_patterns = ["docs/*.md", "docs/instructor/*.md", "docs/site/index.md", "docs/site/api.rst",
-                    "notebooks/*.ipynb", "exercises/*/*.ipynb"]
+                    "notebooks/*.ipynb", "notebooks/deeper/*.ipynb", "exercises/*/*.ipynb"]
 exclude_patterns = ["**/.ipynb_checkpoints"]
 
 # ---- notebooks and markdown ----

@@ -12,7 +12,9 @@ from tutorial_lib import legible
 from tutorial_lib.course import authoring, exercises, navigation
 from tutorial_lib.lesson import questions
 
-PATHS = sorted(authoring.NOTEBOOKS.glob("*.ipynb"))
+CORE = sorted(authoring.NOTEBOOKS.glob("*.ipynb"))
+QUESTS = sorted(authoring.NOTEBOOKS.glob(f"{navigation.DEEPER}/*.ipynb"))
+PATHS = CORE + QUESTS
 HEADINGS = ("What you will be able to do", "Claims tested", "Concept check", "Summary", "References")
 MACHINE = re.compile(r"/(home|root|tmp|work|Users|private|var|opt|mnt)/|site-packages|ipykernel_|\b[A-Z]:\\")
 LONGEST_CELL = 20
@@ -97,7 +99,9 @@ def test_it_follows_the_template(path, prose):
     headings = re.findall(r"^#+ +(.+?)\s*$", text, re.MULTILINE)
     assert prose[0].startswith("# ") and number in headings[0], "the first cell is the title, with the number"
     assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1
-    if number != "00":
+    if path in QUESTS:
+        assert headings[-1] == "References" and text.count(f"](../{number}_"), "it leads back to its lesson"
+    elif number != "00":
         places = [next((n for n, h in enumerate(headings) if h.lower().startswith(wanted.lower())), None)
                   for wanted in HEADINGS]
         missing = [wanted for wanted, place in zip(HEADINGS, places, strict=True) if place is None]
@@ -114,8 +118,12 @@ def test_each_prediction_is_revealed_later(path, code):
         cell = next(n for n, source in enumerate(code) if re.search(rf"predict\(\s*[\"']{key}[\"']", source))
         assert all(f'reveal("{key}"' not in source for source in code[: cell + 1]), f"{key} is given away"
     known = questions.questions(number) if number in questions.notebooks() else {}
+    everywhere = [cell.source for one in PATHS if one.stem[:2] == number
+                  for cell in nbformat.read(one, as_version=4).cells if cell.cell_type == "code"]
+    asked = re.findall(r"\bpredict\(\s*[\"']([\w.]+)[\"']", "\n".join(everywhere))
     assert sorted(asked) == sorted(f"{number}.{name}" for name in known.get("predict", {}))
-    assert calls.count(f'concept_check("{number}")') == bool(known.get("check"))
+    if path in CORE:
+        assert calls.count(f'concept_check("{number}")') == bool(known.get("check"))
 
 
 def test_links_lead_somewhere(path, prose):
@@ -138,11 +146,15 @@ def test_strip_minutes_and_glossary_titles_are_up_to_date(path):
 
 
 def test_terms_are_linked_where_they_are_treated(path, notebook):
-    """And not everywhere: no term twice in a notebook, at most twelve, none in a heading or a table."""
+    """There, or in a side quest; and not everywhere: no term twice in a notebook, at most twelve, none in a
+    heading or a table."""
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    linked = [anchor for line in text.split("\n") for anchor in navigation.TERM.findall(line)]
-    treated = {anchor for anchor, term in navigation.terms().items() if term.notebook == path.stem[:2]}
-    assert treated <= set(linked), f"the glossary says that it treats {treated - set(linked)}"
+    linked = [link[1] for link in navigation.TERM.findall(text)]
+    if path in CORE:
+        quests = " ".join(quest.read_text(encoding="utf-8") for quest in QUESTS if quest.stem[:2] == path.stem[:2])
+        treated = {anchor for anchor, term in navigation.terms().items() if term.notebook == path.stem[:2]}
+        there = {*linked, *re.findall(r"glossary\.md#([\w-]+)", quests)}
+        assert treated <= there, f"the glossary says that it treats {treated - there}"
     assert len(set(linked)) == len(linked) <= 12
     plain = [line for line in text.split("\n") if line.startswith(("#", "|"))]
     assert not [line for line in plain if navigation.TERM.search(line)]
@@ -150,7 +162,7 @@ def test_terms_are_linked_where_they_are_treated(path, notebook):
 
 def test_the_times_are_measured_for_each_notebook_and_no_other():
     record = json.loads(navigation.RECORD.read_text(encoding="utf-8")) if navigation.RECORD.exists() else {}
-    assert list(record.get("seconds by threads", {})) == [path.stem for path in PATHS], (
+    assert list(record.get("seconds by threads", {})) == [path.stem for path in CORE], (
         "on an idle machine, run `python -m benchmarks.notebooks`, then `… course.authoring sign`")
     assert {"machine", "cores", "python", "versions", "date"} <= set(record)
     runs = [sum(found.values(), []) for found in record["seconds by threads"].values()]
@@ -158,5 +170,6 @@ def test_the_times_are_measured_for_each_notebook_and_no_other():
 
 
 def test_numbers_are_used_once():
-    numbers = [path.stem[:2] for path in PATHS]
+    numbers = [path.stem[:2] for path in CORE]
+    assert {path.stem[:2] for path in QUESTS} <= set(numbers)
     assert len(set(numbers)) == len(numbers) and all(re.fullmatch(r"\d\d", n) for n in numbers)

@@ -7,9 +7,9 @@
     python -m tutorial_lib.course.authoring check        # which notebooks are not in normal form?
     python -m tutorial_lib.course.authoring release ex06 # writes exercises/ex06_…/ from its solution
 
-``02`` is a notebook of the course, ``ex02`` the solution of its exercise. The ``.ipynb`` with its
-outputs is the only form that is committed; the ``.py`` (py:percent) is scratch paper. ``build``
-without a ``.py`` re-executes the notebook as it is.
+``02`` is a notebook of the course, ``ex02`` the solution of its exercise, ``deeper/02_fusion`` a side quest.
+The ``.ipynb`` with its outputs is the only form that is committed; the ``.py`` (py:percent) is scratch
+paper. ``build`` without a ``.py`` re-executes the notebook as it is.
 """
 
 from __future__ import annotations
@@ -115,16 +115,18 @@ def execute(notebook: nbformat.NotebookNode, folder: Path = NOTEBOOKS,
 
 
 def known() -> list[Path]:
-    """All notebooks, in reading order, then all solutions, also those that are only text yet."""
-    found = [*NOTEBOOKS.glob("[0-9]*_*.*"), *SOLUTIONS.glob("ex*/ex*.*")]
+    """All notebooks in reading order, then the solutions, then side quests; also what is only text yet."""
+    quests = NOTEBOOKS.glob(f"{navigation.DEEPER}/[0-9]*_*.*")
+    found = [*NOTEBOOKS.glob("[0-9]*_*.*"), *SOLUTIONS.glob("ex*/ex*.*"), *quests]
     return sorted({path.with_suffix(".ipynb") for path in found if path.suffix in (".ipynb", ".py")},
-                  key=lambda path: path.stem)
+                  key=lambda path: (path.parent.name == navigation.DEEPER, path.stem))
 
 
 def find(name: str) -> Path:
     """The notebook whose file name starts with ``name``; ValueError lists what there is."""
+    deeper = Path(name).parent.name == navigation.DEEPER
     for path in known():
-        if path.stem.startswith(Path(name).stem):
+        if path.stem.startswith(Path(name).stem) and (not deeper or path.parent.name == navigation.DEEPER):
             return path
     names = ", ".join(path.stem for path in known())
     raise ValueError(f"no notebook starts with {name!r}; there are {names}")

@@ -30,7 +30,8 @@ or judged, in a section of a notebook, built in the library, and tested.
 
 
 class Row(NamedTuple):
-    """``notebook`` is its number, ``object`` stands in ``tutorial_lib``, ``test`` in ``tests``."""
+    """``notebook`` is its number, or ``deeper/02_fusion`` for a side quest; ``object`` stands in
+    ``tutorial_lib``, ``test`` in ``tests``."""
 
     id: str
     topic: str
@@ -47,10 +48,12 @@ def rows() -> list[Row]:
 @functools.cache
 def headings(number: str) -> tuple[str, list[str]]:
     """File name and headings of a notebook; ValueError if there is none with this number."""
-    for path in (ROOT / "notebooks").glob(f"{number}_*.ipynb"):
+    folder = ROOT / "notebooks"
+    for path in [*folder.glob(f"{number}_*.ipynb"), *folder.glob(f"{number}.ipynb")]:
         prose = "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells
                           if cell.cell_type == "markdown")
-        return path.name, re.findall(r"^#+ +(.+?)\s*$", prose, re.MULTILINE)
+        name = path.relative_to(folder).as_posix()
+        return name, re.findall(r"^#+ +(.+?)\s*$", prose, re.MULTILINE)
     raise ValueError(f"there is no notebook {number}")
 
 

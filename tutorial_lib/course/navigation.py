@@ -32,7 +32,9 @@ STRIP = "strip"
 FOLDED = {"source_hidden": True, "outputs_hidden": True}
 MEASURES = "# Run this cell: it measures the answer."
 """The first line of a folded cell that measures: JupyterLab shows it in place of the cell."""
-TERM = re.compile(r'\]\(\.\./docs/glossary\.md#([^\s)"]+)(?: "[^"]*")?\)')
+DEEPER = "deeper"
+"""The folder of the side quests, in ``notebooks``."""
+TERM = re.compile(r'\]\(((?:\.\./)+docs/glossary\.md)#([^\s)"]+)(?: "[^"]*")?\)')
 
 WORDS, LINES, QUESTIONS = 200, 20, 2  # a minute
 CHECKS = 5  # questions of a concept check
@@ -67,7 +69,7 @@ def unsign(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     notebook.cells = [cell for cell in notebook.cells if not _is_strip(cell)]
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = TERM.sub(r"](../docs/glossary.md#\1)", cell.source)
+            cell.source = TERM.sub(r"](\1#\2)", cell.source)
     return notebook
 
 
@@ -95,18 +97,25 @@ def is_exercise(path: Path) -> bool:
 def strip(path: Path) -> str:
     """One line of links: before, this one's place, after, and what belongs to it.
 
-    Made from the files beside ``path``, which is ``notebooks/NN_….ipynb`` or
+    Made from the files beside ``path``, which is ``notebooks/NN_….ipynb``, ``notebooks/deeper/NN_….ipynb`` or
     ``solutions/exNN_…/exNN_….ipynb``; the links hold in ``exercises/`` as well.
     """
-    exercise = is_exercise(path)
-    root = path.parents[2 if exercise else 1]
+    exercise, quest = is_exercise(path), path.parent.name == DEEPER
+    root = path.parents[2 if exercise or quest else 1]
     series = sorted(path.parents[1].glob("ex*/ex*.ipynb")) if exercise else notebooks(root)
-    if path not in series:  # it is only text yet
+    if path not in series and not quest:  # it is only text yet
         series = sorted([*series, path])
-    number, place = path.stem.removeprefix("ex")[:2], series.index(path)
 
     def link(text: str, target: Path, section: str = "") -> str:
         return f"[{text}]({Path(os.path.relpath(target, path.parent)).as_posix()}{section})"
+
+    if quest:
+        home = next(other for other in series if other.stem[:2] == path.stem[:2])
+        return " · ".join([f"**a side quest** of {link(title(home), home)}",
+                           link("overview", series[0], "#The-map"),
+                           link("glossary", root / "docs" / "glossary.md")])
+
+    number, place = path.stem.removeprefix("ex")[:2], series.index(path)
 
     def name(other: Path) -> str:
         return f"exercise {other.stem[2:4]}" if exercise else title(other)
@@ -228,7 +237,7 @@ def terms() -> dict[str, Term]:
 
 
 def _titled(link: re.Match) -> str:
-    if link[1] not in terms():
-        raise KeyError(f"the glossary has no #{link[1]}; it has {', '.join(terms())}")
-    term = terms()[link[1]]
-    return f'](../docs/glossary.md#{term.anchor} "{term.chinese}: {term.sentence}")'
+    if link[2] not in terms():
+        raise KeyError(f"the glossary has no #{link[2]}; it has {', '.join(terms())}")
+    term = terms()[link[2]]
+    return f']({link[1]}#{term.anchor} "{term.chinese}: {term.sentence}")'

@@ -38,6 +38,11 @@ def notebooks(root: Path = HERE.parent) -> list[Path]:
     return sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 
+def quests(root: Path = HERE.parent) -> list[Path]:
+    """The side quests; each belongs to the notebook of its number."""
+    return sorted((root / "notebooks" / "deeper").glob("[0-9][0-9]_*.ipynb"))
+
+
 def cells(path: Path) -> list[tuple[str, str]]:
     """``(type, source)`` of each cell. They are read as JSON: importing nbformat takes as long as torch."""
     found = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -54,7 +59,8 @@ def title(path: Path) -> str:
 def places() -> tuple[Place, ...]:
     """All predictions and concept checks in reading order, as the notebooks ask them."""
     found = []
-    for path in notebooks():
+    quest = quests()
+    for path in sorted([*notebooks(), *quest], key=lambda path: (path.stem[:2], path in quest)):
         name, section = title(path), ""
         for kind, source in cells(path):
             if kind == "markdown":
@@ -64,7 +70,8 @@ def places() -> tuple[Place, ...]:
                     re.findall(r"\blesson\.predict\(\"(\d\d)\.(\w+)\"", source)]
             for number in re.findall(r"\blesson\.concept_check\(\"(\d\d)\"", source):
                 keys += [f"{number}.check.{name}" for name in questions.questions(number)["check"]]
-            found += [Place(key, path.name, name, section) for key in keys]
+            file = path.relative_to(notebooks()[0].parent).as_posix()
+            found += [Place(key, file, name, section) for key in keys]
     return tuple(found)
 
 
