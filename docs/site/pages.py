@@ -10,7 +10,7 @@ from docutils import nodes
 from sphinx import application, project
 
 from tutorial_lib.explorers import live
-from tutorial_lib.lesson import questions
+from tutorial_lib.lesson import predictions, questions
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -102,10 +102,13 @@ def notebook(text: str) -> str:
             continue
         options = cell["metadata"]["mystnb"] = {}
         if "reveal" in cell["metadata"].get("tags", []):
-            cell["metadata"]["tags"].append("hide-output")
-            options |= {"code_prompt_show": "Show what comes out", "code_prompt_hide": "Hide it again"}
+            # one thing to open: the code with what it gives
+            cell["metadata"]["tags"].append("hide-cell")
+            options |= {"code_prompt_show": "Show the answer", "code_prompt_hide": "Hide it again"}
         for output in list(cell.get("outputs", [])):
             data = output.get("data", {})
+            if "".join(data.get("text/html", "")).startswith(predictions.FOLDED):
+                data["text/html"] = re.sub("</?details>|<summary>.*?</summary>", "", "".join(data["text/html"]))
             if own := output.get("metadata", {}).get("live"):  # the script of the page brings it to life
                 picture = re.search("<img[^>]*>", "".join(data["text/html"]))[0]
                 output["data"] = {"text/html": live.place(own["name"], own["params"], picture)}

@@ -151,7 +151,8 @@ def test_terms_are_linked_where_they_are_treated(path, notebook):
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     linked = [link[1] for link in navigation.TERM.findall(text)]
     if path in CORE:
-        quests = " ".join(quest.read_text(encoding="utf-8") for quest in QUESTS if quest.stem[:2] == path.stem[:2])
+        quests = " ".join(quest.read_text(encoding="utf-8") for quest in QUESTS
+                          if quest.stem[:2] == path.stem[:2])
         treated = {anchor for anchor, term in navigation.terms().items() if term.notebook == path.stem[:2]}
         there = {*linked, *re.findall(r"glossary\.md#([\w-]+)", quests)}
         assert treated <= there, f"the glossary says that it treats {treated - there}"

@@ -227,7 +227,7 @@ def test_a_disk_that_cannot_be_written_to_never_stops_the_lesson(log, told):
     lesson.concept_check("99").questions[0].choose("no")
     lesson.reveal("99.swap", "same")
     assert entries() == {} and told[0].told["right"] is True, "the card remembers what the disk could not"
-    assert lesson.progress().rows()[0][1:] == ("0 of 1", "0 of 2", "–", "–")
+    assert lesson.progress().rows()[0][1:] == ("0 of 1", "–", "0 of 2", "–", "–")
 
 
 def test_entries_are_added_and_merged(log):
@@ -313,16 +313,16 @@ def test_the_log_is_at_home_unless_told_otherwise(monkeypatch, tmp_path):
 
 
 def test_the_panel_counts():
-    assert lesson.progress().rows() == [("99 A <test> & more", "0 of 1", "0 of 2", "–", "–")]
+    assert lesson.progress().rows() == [("99 A <test> & more", "0 of 1", "–", "0 of 2", "–", "–")]
     record("99.predict.swap", right=True)  # a reveal alone is no prediction
     record("99.check.gone", choice="x", right=True)
-    assert lesson.progress().rows()[0][1:] == ("0 of 1", "0 of 2", "–", "–")
+    assert lesson.progress().rows()[0][1:] == ("0 of 1", "–", "0 of 2", "–", "–")
     lesson.predict("99.swap").choose("same")
     one, two = lesson.concept_check("99").questions
     one.choose("no")
-    assert lesson.progress().rows()[0][1:] == ("1 of 1", "1 of 2", "0 of 1", "–")
+    assert lesson.progress().rows()[0][1:] == ("1 of 1", "–", "1 of 2", "0 of 1", "–")
     two.choose("b")
-    assert lesson.progress().rows()[0][1:] == ("1 of 1", "2 of 2", "1 of 2", "–")
+    assert lesson.progress().rows()[0][1:] == ("1 of 1", "–", "2 of 2", "1 of 2", "–")
     assert "99 A <test> & more | 1 of 1 | 2 of 2 | 1 of 2 | –" in repr(lesson.progress())
     page = lesson.progress()._repr_html_()
     assert ">99 A &lt;test&gt; &amp; more</td>" in page

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from ..fallback import table
 from ..progress import read
-from . import questions
+from . import questions, turns
 from .resume import next_place
 
 
 class Panel:
     """Where to go on, and what the reader has predicted, answered and solved, notebook by notebook."""
 
-    HEAD = ("Notebook", "Predictions made", "Questions answered", "At once right", "Exercise passed")
+    HEAD = ("Notebook", "Predictions made", "Turns passed", "Questions answered", "At once right",
+            "Exercise passed")
 
     def rows(self) -> list[tuple[str, ...]]:
         """One row for each notebook, as under ``HEAD``."""
@@ -26,6 +27,7 @@ class Panel:
             rows.append((
                 asked["title"],
                 f"{len(done['predict'])} of {len(entries['predict'])}",
+                _turns(number, log),
                 f"{len(done['check'])} of {len(entries['check'])}",
                 f"{right} of {len(done['check'])}" if done["check"] else "–",
                 _exercise(number, log),
@@ -40,6 +42,13 @@ class Panel:
         what, place = next_place(read())
         return "\n".join([f"{what}{f': {place}' if place else '.'}",
                           *(" | ".join(row) for row in (self.HEAD, *self.rows()))])
+
+
+def _turns(number: str, log: dict[str, dict]) -> str:
+    """How many of the blanks of a lesson were filled in rightly; a dash where it has none."""
+    asked = turns.load(number)
+    passed = sum(log.get(f"{number}.turn.{name}", {}).get("passed") is True for name in asked)
+    return f"{passed} of {len(asked)}" if asked else "–"
 
 
 def _exercise(number: str, log: dict[str, dict]) -> str:
