@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tutorial_lib.clone import root
-from tutorial_lib.course.browser import Lab
+from tutorial_lib.course.browser import Lab, write
 from tutorial_lib.desk import working_copy
 
 FIRST = working_copy.FIRST
@@ -76,6 +76,27 @@ def test_saving_changes_the_copy_and_leaves_the_clone_alone(page, desk):
         await panel.context.save(); }""")
     assert working_copy.changed(desk.folder) == [FIRST]
     assert status() == before
+
+
+def test_answers_and_results_are_there_the_next_day(desk):
+    """Opened again, on no kernel that knows them."""
+    write(desk.folder / "again.ipynb", ["from tutorial_lib import lesson", 'lesson.predict("09.lowest")',
+                                        'lesson.reveal("09.lowest", "another")'])
+    notebook = desk.open("again.ipynb")
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    notebook.cell(1).locator(".order-card input").nth(1).check()
+    notebook.cell(1).get_by_role("button", name="Commit").click()
+    notebook.run_cell(2)
+    said = notebook.cell(2).locator(".order-told").inner_text()
+    notebook.page.evaluate("async () => { await __panel.context.save(); }")
+    notebook.close()
+    notebook = desk.open("again.ipynb")
+    notebook.cell(2).locator(".order-told").wait_for()
+    assert notebook.cell(2).locator(".order-told").inner_text() == said
+    assert notebook.cell(1).locator(".order-card input").nth(1).is_checked()
+    assert "Error displaying" not in notebook.page.locator(".jp-Notebook").inner_text()
+    notebook.close()
 
 
 def test_a_closed_notebook_takes_its_kernel_along(page):

@@ -5,6 +5,7 @@ from .attention import AttentionExplorer
 from .hybrid import HybridExplorer
 from .learned import LearnedExplorer
 from .permutation import PermutationExplorer
+from .positions import PositionsExplorer
 from .recurrence import RecurrenceExplorer
 from .relative import RelativeBiasExplorer
 from .rotary import RotaryExplorer
@@ -14,6 +15,6 @@ from .sinusoidal import SinusoidalExplorer
 
 __all__ = [
     "ALiBiExplorer", "AttentionExplorer", "HybridExplorer", "LearnedExplorer", "PermutationExplorer",
-    "RecurrenceExplorer", "RelativeBiasExplorer", "RotaryExplorer", "ScalingExplorer",
-    "ScoreboardExplorer", "SinusoidalExplorer",
+    "PositionsExplorer", "RecurrenceExplorer", "RelativeBiasExplorer", "RotaryExplorer",
+    "ScalingExplorer", "ScoreboardExplorer", "SinusoidalExplorer",
 ]
