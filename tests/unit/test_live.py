@@ -20,6 +20,10 @@ MANY = 150  # settings of each explorer: half of them from its grid, half any
 EDGES = {  # and what chance may miss
     "rotary": [{"m": 30, "n": 22}, {"pairs": 16, "pair": 8, "turning": "partial"}],
     "sinusoidal": [{"layout": "concatenated", "dimension": 8}],
+    "relative": [{"tokens": 128, "method": "clipped", "size": 16},
+                 {"tokens": 128, "size": 16, "far": 16, "sign": "i − j"}],
+    "hybrid": [{"query": 2}, {"concat": 4, "without": "concat_half"}],
+    "recurrence": [{"segment": 8, "memory": 1, "layers": 3, "query": query} for query in (22, 23)],
 }
 ASK = """asked.map(([name, p]) => ({ ...explorers[name].scene(p, data[name]),
     reached: explorers[name].reached(p, data[name]) }))"""

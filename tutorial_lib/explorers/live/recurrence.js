@@ -19,7 +19,7 @@ function kind(token, first, p) {
 }
 /** How alike two positions are whose offset is `r`: the mean of the cosines, 1 at r = 0. */
 const near = (r, { width }) => range(width / 2).reduce((sum, t) => sum + Math.cos(r * 10000 ** (-2 * t / width)), 0) / (width / 2);
-const keysOf = p => range(p.query + 1).slice(firsts({ ...p, layers: 1 })[1]);
+const keysOf = p => range(p.query + 1).slice(firsts(p)[1]);
 const twinOf = p => keysOf(p).find(j => j % p.segment === p.query % p.segment);
 
 export function scene(p, data) {
