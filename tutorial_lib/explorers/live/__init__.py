@@ -86,10 +86,14 @@ def style() -> str:
     return re.sub(r"\s*\n\s*", "\n", (HERE / "live.css").read_text(encoding="utf-8"))
 
 
-def place(name: str, params: Mapping[str, Any], inside: str = "", small: bool = False) -> str:
-    """HTML that a page's script brings to life; ``inside`` is there without it. ``small`` fits a slide."""
+def place(name: str, params: Mapping[str, Any], inside: str = "", small: bool | str = False) -> str:
+    """HTML that a page's script brings to life; ``inside`` is there without it.
+
+    ``small=True`` fits a slide, ``small="toy"`` is an explorer's smallest form, for the opening of a page.
+    """
     settings = html.escape(compact(dict(params)), quote=True)
-    return f'<div data-live="{name}" data-params="{settings}"{" data-small" * small}>{inside}</div>'
+    size = {False: "", True: " data-small"}.get(small, f' data-small="{small}"')
+    return f'<div data-live="{name}" data-params="{settings}"{size}>{inside}</div>'
 
 
 def write(folder: Path) -> None:

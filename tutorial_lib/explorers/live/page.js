@@ -23,7 +23,7 @@ function start() {
       const params = { ...JSON.parse(place.dataset.params || "{}"), ...(wanted === id ? given(data[name]) : {}) };
       place.replaceChildren();
       place.live = kit.live(place, explorers[name], {
-        data: data[name], params, small: "small" in place.dataset,
+        data: data[name], params, small: place.dataset.small || "small" in place.dataset,
         link: now => {
           const address = new URL(location.href);
           address.search = new URLSearchParams({ live: id, ...now });
@@ -34,7 +34,7 @@ function start() {
       if (wanted === id) place.scrollIntoView({ block: "center" });
     } catch (problem) { // the picture stays
       place.replaceChildren(...picture);
-      place.classList.remove("live", "lv-small");
+      place.classList.remove("live", "lv-small", "lv-toy");
       console.warn(problem);
     }
   }
