@@ -46,7 +46,7 @@ def settings(kind):
 def answers():
     """What the browser's code says to all settings, by explorer: from node, or else from Chromium."""
     asked = [(kind.front, params) for kind in ALL for params in settings(kind)]
-    tables = {kind.front: live.table(kind) for kind in ALL}
+    tables = {kind.front: live.table(kind) | kind.bulk() for kind in ALL}
     script = (live.joined(*tables) + f"const data = {json.dumps(tables)}, asked = {json.dumps(asked)};\n")
     if node := shutil.which("node"):
         done = subprocess.run([node, "-"], input=f"{script}process.stdout.write(JSON.stringify({ASK}));",
