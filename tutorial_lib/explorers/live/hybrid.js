@@ -63,10 +63,10 @@ function cells(pen, palette, x, y, wide, high, rows, places) {
 
 function build(app, stage) {
   const { params: p, data } = app, { names, terms, palette } = data, narrow = stage.clientWidth < 600, W = app.width(stage);
-  const tall = app.small ? 24 : narrow ? 38 : 43, y0 = 24, sums = y0 + 7 * tall + 10, bars = sums + tall + 2, high = app.small ? 58 : 124;
+  const tall = app.small ? 23 : narrow ? 38 : 43, y0 = 24, sums = y0 + 7 * tall + 10, bars = sums + tall + 2, high = app.small ? 50 : 124;
   const end = bars + high + 36, wide = narrow ? 37 : app.small ? 56 : 72, x1 = narrow ? W - 4 * wide : app.small ? 320 : 350;
   const track = narrow ? [112, 178] : app.small ? [136, 236] : [146, 262], mini = x1 - tall - 10, squares = narrow ? end + 56 : 0;
-  const edge = narrow ? (W - 66) / 2 : app.small ? 128 : 204, H = narrow ? squares + edge + 36 : end;
+  const edge = narrow ? (W - 66) / 2 : app.small ? 118 : 204, H = narrow ? squares + edge + 36 : end;
   const [pic, pen] = canvas(stage, W, H, "A mixing desk of terms, their sum, and the weights");
   const x = scale(0, 4, ...track), lane = n => y0 + (n + 0.5) * tall;
   ALL.forEach(j => pen.text({ x: x1 + (j + 0.5) * wide - 1, y: 12, mid: 1, fill: "--k", fw: 700 }, narrow ? `j=${j}` : `key ${j}`));

@@ -68,7 +68,7 @@ function build(app, stage) {
   const names = ["--q", "--k"].map(fill => pen.text({ halo: 1, fill, fw: 700, fs: narrow ? 12 : 14, ta: "middle" }));
   if (!narrow) for (const n of range(layers + 1)) pen.text({ x: 0, y: y(n), vc: 1 }, n ? `layer ${n}` : "tokens");
   const numbers = range(length).map(j => [pen.text({ x: x(j), y: ground + inset + 15, ta: "middle", fs: narrow ? 11 : 13 }, narrow && j % 4 ? "" : j),
-    pen.text({ x: x(j), y: ground + inset + 33, ta: "middle", fs: 12, display: narrow ? "none" : "inline" }, j % segment)]);
+    pen.text({ x: x(j), y: ground + inset + 33, ta: "middle", fs: app.small ? 13 : 12, display: narrow ? "none" : "inline" }, j % segment)]);
   if (!narrow) {
     pen.text({ x: 0, y: ground + inset + 15 }, "position");
     pen.text({ x: 0, y: ground + inset + 33 }, "restarted");
