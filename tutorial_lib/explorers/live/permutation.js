@@ -63,7 +63,7 @@ function lesson(p) {
 }
 
 function build(app, stage) {
-  const { params: p, data } = app, toy = app.small === "toy", W = app.width(stage), narrow = W < 560;
+  const { params: p, data } = app, toy = app.small === "toy", W = Math.max(app.width(stage), 240), narrow = W < 560;
   const left = toy || narrow ? 4 : 112, gap = narrow ? 6 : 16, wide = (W - left - 3 * gap) / 4;
   const column = i => left + i * (wide + gap) + wide / 2, middle = column(3);
   const chip = { y: 26, high: 46, wide: Math.min(wide - 4, 128) }, step = app.small ? 54 : 66;
