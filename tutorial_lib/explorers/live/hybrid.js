@@ -74,6 +74,7 @@ function build(app, stage) {
 
   // -- one lane for each term: its name, a fader, its square, and its row for the query --
   const chosen = pen.rect({ x: -6, width: track[0] - 20, height: tall - 6, rx: 8, fill: "--mix2", stroke: "--mix", sw: 2 });
+  const query = grip(app, pic, "q", "row", "i", "query i"); // before the faders, which Python knows, too
   const lanes = FADERS.map((name, n) => {
     const y = lane(n), title = pen.text({ x: 0, y, vc: 1, fs: narrow ? 12.5 : 14, style: "cursor:pointer" }, names[name]);
     title.addEventListener("click", () => app.set({ without: name }));
@@ -119,7 +120,7 @@ function build(app, stage) {
     return { at, paint: cells(pen, palette, ...at, side, side, N, n ? 2 : 1),
       frame: pen.rect({ x: at[0] - 2, width: edge + 2.5, height: side + 2.5, fill: "none", stroke: "--q", sw: 2.5, rx: 4 }) };
   });
-  const [{ at: first }] = squares_, query = grip(app, pic, "q", "row", "i", "query i");
+  const [{ at: first }] = squares_;
   const row = to => (to.y - first[1]) / side - 0.5;
   slide(app, query, "row", row);
   for (const { at } of squares_) {
