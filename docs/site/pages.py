@@ -123,6 +123,16 @@ def notebook(text: str) -> str:
     return json.dumps(content)
 
 
+def toy() -> str:
+    """Words to drag, for the landing page; without a script, the explorer's picture in notebook 01."""
+    stored = json.loads((ROOT / "notebooks/01_permutation_invariance.ipynb").read_text(encoding="utf-8"))
+    own = next(output for cell in stored["cells"] for output in cell.get("outputs", [])
+               if output.get("metadata", {}).get("live", {}).get("name") == "permutation")
+    picture = re.search("<img[^>]*>", "".join(own["data"]["text/html"]))[0]
+    place = live.place("permutation", {"order": "cat chases dog"}, picture, small="toy")
+    return f"```{{raw}} html\n{place}\n```"
+
+
 def contents() -> str:
     """Each notebook and the promise below its title, as a table."""
     rows = ["| notebook | at its end |", "|---|---|"]
@@ -140,6 +150,8 @@ def read(app, docname, source):
         source[0] = notebook(source[0])
     elif docname == "index":
         source[0] = source[0].replace("NOTEBOOKS", contents())
+        if "TOY" in source[0]:
+            source[0] = source[0].replace("TOY", toy())
     elif docname == "api/index":
         source[0] = modules(source[0]) + "\n.. toctree::\n   :hidden:\n\n" + "".join(
             f"   {name.removeprefix('tutorial_lib.')} <{name}>\n" for name in MODULES)

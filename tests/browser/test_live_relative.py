@@ -57,6 +57,23 @@ def test_a_value_is_dragged_and_its_whole_diagonal_follows(page, hands):
     assert said(page) == ["= 0.33"]
 
 
+@pytest.mark.parametrize("sign", ["j − i", "i − j"])
+def test_a_shape_is_drawn_over_the_ribbon_by_one_sweep(visit, hands, sign):
+    page = visit("relative", f"?live=relative&method=full table&tokens=4&i=0&j=3&sign={sign}")
+    area, side = page.locator("rect[style*=crosshair]").bounding_box(), cell(page)
+    left = page.locator(".live canvas").bounding_box()["x"]
+    page.mouse.move(left + 1.5 * side, area["y"] + 2)
+    page.mouse.down()
+    page.mouse.move(left + 3.5 * side, area["y"] + 2)  # so quick that offset 2 is skipped
+    page.mouse.up()
+    hands.rest(page)
+    words = page.locator(".lv-more p").text_content()
+    past = "-1.00 to -0.33" if sign == "j − i" else "1.00 to 0.33"  # the other half stays as it was
+    assert said(page) == ["= 1.00"] and f"past get {past}, those of the future 1.00 to 1.00" in words
+    texts = page.locator(".lv-ribbon > text").all_text_contents()
+    assert texts.count("1.00") == (3 if sign == "j − i" else 4)
+
+
 def test_offsets_of_one_bucket_share_what_is_dragged(visit, hands):
     page = visit("relative", "?live=relative&method=clipped&tokens=16&size=4&i=8&j=0")
     hands.pull(page, page.locator(".lv-grip[data-key=value] circle").last, 0, 200)

@@ -153,14 +153,20 @@ def test_stored_pictures_have_their_texts_and_answers_are_closed(pages):
     assert not [image for page in pages.values() for image in page.images if "alt" not in image]
 
 
-def test_explorers_say_where_they_move_and_checks_have_answers(site):
-    still = (site / "notebooks" / "07_alibi.html").read_text(encoding="utf-8")
-    assert still.count("In JupyterLab it moves") == 1 and "live.js" not in still
-    text = (site / "notebooks" / "06_rope.html").read_text(encoding="utf-8")
-    assert "In JupyterLab it moves" not in text and text.count("data-live=") == text.count("live.js") == 1
+def test_explorers_come_to_life_and_checks_have_answers(site):
+    for name in ("00_start_here", "07_alibi", "06_rope"):
+        text = (site / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
+        assert "In JupyterLab it moves" not in text and text.count("data-live=") == text.count("live.js") == 1
     assert text.count("<summary>Answer</summary>") == 5 and "Run this cell to answer" not in text
     answer = re.search(r"<summary>Answer</summary><p><b>(.*?)</b>", text)[1]
     assert answer == "RoPE turns after W_Q and W_K, so no matrix stands between the two rotations."
+
+
+def test_the_landing_page_opens_with_words_to_drag(site):
+    text = (site / "index.html").read_text(encoding="utf-8")
+    for once in ('data-live="permutation"', 'data-small="toy"', "live.js"):
+        assert text.count(once) == 1
+    assert "TOY" not in text and 'alt="Two heat maps. ' in text  # what stands there without a script
 
 
 def test_links_of_every_kind_are_brought_to_the_site(tmp_path):

@@ -35,16 +35,24 @@ def test_the_views_show_the_table(name, length):
     rows = interpolated(original(name), length)
     scenes = {view: LearnedExplorer.scene(**params, view=view).views
               for view in ("cosine", "norm", "neighbours")}
-    z, tolerance = scenes["cosine"]["cosines"], {"atol": 2e-4}
+    z, tolerance = scenes["cosine"]["cosines"], {"atol": 3e-3 if name == "MiniLM" else 1e-6}  # 8 bits
     np.testing.assert_allclose(
         z.array(), [[cosine(a, b) for b in rows[:32]] for a in rows[:32]], **tolerance)
-    assert z.mark == (9, 30) and z.pick == ("position", "other")
-    assert abs(float(z.readout.split("= ")[1]) - cosine(rows[9], rows[30])) < 2e-4
+    assert z.mark == (9, 30)
+    assert abs(float(z.readout.split("= ")[1]) - cosine(rows[9], rows[30])) < 3e-3
     beside = {view: views["beside"].array()[1] for view, views in scenes.items()}
     np.testing.assert_allclose(beside["cosine"], z.array()[9], **tolerance)
-    np.testing.assert_allclose(beside["norm"], [math.sqrt(a @ a) for a in rows[:32]], rtol=1e-3)
+    np.testing.assert_allclose(beside["norm"], [math.sqrt(a @ a) for a in rows[:32]], rtol=2e-3)
     np.testing.assert_allclose(
         beside["neighbours"], [cosine(rows[p], rows[p + 1]) for p in range(32)], **tolerance)
+
+
+def test_many_rows_are_shown_by_every_second_or_fourth():
+    for shown, every in ((128, 1), (256, 2), (512, 4)):
+        heat = LearnedExplorer.scene(shown=shown, position=9, other=101).views["cosines"]
+        assert heat.array().shape == (128, 128) and heat.mark == (9 // every, 101 // every)
+        rows = original("MiniLM")
+        assert abs(heat.array()[5, 31] - cosine(rows[5 * every], rows[31 * every])) < 3e-3
 
 
 def test_the_last_row_of_a_table_has_no_next_one():

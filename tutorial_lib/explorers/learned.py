@@ -3,32 +3,71 @@
 from __future__ import annotations
 
 import functools
+from base64 import b64encode
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..data import load_minilm_positions
 from ..encodings import Learned, sinusoidal
-from ..training import seeded
-from .parts import Choice, Explorer, Heat, Index, Lines, Scene, Steps
+from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps, palette
 
 TABLES = ("MiniLM", "sinusoids", "random, std 0.02", "random, std 1")
 ROWS, WIDTH = 512, 384
 START = 0.02 * WIDTH**0.5  # the norm of a row of std 0.02
 RATIO = 1.4
+CELLS = 128  # rows and columns of the heat map, at most
+SEED = 19
+
+
+@functools.cache
+def rounded() -> tuple[np.ndarray, list[float], list[float]]:
+    """MiniLM's table in 8 bits, as the browser has it: int8 ``[512, 384]``, factors of its rows and columns.
+
+    A cosine of two rows is off by 0.0025 at most, a norm by 0.2 %.
+    """
+    table = load_minilm_positions().double().numpy()
+    column = np.sqrt(np.sqrt((table**2).mean(0)))  # one column is ten times as large as the others
+    row = np.abs(table / column).max(1) / 127
+    row, column = ([float(f"{x:.6g}") for x in factors] for factors in (row, column))
+    return np.round(table / np.outer(row, column)).astype(np.int8), row, column
+
+
+def drawn(std: float) -> Tensor:
+    """Random rows, float64 ``[512, 384]``, by xorshift and Box and Muller: the browser draws the same."""
+    state, shares = SEED, np.empty(ROWS * WIDTH)
+    for n in range(ROWS * WIDTH):
+        state ^= state << 13 & 0xFFFFFFFF
+        state ^= state >> 17
+        state ^= state << 5 & 0xFFFFFFFF
+        shares[n] = state / 2**32
+    one, two = shares.reshape(-1, 2).T
+    size = std * np.sqrt(-2 * np.log(one))
+    rows = np.stack([size * np.cos(2 * np.pi * two), size * np.sin(2 * np.pi * two)], 1)
+    return torch.from_numpy(rows.reshape(ROWS, WIDTH))
+
+
+@functools.lru_cache(maxsize=4)
+def original(name: str) -> Tensor:
+    """The table as it is, float64 ``[512, 384]``."""
+    if name == "MiniLM":
+        table, row, column = rounded()
+        return torch.from_numpy(table * np.outer(row, column))
+    if name == "sinusoids":
+        return sinusoidal(torch.arange(ROWS).double(), WIDTH)
+    return drawn(1.0 if name.endswith("std 1") else 0.02)
 
 
 @functools.lru_cache(maxsize=4)
 @torch.no_grad()
 def table(name: str, length: int) -> Tensor:
-    """The table, resized to ``length`` positions, float32 ``[length, 384]``."""
-    std = 1.0 if name.endswith("std 1") else 0.02
-    learned = seeded(lambda: Learned(ROWS, WIDTH, std=std), seed=0)
-    if name == "MiniLM":
-        learned.table.copy_(load_minilm_positions())
-    elif name == "sinusoids":
-        learned.table.copy_(sinusoidal(torch.arange(ROWS).double(), WIDTH))
-    return (learned if length == ROWS else learned.resized(length)).table.detach()
+    """The table, resized to ``length`` positions, float64 ``[length, 384]``."""
+    if length == ROWS:
+        return original(name)
+    learned = Learned(ROWS, WIDTH).double()
+    learned.table.copy_(original(name))
+    return learned.vectors(torch.linspace(0, ROWS - 1, length, dtype=torch.float64))
 
 
 @functools.lru_cache(maxsize=4)
@@ -38,27 +77,43 @@ def cosines(name: str, length: int, shown: int) -> Tensor:
     return (unit @ unit.T).clamp(-1, 1)
 
 
-class LearnedExplorer(Explorer):
-    """Left, the cosine of every two rows; right, one row's cosines, the norms, or the neighbours'."""
+class LearnedExplorer(LiveExplorer):
+    """The cosine of every two rows; beside it one row's cosines, the norms, or the neighbours'."""
 
+    front = "learned"
     parameters = {
         "name": Choice(TABLES, "MiniLM", label="table", menu=True),
         "length": Steps((ROWS, 2 * ROWS, 4 * ROWS), ROWS, label="resized to"),
         "shown": Steps((32, 64, 128, 256, 512), 64, label="rows shown"),
         "view": Choice(("cosine", "norm", "neighbours"), "cosine", label="second view"),
-        "position": Index("shown", 7, play=True),
-        "other": Index("shown", 12, hidden=True),
+        "position": Index("shown", 7, label="row p", play=True),
+        "other": Index("shown", 12, label="other row o"),
     }
     challenge = (f"Find a row that is at least {RATIO} times as long as the one before it and the one after "
                  "it: the trace of a training with shorter texts, which ended there.")
+
+    @classmethod
+    def constants(cls):
+        return {"palette": palette("signed", 64).hex(), "ratio": RATIO, "cells": CELLS, "start": START,
+                "rows": ROWS, "width": WIDTH, "seed": SEED}
+
+    @classmethod
+    def bulk(cls):
+        rows, row, column = rounded()
+        return {"minilm": b64encode(rows.tobytes()).decode(), "row": row, "column": column}
 
     @staticmethod
     def render(*, name, length, shown, view, position, other):
         rows, cosine = table(name, length), cosines(name, length, shown)
         norms = rows[:shown].norm(dim=-1)
+        every = max(1, shown // CELLS)
+        title, ticks = f"cosine of the rows 0 … {shown - 1}", None
+        if every > 1:
+            title += f", every {every}{'nd' if every == 2 else 'th'}"
+            ticks = [str(i) if i % (16 * every) == 0 else "" for i in range(0, shown, every)]
         heat = Heat(
-            cosine, f"cosine of the rows 0 … {shown - 1}", "position", "position",
-            mark=(position, other), pick=("position", "other"),
+            cosine[::every, ::every], title, "position", "position", xticks=ticks, yticks=ticks,
+            mark=(position // every, other // every),
             readout=f"cos(P[{position}], P[{other}]) = {cosine[position, other]:.4f}")
         if view == "cosine":
             beside = Lines(
@@ -68,7 +123,8 @@ class LearnedExplorer(Explorer):
         elif view == "norm":
             beside = Lines(
                 range(shown), {"norm": norms, "drawn with std 0.02": [START] * shown}, "norm of each row",
-                "position", "norm", logy=True, mark=position, pick="position")
+                "position", "norm", logy=True, mark=position, pick="position",
+                ylim=(0.8 * float(norms.min()), 1.25 * float(norms.max())))
             seen = (f"the norms, {norms.min():.2f} to {norms.max():.2f}; a row drawn with std 0.02 has "
                     f"{START:.2f}")
         else:
@@ -82,7 +138,7 @@ class LearnedExplorer(Explorer):
             f"The table “{name}”, {length} positions × {WIDTH} numbers, the first {shown} of them: the "
             f"cosine is {cosine.diagonal(1).mean():z.2f} for neighbours and {cosine.diagonal(8).mean():z.2f} "
             f"for rows 8 apart, on average; marked is row {position}, norm {norms[position]:.2f}, and its "
-            f"cosine with row {other}, {cosine[position, other]:.2f}; beside it {seen}."))
+            f"cosine with row {other}, {cosine[position, other]:z.2f}; beside it {seen}."))
 
     @staticmethod
     def reached(*, name, length, position, **_):

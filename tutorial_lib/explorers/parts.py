@@ -408,6 +408,11 @@ class LiveExplorer(Explorable, Stored, anywidget.AnyWidget):
         """What the browser needs and cannot compute: numbers, texts and lists of them."""
         return {}
 
+    @classmethod
+    def bulk(cls) -> dict[str, Any]:
+        """More of them, so much that a page takes it from a file of its own."""
+        return {}
+
     def __init__(self, **some):
         super().__init__(params=self.settings(**some))
 

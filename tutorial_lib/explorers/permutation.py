@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import torch
 from torch import Tensor
@@ -10,10 +11,11 @@ from torch import Tensor
 from ..encodings import NoPosition, Sinusoidal
 from ..model import Config, Transformer
 from ..training import seeded
-from .parts import Choice, Explorer, Heat, Scene
+from .parts import Choice, Heat, LiveExplorer, Scene, palette
 
-WORDS = ("cat", "chases", "dog")
-WIDTH = 8
+WORDS = ("cat", "chases", "dog")  # 猫追狗
+ORDERS = tuple(" ".join(order) for order in itertools.permutations(WORDS))
+WIDTH = 6
 SAME = 1e-9
 
 
@@ -36,48 +38,58 @@ def _model(mask: str, layers: int, position: str) -> Transformer:
 
 @torch.no_grad()
 def outputs(order: str, *, mask: str, layers: int, position: str) -> dict[str, Tensor]:
-    """The output vector of each word, in the order of the sentence."""
+    """The output vector of each word, in the order of the sentence; two decimals are all that is drawn."""
     words = order.split()
     rows = _model(mask, layers, position)(torch.tensor([[WORDS.index(word) for word in words]]))[0]
-    return dict(zip(words, rows, strict=True))
+    return dict(zip(words, rows.round(decimals=2), strict=True))
 
 
 def changes(order: str, **model) -> dict[str, Tensor]:
     """Each word's vector, and their mean, minus what it is in “cat chases dog”."""
-    now, before = outputs(order, **model), outputs(" ".join(WORDS), **model)
+    now, before = outputs(order, **model), outputs(ORDERS[0], **model)
     change = {word: now[word] - before[word] for word in WORDS}
     return change | {"mean": sum(change.values(), torch.tensor(0.0)) / len(WORDS)}
 
 
-class PermutationExplorer(Explorer):
+class PermutationExplorer(LiveExplorer):
     """Left, the output vectors of a sentence; right, how they differ from “cat chases dog”."""
 
+    front = "permutation"
     parameters = {
-        "order": Choice(("cat chases dog", "dog chases cat", "chases cat dog"), "dog chases cat",
-                        label="sentence"),
-        "position": Choice(("none", "sinusoids"), "none"),
+        "order": Choice(ORDERS, "dog chases cat", label="sentence"),
+        "position": Choice(("none", "sinusoids"), "none", label="positions"),
         "mask": Choice(("none", "causal"), "none"),
-        "layers": Choice((1, 2, 3), 1),
+        "layers": Choice((1, 2), 1),
     }
     challenge = ("Without positions: let “dog”, in the last place, notice that the two words before it "
                  "have changed places.")
+
+    @classmethod
+    def constants(cls):
+        numbers = {f"{position} {mask} {layers}": [
+            [(100 * out[word]).round().int().tolist() for word in WORDS]
+            for out in (outputs(order, position=position, mask=mask, layers=layers) for order in ORDERS)]
+            for position, mask, layers in itertools.product(
+                *(cls.parameters[name].values for name in ("position", "mask", "layers")))}
+        return {"numbers": numbers, "palette": palette("signed", 32).hex()}
 
     @staticmethod
     def render(*, order, position, mask, layers):
         model = {"position": position, "mask": mask, "layers": layers}
         rows, change = outputs(order, **model), changes(order, **model)
+        mean = sum(rows.values(), torch.tensor(0.0)) / len(WORDS)
         changed = [name for name, vector in change.items() if vector.abs().max() > SAME]
         features = [str(n) for n in range(WIDTH)]
-        if order == " ".join(WORDS):
+        if order == ORDERS[0]:
             verdict = "This is the sentence that the others are compared with."
         else:
-            verdict = (f"Compared with “cat chases dog”, changed: {', '.join(changed) or 'nothing'}; "
+            verdict = (f"Compared with “{ORDERS[0]}”, changed: {', '.join(changed) or 'nothing'}; "
                        f"the same: {', '.join(n for n in change if n not in changed) or 'nothing'}.")
         return Scene({
-            "output": Heat(torch.stack(list(rows.values())), title=f"output for “{order}”",
-                           xlabel="feature", ylabel="", limits=(-4.0, 4.0), colorbar="value",
-                           xticks=features, yticks=list(rows)),
-            "change": Heat(torch.stack(list(change.values())), title="change against “cat chases dog”",
+            "output": Heat(torch.stack([*rows.values(), mean]), title=f"output for “{order}”",
+                           xlabel="feature", ylabel="", limits=(-2.5, 2.5), colorbar="value",
+                           xticks=features, yticks=[*rows, "mean"]),
+            "change": Heat(torch.stack(list(change.values())), title=f"change against “{ORDERS[0]}”",
                            xlabel="feature", ylabel="", limits=(-4.0, 4.0), colorbar="change",
                            xticks=features, yticks=list(change)),
         }, f"{layers} layer{'s' * (layers > 1)}, mask {mask}, positions {position}. {verdict}")

@@ -68,14 +68,20 @@ def compact(value) -> str:
 @functools.cache
 def module(explorer) -> str:
     """The module of one explorer for anywidget; it has no address that it could import from."""
-    return (joined(explorer.front) + f"const data = {compact({explorer.front: table(explorer)})};\n"
+    data = {explorer.front: table(explorer) | explorer.bulk()}
+    return (joined(explorer.front) + f"const data = {compact(data)};\n"
             + lean((HERE / "widget.js").read_text(encoding="utf-8")))
 
 
-def script(explorers: Iterable) -> str:
-    """The script of a page with any of these explorers; plain: browsers load no module from a disk."""
-    explorers = list(explorers)
-    data = {each.front: table(each) for each in explorers}
+def script(explorers: Iterable, bulk: bool = False) -> str:
+    """The script of a page with any of these explorers; plain: browsers load no module from a disk.
+
+    What an explorer has in bulk stays out, and is taken from its own file when a page shows it.
+    """
+    data = {}
+    for each in explorers:
+        more = each.bulk()
+        data[each.front] = table(each) | (more if bulk else {"elsewhere": True} if more else {})
     return ('(() => {\n"use strict";\n' + joined(*data) + f"const data = {compact(data)};\n"
             + lean((HERE / "page.js").read_text(encoding="utf-8")) + "})();\n")
 
@@ -86,15 +92,23 @@ def style() -> str:
     return re.sub(r"\s*\n\s*", "\n", (HERE / "live.css").read_text(encoding="utf-8"))
 
 
-def place(name: str, params: Mapping[str, Any], inside: str = "", small: bool = False) -> str:
-    """HTML that a page's script brings to life; ``inside`` is there without it. ``small`` fits a slide."""
+def place(name: str, params: Mapping[str, Any], inside: str = "", small: bool | str = False) -> str:
+    """HTML that a page's script brings to life; ``inside`` is there without it.
+
+    ``small=True`` fits a slide, ``small="toy"`` is an explorer's smallest form, for the opening of a page.
+    """
     settings = html.escape(compact(dict(params)), quote=True)
-    return f'<div data-live="{name}" data-params="{settings}"{" data-small" * small}>{inside}</div>'
+    size = {False: "", True: " data-small"}.get(small, f' data-small="{small}"')
+    return f'<div data-live="{name}" data-params="{settings}"{size}>{inside}</div>'
 
 
 def write(folder: Path) -> None:
-    """Write ``live.js`` and ``live.css``, all that a page needs."""
+    """Write ``live.js``, ``live.css``, and a file for each explorer with bulk: all that a page needs."""
     folder.mkdir(parents=True, exist_ok=True)
+    for each in everyone():
+        if bulk := each.bulk():
+            text = f"(window.liveBulk ??= {{}}).{each.front} = {compact(bulk)};\n"
+            (folder / f"live-{each.front}.js").write_text(text, encoding="utf-8")
     (folder / "live.js").write_text(script(everyone()), encoding="utf-8")
     (folder / "live.css").write_text(style(), encoding="utf-8")
 

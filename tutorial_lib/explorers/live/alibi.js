@@ -67,7 +67,7 @@ const spoken = (app, j, own) => {
 
 /** The words, each as strong as its weight beside the strongest. */
 function text(app, parent, narrow) {
-  const { params: p, data } = app, W = app.width(parent), high = narrow ? 23 : 27, fs = narrow ? 15 : 17;
+  const { params: p, data } = app, W = app.width(parent), high = narrow ? 23 : app.small ? 24 : 27, fs = narrow || app.small ? 15 : 17;
   const [pic] = canvas(parent, W, high, "A text, faded as this head sees it");
   let x = 6, line = 0;
   const words = data.text.split(" ").slice(0, p.length).map((word, j) => {
@@ -114,7 +114,7 @@ function text(app, parent, narrow) {
 /** The biases of all heads as a fan that hangs from the query; the line of this head is dragged. */
 function fan(app, parent, slope, narrow) {
   const { params: p } = app, W = app.width(parent), last = p.length - 1, up = p.form === "released";
-  const top = 48, deep = app.small ? 120 : narrow ? 150 : 205, bars = app.small ? 34 : 46, bottom = top + deep;
+  const top = 48, deep = app.small ? 92 : narrow ? 150 : 205, bars = app.small ? 28 : 46, bottom = top + deep;
   const zero = bottom + bars + 16, H = zero + 44, x0 = 62, x = scale(0, last, x0, W - 18);
   const [pic, pen] = canvas(parent, W, H, "The bias of one query, and the weights that it leaves");
   const y = up ? scale(-FLOOR, HIGHEST, bottom, top) : scale(-FLOOR, 0, bottom, top), unit = (y(0) - y(FLOOR)) / FLOOR;
@@ -197,7 +197,7 @@ function fan(app, parent, slope, narrow) {
 
 /** What each head leaves of the text: the same curve on every row, drawn once over the offset. */
 function strips(app, parent, slope, narrow) {
-  const { params: p } = app, W = app.width(parent), row = clamp((app.small ? 190 : 288) / p.heads, 15, 36), top = 26;
+  const { params: p } = app, W = app.width(parent), row = clamp((app.small ? 176 : 288) / p.heads, 15, 36), top = 26;
   const x0 = 92, x1 = W - (p.form === "asymmetric" ? 108 : 74), H = top + row * p.heads + 4, last = p.length - 1, x = scale(-0.5, last + 0.5, x0, x1);
   const [pic, pen] = canvas(parent, W, H, "All heads: slope, what they see, horizon"), tall = Math.min(row - 4, 20);
   pen.text({ x: 0, y: 10, vc: 1 }, "head");

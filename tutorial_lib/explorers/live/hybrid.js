@@ -63,10 +63,10 @@ function cells(pen, palette, x, y, wide, high, rows, places) {
 
 function build(app, stage) {
   const { params: p, data } = app, { names, terms, palette } = data, narrow = stage.clientWidth < 600, W = app.width(stage);
-  const tall = app.small ? 24 : narrow ? 38 : 43, y0 = 24, sums = y0 + 7 * tall + 10, bars = sums + tall + 2, high = app.small ? 58 : 124;
+  const tall = app.small ? 23 : narrow ? 38 : 43, y0 = 24, sums = y0 + 7 * tall + 10, bars = sums + tall + 2, high = app.small ? 50 : 124;
   const end = bars + high + 36, wide = narrow ? 37 : app.small ? 56 : 72, x1 = narrow ? W - 4 * wide : app.small ? 320 : 350;
   const track = narrow ? [112, 178] : app.small ? [136, 236] : [146, 262], mini = x1 - tall - 10, squares = narrow ? end + 56 : 0;
-  const edge = narrow ? (W - 66) / 2 : app.small ? 128 : 204, H = narrow ? squares + edge + 36 : end;
+  const edge = narrow ? (W - 66) / 2 : app.small ? 118 : 204, H = narrow ? squares + edge + 36 : end;
   const [pic, pen] = canvas(stage, W, H, "A mixing desk of terms, their sum, and the weights");
   const x = scale(0, 4, ...track), lane = n => y0 + (n + 0.5) * tall;
   ALL.forEach(j => pen.text({ x: x1 + (j + 0.5) * wide - 1, y: 12, mid: 1, fill: "--k", fw: 700 }, narrow ? `j=${j}` : `key ${j}`));
@@ -74,6 +74,7 @@ function build(app, stage) {
 
   // -- one lane for each term: its name, a fader, its square, and its row for the query --
   const chosen = pen.rect({ x: -6, width: track[0] - 20, height: tall - 6, rx: 8, fill: "--mix2", stroke: "--mix", sw: 2 });
+  const query = grip(app, pic, "q", "row", "i", "query i"); // before the faders, which Python knows, too
   const lanes = FADERS.map((name, n) => {
     const y = lane(n), title = pen.text({ x: 0, y, vc: 1, fs: narrow ? 12.5 : 14, style: "cursor:pointer" }, names[name]);
     title.addEventListener("click", () => app.set({ without: name }));
@@ -119,7 +120,7 @@ function build(app, stage) {
     return { at, paint: cells(pen, palette, ...at, side, side, N, n ? 2 : 1),
       frame: pen.rect({ x: at[0] - 2, width: edge + 2.5, height: side + 2.5, fill: "none", stroke: "--q", sw: 2.5, rx: 4 }) };
   });
-  const [{ at: first }] = squares_, query = grip(app, pic, "q", "row", "i", "query i");
+  const [{ at: first }] = squares_;
   const row = to => (to.y - first[1]) / side - 0.5;
   slide(app, query, "row", row);
   for (const { at } of squares_) {

@@ -254,7 +254,7 @@ async function copied(text) {
 /**
  * Mount `explorer` in `root`. `data` is Python's table; `change(params)` is called when they come to rest;
  * `link(params)` gives the address of a setting, where there is one; `small` leaves the picture alone, for a
- * slide. Returns { params, still, set, destroy }.
+ * slide; "toy": no more than a page's opening has room for. Returns { params, still, set, destroy }.
  */
 export function live(root, explorer, { data, params = {}, change = () => {}, link, small = false } = {}) {
   const table = { ...data.parameters, ...explorer.own }, names = Object.keys(table);
@@ -275,7 +275,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   const start = { ...app.params };
   for (const name of smooth) app.shown[name] = app.at(name);
   /** How wide a part may be drawn: on a slide all of it is drawn smaller and scaled up, its type with it. */
-  app.width = parent => parent.clientWidth / (small ? 1.45 : 1);
+  app.width = parent => parent.clientWidth / (small === true ? 1.45 : 1);
   const known = () => Object.fromEntries(Object.keys(data.parameters).map(name => [name, app.params[name]]));
 
   // -- the frame loop: what is shown runs after what is set --
@@ -361,7 +361,8 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
 
   // -- around the picture --
   root.classList.add("live");
-  root.classList.toggle("lv-small", small);
+  root.classList.toggle("lv-small", Boolean(small));
+  root.classList.toggle("lv-toy", small === "toy");
   set(root, { role: "group", "aria-label": explorer.title, "data-lm-suppress-shortcuts": "true" });
   const bar = html(root, "div", { class: "lv-bar" }), stage = html(root, "div", { class: "lv-stage" });
   const verdict = html(root, "p", { class: "lv-verdict", role: "status" });
@@ -412,7 +413,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     app.set({});
   };
   const bare = [...smooth, ...(explorer.drawn ?? [])];
-  for (const name of names.filter(each => !bare.includes(each) && (!small || explorer.slide?.includes(each)))) {
+  for (const name of names.filter(each => !bare.includes(each) && (!small || explorer[small === true ? "slide" : small]?.includes(each)))) {
     const { values, texts, label, menu } = table[name];
     if (!values) {
       const box = html(bar, "label", { class: "lv-menu" }, label);

@@ -19,7 +19,7 @@ function kind(token, first, p) {
 }
 /** How alike two positions are whose offset is `r`: the mean of the cosines, 1 at r = 0. */
 const near = (r, { width }) => range(width / 2).reduce((sum, t) => sum + Math.cos(r * 10000 ** (-2 * t / width)), 0) / (width / 2);
-const keysOf = p => range(p.query + 1).slice(firsts({ ...p, layers: 1 })[1]);
+const keysOf = p => range(p.query + 1).slice(firsts(p)[1]);
 const twinOf = p => keysOf(p).find(j => j % p.segment === p.query % p.segment);
 
 export function scene(p, data) {
@@ -68,7 +68,7 @@ function build(app, stage) {
   const names = ["--q", "--k"].map(fill => pen.text({ halo: 1, fill, fw: 700, fs: narrow ? 12 : 14, ta: "middle" }));
   if (!narrow) for (const n of range(layers + 1)) pen.text({ x: 0, y: y(n), vc: 1 }, n ? `layer ${n}` : "tokens");
   const numbers = range(length).map(j => [pen.text({ x: x(j), y: ground + inset + 15, ta: "middle", fs: narrow ? 11 : 13 }, narrow && j % 4 ? "" : j),
-    pen.text({ x: x(j), y: ground + inset + 33, ta: "middle", fs: 12, display: narrow ? "none" : "inline" }, j % segment)]);
+    pen.text({ x: x(j), y: ground + inset + 33, ta: "middle", fs: app.small ? 13 : 12, display: narrow ? "none" : "inline" }, j % segment)]);
   if (!narrow) {
     pen.text({ x: 0, y: ground + inset + 15 }, "position");
     pen.text({ x: 0, y: ground + inset + 33 }, "restarted");

@@ -73,8 +73,8 @@ const shade = (v, { palette }) => signed(palette, v);
 
 function build(app, stage) {
   const { params: p, data } = app, N = p.tokens, narrow = stage.clientWidth < 600, parent = html(stage, "div", { style: "position:relative" });
-  const W = app.width(parent), side = narrow ? W - 130 : Math.min(W / (3 - 2 / N), app.small ? 165 : 296), c = side / N;
-  const x0 = narrow ? 74 : (W - side) / 2, half = app.small ? 26 : 46, zero = half + 18, ribbon = zero + half + 7;
+  const W = app.width(parent), side = narrow ? W - 130 : Math.min(W / (3 - 2 / N), app.small ? 174 : 296), c = side / N;
+  const x0 = narrow ? 74 : (W - side) / 2, half = app.small ? 21 : 46, zero = half + 18, ribbon = zero + half + 7;
   const thick = clamp(c, 12, 24), top = ribbon + thick + 38, bottom = top + side, under = bottom + 46;
   const H = narrow ? under + 340 : under, percent = (part, of) => `${(100 * part / of).toFixed(3)}%`;
   const cells = html(parent, "canvas", { width: N, height: N, "aria-hidden": "true", style: `position:absolute;left:${percent(x0, W)};top:${
@@ -82,7 +82,7 @@ function build(app, stage) {
   const [pic, pen] = canvas(parent, W, H, "The ribbon of offsets, and the matrix that it writes", { style: "position:relative" });
   app.playbar.style = narrow || app.small ? "" : `position:absolute;left:0;top:${percent(top + 180, H)};width:220px`;
   if (!app.small) (narrow ? stage : parent).append(app.playbar);
-  const learned = p.method !== "ALiBi", numbers = c > 40;
+  const learned = p.method !== "ALiBi", numbers = c > 40, tiny = app.small ? 13 : 11, size = c < 50 ? tiny : 13;
 
   // -- the ribbon: bars and cells at the offsets that the table is asked for --
   for (const v of [-1, 0, 1]) {
@@ -100,13 +100,13 @@ function build(app, stage) {
     const x = (group.from - 0.5) * c, width = (group.to - group.from + 1) * c;
     group.bar = svg(tape, "rect", { x: x + Math.min(1, c / 5), width: width - Math.min(2, c / 2.5), stroke: "--soft", sw: width > 5 ? 0.7 : 0 });
     group.cell = svg(tape, "rect", { x, width, y: ribbon, height: thick });
-    group.name = learned && width > 21 && svg(moving, "text", { y: 9, mid: 1, fs: 11 }, group.n);
-    group.text = numbers && svg(moving, "text", { y: ribbon + thick / 2, mid: 1, fw: 600 });
+    group.name = learned && width > 21 && svg(moving, "text", { y: 9, mid: 1, fs: tiny }, group.n);
+    group.text = numbers && svg(moving, "text", { y: ribbon + thick / 2, mid: 1, fw: 600, fs: size });
   }
   if (c > 5) svg(tape, "path", { d: range(2 * N).map(n => `M${((n - N + 0.5) * c).toFixed(1)} ${ribbon}v${thick}`).join(""), stroke: "--paper", opacity: 0.55 });
   const [close, distant] = data.shared, marked = [-distant, -close, -data.near, 0, data.near, close, distant];
   const shown = N > distant ? marked : N < 10 ? range(2 * N - 1).map(n => n - N + 1) : ticks(1 - N, N - 1, 9);
-  const rule = shown.map(r => svg(moving, "text", { x: r * c, y: ribbon + thick + 13, ta: "middle", fs: c > 30 ? 13 : 11 }, minus(r)));
+  const rule = shown.map(r => svg(moving, "text", { x: r * c, y: ribbon + thick + 13, ta: "middle", fs: c > 30 ? 13 : tiny }, minus(r)));
   const paint = (r, to) => {
     if (!learned) return;
     const mine = p.mine?.of === table(p) ? p.mine : { of: table(p), values: {} };
@@ -143,7 +143,7 @@ function build(app, stage) {
     const [i, j] = cell(to).map(v => clamp(Math.round(v), 0, N - 1));
     return `i = ${i}, j = ${j}: ${minus(two(value(j - i, p, data)))}`;
   });
-  const texts = numbers ? range(N * N).map(n => pen.text({ x: x0 + (n % N + 0.5) * c, y: top + (Math.floor(n / N) + 0.5) * c, mid: 1, still: 1 })) : [];
+  const texts = numbers ? range(N * N).map(n => pen.text({ x: x0 + (n % N + 0.5) * c, y: top + (Math.floor(n / N) + 0.5) * c, mid: 1, still: 1, fs: size })) : [];
   const row = pen.rect({ x: x0, width: side, height: c, fill: "none", stroke: "--q", sw: 2.5, still: 1 });
   const frames = [["--paper", 5], ["--mix", 3]].flatMap(([stroke, sw]) => [0, 1].map(() =>
     pen.rect({ width: Math.max(c, 6), fill: "none", stroke, sw, still: 1, rx: 2 })));
@@ -232,14 +232,14 @@ function handle(app, pic, paint, height, data) {
 
 /** Bytes over the length; the length is dragged. */
 function bytes(app, pic, left, right, top, bottom) {
-  const { params: p, table: { tokens: { values } } } = app, pen = pens(pic), log = Math.log2;
+  const { params: p, table: { tokens: { values } } } = app, pen = pens(pic), log = Math.log2, fs = app.small ? 13 : 11;
   const x = scale(2, 16, left, right), y = scale(2, 38, bottom, top), most = bottom - 14;
   pen.text({ x: left - 40, y: top - 15, fill: "--ink", fw: 700 }, `bytes for ${HEADS} heads`);
   for (const [n, text] of [[10, "1 kB"], [20, "1 MB"], [30, "1 GB"]]) {
     pen.line({ x1: left, x2: right, y1: y(n), y2: y(n), stroke: "--line" });
-    pen.text({ x: left - 7, y: y(n), ta: "end", vc: 1, fs: 11 }, text);
+    pen.text({ x: left - 7, y: y(n), ta: "end", vc: 1, fs }, text);
   }
-  for (const n of app.small ? [2, 16] : [2, 6, 10, 16]) pen.text({ x: x(n), y: bottom + 15, ta: "middle", fs: 11 }, commas(2 ** n));
+  for (const n of app.small ? [2, 16] : [2, 6, 10, 16]) pen.text({ x: x(n), y: bottom + 15, ta: "middle", fs }, commas(2 ** n));
   pen.text({ x: (left + right) / 2, y: bottom + 32, ta: "middle" }, "length L");
   const inks = ["--mix", "--ink", "--soft"], order = [2, 1, 0], ends = costs(p, 2 ** 16).map(v => y(log(v)));
   if (Math.abs(ends[0] - ends[2]) < 15) ends[0] = ends[2] - 15 * (ends[0] <= ends[2] ? 1 : -1);

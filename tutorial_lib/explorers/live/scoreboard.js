@@ -107,8 +107,8 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
     const best = board.findIndex((_, i) => score[i] === 1), worst = board.findIndex((_, i) => score[i] === 0);
     pen.line({ x1: x[c], x2: x[c], y1: top, y2: bottom, stroke: "--line", sw: 1.5 });
     if (!narrow) {
-      pen.text({ x: x[c], y: top - 21, mid: 1, fs: 11, halo: 1 }, board[best].texts[c].replace("-", "−"));
-      if (worst >= 0) pen.text({ x: x[c], y: bottom + 13, mid: 1, fs: 11, halo: 1 }, board[worst].texts[c].replace("-", "−"));
+      pen.text({ x: x[c], y: top - 21, mid: 1, fs: app.small ? 12.2 : 11, halo: 1 }, board[best].texts[c].replace("-", "−"));
+      if (worst >= 0) pen.text({ x: x[c], y: bottom + 13, mid: 1, fs: app.small ? 12.2 : 11, halo: 1 }, board[worst].texts[c].replace("-", "−"));
     } else {
       const words = pen.text({ x: 0, y: 0, vc: 1, fs: 12, fill: key === p.sort ? "--ink" : "--soft", fw: key === p.sort ? 700 : 400,
         transform: `translate(${x[c]} ${heads}) rotate(-90)` }, data.columns[key]);

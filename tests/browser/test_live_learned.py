@@ -1,0 +1,62 @@
+"""The live explorer of learned tables: its film, its lanes, and the scar, found by mouse."""
+
+from tutorial_lib.explorers import LearnedExplorer
+
+
+def test_the_table_comes_from_a_file_beside_the_script(visit, folder):
+    """Only a page that shows it takes it: nine tenths of the text of all explorers are this one table."""
+    page = visit("learned")
+    taken = page.evaluate("() => [...document.scripts].map(script => script.src.split('/').at(-1))")
+    assert "live-learned.js" in taken
+    assert (folder / "live-learned.js").stat().st_size > 250_000
+    assert "minilm\":" not in (folder / "live.js").read_text(encoding="utf-8")
+    assert visit("rotary").evaluate("() => document.scripts.length") == 1
+
+
+def test_without_its_file_the_picture_stays(folder, browser, tmp_path):
+    for name in ("learned.html", "live.js", "live.css"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    page = browser.new_page()
+    page.goto((tmp_path / "learned.html").as_uri())
+    assert page.locator("[data-live] img").get_attribute("alt").startswith("The picture")
+    page.close()
+
+
+def test_the_scar_is_found_by_mouse(visit, hands):
+    page = visit("learned", "?live=learned&shown=128")
+    rail = page.locator("g[data-drag=position] line[stroke-linecap]").bounding_box()
+    grip = page.locator(".lv-grip[data-key=position]")
+    hands.pull(page, grip, rail["width"] * (127 - 7) / 127, 0)
+    assert hands.params(page)["position"] == 127
+    page.wait_for_function("() => document.querySelector('.lv-verdict').matches('.lv-reached')")
+    assert page.get_by_text("row p: 0.69").is_visible()
+
+
+def test_the_film_is_read_clicked_and_its_lines_are_dragged(visit, hands):
+    page = visit("learned")
+    film = page.locator("rect[style*=crosshair]").bounding_box()
+    cell = film["width"] / 64
+    x, y = film["x"] + 40.5 * cell, film["y"] + 20.5 * cell
+    page.mouse.move(x, y)
+    readout = LearnedExplorer.scene(position=20, other=40).views["cosines"].readout
+    assert page.locator(".lv-tip").inner_text() == readout.replace("-", "−")
+    page.mouse.click(x, y)
+    hands.rest(page)
+    assert (hands.params(page)["position"], hands.params(page)["other"]) == (20, 40)
+    page.mouse.move(x, film["y"] + film["height"] - 20)
+    page.mouse.down()
+    page.mouse.move(x + 10 * cell, film["y"] + 30, steps=4)
+    page.mouse.up()
+    hands.rest(page)
+    assert (hands.params(page)["position"], hands.params(page)["other"]) == (20, 50)
+
+
+def test_the_film_shows_the_colours_of_the_cosines(visit, hands):
+    page = visit("learned", "?live=learned&shown=32&name=sinusoids")
+    pixels = page.evaluate("""() => { const film = document.querySelector('.lv-stage canvas');
+        return [...film.getContext('2d').getImageData(0, 0, 32, 32).data]; }""")
+    colours = bytes.fromhex(LearnedExplorer.constants()["palette"])
+    z = LearnedExplorer.scene(name="sinusoids", shown=32).views["cosines"].array()
+    for i, j in ((0, 0), (3, 17), (31, 0), (12, 9)):
+        shade = round((float(z[i, j]) + 1) / 2 * 63)
+        assert pixels[4 * (32 * i + j):][:3] == list(colours[3 * shade:3 * shade + 3]), (i, j)
