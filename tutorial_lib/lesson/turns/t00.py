@@ -42,8 +42,8 @@ LOSS_OF = Question(
               "That says how far p is from 1, and is never more than 1. A token that was thought impossible "
               "should cost any amount."),
         Wrong("one over p", lambda p: 1 / p,
-              "That is how many equally likely tokens the model seemed to choose from: 1 for a sure hit, and a "
-              "sure hit should cost nothing."),
+              "That is how many equally likely tokens the model seemed to choose from: 1 for a sure hit. But "
+              "a sure hit should cost nothing."),
         Wrong("one mean for all", lambda p: -p.log().mean(),
               "You have taken the mean already. Here each probability keeps a loss of its own."),
     ),
