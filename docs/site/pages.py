@@ -108,7 +108,8 @@ def notebook(text: str) -> str:
         for output in list(cell.get("outputs", [])):
             data = output.get("data", {})
             if "".join(data.get("text/html", "")).startswith(predictions.FOLDED):
-                data["text/html"] = re.sub("</?details>|<summary>.*?</summary>", "", "".join(data["text/html"]))
+                whole = "".join(data["text/html"])
+                data["text/html"] = re.sub("</?details>|<summary>.*?</summary>", "", whole)
             if own := output.get("metadata", {}).get("live"):  # the script of the page brings it to life
                 picture = re.search("<img[^>]*>", "".join(data["text/html"]))[0]
                 output["data"] = {"text/html": live.place(own["name"], own["params"], picture)}

@@ -1,4 +1,4 @@
-"""Notebooks with their blanks filled in run whole, on the learner's code. With empty blanks nbval runs them."""
+"""Notebooks with their blanks filled in run whole, on the learner's code. Empty they run in nbval."""
 
 import ast
 

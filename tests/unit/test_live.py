@@ -98,7 +98,12 @@ def test_the_sentences_and_verdicts_are_those_of_python(kind, answers):
 
 # ---- one text, three entries ----
 def test_all_of_it_is_small():
-    assert len(live.script(ALL).encode()) + len(live.style().encode()) < 100_000
+    """All that a page takes to show one explorer, but for tables of pretrained models."""
+    page = len(live.script().encode()) + len(live.style().encode())
+    assert page < 40_000
+    for kind in ALL:
+        bulk = len(live.compact(kind.bulk()).encode())
+        assert page + len(live.part(kind).encode()) - bulk < 70_000, kind.front
 
 
 @every_explorer
@@ -112,7 +117,8 @@ def test_a_widget_carries_the_kit_its_own_module_and_its_own_table(kind):
 def test_names_of_two_modules_cannot_collide_and_comments_stay_at_home():
     text = live.script(ALL)
     assert "/**" not in text and "\n  " not in text and "from \"./kit.js\"" not in text
-    assert text.startswith("(() => {") and text.rstrip().endswith("})();")
+    assert text.rstrip().endswith("})();")
+    assert text.count("(window.liveExplorers ??= {}).") == len(ALL), "the only name in the page"
 
 
 def test_an_apostrophe_cannot_leave_the_attribute():

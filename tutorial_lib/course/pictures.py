@@ -20,7 +20,7 @@ PAGE = """<!DOCTYPE html><meta charset="utf-8"><style>{style} body, .live {{ bor
 
 def picture(page, name: str, params: dict) -> bytes:
     """A PNG of the explorer ``name`` as it is printed: on white, without controls."""
-    script = live.script((kind for kind in live.everyone() if kind.front == name), bulk=True)
+    script = live.script(kind for kind in live.everyone() if kind.front == name)
     page.set_content(PAGE.format(style=live.style(), place=live.place(name, params), script=script))
     page.locator(".live[data-frame]").wait_for()
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

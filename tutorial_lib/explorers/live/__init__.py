@@ -73,17 +73,22 @@ def module(explorer) -> str:
             + lean((HERE / "widget.js").read_text(encoding="utf-8")))
 
 
-def script(explorers: Iterable, bulk: bool = False) -> str:
-    """The script of a page with any of these explorers; plain: browsers load no module from a disk.
+@functools.cache
+def part(explorer) -> str:
+    """The script of one explorer, with all that it has from Python; a page takes it when it shows it."""
+    data = compact(table(explorer) | explorer.bulk())
+    return lean(f"(window.liveExplorers ??= {{}}).{explorer.front} = {{\n"
+                f"make: kit => {scope(explorer.front)}.{explorer.front},\ndata: {data} }};\n")
 
-    What an explorer has in bulk stays out, and is taken from its own file when a page shows it.
+
+def script(explorers: Iterable = ()) -> str:
+    """The script of a page; plain, because browsers load no module from a disk.
+
+    What is not among ``explorers`` is taken from its own file, beside this one, where a page shows it.
     """
-    data = {}
-    for each in explorers:
-        more = each.bulk()
-        data[each.front] = table(each) | (more if bulk else {"elsewhere": True} if more else {})
-    return ('(() => {\n"use strict";\n' + joined(*data) + f"const data = {compact(data)};\n"
-            + lean((HERE / "page.js").read_text(encoding="utf-8")) + "})();\n")
+    page = lean((HERE / "page.js").read_text(encoding="utf-8"))
+    kit = lean(f"const kit = {scope('kit')};\n")
+    return "".join(map(part, explorers)) + f'(() => {{\n"use strict";\n{kit}{page}}})();\n'
 
 
 @functools.cache
@@ -103,13 +108,11 @@ def place(name: str, params: Mapping[str, Any], inside: str = "", small: bool | 
 
 
 def write(folder: Path) -> None:
-    """Write ``live.js``, ``live.css``, and a file for each explorer with bulk: all that a page needs."""
+    """Write ``live.js``, ``live.css``, and a file for each explorer: all that pages need."""
     folder.mkdir(parents=True, exist_ok=True)
     for each in everyone():
-        if bulk := each.bulk():
-            text = f"(window.liveBulk ??= {{}}).{each.front} = {compact(bulk)};\n"
-            (folder / f"live-{each.front}.js").write_text(text, encoding="utf-8")
-    (folder / "live.js").write_text(script(everyone()), encoding="utf-8")
+        (folder / f"live-{each.front}.js").write_text(part(each), encoding="utf-8")
+    (folder / "live.js").write_text(script(), encoding="utf-8")
     (folder / "live.css").write_text(style(), encoding="utf-8")
 
 

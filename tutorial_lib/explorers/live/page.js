@@ -1,6 +1,6 @@
 // Every place of an explorer in a page comes to life; without this script its picture stays.
 const asked = new URLSearchParams(location.search), wanted = asked.get("live");
-const counts = {}, own = document.currentScript?.src || document.baseURI;
+const counts = {}, files = {}, own = document.currentScript?.src || document.baseURI;
 
 /** Texts of an address as values: only what the table of parameters allows. */
 function given(table) {
@@ -13,32 +13,34 @@ function given(table) {
   }
   return found;
 }
-/** What an explorer has in bulk stands in a file beside this one. */
-function fetched(name, then) {
-  const file = document.createElement("script");
-  file.src = new URL(`live-${name}.js`, own);
-  file.onload = () => {
-    Object.assign(data[name], window.liveBulk[name]);
-    then();
+/** An explorer with its data, from its file beside this one, unless it is there: in `then`, once it is. */
+function known(name, then) {
+  const there = () => {
+    const one = window.liveExplorers[name];
+    then(one.made ??= one.make(kit), one.data);
   };
-  document.head.append(file);
+  if (window.liveExplorers?.[name]) { there(); return; }
+  if (!files[name]) {
+    files[name] = document.createElement("script");
+    files[name].src = new URL(`live-${name}.js`, own);
+    document.head.append(files[name]);
+  }
+  files[name].addEventListener("load", there);
 }
 function start() {
   for (const place of document.querySelectorAll("[data-live]")) {
     const name = place.dataset.live, picture = [...place.childNodes];
     const number = counts[name] = (counts[name] ?? 0) + 1, id = number > 1 ? `${name}-${number}` : name;
-    if (place.live || !explorers[name]) continue;
-    if (data[name].elsewhere && !window.liveBulk?.[name]) fetched(name, () => come(place, name, id, picture));
-    else come(place, name, id, picture);
+    if (!place.live) known(name, (explorer, data) => come(place, explorer, data, id, picture));
   }
 }
-function come(place, name, id, picture) {
+function come(place, explorer, data, id, picture) {
   try {
     if (!CSS.supports("color", "light-dark(#000, #fff)")) throw new Error("this browser is too old");
-    const params = { ...JSON.parse(place.dataset.params || "{}"), ...(wanted === id ? given(data[name]) : {}) };
+    const params = { ...JSON.parse(place.dataset.params || "{}"), ...(wanted === id ? given(data) : {}) };
     place.replaceChildren();
-    place.live = kit.live(place, explorers[name], {
-      data: data[name], params, small: place.dataset.small || "small" in place.dataset,
+    place.live = kit.live(place, explorer, {
+      data, params, small: place.dataset.small || "small" in place.dataset,
       link: now => {
         const address = new URL(location.href);
         address.search = new URLSearchParams({ live: id, ...now });
