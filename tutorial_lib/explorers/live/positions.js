@@ -1,5 +1,5 @@
 // Positions: a real model reads a sentence; its positions are switched off.
-import { canvas, chooser, html, hover, range, say, set, svg, walk } from "./kit.js";
+import { canvas, html, hover, range, say, set, slide, slider, svg, walk } from "./kit.js";
 
 const MODES = ["as trained", "switched off"];
 
@@ -41,18 +41,21 @@ function sentence(app, parent) {
     return { x: x - w - gap, y, w };
   });
   const [pic, pen] = canvas(parent, W, y + line + 4, "The sentence; a bar over each word is the probability that it had");
-  set(pic, { role: "radiogroup" });
   const parts = words.map((word, n) => {
-    const { x: left, y: top, w } = places[n], base = top + high, g = pen.g({ class: n < all.length ? "lv-clock" : "" });
-    svg(g, "rect", { x: left, y: top, width: w, height: line - 6, rx: 7, class: n < all.length ? "lv-hit" : "", fill: "#0000" });
+    const { x: left, y: top, w } = places[n], base = top + high, g = pen.g({ still: 1 });
     const room = svg(g, "rect", { x: left + 3, width: w - 6, y: top + 4, height: high - 4, rx: 3, fill: "--face" });
     const old = svg(g, "rect", { x: left + 3, width: w - 6, rx: 3, fill: "--mix2" }), now = svg(g, "rect", { x: left + 8, width: w - 16, rx: 2, fill: "--mix" });
     const text = svg(g, "text", { x: left + w / 2, y: base + 18, mid: 1, fs, still: 1 }, word);
     if (!n) set(room, { visibility: "hidden" });
     return { n, base, old, now, text };
   });
-  const frame = pen.rect({ height: 28, rx: 7, fill: "none", stroke: "--mix", sw: 2.5, still: 1 });
-  chooser(app, parts.slice(0, -1).map(part => part.now.parentNode), "word", n => `up to “${words[n]}”, then “${words[n + 1]}”`);
+  const frame = pen.rect({ height: 28, rx: 7, fill: "#0000", stroke: "--mix", sw: 2.5 });
+  slider(app, frame, "word", "the model has read up to", () => `“${words[p.word]}”, and “${words[p.word + 1]}” comes next`);
+  const area = pen.rect({ width: W, height: y + line, fill: "#0000", style: "cursor:pointer;touch-action:pan-y" });
+  slide(app, area, "word", to => {
+    const far = ({ x: left, y: top, w }) => 9 * Math.abs(top + line / 2 - to.y) + Math.abs(left + w / 2 - to.x);
+    return range(all.length).reduce((near, n) => (far(places[n]) < far(places[near]) ? n : near));
+  }, true);
   const value = (rows, n, mode) => (n ? rows[n - 1][2][1 + mode] : 0);
   hover(app, pic, to => {
     const n = places.findIndex(({ x: left, y: top, w }) => to.x >= left && to.x <= left + w && to.y >= top && to.y <= top + line - 6);
