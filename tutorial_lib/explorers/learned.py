@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 from base64 import b64encode
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ..data import load_minilm_positions
 from ..encodings import Learned, sinusoidal
+from ..extras import needs
 from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps, palette
+
+with needs("experiments"):
+    import numpy as np
 
 TABLES = ("MiniLM", "sinusoids", "random, std 0.02", "random, std 1")
 ROWS, WIDTH = 512, 384
@@ -86,7 +89,7 @@ class LearnedExplorer(LiveExplorer):
         "length": Steps((ROWS, 2 * ROWS, 4 * ROWS), ROWS, label="resized to"),
         "shown": Steps((32, 64, 128, 256, 512), 64, label="rows shown"),
         "view": Choice(("cosine", "norm", "neighbours"), "cosine", label="second view"),
-        "position": Index("shown", 7, label="row p", play=True),
+        "position": Index("shown", 7, label="row p"),
         "other": Index("shown", 12, label="other row o"),
     }
     challenge = (f"Find a row that is at least {RATIO} times as long as the one before it and the one after "
@@ -118,12 +121,12 @@ class LearnedExplorer(LiveExplorer):
         if view == "cosine":
             beside = Lines(
                 range(shown), {"cosine": cosine[position]}, f"cosine of P[{position}] with each row",
-                "other position", "cosine", ylim=(-1.05, 1.05), mark=other, pick="other")
+                "other position", "cosine", ylim=(-1.05, 1.05), mark=other)
             seen = f"the cosines of row {position} with all of them, down to {cosine[position].min():.2f}"
         elif view == "norm":
             beside = Lines(
                 range(shown), {"norm": norms, "drawn with std 0.02": [START] * shown}, "norm of each row",
-                "position", "norm", logy=True, mark=position, pick="position",
+                "position", "norm", logy=True, mark=position,
                 ylim=(0.8 * float(norms.min()), 1.25 * float(norms.max())))
             seen = (f"the norms, {norms.min():.2f} to {norms.max():.2f}; a row drawn with std 0.02 has "
                     f"{START:.2f}")
@@ -132,7 +135,7 @@ class LearnedExplorer(LiveExplorer):
             near = torch.cosine_similarity(rows[:last], rows[1: last + 1], dim=-1)
             beside = Lines(
                 range(last), {"cosine": near}, "cosine of each row with the next", "position", "cosine",
-                ylim=(-0.3, 1.05), mark=min(position, last - 1), pick="position")
+                ylim=(-0.3, 1.05), mark=min(position, last - 1))
             seen = f"the cosine of each row with the next, {near.min():.2f} to {near.max():.2f}"
         return Scene({"cosines": heat, "beside": beside}, (
             f"The table “{name}”, {length} positions × {WIDTH} numbers, the first {shown} of them: the "

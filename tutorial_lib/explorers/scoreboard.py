@@ -7,7 +7,7 @@ import math
 
 from .. import experiments
 from ..encodings import DOORS
-from ..experiments.scoreboard import LARGE, MEASURES, board, ranks, shown
+from ..experiments.scoreboard import LARGE, board, ranks, shown
 from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene
 
 SHORT = {"parameters": "par.", "held": "MiB", "time": "×", "apart": "apart", "shift": "shift",
@@ -105,7 +105,7 @@ class ScoreboardExplorer(LiveExplorer):
                 xticks=list(SHORT.values()), yticks=list(names) or ["none"],
                 mark=(row, columns.index(sort)) if names else None),
             "column": Lines(
-                range(1, len(values) + 1), {"": values}, MEASURES[sort], "row of the board",
+                range(1, len(values) + 1), {"": values}, TITLES[sort], "row of the board",
                 TITLES[sort], logy=sort in COUNTS, markers=True, mark=row if row < len(numbers) else None),
         }, f"{len(names)} of {len(rows())} encodings are left, {order}; {seen}.")
 

@@ -12,8 +12,6 @@ import html
 import re
 from pathlib import Path
 
-from IPython.display import display
-
 from ..extras import needs
 from ..progress import now, read, record
 from . import questions
@@ -21,6 +19,7 @@ from . import questions
 with needs("course"):
     import anywidget
     import traitlets
+    from IPython.display import display
 
 HERE = Path(__file__).parent
 SHOWN = ("question", "unit", "x", "xlabel", "ylabel", "ylim")

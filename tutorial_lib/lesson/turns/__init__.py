@@ -17,12 +17,14 @@ import textwrap
 from collections.abc import Callable
 from importlib.resources import files
 
-from IPython.display import display
-
 from ...checks.answer import collect
 from ...checks.judge import judge
 from ...checks.question import Question, Verdict
+from ...extras import needs
 from ...progress import now, read, record
+
+with needs("course"):
+    from IPython.display import display
 
 EMPTY = "Not written yet."
 INSTEAD = "From here on the lesson uses its own version."
