@@ -54,8 +54,8 @@ EARLY, LATE = "02.predict.repeat", "09.predict.apart"
     (answered(*KEYS[:AT]), "Go on", "06.predict.layout"),  # an old log, without times
     (answered(*KEYS[AT - 2:AT], day=3), "Go on", "06.predict.layout"),  # begun in the middle
     # the reader went back from 09 to 02: there it goes on
-    (answered(LATE, day=3) | answered(EARLY, day=4), "Go on", "02.predict.direction"),
-    (answered(LATE) | answered(EARLY, day=4), "Go on", "02.predict.direction"),
+    (answered(LATE, day=3) | answered(EARLY, day=4), "Go on", KEYS[KEYS.index(EARLY) + 1]),
+    (answered(LATE) | answered(EARLY, day=4), "Go on", KEYS[KEYS.index(EARLY) + 1]),
     (answered(EARLY, day=3) | answered(LATE, day=4), "Go on", "09.predict.lowest"),
     # what has been done is left out
     (answered(*KEYS[AT:AT + 2], day=3) | answered(KEYS[AT - 1], day=4), "Go on", KEYS[AT + 2]),
