@@ -135,14 +135,10 @@ def toy() -> str:
 
 
 def contents() -> str:
-    """Each notebook and the promise below its title, as a table."""
-    rows = ["| notebook | at its end |", "|---|---|"]
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
-        title, promise = re.match(
-            r"# (.+)\n\n\*\*(?:By the end of this notebook )?(.+)\*\*\n", first).groups()
-        rows.append(f"| [{title}](../../notebooks/{path.name}) | {promise[0].upper()}{promise[1:]} |")
-    return "\n".join(rows)
+    """The README's table of the notebooks, with its links as they are seen from the first page."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| notebook \|.*?(?=\n\n)", readme, re.M | re.S)[0]
+    return table.replace("](notebooks/", "](../../notebooks/")
 
 
 # ---- what Sphinx calls ----
