@@ -48,7 +48,7 @@ test-oldest: setup  ## Run the tests on the oldest packages that pyproject.toml 
 bench: setup  ## Measure speed and memory beside public implementations (ARGS="rotary --rounds 30")
 	$(BIN) -m benchmarks $(ARGS)
 
-latency: setup  ## Measure the explorers in a browser, from key press to picture, beside ipympl and matplotlib
+latency: setup  ## Measure the explorers in a browser, from key or drag to picture, beside ipympl and matplotlib
 	$(BIN) -m benchmarks.latency $(ARGS)
 
 breakages: setup  ## Break one line at a time, in a copy, and see which test turns red (ARGS=rotary)

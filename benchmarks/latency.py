@@ -1,8 +1,8 @@
-"""From a key press to the painted picture, in JupyterLab: ``python -m benchmarks.latency``.
+"""From a key, or a drag, to the painted picture, in JupyterLab: ``python -m benchmarks.latency``.
 
 First the same scene, a heat map of 128 × 128 cells and a line, as the course's explorer, as an
 ipympl figure whose artists get new data, and as an inline matplotlib figure drawn anew; the three
-take turns. Then every control of every explorer. ``--save FILE`` keeps a record.
+take turns. Then every slider and every handle of every explorer. ``--save FILE`` keeps a record.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import json
 import statistics
 import tempfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -61,7 +62,8 @@ draw_anew(None)
 ipywidgets.VBox([other, out])""",
 }
 
-KEYS = {"INPUT": ("ArrowRight", "ArrowLeft"), "SELECT": ("ArrowDown", "ArrowUp")}
+DRAGGED = "all => all.map(each => each.dataset.drag)"
+REST = 400  # milliseconds: it glides on for a while
 WATCH = """
 window.__seen = root => {  // a rough print of all pictures below root
     window.__small ??= new OffscreenCanvas(16, 16).getContext('2d', { willReadFrequently: true });
@@ -76,12 +78,11 @@ window.__seen = root => {  // a rough print of all pictures below root
     }
     return print || null;
 };
-window.__frames = root => [...root.querySelectorAll('.order-view, .live')]
-    .map(view => view.dataset.frame).join();
-window.__latency = (root, seen) => new Promise(done => {
+window.__frames = root => [...root.querySelectorAll('.live')].map(view => view.dataset.frame).join();
+window.__latency = (root, seen, event) => new Promise(done => {
     const before = seen(root), end = performance.now() + 4000;
     let start = null;
-    document.addEventListener('keydown', () => { start = performance.now(); }, { capture: true, once: true });
+    document.addEventListener(event, () => { start = performance.now(); }, { capture: true, once: true });
     const tick = () => {
         if (performance.now() > end) return done(null);
         const now = start === null ? before : seen(root);
@@ -94,11 +95,11 @@ window.__latency = (root, seen) => new Promise(done => {
 """
 
 
-def press(notebook: Notebook, root, box, key: str, seen: str) -> float | None:
-    """Milliseconds from the key to the frame after the one that has the new picture; None if none came."""
-    box.focus()
-    notebook.page.evaluate(f"root => {{ window.__done = __latency(root, __{seen}); }}", root.element_handle())
-    box.press(key)
+def painted(notebook: Notebook, root, seen: str, event: str, act: Callable, *given) -> float | None:
+    """Milliseconds from the event that ``act`` makes to the frame after the new picture, or None."""
+    notebook.page.evaluate(f"root => {{ window.__done = __latency(root, __{seen}, '{event}'); }}",
+                           root.element_handle())
+    act(*given)
     milliseconds = notebook.page.evaluate("() => window.__done")
     notebook.idle()
     notebook.page.wait_for_timeout(60)
@@ -122,7 +123,9 @@ def peers(lab: Lab, rounds: int) -> dict[str, list[float]]:
         for cell, name in enumerate(PEERS):
             root = notebook.cell(cell).locator(".jp-OutputArea").first
             box = root.get_by_role("combobox", name="base") if name == OURS else root.locator(".noUi-handle")
-            milliseconds = press(notebook, root, box, "ArrowRight" if number % 2 else "ArrowLeft", "seen")
+            box.focus()
+            key = "ArrowRight" if number % 2 else "ArrowLeft"
+            milliseconds = painted(notebook, root, "seen", "keydown", box.press, key)
             assert milliseconds is not None, f"{name} shows no new picture"
             if number >= 2:
                 found[name].append(milliseconds)
@@ -130,52 +133,56 @@ def peers(lab: Lab, rounds: int) -> dict[str, list[float]]:
     return found
 
 
-def live(notebook: Notebook, root, name: str, rounds: int) -> dict[str, list[float]]:
-    """Milliseconds for each slider of an explorer that the browser draws."""
+def keys(notebook: Notebook, root, name: str, rounds: int) -> dict[str, list[float]]:
+    """Milliseconds for each slider of an explorer, moved by a key; the first round is not counted."""
     found = {}
     for slider in root.locator(".live [role=slider]").all():
-        parameter, times = slider.get_attribute("data-key"), []
+        parameter = slider.get_attribute("data-key")
+        found[parameter] = times = []
         for number in range(rounds + 1):
             low = slider.get_attribute("aria-valuenow") == "0"
             key = "ArrowRight" if low or number % 2 == 0 else "ArrowLeft"
-            milliseconds = press(notebook, root, slider, key, "frames")
-            assert milliseconds is not None, f"{name}, {parameter}: no new picture"
-            if number:
-                times.append(milliseconds)
-            notebook.page.wait_for_timeout(400)  # it glides on for a while
-        found[parameter] = times
+            slider.focus()
+            times.append(painted(notebook, root, "frames", "keydown", slider.press, key))
+            assert times[-1] is not None, f"{name}, {parameter}: no new picture"
+            notebook.page.wait_for_timeout(REST)
+        del times[0]
+    return found
+
+
+def drags(notebook: Notebook, root, name: str, rounds: int) -> dict[str, list[float]]:
+    """The same for each thing that can be dragged."""
+    found, mouse = {}, notebook.page.mouse
+    for parameter in dict.fromkeys(root.locator("[data-drag]").evaluate_all(DRAGGED)):
+        found[parameter] = times = []
+        for number in range(rounds + 1):
+            handle = root.locator(f'[data-drag="{parameter}"]').last
+            handle.scroll_into_view_if_needed()
+            box, way = handle.bounding_box(), 1 if number % 2 else -1
+            x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+            mouse.move(x, y)
+            mouse.down()
+            notebook.page.wait_for_timeout(REST)
+            times.append(painted(notebook, root, "frames", "pointermove",
+                                 mouse.move, x + 20 * way, y - 20 * way))
+            assert times[-1] is not None, f"{name}, {parameter}: no new picture"
+            mouse.up()
+            notebook.page.wait_for_timeout(REST)
+        del times[0]
     return found
 
 
 def controls(lab: Lab, rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Milliseconds for each control of each explorer."""
+    """Milliseconds for each slider of each explorer, and for each thing to drag."""
     names = explorers.__all__
     notebook = opened(lab, "controls.ipynb", [f"from tutorial_lib.explorers import {name}\n{name}()"
                                               for name in names])
     found = {}
     for cell, name in enumerate(names):
-        if getattr(getattr(explorers, name), "front", ""):
-            found[name] = live(notebook, notebook.cell(cell).locator(".jp-OutputArea").first, name, rounds)
-            continue
-        root = notebook.cell(cell).locator(".order-explorer")
-        shown = [p for p, parameter in getattr(explorers, name).parameters.items() if not parameter.hidden]
-        found[name] = {}
-        for place, parameter in enumerate(shown):
-            control, times = root.locator(".order-controls > *").nth(place), []
-            slider = control.locator("input, select").first
-            for number in range(rounds + 1):
-                if slider.count():
-                    on, back = KEYS[slider.evaluate("e => e.tagName")]
-                    last = slider.evaluate("e => +(e.max || e.options.length - 1)")
-                    box, at = slider, int(slider.input_value())
-                    key = back if at == last or (at and number % 2) else on
-                else:
-                    box, key = control.locator("button:not(.mod-active)").first, "Enter"
-                milliseconds = press(notebook, root, box, key, "frames")
-                assert milliseconds is not None, f"{name}, {parameter}: no new picture"
-                if number:
-                    times.append(milliseconds)
-            found[name][parameter] = times
+        root = notebook.cell(cell).locator(".jp-OutputArea").first
+        found[name] = keys(notebook, root, name, rounds)
+        found[name] |= {f"{parameter}, dragged": times
+                        for parameter, times in drags(notebook, root, name, rounds).items()}
     notebook.close()
     return found
 
@@ -208,7 +215,7 @@ def measured(lab: Lab, rounds: int) -> dict:
 
 def show(result: dict) -> str:
     """The result as lines of text."""
-    lines = ["From a key press to the painted picture, median ms"]
+    lines = ["From a key, or a drag, to the painted picture, median ms"]
     lines += [f"  {name:42} {value:7.0f}" for name, value in result["ms"].items()]
     for name, found in result["controls"].items():
         lines += [f"  {f'{name}, {parameter}':42} {value:7.0f}" for parameter, value in found.items()]

@@ -48,7 +48,7 @@ def test_the_views(method, model):
         close(ratio.array(), [x, new / old])
         assert list(left.levels.values()) == [L, times * L] and left.logy and turns.logy
         assert list(turns.levels.values()) == [1] and ratio.levels == {f"1/s = {1 / s:.4g}": 1 / s}
-        assert {(view.mark, view.pick) for view in (left, turns, ratio)} == {(d // 2 - 3, "pair")}
+        assert {view.mark for view in (left, turns, ratio)} == {d // 2 - 3}
         slow = L / both[0] < 1
         unseen = slow & (times * new > old * (1 + 1e-6))
         assert (f"{slow.sum()} of {d // 2} pairs make less than a whole turn in training, and "

@@ -10,10 +10,9 @@ import matplotlib.style
 import numpy as np
 import pytest
 import torch
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_rgb
 
 from tutorial_lib import experiments, explorers, legible, plots
-from tutorial_lib.explorers.parts import HERE
 
 Z = torch.linspace(-1, 1, 6).view(2, 3)
 X = [1, 2, 3]
@@ -123,19 +122,6 @@ def test_lines_stand_out_from_the_page_and_differ_without_colour():
         for one, two in itertools.pairwise(styles):
             one, two = (seen(np.array(to_rgb(style["color"])), kind) for style in (one, two))
             assert np.abs(one - two).max() > 0.15, (kind, one, two)
-
-
-def test_explorers_draw_the_same_lines_in_both_themes():
-    script = (HERE / "view.js").read_text(encoding="utf-8")
-    light_, dark = (re.findall("#[0-9A-F]{6}", re.search(rf"{theme}: \[(.*)\]", script)[1])
-                    for theme in ("light", "dark"))
-    assert [colour.lower() for colour in light_] == [to_hex(style["color"]) for style in cycle()]
-    assert min(legible.contrast(colour, "#ffffff") for colour in light_) >= 3
-    assert min(legible.contrast(colour, "#212121") for colour in dark) >= 3  # JupyterLab's dark page
-    dashes = re.findall(r"\[[\d, ]*\]", re.search(r"const DASHES = \[(.*)\];", script)[1])
-    shapes = re.findall(r"\[[\d, /-]*\]", re.search(r"const SHAPES = \[(.*)\];", script)[1])
-    assert len(dashes) == len(set(dashes)) == len(light_) == len(dark)
-    assert len(shapes) == len(set(shapes)) == len(plots.MARKERS)
 
 
 @pytest.mark.parametrize("cmap", ["signed", "viridis"])

@@ -286,8 +286,7 @@ class Notebook:
                 if output.get("name") == "stderr":
                     found.append(f"cell {n}, stderr: {''.join(output['text'])}")
         found += [f"kernel: {text}" for text in self.page.evaluate("() => window.__failed")]
-        for what in (".jupyter-widgets-error-widget", ".jupyter-widgets-disconnected",
-                     ".order-error:not(:empty)"):
+        for what in (".jupyter-widgets-error-widget", ".jupyter-widgets-disconnected"):
             found += [f"widget: {text[:300]}" for text in
                       self.page.locator(f"{SEEN} :is({what})").all_inner_texts()]
         return found + self.noticed + [f"refused: {url}" for url in

@@ -70,7 +70,7 @@ class ALiBiExplorer(LiveExplorer):
         "head": Index("heads", 1),
         "length": Steps((8, 32, 64), 64, label="words"),
         "form": Choice(tuple(FORMS), "penalty", label="bias", text=FORMS.__getitem__, menu=True),
-        "query": Index("length", 48, label="query i", play=True),
+        "query": Index("length", 48, label="query i"),
         "key": Index("length", 31, label="key j"),
     }
     challenge = (f"Find a head whose horizon lies between {WANTED[0]} and {WANTED[1]} tokens: so far back, "
@@ -89,13 +89,13 @@ class ALiBiExplorer(LiveExplorer):
         left = Lines(
             range(seen), {"bias": bias[head, query, :seen]},
             f"Bias of head {head}: {FORMS[form]}, query at {query}", "key j", "bias",
-            mark=None if masked else key, pick="key",
+            mark=None if masked else key,
             readout=f"query {query}, key {key}: "
                     + ("masked" if masked else f"bias {bias[head, query, key]:.4g}"))
         beside = Heat(
             row / row.amax(-1, keepdim=True), "Weights of all heads, each as a share of its largest", "key j",
             "head", limits=(0.0, 1.0), cmap="viridis", colorbar="weight / largest", mark=(head, key),
-            pick=("head", "key"), readout=f"head {head}, key {key}: weight {row[head, key]:.4g}")
+            readout=f"head {head}, key {key}: weight {row[head, key]:.4g}")
         reach = " and ".join(f"{horizon(m[head]):,.0f} tokens {side} (slope {m[head]:.4g})"
                              for side, m in slope.items())
         look = ("may not look at" if masked else

@@ -57,8 +57,7 @@ class AttentionExplorer(LiveExplorer):
         most, mixed = int(w[row].argmax()), out[row]
         arrows = dict(zip(names, words(order, places), strict=True)) | {"output": mixed}
         return Scene({
-            "plane": Vectors(arrows, f"The vectors, and the output of “{names[row]}”", reach=2.9, mark=row,
-                             pick="row"),
+            "plane": Vectors(arrows, f"The vectors, and the output of “{names[row]}”", reach=2.9, mark=row),
             "weights": Heat(w, "attention weights", "looks at", "word", limits=(0.0, 1.0),
                             cmap="viridis", xticks=names, yticks=names, mark=(row, most),
                             readout=f"“{names[row]}” looks most at “{names[most]}”: {w[row, most]:.3f}"),

@@ -1,21 +1,22 @@
-"""What all explorers share: three data views, the widgets that move them, and :class:`Explorer`.
+"""What all explorers share: the data of their views, their parameters, and :class:`LiveExplorer`.
 
 An explorer is a table of parameters and a pure function from them to a :class:`Scene`::
 
-    class Waves(Explorer):
+    class Waves(LiveExplorer):
+        front = "waves"  # live/waves.js draws it
         parameters = {
             "period": Steps((4, 8, 16), 8),
             "shape": Choice(("sine", "cosine"), "sine"),
-            "x": Index(32, 0, play=True),
+            "x": Index(32, 0),
         }
 
         @staticmethod
         def render(*, period, shape, x):
             ...
-            return Scene({"wave": Lines(xs, {shape: ys}, mark=x, pick="x")}, "A sine of period 8.")
+            return Scene({"wave": Lines(xs, {shape: ys}, mark=x)}, "A sine of period 8.")
 
-The class makes the controls, redraws when one moves, tells the reader what fails, makes the same
-scene as a matplotlib figure, and stores that as the picture for devices without a kernel.
+The class checks settings, makes the scene as a matplotlib figure, and stores that as the picture for
+devices that run no script.
 """
 
 from __future__ import annotations
@@ -23,23 +24,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from .. import plots
 from ..extras import needs
-from ..fallback import Stored, StoredBox
+from ..fallback import Stored
 from . import live
 
 with needs("course"):
     import anywidget
-    import ipywidgets as widgets
     import matplotlib
     import numpy as np
     import traitlets
     from matplotlib.figure import Figure
-
-HERE = Path(__file__).parent
 
 
 # ---- views: data to look at, nothing else ----
@@ -47,8 +44,7 @@ HERE = Path(__file__).parent
 class Heat:
     """A heat map of ``z``, shape ``[rows, columns]``, row 0 at the top; a cell that is NaN stays empty.
 
-    ``mark`` is the framed ``(row, column)``. ``pick`` names the two parameters that a click sets
-    to the row and column clicked. ``readout`` says in words what stands at the mark.
+    ``mark`` is the framed ``(row, column)``; ``readout`` says in words what stands there.
     """
 
     z: Any
@@ -61,18 +57,12 @@ class Heat:
     xticks: Sequence[str] | None = None
     yticks: Sequence[str] | None = None
     mark: tuple[int, int] | None = None
-    pick: tuple[str, str] | None = None
     readout: str = ""
     kind: ClassVar[str] = "heat map"
 
     def array(self) -> np.ndarray:
         """What is drawn, float32 ``[rows, columns]``."""
         return np.ascontiguousarray(self.z, dtype=np.float32)
-
-    def spec(self) -> dict:
-        """What the browser needs beside :meth:`array`."""
-        return {"kind": "heat", "limits": list(self.limits), "colorbar": self.colorbar,
-                "xticks": self.xticks, "yticks": self.yticks}
 
     def draw(self, ax) -> None:
         plots.heat(self.z, title=self.title, xlabel=self.xlabel, ylabel=self.ylabel,
@@ -85,8 +75,8 @@ class Heat:
 class Lines:
     """Lines over a common ``x``; ``ys`` maps a label to its values (one line: no legend).
 
-    ``mark`` is the index into ``x`` of the point that is pointed at; ``pick`` names the parameter
-    that a click sets to the index clicked. ``levels`` maps a text to the height of a dotted line.
+    ``mark`` is the index into ``x`` of the point that is pointed at. ``levels`` maps a text to the
+    height of a dotted line.
     """
 
     x: Any
@@ -100,7 +90,6 @@ class Lines:
     markers: bool = False
     levels: Mapping[str, float] = field(default_factory=dict)
     mark: int | None = None
-    pick: str | None = None
     readout: str = ""
     cmap: ClassVar[str] = "signed"
     kind: ClassVar[str] = "lines"
@@ -108,12 +97,6 @@ class Lines:
     def array(self) -> np.ndarray:
         """``x`` and below it each of ``ys``, float32 ``[1 + lines, points]``."""
         return np.array([self.x, *self.ys.values()], dtype=np.float32)
-
-    def spec(self) -> dict:
-        """What the browser needs beside :meth:`array`."""
-        return {"kind": "lines", "labels": list(self.ys), "logx": self.logx, "logy": self.logy,
-                "ylim": self.ylim and list(self.ylim), "markers": self.markers,
-                "levels": {text: float(level) for text, level in self.levels.items()}}
 
     def draw(self, ax) -> None:
         plots.lines(self.x, self.ys, title=self.title, xlabel=self.xlabel, ylabel=self.ylabel,
@@ -127,8 +110,7 @@ class Vectors:
     """Arrows in the plane, from the origin; ``ends`` maps a label to the point ``(x, y)`` of its arrow.
 
     The unit circle is drawn, and the same scale on both axes: at least from −``reach`` to ``reach``
-    (``None``: as far as the arrows go). ``mark`` is the index of the arrow that is pointed at;
-    ``pick`` names the parameter that a click sets to the index clicked.
+    (``None``: as far as the arrows go). ``mark`` is the index of the arrow that is pointed at.
     """
 
     ends: Mapping[str, Any]
@@ -137,7 +119,6 @@ class Vectors:
     ylabel: str = "y"
     reach: float | None = None
     mark: int | None = None
-    pick: str | None = None
     readout: str = ""
     cmap: ClassVar[str] = "signed"
     kind: ClassVar[str] = "arrows"
@@ -145,10 +126,6 @@ class Vectors:
     def array(self) -> np.ndarray:
         """All x and below them all y, float32 ``[2, arrows]``."""
         return np.array([[float(x), float(y)] for x, y in self.ends.values()], dtype=np.float32).T
-
-    def spec(self) -> dict:
-        """What the browser needs beside :meth:`array`."""
-        return {"kind": "vectors", "labels": list(self.ends), "reach": self.reach}
 
     def draw(self, ax) -> None:
         plots.vectors(self.ends, title=self.title, xlabel=self.xlabel, ylabel=self.ylabel,
@@ -165,34 +142,6 @@ class Scene(NamedTuple):
     description: str
 
 
-def _cells(mark) -> list[int]:
-    """A mark as the browser has it: a list of indices, empty for none."""
-    return [] if mark is None else [int(i) for i in np.atleast_1d(mark)]
-
-
-class View(anywidget.AnyWidget):
-    """One view, live in the browser. ``picked`` is the cell that the reader points at."""
-
-    _esm = HERE / "view.js"
-    _css = HERE / "parts.css"
-    spec = traitlets.Dict().tag(sync=True)
-    data = traitlets.Bytes().tag(sync=True)
-    palette = traitlets.Bytes().tag(sync=True)
-    picked: traitlets.List = traitlets.List().tag(sync=True)
-
-    def show(self, view: Heat | Lines | Vectors, alt: str = "") -> None:
-        """Draw ``view``. Array and shape travel in one message, so no frame is torn."""
-        array, mark = view.array(), _cells(view.mark)
-        with self.hold_sync():
-            self.data = array.tobytes()
-            self.palette = palette(view.cmap)
-            self.spec = view.spec() | {
-                "shape": list(array.shape), "title": view.title, "xlabel": view.xlabel,
-                "ylabel": view.ylabel, "readout": view.readout, "mark": mark,
-                "follows": view.pick is not None, "alt": alt}
-            self.picked = mark
-
-
 @functools.cache
 def palette(cmap: str, count: int = 256) -> bytes:
     """Red, green and blue of ``count`` colours, from the lowest value to the highest."""
@@ -200,24 +149,7 @@ def palette(cmap: str, count: int = 256) -> bytes:
     return (colours * 255).round().astype(np.uint8).tobytes()
 
 
-# ---- parameters: what may be chosen, and the control that chooses it ----
-class Control(anywidget.AnyWidget):
-    """A labelled native slider over ``count`` steps, or a menu of ``texts``.
-
-    ipywidgets' own sliders have no name for a screen reader, and JupyterLab takes the arrow keys
-    from its menus. ``play`` adds play, pause and speed to a slider.
-    """
-
-    _esm = HERE / "control.js"
-    _css = HERE / "parts.css"
-    label = traitlets.Unicode().tag(sync=True)
-    texts: traitlets.List = traitlets.List().tag(sync=True)  # one for each step; none: the number of the step
-    count = traitlets.Int(1).tag(sync=True)
-    index = traitlets.Int(0).tag(sync=True)
-    play = traitlets.Bool(False).tag(sync=True)
-    menu = traitlets.Bool(False).tag(sync=True)
-
-
+# ---- parameters: what may be chosen ----
 @dataclass(frozen=True)
 class Listed:
     """One of the listed ``values``, each shown as its ``text``."""
@@ -226,14 +158,9 @@ class Listed:
     start: Any
     label: str = ""
     text: Callable[[Any], str] = str
-    hidden: ClassVar[bool] = False
 
     def allowed(self, _params: Mapping) -> Sequence:
         return self.values
-
-    def _options(self) -> tuple[list[str], int]:
-        """All texts, and the index of the one at the start."""
-        return [self.text(value) for value in self.values], self.values.index(self.start)
 
 
 @dataclass(frozen=True)
@@ -242,13 +169,6 @@ class Choice(Listed):
 
     menu: bool = False
 
-    def control(self, label: str):
-        texts, index = self._options()
-        if self.menu:
-            return Control(label=label, texts=texts, count=len(texts), index=index, menu=True)
-        return widgets.ToggleButtons(options=texts, index=index, description=label,
-                                     style={"description_width": "initial", "button_width": "auto"})
-
 
 @dataclass(frozen=True)
 class Steps(Listed):
@@ -256,45 +176,23 @@ class Steps(Listed):
 
     play: bool = False
 
-    def control(self, label: str):
-        texts, index = self._options()
-        return Control(label=label, texts=texts, count=len(texts), index=index, play=self.play)
-
 
 @dataclass(frozen=True)
 class Index:
-    """A slider over 0 … ``size`` − 1: a number, an earlier parameter's name, or a function of those.
-
-    ``hidden=True`` leaves the slider away: only a click in a picture sets the value.
-    """
+    """A slider over 0 … ``size`` − 1: a number, an earlier parameter's name, or a function of those."""
 
     size: int | str | Callable[[Mapping], int]
     start: int = 0
     label: str = ""
-    play: bool = False
-    hidden: bool = False
 
     def allowed(self, params: Mapping) -> Sequence:
         return range(self.size(params) if callable(self.size) else params.get(self.size, self.size))
-
-    def control(self, label: str):
-        return Control(label=label, count=self.start + 1, index=self.start, play=self.play)
 
 
 Parameter = Choice | Steps | Index
 
 
 # ---- the explorer ----
-class Status(anywidget.AnyWidget):
-    """What an explorer says in words."""
-
-    _esm = HERE / "status.js"
-    _css = HERE / "parts.css"
-    description = traitlets.Unicode().tag(sync=True)
-    challenge = traitlets.Unicode().tag(sync=True)
-    error = traitlets.Unicode().tag(sync=True)
-
-
 class Explorable:
     """What an explorer knows without a front end: parameters, scenes, figures, its challenge.
 
@@ -401,7 +299,7 @@ class LiveExplorer(Explorable, Stored, anywidget.AnyWidget):
 
     @property
     def _esm(self) -> str:
-        return live.module(type(self))
+        return live.module(type(self))  # type: ignore[arg-type]  # a class has a hash
 
     @classmethod
     def constants(cls) -> dict[str, Any]:
@@ -430,87 +328,6 @@ class LiveExplorer(Explorable, Stored, anywidget.AnyWidget):
     def stored(self):
         data, metadata = super().stored()
         return data, metadata | {"live": {"name": self.front, "params": self.params}}
-
-
-class Explorer(Explorable, StoredBox):
-    """Controls over a pure ``render``. A subclass writes ``parameters`` and ``render``."""
-
-    def __init__(self, **some):
-        params = self.settings(**some)
-        self.controls = {name: parameter.control(parameter.label or name)
-                         for name, parameter in self.parameters.items()}
-        self.status = Status()
-        scene = self.render(**params)
-        self.views = {name: View() for name in scene.views}
-        self._settling = False
-        self.move(**params)
-        for control in self.controls.values():
-            control.observe(self._moved, "index")
-        for name, view in self.views.items():
-            view.observe(lambda _change, name=name: self._picked(name), "picked")
-        shown = [self.controls[name] for name, parameter in self.parameters.items()
-                 if not parameter.hidden]
-        rows = [_row("order-controls", shown), _row("order-views", self.views.values()), self.status]
-        super().__init__(rows)
-        self.add_class("order-explorer")
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The values that the controls have now."""
-        params: dict[str, Any] = {}
-        for name, parameter in self.parameters.items():
-            allowed = parameter.allowed(params)
-            params[name] = allowed[min(self.controls[name].index, len(allowed) - 1)]
-        return params
-
-    def move(self, **some) -> None:
-        """Set some parameters, as the controls do, and redraw once."""
-        self._settle(self._complete(some, self.params))
-
-    def _moved(self, _change) -> None:
-        if not self._settling:
-            self._settle(self.params)
-
-    def _picked(self, name: str) -> None:
-        """A click, or an arrow key, in a picture."""
-        if self._settling:
-            return
-        pick = self._scene.views[name].pick
-        names = (pick,) if isinstance(pick, str) else pick or ()
-        if names and self.views[name].picked:
-            self.move(**dict(zip(names, self.views[name].picked, strict=True)))
-
-    def _settle(self, params: dict[str, Any]) -> None:
-        """Bring controls, pictures and words in line with ``params``.
-
-        What fails is shown to the reader, and raised: in a notebook it reaches the log.
-        """
-        self._settling = True
-        try:
-            for name, parameter in self.parameters.items():
-                control, allowed = self.controls[name], parameter.allowed(params)
-                with control.hold_sync():
-                    if isinstance(control, Control):
-                        control.count = len(allowed)
-                    control.index = allowed.index(params[name])
-            self._scene = self.render(**params)
-            for name, view in self._scene.views.items():
-                self.views[name].show(view, self._scene.description)
-            self.status.description = self._scene.description
-            self.status.challenge = self.verdict
-            self.status.error = ""
-        except Exception as problem:
-            settings = ", ".join(f"{name}={value!r}" for name, value in params.items())
-            self.status.error = f"{type(problem).__name__}: {problem} (at {settings})"
-            raise
-        finally:
-            self._settling = False
-
-
-def _row(name: str, children) -> widgets.Box:
-    box = widgets.Box(list(children))
-    box.add_class(name)
-    return box
 
 
 def _listed(allowed: Sequence) -> str:

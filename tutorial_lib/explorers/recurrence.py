@@ -36,7 +36,7 @@ class RecurrenceExplorer(LiveExplorer):
         "segment": Steps((2, 4, 8), 4, label="segment S"),
         "memory": Steps((0, 1, 2, 4, 8, 16), 4, label="memory M"),
         "layers": Steps((1, 2, 3, 4, 6), 2, label="layers N"),
-        "query": Index(LENGTH, 14, label="token", play=True),
+        "query": Index(LENGTH, 14, label="token"),
     }
     challenge = (f"Let the last of the {LENGTH} tokens depend on the first one, with a memory of at most "
                  f"{MOST} states in all (layers × M).")

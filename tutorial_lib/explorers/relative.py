@@ -104,8 +104,8 @@ class RelativeBiasExplorer(LiveExplorer):
         "far": Steps(REACHES, 128, label="max distance"),
         "sign": Choice(SIGNS, "j − i", label="read at"),
         "view": Choice(("offset", "memory"), "offset", label="second view"),
-        "i": Index("tokens", 1, hidden=True),
-        "j": Index("tokens", 2, hidden=True),
+        "i": Index("tokens", 1),
+        "j": Index("tokens", 2),
     }
     challenge = (f"Find settings at which the distances {FAR[0]} and {FAR[1]} share a number, while each "
                  f"of 0 … {NEAR} has one of its own.")
@@ -125,7 +125,7 @@ class RelativeBiasExplorer(LiveExplorer):
         side = "the token itself" if i == j else "past" if j < i else "future"
         places = [str(n) for n in range(tokens)] if tokens <= 16 else None
         heat = Heat(
-            z, f"bias of {method}, read at {sign}", "key j", "query i", mark=(i, j), pick=("i", "j"),
+            z, f"bias of {method}, read at {sign}", "key j", "query i", mark=(i, j),
             xticks=places, yticks=places,
             colorbar="" if method == "ALiBi" else "learned for: − past, + future",
             readout=f"i = {i}, j = {j} ({side}): {found}")

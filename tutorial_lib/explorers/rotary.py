@@ -104,8 +104,8 @@ class RotaryExplorer(LiveExplorer):
 
     front = "rotary"
     parameters = {
-        "m": Index(QUERIES, START["m"], label="query position m", play=True),
-        "n": Index(KEYS, START["n"], label="key position n", play=True),
+        "m": Index(QUERIES, START["m"], label="query position m"),
+        "n": Index(KEYS, START["n"], label="key position n"),
         "pairs": Steps((2, 4, 16), 4, label="channels d", text=lambda pairs: str(2 * pairs)),
         "pair": Index("pairs", 1, label="pair t"),
         "base": Steps((10, 1000, 10_000), 1000, text="{:,}".format),
@@ -144,13 +144,13 @@ class RotaryExplorer(LiveExplorer):
             beside = Lines(
                 range(KEYS), {f"all {pairs} pairs": all_pairs[m], f"pair {pair}": this_pair[m]},
                 f"q·k of the query at {m} with a key at n", "key position n", "score",
-                ylim=(low - room, high + room), markers=True, mark=n, pick="n")
+                ylim=(low - room, high + room), markers=True, mark=n)
             seen = f"the scores with all keys; the largest is at n = {int(all_pairs[m].argmax())}"
         elif view == "angles":
             turns = {"q: m·θ": degrees(m * theta), "k: n·θ": degrees(n * theta),
                      "k − q": degrees((n - m) * theta)}
             beside = Lines(range(pairs), turns, f"All pairs, turned to m = {m} and n = {n}", "pair t",
-                           "angle in degrees", ylim=(-190, 190), markers=True, mark=pair, pick="pair")
+                           "angle in degrees", ylim=(-190, 190), markers=True, mark=pair)
             waves = 2 * math.pi / theta[theta > 0]
             seen = (f"the angles of all pairs; pair 0 makes a turn in {waves[0]:.1f} positions, pair "
                     f"{len(waves) - 1} in {waves[-1]:,.1f}")

@@ -72,7 +72,7 @@ class ScalingExplorer(LiveExplorer):
         "method": Choice(METHODS, "none", menu=True),
         "s": Steps((1, 2, 4, 8, 16, 32), 4, label="factor s"),
         "times": Steps((1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32), 4, label="length of the text",
-                       text="{:g} × L".format, play=True),
+                       text="{:g} × L".format),
         "view": Choice(("turns", "θ′/θ"), "turns", label="second view"),
         "pair": Index(_pairs, 22, label="pair t"),
     }
@@ -98,19 +98,19 @@ class ScalingExplorer(LiveExplorer):
         left = Lines(
             range(d // 2), {"as trained": waves, "now": new_waves},
             f"Wavelengths, {title}; trained length L", "pair t", "positions in a turn", logy=True,
-            mark=pair, pick="pair", levels={f"L = {L:,}": L} | longer,
+            mark=pair, levels={f"L = {L:,}": L} | longer,
             readout=f"Pair {pair}: a turn in {waves[pair]:,.1f} positions, now in {new_waves[pair]:,.1f}.")
         if view == "turns":
             beside = Lines(
                 range(d // 2), {"in the trained length": turns, "in the new length": new_turns},
-                "How often each pair turns", "pair t", "turns", logy=True, mark=pair, pick="pair",
+                "How often each pair turns", "pair t", "turns", logy=True, mark=pair,
                 ylim=(0.5 * float(turns.min()), 2 * float(turns.max())), levels={"a whole turn": 1},
                 readout=f"Pair {pair}: {turns[pair]:.4g} turns in training, now {new_turns[pair]:.4g}: "
                         + ("angles never seen." if new_to_it[pair] else "no angle is new."))
         else:
             beside = Lines(
                 range(d // 2), {"θ′/θ": ratio}, "Frequency now / as trained", "pair t", "θ′/θ",
-                ylim=(0, 1.1), mark=pair, pick="pair", levels={f"1/s = {1 / s:.4g}": 1 / s})
+                ylim=(0, 1.1), mark=pair, levels={f"1/s = {1 / s:.4g}": 1 / s})
         slow = int((turns < 1).sum())
         factor = frequencies.attention_factor
         return Scene({"wavelengths": left, "beside": beside}, (

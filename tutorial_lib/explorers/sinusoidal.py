@@ -46,8 +46,8 @@ class SinusoidalExplorer(LiveExplorer):
         "base": Steps(BASES, 10_000, text="{:,}".format),
         "layout": Choice(LAYOUTS, "interleaved"),
         "view": Choice(("vector", "wavelengths", "similarity"), "vector", label="second view"),
-        "position": Index("positions", 20, play=True),
-        "dimension": Index("d_model", 4, hidden=True),
+        "position": Index("positions", 20),
+        "dimension": Index("d_model", 4),
     }
     challenge = (f"Find settings at which a position from 2 on has nearly the same vector as "
                  f"position 0 (cosine ≥ {NEAR}).")
@@ -61,15 +61,14 @@ class SinusoidalExplorer(LiveExplorer):
         pe = table(positions, d_model, base, layout)
         heat = Heat(
             pe, f"PE: {positions} positions × {d_model} dimensions", "dimension", "position",
-            mark=(position, dimension), pick=("position", "dimension"),
+            mark=(position, dimension),
             readout=f"{formula(position, dimension, d_model, base, layout)} = "
                     f"{pe[position, dimension]:.4f}")
         omega = frequencies(d_model, base=base, layout=layout)
         if view == "vector":
             beside = Lines(
                 range(d_model), {"PE": pe[position]}, f"The vector PE({position})", "dimension",
-                "value", ylim=(-1.05, 1.05), markers=d_model <= 64, mark=dimension,
-                pick="dimension")
+                "value", ylim=(-1.05, 1.05), markers=d_model <= 64, mark=dimension)
             seen = f"the vector PE({position})"
         elif view == "wavelengths":
             waves = 2 * math.pi / omega

@@ -103,7 +103,7 @@ def place(name: str, params: Mapping[str, Any], inside: str = "", small: bool | 
     ``small=True`` fits a slide, ``small="toy"`` is an explorer's smallest form, for the opening of a page.
     """
     settings = html.escape(compact(dict(params)), quote=True)
-    size = {False: "", True: " data-small"}.get(small, f' data-small="{small}"')
+    size = f' data-small="{small}"' if isinstance(small, str) else " data-small" * small
     return f'<div data-live="{name}" data-params="{settings}"{size}>{inside}</div>'
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import difflib
 import functools
 import html
+from pathlib import Path
 
-from ...explorers.parts import Control
 from ...extras import needs
 from ...fallback import StoredBox
 from ...progress import read, record
@@ -20,6 +20,8 @@ from .checks import CHECKS, Verdict
 from .exhibits import EXHIBITS, Exhibit
 
 with needs("course"):
+    import anywidget
+    import traitlets
     from IPython.display import Code
 
 __all__ = ["CHECKS", "EXHIBITS", "gallery", "measured", "tour", "visit"]
@@ -94,13 +96,20 @@ class Visit(Question):
                 "text/plain": f"Exhibit: {self.asked['question']}\n{self.exhibit.code}"}, {}
 
 
+class Menu(anywidget.AnyWidget):
+    """A menu of ``texts``. JupyterLab takes the arrow keys from those of ipywidgets."""
+
+    _esm = Path(__file__).with_name("menu.js")
+    texts: traitlets.List = traitlets.List().tag(sync=True)
+    index = traitlets.Int(0).tag(sync=True)
+
+
 class Gallery(StoredBox):
     """A menu of exhibits, and the one that is chosen."""
 
     def __init__(self, names: list[str]):
         self.names = names
-        titles = [EXHIBITS[name].title for name in names]
-        self.menu = Control(label="exhibit", texts=titles, count=len(names), menu=True)
+        self.menu = Menu(texts=[EXHIBITS[name].title for name in names])
         self.menu.observe(lambda change: self.show(change["new"]), "index")
         super().__init__([self.menu])
         self.show(0)
