@@ -148,15 +148,15 @@ def test_stored_pictures_have_their_texts_and_answers_are_closed(pages):
         texts = [image["alt"] for image in page.images
                  if "_images" in image["src"] or image["src"].startswith("data:image/png")]
         assert texts == ["".join(data["text/plain"]).removeprefix("Figure: ") for data in stored], path.name
-        reveals = [cell for cell in cells(path) if "reveal" in cell["metadata"].get("tags", [])]
-        assert page.open == len([cell for cell in reveals if cell["outputs"]]) > 0, path.name
+        tags = [set(cell["metadata"].get("tags", [])) & {"reveal", "hide-input"} for cell in cells(path)]
+        assert page.open == len([found for found in tags if found]) > 0, path.name
     assert not [image for page in pages.values() for image in page.images if "alt" not in image]
 
 
 def test_explorers_come_to_life_and_checks_have_answers(site):
     for name in ("00_start_here", "07_alibi", "06_rope"):
         text = (site / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
-        assert "In JupyterLab it moves" not in text and text.count("data-live=") == text.count("live.js") == 1
+        assert "In JupyterLab it moves" not in text and text.count("data-live=") >= text.count("live.js") == 1
     assert text.count("<summary>Answer</summary>") == 5 and "Run this cell to answer" not in text
     answer = re.search(r"<summary>Answer</summary><p><b>(.*?)</b>", text)[1]
     assert answer == "RoPE turns after W_Q and W_K, so no matrix stands between the two rotations."
