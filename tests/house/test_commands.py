@@ -51,10 +51,11 @@ LESS = {
         "make bench ARGS='bias-1024 --rounds 1 --save one.json'",
     "make breakages": "make breakages ARGS=sandwich.py",
     "make breakages ARGS=rotary": "make breakages ARGS='rotary --help'",
+    "make results": "make -n results",  # it measures what no record has yet
     "make latency": "make latency ARGS=--help",  # in small: tests/browser/test_browser.py
     "python -m pip install .": "python -m pip install --no-build-isolation .",
     'python -m pip install ".[experiments]"': "python -m pip install --no-build-isolation '.[experiments]'",
-    "make notebooks": "rm notebooks/0[1-9]* && rm -r solutions/* && make notebooks",
+    "make notebooks": "rm -r notebooks/0[1-9]* notebooks/deeper && rm -r solutions/* && make notebooks",
     "python -m benchmarks.notebooks":
         "python -m benchmarks.notebooks 00 --rounds 1 --threads 1 --save one.json",
     "python -m http.server --directory build/slides --bind 127.0.0.1":

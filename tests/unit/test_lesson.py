@@ -326,7 +326,7 @@ def test_the_panel_counts():
     assert "99 A <test> & more | 1 of 1 | – | 2 of 2 | 1 of 2 | –" in repr(lesson.progress())
     page = lesson.progress()._repr_html_()
     assert ">99 A &lt;test&gt; &amp; more</td>" in page
-    assert page.count("<th ") == 5 and page.count("<tr>") == 2
+    assert page.count("<th ") == 6 and page.count("<tr>") == 2
 
 
 @pytest.fixture

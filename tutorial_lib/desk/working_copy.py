@@ -108,10 +108,10 @@ def again(course: Path, mine: Path, name: str) -> tuple[str, str]:
     target = mine / found[0]
     kept = ""
     if target.exists() and fingerprint(target) != given_out(mine).get(found[0], {}).get("mine"):
-        kept = next(path for n in range(1, 1000)
-                    if not (path := target.with_name(f"{target.stem}.mine-{n}{target.suffix}")).exists())
-        target.rename(kept)
-        kept = kept.relative_to(mine).as_posix()
+        aside = next(path for n in range(1, 1000)
+                     if not (path := target.with_name(f"{target.stem}.mine-{n}{target.suffix}")).exists())
+        target.rename(aside)
+        kept = aside.relative_to(mine).as_posix()
     fresh(target).unlink(missing_ok=True)
     _write(target, fitted(course / found[0]))
     _remember(mine, given_out(mine) | {

@@ -64,20 +64,12 @@ def at_one_rate(settings: dict, name: str) -> tuple[float, float]:
 
 
 def figure(record: Record):
-    """For each encoding, how much worse each pair of rates is than its best; "× 20" is the pair of the rate
-    on its left with 20 times of it for the encoding's own parameters."""
-    every = searched(record)
-    rows = max(len(found) for found in every.values())
-    fig, axes = plots.panels(1, len(every), size=(4.6 * len(every), 1.5 + 0.27 * rows), squeeze=False)
-    for ax, (name, found) in zip(axes.flat, every.items(), strict=True):
-        pairs = sorted({pair for losses in found.values() for pair in losses})
-        z = [[losses.get(pair, float("nan")) - min(losses.values()) for pair in pairs]
-             for losses in found.values()]
-        ticks = [f"{lr:g}" if own == lr else f"× {own / lr:.0f}" for lr, own in pairs]
-        plots.heat(z, ax=ax, title=name, xticks=ticks, yticks=list(found), limits=(0, 0.5), values=".2f",
-                   cmap="viridis_r", colorbar=None)
-        ax.set_aspect("auto")
-    return fig
+    """For the encodings of the first experiment, how much of its loss one rate for all costs each."""
+    name, found = next(iter(searched(record).items()))
+    lost = {label: losses[at_one_rate(record.settings, name)] - min(losses.values())
+            for label, losses in found.items()}
+    return plots.bars(dict(sorted(lost.items(), key=lambda pair: -pair[1])), size=(9, 1.5 + 0.42 * len(lost)),
+                      title=f"{name}: what one learning rate for all costs", xlabel="nats at the trained length")
 
 
 def alt(record: Record) -> str:
@@ -85,8 +77,9 @@ def alt(record: Record) -> str:
     every = searched(record)
     chosen = [rates.best(losses) for found in every.values() for losses in found.values()]
     faster = sum(own > lr for lr, own in chosen)
-    return (f"Tables of losses above the best, encodings by learning rates, for {', '.join(every)}. Of "
-            f"{len(chosen)} encodings {faster} choose a faster rate for their own parameters.")
+    return (f"Bars: for each encoding of {next(iter(every))}, by how much its loss is higher at one learning rate "
+            f"for all than at its best. Of {len(chosen)} encodings, {faster} in all experiments choose a faster "
+            "rate for their own parameters.")
 
 
 def findings(record: Record) -> list[Finding]:
