@@ -55,7 +55,7 @@ def test_one_line_of_the_registry_is_enough(tmp_path):
         env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
     assert done.returncode == 0, done.stdout
     for test in ("test_every_path_gives_the_same_numbers[made-up-7-7-True]", "test_build[made-up]",
-                 "test_the_board_joins_three_records", "test_long_lists_are_cut_and_empty_ones_said"):
+                 "test_the_board_joins_three_records", "test_long_lists_are_whole_and_empty_ones_said"):
         assert f"::{test}" in done.stdout
     old, new = (json.loads((folder / "scoreboard-full.json").read_text())["runs"]
                 for folder in (RESULTS, tmp_path))

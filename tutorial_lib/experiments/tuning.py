@@ -68,8 +68,9 @@ def figure(record: Record):
     name, found = next(iter(searched(record).items()))
     lost = {label: losses[at_one_rate(record.settings, name)] - min(losses.values())
             for label, losses in found.items()}
-    return plots.bars(dict(sorted(lost.items(), key=lambda pair: -pair[1])), size=(9, 1.5 + 0.42 * len(lost)),
-                      title=f"{name}: what one learning rate for all costs", xlabel="nats at the trained length")
+    return plots.bars(dict(sorted(lost.items(), key=lambda pair: -pair[1])),
+                      title=f"{name}: what one learning rate for all costs",
+                      xlabel="nats at the trained length", size=(9, 1.5 + 0.42 * len(lost)))
 
 
 def alt(record: Record) -> str:
@@ -77,9 +78,9 @@ def alt(record: Record) -> str:
     every = searched(record)
     chosen = [rates.best(losses) for found in every.values() for losses in found.values()]
     faster = sum(own > lr for lr, own in chosen)
-    return (f"Bars: for each encoding of {next(iter(every))}, by how much its loss is higher at one learning rate "
-            f"for all than at its best. Of {len(chosen)} encodings, {faster} in all experiments choose a faster "
-            "rate for their own parameters.")
+    return (f"Bars: for each encoding of {next(iter(every))}, by how much its loss is higher at one learning "
+            f"rate for all than at its best. Of {len(chosen)} encodings in all experiments, {faster} choose "
+            "a faster rate for their own parameters.")
 
 
 def findings(record: Record) -> list[Finding]:
