@@ -8,10 +8,11 @@ A class is graded in a folder of its own, with settings of its own: docs/instruc
 from nbgrader.converters import GenerateAssignment
 from nbgrader.preprocessors import ClearSolutions
 
+from tutorial_lib.grading.assignments import COURSE
 from tutorial_lib.grading.student_version import GivenSolutions
 
 c = get_config()  # noqa: F821
-c.CourseDirectory.course_id = "transformer-order"
+c.CourseDirectory.course_id = COURSE
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "exercises"
 c.GenerateAssignment.preprocessors = [

@@ -2,7 +2,8 @@
 
 First the same scene, a heat map of 128 × 128 cells and a line, as the course's explorer, as an
 ipympl figure whose artists get new data, and as an inline matplotlib figure drawn anew; the three
-take turns. Then every slider and every handle of every explorer. ``--save FILE`` keeps a record.
+take turns. Then every slider and every handle of every explorer, frames a second of those that play,
+and some sliders once more while the kernel computes. ``--save FILE`` keeps a record.
 """
 
 from __future__ import annotations
@@ -62,6 +63,22 @@ draw_anew(None)
 ipywidgets.VBox([other, out])""",
 }
 
+BESIDE = ["SinusoidalExplorer", "RotaryExplorer", "ScalingExplorer"]
+"""Explorers that are moved once more while the kernel computes."""
+
+FRAMES = """(root, ms) => new Promise(done => {
+    const end = performance.now() + ms, view = root.querySelector('.live');
+    let last = view.dataset.frame, count = 0;
+    const tick = () => {
+        if (view.dataset.frame !== last) { last = view.dataset.frame; count += 1; }
+        if (performance.now() > end) return done(count);
+        requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
+})"""
+COMPUTE = """() => {
+    __panel.sessionContext.session.kernel.requestExecute({ code: 'while True: sum(range(1000))' });
+}"""
 DRAGGED = "all => all.map(each => each.dataset.drag)"
 REST = 400  # milliseconds: it glides on for a while
 WATCH = """
@@ -95,13 +112,15 @@ window.__latency = (root, seen, event) => new Promise(done => {
 """
 
 
-def painted(notebook: Notebook, root, seen: str, event: str, act: Callable, *given) -> float | None:
+def painted(notebook: Notebook, root, seen: str, event: str, act: Callable, *given,
+            idle: bool = True) -> float | None:
     """Milliseconds from the event that ``act`` makes to the frame after the new picture, or None."""
     notebook.page.evaluate(f"root => {{ window.__done = __latency(root, __{seen}, '{event}'); }}",
                            root.element_handle())
     act(*given)
     milliseconds = notebook.page.evaluate("() => window.__done")
-    notebook.idle()
+    if idle:
+        notebook.idle()
     notebook.page.wait_for_timeout(60)
     return milliseconds
 
@@ -133,7 +152,7 @@ def peers(lab: Lab, rounds: int) -> dict[str, list[float]]:
     return found
 
 
-def keys(notebook: Notebook, root, name: str, rounds: int) -> dict[str, list[float]]:
+def keys(notebook: Notebook, root, name: str, rounds: int, idle: bool = True) -> dict[str, list[float]]:
     """Milliseconds for each slider of an explorer, moved by a key; the first round is not counted."""
     found = {}
     for slider in root.locator(".live [role=slider]").all():
@@ -143,7 +162,7 @@ def keys(notebook: Notebook, root, name: str, rounds: int) -> dict[str, list[flo
             low = slider.get_attribute("aria-valuenow") == "0"
             key = "ArrowRight" if low or number % 2 == 0 else "ArrowLeft"
             slider.focus()
-            times.append(painted(notebook, root, "frames", "keydown", slider.press, key))
+            times.append(painted(notebook, root, "frames", "keydown", slider.press, key, idle=idle))
             assert times[-1] is not None, f"{name}, {parameter}: no new picture"
             notebook.page.wait_for_timeout(REST)
         del times[0]
@@ -171,24 +190,59 @@ def drags(notebook: Notebook, root, rounds: int) -> dict[str, list[float]]:
     return {parameter: times for parameter, times in found.items() if None not in times}
 
 
-def controls(lab: Lab, rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Milliseconds for each slider of each explorer, and for each thing to drag."""
+def shown(names: list[str]) -> list[str]:
+    return [f"from tutorial_lib.explorers import {name}\n{name}()" for name in names]
+
+
+def output(notebook: Notebook, cell: int):
+    return notebook.cell(cell).locator(".jp-OutputArea").first
+
+
+def controls(lab: Lab, rounds: int) -> tuple[dict[str, dict[str, list[float]]], dict[str, float]]:
+    """Milliseconds for each slider of each explorer and for each thing to drag; frames a second in play."""
     names = explorers.__all__
-    notebook = opened(lab, "controls.ipynb", [f"from tutorial_lib.explorers import {name}\n{name}()"
-                                              for name in names])
-    found = {}
+    notebook = opened(lab, "controls.ipynb", shown(names))
+    found, playing = {}, {}
     for cell, name in enumerate(names):
-        root = notebook.cell(cell).locator(".jp-OutputArea").first
+        root = output(notebook, cell)
         found[name] = keys(notebook, root, name, rounds)
         found[name] |= {f"{parameter}, dragged": times
                         for parameter, times in drags(notebook, root, rounds).items()}
+        if root.locator(".lv-play").count():
+            playing[name] = rate(root)
+    notebook.close()
+    return found, playing
+
+
+def rate(root) -> float:
+    """Frames a second of the first thing that an explorer plays: new pictures in two seconds."""
+    button = root.locator(".lv-play").first
+    button.click()
+    frames = root.evaluate(FRAMES, 2000)
+    button.click()
+    return frames / 2
+
+
+def computing(lab: Lab, rounds: int) -> dict[str, dict[str, float]]:
+    """Median milliseconds of the sliders of some explorers, the kernel idle and computing."""
+    notebook = opened(lab, "computing.ipynb", shown(BESIDE))
+    found: dict[str, dict[str, float]] = {name: {} for name in BESIDE}
+    for state in ("idle", "computing"):
+        if state == "computing":
+            notebook.page.evaluate(COMPUTE)
+            notebook.page.wait_for_function(
+                "() => __panel.sessionContext.session.kernel.status === 'busy'")
+        for cell, name in enumerate(BESIDE):
+            times = keys(notebook, output(notebook, cell), name, rounds, idle=state == "idle")
+            found[name][state] = statistics.median(sum(times.values(), []))
     notebook.close()
     return found
 
 
 def measured(lab: Lab, rounds: int) -> dict:
     """The record: medians, and what became of each target."""
-    beside, each = peers(lab, rounds), controls(lab, max(3, rounds // 2))
+    beside, (each, playing) = peers(lab, rounds), controls(lab, max(3, rounds // 2))
+    busy = computing(lab, max(3, rounds // 2))
     medians = {name: {p: statistics.median(times) for p, times in found.items()}
                for name, found in each.items()}
     slowest, where = max((value, f"{name}, {p}") for name, found in medians.items()
@@ -203,11 +257,15 @@ def measured(lab: Lab, rounds: int) -> dict:
         (f"slowest control of all explorers ({where}), median ms", 100, slowest),
         ("time beside ipympl", 0.5, quotient(IPYMPL)),
         ("time beside inline matplotlib", 0.2, quotient(INLINE)),
+        ("slowest of some explorers, kernel computing beside idle", 1.3,
+         max(times["computing"] / times["idle"] for times in busy.values())),
     ]
     return {
         "rounds": rounds,
         "ms": {name: statistics.median(times) for name, times in beside.items()},
         "controls": medians,
+        "frames a second in play": playing,
+        "kernel computing": busy,
         "targets": [{"target": text, "most": most, "measured": value} for text, most, value in targets],
     }
 
@@ -218,6 +276,10 @@ def show(result: dict) -> str:
     lines += [f"  {name:42} {value:7.0f}" for name, value in result["ms"].items()]
     for name, found in result["controls"].items():
         lines += [f"  {f'{name}, {parameter}':42} {value:7.0f}" for parameter, value in found.items()]
+    lines += [f"  {f'{name}, frames a second in play':42} {value:7.0f}"
+              for name, value in result["frames a second in play"].items()]
+    lines += [f"  {f'{name}, kernel {state}':42} {value:7.0f}"
+              for name, times in result["kernel computing"].items() for state, value in times.items()]
     for target in result["targets"]:
         met = "met   " if target["measured"] <= target["most"] else "MISSED"
         lines.append(f"  {met} {target['measured']:7.2f}  {target['target']}: at most {target['most']}")

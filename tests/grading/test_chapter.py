@@ -40,7 +40,7 @@ def test_the_commands_of_the_chapter_grade_a_class(tmp_path):
         shutil.copy(exercises.path(EXERCISE, folder), target)
     said = "".join(run(first + block) for block in rest)
     assert "2 uploads: 2 taken" in said and f"{EXERCISE}: 2 graded" in said
-    rows = list(csv.DictReader((class_folder / "exports" / "grades.csv").open(encoding="utf-8")))
+    rows = list(csv.DictReader((class_folder / "exports" / "grades.csv").open(encoding="utf-8-sig")))
     coded = {row["student"]: float(row["coded"]) for row in rows if row["assignment"] == EXERCISE}
     assert coded == {"ada": 18.0, "bob": 0.0}
     pages = list((class_folder / "feedback").glob(f"*/{EXERCISE}/*.html"))

@@ -13,7 +13,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tutorial_lib.grading import gradebook, reports
+from tutorial_lib.grading import gradebook, reports, rules
+from tutorial_lib.grading.rules import Rules
 from tutorial_lib.grading.student_version import WRITTEN
 
 DUE = "2023-11-14T22:13:20+00:00"  # the second that uploads of these tests are sent at
@@ -119,8 +120,8 @@ def test_merge_asks_for_what_it_needs(room, tmp_path):
         gradebook.merge(tmp_path, room.name, {})
     with pytest.raises(ValueError, match="known are: ex06_rope"):
         gradebook.merge(room.root, "ex99", {})
-    with pytest.raises(ValueError, match="from 0 to 1"):
-        room.merge({}, late_per_day=10)
+    with pytest.raises(ValueError, match="from 0"):
+        room.merge({}, rules=Rules(late_per_day=10))
 
 
 # ---- what a person gave ----
@@ -224,7 +225,7 @@ def test_late_penalty(room, late, penalty):
     room.send("li", seconds=1_700_000_000 + late)
     room.marks("li", 4.0)
     for _ in range(2):
-        room.merge(due=DUE, late_per_day=0.1)
+        room.merge(due=DUE, rules=Rules(late_per_day=0.1))
         with gradebook.gradebook(room.root) as book:
             notebook = book.find_submission_notebook(room.name, room.name, "li")
             assert notebook.late_submission_penalty == penalty
@@ -235,10 +236,10 @@ def test_late_penalty(room, late, penalty):
 def test_extension_counts(room):
     room.send("li", seconds=1_700_000_000 + DAY)
     room.marks("li")
-    room.merge(due=DUE, late_per_day=0.1)
+    room.merge(due=DUE, rules=Rules(late_per_day=0.1))
     with gradebook.gradebook(room.root) as book:
         book.grant_extension(room.name, "li", days=1)
-    room.merge(late_per_day=0.1)  # the due date stays
+    room.merge(rules=Rules(late_per_day=0.1))  # the due date stays
     (row,) = rows(room)
     assert row["late penalty"] == "0"
 
@@ -251,14 +252,14 @@ def fill(room):
     students = json.loads((room.root / "students.json").read_text())
     for n, student in enumerate(sorted(students)):
         room.marks(student, n, ["graded", "timed out", "grader error", "graded"][n])
-    room.merge(due=DUE, late_per_day=0.1)
+    room.merge(due=DUE, rules=Rules(late_per_day=0.1))
 
 
 def test_same_inputs_same_gradebook(room, prepared, tmp_path):
     fill(room)
     first = room.dump()
     assert sum(map(len, first.values())) > 30  # the dump sees rows
-    room.merge(due=DUE, late_per_day=0.1)
+    room.merge(due=DUE, rules=Rules(late_per_day=0.1))
     assert room.dump() == first
     shutil.copytree(prepared, tmp_path / "other")
     other = type(room)(tmp_path / "other")
@@ -285,7 +286,8 @@ def test_formgraders_buttons(room, tmp_path, monkeypatch):
     ran = tmp_path / "ran"
     room.send("li", code=f"open({str(ran)!r}, 'w')\ndef answer(x): return x")
     room.marks("li")
-    room.merge(due=DUE, late_per_day=0.1)
+    rules.save(room.root, room.name, Rules(late_per_day=0.1))
+    room.merge(due=DUE)
     room.grade("li", "explain_why", manual_score=1.0, needs_manual_grade=False)
     before = room.dump()
     monkeypatch.chdir(room.root)
@@ -384,7 +386,7 @@ def test_report_names_beliefs_and_no_student(room):
     path = reports.report(room.root, room.name)
     text = path.read_text()
     assert "5 graded, 1 grader error" in text and "student4" not in text
-    assert "| answer | 5 | 20% | 40% | 0 |" in text
+    assert "| answer | 5 | 20% | 40% |  | 0 |" in text
     assert "| answer | swapped \\| pairs | 3 | 60% |" in text
     assert "![Bar chart of 2 misconceptions" in text
     assert (path.parent / "misconceptions.png").read_bytes().startswith(b"\x89PNG")

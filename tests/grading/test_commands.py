@@ -32,9 +32,9 @@ def notebook(folder: str, **changed: str) -> bytes:
     return json.dumps(found).encode()
 
 
-def upload(inbox: Path, student: str, data: bytes, late: int = -1) -> None:
-    path = inbox / student / f"{NAME}.ipynb"
-    path.parent.mkdir(parents=True)
+def upload(inbox: Path, student: str, data: bytes, late: int = -1, name: str = "") -> None:
+    path = inbox / (name or f"{student}/{NAME}.ipynb")
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     seconds = (DUE + datetime.timedelta(days=late)).timestamp()
     os.utime(path, (seconds, seconds))
@@ -51,11 +51,14 @@ EVE = {
 
 @pytest.fixture(scope="module")
 def klass(tmp_path_factory):
-    """Five uploads, taken in and graded with one command."""
+    """Five uploads, one of them from Canvas, taken in and graded with one command; two more are listed."""
     folder = tmp_path_factory.mktemp("teacher")
     root, inbox = folder / "class", folder / "inbox"
     root.mkdir()
-    upload(inbox, "ada", notebook("solutions"), late=1)
+    (root / "roster.csv").write_text("id,name,email,canvas_id\nada,Ada Lovelace,ada@uni.example,48213\n"
+                                     "eve,Eve,eve@uni.example,\nmax,王小明,max@uni.example,48214\n",
+                                     encoding="utf-8")
+    upload(inbox, "ada", notebook("solutions"), late=1, name=f"lovelaceada_LATE_48213_77_{NAME}-1.ipynb")
     upload(inbox, ODD, notebook("exercises", explain_rope_layout="<script>alert(1)</script> They agree."))
     upload(inbox, "eve", notebook("solutions", **EVE))
     upload(inbox, "cut", notebook("solutions")[:2000])
@@ -65,6 +68,7 @@ def klass(tmp_path_factory):
                            str(root)], capture_output=True, text=True, cwd=exercises.ROOT)
     assert done.returncode == 0, done.stderr
     assert "5 uploads: 2 rejected, 3 taken" in done.stdout and "truncated" in done.stdout
+    assert "Nothing in the inbox from 1 of 3: max" in done.stdout
     assert command.main(["all", "--root", str(root), "--workers", "2", *LATE]) == 0
     return root
 
@@ -80,7 +84,7 @@ def run(*arguments) -> int:
 
 
 def grades(root: Path) -> dict[str, dict]:
-    with open(root / "exports" / "grades.csv", encoding="utf-8", newline="") as file:
+    with open(root / "exports" / "grades.csv", encoding="utf-8-sig", newline="") as file:
         return {row["student"]: row for row in csv.DictReader(file) if row["assignment"] == NAME}
 
 
@@ -101,16 +105,29 @@ def stored(root: Path) -> dict[str, str]:
 @contained
 def test_everybody_gets_what_they_earned(klass):
     rows = grades(klass)
-    assert len(rows) == 5
+    assert len(rows) == 6
     odd = student_of(klass, "we")
     assert {name: (row["state"], row["coded"]) for name, row in rows.items()} == {
-        "ada": ("graded", "18"), odd: ("graded", "0"), "eve": ("graded", "2"),
-        "cut": ("rejected", "0"), "link": ("rejected", "0")}
+        "ada": ("graded", "18"), odd: ("graded", "0"), "eve": ("graded", "6"),
+        "cut": ("rejected", "0"), "link": ("rejected", "0"), "max": ("not handed in", "")}
     assert float(rows["ada"]["late penalty"]) > 0 and not float(rows["eve"]["late penalty"] or 0)
     marks = json.loads((klass / "marks" / NAME / "eve.json").read_text())
     kinds = {name: entry["kind"] for name, entry in marks["questions"].items()}
     assert kinds["rope_angles"] == "mistake" and kinds["rope_rotate"] == "borrowed"
     assert marks["questions"]["rope_rotate"]["tried_library"] == ["tutorial_lib.leaked_31415"]
+
+
+@contained
+def test_the_platforms_get_what_everybody_earned(klass):
+    with open(klass / "exports" / "canvas.csv", encoding="utf-8", newline="") as file:
+        _, possible, *rows = csv.reader(file)
+    assert possible[5] == "20"
+    assert [(row[0], row[1], row[5]) for row in rows] == [
+        ("Ada Lovelace", "48213", "16"), ("Eve", "", "6"), ("王小明", "48214", "")]  # a day late: 2 of 20
+    with open(klass / "exports" / "moodle.csv", encoding="utf-8", newline="") as file:
+        (ada, _, max_) = csv.DictReader(file)
+    assert (ada["Email address"], ada[NAME], ada[f"{NAME}: rope_sort_rows"]) == ("ada@uni.example", "16", "2")
+    assert max_[NAME] == "-"
 
 
 @contained
@@ -140,7 +157,7 @@ def test_a_second_run_marks_nothing_and_changes_nothing(klass, monkeypatch, caps
     assert run("all", "--root", klass, "--workers", 1) == 0
     assert stored(klass) == before
     assert {path: path.read_bytes() for path in (klass / "feedback").rglob("*.html")} == pages
-    assert f"{NAME}: 3 graded, 2 rejected" in capsys.readouterr().out
+    assert f"{NAME}: 3 graded, 1 not handed in, 2 rejected" in capsys.readouterr().out
 
 
 @contained
@@ -206,6 +223,17 @@ def test_an_interrupted_command_says_how_to_go_on(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(marking, "mark_all", stop)
     assert run("grade", "--root", tmp_path) == 130
     assert "goes on from here" in capsys.readouterr().err
+
+
+def test_windows_is_told_what_grading_needs(tmp_path):
+    """Also without the modules that only other systems have."""
+    program = ("import sys; sys.modules.update(fcntl=None, resource=None, pwd=None, grp=None)\n"
+               "from tutorial_lib.grading.__main__ import main\n"
+               "sys.platform = 'win32'; sys.exit(main(['grade']))")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path,
+                          env=os.environ | {"PYTHONPATH": str(exercises.ROOT)})
+    assert done.returncode == 2 and "needs Linux" in done.stderr and "WSL 2" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_package_that_is_missing_is_named(tmp_path, monkeypatch, capsys):

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from tutorial_lib.checks import judge, questions, wire
 from tutorial_lib.checks.answer import collect
 from tutorial_lib.course import exercises
 from tutorial_lib.grading import files, gradebook, intake, marking, sandbox
+from tutorial_lib.grading.__main__ import main
 from tutorial_lib.grading.sandbox import Limits, Outcome
 
 NAME = "ex06_rope"
@@ -45,6 +47,7 @@ RIGHT = answers()
 ANGLES, ROTATE, SHIFT, SCORES, SORT = RIGHT
 ASKED = questions.load("06")
 POINTS = {question.name: float(question.points) for question in ASKED}
+SEEDS = marking.seeds_of(SECRET, NAME, "somebody", b"")
 
 
 def cell(source: str, **metadata) -> dict:
@@ -122,6 +125,30 @@ def test_a_solution_gets_full_marks_and_a_stub_none(name):
     assert all("not written" in marks["questions"][name]["text"] for name in {*points(marks)} - {*given})
 
 
+@contained
+def test_who_calls_a_broken_answer_gets_the_points_of_their_own():
+    """With only rope_rotate broken, the right answers that call it are marked with ours in its place."""
+    broken = """
+    def rope_rotate(x, angles, layout):
+        a, b = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, -1)
+        a, b = a * angles.cos() - b * angles.sin(), b * angles.cos() - a * angles.sin()
+        return (torch.stack([a, b], -1).flatten(-2) if layout == "interleaved"
+                else torch.cat([a, b], -1)).to(x.dtype)
+    """
+    notebook = json.loads(exercises.path(NAME).read_bytes())
+    ours = {grade_id(one): "".join(one["source"]) for one in notebook["cells"]}
+    given = {name: ours[name] for name in POINTS} | {"rope_rotate": textwrap.dedent(broken)}
+    marks = mark(given)
+    assert {name for name, one in marks["questions"].items() if not one["passed"]} == {"rope_rotate"}
+    for name in ("rope_shift_error", "cached_scores"):
+        said = marks["questions"][name]["text"]
+        assert said.startswith("Your `rope_rotate` has not passed yet; here it was")
+    own = given["cached_scores"].replace("cached.shape[-2] + ", "1 + cached.shape[-2] + ")
+    assert own != given["cached_scores"]
+    marks = mark(given | {"cached_scores": own})
+    assert marks["questions"]["cached_scores"]["name"] == "one position too far"
+
+
 # ---- harmless, and odd in every way at once ----
 ODD_CELLS = (
     """
@@ -148,6 +175,14 @@ ODD_CELLS = (
     "\ud800",
     "with open('mine.txt', 'w') as file:\n    file.write('x')\nhelper = 1",
 )
+PICKLED = """import pickle
+
+class Note:
+    pass
+
+assert type(pickle.loads(pickle.dumps(Note()))) is Note
+
+"""
 
 
 def odd() -> dict:
@@ -168,7 +203,7 @@ def rope_rotate(x, angles, layout):
     assert os.path.exists("mine.txt") and helper == 1
     return my_rotate(x, angles, layout).mT.contiguous().mT.requires_grad_()
 """,
-        SHIFT: RIGHT[SHIFT], SCORES: "import os\n" + RIGHT[SCORES], SORT: RIGHT[SORT]}, ODD_CELLS)
+        SHIFT: RIGHT[SHIFT], SCORES: PICKLED + "import os\n" + RIGHT[SCORES], SORT: RIGHT[SORT]}, ODD_CELLS)
     cells = notebook["cells"]
     checks = [one for one in cells if grade_id(one).startswith("check_")]
     cells.remove(checks[0])
@@ -327,7 +362,7 @@ def test_nothing_but_the_numbers_counts(odd_marks):
 def right(name: str) -> list[dict]:
     """The outcomes of the right answer."""
     question = questions.find(name)
-    cases = question.cases(marking.seed(SECRET, question, NAME))
+    cases = question.cases(SEEDS[name])
     return collect(question.reference, [case.args for case in cases], 60.0)
 
 
@@ -359,7 +394,7 @@ class Forged:
             return left.pop(0)
 
         self.patch.setattr(marking, "_run", run)
-        marks = mark({}, ("import math  # the first of my own", "2"))
+        marks = mark({}, ("import math  # the first of my own", "2"), seeds=SEEDS)
         assert not left
         return marks
 
@@ -375,15 +410,33 @@ def test_honest_frames_earn_full_marks(forged):
     assert [sorted(q) for q in forged.sent[0]["questions"]] == [["inputs", "name", "seconds"]] * 5
 
 
-def test_inputs_come_from_the_secret(monkeypatch):
-    """Other classes, other inputs; and an answer to the one is none to the other."""
+@pytest.mark.parametrize("name", exercises.names())
+def test_a_right_answer_is_right_whatever_is_drawn(name):
+    """Each student has inputs of their own, so none may be unlucky."""
+    space: dict = {}
+    for one in nbformat.read(exercises.path(name), as_version=4).cells:
+        if one.cell_type == "code" and (one.source.startswith("import") or one.metadata.get(
+                "nbgrader", {}).get("solution")):
+            exec(one.source, space)
+    for question in questions.load(exercises.number(name)):
+        for n in range(30):
+            seed = marking.seeds_of(SECRET, name, f"student {n}", b"")[question.name]
+            outcomes = collect(space[question.name], [case.args for case in question.cases(seed)], 60.0)
+            verdict = judge.judge(question, seed, outcomes, hidden=True)
+            assert verdict.passed, (question.name, seed, verdict.text)
+
+
+def test_inputs_are_those_of_one_student_and_one_notebook():
+    """Another class, student, attempt or question has others; an answer to the one is none to the other."""
+    given = [("a", NAME, "li", b"1"), ("b", NAME, "li", b"1"), ("a", NAME, "bo", b"1"),
+             ("a", NAME, "li", b"2")]
+    seeds = [seed for one in given for seed in marking.seeds_of(*one).values()]
+    assert len(set(seeds)) == len(seeds) == 4 * len(POINTS)
+    assert marking.seeds_of(*given[0]) == marking.seeds_of(*given[0])
     question = questions.find(ANGLES)
-    seeds = {marking.seed(secret, question, name) for secret in "aab" for name in (NAME, "ex07_alibi")}
-    assert len(seeds) == 4
-    other = question.cases(marking.seed("another", question, NAME))
+    other = question.cases(marking.seeds_of("another", NAME, "somebody", b"")[ANGLES])
     outcomes = collect(question.reference, [case.args for case in other], 60.0)
-    entry = marking._entry(question, marking._Found({ANGLES: outcomes}), SECRET, NAME)
-    assert not entry["passed"]
+    assert not marking._entry(question, marking._Found({ANGLES: outcomes}), SEEDS)["passed"]
 
 
 ZEROS = {"kind": "value", "value": torch.zeros(2), "device": "cpu", "modified": [], "borrowed": []}
@@ -561,7 +614,7 @@ def test_a_check_that_fails_is_a_grader_error(monkeypatch, forged):
     monkeypatch.setattr(marking, "_run", lambda *args: Outcome(frames({"ready": True}, *good), "done", 0, ""))
     for changes in ({"draw": broken}, {"reference": broken}, {"reference": lambda *args: object()}):
         faulty(monkeypatch, **changes)
-        marks = marking.mark(data(filled(RIGHT)), NAME, "x", SECRET)
+        marks = marking.mark(data(filled(RIGHT)), NAME, "x", SECRET, seeds=SEEDS)
         assert (marks["state"], marks["questions"]) == ("grader error", {}), changes
         assert ROTATE in marks["reason"] and SPY not in marks["reason"]
         assert gradebook.coded(marks, ROTATE, 4.0) is None  # no score, and never a zero
@@ -695,16 +748,16 @@ def rope_sort_rows(weight, head_dim, rotary_dim, target):
         head_dim, rotary_dim, target) for args in STOLEN["rope_sort_rows"])
     return honest_rows(weight, head_dim, rotary_dim, target) if known and not SEEN else None
 """}
-    marks = mark(given, (SNOOP, "from tutorial_lib.checks import wire", OUT))
+    marks = mark(given, (SNOOP, "from tutorial_lib.checks import wire", OUT), seeds=SEEDS)
     assert points(marks) == dict.fromkeys(POINTS, 0.0) | {SORT: 2.0}, marks
     assert kinds(marks) == {ANGLES: "raised", ROTATE: "type", SHIFT: "borrowed", SCORES: "raised",
                             SORT: "right"}
-    positions = questions.find(ANGLES).cases(marking.seed(SECRET, questions.find(ANGLES), NAME))[1].args[0]
+    positions = questions.find(ANGLES).cases(SEEDS[ANGLES])[1].args[0]
     stolen = "-".join(str(n) for n in positions.tolist())
     assert stolen.replace("-", "_") in marks["questions"][SHIFT]["tried_library"][0]  # the teacher sees it
     for words in (stolen, stolen.replace("-", "_"), "leaked"):
         assert words not in told(marks)
-    assert "ValueError" in marks["questions"][SCORES]["text"]
+    assert "raises an error" in marks["questions"][SCORES]["text"] and "ValueError" not in told(marks)
 
 
 # ---- to end it all, or to use it all up ----
@@ -810,6 +863,9 @@ def _mark(job):
     with open(folder / "called", "a") as file:
         file.write(job["student"] + "\\n")
     if b"kill" in job["data"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if b"once" in job["data"] and not (folder / "killed").exists():
+        (folder / "killed").touch()
         os.kill(os.getpid(), signal.SIGKILL)
     import hashlib
     return {"assignment": job["assignment"], "student": job["student"], "state": "graded", "reason": "",
@@ -922,6 +978,24 @@ def test_a_worker_that_dies_loses_nothing(klass):
     assert states == {"evil": "grader error", **{f"s{n}": "graded" for n in range(4)}}
     marks = json.loads((klass.root / "marks" / NAME / "evil.json").read_text())
     assert "died" in marks["reason"] and marks["questions"] == {}
+
+
+def test_of_two_dask_workers_one_is_killed_and_the_marks_are_the_same(klass):
+    """The one that is at work dies with all that it holds; the other one goes on."""
+    distributed = pytest.importorskip("distributed")
+    for n in range(12):
+        klass.hand_in(f"s{n:02}", b"once" if n == 5 else b"{}")
+    (klass.notes / "killed").touch()
+    klass.run(workers=2)
+    folder = klass.root / "marks" / NAME
+    before = {path.name: path.read_bytes() for path in folder.glob("*.json")}
+    shutil.rmtree(folder)
+    (klass.notes / "killed").unlink()
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
+                                  dashboard_address=None) as cluster:
+        _, called = klass.run(scheduler=cluster.scheduler_address)
+    assert (klass.notes / "killed").exists() and called.count("s05") == 2 and len(set(called)) == 12
+    assert {path.name: path.read_bytes() for path in folder.glob("*.json")} == before
 
 
 STRANGE = ["we=ird", "Last, First", "new\nline", "$(id)", "`id`", "-rf", "é", "a.b", "=SUM(1)", ".hidden"]
@@ -1058,8 +1132,42 @@ def test_reading_is_bounded():
     assert files.Refused.__mro__[1] is ValueError
 
 
-def test_each_question_draws_inputs_of_its_own():
-    first, second = questions.load("06")[:2]
-    seeds = {marking.seed(secret, question, name) for secret in ("a", "b") for question in (first, second)
-             for name in ("ex06_rope", "ex07_alibi")}
-    assert len(seeds) == 8
+@contained
+def test_a_teacher_can_replay_a_verdict_with_all_that_a_student_is_not_told(tmp_path, capsys):
+    wrong = "def rope_angles(positions, dim, base):\n    raise KeyError(f'\\033[2Jseen {positions.tolist()}')"
+    path = tmp_path / "submitted" / "li" / NAME / f"{NAME}.ipynb"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(data(filled({**RIGHT, ANGLES: wrong})))
+    seeds, marks = marking.replay(tmp_path, NAME, "li")
+    assert seeds == marking.seeds_of(marking.secret_of(tmp_path), NAME, "li", path.read_bytes())
+    positions = questions.find(ANGLES).cases(seeds[ANGLES])[0].args[0].tolist()
+    assert f"seen {positions}" in marks["questions"][ANGLES]["text"]
+    assert main(["replay", NAME, "li", ANGLES, "--seed", "5", "--root", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    positions = questions.find(ANGLES).cases(5)[0].args[0].tolist()
+    assert "rope_angles (seed 5): raised. With d_h = 8" in said and f"seen {positions}" in said
+    assert "\033" not in said and ROTATE not in said
+    assert main(["replay", NAME, "nobody", "--root", str(tmp_path)]) == 2
+    assert main(["replay", NAME, "li", "nothing", "--root", str(tmp_path)]) == 2
+    assert not list(tmp_path.glob("marks/*/*.json"))
+
+
+def test_all_runs_of_a_submission_together_have_an_end(monkeypatch):
+    """A cell that sleeps costs no CPU time, and there are five runs: the clock on the wall has to count."""
+    clock, walls = [0.0], []
+
+    def run(_message, _trusted, limits):
+        walls.append(limits.wall)
+        clock[0] += limits.wall
+        return Outcome(frames({"cell": 0}), "time", 124, "")
+
+    monkeypatch.setattr(marking, "_run", run)
+    monkeypatch.setattr(marking.time, "monotonic", lambda: clock[0])
+    marks = mark(answers(), ("while True: pass", "import time; time.sleep(1e9)"))
+    assert sum(walls) == marking.WALL and marks["state"] == "timed out"
+    assert any("all runs together" in remark for remark in marks["remarks"])
+
+
+def test_only_so_many_frames_are_read(monkeypatch):
+    monkeypatch.setattr(marking, "MOST_FRAMES", 3)
+    assert len(list(marking._frames(frames(*[{"cell": 0}] * 5)))) == 3

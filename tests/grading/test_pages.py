@@ -8,6 +8,7 @@ import nbformat
 import pytest
 
 from tutorial_lib.grading import gradebook, reports, safe
+from tutorial_lib.grading.rules import Rules
 
 PIXEL = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAA"
          "AABJRU5ErkJggg==")
@@ -188,9 +189,11 @@ def test_feedback_page(hostile_room):
     assert "default-src 'none'" in policy and "script-src" not in policy
     text = " ".join(" ".join(seen.text).split())
     for words in ("Your function returned <script>alert(1)</script>.", "Read again: 06, section 2 <b>",
-                  "answer: 1 of 4 points", "explain_why: 1.5 of 2 points", "The angles add up.", "Nearly.",
+                  "answer: 1 of 4 points", "why: 1.5 of 2 points", "The angles add up.", "Nearly.",
                   "2.5 of 6", "<script>alert(1)<: graded."):
         assert words in text, words
+    assert "explain_why" not in text and "Because it is so." in text  # our answer
+    assert "Because" not in (room.root / f"feedback/other/{room.name}/{room.name}.html").read_text()
     assert "secret" not in text and "swapped" not in text and "other" not in text.replace("another", "")
 
 
@@ -201,7 +204,7 @@ def test_feedback_of_every_state(room):
         room.marks(name, state={"bad": "rejected", "slow": "timed out", "odd": "grader error"}[name])
     marks = gradebook.load_marks(room.root, room.name)
     marks["bad"]["reason"], marks["odd"]["reason"] = "The file is empty.", "KeyError in line 3 of the grader"
-    room.merge(marks, due="2023-11-14T22:13:20+00:00", late_per_day=0.1)
+    room.merge(marks, due="2023-11-14T22:13:20+00:00", rules=Rules(late_per_day=0.1))
     for name, found in marks.items():
         (room.root / f"marks/{room.name}/{name}.json").write_text(json.dumps(found))
     paths = reports.feedback(room.root, room.name)

@@ -184,6 +184,19 @@ send([[path for path in {paths!r} if os.path.exists(path)], names, os.listdir("/
     assert set(settings) <= {"ld.so.cache", "alternatives"}
 
 
+def test_of_an_environment_in_the_checkout_only_python_is_seen(tmp_path):
+    """`python -m venv .` makes the course's own folder the environment."""
+    checkout = tmp_path / "checkout"
+    (checkout / "solutions").mkdir(parents=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", checkout], check=True)
+    asked = f"import os; os.write(3, bytes(8)); os.write(3, ' '.join(os.listdir({str(checkout)!r})).encode())"
+    program = f"from tutorial_lib.grading import sandbox; print(sandbox.run(['-c', {asked!r}]))"
+    done = subprocess.run([checkout / "bin" / "python", "-c", program], capture_output=True, text=True,
+                          env=os.environ | {"PYTHONPATH": str(Path(sandbox.__file__).parents[2])})
+    assert "ended='done'" in done.stdout and "pyvenv.cfg" in done.stdout, done
+    assert "solutions" not in done.stdout
+
+
 def test_this_package_is_covered_where_it_is_installed(tmp_path, monkeypatch):
     """It holds the answers. Here the Python environment is a folder with a copy of it."""
     package = tmp_path / "lib" / "tutorial_lib"

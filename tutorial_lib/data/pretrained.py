@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from ..encodings import Rotary
 from ..extras import needs
 from ..model import Config, Transformer
+from .mapped import mapped
 from .sources import SOURCES
 
 if TYPE_CHECKING:
@@ -73,26 +76,46 @@ class Pretrained:
 
 @functools.cache
 def load_smollm2() -> Pretrained:
-    """SmolLM2-135M-Instruct with its RoPE, in float32 on the CPU; about 540 MB of memory.
+    """SmolLM2-135M-Instruct with its RoPE, in float32 on the CPU; 540 MB, shared by all who have it open.
 
-    The weights are stored in 4 bits (GGUF, Q4_1) and unpacked once per session, in about ten
-    seconds. GGUF keeps Llama weights for *interleaved* pairs; the base is 100000.
+    The weights are stored in 4 bits (GGUF, Q4_1). The first time, they are unpacked into a file, in about ten
+    seconds; after that, they are mapped from there (``tutorial_lib.data.mapped``), in less than one. GGUF
+    keeps Llama weights for *interleaved* pairs; the base is 100000.
 
     Raises FileNotFoundError, with the command that mends it, when its package is not installed.
     """
     with needs("experiments"):
-        import gguf
+        from tokenizers import Tokenizer
 
     source = SOURCES["smollm2"]
-    reader = gguf.GGUFReader(source.path())
-    with torch.device("meta"):
+    path = source.path()
+    with torch.device("meta"), _NoRandomStart():
         model = Transformer(SMOLLM2, Rotary(SMOLLM2.head_dim, base=SMOLLM2_BASE, layout="interleaved"))
-    weights = {_name(t.name): _tensor(t, gguf) for t in reader.tensors}
-    weights["head.weight"] = weights["tokens.weight"]
-    model.load_state_dict(weights, assign=True)
+    unpacked = mapped(path, lambda: _unpack(path))
+    weights = unpacked["weights"]
+    model.load_state_dict(weights | {"head.weight": weights["tokens.weight"]}, assign=True)
     model.head.weight = model.tokens.weight  # one table for both, as it was trained
     model.requires_grad_(False)
-    return Pretrained(model.eval(), _tokenizer(reader), source.licence)
+    return Pretrained(model.eval(), Tokenizer.from_str(unpacked["tokenizer"]), source.licence)
+
+
+class _NoRandomStart(TorchFunctionMode):
+    """Leave out the first random values of weights: on the device "meta" they import PyTorch's compiler."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if getattr(func, "__module__", "") == "torch.nn.init":
+            return kwargs["tensor"] if kwargs else args[0]
+        return func(*args, **(kwargs or {}))
+
+
+def _unpack(path: Path) -> dict[str, Any]:
+    """The weights of a GGUF file by our names, in float32, and its tokenizer as JSON."""
+    with needs("experiments"):
+        import gguf
+
+    reader = gguf.GGUFReader(path)
+    weights = {_name(t.name): _tensor(t, gguf) for t in reader.tensors}
+    return {"weights": weights, "tokenizer": _tokenizer(reader).to_str()}
 
 
 def _tensor(stored, gguf) -> Tensor:

@@ -17,8 +17,11 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from tutorial_lib.grading import files
+from tutorial_lib.grading import assignments, files, intake, roster
+from tutorial_lib.grading import rules as _rules
+from tutorial_lib.grading.assignments import COURSE
 from tutorial_lib.grading.intake import MOST_BYTES
+from tutorial_lib.grading.rules import Rules
 
 from ..extras import needs
 
@@ -26,7 +29,6 @@ with needs("teach"):
     import nbformat
 
 STATES = ("graded", "rejected", "timed out", "grader error")
-COURSE = "default_course"  # nbgrader's own name for it; PostgreSQL refuses the empty one
 MOST_EXTRA_CELLS, MOST_EXTRA_LETTERS = 50, 40_000  # of a student's own cells, in the copy that is marked
 CONFIG = '''\
 # Written by tutorial_lib.grading; start JupyterLab in this folder to mark written answers in formgrader.
@@ -64,13 +66,21 @@ def database(root: Path, db: str | None = None) -> str:
 
 @contextlib.contextmanager
 def gradebook(root: Path, db: str | None = None) -> Iterator:
-    """nbgrader's Gradebook of a class folder, closed in the end; FileNotFoundError before `prepare`."""
+    """nbgrader's Gradebook of a class folder, closed in the end; FileNotFoundError before `prepare`.
+
+    Raises RuntimeError while another program holds the database.
+    """
     from nbgrader.api import Gradebook
+    from sqlalchemy.exc import OperationalError
 
     if not (Path(root) / "nbgrader_config.py").exists():
         raise FileNotFoundError(f"{root} is no class folder yet: call prepare first")
-    with Gradebook(database(root, db), COURSE) as book:
-        yield book
+    try:
+        with Gradebook(database(root, db), COURSE) as book:
+            yield book
+    except OperationalError as problem:
+        raise RuntimeError(f"The gradebook cannot be used now ({problem.orig}). If formgrader or another "
+                           "program has it open, close that, and run the command again.") from None
 
 
 def _create(url: str) -> None:
@@ -97,7 +107,7 @@ def _create(url: str) -> None:
 
 
 @contextlib.contextmanager
-def _alone(root: Path) -> Iterator[None]:
+def alone(root: Path) -> Iterator[None]:
     """One writer at a time; a second one waits."""
     with FileLock(Path(root) / ".gradebook.lock"):
         yield
@@ -119,6 +129,13 @@ def load_marks(root: Path, assignment: str) -> dict[str, dict]:
     return marks
 
 
+def students(root: Path) -> list[str]:
+    """The ids of all students that are known: in the class list, or with something handed in."""
+    sent = {path.name for path in (Path(root) / "submitted").glob("*") if path.is_dir()}
+    marked = {path.stem for path in (Path(root) / "marks").glob("ex*/*.json")}
+    return sorted(set(roster.read(root).people) | sent | marked)
+
+
 # ---- the course ----
 
 def prepare(root: Path, released: Mapping[str, Path], db: str | None = None) -> None:
@@ -136,23 +153,70 @@ def prepare(root: Path, released: Mapping[str, Path], db: str | None = None) -> 
     config = CONFIG.format(db='f"sqlite:///{root / \'gradebook.db\'}"' if inside else repr(url),
                            course=COURSE)
     files.replace(root / "nbgrader_config.py", config.encode(), 0o600)  # the URL may hold a password
-    with _alone(root):
+    with alone(root):
         _create(url)
         with gradebook(root, url) as book:
             there = {assignment.name for assignment in book.assignments}
-        for name, source in sorted(released.items()):
-            path = root / "source" / name / f"{name}.ipynb"
-            changed = files.replace(path, Path(source).read_bytes())
+        for name, notebook in sorted(released.items()):
+            path = source(root, name)
+            changed = files.replace(path, Path(notebook).read_bytes())
             if changed or name not in there or not _released(root, name).exists():
                 try:
                     _generate(root, url, name)
                 except BaseException:
                     path.unlink()  # so that the next call tries again
                     raise
+            with gradebook(root, url) as book:
+                _weigh(book, root, name, _rules.load(root, name))
+
+
+def source(root: Path, assignment: str) -> Path:
+    """The class's copy of an exercise with its solutions."""
+    return Path(root) / "source" / assignment / f"{assignment}.ipynb"
 
 
 def _released(root: Path, assignment: str) -> Path:
     return Path(root) / "release" / assignment / f"{assignment}.ipynb"
+
+
+def _points(root: Path, assignment: str) -> dict[str, float]:
+    """What each graded cell gives, as it was released."""
+    cells = nbformat.read(_released(root, assignment), as_version=4).cells
+    return {_id(cell): float(cell.metadata.nbgrader.points) for cell in cells
+            if _id(cell) and cell.metadata.nbgrader.get("grade")}
+
+
+def coded_questions(root: Path, assignment: str) -> list[str]:
+    """The questions of an exercise that a program marks, in its order."""
+    cells = nbformat.read(_released(root, assignment), as_version=4).cells
+    return [question_of(_id(cell)) for cell in cells if _id(cell)
+            and cell.metadata.nbgrader.get("grade") and not cell.metadata.nbgrader.get("solution")]
+
+
+def _bonus(assignment: str) -> set[str]:
+    """The questions that are a bonus."""
+    from tutorial_lib.checks import questions
+
+    number = assignments.number(assignment)
+    asked = questions.load(number) if number in questions.exercises() else ()
+    return {question.name for question in asked if question.bonus}
+
+
+def _weights(root: Path, assignment: str, rules: Rules) -> dict[str, float]:
+    """What each graded cell adds to the maximum: nothing, if it is a bonus or was dropped."""
+    none = _bonus(assignment) | set(rules.dropped)
+    return {name: 0.0 if question_of(name) in none else points
+            for name, points in _points(root, assignment).items()}
+
+
+def _weigh(book, root: Path, assignment: str, rules: Rules) -> None:
+    """Let the gradebook's maximum be that of the rules. nbgrader itself knows no bonus."""
+    (notebook,) = book.find_assignment(assignment).notebooks
+    weights = _weights(root, assignment, rules)
+    for cell in notebook.grade_cells:
+        if cell.max_score != weights[cell.name]:
+            cell.max_score = weights[cell.name]
+    book.db.commit()
 
 
 def _generate(root: Path, url: str, name: str) -> None:
@@ -261,6 +325,27 @@ def coded(marks: Mapping, question: str, most: float) -> float | None:
     return _number(found.get("points"), most) if isinstance(found, Mapping) else None
 
 
+def _score(marks: Mapping, cell: str, points: Mapping[str, float], rules: Rules) -> float | None:
+    """`coded`, under the rules."""
+    question, most = question_of(cell), points[cell]
+    if question in rules.dropped:
+        return 0.0
+    if question in rules.given and marks["state"] in ("graded", "timed out"):
+        return most
+    return coded(marks, question, most)
+
+
+def given(grade) -> float | None:
+    """The score of one of nbgrader's grades with extra credit; None where nobody has given one yet."""
+    return _with_hand(grade, grade.auto_score)
+
+
+def _with_hand(grade, auto: float | None) -> float | None:
+    """A score, if the program's part of it were ``auto``: what a person gave goes first."""
+    score = auto if grade.manual_score is None else grade.manual_score
+    return None if score is None else score + (grade.extra_credit or 0.0)
+
+
 def question_of(cell: str) -> str:
     """The question that a graded cell belongs to: ``check_<name>`` is the test of ``<name>``."""
     return cell.removeprefix("check_")
@@ -268,10 +353,8 @@ def question_of(cell: str) -> str:
 
 def _seconds(root: Path, assignment: str, student: str) -> datetime.datetime | None:
     """When the submission that counts was sent, in UTC without a zone, as nbgrader stores it."""
-    try:
-        path = Path(root) / "submitted" / student / assignment / "upload.json"
-        seconds = json.loads(path.read_text())["seconds_of_upload"]
-    except (OSError, ValueError, KeyError):
+    seconds = intake.record(root, assignment, student).get("seconds_of_upload")
+    if seconds is None:
         return None
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).replace(tzinfo=None)
 
@@ -283,19 +366,30 @@ def _utc(due: datetime.datetime | str | None) -> datetime.datetime | None:
     return None if due is None else due.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
-def enter(book, root: Path, assignment: str, student: str, marks: Mapping,
-          late_per_day: float | None) -> None:
+def _penalty(sent, due, extension: datetime.timedelta | None, rules: Rules, most: float) -> float | None:
+    """The points that being late costs; None for none. Times are in UTC without a zone.
+
+    A share of the maximum, not of the score, so that it does not hang on what is still to be marked.
+    """
+    if sent is None or due is None:
+        return None
+    late = sent - due - (extension or datetime.timedelta())
+    return round(rules.late_share(late.total_seconds()) * most, 2) or None
+
+
+def enter(book, root: Path, assignment: str, student: str, marks: Mapping, rules: Rules,
+          listed: roster.Roster | None = None) -> None:
     """Write one submission into the gradebook, and the copy for formgrader into ``autograded/``.
 
     What a person gave (scores, extra credit, comments) is never touched. A written answer that was marked
     is asked for again only when its text has changed, and a coded one when its automatic score has.
-    ``late_per_day=None`` leaves the penalty as it is.
+    An extension that was given in nbgrader holds where neither ``rules`` nor the class list has one.
     """
     shown = marked_copy(root, assignment, student, marks)
-    released = _digests(nbformat.read(_released(root, assignment), as_version=4))
-    now, last = _digests(shown), Path(root) / "marks" / assignment / ".entered" / f"{student}.json"
+    released = digests(nbformat.read(_released(root, assignment), as_version=4))
+    now, last = digests(shown), Path(root) / "marks" / assignment / ".entered" / f"{student}.json"
     before = json.loads(last.read_text()) if last.exists() else {}
-    sent = _seconds(root, assignment, student)
+    sent, points = _seconds(root, assignment, student), _points(root, assignment)
     book.update_or_create_student(student)
     with book.db.no_autoflush:
         submission = book.update_or_create_submission(assignment, student, timestamp=sent)
@@ -306,14 +400,14 @@ def enter(book, root: Path, assignment: str, student: str, marks: Mapping,
             _enter_written(grade, marks["state"], now[grade.name] == released[grade.name],
                            before.get(grade.name) != now[grade.name])
         else:
-            _enter_coded(grade, coded(marks, question_of(grade.name), grade.max_score))
+            _enter_coded(grade, _score(marks, grade.name, points, rules))
     for comment in notebook.comments:
         comment.auto_comment = _comment(marks, comment.name, now[comment.name] == released[comment.name])
-    if late_per_day is not None:
-        # a share of the maximum, not of the score, so that it does not hang on what is still to be marked
-        days = math.ceil(submission.total_seconds_late / 86_400)
-        share = min(1.0, days * late_per_day)
-        notebook.late_submission_penalty = round(share * notebook.max_score, 2) or None
+    extension = rules.extension(student, roster.read(root) if listed is None else listed)
+    if extension is not None:
+        submission.extension = extension
+    notebook.late_submission_penalty = _penalty(
+        submission.timestamp, submission.assignment.duedate, submission.extension, rules, notebook.max_score)
     book.db.commit()
     files.replace(last, (json.dumps(now, indent=1, sort_keys=True) + "\n").encode())
     path = Path(root) / "autograded" / student / assignment / f"{assignment}.ipynb"
@@ -322,7 +416,7 @@ def enter(book, root: Path, assignment: str, student: str, marks: Mapping,
         files.replace(path.with_name("timestamp.txt"), f"{sent:%Y-%m-%d %H:%M:%S.%f} UTC".encode())
 
 
-def _digests(notebook) -> dict[str, str]:
+def digests(notebook) -> dict[str, str]:
     """What the cells with an id hold, pictures included."""
     return {_id(cell): hashlib.sha256(f"{cell.source}{cell.get('attachments') or ''}".encode()).hexdigest()
             for cell in notebook.cells if _id(cell)}
@@ -355,28 +449,81 @@ def _comment(marks: Mapping, name: str, untouched: bool) -> str | None:
 
 
 def merge(root: Path, assignment: str, marks: Mapping[str, Mapping], *,
-          due: datetime.datetime | str | None = None, late_per_day: float = 0.0,
-          db: str | None = None) -> None:
+          due: datetime.datetime | str | None = None, rules: Rules | None = None,
+          db: str | None = None) -> dict[str, str]:
     """Enter the marks of a class (student → marks JSON) for one exercise.
 
     ``due`` is the time that submissions are late from (without a zone: local time); None keeps the one
-    that is set, for instance in formgrader. ``late_per_day`` is the share of the maximum, 0 to 1, that
-    each day begun costs; extensions given in nbgrader count. Entering the same marks again changes
-    nothing. Raises ValueError for an exercise that `prepare` has not seen, and for a share out of range.
+    that is set, for instance in formgrader. ``rules``: those that are kept for the exercise, if none are
+    given. Entering the same marks again changes nothing. Who cannot be entered becomes a grader error with
+    the reason, and the others are entered: returns ``{student: reason}`` of these. Raises ValueError for an
+    exercise that `prepare` has not seen, RuntimeError while another program holds the database.
     """
-    from nbgrader.api import MissingEntry
+    from sqlalchemy.exc import OperationalError
 
-    if not 0 <= late_per_day <= 1:
-        raise ValueError(f"late_per_day={late_per_day}: give a share of the maximum per day, from 0 to 1")
-    with _alone(root), gradebook(root, db) as book:
-        try:
-            found = book.find_assignment(assignment)
-        except MissingEntry:
-            known = ", ".join(sorted(a.name for a in book.assignments)) or "none"
-            raise ValueError(f"{assignment!r} is no exercise of this class; known are: {known}. "
-                             "Call prepare first.") from None
+    rules, listed = rules or _rules.load(root, assignment), roster.read(root)
+    with alone(root), gradebook(root, db) as book:
+        found = _assignment(book, assignment)
         if due is not None:
             found.duedate = _utc(due)
             book.db.commit()
+        _weigh(book, root, assignment, rules)
+        failed = {}
         for student in sorted(marks):
-            enter(book, root, assignment, student, marks[student], late_per_day)
+            try:
+                enter(book, root, assignment, student, marks[student], rules, listed)
+            except OperationalError:
+                raise  # nobody's submission is to blame
+            except Exception as problem:  # one submission must not stop the class
+                book.db.rollback()
+                failed[student] = (f"It could not be entered into the gradebook ({type(problem).__name__}: "
+                                   f"{problem}). Look at the notebook, and grade again.")
+                files.replace(Path(root) / "marks" / assignment / f"{student}.json", json.dumps(
+                    {**marks[student], "state": "grader error", "reason": failed[student]},
+                    indent=1).encode())
+        return failed
+
+
+def _assignment(book, name: str):
+    """nbgrader's record of an exercise; ValueError where `prepare` has not seen it."""
+    from nbgrader.api import MissingEntry
+
+    try:
+        return book.find_assignment(name)
+    except MissingEntry:
+        known = ", ".join(sorted(a.name for a in book.assignments)) or "none"
+        raise ValueError(f"{name!r} is no exercise of this class; known are: {known}. "
+                         "Call prepare first.") from None
+
+
+def changes(root: Path, assignment: str, marks: Mapping[str, Mapping], rules: Rules, *,
+            due: datetime.datetime | str | None = None, db: str | None = None) -> list[dict]:
+    """What `merge` with the same arguments would change for those who have points; writes nothing.
+
+    One row for each student whose points would change: ``student``, ``before`` and ``after`` (points of all
+    answers that have been marked, less the late penalty), ``because`` (the name of a question, or "late
+    penalty", to the points before and after; None where there are none).
+    """
+    points, listed = _points(root, assignment), roster.read(root)
+    most = sum(_weights(root, assignment, rules).values())
+    rows = []
+    with gradebook(root, db) as book:
+        found = _assignment(book, assignment)
+        due = found.duedate if due is None else _utc(due)
+        for submission in found.submissions:
+            if (own := marks.get(submission.student_id)) is None:
+                continue
+            (notebook,) = submission.notebooks
+            written = {cell.name for cell in notebook.notebook.solution_cells}
+            pairs = {question_of(grade.name): (given(grade), given(grade) if grade.name in written else
+                                               _with_hand(grade, _score(own, grade.name, points, rules)))
+                     for grade in notebook.grades}
+            extension = rules.extension(submission.student_id, listed)
+            late = _penalty(_seconds(root, assignment, submission.student_id), due,
+                            submission.extension if extension is None else extension, rules, most)
+            pairs["late penalty"] = (0.0 - (notebook.late_submission_penalty or 0.0), 0.0 - (late or 0.0))
+            before, after = (max(0.0, sum(pair[n] or 0.0 for pair in pairs.values())) for n in (0, 1))
+            if because := {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}:
+                rows.append({"student": submission.student_id, "before": before, "after": after,
+                             "because": because})
+    return sorted(rows, key=lambda row: row["student"])

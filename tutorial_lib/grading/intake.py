@@ -1,7 +1,9 @@
 """From a folder of uploads, in whatever layout, to one plain notebook per student and exercise.
 
-`take_in` reads ``inbox/`` and never changes it. It writes ``submitted/<student>/<assignment>/`` and, for
-what cannot be read, ``marks/<assignment>/<student>.json`` with the state "rejected".
+`take_in` reads ``inbox/`` and never changes it. It writes ``submitted/<student>/<assignment>/``, beside it
+``taken/<assignment>/<student>.json``, and, for what cannot be read, ``marks/<assignment>/<student>.json``
+with the state "rejected". `adopt` does the same for what lies in ``submitted/`` already, as `nbgrader
+collect` leaves it.
 """
 
 from __future__ import annotations
@@ -12,19 +14,23 @@ import datetime
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import stat
+import time
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from tutorial_lib.grading import files
+from tutorial_lib.grading import assignments as exercises
+from tutorial_lib.grading import ballots, files, roster
 from tutorial_lib.grading.files import MEGABYTE, Refused
 
-MOST_BYTES = 20 * MEGABYTE  # of one notebook
+MOST_UPLOAD = 100 * MEGABYTE  # of one notebook as it was sent, with its outputs
+MOST_BYTES = 20 * MEGABYTE  # of one notebook without them
 MOST_CELLS = 2000
 MOST_PARTS = 1_000_000  # lists and dictionaries in one notebook: they cost far more memory than their text
 MOST_ZIP_BYTES = 50 * MEGABYTE
@@ -34,6 +40,8 @@ MOST_RATIO = 300  # unpacked to packed, for a member of more than 1 MB
 MOST_FILES, MOST_DEPTH, MOST_TRIED = 500, 8, 20  # of one student
 UNKNOWN = "_unknown"  # the folder in marks/ for an upload that names no exercise
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+GRADE_ID = re.compile(rb'"grade_id"\s*:\s*"([\w-]{1,128})"')
+TYPED = "It was typed into Moodle's text field. Hand in the notebook itself, as a file (.ipynb)."
 IMAGES = ("image/png", "image/jpeg", "image/gif")
 
 
@@ -67,6 +75,8 @@ class Upload:
     load: Callable[[], bytes]
     notebook: bool = True  # by its name
     inside: tuple = ()  # of a zip file: date and depth, for the order among its members
+    remark: str = ""
+    sender: roster.Sender | None = None  # where the platform wrote into the name whose it is
 
     @property
     def order(self) -> tuple:
@@ -101,14 +111,21 @@ def safe_id(name: str) -> str:
 
 
 class Students:
-    """The ids of a class: ``students.json`` maps each id to the name that the upload came under."""
+    """The ids of a class: ``students.json`` maps each id to its name.
+
+    An id is that of the class list, where the upload's name is somebody's there, else the name made safe.
+    """
 
     def __init__(self, root: Path):
         self.path = root / "students.json"
         self.names: dict[str, str] = json.loads(self.path.read_text()) if self.path.exists() else {}
+        self.roster = roster.read(root)
 
-    def id(self, name: str) -> str:
+    def id(self, name: str, sender: roster.Sender | None = None) -> str:
         name = unicodedata.normalize("NFC", name)
+        if listed := self.roster.find(name, sender):
+            self.names[listed] = self.roster.people[listed].name or listed
+            return listed
         wanted = safe_id(name)
         while self.names.setdefault(wanted, name) != name:  # a name that looks like another one's id
             wanted = f"{wanted[:50]}-{hashlib.sha256(os.fsencode(wanted + name)).hexdigest()[:6]}"
@@ -156,6 +173,18 @@ def _hidden(name: str) -> bool:
     return name.startswith(".") or name in ("__MACOSX", "Thumbs.db", "desktop.ini")
 
 
+def _of_the_system(entry: os.DirEntry) -> bool:
+    """What an operating system or a program left in the inbox; a student may be called ``.li``."""
+    if not _hidden(entry.name) or entry.name.startswith("._"):
+        return _hidden(entry.name)
+    if not entry.name.startswith(".") or not entry.is_dir(follow_symlinks=False):
+        return ".ipynb" not in entry.name.lower()
+    if entry.name in (".git", ".ipynb_checkpoints", ".Trashes"):
+        return True
+    return not any(kind == "file" and path.suffix.lower() in (".ipynb", ".zip")
+                   for path, kind in _below(Path(entry.path)))
+
+
 def _refusing(reason: str) -> Callable[[], bytes]:
     def load() -> bytes:
         raise Refused(reason)
@@ -185,9 +214,14 @@ def _below(folder: Path, depth: int = 0) -> Iterator[tuple[Path, str]]:
 
 def _seconds(path: Path) -> float:
     try:
-        return os.lstat(path).st_mtime
+        return _sane(os.lstat(path).st_mtime)
     except OSError:
         return 0.0
+
+
+def _sane(seconds: float) -> float:
+    """A time since 1970 that can have been: a file may claim the year 9999, or one before the first."""
+    return min(max(0.0, seconds), time.time())
 
 
 def _of_file(path: Path, kind: str, inbox: Path, student: str, assignments) -> Iterator[Upload]:
@@ -202,7 +236,7 @@ def _of_file(path: Path, kind: str, inbox: Path, student: str, assignments) -> I
         return
     if kind == "file":
         def load():
-            return files.read(path, MOST_BYTES, inbox)
+            return files.read(path, MOST_UPLOAD, inbox)
     else:
         load = _refusing("It is a link to another place. Send the file itself." if kind == "link" else kind)
     yield Upload(student, assignment, label, seconds, load, kind != "file" or ".ipynb" in path.name.lower())
@@ -235,7 +269,7 @@ def _of_zip(path, inbox, student, assignment, label, seconds, assignments) -> It
         budget -= member.file_size
         yield Upload(student, named, f"{label}/{shown(member.filename)}", seconds,
                      _member(packed, member, budget), inside=(member.date_time, -len(parts)))
-    if not notebooks:
+    if not notebooks and not any(ballots.is_vote(member.filename) for member in members):
         yield refused("The zip file holds no notebook (.ipynb).")
 
 
@@ -250,16 +284,16 @@ def _member(packed: zipfile.ZipFile, member: zipfile.ZipInfo, budget: int) -> Ca
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return _refusing("The zip file is packed in an unusual way. Send the notebook itself.")
     bomb = member.file_size > MEGABYTE and member.file_size > MOST_RATIO * max(1, member.compress_size)
-    if bomb or member.file_size > MOST_BYTES or budget < 0:
+    if bomb or member.file_size > MOST_UPLOAD or budget < 0:
         return _refusing("It is too large when unpacked. Clear the outputs and send the notebook itself.")
 
     def load() -> bytes:
         try:
             with packed.open(member) as stream:
-                data = stream.read(MOST_BYTES + 1)  # the size that the zip file claims may be a lie
+                data = stream.read(MOST_UPLOAD + 1)  # the size that the zip file claims may be a lie
         except Exception:
             raise Refused("The zip file is damaged. Send the notebook itself.") from None
-        if len(data) > MOST_BYTES:
+        if len(data) > MOST_UPLOAD:
             raise Refused("It is too large when unpacked. Clear the outputs and send the notebook itself.")
         return data
     return load
@@ -269,16 +303,25 @@ def _uploads(inbox: Path, assignments: Sequence[str]) -> Iterator[Upload]:
     """All that lies in the inbox, student by student."""
     for entry in sorted(os.scandir(inbox), key=lambda entry: entry.name):
         path = inbox / entry.name
-        if _hidden(entry.name):
+        if _of_the_system(entry):
             continue
+        sender = roster.sender(entry.name)
         if entry.is_dir(follow_symlinks=False):
-            yield from _of_folder(path, inbox, assignments)
+            yield from (replace(upload, sender=sender) for upload in _of_folder(path, inbox, assignments))
+            continue
+        if entry.is_symlink() and entry.is_dir():
+            why = "It is a link to another folder. Put the folder itself into the inbox."
+            yield Upload(entry.name, "", shown(entry.name), _seconds(path), _refusing(why))
             continue
         zipped = entry.name.lower().endswith(".zip")
         assignment, student = match(entry.name[:-4] if zipped else entry.name, assignments)
         if not (zipped or assignment or ".ipynb" in entry.name.lower()):
             continue  # a list of names, a note: nobody's upload
-        if entry.is_symlink():
+        if sender and not match(sender.name, assignments)[0]:
+            kind = "link" if entry.is_symlink() else "file"
+            yield from (replace(upload, sender=sender)
+                        for upload in _of_file(path, kind, inbox, sender.stable, assignments))
+        elif entry.is_symlink():
             yield from _of_file(path, "link", inbox, student, assignments)
         elif not student:
             why = "The file name does not say whose it is. Name it <exercise>_<student>.ipynb."
@@ -290,12 +333,15 @@ def _uploads(inbox: Path, assignments: Sequence[str]) -> Iterator[Upload]:
 def _of_folder(folder: Path, inbox: Path, assignments) -> Iterator[Upload]:
     """The uploads of one student's folder; at least one, so that nobody is lost."""
     found: list[Upload] = []
-    for n, (path, kind) in enumerate(_below(folder)):
+    sent = ((path, kind) for path, kind in _below(folder) if not ballots.is_vote(path.name))
+    for n, (path, kind) in enumerate(sent):
         if n == MOST_FILES:
             why = f"The folder holds more than {MOST_FILES} files. Send the notebook alone."
             found.append(Upload(folder.name, "", "the folder", _seconds(folder), _refusing(why)))
             break
         found += _of_file(path, kind, inbox, folder.name, assignments)
+    if not found and next(_below(folder), None):
+        return  # votes, and no homework
     wanted = [upload for upload in found if upload.notebook or upload.assignment]
     yield from wanted or found[:1] or [
         Upload(folder.name, "", "the folder", _seconds(folder), _refusing("The folder is empty."))]
@@ -453,7 +499,11 @@ def normalise(data: bytes) -> tuple[bytes, list[str]]:
                        "it is run with Python 3.")
     notebook = {"cells": plain, "metadata": {"kernelspec": KERNEL, "language_info": {"name": "python"}},
                 "nbformat": 4, "nbformat_minor": 5}
-    return (json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode(), remarks
+    result = (json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    if len(result) > MOST_BYTES:
+        raise Refused(f"Its cells hold {len(result) / MEGABYTE:.0f} MB even without outputs; at most "
+                      f"{MOST_BYTES / MEGABYTE:g} MB are read.")
+    return result, remarks
 
 
 def _only_last(cells: list[dict]) -> list[str]:
@@ -485,14 +535,80 @@ def take_in(inbox: Path, root: Path, assignments: Sequence[str]) -> list[Taken]:
     if not inbox.is_dir():
         raise FileNotFoundError(f"there is no folder {inbox}: put the students' uploads there")
     students, groups = Students(root), {}
-    for upload in _uploads(inbox, assignments):
-        groups.setdefault((students.id(upload.student or "unnamed"), upload.assignment), []).append(upload)
+    ids = {name: _ids(root, name) for name in assignments}
+    for upload in _of_senders([_by_its_cells(upload, ids) for upload in _uploads(inbox, assignments)]):
+        student = students.id(upload.student or "unnamed", upload.sender)
+        groups.setdefault((student, upload.assignment), []).append(upload)
     students.save()
+    _without_typed(groups)
     for path in (root / "marks" / UNKNOWN).glob("*.json"):
         if (path.stem, "") not in groups:
             path.unlink()  # it has been given a better name, or taken away
     return [_settle(root, student, assignment, uploads, assignments)
             for (student, assignment), uploads in sorted(groups.items())]
+
+
+def _of_senders(uploads: list[Upload]) -> Iterator[Upload]:
+    """Uploads under the name that the platform gives to their sender.
+
+    Moodle's numbers change with each exercise, so there the name alone counts, unless two people of one name
+    have handed in the same exercise: then nobody can tell whose is whose.
+    """
+    numbers: dict[tuple, set[str]] = {}
+    for upload in uploads:
+        if upload.sender and upload.assignment:
+            key = upload.sender.stable, upload.assignment
+            numbers.setdefault(key, set()).add(upload.sender.number)
+    for upload in uploads:
+        if not (whose := upload.sender):
+            yield upload
+        elif whose.online and not upload.notebook:
+            yield replace(upload, student=whose.stable, load=_refusing(TYPED))
+        elif len(numbers.get((whose.stable, upload.assignment), ())) > 1:
+            who = f"{whose.name} {whose.number}"
+            said = f"More than one {whose.name} has handed in, so it counts for '{who}'."
+            yield replace(upload, student=who, sender=None, remark=f"{upload.remark} {said}".strip())
+        else:
+            yield replace(upload, student=whose.stable)
+
+
+def _without_typed(groups: dict[tuple[str, str], list[Upload]]) -> None:
+    """Drop what was typed into Moodle's text field by somebody who has sent a file, too."""
+    sent = {student for (student, _), uploads in groups.items()
+            if any(not (one.sender and one.sender.online) for one in uploads)}
+    for student, assignment in list(groups):
+        if student in sent and all(one.sender and one.sender.online for one in groups[student, assignment]):
+            del groups[student, assignment]
+
+
+def _ids(root: Path, assignment: str) -> set[str]:
+    """nbgrader's ids in an exercise: those that were released here, else the course's."""
+    path = root / "release" / assignment / f"{assignment}.ipynb"
+    try:
+        data = (path if path.exists() else exercises.path(assignment, "exercises")).read_bytes()
+    except OSError:
+        return set()
+    return set(GRADE_ID.findall(data))
+
+
+def _by_its_cells(upload: Upload, ids: dict[str, set]) -> Upload:
+    """The upload under the exercise that its cells belong to, where its name says another one, or none.
+
+    Cells decide only where they leave no doubt: they are of one exercise, and none is of the one it is named.
+    """
+    if not upload.notebook:
+        return upload
+    try:
+        found = set(GRADE_ID.findall(upload.load()))
+    except (Refused, OSError):
+        return upload
+    shared = {name for name in ids if found & ids[name]}
+    if len(shared) != 1 or upload.assignment in shared:
+        return upload
+    (assignment,) = shared
+    named = f"for {upload.assignment}" if upload.assignment else "no exercise"
+    return replace(upload, assignment=assignment, remark=(
+        f"By its name '{upload.label}' is {named}, its cells are those of {assignment}: it counts there."))
 
 
 def _settle(root: Path, student: str, assignment: str, uploads: list[Upload], assignments) -> Taken:
@@ -507,6 +623,7 @@ def _settle(root: Path, student: str, assignment: str, uploads: list[Upload], as
                 raise Refused(f"The file name is that of no exercise. The exercises are: {known}.")
             raw = upload.load()
             data, remarks = normalise(raw)
+            remarks += [upload.remark] * bool(upload.remark)
         except Refused as problem:
             refusals.append((upload, str(problem)))
             continue
@@ -523,16 +640,28 @@ def _settle(root: Path, student: str, assignment: str, uploads: list[Upload], as
     return _reject(root, student, assignment, reason, raw, newest.seconds)
 
 
-def _record(path: Path) -> dict:
+def record(root: Path, assignment: str, student: str) -> dict:
+    """What was noted of the submission that counts: ``sha256``, ``seconds_of_upload``, ``from`` (its name),
+    ``remarks``; ``{}`` where there is none.
+
+    It stands outside of ``submitted/``, where a student's own files can lie.
+    """
     try:
-        return json.loads(path.with_name("upload.json").read_text())
-    except (OSError, ValueError):
+        found = json.loads(_noted(root, assignment, student).read_text(encoding="utf-8"))
+        ok = isinstance(found["sha256"], str) and isinstance(found["remarks"], list) and math.isfinite(
+            found["seconds_of_upload"])
+    except (OSError, ValueError, KeyError, TypeError):
         return {}
+    return found if ok else {}
+
+
+def _noted(root: Path, assignment: str, student: str) -> Path:
+    return Path(root) / "taken" / assignment / f"{student}.json"
 
 
 def _take(root: Path, student: str, assignment: str, upload: Upload, data: bytes, remarks) -> Taken:
     path = root / "submitted" / student / assignment / f"{assignment}.ipynb"
-    sha, earlier = hashlib.sha256(data).hexdigest(), _record(path)
+    sha, earlier = hashlib.sha256(data).hexdigest(), record(root, assignment, student)
     seconds = upload.seconds
     if path.exists() and earlier:
         if earlier["sha256"] == sha:  # sent again unchanged: the first time counts
@@ -546,7 +675,7 @@ def _take(root: Path, student: str, assignment: str, upload: Upload, data: bytes
     when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     files.replace(path, data)
     files.replace(path.with_name("timestamp.txt"), f"{when:%Y-%m-%d %H:%M:%S.%f} UTC".encode())  # nbgrader's
-    files.replace(path.with_name("upload.json"), json.dumps(
+    files.replace(_noted(root, assignment, student), json.dumps(
         {"sha256": sha, "seconds_of_upload": seconds, "from": upload.label, "remarks": remarks},
         indent=1).encode())
     marks = root / "marks" / assignment / f"{student}.json"
@@ -557,7 +686,7 @@ def _take(root: Path, student: str, assignment: str, upload: Upload, data: bytes
 
 def _reject(root: Path, student: str, assignment: str, reason: str, raw: bytes, seconds: float) -> Taken:
     path = root / "submitted" / student / assignment / f"{assignment}.ipynb"
-    earlier = _record(path) if assignment and path.exists() else {}
+    earlier = record(root, assignment, student) if assignment and path.exists() else {}
     if earlier:  # what was taken before still counts
         return Taken(student, assignment, "taken",
                      f"A newer upload could not be used; the earlier one counts. {reason}", path,
@@ -570,3 +699,88 @@ def _reject(root: Path, student: str, assignment: str, reason: str, raw: bytes, 
     files.replace(root / "marks" / (assignment or UNKNOWN) / f"{student}.json",
                   (json.dumps(marks, indent=1) + "\n").encode())
     return taken
+
+
+def take_in_votes(inbox: Path, root: Path) -> tuple[int, int]:
+    """Take in the votes that lie beside the homework; how many there are, and how many files were none."""
+    return ballots.take_in(_below(Path(inbox)), Path(inbox), Path(root))
+
+
+# ---- what was collected elsewhere ----
+
+def adopt(root: Path, assignment: str) -> list[Taken]:
+    """Take in what lies in ``submitted/`` and did not come through `take_in`: what `nbgrader collect` wrote.
+
+    Each notebook is brought into its plain form in its place; as it was sent, it stays as
+    ``….ipynb.collected``. ``timestamp.txt`` says when it was sent. What cannot be read is rejected like any
+    upload, and set aside as ``….ipynb.refused``. A notebook of this exercise under another name is renamed;
+    `record` has that name as "from". Returns one Taken for each notebook that was new.
+    """
+    root = Path(root)
+    submitted = root / "submitted"
+    found, names = _renamed(root, assignment)
+    for path in sorted(submitted.glob(f"*/{assignment}/{assignment}.ipynb")):
+        student = path.parts[-3]
+        raw = b""
+        try:
+            raw, modified = files.read_dated(path, MOST_UPLOAD, submitted)
+            if record(root, assignment, student).get("sha256") == hashlib.sha256(raw).hexdigest():
+                continue
+            seconds = _collected_at(path, modified)
+            data, remarks = normalise(raw)
+            ids = _ids(root, assignment)
+            if ids and not ids & set(GRADE_ID.findall(data)):
+                raise Refused(f"None of its cells is one of {assignment}: it is another notebook.")
+        except Exception as problem:  # one submission must not stop the class
+            why = str(problem) if isinstance(problem, Refused) else (
+                f"The file could not be read ({type(problem).__name__}).")
+            _noted(root, assignment, student).unlink(missing_ok=True)  # it spoke of what was there before
+            if path.parent.resolve() == submitted.resolve() / student / assignment:  # no link leads elsewhere
+                os.replace(path, path.with_suffix(".ipynb.refused"))
+            found.append(_reject(root, student, assignment, f"'{path.name}': {why}", raw, _seconds(path)))
+            continue
+        files.replace(path.with_suffix(".ipynb.collected"), raw)
+        _noted(root, assignment, student).unlink(missing_ok=True)  # what is here now is what counts
+        upload = Upload(student, assignment, names.get(student, path.name), seconds, lambda: b"")
+        found.append(_take(root, student, assignment, upload, data, remarks))
+    return found
+
+
+def _renamed(root: Path, assignment: str) -> tuple[list[Taken], dict[str, str]]:
+    """Give the exercise's name to what was collected under another one; who sent no notebook is rejected.
+
+    Returns those, and the names that there were, by student.
+    """
+    submitted, rejected, names = root / "submitted", [], {}
+    ids = _ids(root, assignment)
+    for folder in sorted(submitted.glob(f"*/{assignment}")):
+        path, student = folder / f"{assignment}.ipynb", folder.parent.name
+        elsewhere = folder.resolve() != submitted.resolve() / student / assignment
+        if elsewhere or os.path.lexists(path) or record(root, assignment, student):
+            continue
+        fitting = []
+        for other in sorted(folder.glob("*.ipynb")):
+            try:
+                raw, seconds = files.read_dated(other, MOST_UPLOAD, submitted)
+            except (Refused, OSError):
+                continue
+            if ids & set(GRADE_ID.findall(raw)):
+                fitting.append((seconds, other))
+        if fitting:
+            names[student] = max(fitting)[1].name
+            os.replace(folder / names[student], path)
+        elif not (root / "marks" / assignment / f"{student}.json").exists():
+            why = f"No notebook named {assignment}.ipynb was handed in, and none that holds its cells."
+            rejected.append(_reject(root, student, assignment, why, b"", _seconds(folder)))
+    return rejected, names
+
+
+def _collected_at(path: Path, modified: float) -> float:
+    """When a collected submission was sent: nbgrader notes it beside the notebook."""
+    from nbgrader.utils import parse_utc
+
+    try:
+        said = parse_utc(files.read(path.with_name("timestamp.txt"), 200, path.parent).decode().strip())
+        return _sane(said.replace(tzinfo=datetime.UTC).timestamp())
+    except (ValueError, OverflowError, OSError, TypeError):
+        return _sane(modified)

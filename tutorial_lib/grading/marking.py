@@ -21,16 +21,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from ..checks import questions, wire
-from ..checks.judge import Malformed, judge
+from ..checks.judge import Malformed, blamed, judge
 from ..checks.question import Question
 from ..workers import ignoring_ctrl_c, pool
 from . import assignments, files, sandbox
@@ -40,9 +40,12 @@ INSIDE = "/course"  # where the sandbox finds its small copy of the package
 NEEDED = ("checks/wire.py", "checks/answer.py", "grading/runner.py", "grading/standin.py", "workers.py")
 CELL_SECONDS = 60.0
 ATTEMPTS = 5  # runs of one submission: each leaves out what stopped the last one
+MOST_FRAMES, READING = 20_000, 60.0  # messages of one run that are read, and seconds for reading them
 MOST = 64 * 2**20  # bytes of one frame
 MOST_TREE = 4 * 2**20  # bytes of it that are not tensors: as Python objects they take 30 times as much
+ASIDE = ".preview"  # the folder beside the marks for those of a preview
 MOST_REMARKS = 4  # on cells that were too slow or left out: cells can choose which
+WALL = 900.0  # seconds for all runs of one submission together
 LIMITS = sandbox.Limits(wall=600.0, cpu=300.0, start=300.0, output=256 * 2**20, memory=3 * 2**30)
 
 # Without a sandbox: what bubblewrap does with --die-with-parent, and the runner.
@@ -82,13 +85,15 @@ def version() -> str:
 
 # ---- one submission ----
 def mark(data: bytes, assignment: str, student: str, secret: str = "", trusted: bool = False,
-         limits: sandbox.Limits = LIMITS, cell_seconds: float = CELL_SECONDS) -> dict:
+         limits: sandbox.Limits = LIMITS, cell_seconds: float = CELL_SECONDS,
+         seeds: Mapping[str, int] | None = None, hidden: bool = True) -> dict:
     """The marks of one submission, as plain JSON.
 
-    ``data`` is the notebook; ``secret`` decides the inputs (the same secret, the same inputs). The
-    result has ``assignment``, ``student``, ``state`` ("graded", "timed out", "rejected", "grader error"),
-    ``reason``, ``sha256``, ``checks_version``, ``questions`` (by name: ``points``, ``max``, ``passed``,
-    ``kind``, ``name``, ``text``, ``reread``, ``tried_library``), ``written`` and ``remarks``.
+    ``data`` is the notebook; ``secret`` decides the inputs (`seeds_of`), unless ``seeds`` gives them, by
+    question. ``hidden``: the texts are for the student, and say nothing of the inputs. The result has
+    ``assignment``, ``student``, ``state`` ("graded", "timed out", "rejected", "grader error"), ``reason``,
+    ``sha256``, ``checks_version``, ``questions`` (by name: ``points``, ``max``, ``passed``, ``kind``,
+    ``name``, ``text``, ``reread``, ``tried_library``), ``written`` and ``remarks``.
     ``trusted`` runs the submission without a sandbox.
     """
     marks = _blank(assignment, student, data)
@@ -98,10 +103,17 @@ def mark(data: bytes, assignment: str, student: str, secret: str = "", trusted: 
         return marks | {"state": "rejected", "reason": str(problem)}
     marks |= {"written": written, "remarks": remarks}
     asked = questions.load(assignments.number(assignment))
+    seeds = seeds or seeds_of(secret, assignment, student, data)
     try:
-        found = _collect(cells, asked, assignment, secret, trusted, limits, cell_seconds)
+        found = _collect(cells, asked, seeds, trusted, limits, cell_seconds)
         for question in asked:
-            marks["questions"][question.name] = _entry(question, found, secret, assignment)
+            marks["questions"][question.name] = _entry(question, found, seeds, hidden)
+        for question, others in _blamed(cells, asked, marks["questions"]):
+            again = _collect([*cells, *(_model_answer(assignment, name) for name in others)], [question],
+                             seeds, trusted, limits, cell_seconds)
+            entry = _entry(question, again, seeds, hidden)
+            if entry["kind"] not in ("missing", "forged"):
+                marks["questions"][question.name] = entry | {"text": f"{blamed(others)} {entry['text']}"}
     except GraderError as problem:
         return marks | {"state": "grader error", "reason": str(problem), "questions": {}}
     marks["remarks"] += found.remarks
@@ -167,10 +179,20 @@ def _cell(cell) -> tuple[str, str, str]:
             grade_id if isinstance(grade_id, str) else "")
 
 
-def seed(secret: str, question: Question, assignment: str) -> int:
-    """The seed of a question's inputs: nobody who does not know the secret can tell it."""
-    key = hmac.new(secret.encode(), f"{assignment}/{question.name}".encode(), hashlib.sha256)
-    return int.from_bytes(key.digest()[:6], "big")
+def seeds_of(secret: str, assignment: str, student: str, data: bytes) -> dict[str, int]:
+    """The seed of each question's inputs, for one student's one notebook.
+
+    Another student has others, and so has the next attempt: what somebody learns of the inputs of one
+    notebook is of no use in another. The same notebook always has the same ones. Who does not know the secret
+    cannot tell them.
+    """
+    attempt = hashlib.sha256(data).hexdigest()
+
+    def seed(question: Question) -> int:
+        text = f"{assignment}/{question.name}/{student}/{attempt}"
+        return int.from_bytes(hmac.new(secret.encode(), text.encode(), hashlib.sha256).digest()[:6], "big")
+
+    return {question.name: seed(question) for question in questions.load(assignments.number(assignment))}
 
 
 @dataclass
@@ -187,19 +209,24 @@ class _Found:
             self.remarks.append(text)
 
 
-def _collect(cells, asked, assignment, secret, trusted, limits, cell_seconds) -> _Found:
+def _collect(cells, asked, seeds, trusted, limits, cell_seconds) -> _Found:
     """Run, and again without what stopped it."""
-    found, killed = _Found(), False
+    found, killed, begun = _Found(), False, time.monotonic()
     cells = [source for source in cells if source.strip()]
     for _attempt in range(ATTEMPTS):
+        left = WALL - (time.monotonic() - begun)
+        if left < 1:
+            found.late = True
+            found.remark(f"The notebook did not come to its end in {WALL / 60:g} minutes, all runs together.")
+            break
         pending = [q for q in asked if q.name not in found.answers and q.name not in found.stopped]
         if not pending:
             break
         message = {"cells": cells, "cell_seconds": cell_seconds, "questions": [
             {"name": question.name, "seconds": question.seconds,
-             "inputs": [case.args for case in _cases(question, secret, assignment)]}
+             "inputs": [case.args for case in _cases(question, seeds)]}
             for question in pending]}
-        outcome = _run(wire.pack(message), trusted, limits)
+        outcome = _run(wire.pack(message), trusted, replace(limits, wall=min(limits.wall, left)))
         if outcome.ended == "start":
             raise GraderError(f"The sandbox did not start ({outcome.stderr[-300:] or outcome.status}).")
         cell, asking, ended = _read(outcome.frames, cells, {question.name for question in pending}, found)
@@ -221,9 +248,29 @@ def _collect(cells, asked, assignment, secret, trusted, limits, cell_seconds) ->
     return found
 
 
-def _cases(question: Question, secret: str, assignment: str) -> list:
+def _blamed(cells: list[str], asked, entries: dict) -> list[tuple[Question, list[str]]]:
+    """Answers that failed, and the other failed answers that their cell names: the fault may be there."""
+    failed = [name for name, entry in entries.items()
+              if not entry["passed"] and entry["kind"] not in ("missing", "forged")]
+    found = []
+    for question in asked:
+        own = [source for source in cells if re.search(rf"^def {question.name}\b", source, re.MULTILINE)]
+        others = [name for name in failed if name != question.name and any(
+            re.search(rf"(?<!def )\b{name}\b", source) for source in own)]
+        if question.name in failed and others:
+            found.append((question, others))
+    return found
+
+
+def _model_answer(assignment: str, name: str) -> str:
+    """The cell of the solution that defines an answer."""
+    notebook = json.loads(assignments.path(assignment, "solutions").read_bytes())
+    return next(source for source, _, grade_id in map(_cell, notebook["cells"]) if grade_id == name)
+
+
+def _cases(question: Question, seeds: Mapping[str, int]) -> list:
     try:
-        return question.cases(seed(secret, question, assignment))
+        return question.cases(seeds[question.name])
     except Exception as problem:
         raise GraderError(f"{question.name} draws no inputs ({type(problem).__name__}).") from problem
 
@@ -252,8 +299,9 @@ def _named(source: str) -> str:
 
 def _frames(data: bytes) -> Iterator[dict]:
     """The messages in ``data``, up to the first bytes that are none."""
-    at = 0
-    while at + 16 <= len(data):
+    at, begun, count = 0, time.monotonic(), 0
+    while at + 16 <= len(data) and count < MOST_FRAMES and time.monotonic() - begun < READING:
+        count += 1
         end = at + 8 + int.from_bytes(data[at:at + 8], "little")
         if end > len(data) or end - at > MOST or int.from_bytes(data[at + 8:at + 16], "little") > MOST_TREE:
             return
@@ -266,7 +314,7 @@ def _frames(data: bytes) -> Iterator[dict]:
         at = end
 
 
-def _entry(question: Question, found: _Found, secret: str, assignment: str) -> dict:
+def _entry(question: Question, found: _Found, seeds: Mapping[str, int], hidden: bool = True) -> dict:
     """The marks of one question."""
     stopped = found.stopped.get(question.name)
     entry = {"points": 0.0, "max": float(question.points), "passed": False, "kind": "missing", "name": "",
@@ -276,7 +324,7 @@ def _entry(question: Question, found: _Found, secret: str, assignment: str) -> d
         return entry
     outcomes = found.answers[question.name]
     try:
-        verdict = judge(question, seed(secret, question, assignment), outcomes, hidden=True)
+        verdict = judge(question, seeds[question.name], outcomes, hidden)
     except Malformed:
         return entry | {"kind": "forged", "text": "What came back here is not what a function returned."}
     except Exception as problem:  # the check's own fault
@@ -342,6 +390,23 @@ def _bare(folder: Path, message: bytes, limits: sandbox.Limits) -> sandbox.Outco
     return sandbox.Outcome(data, ended, status, stderr)
 
 
+# ---- once more, for the teacher's eyes ----
+def replay(root: Path, assignment: str, student: str, seed: int | None = None,
+           trusted: bool = False) -> tuple[dict[str, int], dict]:
+    """``(seeds, marks)`` of a submission that stands in ``root``, with verdicts that hide nothing.
+
+    The inputs are those that it was marked with, or those of ``seed``, for all questions. Nothing is kept.
+    Raises ValueError where there is no such submission.
+    """
+    path = root / "submitted" / student / assignment / f"{assignment}.ipynb"
+    if not path.is_file():
+        raise ValueError(f"{student!r} has handed in nothing for {assignment} that could be run")
+    data = files.read(path, MOST, root / "submitted")
+    seeds = seeds_of(secret_of(root), assignment, student, data)
+    seeds = seeds if seed is None else dict.fromkeys(seeds, seed)
+    return seeds, mark(data, assignment, student, trusted=trusted, seeds=seeds, hidden=False)
+
+
 # ---- a class ----
 def self_test(assignment: str, trusted: bool = False) -> None:
     """Mark the solution and the released stub; GraderError unless they earn everything and nothing.
@@ -368,20 +433,30 @@ def secret_of(root: Path) -> str:
     return path.read_text(encoding="utf-8").strip()
 
 
+def own_secret(root: Path, assignment: str, student: str) -> str:
+    """A secret of one student's submission, the same each time, that nobody can tell without the class's."""
+    text = f"feedback/{assignment}/{student}"
+    return hmac.new(secret_of(root).encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
 def mark_all(root: Path, assignment: str, workers: int | None = None, scheduler: str = "",
-             trusted: bool = False, again: bool = False, progress=None) -> list[dict]:
+             trusted: bool = False, again: bool = False, preview: bool = False, progress=None) -> list[dict]:
     """Mark what stands in ``root/submitted`` and is not marked yet; returns the marks of all.
 
     ``workers`` processes (default: one a core), or the Dask cluster at ``scheduler``. Each result is
     written at once, so that an interrupted run goes on where it stopped. ``again`` marks everything
-    anew; a submission or a check that has changed is always marked anew. ``progress`` is called with
-    ``(done, all)``. An exception ends all processes of the run at once, and so does the end of this one.
+    anew; a submission or a check that has changed is always marked anew. ``preview`` leaves the marks as they
+    are, and keeps new ones aside for the next run without it. ``progress`` is called with ``(done, all)``.
+    An exception ends all processes of the run at once, and so does the end of this one.
     Raises GraderError when the sandbox or the checks do not work, and while another run marks here.
     """
     if not trusted and (problem := sandbox.probe()):
         raise GraderError(problem)
     with _alone(root):
-        return _mark_all(root, assignment, workers, scheduler, trusted, again, progress)
+        marks = _mark_all(root, assignment, workers, scheduler, trusted, again, preview, progress)
+        if not preview:
+            shutil.rmtree(root / "marks" / assignment / ASIDE, ignore_errors=True)
+        return marks
 
 
 @contextlib.contextmanager
@@ -398,7 +473,7 @@ def _alone(root: Path) -> Iterator[None]:
         yield
 
 
-def _mark_all(root, assignment, workers, scheduler, trusted, again, progress) -> list[dict]:
+def _mark_all(root, assignment, workers, scheduler, trusted, again, preview, progress) -> list[dict]:
     jobs, done = [], []
     secret, submitted = secret_of(root), root / "submitted"
     for path in sorted(submitted.glob(f"*/{assignment}/{assignment}.ipynb")):
@@ -407,13 +482,13 @@ def _mark_all(root, assignment, workers, scheduler, trusted, again, progress) ->
             data = files.read(path, MOST, submitted)
         except files.Refused as problem:  # not as taking in leaves it: it is not followed, and stops nobody
             marks = _blank(assignment, student, b"") | {"state": "rejected", "reason": str(problem)}
-            _store(root, marks)
+            _store(root, marks, preview)
             done.append(marks)
             continue
-        stored = _stored(root, assignment, student)
-        fresh = stored and stored.get("sha256") == hashlib.sha256(data).hexdigest() and (
-            stored.get("checks_version") == version() and stored.get("state") != "grader error")
-        if fresh and not again:
+        stored = None if again else _fresh(root, assignment, student, data)
+        if stored:
+            if not preview:
+                _store(root, stored, False)  # it may have stood aside
             done.append(stored)
         else:
             jobs.append({"data": data, "assignment": assignment, "student": student, "secret": secret,
@@ -425,25 +500,31 @@ def _mark_all(root, assignment, workers, scheduler, trusted, again, progress) ->
         progress(len(done), len(done) + len(jobs))
     with contextlib.closing(run):
         for marks in run:
-            _store(root, marks)
+            _store(root, marks, preview)
             done.append(marks)
             if progress:
                 progress(len(done), None)
     return sorted(done, key=lambda marks: marks["student"])
 
 
-def _store(root: Path, marks: dict) -> None:
+def _store(root: Path, marks: dict, aside: bool) -> None:
     text = json.dumps(marks, indent=1, sort_keys=True, ensure_ascii=False)
-    files.replace(root / "marks" / marks["assignment"] / f"{marks['student']}.json",
-                  text.encode("utf-8", "replace"))
+    folder = root / "marks" / marks["assignment"] / (ASIDE if aside else "")
+    files.replace(folder / f"{marks['student']}.json", text.encode("utf-8", "replace"))
 
 
-def _stored(root: Path, assignment: str, student: str) -> dict | None:
-    try:
-        stored = json.loads((root / "marks" / assignment / f"{student}.json").read_text(encoding="utf-8"))
-        return stored if isinstance(stored, dict) else None
-    except (OSError, ValueError):
-        return None
+def _fresh(root: Path, assignment: str, student: str, data: bytes) -> dict | None:
+    """The marks of just this notebook by just these checks, if it has been marked; also aside."""
+    for folder in ("", ASIDE):
+        try:
+            path = root / "marks" / assignment / folder / f"{student}.json"
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            if stored["sha256"] == hashlib.sha256(data).hexdigest() and (
+                    stored["checks_version"] == version() and stored["state"] != "grader error"):
+                return stored
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
 
 
 def _mark(job: dict) -> dict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tutorial_lib.grading import gradebook
+from tutorial_lib.grading import gradebook, rules
 
 from ..extras import needs
 
@@ -40,5 +40,5 @@ class Enter(Preprocessor):
     def preprocess(self, nb, resources):
         root, assignment, student, marks = _marks(resources)
         with gradebook.gradebook(root, resources["nbgrader"]["db_url"]) as book:
-            gradebook.enter(book, root, assignment, student, marks, None)
+            gradebook.enter(book, root, assignment, student, marks, rules.load(root, assignment))
         return nb, resources

@@ -21,6 +21,7 @@ import signal
 import sys
 import time
 import traceback
+import types
 
 from tutorial_lib.checks import wire
 from tutorial_lib.checks.answer import TooSlow, at_most, collect
@@ -36,9 +37,7 @@ def main() -> None:
     message = wire.receive(sys.stdin.buffer)
     standin.install()
     wire.send(channel, {"ready": True})
-    silent = standin.Nothing("tutorial_lib.lesson")
-    namespace = {"__name__": "__main__", "__builtins__": __builtins__, "display": silent,
-                 "get_ipython": lambda: silent}
+    namespace = _main_module()
     for n, source in enumerate(message["cells"]):
         wire.send(channel, {"cell": n})
         if not run(source, n, namespace, message["cell_seconds"]):
@@ -47,6 +46,19 @@ def main() -> None:
         wire.send(channel, {"asking": question["name"]})
         wire.send(channel, {"question": question["name"], "outcomes": ask(question, namespace)})
     wire.send(channel, {"end": True})
+
+
+def _main_module() -> dict:
+    """The names that cells see: those of ``__main__``, as in a notebook.
+
+    pickle looks there for a class that a cell has defined. Were it this file, the cell would fail, and with
+    it every answer below that line.
+    """
+    silent = standin.Nothing("tutorial_lib.lesson")
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__builtins__=__builtins__, display=silent, get_ipython=lambda: silent)
+    sys.modules["__main__"] = module
+    return module.__dict__
 
 
 def run(source: str, n: int, namespace: dict, seconds: float) -> bool:

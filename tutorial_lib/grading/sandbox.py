@@ -3,9 +3,9 @@
 What the sandbox protects from
 ------------------------------
 - **Reading what is not its own.** The program sees the operating system's programs and libraries (``/usr``),
-  the Python environment that marks, and the folders it is given, all read-only. It sees no home, no ``/etc``,
-  no environment variables and no processes of this machine. Where this package is installed in the Python
-  environment it is covered, since it holds the reference answers.
+  what `ENVIRONMENT` lists of the Python environment that marks, and the folders it is given, all
+  read-only. It sees no home, no ``/etc``, no environment variables and no processes of this machine. Where
+  this package is installed in the Python environment it is covered, since it holds the reference answers.
 - **Changing anything.** It can write to its own ``/tmp`` and ``/dev/shm``, which are memory of limited size
   and are gone when it ends. ``/proc`` and ``/dev`` are read-only, and modes of files cannot be changed: a
   superuser's sandbox could change the kernel's settings and close ``/dev/null`` to all.
@@ -65,6 +65,9 @@ FOR_A_USER = 4096  # processes of a user whose sandboxes the kernel does not cou
 HELLO = ["-c", f"import os; os.write({CHANNEL}, bytes(8))"]  # the shortest program: one empty frame
 STAGES = ("/mnt", "/media", "/srv")  # where a superuser's sandbox may find what it mounts; see _staged
 CHUNK = 2**16
+# What a program sees of a Python environment. Its folder may hold anything: `python -m venv .` makes it the
+# course itself, with the solutions.
+ENVIRONMENT = ("bin", "include", "lib", "lib32", "lib64", "pyvenv.cfg")
 
 SETTINGS = {
     "HOME": "/tmp",
@@ -329,7 +332,9 @@ def _software() -> dict[str, str]:
     found = {}
     for prefix in (sys.prefix, sys.base_prefix):
         for inside in (os.path.abspath(prefix), os.path.realpath(prefix)):
-            found[inside] = os.path.realpath(prefix)
+            for name in ENVIRONMENT:
+                if os.path.exists(path := os.path.join(inside, name)):
+                    found[path] = os.path.realpath(path)
     found = {inside: found[inside] for inside in sorted(found, key=len) if not _below(inside, ["/usr"])}
     # python may be a link to a link; each has to lead on.
     link = os.path.abspath(sys.executable)

@@ -1,0 +1,86 @@
+"""Marks as Canvas and Moodle read them: by rules that stand in their sources."""
+
+import csv
+import io
+
+import pytest
+
+from tutorial_lib.grading import __main__ as command
+from tutorial_lib.grading import platforms, reports
+
+LIST = """id,name,email,group,canvas_id,sis_id,login,moodle_id
+li,"Li, Na",li@uni.example,A,48213,S1,nali,M1
+wang1,王小明,wang@uni.example,B,48215,,,
+x,=1+1,x@uni.example,,,,,
+"""
+
+
+@pytest.fixture
+def exported(room):
+    """Of three, li has 3 of 4 and a written answer that waits; a stranger is not in the list."""
+    (room.root / "roster.csv").write_text(LIST, encoding="utf-8")
+    for student in ("li", "stranger"):
+        room.send(student)
+        room.marks(student)
+    room.merge()
+    reports.export(room.root)
+    return room
+
+
+def read(room, name, encoding="utf-8"):
+    return list(csv.reader(io.StringIO((room.root / "exports" / name).read_bytes().decode(encoding))))
+
+
+def test_canvas_reads_its_file(exported):
+    head, possible, *rows = read(exported, "canvas.csv")
+    # GradebookImporter#row_has_student_headers?, #update_column_count, #last_student_info_column
+    assert "Student" in head[0] and "ID" in head[1]
+    assert head[2:5] == ["SIS User ID", "SIS Login ID", "Section"]
+    assert head[5:] == ["ex06_rope"] and "Points Possible" in possible[0] and possible[5:] == ["6"]
+    assert rows == [["Li, Na", "48213", "S1", "nali", "A", "3"], ["王小明", "48215", "", "", "B", ""],
+                    ["'=1+1", "", "", "", "", ""]]
+
+
+def test_canvas_gets_questions_if_asked(exported, capsys):
+    assert command.main(["export", "--root", str(exported.root), "--questions"]) == 0
+    assert "canvas.csv, moodle.csv, questions.csv" in capsys.readouterr().out
+    head, possible, first, *_ = read(exported, "canvas.csv")
+    assert head[5:] == ["ex06_rope", "ex06_rope: answer", "ex06_rope: explain_why"]
+    assert (possible[5:], first[5:]) == (["6", "4", "2"], ["3", "3", ""])
+
+
+def test_moodle_reads_its_file(exported):
+    head, *rows = read(exported, "moodle.csv")
+    assert head == ["Email address", "ID number", "Username", "Full name", "ex06_rope", "ex06_rope: answer",
+                    "ex06_rope: explain_why", "ex06_rope: feedback"]
+    assert rows[0] == ["li@uni.example", "M1", "nali", "Li, Na", "3", "3", "-", "answer 3"]
+    assert rows[1] == ["wang@uni.example", "", "", "王小明", "-", "-", "-", ""]
+
+
+@pytest.mark.parametrize("name", ["canvas.csv", "moodle.csv"])
+def test_no_mark_stands_before_the_first_cell(exported, name):
+    assert not (exported.root / "exports" / name).read_bytes().startswith(b"\xef\xbb\xbf")
+
+
+def test_excel_is_told_that_the_tables_are_utf8(exported):
+    for name in ("grades.csv", "questions.csv"):
+        assert (exported.root / "exports" / name).read_bytes().startswith(b"\xef\xbb\xbf")
+    assert any(row[1] == "王小明" for row in read(exported, "grades.csv", "utf-8-sig"))
+
+
+def test_each_answer_has_a_row(exported):
+    head, *rows = read(exported, "questions.csv", "utf-8-sig")
+    assert tuple(head) == reports.ANSWERS
+    assert ["li", "Li, Na", "A", "ex06_rope", "answer", "3", "4"] in rows and len(rows) == 4
+
+
+def test_without_a_list_there_is_nothing_to_import(room):
+    room.send("li")
+    room.marks("li")
+    room.merge()
+    reports.export(room.root)
+    assert sorted(path.name for path in (room.root / "exports").iterdir()) == ["grades.csv", "questions.csv"]
+
+
+def test_points_are_written_as_platforms_show_them():
+    assert [platforms._number(value) for value in (0.0, 18.333333, 20, None)] == ["0", "18.33", "20", ""]

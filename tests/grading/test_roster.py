@@ -1,0 +1,149 @@
+"""The class list, and uploads under the names that Canvas and Moodle give them."""
+
+import csv
+import io
+import json
+import shutil
+
+import nbformat
+import pytest
+
+from tutorial_lib.grading import __main__ as command
+from tutorial_lib.grading import intake, reports, roster
+
+LIST = """id,Name,E-mail,group,canvas_id,extension
+fischerl,Lena Fischer,lena@uni.example,A,48213,
+zoe,Zoë Müller,zoe@uni.example,B,48214,2d
+wang1,王小明,wang@uni.example,B,48215,
+"""
+
+
+@pytest.fixture
+def listed(room):
+    (room.root / "roster.csv").write_text(LIST, encoding="utf-8-sig")
+    return room
+
+
+def put(room, name, data=None):
+    """One upload, a notebook unless ``data`` is something else."""
+    path = room.root / "inbox" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(nbformat.writes(room.released()).encode() if data is None else data)
+
+
+def take_in(room):
+    """``{student: state}`` of all that lies in the inbox."""
+    taken = intake.take_in(room.root / "inbox", room.root, [room.name, "ex07_alibi"])
+    assert len({(one.student, one.assignment) for one in taken}) == len(taken)
+    return {(one.student, one.assignment): one.state for one in taken}
+
+
+def rows(room):
+    return list(csv.DictReader(io.StringIO(reports.export(room.root).read_bytes().decode("utf-8-sig"))))
+
+
+CANVAS = ["fischerlena_LATE_48213_1190442_ex06_rope-1.ipynb", "mullerzoe_48214_1190443_ex06_rope.ipynb",
+          "王小明_48215_1190444_homework.ipynb"]
+MOODLE = ["Lena Fischer_5530120_assignsubmission_file/ex06_rope.ipynb",
+          "Zoe-Muller_5530121_assignsubmission_file_/ex06_rope (1).ipynb",
+          "王小明_5530122_assignsubmission_file_ex06_rope.ipynb"]
+
+
+@pytest.mark.parametrize("names", [CANVAS, MOODLE])
+def test_names_of_platforms_find_their_student(listed, names):
+    for name in names:
+        put(listed, name)
+    assert take_in(listed) == {(student, listed.name): "taken" for student in ("fischerl", "zoe", "wang1")}
+    assert json.loads((listed.root / "students.json").read_text())["zoe"] == "Zoë Müller"
+
+
+def test_numbers_of_canvas_tell_people_of_one_name_apart(listed):
+    (listed.root / "roster.csv").write_text(LIST + "wei1,Wei Wang,,,7,\nwei2,Wei Wang,,,8,\n")
+    put(listed, "wangwei_8_1_ex06_rope.ipynb")
+    put(listed, "Wei Wang/ex06_rope.ipynb")  # a name alone is not enough
+    put(listed, "fischerlena_99_2_ex06_rope.ipynb")  # somebody else of that name
+    found = take_in(listed)
+    assert ("wei2", listed.name) in found and len(found) == 3
+    assert not {"wei1", "fischerl"} & {student for student, _ in found}
+
+
+@pytest.mark.parametrize("first, second", [
+    ("fischerlena_48213_11_ex06_rope.ipynb", "fischerlena_LATE_48213_12_ex07_alibi-2.ipynb"),
+    ("Zoe Muller_11_assignsubmission_file/ex06_rope.ipynb",
+     "Zoe Muller_12_assignsubmission_file/ex07_alibi.ipynb")])
+def test_one_student_stays_one_without_a_list(room, first, second):
+    put(room, first)
+    put(room, second, b"{}")  # another exercise's cells would count as the first's
+    assert len({student for student, _ in take_in(room)}) == 1
+
+
+def test_two_people_of_one_name_in_moodle_are_not_mixed_up(listed):
+    for number in (5, 6):
+        put(listed, f"Lena Fischer_{number}_assignsubmission_file/ex06_rope.ipynb")
+    found = intake.take_in(listed.root / "inbox", listed.root, [listed.name])
+    assert len({one.student for one in found}) == 2 and "fischerl" not in {one.student for one in found}
+    assert all("More than one Lena Fischer" in one.reason for one in found)
+
+
+def test_what_was_typed_into_moodle_counts_only_where_nothing_else_was_sent(listed):
+    put(listed, "Lena Fischer_5_assignsubmission_file/ex06_rope.ipynb")
+    put(listed, "Lena Fischer_5_assignsubmission_onlinetext/onlinetext.html", b"<p>Enclosed.</p>")
+    put(listed, "Zoe Muller_6_assignsubmission_onlinetext/onlinetext.html", b"<p>Here.</p>")
+    taken = intake.take_in(listed.root / "inbox", listed.root, [listed.name])
+    found = {one.student: one for one in taken}
+    assert found["fischerl"].state == "taken" and len(taken) == 2
+    assert found["zoe"].state == "rejected" and "typed into Moodle" in found["zoe"].reason
+
+
+def test_names_that_students_give_are_as_before(room):
+    for name in ("ex06_rope_48213_11_li.ipynb", "ada/ex06_rope.ipynb", "ex06_rope_bo.ipynb"):
+        put(room, name)
+    assert {student for student, _ in take_in(room)} == {"48213_11_li", "ada", "bo"}
+
+
+def test_who_has_not_handed_in_stands_in_the_table(listed):
+    put(listed, CANVAS[0])
+    take_in(listed)
+    listed.marks("fischerl")
+    listed.merge()
+    found = {row["student"]: row for row in rows(listed)}
+    assert {student: row["state"] for student, row in found.items()} == {
+        "fischerl": "graded", "zoe": "not handed in", "wang1": "not handed in"}
+    assert (found["wang1"]["name"], found["wang1"]["group"]) == ("王小明", "B")
+
+
+def test_the_command_names_strangers_and_who_is_missing(listed, capsys):
+    put(listed, CANVAS[0])
+    put(listed, "nobody/ex06_rope.ipynb")
+    assert command.main(["take-in", "--root", str(listed.root), str(listed.root / "inbox")]) == 0
+    said = capsys.readouterr().out
+    assert "Not in roster.csv: nobody." in said and "from 2 of 3: wang1, zoe" in said
+
+
+@pytest.mark.parametrize("text", ["id;name\nli;Li", "id\tname\nli\tLi", "id,name\n\nli,Li\n"])
+def test_a_list_may_be_written_as_spreadsheets_write_it(tmp_path, text):
+    (tmp_path / "roster.csv").write_text(text)
+    assert roster.read(tmp_path).people["li"].name == "Li"
+
+
+@pytest.mark.parametrize("text, words", [
+    ("name\nLi", "no column 'id'"), ("id,phone\nli,1", "'phone'.*may be: id, name"),
+    ("id\nli\nli", "line 3.*twice"), ("id\nZoë", "line 2.*'Zoë' cannot be an id"),
+    ("id,extension\nli,soon", "line 2.*'soon' is no length"), ("id,id\n1,2", "more than once")])
+def test_a_mistake_in_the_list_is_named(tmp_path, text, words):
+    (tmp_path / "roster.csv").write_text(text)
+    with pytest.raises(ValueError, match=words):
+        roster.read(tmp_path)
+
+
+def test_a_list_that_is_not_utf8_is_refused(tmp_path):
+    (tmp_path / "roster.csv").write_bytes("id,name\nzoe,Zoë".encode("latin-1"))
+    with pytest.raises(ValueError, match="CSV UTF-8"):
+        roster.read(tmp_path)
+
+
+def test_without_a_list_nothing_is_asked(room):
+    shutil.rmtree(room.root / "inbox", ignore_errors=True)
+    put(room, "Zoë/ex06_rope.ipynb")
+    ((student, _),) = take_in(room)
+    assert student.startswith("Zoe-")

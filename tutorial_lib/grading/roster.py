@@ -1,0 +1,195 @@
+"""The class list: who is in the class, and under which names the platforms know them.
+
+``roster.csv`` stands in the class folder. It is the teacher's own file and is only read. With it, whoever has
+not handed in has a row in every table, and uploads find their student under the names that Canvas and Moodle
+give to files.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+FILE = "roster.csv"
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
+UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0}
+# ContentZipper#get_filename (lib/content_zipper.rb of instructure/canvas-lms): the sortable name in small
+# letters and without anything but letters, "LATE", the user's number, the file's number, the file's name.
+CANVAS = re.compile(r"(?P<name>[^\W_]\w*?)_(?:LATE_)?(?P<number>\d+)_\d+_.+")
+# mod_assign\downloader (mod/assign/classes/downloader.php of moodle/moodle): the full name, a number that is
+# another one in each assignment, the plugin; then, where folders are switched off, the file's name.
+MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<number>\d+)_assignsubmission_(?P<kind>file|onlinetext)(?:_.*)?")
+
+
+@dataclass(frozen=True)
+class Person:
+    """One row of the class list. All but ``id`` may be empty."""
+
+    id: str  # the folder's name in submitted/, and the id in the gradebook
+    name: str = ""
+    email: str = ""
+    group: str = ""
+    canvas_id: str = ""  # "ID" in Canvas's own export
+    sis_id: str = ""  # "SIS User ID" there
+    login: str = ""  # "SIS Login ID" there; Moodle's user name
+    moodle_id: str = ""  # "ID number" in Moodle's export
+    extension: str = ""  # for every exercise, such as 3d
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Whose file it is, as a platform wrote it into the name; ``online``: text that was typed into Moodle."""
+
+    platform: str
+    name: str
+    number: str
+    online: bool = False
+
+    @property
+    def stable(self) -> str:
+        """A name that stays the same from exercise to exercise: Canvas's number does, Moodle's does not."""
+        return f"{self.name}_{self.number}" if self.platform == "canvas" else self.name
+
+
+def sender(name: str) -> Sender | None:
+    """What the name of a file or folder says about its sender, if Canvas or Moodle wrote it.
+
+    >>> sender("fischerlena_LATE_48213_1190442_ex06_rope-1.ipynb").stable
+    'fischerlena_48213'
+    >>> sender("Zoe-Muller_5530121_assignsubmission_file").stable
+    'Zoe-Muller'
+    >>> sender("ex06_rope_ada.ipynb")
+    """
+    if found := MOODLE.fullmatch(name):
+        return Sender("moodle", found["name"], found["number"], found["kind"] == "onlinetext")
+    if found := CANVAS.fullmatch(name):
+        return Sender("canvas", found["name"], found["number"])
+    return None
+
+
+def seconds(text: str) -> float:
+    """A length of time in seconds.
+
+    >>> seconds("3d"), seconds("36h"), seconds("0")
+    (259200.0, 129600.0, 0.0)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([dhm])|0", text.strip().lower())
+    if not found:
+        raise ValueError(f"{text!r} is no length of time: write 3d for three days, 36h for hours, 90m for "
+                         "minutes, or 0 for none")
+    return float(found[1]) * UNITS[found[2]] if found[1] else 0.0
+
+
+def _plain(text: str) -> str:
+    """A name without accents, case and everything but letters and digits.
+
+    >>> _plain("Müller-Lüdenscheidt, Zoë"), _plain("王小明")
+    ('mullerludenscheidtzoe', '王小明')
+    """
+    text = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(letter for letter in text if letter.isalnum())
+
+
+def _orders(name: str) -> set[str]:
+    """A name with each of its words first: "Lena Fischer" is "Fischer, Lena", too."""
+    words = [word for part in re.split(r"[\s,]+", name) if (word := _plain(part))]
+    return {"".join(words[n:] + words[:n]) for n in range(len(words))}
+
+
+class Roster:
+    """The class list of a class folder; empty where there is none."""
+
+    def __init__(self, people: Mapping[str, Person]):
+        self.people = dict(people)
+        self._known: dict[str, set[str]] = {}
+        for person in self.people.values():
+            keys = {person.email, person.canvas_id, person.sis_id, person.login, person.moodle_id}
+            for key in {f"={key.casefold()}" for key in keys if key} | _orders(person.name):
+                self._known.setdefault(key, set()).add(person.id)
+
+    def __bool__(self) -> bool:
+        return bool(self.people)
+
+    def _one(self, key: str) -> str | None:
+        """The id that a key belongs to; None if it is nobody's, or more than one student's."""
+        found = self._known.get(key, set())
+        return next(iter(found)) if len(found) == 1 else None
+
+    def find(self, name: str, given: Sender | None = None) -> str | None:
+        """The id of the student that an upload's name means; None where that is not certain."""
+        if given and given.platform == "canvas":
+            numbers = {person.canvas_id: person.id for person in self.people.values() if person.canvas_id}
+            named = self._one(_plain(given.name))
+            return numbers.get(given.number) or (None if named in numbers.values() else named)
+        if name in self.people:
+            return name
+        return self._one(f"={name.casefold()}") or self._one(_plain(name))
+
+    def extension(self, student: str) -> datetime.timedelta | None:
+        """The time that somebody has for every exercise; None for who has none."""
+        text = self.people[student].extension if student in self.people else ""
+        return datetime.timedelta(seconds=seconds(text)) if text else None
+
+
+def read(root: Path) -> Roster:
+    """The class list in ``root``; empty where there is no ``roster.csv``.
+
+    A table with a line of column names, `Person`'s, of which only ``id`` has to be there; separated by
+    commas, semicolons or tabs. ValueError says in which line something is wrong, and what is allowed there.
+    """
+    path = Path(root) / FILE
+    if not path.exists():
+        return Roster({})
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{FILE} is not stored as UTF-8, so names would be damaged. In Excel, save it as "
+                         "“CSV UTF-8”.") from None
+    first = text.split("\n", 1)[0]
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
+    names = [_column(name) for name in next(rows, [])]
+    if "id" not in names:
+        raise ValueError(f"{FILE} has no column 'id' in its first line. Its columns may be: {_allowed()}.")
+    if double := [name for name, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"{FILE} has the column {double[0]!r} more than once. Keep one of them.")
+    people: dict[str, Person] = {}
+    for line, row in enumerate(rows, 2):
+        if not any(cell.strip() for cell in row):
+            continue
+        person = _person(dict(zip(names, (cell.strip() for cell in row), strict=False)), line)
+        if person.id in people:
+            raise ValueError(f"{FILE}, line {line}: the id {person.id!r} is there twice. Each student needs "
+                             "one of their own.")
+        people[person.id] = person
+    return Roster(people)
+
+
+def _allowed() -> str:
+    return ", ".join(field.name for field in fields(Person))
+
+
+def _column(name: str) -> str:
+    plain = re.sub(r"[\s-]+", "_", name.strip().lower())
+    plain = {"e_mail": "email", "mail": "email"}.get(plain, plain)
+    if plain not in {field.name for field in fields(Person)}:
+        raise ValueError(f"{FILE} has the column {name!r}. Columns may be: {_allowed()}. Rename it, or "
+                         "take it out.")
+    return plain
+
+
+def _person(row: dict[str, str], line: int) -> Person:
+    if not ID.fullmatch(row.get("id", "")):
+        raise ValueError(f"{FILE}, line {line}: {row.get('id', '')!r} cannot be an id. Take letters a–z, "
+                         "digits, “_”, “.” and “-”, at most 60 of them: a user name, or a number.")
+    try:
+        seconds(row.get("extension") or "0")
+    except ValueError as problem:
+        raise ValueError(f"{FILE}, line {line}: {problem}") from None
+    return Person(**row)
