@@ -1,0 +1,268 @@
+"""Another language: what is translated, what must not change, and how a stale translation shows."""
+
+import functools
+import json
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tutorial_lib import language as spoken
+from tutorial_lib.course import pieces, translation
+from tutorial_lib.course.pieces import Say
+from tutorial_lib.desk import __main__ as desk
+from tutorial_lib.language import _, translated, within
+from tutorial_lib.lesson import predictions, questions, turns
+
+NAMES = list(translation.sources())
+LANGUAGES = translation.languages()
+FIRST = "01_permutation_invariance"
+
+
+class Made(Say):
+    """A made-up language: ⟦text⟧, and in a row of a table each cell."""
+
+    def __call__(self, text):
+        row = text.startswith("|")
+        return re.sub(r"[^|]*[A-Za-z]{2}[^|]*", r"⟦\g<0>⟧", text) if row else f"⟦{text}⟧"
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """The library speaks the made-up language; its catalog has all texts of notebook 01."""
+    known = {text for name in (translation.LIBRARY, FIRST) for text, *_more in translation.messages(name)}
+    translation.compile_texts({text: Made()(text) for text in known}, tmp_path / "xx")
+    monkeypatch.setenv("TUTORIAL_LOCALE", str(tmp_path))
+    monkeypatch.setenv("TUTORIAL_LANG", "xx")
+    return tmp_path
+
+
+# ---- nothing but words changes ----
+@pytest.mark.parametrize("name", NAMES)
+def test_said_in_english_a_notebook_is_itself(name):
+    english = translation.read(name)
+    again = translation.translate(name, lambda _name: Say())
+    assert [cell.source for cell in again.cells] == [cell.source for cell in english.cells]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_in_another_language_it_has_the_same_cells_and_code(name):
+    english, other = translation.read(name), translation.translate(name, lambda _name: Made())
+    assert [(cell.id, cell.cell_type, cell.metadata) for cell in other.cells] == [
+        (cell.id, cell.cell_type, cell.metadata) for cell in english.cells]
+    graded = [cell.source for cell in english.cells if "nbgrader" in cell.metadata]
+    assert [cell.source for cell in other.cells if "nbgrader" in cell.metadata] == graded
+    assert sum("⟦" in cell.source for cell in other.cells) > 5
+
+
+@pytest.mark.parametrize("one, other", [
+    ('print(f"loss {x:.2f}")', 'print(f"loss {y:.2f}")'),
+    ('print("loss", mean["a b"])', 'print("loss", mean["c d"])'),
+    ('encode("The cat")', 'encode("Die Katze")'),
+    ('claims.test("It is", holds=x > 1)', 'claims.test("It is", holds=x > 2)'),
+    ('"{a:.2f} and {b}".format(a=1, b=2); print("{a} b".format(a=1))',
+     '"{a:.2f} and {b}".format(a=1, b=2); print("b".format(a=1))'),
+], ids=["expression", "key", "input", "condition", "braces"])
+def test_another_program_is_told(one, other):
+    assert pieces.same_code(one, one) and not pieces.same_code(one, other)
+
+
+def test_another_program_is_refused(monkeypatch):
+    monkeypatch.setattr(pieces, "code", lambda cell, say: cell + "\nx = 1")
+    with pytest.raises(ValueError, match="another program"):
+        translation.translate(FIRST, lambda _name: Made())
+
+
+def test_words_are_said_and_names_are_not():
+    cell = ('x = load("a model")  # two words\nprint(f"mean {x[\'as trained\']:.2f} nats", sep="and")\n'
+            'plots.show(plots.bars(title="a title"), "Bars of a mean.")')
+    assert pieces.code(cell, Made()) == (
+        'x = load("a model")  # ⟦two words⟧\nprint(f"⟦mean {x[\'as trained\']:.2f} nats⟧", sep="and")\n'
+        'plots.show(plots.bars(title="a title"), "⟦Bars of a mean.⟧")')
+
+
+# ---- stale or missing ----
+def test_what_has_no_translation_is_english_with_a_mark():
+    say = Say({"It moves.": "它会动。"}, {pieces.MARK: "（未翻译）"})
+    said = pieces.prose("## A head\n\nIt moves.\n\n- It stays.\n\n| a row | 1 |", say)
+    mark = "<small>（未翻译）</small>"
+    assert said == f"## A head\n\n它会动。\n\n- It stays. {mark}\n\n| a row | 1 {mark} |"
+    assert pieces.code("x = 1  # a name", say) == "x = 1  # a name （未翻译）"
+
+
+@pytest.fixture
+def locale(tmp_path, monkeypatch):
+    """Catalogs that may be changed, with a copy of English that may be."""
+    shutil.copytree(translation.LOCALE, tmp_path / "locale")
+    monkeypatch.setattr(translation, "LOCALE", tmp_path / "locale")
+    monkeypatch.setattr(translation, "load", functools.cache(translation.load.__wrapped__))
+    return tmp_path / "locale"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_changed_block_makes_its_own_translation_stale(locale, monkeypatch, language):
+    before = translation.known("00_start_here", language)
+    changed = translation.read("00_start_here").copy()
+    changed.cells = [nbformat.from_dict(cell) for cell in changed.cells]
+    (cell,) = [cell for cell in changed.cells if "That is a story." in cell.source]
+    cell.source = cell.source.replace("That is a story.", "That is a nice story.")
+    monkeypatch.setattr(translation, "read", lambda name: changed)
+    text = translation.updated("00_start_here", language)
+    translation.stored("00_start_here", language).write_bytes(text)
+    translation.load.cache_clear()
+    now = translation.known("00_start_here", language)
+    assert text.decode().count("\n#, fuzzy") == 1 and "#| msgid" in text.decode()
+    assert {*before} - {*now} == {each for each in before if "That is a story." in each}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_catalogs_follow_the_english(language):
+    def messages(catalog):
+        return re.sub(rb'"Generated-By: .*', b"", catalog)  # the version of Babel does not matter
+
+    stale = [name for name in translation.catalogs(language) if messages(
+        translation.updated(name, language)) != messages(translation.stored(name, language).read_bytes())]
+    assert not stale, f"the English has changed: run `make locale LANGUAGE={language}`"
+
+
+def test_the_page_says_what_is_translated():
+    assert translation.PAGE.read_text(encoding="utf-8") == translation.page()
+
+
+# ---- what a translation must keep ----
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_translation_is_broken(language):
+    names = translation.catalogs(language)
+    assert not [fault for name in names for fault in translation.faults(name, language)]
+
+
+@pytest.mark.parametrize("english, said, fault", [
+    ("Let $x$ be 2.", "设为 2。", "formulas"), ("see [it](a.ipynb)", "见[它](b.ipynb)", "links"),
+    ("| a b | c |", "| 甲 |", "bars"), ("from 0.4 to 0.9", "从 0.4 到 0.8", "numbers"),
+    ("**so**: it", "**因果（so）**的", "stars"), ("run `x`", "运行", "code")])
+def test_a_broken_translation_is_found(english, said, fault):
+    assert any(fault in found for found in pieces.faults(english, said, True))
+    assert not pieces.faults(english, english, True)
+
+
+def test_a_lost_brace_is_found():
+    assert pieces.faults("{n} of 3", "3 个", False) == ["braces are not kept"]
+
+
+@pytest.mark.parametrize("text", ["好,坏", "用RoPE", "好， 坏", "等等...", "好\"坏", "您好"])
+def test_the_rules_of_chinese_typography_catch(text):
+    assert any(re.search(rule, text) for rule in translation.typography("zh").values())
+
+
+def test_chinese_as_it_should_be_breaks_no_rule():
+    text = "**轮到你了。** 用 `x` 写出 $p$ 的“损失”：0.5 nat（第 3 步）……好吗？"
+    assert not [rule for rule in translation.typography("zh").values() if re.search(rule, text)]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_links_to_headings_lead_to_headings(language):
+    says, wrong = translation.speakers(language), []
+    translated = {name: translation.translate(name, says) for name in NAMES}
+    prose = {name: "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+             for name, notebook in translated.items()}
+    heads = {name: {each.replace(" ", "-") for each in re.findall(r"^#+ (.+?)\s*$", text, re.M)}
+             for name, text in prose.items()}
+    for name, text in prose.items():
+        for file, anchor in re.findall(r"\]\(([^()\s#:]*)#((?:[^()\s]|\([^()\s]*\))+)", text):
+            target = Path(file).stem if file else name
+            if not file.endswith(".md") and anchor not in heads.get(target, ()):
+                wrong.append(f"{name}: {file}#{anchor}")
+    assert not wrong
+
+
+# ---- the library ----
+def test_without_a_catalog_the_library_speaks_english(monkeypatch):
+    monkeypatch.delenv("TUTORIAL_LANG", raising=False)
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")
+    assert _("Right.") == "Right." and predictions.texts() == {}
+    monkeypatch.setenv("TUTORIAL_LANG", "no-such")
+    assert _("Right.") == "Right."
+
+
+def test_the_notebook_that_runs_names_the_language(made, tmp_path, monkeypatch):
+    monkeypatch.delenv("TUTORIAL_LANG")
+    notebook = tmp_path / "one.ipynb"
+    notebook.write_text(json.dumps({"metadata": {"language": "xx"}}))
+    monkeypatch.setenv("JPY_SESSION_NAME", str(notebook))
+    assert _("Right.") == "⟦Right.⟧"
+    other = tmp_path / "other.ipynb"
+    other.write_text(json.dumps({"metadata": {"language": "../xx"}}))
+    monkeypatch.setenv("JPY_SESSION_NAME", str(other))
+    assert spoken.language() == "en" and _("Right.") == "Right."
+
+
+def test_questions_are_translated_and_their_names_are_not(made):
+    asked = questions.find("check", "01.pool")
+    assert asked["answer"] == "along" and asked["choices"]["along"] == "⟦Each word keeps the label it had.⟧"
+    assert translated({"kind": "number", "within": 0.5}) == {"kind": "number", "within": 0.5}
+
+
+def test_a_wrong_answer_is_told_in_the_readers_language(made, monkeypatch, tmp_path):
+    monkeypatch.setenv("TUTORIAL_PROGRESS", str(tmp_path / "progress.json"))
+    shown = []
+    monkeypatch.setattr(turns, "display", shown.append)
+    wrong = turns.find("01.swap_rows").wrong[0]
+    turns.your_turn("01.swap_rows", wrong.answer, seed=0)
+    assert f"⟦{wrong.says}⟧" in shown[0].text and shown[0].verdict == "⟦✘ Not yet.⟧"
+    assert "⟦Hint 1⟧" in shown[0]._repr_html_()
+    assert within("With this: a b. c", ["no such"]) == "With this: a b. c"
+
+
+def test_the_script_of_the_cards_gets_its_words(made):
+    words = predictions.texts()
+    assert len(words) > 15 and all(said == f"⟦{text}⟧" for text, said in words.items())
+    assert predictions.Prediction("01.swap", questions.find("predict", "01.swap")).texts == words
+
+
+# ---- a whole notebook ----
+# Explorers, records, words of data, figures and code stay English; all else that 01 shows is translated.
+ENGLISH = re.compile(r"PermutationExplorer\(|experiments\.show\(|ANIMALS\[")
+
+
+def test_a_notebook_runs_in_the_made_up_language_and_no_text_escapes(made):
+    notebook = translation.translate(FIRST, lambda _name: Made())
+    environment = {"TUTORIAL_LANG": "xx", "TUTORIAL_LOCALE": str(made)}
+    notebook = translation.run(notebook, FIRST, environment, translation.sources()[FIRST].parent)
+    escaped = []
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            page = output.get("data", {}).get("text/html", "")
+            page = re.sub("<pre>.*?</pre>|<[^>]*>", " ", page, flags=re.DOTALL)
+            left = re.sub(r"⟦[^⟦⟧]*⟧|tensor\([^()]*\)", "", output.get("text", page))
+            if not ENGLISH.search(cell.source) and re.search("[A-Za-z]{3,}", left):
+                escaped.append(f"{cell.id}: {left[:200]!r}")
+    assert not escaped
+
+
+def test_the_tree_of_a_language_is_what_a_learner_gets(tmp_path, monkeypatch):
+    ran = []
+    monkeypatch.setattr(translation, "run", lambda notebook, name, *_more: ran.append(name) or notebook)
+    for language in LANGUAGES:
+        out = translation.build(language, folder=tmp_path)
+        assert {path.relative_to(out) for path in out.rglob("*") if path.is_file()} == {
+            *translation.served(translation.ROOT), Path("texts.mo")}
+        assert {*ran} == {name for name in translation.catalogs(language) if name[:1].isdigit()}
+        notebook = nbformat.read(out / "notebooks" / f"{ran[0]}.ipynb", as_version=4)
+        assert notebook.metadata.language == language
+
+
+def test_the_desk_opens_what_was_built_in_a_working_copy_of_its_own(tmp_path, monkeypatch, capsys):
+    opened = []
+    monkeypatch.setattr(desk, "root", lambda _what: tmp_path)
+    monkeypatch.setattr(desk.working_copy, "renew", lambda *folders: opened.append(folders) or [])
+    for name in ("sign", "lay"):
+        monkeypatch.setattr(desk.server, name, lambda _mine: None)
+    monkeypatch.setattr(desk, "start", lambda *_command: 0)
+    with pytest.raises(SystemExit):
+        desk.main(["--language", "xx"])
+    assert "build/xx is missing" in capsys.readouterr().err
+    (tmp_path / "build" / "xx" / "notebooks").mkdir(parents=True)
+    assert desk.main(["--language", "xx"]) == desk.main([]) == 0
+    assert opened == [(tmp_path / "build" / "xx", tmp_path / "mine-xx"), (tmp_path, tmp_path / "mine")]

@@ -1,0 +1,243 @@
+"""A notebook's cells in pieces that can be said in another language, and put together again.
+
+A piece of Markdown is a heading, a paragraph, an item of a list or a row of a table, without its bullet. A
+piece of code is a comment, a docstring, or a text that is printed, claimed, or describes a picture. Formulas
+alone, rows of numbers and names are no pieces.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+import tokenize
+from collections.abc import Iterator
+
+from . import navigation
+
+MARK = "(not translated)"
+
+
+class Say:
+    """How English texts are said: ``say(text)``. It knows all texts, as here, or those of a catalog."""
+
+    def __init__(self, known: dict[str, str] | None = None, common: dict[str, str] | None = None):
+        self.known, self.common = known, common or {}
+
+    def __call__(self, text: str) -> str:
+        return text if self.known is None else self.known.get(text) or self.common.get(text, text)
+
+    def knows(self, text: str) -> bool:
+        return self.known is None or text in self.known
+
+
+# ---- Markdown ----
+BLOCK = re.compile(
+    r"^(\s*(?:#{1,6} |[-*+] |\d+\. |> )?(?:<details>)?(?:<summary>)?)(.*?)((?:</summary>)?\s*)$", re.DOTALL)
+
+
+def blocks(text: str) -> list[str]:
+    """A cell in pieces that join to itself: fences and formulas whole, else paragraphs, items and rows."""
+    pieces, now, fence = [], "", ""
+    for line in text.splitlines(keepends=True):
+        mark = re.match(r"\s*(```|\$\$)", line)
+        starts = re.match(r"\s*([-*+] |\d+\. |#{1,6} |> |\|)", line) or not line.strip()
+        if not fence and (starts or not now.strip() or mark):
+            pieces, now = [*pieces, now], ""
+        now += line
+        if mark and (not fence and line.count(mark[1]) % 2 or fence == mark[1]):
+            fence = "" if fence else mark[1]
+    return [piece for piece in [*pieces, now] if piece]
+
+
+def message(piece: str) -> tuple[str, str, str]:
+    """``(before, text, after)`` of a piece; the text is empty if there is nothing to translate."""
+    before, text, after = BLOCK.match(piece).groups()  # type: ignore[union-attr]  # it matches all
+    words = re.sub(r"\$\$.*?\$\$|\$[^$]*\$|`[^`]*`|\]\([^)]*\)|<[^>]+>", "", text, flags=re.DOTALL)
+    if "```" in text or not re.search(r"[A-Za-z]{2}", words):
+        return piece, "", ""
+    return before, text, after
+
+
+def in_prose(cell: str) -> list[str]:
+    """The messages of a Markdown cell."""
+    return [text for _, text, _ in map(message, blocks(untitled(cell))) if text]
+
+
+def prose(cell: str, say: Say) -> str:
+    """A Markdown cell as ``say`` says its blocks; what it doesn't know has a mark, but for headings."""
+    out = ""
+    for before, text, after in map(message, blocks(untitled(cell))):
+        note = "" if not text or "#" in before or say.knows(text) else f" <small>{say(MARK)}</small>"
+        bar = " |" if note and text.startswith("|") and text.endswith(" |") else ""
+        out += before + (say(text).removesuffix(bar) if text else "") + note + bar + after
+    return titled(out, say)
+
+
+def untitled(text: str) -> str:
+    """Without the titles of links to the glossary, which are written anew."""
+    return navigation.TERM.sub(r"](\1#\2)", text)
+
+
+def titled(text: str, say: Say) -> str:
+    """With the titles of links to the glossary: the term in the other language, and its sentence."""
+    def title(link):
+        term = navigation.terms()[link[2]]
+        name = term.chinese if say.known is None else term.name
+        return f']({link[1]}#{term.anchor} "{name}: {say(term.sentence)}")'
+
+    return navigation.TERM.sub(title, text)
+
+
+# ---- code ----
+def _reader_sees(call: ast.Call) -> list[ast.expr]:
+    """The arguments of a call whose texts a reader sees. Those of figures stay English, as names do."""
+    name = ast.unparse(call.func)
+    if name == "plots.show":
+        return call.args[1:]
+    if name not in ("print", "claims.test"):
+        return []
+    named = {each.arg: each.value for each in call.keywords}
+    parts = named.pop("holds", None)
+    found = [*call.args, *(value for name, value in named.items() if name not in ("sep", "end"))]
+    return found + [key for key in parts.keys if key] if isinstance(parts, ast.Dict) else found
+
+
+def _strings(node: ast.expr) -> Iterator[ast.expr]:
+    """The texts that an expression may give; nothing that is a key or an argument in it."""
+    if isinstance(node, ast.JoinedStr) or isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node
+    elif isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+            yield from _strings(node.func.value)
+    elif isinstance(node, ast.List | ast.Tuple | ast.BoolOp | ast.BinOp | ast.IfExp | ast.Starred):
+        skipped = node.test if isinstance(node, ast.IfExp) else None
+        for part in ast.iter_child_nodes(node):
+            if isinstance(part, ast.expr) and part is not skipped:
+                yield from _strings(part)
+
+
+def _spelled(node: ast.expr) -> str:
+    """A text as a message: ``{…}`` stands for each expression of an f-string."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    out = ""
+    for part in node.values:  # type: ignore[attr-defined]  # an f-string
+        if isinstance(part, ast.Constant):
+            out += part.value
+        else:
+            turned = "" if part.conversion < 0 else "!" + chr(part.conversion)
+            form = f":{_spelled(part.format_spec)}" if part.format_spec else ""
+            out += f"{{{ast.unparse(part.value)}{turned}{form}}}"
+    return out
+
+
+def shown(tree: ast.AST) -> list[ast.expr]:
+    """The texts of a code cell that a reader sees: printed, claimed, of pictures, and docstrings."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            found += [text for part in _reader_sees(node) for text in _strings(part)]
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
+            found.append(node.body[0].value)  # type: ignore[attr-defined]  # the docstring's statement
+    return found
+
+
+def texts(cell: str) -> list[ast.expr]:
+    """Those of them that have words."""
+    return [text for text in shown(ast.parse(cell))
+            if re.search("[A-Za-z]{2}", re.sub(r"\{.*?\}", "", _spelled(text)))]
+
+
+def comments(source: str) -> list[tuple[int, int, str]]:
+    """``(line, column, text)`` of each comment, without its ``#``; a shape alone is none."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    found = [(token.start, re.match(r"#+ ?", token.string).end(), token.string)  # type: ignore[union-attr]
+             for token in tokens if token.type == tokenize.COMMENT]
+    return [(row, column + skip, text[skip:]) for (row, column), skip, text in found
+            if re.search("[A-Za-z]{2}", re.sub(r"\[[^\]]*\]", "", text))]
+
+
+def _literal(node: ast.expr, said: str, raw: str) -> str:
+    if isinstance(node, ast.JoinedStr):
+        return 'f"' + said.replace("\n", "\\n") + '"'
+    return f'"""{said}"""' if raw.startswith('"""') else json.dumps(said, ensure_ascii=False)
+
+
+def in_code(cell: str) -> list[tuple[str, str]]:
+    """The messages of a code cell, each with what it is."""
+    return [*((text, "comment in code") for *_, text in comments(cell)),
+            *((_spelled(node), "text in code") for node in texts(cell))]
+
+
+def code(cell: str, say: Say) -> str:
+    """A code cell with its texts and comments as ``say`` says them; a comment it doesn't know has a mark."""
+    lines, raw = [line.encode() for line in cell.splitlines(keepends=True)], cell.encode()
+    starts, changes = [sum(map(len, lines[:n])) for n in range(len(lines))], []
+    for row, column, text in comments(cell):
+        start = starts[row - 1] + len(lines[row - 1].decode()[:column].encode())
+        note = "" if say.knows(text) else f" {say(MARK)}"
+        changes.append((start, start + len(text.encode()), say(text) + note))
+    for node in texts(cell):
+        if (said := say(_spelled(node))) != _spelled(node):
+            start = starts[node.lineno - 1] + node.col_offset
+            end = starts[(node.end_lineno or 1) - 1] + (node.end_col_offset or 0)
+            changes.append((start, end, _literal(node, said, raw[start:end].decode())))
+    for start, end, new in sorted(changes, reverse=True):
+        raw = raw[:start] + new.encode() + raw[end:]
+    return raw.decode()
+
+
+def same_code(one: str, other: str) -> bool:
+    """Is it the same program, but for the words that a reader sees? What stands in braces counts."""
+    def bare(source):
+        tree = ast.parse(source)
+        for node in shown(tree):
+            if isinstance(node, ast.JoinedStr):
+                node.values = sorted((part for part in node.values if isinstance(part, ast.FormattedValue)),
+                                     key=ast.dump)
+            else:
+                node.value = " ".join(braces(node.value))
+        return ast.dump(tree)
+
+    return bare(one) == bare(other)
+
+
+# ---- what a translation must keep ----
+def braces(text: str) -> list[str]:
+    return sorted(re.findall(r"\{.*?\}", text))
+
+
+def _kept(text: str) -> tuple:
+    """Formulas, code, targets of links, tags, and the bars of a row."""
+    bars = re.sub(r"\$[^$]*\$", "", text)
+    return (sorted(re.findall(r"\$[^$]+\$", text)), sorted(re.findall(r"`[^`]+`", text)),
+            sorted(re.findall(r"\]\(([^)\s]+)", text)), sorted(re.findall(r"</?(?:details|summary)>", text)),
+            len(re.findall(r"(?<!\\)\|", bars)))
+
+
+def _numbers(text: str) -> set[str]:
+    return set(re.findall(r"\d+(?:\.\d+)?", re.sub(r"\]\([^)]*\)", "]", text)))
+
+
+def stars(text: str) -> bool:
+    """Do stars of an emphasis stay visible? Those of ``**中文。**中文`` do, for punctuation stands inside."""
+    from markdown_it import MarkdownIt
+
+    shown = MarkdownIt().enable("table").render(re.sub(r"\$[^$]*\$", "x", text))
+    return "*" in re.sub("<code>.*?</code>|<[^>]+>", "", shown)
+
+
+def faults(english: str, said: str, is_prose: bool) -> list[str]:
+    """What a translation has lost or broken, in words."""
+    found = []
+    if is_prose and _kept(english) != _kept(said):
+        found.append("formulas, code, links, tags or bars are not kept")
+    if not is_prose and braces(english) != braces(said):
+        found.append("braces are not kept")
+    if lost := _numbers(english) - _numbers(said):
+        found.append(f"numbers are lost, {', '.join(sorted(lost))}")
+    if is_prose and stars(said) and not stars(english):
+        found.append("stars of an emphasis stay visible")
+    return found

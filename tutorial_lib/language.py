@@ -1,0 +1,74 @@
+"""The language in which the library speaks to a reader: English, unless there is a catalog of another one.
+
+``_("Right.")`` is the text in the reader's language. The environment variable ``TUTORIAL_LANG`` names it;
+else the notebook that runs does, by its metadata; the language of the computer does not matter. Without a
+catalog, or for a text that has no translation, it is the English one.
+
+``python -m tutorial_lib.course.translation build`` writes the catalogs, ``build/<language>/texts.mo``.
+"""
+
+from __future__ import annotations
+
+import functools
+import gettext
+import json
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from .clone import HERE
+
+ENGLISH = "en"
+NAMES = ("answer", "kind")
+"""Keys of a question whose values are names in the code, and no texts."""
+
+
+def language() -> str:
+    """The reader's language, such as ``"en"``."""
+    return os.environ.get("TUTORIAL_LANG") or _of_notebook(os.environ.get("JPY_SESSION_NAME", ""))
+
+
+@functools.cache
+def _of_notebook(path: str) -> str:
+    """What a notebook says of its language; Jupyter's server tells the kernel which file it runs."""
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))["metadata"]["language"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ENGLISH
+    return found if re.fullmatch(r"[A-Za-z]+([_-][A-Za-z]+)*", str(found)) else ENGLISH
+
+
+def folder() -> Path:
+    """Where the catalogs are: a folder for each language."""
+    return Path(os.environ.get("TUTORIAL_LOCALE") or HERE.parent / "build")
+
+
+@functools.cache
+def _catalog(file: Path) -> gettext.NullTranslations:
+    if not file.is_file():
+        return gettext.NullTranslations()
+    with file.open("rb") as stream:
+        return gettext.GNUTranslations(stream)
+
+
+def _(text: str) -> str:
+    """``text`` in the reader's language."""
+    if not text or language() == ENGLISH:
+        return text
+    return _catalog(folder() / language() / "texts.mo").gettext(text)
+
+
+def translated(value, key: str = ""):
+    """A question as it is shown: each text in it in the reader's language, names and numbers as they are."""
+    if isinstance(value, dict):
+        return {name: translated(each, name) for name, each in value.items()}
+    return _(value) if isinstance(value, str) and key not in NAMES else value
+
+
+def within(text: str, parts: Iterable[str]) -> str:
+    """``text``, which was put together from ``parts`` and other words, with the parts translated."""
+    for part in sorted(set(parts), key=len, reverse=True):
+        if part and (said := _(part)) != part:
+            text = text.replace(part, said)
+    return text
