@@ -4,6 +4,7 @@ Sphinx reads the repository itself; pages.py says what is a page, and fits noteb
 a kernel.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import jupyter_server_mathjax
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+
+import pages  # noqa: E402
 
 project = "How Transformers know order"
 language = "en"
@@ -23,10 +26,15 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "pages",
+    "around",
+    "light",
 ]
 include_patterns = ["docs/*.md", "docs/instructor/*.md", "docs/site/index.md", "docs/site/api.rst",
+                    "docs/site/methods.md",
                     "notebooks/*.ipynb", "notebooks/deeper/*.ipynb", "exercises/*/*.ipynb"]
 exclude_patterns = ["**/.ipynb_checkpoints"]
+if pages.STUDENTS:  # make site STUDENTS=1: without the guide for teachers, its key, answers to the checks
+    exclude_patterns.append("docs/instructor/*")
 
 # ---- notebooks and markdown ----
 nb_execution_mode = "off"  # the outputs are stored
@@ -64,8 +72,10 @@ html_theme = "sphinx_book_theme"
 html_title = project
 html_favicon = "static/favicon.svg"
 html_logo = "static/favicon.svg"
-html_static_path = ["static", str(Path(jupyter_server_mathjax.__file__).parent / "static")]
+html_static_path = ["static", "../course.png", str(Path(jupyter_server_mathjax.__file__).parent / "static")]
 html_css_files = ["course.css"]
+html_search_scorer = str(HERE / "scorer.js")
+html_baseurl = os.environ.get("SITE_URL", "")  # make site SITE_URL=https://…/: a map, a 404 page
 html_show_copyright = False
 html_use_index = html_domain_indices = False  # the search finds names, too
 html_context = {"default_mode": "auto"}  # light or dark as the reader's system is, until a button says more
@@ -75,6 +85,7 @@ html_theme_options = {
     "max_navbar_depth": 1,  # the button that opens a deeper level has no name for a screen reader
     "show_toc_level": 2,
     "use_fullscreen_button": False,
+    "footer_content_items": "",  # the author of a page is not named, nor is it asked for
     "use_download_button": True,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",

@@ -2,7 +2,10 @@
 
 import html
 import json
+import os
 import re
+import shutil
+import sys
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -13,15 +16,24 @@ from tutorial_lib.explorers import live
 from tutorial_lib.lesson import predictions, questions
 
 HERE = Path(__file__).parent
+if str(HERE) not in sys.path:  # where a test reads this file
+    sys.path.insert(0, str(HERE))
+
+import methods  # noqa: E402
+
+CARD = Path(predictions.__file__).parent / "card"
 ROOT = HERE.parents[1]
 API = re.compile(r"^   (tutorial_lib\S+)$", re.M)
-MOVED = {"docs/site/index": "index", "README": "index", "docs/site/api": "api/index"}
+STUDENTS = bool(os.environ.get("STUDENTS"))
+TEACHERS = re.compile(r"\n## Teach with it\n.*?(?=\n\[What is taught where)|\ndocs/instructor/\w+", re.S)
+MOVED = {"docs/site/index": "index", "README": "index", "docs/site/api": "api/index",
+         "docs/site/methods": "methods/index"}
 EXPLORER = ('<p class="course-note">This is a picture of the explorer. In JupyterLab it moves: run the cell, '
             "and set it with its controls.</p>")
 
 
 class Project(project.Project):
-    """The repository as a web site: the first page is ``index``, and each module has one of its own."""
+    """The repository as a web site: the first page is ``index``; each module and each method has one."""
 
     def path2doc(self, filename):
         name = super().path2doc(filename)
@@ -29,9 +41,11 @@ class Project(project.Project):
 
     def discover(self, *args, **kwargs):
         super().discover(*args, **kwargs)
-        for name in (f"api/{module}" for module in MODULES if "api/index" in self.docnames):
-            self.docnames.add(name)
-            self._docname_to_path[name] = Path("docs/site/module.rst")
+        for index, names, source in (("api/index", [f"api/{module}" for module in MODULES], "module.rst"),
+                                     ("methods/index", methods.NAMES, "method.md")):
+            for name in names if index in self.docnames else ():
+                self.docnames.add(name)
+                self._docname_to_path[name] = Path("docs/site") / source
         return self.docnames
 
 
@@ -76,20 +90,42 @@ def links(text: str) -> str:
 
     text = re.sub(r"(\]\((?:[^()\s#]*\.ipynb)?)#((?:[^()\s]|\([^()\s]*\))+)",
                   lambda link: f"{link[1]}#{slug(unquote(link[2]))}", text)
+    if STUDENTS:  # what is not there is not linked to
+        text = re.sub(r"\[([^][]+)\]\((?:\.\./)*(?:docs/)?instructor/[^()\s]*\)", r"\1", text)
     return re.sub(r"\[([^][]+)\]\((?:\.\./)*(tutorial_lib/[\w/]+)\.py\)", module, text)
 
 
-def answers(shown: str, number: str) -> str:
-    """The questions of a concept check, each with its answer to be opened."""
-    asked = iter(questions.questions(number)["check"].values())
+def place(name: str, value: str, inside: str, **data) -> str:
+    """HTML that ``answers.js`` brings to life; ``inside`` is there without it."""
+    more = "".join(f' data-{key}="{html.escape(live.compact(each))}"' for key, each in data.items())
+    return f'<div data-{name}="{html.escape(value)}"{more}>{inside}</div>'
 
-    def answer(_end):
-        question = next(asked)
-        right = question["answer"]
-        return ("</ul><details><summary>Answer</summary>"
-                f"<p><b>{html.escape(question['choices'][right])}</b> {question['why'][right]}</p></details>")
 
-    return re.sub("</ul>", answer, shown).replace(questions.QuestionList.NOTE, "")
+def checks(number: str) -> str:
+    """The questions of a concept check: to be answered, or, without a script, with answers to be opened."""
+    shown = []
+    for n, (name, asked) in enumerate(questions.questions(number)["check"].items(), 1):
+        question, right = f"<b>Question {n}.</b> {asked['question']}", asked["answer"]
+        choices = [[key, words, key == right, asked["why"][key]] for key, words in asked["choices"].items()]
+        listed = "".join(f"<li>{html.escape(words)}</li>" for _, words, _, _ in choices)
+        inside = f"<p>{question}</p><ul>{listed}</ul>"
+        if STUDENTS:
+            shown.append(inside)
+            continue
+        inside += ("<details><summary>Answer</summary>"
+                   f"<p><b>{html.escape(asked['choices'][right])}</b> {asked['why'][right]}</p></details>")
+        shown.append(place("key", questions.log_key("check", f"{number}.{name}"), inside,
+                           check={"question": question, "choices": choices}))
+    return "".join(shown)
+
+
+def prediction(key: str, shown: str) -> str:
+    """The card that asks, with all that the page's script needs to answer it."""
+    asked = questions.find("predict", key)
+    kept = {name: asked[name] for name in (*predictions.SHOWN, "within", "why") if name in asked}
+    kept["kind"] = asked.get("kind", "choice")
+    kept["choices"] = [[*pair] for pair in asked.get("choices", {}).items()]
+    return place("predict", questions.log_key("predict", key), shown, asked=kept)
 
 
 def notebook(text: str) -> str:
@@ -108,8 +144,13 @@ def notebook(text: str) -> str:
         for output in list(cell.get("outputs", [])):
             data = output.get("data", {})
             if "".join(data.get("text/html", "")).startswith(predictions.FOLDED):
-                whole = "".join(data["text/html"])
-                data["text/html"] = re.sub("</?details>|<summary>.*?</summary>", "", whole)
+                whole = re.sub("</?details>|<summary>.*?</summary>", "", "".join(data["text/html"]))
+                measured = output["metadata"]["measured"]
+                words = re.search("Measured: <b>(.*?)</b>", whole)[1]
+                data["text/html"] = place("told", questions.log_key("predict", measured["key"]), whole,
+                                          measured={"value": measured["value"], "words": words})
+            elif asked := re.search(r'^lesson\.predict\("(\d+\.\w+)"\)', source, re.M):
+                data["text/html"] = prediction(asked[1], "".join(data["text/html"]))
             if own := output.get("metadata", {}).get("live"):  # the script of the page brings it to life
                 picture = re.search("<img[^>]*>", "".join(data["text/html"]))[0]
                 output["data"] = {"text/html": live.place(own["name"], own["params"], picture)}
@@ -120,7 +161,7 @@ def notebook(text: str) -> str:
                     note = {"output_type": "display_data", "metadata": {}, "data": {"text/html": EXPLORER}}
                     cell["outputs"].append(note)
             elif check := re.fullmatch(r'lesson\.concept_check\("(\d+)"\)', source):
-                data["text/html"] = answers("".join(data["text/html"]), check[1])
+                data["text/html"] = checks(check[1])
     return json.dumps(content)
 
 
@@ -147,8 +188,16 @@ def read(app, docname, source):
         source[0] = notebook(source[0])
     elif docname == "index":
         source[0] = source[0].replace("NOTEBOOKS", contents())
+        if STUDENTS:
+            source[0] = TEACHERS.sub("", source[0])
         if "TOY" in source[0]:
             source[0] = source[0].replace("TOY", toy())
+        source[0] = source[0].replace("METHODS", methods.sidebar())
+    elif docname == "methods/index":
+        source[0] = links(source[0].replace("METHODS", methods.listed()))
+    elif docname.startswith("methods/"):
+        name = docname.removeprefix("methods/")
+        source[0] = links(methods.text(name, methods.image(name, Path(app.doctreedir) / "live")))
     elif docname == "api/index":
         source[0] = modules(source[0]) + "\n.. toctree::\n   :hidden:\n\n" + "".join(
             f"   {name.removeprefix('tutorial_lib.')} <{name}>\n" for name in MODULES)
@@ -186,17 +235,26 @@ def overview(_app, name, _template, context, _doctree):
 
 
 def front_end(app):
-    """The script and the style of live explorers stand beside the other static files."""
+    """Scripts and styles of live explorers, and of predictions, stand beside the other static files."""
     folder = Path(app.doctreedir) / "live"
     live.write(folder)
+    if (Path(app.srcdir) / "docs/site/methods.md").exists():
+        methods.draw(folder)
+    card = CARD.with_suffix(".js").read_text(encoding="utf-8").replace("export default", "const card =")
+    script = live.lean(card + (HERE / "answers.js").read_text(encoding="utf-8"))
+    (folder / "answers.js").write_text(f'(() => {{\n"use strict";\n{script}}})();\n', encoding="utf-8")
+    shutil.copyfile(CARD.with_suffix(".css"), folder / "answers.css")
     app.config.html_static_path.append(str(folder))
 
 
 def alive(app, _name, _template, context, _doctree):
-    """A page with an explorer takes the script."""
+    """A page with an explorer, or with something to answer, takes the script for it."""
     if "data-live=" in context.get("body", ""):
         app.add_js_file("live.js", defer="defer")
         app.add_css_file("live.css")
+    if "data-predict=" in context.get("body", "") or "data-check=" in context.get("body", ""):
+        app.add_js_file("answers.js", defer="defer")
+        app.add_css_file("answers.css")
 
 
 def setup(app):

@@ -1,8 +1,10 @@
 """The course as a web site: built as `make site` builds it, then read by a parser and by a browser."""
 
 import functools
+import gzip
 import http.server
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -14,11 +16,13 @@ from urllib.parse import unquote, urldefrag, urljoin, urlparse
 
 import pytest
 
+from tutorial_lib.lesson import predictions, questions
+
 ROOT = Path(__file__).parents[2]
 WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},
         "resultTypes": ["violations"], "preload": False}
 KINDS = ("index.html", "notebooks/06_rope.html", "exercises/ex06_rope/ex06_rope.html", "docs/glossary.html",
-         "docs/results.html", "docs/instructor/inventory.html", "api/index.html",
+         "docs/results.html", "docs/instructor/inventory.html", "methods/rope.html", "api/index.html",
          "api/tutorial_lib.encodings.rotary.html", "_modules/tutorial_lib/encodings/rotary.html",
          "search.html")
 CODE = ("exercises/ex06_rope/ex06_rope.html", "_modules/tutorial_lib/encodings/rotary.html")
@@ -103,10 +107,11 @@ def cells(path):
 
 
 # ---- the files ----
-def test_the_examples_in_the_pages_file_run():
-    done = subprocess.run([sys.executable, "-m", "doctest", ROOT / "docs/site/pages.py"], cwd=ROOT,
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_the_examples_in_the_files_run():
+    for name in ("pages", "methods", "light", "weigh"):
+        done = subprocess.run([sys.executable, "-m", "doctest", ROOT / f"docs/site/{name}.py"], cwd=ROOT,
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_it_is_made_without_a_warning(built):
@@ -118,6 +123,7 @@ def test_every_page_is_there_and_no_solution(pages):
     sources = [*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("exercises/*/*.ipynb"), *ROOT.glob("docs/*.md"),
                *ROOT.glob("docs/instructor/*.md")]
     expected = {str(path.relative_to(ROOT).with_suffix(".html")) for path in sources}
+    expected |= {"methods/index.html", "methods/rope.html", "methods/nope.html"}
     expected |= {f"api/tutorial_lib.encodings.{path.stem}.html"
                  for path in (ROOT / "tutorial_lib" / "encodings").glob("[!_]*.py")}
     assert len(expected) > 25 and expected <= pages.keys()
@@ -154,12 +160,33 @@ def test_stored_pictures_have_their_texts_and_answers_are_closed(pages):
 
 
 def test_explorers_come_to_life_and_checks_have_answers(site):
-    for name in ("00_start_here", "07_alibi", "06_rope"):
+    for name, places in (("00_start_here", 2), ("07_alibi", 1), ("06_rope", 1)):
         text = (site / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
-        assert "In JupyterLab it moves" not in text and text.count("data-live=") >= text.count("live.js") == 1
+        assert "In JupyterLab it moves" not in text
+        assert (text.count("data-live="), text.count("live.js")) == (places, 1), name
     assert text.count("<summary>Answer</summary>") == 5 and "Run this cell to answer" not in text
     answer = re.search(r"<summary>Answer</summary><p><b>(.*?)</b>", text)[1]
-    assert answer == "RoPE turns after W_Q and W_K, so no matrix stands between the two rotations."
+    assert answer.startswith("The scores stay, but what is read comes out turned")
+
+
+def test_making_it_says_how_heavy_it_is(built, site, pages):
+    """Each page but listings of code; scripts and styles of the theme and of formulas are 0.7 MB of each."""
+    said = {name: float(number) * (1000 if unit == "MB" else 1) for number, unit, name in
+            re.findall(r"^ *([\d.]+) (MB|kB)  (\S+\.html)$", built[1].stdout, re.M)}
+    assert {name for name in pages if not name.startswith("_modules/")} == said.keys()
+    assert re.search(r": \d+\.\d MB in [\d,]+ files", built[1].stdout)
+    assert max(said.values()) < 1100 and said["index.html"] < 750, "kB"
+
+
+def test_pictures_know_their_size_and_wait_until_they_are_near(pages):
+    seen = 0
+    for name, page in pages.items():
+        pictures = [image for image in page.images if not image["src"].endswith(".svg")]
+        for image in pictures:
+            assert {"width", "height"} <= image.keys() and image["src"].endswith(".png"), name
+        assert all(image.get("loading") == "lazy" for image in pictures[1:]), name
+        seen += len(pictures)
+    assert seen > 100
 
 
 def test_the_landing_page_opens_with_words_to_drag(site):
@@ -202,6 +229,56 @@ def test_links_of_every_kind_are_brought_to_the_site(tmp_path):
 
 
 # ---- the browser ----
+def test_a_site_for_students_leaves_the_answers_out_and_one_with_an_address_has_a_map(tmp_path):
+    answer = "Teachers only."
+    python = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+              "language_info": {"name": "python", "pygments_lexer": "ipython3"}}
+    check = {"nbformat": 4, "nbformat_minor": 5, "metadata": python, "cells": [
+        {"cell_type": "markdown", "id": "a", "metadata": {},
+         "source": "# 01\n\n[The guide](../docs/instructor/README.md) knows."},
+        {"cell_type": "code", "id": "b", "metadata": {}, "execution_count": 1,
+         "source": 'lesson.concept_check("01")',
+         "outputs": [{"output_type": "execute_result", "execution_count": 1, "metadata": {},
+                      "data": {"text/html": "<p>a list</p>", "text/plain": "a list"}}]}]}
+    for name, text in {
+        "docs/site/index.md":
+            "# First\n\n## Teach with it\n\n[The guide](../instructor/README.md)\n\n[What is taught where]"
+            "(../glossary.md).\n\n```{toctree}\ndocs/glossary\ndocs/instructor/README\nnotebooks/01_x\n```\n",
+        "docs/glossary.md": "# Glossary\n\nWhat a word means.\n",
+        "docs/instructor/README.md": f"# Guide\n\n{answer}\n",
+        "notebooks/01_x.ipynb": json.dumps(check), "README.md": "# Read me",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+
+    def made(folder, **environment):
+        done = subprocess.run([sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-c",
+                               ROOT / "docs/site", "-d", tmp_path / "trees", tmp_path, tmp_path / folder],
+                              capture_output=True, text=True, cwd=ROOT, env={**os.environ, **environment})
+        assert done.returncode == 0, done.stderr
+        return tmp_path / folder, "".join(path.read_text(encoding="utf-8")
+                                          for path in (tmp_path / folder).rglob("*.html"))
+
+    whole, text = made("whole", SITE_URL="https://example.org/course/",
+                       ISSUES_URL="https://example.org/issues/new")
+    right = next(iter(questions.questions("01")["check"].values()))
+    assert answer in text and "data-check=" in text and right["why"][right["answer"]][:40] in text
+    places = (whole / "sitemap.xml").read_text(encoding="utf-8")
+    assert "<loc>https://example.org/course/notebooks/01_x.html</loc>" in places
+    assert '<meta property="og:image" content="https://example.org/course/_static/course.png">' in text
+    assert 'href="https://example.org/course/index.html"' in (whole / "404.html").read_text(encoding="utf-8")
+    assert (whole / "_static/course.png").is_file()
+    assert 'href="https://example.org/issues/new?title=notebooks%2F01_x.ipynb%3A%20&amp;body=Where%3A' in text
+    assert len(re.findall("Something wrong here", text)) == 4  # on each page, and not on that of the search
+    shutil.rmtree(whole)
+
+    students, text = made("students", STUDENTS="1")
+    assert "Something wrong here" not in text, "no host, no link"
+    assert answer not in text and "data-check=" not in text and right["why"][right["answer"]][:40] not in text
+    assert "The guide knows." in text and "Teach with it" not in text and "What is taught where" in text
+    assert not broken(students, read(students)) and not (students / "sitemap.xml").exists()
+
+
 @pytest.fixture(scope="module")
 def url(site):
     """The site on a plain web server."""
@@ -210,6 +287,35 @@ def url(site):
             pass
 
     handler = functools.partial(Quiet, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def packed_url(site):
+    """The site on a web server that compresses texts, as common hosts do."""
+    class Packed(http.server.SimpleHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_):
+            pass
+
+        def do_GET(self):
+            path = Path(self.translate_path(self.path))
+            if path.suffix not in (".html", ".js", ".css") or not path.is_file():
+                super().do_GET()
+                return
+            data = gzip.compress(path.read_bytes(), 6)
+            self.send_response(200)
+            for name, value in (("Content-Type", self.guess_type(str(path))), ("Content-Encoding", "gzip"),
+                                ("Content-Length", str(len(data)))):
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+    handler = functools.partial(Packed, directory=site)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
@@ -312,6 +418,113 @@ def test_a_page_of_each_kind_is_whole_and_accessible_on_a_desk_in_the_dark(look,
     assert not tab.problems
 
 
+PAINT = """() => {
+    window.seen = { paint: 0, shift: 0, what: "" };
+    const watch = (type, see) => new PerformanceObserver(list => list.getEntries().forEach(see))
+        .observe({ type, buffered: true });
+    watch("largest-contentful-paint", e => { seen.paint = e.startTime; seen.what = e.element?.outerHTML; });
+    watch("layout-shift", e => { if (!e.hadRecentInput) seen.shift += e.value; });
+}"""
+LINE = {"offline": False, "latency": 150, "downloadThroughput": 200_000, "uploadThroughput": 90_000}
+"""A slow telephone: 1.6 megabits a second, and 150 ms until the first of them comes."""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", ["index.html", "notebooks/06_rope.html", "methods/rope.html"])
+def test_a_page_is_soon_there_on_a_slow_line_and_stays_where_it_is(browser, packed_url, name, width):
+    """The best of three visits: other programs may use all cores."""
+    visits = []
+    while not visits or len(visits) < 3 and visits[-1]["paint"] > 2000:
+        context = browser.new_context(viewport={"width": width, "height": 800})
+        page = context.new_page()
+        page.add_init_script(f"({PAINT})()")
+        line = context.new_cdp_session(page)
+        line.send("Network.enable")
+        line.send("Network.emulateNetworkConditions", LINE)
+        page.goto(packed_url + name, wait_until="load")
+        page.wait_for_function("document.querySelector('[data-live].live svg, [data-live].live canvas')")
+        page.wait_for_timeout(500)  # for what moves after that
+        visits.append(page.evaluate("seen"))
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        context.close()
+    best = min(visits, key=lambda visit: visit["paint"])
+    assert 0 < best["paint"] < 2000, visits
+    assert best["shift"] < 0.1, visits
+
+
+def test_no_code_of_a_lesson_is_wider_than_its_page_at_a_desk(look, url):
+    tab = look()
+    for name in KINDS[1:3] + ("notebooks/07_alibi.html", "methods/yarn.html"):
+        tab.open(url, name)
+        wide = tab.page.evaluate("""[...document.querySelectorAll('.cell_input pre, .highlight-python pre')]
+            .filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.textContent.slice(0, 80))""")
+        assert not wide, name
+    assert not tab.problems
+
+
+def test_the_headings_of_a_page_open_by_a_button_where_there_is_no_room(look, url):
+    tab = look()
+    tab.open(url, "notebooks/06_rope.html")
+    tab.page.locator("button.secondary-toggle:visible").click()
+    tab.page.locator("#pst-secondary-sidebar-modal a").nth(3).click()
+    assert not tab.problems
+
+
+MEASURED = {measured["key"]: measured["value"] for path in ROOT.glob("notebooks/*.ipynb")
+            for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+            for output in cell.get("outputs", []) if (measured := output.get("metadata", {}).get("measured"))}
+
+
+@pytest.mark.parametrize("key, said", [
+    ("01.swap", "three"), ("01.swap", "one"), ("07.kernel", 0.4), ("07.kernel", 2.4), ("07.tail", [2] * 5),
+])
+def test_a_prediction_is_made_and_answered_on_its_page(look, url, key, said):
+    """The page says of an answer what a notebook says, and says it again when it is opened again."""
+    number, _, own = key.partition(".")
+    asked = questions.find("predict", key)
+    kind = predictions.KINDS[asked.get("kind", "choice")]
+    right, verdict, name = kind.compare(asked, said, MEASURED[key])
+    status = f"{'✔ Right.' if right else '✘'} Measured below."
+    tab = look()
+    tab.open(url, next(f"notebooks/{path.stem}.html" for path in ROOT.glob(f"notebooks/{number}_*.ipynb")))
+    card = tab.page.locator(f'[data-predict="{number}.predict.{own}"]')
+    told = tab.page.locator(f'[data-told="{number}.predict.{own}"]')
+    commit = card.get_by_role("button", name="Commit")
+    commit.click()
+    assert "first." in card.get_by_role("status").inner_text() and not told.is_visible(), "nothing was said"
+    if kind.kind == "choice":
+        card.get_by_role("radio").nth(list(asked["choices"]).index(said)).check()
+    elif kind.kind == "number":
+        card.get_by_role("spinbutton").fill(str(said))
+    else:
+        for handle in card.get_by_role("slider").all():  # drawn, and back where it was
+            handle.press("ArrowUp")
+            handle.press("ArrowDown")
+    commit.click()
+    told.wait_for(state="visible")
+    line = told.locator(".order-right" if right else ".order-wrong").inner_text()
+    assert line == f"{'✔' if right else '✘'} {verdict}"
+    assert right or predictions.plain(asked["why"][name])[:30] in told.inner_text()
+    assert card.locator(".order-status").inner_text() == status
+    tab.page.reload()
+    assert card.locator(".order-status").inner_text() == status
+    assert not tab.problems
+
+
+def test_a_concept_check_is_answered_on_its_page(look, url):
+    tab = look(width=390)
+    tab.open(url, "notebooks/01_permutation_invariance.html")
+    name, asked = next(iter(questions.questions("01")["check"].items()))
+    place = tab.page.locator(f'[data-key="01.check.{name}"]')
+    wrong = next(n for n, choice in enumerate(asked["choices"]) if choice != asked["answer"])
+    for n, verdict in ((wrong, "Not quite."), (list(asked["choices"]).index(asked["answer"]), "Right.")):
+        place.get_by_role("radio").nth(n).check()
+        assert place.get_by_role("status").inner_text().startswith(verdict)
+    tab.page.reload()
+    assert place.get_by_role("status").inner_text().startswith("Not quite."), "the first click counts"
+    assert not tab.problems
+
+
 def test_the_watch_sees_what_goes_wrong(look, url, site):
     (site / "wrong.html").write_text(
         '<html lang="en"><title>x</title><body style="width:900px"><article>$$x$$'
@@ -332,11 +545,18 @@ def test_the_watch_sees_what_goes_wrong(look, url, site):
         assert sign in seen, seen
 
 
-def test_the_search_finds_rope(look, url):
+@pytest.mark.parametrize("word, lesson, method", [
+    ("rotary", "notebooks/06_rope", "methods/rope"), ("Alibi", "notebooks/07_alibi", "methods/alibi"),
+    ("swin", "notebooks/deeper/04_axes", "methods/swin"),
+])
+def test_the_search_finds_the_lesson_and_then_the_method(look, url, word, lesson, method):
     tab = look()
-    tab.open(url, "search.html?q=RoPE")
-    results = tab.page.locator("#search-results a")
-    results.filter(has_text="06 · RoPE: positions that turn").first.wait_for()
+    tab.open(url, f"search.html?q={word}")
+    results = tab.page.locator("#search-results li > a")
+    results.nth(3).wait_for()
+    tab.page.locator("#search-results", has=tab.page.locator(f"a[href^='{method}.html']")).wait_for()
+    found = [re.sub(r"\.html.*", "", link.get_attribute("href")) for link in results.all()]
+    assert list(dict.fromkeys(found))[:2] == [lesson, method]
     assert not tab.problems
 
 
@@ -345,16 +565,19 @@ def test_it_can_be_read_without_a_server(look, site):
     tab.open(f"file://{site}/", "notebooks/06_rope.html")
     tab.check_formulas()
     assert tab.page.locator(".MathJax").count() > 20
-    assert tab.page.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
+    assert tab.page.evaluate("""() => Promise.all([...document.images].map(image => {
+        image.loading = "eager";
+        return image.decode().then(() => image.naturalWidth > 0, () => false);
+    })).then(all => all.length > 5 && all.every(one => one))""")
     assert not tab.problems
 
 
 def test_an_answer_is_opened_by_a_click(look, url):
     tab = look()
     tab.open(url, "notebooks/06_rope.html")
-    hidden = tab.page.locator("details.hide").first
+    hidden = tab.page.locator("details.hide:has(.cell_output)").first
     output = hidden.locator(".cell_output")
     assert not output.is_visible()
-    hidden.locator("summary").click()
+    hidden.locator("> summary").click()
     assert output.is_visible()
     assert not tab.problems

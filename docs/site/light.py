@@ -1,0 +1,87 @@
+"""The pages of the site made light, once they are written: what a first visit need not fetch is taken out.
+
+- Stored pictures stand in files and not in the page, know their size, so that nothing moves when they come,
+  and are loaded where the reader gets to them.
+- The search's index, 0.3 MB, is for the page of the search. The theme's icons come from its font: the script
+  that draws the same icons weighs ten times as much.
+"""
+
+import base64
+import hashlib
+import re
+from pathlib import Path
+
+IMAGE = re.compile(r'<img\b[^>]*?\ssrc="([^"]+)"[^>]*>')
+INLINE = "data:image/png;base64,"
+UNUSED = ("scripts/fontawesome.js", "scripts/fontawesome.js.LICENSE.txt", "scripts/*.map", "styles/*.map")
+SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
+ICONS = re.compile(r'\s*<!-- So that users can add custom icons -->|'
+                   r'\s*<script defer src="[^"]*fontawesome\.js[^"]*"></script>')
+
+
+def size(data: bytes) -> tuple[int, int] | None:
+    """Width and height of a PNG, which stand at its beginning; None for anything else.
+
+    >>> size(b"\\x89PNG" + bytes(12) + (640).to_bytes(4) + (480).to_bytes(4))
+    (640, 480)
+    """
+    if not data.startswith(b"\x89PNG"):
+        return None
+    return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
+
+
+def pictures(text: str, page: Path, site: Path) -> str:
+    """A page with its pictures in files; those behind the first wait until the reader comes near."""
+    count = 0
+
+    def mended(image):
+        nonlocal count
+        tag, source = image[0], image[1]
+        if source.startswith(INLINE):
+            data = base64.b64decode(source.removeprefix(INLINE))
+            file = site / "_images" / f"{hashlib.sha1(data, usedforsecurity=False).hexdigest()}.png"
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(data)
+            to_root = "../" * (len(page.relative_to(site).parts) - 1)
+            tag = tag.replace(source, f"{to_root}_images/{file.name}")
+        elif re.match(r"\w+:", source):
+            return tag
+        else:
+            file = page.parent / source.partition("?")[0]
+        known = size(file.read_bytes()) if file.is_file() else None
+        if known is None:
+            return tag
+        count += 1
+        more = "" if "width=" in tag else ' width="{}" height="{}"'.format(*known)
+        more += ' loading="lazy"' if count > 1 or source.startswith(INLINE) else ""
+        return f"<img{more} {tag.removeprefix('<img').lstrip()}"
+
+    return IMAGE.sub(mended, text)
+
+
+def lighten(site: Path) -> None:
+    """All pages of the site, in place."""
+    for page in site.rglob("*.html"):
+        if "_static" in page.parts:
+            continue
+        text = page.read_text(encoding="utf-8")
+        mended = ICONS.sub("", pictures(text, page, site))
+        if '<div id="pst-secondary-sidebar"' in text:  # for course.css, which keeps its room
+            mended = mended.replace("<html ", "<html data-aside ", 1)
+        if page.name != "search.html":
+            mended = SEARCH.sub("", mended)
+        if mended != text:
+            page.write_text(mended, encoding="utf-8")
+    for pattern in UNUSED:
+        for file in (site / "_static").glob(pattern):
+            file.unlink()
+
+
+def finish(app, problem):
+    if not problem and app.builder.name == "html":
+        lighten(Path(app.outdir))
+
+
+def setup(app):
+    app.connect("build-finished", finish)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

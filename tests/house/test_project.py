@@ -1,0 +1,58 @@
+"""What a project needs that people can join: how to cite it, templates of issues, rules, a workflow."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+import tutorial_lib
+
+ROOT = Path(__file__).parents[2]
+GITHUB = ROOT / ".github"
+TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+
+
+def test_the_citation_has_what_its_format_asks_for():
+    """Version 1.2.0 asks for four keys; authors are persons, or entities with a name."""
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["cff-version"] == "1.2.0" and cited["type"] == "software"
+    assert all(isinstance(cited[key], str) and cited[key] for key in ("message", "title", "abstract"))
+    assert cited["authors"] and all(author.keys() & {"name", "family-names"} for author in cited["authors"])
+    assert str(cited["version"]) == tutorial_lib.__version__
+    assert cited["license"] in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert cited["authors"][0]["name"].lower() in (ROOT / "LICENSE").read_text(encoding="utf-8").lower()
+    allowed = ("abstract authors cff-version commit contact date-released doi identifiers keywords license "
+               "license-url message preferred-citation references repository repository-artifact "
+               "repository-code title type url version")
+    assert cited.keys() <= set(allowed.split())
+
+
+@pytest.mark.parametrize("name, title", [
+    ("sentence", "A sentence is wrong"), ("stuck", "I am stuck at"), ("method", "A method is missing"),
+])
+def test_a_template_begins_with_its_name_and_asks_for_the_place(name, title):
+    _, head, body = (GITHUB / "ISSUE_TEMPLATE" / f"{name}.md").read_text(encoding="utf-8").split("---\n", 2)
+    head = yaml.safe_load(head)
+    assert head["name"] == title and head["about"] and head["title"]
+    assert len(re.findall(r"^\*\*.+\*\*", body, re.M)) >= 3
+
+
+def test_the_workflow_builds_the_site_as_the_makefile_does():
+    workflow = yaml.safe_load((GITHUB / "workflows" / "site.yml").read_text(encoding="utf-8"))
+    steps = workflow["jobs"]["site"]["steps"]
+    (run,) = [step["run"] for step in steps if "run" in step]
+    command, target, *settings = run.split()
+    assert command == "make" and target in TARGETS
+    assert {setting.partition("=")[0] for setting in settings} == {"STUDENTS", "SITE_URL", "ISSUES_URL"}
+    kept = [step for step in steps if "upload" in step.get("uses", "")]
+    assert [step["with"]["path"] for step in kept] == ["build/site"] * 2
+    assert "if" not in kept[0] and "PUBLISH" in kept[1]["if"], "a host is asked for, not taken for granted"
+    named = {step["uses"] for job in workflow["jobs"].values() for step in job["steps"] if "uses" in step}
+    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", one) for one in named)
+
+
+def test_the_rules_say_what_is_expected_and_what_to_do():
+    text = (GITHUB / "CODE_OF_CONDUCT.md").read_text(encoding="utf-8")
+    for part in ("**We expect of each other**", "**We do not accept**", "**If something happens**"):
+        assert part in text

@@ -1,0 +1,77 @@
+"""Pages made light, and weighed: on a site of two pages."""
+
+import base64
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "site"))
+import light  # noqa: E402
+import weigh  # noqa: E402
+
+PNG = b"\x89PNG" + bytes(12) + (30).to_bytes(4) + (20).to_bytes(4) + b"rest"
+DATA = base64.b64encode(PNG).decode()
+INLINE = f'<div data-live="x"><img alt="a" src="data:image/png;base64,{DATA}"></div>'
+SCRIPTS = """<script src="../_static/doctools.js"></script>
+  <script defer src="../_static/scripts/fontawesome.js?digest=1"></script>
+  <script src="../_static/searchtools.js?v=1"></script>
+  <script src="../searchindex.js?v=1"></script>"""
+
+
+@pytest.fixture
+def site(tmp_path):
+    for name, text in {
+        "notebooks/a.html": f'<html lang="en"><div id="pst-secondary-sidebar"></div>{SCRIPTS}{INLINE}'
+                            '<img src="../_images/b.png" alt="b"><img src="../_images/b.png" alt="again">'
+                            '<img src="../_static/c.svg" alt="c">'
+                            '<img src="https://example.org/d.png" alt="d">',
+        "search.html": f'<html lang="en">{SCRIPTS.replace("../", "")}',
+        "_static/scripts/fontawesome.js": "icons", "_static/doctools.js": "12345", "searchindex.js": "index",
+        "_static/scripts/theme.js.map": "map", "_static/searchtools.js": "search", "_static/c.svg": "<svg/>",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "_images").mkdir()
+    (tmp_path / "_images/b.png").write_bytes(PNG + b"b")
+    light.lighten(tmp_path)
+    return tmp_path
+
+
+def test_pictures_stand_in_files_with_their_size(site):
+    text = (site / "notebooks/a.html").read_text(encoding="utf-8")
+    (file,) = [path for path in (site / "_images").iterdir() if path.name != "b.png"]
+    assert file.read_bytes() == PNG and "base64" not in text
+    assert f'<img width="30" height="20" loading="lazy" alt="a" src="../_images/{file.name}">' in text
+    assert text.count('loading="lazy"') == 3 and text.count('width="30" height="20"') == 3
+    assert '<img src="../_static/c.svg" alt="c"><img src="https://example.org/d.png" alt="d">' in text
+
+
+def test_the_first_picture_of_a_page_does_not_wait(tmp_path):
+    (tmp_path / "a.png").write_bytes(PNG)
+    text = light.pictures('<img src="a.png" alt="1"><img src="a.png" alt="2">', tmp_path / "a.html", tmp_path)
+    assert text == ('<img width="30" height="20" src="a.png" alt="1">'
+                    '<img width="30" height="20" loading="lazy" src="a.png" alt="2">')
+
+
+def test_only_the_search_has_the_index_and_nothing_has_the_icons_script(site):
+    page, search = ((site / name).read_text(encoding="utf-8") for name in ("notebooks/a.html", "search.html"))
+    assert "doctools" in page and "search" not in page and "fontawesome" not in page + search
+    assert "searchtools" in search and "searchindex" in search
+    assert not (site / "_static/scripts").exists() or not list((site / "_static/scripts").iterdir())
+
+
+def test_a_page_with_a_list_of_headings_says_so(site):
+    assert "<html data-aside lang" in (site / "notebooks/a.html").read_text(encoding="utf-8")
+    assert "data-aside" not in (site / "search.html").read_text(encoding="utf-8")
+
+
+def test_a_page_weighs_what_it_fetches_at_once(site):
+    found = weigh.weights(site)
+    own = (site / "notebooks/a.html").stat().st_size
+    assert found["notebooks/a.html"] == own + 5 + 6, "itself, a script and a drawing: pictures come later"
+    assert found["search.html"] > found["notebooks/a.html"] - own
+    lines = weigh.report(site).splitlines()
+    assert lines[0].startswith(f"{site}: ") and [line.split()[-1] for line in lines[2:]] == sorted(
+        found, key=lambda name: -found[name])
