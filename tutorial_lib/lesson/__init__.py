@@ -1,5 +1,5 @@
 """What every notebook shares: predict then reveal, your turn, claims tested, concept check,
-progress, and an inventory of beliefs before the course and after it.
+progress, an inventory of beliefs before the course and after it, and votes of a class.
 
 The questions stand in ``questions/NN.toml``, one file per notebook, so that a notebook's source
 does not give the answers away; those of the inventory in ``inventory.toml``.
@@ -11,5 +11,7 @@ from .panel import progress
 from .predictions import predict, reveal
 from .questions import concept_check
 from .turns import your_turn
+from .votes import share, vote
 
-__all__ = ["Claims", "concept_check", "inventory", "predict", "progress", "reveal", "your_turn"]
+__all__ = ["Claims", "concept_check", "inventory", "predict", "progress", "reveal", "share", "vote",
+           "your_turn"]

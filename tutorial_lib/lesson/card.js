@@ -3,6 +3,9 @@
 
 const NS = "http://www.w3.org/2000/svg";
 
+let texts = {};   // what the card itself says, in the reader's language; in English it is empty
+const say = (text) => texts[text] ?? text;
+
 function node(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
   made.append(...children);
@@ -53,7 +56,8 @@ function sketch(asked, values, onChange, measured) {
     draw(svg, "text", { x: AREA.left - 10, y: toY(v) + 5, "text-anchor": "end" }, short(v));
   }
   draw(svg, "path", { d: `M${AREA.left} ${AREA.top}V${AREA.bottom}` });
-  x.forEach((v, n) => draw(svg, "text", { x: toX(n), y: AREA.bottom + 22, "text-anchor": "middle" }, short(v)));
+  x.forEach((v, n) => draw(svg, "text", { x: toX(n), y: AREA.bottom + 22, "text-anchor": "middle" },
+    Number.isInteger(v) ? String(v) : short(v)));
   draw(svg, "text", { x: (AREA.left + AREA.right) / 2, y: HEIGHT - 8, "text-anchor": "middle" }, asked.xlabel);
   draw(svg, "text", { transform: `translate(18 ${(AREA.top + AREA.bottom) / 2}) rotate(-90)`,
     "text-anchor": "middle" }, asked.ylabel);
@@ -114,7 +118,7 @@ const INPUTS = {
     return {
       nodes: rows.map((row) => row.label),
       answer: () => rows.find((row) => row.radio.checked)?.key ?? null,
-      missing: "Choose one first.",
+      missing: say("Choose one first."),
       close: (chosen) => rows.forEach((row) => {
         row.radio.checked = row.key === chosen;
         row.radio.setAttribute("aria-disabled", "true");
@@ -127,11 +131,11 @@ const INPUTS = {
     };
   },
   number(asked, said) {
-    const input = node("input", { type: "number", step: "any", value: said ?? "", ariaLabel: "your number" });
+    const input = node("input", { type: "number", step: "any", value: said ?? "", ariaLabel: say("your number") });
     return {
-      nodes: [node("label", { className: "order-number" }, "Your number: ", input, ` ${asked.unit}`)],
+      nodes: [node("label", { className: "order-number" }, `${say("Your number")}: `, input, ` ${asked.unit}`)],
       answer: () => (input.value.trim() === "" || !Number.isFinite(+input.value) ? null : +input.value),
-      missing: "Type a number first.",
+      missing: say("Type a number first."),
       close: (value) => { input.value = value; input.readOnly = true; },
       mark() {},
     };
@@ -147,9 +151,9 @@ const INPUTS = {
       return true;
     });
     return {
-      nodes: [node("div", { textContent: "Draw with the mouse or a finger, or move the points with the arrow keys." }), svg],
+      nodes: [node("div", { textContent: say("Draw with the mouse or a finger, or move the points with the arrow keys.") }), svg],
       answer: () => (drawn ? values : null),
-      missing: "Draw your curve first.",
+      missing: say("Draw your curve first."),
       close: () => { open = false; svg.classList.add("order-closed"); },
       mark() {},
     };
@@ -162,11 +166,11 @@ function ask(model, el) {
   status.setAttribute("role", "status");
   const input = INPUTS[asked.kind](asked, model.get("said"), () => { status.textContent = ""; },
     `order-${Math.random().toString(36).slice(2)}`);
-  const commit = node("button", { type: "button", textContent: "Commit", className: "order-commit" });
+  const commit = node("button", { type: "button", textContent: say("Commit"), className: "order-commit" });
   const set = node("fieldset", { className: "order-card" });
   const legend = node("legend");
-  legend.innerHTML = `<b>Predict.</b> ${asked.question}`;
-  const everything = node("button", { type: "button", className: "order-open", textContent: "Just reading? Open every answer" });
+  legend.innerHTML = `<b>${say("Predict")}.</b> ${asked.question}`;
+  const everything = node("button", { type: "button", className: "order-open", textContent: say("Just reading? Open every answer") });
   set.append(legend, ...input.nodes, node("div", { className: "order-row" }, commit, everything), status);
   el.append(set);
   let closed = false;
@@ -179,7 +183,7 @@ function ask(model, el) {
     close(answer);
     // The press carries the answer: a change of the model is held back while the kernel is busy, and could come late.
     model.send({ commit: answer });
-    status.textContent = nextCell(el) ? "Noted. Shift+Enter runs the next cell." : "Noted. Now run the next cell.";
+    status.textContent = nextCell(el) ? say("Noted. Shift+Enter runs the next cell.") : say("Noted. Now run the next cell.");
     goOn();
   };
   const close = (answer) => {
@@ -193,7 +197,7 @@ function ask(model, el) {
     if (told?.measured === undefined) return;
     if (!closed && told.said !== null) close(told.said);
     input.mark(told);
-    status.textContent = told.right === null ? "Measured below." : told.right ? "✔ Right. Measured below." : "✘ Measured below.";
+    status.textContent = told.right === null ? say("Measured below.") : told.right ? say("✔ Right. Measured below.") : say("✘ Measured below.");
   };
   commit.addEventListener("click", press);
   everything.addEventListener("click", () => openAll(el));
@@ -214,7 +218,7 @@ function ask(model, el) {
   };
   window.addEventListener("keydown", keys, true);
   model.on("change:told", show);
-  if (model.get("earlier")) status.textContent = "You chose this before. Commit again, or run the next cell.";
+  if (model.get("earlier")) status.textContent = say("You chose this before. Commit again, or run the next cell.");
   else if (model.get("said") !== null) close(model.get("said"));   // reopened
   show();
   return () => {
@@ -234,7 +238,7 @@ function unfold(el) {
 
 /** Open all that is folded in the notebook, for a reader who does not want to predict. */
 function openAll(el) {
-  const notebook = el.closest(".jp-Notebook") ?? document;
+  const notebook = el.closest(".jp-Notebook, article") ?? document;
   notebook.querySelectorAll(".jp-Placeholder-content").forEach((one) => one.click());
   notebook.querySelectorAll("details").forEach((one) => { one.open = true; });
 }
@@ -249,9 +253,9 @@ function tell(model, el) {
     card.append(made);
   };
   if (told.verdict) line(told.right ? "order-right" : "order-wrong", `${told.right ? "✔" : "✘"} ${told.verdict}`);
-  line("order-measured-words", `<b>Measured:</b> ${told.words}`);
+  line("order-measured-words", `<b>${say("Measured")}:</b> ${told.words}`);
   if (asked.kind === "sketch") card.append(sketch(asked, told.said, null, told.measured),
-    node("div", { className: "order-key", textContent: told.said ? "dashed: yours; full: measured" : "" }));
+    node("div", { className: "order-key", textContent: told.said ? say("dashed: yours; full: measured") : "" }));
   if (told.belief) line("order-belief", told.belief);
   if (told.meaning) line("order-meaning", told.meaning);
   if (told.others?.length) {
@@ -261,7 +265,7 @@ function tell(model, el) {
       item.innerHTML = `<i>${words}</i> ${why}`;
       list.append(item);
     }
-    card.append(node("details", {}, node("summary", { textContent: "And the other answers?" }), list));
+    card.append(node("details", {}, node("summary", { textContent: say("And the other answers?") }), list));
   }
   el.append(card);
   let alive = true;
@@ -274,4 +278,9 @@ function tell(model, el) {
   return () => { alive = false; };
 }
 
-export default { render: ({ model, el }) => (model.get("role") === "tell" ? tell : ask)(model, el) };
+export default {
+  render({ model, el }) {
+    texts = model.get("texts") ?? {};
+    return (model.get("role") === "tell" ? tell : ask)(model, el);
+  },
+};

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..fallback import table
+from ..language import _
 from ..verdicts import SIGNS, Outcome, fact
 
 
@@ -24,9 +25,10 @@ class Claim:
     def verdict(self) -> str:
         """One word of :mod:`tutorial_lib.verdicts`, or ``half true`` with what holds and what does not."""
         if len({outcome.verdict for outcome in self.conditions.values()}) == 1:
-            return str(next(iter(self.conditions.values())))
+            outcome = next(iter(self.conditions.values()))
+            return f"{SIGNS[outcome.verdict]} {_(outcome.verdict)}"
         parts = "; ".join(f"{SIGNS[outcome.verdict]} {name}" for name, outcome in self.conditions.items())
-        return f"◐ half true: {parts}"
+        return f"◐ {_('half true')}: {parts}"
 
 
 @dataclass
@@ -63,7 +65,7 @@ class Claims:
         self.rows.append(Claim(text, found, measured, instead, source))
 
     def _repr_html_(self) -> str:
-        return table(("Claim", "Verdict", "Measured here", "Say instead", "Source"), (
+        return table((_("Claim"), _("Verdict"), _("Measured here"), _("Say instead"), _("Source")), (
             (f"“{row.text}”", row.verdict, row.measured, row.instead, row.source) for row in self.rows))
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..fallback import table
+from ..language import _
 from ..progress import read
 from . import questions, turns
 from .resume import next_place
@@ -26,29 +27,34 @@ class Panel:
             right = sum(bool(e.get("right")) for e in done["check"])
             rows.append((
                 asked["title"],
-                f"{len(done['predict'])} of {len(entries['predict'])}",
+                _of(len(done["predict"]), len(entries["predict"])),
                 _turns(number, log),
-                f"{len(done['check'])} of {len(entries['check'])}",
-                f"{right} of {len(done['check'])}" if done["check"] else "–",
+                _of(len(done["check"]), len(entries["check"])),
+                _of(right, len(done["check"])) if done["check"] else "–",
                 _exercise(number, log),
             ))
         return rows
 
     def _repr_html_(self) -> str:
         what, place = next_place(read())
-        return f"<p>{what}{f': {place.link()}' if place else '.'}</p>{table(self.HEAD, self.rows())}"
+        head = [_(each) for each in self.HEAD]
+        return f"<p>{what}{f': {place.link()}' if place else _('.')}</p>{table(head, self.rows())}"
 
     def __repr__(self) -> str:
         what, place = next_place(read())
-        return "\n".join([f"{what}{f': {place}' if place else '.'}",
-                          *(" | ".join(row) for row in (self.HEAD, *self.rows()))])
+        return "\n".join([f"{what}{f': {place}' if place else _('.')}",
+                          *(" | ".join(row) for row in ([_(each) for each in self.HEAD], *self.rows()))])
+
+
+def _of(done: int, wanted: int) -> str:
+    return _("{number} of {all}").format(number=done, all=wanted)
 
 
 def _turns(number: str, log: dict[str, dict]) -> str:
     """How many of the blanks of a lesson were filled in rightly; a dash where it has none."""
     asked = turns.load(number)
     passed = sum(log.get(f"{number}.turn.{name}", {}).get("passed") is True for name in asked)
-    return f"{passed} of {len(asked)}" if asked else "–"
+    return _of(passed, len(asked)) if asked else "–"
 
 
 def _exercise(number: str, log: dict[str, dict]) -> str:
@@ -61,8 +67,8 @@ def _exercise(number: str, log: dict[str, dict]) -> str:
         return "–"
     passed = [q for q in asked if log.get(f"{number}.exercise.{q.name}", {}).get("passed") is True]
     needed = sum(not q.bonus for q in asked)
-    bonus = " + bonus" if any(q.bonus for q in passed) else ""
-    return f"{sum(not q.bonus for q in passed)} of {needed}{bonus}"
+    bonus = f" + {_('bonus')}" if any(q.bonus for q in passed) else ""
+    return _of(sum(not q.bonus for q in passed), needed) + bonus
 
 
 def progress() -> Panel:

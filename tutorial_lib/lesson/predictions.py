@@ -13,6 +13,8 @@ import re
 from pathlib import Path
 
 from ..extras import needs
+from ..fallback import Stored
+from ..language import ENGLISH, _, language
 from ..progress import now, read, record
 from . import questions
 
@@ -27,7 +29,17 @@ FOLDED = "What was measured:"
 """The first line of a stored answer: JupyterLab shows it in place of a folded output."""
 
 
-class Card(anywidget.AnyWidget):
+def texts() -> dict[str, str]:
+    """What the cards themselves say, in the reader's language; nothing where that is English."""
+    return {} if language() == ENGLISH else {text: _(text) for text in said()}
+
+
+def said() -> list[str]:
+    """The texts that the script of the cards says, in English."""
+    return re.findall(r'\bsay\("([^"]+)"\)', (HERE / "card.js").read_text(encoding="utf-8"))
+
+
+class Card(Stored, anywidget.AnyWidget):
     """One prediction, as ``role`` ``"ask"`` or ``"tell"``."""
 
     _esm = HERE / "card.js"
@@ -37,15 +49,7 @@ class Card(anywidget.AnyWidget):
     said = traitlets.Any(None, allow_none=True).tag(sync=True)
     earlier = traitlets.Bool(False).tag(sync=True)
     told: traitlets.Dict = traitlets.Dict().tag(sync=True)
-
-    def stored(self) -> dict[str, str]:
-        """What stands in the notebook where no kernel runs, by MIME type."""
-        raise NotImplementedError(f"{type(self).__name__} must give stored()")
-
-    def _repr_mimebundle_(self, **kwargs):
-        live = super()._repr_mimebundle_(**kwargs)  # a pair, a dictionary or nothing
-        data, metadata = live if isinstance(live, tuple) else (live or {}, {})
-        return {**data, **self.stored()}, metadata
+    texts: traitlets.Dict = traitlets.Dict().tag(sync=True)
 
 
 def plain(text: str) -> str:
@@ -64,18 +68,20 @@ class Prediction(Card):
         shown = {name: asked[name] for name in SHOWN if name in asked}
         # pairs, because a saved state sorts the keys of a dictionary
         shown |= {"kind": self.kind, "choices": [[*pair] for pair in asked.get("choices", {}).items()]}
-        super().__init__(role="ask", asked=shown)
+        super().__init__(role="ask", asked=shown, texts=texts())
         self.on_msg(lambda _self, content, _buffers: self.choose(content["commit"]))
 
     def choose(self, answer) -> None:
         """Commit to an answer, as the button does."""
         self.said, self.earlier = self.check(self.question, answer), False
-        record(_log_key(self.key), choice=self.said, at=now())
+        key = questions.log_key("predict", self.key)
+        unknown = {"right": None} if "right" in read().get(key, {}) else {}  # it was another answer's
+        record(key, choice=self.said, at=now(), **unknown)
 
     def recall(self) -> Prediction:
         """Show what the reader answered another day, if that still is an answer; returns itself."""
         with contextlib.suppress(TypeError, ValueError):  # the question has been changed since
-            said = read().get(_log_key(self.key), {}).get("choice")
+            said = read().get(questions.log_key("predict", self.key), {}).get("choice")
             if said is not None:
                 self.said, self.earlier = self.check(self.question, said), True
         return self
@@ -83,8 +89,8 @@ class Prediction(Card):
     def stored(self):
         items = "".join(f"<li>{html.escape(words, quote=False)}</li>" for _, words in self.asked["choices"])
         question = self.question["question"]
-        return {"text/html": f"<p><b>Predict.</b> {question}</p>" + (items and f"<ul>{items}</ul>"),
-                "text/plain": f"Predict: {plain(question)}"}
+        return {"text/html": f"<p><b>{_('Predict')}.</b> {question}</p>" + (items and f"<ul>{items}</ul>"),
+                "text/plain": f"{_('Predict')}: {plain(question)}"}, {}
 
     # What a kind of question says of two answers; ``asked`` as in the file of questions.
     @staticmethod
@@ -99,11 +105,18 @@ class Prediction(Card):
         """An answer, said or measured, in words."""
         return asked["choices"].get(answer, answer)
 
+    @staticmethod
+    def short(answer):
+        """An answer with no more digits than ``words`` shows, so that a stored notebook stays as it is."""
+        return answer
+
     @classmethod
     def compare(cls, asked: dict, said, measured) -> tuple[bool, str, str]:
         """Is it right, what is to be said about it, and the name of the belief behind it."""
         right = said == measured
-        return right, "You predicted this." if right else f"You predicted: {cls.words(asked, said)}", said
+        verdict = _("You predicted this.") if right else _("You predicted: {words}").format(
+            words=cls.words(asked, said))
+        return right, verdict, said
 
 
 class NumberPrediction(Prediction):
@@ -119,13 +132,18 @@ class NumberPrediction(Prediction):
     def words(asked, answer):
         return f"{answer:.4g} {asked['unit']}"
 
+    @staticmethod
+    def short(answer):
+        return float(f"{answer:.4g}")
+
     @classmethod
     def compare(cls, asked, said, measured):
         words, off = cls.words(asked, said), abs(said - measured)
         if off <= asked["within"]:
-            return True, f"You predicted {words}: close enough.", "right"
-        side = "low" if said < measured else "high"
-        return False, f"You predicted {words}: {off:.4g} too {side}.", side
+            return True, _("You predicted {words}: close enough.").format(words=words), "right"
+        text = (_("You predicted {words}: {off} too low.") if said < measured
+                else _("You predicted {words}: {off} too high."))
+        return False, text.format(words=words, off=f"{off:.4g}"), "low" if said < measured else "high"
 
 
 class SketchPrediction(Prediction):
@@ -146,6 +164,10 @@ class SketchPrediction(Prediction):
         points = (f"{v:.3g} at {x}" for x, v in zip(asked["x"], answer, strict=True))
         return f"{asked['ylabel']} " + ", ".join(points)
 
+    @staticmethod
+    def short(answer):
+        return [float(f"{value:.3g}") for value in answer]
+
     @classmethod
     def compare(cls, asked, said, measured):
         off = [abs(a - b) for a, b in zip(said, measured, strict=True)]
@@ -157,11 +179,6 @@ class SketchPrediction(Prediction):
 
 KINDS = {kind.kind: kind for kind in (Prediction, NumberPrediction, SketchPrediction)}
 _asking: dict[str, Prediction] = {}
-
-
-def _log_key(key: str) -> str:
-    number, _, name = key.partition(".")
-    return f"{number}.predict.{name}"
 
 
 def predict(key: str) -> Prediction:
@@ -180,15 +197,17 @@ class Answer(Card):
 
     def stored(self):
         told = self.told
+        measured = KINDS[self.asked["kind"]].short(told["measured"])
         others = [*([["", told["belief"]]] if told["belief"] else []), *told["others"]]
         more = "".join(f"<li><i>{words}</i> {why}</li>" for words, why in others)
         verdict = f"<p>{told['verdict']}</p>" if told["verdict"] else ""
-        measured = f"<p>Measured: <b>{told['words']}</b></p>"
-        measured += told["meaning"] and f"<p>{told['meaning']}</p>"
-        words = (FOLDED, plain(told["words"]), plain(told["verdict"]))
-        return {"text/html": f"{FOLDED}\n<details><summary>Show the answer</summary>{verdict}{measured}"
-                             f"{more and f'<ul>{more}</ul>'}</details>",
-                "text/plain": "\n".join(filter(None, words))}
+        result = f"<p>{_('Measured')}: <b>{told['words']}</b></p>"
+        result += told["meaning"] and f"<p>{told['meaning']}</p>"
+        words = (_(FOLDED), plain(told["words"]), plain(told["verdict"]))
+        return {"text/html": f"{_(FOLDED)}\n<details><summary>{_('Show the answer')}</summary>"
+                             f"{verdict}{result}{more and f'<ul>{more}</ul>'}</details>",
+                "text/plain": "\n".join(filter(None, words))
+                }, {"measured": {"key": told["key"], "value": measured}}
 
 
 def reveal(key: str, measured) -> None:
@@ -206,7 +225,7 @@ def reveal(key: str, measured) -> None:
         measured = kind.check(asked, measured)
     except (TypeError, ValueError) as problem:
         raise ValueError(f"the answer to {key}: {problem}") from None
-    said = read().get(_log_key(key), {}).get("choice")
+    said = read().get(questions.log_key("predict", key), {}).get("choice")
     if said is None and key in _asking:
         said = _asking[key].said  # a disk that cannot be written to
     right, verdict, belief, why = None, "", "", asked.get("why", {})
@@ -215,15 +234,16 @@ def reveal(key: str, measured) -> None:
             said = kind.check(asked, said)
             right, verdict, name = kind.compare(asked, said, measured)
             belief = "" if right else why.get(name, "")
-            record(_log_key(key), right=right)
+            record(questions.log_key("predict", key), right=right)
     if right is None:
         said = None
     meaning = why.get(measured if kind is Prediction else "right", "")
     others = [[html.escape(words, quote=False), why[name]] for name, words in asked.get("choices", {}).items()
               if name in why and name not in (measured, said)]
-    told = {"measured": measured, "said": said, "right": right, "verdict": html.escape(verdict, quote=False),
+    told = {"key": key, "measured": measured, "said": said, "right": right,
+            "verdict": html.escape(verdict, quote=False),
             "words": html.escape(str(kind.words(asked, measured)), quote=False), "belief": belief,
             "meaning": meaning, "others": others}
     if key in _asking:
         _asking[key].told = told
-    display(Answer(role="tell", asked=kind(key, asked).asked, said=said, told=told))
+    display(Answer(role="tell", asked=kind(key, asked).asked, said=said, told=told, texts=texts()))

@@ -11,11 +11,15 @@ from importlib.resources import files
 
 from ..extras import needs
 from ..fallback import StoredBox
+from ..language import ENGLISH, NAMES, _, language, translated
 from ..progress import now, read, record
+from .wrong import link
 
 with needs("course"):
     import ipywidgets as widgets
 
+__all__ = ["NAMES", "Check", "Question", "QuestionList", "concept_check", "find", "load", "log_key",
+           "notebooks", "questions"]
 FOLDER = files(__package__) / "questions"
 
 
@@ -25,12 +29,17 @@ def notebooks() -> list[str]:
                   if file.name.endswith(".toml"))
 
 
-@functools.cache
 def questions(number: str) -> dict:
-    """All questions of one notebook: ``title``, ``predict`` by name, ``check`` by name.
+    """All questions of one notebook, as the reader sees them: ``title``, ``predict`` and ``check`` by name.
 
     Raises KeyError, naming the notebooks that there are, for an unknown number.
     """
+    return load(number) if language() == ENGLISH else translated(load(number))
+
+
+@functools.cache
+def load(number: str) -> dict:
+    """The same in English, as they are written."""
     file = FOLDER / f"{number}.toml"
     if not file.is_file():
         raise KeyError(f"no questions for notebook {number!r}; there are {', '.join(notebooks())}")
@@ -46,7 +55,7 @@ def find(kind: str, key: str) -> dict:
     return asked[name]
 
 
-def _log_key(kind: str, key: str) -> str:
+def log_key(kind: str, key: str) -> str:
     """``("predict", "01.swap")`` stands in the log as ``01.predict.swap``."""
     number, _, name = key.partition(".")
     return f"{number}.{kind}.{name}"
@@ -58,8 +67,8 @@ class Question(StoredBox):
     Without a kernel the stored text stands: the question, and its choices.
     """
 
-    def __init__(self, key: str, kind: str, asked: dict, label: str = "Predict"):
-        self.key, self.asked, self.label = _log_key(kind, key), asked, label
+    def __init__(self, key: str, kind: str, asked: dict, label: str = ""):
+        self.key, self.asked, self.label = log_key(kind, key), asked, label or _("Predict")
         self.status = widgets.HTML()
         self.status.add_class("tutorial-status")
         super().__init__([widgets.HTML(self._text()), *self._answers(), self.status])
@@ -126,7 +135,7 @@ class Check(Question):
         """Mark a choice as right or wrong, and say why."""
         right = answer == self.asked["answer"]
         self.buttons[answer].icon = "check" if right else "times"
-        verdict = "Right." if right else "Not quite."
+        verdict = _("Right.") if right else _("Not quite.")
         self.status.value = f"<b>{verdict}</b> {self.asked['why'][answer]}"
 
 
@@ -141,7 +150,7 @@ class QuestionList(StoredBox):
 
     def stored(self):
         each = [question.stored()[0] for question in self.questions]
-        note = f"<p><i>{self.NOTE}</i></p>"
+        note = f"<p><i>{_(self.NOTE)}</i></p>"
         return {"text/html": "".join(one["text/html"] for one in each) + note,
                 "text/plain": "\n".join(one["text/plain"] for one in each)}, {}
 
@@ -149,5 +158,7 @@ class QuestionList(StoredBox):
 def concept_check(number: str) -> QuestionList:
     """The five questions at the end of a notebook: ``concept_check("01")``."""
     asked = questions(number)["check"]
-    return QuestionList([Check(f"{number}.{name}", "check", question, f"Question {n}").recall()
-                         for n, (name, question) in enumerate(asked.items(), 1)])
+    wrong = link(f"notebook {number}")  # is not stored with the notebook: the host is the reader's setting
+    return QuestionList([Check(f"{number}.{name}", "check", question, _("Question {n}").format(n=n)).recall()
+                         for n, (name, question) in enumerate(asked.items(), 1)],
+                        *([widgets.HTML(wrong.replace("<a ", '<a target="_blank" '))] if wrong else []))

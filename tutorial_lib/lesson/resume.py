@@ -9,7 +9,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from ..clone import HERE
+from ..clone import DEEPER, HERE
+from ..language import _
 from . import questions
 
 
@@ -22,15 +23,15 @@ class Place(NamedTuple):
     section: str
 
     def __str__(self) -> str:
-        return f"{self.title}, {self.section}"
+        return f"{_(self.title)}, {_(self.section)}"
 
     def link(self) -> str:
         """The place as HTML, seen from another notebook.
 
         JupyterLab scrolls to the section only where the notebook is open already: so it is named, too.
         """
-        target = html.escape(f"{self.file}#{self.section.replace(' ', '-')}")
-        return f'<a href="{target}">{html.escape(self.title)}, <i>{html.escape(self.section)}</i></a>'
+        target = html.escape(f"{self.file}#{_(self.section).replace(' ', '-')}")
+        return f'<a href="{target}">{html.escape(_(self.title))}, <i>{html.escape(_(self.section))}</i></a>'
 
 
 def notebooks(root: Path = HERE.parent) -> list[Path]:
@@ -40,7 +41,7 @@ def notebooks(root: Path = HERE.parent) -> list[Path]:
 
 def quests(root: Path = HERE.parent) -> list[Path]:
     """The side quests; each belongs to the notebook of its number."""
-    return sorted((root / "notebooks" / "deeper").glob("[0-9][0-9]_*.ipynb"))
+    return sorted((root / "notebooks" / DEEPER).glob("[0-9][0-9]_*.ipynb"))
 
 
 def cells(path: Path) -> list[tuple[str, str]]:
@@ -86,7 +87,7 @@ def next_place(log: dict[str, dict]) -> tuple[str, Place | None]:
     last = max(done, key=lambda n: (str(log[order[n].key].get("at", "")), n), default=-1)
     ahead = [n for n in (*range(last + 1, len(order)), *range(last + 1)) if n not in done]
     if not done:
-        return "Begin at the top: nothing has been predicted yet", None
+        return _("Begin at the top: nothing has been predicted yet"), None
     if not ahead:
-        return "All predictions are made, and all questions answered", None
-    return "Go on", order[ahead[0]]
+        return _("All predictions are made, and all questions answered"), None
+    return _("Go on"), order[ahead[0]]

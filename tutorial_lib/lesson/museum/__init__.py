@@ -2,6 +2,7 @@
 
     museum.visit("waves")   one exhibit: read it, choose a check, see what it measures
     museum.gallery()        a menu of all
+    museum.in_front()       weights with words in front and without, of all that promise no difference
     museum.tour()           every check on every exhibit
 """
 
@@ -15,16 +16,19 @@ from pathlib import Path
 from ...extras import needs
 from ...fallback import StoredBox
 from ...progress import read, record
+from ...training import seeded
 from ..questions import Question
 from .checks import CHECKS, Verdict
+from .checks import in_front as _in_front
 from .exhibits import EXHIBITS, Exhibit
 
 with needs("course"):
     import anywidget
+    import ipywidgets as widgets
     import traitlets
     from IPython.display import Code
 
-__all__ = ["CHECKS", "EXHIBITS", "gallery", "measured", "tour", "visit"]
+__all__ = ["CHECKS", "EXHIBITS", "gallery", "in_front", "measured", "tour", "visit"]
 
 NOTEBOOK = "09"
 
@@ -55,6 +59,13 @@ def repaired_lines(exhibit: Exhibit) -> str:
     return "\n".join(line for line in lines if line[0] in "-+")
 
 
+def wrong_lines(exhibit: Exhibit) -> list[int]:
+    """The numbers, from 1, of the lines that the repair changes."""
+    pieces = difflib.SequenceMatcher(None, exhibit.code.splitlines(), exhibit.repaired_code.splitlines(),
+                                     autojunk=False).get_opcodes()
+    return [n + 1 for kind, first, end, *_ in pieces if kind != "equal" for n in range(first, end)]
+
+
 def source_link(exhibit: Exhibit) -> str:
     """Where the mistake was reported, as HTML."""
     repository, number = exhibit.source.split("#")
@@ -62,16 +73,27 @@ def source_link(exhibit: Exhibit) -> str:
 
 
 class Visit(Question):
-    """One exhibit. Each button runs a check; the first that finds something opens the explanation."""
+    """One exhibit. Each button runs a check; once one finds something, the reader names the line, and then
+    the explanation opens."""
 
     def __init__(self, name: str):
         self.exhibit, self.name = _one(EXHIBITS, name, "exhibit"), name
         super().__init__(f"{NOTEBOOK}.{name}", "museum", {
             "question": f"{html.escape(self.exhibit.title)}. Something is wrong here. Which check finds it?",
             "choices": {key: check.label for key, check in CHECKS.items()}}, "Exhibit")
+        self.lines = {n: widgets.Button(description=str(n), tooltip=f"line {n}", layout={"width": "4.5em"})
+                      for n, line in enumerate(self.exhibit.code.splitlines(), 1) if line.strip()}
+        for n, button in self.lines.items():
+            button.on_click(lambda _button, n=n: self.name_line(n))
+        ask = widgets.HTML("<b>Found.</b> Now name it: in which line does the mistake stand?")
+        numbers = widgets.HBox([*self.lines.values()], layout={"flex_flow": "row wrap"})
+        self.asks_line = widgets.VBox([ask, numbers], layout={"display": "none"})
+        self.told = widgets.HTML()
+        self.set_trait("children", (*self.children, self.asks_line, self.told))
 
     def _text(self):
-        return super()._text() + _code(self.exhibit.code)
+        code = self.exhibit.code.splitlines()
+        return super()._text() + _code("\n".join(f"{n:2}  {line}" for n, line in enumerate(code, 1)))
 
     def choose(self, answer):
         """Run a check, as a click does."""
@@ -80,8 +102,23 @@ class Visit(Question):
         log = read().get(self.key, {})
         if not log.get("right"):  # what comes after the finding does not count
             record(self.key, choice=answer, right=bool(verdict.found), tried=[*log.get("tried", []), answer])
-        self.status.value = f"<p>{html.escape(f'{CHECKS[answer].label}: {verdict}.')}</p>" + (
-            self._explanation() if verdict.found else "")
+        said = f"{CHECKS[answer].label}: {verdict}."
+        self.status.value = f"<p>{html.escape(said)}</p>"
+        if verdict.found:
+            self.asks_line.layout.display = ""
+
+    def name_line(self, n: int) -> None:
+        """Name the line of the mistake, as a click does; then it is told. The first one counts."""
+        wrong = wrong_lines(self.exhibit)
+        also = any(part in self.exhibit.code.splitlines()[n - 1] for part in self.exhibit.also)
+        right = n in wrong or also
+        self.lines[n].icon = "check" if right else "times"
+        if "line" not in read().get(self.key, {}):
+            record(self.key, line=n, named=right)
+        where = f"line{'s' * (len(wrong) > 1)} {', '.join(map(str, wrong))}"
+        verdict = "You have named it." if right else f"Not line {n}: it is {where}."
+        verdict += " It can be mended there, too." * also
+        self.told.value = f"<p><b>{verdict}</b></p>" + self._explanation()
 
     def _explanation(self) -> str:
         e = self.exhibit
@@ -166,6 +203,15 @@ def gallery(*without: str) -> Gallery:
     for name in without:
         _one(EXHIBITS, name, "exhibit")
     return Gallery([name for name in EXHIBITS if name not in without])
+
+
+def in_front() -> dict:
+    """``{name: (late, early)}`` of all exhibits that promise that only distances count: the attention
+    weights of eight words with 40 others in front of them, and without. Their difference is a shift error."""
+    def weights(exhibit: Exhibit):
+        return seeded(lambda: _in_front(exhibit, exhibit.broken), seed=0)
+
+    return {name: weights(exhibit) for name, exhibit in EXHIBITS.items() if not CHECKS["moved"].asks(exhibit)}
 
 
 def tour() -> Tour:

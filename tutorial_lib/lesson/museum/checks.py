@@ -94,15 +94,24 @@ def elsewhere(actual: Tensor, expected: Tensor) -> Tensor:
 
 
 # ---- the checks ----
-def moved(exhibit, kind):
-    """Vectors of position are compared alone: what a word itself adds need not stay."""
-    subject, n, front = kind(), 8, 40
+FRONT = 40
+
+
+def in_front(exhibit: Exhibit, kind: type[nn.Module]) -> tuple[Tensor, Tensor]:
+    """Weights ``[H, 8, 8]`` of eight words behind ``FRONT`` others, and of the same words alone.
+
+    Vectors of position are compared alone: what a word itself adds need not stay.
+    """
+    subject, n, front = kind(), 8, FRONT
     q, k = words(exhibit, front + n)
     if hasattr(kind, "embed"):
         q, k = torch.zeros_like(q), torch.zeros_like(k)
     late = weights(exhibit, scores(subject, q, k)[:, -n:, -n:])
-    early = weights(exhibit, scores(subject, q[:, -n:], k[:, -n:]))
-    return _shares(f"with {front} words put in front", elsewhere(late, early))
+    return late, weights(exhibit, scores(subject, q[:, -n:], k[:, -n:]))
+
+
+def moved(exhibit, kind):
+    return _shares(f"with {FRONT} words put in front", elsewhere(*in_front(exhibit, kind)))
 
 
 def norm(exhibit, kind):

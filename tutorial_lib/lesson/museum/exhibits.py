@@ -289,7 +289,7 @@ class Exhibit:
 
     ``equation(subject, q, k)`` gives the scores of the paper, float64; None if there is none.
     ``relative`` promises that only distances count; ``decodes`` says that words come one by one, under
-    a causal mask.
+    a causal mask. ``also`` are parts of other lines in which it could be mended as well.
     """
 
     broken: type[nn.Module]
@@ -303,6 +303,7 @@ class Exhibit:
     decodes: bool = False
     heads: int = 4
     length: int = 512
+    also: tuple[str, ...] = ()
 
     @property
     def code(self) -> str:
@@ -359,7 +360,7 @@ EXHIBITS = {
         "the minimum was missing, so that buckets are wrong in some cases",
         "From 128 words behind on, the bucket runs past the last one of its side, into those for words "
         "ahead. The last one must take all of them.",
-        (("n, far)", "n, far.clamp(max=self.half - 1))"),), _library(_t5)),
+        (("n, far)", "n, far.clamp(max=self.half - 1))"),), _library(_t5), also=("far = self.exact",)),
     "shift": Exhibit(
         RelativeAttention, "Transformer-XL's shift in an encoder", "ZhengkunTian/OpenTransformer#25",
         "the shift of Transformer-XL, a decoder, is wrong in an encoder without a triangular mask",
@@ -380,14 +381,14 @@ EXHIBITS = {
         "out the same way.",
         (("torch.cat([-x2, x1], dim=-1)", "torch.stack([-x2, x1], dim=-1).flatten(-2)"),
          ("x[..., : d // 2], x[..., d // 2 :]", "x[..., 0::2], x[..., 1::2]")),
-        _library(lambda _: Rotary(16, layout="interleaved")), decodes=True),
+        _library(lambda _: Rotary(16, layout="interleaved")), decodes=True, also=("repeat_interleave",)),
     "kernel": Exhibit(
         RotaryAttention, "RoPE in the layout of a fast kernel", "mlfoundations/open_lm#4",
         "the rotation is applied along the heads, not along the sequence",
         "q and k are [length, heads, channels] here, so the axis −2 counts heads. All words are turned "
         "alike: the model has no positions, and a test of relative shifts is content with that.",
         (("torch.arange(x.shape[-2])", "torch.arange(x.shape[0])[:, None]"),),
-        _library(lambda _: Rotary(16, layout="interleaved"))),
+        _library(lambda _: Rotary(16, layout="interleaved")), also=("q, k = self.rotate(",)),
     "memory": Exhibit(
         CachedRotary, "RoPE with remembered angles", "lucidrains/rotary-embedding-torch#11",
         "the offset is no part of the cache's key, so every offset gets the angles of the first",

@@ -14,14 +14,16 @@ import importlib
 import inspect
 import secrets
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 
 from ...checks.answer import collect
 from ...checks.judge import judge
 from ...checks.question import Question, Verdict
 from ...extras import needs
+from ...language import _, within
 from ...progress import now, read, record
+from ..questions import log_key
 
 with needs("course"):
     from IPython.display import display
@@ -58,6 +60,14 @@ def solution(question: Question) -> str:
     return textwrap.dedent(inspect.getsource(question.reference)).strip()
 
 
+def texts(question: Question) -> Iterator[tuple[str, str]]:
+    """``(place, text)`` of what a learner may read of a question."""
+    yield from (("title", question.title), ("returns", question.returns))
+    yield from ((f"hint {n}", hint) for n, hint in enumerate(question.hints, 1))
+    yield from ((wrong.name, wrong.says) for wrong in question.wrong)
+    yield from ((variant.name, variant.why) for variant in question.variants)
+
+
 class Turn:
     """How a turn went, with the hints and one way to write it, folded."""
 
@@ -65,9 +75,10 @@ class Turn:
         self.question, self.verdict, self.text = question, verdict, text
 
     def _repr_html_(self) -> str:
-        hints = "".join(f"<details><summary>Hint {n}</summary><p>{html.escape(hint)}</p></details>"
+        hints = "".join(f"<details><summary>{_('Hint {n}').format(n=n)}</summary>"
+                        f"<p>{html.escape(_(hint))}</p></details>"
                         for n, hint in enumerate(self.question.hints, 1))
-        code = ("<details><summary>One way to write it</summary>"
+        code = (f"<details><summary>{_('One way to write it')}</summary>"
                 f"<pre>{html.escape(solution(self.question))}</pre></details>")
         return f"<p><b>{html.escape(self.verdict)}</b> {html.escape(self.text)}</p>{hints}{code}"
 
@@ -105,18 +116,18 @@ def your_turn(key: str, answer: Callable, seed: int | None = None) -> Callable:
     seed = secrets.randbits(48) if seed is None else seed
     outcomes = collect(answer, [case.args for case in question.cases(seed)], question.seconds)
     verdict = judge(question, seed, outcomes)
-    number, _, name = key.partition(".")
-    entry = f"{number}.turn.{name}"
+    entry = log_key("turn", key)
     if verdict.passed:
         record(entry, passed=True, choice="written", at=now())
-        display(Turn(question, "✔ Right.", "From here on the lesson runs on your code."))
+        display(Turn(question, _("✔ Right."), _("From here on the lesson runs on your code.")))
         return answer
     if _is_empty(answer, outcomes):
-        display(Turn(question, EMPTY, INSTEAD))
+        display(Turn(question, _(EMPTY), _(INSTEAD)))
         return question.reference
     passed = bool(read().get(entry, {}).get("passed"))
     record(entry, passed=passed, last=verdict.name or verdict.kind, at=now())
-    display(Turn(question, "✘ Not yet.", f"{verdict.text} {INSTEAD}"))
+    said = within(verdict.text, (text for _place, text in texts(question)))
+    display(Turn(question, _("✘ Not yet."), f"{said} {_(INSTEAD)}"))
     _draw(question, verdict)
     return question.reference
 
