@@ -6,14 +6,19 @@ hundred tokens stand for a distance of many thousands; what a long text would ho
 out. A model that finds the first copy knows every next token of the second one.
 
 Angles are scaled as they are in :mod:`tutorial_lib.encodings.scaling`, and nothing is tuned. One cell
-is one scaling; a seed chooses a text.
+is one scaling; a seed chooses a passage of the King James Bible, or of another kind of ``text``: source code
+and documentation, both of the Python that runs this.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
+import importlib
 import math
 from dataclasses import replace
+from pathlib import Path
+from pydoc_data.topics import topics
 
 import torch
 import torch.nn.functional as F
@@ -38,6 +43,9 @@ SCALINGS = {
     "NTK-aware, s = 8": NTKAware(8),
     "YaRN, s = 8": YaRN(8, L=TRAINED),
 }
+COMPARED = ("raw", "PI, s = 4", "NTK-aware, s = 4", "YaRN, s = 4")
+"""The scalings that other kinds of text are read with."""
+
 BEYOND, FAR = 9000, 48_000
 """Two of the gaps: just beyond the trained length, and between 4 and 8 times as far."""
 
@@ -60,22 +68,37 @@ def stretch(name: str) -> float:
     return limits(name).min().item() / TRAINED
 
 
-def text(seed: int, length: int) -> Tensor:
-    """Ids ``[1, length]`` from the beginning of a verse somewhere in the Bible."""
-    whole = kjv().text
-    at = int(torch.randint(len(whole) * 99 // 100, (1,), generator=torch.Generator().manual_seed(seed)))
-    at = whole.index("\n", at) + 1
-    return load_smollm2().encode(whole[at : at + 20 * length])[:, :length]
+MODULES = ("argparse", "ast", "dataclasses", "ipaddress", "pdb", "tarfile", "textwrap", "typing")
+"""Of the standard library, to be read as source code."""
+
+
+@functools.cache
+def whole(text: str) -> str:
+    """All of a kind of text."""
+    if text == "code":
+        files = [Path(importlib.import_module(name).__file__ or "") for name in MODULES]
+        return "\n".join(file.read_text(encoding="utf-8") for file in files)
+    return "\n".join(topics[name] for name in sorted(topics)) if text == "documentation" else kjv().text
+
+
+def passage(seed: int, length: int, text: str = "bible") -> Tensor:
+    """Ids ``[1, length]`` from the beginning of a line (in the Bible, of a verse) somewhere in the text."""
+    lines = whole(text)
+    at = int(torch.randint(len(lines) * 99 // 100, (1,), generator=torch.Generator().manual_seed(seed)))
+    at = lines.index("\n", at) + 1
+    return load_smollm2().encode(lines[at : at + 20 * length])[:, :length]
 
 
 def cells(settings: dict) -> list[dict]:
-    return [{"scaling": name} for name in settings["scalings"]]
+    others = [{"scaling": name, "text": text} for text in settings.get("texts", []) for name in COMPARED]
+    return [{"scaling": name} for name in settings["scalings"]] + others
 
 
 @torch.no_grad()
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
     length = settings["length"]
-    tokens, positions = text(seed, length).to(device), torch.arange(length, device=device)
+    tokens = passage(seed, length, cell.get("text", "bible")).to(device)
+    positions = torch.arange(length, device=device)
     model = copy.deepcopy(load_smollm2().model).to(device)
     model.encoding = Rotary(SMOLLM2.head_dim, frequencies=frequencies(cell["scaling"]))
 
@@ -92,10 +115,10 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
     return {"first": loss(logits), "repeat": repeats, "moved": (moved - logits).abs().max().item()}
 
 
-def repeats(record: Record, name: str, gap: int) -> list[float]:
-    """The loss on the second copy behind a gap."""
+def repeats(record: Record, name: str, gap: int, **text: str) -> list[float]:
+    """The loss on the second copy behind a gap; ``text="code"`` for another text than the Bible."""
     which = record.settings["gaps"].index(gap)
-    return [x[which] for x in record.values("repeat", scaling=name)]
+    return [x[which] for x in record.values("repeat", scaling=name, **text)]
 
 
 def reaches(record: Record, name: str) -> list[float]:
@@ -151,9 +174,10 @@ def alt(record: Record) -> str:
             f"with angles never seen in training, which leaves 0 at these: {new}.")
 
 
-def left(record: Record, name: str, gap: int) -> Interval:
+def left(record: Record, name: str, gap: int, **text: str) -> Interval:
     """The share of the copy's help that is left behind a gap; 1 is the help for raw without a gap."""
-    losses = record.values("first", scaling="raw"), repeats(record, "raw", 0), repeats(record, name, gap)
+    losses = (record.values("first", scaling="raw", **text), repeats(record, "raw", 0, **text),
+              repeats(record, name, gap, **text))
     return interval([(none - far) / (none - near) for none, near, far in zip(*losses, strict=True)])
 
 
@@ -294,7 +318,35 @@ def findings(record: Record) -> list[Finding]:
         all_of(*(below(x, 1) for x in bounds.values())), why=read,
     ))
     over = f" ({len(record.seeds)} passages of one book, one model)"
-    return [replace(finding, ours=finding.ours + over) for finding in said]
+    return [replace(finding, ours=finding.ours + over) for finding in said] + other_texts(record)
+
+
+def other_texts(record: Record) -> list[Finding]:
+    """What the record says of texts that are not the Bible."""
+    kinds = record.settings.get("texts", [])
+    if not kinds:
+        return []
+
+    def kept(names, gap):
+        return {f"{kind}, {name}": left(record, name, gap, text=kind) for kind in kinds for name in names}
+
+    said = [
+        ("RoPE as trained loses what lies beyond its length", "Chen et al. 2023, Table 1",
+         kept(["raw"], BEYOND), below, BEYOND, "the copy may be found by what it says"),
+        ("Without tuning, NTK-aware scaling and YaRN carry further", "bloc97 2023; Peng et al. 2023, §3",
+         kept(["NTK-aware, s = 4", "YaRN, s = 4"], BEYOND), above, BEYOND,
+         "the model may not read the changed angles in this kind of text"),
+        ("Without tuning, interpolation does not carry: it loses the copy even without a gap",
+         "Chen et al. 2023, Table 3", kept(["PI, s = 4"], 0), below, 0,
+         "what is said may be found without exact neighbours"),
+    ]
+    return [Finding(
+        f"{claim}: {' and '.join(kinds)}, too", source, "",
+        f"share of the copy's help that is left {f'behind a gap of {gap:,}' if gap else 'without a gap'}: "
+        + "; ".join(f"{name} {words(x, '.2f')}" for name, x in shares.items())
+        + f" ({len(record.seeds)} passages of each kind of text, one model)",
+        all_of(*(asked(x, HALF) for x in shares.values())), why=why,
+    ) for claim, source, shares, asked, gap, why in said]
 
 
 def words(x: Interval, form: str) -> str:
@@ -308,7 +360,7 @@ EXPERIMENT = Experiment(
         "live": {"length": 96, "scalings": ["raw", "PI, s = 4", "NTK-aware, s = 4", "YaRN, s = 4",
                                              "YaRN, s = 8"],
                  "gaps": [0, 6000, BEYOND, 24_000, FAR]},
-        "full": {"length": 160, "scalings": list(SCALINGS),
+        "full": {"length": 160, "scalings": list(SCALINGS), "texts": ["code", "documentation"],
                  "gaps": [0, 4000, 6000, 7000, BEYOND, 12_000, 14_000, 16_000, 20_000, 24_000, 28_000, 32_000,
                           40_000, FAR, 64_000]},
     },

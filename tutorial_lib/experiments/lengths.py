@@ -37,7 +37,7 @@ FAMILIES = {
     "position in the tokens": ("none", "sinusoidal", "learned"),
     "rotation": ("rotary", "xpos"),
     "a number for each distance": ("table", "clipped", "t5", "t5-far"),
-    "a decay, a function": ("alibi", "kerple", "fire"),
+    "a decay, a function": ("alibi", "kerple", "fire", "forgetting"),
     "vectors for each distance": ("shaw", "transformer-xl", "deberta", "cope", "tupe"),
 }
 BY_DOOR = {"embed": "position in the tokens", "rotate": "rotation", "bias": "a decay, a function",
@@ -49,6 +49,8 @@ ELSEWHERE = {
     "add": "fusion", "multiply": "fusion", "matrix": "fusion", "concatenate": "fusion",
     "hybrid-sum": "hybrid", "hybrid-concat": "hybrid", "key-side": "hybrid", "compose": "hybrid",
     "alibi-asymmetric": "under a causal mask it is ALiBi with other slopes",
+    "temperature": "a factor on a query's scores, which tells no two keys apart",
+    "scalable-softmax": "a factor on a query's scores, which tells no two keys apart",
     "swin": "images", "sinusoidal-2d": "images", "rotary-axial": "images", "raster": "images",
 }
 """Names of the registry that are not tested here, and where they are, or why."""

@@ -27,7 +27,7 @@ with needs("experiments"):
     from tqdm.auto import tqdm
 
 PRESETS = ("live", "full", "gpu")
-LISTS = ("encodings", "protocol", "scalings")
+LISTS = ("encodings", "protocol", "scalings", "texts")
 """Settings that only list cells: one more on the list leaves what was measured for the others as it is."""
 
 PATIENCE = 20  # seconds to wait for a cluster to answer

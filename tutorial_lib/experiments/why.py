@@ -37,21 +37,30 @@ def figure(records: Mapping[str, Record]):
 
 
 def alt(records: Mapping[str, Record]) -> str:
-    """What the figure shows, in a sentence; only panels that are there."""
-    said = ["dots for the loss at the trained length", "lines of the loss of longer texts"]
-    said += ["lines of the distance from RoPE's loss as model and training grow"] * ("scale" in records)
-    said += ["lines of the use that is made of a far passage"] * ("far" in records)
-    said += ["time of a decoding step and memory of a forward pass against the length"] * ("cost" in records)
-    read = records["lengths"]
-    order = sorted((name for name in AT_L if name in read.settings["encodings"]),
-                   key=lambda name: at_length(read, name))
-    return (f"Panels: {'; '.join(said)}. At the trained length the loss is lowest for {order[0]} and highest "
-            f"for {order[-1]}.")
+    """What each panel shows, with its numbers; a sentence for each record that is there."""
+    return " ".join(words(records[name]) for name, words in SAID.items() if name in records)
 
 
 def at_length(record: Record, name: str) -> float:
     """Mean loss at L over the seeds."""
     return statistics.fmean(x[0] for x in lengths.losses(record, name, "mean"))
+
+
+@plots.styled
+def two_losses(both: Mapping[str, torch.Tensor]):
+    """Of each encoding the losses ``[at L, at 16 L]`` as two dots in a row, the lowest at 16 L first."""
+    names = sorted(both, key=lambda name: float(both[name][1]))
+    fig, ax = plots.panels(size=(11, 0.36 * len(names) + 1.2))
+    at_L, far = torch.stack([both[name] for name in names]).T.tolist()
+    rows = range(len(names))
+    ax.hlines(rows, at_L, far, color="#999999", linewidth=2)
+    ax.plot(far, rows, "D", color="#0072B2", markersize=8, label="the last characters, at 16 L")
+    ax.plot(at_L, rows, "o", color="#0072B2", markerfacecolor="white", markersize=9, label="at L")
+    ax.set_yticks(rows, names)
+    ax.yaxis.set_inverted(True)
+    ax.set_xlabel("loss in nats, mean of the seeds")
+    ax.legend(loc="upper right")
+    return fig
 
 
 @plots.styled
@@ -72,7 +81,7 @@ def _at_L(records, ax):
     ax.yaxis.set_inverted(True)
     ax.set_title("Trained and read at L")
     ax.set_xlabel("loss in nats")
-    ax.legend(loc="lower left", fontsize=12)
+    ax.legend(loc="upper right", fontsize=12)
 
 
 def _beyond(records, ax):
@@ -83,23 +92,31 @@ def _beyond(records, ax):
            title="Read beyond L, the same characters", xlabel="length / L", ylabel="loss in nats", logx=2)
 
 
-def _with_size(records, ax):
-    record = records["scale"]
+def _gaps(record):
+    """The loss at L minus that of RoPE, ``[seeds, sizes]``."""
     sizes = range(len(record.settings["sizes"]))
     losses = {name: torch.tensor([scale.at_length(record, n, name) for n in sizes]).T
               for name in BEYOND if name in record.settings["encodings"]}
-    _lines(ax, [10**x for x in scale.decades(record)],
-           {name: x - losses["rotary"] for name, x in losses.items()}, logx=True,
+    return {name: x - losses["rotary"] for name, x in losses.items()}
+
+
+def _with_size(records, ax):
+    record = records["scale"]
+    _lines(ax, [10**x for x in scale.decades(record)], _gaps(record), logx=True,
            title="Loss at L minus that of RoPE", xlabel="parameters × characters of training", ylabel="nats")
+
+
+def _used(record):
+    """By how much a passage that is read again is cheaper than a new one, ``[seeds, lengths]``."""
+    return {name: torch.tensor(record.values("new", encoding=name))
+            - torch.tensor(record.values("again", encoding=name))
+            for name in BEYOND if name in record.settings["encodings"]}
 
 
 def _far(records, ax):
     record = records["far"]
-    used = {name: torch.tensor(record.values("new", encoding=name))
-            - torch.tensor(record.values("again", encoding=name))
-            for name in BEYOND if name in record.settings["encodings"]}
-    _lines(ax, record.settings["multiples"], used, logx=2, title="Use made of a passage that far back",
-           xlabel="length / L", ylabel="nats; a window of L has 0")
+    _lines(ax, record.settings["multiples"], _used(record), logx=2, xlabel="length / L",
+           title="Use made of a passage that far back", ylabel="nats; a window of L has 0")
 
 
 def _decoding(records, ax):
@@ -112,7 +129,8 @@ def _memory(records, ax):
 
 def _of_cost(record, ax, doing, what, title, ylabel, **options):
     at = sorted(record.settings["lengths"][doing])
-    ways = [way for way in cost.DRAWN if cost.lengths(record, doing, way)]
+    ways = sorted((way for way in cost.DRAWN if cost.lengths(record, doing, way)),
+                  key=lambda way: BEYOND.index(way) if way in BEYOND else len(BEYOND))
     curves = {way: [cost.mean(record, what, doing, way, n) for n in at] for way in ways}
     plots.lines(at, curves, ax=ax, title=title, xlabel="length in tokens", ylabel=ylabel, logx=2,
                 markers=True, **options)
@@ -124,4 +142,47 @@ def _lines(ax, x, values, **options):
                 spread={name: (y.amin(0), y.amax(0)) for name, y in values.items()}, **options)
 
 
+def _said_lengths(record):
+    own, of_all = ({name: at_length(one, name) for name in AT_L if name in one.settings["encodings"]}
+                   for one in (record, record.at_one_rate()))
+    order = sorted(own, key=own.__getitem__)
+    moved = max(order, key=lambda name: of_all[name] - own[name])
+    tails = _means({name: lengths.losses(record, name, "tail") for name in BEYOND
+                    if name in lengths.rows(record)})
+    first, last = order[0], order[-1]
+    return (
+        "Two dots for each encoding, the loss at the trained length. Full dots, at its own rates: lowest for "
+        f"{first}, {own[first]:.2f}, highest for {last}, {own[last]:.2f}. Hollow dots, at one rate for all: "
+        f"{moved} moves most, to {of_all[moved]:.2f}. Beside them lines of the loss on longer texts, from L "
+        f"to {record.settings['multiples'][-1]} L: {_ends(tails)}.")
+
+
+def _said_scale(record):
+    others = {name: gap for name, gap in _means(_gaps(record)).items() if name != "rotary"}
+    return f"Lines of the loss at L minus that of RoPE as model and training grow: {_ends(others, '+.2f')}."
+
+
+def _said_far(record):
+    return (f"Lines of the use that is made of a passage 1 to {record.settings['multiples'][-1]} L back, in "
+            f"nats: {_ends(_means(_used(record)))}.")
+
+
+def _said_cost(record):
+    at = sorted(record.settings["lengths"]["decode"])
+    ways = [way for way in cost.DRAWN if cost.lengths(record, "decode", way)]
+    times = {way: [cost.mean(record, "time", "decode", way, n) for n in (at[0], at[-1])] for way in ways}
+    return (f"Lines of the time of a decoding step with {at[0]:,} to {at[-1]:,} keys, beside no position: "
+            f"{_ends(times)}; and of the memory of a forward pass.")
+
+
+def _means(values):
+    return {name: torch.as_tensor(x).mean(0).tolist() for name, x in values.items()}
+
+
+def _ends(lines, form=".2f"):
+    """The first and the last number of each line."""
+    return ", ".join(f"{name} from {line[0]:{form}} to {line[-1]:{form}}" for name, line in lines.items())
+
+
+SAID = {"lengths": _said_lengths, "scale": _said_scale, "far": _said_far, "cost": _said_cost}
 PANELS = {"lengths": (_at_L, _beyond), "scale": (_with_size,), "far": (_far,), "cost": (_decoding, _memory)}
