@@ -429,6 +429,9 @@ WANT = torch.tensor([[1.0, -2.0, 3.5], [0.5, 4.0, -1.0], [2.0, 0.25, 7.0], [-3.0
 STRIPE = torch.arange(1.0, 6).double() ** 2
 
 
+SQUARE = torch.randn(5, 5, generator=torch.Generator().manual_seed(3)).double()
+
+
 def replaced(rows, axis=0):
     got = WANT.clone()
     got.select(axis, rows[0]).add_(1.7)
@@ -449,17 +452,31 @@ def replaced(rows, axis=0):
     (WANT, WANT.flip(1), "in reverse order along axis 1"),
     (WANT, WANT.roll(1, 0), "shifted by one along axis 0"),
     (WANT, WANT.roll(-1, 1), "shifted by one along axis 1"),
-    (WANT, replaced([3]), "Along axis 0 only the last index is wrong."),
-    (WANT, replaced([0]), "Along axis 0 only index 0 is wrong."),
-    (WANT, replaced([0, 2]), "Along axis 0 only index 0 and index 2 are wrong."),
-    (WANT, replaced([1], axis=1), "Along axis 1 only index 1 is wrong."),
-    (WANT, WANT.square(), "92% of its numbers differ; the first is at [0, 1]: 4, it should be -2."),
+    (WANT, replaced([3]), "Along axis 0 only the last index is wrong: at ["),
+    (WANT, replaced([0]), "Along axis 0 only index 0 is wrong: at ["),
+    (WANT, replaced([0, 2]), "Along axis 0 only index 0 and index 2 are wrong: at ["),
+    (WANT, replaced([1], axis=1), "Along axis 1 only index 1 is wrong: at ["),
+    (WANT, WANT.square(), "92% of its numbers differ. The first wrong number is at [0, 1]: 4, it should be -2."),
+    (WANT, WANT * torch.tensor([2.0, 3, 5, 7])[:, None], "Each slice along axis 0 is wrong by a factor of its own: 2, 3, 5"),
+    (WANT, WANT + torch.tensor([2.0, 3, 5]), "Each slice along axis 1 is off by a constant of its own: 2, 3, 5"),
+    (STRIPE, STRIPE + torch.tensor([0, 0, 3, 1, 5.0]), "right up to index 1, and wrong from index 2 on. The first"),
+    (STRIPE, STRIPE + torch.tensor([3, 1, 5.0, 0, 0]), "wrong up to index 2, and right from index 3 on. The first"),
+    (STRIPE, STRIPE + torch.tensor([3, 0, 5.0, 0, 1]), "every second index is wrong, from index 0 on"),
+    (SQUARE, SQUARE.triu() + SQUARE.tril(-1) * 2, "stands below the diagonal of the last two axes; the rest "
+     "is right. The first wrong number is at [1, 0]"),
+    (SQUARE, SQUARE[:, [2, 4, 0, 1, 3]], "numbers of each row are right, but not their order"),
+    (WANT, WANT + 0.01 * torch.randn(4, 3, generator=torch.Generator().manual_seed(1)).abs() + 0.001,
+     "Every number is nearly right: the largest error is 0.0"),
+    (torch.arange(8.0).reshape(2, 2, 2).double() ** 2, (torch.arange(8.0).reshape(2, 2, 2).double() ** 2)
+     .transpose(0, 1), "Axis 0 and axis 1 have changed places."),
     (STRIPE, STRIPE.roll(1), "shifted by one along axis 0"),
     (STRIPE, STRIPE.flip(0), "in reverse order along axis 0"),
-    (STRIPE[:2], STRIPE[:2] * torch.tensor([1.0, 5.0]), "50% of its numbers differ; the first is at [1]"),
+    (STRIPE[:2], STRIPE[:2] * torch.tensor([1.0, 5.0]), "50% of its numbers differ. The first wrong number is at [1]"),
     (torch.tensor(2.0).double(), torch.tensor(3.0).double(), "It is 3, it should be 2."),
     (torch.tensor([1.0, -torch.inf]), torch.tensor([2.0, -torch.inf]), "2 times"),
-    (torch.tensor([1.0, -torch.inf]), torch.tensor([1.0, 0.0]), "[1]: 0, it should be -inf"),
+    (torch.tensor([1.0, -torch.inf]), torch.tensor([1.0, 0.0]),
+     "1 number is finite and should be infinite. The others are right. The first wrong number is at [1]: "
+     "0, it"),
     (torch.tensor([[1.0, 2], [3, 4]]), torch.zeros(2, 2), "100% of its numbers differ"),
     (torch.tensor([1 + 1j, 2j]), torch.tensor([1j - 1, -2 + 0j]), "0+1j times"),
 ])

@@ -12,6 +12,7 @@ from tutorial_lib.grading import student_version
 
 NAMES = exercises.names()
 NOTEBOOKS = {path.stem[:2]: path for path in authoring.NOTEBOOKS.glob("[0-9]*.ipynb")}
+QUESTS = {f"deeper/{path.stem}": path for path in authoring.NOTEBOOKS.glob("deeper/[0-9]*.ipynb")}
 
 
 def read(name, folder="solutions"):
@@ -78,10 +79,10 @@ def test_its_points_are_twenty_and_a_bonus_of_two(name):
 def test_each_question_sends_back_to_a_section_that_exists(name):
     number = exercises.number(name)
     text = {key: "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells
-                           if cell.cell_type == "markdown") for key, path in NOTEBOOKS.items()}
+                           if cell.cell_type == "markdown") for key, path in (NOTEBOOKS | QUESTS).items()}
     for question in questions.load(number):
         for where in {question.section, *(wrong.reread for wrong in question.wrong if wrong.reread)}:
-            match = re.fullmatch(r'(\d\d), section "(.+)"', where)
+            match = re.fullmatch(r'(\d\d|deeper/\w+), section "(.+)"', where)
             assert match, where
             headings = [line.lstrip("# ").strip() for line in text[match[1]].split("\n") if line.startswith("#")]
             assert match[2] in headings, f"{question.name}: {where}"

@@ -20,92 +20,33 @@ def verdicts(name, answer):
         yield judge(question, seed, collect(answer, inputs, question.seconds))
 
 
-def parts(x, w_q, w_k, w_v):
-    q, k, v = x.matmul(w_q), x.matmul(w_k), x.matmul(w_v)
-    return q, k, v, torch.bmm(q, k.permute(0, 2, 1)) / math.sqrt(q.size(-1))
+# ---- mask_shares ----
+def shares(layer=None, mix=None, times=lambda n: n, end=lambda x: x):
+    """Words through layers, one layer at a time."""
+    layer = layer or (lambda allowed: allowed / allowed.sum(1, keepdim=True))
+    mix = mix or (lambda x, new, rho: rho * x + (1 - rho) * new)
+
+    def answer(allowed, layers, residual):
+        x = torch.eye(len(allowed))
+        for _ in range(times(layers)):
+            x = mix(x, layer(allowed.float()) @ x, residual)
+        return end(x)
+    return answer
 
 
-# ---- plain_attention ----
-def attention_without_v_matrix_order(x, w_q, w_k, w_v):
-    q, k, v, scores = parts(x, w_q, w_k, w_v)
-    return torch.softmax(scores, -1).transpose(1, 2) @ v
+def shares_of_places(allowed, layers, residual):
+    """All queries see as many words as there are before them, whatever the mask is."""
+    return shares(lambda a: a / torch.arange(1, len(a) + 1)[:, None])(allowed, layers, residual)
 
 
-def attention_by_values(x, w_q, w_k, w_v):
-    q, k, v, _ = parts(x, w_q, w_k, w_v)
-    return torch.softmax(q @ q.mT / math.sqrt(q.size(-1)), -1) @ v
-
-
-def attention_sum_of_exp_over_all(x, w_q, w_k, w_v):
-    q, k, v, scores = parts(x, w_q, w_k, w_v)
-    weight = scores.exp()
-    return weight / weight.sum((1, 2), keepdim=True) @ v
-
-
-def attention_flattened(x, w_q, w_k, w_v):
-    flat = x.flatten(0, 1)
-    q, k, v = flat @ w_q, flat @ w_k, flat @ w_v
-    return (torch.softmax(q @ k.T / math.sqrt(q.size(-1)), -1) @ v).unflatten(0, x.shape[:2])
-
-
-def attention_first_sentence(x, w_q, w_k, w_v):
-    q, k, v, scores = parts(x, w_q, w_k, w_v)
-    return torch.softmax(scores[:1], -1) @ v
-
-
-def attention_dot_t(x, w_q, w_k, w_v):
-    q, k, v = x @ w_q, x @ w_k, x @ w_v
-    return torch.softmax(q @ k.permute(2, 1, 0) / math.sqrt(q.size(-1)), -1) @ v
-
-
-def attention_causal(x, w_q, w_k, w_v):
-    q, k, v, scores = parts(x, w_q, w_k, w_v)
-    return scores.masked_fill(torch.ones_like(scores[0]).triu(1).bool(), -math.inf).softmax(-1) @ v
-
-
-def attention_residual(x, w_q, w_k, w_v):
-    q, k, v, scores = parts(x, w_q, w_k, w_v)
-    return torch.softmax(scores, -1) @ v + v
-
-
-def attention_hard(x, w_q, w_k, w_v):
-    q, k, v, scores = parts(x, w_q, w_k, w_v)
-    return v.gather(1, scores.argmax(-1, keepdim=True).expand(-1, -1, v.size(-1)))
-
-
-def attention_half(x, w_q, w_k, w_v):
-    q, k, v, scores = parts(x, w_q, w_k, w_v)
-    return (torch.softmax(scores, -1) @ v).half()
-
-
-def attention_unscaled(x, w_q, w_k, w_v):
-    q, k, v = (torch.einsum("bld,de->ble", x, w) for w in (w_q, w_k, w_v))
-    return torch.einsum("bij,bjd->bid", F.softmax(torch.einsum("bid,bjd->bij", q, k), dim=-1), v)
-
-
-def attention_scaled_by_x(x, w_q, w_k, w_v):
-    b, length, d = x.shape
-    return F.scaled_dot_product_attention(x @ w_q, x @ w_k, x @ w_v, scale=1 / math.sqrt(d))
-
-
-def attention_dim_one(x, w_q, w_k, w_v):
-    q, k, v, scores = parts(x, w_q, w_k, w_v)
-    return torch.matmul(F.softmax(scores, dim=1), v)
-
-
-def attention_scale_late(x, w_q, w_k, w_v):
-    q, k, v = x @ w_q, x @ w_k, x @ w_v
-    weight = torch.softmax(torch.bmm(q, k.transpose(1, 2)), -1) / math.sqrt(k.size(-1))
-    return torch.bmm(weight, v)
-
-
-def attention_keys_ask(x, w_q, w_k, w_v):
-    return F.scaled_dot_product_attention(x @ w_k, x @ w_q, x @ w_v)
-
-
-def attention_no_root(x, w_q, w_k, w_v):
-    d_h = w_k.size(1)
-    return F.scaled_dot_product_attention(x @ w_q / d_h, x @ w_k, x @ w_v, scale=1.0)
+def shares_by_eigenvalues(allowed, layers, residual):
+    weights = allowed.double() / allowed.sum(1, keepdim=True)
+    weights = residual * torch.eye(len(allowed)).double() + (1 - residual) * weights
+    found = torch.eye(len(allowed)).double()
+    while layers:
+        found = found @ weights if layers % 2 else found
+        weights, layers = weights @ weights, layers // 2
+    return found.float()
 
 
 # ---- pool_tokens ----
@@ -354,26 +295,29 @@ def ceiling_average(sentences, answers):
 
 
 REFUSED = {
-    "plain_attention": [attention_without_v_matrix_order, attention_by_values, attention_sum_of_exp_over_all,
-                        attention_flattened, attention_first_sentence, attention_dot_t, attention_causal,
-                        attention_residual, attention_hard, attention_half],
+    "mask_shares": [shares_of_places, shares(mix=lambda x, new, rho: x.maximum(new)),
+                    shares(times=lambda n: n + 2), shares(end=lambda x: x.softmax(-1)),
+                    shares(end=lambda x: x.flip(1)), shares(end=lambda x: x.cumsum(1)),
+                    shares(mix=lambda x, new, rho: rho**2 * x + (1 - rho**2) * new),
+                    shares(layer=lambda a: a.tril() / a.tril().sum(1, keepdim=True).clamp(min=1))],
     "pool_tokens": [pool_count_rounded, pool_drops_first, pool_one_more, pool_median, pool_normalised,
                     pool_root, pool_from_first_to_last_row, pool_features, pool_nonzero_product],
     "causal_attention": [causal_only_own, causal_one_too_far, causal_window, causal_values_only,
                          causal_not_enough, causal_keys_sorted, causal_first_query, causal_last_query],
-    "order_errors": [errors_only_first, errors_sum, errors_squared, errors_cosine, errors_row_zero,
+    "order_errors": [errors_only_first, errors_squared, errors_cosine, errors_row_zero,
                      errors_worst_row_mean, errors_as_tensors],
     "bag_ceiling": [ceiling(lambda row: len(set(row))), ceiling(lambda row: row[0]),
                     ceiling(lambda row: row[-1]), ceiling(max), ceiling(lambda row: tuple(sorted(row)[:2])),
                     ceiling_number_of_bags, ceiling_smallest_answer, ceiling_half, ceiling_rare],
 }
 NAMED = {
-    "plain_attention": [(attention_unscaled, "scale forgotten"),
-                        (attention_scaled_by_x, "scaled by the width of the model"),
-                        (attention_dim_one, "softmax over the queries"),
-                        (attention_scale_late, "scaled after the softmax"),
-                        (attention_keys_ask, "queries and keys exchanged"),
-                        (attention_no_root, "divided by the width, not by its root")],
+    "mask_shares": [(shares(layer=lambda a: a / a.sum(0)), "columns add up to 1"),
+                    (shares(layer=lambda a: a / len(a)), "divided by L"),
+                    (shares(mix=lambda x, new, rho: new), "no residual"),
+                    (shares(mix=lambda x, new, rho: (1 - rho) * x + rho * new),
+                     "residual and layer exchanged"),
+                    (shares(times=lambda n: n - 1), "one layer short"),
+                    (shares(end=lambda x: x.mT), "transposed")],
     "pool_tokens": [(pool_everything, "padding is averaged, too"), (pool_zeroed, "divided by L"),
                     (pool_total, "a sum, not a mean"), (pool_cls, "the first row"),
                     (pool_right, "padding is taken to be on the right"),
@@ -384,7 +328,7 @@ NAMED = {
                          (causal_strict, "a token may not see itself"),
                          (causal_zeroed, "zero instead of minus infinity"), (causal_full, "no mask"),
                          (causal_backwards, "past and future exchanged")],
-    "order_errors": [(errors_absolute, "not relative"), (errors_inverse, "shuffled back the wrong way"),
+    "order_errors": [(errors_sum, "the mean difference by the mean size"), (errors_absolute, "not relative"), (errors_inverse, "shuffled back the wrong way"),
                      (errors_norm, "lengths instead of largest numbers"),
                      (errors_exchanged, "the two are exchanged"), (errors_signed, "the sign is kept")],
     "bag_ceiling": [(ceiling(str), "order is kept"),
@@ -393,18 +337,6 @@ NAMED = {
                     (ceiling_overwritten, "the last answer of a bag"),
                     (ceiling_majority, "one answer for everything"), (ceiling_average, "mean over bags")],
 }
-
-
-def attention_like_the_library(x, w_q, w_k, w_v):
-    """All three projections in one matrix."""
-    q, k, v = (x @ torch.cat([w_q, w_k, w_v], 1)).split([w.shape[1] for w in (w_q, w_k, w_v)], -1)
-    return torch.baddbmm(torch.zeros((), dtype=x.dtype), q, k.mT, alpha=q.size(-1) ** -0.5).softmax(-1) @ v
-
-
-def attention_by_hand(x, w_q, w_k, w_v):
-    q, k, v, scores = parts(x, w_q, w_k, w_v)
-    weight = (scores - scores.logsumexp(-1, keepdim=True)).exp()
-    return (weight[..., None] * v[:, None]).sum(2)
 
 
 def pool_loop(h, is_token):
@@ -457,7 +389,7 @@ def ceiling_as_tensor(sentences, answers):
 
 
 RIGHT = {
-    "plain_attention": [attention_like_the_library, attention_by_hand],
+    "mask_shares": [shares(), shares_by_eigenvalues],
     "pool_tokens": [pool_loop, pool_softmax],
     "causal_attention": [causal_with_sdpa, causal_by_head],
     "order_errors": [errors_with_numpy, errors_with_matrix],

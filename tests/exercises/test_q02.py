@@ -401,19 +401,19 @@ def concat_cos_sin(positions, d):
 
 
 REFUSED = {
-    "sinusoid_table": [table_degrees, table_reversed, table_from_one, table_linear, table_scaled,
+    "sinusoid_table": [table_reversed, table_linear, table_scaled,
                        table_relative, table_square, table_transposed, table_powers_of_two],
     "sinusoid_add": [add_half_inside, add_modulo, add_shifted, add_normalised, add_twice, add_minus,
                      add_first_sentence, add_multiplied, add_always_bfloat16],
     "shift_matrix": [turn_small_angles, turn_half_angle, turn_dense, turn_reversed_pairs, turn_one_row,
-                     turn_identity, turn_absolute, turn_next_pair],
+                     turn_identity, turn_next_pair],
     "offset_profile": [profile_median, profile_max, profile_last, profile_off_by_one, profile_without_ends,
                        profile_softmax, profile_centred, profile_by_total],
     "sinusoid_concat": [concat_between_the_ends, concat_flipped, concat_ones,
                         concat_sines_twice, concat_from_one, concat_base_1000, concat_cos_mirrored],
 }
 NAMED = {
-    "sinusoid_table": [(table_all_t, "exponent counts pairs, not columns"),
+    "sinusoid_table": [(table_degrees, "angles taken for degrees"), (table_from_one, "positions counted from 1"), (table_all_t, "exponent counts pairs, not columns"),
                        (table_growing, "frequencies rise"),
                        (table_cat, "all sines first"), (table_cos_first, "cosine before sine"),
                        (table_enumerated, "row number instead of position"),
@@ -425,7 +425,8 @@ NAMED = {
                      (add_scaled_tokens, "tokens scaled")],
     "shift_matrix": [(turn_inverse, "turned the other way"), (turn_plus_plus, "no minus sign"),
                      (turn_diagonal, "cosines only"), (turn_same_angle, "one angle for all pairs"),
-                     (turn_halves, "for all sines first"), (turn_int, "whole steps only")],
+                     (turn_halves, "for all sines first"), (turn_int, "whole steps only"),
+                     (turn_absolute, "turned the other way")],
     "offset_profile": [(profile_backwards, "query minus key"), (profile_sum, "sums, not means"),
                        (profile_anti, "sums of positions"), (profile_future, "keys behind the query only"),
                        (profile_distance, "before and after taken together")],

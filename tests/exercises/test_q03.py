@@ -29,16 +29,48 @@ def answers(table):
 
 
 # ---- right, in other ways ----
-def embed_with_modules(tokens, E, P, positions):
-    words, places = nn.Embedding.from_pretrained(E), nn.Embedding.from_pretrained(P)
-    h = words(tokens)
-    h += places(positions)
-    return h
 
 
-def embed_with_index_select(tokens, E, P, positions):
-    rows = P.index_select(0, positions)
-    return torch.stack([E.index_select(0, text) + rows for text in tokens])
+def columns_of_texts(words, rows):
+    positions = torch.tensor([rows - 1, 0, 4])
+    return torch.stack([torch.tensor([5, 5, words - 1]), torch.tensor([0, words - 1, 0])]), positions
+
+
+def as_numpy(words, rows):
+    return np.array([[words - 1, 3, 3, 1], [2, 0, 1, 3]]), np.array([rows - 1, 2, 0, 1])
+
+
+def counting_up(words, rows):
+    return torch.tensor([[2, words - 1, 2, 0], [1, 0, 3, words - 1]]), torch.arange(4)
+
+
+def a_single_text(words, rows):
+    return [[1, words - 1, 1]], [rows - 1, 4, 0]
+
+
+def never_twice(words, rows):
+    return [[1, words - 1, 0], [words - 1, 1, 2]], [rows - 1, 4, 0]
+
+
+def without_the_end(words, rows):
+    return [[1, words - 1, 1], [0, 1, 2]], [rows - 2, 4, 0]
+
+
+def beyond_the_end(words, rows):
+    return [[1, words, 1], [0, 1, 2]], [rows - 1, 4, 0]
+
+
+def middle_of_the_tables(words, rows):
+    return [[3, 4, 3], [2, 3, 1]], [6, 3, 5]
+
+
+def nothing_but_zeros(words, rows):
+    return [[0, 0], [0, 0]], [0, 0]
+
+
+def a_random_test(words, rows):
+    g = torch.Generator().manual_seed(words * rows)
+    return torch.randint(1, words - 1, (2, 4), generator=g), torch.randperm(rows - 2, generator=g)[:4] + 1
 
 
 def similarity_flat(E, P):
@@ -97,7 +129,7 @@ def grid_by_sampling(P, old, new):
 
 
 RIGHT = answers([
-    ("learned_embed", embed_with_modules), ("learned_embed", embed_with_index_select),
+    ("lookup_test", columns_of_texts), ("lookup_test", as_numpy),
     ("sum_similarity", similarity_flat), ("sum_similarity", similarity_numpy),
     ("untrained_rows", untrained_by_unit_rows),
     ("longer_table", longer_by_cat), ("longer_table", longer_by_numpy),
@@ -117,29 +149,6 @@ def test_quotients_of_numbers_find_the_rows_where_rounding_allows():
 
 
 # ---- catalogued misconceptions, as learners put them ----
-def slice_of_the_table(tokens, E, P, positions):
-    B, L = tokens.shape
-    return F.embedding(tokens, E) + P[:L].unsqueeze(0).repeat(B, 1, 1)
-
-
-def places_from_tokens(tokens, E, P, positions):
-    return torch.stack([E[text] + F.embedding(text, P) for text in tokens])
-
-
-def first_position_only(tokens, E, P, positions):
-    h = E[tokens]
-    for n in range(h.shape[1]):
-        h[:, n] += P[positions[0]]
-    return h
-
-
-def one_based(tokens, E, P, positions):
-    return E[tokens] + F.embedding(positions.add(1), P)
-
-
-def scaled_tokens(tokens, E, P, positions):
-    d = P.shape[-1]
-    return E[tokens].mul(d).div(d ** 0.5) + P[positions]
 
 
 def place_first(E, P):
@@ -262,11 +271,9 @@ def just_a_view(P, old, new):
 
 
 NAMED = [
-    ("learned_embed", slice_of_the_table, "row number instead of position"),
-    ("learned_embed", places_from_tokens, "rows chosen by the token"),
-    ("learned_embed", first_position_only, "one position for the whole text"),
-    ("learned_embed", one_based, "counted from one"),
-    ("learned_embed", scaled_tokens, "tokens times the root of d"),
+    ("lookup_test", counting_up, "positions in order from 0"), ("lookup_test", a_single_text, "one text"),
+    ("lookup_test", never_twice, "no token twice"), ("lookup_test", without_the_end, "the last row left out"),
+    ("lookup_test", beyond_the_end, "outside of the tables"),
     ("sum_similarity", place_first, "token and position exchanged"),
     ("sum_similarity", zipped, "only token n at place n"),
     ("sum_similarity", inner_products, "dot products instead of cosines"),
@@ -297,37 +304,6 @@ def test_a_misconception_is_named(name, answer, called):
 
 
 # ---- mistakes that no catalogue holds ----
-def embed_halved(tokens, E, P, positions):
-    return (E[tokens] + P[positions]) / 2
-
-
-def embed_reversed(tokens, E, P, positions):
-    return E[tokens] + P[positions.flip(0)]
-
-
-def embed_wrapped(tokens, E, P, positions):
-    return E[tokens] + P[positions % tokens.shape[1]]
-
-
-def embed_sorted(tokens, E, P, positions):
-    return E[tokens] + P[positions.sort().values]
-
-
-def embed_first_text(tokens, E, P, positions):
-    return (E[tokens[0]] + P[positions]).expand(*tokens.shape, -1)
-
-
-def embed_with_bias(tokens, E, P, positions):
-    return E[tokens] + P[positions].mean(-1, keepdim=True)
-
-
-def embed_normalised(tokens, E, P, positions):
-    return F.layer_norm(E[tokens] + P[positions], E.shape[1:])
-
-
-def embed_changes_E(tokens, E, P, positions):
-    E += P[positions[0]]
-    return E[tokens] + P[positions] - P[positions[0]]
 
 
 def similarity_of_difference(E, P):
@@ -463,8 +439,7 @@ def grid_skips_first_patch(P, old, new):
 
 
 REFUSED = answers([
-    *(("learned_embed", f) for f in (embed_halved, embed_reversed, embed_wrapped, embed_sorted,
-                                     embed_first_text, embed_with_bias, embed_normalised, embed_changes_E)),
+    *(("lookup_test", f) for f in (middle_of_the_tables, nothing_but_zeros, a_random_test)),
     *(("sum_similarity", f) for f in (similarity_of_difference, similarity_median, similarity_first_token,
                                       similarity_best_pair, similarity_angles, similarity_token_only,
                                       similarity_rounded)),

@@ -320,6 +320,7 @@ NAMED = [
     ("shaw_attention", shaw_i_minus_j, "query minus key"),
     ("shaw_attention", shaw_sharp, "no root"),
     ("shaw_attention", shaw_outside, "key vectors outside of the root"),
+    ("shaw_attention", lambda *args: shaw_clipped_nearer(*args), "clipped one too early"),
     ("shaw_attention", shaw_counts, "row numbers instead of positions"),
     ("offset_mass", mass_summed, "sum instead of mean"),
     ("offset_mass", mass_of_queries, "query minus key"),
@@ -370,10 +371,6 @@ def bias_heads_averaged(W, q_positions, k_positions):
 
 def bias_softmaxed(W, q_positions, k_positions):
     return bias_with_gather(W, q_positions, k_positions).softmax(-1)
-
-
-def bias_from_the_first(W, q_positions, k_positions):
-    return bias_with_gather(W, q_positions - q_positions[0], k_positions - k_positions[0])
 
 
 def bucket_begins_late(r, n_buckets, max_distance, bidirectional):
@@ -508,12 +505,11 @@ def shift_mask_of_a_square(x):
 
 REFUSED = answers([
     *(("clipped_bias", f) for f in (bias_halved, bias_with_a_mask, bias_of_the_first_entries,
-                                    bias_sorted_keys, bias_one_off, bias_heads_averaged, bias_softmaxed,
-                                    bias_from_the_first)),
+                                    bias_sorted_keys, bias_one_off, bias_heads_averaged, bias_softmaxed)),
     *(("t5_bucket", f) for f in (bucket_begins_late, bucket_plain_clip, bucket_linear, bucket_always_decoder,
                                  bucket_for_128, bucket_as_float, bucket_of_itself_wrong)),
     *(("shaw_attention", f) for f in (shaw_masked, shaw_keys_turned, shaw_values_turned, shaw_divided_by_d,
-                                      shaw_clipped_nearer, shaw_query_vector, shaw_returns_weights)),
+                                      shaw_query_vector, shaw_returns_weights)),
     *(("offset_mass", f) for f in (mass_symmetric, mass_maximum, mass_upside_down, mass_left_for_right,
                                    mass_without_self, mass_of_softmax, mass_of_the_first_query)),
     *(("relative_shift", f) for f in (shift_all_the_same, shift_twice, shift_hides_the_past,

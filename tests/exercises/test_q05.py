@@ -20,26 +20,41 @@ def check(name, answer, seed):
 
 
 # ---- right, in another style ----
-def fuse_with_numpy(x, p, how):
-    a, b = x.numpy(), p.numpy()
-    if how == "matrix":
-        return torch.from_numpy((b[None] @ a[..., None]).squeeze(-1))
-    if how == "concat":
-        b = b[None].repeat(len(a), axis=0)
-        return torch.cat([torch.from_numpy(a), torch.from_numpy(b)], 2)
-    return torch.from_numpy(a + b if how == "add" else a * b)
 
 
-def fuse_batch_by_batch(x, p, how):
-    texts = []
-    for text in x:
-        if how == "concat":
-            texts.append(torch.hstack([text, p]))
-        elif how == "matrix":
-            texts.append(torch.bmm(p, text.unsqueeze(2)).squeeze(2))
-        else:
-            texts.append(text + p if how == "add" else text.mul(p))
-    return torch.stack(texts)
+def memory_changed(order=None, far=None, hidden=None, root=None, swap=False, or_first=False):
+    """Term by term, with one of the steps exchanged."""
+    order = order or (lambda memory, x: torch.cat([memory, x]))
+    far = far or (lambda i, j: i - j)
+    hidden = hidden or (lambda i, j: j > i)
+    root = root or (lambda x, k: k.shape[1] ** 0.5)
+
+    def answer(x, memory, W_Q, W_K, u, v, R):
+        u, v = (v, u) if swap else (u, v)
+        text = order(memory, x)
+        q, k = x @ W_Q, text @ W_K
+        i, j = torch.arange(len(memory), len(text)).unsqueeze(1), torch.arange(len(text))
+        r = R[far(i, j).clamp(0, len(R) - 1)]
+        e = q @ k.T + (q[:, None] * r).sum(-1) + k @ u + r @ v
+        out = hidden(i, j) & ~((i == 0) & (j == 0)) if or_first else hidden(i, j)
+        return torch.where(out, torch.full_like(e, -math.inf), e / root(x, k))
+
+    return answer
+
+
+def memory_term_by_term(*args):
+    return memory_changed()(*args)
+
+
+def memory_by_shifting(x, memory, W_Q, W_K, u, v, R):
+    """Rows of distances, each of them turned round and cut: as the released code, without its trick."""
+    text = torch.cat((memory, x), 0)
+    rows, M = [], len(memory)
+    for n, token in enumerate(x):
+        q, seen = token @ W_Q, text[:M + n + 1] @ W_K
+        e = torch.mv(seen, q + u) + torch.mv(R[:M + n + 1], q + v).flip(0)
+        rows.append(torch.nn.functional.pad(e / len(u) ** 0.5, (0, len(x) - n - 1), value=-math.inf))
+    return torch.stack(rows)
 
 
 def moved_row_by_row(scores, term, allowed):
@@ -107,7 +122,7 @@ def tupe_assembled(x, p, W_Q, W_K, U_Q, U_K, b, theta):
     return torch.stack([(text @ W_Q) @ (text @ W_K).T / math.sqrt(2 * d) + v for text in x])
 
 
-RIGHT = {"fuse_input": (fuse_with_numpy, fuse_batch_by_batch),
+RIGHT = {"memory_scores": (memory_term_by_term, memory_by_shifting),
          "moved_mass": (moved_row_by_row, moved_with_a_bias),
          "key_side_scores": (key_side_with_loops, key_side_with_take),
          "concat_bias": (concat_stacked_by_repeat, concat_key_by_key),
@@ -134,22 +149,6 @@ def test_whoever_leaves_out_theta_1_has_seen_the_point():
 
 
 # ---- wrong, and known ----
-def fuse_x_times_P(x, p, how):
-    if how == "matrix":
-        return torch.stack([x[:, i] @ p[i] for i in range(x.shape[1])], 1)
-    return fuse_batch_by_batch(x, p, how)
-
-
-def fuse_positions_in_front(x, p, how):
-    return torch.cat([p.repeat(len(x), 1, 1), x], 2) if how == "concat" else fuse_batch_by_batch(x, p, how)
-
-
-def fuse_longer_text(x, p, how):
-    return torch.cat([x, p.repeat(len(x), 1, 1)], 1) if how == "concat" else fuse_batch_by_batch(x, p, how)
-
-
-def fuse_as_vaswani(x, p, how):
-    return fuse_batch_by_batch(x * x.shape[-1] ** 0.5 if how == "add" else x, p, how)
 
 
 def moved_without_mask(scores, term, allowed):
@@ -240,10 +239,14 @@ def tupe_column_last(x, p, W_Q, W_K, U_Q, U_K, b, theta):
     return (x @ W_Q) @ (x @ W_K).mT / (2 * W_Q.shape[1]) ** 0.5 + v
 
 
-KNOWN = [("fuse_input", fuse_x_times_P, "matrix from the wrong side"),
-         ("fuse_input", fuse_positions_in_front, "position before token"),
-         ("fuse_input", fuse_longer_text, "concatenated along the sequence"),
-         ("fuse_input", fuse_as_vaswani, "tokens scaled"),
+KNOWN = [("memory_scores", memory_changed(far=lambda i, j: i - i[0] - j), "distance without the memory"),
+         ("memory_scores", memory_changed(order=lambda memory, x: torch.cat([x, memory])),
+          "memory behind the segment"),
+         ("memory_scores", memory_changed(swap=True), "u and v exchanged"),
+         ("memory_scores", memory_changed(hidden=lambda i, j: j > i - i[0]),
+          "the mask of a text that begins here"),
+         ("memory_scores", memory_changed(root=lambda x, k: 1.0), "scale forgotten"),
+         ("memory_scores", memory_changed(far=lambda i, j: i - j + 1), "one step too far"),
          ("moved_mass", moved_without_mask, "mask forgotten"),
          ("moved_mass", moved_twice, "mass counted twice"),
          ("moved_mass", moved_masked_late, "mask after the softmax"),
@@ -269,11 +272,6 @@ def test_a_known_mistake_in_other_words_has_its_name(name, answer, mistake):
 
 
 # ---- wrong, and in no catalogue ----
-def fuse_changed(change_p=lambda p, how: p, change_x=lambda x, how: x, after=lambda h, how: h):
-    def answer(x, p, how):
-        return after(fuse_batch_by_batch(change_x(x, how), change_p(p, how), how), how)
-
-    return answer
 
 
 def moved_changed(weights=lambda e, ok: e.masked_fill(~ok, -math.inf).softmax(-1),
@@ -310,16 +308,14 @@ def tupe_changed(**changes):
 
 
 UNKNOWN = {
-    "fuse_input": {
-        "difference": fuse_changed(lambda p, how: -p if how == "add" else p),
-        "positions reversed": fuse_changed(lambda p, how: p.flip(0)),
-        "batch reversed": fuse_changed(after=lambda h, how: h.flip(0)),
-        "normalised": fuse_changed(after=lambda h, how: h / h.norm(dim=-1, keepdim=True)),
-        "half of the position": fuse_changed(lambda p, how: p / 2 if how == "concat" else p),
-        "matrix squared": fuse_changed(lambda p, how: p @ p if how == "matrix" else p),
-        "float32 always": fuse_changed(after=lambda h, how: h.float()),
-        "identity added to the matrix": fuse_changed(
-            lambda p, how: p + torch.eye(p.shape[-1], dtype=p.dtype) if how == "matrix" else p)},
+    "memory_scores": {
+        "mask one too far": memory_changed(hidden=lambda i, j: j > i + 1),
+        "own place hidden": memory_changed(hidden=lambda i, j: j >= i, or_first=True),
+        "distance halved": memory_changed(far=lambda i, j: (i - j) // 2),
+        "newest memory only": memory_changed(hidden=lambda i, j: (j > i) | (j < i[0] - 1)),
+        "divided by d_h": memory_changed(root=lambda x, k: k.shape[1]),
+        "weights": lambda *args: memory_term_by_term(*args).softmax(-1),
+        "nothing but the memory": memory_changed(hidden=lambda i, j: (j > i) | (j >= i[0]) & (j < i))},
     "moved_mass": {
         "natural units": moved_changed(end=lambda new, old: (new * (new / old).log()).sum(-1).mean(-1)),
         "squares rooted": moved_changed(end=lambda new, old: (new - old).norm(dim=-1).mean(-1) / 2),

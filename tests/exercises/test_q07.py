@@ -12,6 +12,7 @@ from tutorial_lib.checks import questions
 from tutorial_lib.checks.answer import collect
 from tutorial_lib.checks.judge import judge
 from tutorial_lib.course import exercises
+from tutorial_lib.encodings import XPos
 
 SEEDS = (4, 50)
 
@@ -157,42 +158,58 @@ def mirror_averaged(bias):
     return torch.abs(a - a.rot90(2, (1, 2))).flatten(1).mean(1)
 
 
-# ---- window ----
-def window_by_diagonals(weights, share):
-    heads, queries, keys = weights.shape
-    mass, found = torch.zeros(heads, dtype=torch.float64), torch.zeros(heads, dtype=torch.long)
-    for distance in range(keys):
-        mass += weights.diagonal(keys - queries - distance, 1, 2).sum(-1).double() / queries
-        found[(found == 0) & (mass >= share)] = distance + 1
-    return found
+# ---- xPos ----
+def xpos_changed(fade=lambda z, r: z ** r, turn=1, first=0, share=lambda x, gamma: (x + gamma) / (1 + gamma)):
+    """One pair of channels after the other, by offsets, with one of the steps exchanged."""
+    def answer(q, k, q_positions, k_positions, base, gamma, scale_base):
+        r = (q_positions[:, None] - k_positions).double()
+        d, out = q.shape[-1], 0
+        for t in range(d // 2):
+            a, b = q[..., 2 * t].double(), q[..., 2 * t + 1].double()
+            x, y = k[..., 2 * t].double(), k[..., 2 * t + 1].double()
+            same = a[..., None] * x[:, None] + b[..., None] * y[:, None]
+            cross = a[..., None] * y[:, None] - b[..., None] * x[:, None]
+            angle = turn * r * base ** (-2 * t / d)
+            z = torch.tensor(share((t + first) / (d / 2), gamma)).double()
+            out = out + fade(z, r / scale_base) * (same * angle.cos() + cross * angle.sin())
+        return torch.where(r < 0, -torch.inf, out / d ** 0.5).float()
+
+    return answer
 
 
-def window_with_scatter(weights, share):
-    heads, queries, keys = weights.shape
-    behind = torch.arange(queries)[:, None] + keys - queries - torch.arange(keys)
-    by_distance = weights.new_zeros(heads, keys).index_add(
-        1, behind.clamp(min=0).flatten(), (weights * (behind >= 0)).flatten(1))
-    return torch.searchsorted((by_distance / queries).cumsum(1), torch.full((heads, 1), share,
-                              dtype=weights.dtype))[:, 0] + 1
+def xpos_pair_by_pair(*args):
+    return xpos_changed()(*args)
 
 
-def window_of_last_columns(weights, share):
-    w, mean = [], weights.mean(1)
-    for head in mean:
-        n = 1
-        while head[-n:].sum() < share:
-            n += 1
-        w.append(n)
-    return torch.tensor(w)
+def _sizes(x, places, base, gamma, scale_base, sign):
+    d = x.shape[-1]
+    t = np.arange(d // 2)
+    z = ((2 * t / d + gamma) / (1 + gamma)) ** (sign * places[:, None] / scale_base)
+    turned = (x[..., 0::2] + 1j * x[..., 1::2]) * z * np.exp(1j * places[:, None] * base ** (-2 * t / d))
+    return np.concatenate([turned.real, turned.imag], -1)
 
 
-def window_of_the_strongest(weights, share):
-    ordered = weights.topk(weights.size(2), -1)[0].cumsum(-1).mean(-2)
-    return (ordered < share).int().sum(-1) + 1
+def xpos_with_numpy(q, k, q_positions, k_positions, base, gamma, scale_base):
+    last = int(q_positions.max())
+    a, b = (_sizes(x.double().numpy(), (p - last).double().numpy(), base, gamma, scale_base, sign)
+            for x, p, sign in ((q, q_positions, 1), (k, k_positions, -1)))
+    e = torch.from_numpy(a @ b.swapaxes(1, 2) / q.shape[-1] ** 0.5).float()
+    return e.masked_fill(k_positions > q_positions[:, None], -torch.inf)
 
 
-def window_as_distance(weights, share):
-    return window_by_diagonals(weights, share) - 1
+def xpos_of_itself(q, k, q_positions, k_positions, base, gamma, scale_base):
+    """Each side by its own position, in float32: right near the beginning."""
+    t = torch.arange(q.shape[-1] // 2)
+    zeta = (2 * t / q.shape[-1] + gamma) / (1 + gamma)
+
+    def sized(x, p, sign):
+        f = p[:, None] * base ** (-2 * t / x.shape[-1])
+        a, b = x[..., 0::2], x[..., 1::2]
+        pairs = torch.stack([a * f.cos() - b * f.sin(), a * f.sin() + b * f.cos()], -1)
+        return (pairs * (zeta ** (sign * p[:, None] / scale_base))[..., None]).flatten(-2)
+
+    scores = sized(q, q_positions, 1) @ sized(k, k_positions, -1).mT / q.shape[-1] ** 0.5
+    return scores.masked_fill(k_positions > q_positions[:, None], -math.inf)
 
 
 RIGHT = {
@@ -200,7 +217,7 @@ RIGHT = {
     "alibi_bias": (bias_by_broadcasting, bias_with_einsum, bias_of_the_first_key),
     "alibi_attention": (attention_with_offset, attention_query_by_query),
     "mirror_gap": (mirror_by_index, mirror_with_numpy),
-    "attention_window": (window_by_diagonals, window_with_scatter),
+    "xpos_scores": (xpos_pair_by_pair, xpos_with_numpy),
 }
 
 NAMED = {
@@ -214,9 +231,11 @@ NAMED = {
                         attention_never_scaled: "scores not scaled"},
     "mirror_gap": {mirror_by_transposing: "transposed", mirror_of_the_bias: "biases compared",
                    mirror_averaged: "mean, not largest"},
-    "attention_window": {window_of_last_columns: "same columns for all queries",
-                         window_of_the_strongest: "largest weights instead of nearest",
-                         window_as_distance: "own key not counted"},
+    "xpos_scores": {xpos_changed(fade=lambda z, r: 1 + 0 * z * r): "no fading",
+                    xpos_changed(fade=lambda z, r: z ** -r): "growing with the distance",
+                    xpos_changed(first=1): "pairs counted from 1", xpos_changed(turn=0): "not turned",
+                    xpos_changed(share=lambda x, gamma: x + gamma): "not divided by 1 + γ",
+                    xpos_of_itself: "sizes by absolute positions"},
 }
 
 
@@ -278,15 +297,15 @@ OTHER = {
                                 - b.softmax(-1).diagonal(-1, 1, 2).mean(-1)).abs(),
         "per query": lambda b: (b.softmax(-1) - b.softmax(-1).flip(-1, -2)).abs().amax(-1),
     },
-    "attention_window": {
-        "number of keys": lambda w, s: torch.full((len(w),), w.shape[2]),
-        "share of the keys": lambda w, s: torch.full((len(w),), round(s * w.shape[2])),
-        "mean distance": lambda w, s: (w.mean(1) * torch.arange(w.shape[2]).flip(0)).sum(-1).round().long(),
-        "sum over queries": lambda w, s: window_by_diagonals(w * w.shape[1], s),
-        "first query": lambda w, s: window_by_diagonals(w[:, :1, :w.shape[2] - w.shape[1] + 1], s),
-        "twice": lambda w, s: 2 * window_by_diagonals(w, s),
-        "from a slope": lambda w, s: (-math.log(1 - s) / (w[:, -1, -1] - w[:, -1, -2]).abs()).ceil().long(),
-        "widest head for all": lambda w, s: window_by_diagonals(w, s).max().repeat(len(w)),
+    "xpos_scores": {
+        "one slope for all": xpos_changed(fade=lambda z, r: 0.6 ** r + 0 * z),
+        "linear": xpos_changed(fade=lambda z, r: 1 - (1 - z) * r),
+        "faded twice": xpos_changed(fade=lambda z, r: z ** (2 * r)),
+        "γ as a factor": xpos_changed(share=lambda x, gamma: (x * gamma + 0.4) / 1.4),
+        "root of ζ": xpos_changed(fade=lambda z, r: z ** (r / 2)),
+        "half as fast": xpos_changed(turn=0.5),
+        "weights": lambda *x: xpos_pair_by_pair(*x).softmax(-1),
+        "whole steps": xpos_changed(fade=lambda z, r: z ** r.floor()),
     },
 }
 
@@ -340,3 +359,15 @@ def test_the_broken_code_that_students_get_is_named():
     exec(code, space)
     for seed in SEEDS:
         assert check("alibi_attention", space["alibi_attention"], seed).name == "as it was given"
+
+
+def test_xpos_agrees_with_the_library():
+    question = questions.find("xpos_scores")
+    for case in question.cases(3):
+        q, k, i, j, base, gamma, scale_base = case.args
+        encoding = XPos(q.shape[-1], base=base, gamma=gamma, scale_base=scale_base).double()
+        a, b = encoding.rotate(q[None].double(), k[None].double(), i, j)
+        ours = (a @ b.mT)[0] / q.shape[-1] ** 0.5
+        seen = (j <= i[:, None]).expand(len(q), -1, -1)
+        theirs = question.reference(*case.args)[seen].double()
+        torch.testing.assert_close(theirs, ours[seen], rtol=1e-4, atol=1e-5)

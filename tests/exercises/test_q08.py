@@ -27,30 +27,31 @@ def inverse(d, b):
     return 1.0 / (b ** (torch.arange(0, d, 2).float() / d))
 
 
-# ---- interpolated angles ----
-def angles_with_einsum(positions, dim, base, L, new_L):
-    return torch.einsum("l,t->lt", positions.float() / (new_L / L), inverse(dim, base))
+# ---- axis angles ----
+def angles_in_blocks(place=None, frequencies=None, join=None):
+    """One axis after the other, with one of the steps exchanged."""
+    place = place or (lambda p, s: p.double() / s)
+    frequencies = frequencies or (lambda width, base: inverse(width, base).double())
+    join = join or (lambda blocks: torch.cat(blocks, 1))
+
+    def answer(positions, dim, base, stretch):
+        width = dim // positions.shape[1]
+        theta = frequencies(width, base)
+        return join([torch.outer(place(p, s), theta) for p, s in zip(positions.T, stretch, strict=True)]).float()
+    return answer
 
 
-def angles_with_numpy(positions, dim, base, L, new_L):
-    places = positions.numpy() * L / new_L
-    return np.outer(places, base ** (-2.0 * np.arange(dim // 2) / dim)).astype("float32")
+def angles_with_einsum(positions, dim, base, stretch):
+    width = dim // positions.shape[1]
+    return torch.einsum("na,t->nat", positions / stretch, inverse(width, base)).reshape(len(positions), -1)
 
 
-def angles_in_whole_steps(positions, dim, base, L, new_L):
-    return torch.outer((positions * L // new_L).float(), inverse(dim, base))
+def angles_with_numpy(positions, dim, base, stretch):
+    places = positions.numpy() / stretch.numpy()
+    theta = base ** (-np.arange(dim // 2 // places.shape[1]) * 2.0 * places.shape[1] / dim)
+    return np.hstack([np.outer(one, theta) for one in places.T]).astype("float32")
 
 
-def angles_from_a_larger_base(positions, dim, base, L, new_L):
-    return torch.outer(positions.float(), inverse(dim, base * new_L / L))
-
-
-def angles_in_the_wrong_direction(positions, dim, base, L, new_L):
-    return torch.outer(positions.float() * (new_L / L), inverse(dim, base))
-
-
-def angles_with_both_ends_matched(positions, dim, base, L, new_L):
-    return torch.outer(positions * (L - 1) / (new_L - 1), inverse(dim, base))
 
 
 # ---- dynamic NTK ----
@@ -205,7 +206,7 @@ def factor_rounded_up(dim, base, L, new_L):
 
 
 RIGHT = {
-    "interpolated_angles": (angles_with_einsum, angles_with_numpy),
+    "axis_angles": (angles_with_einsum, angles_with_numpy),
     "dynamic_ntk_theta": (ntk_with_numpy, ntk_pair_by_pair),
     "dynamic_scores": (scores_with_complex_numbers, scores_by_rotation_matrices),
     "yarn_theta": (yarn_from_wavelengths, yarn_pair_by_pair),
@@ -213,10 +214,11 @@ RIGHT = {
 }
 
 NAMED = {
-    "interpolated_angles": {angles_in_whole_steps: "whole positions",
-                            angles_with_both_ends_matched: "last place on last place",
-                            angles_from_a_larger_base: "base times the factor",
-                            angles_in_the_wrong_direction: "positions stretched, not squeezed"},
+    "axis_angles": {angles_in_blocks(lambda p, s: (p / s).long().double()): "whole positions",
+                    angles_in_blocks(lambda p, s: p * s.double()): "squeezed the wrong way",
+                    angles_in_blocks(lambda p, s: p.double()): "not squeezed",
+                    angles_in_blocks(join=lambda b: torch.stack(b, 2).flatten(1)): "axes take turns",
+                    angles_in_blocks(join=lambda b: torch.cat(b[::-1], 1)): "last axis first"},
     "dynamic_ntk_theta": {ntk_without_an_exponent: "base times the factor",
                           ntk_without_a_floor: "short texts change, too",
                           ntk_as_interpolation: "all pairs divided"},
@@ -233,15 +235,15 @@ NAMED = {
 
 #: Wrong, and in no catalogue.
 OTHER = {
-    "interpolated_angles": {
-        "shifted by half": lambda p, d, b, L, N: torch.outer(p * L / N + 0.5, inverse(d, b)),
-        "root of the factor": lambda p, d, b, L, N: torch.outer(p * (L / N) ** 0.5, inverse(d, b)),
-        "slow pairs only": lambda p, d, b, L, N: torch.outer(p, inverse(d, b)) * torch.where(
-            L * inverse(d, b) < TURN, L / N, 1.0),
-        "degrees": lambda p, d, b, L, N: torch.outer(p * L / N, inverse(d, b)) * 180 / math.pi,
-        "cosines": lambda p, d, b, L, N: torch.outer(p * L / N, inverse(d, b)).cos(),
-        "transposed": lambda p, d, b, L, N: torch.outer(inverse(d, b), p * L / N),
-        "twice per pair": lambda p, d, b, L, N: torch.outer(p * L / N, inverse(d, b)).repeat(1, 2),
+    "axis_angles": {
+        "root of the stretch": angles_in_blocks(lambda p, s: p / s.double() ** 0.5),
+        "shifted by half": angles_in_blocks(lambda p, s: p.double() / s + 0.5),
+        "degrees": angles_in_blocks(lambda p, s: p.double() / s * 180 / math.pi),
+        "base of the stretch": lambda p, d, b, s: angles_with_einsum(p, d, b * s[0].item(), torch.ones_like(s)),
+        "cosines": lambda p, d, b, s: angles_with_einsum(p, d, b, s).cos(),
+        "slow pairs first": angles_in_blocks(frequencies=lambda width, b: inverse(width, b).double().flip(0)),
+        "product of the axes": lambda p, d, b, s: torch.outer((p / s + 1).prod(1), inverse(d, b)),
+        "twice per pair": lambda *x: angles_with_einsum(*x).repeat(1, 2),
     },
     "dynamic_ntk_theta": {
         "d + 2": lambda d, b, L, n: inverse(d, b * max(1, n / L) ** (d / (d + 2))),

@@ -5,6 +5,7 @@
     check.rope_rotate(rope_rotate)   # runs your function on fresh inputs and says what it found
     check.hint("rope_rotate")        # three hints, one at a time
     check.progress("06")             # what you have passed
+    check.model_answer("rope_layout", "…")  # a written answer: ours, once you have committed to yours
 
 What is expected is computed in a process of its own, from inputs that change with every call.
 """
@@ -18,7 +19,7 @@ from ..extras import needs
 with needs("experiments"):
     from . import questions, wire
 
-__all__ = ["NotYet", "hint", "progress", "questions", "verdict", "wire"]
+__all__ = ["NotYet", "hint", "model_answer", "progress", "questions", "verdict", "wire"]
 
 
 def __getattr__(name: str):

@@ -2,21 +2,23 @@
 
 This runs where the answer can't reach: in the judging process of a notebook (:mod:`.oracle`), or in
 the marking process of a class. It draws the inputs again from their seed, computes what is expected,
-and holds the outcomes (:func:`.answer.collect`) first against that, then against the question's
-catalogue of wrong answers, which are run on the same inputs. What these return is kept: a class, and all
-tests of a question, have the same inputs.
+and compares the outcomes (:func:`.answer.collect`) first with that, then with the question's catalogue
+of wrong answers, which are run on the same inputs (:mod:`.catalogue`). What these return is kept: a
+class, and all tests of a question, have the same inputs.
 """
 
 from __future__ import annotations
 
-import builtins
 import functools
 import re
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 
 from .answer import collect
+from .catalogue import Found, composed, search
 from .question import Case, Question, Verdict
 
 KINDS = ("value", "none", "foreign", "raised", "stub", "slow")
@@ -26,7 +28,7 @@ PICTURE = 48  # rows and columns at most
 
 
 HIDDEN = {
-    "raised": "the answer raises {error}.",
+    "raised": "the answer raises an error.",
     "type": "the answer returns something of another kind.",
     "shape": "the result has the wrong shape.",
     "dtype": "the result has the wrong dtype.",
@@ -82,9 +84,10 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
 
     n = next((n for n, (fault, _) in enumerate(found) if fault is not None), 0)
     picture = None if hidden else _picture(question, cases[n], expected[n]["value"], outcomes[n])
-    if wrong := _first(question.wrong, outcomes, known):
-        return say("mistake", wrong.says, name=wrong.name, reread=wrong.reread or question.section,
-                   picture=picture)
+    wrong = [m for m, (fault, _) in enumerate(found) if fault is not None]
+    if mistake := search(known, outcomes, wrong):
+        return say("mistake", _says(mistake, known, outcomes, hidden), name=mistake.name,
+                   reread=mistake.entries[0].reread or question.section, picture=picture)
     if found[n][0] is None:  # all numbers are right, but …
         which = next(one["modified"] for one in outcomes if one["modified"])
         return say("modified", f"The numbers are right, but the answer changes its own input (argument "
@@ -92,10 +95,7 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
                                "write operations that return a new tensor.", reread=question.section)
     kind, text = found[n][0]
     if hidden:
-        error = outcomes[n]["error"]
-        error = error if isinstance(getattr(builtins, error, None), type) else "an error"
-        text = HIDDEN.get(kind, text).format(error=error)
-        return say(kind, f"For some inputs, {text} The check in the notebook says more.",
+        return say(kind, f"For some inputs, {HIDDEN.get(kind, text)} The check in the notebook says more.",
                    reread=question.section)
     if kind == "symptom":
         right = [case.what for case, (fault, _) in zip(cases, found, strict=True) if fault is None]
@@ -104,6 +104,14 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
     elif kind in ("shape", "dtype", "device", "type", "none", "nan", "raised"):
         text += f" {question.name} returns {question.returns}."
     return say(kind, f"With {cases[n].what}: {text}", reread=question.section, picture=picture)
+
+
+def blamed(names) -> str:
+    """What is said where another answer was replaced, because the mistake is there."""
+    names = [f"`{name}`" for name in sorted(names)]
+    one = len(names) == 1
+    return (f"Your {' and '.join(names)} {'has' if one else 'have'} not passed yet; here "
+            f"{'it was' if one else 'they were'} replaced by ours.")
 
 
 def _list(words: list[str]) -> str:
@@ -142,33 +150,84 @@ class _Known:
 
     def __init__(self, question: Question, seed: int):
         self.question, self.cases = question, question.cases(seed)
+        # A mistake can make numbers large: two ways to make it differ by more than two right answers do.
+        self.loose = replace(question, tolerance=(10 * question.tolerance[0], 10 * question.tolerance[1]))
         self.inputs = [case.args for case in self.cases]
-        self._outcomes: dict[Callable, list[dict]] = {}
+        self._single: dict[tuple[Callable, int], dict] = {}
+        self._composed: list | None = None
 
     def outcomes(self, answer: Callable) -> list[dict]:
-        if answer not in self._outcomes:
-            # They end by themselves: the time is for a machine that is very busy.
-            found = collect(answer, self.inputs, 60 * self.question.seconds)
-            self._outcomes[answer] = _checked(found, self.inputs)
-        return self._outcomes[answer]
+        return [self.outcome(answer, n) for n in range(len(self.inputs))]
+
+    def outcome(self, answer: Callable, n: int) -> dict:
+        """The outcome for one input: most wrong answers differ from the learner's at once."""
+        if (answer, n) not in self._single:
+            inputs = self.inputs[n:n + 1]
+            self._single[answer, n] = _checked(self._collect(answer, inputs), inputs)[0]
+        return self._single[answer, n]
+
+    def _collect(self, answer: Callable, inputs: list[tuple]) -> list[dict]:
+        with warnings.catch_warnings():  # a wrong answer may deserve one; nobody wrote it
+            warnings.simplefilter("ignore")
+            return collect(answer, inputs, self.question.seconds, ours=True)
+
+    def by_size(self) -> list[int]:
+        """The numbers of the inputs, small ones first."""
+        def size(args) -> int:
+            return sum(one.numel() if isinstance(one, torch.Tensor) else 1 for one in args)
+
+        return sorted(range(len(self.inputs)), key=lambda n: size(self.inputs[n]))
+
+    def expected(self) -> list[dict]:
+        return self.outcomes(self.question.reference)
+
+    def composed(self) -> list[tuple]:
+        """Two mistakes at once (:func:`.catalogue.composed`)."""
+        if self._composed is None:
+            self._composed = list(composed(self.question))
+        return self._composed
+
+    def same(self, n: int, theirs: dict, ours: dict, loose: bool = False) -> bool:
+        """Are two outcomes of input ``n`` one and the same?"""
+        return _same_outcome(self.loose if loose else self.question, self.inputs[n], theirs, ours)
 
 
 _known = functools.lru_cache(maxsize=64)(_Known)  # a class needs five
 
 
-def _first(catalogue, outcomes, known: _Known):
+def _first(variants, outcomes, known: _Known):
     """The first entry whose answer gives these very outcomes."""
-    return next((entry for entry in catalogue if _alike(known, known.outcomes(entry.answer), outcomes)), None)
+    return next((entry for entry in variants if all(
+        known.same(n, one, ours) for n, (one, ours) in enumerate(zip(known.outcomes(entry.answer), outcomes,
+                                                                     strict=True)))), None)
 
 
-def _name_of(catalogue, outcomes, known: _Known) -> str:
-    entry = _first(catalogue, outcomes, known)
+def _name_of(variants, outcomes, known: _Known) -> str:
+    entry = _first(variants, outcomes, known)
     return entry.name if entry else ""
 
 
-def _alike(known: _Known, theirs: list[dict], ours: list[dict]) -> bool:
-    return all(_same_outcome(known.question, args, a, b)
-               for args, a, b in zip(known.inputs, theirs, ours, strict=True))
+def _says(mistake: Found, known: _Known, outcomes: list[dict], hidden: bool) -> str:
+    """What the learner reads of one mistake, of two, and of what there is besides."""
+    said = [entry.says for entry in mistake.entries]
+    if mistake.cases and not hidden:
+        said = [f"With {_list([known.cases[n].what for n in cases])}: {text}"
+                for cases, text in zip(mistake.cases, said, strict=True)]
+    if len(said) > 1:
+        said = ["Two mistakes at once.", f"(1) {said[0]}", f"(2) {said[1]}"]
+    what = "for some inputs" if hidden else f"with {known.cases[mistake.at].what}"
+    ours, want = outcomes[mistake.at], known.expected()[mistake.at]
+    if mistake.besides == "dtype":
+        said.append(f"Besides, {what} the result is {_short(ours['value'])}; it should be "
+                    f"{_short(want['value'])}.")
+    elif mistake.besides == "raised":
+        why = "" if hidden else f": {ours['error']}: {ours['message']}" + (
+            f" — in the line `{ours['line']}`" if ours["line"] else "")
+        said.append(f"Besides, {what} the answer raises an error{why}.")
+    elif mistake.besides == "factor":
+        said.append(f"Besides, {what} every number is then still {_number(mistake.factor)} times as large "
+                    "as it should be.")
+    return " ".join(said)
 
 
 def _same_outcome(question: Question, args: tuple, a: dict, b: dict) -> bool:
@@ -201,6 +260,8 @@ def _compare(question: Question, case: Case, want, got: dict, exact: bool = Fals
     if got["device"] and got["device"] != "cpu":
         return ("device", f"the result is on the device \"{got['device']}\", the inputs are on \"cpu\". "
                           "Create tensors on the device of the input."), ""
+    if question.faults is not None:
+        return _faults(question, case, want, got["value"], exact), ""
     fault = _values(question, want, got["value"], exact)
     if fault is None:
         return None, _wider(want, got["value"])
@@ -211,6 +272,15 @@ def _compare(question: Question, case: Case, want, got: dict, exact: bool = Fals
         except Exception:  # a value of another kind has no such form
             return fault, ""
     return fault, ""
+
+
+def _faults(question: Question, case: Case, want, got, exact: bool):
+    """As :func:`_values` where many answers are right. ``exact``: have both the same fault, or none?"""
+    assert question.faults is not None
+    text = question.faults(got, case)
+    if exact:
+        return None if text == question.faults(want, case) else ("symptom", "")
+    return ("symptom", text) if text else None
 
 
 def _values(question: Question, want, got, exact: bool = False, where: str = ""):
@@ -306,6 +376,8 @@ def _numbers(question: Question, want: torch.Tensor, got: torch.Tensor, where: s
     close = torch.isclose(b, a, rtol=tolerance[0], atol=tolerance[1], equal_nan=True)
     if bool(close.all()):
         return None
+    if exact:  # only whether they agree is asked
+        return "symptom", ""
     return "symptom", f"{where or 'the result'} is wrong. {symptom(a, b, close, tolerance)}"
 
 
@@ -333,6 +405,10 @@ def symptom(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, toleranc
             return "The sizes are right, the signs are not."
     if want.ndim >= 2 and equal(want.transpose(-1, -2), got):
         return "It is transposed: the last two axes have changed places."
+    for one in range(want.ndim - 2):
+        for other in range(one + 1, want.ndim):
+            if want.shape[one] == want.shape[other] and equal(want.transpose(one, other), got):
+                return f"Axis {one} and axis {other} have changed places."
     for axis in range(want.ndim):
         if want.shape[axis] > 1:
             if equal(want.flip(axis), got):
@@ -345,12 +421,78 @@ def symptom(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, toleranc
         wrong = (~close).any(dim=others) if others else ~close
         rows = wrong.nonzero().flatten().tolist()
         if want.shape[axis] > 2 and 0 < len(rows) <= 2:
+            place = (~close).nonzero()[0].tolist()
             names = ["the last index" if n == want.shape[axis] - 1 else f"index {n}" for n in rows]
-            return f"Along axis {axis} only {' and '.join(names)} {'is' if len(rows) == 1 else 'are'} wrong."
-    share = float((~close).double().mean())
+            are = "is" if len(rows) == 1 else "are"
+            return (f"Along axis {axis} only {' and '.join(names)} {are} wrong: at {place} stands "
+                    f"{_number(got[tuple(place)])}, it should be {_number(want[tuple(place)])}.")
+    return _where(want, got, close, equal)
+
+
+def _where(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, equal: Callable) -> str:
+    """The part that is wrong: rows, columns, a corner, places that follow a rule, or the first one."""
     place = (~close).nonzero()[0].tolist()
-    return (f"{share:.0%} of its numbers differ; the first is at {place}: {_number(got[tuple(place)])}, "
-            f"it should be {_number(want[tuple(place)])}.")
+    first = (f"The first wrong number is at {place}: {_number(got[tuple(place)])}, it should be "
+             f"{_number(want[tuple(place)])}.")
+    finite = want.isfinite() & got.isfinite()
+    if bool((want.isinf() != got.isinf()).any()):
+        extra, less = int((got.isinf() & ~want.isinf()).sum()), int((want.isinf() & ~got.isinf()).sum())
+        what = [f"{n} number{'s are' if n > 1 else ' is'} {words}" for n, words in (
+            (extra, "infinite and should not be"), (less, "finite and should be infinite")) if n]
+        return f"{' and '.join(what)}. {'The others are right. ' if close[finite].all() else ''}{first}"
+    if want.ndim >= 2 and min(want.shape[-2:]) > 1:
+        square = ~close
+        for name, part in (("on the diagonal of the last two axes", square.tril().triu()),
+                           ("below the diagonal of the last two axes", square.tril(-1)),
+                           ("above the diagonal of the last two axes", square.triu(1))):
+            if torch.equal(part, square):
+                return f"What is wrong stands {name}; the rest is right. {first}"
+    for axis in range(want.ndim):
+        if (text := _slices(want, got, axis, equal)) or (text := _half(close, axis)):
+            return f"{text} {first}"
+    offset = (got - want)[finite]
+    if want.numel() > 2 and equal(want.sort(-1).values, got.sort(-1).values):
+        return f"The numbers of each row are right, but not their order. {first}"
+    near = len(offset) > 2 and float(offset.abs().max()) < 0.05 * float(want[finite].abs().max())
+    if near and not bool(close.any()):
+        return f"Every number is nearly right: the largest error is {_number(offset.abs().max())}. {first}"
+    return f"{float((~close).double().mean()):.0%} of its numbers differ. {first}"
+
+
+def _slices(want: torch.Tensor, got: torch.Tensor, axis: int, equal: Callable) -> str:
+    """Along one axis: are all slices wrong by a factor or a constant of their own?"""
+    if want.ndim < 2 or want.shape[axis] < 2 or want.numel() // want.shape[axis] < 3:
+        return ""
+    a, b = (x.movedim(axis, 0).flatten(1) for x in (want, got))
+    if not bool((a.isfinite() & b.isfinite()).all()):
+        return ""
+    top = a.abs().argmax(1, keepdim=True)
+    factor = b.gather(1, top) / a.gather(1, top)
+    if bool(factor.isfinite().all()) and equal(a * factor, b):
+        some = ", ".join(_number(one) for one in factor.flatten()[:3])
+        return f"Each slice along axis {axis} is wrong by a factor of its own: {some}, …"
+    constant = (b - a)[:, :1]
+    if equal(a + constant, b):
+        some = ", ".join(_number(one) for one in constant.flatten()[:3])
+        return f"Each slice along axis {axis} is off by a constant of its own: {some}, …"
+    return ""
+
+
+def _half(close: torch.Tensor, axis: int) -> str:
+    """Along one axis: only from or up to some index, or every second one?"""
+    others = [n for n in range(close.ndim) if n != axis]
+    wrong = (~close).any(dim=others) if others else ~close
+    rows, n = wrong.nonzero().flatten().tolist(), len(wrong)
+    if n < 4 or len(rows) in (0, n):
+        return ""
+    if rows == list(range(rows[0], n)):
+        return f"Along axis {axis} all is right up to index {rows[0] - 1}, and wrong from index {rows[0]} on."
+    if rows == list(range(rows[-1] + 1)):
+        last = rows[-1]
+        return f"Along axis {axis} all is wrong up to index {last}, and right from index {last + 1} on."
+    if rows in (list(range(0, n, 2)), list(range(1, n, 2))):
+        return f"Along axis {axis} every second index is wrong, from index {rows[0]} on."
+    return ""
 
 
 def _number(value) -> str:
@@ -370,6 +512,8 @@ def _picture(question: Question, case: Case, want, got: dict) -> dict | None:
             and want.ndim and not want.is_complex() and not value.is_complex() and want.numel() > 1):
         return None
     want, value = want.double(), value.double()
+    if question.drawn is not None:
+        want, value = question.drawn(want, case), question.drawn(value, case)
     while want.ndim > 2:
         if want.shape[0] == 0:
             return None
@@ -377,4 +521,5 @@ def _picture(question: Question, case: Case, want, got: dict) -> dict | None:
         want, value = want[n], value[n]
     cut = tuple(slice(0, PICTURE) for _ in range(want.ndim))
     kind = "lines" if want.ndim == 1 else "heat"
-    return {"kind": kind, "target": want[cut].clone(), "yours": value[cut].clone(), "what": case.what}
+    return {"kind": kind, "target": want[cut].clone(), "yours": value[cut].clone(), "what": case.what,
+            "axes": list(question.axes)}

@@ -86,8 +86,10 @@ class Question:
     normal form where several answers are right (a bias without its row means); ``equivalent`` then
     says why they are. ``tolerance`` is ``(relative, absolute)`` for float32 inputs; other dtypes
     take their own. ``returns`` names what comes back ("a tensor [L, d]"). ``picture`` draws target
-    beside answer: "heat", "lines" or "" (none). ``exact_dtype``: not even float64 for float32 is
-    right.
+    beside answer: "heat", "lines" or "" (none); ``axes`` labels it (along, up), and ``drawn(value, case)``
+    is what is drawn of a value, where that shows more. ``exact_dtype``: not even float64 for float32 is
+    right. ``faults(value, case) -> str`` takes the place of a comparison where many answers are right: what
+    is wrong with this one, as the learner reads it, or "".
     """
 
     name: str
@@ -104,8 +106,11 @@ class Question:
     equivalent: str = ""
     tolerance: tuple[float, float] = (1e-4, 1e-5)
     picture: str = ""
+    axes: tuple[str, str] = ("", "")
+    drawn: Callable | None = None
     seconds: float = 10.0
     exact_dtype: bool = False
+    faults: Callable | None = None
     bonus: bool = False
 
     @property
@@ -126,7 +131,7 @@ class Verdict:
     stub, raised, none, type, shape, dtype, device, nan, modified, slow, borrowed — not passed.
 
     ``text`` is for the learner; ``reread`` the section to read again; ``picture`` holds what is to
-    be drawn: ``{"kind", "target", "yours", "what"}``.
+    be drawn: ``{"kind", "target", "yours", "what", "axes"}``.
     """
 
     question: str

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import json
 import secrets
-from collections.abc import Callable
+import textwrap
+import types
+from collections.abc import Callable, Iterator
 
 from .. import plots
+from ..clone import HERE
 from ..fallback import table
 from ..progress import read, record
 from . import oracle, questions
 from .answer import collect
+from .catalogue import names_of
+from .judge import blamed
 from .question import Question, Verdict
+
+WIDE = 44  # characters of a title
 
 
 class _OneLine(Exception):
@@ -51,11 +61,68 @@ class Check:
 
 
 def verdict(question: Question, answer: Callable, seed: int | None = None) -> Verdict:
-    """Call the answer here, and let the judging process judge what it returned."""
+    """Call the answer here, and let the judging process judge what it returned.
+
+    If it is not right and calls another answer of the exercise that is not right either, that one is
+    replaced by ours, so that a mistake counts where it was made.
+    """
     seed = secrets.randbits(48) if seed is None else seed
+    found = _judged(question, answer, seed)
+    others = {} if found.passed else _called(question, answer)
+    others = {name: other for name, other in others.items()
+              if not _judged(questions.find(name), other, seed).passed}
+    if not others:
+        return found
+    with _replaced(answer, others):
+        found = _judged(question, answer, seed)
+    found.text = f"{blamed(others)} {found.text}"
+    return found
+
+
+def _judged(question: Question, answer: Callable, seed: int) -> Verdict:
     outcomes = collect(answer, [case.args for case in question.cases(seed)], question.seconds)
     reply = oracle.ask({"question": question.name, "seed": seed, "outcomes": outcomes})
     return Verdict(**reply["verdict"])
+
+
+def _called(question: Question, answer: Callable) -> dict[str, Callable]:
+    """Other answers of the exercise that this one calls, itself or by way of another function."""
+    names = {other.name for other in questions.load(question.exercise)} - {question.name}
+    space = getattr(answer, "__globals__", {})
+    found: dict[str, Callable] = {}
+    seen, ahead = set(), [answer]
+    while ahead:
+        one = ahead.pop()
+        if not isinstance(one, types.FunctionType) or one in seen or one.__globals__ is not space:
+            continue
+        seen.add(one)
+        for name in names_of(one.__code__):
+            if name in names and callable(space.get(name)):
+                found[name] = space[name]
+            elif name in space:
+                ahead.append(space[name])
+    return found
+
+
+@contextlib.contextmanager
+def _replaced(answer: Callable, others: dict[str, Callable]) -> Iterator[None]:
+    """The references stand under the names of these functions."""
+    space = getattr(answer, "__globals__", {})
+    space.update({name: _ours(name, other) for name, other in others.items()})
+    try:
+        yield
+    finally:
+        space.update(others)
+
+
+def _ours(name: str, theirs: Callable) -> Callable:
+    """The reference, called as the learner's function is called."""
+    reference = questions.find(name).reference
+    try:
+        signature = inspect.signature(theirs)
+    except (TypeError, ValueError):
+        return reference
+    return lambda *args, **named: reference(*signature.bind(*args, **named).args)
 
 
 def show(question: Question, verdict: Verdict) -> None:
@@ -80,17 +147,21 @@ def draw(question: Question, verdict: Verdict) -> None:
     """Target beside answer, for the case that the verdict speaks of."""
     assert verdict.picture is not None
     target, yours, what = (verdict.picture[key] for key in ("target", "yours", "what"))
+    along, up = verdict.picture["axes"]
     kind = "Two lines" if verdict.picture["kind"] == "lines" else "Two heat maps"
     alt = f"{kind}. Target beside your answer for {what}. {verdict.text}"
     if verdict.picture["kind"] == "lines":
-        fig = plots.lines(range(len(target)), {"target": target, "yours": yours}, title=what, xlabel="index",
-                          markers=True, legend="beside", size=(7.2, 3.2))
+        fig = plots.lines(range(len(target)), {"target": target, "yours": yours},
+                          title=textwrap.fill(what, WIDE), xlabel=along or "index", ylabel=up or "value",
+                          markers=True, legend="beside",
+                          size=(7.2, 3.4))
     else:
         finite = target[target.isfinite()].abs()
         reach = float(finite.max()) if finite.numel() and finite.max() > 0 else 1.0
         fig, axes = plots.panels(1, 2, size=(8, 3.4))
-        plots.heat(target, title="target", limits=(-reach, reach), colorbar=None, ax=axes[0])
-        plots.heat(yours, title="yours", limits=(-reach, reach), colorbar="", ax=axes[1])
+        names = {"xlabel": along or "last axis", "ylabel": up or "axis before it"}
+        plots.heat(target, title="target", limits=(-reach, reach), colorbar=None, ax=axes[0], **names)
+        plots.heat(yours, title="yours", limits=(-reach, reach), colorbar="", ax=axes[1], **names)
     plots.show(fig, alt)
 
 
@@ -104,6 +175,55 @@ def hint(name: str) -> None:
     step = min(_read(read().get(entry, {})), 2)
     print(f"Hint {step + 1} of 3. {question.hints[step]}")
     record(entry, hints=step + 1)
+
+
+SOLUTIONS = HERE.parent / "solutions"
+LEAST = 8  # words of an answer that somebody has committed to
+
+
+def model_answer(name: str, yours: str = "") -> None:
+    """Show our answer to a written question and its rubric, once you have committed to yours.
+
+    ``yours`` is your answer in a sentence or two; the log keeps it, so that the next call needs none. Raises
+    KeyError for an unknown question.
+    """
+    path, text = _written(name)
+    if path is None:
+        print("This copy of the course has no solutions. Your teacher has the model answers.")
+        return
+    entry = f"{path.stem[2:4]}.written.{name}"
+    if len(yours.split()) >= LEAST:
+        record(entry, answer=yours)
+    kept = read().get(entry, {}).get("answer")
+    if not isinstance(kept, str):
+        print(f"Commit first: write your answer between the quotes, in {LEAST} words or more. Then run this "
+              "cell again: it shows a model answer and how it is marked.")
+        return
+    print(f"You wrote: {kept}\n")
+    _render(text.replace("### BEGIN SOLUTION", "").replace("### END SOLUTION", "").strip())
+    print(f"All model answers of this exercise: {path.relative_to(SOLUTIONS.parent).as_posix()}")
+
+
+def _written(name: str):
+    """The notebook that holds the model answer, and its text; ``(None, "")`` where there are no solutions."""
+    paths = sorted(SOLUTIONS.glob("ex*/ex*.ipynb"))
+    for path in paths:
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            if any(tag.startswith(f"explain:{name}:") for tag in cell["metadata"].get("tags", [])):
+                return path, "".join(cell["source"])
+    if paths:
+        raise KeyError(f"no written question {name!r}")
+    return None, ""
+
+
+def _render(text: str) -> None:
+    """Markdown in a notebook, plain text elsewhere."""
+    try:
+        from IPython.display import Markdown, display
+    except ImportError:
+        print(text)
+    else:
+        display(Markdown(text))
 
 
 def _read(entry: dict) -> int:

@@ -9,109 +9,115 @@ import torch
 
 from ..question import Case, Draw, Question, Variant, Wrong
 
-ATTENTION = '01, section "Attention in three lines"'
+LEAK = '01, section "The leak, by hand"'
 POOLING = '01, section "Invariant after pooling"'
 MASK = '01, section "The causal mask"'
 EQUIVARIANT = '01, section "Equivariant, not invariant"'
 CEILING = '01, section "How much does it cost?"'
 
 
-# ---- plain_attention ----
-def _plain_attention_cases(draw: Draw) -> list[Case]:
-    cases = []
-    for batch, length, d, d_h, d_v, dtype in ((2, 5, 6, 4, 3, torch.float32), (3, 4, 8, 5, 7, torch.float32),
-                                              (1, 7, 5, 3, 2, torch.float32), (2, 6, 4, 9, 5, torch.float64)):
-        sizes = (batch, length, d), (d, d_h), (d, d_h), (d, d_v)
-        what = f"B = {batch}, L = {length}, d = {d}, d_h = {d_h}, d_v = {d_v}, {str(dtype).split('.')[1]}"
-        cases.append(Case(tuple(draw.normal(*size, dtype=dtype) for size in sizes), what))
-    return cases
+# ---- mask_shares ----
+def _mask_shares_cases(draw: Draw) -> list[Case]:
+    window = draw.integer(2, 3)
+    causal = torch.ones(5, 5, dtype=torch.bool).tril()
+    near = torch.ones(7, 7, dtype=torch.bool).tril().triu(1 - window)
+    padded = torch.ones(6, 6, dtype=torch.bool).tril()
+    padded[:, 0] = False
+    padded[0, 0] = True  # padding sees itself, so that no row is empty
+    any_mask = draw.uniform(4, 4) < 0.6
+    any_mask |= torch.eye(4, dtype=torch.bool)
+    share = draw.choice((0.25, 0.5, 0.75))
+    return [Case((causal, 2, 0.0), "a causal mask, 5 tokens, 2 layers, no residual"),
+            Case((causal[:3, :3], 1, 0.5), "3 tokens, 1 layer, half of it residual"),
+            Case((near, 3, share), f"a window of {window}, 7 tokens, 3 layers, residual {share:g}"),
+            Case((padded, 4, 0.25), "padding in front, 6 tokens, 4 layers, residual 0.25"),
+            Case((any_mask, 5, 0.5), "any mask, 4 tokens, 5 layers, residual 0.5")]
 
 
-def _qkv(x, w_q, w_k, w_v):
-    return x @ w_q, x @ w_k, x @ w_v
+def _layer(allowed):
+    return allowed.float() / allowed.sum(1, keepdim=True)
 
 
-def _plain_attention(x, w_q, w_k, w_v):
-    q, k, v = _qkv(x, w_q, w_k, w_v)
-    scores = torch.einsum("bid,bjd->bij", q, k) / w_k.shape[1] ** 0.5
-    return torch.softmax(scores, dim=2) @ v
+def _mask_shares(allowed, layers, residual):
+    mixed = (1 - residual) * _layer(allowed) + residual * torch.eye(len(allowed))
+    return torch.linalg.matrix_power(mixed, layers)
 
 
-def _attention_with(scale=None, weights=None, values=None):
-    """Attention with one of its parts exchanged."""
-    scale = scale or (lambda x, w_q: w_q.shape[-1] ** -0.5)
-    weights = weights or (lambda scores: scores.softmax(-1))
-    values = values or (lambda x, w_v: x @ w_v)
-
-    def answer(x, w_q, w_k, w_v):
-        q, k, _ = _qkv(x, w_q, w_k, w_v)
-        return weights(q @ k.mT * scale(x, w_q)) @ values(x, w_v)
-
-    return answer
+def _shares_with(layer=_layer, times=lambda n: n, residual=lambda r: r):
+    """The right answer, with one of its parts exchanged."""
+    return lambda allowed, layers, r: torch.linalg.matrix_power(
+        (1 - residual(r)) * layer(allowed) + residual(r) * torch.eye(len(allowed)), times(layers))
 
 
-def _attention_row_by_row(x, w_q, w_k, w_v):
-    rows = []
-    for one in x:
-        q, k, v = _qkv(one, w_q, w_k, w_v)
-        for query in q:
-            weight = torch.exp(k @ query / math.sqrt(len(query)))
-            rows.append(weight @ v / weight.sum())
-    return torch.stack(rows).reshape(*x.shape[:2], -1)
+def _shares_of_words(allowed, layers, residual):
+    x = torch.eye(len(allowed), dtype=torch.float64)
+    for _ in range(layers):
+        means = [x[row].mean(0) for row in allowed]
+        x = residual * x + (1 - residual) * torch.stack(means)
+    return x
 
 
-PLAIN_ATTENTION = Question(
-    name="plain_attention",
+def _shares_by_attention(allowed, layers, residual):
+    x = torch.eye(len(allowed))
+    for _ in range(layers):
+        weights = torch.zeros_like(x).masked_fill(~allowed, -torch.inf).softmax(-1)
+        x = torch.lerp(weights @ x, x, residual)
+    return x
+
+
+MASK_SHARES = Question(
+    name="mask_shares",
     exercise="01",
-    title="Attention of one head, without positions and without a mask.",
-    returns="a tensor of shape [B, L, d_v], in the dtype of x",
-    section=ATTENTION,
-    draw=_plain_attention_cases,
-    reference=_plain_attention,
+    title="How much of each word is in each row, when a mask is all that tells words apart.",
+    returns="a float32 tensor [L, L] whose rows add up to 1",
+    section=LEAK,
+    draw=_mask_shares_cases,
+    reference=_mask_shares,
     picture="heat",
+    axes=("word", "row"),
     wrong=(
-        Wrong("scale forgotten", _attention_with(scale=lambda x, w_q: 1.0),
-              "The scores go into the softmax as they are. Without the division they grow with the width of "
-              "the head, and the softmax puts nearly all weight on one token."),
-        Wrong("scaled by the width of the model", _attention_with(scale=lambda x, w_q: x.shape[-1] ** -0.5),
-              "The scores are divided by the root of the width of x. The sum in a dot product has as many "
-              "terms as queries and keys are wide: that width counts."),
-        Wrong("divided by the width, not by its root", _attention_with(
-              scale=lambda x, w_q: 1 / w_q.shape[-1]),
-              "The scores are divided by the width of the head itself. A sum of n random terms grows like "
-              "the root of n, so this makes the weights too flat."),
-        Wrong("multiplied by the root", _attention_with(scale=lambda x, w_q: w_q.shape[-1] ** 0.5),
-              "The scores are made larger where they should be made smaller: nearly all weight falls on one "
-              "token."),
-        Wrong("softmax over the queries", _attention_with(weights=lambda s: s.softmax(-2)),
-              "The softmax runs along the wrong axis: for each key, the weights of all queries add up to 1. "
-              "Each query shares out one unit of attention among the keys; sum the weights to see it."),
-        Wrong("softmax over the batch", _attention_with(weights=lambda s: s.softmax(0)),
-              "The softmax runs along axis 0, which is the batch: sentences compete with each other. With a "
-              "batch of one, every weight is 1."),
-        Wrong("no softmax", _attention_with(weights=lambda s: s),
-              "The raw scores weigh the values. They may be negative, and they do not add up to 1."),
-        Wrong("scaled after the softmax", lambda x, w_q, w_k, w_v:
-              _attention_with(scale=lambda x, w_q: 1.0)(x, w_q, w_k, w_v) * w_q.shape[-1] ** -0.5,
-              "The scale comes after the softmax. There it only makes the result smaller; the weights of a "
-              "query no longer add up to 1."),
-        Wrong("queries and keys exchanged", _attention_with(weights=lambda s: s.mT.softmax(-1)),
-              "Row i holds the scores of key i with all queries. Who asks and who is asked have changed "
-              "places: row i belongs to query i."),
-        Wrong("values not projected", _attention_with(values=lambda x, w_v: x),
-              "The weights average x itself. The third matrix has no effect."),
+        Wrong("columns add up to 1", _shares_with(layer=lambda a: a.float() / a.sum(0)),
+              "The columns add up to 1, so each word shares itself out. It is the query that has one unit of "
+              "attention to give: rows add up to 1."),
+        Wrong("divided by L", _shares_with(layer=lambda a: a.float() / len(a)),
+              "Each row is divided by the number of all tokens, as if hidden ones had got their share and it "
+              "was thrown away. A query that sees three words gives each a third."),
+        Wrong("transposed", lambda allowed, layers, r: _mask_shares(allowed, layers, r).T,
+              "Rows and columns have changed places: row i should say what token i is made of."),
+        Wrong("what is hidden is read", _shares_with(layer=lambda a: _layer(~a).nan_to_num(0)),
+              "The mask is turned round: True marks what a query may read."),
+        Wrong("one layer", _shares_with(times=lambda n: 1),
+              "This is a single layer, however many there are. The second layer reads what the first one "
+              "has written."),
+        Wrong("one layer short", _shares_with(times=lambda n: n - 1),
+              "One layer is missing: with one layer, this leaves every word as it was."),
+        Wrong("one layer too many", _shares_with(times=lambda n: n + 1), "This is one layer too many."),
+        Wrong("no residual", _shares_with(residual=lambda r: 0.0),
+              "The residual share has no effect: each layer keeps that part of a row as it was."),
+        Wrong("residual and layer exchanged", _shares_with(residual=lambda r: 1 - r),
+              "The two shares have changed places: `residual` is what stays, not what is read."),
+        Wrong("residual at the end", lambda allowed, layers, r: (1 - r) * torch.linalg.matrix_power(
+            _layer(allowed), layers) + r * torch.eye(len(allowed)),
+              "The residual is taken once, around all layers. Each layer has its own."),
+        Wrong("residual added on top", lambda allowed, layers, r: torch.linalg.matrix_power(
+            _layer(allowed) + r * torch.eye(len(allowed)), layers),
+              "The residual is added to a whole layer, so that the rows add up to more than 1. What stays "
+              "and what is read share one unit."),
+        Wrong("layers side by side", lambda allowed, layers, r: layers * _shares_with()(allowed, 1, r),
+              "The layers are added up. They stand one after the other: each reads the rows of the one "
+              "before."),
     ),
     variants=(
-        Variant("row by row", _attention_row_by_row, "One query at a time gives the same numbers."),
-        Variant("torch's own", lambda x, w_q, w_k, w_v: torch.nn.functional.scaled_dot_product_attention(
-            x @ w_q, x @ w_k, x @ w_v), "PyTorch's own function computes exactly this."),
+        Variant("words through layers", _shares_of_words,
+                "Give each word a column of its own and let it run through the layers: the same numbers."),
+        Variant("with a softmax", _shares_by_attention, "Equal scores, a mask and a softmax are this mean."),
     ),
     hints=(
-        "Three projections of x; then each query is compared with each key of its own sentence.",
-        "The scores have the shape [B, L, L]. `.T` turns round all axes of a batch; you want to exchange "
-        "the last two only.",
-        "Divide by the root of what queries and keys have as their last axis. Each row of weights adds up "
-        "to 1.",
+        "Give each word a column of its own: row i of the identity is word i, unmixed. What does one layer "
+        "make of these rows?",
+        "With equal scores, the weights of a query are 1 over the number of words that it sees. As a matrix, "
+        "a layer is multiplied from the left, once for each layer.",
+        "A layer with a residual is a mean of two matrices: the weights, and the identity.",
     ),
 )
 
@@ -293,6 +299,11 @@ CAUSAL_ATTENTION = Question(
         Wrong("a token may not see itself", _masked(_before, lambda p, r: r < p[:, None]),
               "A key at the query's own position is hidden. The first token then sees nothing at all, and "
               "its row is NaN."),
+        *[Wrong(f"a token may not see itself, {how}", _masked(weights, lambda p, r: r < p[:, None]),
+                "A key at the query's own position is hidden. The first token then sees nothing that it "
+                "may see, and no row is right: a token may see itself.")
+          for how, weights in (("with a low number", lambda s, m: s.masked_fill(~m, -1e9).softmax(-1)),
+                               ("NaN made 0", lambda s, m: _before(s, m).nan_to_num()))],
         Wrong("past and future exchanged", _masked(_before, lambda p, r: r >= p[:, None]),
               "The mask is turned round: each token sees itself and its future, and its past is hidden."),
         Wrong("zero instead of minus infinity", _masked(
@@ -402,6 +413,10 @@ ORDER_ERRORS = Question(
         Wrong("the mean difference", _both(lambda a, b: ((a - b).abs().mean() / b.abs().max()).item()),
               "You take the mean difference. A single wrong row then hardly shows; the largest difference "
               "is asked."),
+        Wrong("the mean difference by the mean size", _both(
+              lambda a, b: ((a - b).abs().mean() / b.abs().mean()).item()),
+              "You compare means: of the differences and of the sizes. A single wrong row then hardly "
+              "shows; the largest difference by the largest size is asked."),
         Wrong("lengths instead of largest numbers", _both(lambda a, b: ((a - b).norm() / b.norm()).item()),
               "You compare the lengths (root of the sum of squares) of difference and output. That is a fair "
               "measure as well, but the notebook's is the largest difference by the largest number."),
@@ -450,6 +465,10 @@ def _bag_ceiling_case(draw: Draw, extra: int, copies: int, longer: int) -> Case:
     rows += [(orders[n % 3], answer) for n, answer in enumerate((y, x, y, y, x, y, y, y, y))]  # 7 of 9
     rows += [((a, b, b), x), ((b, a, b), x), ((b, b, a), x)] * copies  # all; the same set as above
     rows += [((c + 3, d - 3, e), w)]  # all; the same sum as the first bag
+    # all; pairs of bags that run into one number when ids are taken for digits
+    alike = (((1, 1, 213), (1, 12, 13)), ((2, 3, 14), (2, 4, 4)), ((2, 3, 14), (2, 13, 13)),
+             ((2, 3, 114), (2, 4, 14)))
+    rows += [(words, answer) for pair in alike for words, answer in zip(pair, (x, z), strict=True)]
     rows += [((100 + n, a, c), (x, y, z)[n % 3]) for n in range(extra)]  # all
     length = 3 + longer
     sentences = torch.tensor([list(words) + [filler] * longer for words, _ in rows])
@@ -558,4 +577,4 @@ BAG_CEILING = Question(
     ),
 )
 
-QUESTIONS = (PLAIN_ATTENTION, POOL_TOKENS, CAUSAL_ATTENTION, ORDER_ERRORS, BAG_CEILING)
+QUESTIONS = (POOL_TOKENS, CAUSAL_ATTENTION, ORDER_ERRORS, MASK_SHARES, BAG_CEILING)

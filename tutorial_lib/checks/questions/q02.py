@@ -13,6 +13,8 @@ PRECISION = '02, section "Find the bug"'
 ROTATION = '02, section "Regular: a shift is a rotation"'
 SCORES = '02, section "What two positions say to each other"'
 LAYOUTS = '02, section "Two layouts"'
+#: Twenty times what float32 loses at the positions drawn here, and half of what 16 bits lose.
+EXACT = (2e-4, 3e-5)
 
 
 # ---- sinusoid_table ----
@@ -87,7 +89,7 @@ SINUSOID_TABLE = Question(
     draw=_sinusoid_table_cases,
     reference=_sinusoid_table,
     picture="heat",
-    tolerance=(1e-3, 1e-4),
+    tolerance=EXACT,
     wrong=(
         Wrong("exponent counts pairs, not columns", _spaced(lambda t, d: t / d),
               "The exponent runs over t / d, not over 2t / d. The hands then get slower by half the steps, "
@@ -119,6 +121,16 @@ SINUSOID_TABLE = Question(
               _table_of(2 * math.pi * _angles(positions, d, base), d),
               "The angles are multiplied by 2π: the first hand makes one full turn per position, so it "
               "stands still at whole positions. The equation has radians."),
+        *[Wrong(name, lambda positions, d, base, factor=factor:
+                _table_of(factor * _angles(positions, d, base), d),
+                "Degrees and radians are mixed up. The angle p ω is in radians already, and torch.sin "
+                "takes radians: nothing is to be converted.")
+          for name, factor in (("degrees", 180 / math.pi), ("angles taken for degrees", math.pi / 180))],
+        Wrong("positions counted from 1", lambda positions, d, base: _sinusoid_table(positions + 1, d, base),
+              "Every position is one too high. At position 0 the row must read 0, 1, 0, 1, …"),
+        Wrong("logarithm to the base 2", _spaced(lambda t, d: 2 * t / d / math.log(2)),
+              "The frequencies fall too fast: a logarithm to the base 2 stands where the exponential needs "
+              "the natural one. exp undoes ln, not log2."),
         Wrong("row number instead of position", lambda positions, d, base:
               _sinusoid_table(torch.arange(len(positions)), d, base),
               "Row i holds the encoding of i, whatever `positions` says. A text that is continued from a "
@@ -200,7 +212,7 @@ SINUSOID_ADD = Question(
     draw=_sinusoid_add_cases,
     reference=_sinusoid_add,
     picture="heat",
-    tolerance=(1e-3, 1e-4),
+    tolerance=EXACT,
     wrong=(
         Wrong("everything in the dtype of the model", _rounded_add(None, None, None),
               "Far into a text, neighbouring tokens still get the same vector in 16 bits. In float32 nobody "
@@ -312,7 +324,7 @@ SHIFT_MATRIX = Question(
     draw=_shift_matrix_cases,
     reference=_shift_matrix,
     picture="heat",
-    tolerance=(1e-3, 1e-4),
+    tolerance=EXACT,
     wrong=(
         Wrong("turned the other way", _blocks(lambda c, s: [[c, -s], [s, c]]),
               "This moves k steps back, not on: the two sines have exchanged their signs. The usual rotation "
@@ -335,6 +347,9 @@ SHIFT_MATRIX = Question(
         Wrong("no minus sign", _blocks(lambda c, s: [[c, s], [s, c]]),
               "Both sines have the same sign. That is no rotation: lengths change. Compare the matrix times "
               "its transpose with the identity."),
+        Wrong("both sines negative", _blocks(lambda c, s: [[c, -s], [-s, c]]),
+              "Both sines are negative. That is no rotation: lengths change. One of the two signs has to "
+              "differ; the addition formula of the sine has a plus."),
         Wrong("a reflection", _blocks(lambda c, s: [[c, s], [s, -c]]),
               "The blocks mirror instead of turning: their determinant is −1. With k = 0 nothing may "
               "change."),
@@ -412,6 +427,7 @@ OFFSET_PROFILE = Question(
     draw=_offset_profile_cases,
     reference=_offset_profile,
     picture="lines",
+    axes=("offset, from the smallest", "mean score"),
     wrong=(
         Wrong("query minus key", _profile(_mean, lambda i, j: i - j),
               "The profile runs backwards: the first entry belongs to the key that stands furthest behind "
@@ -531,7 +547,7 @@ SINUSOID_CONCAT = Question(
     draw=_sinusoid_concat_cases,
     reference=_sinusoid_concat,
     picture="heat",
-    tolerance=(1e-3, 1e-4),
+    tolerance=EXACT,
     bonus=True,
     wrong=(
         Wrong("the paper's frequencies", _concat_of(lambda h, d: 10_000.0 ** -(2 * _ramp(h) / d)),

@@ -14,98 +14,147 @@ LONGER = '03, section "Beyond the wall"'
 IMAGES = '03, section "Images: yes"'
 
 
-# ---- learned_embed ----
-def _learned_embed_cases(draw: Draw) -> list[Case]:
-    cases = []
-    for what, dtype, batch, length, d in (
-        ("positions from 0", torch.float32, 2, 5, 8),
-        ("a text that starts later", torch.float32, 3, 7, 4),
-        ("positions out of order", torch.float32, 4, 6, 3),
-        ("float64 tables", torch.float64, 1, 4, 6),
-    ):
-        words, rows = batch + draw.integer(8, 10), draw.integer(30, 36)
-        start = 0 if what == "positions from 0" else draw.integer(3, 20)
-        positions = start + (draw.permutation(length) if "order" in what else torch.arange(length))
-        tokens = draw.integers(0, words - 1, batch, length)
-        E, P = draw.normal(words, d, dtype=dtype), draw.normal(rows, d, dtype=dtype)
-        cases.append(Case((tokens, E, P, positions), f"B = {batch}, L = {length}, d = {d}, {what}"))
-    return cases
+# ---- lookup_test ----
+# A test that the learner writes: it is good when none of these gives the numbers of the right look-up.
+def _look_up(tokens, E, P, positions):
+    return E[tokens] + P[positions]
 
 
-def _learned_embed(tokens, E, P, positions):
-    return F.embedding(tokens, E) + F.embedding(positions, P)
+def _dropped(index, n):
+    """Rows with their last one never used: a clamp that is too small by one."""
+    return index.clamp(max=n - 2)
 
 
-def _looped_embed(tokens, E, P, positions):
-    h = torch.zeros(*tokens.shape, E.shape[1], dtype=E.dtype)
-    for b, text in enumerate(tokens.tolist()):
-        for n, (token, place) in enumerate(zip(text, positions.tolist(), strict=True)):
-            h[b, n] = E[token] + P[place]
-    return h
+def _remembered(tokens, E, P, positions):
+    """A cache by token: the second time, a token comes back with its first position."""
+    first = [[text.index(token) for token in text] for text in tokens.tolist()]
+    return E[tokens] + P[positions[torch.tensor(first)]]
 
 
-def _one_hot_embed(tokens, E, P, positions):
-    return (F.one_hot(tokens, len(E)).to(E.dtype) @ E) + F.one_hot(positions, len(P)).to(P.dtype) @ P
+def _padded(tokens, E, P, positions):
+    return E[tokens] + P[positions] * (positions != 0)[:, None]
 
 
-LEARNED_EMBED = Question(
-    name="learned_embed",
+BROKEN_LOOK_UPS = {
+    "takes rows 0 … L − 1, whatever the positions are": lambda tokens, E, P, positions: _look_up(
+        tokens, E, P, torch.arange(len(positions))),
+    "counts on from the first position": lambda tokens, E, P, positions: _look_up(
+        tokens, E, P, (positions[0] + torch.arange(len(positions))) % len(P)),
+    "sorts the positions first": lambda tokens, E, P, positions: _look_up(
+        tokens, E, P, positions.sort().values),
+    "never reaches the last row of P": lambda tokens, E, P, positions: _look_up(
+        tokens, E, P, _dropped(positions, len(P))),
+    "never reaches the last row of E": lambda tokens, E, P, positions: _look_up(
+        _dropped(tokens, len(E)), E, P, positions),
+    "takes position 0 for padding and adds nothing there": _padded,
+    "keeps the vector of a token that it has seen, with its first position": _remembered,
+    "reads the first text for the whole batch": lambda tokens, E, P, positions: _look_up(
+        tokens[:1].expand_as(tokens), E, P, positions),
+}
+NO_INPUT = ("This is no input for the look-up: it takes tokens [B, L] from 0 to words − 1 and positions [L] "
+            "from 0 to rows − 1, whole numbers, with B at most 3 and L at most 6.")
+
+
+def _lookup_test_cases(draw: Draw) -> list[Case]:
+    words, rows = 8 + draw.permutation(6), 9 + draw.permutation(6)
+    return [Case((int(w), int(r)), f"{int(w)} words and {int(r)} rows")
+            for w, r in zip(words[:4], rows[:4], strict=True)]
+
+
+def _whole(value, axes: int) -> torch.Tensor | None:
+    """A value as a tensor of whole numbers with so many axes, or None."""
+    try:
+        value = value if isinstance(value, torch.Tensor) else torch.tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    whole = not value.is_floating_point() and not value.is_complex() and value.dtype != torch.bool
+    return value.long() if whole and value.ndim == axes and value.numel() else None
+
+
+def _survivors(value, words: int, rows: int) -> list[str] | None:
+    """The broken look-ups that give the right numbers for this input; None when it is no input."""
+    parts = value if isinstance(value, list) and len(value) == 2 else (None, None)
+    tokens, positions = (_whole(part, axes) for part, axes in zip(parts, (2, 1), strict=True))
+    if tokens is None or positions is None or tokens.shape[1] != len(positions):
+        return None
+    inside = 0 <= tokens.min() and tokens.max() < words and 0 <= positions.min() and positions.max() < rows
+    if not inside or len(tokens) > 3 or len(positions) > 6:
+        return None
+    draw = Draw(words * rows)
+    E, P = draw.normal(words, 4), draw.normal(rows, 4)
+    right = _look_up(tokens, E, P, positions)
+    return [what for what, broken in BROKEN_LOOK_UPS.items()
+            if torch.allclose(broken(tokens, E, P, positions), right)]
+
+
+def _green(*whats: str) -> str:
+    """What a learner reads of broken look-ups that pass."""
+    each = "; ".join(f"one that {what}" for what in whats)
+    return f"Your test is green for broken code: {each}. It gives the right numbers on your input."
+
+
+def _lookup_test_says(value, case: Case) -> str:
+    found = _survivors(value, *case.args)
+    return NO_INPUT if found is None else _green(*found) if found else ""
+
+
+def _lookup_test(words, rows):
+    last = words - 1
+    return [[2, last, 2, 0], [last, 1, 0, 3]], [rows - 1, 3, 0, 4]
+
+
+def _test_but(tokens=None, positions=None):
+    """A test that lacks one thing."""
+    def answer(words, rows):
+        texts, places = _lookup_test(words, rows)
+        return (tokens(words, texts) if tokens else texts), (positions(rows) if positions else places)
+    return answer
+
+
+_IN_ORDER = ("takes rows 0 … L − 1, whatever the positions are", "counts on from the first position",
+             "sorts the positions first", "never reaches the last row of P")
+
+LOOKUP_TEST = Question(
+    name="lookup_test",
     exercise="03",
-    title="What enters the first layer: token vectors plus the rows of a learned table.",
-    returns="a tensor of shape [B, L, d] in the dtype of the two tables",
+    title="An input on which eight broken look-ups are all found out.",
+    returns="two lists (or tensors): tokens [B, L] and positions [L]",
     section=TABLE,
-    draw=_learned_embed_cases,
-    reference=_learned_embed,
-    picture="heat",
+    draw=_lookup_test_cases,
+    reference=_lookup_test,
+    faults=_lookup_test_says,
     wrong=(
-        Wrong("row number instead of position", lambda tokens, E, P, positions:
-              E[tokens] + P[: tokens.shape[1]],
-              "Every text gets the first L rows of the table, whatever `positions` says. It works until a "
-              "text starts later, is padded on the left, or is generated token by token."),
-        Wrong("rows chosen by the token", lambda tokens, E, P, positions: E[tokens] + P[tokens],
-              "The table of positions is asked with token numbers: the same word gets the same vector at "
-              "every place, so the order still can't be seen."),
-        Wrong("one position for the whole text", lambda tokens, E, P, positions: E[tokens] + P[positions[0]],
-              "All tokens of a text get one and the same row. Permute the tokens: the vectors are only "
-              "permuted, so nothing tells where a token stands."),
-        Wrong("a row for each text", lambda tokens, E, P, positions: E[tokens] + P[: len(tokens), None],
-              "The rows run along the batch axis: text 0 gets row 0, text 1 gets row 1. Tokens of one text "
-              "all get the same vector. Print the shapes of the two summands, axis by axis."),
-        Wrong("positions alone", lambda tokens, E, P, positions: P[positions].expand(*tokens.shape, -1),
-              "Only the rows of the positions come out; what the tokens are is lost."),
-        Wrong("tokens alone", lambda tokens, E, P, positions: E[tokens],
-              "Only the token vectors come out; the table of positions plays no part."),
-        Wrong("product instead of sum", lambda tokens, E, P, positions: E[tokens] * P[positions],
-              "Token vector and row are multiplied. That is another fusion; BERT and GPT-2 add."),
-        Wrong("side by side", lambda tokens, E, P, positions:
-              torch.cat([E[tokens], P[positions].expand(*tokens.shape, -1)], -1),
-              "Token vector and row stand side by side, so each token has 2d numbers. The model behind it "
-              "takes d: the two share the same channels."),
-        Wrong("counted from one", lambda tokens, E, P, positions: E[tokens] + P[positions + 1],
-              "Each token gets the row after its own. Row 0 is never trained, and the last position has "
-              "no row left."),
-        Wrong("tokens times the root of d", lambda tokens, E, P, positions:
-              E[tokens] * E.shape[1] ** 0.5 + P[positions],
-              "The token vectors are multiplied by √d first. The original Transformer does so for its "
-              "sinusoids; the equation here has no factor."),
-        Wrong("tables exchanged", lambda tokens, E, P, positions: P[tokens] + E[positions],
-              "Tokens look into the table of positions and positions into that of the tokens. A position "
-              "beyond the vocabulary then has no row at all."),
-        Wrong("always float32", lambda tokens, E, P, positions: (E[tokens] + P[positions]).float(),
-              "The result is float32 even for tables of another dtype, so the next layer gets numbers that "
-              "do not fit its weights. Nothing here needs a conversion."),
+        Wrong("positions in order from 0", _test_but(positions=lambda rows: [0, 1, 2, 3]),
+              _green(*_IN_ORDER)),
+        Wrong("one text", _test_but(tokens=lambda words, texts: texts[:1]),
+              _green("reads the first text for the whole batch")),
+        Wrong("no token twice", _test_but(tokens=lambda words, texts: [[2, words - 1, 1, 0], texts[1]]),
+              _green("keeps the vector of a token that it has seen, with its first position")),
+        Wrong("position 0 left out", _test_but(positions=lambda rows: [rows - 1, 3, 1, 4]),
+              _green("takes position 0 for padding and adds nothing there")),
+        Wrong("the last row left out", _test_but(positions=lambda rows: [rows - 2, 3, 0, 4]),
+              _green("never reaches the last row of P")),
+        Wrong("the last word left out", _test_but(tokens=lambda words, texts: [[2, 1, 2, 0], [3, 1, 0, 3]]),
+              _green("never reaches the last row of E")),
+        Wrong("positions in rising order", _test_but(positions=lambda rows: [0, 3, 5, rows - 1]),
+              _green("sorts the positions first")),
+        Wrong("outside of the tables", _test_but(positions=lambda rows: [rows, 3, 0, 4]), NO_INPUT),
     ),
     variants=(
-        Variant("a loop", _looped_embed, "Two loops are slow and right."),
-        Variant("one-hot vectors", _one_hot_embed,
-                "A product with one-hot vectors picks the same rows; it just multiplies many zeros."),
+        Variant("three texts of two", lambda words, rows: (
+            torch.tensor([[1, 1], [words - 1, 0], [0, 2]]), torch.tensor([rows - 1, 0])),
+            "Two positions are enough, the last one and 0, in falling order."),
+        Variant("longer texts", lambda words, rows: (
+            [[0, 1, 0, 2, 3, words - 1], [words - 1, 2, 1, 1, 0, 2]], [4, rows - 1, 0, 2, 6, 3]),
+            "A longer test finds them as well."),
     ),
     hints=(
-        "Two tables, two look-ups: one says what the token is, the other where it stands.",
-        "A tensor of whole numbers can index the first axis of a table. One look-up has the shape "
-        "[B, L, d], the other [L, d]; broadcasting does the rest.",
-        "Which of the four arguments says which row of P a token gets? Not the tokens, and not a count "
-        "that starts at 0.",
+        "Take the broken versions one by one: for which inputs do they happen to be right? Your input must "
+        "be none of these.",
+        "Borders find much: the first and the last entry of each table. Repetition and disorder find the "
+        "rest.",
+        "Two different texts, one token that occurs twice in the first of them, and positions that fall, "
+        "with a gap, from the last row to row 0.",
     ),
 )
 
@@ -263,7 +312,13 @@ def _untrained_rows_cases(draw: Draw) -> list[Case]:
         kinds = draw.permutation(rows)
         pieces = kinds.tensor_split((3, 6, 9, 10, rows - 4))
         slightly, moved, shorter, turned, grown = pieces[:5]
-        for which, size, length in ((slightly, 0.15, 1.02), (moved, 1.0, 1.5), (shorter, 1.0, 0.8)):
+        # turned by a cosine of 0.995: more than rounding does, and less than one per cent
+        side = draw.normal(len(slightly), d, dtype=dtype)
+        old = F.normalize(start[slightly], dim=1)
+        side = F.normalize(side - (side * old).sum(1, keepdim=True) * old, dim=1)
+        turned_little = 0.995 * old + (1 - 0.995**2) ** 0.5 * side
+        end[slightly] = 0.98 * start[slightly].norm(dim=1, keepdim=True) * turned_little
+        for which, size, length in ((moved, 1.0, 1.5), (shorter, 1.0, 0.8)):
             now = start[which] + size * std * draw.normal(len(which), d, dtype=dtype)
             old = start[which].norm(dim=1, keepdim=True)
             end[which] = length * old * F.normalize(now, dim=1)
@@ -273,6 +328,7 @@ def _untrained_rows_cases(draw: Draw) -> list[Case]:
         end[slightly[:2]] = (start * 0.9)[slightly[:2]] * (1 - 0.25 * every_other[:2])  # all signs stay
         if decay < 1:
             end[grown[:2]] = 1.7 * start[grown[:2]]
+        end[grown[2:]] = 1.005 * start[grown[2:]]
         how = "weight decay" if decay < 1 else "no weight decay"
         cases.append(Case((start, end), f"{rows} rows, d = {d}, started at std {std:g}, {how}"))
     return cases
@@ -333,6 +389,18 @@ UNTRAINED_ROWS = Question(
         Wrong("longer rows included", lambda start, end: _cosines(start, end) > 0.999,
               "Right for the direction. But weight decay can only shrink: a row that points where it "
               "started and has grown was trained."),
+        *[Wrong(name, lambda start, end, least=least, most=most: (_cosines(start, end) > least)
+                & (end.norm(dim=1) <= most * start.norm(dim=1)), says)
+          for name, least, most, says in (
+              ("one per cent of turning allowed", 0.99, 1 + 1e-6,
+               "A row may be turned by a cosine of 0.99 with you. That is far more than rounding: such a "
+               "row was trained. The question says where to draw the line."),
+              ("one per cent of growth allowed", 0.999, 1.01,
+               "A row may be one per cent longer than before with you. Rounding changes the seventh digit; "
+               "weight decay only shrinks, so a row that grew was trained."),
+              ("one per cent allowed", 0.99, 1.01,
+               "One per cent is allowed, for the direction and for the length. That is far more than "
+               "rounding does: rows that were trained a little pass for untrained."))],
         Wrong("direction up to the sign", lambda start, end:
               (_cosines(start, end).abs() > 0.999) & ~_longer(start, end),
               "A row that now points the opposite way counts as untrained. Weight decay takes off a small "
@@ -505,7 +573,8 @@ LONGER_TABLE = Question(
 # ---- resize_grid ----
 def _resize_grid_cases(draw: Draw) -> list[Case]:
     cases = []
-    for d, old, new in ((8, (3, 4), (5, 7)), (9, (4, 2), (6, 5)), (10, (2, 5), (3, 9)), (7, (3, 6), (7, 6))):
+    for d, old, new in ((8, (3, 4), (5, 7)), (9, (4, 2), (6, 5)), (10, (2, 5), (3, 9)), (7, (3, 6), (7, 6)),
+                        (6, (7, 5), (4, 3)), (11, (5, 4), (3, 8))):
         cases.append(Case((draw.normal(1 + old[0] * old[1], d), old, new),
                           f"a grid of {old[0]} × {old[1]} patches for {new[0]} × {new[1]}"))
     return cases
@@ -563,7 +632,7 @@ def _nearest(P, old, new):
 RESIZE_GRID = Question(
     name="resize_grid",
     exercise="03",
-    title="The position table of a Vision Transformer for an image with more patches.",
+    title="The position table of a Vision Transformer for an image with more or fewer patches.",
     returns="a tensor of shape [1 + H·W, d], the row of the class token first",
     section=IMAGES,
     draw=_resize_grid_cases,
@@ -626,4 +695,4 @@ RESIZE_GRID = Question(
     ),
 )
 
-QUESTIONS = (LEARNED_EMBED, SUM_SIMILARITY, UNTRAINED_ROWS, LONGER_TABLE, RESIZE_GRID)
+QUESTIONS = (LOOKUP_TEST, SUM_SIMILARITY, UNTRAINED_ROWS, LONGER_TABLE, RESIZE_GRID)

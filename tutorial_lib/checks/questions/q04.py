@@ -13,10 +13,10 @@ CLIPPED = '04, section "Beyond the table: clipping"'
 SIGN = '04, section "Which way round?"'
 FOUND = '04, section "Find the bug"'
 BUCKETS = '04, section "T5: buckets"'
-SHAW = '04, section "Shaw 2018: a vector for each offset"'
-ROOT = '04, section "Inside or outside of √d?"'
-SWIN = '04, section "Swin: two axes"'
-TERMS = '04, section "Four terms"'
+SHAW = 'deeper/04_vectors, section "Shaw 2018: a vector for each offset"'
+ROOT = 'deeper/04_cost, section "Inside or outside of √d?"'
+SWIN = 'deeper/04_axes, section "Swin: two axes"'
+TERMS = 'deeper/04_memory, section "Four terms"'
 
 
 def _r(q_positions, k_positions):
@@ -119,6 +119,9 @@ CLIPPED_BIAS = Question(
         Wrong("nothing for keys ahead", _at(lambda r, k: r.clamp(-k, 0) + k),
               "All keys ahead get the number of offset 0. Hiding the future is the mask's work; an encoder "
               "needs both sides of the table."),
+        Wrong("clipped one too early", _at(lambda r, k: r.clamp(1 - k, k - 1) + k),
+              "Offsets are clipped at k − 1: the first and the last number of each head are never read. A "
+              "table of 2k + 1 numbers holds the offsets −k … k."),
         Wrong("only one side clipped", _at(lambda r, k: r.clamp(max=k) + k),
               "Keys far ahead are clipped, keys far behind are not: their index is negative, and counts "
               "from the end of the table."),
@@ -442,13 +445,17 @@ SHAW_ATTENTION = Question(
         Wrong("both vectors forgotten", _shaw_but(keys=False, values=False),
               "This is attention without any positions: neither the scores nor the values get a vector."),
         Wrong("query minus key", lambda q, k, v, w_K, w_V, i, j:
-              _shaw(q, k, v, w_K.flip(0), w_V.flip(0), i, j),
+              _shaw_attention(q, k, v, w_K.flip(0), w_V.flip(0), i, j),
               "The offset is turned round: you take query − key, so the past gets the vectors of the "
               "future. This course says r = key − query, as Shaw's paper does.", SIGN),
         Wrong("row numbers instead of positions", lambda q, k, v, w_K, w_V, i, j:
-              _shaw(q, k, v, w_K, w_V, *_numbered(len(i), len(j))),
+              _shaw_attention(q, k, v, w_K, w_V, *_numbered(len(i), len(j))),
               "Queries and keys are both counted from 0, whatever their positions are. With a cache, the "
               "newest query takes itself for the first token.", FOUND),
+        Wrong("clipped one too early", lambda q, k, v, w_K, w_V, i, j:
+              _shaw_attention(q, k, v, *(torch.cat([w[1:2], w[1:-1], w[-2:-1]]) for w in (w_K, w_V)), i, j),
+              "Offsets are clipped at m − 1: the first and the last vector of each table are never read. A "
+              "table of 2m + 1 vectors holds the offsets −m … m."),
         Wrong("key vectors outside of the root", _outside,
               "Only the content is divided by √d. Shaw's vector is a part of the key, so its product with "
               "the query is inside the same bracket.", ROOT),
@@ -734,6 +741,17 @@ RELATIVE_SHIFT = Question(
               "Every row is off by one: a token finds the score of distance 1 at itself."),
         Wrong("moved by one too much", lambda x: _pick(x, lambda i, j, n_q, n_k: j + n_q - i),
               "Every row is off by one: a token finds the score of distance 0 at the key before it."),
+        *[Wrong(f"{name}, rolled", lambda x, step=step: torch.stack(
+              [x[..., i, :].roll(i + step - x.shape[-2], -1) for i in range(x.shape[-2])], -2)
+              .masked_fill(_ahead(*x.shape[-2:]), float("-inf")),
+              f"Every row is off by one: a token finds the score of distance {far}. What left the row on "
+              f"one side came back on the other.")
+          for name, step, far in (("moved by one too much", 0, "0 at the key before it"),
+                                  ("moved by one too little", 2, "1 at itself"))],
+        Wrong("hidden one step late", lambda x:
+              _pick(x, lambda i, j, n_q, n_k: j + n_q - 1 - i, diagonal=2),
+              "The key right ahead of each query is not hidden. Its distance is −1, for which there is no "
+              "column."),
         Wrong("moved the wrong way", lambda x: _pick(x, lambda i, j, n_q, n_k: j - (n_q - 1 - i)),
               "Rows move to the right instead of to the left. Distance 0 stands in the last column; for an "
               "early query, that key is not the last."),

@@ -9,109 +9,144 @@ from torch.nn.functional import gelu
 
 from ..question import Case, Draw, Question, Variant, Wrong
 
-MIX = '02, section "Four ways to mix"'
+TERMS = 'deeper/04_memory, section "Four terms"'
 LETTERS = '05, section "What the letters mean"'
-CANCELS = '05, section "The second error: it cancels"'
+CANCELS = '05, section "The second error"'
 CONCAT = '05, section "The concatenation"'
 EXPERTS = '05, section "It happens to experts, too"'
 WORKS = '05, section "What does work"'
 BY_HAND = '05, section "TUPE, by hand"'
 
 
-# ---- fuse_input ----
-def _fuse_input_cases(draw: Draw) -> list[Case]:
-    def case(how, batch, length, d, width, dtype=torch.float32):
-        shape = {"matrix": (length, d, d), "concat": (length, width)}.get(how, (length, d))
-        args = draw.normal(batch, length, d, dtype=dtype), draw.normal(*shape, dtype=dtype), how
-        return Case(args, f'how = "{how}", B = {batch}, L = {length}, d = {d}'
-                          + (f", p of {width} channels" if how == "concat" else ""))
-
-    return [case("add", 2, 5, 4, 4), case("multiply", 3, draw.integer(5, 7), 4, 4),
-            case("matrix", 2, 5, draw.choice([3, 4]), 4), case("concat", 3, 6, 5, draw.integer(2, 3)),
-            case("concat", 2, 4, 3, 3), case("matrix", 3, 4, 6, 6, torch.float64)]
-
-
-def _fuse_input(x, p, how):
-    if how == "add":
-        return x + p
-    if how == "multiply":
-        return x * p
-    if how == "matrix":
-        return (p @ x[..., None])[..., 0]
-    return torch.cat([x, p.expand(len(x), *p.shape)], dim=-1)
+# ---- memory_scores ----
+def _memory_scores_cases(draw: Draw) -> list[Case]:
+    cases = []
+    sizes_of = ((0, 5, 4, 3, torch.float32), (draw.integer(2, 3), 4, 5, 4, torch.float32),
+                (6, 3, 6, 5, torch.float32), (7, 1, 3, 2, torch.float32), (4, 6, 7, 6, torch.float64))
+    for memory, new, d, d_h, dtype in sizes_of:
+        sizes = (new, d), (memory, d), (d, d_h), (d, d_h), (d_h,), (d_h,), (memory + new, d_h)
+        cases.append(Case(tuple(draw.normal(*size, dtype=dtype) for size in sizes),
+                          f"M = {memory}, L = {new}, d = {d}, d_h = {d_h}, {str(dtype).split('.')[1]}"))
+    return cases
 
 
-def _fuse_but(**ways):
-    """The right answer, but for some of the four ways."""
-    return lambda x, p, how: ways.get(how, lambda x, p: _fuse_input(x, p, how))(x, p)
+def _memory_with(context=None, distance=None, terms=None, scale=None, mask=None):
+    """Transformer-XL's scores, with one of their parts exchanged."""
+    context = context or (lambda x, memory: torch.cat([memory, x]))
+    distance = distance or (lambda i, j: i - j)
+    scale = scale or (lambda x, d_h: d_h ** -0.5)
+    mask = mask or (lambda i, j: j > i)
+    terms = terms or (lambda q, k, u, v, r: (q + u) @ k.T + torch.einsum("id,ijd->ij", q + v, r))
+
+    def answer(x, memory, W_Q, W_K, u, v, R):
+        keys = context(x, memory)
+        i, j = len(keys) - len(x) + torch.arange(len(x))[:, None], torch.arange(len(keys))
+        r = R[distance(i, j).clamp(0, len(R) - 1)]
+        scores = terms(x @ W_Q, keys @ W_K, u, v, r) * scale(x, W_Q.shape[1])
+        return scores.masked_fill(mask(i, j), -torch.inf)
+
+    return answer
 
 
-FUSE_INPUT = Question(
-    name="fuse_input",
+_memory_scores_usual = _memory_with()
+
+
+def _memory_scores(x, memory, W_Q, W_K, u, v, R):
+    return _memory_scores_usual(x, memory, W_Q, W_K, u, v, R)
+
+
+def _memory_in_loops(x, memory, W_Q, W_K, u, v, R):
+    texts, M = torch.cat([memory, x]), len(memory)
+    out = x.new_full((len(x), len(texts)), -torch.inf)
+    for i, one in enumerate(x):
+        for j in range(M + i + 1):
+            q, k = one @ W_Q, texts[j] @ W_K
+            out[i, j] = ((q + u) @ k + (q + v) @ R[M + i - j]) / math.sqrt(len(q))
+    return out
+
+
+def _all_rows(x, memory, W_Q, W_K, u, v, R):
+    """The memory asks, too: one row for each token, remembered or new."""
+    whole = torch.cat([memory, x])
+    return _memory_scores(whole, memory[:0], W_Q, W_K, u, v, R)
+
+
+def _by_distances_first(x, memory, W_Q, W_K, u, v, R):
+    """Each query meets each distance once; then every row is read from its own place on."""
+    q, keys = x @ W_Q, torch.cat([memory, x]) @ W_K
+    asked, place = (q + v) @ R.T, torch.arange(len(keys))
+    far = len(memory) + torch.arange(len(x))[:, None] - place
+    scores = (q + u) @ keys.T + asked.gather(1, far.clamp(min=0))
+    return (scores / math.sqrt(q.shape[1])).where(far >= 0, -torch.inf)
+
+
+MEMORY_SCORES = Question(
+    name="memory_scores",
     exercise="05",
-    title="Bring positions into the token vectors: add, multiply, concatenate, or a matrix per position.",
-    returns='a tensor of shape [B, L, d] ([B, L, d + e] for "concat"), in the dtype of x',
-    section=WORKS,
-    draw=_fuse_input_cases,
-    reference=_fuse_input,
+    title="Transformer-XL's scores of a segment with its memory: content and distance, each with a bias.",
+    returns="a tensor of shape [L, M + L], −inf where the key comes after the query, in the dtype of x",
+    section=TERMS,
+    draw=_memory_scores_cases,
+    reference=_memory_scores,
     picture="heat",
+    axes=("key: memory, then segment", "query"),
     wrong=(
-        Wrong("matrix from the wrong side", _fuse_but(matrix=lambda x, p: (x[..., None, :] @ p)[..., 0, :]),
-              "The tokens are multiplied with the transposed matrices: your sum runs over the rows of P_i. "
-              "In P_i x_i, entry a is row a of P_i times x_i. A symmetric matrix would hide the mistake.",
-              MIX),
-        Wrong("matrix without a sum over x", _fuse_but(matrix=lambda x, p: x * p.sum(-1)),
-              "Each channel is multiplied with the sum of a row of the matrix. That is still channel by "
-              "channel: no channel of the token reaches another one, which is what a matrix is for.", MIX),
-        Wrong("one matrix for all positions", _fuse_but(matrix=lambda x, p: x @ p[0].T),
-              "All positions use the matrix of position 0. A matrix that is the same everywhere tells "
-              "nothing about the place of a token.", MIX),
-        Wrong("token added to the product", _fuse_but(
-            multiply=lambda x, p: x + x * p, matrix=lambda x, p: x + (p @ x[..., None])[..., 0]),
-              "The token itself is added to the product. That may train well, but it is another fusion: a "
-              "position of zeros should leave nothing of the token, and yours leaves all of it.", MIX),
-        Wrong("position before token", _fuse_but(
-            concat=lambda x, p: torch.cat([p.expand(len(x), *p.shape), x], -1)),
-              "The position stands in the first channels and the token behind it. The numbers are all there, "
-              "but whoever reads the first d channels as the token reads something else.", MIX),
-        Wrong("concatenated along the sequence", _fuse_but(
-            concat=lambda x, p: torch.cat([x, p.expand(len(x), *p.shape)], 1)),
-              "Positions are appended as further tokens: the text grows longer, the vectors do not grow "
-              "wider. It even raises as soon as p has another width than x.", MIX),
-        Wrong("tokens scaled", _fuse_but(add=lambda x, p: x * math.sqrt(x.shape[-1]) + p),
-              "The tokens are multiplied by √d before the sum. Vaswani et al. do that because their table "
-              "starts with small numbers; here x is what comes in, and no scale is asked for.",
-              '02, section "The scale"'),
-        Wrong("first position for all", lambda x, p, how: _fuse_input(x, p[:1].expand_as(p), how),
-              "Every token gets the position vector of place 0. Two equal tokens at two places come out "
-              "equal, so order is as unknown as before.", MIX),
-        Wrong("product for sum", _fuse_but(add=lambda x, p: x * p),
-              'With "add" your answer multiplies. Look at a position whose vector is 0: a sum leaves the '
-              "token alone, a product wipes it out.", MIX),
-        Wrong("sum for product", _fuse_but(multiply=lambda x, p: x + p),
-              'With "multiply" your answer adds. Look at a position whose vector is 0: a product wipes the '
-              "token out, a sum leaves it alone.", MIX),
-        Wrong("token repeated for the position", _fuse_but(
-            concat=lambda x, p: torch.cat([x, x[..., :p.shape[-1]]], -1)),
-              "The appended channels are channels of the token. The width is right, but no position has "
-              "come in.", MIX),
+        Wrong("distance without the memory", _memory_with(
+            distance=lambda i, j: (i - i[0] - j).clamp(min=0)),
+              "The distances count as if the segment began at 0, while its memory stands before it. A key of "
+              "the memory then looks nearer than the tokens that came after it."),
+        Wrong("memory behind the segment", _memory_with(context=lambda x, memory: torch.cat([x, memory])),
+              "The keys begin with the segment and end with the memory. The memory is the text *before*."),
+        Wrong("memory of no use", _memory_with(mask=lambda i, j: (j > i) | (j < i[0])),
+              "The memory is hidden. It is the past of every query of the segment: the mask hides what comes "
+              "after a query, and nothing else."),
+        Wrong("the mask of a text that begins here", _memory_with(mask=lambda i, j: j > i - i[0]),
+              "The mask takes row 0 for key 0. With M remembered tokens, the first query is key number M, "
+              "and it may see all keys up to that one."),
+        Wrong("no mask", _memory_with(mask=lambda i, j: (j > i) & False),
+              "Nothing is hidden: a query also reads the tokens that it should predict."),
+        Wrong("u and v exchanged", _memory_with(terms=lambda q, k, u, v, r: (
+            q + v) @ k.T + torch.einsum("id,ijd->ij", q + u, r)),
+              "The two biases have changed places: u belongs to contents, v to distances."),
+        Wrong("no bias for distances", _memory_with(terms=lambda q, k, u, v, r: (
+            q + u) @ k.T + torch.einsum("id,ijd->ij", q, r)),
+              "Term (d), the liked distance, is missing: it depends on the offset alone, like a table of "
+              "biases."),
+        Wrong("no bias for contents", _memory_with(terms=lambda q, k, u, v, r: q @ k.T + torch.einsum(
+            "id,ijd->ij", q + v, r)),
+              "Term (c), the liked content, is missing. It does not cancel: it differs from key to key."),
+        Wrong("no term asks for a distance", _memory_with(terms=lambda q, k, u, v, r: (
+            q + u) @ k.T + (r @ v)),
+              "Term (b) is missing: the query meets contents only, and the distance counts the same for "
+              "every query."),
+        Wrong("distances from far to near", _memory_with(distance=lambda i, j: i.max() - (i - j)),
+              "The table is read from the other end. R[0] belongs to the token itself."),
+        Wrong("one step too far", _memory_with(distance=lambda i, j: i - j + 1),
+              "Each distance is one too large: a token is 0 away from itself."),
+        Wrong("scale forgotten", _memory_with(scale=lambda x, d_h: 1.0),
+              "The division by the root of the head's width is missing; it is meant for all four terms."),
+        Wrong("only contents are scaled", _memory_with(terms=lambda q, k, u, v, r: (
+            q + u) @ k.T + torch.einsum("id,ijd->ij", q + v, r) * q.shape[1] ** 0.5),
+              "The distances are added after the division. All four terms stand under one root."),
+        Wrong("scaled by the width of the model", _memory_with(scale=lambda x, d_h: x.shape[1] ** -0.5),
+              "The scores are divided by the root of the width of x. A product of query and key has as many "
+              "terms as the head is wide."),
+        Wrong("the memory asks, too", _all_rows,
+              "There is a row for each token of the memory as well. The memory has asked when it was the "
+              "segment; now it only answers."),
     ),
     variants=(
-        Variant("einsum", lambda x, p, how: torch.einsum("lac,nlc->nla", p, x) if how == "matrix"
-                else _fuse_input(x, p, how), "An einsum is the same sum."),
-        Variant("token by token", lambda x, p, how: torch.stack([torch.stack([
-            {"add": lambda a, b: a + b, "multiply": lambda a, b: a * b, "matrix": lambda a, b: b @ a,
-             "concat": lambda a, b: torch.cat([a, b])}[how](a, b)
-            for a, b in zip(text, p, strict=True)]) for text in x]), "A loop is slow and right."),
-        Variant("broadcast against zeros", lambda x, p, how: torch.cat(
-            [x, p + torch.zeros(len(x), 1, 1, dtype=x.dtype)], 2) if how == "concat"
-                else _fuse_input(x, p, how), "Adding zeros of the batch's shape spreads p over the batch."),
+        Variant("two loops", _memory_in_loops, "One pair at a time gives the same numbers."),
+        Variant("distances first", _by_distances_first,
+                "This is the paper's own trick: no tensor of all pairs of vectors is formed."),
     ),
     hints=(
-        "p has no batch axis: all texts share it. Which of the four operations broadcasts it by itself?",
-        "A matrix meets a vector as a column: add a last axis to x, multiply, and take the axis away again. "
-        "Concatenation never broadcasts, so give p the batch axis first.",
-        "`expand` gives p a batch axis of the size of x without copying; then join along the channels.",
+        "Queries come from the segment alone; keys come from the memory and the segment, in the order of the "
+        "text.",
+        "Give every key its number in the text that begins with the memory. Then query i of the segment is "
+        "key number M + i, and both the mask and the distances follow from these numbers.",
+        "(a) and (c) share the keys, (b) and (d) share R: so two products are enough, one with a query "
+        "plus u and one with a query plus v.",
     ),
 )
 
@@ -159,6 +194,7 @@ MOVED_MASS = Question(
     draw=_moved_mass_cases,
     reference=_moved_mass,
     picture="lines",
+    axes=("head", "share moved"),
     wrong=(
         Wrong("softmax over the queries", _moved(weights=lambda e, ok: e.masked_fill(~ok, -math.inf)
                                                  .softmax(-2).nan_to_num(0)),
@@ -242,10 +278,10 @@ def _key_side_cases(draw: Draw) -> list[Case]:
         return Case(args, f"H = {heads}, d_h = {d_head}, d = {d}, {what}")
 
     n, late = draw.integer(4, 6), draw.integer(3, 8)
-    return [case("one text from position 0", 2, 4, 6, torch.arange(n), torch.arange(n)),
-            case("two new queries after a cache", 3, 8, 5, torch.tensor([6, 7]), torch.arange(8)),
-            case("a window that starts later", 2, 5, 3, late + torch.arange(5), late + torch.arange(5)),
-            case("keys out of order, float64", 3, 6, 4, torch.arange(4) + 2, draw.permutation(6) + 1,
+    return [case("one text from position 0", 2, 3, 7, torch.arange(n), torch.arange(n)),
+            case("two new queries after a cache", 3, 4, 5, torch.tensor([6, 7]), torch.arange(8)),
+            case("a window that starts later", 2, 8, 3, late + torch.arange(5), late + torch.arange(5)),
+            case("keys out of order, float64", 3, 10, 5, torch.arange(4) + 2, draw.permutation(6) + 1,
                  torch.float64)]
 
 
@@ -634,4 +670,4 @@ TUPE_SCORES = Question(
     ),
 )
 
-QUESTIONS = (FUSE_INPUT, MOVED_MASS, KEY_SIDE_SCORES, CONCAT_BIAS, TUPE_SCORES)
+QUESTIONS = (MEMORY_SCORES, MOVED_MASS, KEY_SIDE_SCORES, CONCAT_BIAS, TUPE_SCORES)

@@ -30,7 +30,8 @@ def _rope_angles_cases(draw: Draw) -> list[Case]:
             case(16, late, draw.choice([500_000.0, 250_000.0]), "positions that start later"),
             case(6, draw.permutation(length) + draw.integer(1, 30), 100_000.0, "positions out of order"),
             case(12, draw.integer(3000, 4000) + torch.arange(5), 1000.0, "far from the beginning"),
-            case(4, torch.tensor([draw.integer(5, 60)]), 10_000.0, "one new token")]
+            case(4, torch.tensor([draw.integer(5, 60)]), 10_000.0, "one new token"),
+            case(10, torch.arange(6) - draw.integer(3, 40), 10_000.0, "positions below 0")]
 
 
 def _rope_angles(positions, dim, base):
@@ -227,6 +228,9 @@ ROPE_ROTATE = Question(
         Wrong("both signs minus", _turned(lambda a, b, cos, sin: (a * cos - b * sin, a * sin - b * cos)),
               "Both new channels are differences. That is a mirror, not a rotation: even an angle of 0 "
               "changes the sign of the second channel.", BLOCKS),
+        Wrong("minus in both lines", _turned(lambda a, b, cos, sin: (a * cos - b * sin, b * cos - a * sin)),
+              "The sine has a minus in both new channels. That is no rotation: the length of a vector "
+              "changes. In the 2 × 2 matrix of a rotation the two sines have different signs.", BLOCKS),
         Wrong("cosine and sine exchanged", _turned(lambda a, b, cos, sin: (a * sin - b * cos,
                                                                          a * cos + b * sin)),
               "Cosine and sine have changed places. At position 0 nothing should be turned; yours is turned "
@@ -257,6 +261,14 @@ ROPE_ROTATE = Question(
         Wrong("pairs of one layout, angles of the other", _angles_of_the_other_layout,
               "The pairs are of one layout, the table of angles is laid out for the other. So the two "
               "channels of a pair get different angles, and lengths are not kept.", LAYOUTS),
+        Wrong("halves swapped, angles doubled in pairs", lambda x, angles, layout: (
+            x * angles.repeat_interleave(2, -1).cos() + _join(
+                -_split(x, "half")[1], _split(x, "half")[0], "half") * angles.repeat_interleave(2, -1).sin())
+            .to(x.dtype),
+              "You swap the halves of the vector, as Hugging Face's rotate_half does, but your table of "
+              "angles has each angle twice in a row, as for neighbours. Then the two channels of a pair "
+              "get different angles.",
+              LAYOUTS),
         Wrong("minus in the wrong half", _minus_in_the_wrong_half,
               "Interleaved pairs are right, half pairs turn the other way: the minus stands in the wrong "
               "half of the swapped vector.", SIGNS),
@@ -357,6 +369,7 @@ ROPE_SHIFT_ERROR = Question(
     draw=_shift_cases,
     reference=_rope_shift_error,
     picture="lines",
+    axes=("head", "share of the largest score"),
     tolerance=(1e-4, 2e-5),
     wrong=(
         Wrong("only the queries move", _shift(key=lambda k, a, s: (_pairs_turned(k, a),) * 2),
@@ -385,6 +398,10 @@ ROPE_SHIFT_ERROR = Question(
                                     / old.abs().amax((-2, -1))),
               "This is the mean change. A few pairs that are badly wrong disappear in it; asked is the "
               "largest.", RELATIVE),
+        Wrong("mean change by the mean score", _shift(lambda new, old: (new - old).abs().mean((-2, -1))
+                                                      / old.abs().mean((-2, -1))),
+              "You compare means: of the changes and of the scores. A few pairs that are badly wrong "
+              "disappear in it; asked is the largest change by the largest score.", RELATIVE),
         Wrong("share of the new scores", _shift(lambda new, old: (new - old).abs().amax((-2, -1))
                                                 / new.abs().amax((-2, -1))),
               "You divide by the largest score *after* the move. The change is held against the scores from "

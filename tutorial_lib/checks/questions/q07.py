@@ -12,16 +12,17 @@ LINE = '07, section "One line"'
 SLOPES = '07, section "The slopes"'
 HORIZON = '07, section "How far does a head see?"'
 RELEASED = '07, section "A bug in the released code?"'
-MIRROR = '07, section "An encoder: the mirror"'
+MIRROR = '07, section "An encoder sees both sides"'
 BUG = '07, section "Find the bug"'
-WINDOW = '07, section "How much of the text does it use?"'
+XPOS = 'deeper/06_xpos, section "xPos: turned, and scaled"'
 
 
 # ---- alibi_slopes ----
 def _alibi_slopes_cases(draw: Draw) -> list[Case]:
-    groups = {"a power of two": (4, 16, 32, 64), "8 heads": (8,), "no power of two": (12, 20, 24, 40, 48),
-              "an odd number": (3, 5, 7, 11, 13), "one head": (1,)}
-    return [Case((n,), f"{n} heads" if what == "8 heads" else f"n = {n}, {what}")
+    groups = {"a power of two": (4, 16, 32, 64), "8 heads": (8,), "12 heads": (12,),
+              "no power of two": (20, 24, 40, 48),
+              "an odd number": (5, 7, 11, 13), "one head": (1,)}
+    return [Case((n,), what if what in ("8 heads", "12 heads") else f"n = {n}, {what}")
             for what, n in ((what, draw.choice(numbers)) for what, numbers in groups.items())]
 
 
@@ -65,11 +66,12 @@ ALIBI_SLOPES = Question(
     reference=_alibi_slopes,
     tolerance=(1e-4, 1e-7),
     picture="lines",
+    axes=("head", "slope"),
     wrong=(
         Wrong("the formula for any n", lambda n: torch.tensor(_geometric(n)),
               "For powers of two this is right. For another number of heads the released code does not put n "
-              "into the formula: it mixes two lists. A model with 12 heads would get other slopes than the "
-              "ones it was trained with, and no error would tell you."),
+              "into the formula: it mixes two lists. A model with such a number would get other slopes than "
+              "the ones it was trained with, and no error would tell you."),
         Wrong("counted from 0", lambda n: torch.tensor([2.0 ** (-8 * h / n) for h in range(n)]),
               "The first slope is 1 and the last one is missing: h runs from 0 here. With 8 heads the list "
               "begins with 1/2."),
@@ -154,6 +156,12 @@ def _bias(slopes, q_positions, k_positions, of=lambda r: r, hidden=lambda r: r >
     return bias.masked_fill(hidden(r), fill)
 
 
+def _biased(slopes=lambda m: m, place=lambda q, k: (q, k), of=lambda r: r, hidden=lambda r: r > 0,
+            fill=-math.inf):
+    """alibi_bias in parts, each of which can be another one."""
+    return lambda m, q, k: _bias(slopes(m), *place(q, k), of, hidden, fill)
+
+
 def _alibi_bias(slopes, q_positions, k_positions):
     behind = (q_positions[:, None] - k_positions).to(slopes.dtype)
     return (-slopes[:, None, None] * behind).masked_fill(behind < 0, -math.inf)
@@ -185,49 +193,48 @@ ALIBI_BIAS = Question(
                "A softmax over the keys does not see such a constant.",
     picture="heat",
     wrong=(
-        Wrong("sign turned", lambda m, q, k: _bias(m, q, k, of=lambda r: -r),
+        Wrong("sign turned", _biased(of=lambda r: -r),
               "The bias grows with the distance: the oldest key is rewarded most. Give all keys the same "
               "content and look at the weights of the last query; they should rise towards its own "
               "key.", BUG),
-        Wrong("future not hidden", lambda m, q, k: _bias(m, q, k, hidden=_nothing_hidden),
+        Wrong("future not hidden", _biased(hidden=_nothing_hidden),
               "Keys after the query get a positive bias, the more the farther. A decoder may not see them at "
               "all."),
         Wrong("distance to both sides, nothing hidden",
-              lambda m, q, k: _bias(m, q, k, of=lambda r: -r.abs(), hidden=_nothing_hidden),
+              _biased(of=lambda r: -r.abs(), hidden=_nothing_hidden),
               "This is the bias of an encoder. Here keys after the query must be hidden."),
-        Wrong("rows counted from 0", lambda m, q, k: _bias(m, _from_zero(q), _from_zero(k)),
+        Wrong("rows counted from 0", _biased(place=lambda q, k: (_from_zero(q), _from_zero(k))),
               "Row 0 is taken for position 0, for queries as for keys. With a cache, the one new query is "
               "the last token; your bias treats it as the first, so that it sees one key only."),
         Wrong("tokens counted, positions ignored",
-              lambda m, q, k: _bias(m, torch.arange(len(k) - len(q), len(k)), _from_zero(k)),
+              _biased(place=lambda q, k: (torch.arange(len(k) - len(q), len(k)), _from_zero(k))),
               "The distances are differences of row numbers. Where positions have gaps, neighbouring rows "
               "are farther apart than 1: use the positions that are given."),
-        Wrong("mask by rows, bias by positions", lambda m, q, k: _bias(
-                  m, q, k, hidden=lambda r: torch.ones_like(r, dtype=torch.bool).triu(1)),
+        Wrong("mask by rows, bias by positions", _biased(
+              hidden=lambda r: torch.ones_like(r, dtype=torch.bool).triu(1)),
               "The distances are right, but the mask goes by row numbers. With a cache, the one new query is "
               "row 0 and the last token: it sees the oldest key only. Compare positions for the mask, too."),
-        Wrong("own key hidden", lambda m, q, k: _bias(m, q, k, hidden=lambda r: r >= 0),
+        Wrong("own key hidden", _biased(hidden=lambda r: r >= 0),
               "A query does not see its own key. The query at position 0 then sees nothing, and its softmax "
               "gives NaN."),
-        Wrong("past hidden", lambda m, q, k: _bias(m, q, k, hidden=lambda r: r < 0),
+        Wrong("past hidden", _biased(hidden=lambda r: r < 0),
               "The mask hides the keys before the query and shows those after it: it is the wrong triangle."),
-        Wrong("one slope for all heads", lambda m, q, k: _bias(m[:1].expand(len(m)), q, k),
+        Wrong("one slope for all heads", _biased(slopes=lambda m: m[:1].expand(len(m))),
               "All heads have the same bias. Each head has a slope of its own: the first axis of the result "
               "counts heads."),
-        Wrong("slopes made anew", lambda m, q, k: _bias(
-                  torch.tensor(_geometric(len(m)), dtype=m.dtype), q, k),
+        Wrong("slopes made anew", _biased(slopes=lambda m: torch.tensor(_geometric(len(m)), dtype=m.dtype)),
               "You work with 2^(−8h/n), whatever is given. The function has to use the slopes that it gets.",
               SLOPES),
-        Wrong("hidden keys get 0", lambda m, q, k: _bias(m, q, k, fill=0.0),
+        Wrong("hidden keys get 0", _biased(fill=0.0),
               "Keys after the query get the bias 0, the best one there is. A bias of 0 hides nothing; after "
               "the softmax, hidden keys should have the weight 0."),
-        Wrong("a small penalty for a mask", lambda m, q, k: _bias(m, q, k, fill=-1.0),
+        Wrong("a small penalty for a mask", _biased(fill=-1.0),
               "Hidden keys get −1. That is a small penalty, not a mask: after the softmax they keep a part "
               "of the attention."),
-        Wrong("squared distance", lambda m, q, k: _bias(m, q, k, of=lambda r: -r * r),
+        Wrong("squared distance", _biased(of=lambda r: -r * r),
               "The penalty grows with the square of the distance. ALiBi is linear: each token more costs the "
               "same."),
-        Wrong("only a mask", lambda m, q, k: _bias(m, q, k, of=torch.zeros_like),
+        Wrong("only a mask", _biased(of=torch.zeros_like),
               "All visible keys have the same bias. This is a causal mask without ALiBi."),
         Wrong("first slope times head number", lambda m, q, k: torch.stack(
                   [_bias(m[:1], q, k)[0] * (h + 1) for h in range(len(m))]),
@@ -246,11 +253,11 @@ ALIBI_BIAS = Question(
                 "code", lambda m, q, k: _bias(m, 0 * q, k, hidden=_nothing_hidden)
                 .masked_fill(k > q[:, None], -math.inf),
                 "m·j is the same for all queries, and differs from the paper by a constant per query."),
-        Variant("a very low number", lambda m, q, k: _bias(m, q, k, fill=-1e9),
+        Variant("a very low number", _biased(fill=-1e9),
                 "A number far below all scores hides a key as well as −inf does."),
         Variant("a loop", lambda m, q, k: [[[-float(s) * float(a - b) if b <= a else -math.inf for b in k]
                                             for a in q] for s in m], "A loop is slow and right."),
-        Variant("absolute distance under a mask", lambda m, q, k: _bias(m, q, k, of=lambda r: -r.abs()),
+        Variant("absolute distance under a mask", _biased(of=lambda r: -r.abs()),
                 "Under a causal mask, the absolute distance is the distance."),
     ),
     hints=(
@@ -291,11 +298,15 @@ def _attend(q, k, v, slopes, *, start=None, scale=None, inside=False, sign=-1, m
     start = k.shape[-2] - q.shape[-2] if start is None else start
     i, j = start + torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
     bias = sign * slopes[:, None, None] * (i - j)
-    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    scale = q.shape[-1] ** -0.5 if scale is None else scale(q)
     scores = (q @ k.mT + bias) * scale if inside else q @ k.mT * scale + bias
     if masked:
         scores = scores.masked_fill(j > i + late, -math.inf)
     return scores.softmax(axis) @ v
+
+
+def _attended(**options):
+    return lambda *args: _attend(*args, **options)
 
 
 def _bias_behind_the_softmax(q, k, v, slopes):
@@ -328,38 +339,45 @@ ALIBI_ATTENTION = Question(
     draw=_alibi_attention_cases,
     reference=_alibi_attention,
     wrong=(
-        Wrong("as it was given", lambda *x: _attend(*x, start=0, inside=True),
+        Wrong("as it was given", _attended(start=0, inside=True),
               "This is still what the given code does. Two things are wrong with it. One shows on any input: "
               "compare the weight ratio of two neighbouring keys with e^(−m), for equal contents. The other "
               "one shows only when there are fewer queries than keys."),
-        Wrong("bias inside of the scale", lambda *x: _attend(*x, inside=True),
+        Wrong("bias inside of the scale", _attended(inside=True),
               "The cache is right now. But the bias is divided by √d together with the scores. A learned "
               "bias could make up for that; a fixed slope is √d times too flat."),
-        Wrong("queries counted from 0", lambda *x: _attend(*x, start=0),
+        Wrong("queries counted from 0", _attended(start=0),
               "The bias stands outside of the scale now. But the first query of a call is taken for token 0. "
               "With a cache it comes after all older keys; here it sees the oldest key only.", RELEASED),
-        Wrong("scores not scaled", lambda *x: _attend(*x, scale=1.0),
+        Wrong("scores not scaled", _attended(scale=lambda x: 1.0),
               "The factor 1/√d is gone. It belongs to the scores; only the bias stays without it."),
-        Wrong("scaled by d", lambda *x: _attend(*x, scale=1 / x[0].shape[-1]),
+        Wrong("scaled by d", _attended(scale=lambda x: 1 / x.shape[-1]),
               "The scores are divided by d. It is the square root of d, so that their spread stays near 1."),
-        Wrong("scaled by the number of heads", lambda *x: _attend(*x, scale=x[0].shape[1] ** -0.5),
+        Wrong("scaled by the number of heads", _attended(scale=lambda x: x.shape[1] ** -0.5),
               "The scores are divided by the square root of the number of heads: that is the wrong axis. It "
               "is the number of channels of a head that counts."),
-        Wrong("sign turned", lambda *x: _attend(*x, sign=1),
+        Wrong("sign turned", _attended(sign=1),
               "Old keys are rewarded instead of penalised. Test a bias with equal contents: weights have to "
               "fall with the distance.", BUG),
-        Wrong("nothing hidden", lambda *x: _attend(*x, masked=False),
+        Wrong("nothing hidden", _attended(masked=False),
               "A query sees keys that come after it, and the bias rewards them. Change the last key: the "
               "output of the first query must not move."),
-        Wrong("mask one step late", lambda *x: _attend(*x, late=1),
+        Wrong("nothing hidden, distance to both sides", lambda q, k, v, m: (
+                  q @ k.mT / math.sqrt(q.shape[-1]) - m[:, None, None] * (
+                      torch.arange(k.shape[-2] - q.shape[-2], k.shape[-2])[:, None]
+                      - torch.arange(k.shape[-2])).abs()).softmax(-1) @ v,
+              "A query sees keys that come after it, at the price of their distance: that is an encoder. "
+              "In a decoder they are hidden. Change the last key: the output of the first query must not "
+              "move."),
+        Wrong("mask one step late", _attended(late=1),
               "Each query sees one key too many: the next token. A model trained like this learns to copy."),
-        Wrong("own key hidden", lambda *x: _attend(*x, late=-1),
+        Wrong("own key hidden", _attended(late=-1),
               "A query does not see its own key. The first query of a text then sees nothing, and its "
               "softmax gives NaN."),
         Wrong("hidden after the softmax", _hidden_after_the_softmax,
               "The mask is applied to the weights. Hidden keys have taken their share by then, and the rest "
               "of a row no longer sums to 1."),
-        Wrong("softmax over the queries", lambda *x: _attend(*x, axis=-2),
+        Wrong("softmax over the queries", _attended(axis=-2),
               "Each column of weights sums to 1. A query shares its attention among the keys, so each row "
               "has to."),
         Wrong("bias behind the softmax", _bias_behind_the_softmax,
@@ -502,131 +520,128 @@ MIRROR_GAP = Question(
 )
 
 
-# ---- attention_window ----
-def _attention_window_cases(draw: Draw) -> list[Case]:
-    sizes = {"a whole text": (4, 21, 21, 0.6, torch.float32), "one query, a "
-                                                              "cache": (5, 1, 24, 0.75, torch.float32),
-             "5 queries, a cache": (6, 5, 30, 0.9, torch.float32), "float64": (3, 12, 26, 0.5, torch.float64)}
+# ---- xpos_scores ----
+def _xpos_scores_cases(draw: Draw) -> list[Case]:
+    far = draw.integer(300, 450)  # ζ^(−n/B) is beyond float32 here, and angles are still exact
     cases = []
-    for what, (heads, queries, keys, share, dtype) in sizes.items():
-        share = round(share + draw.number(-0.04, 0.04), 3)
-        while True:  # until no sum of weights lies at the very share
-            weights = _some_weights(draw, heads, queries, keys, dtype)
-            if bool(((_mass_within(weights) - share).abs() > 1e-4).all()):
-                break
-        cases.append(Case((weights, share), f"{what}, Lq = {queries}, Lk = {keys}, share {share}"))
+    for heads, d, q_positions, k_positions, base, gamma, scale, what in (
+            (2, 8, torch.arange(6), torch.arange(6), 1e4, 0.4, 16.0, "6 tokens from position 0"),
+            (1, 12, torch.tensor([40]), torch.arange(2, 41), 1e3, 0.4, 24.0, "one query and 39 cached keys"),
+            (3, 6, torch.arange(4) + far + 5, torch.arange(9) + far, 1e4, 0.25, 1.5,
+             f"4 queries and 9 keys from position {far}"),
+            (2, 10, torch.arange(0, 35, 5), torch.arange(0, 35, 7), 5e2, 1.0, 12.0, "positions with gaps")):
+        q, k = draw.normal(heads, len(q_positions), d), draw.normal(heads, len(k_positions), d)
+        cases.append(Case((q, k, q_positions, k_positions, base, gamma, scale), f"{what}, d = {d}"))
     return cases
 
 
-def _some_weights(draw, heads, queries, keys, dtype):
-    behind = torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)
-    slopes = draw.uniform(heads, low=0.02, high=0.2, dtype=dtype)[:, None, None]
-    scores = draw.normal(heads, queries, keys, dtype=dtype) - slopes * behind
-    return scores.masked_fill(behind < 0, -math.inf).softmax(-1)
+def _zeta(pairs, gamma):
+    return (torch.arange(pairs) / pairs + gamma) / (1 + gamma)
 
 
-def _mass_within(weights):
-    """[H, Lk]: the weight of the 1, 2, … nearest keys, in the mean over the queries."""
-    queries, keys = weights.shape[-2:]
-    behind = torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)
-    return torch.stack([(weights * (behind < w)).sum(-1).mean(-1) for w in range(1, keys + 1)], -1)
+def _xpos_with(zeta=_zeta, away=lambda m, n: m - n, turned=1, hidden=lambda m, n: n > m, scale=None,
+               root=0.5):
+    """Scores of xPos by complex numbers and offsets, with one of their parts exchanged."""
+    def answer(q, k, q_positions, k_positions, base, gamma, scale_base):
+        pairs = q.shape[-1] // 2
+        m, n = q_positions[:, None].double(), k_positions.double()
+        theta = base ** (-torch.arange(pairs).double() / pairs)
+        fade = zeta(pairs, gamma).double() ** (away(m, n)[..., None] / (scale or scale_base))
+        turn = torch.polar(fade, turned * (m - n)[..., None] * theta)
+        a, b = (torch.view_as_complex(x.double().unflatten(-1, (-1, 2)).contiguous()) for x in (q, k))
+        scores = torch.einsum("hit,hjt,ijt->hij", a, b.conj(), turn).real / q.shape[-1] ** root
+        return scores.float().masked_fill(hidden(m, n), -torch.inf)
+
+    return answer
 
 
-def _attention_window(weights, share):
-    reached = _mass_within(weights) >= share
-    return reached.int().argmax(-1) + 1
+_xpos_usual = _xpos_with()
 
 
-def _reach(mass, share):
-    """The number of steps until a growing ``mass`` reaches ``share``."""
-    return (mass < share).sum(-1) + 1
+def _xpos_scores(q, k, q_positions, k_positions, base, gamma, scale_base):
+    return _xpos_usual(q, k, q_positions, k_positions, base, gamma, scale_base)
 
 
-def _per_query(weights, share):
-    """[H, Lq]: the window of each query alone."""
-    queries, keys = weights.shape[-2:]
-    return torch.stack([_attention_window(weights[:, n:n + 1, :keys - queries + n + 1], share)
-                        for n in range(queries)], -1)
+def _xpos_each(middle):
+    """Queries and keys grow and shrink by their own positions, counted from a common place."""
+    def answer(q, k, q_positions, k_positions, base, gamma, scale_base):
+        pairs = q.shape[-1] // 2
+        theta, c = base ** (-torch.arange(pairs) / pairs), middle(k_positions)
+
+        def sized(x, places, sign):
+            angle = (places - c)[:, None] * theta
+            size = _zeta(pairs, gamma) ** (sign * (places - c)[:, None] / scale_base)
+            a, b = x[..., 0::2], x[..., 1::2]
+            cos, sin = size * angle.cos(), size * angle.sin()
+            return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
+
+        scores = sized(q, q_positions, 1) @ sized(k, k_positions, -1).mT / q.shape[-1] ** 0.5
+        return scores.masked_fill(k_positions > q_positions[:, None], -torch.inf)
+
+    return answer
 
 
-def _rows_from_zero(weights, share):
-    behind = torch.arange(weights.shape[1])[:, None] - torch.arange(weights.shape[2])
-    mass = torch.stack([(weights * ((behind < w) & (behind >= 0))).sum(-1).mean(-1)
-                        for w in range(1, weights.shape[2] + 1)], -1)
-    return _reach(mass, share).clamp(max=weights.shape[2])
-
-
-def _rolled(weights, share):
-    """With each row moved to the right until its own key is the last."""
-    queries, keys = weights.shape[-2:]
-    rows = [weights[:, n].roll(queries - 1 - n, -1) for n in range(queries)]
-    return _reach(torch.stack(rows, 1).flip(-1).cumsum(-1).mean(1), share)
-
-
-ATTENTION_WINDOW = Question(
-    name="attention_window",
+XPOS_SCORES = Question(
+    name="xpos_scores",
     exercise="07",
-    title="How many of the nearest keys hold a given share of each head's attention.",
-    returns="an int64 tensor of shape [H]",
-    section=HORIZON,
-    draw=_attention_window_cases,
-    reference=_attention_window,
+    title="xPos: scores of RoPE whose pairs fade with the distance.",
+    returns="a float32 tensor [H, Lq, Lk], −inf where the key comes after the query",
+    section=XPOS,
+    draw=_xpos_scores_cases,
+    reference=_xpos_scores,
+    tolerance=(1e-4, 1e-4),
+    picture="heat",
+    axes=("key", "query"),
     bonus=True,
     wrong=(
-        Wrong("same columns for all queries", lambda w, s: _reach(w.mean(1).flip(-1).cumsum(-1), s),
-              "You sum the last columns of the table, the same ones for each query. For an early query they "
-              "are the future: its nearest keys stand in other columns."),
-        Wrong("counted from the oldest key", lambda w, s: _reach(w.mean(1).cumsum(-1), s),
-              "You start at the first key of the text. The window starts at the query and goes back."),
-        Wrong("rows counted from 0", _rows_from_zero,
-              "Row n is taken for token n. With a cache, the queries are the last tokens: row n stands at "
-              "Lk − Lq + n, and its own key stands there, too.", RELEASED),
-        Wrong("own key not counted", lambda w, s: _attention_window(w, s) - 1,
-              "You return the distance of the farthest key that is needed. The window counts keys, and the "
-              "query's own key is one of them."),
-        Wrong("one key too many", lambda w, s: _attention_window(w, s) + 1,
-              "One key fewer is enough to reach the share."),
-        Wrong("largest weights instead of nearest", lambda w, s: _reach(
-                  w.sort(-1, descending=True).values.cumsum(-1).mean(1), s),
-              "You count how many keys are needed if the largest weights come first. That says how sharp the "
-              "attention is, not how far back it goes."),
-        *[Wrong("mean of the windows" + how,
-                lambda w, s, whole=whole: whole(_per_query(w, s).to(w.dtype).mean(-1)),
-                "You find the window of each query, and average the windows. Asked for is one window that "
-                "holds the share in the mean over the queries: average first, then look for the window.")
-          for how, whole in (("", lambda mean: mean), (", rounded", lambda mean: mean.round().long()),
-                             (", rounded up", lambda mean: mean.ceil().long()),
-                             (", cut off", lambda mean: mean.long()))],
-        Wrong("widest window", lambda w, s: _per_query(w, s).amax(-1),
-              "This is the window of the query that looks farthest. Asked for is the one that holds the "
-              "share in the mean over the queries."),
-        Wrong("last query only", lambda w, s: _attention_window(w[:, -1:], s),
-              "This looks at the last query alone."),
-        Wrong("the rest instead of the share", lambda w, s: _attention_window(w, 1 - s),
-              "You stop when 1 − share is reached."),
-        Wrong("one window for all heads", lambda w, s: _attention_window(w.mean(0, keepdim=True), s)[0],
-              "The heads are averaged. Their slopes differ, so do their windows: one number per head."),
-        Wrong("one number, "
-              "repeated", lambda w, s: _attention_window(w.mean(0, keepdim=True), s).expand(len(w)),
-              "The heads are averaged, so that all have the same window. Their slopes differ."),
-        Wrong("a single weight above the share", lambda w, s: (w.amax((-1, -2)) >= s).long() + 1,
-              "You compare single weights with the share. The weights of the window are to be summed."),
+        Wrong("sizes by absolute positions", _xpos_each(lambda k_positions: 0),
+              "Far from the beginning the numbers leave what float32 can hold: a query shrinks to 0 and a "
+              "key grows to infinity, though their product is harmless. Only the difference of positions "
+              "counts."),
+        Wrong("no fading", _xpos_with(zeta=lambda pairs, gamma: torch.ones(pairs)),
+              "Nothing fades: this is plain RoPE."),
+        Wrong("growing with the distance", _xpos_with(away=lambda m, n: n - m),
+              "Far keys count more, not less: the exponent has the wrong sign. ζ is below 1, and the "
+              "distance of a key in the past is positive."),
+        Wrong("fading without the base of the scale", _xpos_with(scale=512.0),
+              "The distance is always divided by 512, the number of the paper. Here it is an argument."),
+        Wrong("pairs counted from 1", _xpos_with(zeta=lambda pairs, gamma: (
+            (torch.arange(pairs) + 1) / pairs + gamma) / (1 + gamma)),
+              "The pairs are counted from 1, so the last one does not fade at all and the first one too "
+              "little."),
+        Wrong("a share of the channels", _xpos_with(zeta=lambda pairs, gamma: (
+            torch.arange(pairs) / (2 * pairs) + gamma) / (1 + gamma)),
+              "The number of a pair is divided by the number of channels, which is twice that of the pairs."),
+        Wrong("not divided by 1 + γ", _xpos_with(
+            zeta=lambda pairs, gamma: torch.arange(pairs) / pairs + gamma),
+              "The division by 1 + γ is missing, so the slow pairs grow with the distance."),
+        Wrong("slow pairs fade most", _xpos_with(zeta=lambda pairs, gamma: _zeta(pairs, gamma).flip(0)),
+              "The order is turned round: the fast pairs, with small t, fade most."),
+        Wrong("not turned", _xpos_with(turned=0),
+              "The pairs fade, but they do not turn: xPos is a rotation besides."),
+        Wrong("query and key turned against each other", _xpos_with(turned=-1),
+              "The angle of a pair has the wrong sign: with the formula above, the score turns by (m − n)θ."),
+        Wrong("nothing hidden", _xpos_with(hidden=lambda m, n: (n > m) & False),
+              "Keys after the query are not hidden, and they are the ones that xPos makes large."),
+        Wrong("own key hidden", _xpos_with(hidden=lambda m, n: n >= m),
+              "A query may see the key at its own position."),
+        Wrong("no root", _xpos_with(root=0), "The division by √d is missing."),
+        Wrong("divided by d", _xpos_with(root=1), "The scores are divided by d, not by its root."),
     ),
     variants=(
-        Variant("rows moved", _rolled, "Each row is moved until its own key is the last; then one cumulative "
-                                       "sum."),
-        Variant("numbers in a list", lambda w, s: [next(n for n, mass in enumerate(head, 1) if mass >= s)
-                                                   for head in _mass_within(w).tolist()],
-                "A search from 1 upwards."),
+        Variant("from the middle", _xpos_each(lambda k: (k.min() + k.max()) // 2),
+                "Any common place may be taken off both positions; from the middle the sizes stay smallest."),
+        Variant("from the first key", _xpos_each(lambda k_positions: k_positions.min()),
+                "Any common place may be taken off both positions."),
     ),
     hints=(
-        "The nearest keys of query row n lie just before column Lk − Lq + n. Which of them belong to a "
-        "window of w?",
-        "Make a table of distances [Lq, Lk]. For each w: sum the weights with a distance below w, average "
-        "over the queries. The result grows with w.",
-        "Stop at the first w whose mean is at least `share`. In a tensor of yes and no, argmax finds the "
-        "first yes; and a window counts from 1.",
+        "A score depends on m − n alone, in its angle and in its size. So you may count positions from "
+        "anywhere, as long as queries and keys count from the same place.",
+        "Turn as in RoPE, with positions that are counted from the first key, and multiply both channels "
+        "of a pair by its size.",
+        "A query has the size ζ to the power of its place over the scale, a key the reciprocal. Hide what "
+        "comes after the query at the end.",
     ),
 )
 
-QUESTIONS = (ALIBI_SLOPES, ALIBI_BIAS, ALIBI_ATTENTION, MIRROR_GAP, ATTENTION_WINDOW)
+QUESTIONS = (ALIBI_SLOPES, ALIBI_BIAS, ALIBI_ATTENTION, MIRROR_GAP, XPOS_SCORES)

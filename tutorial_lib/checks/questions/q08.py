@@ -10,11 +10,12 @@ from ..question import Case, Draw, Question, Variant, Wrong
 
 BREAKS = '08, section "Why raw RoPE breaks"'
 PI = '08, section "Position interpolation"'
+AXES = 'deeper/04_axes, section "Two rotations"'
 BLOCKS = '06, section "Many pairs: blocks"'
 NTK = '08, section "NTK-aware: change the base"'
 YARN = '08, section "YaRN: each pair what it needs"'
-DYNAMIC = '08, section "Dynamic scaling, and stale keys"'
-BUGS = '08, section "Find the bugs"'
+DYNAMIC = 'deeper/08_caches, section "Dynamic scaling, and stale keys"'
+BUGS = 'deeper/08_caches, section "Find the bugs"'
 #: Frequencies go down to 1e-6; the usual absolute tolerance would let anything pass there.
 SMALL = (1e-4, 1e-10)
 
@@ -23,118 +24,118 @@ def _theta(dim, base):
     return base ** (-torch.arange(0, dim, 2).double() / dim)
 
 
-# ---- interpolated_angles ----
-def _interpolated_angles_cases(draw: Draw) -> list[Case]:
+# ---- axis_angles ----
+def _axis_angles_cases(draw: Draw) -> list[Case]:
     cases = []
-    for what, dim, length in (("from position 0", 8, 9), ("behind the trained length", 16, 6),
-                              ("out of order", 6, 10), ("inside and outside of L", 12, 7)):
-        L = draw.integer(64, 300)
-        new_L = L * draw.choice([2, 3, 4]) + draw.integer(1, 30)
-        start = {"behind the trained length": L + 7, "inside and outside of L": L - 3}.get(what, 0)
-        positions = start + torch.arange(length)
-        if what == "out of order":
-            positions = 3 * draw.permutation(length) + draw.integer(1, 30)
-        base = draw.choice([10_000.0, 100_000.0, 500_000.0])
-        cases.append(Case((positions, dim, base, L, new_L),
-                          f"positions {what}, d = {dim}, L = {L}, L′ = {new_L}"))
+    for n, axes, dim, base, stretch, what in (
+            (5, 1, 8, 1e4, (4.0,), "one axis, squeezed by 4"),
+            (6, 2, 12, 100.0, (1.0, 2.0), "rows as trained, columns squeezed by 2"),
+            (4, 3, 18, 1e5, (draw.choice((2.0, 4.0)), 1.0, 1.5), "time, row and column"),
+            (7, 2, 16, 1e3, (1.25, 3.0), "two axes, both squeezed")):
+        positions = draw.integers(0, 60, n, axes)
+        cases.append(Case((positions, dim, base, torch.tensor(stretch, dtype=torch.float32)),
+                          f"n = {n}, d = {dim}, base {base:g}, {what}"))
     return cases
 
 
-def _interpolated_angles(positions, dim, base, L, new_L):
-    stretched = positions.double() * (L / new_L)
-    return torch.outer(stretched, _theta(dim, base)).float()
+def _pairs_of(positions, dim):
+    """The pairs that an axis has."""
+    return dim // 2 // positions.shape[1]
 
 
-def _angles_of(change, theta=_theta):
-    """The angles with other positions."""
-    def answer(positions, dim, base, L, new_L):
-        return torch.outer(change(positions.double(), L, new_L), theta(dim, base)).float()
+def _axes_with(theta=None, place=None, order=None):
+    """The angles, with one of their parts exchanged."""
+    theta = theta or (lambda pairs, axes, base: base ** (-torch.arange(pairs) / pairs))
+    place = place or (lambda positions, stretch: positions / stretch)
+    order = order or (lambda angles: angles.flatten(1))
+
+    def answer(positions, dim, base, stretch):
+        pairs, axes = _pairs_of(positions, dim), positions.shape[1]
+        return order(place(positions, stretch)[:, :, None] * theta(pairs, axes, base))
+
     return answer
 
 
-def _other_base(power):
-    def answer(positions, dim, base, L, new_L):
-        return torch.outer(positions.double(), _theta(dim, base * (new_L / L) ** power)).float()
-    return answer
+_axis_angles_usual = _axes_with()
 
 
-INTERPOLATED_ANGLES = Question(
-    name="interpolated_angles",
+def _axis_angles(positions, dim, base, stretch):
+    return _axis_angles_usual(positions, dim, base, stretch)
+
+
+def _axis_by_axis(positions, dim, base, stretch):
+    block = dim // positions.shape[1]
+    theta = torch.tensor([base ** (-2 * t / block) for t in range(block // 2)])
+    return torch.cat([torch.outer(p / s, theta) for p, s in zip(positions.T, stretch, strict=True)], dim=1)
+
+
+def _pair_by_pair(positions, dim, base, stretch):
+    pairs, out = _pairs_of(positions, dim), []
+    for place in positions.tolist():
+        out.append([p / float(s) * base ** (-t / pairs)
+                    for p, s in zip(place, stretch, strict=True) for t in range(pairs)])
+    return torch.tensor(out)
+
+
+AXIS_ANGLES = Question(
+    name="axis_angles",
     exercise="08",
-    title="The angles of RoPE when positions are interpolated.",
-    returns="a float32 tensor of shape [n, d / 2], in radians",
-    section=PI,
-    draw=_interpolated_angles_cases,
-    reference=_interpolated_angles,
-    tolerance=(1e-4, 1e-9),
+    title="The angles of RoPE on several axes, each of which may be squeezed.",
+    returns="a float32 tensor [n, d / 2], in radians: the pairs of axis 0 first",
+    section=AXES,
+    draw=_axis_angles_cases,
+    reference=_axis_angles,
     picture="heat",
+    axes=("pair", "token"),
     wrong=(
-        Wrong("positions stretched, not squeezed", _angles_of(lambda p, L, N: p * N / L),
-              "The positions become larger, so angles leave the trained range even sooner. The last of L′ "
-              "positions has to end up inside of L."),
-        Wrong("whole positions", _angles_of(lambda p, L, N: (p * L / N).floor()),
-              "Positions are rounded down to whole numbers, so neighbours share one place. RoPE takes "
-              "fractions; position 6 of four times the length is 1.5.", BUGS),
-        Wrong("rounded positions", _angles_of(lambda p, L, N: (p * L / N).round()),
-              "Positions are rounded to whole numbers, so neighbours share one place. RoPE takes fractions.",
-              BUGS),
-        Wrong("not interpolated", _angles_of(lambda p, L, N: p),
-              "These are the angles of raw RoPE: the two lengths play no part."),
-        Wrong("base divided by the factor", _other_base(-1),
-              "You divide the base. Each frequency is another power of the base, so each changes by another "
-              "factor. Position interpolation divides all angles by the same one."),
-        Wrong("base times the factor", _other_base(1),
-              "You change the base. That slows the slow pairs and leaves the fastest as it is: a relative of "
-              "NTK-aware scaling. Position interpolation divides all angles alike.", NTK),
-        Wrong("squeezed behind L alone", _angles_of(lambda p, L, N: torch.where(p < L, p, p * L / N)),
-              "Only positions from L on are squeezed; the others stay. Then two tokens share one place, and "
-              "the distance of neighbours depends on where they stand. All positions are squeezed."),
-        Wrong("wrapped around", _angles_of(lambda p, L, N: p % L),
-              "Positions begin again at 0 after L tokens. A token and the one L places before it become the "
-              "same place."),
-        Wrong("clipped at the last position", _angles_of(lambda p, L, N: p.clamp(max=L - 1)),
-              "All tokens behind the trained length stand at one place. Order among them is lost."),
-        Wrong("divided twice", _angles_of(lambda p, L, N: p * (L / N) ** 2),
-              "Positions and frequencies are both divided. To divide one of the two is the same as to divide "
-              "the other; both is too much."),
-        Wrong("row number instead of position", _angles_of(
-                  lambda p, L, N: torch.arange(len(p)).double() * L / N),
-              "Row n is taken for position n, whatever `positions` says."),
-        Wrong("squeezed by the length of this text", _angles_of(lambda p, L, N: p * L / (p.max() + 1)),
-              "You divide by the length of the text at hand. The factor of position interpolation is fixed: "
-              "the trained length over the new one. With yours, an angle changes whenever the text grows.",
-              DYNAMIC),
-        Wrong("squeezed by the length of this text, beyond L", _angles_of(
-                  lambda p, L, N: p * L / (p.max() + 1).clamp(min=L)),
-              "You divide by the length of the text at hand once it is beyond L: that is dynamic scaling. "
-              "Here the factor is fixed, for short texts too: the trained length over the new one.", DYNAMIC),
-        Wrong("last place on last place", _angles_of(lambda p, L, N: p * (L - 1) / (N - 1)),
-              "You put position L′ − 1 exactly on L − 1. The factor of position interpolation is L / L′."),
-        Wrong("whole factor", _angles_of(lambda p, L, N: p / (N // L)),
-              "You divide by a whole number, and what is left over gets lost: the end of the text lies "
-              "beyond L. The factor is L / L′."),
-        Wrong("exponent counts pairs, not channels", _angles_of(
-                  lambda p, L, N: p * L / N, lambda d, b: b ** (-torch.arange(d // 2).double() / d)),
-              "The exponent runs over t / d, not over 2t / d. Pair t is made of channels 2t and 2t + 1.",
-              BLOCKS),
-        Wrong("only positions or only frequencies", lambda p, d, b, L, N:
-              (_theta(d, b) * L / N).float().expand(len(p), -1),
-              "Each row is the same: these are the frequencies. An angle is a frequency times a position."),
+        Wrong("squeezed the wrong way", _axes_with(place=lambda p, s: p * s),
+              "The positions are multiplied by the stretch: an axis that should fit into the trained range "
+              "becomes longer still."),
+        Wrong("not squeezed", _axes_with(place=lambda p, s: p.float()),
+              "The stretch has no effect: the last tokens stand beyond the places of training."),
+        Wrong("one stretch for all axes", _axes_with(place=lambda p, s: p / s[0]),
+              "All axes are squeezed like the first one. An image may be four times as wide and no higher."),
+        Wrong("whole positions", _axes_with(place=lambda p, s: (p / s).floor()),
+              "The squeezed positions are cut down to whole numbers, so that neighbours fall on one place. "
+              "RoPE takes fractions."),
+        Wrong("frequencies counted through", lambda positions, dim, base, stretch: (
+            (positions / stretch).repeat_interleave(_pairs_of(positions, dim), 1)
+            * base ** (-2 * torch.arange(positions.shape[1] * _pairs_of(positions, dim)) / dim)),
+              "The frequencies run on from axis to axis, so the second axis has slow pairs only. Each axis "
+              "begins again with the fastest one."),
+        Wrong("frequencies of the whole head", _axes_with(
+            theta=lambda pairs, axes, base: base ** (-torch.arange(pairs) / (pairs * axes))),
+              "The exponent is divided by the pairs of the whole head. An axis has fewer, and should get "
+              "down to nearly 1/base with these."),
+        Wrong("axes take turns", _axes_with(order=lambda angles: angles.mT.flatten(1)),
+              "The axes take turns from pair to pair. Asked for are blocks: all pairs of axis 0 first."),
+        Wrong("axes added up", lambda positions, dim, base, stretch: (positions / stretch).sum(1)[:, None]
+              * base ** (-2 * torch.arange(dim // 2) / dim),
+              "The positions of a token are added up before the turn. (2, 3) and (3, 2) then are one place."),
+        Wrong("only the first axis", lambda positions, dim, base, stretch: (positions / stretch)[:, :1]
+              * base ** (-2 * torch.arange(dim // 2) / dim),
+              "All pairs turn by the first axis; where a token stands on the others, nobody can tell."),
+        Wrong("last axis first", _axes_with(order=lambda angles: angles.flip(1).flatten(1)),
+              "The blocks stand in reverse order: axis 0 has the first pairs."),
+        Wrong("exponent doubled", _axes_with(theta=lambda pairs, axes, base: base ** (
+            -2 * torch.arange(pairs) / pairs)),
+              "The exponent falls twice as fast: an axis with d / axes channels has half as many pairs."),
+        Wrong("growing frequencies", _axes_with(theta=lambda pairs, axes, base: base ** (
+            torch.arange(pairs) / pairs)),
+              "The sign of the exponent is wrong: pairs get faster where they should get slower."),
     ),
     variants=(
-        Variant("frequencies divided", lambda p, d, b, L, N: p[:, None] * (_theta(d, b) / (N / L)),
-                "To divide the frequencies is to divide the positions."),
-        Variant("a loop", lambda p, d, b, L, N: [
-                    [x * L / N / b ** (2 * t / d) for t in range(d // 2)] for x in p.tolist()],
-                "A loop is slow and right."),
+        Variant("axis by axis", _axis_by_axis,
+                "Each axis is a RoPE of its own; the blocks stand side by side."),
+        Variant("pair by pair", _pair_by_pair, "Loops over tokens, axes and pairs give the same numbers."),
     ),
     hints=(
-        "Where does token L′ − 1 have to stand so that its angles were seen in training? And token 6, if L′ "
-        "is four times L?",
-        "First the positions as fractions, then the table of angles as in exercise 06: a column of positions "
-        "times a row of frequencies.",
-        "Multiply the positions by L over L′, as floats. The frequency of pair t is base to the power −2t / "
-        "d.",
+        "Each axis is a RoPE of its own, on its share of the channels. With one axis this is the RoPE that "
+        "you know.",
+        "An axis has d / (2 · axes) pairs, and its frequencies begin at 1 again. Position interpolation only "
+        "changes what is turned by: a fraction of the position.",
+        "Positions divided by the stretch are [n, axes]; times the frequencies of an axis that becomes "
+        "[n, axes, pairs]; the last two axes are then one.",
     ),
 )
 
@@ -177,6 +178,8 @@ DYNAMIC_NTK_THETA = Question(
     reference=_dynamic_ntk_theta,
     tolerance=SMALL,
     picture="lines",
+    axes=("pair t", "θ′/θ"),
+    drawn=lambda theta, case: theta / _theta(*case.args[:2]),
     wrong=(
         Wrong("base times the factor", _dynamic(lambda d, b, s: _theta(d, b * s)),
               "You multiply the base by the factor itself. Then the slowest pair is divided by less than the "
@@ -184,6 +187,10 @@ DYNAMIC_NTK_THETA = Question(
         Wrong("short texts change, too", _dynamic(_ntk, lambda L, n: n / L),
               "For a text shorter than L the factor is below 1, so the pairs turn faster than in training. "
               "Up to L nothing may change.", DYNAMIC),
+        Wrong("base times length over L", _dynamic(lambda d, b, s: _theta(d, b * s), lambda L, n: n / L),
+              "You multiply the base by l/L, for short texts, too. Up to L nothing may change; beyond it, "
+              "the slowest pair has to be divided by exactly s, and with this base it is divided by "
+              "less.", BUGS),
         Wrong("exponent upside down", _dynamic(lambda d, b, s: _theta(d, b * s ** ((d - 2) / d))),
               "The exponent of the factor is upside down. It has to make up for the last pair's own "
               "exponent, which is a little below 1; so it is a little above 1."),
@@ -277,7 +284,8 @@ def _scores(*, stale=False, place=-1, factor=lambda L, n: max(1.0, n / L), of=_n
 
     def answer(q, keys, base, L):
         n, d = keys.shape
-        theta = torch.stack([of(d, base, factor(L, p + 1 if stale else n)) for p in range(n)]).to(q.dtype)
+        theta = (torch.stack([of(d, base, factor(L, p + 1)) for p in range(n)]) if stale
+                 else of(d, base, factor(L, n)).expand(n, -1)).to(q.dtype)
         now = theta[-1] if query is None else of(d, base, query(L, n)).to(q.dtype)
         places = torch.arange(n).flip(0) if reverse else torch.arange(n)
         k = layout(keys, places[:, None] * theta) if turn_k else keys
@@ -312,6 +320,7 @@ DYNAMIC_SCORES = Question(
     draw=_dynamic_scores_cases,
     reference=_dynamic_scores,
     picture="lines",
+    axes=("key", "score"),
     wrong=(
         Wrong("as it was given", _scores(stale=True, place=0),
               "This is still what the given code does. Two things are wrong with it. One shows even in a "
@@ -460,8 +469,10 @@ YARN_THETA = Question(
     reference=_yarn_theta,
     tolerance=SMALL,
     picture="lines",
+    axes=("pair t", "θ′/θ"),
+    drawn=lambda theta, case: theta / _theta(*case.args[:2]),
     wrong=(
-        Wrong("fast pairs divided", _by_parts(lambda *x: 1 - _ramp(*x)),
+        Wrong("fast pairs divided", _by_parts(_ramp, lambda f, s, g: g * f / s + (1 - g) * f),
               "The ramp is upside down: the fast pairs are slowed and the slow ones stay. That spoils what "
               "heads for neighbours need, and leaves the pairs that meet new angles as they were. (α and β "
               "swapped do the same.)"),
@@ -502,6 +513,11 @@ YARN_THETA = Question(
         Wrong("ramp over the index", _by_parts(_index_ramp),
               "Your ramp is linear in the index of the pair, as in the released code (but for its rounding). "
               "Here, as in the paper, it is linear in the number of turns."),
+        *[Wrong(f"ramp over the pair's number, {end} first", _by_parts(
+              lambda r, a, b, *_, turned=turned: (
+                  ((torch.arange(len(r)) - a) / (b - a)).clamp(0, 1) - turned).abs()),
+              "You compare the number of the pair with α and β. These are numbers of turns: count how "
+              "often each pair turns within L.") for end, turned in (("slow", 0), ("fast", 1))],
         Wrong("ramp over the logarithm", _by_parts(
                   lambda r, a, b, *_: (torch.log(r / a) / math.log(b / a)).clamp(0, 1)),
               "Your ramp is linear in the logarithm of the turns. It is linear in the turns themselves."),
@@ -547,7 +563,7 @@ def _ntk_factor_cases(draw: Draw) -> list[Case]:
         L += draw.integer(0, L // 16)
         new_L = int(L * draw.number(2.1, 6.9))
         cases.append(Case((dim, base, L, new_L), f"d = {dim}, base {base:g}, from L = {L} to {new_L}"))
-    short = draw.integer(300, 500)
+    short = draw.integer(300, 350)  # one pair more would be slow
     cases.append(Case((8, 10.0, short, 3 * short), "a model whose pairs all make full turns in training"))
     return cases
 
@@ -660,4 +676,4 @@ NTK_FACTOR = Question(
     ),
 )
 
-QUESTIONS = (INTERPOLATED_ANGLES, DYNAMIC_NTK_THETA, DYNAMIC_SCORES, YARN_THETA, NTK_FACTOR)
+QUESTIONS = (AXIS_ANGLES, DYNAMIC_NTK_THETA, DYNAMIC_SCORES, YARN_THETA, NTK_FACTOR)

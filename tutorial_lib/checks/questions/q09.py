@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
+import json
 
 import torch
 
+from ...clone import RECORDS
 from ...extras import needs
 from ..question import Case, Draw, Question, Variant, Wrong
 
@@ -25,10 +27,12 @@ KINDS = ("learned", "rotary", "alibi", "clipped", "t5", "shaw")
 def _position_bytes_cases(draw: Draw) -> list[Case]:
     cases = []
     for encoding in KINDS:
-        kv_heads, layers, k = draw.integer(2, 4), draw.integer(3, 9), draw.integer(4, 20)
+        # No two of the numbers are equal, so that none can stand for another.
+        kv_heads, layers, k = draw.integer(2, 4), draw.choice([5, 7, 11, 13]), draw.integer(17, 31)
         heads = kv_heads * draw.integer(2, 3)
-        dim, length = heads * draw.choice([16, 32]), draw.integer(100, 400)
-        args = (encoding, length, dim, heads, kv_heads, layers, k, draw.choice([2, 4]))
+        dim, length = heads * draw.choice([16, 32]), 2 * draw.integer(50, 200) + 1
+        bytes_each = draw.choice([n for n in (2, 4, 8) if n not in (kv_heads, heads)])
+        args = (encoding, length, dim, heads, kv_heads, layers, k, bytes_each)
         cases.append(Case(args, f"{encoding}, {length} tokens, d = {dim}, {heads} heads"))
     return cases
 
@@ -381,6 +385,7 @@ OFFSET_ERROR = Question(
     draw=_offset_error_cases,
     reference=_offset_error,
     picture="lines",
+    axes=("head", "share not explained"),
     wrong=(
         Wrong("what a query adds to all keys counts", lambda scores: _share(*_by_offset(scores)),
               "You measure the scores themselves, not their steps from key to key. A head whose rows are "
@@ -406,6 +411,11 @@ OFFSET_ERROR = Question(
               "This is the square root of the share: the two sums are of *squared* steps, and stay so."),
         Wrong("what is explained", lambda scores: 1 - _share(*_by_offset(scores.diff(dim=-1))),
               "This is the share that the offset *does* explain: a relative head gets 1."),
+        *[Wrong(f"what is explained, {how} without position", lambda scores, empty=empty: torch.where(
+              _by_offset(scores.diff(dim=-1))[1] > 0, 1 - _share(*_by_offset(scores.diff(dim=-1))), empty),
+              f"This is the share that the offset *does* explain: a relative head gets 1. (And a head "
+              f"without steps has {how}, by the way of 0 of "
+              f"0.)") for how, empty in (("0", 0.0), ("NaN", torch.nan))],
         Wrong("share of the variance", _of_variance,
               "You divide by the spread of the steps about their mean. A bias that falls by the same amount "
               "from key to key has no such spread; the question asks for all squared steps below the line."),
@@ -433,160 +443,150 @@ OFFSET_ERROR = Question(
 )
 
 
-# ---- effective_distance ----
-def _effective_distance_cases(draw: Draw) -> list[Case]:
-    cases = []
-    for what, rows, heads, queries, more, dtype in (
-            ("each query of a text", 2, 3, draw.integer(5, 7), 0, torch.float32),
-            ("the last queries of a text", 2, 4, draw.integer(3, 4), draw.integer(3, 5), torch.float32),
-            ("keys dropped from the cache", 3, 2, draw.integer(4, 5), draw.integer(4, 6), torch.float32),
-            ("rows with padding", 3, 4, 6, 2, torch.float32),
-            ("bfloat16, far keys", 2, 3, draw.integer(4, 6), 5, torch.bfloat16)):
-        keys = queries + more
-        start = draw.integers(1, 30, rows)[:, None]
-        key_positions = start + torch.arange(keys)
-        if what in ("keys dropped from the cache", "bfloat16, far keys"):
-            # The first keys are kept, those that follow them are gone: a gap that row numbers do not show.
-            gap = draw.integers(20, 60, rows)[:, None] if dtype is torch.float32 else draw.integers(
-                301, 309, rows)[:, None]
-            key_positions = key_positions + gap * (torch.arange(keys) >= 2)
-        query_positions = key_positions[:, -queries:]
-        real = torch.ones(rows, queries, dtype=torch.bool)
-        if what == "rows with padding":
-            for row, count in enumerate((0, 3, 1)):
-                real[row, :count] = False
-        scores = 2 * draw.normal(rows, heads, queries, keys)
-        hidden = key_positions[:, None, None, :] > query_positions[:, None, :, None]
-        weights = scores.masked_fill(hidden, -torch.inf).softmax(-1).to(dtype)
-        cases.append(Case((weights, query_positions.clone(), key_positions, real), what))
-    return cases
+# ---- predict_and_train ----
+USES = ("5 back", "first token", "induction", "copy")
+WIDEST, SLACK, RIGHT_OF_FIVE = 0.3, 0.2, 4
+"""A prediction is no wider; a run may lie so far beyond the recorded ones; so many of these are foretold."""
 
 
-def _distances(query_positions, key_positions):
-    return (query_positions[:, :, None] - key_positions[:, None, :]).abs()[:, None]
+@functools.cache
+def _recorded() -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """Accuracy at 16 and at 64 tokens in the recorded runs of *tasks*, by use and encoding, one per seed."""
+    record = json.loads((RECORDS / "tasks-full.json").read_text(encoding="utf-8"))
+    found: dict = {}
+    for run in record["runs"]:
+        if "rates" not in run["cell"]:
+            short, _, long, _ = run["values"]["accuracy"]
+            found.setdefault((run["cell"]["task"], run["cell"]["encoding"]), []).append((short, long))
+    return found
 
 
-def _of_queries(weights, query_positions, key_positions):
-    """Mean distance of each query, [B, H, Lq]."""
-    return (weights.float() * _distances(query_positions, key_positions)).sum(-1)
+def _predict_and_train_cases(draw: Draw) -> list[Case]:
+    order = draw.uniform(len(USES)).argsort().tolist()
+    return [Case((USES[n],), f"the use {USES[n]!r}") for n in order]
 
 
-def _mean_of_real(each, real):
-    real = real[:, None].to(each.dtype)
-    return (each * real).sum((0, 2)) / real.sum()
+def _report(encoding, short, long, measured=None) -> dict:
+    """A prediction; what was measured is by default what the first recorded run gave."""
+    return {"encoding": encoding, "short": short, "long": long, "measured": measured}
 
 
-def _effective_distance(weights, query_positions, key_positions, real):
-    return _mean_of_real(_of_queries(weights, query_positions, key_positions), real)
+def _with_run(use: str, report: dict) -> dict:
+    runs = _recorded()[use, report["encoding"]]
+    return report | {"measured": report["measured"] or runs[0]}
 
 
-def _row_means(weights, query_positions, key_positions, real):
-    each = _of_queries(weights, query_positions, key_positions) * real[:, None]
-    return (each.sum(-1) / real.sum(-1, keepdim=True)).mean(0)
+def _predict_and_train(use):
+    return _with_run(use, {
+        "5 back": _report("t5", (0.9, 1.0), (0.8, 1.0)),
+        "first token": _report("alibi", (0.9, 1.0), (0.9, 1.0)),
+        "induction": _report("shaw", (0.9, 1.0), (0.6, 0.8)),
+        "copy": _report("shaw", (0.85, 1.0), (0.25, 0.5)),
+    }[use])
 
 
-def _numbers_of_rows(weights, query_positions, key_positions, real, shift=0):
-    index = torch.arange(weights.shape[2])[None] + shift
-    return _effective_distance(weights, index, torch.arange(weights.shape[3])[None], real)
+def _rotary(use, long=(0.0, 0.3)):
+    return _with_run(use, _report("rotary", (0.9, 1.0), (0.0, 0.55) if long is None else long))
 
 
-def _strongest_key(weights, query_positions, key_positions, real):
-    far = _distances(query_positions, key_positions).expand_as(weights)
-    best = weights.float().argmax(-1, keepdim=True)
-    return _mean_of_real(far.gather(-1, best)[..., 0].float(), real)
+def _but(**changes):
+    """The model answer, with some of its entries changed by a function."""
+    def answer(use):
+        report = _predict_and_train(use)
+        return report | {key: change(report[key]) for key, change in changes.items()}
+    return answer
 
 
-def _softmax_again(weights, query_positions, key_positions, real):
-    return _effective_distance(weights.float().softmax(-1), query_positions, key_positions, real)
+MISSED = ("The prediction for {where} tokens misses: your own run, or more than one of five others with "
+          "other seeds, lies outside of it. One run says little about the next; leave room for luck, and ask "
+          "what the encoding can do {what}.")
+REPORT_FAULTS = {
+    "form": 'The report needs four entries: "encoding", and a pair of numbers each for "short", "long" and '
+            '"measured".',
+    "encoding": "There is no such encoding here. The seven names stand in the text above, in small letters.",
+    "percent": "Some number is above 1 or below 0. Accuracies are shares: 90 % is 0.9.",
+    "order": "An interval is upside down: its lower end comes first.",
+    "wide": f"An interval is wider than {WIDEST}. “Somewhere between 0 and 1” is always right and says "
+            "nothing: commit yourself.",
+    "measured": "No training of this encoding for this use gives the numbers that you report as measured. "
+                "Train it with the cell above, and copy what is printed: at 16 tokens first, at 64 second.",
+    "short": MISSED.format(where=16, what="in texts as long as those that it was trained on"),
+    "long": MISSED.format(where=64, what="in texts four times as long as those that it was trained on"),
+}
 
 
-def _signed(weights, query_positions, key_positions, real):
-    offset = (key_positions[:, None, :] - query_positions[:, :, None])[:, None]
-    return _mean_of_real((weights.float() * offset).sum(-1), real)
+def _report_fault(report, use: str) -> str:
+    """The name of the first fault of a report, or ""."""
+    keys = ("short", "long", "measured")
+    pairs = [report.get(key) for key in keys] if isinstance(report, dict) else []
+    pairs = [pair.tolist() if isinstance(pair, torch.Tensor) else pair for pair in pairs]
+    if len(pairs) < 3 or not all(isinstance(pair, list) and len(pair) == 2 and all(
+            isinstance(x, (int, float)) and not isinstance(x, bool) for x in pair) for pair in pairs):
+        return "form"
+    runs = _recorded().get((use, report.get("encoding") if isinstance(report.get("encoding"), str) else ""))
+    if runs is None:
+        return "encoding"
+    if not all(0 <= x <= 1 for pair in pairs for x in pair):
+        return "percent"
+    short, long, measured = pairs
+    if short[0] > short[1] or long[0] > long[1]:
+        return "order"
+    if max(short[1] - short[0], long[1] - long[0]) > WIDEST + 1e-6:
+        return "wide"
+    each = list(zip(*runs, strict=True))
+    if not all(min(x) - SLACK <= y <= max(x) + SLACK for x, y in zip(each, measured, strict=True)):
+        return "measured"
+    for name, (low, high), x, y in zip(("short", "long"), (short, long), each, measured, strict=True):
+        inside = [low - 0.005 <= one <= high + 0.005 for one in (y, *x)]  # two places are enough
+        if not inside[0] or sum(inside[1:]) < RIGHT_OF_FIVE:
+            return name
+    return ""
 
 
-def _root_of_squares(weights, query_positions, key_positions, real):
-    squares = _distances(query_positions, key_positions).square()
-    return _mean_of_real((weights.float() * squares).sum(-1), real).sqrt()
+def _report_says(report, case: Case) -> str:
+    fault = _report_fault(report, case.args[0])
+    return REPORT_FAULTS[fault] if fault else ""
 
 
-def _half_precision(weights, query_positions, key_positions, real):
-    each = (weights * _distances(query_positions, key_positions)).sum(-1)
-    return _mean_of_real(each, real)
-
-
-def _without_weights(weights, query_positions, key_positions, real):
-    seen = (weights > 0).float()
-    return _effective_distance(seen / seen.sum(-1, keepdim=True), query_positions, key_positions, real)
-
-
-def _query_loop(weights, query_positions, key_positions, real):
-    found = []
-    for b, i in itertools.product(range(len(weights)), range(weights.shape[2])):
-        if real[b, i]:
-            far = (key_positions[b] - query_positions[b, i]).abs().double()
-            found.append(weights[b, :, i].double() @ far)
-    return torch.stack(found).mean(0).float()
-
-
-EFFECTIVE_DISTANCE = Question(
-    name="effective_distance",
+PREDICT_AND_TRAIN = Question(
+    name="predict_and_train",
     exercise="09",
-    title="How far each head looks: the mean distance of its keys, weighted by attention.",
-    returns="a float32 tensor [H], in positions",
+    title="Choose an encoding for a use, predict two numbers, train, and report what came out.",
+    returns='a dict with "encoding" and pairs of numbers for "short", "long" and "measured"',
     section=GUIDE,
-    draw=_effective_distance_cases,
-    reference=_effective_distance,
-    picture="lines",
+    draw=_predict_and_train_cases,
+    reference=_predict_and_train,
+    faults=_report_says,
     wrong=(
-        Wrong("padding counts as queries", lambda w, q, k, real: _of_queries(w, q, k).mean((0, 2)),
-              "The mean is over all queries, padding too. What padding attends to is no one's attention."),
-        Wrong("mean of the rows' means", _row_means,
-              "You take the mean of each row first and then the mean of the rows. A query in a short row "
-              "then counts more than one in a long row; each real query should count the same."),
-        Wrong("padding counts as distance 0", lambda w, q, k, real:
-              (_of_queries(w, q, k) * real[:, None]).mean((0, 2)),
-              "Padding is set to 0 and still counted below the line, as if it looked at itself."),
-        Wrong("index instead of position", _numbers_of_rows,
-              "Distances are taken between a row number and a column number. The first query is not at the "
-              "first key's place when a cache stands in front of it."),
-        Wrong("last query at the last key", lambda w, q, k, real:
-              _numbers_of_rows(w, q, k, real, w.shape[3] - w.shape[2]),
-              "You count places from the end, as if all keys were there. A cache that has dropped keys "
-              "leaves a gap: positions know of it, indices do not."),
-        Wrong("signed offsets", _signed,
-              "This is the mean of j − i: negative in a decoder, and left and right cancel in an encoder. A "
-              "distance has no sign."),
-        Wrong("the strongest key only", _strongest_key,
-              "You take the distance of the key with the largest weight. All the other weights may lie far "
-              "away and do not count."),
-        Wrong("softmax of the weights", _softmax_again,
-              "A second softmax runs over weights that already sum to 1. It makes them nearly equal, and "
-              "every head looks far."),
-        Wrong("root of the mean square", _root_of_squares,
-              "This is the root of the mean of *squared* distances: a few far keys weigh too much in it."),
-        Wrong("bfloat16 all the way", _half_precision,
-              "Weights in bfloat16 make everything bfloat16: above 256 not every whole number exists there, "
-              "so far distances are rounded, and the result is not float32."),
-        Wrong("weights ignored", _without_weights,
-              "Every visible key counts the same. That is the distance of a head that attends evenly; the "
-              "weights decide how much each key counts."),
-        Wrong("heads averaged away", lambda w, q, k, real:
-              _effective_distance(w, q, k, real).mean().expand(w.shape[1]).clone(),
-              "All heads get the same number. Heads differ: that is what the measure is for."),
+        Wrong("a prediction that cannot fail", _but(short=lambda x: (0.0, 1.0), long=lambda x: (0.0, 1.0)),
+              REPORT_FAULTS["wide"]),
+        Wrong("as good at 64 tokens as at 16", lambda use: _rotary(use, long=(0.9, 1.0)),
+              REPORT_FAULTS["long"]),
+        Wrong("hopeless at 16 tokens", _but(short=lambda x: (0.0, 0.2)), REPORT_FAULTS["short"]),
+        Wrong("measured by nobody", _but(measured=lambda x: (x[0] - 0.35, x[1])), REPORT_FAULTS["measured"]),
+        Wrong("percent", _but(short=lambda x: (100 * x[0], 100 * x[1])), REPORT_FAULTS["percent"]),
+        Wrong("upside down", _but(short=lambda x: x[::-1], long=lambda x: x[::-1]), REPORT_FAULTS["order"]),
+        Wrong("another name", _but(encoding=lambda x: "RoPE"), REPORT_FAULTS["encoding"]),
+        Wrong("nothing measured", _but(measured=lambda x: []), REPORT_FAULTS["form"]),
     ),
     variants=(
-        Variant("einsum", lambda w, q, k, real: torch.einsum(
-            "bhij,bij,bi->h", w.double(), _distances(q, k)[:, 0].double(), real.double()) / real.sum(),
-            "One einsum over rows, queries and keys gives the same mean."),
-        Variant("a loop over queries", _query_loop, "A loop over real queries is slow and right."),
+        Variant("a poor choice, well predicted", lambda use: _with_run(use, {
+            "5 back": _report("sinusoidal", (0.9, 1.0), (0.0, 0.2)),
+            "first token": _report("none", (0.9, 1.0), (0.9, 1.0)),
+            "induction": _report("sinusoidal", (0.9, 1.0), (0.0, 0.25)),
+            "copy": _report("rotary", (0.9, 1.0), (0.0, 0.2))}[use]),
+            "What counts is that you knew what would happen, not that you chose as we do."),
+        Variant("the same for all", lambda use: _with_run(use, _report(
+            "shaw", (0.85, 1.0), {"copy": (0.3, 0.6), "induction": (0.6, 0.9)}.get(use, (0.8, 1.0)))),
+            "One encoding for all uses is a choice, too, as long as its prediction differs with the use."),
     ),
     hints=(
-        "For one query it is a weighted mean: each key's distance times its weight.",
-        "Make the distances [B, 1, Lq, Lk] from the two tensors of positions, so that they meet the weights "
-        "[B, H, Lq, Lk]. Sum over keys; then take the mean over the queries that are real.",
-        "Zero what belongs to padding before you sum over rows and queries, and divide by the number of real "
-        "queries. Before all that, look at the dtype of the weights.",
+        "Ask two things of an encoding for each use: can it say what the use asks for at all, and does that "
+        "still hold at distances that training never showed?",
+        "The scoreboard of the notebook and its picture of the five tasks show such models, and so do your "
+        "own runs. Two seeds differ: look by how much before you choose a width.",
+        "An interval of 0.2 around what your run gave is often enough at 16 tokens. At 64 tokens, train a "
+        "second seed before you trust the first.",
     ),
 )
 
@@ -596,8 +596,10 @@ def _causal(scores: torch.Tensor) -> torch.Tensor:
     return scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
 
 
-def _rotary_line(draw: Draw, length: int) -> torch.Tensor:
-    """The score of two equal tokens at each distance: a sum of turned pairs, well away from a line."""
+def _rotary_line(draw: Draw, length: int, sign: int) -> torch.Tensor:
+    """The score of two equal tokens at each distance: a sum of turned pairs, well away from a line.
+
+    ``sign`` is that of its last step."""
     frequencies = torch.tensor([1.0, 0.4, 0.15], dtype=torch.float64)
     distance = torch.arange(length, dtype=torch.float64)
     while True:
@@ -605,42 +607,55 @@ def _rotary_line(draw: Draw, length: int) -> torch.Tensor:
         line = (2 * sizes * (distance[:, None] * frequencies + phases).cos()).sum(1)
         step = line.diff()
         if step[-1].abs() > 0.1 and step[0].abs() > 0.1 and (step - step[0]).abs().max() > 0.3:
-            return line
+            return line * step[-1].sign() * sign
 
 
 def _which_encoding_cases(draw: Draw) -> list[Case]:
     cases = []
     for what in ("no position", "ALiBi", "a clipped bias", "RoPE", "a learned place of the key", "sinusoids",
-                 "a bias of the query alone", "ALiBi, written as m·j"):
-        length = draw.integer(9, 13)
+                 "a bias of the query alone", "ALiBi, written as m·j", "a falling line that is clipped late",
+                 "a rising line that is clipped "
+                 "late", "a bias clipped at 1", "ALiBi in large numbers", "RoPE in small numbers"):
+        length = draw.integer(9, 13) + 3 * ("late" in what)
         i = torch.arange(length)
         distance = (i[:, None] - i).clamp(min=0)
         content = draw.choice([-1, 1]) * draw.number(1.0, 3.0)
+        content = 0.0 if "large" in what else content  # no score may stand for the size of all of them
         slope = draw.choice([0.5, 0.25, 0.125])
         if what == "no position":
             scores = torch.zeros(length, length, dtype=torch.float64)
         elif what == "a bias of the query alone":
             scores = 2 * draw.normal(length, 1, dtype=torch.float64).expand(length, length)
-        elif what == "ALiBi":
+        elif what in ("ALiBi", "ALiBi in large numbers"):
             scores = -slope * distance.double()
         elif what == "ALiBi, written as m·j":
             scores = slope * i.double().expand(length, length)
         elif what == "a clipped bias":
-            k = length - draw.integer(3, 4)  # flat at the far end, and nowhere else
+            k = draw.integer(2, length - 3)  # flat at the far end, and nowhere else
             line = torch.cumsum(draw.choice([-1, 1]) * (0.3 + draw.uniform(k + 1, dtype=torch.float64))
                                 * torch.tensor([(-1) ** n * (n + 1.0) for n in range(k + 1)]), 0)
+            line[1] = line[0]  # a first step of 0 is not "no position"
             scores = line[distance.clamp(max=k)]
-        elif what == "RoPE":
-            scores = _rotary_line(draw, length)[distance]
+        elif what == "a bias clipped at 1":
+            scores = draw.choice([-1, 1]) * draw.number(0.5, 2.0) * distance.clamp(max=1).double()
+        elif "clipped late" in what:
+            scores = slope * distance.clamp(max=draw.integer(8, length - 3)).double()
+            scores = scores if "rising" in what else -scores
+        elif what in ("RoPE", "RoPE in small numbers"):
+            scores = _rotary_line(draw, length, 1 if "small" in what else -1)[distance]
         elif what == "a learned place of the key":
-            scores = 2 * draw.normal(1, length, dtype=torch.float64).expand(length, length)
+            places = 2 * draw.normal(1, length, dtype=torch.float64)
+            places[:, 1] = places[:, 0]  # one query sees no step, the others do
+            scores = places.expand(length, length)
         else:
             angles = i[:, None] * torch.tensor([1.0, 0.2, 0.04])
             vectors = torch.cat([angles.sin(), angles.cos()], 1).double()
             scores = vectors @ draw.normal(6, 6, dtype=torch.float64) @ vectors.T
         # Rounding, as another kernel leaves it. Without position there is nothing that could be rounded.
         rounding = 2e-6 * draw.normal(length, length, dtype=torch.float64) * (what != "no position")
-        cases.append(Case((_causal((scores + content + rounding).float()),), f"L = {length}, {what}"))
+        size = 1e4 if "large" in what else 1e-5 if "small" in what else 1.0
+        scores = size * (scores + content + rounding)
+        cases.append(Case((_causal(scores.float()),), f"L = {length}, {what}"))
     return cases
 
 
@@ -746,6 +761,10 @@ WHICH_ENCODING = Question(
         Wrong("equal to the last bit", lambda scores: _decide(_steps(scores), 0.0),
               "You ask for numbers that are equal to the last bit. Rounding makes every diagonal vary a "
               "little, so what is relative is named absolute."),
+        *[Wrong(f"a fixed tolerance of {small:g}", lambda scores, small=small: _decide(_steps(scores), small),
+                "Your tolerance is a fixed number. Scores of 10,000 are rounded by more than it, and the "
+                "steps of scores of 0.0001 are smaller than it. Let it follow the size of the scores.")
+          for small in (1e-3, 1e-5, 1e-6)],
         Wrong("no position is taken for ALiBi", lambda scores:
               _decide(_steps(scores), _small(scores), none=False),
               "Scores without position are named ALiBi: their steps are all equal, too. They are all 0."),
@@ -783,4 +802,4 @@ WHICH_ENCODING = Question(
     ),
 )
 
-QUESTIONS = (POSITION_BYTES, PACKED_POSITIONS, OFFSET_ERROR, EFFECTIVE_DISTANCE, WHICH_ENCODING)
+QUESTIONS = (POSITION_BYTES, PACKED_POSITIONS, OFFSET_ERROR, PREDICT_AND_TRAIN, WHICH_ENCODING)

@@ -1,0 +1,139 @@
+"""The endings of the exercises: the learner's functions in a real model, or a sentence on what is missing."""
+
+import re
+
+import nbformat
+import pytest
+import torch
+
+from tutorial_lib import endings
+from tutorial_lib.course import exercises
+from tutorial_lib.grading import standin
+
+
+def has_ending(name):
+    cells = nbformat.read(exercises.path(name), as_version=4).cells
+    return any("ending" in cell.metadata.get("tags", []) for cell in cells)
+
+
+WITH_ENDING = [name for name in exercises.names() if has_ending(name)]
+
+
+def code(name, folder, tag=""):
+    """The sources of code cells, those with a tag or (for "") those that define answers, and imports."""
+    for cell in nbformat.read(exercises.path(name, folder), as_version=4).cells:
+        tags = cell.metadata.get("tags", [])
+        plain = not tags and cell.source.startswith(("import", "from"))
+        if cell.cell_type == "code" and (tag in tags if tag else plain or any("answer:" in t for t in tags)):
+            yield cell.source
+
+
+def answers(number):
+    """The model answers of an exercise, by name."""
+    (name,) = (each for each in exercises.names() if exercises.number(each) == number)
+    space = {"__name__": "__main__"}
+    for source in code(name, "solutions"):
+        exec(source, space)
+    return space
+
+
+# ---- with unfinished functions ----
+def test_six_exercises_have_one():
+    assert [exercises.number(name) for name in WITH_ENDING] == ["02", "03", "06", "07", "08", "09"]
+
+
+@pytest.mark.parametrize("name", WITH_ENDING)
+def test_with_nothing_written_an_ending_says_what_is_missing_and_raises_nothing(name, capsys):
+    space = {"__name__": "__main__"}
+    for source in code(name, "exercises"):
+        exec(source, space)
+    for source in code(name, "exercises", "ending"):
+        exec(source, space)
+    said = capsys.readouterr().out
+    assert said.count("This ending waits for your `") >= 1 and "Traceback" not in said
+
+
+@pytest.mark.parametrize("name", WITH_ENDING)
+def test_an_ending_hides_no_error(name):
+    for cell in nbformat.read(exercises.path(name), as_version=4).cells:
+        if "ending" in cell.metadata.get("tags", []):
+            assert "raises-exception" not in cell.metadata.tags
+            assert cell.outputs or "import" not in cell.source, cell.source
+
+
+def test_a_function_that_fails_is_named():
+    def rope_angles(positions, dim, base):
+        return positions / 0
+
+    def yarn_theta(*args):
+        raise ValueError
+
+    assert endings.missing(rope_angles) == ""
+    assert "`yarn_theta`" in endings.missing(rope_angles, yarn_theta)
+    assert endings.missing(lambda: 1) == ""
+
+
+def test_marking_runs_no_ending():
+    """The stand-in of the sandbox is false: what stands below ``if endings.ready(…)`` is left out."""
+    assert not standin.Nothing("tutorial_lib.endings.ready")()
+    assert "endings" in standin.FREE
+
+
+# ---- with the model answers ----
+@pytest.fixture(scope="module")
+def rope():
+    space = answers("06")
+    return endings.RopeInSmolLM2(space["rope_angles"], space["rope_rotate"], space["cached_scores"])
+
+
+def said_losses(capsys):
+    return [float(number) for number in re.findall(r"\d+\.\d+", capsys.readouterr().out)]
+
+
+TEXT = "The cat chases the dog. The dog chases the cat. Then the cat"
+
+
+def test_smollm2_reads_with_the_learners_functions_as_with_ours(rope, capsys):
+    rope.read(TEXT, at_once=5)
+    at_once, in_pieces = said_losses(capsys)
+    ours = rope.smollm2.losses(rope.smollm2.encode(TEXT)).mean().item()
+    assert at_once == pytest.approx(ours, abs=2e-3) and in_pieces == pytest.approx(ours, abs=2e-3)
+
+
+@pytest.mark.parametrize("bug", endings.BUGS)
+def test_a_planted_bug_is_heard(rope, capsys, bug):
+    rope.read(TEXT, at_once=5)
+    rope.read(TEXT, at_once=5, bug=bug)
+    at_once, right, also_at_once, wrong = said_losses(capsys)
+    assert wrong > right + 0.3
+    assert (also_at_once == at_once) == (bug != "the other layout")
+
+
+def test_it_talks_on_with_the_learners_functions(rope, capsys):
+    rope.talk(TEXT, steps=3)
+    assert capsys.readouterr().out.strip().endswith(rope.smollm2.continue_text(TEXT, 3).strip())
+
+
+def test_what_stops_the_model_is_said(rope, capsys):
+    broken = endings.RopeInSmolLM2(rope.angles, lambda x, angles, layout: x[..., :1], rope.scores)
+    broken.talk(TEXT)
+    assert "Your functions stop the model: " in capsys.readouterr().out
+
+
+def test_a_copy_behind_a_gap_is_found_with_yarn_alone(capsys):
+    theta = 1e5 ** (-torch.arange(0, 64, 2) / 64)
+    new = answers("08")["yarn_theta"](64, 1e5, 4, 8192, 1, 32)
+    endings.behind_a_gap({"raw": theta, "yarn": new}, length=60)
+    raw, yarn = (line.split()[-3:] for line in capsys.readouterr().out.splitlines()[1:])
+    assert float(raw[1]) < 1 < 2 < float(raw[2]) and float(yarn[2]) < 1.5
+
+
+def test_their_own_alibi_is_trained_short_and_read_long(monkeypatch, capsys):
+    from tutorial_lib.endings import alibi
+
+    space = answers("07")
+    monkeypatch.setattr(alibi, "STEPS", 12)
+    found = endings.short_and_long(space["alibi_slopes"], space["alibi_bias"], lengths=(64, 128))
+    assert found.keys() == {"your ALiBi", "sinusoids"} and "your ALiBi" in capsys.readouterr().out
+    flat = endings.short_and_long(lambda n: torch.zeros(n), space["alibi_bias"], lengths=(64, 128))
+    assert flat["your ALiBi"] != found["your ALiBi"] and flat["sinusoids"] == found["sinusoids"]

@@ -1,0 +1,227 @@
+"""Which known mistakes explain what an answer returned: one, one and something besides, or two at once.
+
+The right answers and the wrong ones of a question run on the same inputs as the learner's. First the whole
+must agree, then it may differ by a dtype or a constant factor or fail for some inputs, then two mistakes are
+made at once, and at last each input is looked at for itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+
+from .question import Question, Wrong
+
+ENOUGH = 4  # numbers of one input that can't agree by chance
+
+
+@dataclass
+class Found:
+    """One or two mistakes that explain an answer, and what there is besides.
+
+    ``cases`` are the inputs that show them, if not all wrong ones look alike; ``besides`` is "" or one of
+    "dtype", "factor", "raised", for the input number ``at``.
+    """
+
+    entries: tuple[Wrong, ...]
+    cases: tuple[tuple[int, ...], ...] = ()
+    besides: str = ""
+    at: int = 0
+    factor: float = 1.0
+
+    @property
+    def name(self) -> str:
+        return " + ".join(dict.fromkeys(entry.name for entry in self.entries))
+
+
+# ---- two mistakes in one answer ----
+def composed(question: Question) -> Iterator[tuple[Wrong, Wrong, Callable]]:
+    """Answers with two mistakes of the catalogue at once, where the two can be put together.
+
+    They can when both are made by the same builder with different options, and when one of them calls the
+    reference: then it calls the other one instead.
+    """
+    for a, b in itertools.combinations(question.wrong, 2):
+        if both := _with_both_options(a.answer, b.answer, question):
+            yield a, b, both
+    name = question.reference.__name__
+    for a, b in itertools.permutations(question.wrong, 2):
+        if inside := _calling(b.answer, name, a.answer):
+            yield a, b, inside
+
+
+def _with_both_options(a: Any, b: Any, question: Question) -> Callable | None:
+    code: types.CodeType | None = getattr(a, "__code__", None)
+    if code is None or code is not getattr(b, "__code__", None) or not a.__closure__:
+        return None
+    answers: list[Any] = [*(one.answer for one in question.wrong), *(one.answer for one in question.variants)]
+    alike = [one for one in answers if getattr(one, "__code__", None) is code]
+    cells = []
+    for n in range(len(a.__closure__)):
+        mine, theirs = a.__closure__[n].cell_contents, b.__closure__[n].cell_contents
+        usual = _usual([one.__closure__[n].cell_contents for one in alike])
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            if mine.keys() & theirs.keys():
+                return None
+            cells.append(mine | theirs)
+        elif _alike(mine, usual) or _alike(mine, theirs):
+            cells.append(theirs)
+        elif _alike(theirs, usual):
+            cells.append(mine)
+        else:
+            return None
+    return types.FunctionType(cast(types.CodeType, code), a.__globals__, a.__name__, a.__defaults__,
+                              tuple(types.CellType(cell) for cell in cells))
+
+
+def _usual(values: list):
+    """The value of an option that most answers share: the right one."""
+    return max(values, key=lambda one: sum(_alike(one, other) for other in values))
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, types.FunctionType) and isinstance(b, types.FunctionType):
+        return a is b or a.__code__ is b.__code__ and a.__closure__ == b.__closure__
+    return type(a) is type(b) and not isinstance(a, torch.Tensor) and bool(a == b)
+
+
+def _calling(answer: Any, name: str, other: Callable) -> Callable | None:
+    """``answer`` with ``other`` in place of the function of that name; None where it calls none."""
+    if not isinstance(answer, types.FunctionType) or name not in names_of(answer.__code__):
+        return None
+    changed = types.FunctionType(answer.__code__, answer.__globals__ | {name: other}, answer.__name__,
+                                 answer.__defaults__, answer.__closure__)
+    changed.__kwdefaults__ = answer.__kwdefaults__
+    return changed
+
+
+def names_of(code: types.CodeType) -> set[str]:
+    """The names that a function looks up, and the functions inside of it."""
+    inner = (const for const in code.co_consts if isinstance(const, types.CodeType))
+    return set(code.co_names).union(*map(names_of, inner))
+
+
+# ---- how two outcomes of one input compare ----
+def relation(known, n: int, theirs: dict, ours: dict) -> tuple[str, float]:
+    """("same", 1), ("dtype", 1), ("factor", c), ("raised", 1), or ("", 1): nothing in common."""
+    if known.same(n, theirs, ours, loose=True):
+        return "same", 1.0
+    if ours["kind"] == "raised" and theirs["kind"] == "value":
+        return "raised", 1.0
+    if not (theirs["kind"] == ours["kind"] == "value" and not theirs["modified"]):
+        return "", 1.0
+    a, b = theirs["value"], ours["value"]
+    tensors = all(isinstance(one, torch.Tensor) and one.is_floating_point() for one in (a, b))
+    if not tensors or a.shape != b.shape:
+        return "", 1.0
+    if a.dtype != b.dtype:
+        # The coarser of the two decides how far they may be apart.
+        coarse = a.dtype if torch.finfo(a.dtype).eps > torch.finfo(b.dtype).eps else b.dtype
+        rounded = {**ours, "value": b.to(coarse), "modified": []}
+        if known.same(n, {**theirs, "value": a.to(coarse)}, rounded, loose=True):
+            return "dtype", 1.0
+    factor = _factor(a.double().flatten(), b.double().flatten())
+    if factor and known.same(n, {**theirs, "value": (a.double() * factor).to(a.dtype)}, ours, loose=True):
+        return "factor", factor
+    return "", 1.0
+
+
+def _factor(a: torch.Tensor, b: torch.Tensor) -> float:
+    """What all numbers of ``a`` would have to be multiplied by, or 0."""
+    finite = a.isfinite() & b.isfinite()
+    a, b = a[finite], b[finite]
+    if len(a) < 2 * ENOUGH or len(a.unique()) < ENOUGH:
+        return 0.0
+    top = int(a.abs().argmax())
+    factor = float(b[top] / a[top]) if a[top] else 0.0
+    return factor if 1e-4 < abs(factor) < 1e4 and not 0.99 < factor < 1.01 else 0.0
+
+
+# ---- the search ----
+def search(known, outcomes: list[dict], wrong: list[int]) -> Found | None:
+    """What explains the outcomes; ``wrong`` are the numbers of the inputs whose outcome is not right."""
+    catalogue = known.question.wrong
+    whole = range(len(outcomes))
+    for entry in catalogue:
+        if all(known.same(n, known.outcome(entry.answer, n), outcomes[n], loose=True) for n in whole):
+            return Found((entry,))
+    shown = [n for n in known.by_size() if n in wrong and outcomes[n]["kind"] == "value"]  # small ones first
+    if not shown or not _telling(outcomes, shown):
+        return None
+    alone = [((entry,), functools.partial(known.outcome, entry.answer)) for entry in catalogue]
+    pairs = (((a, b), functools.partial(known.outcome, answer)) for a, b, answer in known.composed())
+    usual = "same", "dtype", "raised"
+
+    def explained(answers, allowed) -> Iterator[Found | None]:
+        return (_aside(entries, known, theirs, outcomes, shown, allowed) for entries, theirs in answers)
+
+    here = _input_by_input(known, outcomes, shown)
+    ways = (explained(alone, usual), [here if here and len(here.entries) == 1 else None],
+            explained(pairs, usual), explained(alone, (*usual, "factor")), [here])
+    return next((found for found in itertools.chain.from_iterable(ways) if found), None)
+
+
+def _telling(outcomes: list[dict], shown: list[int]) -> bool:
+    """Are there enough numbers that no mistake fits by chance? Yes and no, and words, tell too little."""
+    def numbers(value) -> int:
+        if isinstance(value, torch.Tensor):
+            if value.dtype == torch.bool:
+                return 0
+            return value.numel() if value.is_floating_point() or value.is_complex() else value.numel() // 4
+        if isinstance(value, dict):
+            value = list(value.values())
+        if isinstance(value, (list, tuple)):
+            return sum(map(numbers, value))
+        return 2 if isinstance(value, float) else 1 if type(value) is int else 0
+
+    return sum(numbers(outcomes[n]["value"]) for n in shown) >= ENOUGH
+
+
+def _aside(entries, known, theirs: Callable, outcomes, shown, allowed) -> Found | None:
+    """The mistakes explain all inputs, but for something that is the same kind of thing wherever it is."""
+    besides, at, factor = "", 0, 1.0
+    order = [*shown, *(n for n in known.by_size() if n not in shown)]
+    explained = 0
+    for n in order:
+        kind, c = relation(known, n, theirs(n), outcomes[n])
+        if kind not in allowed:
+            return None
+        if n in shown and (kind == "factor") != (besides == "factor") and explained:
+            return None  # one factor for all, or none
+        if kind == "factor" and besides == "factor" and abs(c / factor - 1) > 0.02:  # what 16 bits leave
+            return None
+        if kind != "same" and not (kind == "dtype" and besides == "raised"):
+            besides, at, factor = kind, n, c
+        # The mistake shows where it is another thing than the right answer.
+        if n in shown and kind != "raised":
+            right = relation(known, n, known.expected()[n], outcomes[n])[0]
+            explained += right not in ("same", "dtype", "factor")
+    if besides == "factor" and explained < 2:  # one number of one input may fit by chance
+        return None
+    return Found(entries, (), besides, at, factor) if explained else None
+
+
+def _input_by_input(known, outcomes, shown: list[int]) -> Found | None:
+    """One or two mistakes, each of which explains some of the wrong inputs wholly."""
+    fits = {}
+    # A right number of another dtype is no mistake of the catalogue.
+    shown = [n for n in shown if relation(known, n, known.expected()[n], outcomes[n])[0] == ""]
+    if not shown:
+        return None
+    for entry in known.question.wrong:
+        cases = tuple(n for n in sorted(shown) if _telling(outcomes, [n]) and relation(
+            known, n, known.outcome(entry.answer, n), outcomes[n])[0] in ("same", "dtype"))
+        if cases and cases not in fits:
+            fits[cases] = entry
+    if everywhere := fits.get(tuple(sorted(shown))):
+        return Found((everywhere,), (tuple(sorted(shown)),))
+    for (cases, a), (others, b) in itertools.combinations(fits.items(), 2):
+        if {*cases, *others} == set(shown):
+            return Found((a, b), (cases, tuple(n for n in others if n not in cases)))
+    return None
