@@ -3,10 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin/python
 BUILD = build
+# Where readers tell what is wrong, such as https://github.com/OWNER/NAME/issues/new; empty: no link is drawn.
+ISSUES_URL ?=
+export ISSUES_URL
 PYTEST = -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab again teach test quick test-oldest bench latency breakages doctor notebooks results site slides lint lock clean
+.PHONY: help setup lab again teach hub test quick test-oldest bench latency breakages doctor notebooks results site slides \
+  locale zh release lint lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -14,14 +18,20 @@ help:  ## Show this list
 setup:  ## Make the environment (.venv) from requirements.lock; costs nothing when it is there
 	@$(PYTHON) -I tutorial_lib/setup/environment.py --venv $(VENV)
 
-lab: setup  ## Open the course: your working copy, in JupyterLab (LAB_FLAGS="--no-browser --port=9000")
-	$(BIN) -m tutorial_lib.desk $(LAB_FLAGS)
+# LANGUAGE counts on the command line alone: many systems have a variable of this name.
+IN = $(if $(filter command,$(origin LANGUAGE)),$(LANGUAGE))
+lab: setup  ## Open the course: your working copy, in JupyterLab (LAB_FLAGS="--no-browser --port=9000"; LANGUAGE=zh)
+	$(BIN) -m tutorial_lib.desk $(if $(IN),--language $(IN)) $(LAB_FLAGS)
 
 again: setup  ## Begin one notebook anew, and keep yours beside it (ARGS=06, ARGS=ex06)
 	@$(BIN) -m tutorial_lib.desk again $(ARGS)
 
 teach: setup  ## Open the clone itself in JupyterLab, with the menus of nbgrader
 	$(BIN) -m tutorial_lib.desk teach $(LAB_FLAGS)
+
+hub: setup  ## Start a hub for a class on this machine (docs/instructor/hub.md)
+	@$(BIN) -c "from tutorial_lib.data import load_smollm2; load_smollm2()"  # unpacked once, for everybody
+	$(BIN) -m jupyterhub -f hub/jupyterhub_config.py
 
 test: setup  ## Run every test, notebooks included (ARGS="-k doctor")
 	$(BIN) $(PYTEST)
@@ -34,7 +44,7 @@ quick: setup  ## Run the core of the tests, in a minute (ARGS=tests/slides: that
 
 # Left out: the peers, which have to be new, and what compares the environment with the lock: the house, notebook 00.
 # torch stays at the lock's version, because on Linux an older one brings its CUDA libraries.
-EXTRAS = experiments course models test cluster teach site dev
+EXTRAS = experiments course models test cluster teach hub site dev
 test-oldest: setup  ## Run the tests on the oldest packages that pyproject.toml allows (TORCH=2.6.0: torch too)
 	mkdir -p $(BUILD)
 	sed '$(if $(TORCH),s/"torch==.*"/"torch==$(TORCH)"/)' pyproject.toml > $(BUILD)/pyproject.toml
@@ -64,12 +74,23 @@ results: setup  ## Measure all experiments in full, one process for each core, a
 	$(BIN) -m tutorial_lib.experiments run all --preset full --scheduler local $(ARGS)
 	$(BIN) -m tutorial_lib.experiments results
 
-site: setup  ## Make the course as a web site in build/site, for any web server (a minute or two)
+site: setup  ## Make the course as a web site in build/site, for any web server (STUDENTS=1: no answers; SITE_URL=…)
 	rm -rf $(BUILD)/site
 	$(BIN) -m sphinx -W --keep-going -E -q -b html -c docs/site -d $(BUILD)/doctrees . $(BUILD)/site
+	@$(BIN) docs/site/weigh.py $(BUILD)/site
 
 slides: setup  ## Make slides from the notebooks, in build/slides (ARGS=06 for one deck)
 	$(BIN) -m tutorial_lib.course.slides $(ARGS)
+
+release: setup  ## Pack wheel, site, slides and the learner's folder from a clean clone (ARGS="--only zip,sums")
+	$(BIN) -m tutorial_lib.course.release $(ARGS)
+
+locale: setup  ## Bring the translations up to date with the English, and check them (LANGUAGE=zh; ARGS=03 begins 03)
+	$(BIN) -m tutorial_lib.course.translation update $(or $(IN),zh) $(ARGS)
+	$(BIN) -m tutorial_lib.course.translation check $(or $(IN),zh)
+
+zh: setup  ## Make the course in Chinese, in build/zh; `make lab LANGUAGE=zh` opens it (ARGS=01 runs that one alone)
+	$(BIN) -m tutorial_lib.course.translation build zh $(ARGS)
 
 lint: setup  ## Look for mistakes in the code and its types
 	$(BIN) -m ruff check

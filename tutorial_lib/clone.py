@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 HERE = Path(__file__).parent
+DEEPER = "deeper"
+"""The folder of the side quests, in ``notebooks``."""
 RECORDS = HERE / "results" if (HERE / "results").is_dir() else HERE.parent / "results"
 """The records that come with the course: in the library that is installed, or in the clone."""
 

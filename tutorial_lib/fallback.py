@@ -33,8 +33,8 @@ class Stored:
         raise NotImplementedError(f"{type(self).__name__} must give stored()")
 
     def _repr_mimebundle_(self, **kwargs):
-        live = super()._repr_mimebundle_(**kwargs)  # a pair in some versions of ipywidgets
-        data, metadata = live if isinstance(live, tuple) else (live, {})
+        live = super()._repr_mimebundle_(**kwargs)  # a pair, a dictionary or nothing, by version
+        data, metadata = live if isinstance(live, tuple) else (live or {}, {})
         more, more_metadata = self.stored()
         return {**data, **more}, {**metadata, **more_metadata}
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from .extras import needs
+from .language import ENGLISH, language
 
 with needs("experiments"):
     import matplotlib
@@ -28,7 +29,11 @@ def alt_fault(alt: str) -> str:
 
     >>> alt_fault("Bars of accuracy")
     'it has 3 words, not 8 or more'
+
+    A translation is not counted in words; it says what the English text says.
     """
+    if language() != ENGLISH:
+        return ""
     if (words := len(alt.split())) < 8:
         return f"it has {words} words, not 8 or more"
     if not KINDS.search(alt):

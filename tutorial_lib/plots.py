@@ -38,6 +38,7 @@ SIGNED = matplotlib.colors.LinearSegmentedColormap.from_list("signed", list(zip(
 if SIGNED.name not in matplotlib.colormaps:  # it is there when a tool imports this file once more
     matplotlib.colormaps.register(SIGNED)  # by its name, as all other colour maps
 MARKERS = "os^Dv<>"
+QUERY, KEY, BETWEEN = "#0b63b8", "#b84a06", "#08765a"  # as in `docs/explorers.md`: q, k, what is between
 HALO = [withStroke(linewidth=4, foreground="white")]  # sets a line or a text off from what is behind it
 
 

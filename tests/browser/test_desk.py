@@ -80,8 +80,8 @@ def test_saving_changes_the_copy_and_leaves_the_clone_alone(page, desk):
 
 def test_answers_and_results_are_there_the_next_day(desk):
     """Opened again, on no kernel that knows them."""
-    write(desk.folder / "again.ipynb", ["from tutorial_lib import lesson", 'lesson.predict("09.lowest")',
-                                        'lesson.reveal("09.lowest", "another")'])
+    write(desk.folder / "again.ipynb", ["from tutorial_lib import lesson", 'lesson.predict("09.both")',
+                                        'lesson.reveal("09.both", "one")'])
     notebook = desk.open("again.ipynb")
     notebook.run_cell(0)
     notebook.run_cell(1)

@@ -1,8 +1,8 @@
-"""The mixing desk by hand: faders, the query, and weights that stand still."""
+"""The laboratory of scores by hand: what is typed, what is guessed, and the query that is dragged."""
 
 import pytest
 
-from tutorial_lib.explorers import HybridExplorer
+from tutorial_lib.explorers import HybridExplorer, formula
 
 
 @pytest.fixture
@@ -10,50 +10,76 @@ def page(visit):
     return visit("hybrid")
 
 
-def bars(page):
-    """Heights of the weights: of each key without the chosen term, and with it."""
-    return page.locator(".live svg rect[rx='2'][fill^='var(--mix']").evaluate_all(
-        "all => all.map(bar => +bar.getAttribute('height'))")
+def field(page):
+    return page.locator(".lv-typed input")
 
 
-def turn_up(page, hands, name, by):
-    """Drag the fader of a term by steps of volume."""
-    rail = page.locator(f"g[data-drag={name}] line").first.bounding_box()["width"] / 4
-    hands.pull(page, page.locator(f".lv-grip[data-key={name}] circle").nth(2), by * rail, 0)
+def shown(page):
+    return page.locator(".lv-stage svg").first.text_content()
 
 
-def test_a_fader_is_dragged_and_scores_move_but_no_weight(page, hands):
-    before = bars(page)
-    turn_up(page, hands, "query", 3)
-    assert hands.params(page) == HybridExplorer.settings(query=4)
-    assert bars(page) == pytest.approx(before, abs=1e-9)
-    text = page.locator(".lv-stage svg").first.text_content()
-    assert "moves scores by 2.76 to 6.15," in text and "and not a single weight" in text
-    logit = HybridExplorer.scene(query=4).views["logits"].array()[1, 2]
-    assert f"{logit:.2f}" in text
-
-
-def test_a_term_that_differs_from_key_to_key_moves_the_weights(page, hands):
-    page.locator(".live svg text", has_text="r_ij").first.click()
-    turn_up(page, hands, "relative", 2)
-    assert hands.params(page) == HybridExplorer.settings(relative=3, without="relative")
-    full, rest = bars(page)[1::2], bars(page)[::2]
-    change = HybridExplorer.scene(relative=3, without="relative").views["change"].array()[1]
-    unit = sum(full)
-    assert [(a - b) / unit for a, b in zip(full, rest, strict=True)] == pytest.approx(list(change), abs=1e-3)
-
-
-def test_another_query_is_chosen_in_the_squares(page, hands):
-    grip = page.locator(".lv-grip[data-key=row]")
-    grip.press("End")
+def test_a_typed_score_is_worked_out_and_a_guess_uncovers_it(page, hands):
+    field(page).fill("x_i·x_j + w*p_i + r_ij")
     hands.rest(page)
-    e = HybridExplorer.scene().views["logits"].array()
-    shown = page.locator(".lv-stage svg").first.text_content()
-    assert "sum: the score e_3j" in shown and all(f"{v:.2f}".replace("-", "−") in shown for v in e[3])
-    assert hands.params(page) == HybridExplorer.settings()  # Python knows nothing of it
+    assert hands.params(page) == HybridExplorer.settings(score="x_i·x_j + w*p_i + r_ij")
+    assert "w·p_i" in shown(page) and "gone" not in shown(page)
+    assert shown(page).count("does a weight change?") == 3
+    page.locator("[data-key=yes1]").click()
+    hands.rest(page)
+    assert "gone: the same forall keysno weight changes✘ you said yes" in shown(page)
+    page.locator("[data-key=yes2]").click()
+    hands.rest(page)
+    assert "counts,by the offset aloneweights change by ≤ 0.19✔ as you said" in shown(page)
+    page.get_by_role("radio", name="show at once").check()
+    hands.rest(page)
+    assert shown(page).count("does a weight change?") == 0 and "pair by pair" in shown(page)
 
 
-def test_the_challenge_is_won_by_mouse(page, hands):
-    turn_up(page, hands, "query", 1)
+def test_what_is_no_score_is_refused_and_the_last_one_stays(page, hands):
+    before = shown(page)
+    field(page).fill("x_i·x_j + p_i + r_ij")
+    hands.rest(page)
+    said = page.locator(".lv-says")
+    assert said.inner_text().endswith("as in w·p_i.") and "lv-not" in said.get_attribute("class")
+    assert page.locator(".lv-more p").text_content().endswith(said.inner_text())
+    assert shown(page) == before
+    assert float(page.locator(".lv-stage svg").first.get_attribute("opacity")) < 1
+    field(page).press("End")
+    assert page.evaluate("() => document.activeElement.value") == "x_i·x_j + p_i + r_ij", "still in the field"
+
+
+def test_buttons_write_where_the_caret_is(page, hands):
+    field(page).fill("")
+    for name in ("relu( )", "w", "·", "[ ; ]", "p_i"):
+        page.locator(".lv-key", has_text=name).filter(has_not_text=f"{name}_").first.click()
+    hands.rest(page)
+    assert hands.params(page)["score"] == "relu(w·[p_i;])"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.type("r_ij")
+    hands.rest(page)
+    assert hands.params(page)["score"] == "relu(w·[p_i;r_ij])" and "relu(w·[p_i;r_ij])" in shown(page)
+
+
+def test_another_query_is_dragged_and_its_weights_follow(page, hands):
+    page.locator(".lv-grip[data-key=query]").press("End")
+    hands.rest(page)
+    weights = formula.softmax(formula.total(formula.terms("x_i·x_j + r_ij"))[3])
+    assert "weights of “dog”" in shown(page) and all(f"{weight:.2f}" in shown(page) for weight in weights)
+    assert hands.params(page) == HybridExplorer.settings(query=3)
+
+
+def test_pale_bars_are_the_weights_without_the_chosen_term(page, hands):
+    page.get_by_role("radio", name="show at once").check()
+    page.get_by_role("radio", name="weights without x_i·x_j").click()
+    hands.rest(page)
+    heights = page.locator(".live svg rect[rx='2'][fill='var(--mix2)']").evaluate_all(
+        "all => all.map(bar => +bar.getAttribute('height'))")
+    weights = formula.softmax(formula.total(formula.terms("r_ij"))[1])
+    assert [height / sum(heights) for height in heights] == pytest.approx(weights, abs=1e-3)
+
+
+def test_the_challenge_is_won_by_keys(page, hands):
+    field(page).fill("w p_j")
+    hands.rest(page)
     evidence = HybridExplorer.reached(**hands.params(page))
     assert page.locator(".lv-verdict.lv-reached").inner_text().endswith(f"✔ Reached: {evidence}") and evidence

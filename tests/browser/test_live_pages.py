@@ -279,3 +279,18 @@ def test_high_contrast_keeps_shapes_and_marks_the_choice(visit):
     colours = page.evaluate("""() => ['input:checked + span', 'input:not(:checked) + span'].map(which =>
         getComputedStyle(document.querySelector(`.lv-row ${which}`)).backgroundColor)""")
     assert colours[0] != colours[1]
+
+
+@every_explorer
+def test_a_hidden_explorer_draws_when_it_is_seen(visit, hands, kind):
+    page = visit(kind.front)
+    name, value = next((name, parameter.allowed(kind.settings())[-1]) for name, parameter in
+                       kind.parameters.items())
+    page.evaluate("() => document.querySelector('[data-live]').style.display = 'none'")
+    page.evaluate("some => document.querySelector('[data-live]').live.set(some)", {name: value})
+    page.wait_for_timeout(300)  # time to do harm: `visit` fails for what the console says
+    page.evaluate("() => document.querySelector('[data-live]').style.display = ''")
+    hands.rest(page)
+    assert page.locator(".lv-more p").text_content() == kind.scene(**hands.params(page)).description
+    widths = page.locator(".live svg").evaluate_all("all => all.map(one => one.clientWidth)")
+    assert max(widths) > 100

@@ -66,7 +66,7 @@ def test_a_state_says_whose_it_is(page):
 
 def test_the_challenge_is_won_by_mouse(page, hands):
     page.get_by_role("group", name="segment").get_by_role("radio").last.press("Space")
-    page.get_by_label("layers N").select_option("3")
+    page.get_by_label("layers").select_option("3")
     hands.rest(page)
     at = columns(page)
     hands.pull(page, grab(page, "query"), at[23] - at[14], 0)

@@ -1,7 +1,8 @@
 """The live scoreboard: sorted by its heads, filtered, two encodings dragged and compared."""
 
+from tutorial_lib.experiments.scoreboard import shown
 from tutorial_lib.explorers import ScoreboardExplorer as Explorer
-from tutorial_lib.explorers.scoreboard import SHORT, TITLES, filtered, rows
+from tutorial_lib.explorers.scoreboard import SHORT, TITLES, filtered, rows, scores
 
 NAMES = "() => [...document.querySelectorAll('.lv-board tbody th')].map(head => head.lastChild.textContent)"
 
@@ -14,7 +15,7 @@ def marked(page):
 def test_heads_sort_and_who_is_marked_stays_marked(visit, hands):
     page = visit("scoreboard")
     was = marked(page)
-    assert was == tuple(filtered(Explorer.settings())[n] for n in (0, 12))
+    assert was == ("alibi", "rotary")
     for column, words in TITLES.items():
         page.get_by_role("button", name=words, exact=True).click()
         hands.rest(page)
@@ -22,12 +23,12 @@ def test_heads_sort_and_who_is_marked_stays_marked(visit, hands):
         assert params["sort"] == column and page.evaluate(NAMES) == list(filtered(params))
         assert marked(page) == was
         assert page.evaluate("() => document.activeElement.textContent") == words
-    page.get_by_label("door").select_option("bias")
+    page.get_by_label("door").select_option("rotate")
     hands.rest(page)
     left = filtered(hands.params(page))
     assert page.evaluate(NAMES) == list(left) and len(left) < len(rows())
     blue = page.locator(".lv-board tr.lv-a th > span").last.text_content()
-    assert blue == (was[0] if was[0] in left else left[0])
+    assert was[0] not in left and blue == left[0]
 
 
 def test_a_handle_goes_to_the_encoding_under_the_pointer(visit, hands):
@@ -37,15 +38,19 @@ def test_a_handle_goes_to_the_encoding_under_the_pointer(visit, hands):
     per, at = len(order), list(SHORT).index("tail")
     spots = [column.nth(at * per + n).bounding_box() for n in range(per)]
     middles = sorted((box["y"] + box["height"] / 2) for box in spots)
-    worst = order.index("rotary")
-    grip = page.locator(".lv-grip[data-key=row]")
+    grip = page.locator(".lv-grip[data-key=other]")
+    worst = order.index("sinusoidal")
     now = grip.bounding_box()
     hands.pull(page, grip, 0, middles[worst] - now["y"] - now["height"] / 2)
-    assert marked(page)[0] == "rotary"
-    page.wait_for_function("() => document.querySelector('.lv-verdict').matches('.lv-reached')")
-    page.keyboard.press("ArrowLeft")
+    assert marked(page) == ("alibi", "sinusoidal")
+    assert not page.locator(".lv-verdict").evaluate("said => said.matches('.lv-reached')")
+    page.keyboard.press("ArrowRight")
     hands.rest(page)
-    assert marked(page)[0] == order[worst - 1]
+    assert marked(page)[1] == order[worst + 1]
+    for name, key in (("other", "cope"), ("row", "kerple")):
+        page.locator(f".lv-pin[data-key={name}{order.index(key)}]").click()
+    hands.rest(page)
+    page.wait_for_function("() => document.querySelector('.lv-verdict').matches('.lv-reached')")
 
 
 def test_rows_and_pins_choose_and_the_two_are_compared(visit, hands):
@@ -68,11 +73,36 @@ def test_what_was_not_measured_is_never_a_value(visit, hands):
         page = visit("scoreboard", color_scheme=scheme)
         cells = page.evaluate("""() => [...document.querySelectorAll('.lv-board tbody td')].map(cell =>
             [cell.textContent, cell.getAttribute('aria-label')])""")
-        missing = [key not in rows()[name] for name in filtered(Explorer.settings()) for key in SHORT]
+        missing = ["tail" not in rows()[name] for name in filtered(Explorer.settings())]
         assert [label == "not measured" for _, label in cells] == missing
         assert [text == "" for text, _ in cells] == missing and any(missing)
         hatched = page.locator(".lv-none").first.evaluate("cell => getComputedStyle(cell).backgroundImage")
         assert "repeating" in hatched
+
+
+def test_all_rows_and_all_columns_are_seen_at_once(visit):
+    page = visit("scoreboard")
+    boxes = [one.bounding_box() for one in page.locator(".lv-names tr").all()]
+    assert len(boxes) == len(rows()) and max(box["y"] + box["height"] for box in boxes) < 720
+    board = page.locator(".lv-board")
+    assert board.evaluate("box => box.scrollHeight <= box.clientHeight + 1")
+    heads = page.locator(".lv-board thead th").all_text_contents()
+    assert heads == list(TITLES.values())
+
+
+def test_both_numbers_stand_in_each_column_and_a_link_in_the_colour_of_the_better(visit):
+    page = visit("scoreboard")
+    alibi, rotary = (rows()[name] for name in ("alibi", "rotary"))
+    texts = page.locator(".lv-board svg text").all_text_contents()
+    for row in (alibi, rotary):
+        for key in SHORT:
+            assert shown(key, row.get(key)).replace("-", "−") in texts
+    links = page.locator(".lv-board path[stroke-width='5']").evaluate_all(
+        "all => all.map(path => [path.getTotalLength() > 1, path.getAttribute('stroke')])")
+    better = [scores(key)["alibi"] - scores(key)["rotary"] for key in SHORT]
+    assert [seen for seen, _ in links] == [bool(gap) for gap in better]
+    assert [colour for seen, colour in links if seen] == [
+        "var(--q)" if gap > 0 else "var(--k)" for gap in better if gap]
 
 
 def test_nothing_left_is_said_and_can_be_undone(visit, hands):

@@ -32,9 +32,14 @@ RUN = "python -m tutorial_lib.experiments run decay --preset live --folder mine"
 LESS = {
     "make test": "make test ARGS='tests/house/test_lock.py -n 0'",
     "make lint": "make -n lint",  # as it is: test_lint.py
+    "make zh": "make -n zh",  # as it is: tests/unit/test_translation.py
+    "make lab LANGUAGE=zh": "make -n lab LANGUAGE=zh",
     "make quick": "make quick ARGS='tests/slides --collect-only -q -n 0'",
     "make quick ARGS=tests/slides": "make quick ARGS='tests/slides --collect-only -q -n 0'",
     "make site": "make -n site",  # as it is: tests/site
+    "make site STUDENTS=1 SITE_URL=https://example.org/course/ ISSUES_URL=https://github.com/OWNER/NAME/issues/new":
+        "make -n site STUDENTS=1",
+    "make release": "make -n release",  # as it is, but for what takes long: tests/unit/test_release.py
     "make slides": "make -n slides",  # all decks: tests/slides
     "make test-oldest": "make -n test-oldest",
     "make test-oldest TORCH=2.6.0": "make -n test-oldest TORCH=2.6.0",
@@ -42,6 +47,7 @@ LESS = {
     "make lab": "make -n lab",  # as it is: test_lab.py
     'make lab LAB_FLAGS="--front notebook"': "make -n lab",  # what it starts: test_desk.py
     "make teach": "make -n teach",
+    "make hub": "make -n hub",  # as it is: tests/grading/test_hub.py
     "python -m tutorial_lib.desk": "python -m tutorial_lib.desk --no-browser --allow-root --port=0",
     "TUTORIAL_PROGRESS=~/class-a.json make lab":
         "TUTORIAL_PROGRESS=~/class-a.json make lab LAB_FLAGS='--no-browser --allow-root --port=0'",
@@ -51,11 +57,13 @@ LESS = {
         "make bench ARGS='bias-1024 --rounds 1 --save one.json'",
     "make breakages": "make breakages ARGS=sandwich.py",
     "make breakages ARGS=rotary": "make breakages ARGS='rotary --help'",
-    "make results": "make -n results",  # it measures what no record has yet
+    "python -m benchmarks.mistakes NAME": "python -m benchmarks.mistakes axis_angles",
+    "make site STUDENTS=1": "make -n site STUDENTS=1",  # what it leaves out: tests/site
     "make latency": "make latency ARGS=--help",  # in small: tests/browser/test_browser.py
     "python -m pip install .": "python -m pip install --no-build-isolation .",
     'python -m pip install ".[experiments]"': "python -m pip install --no-build-isolation '.[experiments]'",
-    "make notebooks": "rm -r notebooks/0[1-9]* notebooks/deeper && rm -r solutions/* && make notebooks",
+    "make notebooks":
+        "rm -r notebooks/0[1-9]* notebooks/10* notebooks/deeper && rm -r solutions/* && make notebooks",
     "python -m benchmarks.notebooks":
         "python -m benchmarks.notebooks 00 --rounds 1 --threads 1 --save one.json",
     "python -m http.server --directory build/slides --bind 127.0.0.1":
@@ -74,7 +82,8 @@ ONE_CELL = re.compile(r"make notebooks|python -m benchmarks\.notebooks|python -m
 NOT_HERE = {
     "conda env create -f environment.yml": "conda is no package; test_lock.py holds the file to the lock",
     "conda activate transformer-order": "conda is no package",
-    "nbgrader collect": "needs JupyterHub; the page says that it was not tried",
+    "nbgrader release_feedback": "needs an exchange; tests/grading/test_collected.py has what it asks for",
+    "nbgrader collect": "needs an exchange; tests/grading/test_hub.py has one",
     "nbgrader autograde": "the page says not to",
     ".venv/bin/python -m uv pip install --python .venv/bin/python --torch-backend cpu "
     "-c requirements.lock torch": "needs PyTorch's own index; the page says that it was not tried there",

@@ -21,7 +21,7 @@ print(tutorial_lib.__file__)
 question = questions.find({ASKED.name!r})
 checks.{ASKED.name}(question.reference)
 checks.progress("06")
-lesson.inventory("before"), lesson.predict("06.moved"), lesson.concept_check("06"), lesson.progress()
+lesson.inventory("before"), lesson.predict("06.tries"), lesson.concept_check("06"), lesson.progress()
 """
 
 
@@ -42,7 +42,7 @@ def copy(tmp_path_factory):
 def test_it_has_the_course_and_no_answers(copy):
     assert {"notebooks", "exercises", "tutorial_lib", "docs", "README.md"} <= set(os.listdir(copy))
     assert not {"solutions", "tests", ".git"} & set(os.listdir(copy))
-    assert not (copy / "docs" / "instructor").exists()
+    assert not (copy / "docs" / "instructor").exists() and not (copy / "docs" / "slides").exists()
 
 
 def test_checks_predictions_and_the_inventory_work_there(copy, tmp_path):

@@ -98,6 +98,9 @@ def test_again_gives_a_fresh_copy_and_keeps_the_old_ones(course, mine):
         "06_rope.ipynb", "06_rope.mine-1.ipynb", "06_rope.mine-2.ipynb"]
     assert changed(mine) == []
     assert again(course, mine, "ex06")[0] == "exercises/ex06_rope/ex06_rope.ipynb"
+    put(course / "notebooks/deeper/06_xpos.ipynb", notebook("a side quest"))
+    assert again(course, mine, "06")[0] == NOTE, "the lesson before its side quests"
+    assert again(course, mine, "06_xpos")[0] == "notebooks/deeper/06_xpos.ipynb"
 
 
 @pytest.mark.parametrize("name", ["", "07", "0x"])

@@ -29,7 +29,7 @@ def parts(number):
 
 
 def test_every_notebook_has_its_section_in_order():
-    assert list(SECTIONS) == list(NOTEBOOKS) and len(NOTEBOOKS) == 10
+    assert list(SECTIONS) == list(NOTEBOOKS) and len(NOTEBOOKS) == 11
 
 
 @pytest.mark.parametrize("number", NOTEBOOKS)
@@ -47,9 +47,9 @@ def test_the_section_has_every_part(number):
 @pytest.mark.parametrize("number", NOTEBOOKS)
 def test_the_minutes_are_those_of_the_notebook(number):
     said = parts(number)["Minutes"]
-    (head,) = re.findall(r"^\*(Reading: .*)\*$", markdown(number), re.MULTILINE)
+    (head,) = re.findall(r"^\*(Time: .*)\*$", markdown(number), re.MULTILINE)
     assert re.search(r"Prose: about \d+ minutes \(estimate\)", said)
-    assert re.search(r"Reading: about \d+ minutes", head).group() in said
+    assert re.search(r"Time: about \d+ minutes", head).group() in said
     assert re.search(r"Running: [^.;]*", head).group() in said
 
 

@@ -170,7 +170,7 @@ before = files()
 assert package.parent.name == "site-packages" and experiments.RESULTS == package / "results"
 assert len(experiments.load("order").runs) > 10
 ScoreboardExplorer()
-lesson.predict("06.moved"), lesson.concept_check("06"), lesson.progress()
+lesson.predict("06.tries"), lesson.concept_check("06"), lesson.progress()
 for command in (["results"], ["run", "decay", "--preset", "live"]):
     assert main(command) == 2
 assert main(["run", "decay", "--preset", "live", "--folder", "mine"]) == 0

@@ -25,7 +25,7 @@ def deck(number):
 
 # ---- plans ----
 def test_every_notebook_has_a_plan():
-    assert NUMBERS == notebooks() and len(NUMBERS) == 10
+    assert NUMBERS == notebooks() and len(NUMBERS) == 11
 
 
 @every_deck
@@ -76,7 +76,7 @@ def test_the_clock_runs_on():
     plan = deck("06")
     assert [slide.clock for slide in plan.slides[:3]] == [0, plan.slides[0].minutes,
                                                           plan.slides[0].minutes + plan.slides[1].minutes]
-    assert "<b>0:05</b>, 4 minutes. Open: One pair, by hand" in plan.slides[2].notes
+    assert "<b>0:05</b>, 3 minutes. Open: A wish" in plan.slides[2].notes
 
 
 # ---- quotes ----
@@ -111,8 +111,8 @@ def test_a_list_is_quoted_by_sentences():
     (("minutes = 2\n", "minutes = 0\n"), "needs minutes"),
     (("ask = \"", "ask = \"\"\n# \""), "needs minutes"),
     (("minutes = 2\n", "minutes = 2\nasks = 1\n"), "unexpected keyword argument 'asks'"),
-    (("section = \"A puzzle\"", "section = \"A riddle\""), "has the section 'A riddle' 0 times"),
-    (("\"Predict. With the query at 5 [...]\"", "\"Now both tokens move\""), "prediction 06.moved"),
+    (("section = \"A wish\"", "section = \"A riddle\""), "has the section 'A riddle' 0 times"),
+    (("\"Predict. WQ and WK are random. [...]\"", "\"Two tries come to mind.\""), "prediction 06.tries"),
 ], ids=["minutes", "ask", "key", "section", "result-first"])
 def test_a_plan_that_does_not_fit_says_so(tmp_path, monkeypatch, change, message):
     plan = (slides.PLANS / "06.toml").read_text(encoding="utf-8")

@@ -23,6 +23,7 @@ from tutorial_lib.encodings import (
     CoPE,
     DeBERTa,
     DynamicNTK,
+    Forgetting,
     Frequencies,
     HybridConcat,
     HybridSum,
@@ -40,12 +41,14 @@ from tutorial_lib.encodings import (
     Raster,
     RelativeBias,
     Rotary,
+    ScalableSoftmax,
     Shaw,
     Sinusoidal,
     Sinusoidal2D,
     SwinBias,
     T5Bias,
     TableBias,
+    Temperature,
     TransformerXL,
     XPos,
     YaRN,
@@ -149,6 +152,9 @@ ENCODINGS = {
     "deberta-released": lambda: DeBERTa(N_HEADS, HEAD_DIM, 3, std=1.0, released=True),
     "deberta-buckets": lambda: DeBERTa(N_HEADS, HEAD_DIM, 9, n_buckets=4, std=1.0),
     "cope": lambda: CoPE(HEAD_DIM, 4, std=1.0),
+    "forgetting": lambda: Forgetting(N_HEADS, HEAD_DIM, std=0.3),
+    "temperature": lambda: Temperature(3, 0.4),
+    "temperature-rotary": lambda: Compose(Rotary(HEAD_DIM), ScalableSoftmax(N_HEADS)),
     "transformer-xl": lambda: TransformerXL(N_HEADS, HEAD_DIM, std=0.5),
     "sinusoidal-2d": lambda: Sinusoidal2D(D_MODEL),
     "concatenate-2d": lambda: Concatenate(Sinusoidal2D(6, layout="concatenated")),
@@ -168,7 +174,7 @@ ENCODINGS |= {
 # built as a RelativeBias is among them; what else is relative is named.
 RELATIVE = tuple(
     name for name, make in ENCODINGS.items()
-    if name.startswith(("none", "rotary", "xpos", "shaw", "deberta", "cope", "transformer"))
+    if name.startswith(("none", "rotary", "xpos", "shaw", "deberta", "cope", "forgetting", "transformer"))
     and name not in ("rotary-dynamic", "rotary-longrope") or isinstance(make(), RelativeBias)
 )
 

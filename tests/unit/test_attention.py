@@ -15,6 +15,7 @@ from tutorial_lib.encodings import (
     ClippedBias,
     Compose,
     CoPE,
+    Forgetting,
     Learned,
     NoPosition,
     PositionalEncoding,
@@ -282,6 +283,7 @@ def test_chunks_of_queries_change_nothing(open_doors, n_q, n_k, causal, mask, mo
 
 @pytest.mark.parametrize("encoding", [
     CoPE(D, 4, std=1.0), Compose(NoPosition(), CoPE(D, 4, std=1.0)), Raster(CoPE(D, 4, std=1.0), 7),
+    Forgetting(4, D, std=1.0),
 ], ids=lambda e: type(e).__name__)
 def test_what_goes_by_place_is_not_cut(encoding, monkeypatch):
     """Only in a causal call are the queries of a chunk the last keys that it may see."""

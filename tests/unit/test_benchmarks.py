@@ -58,15 +58,17 @@ def test_latency_targets_are_held_against_what_was_measured(monkeypatch):
     times = {latency.OURS: [50.0, 60.0, 40.0], latency.IPYMPL: [100.0, 240.0, 100.0],
              latency.INLINE: [100.0, 240.0, 100.0]}
     monkeypatch.setattr(latency, "peers", lambda lab, rounds: times)
-    monkeypatch.setattr(latency, "controls", lambda lab, rounds: {
-        "A": {"x": [30.0, 90.0, 40.0]}, "B": {"y": [110.0, 120.0, 10.0], "z": [1.0, 1.0, 1.0]}})
+    each = {"A": {"x": [30.0, 90.0, 40.0]}, "B": {"y": [110.0, 120.0, 10.0], "z": [1.0, 1.0, 1.0]}}
+    monkeypatch.setattr(latency, "controls", lambda lab, rounds: (each, {"A": 59.5}))
+    monkeypatch.setattr(latency, "computing", lambda lab, rounds: {
+        "A": {"idle": 40.0, "computing": 42.0}, "B": {"idle": 40.0, "computing": 60.0}})
     result = latency.measured(None, 3)
     assert [(t["most"], t["measured"]) for t in result["targets"]] == [
-        (60, 50), (100, 110), (0.5, 0.4), (0.2, 0.4)]
+        (60, 50), (100, 110), (0.5, 0.4), (0.2, 0.4), (1.3, 1.5)]
     assert result["controls"] == {"A": {"x": 40}, "B": {"y": 110, "z": 1}}
     assert "B, y" in result["targets"][1]["target"]
     text = latency.show(result)
-    assert text.count("MISSED") == 2 and text.count("met   ") == 2 and "A, x" in text
+    assert text.count("MISSED") == 3 and text.count("met   ") == 2 and "A, x" in text
 
 
 @pytest.mark.parametrize("mistake", grading.MISTAKES, ids=lambda mistake: mistake[1])

@@ -65,7 +65,7 @@ def test_the_second_copy_is_read_behind_its_gap(name, small):
     assert small.encoding is own and gap.measure(TINY, {"scaling": name}, 3, CPU) == found
     assert gap.measure(TINY, {"scaling": name}, 4, CPU) != found
     small.encoding = Rotary(64, frequencies=gap.frequencies(name))
-    tokens, once = gap.text(3, 12), list(range(12))
+    tokens, once = gap.passage(3, 12), list(range(12))
     assert found["first"] == pytest.approx(slowly(small, tokens, torch.tensor(once))[0], abs=1e-5)
     for size, loss in zip(TINY["gaps"], found["repeat"], strict=True):
         positions = torch.tensor(once + [12 + size + n for n in range(12)])
@@ -78,18 +78,30 @@ def test_moved_is_the_largest_change_of_a_logit(small, monkeypatch):
     monkeypatch.setattr(gap, "Rotary", lambda head_dim, frequencies: absolute)
     found = gap.measure(TINY, {"scaling": "raw"}, 0, CPU)
     small.encoding = absolute
-    here, there = (slowly(small, gap.text(0, 12), torch.arange(12) + by)[1] for by in (0, 48_000))
+    here, there = (slowly(small, gap.passage(0, 12), torch.arange(12) + by)[1] for by in (0, 48_000))
     expected = (here - there).abs().max().item()
     assert found["moved"] == pytest.approx(expected, rel=1e-4) and expected > 0.1
 
 
 def test_texts_are_verses():
     model = load_smollm2()
-    texts = [gap.text(seed, 160) for seed in range(8)]
+    texts = [gap.passage(seed, 160) for seed in range(8)]
     assert all(text.shape == (1, 160) for text in texts)
     assert all("\n" + model.decode(text) in kjv().text for text in texts)
     assert len({tuple(text[0].tolist()) for text in texts}) == 8
-    assert torch.equal(texts[1], gap.text(1, 160))
+    assert torch.equal(texts[1], gap.passage(1, 160))
+
+
+@pytest.mark.parametrize(("kind", "word"), [("code", "\ndef "), ("documentation", "expression")])
+def test_other_kinds_of_text(kind, word, small):
+    assert word in gap.whole(kind) and len(gap.whole(kind)) > 300_000
+    passages = [gap.passage(seed, 40, kind)[0].tolist() for seed in range(8)]
+    as_ids = "".join(chr(ord(symbol) % 50) for symbol in "\n" + gap.whole(kind))
+    begins = chr(ord("\n") % 50)
+    assert all(begins + "".join(map(chr, ids)) in as_ids for ids in passages)
+    assert len({tuple(ids) for ids in passages}) == 8
+    bible, other = (gap.measure(TINY, {"scaling": "raw"} | text, 3, CPU) for text in ({}, {"text": kind}))
+    assert bible["first"] != other["first"]
 
 
 def test_the_real_model_loses_the_copy_and_yarn_finds_it():
@@ -156,7 +168,7 @@ PAPER = {
 
 def verdicts(*args, **kwargs):
     """By claim, where they differ from those on REACH."""
-    findings = gap.findings(made(*args, **kwargs))
+    findings = gap.findings(made(*args, **kwargs))[:len(PAPER)]
     assert len(findings) == len(PAPER)
     assert all(f.claim.startswith(claim) for f, claim in zip(findings, PAPER, strict=True))
     return {claim: f.verdict for f, claim in zip(findings, PAPER, strict=True) if f.verdict != PAPER[claim]}
@@ -187,7 +199,9 @@ def test_passages_that_differ_show_nothing():
 
 def test_intervals_say_over_what_they_run():
     findings = gap.findings(made())
-    assert all(f.ours.endswith("(3 passages of one book, one model)") for f in findings)
+    for n, f in enumerate(findings):
+        over = "one book" if n < len(PAPER) else "each kind of text"
+        assert f.ours.endswith(f"(3 passages of {over}, one model)")
     assert not any("seed" in text for f in findings for text in (f.ours, f.why, f.claim))
 
 
@@ -195,5 +209,22 @@ def test_intervals_say_over_what_they_run():
 def test_figure_and_alt(preset):
     record = made(preset=preset)
     scaled = len(record.settings["scalings"]) - 1
-    assert len(gap.findings(record)) == 15 + scaled and len(png(gap.figure(record))) > 20_000
+    assert len(gap.findings(record)) == 15 + scaled + 3 * ("texts" in record.settings)
+    assert len(png(gap.figure(record))) > 20_000
     assert "PI, s = 4: 0; NTK-aware" in gap.alt(record) and "YaRN, s = 8: 65,536." in gap.alt(record)
+
+
+def test_other_texts_are_judged_by_themselves():
+    def told(of_code):
+        record = made()
+        for run in record.runs:
+            if run.cell.get("text") == "code" and run.cell["scaling"] in of_code:
+                losses = of_code[run.cell["scaling"]]
+                run.values["repeat"] = [losses[run.seed]] * len(run.values["repeat"])
+        return [f.verdict for f in gap.findings(record)[len(PAPER):]]
+
+    assert told({}) == [HOLDS, HOLDS, HOLDS]
+    raw = {"raw": (0.5, 0.5, 0.5)}
+    assert told(raw) == [FAILS, HOLDS, HOLDS]
+    assert told({NTK: (3.5, 3.5, 3.5), PI: (0.5, 0.5, 0.5)}) == [HOLDS, FAILS, FAILS]
+    assert told({NTK: (0.5, 3.5, 0.5), PI: (0.5, 3.5, 3.5)}) == [HOLDS, OPEN, OPEN]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from tutorial_lib import experiments
 from tutorial_lib.data import load_minilm_positions
 from tutorial_lib.encodings import sinusoidal
 from tutorial_lib.explorers import LearnedExplorer
@@ -94,3 +95,42 @@ def test_more_rows_make_neighbours_alike():
             for length in (512, 1024, 2048)]
     assert float(near[0]) < 0.86 and float(near[0]) < float(near[1]) < float(near[2])
     assert float(near[2]) >= 0.98
+
+
+def test_the_hands_are_the_rows_in_the_planes_of_the_waves():
+    """Each hand against a Fourier sum, written the slow way; a table stretched twice turns half as fast."""
+    rows = original("MiniLM")
+    scene = LearnedExplorer.scene(look="waves", shown=128, position=20)
+    found = scene.views["beside"].array()
+    for k, turns in enumerate((90, 30, 9, 3, 1)):
+        angle = 2 * np.pi * turns * np.arange(509) / 509
+        planes = [rows[1:510].T @ wave(angle) for wave in (np.cos, np.sin)]
+        ends = np.stack([rows @ plane for plane in planes], 1)
+        ends -= ends[1:510].mean(0)
+        size = math.sqrt((ends[1:510] ** 2).sum(1).mean())
+        np.testing.assert_allclose(found[:, k], ends[20] / size, atol=0.02)  # 8 bits
+    assert list(scene.views["beside"].ends) == ["6 rows", "17 rows", "57 rows", "170 rows", "509 rows"]
+    stretched = LearnedExplorer.scene(look="waves", name="sinusoids", length=1024, shown=512, position=200)
+    plain = LearnedExplorer.scene(look="waves", name="sinusoids", shown=512, position=100)
+    np.testing.assert_allclose(stretched.views["beside"].array(), plain.views["beside"].array(), atol=0.15)
+
+
+def test_the_hands_of_minilm_turn_once_a_period():
+    """In 300 rows, and only there: random rows jump."""
+    def turned(name, wave):
+        ends = [complex(*LearnedExplorer.scene(look="waves", name=name, shown=512, position=p)
+                        .views["beside"].array()[:, wave]) for p in range(150, 450)]
+        steps = np.angle(np.array(ends[1:]) / np.array(ends[:-1]))
+        return steps.sum() / (2 * np.pi), steps.std()
+
+    for wave, period in ((1, 17), (2, 57)):
+        turns, jump = turned("MiniLM", wave)
+        assert abs(turns - 300 / period) < 2 and jump < 0.3
+    assert turned("random, std 1", 1)[1] > 1
+
+
+def test_stretching_costs_what_the_record_says():
+    tails = experiments.load("lengths").values("tail", encoding="learned")
+    for n, length in enumerate((512, 1024, 2048)):
+        loss = np.mean([each[n] for each in tails])
+        assert LearnedExplorer.scene(length=length).description.endswith(f"loss {loss:.2f} nats.")

@@ -37,10 +37,11 @@ def test_every_cell_is_the_number_of_its_offset(method, n, size, far, sign):
     views, turn = RelativeBiasExplorer.scene(**params).views, 1 if sign == "j − i" else -1
     full = [[expected(method, n, size, far, turn * (j - i)) for j in range(n)] for i in range(n)]
     np.testing.assert_allclose(views["bias"].array(), full, atol=1e-6)
-    line = [expected(method, n, size, far, turn * r) for r in range(1 - n, n)]
-    np.testing.assert_allclose(views["beside"].array(), [range(1 - n, n), line], atol=1e-6)
+    looks = np.exp(full[3]) / np.exp(full[3]).sum()  # what the query at 3 gives to each key
+    np.testing.assert_allclose(views["beside"].array(), [range(-3, n - 3), looks], atol=1e-6)
     assert views["bias"].mark == (3, 1)
-    assert views["beside"].array()[:, views["beside"].mark] == pytest.approx([-2, full[3][1]])
+    assert views["beside"].array()[:, views["beside"].mark] == pytest.approx([-2, looks[1]])
+    assert f"key 1 gets {looks[1]:.2f}" in views["beside"].readout
 
 
 @pytest.mark.parametrize(("method", "n", "size", "far", "sign"), CASES)

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from tutorial_lib import experiments
 from tutorial_lib.explorers import ScalingExplorer
-from tutorial_lib.explorers.scaling import METHODS, MODELS
+from tutorial_lib.explorers.scaling import LONGROPE, METHODS, MODELS
 
 
 def theta(model, t):
@@ -18,6 +19,8 @@ def scaled(model, method, s, times, t):
     """θ′ of pair t."""
     d, base, L = MODELS[model]
     th = theta(model, t)
+    if method == "LongRoPE":  # a list for one model; as long as every text here is beyond L, the long one
+        return th / LONGROPE.long[t] if model == "Phi-3.5-mini" else th
     ramp = {"YaRN": (1, 32), "Llama 3": (1, 4)}.get(method)
     if ramp:
         gamma = min(1, max(0, (L * th / (2 * math.pi) - ramp[0]) / (ramp[1] - ramp[0])))
@@ -75,3 +78,20 @@ def test_yarn_says_its_factor():
     text = ScalingExplorer.scene(method="YaRN", s=16).description
     assert text.endswith(f"cosines and sines are multiplied by {0.1 * math.log(16) + 1:.3f}.")
     assert "multiplied" not in ScalingExplorer.scene(method="PI", s=16).description
+
+
+def test_the_loss_under_the_dials_is_the_recorded_one():
+    record = experiments.load("gap")
+    gaps, again = record.settings["gaps"], record.values("repeat", scaling="YaRN, s = 4")
+    scene = ScalingExplorer.scene(method="YaRN", s=4, times=1, loss="shown")
+    x, y = scene.views["loss"].array()
+    close(x * 1000, [gap + record.settings["length"] for gap in gaps])
+    close(y, np.mean(again, 0).round(3))
+    low, high = (np.mean(again, 0)[gaps.index(gap)] for gap in (7000, 9000))  # 8,192 lies between
+    at = low + (8192 - 7160) / 2000 * (high - low)
+    assert f"loss {at:.2f} at this distance" in scene.description
+    for other in ({"method": "Llama 3"}, {"s": 2, "method": "PI"}, {"model": "Llama 3 8B"}):
+        scene = ScalingExplorer.scene(**other, loss="shown")
+        assert "loss" not in scene.views
+        assert scene.description.endswith("SmolLM2's loss is not measured here.")
+    assert "loss" not in ScalingExplorer.scene(method="YaRN").views

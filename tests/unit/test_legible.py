@@ -177,4 +177,6 @@ def test_pale_words_are_found():
 def test_notebooks_choose_no_colours_of_their_own():
     """So the tests above hold for their pictures too. nbval holds that none is shown with a warning."""
     for path in sorted(Path(__file__).parents[2].glob("notebooks/*.ipynb")):
-        assert not re.search(r"\b(color|cmap)=(?!\\\"viridis)", path.read_text(encoding="utf-8")), path.name
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\b(color|cmap)=(?!\\\"viridis|colour\b|plots\.[A-Z]+)", text), path.name
+        assert not re.search(r"\"#[0-9a-fA-F]{6}\\\"", text), path.name

@@ -95,8 +95,8 @@ def test_reveal_answers_the_belief_by_name(told, said, verdict, right, belief, o
     lesson.reveal("99.swap", "same")
     [card] = told
     assert card.told == {
-        "measured": "same", "said": said, "right": right, "verdict": verdict, "words": "a &lt; b &amp; c",
-        "belief": belief, "meaning": "it stays", "others": others}
+        "key": "99.swap", "measured": "same", "said": said, "right": right, "verdict": verdict,
+        "words": "a &lt; b &amp; c", "belief": belief, "meaning": "it stays", "others": others}
     assert question.told == card.told, "the card that asked says it, too"
     assert read().get("99.predict.swap", {}).get("right") is right
 

@@ -22,7 +22,9 @@ EDGES = {  # and what chance may miss
     "sinusoidal": [{"layout": "concatenated", "dimension": 8}],
     "relative": [{"tokens": 128, "method": "clipped", "size": 16},
                  {"tokens": 128, "size": 16, "far": 16, "sign": "i − j"}],
-    "hybrid": [{"query": 2}, {"concat": 4, "without": "concat_half"}],
+    "hybrid": [{"score": score, "guess": "off"} for score in ("w·p_j", "w·p_i", "relu(w·[p_i; r_ij])")],
+    "scaling": [{"model": model, "method": "LongRoPE", "times": times, "pair": 30}
+                for model in ("Phi-3.5-mini", "SmolLM2-135M") for times in (1, 1.5)],
     "recurrence": [{"segment": 8, "memory": 1, "layers": 3, "query": query} for query in (22, 23)],
 }
 ASK = """asked.map(([name, p]) => ({ ...explorers[name].scene(p, data[name]),
@@ -46,7 +48,7 @@ def settings(kind):
 def answers():
     """What the browser's code says to all settings, by explorer: from node, or else from Chromium."""
     asked = [(kind.front, params) for kind in ALL for params in settings(kind)]
-    tables = {kind.front: live.table(kind) | kind.bulk() for kind in ALL}
+    tables = {kind.front: live.table(kind) for kind in ALL}
     script = (live.joined(*tables) + f"const data = {json.dumps(tables)}, asked = {json.dumps(asked)};\n")
     if node := shutil.which("node"):
         done = subprocess.run([node, "-"], input=f"{script}process.stdout.write(JSON.stringify({ASK}));",

@@ -136,22 +136,63 @@ def test_a_mistake_in_a_check_is_not_a_finding():
 
 # ---- the widgets ----
 
-def test_a_visit_says_what_was_measured_and_explains_when_found():
+def test_a_visit_says_what_was_measured():
     visit = museum.visit("mask")
     visit.buttons["moved"].click()
     assert "sees nothing" in visit.status.value and "pytorch/pytorch" not in visit.status.value
     assert visit.buttons["moved"].icon == "times"
     visit.buttons["norm"].click()
     assert "does not apply: it turns no vectors." in visit.status.value
+    assert visit.asks_line.layout.display == "none"
     visit.buttons["stepwise"].click()
     assert visit.buttons["stepwise"].icon == "check" and "FOUND" in visit.status.value
-    assert 'href="https://github.com/pytorch/pytorch/issues/103082"' in visit.status.value
-    assert "\n+         mask = torch.ones(q.shape[1], k.shape[1]" in visit.status.value
     entry = {"choice": "stepwise", "right": True, "tried": ["moved", "norm", "stepwise"]}
     assert read() == {"09.museum.mask": entry}
     visit.choose("moved")
     assert read() == {"09.museum.mask": entry}
     assert all(button.description for button in visit.buttons.values())
+
+
+def test_the_line_is_named_before_it_is_told():
+    visit = museum.visit("mask")
+    assert len(visit.lines) == len(EXHIBITS["mask"].code.splitlines())
+    visit.choose("stepwise")
+    assert visit.asks_line.layout.display == "" and not visit.told.value
+    assert EXHIBITS["mask"].diagnosis[:20] not in visit.status.value
+    visit.lines[4].click()
+    assert visit.lines[4].icon == "times" and "Not line 4: it is line 3." in visit.told.value
+    assert 'href="https://github.com/pytorch/pytorch/issues/103082"' in visit.told.value
+    assert "\n+         mask = torch.ones(q.shape[1], k.shape[1]" in visit.told.value
+    visit.lines[3].click()
+    assert visit.lines[3].icon == "check" and "You have named it." in visit.told.value
+    entry = read()["09.museum.mask"]
+    assert (entry["line"], entry["named"], entry["right"]) == (4, False, True)  # the first one counts
+
+
+def test_a_line_in_which_it_can_be_mended_as_well_is_right():
+    visit = museum.visit("halves")
+    visit.name_line(6)
+    assert "You have named it. It can be mended there, too." in visit.told.value
+    assert read()["09.museum.halves"]["named"] is True
+
+
+@pytest.mark.parametrize("name", EXHIBITS)
+def test_each_mistake_stands_in_few_lines(name):
+    for part in EXHIBITS[name].also:
+        at = [n for n, line in enumerate(EXHIBITS[name].code.splitlines(), 1) if part in line]
+        assert len(at) == 1 and at[0] not in museum.wrong_lines(EXHIBITS[name])
+    lines, code = museum.wrong_lines(EXHIBITS[name]), EXHIBITS[name].code.splitlines()
+    assert 1 <= len(lines) <= 2
+    assert [f"- {code[n - 1]}" for n in lines] == [
+        line for line in museum.repaired_lines(EXHIBITS[name]).splitlines() if line[0] == "-"]
+
+
+def test_weights_with_words_in_front():
+    """Of all that promise it, and as the check has them."""
+    pairs = museum.in_front()
+    assert [*pairs] == [name for name in EXHIBITS if measured(name, "moved").found is not None]
+    found = {name for name, (late, early) in pairs.items() if elsewhere(late, early).max() > SAME}
+    assert found == {name for name in EXHIBITS if measured(name, "moved").found}
 
 
 def test_the_stored_visit_has_the_code_and_not_the_answer():

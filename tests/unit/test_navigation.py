@@ -81,8 +81,8 @@ def test_sign_writes_and_unsign_takes_off(course):
 
 def test_the_minutes_come_from_the_rule_and_the_record(course):
     zero, one, _ = (signed(path).cells[0].source.split("\n")[-1] for path in navigation.notebooks(course))
-    assert one == "*Reading: about 5 minutes. Running: under a minute on two cores. More.*"
-    assert zero == "*Reading: about 5 minutes. Running: an hour. More.*"  # not measured yet
+    assert one == "*Time: about 5 minutes. Running: under a minute on two cores. More.*"
+    assert zero == "*Time: about 5 minutes. Running: an hour. More.*"  # not measured yet
 
 
 @pytest.mark.parametrize("seconds, words", [
@@ -92,10 +92,13 @@ def test_running(seconds, words):
     assert navigation.running(seconds) == words
 
 
-def test_reading_counts_words_lines_and_questions():
+def test_minutes_count_words_lines_and_what_is_done():
     cells = [new_markdown_cell("word " * 400), new_code_cell("x = 1\n\n" * 40),
-             new_code_cell('lesson.predict("01.a")'), new_code_cell('lesson.concept_check("01")')]
-    assert navigation.reading(new_notebook(cells=cells)) == pytest.approx(400 / 200 + 42 / 20 + 6 / 2)
+             new_code_cell('lesson.predict("01.a")'), new_code_cell('lesson.concept_check("01")'),
+             new_code_cell("f = lesson.your_turn(\"01.f\", f)"), new_code_cell("WaveExplorer()"),
+             new_code_cell("y = 1\n" * 40, metadata={"tags": ["reveal"]}),
+             new_code_cell("y = 1\n" * 40, metadata={"tags": ["hide-input"]})]
+    assert navigation.minutes(new_notebook(cells=cells)) == pytest.approx(2 + 44 / 20 + 1 + 2.5 + 3 + 2)
 
 
 @pytest.mark.parametrize("text, count", [
@@ -154,6 +157,6 @@ def test_the_command_renews_without_running(course, monkeypatch, capsys):
         nbformat.write(notebook, path)
     assert authoring.main(["sign", "01"]) == 0 and capsys.readouterr().out == "01_file.ipynb\n"
     assert guide.read_text() == (
-        "## 01 Waves\n\nReading: about 5 minutes. Running: under a minute on two cores.\n")
+        "## 01 Waves\n\nTime: about 5 minutes. Running: under a minute on two cores.\n")
     assert authoring.main(["sign"]) == 0 and len(capsys.readouterr().out.split()) == 4
     assert authoring.main(["sign"]) == 0 and capsys.readouterr().out == ""

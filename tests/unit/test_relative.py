@@ -544,6 +544,8 @@ CONFIGS = {
     "fire": {"n_heads": 2, "hidden": 3, "L": 9.0},
     "deberta": {"n_heads": 2, "head_dim": 4, "max_distance": 3, "released": True},
     "cope": {"head_dim": 8, "n_positions": 3, "std": 0.1},
+    "forgetting": {"n_heads": 2, "head_dim": 8, "std": 0.1},
+    "temperature": {"floor_scale": 3, "attn_scale": 0.2},
     "compose": {"parts": [Sinusoidal(8), NoPosition()]},
 }
 CONFIGS |= {name: usual(name, d_model=8, n_heads=2, length=9) for name in REGISTRY if name not in CONFIGS}

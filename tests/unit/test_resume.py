@@ -45,7 +45,7 @@ def test_a_link_escapes_what_a_heading_may_hold():
 
 AT = KEYS.index("06.predict.layout")
 BEGIN = "Begin at the top: nothing has been predicted yet"
-EARLY, LATE = "02.predict.repeat", "09.predict.apart"
+EARLY, LATE = "02.predict.repeat", "09.predict.both"
 
 
 @pytest.mark.parametrize("log, what, key", [
@@ -56,7 +56,7 @@ EARLY, LATE = "02.predict.repeat", "09.predict.apart"
     # the reader went back from 09 to 02: there it goes on
     (answered(LATE, day=3) | answered(EARLY, day=4), "Go on", KEYS[KEYS.index(EARLY) + 1]),
     (answered(LATE) | answered(EARLY, day=4), "Go on", KEYS[KEYS.index(EARLY) + 1]),
-    (answered(EARLY, day=3) | answered(LATE, day=4), "Go on", "09.predict.lowest"),
+    (answered(EARLY, day=3) | answered(LATE, day=4), "Go on", "09.predict.one_rate"),
     # what has been done is left out
     (answered(*KEYS[AT:AT + 2], day=3) | answered(KEYS[AT - 1], day=4), "Go on", KEYS[AT + 2]),
     # nothing is open after the last one: back to the first that is

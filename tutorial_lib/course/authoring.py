@@ -33,7 +33,8 @@ from . import ROOT, exercises, navigation, pictures
 NOTEBOOKS = ROOT / "notebooks"
 SOLUTIONS = ROOT / "solutions"
 CELL_METADATA = ("tags", "jupyter", "nbgrader")
-OUTPUT_METADATA = ("live",)  # how an explorer comes to life in a page: its name and settings
+# What a page without a kernel needs: name and settings of an explorer, what was measured for a prediction.
+OUTPUT_METADATA = ("live", "measured")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 

@@ -3,7 +3,7 @@
 :func:`sign` writes these, and ``python -m tutorial_lib.course.authoring build`` and ``sign`` call it:
 
 - the strip, one line of links at the top and at the end (a cell with the tag ``strip``);
-- *Reading: about … minutes. Running: …* in the first cell, by :func:`reading` and :func:`running`;
+- *Time: about … minutes. Running: …* in the first cell, by :func:`minutes` and :func:`running`;
 - the title of each link to ``docs/glossary.md``, which is shown when the mouse is over the link;
 - cells with the tag ``reveal`` are folded, code and output, and their first line says what running them does.
 
@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import nbformat
 
+from ..clone import DEEPER
 from ..lesson.resume import notebooks, title
 from . import ROOT
 
@@ -32,12 +33,12 @@ STRIP = "strip"
 FOLDED = {"source_hidden": True, "outputs_hidden": True}
 MEASURES = "# Run this cell: it measures the answer."
 """The first line of a folded cell that measures: JupyterLab shows it in place of the cell."""
-DEEPER = "deeper"
-"""The folder of the side quests, in ``notebooks``."""
 TERM = re.compile(r'\]\(((?:\.\./)+docs/glossary\.md)#([^\s)"]+)(?: "[^"]*")?\)')
 
-WORDS, LINES, QUESTIONS = 200, 20, 2  # a minute
-CHECKS = 5  # questions of a concept check
+WORDS, LINES = 200, 20  # a minute
+DOING = {r"\blesson\.predict\(": 1, r"\blesson\.your_turn\(": 3, r"\w+Explorer\(": 2,
+         r"\blesson\.concept_check\(": 5 / 2}
+"""Minutes for each call; a concept check has five questions."""
 
 
 def sign(notebook: nbformat.NotebookNode, path: Path) -> nbformat.NotebookNode:
@@ -156,21 +157,26 @@ def words(notebook: nbformat.NotebookNode) -> int:
     return len([word for word in prose(notebook).split() if re.search("[A-Za-z]{2}|^[aI]$", word)])
 
 
-def reading(notebook: nbformat.NotebookNode) -> float:
-    """Minutes to read a notebook and to answer its questions, by estimate:
+def minutes(notebook: nbformat.NotebookNode) -> float:
+    """Minutes to work through a notebook, by estimate:
 
     - 200 words a minute. Adults read English non-fiction at 238 (Brysbaert 2019, a review of 190
       studies, doi:10.1016/j.jml.2019.104047); we take less, for technical text and for readers with
       another mother tongue.
-    - 20 lines of code a minute, half a minute for each prediction and each question of the concept
-      check. Both are our guess: nobody has been timed.
-
-    The time that cells run, and play with an explorer, come on top.
+    - 20 lines of code a minute, without the cells that are folded; a minute for each prediction, three for
+      each blank, two for each explorer, half a minute for each question of the concept check. All these are
+      our guess: nobody has been timed.
     """
-    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
-    lines = sum(bool(line.strip()) for line in code.split("\n"))
-    questions = code.count("lesson.predict(") + CHECKS * code.count("lesson.concept_check(")
-    return words(notebook) / WORDS + lines / LINES + questions / QUESTIONS
+    shown, code = [], []
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            code.append(cell.source)
+            if not {"reveal", "hide-input"} & set(cell.metadata.get("tags", [])):
+                shown.append(cell.source)
+    lines = sum(bool(line.strip()) for line in "\n".join(shown).split("\n"))
+    all_code = "\n".join(code)
+    did = sum(each * len(re.findall(call, all_code, re.MULTILINE)) for call, each in DOING.items())
+    return words(notebook) / WORDS + lines / LINES + did
 
 
 def running(seconds: float) -> str:
@@ -197,10 +203,10 @@ def recorded(path: Path) -> str | None:
 def timed(text: str, path: Path, notebook: nbformat.NotebookNode) -> str:
     """``text``, in which the minutes of a notebook are said, with the right ones.
 
-    Reading is rounded to five minutes. Without a record, the time to run it stays as it is.
+    They are rounded to five. Without a record, the time to run it stays as it is.
     """
-    minutes = max(5, 5 * round(reading(notebook) / 5))
-    text = re.sub(r"Reading: about \d+ minutes", f"Reading: about {minutes} minutes", text)
+    rounded = max(5, 5 * round(minutes(notebook) / 5))
+    text = re.sub(r"(?:Reading|Time): about \d+ minutes", f"Time: about {rounded} minutes", text)
     text = re.sub(r"Prose: about \d+ minutes", f"Prose: about {round(words(notebook) / WORDS)} minutes", text)
     measured = recorded(path)
     return text if measured is None else re.sub(r"Running: [^.;\n]*", f"Running: {measured}", text)

@@ -4,6 +4,7 @@
     python -m tutorial_lib.desk --front notebook     # the same in Notebook 7
     python -m tutorial_lib.desk again 06             # notebook 06 from the start; yours is kept beside it
     python -m tutorial_lib.desk teach                # the clone itself, with nbgrader's menus
+    python -m tutorial_lib.desk --language zh        # the course in Chinese, after `make zh`
 
 All other flags go to Jupyter (``--no-browser --port=9000``).
 """
@@ -35,9 +36,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("notebook", nargs="?", default="", help="for `again`: 06, or ex06")
     parser.add_argument("--mine", type=Path, help="the working copy (default: `mine` in the clone)")
     parser.add_argument("--front", choices=tuple(server.MODULES), default="lab")
+    parser.add_argument("--language", default="", help="a language that was built, such as zh")
     given, more = parser.parse_known_args(arguments)
     course = root("The desk")
-    mine = (given.mine or course / "mine").resolve()
+    mine = (given.mine or course / "-".join(filter(None, ("mine", given.language)))).resolve()
+    if given.language and given.what != "teach":
+        course = course / "build" / given.language
+        if not (course / "notebooks").is_dir():
+            parser.error(f"build/{given.language} is missing; `python -m tutorial_lib.course.translation "
+                         f"build {given.language}` makes it")
     if given.what == "again":
         try:
             name, kept = working_copy.again(course, mine, given.notebook)

@@ -12,6 +12,8 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..clone import DEEPER
+
 SERVED = ("notebooks", "exercises", "docs")
 NOT_SERVED = ("docs/instructor", "docs/site", "docs/slides")  # for teachers, and sources of pages
 STATE = ".course"
@@ -98,10 +100,12 @@ def renew(course: Path, mine: Path) -> list[str]:
 def again(course: Path, mine: Path, name: str) -> tuple[str, str]:
     """A fresh copy of one notebook; returns its name, and the name that the learner's own now has.
 
-    ``name`` is the beginning of a file name, such as ``06`` or ``ex06``. ValueError lists what there is.
+    ``name`` is the beginning of a file name, such as ``06`` or ``ex06``; a lesson goes before its quests.
+    ValueError lists what there is.
     """
     notebooks = [each for each in served(course) if each.suffix == ".ipynb"]
-    found = [each.as_posix() for each in notebooks if each.stem.startswith(name)]
+    meant = [each for each in notebooks if each.stem.startswith(name)]
+    found = [each.as_posix() for each in [each for each in meant if each.parent.name != DEEPER] or meant]
     if not name or len(found) != 1:
         raise ValueError(f"{name!r} is the beginning of {len(found)} notebooks, not of one; there are "
                          + ", ".join(each.stem for each in notebooks))

@@ -10,6 +10,7 @@ from .base import DOORS, Absolute, Compose, NoPosition, PositionalEncoding
 from .cope import CoPE
 from .deberta import DeBERTa
 from .fire import FIRE
+from .forgetting import Forgetting
 from .fusion import Add, Concatenate, Multiply, PositionMatrix
 from .grid import Raster, grid
 from .hybrid import TUPE, HybridConcat, HybridSum, KeySide
@@ -25,16 +26,17 @@ from .shaw import Shaw
 from .sinusoidal import Sinusoidal, frequencies, sinusoidal
 from .swin import SwinBias, window_index
 from .t5 import T5Bias, bucket
+from .temperature import ScalableSoftmax, Temperature
 from .transformer_xl import TransformerXL
 from .xpos import XPos
 
 __all__ = [
     "ALiBi", "Absolute", "Add", "AsymmetricALiBi", "AxialFrequencies", "AxialRotary", "ClippedBias",
-    "CoPE", "Compose", "Concatenate", "DOORS", "DeBERTa", "DynamicNTK", "FIRE", "Frequencies",
-    "HybridConcat", "HybridSum", "KERPLE", "KeySide", "Learned", "Llama3", "LongRoPE", "MRoPE",
-    "Multiply", "NTKAware", "NoPosition", "PositionInterpolation", "PositionMatrix",
-    "PositionalEncoding", "REGISTRY", "Raster", "RelativeBias", "Rotary", "Sandwich", "Shaw",
-    "Sinusoidal", "Sinusoidal2D", "SwinBias", "T5Bias", "TUPE", "TableBias", "TransformerXL", "XPos",
-    "YaRN", "bucket", "build", "fit", "frequencies", "grid", "permute_projection", "sinusoidal",
-    "slopes", "window_index",
+    "CoPE", "Compose", "Concatenate", "DOORS", "DeBERTa", "DynamicNTK", "FIRE", "Forgetting",
+    "Frequencies", "HybridConcat", "HybridSum", "KERPLE", "KeySide", "Learned", "Llama3",
+    "LongRoPE", "MRoPE", "Multiply", "NTKAware", "NoPosition", "PositionInterpolation",
+    "PositionMatrix", "PositionalEncoding", "REGISTRY", "Raster", "RelativeBias", "Rotary",
+    "Sandwich", "ScalableSoftmax", "Shaw", "Sinusoidal", "Sinusoidal2D", "SwinBias", "T5Bias",
+    "TUPE", "TableBias", "Temperature", "TransformerXL", "XPos", "YaRN", "bucket", "build", "fit",
+    "frequencies", "grid", "permute_projection", "sinusoidal", "slopes", "window_index",
 ]

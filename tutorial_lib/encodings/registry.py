@@ -11,6 +11,7 @@ from .base import Compose, NoPosition, PositionalEncoding
 from .cope import CoPE
 from .deberta import DeBERTa
 from .fire import FIRE
+from .forgetting import Forgetting
 from .fusion import Add, Concatenate, Multiply, PositionMatrix
 from .grid import Raster
 from .hybrid import TUPE, HybridConcat, HybridSum, KeySide
@@ -23,6 +24,7 @@ from .shaw import Shaw
 from .sinusoidal import Sinusoidal
 from .swin import SwinBias
 from .t5 import T5Bias
+from .temperature import ScalableSoftmax, Temperature
 from .transformer_xl import TransformerXL
 from .xpos import XPos
 
@@ -59,6 +61,9 @@ REGISTRY: dict[str, Callable[..., PositionalEncoding]] = {
     "fire": FIRE,
     "deberta": DeBERTa,
     "cope": CoPE,
+    "forgetting": Forgetting,
+    "temperature": Temperature,
+    "scalable-softmax": ScalableSoftmax,
     "swin": SwinBias,
     "raster": Raster,
     "compose": _compose,

@@ -100,7 +100,7 @@ class ALiBiExplorer(LiveExplorer):
                              for side, m in slope.items())
         look = ("may not look at" if masked else
                 f"has a bias of {bias[head, query, key]:.4g} and a weight of {row[head, key]:.4g} for")
-        same = {"penalty": "; the weights are those of m·j",
+        same = {"penalty": "",
                 "released": "; the weights are those of −m(i−j), since rows differ by a constant only",
                 "symmetric": "; a key behind and one as far ahead weigh the same",
                 "asymmetric": "; a key behind and one as far ahead weigh differently"}[form]

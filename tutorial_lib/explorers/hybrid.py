@@ -1,127 +1,104 @@
-"""The explorer of notebook 05: the terms of a hybrid score, and which of them the softmax ignores."""
+"""The explorer of notebook 05: type a score, and see what of each term a softmax leaves."""
 
 from __future__ import annotations
 
-import copy
-import functools
+from ..extras import needs
+from . import formula
+from .formula import WORDS, N, Refused
+from .parts import Choice, Heat, Index, LiveExplorer, Scene, Text, palette
 
-import torch
-from torch import Tensor
+with needs("course"):
+    import numpy as np
 
-from ..attention import scores
-from ..encodings import TUPE, HybridConcat, HybridSum, KeySide, Learned, Sinusoidal, TableBias
-from ..training import seeded
-from .parts import Choice, Heat, Index, LiveExplorer, Scene, palette
-
-N, WIDTH = 4, 8
-MARK = (1, 2)
-MIXED = {"content": "q·k", "query": "PE_i", "relative": "r_ij", "concat": "W_o[PE_i; r_ij]",
-         "key": "PE_j", "tupe": "TUPE", "mlp": "MLP[PE_i; r_ij]"}
-HALVES = {"concat_half": "PE_i in W_o[PE_i; r_ij]", "mlp_half": "PE_i in MLP[PE_i; r_ij]"}
-NAMES = MIXED | HALVES
-MOST = 4
-LIMITS = (4, 8, 16, 32, 64)
-SEED = 428  # of random weights in which every term is large enough to be seen
-
-
-@functools.cache
-@torch.no_grad()
-def terms() -> dict[str, Tensor]:
-    """Every term of the score of 4 tokens, one head, float64 ``[4, 4]``; weights are random.
-
-    The halves are what PE_i adds to a concatenation: all of it minus what is left with PE_i = 0.
-    """
-    p = torch.arange(N)
-
-    def drawn(encoding):
-        for weight in encoding.double().parameters():
-            if weight.ndim == 2:  # larger than usual, so that changes are easy to see
-                torch.nn.init.normal_(weight, std=0.5)
-        return encoding
-
-    def half(encoding):
-        without = copy.deepcopy(encoding)
-        without.position = Learned(N, WIDTH, std=0.0).double()
-        return (encoding.bias(p, p) - without.bias(p, p))[0]
-
-    def build():
-        PE, r = Sinusoidal(WIDTH), drawn(TableBias(1, N))
-        parts = {"relative": r, "query": HybridSum(PE, r), "concat": HybridConcat(PE, r),
-                 "key": KeySide(PE, r), "tupe": TUPE(PE, 1, WIDTH), "mlp": HybridConcat(PE, r, hidden=8)}
-        for part in parts.values():
-            drawn(part)
-        found = {name: part.bias(p, p)[0] for name, part in parts.items()}
-        for name in ("query", "key"):
-            found[name] = found[name] - found["relative"]
-        q, k = torch.randn(2, 1, 1, N, WIDTH, dtype=torch.float64)
-        return found | {"content": scores(q, k)[0, 0], "concat_half": half(parts["concat"]),
-                        "mlp_half": half(parts["mlp"])}
-
-    return seeded(build, seed=SEED)
-
-
-def logits(scales: dict[str, int]) -> Tensor:
-    """The sum of the terms, each times its scale, ``[4, 4]``."""
-    return sum((scales[name] * terms()[name] for name in MIXED), torch.zeros(N, N, dtype=torch.float64))
-
-
-def share(without: str, scales: dict[str, int]) -> Tensor:
-    """What is taken out of the logits: a term, or its half, at the scale of the term."""
-    return scales[without.removesuffix("_half")] * terms()[without]
-
-
-def weights_change(without: str, scales: dict[str, int]) -> Tensor:
-    """The weights minus those without the chosen term, to 12 digits."""
-    e = logits(scales)
-    return (e.softmax(-1) - (e - share(without, scales)).softmax(-1)).round(decimals=12)
+START = "x_i·x_j + r_ij"
+SAMPLES = (
+    START, "x_i·x_j + w·p_i + r_ij", "x_i·x_j + w·[p_i; r_ij]", "x_i·x_j + PE_i + r_ij", "w·p_j",
+    "-2w·p_j + r_ij", "p_i·p_j", "(w·p_i) r_ij", "x_j·p_i - relu(w·[p_i; r_ij]) + 0.5",
+    "(x_i + p_i)·(x_j + p_j) + r_ij", "relu(w·p_i) + 2*r_ij", "-(r_ij - 3 p_i·x_i) w·[x_j; -p_i; r_ij]",
+    "x_i +", "w·r_ij", "p_i·[p_j; 1]", "tanh(r_ij)",
+    "4w·p_j - 0.5 r_ij - x_j·x_j", "", "900 r_ij r_ij 4",
+)
+COUNTS = {"gone": "is the same for all keys", "offset": "counts by the offset alone",
+          "key": "counts by the key alone", "pair": "counts pair by pair"}
+LIMITS = (1, 2, 4, 8, 16, 64, 256, 1024)
+SEEN = 0.0005
+"""The smallest change of a weight that is written down."""
+CLEAR = 0.05
+"""By how much the largest weight must lead."""
 
 
 class HybridExplorer(LiveExplorer):
-    """The logits that the faders mix, and what one chosen term changes in the weights."""
+    """The summands of a typed score, each with what is the same for all keys and what remains."""
 
     front = "hybrid"
-    parameters = {name: Index(MOST + 1, int(name in ("content", "query", "relative")), label=f"{text} ×")
-                  for name, text in MIXED.items()} | {
-        "without": Choice(tuple(NAMES), "query", label="without", text=NAMES.__getitem__, menu=True)}
-    challenge = "Find a term, and a scale, that change every logit by more than 1 and no weight."
+    parameters = {
+        "guess": Choice(("first", "off"), "first", label="results",
+                        text=lambda way: {"first": "guess first", "off": "show at once"}[way]),
+        "query": Index(N, 1, label="query i"),
+        "score": Text(START, label="score e_ij =", most=formula.MOST_CHARACTERS, samples=SAMPLES,
+                      keys=(*formula.SIZES, "·", "+", "−", "[ ; ]", "relu( )")),
+    }
+    challenge = "Without x: make all four queries give their largest weight to the same key."
 
     @classmethod
     def constants(cls):
-        return {"terms": {name: term.round(decimals=9).tolist() for name, term in terms().items()},
-                "names": NAMES, "limits": LIMITS, "palette": palette("signed", 64).hex()}
+        names = ("N", "X", "P", "W", "W_R", "SIZES", "SAME", "MEANT", "SAYS", "READS", "WORDS", "MOST_TERMS",
+                 "DEEPEST", "LARGEST")
+        return {name: getattr(formula, name) for name in names} | {
+            "SIGNS": {chr(old): new for old, new in formula.SIGNS.items()}, "COUNTS": COUNTS,
+            "LIMITS": LIMITS, "palette": palette("signed", 64).hex()}
 
     @staticmethod
-    def render(*, without, **scales):
-        e, taken, change = logits(scales), share(without, scales), weights_change(without, scales)
-        size, name, places = taken.abs(), NAMES[without], [str(n) for n in range(N)]
-        mixed = {term: scale for term, scale in scales.items() if scale}
-        said = " + ".join(f"{scale}·{MIXED[term]}" if scale > 1 else MIXED[term]
-                          for term, scale in mixed.items()) or "0"
-        numbers = " + ".join(f"{scale * terms()[term][MARK]:.2f}" for term, scale in mixed.items()) or "0"
-        numbers = numbers.replace("+ -", "- ")
-        limit = next(limit for limit in LIMITS if e.abs().max() <= limit)
-        at, weight = e[MARK], e.softmax(-1)[MARK]
-        if not taken.any():
-            seen = f"{name} is off"
-        else:
-            seen = f"{name} changes the logits by {size.min():.2f} to {size.max():.2f} and " + (
-                f"the weights by up to {change.abs().max():.2f}" if change.any() else
-                "no weight: the softmax does not see it")
-        return Scene({
-            "logits": Heat(
-                e, "logits e_ij", "key j", "query i", limits=(-limit, limit), xticks=places, yticks=places,
-                mark=MARK, readout=f"i = 1, j = 2: {said} = {numbers} = {at:.2f}"),
-            "change": Heat(
-                change, f"change of the weights by {name}", "key j", "query i", xticks=places,
-                yticks=places, mark=MARK,
-                readout=f"i = 1, j = 2: weight {weight:.4f}, without {weight - change[MARK]:.4f}"),
-        }, (f"Logits of {N} tokens, e_ij = {said}; {seen}; marked is i = 1, j = 2, with the logit {at:.2f} "
-            f"and the weight {weight:.2f}."))
+    def render(*, guess, query, score):
+        try:
+            terms, refused = formula.terms(score), ""
+        except Refused as why:
+            terms, refused = [], str(why)
+        e = formula.total(terms)
+        rest, weights = formula.remains(e), formula.softmax(e[query])
+        largest = max(abs(v) for row in e + rest for v in row)
+        limit = next(limit for limit in (*LIMITS, LIMITS[-1] * formula.MOST_TERMS) if largest <= limit)
+        look = {"limits": (-limit, limit), "xlabel": "key j", "ylabel": "query i", "xticks": WORDS,
+                "yticks": WORDS}
+        seen = ", ".join(f"{weight:.2f}" for weight in weights)
+        shown = {
+            "scores": Heat(np.array(e), "scores e_ij", mark=(query, 2),
+                           readout=f"i = {query}, j = 2: {e[query][2]:.2f}", **look),
+            "remains": Heat(np.array(rest), "what remains of each row", mark=(query, 2),
+                            readout=f"i = {query}: weights {seen}", **look),
+        }
+        if refused:
+            return Scene(shown, f"“{score}” is no score. {refused}")
+        return Scene(shown, f"Score of four tokens, e_ij = {_joined(terms)}: {_told(terms, e, guess)}; "
+                            f"query {query} gives the weights {seen}.")
 
     @staticmethod
-    def reached(*, without, **scales):
-        least = share(without, scales).abs().min()
-        if least <= 1 or weights_change(without, scales).any():
+    def reached(*, score, **_):
+        try:
+            terms = formula.terms(score)
+        except Refused:
             return ""
-        return (f"{NAMES[without]} changes every logit by {least:.2f} or more, and no weight by more than "
-                "one part in 10¹².")
+        rows = [formula.softmax(row) for row in formula.total(terms)]
+        best = [row.index(max(row)) for row in rows]
+        lead = min(sorted(row)[-1] - sorted(row)[-2] for row in rows)
+        if "x_" in score or len(set(best)) > 1 or lead < CLEAR:
+            return ""
+        return f"“{WORDS[best[0]]}” gets {min(map(max, rows)):.2f} or more of each query's attention."
+
+
+def _joined(terms) -> str:
+    """The summands in one line."""
+    first, *more = (term.text for term in terms)
+    return first + "".join(f" − {text[1:]}" if text[0] == "−" else f" + {text}" for text in more)
+
+
+def _told(terms, e, guess) -> str:
+    """What each summand does, or how many there are to guess."""
+    if guess == "first":
+        return f"{len(terms)} to guess" if len(terms) > 1 else "one to guess"
+    found = []
+    for term in terms:
+        change = formula.moved(e, term.values)
+        found.append(f"{term.text} {COUNTS[formula.kind(term.values)]}" + (
+            f" (without it, a weight changes by {change:.2f})" if change > SEEN else ""))
+    return ", ".join(found)

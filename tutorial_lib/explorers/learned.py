@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+import math
 from base64 import b64encode
 
 import torch
 from torch import Tensor
 
+from .. import experiments
 from ..data import load_minilm_positions
 from ..encodings import Learned, sinusoidal
 from ..extras import needs
-from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps, palette
+from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps, Vectors, palette
 
 with needs("experiments"):
     import numpy as np
@@ -22,6 +24,11 @@ START = 0.02 * WIDTH**0.5  # the norm of a row of std 0.02
 RATIO = 1.4
 CELLS = 128  # rows and columns of the heat map, at most
 SEED = 19
+CYCLES = (90, 30, 9, 3, 1)
+"""The strongest waves of MiniLM's rows 1 … 509, by their number of turns."""
+TURNING = range(1, 510)  # the rows that they are measured on
+STRETCHED = {ROWS: "as trained", 2 * ROWS: "stretched 2 times", 4 * ROWS: "stretched 4 times"}
+PERIODS = tuple(round(len(TURNING) / cycles) for cycles in CYCLES)
 
 
 @functools.cache
@@ -80,8 +87,34 @@ def cosines(name: str, length: int, shown: int) -> Tensor:
     return (unit @ unit.T).clamp(-1, 1)
 
 
+@functools.lru_cache(maxsize=4)
+def planes(name: str) -> tuple[Tensor, Tensor, Tensor]:
+    """The plane of each wave, complex ``[5, 384]``, where the middle of its hands lies, and their length."""
+    rows = original(name)[TURNING[0]: TURNING[-1] + 1]
+    place = torch.arange(len(TURNING)).double() / len(TURNING)
+    waves = torch.exp(2j * math.pi * torch.tensor(CYCLES).double()[:, None] * place)
+    plane = waves @ rows.to(waves.dtype)
+    hand = rows.to(waves.dtype) @ plane.T
+    middle = hand.mean(0)
+    return plane, middle, (hand - middle).abs().square().mean(0).sqrt()
+
+
+@functools.lru_cache(maxsize=4)
+def hands(name: str, length: int) -> Tensor:
+    """Where the hand of each wave points at each row, complex ``[length, 5]``; about 1 long."""
+    plane, middle, size = planes(name)
+    return (table(name, length).to(plane.dtype) @ plane.T - middle) / size
+
+
+@functools.cache
+def losses() -> list[float]:
+    """Loss in nats of a language model of the course, its table as trained, and stretched 2 and 4 times."""
+    seeds = experiments.load("lengths").values("tail", encoding="learned")
+    return [round(sum(each[n] for each in seeds) / len(seeds), 2) for n in range(3)]
+
+
 class LearnedExplorer(LiveExplorer):
-    """The cosine of every two rows; beside it one row's cosines, the norms, or the neighbours'."""
+    """The cosine of every two rows; beside it one row's cosines, the norms, the neighbours', or waves."""
 
     front = "learned"
     parameters = {
@@ -89,6 +122,7 @@ class LearnedExplorer(LiveExplorer):
         "length": Steps((ROWS, 2 * ROWS, 4 * ROWS), ROWS, label="resized to"),
         "shown": Steps((32, 64, 128, 256, 512), 64, label="rows shown"),
         "view": Choice(("cosine", "norm", "neighbours"), "cosine", label="second view"),
+        "look": Choice(("rows", "waves"), "rows", label="beside it"),
         "position": Index("shown", 7, label="row p"),
         "other": Index("shown", 12, label="other row o"),
     }
@@ -98,7 +132,7 @@ class LearnedExplorer(LiveExplorer):
     @classmethod
     def constants(cls):
         return {"palette": palette("signed", 64).hex(), "ratio": RATIO, "cells": CELLS, "start": START,
-                "rows": ROWS, "width": WIDTH, "seed": SEED}
+                "rows": ROWS, "width": WIDTH, "seed": SEED, "cycles": CYCLES, "losses": losses()}
 
     @classmethod
     def bulk(cls):
@@ -106,8 +140,9 @@ class LearnedExplorer(LiveExplorer):
         return {"minilm": b64encode(rows.tobytes()).decode(), "row": row, "column": column}
 
     @staticmethod
-    def render(*, name, length, shown, view, position, other):
+    def render(*, name, length, shown, view, look, position, other):
         rows, cosine = table(name, length), cosines(name, length, shown)
+        loss = losses()[list(STRETCHED).index(length)]
         norms = rows[:shown].norm(dim=-1)
         every = max(1, shown // CELLS)
         title, ticks = f"cosine of the rows 0 … {shown - 1}", None
@@ -118,7 +153,14 @@ class LearnedExplorer(LiveExplorer):
             cosine[::every, ::every], title, "position", "position", xticks=ticks, yticks=ticks,
             mark=(position // every, other // every),
             readout=f"cos(P[{position}], P[{other}]) = {cosine[position, other]:.4f}")
-        if view == "cosine":
+        if look == "waves":
+            points = torch.view_as_real(hands(name, length)[position])
+            beside = Vectors(
+                {f"{period} rows": point.tolist() for period, point in zip(PERIODS, points, strict=True)},
+                f"hands of five waves at row {position}")
+            seen = ("five hands, for waves of " + ", ".join(map(str, PERIODS)) + " rows, of the lengths "
+                    + ", ".join(f"{math.hypot(x, y):.1f}" for x, y in points.tolist()))
+        elif view == "cosine":
             beside = Lines(
                 range(shown), {"cosine": cosine[position]}, f"cosine of P[{position}] with each row",
                 "other position", "cosine", ylim=(-1.05, 1.05), mark=other)
@@ -141,7 +183,8 @@ class LearnedExplorer(LiveExplorer):
             f"The table “{name}”, {length} positions × {WIDTH} numbers, the first {shown} of them: the "
             f"cosine is {cosine.diagonal(1).mean():z.2f} for neighbours and {cosine.diagonal(8).mean():z.2f} "
             f"for rows 8 apart, on average; marked is row {position}, norm {norms[position]:.2f}, and its "
-            f"cosine with row {other}, {cosine[position, other]:z.2f}; beside it {seen}."))
+            f"cosine with row {other}, {cosine[position, other]:z.2f}; beside it {seen}. "
+            f"A small language model of ours, its table {STRETCHED[length]}: loss {loss:.2f} nats."))
 
     @staticmethod
     def reached(*, name, length, position, **_):

@@ -69,6 +69,8 @@ class Heat:
                    limits=self.limits, cmap=self.cmap, colorbar=self.colorbar, xticks=self.xticks,
                    yticks=self.yticks, mark_row=self.mark and self.mark[0], mark_cell=self.mark,
                    ax=ax)
+        if np.isnan(self.array()).any():  # not white, which is a value, nor what is behind the picture
+            ax.patch.set(facecolor="0.9", hatch="///", edgecolor="0.65")
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,8 +176,6 @@ class Choice(Listed):
 class Steps(Listed):
     """A slider over listed values, evenly spaced or not."""
 
-    play: bool = False
-
 
 @dataclass(frozen=True)
 class Index:
@@ -189,7 +189,27 @@ class Index:
         return range(self.size(params) if callable(self.size) else params.get(self.size, self.size))
 
 
-Parameter = Choice | Steps | Index
+@dataclass(frozen=True)
+class Text:
+    """A line to be typed, of at most ``most`` characters; what it means is the scene's to say.
+
+    ``keys`` are buttons that write for those who have no such key; ``samples`` stand for all texts in tests.
+    """
+
+    start: str
+    label: str = ""
+    most: int = 120
+    samples: Sequence[str] = ()
+    keys: Sequence[str] = ()
+
+    def allowed(self, _params: Mapping) -> Sequence:
+        return self.samples
+
+    def takes(self, value) -> bool:
+        return isinstance(value, str) and len(value) <= self.most
+
+
+Parameter = Choice | Steps | Index | Text
 
 
 # ---- the explorer ----
@@ -230,6 +250,12 @@ class Explorable:
         for name, parameter in cls.parameters.items():
             allowed = parameter.allowed(params)
             value = some.get(name, others[name])
+            if isinstance(parameter, Text):
+                if not parameter.takes(value):
+                    raise ValueError(f"{name}={value!r}: it must be a text of at most {parameter.most} "
+                                     "characters")
+                params[name] = value
+                continue
             if value not in allowed:
                 if name in some:
                     raise ValueError(f"{name}={value!r}: it must be one of {_listed(allowed)}")

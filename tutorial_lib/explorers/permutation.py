@@ -92,7 +92,7 @@ class PermutationExplorer(LiveExplorer):
             "change": Heat(torch.stack(list(change.values())), title=f"change against “{ORDERS[0]}”",
                            xlabel="feature", ylabel="", limits=(-4.0, 4.0), colorbar="change",
                            xticks=features, yticks=list(change)),
-        }, f"{layers} layer{'s' * (layers > 1)}, mask {mask}, positions {position}. {verdict}")
+        }, f"{layers} layer{'s' * (layers > 1)}, mask {mask}, positions {position}: “{order}”. {verdict}")
 
     @staticmethod
     def reached(*, order, position, mask, layers):

@@ -69,7 +69,7 @@ class PositionsExplorer(LiveExplorer):
     parameters = {
         "positions": Choice(MODES, MODES[0]),
         "text": Choice(tuple(TEXTS), "cat → dog"),
-        "word": Steps(tuple(range(LENGTH - 1)), LENGTH - 2, label="read up to word", play=True),
+        "word": Steps(tuple(range(LENGTH - 1)), LENGTH - 2, label="read up to word"),
     }
     challenge = "Find a word that the model guesses better with its positions switched off."
 

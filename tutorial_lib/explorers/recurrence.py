@@ -13,7 +13,6 @@ LENGTH = 24
 WIDTH = 16
 R, PE = TransformerXL(1, WIDTH).R, Sinusoidal(WIDTH).vectors
 MOST = 6
-KINDS = "1 older, 2 memory, 3 segment"
 
 
 def reach(segment: int, memory: int, layers: int, query: int) -> Tensor:
@@ -35,7 +34,7 @@ class RecurrenceExplorer(LiveExplorer):
     parameters = {
         "segment": Steps((2, 4, 8), 4, label="segment S"),
         "memory": Steps((0, 1, 2, 4, 8, 16), 4, label="memory M"),
-        "layers": Steps((1, 2, 3, 4, 6), 2, label="layers N"),
+        "layers": Steps((1, 2, 3, 4, 6), 2, label="layers"),
         "query": Index(LENGTH, 14, label="token"),
     }
     challenge = (f"Let the last of the {LENGTH} tokens depend on the first one, with a memory of at most "
@@ -53,8 +52,9 @@ class RecurrenceExplorer(LiveExplorer):
         seen = reached[0].nonzero().flatten()
         first = int(seen.min())
         states = Heat(
-            (reached * kinds).flip(0), f"what token {query} depends on", "position", "", limits=(0.0, 3.0),
-            cmap="viridis", colorbar=KINDS, mark=(layers, first),
+            (reached * kinds).flip(0), f"what token {query} depends on",
+            "position (dark to light: older, memory, segment)", "", limits=(0.0, 3.0), cmap="viridis",
+            mark=(layers, first),
             yticks=[f"layer {n}" for n in range(layers, 0, -1)] + ["tokens"],
             readout=f"token {query} depends on token {first}, {query - first} places back, through "
                     f"{_count(layers, 'layer')}")

@@ -1,4 +1,4 @@
-"""The explorer of notebook 04: how a relative bias is built, and what it costs."""
+"""The explorer of notebook 04: how a relative bias is built, where it looks, and what it costs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def entries(method: str, length: int, size: int) -> int:
 def costs(method: str, length: int, size: int) -> dict[str, int]:
     """Bytes for 12 heads in float32: what is kept, the tensor for all pairs, the line of offsets."""
     kept = "slopes" if method == "ALiBi" else "table"
-    numbers = {kept: entries(method, length, size), "[H, L, L]": length**2, "line": 2 * length - 1}
+    numbers = {kept: entries(method, length, size), "[H, N, N]": length**2, "line": 2 * length - 1}
     return {name: HEADS * BYTES * n for name, n in numbers.items()}
 
 
@@ -94,7 +94,7 @@ def edges(size: int, far: int) -> list[int]:
 
 
 class RelativeBiasExplorer(LiveExplorer):
-    """The bias of every pair; beside it its value over the offset, or the bytes that it costs."""
+    """The bias of every pair; beside it where the query looks with it alone, or the bytes that it costs."""
 
     front = "relative"
     parameters = {
@@ -103,7 +103,7 @@ class RelativeBiasExplorer(LiveExplorer):
         "size": Steps(SIZES, 8, label="k, or buckets a side"),
         "far": Steps(REACHES, 128, label="max distance"),
         "sign": Choice(SIGNS, "j − i", label="read at"),
-        "view": Choice(("offset", "memory"), "offset", label="second view"),
+        "view": Choice(("attention", "memory"), "attention", label="beside it"),
         "i": Index("tokens", 1),
         "j": Index("tokens", 2),
     }
@@ -122,6 +122,7 @@ class RelativeBiasExplorer(LiveExplorer):
         z = (one.bias(p, p) if sign == SIGNS[0] else one.bias(p, p).mT)[0].detach()
         r = torch.arange(1 - tokens, tokens)
         line, found = values(*setting, r), computation(*setting, i, j)
+        looks = z[i].double().softmax(-1)
         side = "the token itself" if i == j else "past" if j < i else "future"
         places = [str(n) for n in range(tokens)] if tokens <= 16 else None
         heat = Heat(
@@ -131,15 +132,15 @@ class RelativeBiasExplorer(LiveExplorer):
             readout=f"i = {i}, j = {j} ({side}): {found}")
         bytes_ = costs(method, tokens, size)
         cost = ", ".join(f"{name} {bytes_[name]:,}" for name in bytes_)
-        if view == "offset":
-            beside = Lines(r, {"bias": line}, "bias over the offset", "offset r = j − i", "bias",
-                           ylim=(-1.05, 1.05), markers=tokens <= 32, mark=j - i + tokens - 1,
-                           readout=f"r = {j - i}: {found}")
+        if view == "attention":
+            beside = Lines(p - i, {"weight": looks}, f"where token {i} looks, by the bias alone",
+                           "offset r = j − i", "attention", ylim=(0.0, 1.05), markers=tokens <= 32, mark=j,
+                           readout=f"r = {j - i}: key {j} gets {looks[j]:.2f}")
         else:
             each = [costs(method, length, size) for length in LENGTHS]
             beside = Lines(LENGTHS, {name: [row[name] for row in each] for name in bytes_},
-                           f"bytes for {HEADS} heads, float32", "length L", "bytes", logx=True, logy=True,
-                           mark=LENGTHS.index(tokens), readout=f"L = {tokens}, bytes: {cost}")
+                           f"bytes for {HEADS} heads, float32", "length N", "bytes", logx=True, logy=True,
+                           mark=LENGTHS.index(tokens), readout=f"N = {tokens}, bytes: {cost}")
         past, future = line[:tokens - 1], line[tokens:]
         if method == "ALiBi":
             told = "a mirror: past and future get the same"
@@ -151,7 +152,8 @@ class RelativeBiasExplorer(LiveExplorer):
         return Scene({"bias": heat, "beside": beside}, (
             f"{method}, {tokens} tokens{_sizes(method, size, far)}, read at {sign}: {told}; the "
             f"{2 * tokens - 1} offsets have {len(line.unique())} different numbers; marked is i = {i}, "
-            f"j = {j}: {found}; bytes for {HEADS} heads: {cost}."))
+            f"j = {j}: {found}; by the bias alone that key gets {looks[j]:.2f} of the attention; "
+            f"bytes for {HEADS} heads: {cost}."))
 
     @staticmethod
     def reached(*, method, tokens, size, far, sign, **_):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from .. import experiments
 from ..encodings.scaling import (
     DynamicNTK,
     Frequencies,
     Llama3,
+    LongRoPE,
     NTKAware,
     PositionInterpolation,
     YaRN,
@@ -31,12 +34,26 @@ MODELS = {
     "Llama 2 7B": Trained(128, 10_000, 4096),
     "Llama 3 8B": Trained(128, 500_000, 8192),
     "SmolLM2-135M": Trained(64, 100_000, 8192),
+    "Phi-3.5-mini": Trained(96, 10_000, 4096),
     "a small one": Trained(16, 10_000, 128),
 }
-METHODS = ("none", "PI", "NTK-aware", "dynamic NTK", "YaRN", "Llama 3", "larger base")
+METHODS = ("none", "PI", "NTK-aware", "dynamic NTK", "YaRN", "Llama 3", "LongRoPE", "larger base")
+SEARCHED = "Phi-3.5-mini"
+"""The model for which we have LongRoPE's factors: they are the result of a search, for one model only."""
+LONGROPE = LongRoPE(  # rope_scaling of microsoft/Phi-3.5-mini-instruct, config.json
+    short=(1.0, 1.02, 1.03, 1.03, 1.05, 1.05, 1.05, 1.05, 1.05, 1.07, 1.1, 1.11, 1.16, 1.16, 1.17, 1.29,
+           1.34, 1.68, 1.79, 1.82, 1.85, 1.88, 1.91, 1.94, 1.99, 2.02, 2.02, 2.02, 2.02, 2.02, 2.02, 2.03,
+           2.03, 2.03, 2.03, 2.03, 2.03, 2.03, 2.03, 2.03, 2.08, 2.09, 2.19, 2.22, 2.59, 2.73, 2.75, 2.84),
+    long=(1.08, 1.11, 1.14, 1.34, 1.59, 1.6, 1.62, 2.62, 3.23, 3.23, 4.79, 7.4, 7.7, 9.09, 12.2, 17.67,
+          24.46, 28.57, 30.42, 30.84, 32.59, 32.93, 42.32, 44.96, 50.34, 50.45, 57.55, 57.93, 58.21, 60.14,
+          62.61, 62.62, 62.71, 63.14, 63.14, 63.77, 63.93, 63.96, 63.97, 64.03, 64.07, 64.08, 64.12, 64.41,
+          64.48, 64.51, 64.53, 64.84),
+    L=4096, s=32)
 LARGER = 50  # times the base: from 10,000 to 500,000, as Xiong et al. 2023
 ALIKE = 0.99  # a ratio from which on a frequency counts as left alone
 FAR = 4  # times the trained length, for the challenge
+HEARD = "SmolLM2-135M"
+"""The model whose loss on a text that it reads again is recorded, for some of the methods and factors."""
 RAMPS = {"YaRN": (YaRN.alpha, YaRN.beta), "Llama 3": (Llama3.low, Llama3.high)}  # in turns within L
 
 
@@ -44,7 +61,8 @@ def thetas(method: str, s: float, model: Trained, length: int) -> tuple[Tensor, 
     """θ as trained, θ′ of a method with the factor ``s`` at ``length``, float64 ``[d/2]``, and its maker."""
     scaling = {
         "PI": PositionInterpolation(s), "NTK-aware": NTKAware(s), "dynamic NTK": DynamicNTK(model.L, s),
-        "YaRN": YaRN(s, model.L), "Llama 3": Llama3(s, model.L)}.get(method)
+        "YaRN": YaRN(s, model.L), "Llama 3": Llama3(s, model.L),
+        "LongRoPE": LONGROPE if model == MODELS[SEARCHED] else None}.get(method)
     base = model.base * (LARGER if method == "larger base" else 1)
     frequencies = Frequencies(model.d, base, scaling=scaling)
     return Frequencies(model.d, model.base).theta(), frequencies.theta(torch.tensor(length)), frequencies
@@ -57,6 +75,41 @@ def unseen(theta: Tensor, new: Tensor, L: int, length: int) -> Tensor:
     """
     seen = L * theta
     return (seen < 2 * math.pi) & (length * new > seen * (1 + 1e-9))
+
+
+@functools.cache
+def heard() -> dict[str, tuple[list[float], list[float]]]:
+    """Distances, and SmolLM2's mean loss on a text that it read so far back: by ``"YaRN 4"``, ``"none"``."""
+    record = experiments.load("gap")
+    distances = [n + record.settings["length"] for n in record.settings["gaps"]]
+    curves = {}
+    for name in record.settings["scalings"]:
+        method = "none" if name == "raw" else name.replace(", s = ", " ")
+        by_text = record.values("repeat", scaling=name)
+        curves[method] = distances, [round(sum(at) / len(at), 3) for at in zip(*by_text, strict=True)]
+    return curves
+
+
+@functools.cache
+def without() -> float:
+    """SmolLM2's mean loss on these texts when it reads them for the first time."""
+    return round(experiments.interval(experiments.load("gap").values("first", scaling="raw")).mean, 3)
+
+
+def curve(model: str, method: str, s: float) -> tuple[list[float], list[float]] | None:
+    """What of :func:`heard` belongs to these settings."""
+    if model != HEARD:
+        return None
+    return heard().get(method, heard().get(f"{method} {s:g}"))
+
+
+def loss_at(distance: float, measured: tuple[list[float], list[float]]) -> float | None:
+    """The loss at a distance, on a straight line between two that were measured; None beyond the last."""
+    xs, ys = measured
+    if not xs[0] <= distance <= xs[-1]:
+        return None
+    n = next(n for n in range(1, len(xs)) if distance <= xs[n])
+    return ys[n - 1] + (distance - xs[n - 1]) / (xs[n] - xs[n - 1]) * (ys[n] - ys[n - 1])
 
 
 def _pairs(params) -> int:
@@ -75,6 +128,7 @@ class ScalingExplorer(LiveExplorer):
                        text="{:g} × L".format),
         "view": Choice(("turns", "θ′/θ"), "turns", label="second view"),
         "pair": Index(_pairs, 22, label="pair t"),
+        "loss": Choice(("hidden", "shown"), "hidden", label="SmolLM2's loss"),
     }
     challenge = (f"Read a text of {FAR} × L or more, and let no pair reach an angle that it never saw in "
                  f"training. But leave the fastest quarter of the pairs as it was (θ′/θ ≥ {ALIKE}).")
@@ -82,10 +136,14 @@ class ScalingExplorer(LiveExplorer):
     @classmethod
     def constants(cls):
         return {"models": {name: list(model) for name, model in MODELS.items()}, "larger": LARGER,
-                "ramps": RAMPS, "alike": ALIKE, "far": FAR}
+                "ramps": RAMPS, "alike": ALIKE, "far": FAR, "listens": HEARD,
+                "heard": {name: list(both) for name, both in heard().items()}, "without": without(),
+                "longrope": {
+                    "model": SEARCHED, "short": list(LONGROPE.short), "long": list(LONGROPE.long),
+                    "factor": LONGROPE.attention_factor}}
 
     @staticmethod
-    def render(*, model, method, s, times, view, pair):
+    def render(*, model, method, s, times, view, pair, loss):
         trained = MODELS[model]
         d, base, L = trained
         length = int(times * L)
@@ -93,7 +151,9 @@ class ScalingExplorer(LiveExplorer):
         ratio, new_to_it = new / theta, unseen(theta, new, L, length)
         waves, new_waves = 2 * math.pi / theta, 2 * math.pi / new
         turns, new_turns = L / waves, length / new_waves
-        title = {"none": "no scaling", "larger base": f"base × {LARGER}"}.get(method, f"{method}, s = {s}")
+        title = {"none": "no scaling", "larger base": f"base × {LARGER}", "LongRoPE": (
+                     "LongRoPE, s = 32" if model == SEARCHED else f"LongRoPE (searched for {SEARCHED} only)"),
+                 }.get(method, f"{method}, s = {s}")
         longer = {f"{times:g} L = {length:,}": length} if times > 2 else {}  # else two texts on one another
         left = Lines(
             range(d // 2), {"as trained": waves, "now": new_waves},
@@ -113,12 +173,24 @@ class ScalingExplorer(LiveExplorer):
                 ylim=(0, 1.1), mark=pair, levels={f"1/s = {1 / s:.4g}": 1 / s})
         slow = int((turns < 1).sum())
         factor = frequencies.attention_factor
-        return Scene({"wavelengths": left, "beside": beside}, (
+        views, said, measured = {"wavelengths": left, "beside": beside}, "", curve(model, method, s)
+        if loss == "shown" and measured:
+            at = loss_at(length, measured)
+            del views["beside"]  # the stored picture has room for two
+            views["loss"] = Lines(
+                [x / 1000 for x in measured[0]], {"": measured[1]}, "SmolLM2 reads a text again",
+                "distance of the first copy (thousands)", "loss (nats)", levels={"no copy": without()})
+            said = (f" SmolLM2 reads a text again: loss {at:.2f} at this distance, {without():.2f} without a "
+                    "first copy." if at is not None else
+                    f" SmolLM2's loss is measured up to {measured[0][-1]:,} positions.")
+        elif loss == "shown":
+            said = " SmolLM2's loss is not measured here."
+        return Scene(views, (
             f"{model} (d = {d}, base {base:,}, trained on {L:,} positions), {title}, read up to "
             f"{length:,}: {slow} of {d // 2} pairs make less than a whole turn in training, and "
             f"{int(new_to_it.sum())} reach angles that they never saw; θ′/θ is {ratio[0]:.3g} for the "
             f"fastest pair and {ratio[-1]:.3g} for the slowest"
-            + (f"; cosines and sines are multiplied by {factor:.3f}" if factor != 1 else "") + "."))
+            + (f"; cosines and sines are multiplied by {factor:.3f}" if factor != 1 else "") + "." + said))
 
     @staticmethod
     def reached(*, model, method, s, times, **_):

@@ -8,17 +8,17 @@ import math
 from .. import experiments
 from ..encodings import DOORS
 from ..experiments.scoreboard import LARGE, board, ranks, shown
-from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene
+from .parts import Choice, Heat, Index, LiveExplorer, Scene
 
-SHORT = {"parameters": "par.", "held": "MiB", "time": "×", "apart": "apart", "shift": "shift",
-         "toeplitz": "Tp", "loss": "at L", "tail": "tail", "won": "won"}
+SHORT = {"parameters": "para-\nmeters", "held": "bytes\nheld", "time": "time", "apart": "places\napart",
+         "shift": "shift\nerror", "toeplitz": "Toeplitz\nerror", "loss": "loss\nat L",
+         "tail": "rise of\nthe tail", "won": "tasks\nwon"}
 TITLES = {"parameters": "parameters", "held": "bytes held", "time": "time", "apart": "places told apart",
           "shift": "shift error", "toeplitz": "Toeplitz error", "loss": "loss at L",
           "tail": "rise of the tail loss", "won": "tasks won"}
-COUNTS = ("parameters", "held", "time", "apart")  # on an axis of powers of ten
 LONGER = {"any": "any", "tested": "tested at 16 L", "steady": "tail rises by less than 0.1"}
 SHIFT = {"any": "any", "relative": "0 (relative)", "absolute": "above 0"}
-STEADY, WORSE = 0.1, 1
+STEADY = 0.1
 
 
 @functools.cache
@@ -62,7 +62,7 @@ def named(name: str, column: str) -> str:
 
 
 class ScoreboardExplorer(LiveExplorer):
-    """Encodings by measures, each column by rank; beside it the numbers of the column that sorts."""
+    """Encodings by measures, each column by rank; two of them are marked and compared."""
 
     front = "scoreboard"
     parameters = {
@@ -70,19 +70,18 @@ class ScoreboardExplorer(LiveExplorer):
         "door": Choice(("any", *DOORS), "any", menu=True),
         "shift": Choice(tuple(SHIFT), "any", label="shift error", text=SHIFT.__getitem__, menu=True),
         "longer": Choice(tuple(LONGER), "any", label="longer texts", text=LONGER.__getitem__, menu=True),
-        "row": Index(many, 0, label="marked encoding"),
-        "other": Index(many, 12, label="compared encoding"),
+        "row": Index(many, 3, label="marked encoding"),  # ALiBi, beside RoPE
+        "other": Index(many, 18, label="compared encoding"),
     }
-    challenge = ("“What is relative reads texts of any length.” Mark a counter-example: shift error 0, and a "
-                 f"tail loss that rises by more than {WORSE} nat from L to 16 L.")
+    challenge = "Find two encodings, both with a loss at L, of which a is worse than b in no column."
 
     @classmethod
     def constants(cls):
         board = [{"name": name, "doors": list(row["doors"]),
                   "values": [float(f"{row[key]:.10g}") if key in row else None for key in SHORT],
                   "texts": [shown(key, row.get(key)) for key in SHORT]} for name, row in rows().items()]
-        return {"columns": {key: TITLES[key] for key in SHORT}, "large": LARGE, "counts": COUNTS,
-                "board": board, "steady": STEADY, "worse": WORSE}
+        return {"columns": {key: TITLES[key] for key in SHORT}, "large": LARGE, "board": board,
+                "steady": STEADY}
 
     @staticmethod
     def render(*, sort, door, shift, longer, row, other):
@@ -97,22 +96,29 @@ class ScoreboardExplorer(LiveExplorer):
         ends = [f"{name} ({shown(sort, numbers[name])})" for name in (ends[0], ends[-1])] if ends else []
         order = (f"by {TITLES[sort]} from {' to '.join(ends)}" if ends else
                  f"none of them has a {TITLES[sort]}")
-        # a logarithm has no 0: it stands at 1
-        values = [max(1, x) if sort in COUNTS else x for x in numbers.values()] or [1]
         return Scene({
             "board": Heat(
                 z, "bright: better than the others", "measure", "encoding", limits=(0, 1), cmap="viridis",
                 xticks=list(SHORT.values()), yticks=list(names) or ["none"],
                 mark=(row, columns.index(sort)) if names else None),
-            "column": Lines(
-                range(1, len(values) + 1), {"": values}, TITLES[sort], "row of the board",
-                TITLES[sort], logy=sort in COUNTS, markers=True, mark=row if row < len(numbers) else None),
         }, f"{len(names)} of {len(rows())} encodings are left, {order}; {seen}.")
+
+    @classmethod
+    def figure(cls, **some):
+        """One heat map, wide enough for the names of its columns."""
+        fig = super().figure(**some)
+        fig.set_size_inches(12, fig.get_figheight() + 0.6)
+        fig.axes[0].set_aspect("auto")
+        return fig
 
     @staticmethod
     def reached(*, row, other, **filters):
         names = filtered(filters)
-        at = rows()[names[row]] if names else {}
-        if at.get("shift", 1) > 0 or at.get("tail", 0) <= WORSE:
+        if not names or not all("loss" in rows()[names[n]] for n in (row, other)):
             return ""
-        return f"{names[row]} has shift error 0, and its tail loss rises by {at['tail']:.2f} nats."
+        a, b = names[row], names[other]
+        both = [scores(column) for column in SHORT if a in scores(column) and b in scores(column)]
+        better = sum(of[a] > of[b] for of in both)
+        if not better or any(of[a] < of[b] for of in both):
+            return ""
+        return f"{a} is better than {b} in {better} of {len(both)} columns, and worse in none."

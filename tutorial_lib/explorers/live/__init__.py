@@ -47,17 +47,19 @@ def joined(*names: str) -> str:
 
 
 def table(explorer) -> dict[str, Any]:
-    """What the browser has from Python: the table of parameters, the challenge, and the constants."""
+    """What the browser has from Python: the table of parameters, the challenge, constants and bulk."""
     parameters: dict[str, Any] = {}
     for name, parameter in explorer.parameters.items():
         entry = parameters[name] = {"label": parameter.label or name, "start": parameter.start}
-        if hasattr(parameter, "size"):
+        if hasattr(parameter, "most"):
+            entry |= {"most": parameter.most, "keys": list(parameter.keys)}
+        elif hasattr(parameter, "size"):
             entry["size"] = None if callable(parameter.size) else parameter.size
         else:
             entry |= {"values": list(parameter.values), "texts": [*map(parameter.text, parameter.values)]}
             entry |= {"menu": True} if getattr(parameter, "menu", False) else {}
     return {"python": explorer.__name__, "parameters": parameters, "challenge": explorer.challenge,
-            **explorer.constants()}
+            **explorer.constants(), **explorer.bulk()}
 
 
 def compact(value) -> str:
@@ -68,7 +70,7 @@ def compact(value) -> str:
 @functools.cache
 def module(explorer) -> str:
     """The module of one explorer for anywidget; it has no address that it could import from."""
-    data = {explorer.front: table(explorer) | explorer.bulk()}
+    data = {explorer.front: table(explorer)}
     return (joined(explorer.front) + f"const data = {compact(data)};\n"
             + lean((HERE / "widget.js").read_text(encoding="utf-8")))
 
@@ -76,7 +78,7 @@ def module(explorer) -> str:
 @functools.cache
 def part(explorer) -> str:
     """The script of one explorer, with all that it has from Python; a page takes it when it shows it."""
-    data = compact(table(explorer) | explorer.bulk())
+    data = compact(table(explorer))
     return lean(f"(window.liveExplorers ??= {{}}).{explorer.front} = {{\n"
                 f"make: kit => {scope(explorer.front)}.{explorer.front},\ndata: {data} }};\n")
 

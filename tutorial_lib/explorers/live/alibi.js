@@ -28,7 +28,7 @@ export function scene(p, { forms, faint }) {
   const reach = slope.map((side, i) => `${commas(-Math.log(faint) / side[head])} tokens ${["behind", "ahead"][i]} (slope ${
     general(side[head], 4)})`).join(" and ");
   const look = masked ? "may not look at" : `has a bias of ${general(bias[key], 4)} and a weight of ${general(weight, 4)} for`;
-  const same = { penalty: "; the weights are those of m·j",
+  const same = { penalty: "",
     released: "; the weights are those of −m(i−j), since rows differ by a constant only",
     symmetric: "; a key behind and one as far ahead weigh the same",
     asymmetric: "; a key behind and one as far ahead weigh differently" }[form];
@@ -215,6 +215,10 @@ function strips(app, parent, slope, narrow) {
       svg(shade, "stop", { offset: (d + last) / 2 / last, "stop-color": "var(--mix)", "stop-opacity": Math.exp(fall(d, own)).toFixed(3) });
     }
     svg(cells, "rect", { x: x(-last), width: 2 * last * wide, y: cy - tall / 2, height: tall, fill: `url(#${id})` });
+    own.forEach((m, side) => { // a tick at its horizon
+      const at = x((2 * side - 1) * FLOOR / m);
+      svg(cells, "line", { x1: at, x2: at, y1: cy - tall / 2 - 4, y2: cy + tall / 2 + 4, stroke: "--mix", sw: 2.5 });
+    });
     pen.rect({ x: x0, width: x1 - x0, y: cy - tall / 2, height: tall, fill: "none", stroke: "--line" });
     pen.text({ x: 6, y: cy, vc: 1, fill: "--ink" }, h);
     pen.text({ x: x0 - 10, y: cy, vc: 1, ta: "end" }, own[0] > 0.09 ? general(own[0], 3) : general(own[0], 2));

@@ -1,178 +1,361 @@
-// Hybrid scores: a mixing desk whose strips add up, key by key, and a softmax that ignores what is flat.
-import { canvas, drag, grip, hover, minus, pens, range, say, scale, set, signed, slide, slider, svg, walk } from "./kit.js";
+// Hybrid scores: type a formula; each of its terms shows what is the same for all keys, and what remains.
+import { canvas, chooser, clamp, drag, grip, hover, html, minus, pens, range, say, scale, set, signed, slide, svg, walk } from "./kit.js";
 
-const N = 4, ALL = range(N), AT = [1, 2];
+const NUMBER = 0, OPEN = -1, SEEN = 0.0005, CLEAR = 0.05;
+const TOKEN = /\s*(?:([0-9]+\.?[0-9]*|\.[0-9]+)|([A-Za-z_][A-Za-z_0-9]*)|([-+·()[\];]))/y;
 
-// ---- numbers: the same as Python's ----
-const table = cell => ALL.map(i => ALL.map(j => cell(i, j)));
-const termOf = without => without.replace("_half", "");
+// ---- the grammar: the same as Python's formula.py ----
+class Refused extends Error {}
+const refuse = why => { throw new Refused(why); };
+const known = (table, word) => Object.hasOwn(table, word);
+
+function tokens(text, { SAYS }) {
+  const found = [];
+  for (let at = 0; text.slice(at).trim();) {
+    TOKEN.lastIndex = at;
+    const match = TOKEN.exec(text);
+    if (!match) {
+      const [sign] = text.slice(at).trim();
+      refuse(known(SAYS, sign) ? SAYS[sign] : `“${sign}” has no meaning here.`);
+    }
+    const kind = match[1] ? "num" : match[2] ? "name" : "sign", word = match[1] ?? match[2] ?? match[3];
+    at = TOKEN.lastIndex;
+    found.push({ kind, word, start: at - word.length, end: at });
+  }
+  return found;
+}
+/** The summands of a text, `[sign, node]` each; a node is { op, args, start, end }. */
+function parsed(text, data) {
+  const left = tokens(text, data), plus = () => left.length && "+-".includes(left[0].word);
+  let last = 0, deep = 0;
+  const next = () => left[0]?.word ?? "", take = () => { const token = left.shift(); last = token.end; return token; };
+  const sign = () => (take().word === "-" ? -1 : 1);
+  function close(mark, opened) {
+    if (next() !== mark) {
+      refuse(left.length ? `“${next()}” stands where a “${mark}” should close the “${opened}”.` : `A “${opened}” is not closed.`);
+    }
+    take();
+  }
+  function score() {
+    const found = [[plus() ? sign() : 1, product()]];
+    while (plus()) found.push([sign(), product()]);
+    return found;
+  }
+  function whole() {
+    deep += 1;
+    if (deep > data.DEEPEST) refuse("There are too many brackets inside each other.");
+    const [[first, node], ...more] = score();
+    deep -= 1;
+    return more.reduce((a, [by, b]) => ({ op: by > 0 ? "add" : "sub", args: [a, b], start: a.start, end: b.end }),
+      first < 0 ? { ...node, op: "neg", args: [node] } : node);
+  }
+  function product() {
+    let node = factor();
+    while (left.length && ("·([".includes(next()) || left[0].kind !== "sign")) {
+      if (next() === "·") take();
+      const other = factor();
+      node = { op: "mul", args: [node, other], start: node.start, end: other.end };
+    }
+    return node;
+  }
+  function factor() {
+    if (!left.length) refuse(last ? "Something is missing at the end." : "Type a score, such as x_i·x_j + r_ij.");
+    const { kind, word, start, end } = take();
+    if (word === "-") {
+      const node = factor();
+      return { op: "neg", args: [node], start, end: node.end };
+    }
+    if (kind === "num") {
+      if (+word > data.LARGEST) refuse(`${word} is too large; numbers go up to ${data.LARGEST}.`);
+      return { op: "num", args: [+word], start, end };
+    }
+    if (kind === "name") return name(known(data.SAME, word) ? data.SAME[word] : word, start, end);
+    if (word === "(") {
+      const node = whole();
+      close(")", "(");
+      return { ...node, start, end: last };
+    }
+    if (word === "[") return stack(start);
+    return refuse(`Something is missing before “${word}”.`);
+  }
+  function name(word, start, end) {
+    if (word === "relu") {
+      if (next() !== "(") refuse("relu needs brackets, as in relu(w·p_i).");
+      take();
+      const node = whole();
+      close(")", "(");
+      return { op: "relu", args: [node], start, end: last };
+    }
+    if (!known(data.SIZES, word)) {
+      refuse(`“${word}” has no meaning here. ${known(data.MEANT, word) ? `Did you mean ${data.MEANT[word]}?`
+        : "There are x_i, x_j, p_i, p_j, r_ij, w and relu( )."}`);
+    }
+    return { op: "name", args: [word], start, end };
+  }
+  function stack(start) {
+    const args = [whole()];
+    while (next() === ";") {
+      take();
+      args.push(whole());
+    }
+    close("]", "[");
+    return { op: "stack", args, start, end: last };
+  }
+  const found = score();
+  if (left.length) refuse(next() === ";" ? "“;” stacks parts inside of [ ] only." : `There is a “${next()}” too many.`);
+  return found;
+}
+const sized = size => (size ? `a vector of ${size} numbers` : "one number");
+function size(node, text, data) {
+  const { op, args } = node, words = part => text.slice(part.start, part.end);
+  if (op === "num") return NUMBER;
+  if (op === "name") return data.SIZES[args[0]];
+  const found = args.map(part => size(part, text, data)), [a, b] = found;
+  if (op === "mul") {
+    if (a === OPEN && b === OPEN) refuse(data.READS);
+    if (found.includes(NUMBER)) return a + b;
+    if (a !== b && !found.includes(OPEN)) {
+      refuse(`${words(args[0])} has ${a} numbers and ${words(args[1])} has ${b}: a dot product needs as many on both sides.`);
+    }
+    return NUMBER;
+  }
+  if (op === "neg") return a;
+  if (found.includes(OPEN)) refuse(data.READS);
+  if (op === "stack") {
+    const many = found.reduce((sum, each) => sum + Math.max(1, each), 0);
+    if (many > data.W.length) refuse(`A stack of ${many} numbers is too long; ${data.W.length} fit.`);
+    return many;
+  }
+  if (op !== "relu" && a !== b) refuse(`${words(args[0])} is ${sized(a)}, ${words(args[1])} is ${sized(b)}: they can't be added.`);
+  return a;
+}
+function read(typed, data) {
+  const text = [...typed].map(sign => data.SIGNS[sign] ?? sign).join(""), found = parsed(text, data);
+  if (found.length > data.MOST_TERMS) refuse(`${found.length} terms are too many for this picture; ${data.MOST_TERMS} fit.`);
+  return found.map(([sign, node]) => {
+    const part = text.slice(node.start, node.end), many = size(node, text, data);
+    if (many === OPEN) refuse(data.READS);
+    if (many) {
+      const inside = ["add", "sub"].includes(node.op) && part[0] !== "(" ? `(${part})` : part;
+      refuse(`${part} is ${sized(many)}, but a score is one number: they can't be added. ` +
+        `A head has to read the vector first, as in w·${inside}.`);
+    }
+    return { text: sign > 0 ? part : `−${part}`, sign, node };
+  });
+}
+
+// ---- its numbers: the same as Python's ----
+const list = Array.isArray, through = (a, f) => (list(a) ? a.map(f) : f(a));
+function times(a, b) {
+  if (list(a) && list(b)) return range(Math.min(a.length, b.length)).reduce((sum, n) => sum + a[n] * b[n], 0);
+  return list(a) ? a.map(u => u * b) : through(b, v => a * v);
+}
+function worked({ op, args }, names) {
+  if (op === "num") return args[0];
+  if (op === "name") return names[args[0]];
+  const parts = args.map(part => worked(part, names)), [a, b] = parts;
+  if (op === "stack") return parts.flat();
+  if (op === "mul") return times(a, b);
+  if (op === "relu") return through(a, v => Math.max(v, 0));
+  if (op === "neg") return through(a, v => -v);
+  const sign = op === "add" ? 1 : -1;
+  return list(a) ? a.map((u, n) => u + sign * b[n]) : a + sign * b;
+}
+const table = ({ N }, cell) => range(N).map(i => range(N).map(j => cell(i, j)));
 const softmax = row => {
   const powers = row.map(v => Math.exp(v - Math.max(...row))), sum = powers.reduce((a, b) => a + b);
   return powers.map(v => v / sum);
 };
-/** All of one mix; `scales` are whole in `scene`, and on their way in the picture. */
-function mixed(scales, without, { names, terms }) {
-  const on = Object.keys(names).filter(name => name in scales), { [without]: out } = terms;
-  const e = table((i, j) => on.reduce((sum, name) => sum + scales[name] * terms[name][i][j], 0));
-  const taken = table((i, j) => scales[termOf(without)] * out[i][j]);
-  const rest = e.map((row, i) => softmax(row.map((v, j) => v - taken[i][j]))), full = e.map(softmax);
-  const change = table((i, j) => Math.round(1e12 * (full[i][j] - rest[i][j])) / 1e12);
-  const size = taken.flat().map(Math.abs), moved = change.flat().map(Math.abs);
-  return { e, rest, full, change, least: Math.min(...size), most: Math.max(...size), moved: Math.max(...moved) };
+const mean = row => row.reduce((a, b) => a + b) / row.length, remains = values => values.map(row => row.map(v => v - mean(row)));
+function kind(values) {
+  const rest = remains(values), flat = values.flat().map(Math.abs), least = 1e-6 * Math.max(1, ...flat), own = values.map((row, i) => row.map(v => v - row[i]));
+  const every = test => values.every((row, i) => row.every((v, j) => Math.abs(test(i, j)) < least));
+  if (every((i, j) => rest[i][j])) return "gone";
+  if (every((i, j) => (i && j ? own[i][j] - own[i - 1][j - 1] : 0))) return "offset";
+  return every((i, j) => rest[i][j] - rest[0][j]) ? "key" : "pair";
 }
-const limitOf = (e, limits) => limits.find(limit => Math.max(...e.flat().map(Math.abs)) <= limit) ?? limits.at(-1);
+const without = (row, part) => softmax(row.map((v, j) => v - part[j]));
+const moved = (e, part) => Math.max(0, ...e.flatMap((row, i) => {
+  const rest = without(row, part[i]);
+  return softmax(row).map((v, j) => Math.abs(v - rest[j]));
+}));
+const made = {}; // the last text and what came of it, for each table: three callers ask for the same
+/** All of a score: its terms with what they do, their sum; or why it is refused. */
+function lab(score, data) {
+  if (made.score === score && made.data === data) return made.lab;
+  let terms = [], refused = "";
+  try {
+    terms = read(score, data).map(({ text, sign, node }) => ({ text, values: table(data, (i, j) => sign * worked(node, {
+      x_i: data.X[i], x_j: data.X[j], p_i: data.P[i], p_j: data.P[j], r_ij: data.W_R[j - i + data.N - 1], w: data.W })) }));
+    const large = terms.find(({ values }) => Math.max(...values.flat().map(Math.abs)) > data.LARGEST);
+    if (large) refuse(`${large.text} gets larger than ${data.LARGEST}: too much to be drawn.`);
+  } catch (problem) {
+    if (!(problem instanceof Refused)) throw problem;
+    [terms, refused] = [[], problem.message];
+  }
+  const e = terms.reduce((sum, { values }) => sum.map((row, i) => row.map((v, j) => v + values[i][j])), table(data, () => 0));
+  for (const term of terms) Object.assign(term, { kind: kind(term.values), moved: moved(e, term.values), rest: remains(term.values) });
+  Object.assign(made, { score, data, lab: { terms, refused, e, rest: remains(e) } });
+  return made.lab;
+}
+const joined = terms => terms.map(({ text }, n) => (n ? (text[0] === "−" ? ` − ${text.slice(1)}` : ` + ${text}`) : text)).join("");
 
-export function scene({ without, ...p }, data) {
-  const { names, terms } = data, [i, j] = AT, m = mixed(p, without, data), name = names[without];
-  const on = Object.keys(names).filter(term => p[term]), at = m.e[i][j], weight = m.full[i][j];
-  const said = on.map(term => (p[term] > 1 ? `${p[term]}·` : "") + names[term]).join(" + ") || "0";
-  const numbers = on.map(term => (p[term] * terms[term][i][j]).toFixed(2)).join(" + ").replaceAll("+ -", "- ") || "0";
-  const seen = !m.most ? `${name} is off` : `${name} changes the logits by ${m.least.toFixed(2)} to ${m.most.toFixed(2)} and ${
-    m.moved ? `the weights by up to ${m.moved.toFixed(2)}` : "no weight: the softmax does not see it"}`;
-  return { views: { logits: m.e, change: m.change }, readouts: {
-    logits: `i = 1, j = 2: ${said} = ${numbers} = ${at.toFixed(2)}`,
-    change: `i = 1, j = 2: weight ${weight.toFixed(4)}, without ${(weight - m.change[i][j]).toFixed(4)}`,
-  }, description: `Logits of ${N} tokens, e_ij = ${said}; ${seen}; marked is i = 1, j = 2, with the logit ${
-    at.toFixed(2)} and the weight ${weight.toFixed(2)}.` };
+export function scene({ guess, query, score }, data) {
+  const { terms, refused, e, rest } = lab(score, data), seen = softmax(e[query]).map(v => v.toFixed(2)).join(", ");
+  const told = guess === "first" ? `${terms.length > 1 ? terms.length : "one"} to guess` : terms.map(({ text, kind: how, moved: by }) =>
+    `${text} ${data.COUNTS[how]}${by > SEEN ? ` (without it, a weight changes by ${by.toFixed(2)})` : ""}`).join(", ");
+  return { views: { scores: e, remains: rest }, description: refused ? `“${score}” is no score. ${refused}`
+    : `Score of four tokens, e_ij = ${joined(terms)}: ${told}; query ${query} gives the weights ${seen}.` };
 }
-export function reached({ without, ...p }, data) {
-  const { least, moved } = mixed(p, without, data);
-  return least <= 1 || moved ? "" : `${data.names[without]} changes every logit by ${
-    least.toFixed(2)} or more, and no weight by more than one part in 10¹².`;
+export function reached({ score }, data) {
+  const { refused, e } = lab(score, data), rows = e.map(softmax), best = rows.map(row => row.indexOf(Math.max(...row)));
+  const lead = Math.min(...rows.map(row => { const [a, b] = [...row].sort((u, v) => v - u); return a - b; }));
+  if (refused || score.includes("x_") || new Set(best).size > 1 || lead < CLEAR) return "";
+  return `“${data.WORDS[best[0]]}” gets ${Math.min(...rows.map(row => Math.max(...row))).toFixed(2)} or more of each query's attention.`;
 }
 
 // ---- the picture ----
-const FADERS = ["content", "query", "relative", "concat", "key", "tupe", "mlp"];
+const TOLD = { offset: "by the offset alone", key: "by the key alone", pair: "pair by pair" };
+const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
-/** A row or a square of coloured cells with their numbers; the function that is returned fills a row. */
-function cells(pen, palette, x, y, wide, high, rows, places) {
-  const g = pen.g(), own = pens(g), made = range(rows * N).map(n => {
-    const at = { x: x + (n % N) * wide, y: y + Math.floor(n / N) * high }, words = wide > 30;
-    return [own.rect({ ...at, width: wide - 1.5, height: high - 1.5, rx: words ? 4 : 0 }),
-      words && own.text({ x: at.x + wide / 2 - 1, y: at.y + high / 2, mid: 1, still: 1, fs: wide > 44 ? 13 : 11 })];
-  });
-  const paint = (i, values, limit, off) => values.forEach((v, j) => {
-    const [box, text] = made[i * N + j], { fill, ink } = signed(palette, v / limit);
+/** Coloured cells, with numbers where they fit; the function that is returned fills them. */
+function cells(pen, { N, palette }, x, y, wide, high, columns = N) {
+  const own = pens(pen.g()), places = wide > 36 && high < 30 ? 2 : 1;
+  const made = range(N).map(i => range(columns).map(j => [
+    own.rect({ x: x + j * wide, y: y + i * high, width: wide - 1, height: high - 1, rx: high > 24 ? 3 : 1 }),
+    wide > 30 && high > 14 && own.text({ x: x + (j + 0.5) * wide - 0.5, y: y + (i + 0.5) * high, mid: 1, still: 1, fs: wide > 39 ? 12 : 11 })]));
+  return (values, limit) => made.forEach((row, i) => row.forEach(([box, text], j) => {
+    const { fill, ink } = signed(palette, values[i][j] / limit);
     set(box, { fill });
     if (!text) return;
     set(text, { fill: ink });
-    say(text, off ? "" : minus(v.toFixed(places)).replace(/^−(0\.?0*)$/, "$1"));
+    say(text, minus(values[i][j].toFixed(Math.abs(values[i][j]) < 9.5 ? places : 0)).replace(/^−(0\.?0*)$/, "$1"));
+  }));
+}
+/** A button in the picture. */
+function button(pen, x, y, wide, words, act, key) {
+  const g = pen.g({ role: "button", tabindex: 0, class: "lv-clock", "data-key": key }), own = pens(g);
+  own.rect({ x, y: y - 14, width: wide, height: 28, rx: 14, fill: "--face", stroke: "--soft" });
+  own.rect({ x, y: y - 14, width: wide, height: 28, rx: 14, class: "lv-hit" });
+  own.text({ x: x + wide / 2, y, mid: 1, fill: "--ink", still: 1, fs: 13.5 }, words);
+  g.addEventListener("click", act);
+  g.addEventListener("keydown", event => {
+    if (!["Enter", " "].includes(event.key)) return;
+    event.preventDefault();
+    act();
   });
-  return Object.assign(paint, { g });
 }
 
+/** The last text that was a score stays in the picture, pale, while another one is typed. */
+function current(app) {
+  const now = lab(app.params.score, app.data);
+  if (!now.refused) app.good = app.params.score;
+  return { now, good: now.refused ? lab(app.good ?? app.data.parameters.score.start, app.data) : now };
+}
+const guesses = app => (app.guesses ??= new Map());
+const open = (app, { text }) => app.params.guess === "off" || guesses(app).has(text);
+
 function build(app, stage) {
-  const { params: p, data } = app, { names, terms, palette } = data, narrow = stage.clientWidth < 600, W = app.width(stage);
-  const tall = app.small ? 23 : narrow ? 38 : 43, y0 = 24, sums = y0 + 7 * tall + 10, bars = sums + tall + 2, high = app.small ? 50 : 124;
-  const end = bars + high + 36, wide = narrow ? 37 : app.small ? 56 : 72, x1 = narrow ? W - 4 * wide : app.small ? 320 : 350;
-  const track = narrow ? [112, 178] : app.small ? [136, 236] : [146, 262], mini = x1 - tall - 10, squares = narrow ? end + 56 : 0;
-  const edge = narrow ? (W - 66) / 2 : app.small ? 118 : 204, H = narrow ? squares + edge + 36 : end;
-  const [pic, pen] = canvas(stage, W, H, "A mixing desk of terms, their sum, and the weights");
-  const x = scale(0, 4, ...track), lane = n => y0 + (n + 0.5) * tall;
-  ALL.forEach(j => pen.text({ x: x1 + (j + 0.5) * wide - 1, y: 12, mid: 1, fill: "--k", fw: 700 }, narrow ? `j=${j}` : `key ${j}`));
-  if (!narrow) pen.text({ x: (track[0] + track[1]) / 2, y: 12, mid: 1 }, "volume");
-
-  // -- one lane for each term: its name, a fader, its square, and its row for the query --
-  const chosen = pen.rect({ x: -6, width: track[0] - 20, height: tall - 6, rx: 8, fill: "--mix2", stroke: "--mix", sw: 2 });
-  const query = grip(app, pic, "q", "row", "i", "query i"); // before the faders, which Python knows, too
-  const lanes = FADERS.map((name, n) => {
-    const y = lane(n), title = pen.text({ x: 0, y, vc: 1, fs: narrow ? 12.5 : 14, style: "cursor:pointer" }, names[name]);
-    title.addEventListener("click", () => app.set({ without: name }));
-    hover(app, title, () => "Click to compare the weights with and without this term");
-    const rail = pen.g({ style: "cursor:pointer" });
-    svg(rail, "rect", { x: x(0) - 12, width: x(4) - x(0) + 24, y: y - tall / 2 + 1, height: tall - 2, fill: "#0000" });
-    svg(rail, "line", { x1: x(0), x2: x(4), y1: y, y2: y, stroke: "--line", sw: 3, cap: 1 });
-    const lit = svg(rail, "line", { x1: x(0), y1: y, y2: y, stroke: "--mix", sw: 3, cap: 1 });
-    svg(rail, "path", { d: range(5).map(v => `M${x(v)} ${y}h0`).join(""), stroke: "--soft", sw: 5, cap: 1 });
-    const knob = svg(pic, "g", { class: "lv-grip" });
-    svg(knob, "circle", { r: 19, fill: "#0000" });
-    svg(knob, "circle", { r: 15, class: "lv-ring" });
-    const cap = svg(knob, "circle", { r: app.small ? 9.5 : 11.5, sw: 2 });
-    const text = svg(knob, "text", { mid: 1, fw: 700, fs: 13, still: 1 });
-    slider(app, knob, name, `volume of ${names[name]}`, () => `${p[name]} times`);
-    for (const node of [rail, knob]) slide(app, node, name, to => x.back(to.x), true);
-    return { name, title, lit, knob, cap, text, square: !narrow && cells(pen, palette, mini, y - tall / 2 + 3, (tall - 6) / N, (tall - 6) / N, N),
-      frame: !narrow && pen.rect({ x: mini - 2, width: tall - 3.5, height: (tall - 6) / N + 2.5, fill: "none", stroke: "--q", sw: 2, rx: 1 }),
-      row: cells(pen, palette, x1, y - tall / 2 + 3, wide, tall - 6, 1, 2) };
-  });
-
-  // -- their sum, and its softmax --
-  pen.line({ x1: x1 - 4, x2: x1 + N * wide + 2, y1: sums - 5, y2: sums - 5, stroke: "--ink", sw: 2 });
-  const mark = (y, words, more) => pen.text({ x: x1 - 14, y, ta: "end", vc: 1, fill: "--ink", fw: 700, ...more }, words);
-  const total = mark(sums + tall / 2 - 2, ""), sum = cells(pen, palette, x1, sums, wide, tall - 4, 1, 2);
-  const weight = scale(0, 1, bars + high, bars + 12), base = bars + high;
-  mark(bars + 20, "softmax ↓");
-  pen.line({ x1: x1 - 4, x2: x1 + N * wide + 2, y1: base, y2: base, stroke: "--line", sw: 2 });
-  const columns = ALL.map(j => {
-    const at = x1 + j * wide + wide * 0.12, half = wide * 0.36;
-    return [pen.rect({ x: at, width: half, rx: 2, fill: "--mix2", stroke: "--mix", sw: 1, dash: "3 2" }),
-      pen.rect({ x: at + half + 1, width: half, rx: 2, fill: "--mix" }),
-      pen.text({ x: x1 + (j + 0.5) * wide - 1, y: base + 14, ta: "middle", fill: "--ink", fs: wide > 44 ? 13 : 11 })];
-  });
-  const below = pen.text({ x: narrow ? W : x1 + N * wide / 2, y: base + 32, ta: narrow ? "end" : "middle" });
-  const lines = range(3).map(n => pen.text({ x: 0, y: (narrow ? squares - 32 : bars + (app.small ? 34 : 58)) + (narrow ? 0 : n * 23), fs: 15,
-    fill: n === 2 ? "--mix" : "--ink", fw: n === 1 ? 400 : 700 }));
-
-  // -- all queries: scores, and what the chosen term changes in the weights --
-  const side = edge / N, left = narrow ? 46 : W - edge, squares_ = ["scores e_ij", narrow || app.small ? "change of weights" : "change of the weights"].map((words, n) => {
-    const at = narrow ? [left + n * (edge + 20), squares] : [left, n * (edge + 44) + 24];
-    pen.text({ x: at[0], y: at[1] - 9, fill: "--ink", fw: 700, fs: narrow ? 12.5 : 13 }, words);
-    return { at, paint: cells(pen, palette, ...at, side, side, N, n ? 2 : 1),
-      frame: pen.rect({ x: at[0] - 2, width: edge + 2.5, height: side + 2.5, fill: "none", stroke: "--q", sw: 2.5, rx: 4 }) };
-  });
-  const [{ at: first }] = squares_;
-  const row = to => (to.y - first[1]) / side - 0.5;
-  slide(app, query, "row", row);
-  for (const { at } of squares_) {
-    const area = pen.rect({ x: at[0], y: at[1], width: edge, height: edge, fill: "#0000", style: "cursor:pointer;touch-action:pan-y" });
-    drag(app, area, "row", { down: to => app.hold("row", (to.y - at[1]) / side - 0.5), move: to => app.hold("row", (to.y - at[1]) / side - 0.5) });
+  const { params: p, data } = app, { N } = data, all = range(N), { now, good: { terms, e } } = current(app), score = app.good ?? p.score;
+  const narrow = stage.clientWidth < 600, W = app.width(stage), message = html(stage, "p", { class: "lv-says" });
+  const tall = narrow ? 116 : app.small ? 74 : [0, 122, 122, 92, 78, 66][terms.length], side = narrow ? 66 : tall - 18, lanes = narrow ? 8 : 30, cw = narrow ? side / N : app.small ? 34 : 38, ch = side / N;
+  const x1 = narrow ? 0 : 150, x2 = x1 + N * cw + 20, x3 = x2 + cw + 20, x4 = x3 + N * cw + (narrow ? 14 : 16);
+  const edge = narrow ? 132 : 164, left = narrow ? 40 : W - edge, top = narrow ? lanes + terms.length * tall + 34 : 30, high = narrow ? 100 : 88;
+  const bx = narrow ? 206 : left, bars = narrow ? top + edge - 16 : top + edge + 30 + high;
+  const H = narrow ? top + edge + 26 : Math.max(lanes + terms.length * tall, bars + 24);
+  const [pic, pen] = canvas(stage, W, H, "Terms of a score, what remains of each, and the weights");
+  if (!narrow) {
+    [["the term", x1 + 2 * cw], ["mean", x2 + cw / 2], ["what remains", x3 + 2 * cw]].forEach(([words, x]) => pen.text({ x, y: 14, mid: 1 }, words));
   }
-  const name = pen.text({ x: first[0] - 38, vc: 1, ta: "end", fill: "--q", fw: 700, fs: 14 });
+
+  // -- one lane for each term --
+  const marks = [], painters = [], limit = data.LIMITS.find(most => Math.max(...terms.flatMap(({ values, rest }) => [...values, ...rest].flat()).map(Math.abs)) <= most) ?? 1024;
+  const rows = terms.map((term, n) => {
+    const y = lanes + n * tall, my = narrow ? y + 26 : y, mid = my + side / 2, seen = open(app, term), gone = term.kind === "gone";
+    const mark = pen.g({ style: "cursor:pointer" }), own = pens(mark);
+    const lit = own.rect({ x: -6, y: narrow ? y : mid - 17, width: narrow ? Math.min(W, 16 + 8.2 * short(term.text, 38).length) : 140, height: narrow ? 23 : 34, rx: 8, class: "lv-hit" });
+    own.text({ x: 2, y: narrow ? y + 12 : mid, vc: 1, fill: "--ink", fw: 600, fs: narrow || term.text.length < 16 ? 15 : 12.5, still: 1 }, short(term.text, narrow ? 38 : 20));
+    hover(app, mark, () => (term.text.length > 20 ? term.text : "Click to see the weights without this term"));
+    marks.push(mark);
+    cells(pen, data, x1, my, cw, ch)(term.values, limit);
+    pen.text({ x: x2 - 11, y: mid, mid: 1, fs: 16 }, seen ? "−" : "");
+    pen.text({ x: x3 - 11, y: mid, mid: 1, fs: 16 }, seen ? "=" : "");
+    const framed = x => pen.rect({ x: x - 1.5, width: N * cw + 2, height: ch + 2, fill: "none", stroke: "--q", sw: 2, rx: 2 }), frames = [framed(x1)];
+    if (!seen) {
+      pen.text({ x: x2, y: mid - (narrow ? 22 : 20), vc: 1, fill: "--ink", fs: 13.5 }, narrow ? "Does it change a weight?" : "Leave it out: does a weight change?");
+      const tell = way => () => { guesses(app).set(term.text, way); app.on = true; app.set({}); };
+      button(pen, x2, mid + 9, 62, "yes", tell(true), `yes${n}`);
+      button(pen, x2 + 72, mid + 9, 62, "no", tell(false), `no${n}`);
+    } else {
+      const way = guesses(app).get(term.text), lines = gone ? ["gone: the same for", "all keys"] : ["counts,", TOLD[term.kind]];
+      const sure = app.params.guess === "off" || way === undefined ? "" : way !== gone ? "✔ as you said" : `✘ you said ${way ? "yes" : "no"}`;
+      const parts = [cells(pen, data, x2, my, cw, ch, 1), cells(pen, data, x3, my, cw, ch)];
+      frames.push(framed(x3));
+      const cut = `n${score}|${term.text}`;
+      painters.push(() => { // what is the same for all keys is taken out before the eyes
+        const share = app.glide(cut, app.cut?.has(cut) ? 1 : 0, 0.005);
+        (app.cut ??= new Set()).add(cut);
+        parts[0](term.values.map(row => [share * mean(row)]), limit);
+        parts[1](term.values.map(row => row.map(v => v - share * mean(row))), limit);
+        if (share < 1) app.wake();
+      });
+      const told = [...lines, gone ? "no weight changes" : `${narrow ? "weights" : "weights change"} by ≤ ${term.moved.toFixed(2)}`, sure].filter(Boolean);
+      const step = Math.min(18, (side + 8) / told.length);
+      told.forEach((words, k) => pen.text({ x: x4, y: mid + (k - (told.length - 1) / 2) * step, vc: 1, fs: k < lines.length ? 13.5 : 12.5, fw: k < lines.length ? 600 : 400,
+        fill: k < lines.length ? (gone ? "--soft" : "--mix") : "--ink" }, words));
+    }
+    return { y: my, frames, lit };
+  });
+  chooser(app, marks, "term", n => `weights without ${terms[n]?.text}`);
+
+  // -- their sum, for all queries, and the weights of one --
+  const cell = edge / N, whole = cells(pen, data, left, top, cell, cell), sum = data.LIMITS.find(most => Math.max(...e.flat().map(Math.abs)) <= most) ?? 5120;
+  pen.text({ x: left + edge / 2, y: top - 16, mid: 1, fill: "--ink", fw: 700 }, terms.length > 1 ? "the sum: scores e_ij" : "scores e_ij");
+  const frame = pen.rect({ x: left - 2, width: edge + 3, height: cell + 3, fill: "none", stroke: "--q", sw: 2.5, rx: 4 });
+  const area = pen.rect({ x: left, y: top, width: edge, height: edge, fill: "#0000", style: "cursor:pointer;touch-action:pan-y" });
+  const row = to => (to.y - top) / cell - 0.5, hold = to => app.hold("query", row(to));
+  drag(app, area, "query", { down: hold, move: hold });
+  const query = grip(app, pic, "q", "query", "i", "query i", () => `query ${p.query}, ${data.WORDS[p.query]}`);
+  slide(app, query, "query", row);
+  const wide = narrow ? (W - bx) / N : cell, height = scale(0, 1, 0, high), label = pen.text({ x: bx + wide * N / 2, y: bars - high - (narrow ? 14 : 10), mid: 1, fill: "--ink", fw: 700 });
+  pen.line({ x1: bx, x2: bx + N * wide, y1: bars, y2: bars, stroke: "--line", sw: 2 });
+  const columns = all.map(j => {
+    const at = bx + (j + 0.5) * wide, half = wide * 0.36;
+    pen.text({ x: at, y: bars + 15, mid: 1, fill: "--k", fs: 12 }, data.WORDS[j]);
+    return [pen.rect({ x: at - half, width: half - 1, rx: 2, fill: "--mix2", stroke: "--mix", sw: 1, dash: "3 2" }),
+      pen.rect({ x: at, width: half, rx: 2, fill: "--mix" }), pen.text({ x: at + half / 2, ta: "middle", fill: "--ink", fs: 11.5 })];
+  });
+  whole(e, sum);
+  if (app.on) pic.querySelector("[role=button]")?.focus({ preventScroll: true }); // from guess to guess by keys
+  app.on = false;
 
   return () => {
-    const scales = Object.fromEntries(FADERS.map(term => [term, app.shown[term]])), i = p.row, own = termOf(p.without);
-    const m = mixed(scales, p.without, data), limit = limitOf(m.e, data.limits), now = mixed(p, p.without, data);
-    for (const { name: term, title, lit, knob, cap, text, square, frame, row: strip } of lanes) {
-      const s = app.shown[term], on = p[term] > 0, n = FADERS.indexOf(term);
-      set(knob, { transform: `translate(${x(s)} ${lane(n)})` });
-      set(lit, { x2: x(s) });
-      set(cap, { fill: on ? "--mix" : "--paper", stroke: on ? "--paper" : "--soft" });
-      set(text, { fill: on ? "--paper" : "--soft" });
-      say(text, p[term]);
-      set(title, { fill: on || term === own ? "--ink" : "--soft", fw: on ? 700 : 400 });
-      strip(0, terms[term][i].map(v => s * v), limit, !s);
-      for (const { g } of [strip, ...(square ? [square] : [])]) set(g, { opacity: Math.min(1, 0.22 + s) });
-      if (square) ALL.forEach(r => square(r, terms[term][r].map(v => s * v), limit));
-      if (frame) set(frame, { y: lane(n) - tall / 2 + 2 + app.shown.row * (tall - 6) / N });
-    }
-    set(chosen, { y: app.glide("chosen", lane(FADERS.indexOf(own))) - tall / 2 + 3 });
-    sum(0, m.e[i], limit);
-    say(total, narrow ? `score e_${i}j` : `sum: the score e_${i}j`);
-    say(below, `weights of query ${i}: without ${narrow ? "it (pale)" : data.names[p.without]}, and with it`);
+    const i = p.query, at = app.shown.query, n = clamp(p.term, 0, terms.length - 1), term = terms[n], full = softmax(e[i]), rest = without(e[i], term.values[i]);
+    const hidden = !open(app, term), refused = current(app).now.refused;
+    say(message, refused || (narrow ? "r_ij: a number for each offset; w: learned." : "x: tokens, p: sinusoids, both vectors of 4 numbers. r_ij: one number for each offset. w: learned, reads a vector."));
+    set(message, { class: `lv-says${refused ? " lv-not" : ""}` });
+    set(pic, { opacity: refused ? 0.35 : 1 });
+    painters.forEach(paint => paint());
+    rows.forEach(({ y, frames, lit }, k) => {
+      frames.forEach(box => set(box, { y: y + at * ch - 1.5 }));
+      set(lit, { style: k === n ? "fill:var(--mix2);stroke:var(--mix);stroke-width:2" : "" });
+    });
+    set(frame, { y: top + at * cell - 2 });
+    set(query, { transform: `translate(${left - 22} ${top + (at + 0.5) * cell})` });
+    say(label, `weights of “${data.WORDS[i]}”`);
     columns.forEach(([before, after, text], j) => {
-      [[before, m.rest], [after, m.full]].forEach(([bar, of]) => set(bar, { y: weight(of[i][j]), height: base - weight(of[i][j]) }));
-      say(text, m.full[i][j].toFixed(2));
+      const [a, b] = [hidden ? 0 : app.glide(`a${j}`, rest[j], 0.002), app.glide(`b${j}`, full[j], 0.002)].map(height);
+      set(before, { y: bars - a, height: a });
+      set(after, { y: bars - b, height: b });
+      set(text, { y: bars - b - 5 });
+      say(text, full[j].toFixed(2));
     });
-    const out = data.names[p.without], off = !now.most;
-    const told = narrow ? [off ? `${out} is off` : `${out} changes ${now.moved ? `weights by ≤ ${now.moved.toFixed(2)}` : "no weight"}`]
-      : off ? [out, "is off: turn it up"] : [out, `moves scores by ${now.least.toFixed(2)} to ${now.most.toFixed(2)},`,
-        now.moved ? `weights by up to ${now.moved.toFixed(2)}` : "and not a single weight"];
-    lines.forEach((line, n) => say(line, told[n] ?? ""));
-    ALL.forEach(r => {
-      squares_[0].paint(r, m.e[r], limit);
-      squares_[1].paint(r, m.change[r], 1);
-    });
-    const y = app.shown.row * side;
-    squares_.forEach(({ at, frame }) => set(frame, { y: at[1] - 2 + y }));
-    set(query, { transform: `translate(${first[0] - 22} ${first[1] + y + side / 2})` });
-    set(name, { y: first[1] + y + side / 2 });
-    say(name, narrow ? "" : `i = ${i}`);
   };
 }
 
 export const hybrid = {
-  title: "Hybrid scores: a mixing desk, and a softmax that does not hear all of it",
-  smooth: [...FADERS, "row"], slide: ["without"], own: { row: { label: "query i", size: N, start: 1 } },
-  plays: { swell: "up and down" }, shape: () => "", scene, reached, build,
-  play: (app, how, dt, now) => walk(app, termOf(app.params.without), termOf(app.params.without), false, 2.2, dt, now),
+  title: "Hybrid scores: type a formula, and see which terms the softmax takes out",
+  smooth: ["query"], drawn: ["term"], slide: ["score"], own: { term: { label: "term", size: 5, start: 4 } },
+  plays: { rows: "from query to query" }, shape: app => `${current(app).good.terms.map(term => `${term.text}${open(app, term)}`)}`, scene, reached, build,
+  play: (app, how, dt, now) => walk(app, "query", "query", false, 1.5, dt, now),
 };

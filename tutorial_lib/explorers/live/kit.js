@@ -267,7 +267,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     return size === null ? explorer.sizes[name](app.params, data) : typeof size === "string" ? app.params[size] : size;
   };
   const tidy = () => names.forEach(name => {
-    if (!table[name].values) app.params[name] = clamp(Math.round(app.params[name]), 0, app.size(name) - 1);
+    if (!table[name].values && !table[name].most) app.params[name] = clamp(Math.round(app.params[name]), 0, app.size(name) - 1);
   });
   tidy();
   /** A parameter as a whole number: of a listed one, the place in its list. */
@@ -292,6 +292,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   };
   function tick(now) {
     request = 0;
+    if (!stage.clientWidth) return; // hidden: it wakes when it is seen
     dt = clamp(now - last, 4, 50) / 1000;
     last = now;
     moving = Boolean(playing);
@@ -412,10 +413,29 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     mark();
     app.set({});
   };
+  /** A line of text, and buttons for what a keyboard has not; a space in a button's text is where the caret goes. */
+  function typed(name, label, most, signs) {
+    const group = html(bar, "div", { class: "lv-typed" }), box = html(group, "label", { class: "lv-menu" }, label);
+    const input = html(box, "input", { type: "text", maxlength: most, spellcheck: false, autocomplete: "off", autocapitalize: "off", enterkeyhint: "done" });
+    input.addEventListener("input", () => app.set({ [name]: input.value }));
+    shows.push(() => { if (input.value !== app.params[name]) input.value = app.params[name]; });
+    const row = html(group, "div", { class: "lv-keys" });
+    for (const sign of signs) {
+      html(row, "button", { type: "button", class: "lv-key" }, sign).addEventListener("click", () => {
+        input.focus({ preventScroll: true });
+        const from = input.selectionStart, inside = sign.indexOf(" "), text = sign.replaceAll(" ", "");
+        if (input.value.length + text.length > most) return;
+        input.setRangeText(text, from, input.selectionEnd, "end");
+        if (inside > 0) input.setSelectionRange(from + inside, from + inside);
+        app.set({ [name]: input.value });
+      });
+    }
+  }
   const bare = [...smooth, ...(explorer.drawn ?? [])];
   for (const name of names.filter(each => !bare.includes(each) && (!small || explorer[small === true ? "slide" : small]?.includes(each)))) {
-    const { values, texts, label, menu } = table[name];
-    if (!values) {
+    const { values, texts, label, menu, most, keys: signs } = table[name];
+    if (most) typed(name, label, most, signs);
+    else if (!values) {
       const box = html(bar, "label", { class: "lv-menu" }, label);
       const input = html(box, "input", { type: "range", min: 0, step: 1 });
       input.addEventListener("input", () => app.set({ [name]: +input.value }));

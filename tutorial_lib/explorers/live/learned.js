@@ -1,4 +1,4 @@
-// A learned table under X-rays: the cosine of every two rows; a row is moved through it, with its cosines, norms, neighbours.
+// A learned table under X-rays: the cosine of every two rows; a row is moved through it, with its cosines, norms, neighbours, waves.
 import { TAU, canvas, clamp, grip, hover, html, minus, point, range, say, scale, set, slide, svg, tag, through, ticks, walk } from "./kit.js";
 
 // ---- numbers: the same as Python's ----
@@ -57,18 +57,53 @@ export function cosine({ all, norms, width }, i, j) {
   for (let a = i * width, b = j * width, c = 0; c < width; c++) sum += all[a + c] * all[b + c];
   return clamp(sum / (norms[i] * norms[j]), -1, 1);
 }
+/** Where the hands of the waves point at row i of a table, `[x, y]` for each: the rows in the plane of a wave. */
+export function hands(name, length, data) {
+  const turning = data.rows - 3, lay = ({ all, width }, i, { re, im }) => {
+    let x = 0, y = 0;
+    for (let c = 0; c < width; c++) {
+      x += all[i * width + c] * re[c];
+      y += all[i * width + c] * im[c];
+    }
+    return [x, y];
+  };
+  const planes = kept(`planes ${name}`, () => {
+    const t = table(name, data.rows, data);
+    return data.cycles.map(cycles => {
+      const plane = { re: new Float64Array(t.width), im: new Float64Array(t.width) };
+      for (const n of range(turning)) {
+        const turn = TAU * cycles * n / turning, cos = Math.cos(turn), sin = Math.sin(turn);
+        for (let c = 0, at = (n + 1) * t.width; c < t.width; c++) {
+          plane.re[c] += cos * t.all[at + c];
+          plane.im[c] += sin * t.all[at + c];
+        }
+      }
+      const ends = range(turning).map(n => lay(t, n + 1, plane)), middle = [0, 1].map(k => mean(ends.map(end => end[k])));
+      return { ...plane, middle, size: Math.sqrt(mean(ends.map(([x, y]) => (x - middle[0]) ** 2 + (y - middle[1]) ** 2))) };
+    });
+  });
+  const t = table(name, length, data);
+  return i => planes.map(plane => lay(t, i, plane).map((v, k) => (v - plane.middle[k]) / plane.size));
+}
+/** What stretching did to the loss of a language model, in words. */
+const lost = ({ length }, { rows, losses }) => `table ${length > rows ? `stretched ${length / rows} times` : "as trained"}: loss ${
+  losses[Math.log2(length / rows)].toFixed(2)} nats`;
 const mean = values => values.reduce((sum, v) => sum + v, 0) / values.length;
 const median = values => values.toSorted()[(values.length - 1) >> 1];
 const fixed = v => v.toFixed(2).replace(/^-(0\.00)$/, "$1");
 
 export function scene(p, data) {
-  const { name, length, shown, view, position, other } = p, t = table(name, length, data), every = Math.max(1, shown / data.cells);
+  const { name, length, shown, view, look, position, other } = p, t = table(name, length, data), every = Math.max(1, shown / data.cells);
   const some = range(shown / every).map(i => i * every), apart = d => kept(`${name} ${length} ${shown} ${d}`, () =>
     mean(range(shown - d).map(i => cosine(t, i, i + d))));
   const heat = kept(`heat ${name} ${length} ${shown}`, () => some.map(i => some.map(j => cosine(t, i, j))));
   const norms = [...t.norms.slice(0, shown)], own = range(shown).map(j => cosine(t, position, j));
   let beside, seen;
-  if (view === "cosine") {
+  if (look === "waves") {
+    const ends = hands(name, length, data)(position), periods = data.cycles.map(n => Math.round((data.rows - 3) / n));
+    beside = [0, 1].map(k => ends.map(end => end[k]));
+    seen = `five hands, for waves of ${periods.join(", ")} rows, of the lengths ${ends.map(end => Math.hypot(...end).toFixed(1)).join(", ")}`;
+  } else if (view === "cosine") {
     beside = [range(shown), own];
     seen = `the cosines of row ${position} with all of them, down to ${Math.min(...own).toFixed(2)}`;
   } else if (view === "norm") {
@@ -83,7 +118,7 @@ export function scene(p, data) {
   return { views: { cosines: heat, beside }, description:
     `The table “${name}”, ${length} positions × ${data.width} numbers, the first ${shown} of them: the cosine is ${
       fixed(apart(1))} for neighbours and ${fixed(apart(8))} for rows 8 apart, on average; marked is row ${position}, norm ${
-      norms[position].toFixed(2)}, and its cosine with row ${other}, ${fixed(own[other])}; beside it ${seen}.` };
+      norms[position].toFixed(2)}, and its cosine with row ${other}, ${fixed(own[other])}; beside it ${seen}. A small language model of ours, its ${lost(p, data)}.` };
 }
 export function reached({ name, length, position: p }, data) {
   const { norms } = table(name, length, data), [before, here, after] = [p - 1, p, p + 1].map(i => norms[i]);
@@ -100,6 +135,7 @@ function build(app, stage) {
   const left = html(two, "div", { style: "position:relative" }), right = html(two, "div");
   if (!app.small) right.append(app.playbar);
   const t = table(app.params.name, app.params.length, app.data), parts = [film(app, left, t), lanes(app, right, t, narrow)];
+  if (!app.small) html(right, "p", { style: "font-size:14px;text-align:right;color:var(--soft)" }, `Our language model, ${lost(app.params, app.data)}`);
   return () => parts.forEach(paint => paint());
 }
 
@@ -161,10 +197,10 @@ function film(app, parent, t) {
   };
 }
 
-/** Two rails, and below them on the same x: the cosines of p, the norms, the neighbours. */
+/** Two rails, and below them on the same x: the cosines of p, and the norms and the neighbours, or dials of the waves. */
 function lanes(app, parent, t, narrow) {
   const { params: p, data } = app, W = app.width(parent), n = p.shown, left = 70, x = scale(0, n - 1, left, W - 20), { norms } = t;
-  const high = app.small ? [62, 32, 32] : [132, 74, 74], rails = app.small ? [16, 45] : [16, 50], head = app.small ? 20 : 24;
+  const waves = p.look === "waves", high = (app.small ? [62, 32, 32] : [132, 74, 74]).slice(0, waves ? 1 : 3), rails = app.small ? [16, 45] : [16, 50], head = app.small ? 20 : 24;
   const upper = app.small ? 66 : 78;
   let bottom = upper;
   const boxes = high.map(tall => {
@@ -172,29 +208,28 @@ function lanes(app, parent, t, narrow) {
     bottom = top + tall + 4;
     return [top, top + tall];
   });
-  const H = bottom + 34;
-  const [pic, pen] = canvas(parent, W, H, "Rows p and o; cosines, norms and neighbours");
+  const slot = (W - 20) / 5, R = Math.min(slot / 2.5, 48), H = bottom + 34 + (waves ? 2.6 * R + 58 : 0);
+  const [pic, pen] = canvas(parent, W, H, waves ? "Rows p and o; cosines and waves" : "Rows p and o; cosines, norms and neighbours");
   const all = range(n), last = range(Math.min(n, norms.length - 1)), near = last.map(i => cosine(t, i, i + 1));
   const some = norms.slice(1, n), lo = Math.min(...some, norms[0]), hi = Math.max(...some), room = Math.log(hi / lo) * 0.12 + 0.05;
   const low = Math.min(0, ...near), tall = Math.log(hi) + room, height = i => Math.min(Math.log(norms[i]), tall); // row 0 may be far above
-  const ys = [scale(-1, 1, boxes[0][1], boxes[0][0]), scale(Math.log(lo) - room, Math.log(hi) + room, boxes[1][1], boxes[1][0]),
-    scale(low, 1, boxes[2][1], boxes[2][0])];
-  const titles = ["cosine of row p with each", "norm of each row", "cosine with the next row"];
-  for (const [i, marks] of [[0, [-1, 0, 1]], [2, low < -0.2 ? [0, 1] : [0, 0.5, 1]]]) for (const v of marks) {
+  const ys = [[-1, 1], [Math.log(lo) - room, Math.log(hi) + room], [low, 1]].slice(0, high.length).map(([a, b], i) => scale(a, b, boxes[i][1], boxes[i][0]));
+  const titles = [`cosine of row p${narrow ? "" : " with each"}`, "norm of each row", "cosine with the next row"].slice(0, high.length);
+  for (const [i, marks] of [[0, [-1, 0, 1]], [2, low < -0.2 ? [0, 1] : [0, 0.5, 1]]]) if (ys[i]) for (const v of marks) {
     pen.line({ x1: left, x2: W - 20, y1: ys[i](v), y2: ys[i](v), stroke: "--line", sw: v ? 1 : 2 });
     pen.text({ x: left - 9, y: ys[i](v), ta: "end", vc: 1, fs: 12 }, minus(v));
   }
-  const start = ys[1](Math.log(data.start));
-  if (start <= boxes[1][1] && start >= boxes[1][0]) {
+  const start = waves ? -1 : ys[1](Math.log(data.start));
+  if (!waves && start <= boxes[1][1] && start >= boxes[1][0]) {
     pen.line({ x1: left, x2: W - 20, y1: start, y2: start, stroke: "--soft", dash: "5 4" });
     pen.text({ x: left - 9, y: start, ta: "end", vc: 1, fs: 11.5 }, "std 0.02");
   }
-  if (Math.log(norms[0]) > tall) pen.text({ x: left - 9, y: boxes[1][0] + 4, ta: "end", vc: 1, fs: 11.5 }, `↑ ${norms[0].toFixed(2)}`);
+  if (!waves && Math.log(norms[0]) > tall) pen.text({ x: left - 9, y: boxes[1][0] + 4, ta: "end", vc: 1, fs: 11.5 }, `↑ ${norms[0].toFixed(2)}`);
   const at = ticks(0, n - 1, 6).filter(v => Number.isInteger(v) && n - 1 - v > n / 12);
   for (const v of [...at, n - 1]) pen.text({ x: x(v), y: bottom + 13, ta: "middle" }, v);
   pen.text({ x: (left + W - 20) / 2, y: bottom + 30, ta: "middle" }, "position: row of the table");
   const mine = pen.path({ fill: "none", stroke: "--ink", sw: 2 });
-  const fixedLines = [through(all, x, ys[1], height), through(last, x, ys[2], i => near[i])];
+  const fixedLines = waves ? [] : [through(all, x, ys[1], height), through(last, x, ys[2], i => near[i])];
   fixedLines.forEach(d => pen.path({ d, fill: "none", stroke: "--ink", sw: n > 200 ? 1.4 : 2, "stroke-linejoin": "round" }));
   const area = pen.rect({ x: x(0) - 8, y: upper, width: x(n - 1) - x(0) + 16, height: bottom - upper, fill: "#0000", style: "cursor:col-resize;touch-action:pan-y" });
   slide(app, area, "position", to => x.back(to.x), true);
@@ -205,8 +240,8 @@ function lanes(app, parent, t, narrow) {
   });
   const stems = TWO.map(([colour], k) => pen.line({ stroke: `--${colour}`, sw: 2, y1: rails[1 - k], y2: k ? bottom : boxes[0][1], still: 1 }));
   titles.forEach((text, i) => pen.text({ x: left, y: boxes[i][0] - 10, vc: 1, fill: "--ink", fw: 700, fs: 12.5, halo: 1, still: 1 }, text));
-  const spots = ["mix", "q", "q"].map(colour => pen.circle({ r: 5.5, fill: `--${colour}`, rim: 1, still: 1 }));
-  const values = ["mix", "q", "q"].map((colour, i) => pen.text({ x: W - 20, y: boxes[i][0] - 10, vc: 1, ta: "end", fill: `--${colour}`, fw: 700, halo: 1, still: 1 }));
+  const spots = ["mix", "q", "q"].slice(0, high.length).map(colour => pen.circle({ r: 5.5, fill: `--${colour}`, rim: 1, still: 1 }));
+  const values = ["mix", "q", "q"].slice(0, high.length).map((colour, i) => pen.text({ x: W - 20, y: boxes[i][0] - 10, vc: 1, ta: "end", fill: `--${colour}`, fw: 700, halo: 1, still: 1 }));
   const grips = TWO.map(([colour, name, letter], k) => {
     const y = rails[1 - k], rail = pen.g();
     svg(rail, "rect", { x: x(0) - 9, width: x(n - 1) - x(0) + 18, y: y - 15, height: 30, fill: "#0000", style: "cursor:pointer" });
@@ -223,6 +258,7 @@ function lanes(app, parent, t, narrow) {
     const i = Math.floor(v), j = Math.min(i + 1, n - 1);
     return f(i) + (v - i) * (f(j) - f(i));
   };
+  const turn = waves && dials(app, pen, 10, bottom + 62, slot, R);
   let drawnFor = -1;
   return () => {
     const { position, other } = app.shown, own = j => between(i => cosine(t, i, j), position);
@@ -233,19 +269,46 @@ function lanes(app, parent, t, narrow) {
       say(words, `${letter} = ${p[name]}`);
     });
     [other, position].forEach((v, k) => set(stems[k], { x1: x(v), x2: x(v) }));
-    const norm = between(height, position), next = clamp(position, 0, near.length - 1);
     set(spots[0], { cx: x(other), cy: ys[0](between(own, other)) });
+    say(values[0], `with row o: ${minus(fixed(cosine(t, p.position, p.other)))}`);
+    if (waves) return turn(position, other);
+    const norm = between(height, position), next = clamp(position, 0, near.length - 1);
     set(spots[1], { cx: x(position), cy: ys[1](norm) });
     set(spots[2], { cx: x(next), cy: ys[2](near[Math.round(next)]) });
-    [`with row o: ${minus(fixed(cosine(t, p.position, p.other)))}`, `row p: ${norms[p.position].toFixed(2)}`,
-      near[p.position] === undefined ? "" : `row p: ${minus(fixed(near[p.position]))}`].forEach((text, i) => say(values[i], text));
+    [`row p: ${norms[p.position].toFixed(2)}`, near[p.position] === undefined ? "" : `row p: ${minus(fixed(near[p.position]))}`]
+      .forEach((text, i) => say(values[1 + i], text));
   };
+}
+
+/** Five dials: all rows shown in the plane of a wave, pale; the hands of p and o turn through them. */
+function dials(app, pen, left, top, slot, R) {
+  const { params: p, data } = app, at = hands(p.name, p.length, data), rows = range(p.shown).map(at), cy = top + 1.25 * R;
+  pen.text({ x: left, y: top - 14, vc: 1, fill: "--ink", fw: 700, fs: 12.5 }, "its waves as hands: p and o");
+  const inside = ([a, b]) => { // row 0 may be far out
+    const much = Math.min(1, 1.3 / Math.hypot(a, b));
+    return [a * much * R, -b * much * R];
+  };
+  const each = data.cycles.map((cycles, k) => {
+    const cx = left + (k + 0.5) * slot, g = pen.g({ transform: `translate(${cx} ${cy})` });
+    svg(g, "circle", { r: R, fill: "none", stroke: "--line", sw: 1 });
+    svg(g, "path", { d: `M${rows.map(ends => inside(ends[k]).map(v => v.toFixed(1)).join(" ")).join("L")}`, fill: "none",
+      stroke: "--q2", sw: 1, "stroke-linejoin": "round", opacity: p.shown > 150 ? 0.5 : 0.9 });
+    const lines = TWO.map(([colour]) => [svg(g, "line", { stroke: `--${colour}`, sw: 3, cap: 1 }), svg(g, "circle", { r: 4.5, fill: `--${colour}`, rim: 1 })]);
+    const period = Math.round((data.rows - 3) / cycles) * p.length / data.rows;
+    pen.text({ x: cx, y: cy + 1.3 * R + 14, ta: "middle", fs: 12.5 }, `${period} rows`);
+    return lines;
+  });
+  return (position, other) => each.forEach((lines, k) => [other, position].forEach((v, which) => {
+    const i = Math.floor(v), j = Math.min(i + 1, p.shown - 1), [x, y] = inside([0, 1].map(c => rows[i][k][c] + (v - i) * (rows[j][k][c] - rows[i][k][c])));
+    set(lines[which][0], { x1: 0, y1: 0, x2: x, y2: y });
+    set(lines[which][1], { cx: x, cy: y });
+  }));
 }
 
 export const learned = {
   title: "A learned table: every row against every other", smooth: ["position", "other"], drawn: ["view"], slide: ["name"],
   plays: { walk: "p walks" },
-  shape: ({ params: p }) => [p.name, p.length, p.shown].join(),
+  shape: ({ params: p }) => [p.name, p.length, p.shown, p.look].join(),
   scene, reached, build,
   play: (app, how, dt, now) => walk(app, "position", "position", false, app.params.shown / 14, dt, now),
 };

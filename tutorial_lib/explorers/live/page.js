@@ -5,10 +5,11 @@ const counts = {}, files = {}, own = document.currentScript?.src || document.bas
 /** Texts of an address as values: only what the table of parameters allows. */
 function given(table) {
   const found = {};
-  for (const [name, { values }] of Object.entries(table.parameters)) {
+  for (const [name, { values, most }] of Object.entries(table.parameters)) {
     const text = asked.get(name);
     if (text === null) continue;
-    if (!values) found[name] = Number.isFinite(+text) ? +text : undefined;
+    if (most) found[name] = text.slice(0, most);
+    else if (!values) found[name] = Number.isFinite(+text) ? +text : undefined;
     else found[name] = values.find(value => String(value) === text);
   }
   return found;
@@ -51,6 +52,7 @@ function come(place, explorer, data, id, picture) {
     if (wanted === id) place.scrollIntoView({ block: "center" });
   } catch (problem) { // the picture stays
     place.replaceChildren(...picture);
+    place.dataset.still = "";
     place.classList.remove("live", "lv-small", "lv-toy");
     console.warn(problem);
   }

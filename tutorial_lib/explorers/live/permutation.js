@@ -43,7 +43,7 @@ export function scene(p, data) {
   const verdict = p.order === FIRST ? "This is the sentence that the others are compared with."
     : `Compared with “${FIRST}”, changed: ${list(true) || "nothing"}; the same: ${list(false) || "nothing"}.`;
   return { views: { output: [...names.map(word => now[WORDS.indexOf(word)]), mean(now)], change: [...change, mean(change)] },
-    description: `${p.layers} layer${p.layers > 1 ? "s" : ""}, mask ${p.mask}, positions ${p.position}. ${verdict}` };
+    description: `${p.layers} layer${p.layers > 1 ? "s" : ""}, mask ${p.mask}, positions ${p.position}: “${p.order}”. ${verdict}` };
 }
 export function reached(p, data) {
   if (p.position !== "none" || !p.order.endsWith("dog") || !changed(p).at(-1)[2]) return "";

@@ -40,14 +40,19 @@ function steps({ i, j, ...p }, data) {
 const entries = ({ method, size }, length) =>
   ({ "full table": 2 * length - 1, clipped: 2 * size + 1, "T5 buckets": 2 * size, ALiBi: 1 })[method];
 const costs = (p, length) => [entries(p, length), length ** 2, 2 * length - 1].map(n => HEADS * BYTES * n);
-const names = p => [p.method === "ALiBi" ? "slopes" : "table", "[H, L, L]", "line"];
+/** What query i gives to each key if the bias alone counts. */
+function looks({ i, ...p }, data) {
+  const e = range(p.tokens).map(j => Math.exp(value(j - i, p, data))), sum = e.reduce((a, b) => a + b);
+  return e.map(v => v / sum);
+}
+const names = p => [p.method === "ALiBi" ? "slopes" : "table", "[H, N, N]", "line"];
 
 export function scene(p, data) {
   const { method, tokens, size, far, sign, view, i, j } = p, all = range(tokens), found = steps(p, data).join(" = ");
   const line = range(2 * tokens - 1).map(n => value(n - tokens + 1, p, data)), at = r => two(line[r + tokens - 1]);
   const bytes = costs(p, tokens), cost = names(p).map((name, n) => `${name} ${commas(bytes[n])}`).join(", ");
   const each = LENGTHS.map(length => costs(p, length)), side = i === j ? "the token itself" : j < i ? "past" : "future";
-  const beside = view === "offset" ? [range(2 * tokens - 1).map(n => n - tokens + 1), line]
+  const weights = looks(p, data), beside = view === "attention" ? [all.map(n => n - i), weights]
     : [LENGTHS, ...range(3).map(n => each.map(row => row[n]))];
   const sizes = { clipped: `, clipped at ${size}`, "T5 buckets": `, ${size} buckets a side up to the distance ${far}` };
   const told = method === "ALiBi" ? "a mirror: past and future get the same"
@@ -57,7 +62,7 @@ export function scene(p, data) {
     readouts: { bias: `i = ${i}, j = ${j} (${side}): ${found}` },
     description: `${method}, ${tokens} tokens${sizes[method] ?? ""}, read at ${sign}: ${told}; the ${
       2 * tokens - 1} offsets have ${new Set(line).size} different numbers; marked is i = ${i}, j = ${j}: ${
-      found}; bytes for ${HEADS} heads: ${cost}.` };
+      found}; by the bias alone that key gets ${two(weights[j])} of the attention; bytes for ${HEADS} heads: ${cost}.` };
 }
 export function reached(p, data) {
   const { shared: [close, distant], near } = data;
@@ -157,7 +162,7 @@ function build(app, stage) {
   // -- how the number is found, what it costs --
   const lines = range(5).map(n => pen.text({ x: 0, y: (narrow ? under + 14 : top + 34) + n * 25, fs: n === 3 ? 22 : 15,
     fw: n === 3 ? 700 : 400, fill: n === 3 ? "--mix" : "--ink" }));
-  const left = narrow ? 46 : x0 + side + 70, price = bytes(app, pic, left, narrow ? W - 72 : W - 78,
+  const left = narrow ? 46 : x0 + side + 70, price = (p.view === "memory" ? bytes : attention)(app, pic, left, narrow ? W - 72 : W - 78,
     narrow ? under + 168 : top + 24, narrow ? H - 38 : bottom - 8);
   const g = cells.getContext("2d"), image = g.createImageData(N, N);
   const ride = (text, x) => set(text, { x, display: x < 40 || x > W - 12 ? "none" : "inline" });
@@ -230,6 +235,34 @@ function handle(app, pic, paint, height, data) {
   return (x, y) => set(g, { transform: `translate(${x} ${y})` });
 }
 
+/** Where the query looks: a bar for each key. */
+function attention(app, pic, left, right, top, bottom) {
+  const { params: p, data } = app, N = p.tokens, pen = pens(pic), fs = app.small ? 13 : 11, c = (right + 30 - left) / N;
+  const x = j => left + j * c, y = scale(0, 1, bottom, top);
+  const title = pen.text({ x: left - 40, y: top - 15, fill: "--q", fw: 700 });
+  for (const v of [0, 0.5, 1]) {
+    pen.line({ x1: left, x2: x(N), y1: y(v), y2: y(v), stroke: "--line", sw: v ? 1 : 2 });
+    pen.text({ x: left - 7, y: y(v), ta: "end", vc: 1, fs }, v);
+  }
+  const bars = range(N).map(j => pen.rect({ x: x(j) + Math.min(2, c / 6), width: c - Math.min(4, c / 3), fill: "--mix" }));
+  const spot = pen.path({ fill: "--q" }), frame = pen.rect({ width: Math.max(c, 6), fill: "none", stroke: "--k", sw: 2.5, rx: 2, still: 1 });
+  for (const j of ticks(0, N - 1, N > 8 ? 5 : 8)) pen.text({ x: x(j + 0.5), y: bottom + 21, ta: "middle", fs }, j);
+  pen.text({ x: (left + x(N)) / 2, y: bottom + 36, ta: "middle" }, "← past\u2003key j\u2003future →");
+  const told = pen.text({ ta: "middle", fw: 700, fill: "--mix", halo: 1 }), area = pen.rect({ x: left, width: x(N) - left, y: top, height: bottom - top, fill: "#0000", style: "cursor:pointer;touch-action:pan-y" });
+  const at = to => clamp(Math.floor((to.x - left) / c), 0, N - 1);
+  drag(app, area, "j", { down: to => app.set({ j: at(to) }), move: to => app.set({ j: at(to) }) });
+  hover(app, area, to => `key ${at(to)} gets ${two(looks(p, data)[at(to)])} of the attention, offset ${minus(at(to) - p.i)}`);
+  return () => {
+    const now = looks(p, data).map((w, j) => (N > 16 ? w : app.glide(`look${j}`, w, 0.001))), { i, j } = app.shown;
+    bars.forEach((bar, n) => set(bar, { y: y(now[n]), height: bottom - y(now[n]), opacity: n === p.j ? 1 : 0.6 }));
+    say(title, `where query ${p.i} looks${right - left < 190 ? "" : ", by the bias alone"}`);
+    set(spot, { d: `M${x(i + 0.5)} ${bottom + 2}l5 7h-10Z` });
+    set(frame, { x: x(j) + Math.min(0, (c - 6) / 2), y: y(now[p.j]) - 1, height: bottom - y(now[p.j]) + 2 });
+    set(told, { x: clamp(x(p.j + 0.5), left + 14, x(N) - 14), y: y(now[p.j]) - 8 });
+    say(told, two(now[p.j]));
+  };
+}
+
 /** Bytes over the length; the length is dragged. */
 function bytes(app, pic, left, right, top, bottom) {
   const { params: p, table: { tokens: { values } } } = app, pen = pens(pic), log = Math.log2, fs = app.small ? 13 : 11;
@@ -240,7 +273,7 @@ function bytes(app, pic, left, right, top, bottom) {
     pen.text({ x: left - 7, y: y(n), ta: "end", vc: 1, fs }, text);
   }
   for (const n of app.small ? [2, 16] : [2, 6, 10, 16]) pen.text({ x: x(n), y: bottom + 15, ta: "middle", fs }, commas(2 ** n));
-  pen.text({ x: (left + right) / 2, y: bottom + 32, ta: "middle" }, "length L");
+  pen.text({ x: (left + right) / 2, y: bottom + 32, ta: "middle" }, "length N");
   const inks = ["--mix", "--ink", "--soft"], order = [2, 1, 0], ends = costs(p, 2 ** 16).map(v => y(log(v)));
   if (Math.abs(ends[0] - ends[2]) < 15) ends[0] = ends[2] - 15 * (ends[0] <= ends[2] ? 1 : -1);
   const dots = names(p).map((name, n) => {
@@ -259,7 +292,7 @@ function bytes(app, pic, left, right, top, bottom) {
   drag(app, area, "tokens", { down: go }); // another length is another picture, so the hand lets go
   hover(app, area, to => {
     const length = 2 ** clamp(Math.round(x.back(to.x)), 2, 16), cost = costs(p, length);
-    return `L = ${commas(length)}: ${names(p).map((name, n) => `${name} ${commas(cost[n])}`).join(", ")} bytes`;
+    return `N = ${commas(length)}: ${names(p).map((name, n) => `${name} ${commas(cost[n])}`).join(", ")} bytes`;
   });
   return () => {
     const at = x(app.glide("length", log(p.tokens)));
@@ -269,9 +302,9 @@ function bytes(app, pic, left, right, top, bottom) {
 }
 
 export const relative = {
-  title: "Relative biases: a ribbon of offsets that writes a matrix", smooth: ["i", "j"], drawn: ["view", "mine"],
+  title: "Relative biases: a ribbon of offsets that writes a matrix", smooth: ["i", "j"], drawn: ["mine"],
   slide: ["method", "sign"], own: { mine: { start: null, values: [] } },
   plays: { row: "row by row", diagonal: "along a diagonal" },
-  shape: ({ params: p }) => [table(p), p.far].join(), scene, reached, build,
+  shape: ({ params: p }) => [table(p), p.far, p.view].join(), scene, reached, build,
   play: (app, how, dt, now) => walk(app, "i", "j", how === "diagonal", Math.max(1.2, app.params.tokens / 8), dt, now),
 };

@@ -255,10 +255,10 @@ function rails(app, parent, narrow) {
     set(grips.q, { transform: `translate(${x(m)} ${rowQ})` });
     set(grips.k, { transform: `translate(${x(n)} ${rowK})` });
     set(gap, { d: `M${x(n)} ${rowK - 15}V${mid}H${x(m)}V${rowQ + 15}` });
-    const far = Math.max(x(m), x(n)), wide = Math.abs(x(m) - x(n)) > 130;
-    const side = far > W - 100 ? [Math.min(x(m), x(n)) - 12, "end"] : [far + 12, "start"];
+    const far = Math.max(x(m), x(n)), wide = Math.abs(x(m) - x(n)) > 150;
+    const side = far > W - 135 ? [Math.min(x(m), x(n)) - 12, "end"] : [far + 12, "start"];
     set(gapText, { y: wide ? mid - 11 : mid, x: wide ? (x(m) + x(n)) / 2 : side[0], ta: wide ? "middle" : side[1] });
-    say(gapText, `m − n = ${minus(M - N)}`);
+    say(gapText, `r = n − m = ${minus(N - M)}`);
     say(follow.q, `m = ${M}`);
     say(follow.k, `n = ${N}`);
     set(here, { x1: x(m), x2: x(m) });

@@ -3,15 +3,17 @@ import { TAU, arrow, canvas, chooser, clamp, commas, drag, general, grip, hover,
   slide, slider, spiral, svg, walk, wedge, wrapped } from "./kit.js";
 
 const DEG = 180 / Math.PI;
+const MOST = 6.1; // log2 of how many times as slow: LongRoPE goes to 65
 
 // ---- numbers: the same as Python's ----
 /** θ′ of every pair, for a method, in a text `times` as long as those of the training. */
-export function thetas(method, times, { model, s }, { models, larger, ramps }) {
+export function thetas(method, times, { model, s }, { models, larger, ramps, longrope }) {
   const [d, base, L] = models[model], pairs = range(d / 2);
   const plain = (t, b = base) => b ** (-2 * t / d), ntk = factor => pairs.map(t => plain(t) * factor ** (-2 * t / (d - 2)));
   if (method === "PI") return pairs.map(t => plain(t) / s);
   if (method === "NTK-aware") return ntk(s);
   if (method === "dynamic NTK") return ntk(s * Math.max(1, times) - (s - 1));
+  if (method === "LongRoPE" && model === longrope.model) return pairs.map(t => plain(t) / (times > 1 ? longrope.long : longrope.short)[t]);
   if (method === "larger base") return pairs.map(t => plain(t, base * larger));
   if (!ramps[method]) return pairs.map(t => plain(t));
   const [low, high] = ramps[method];
@@ -23,23 +25,38 @@ export function thetas(method, times, { model, s }, { models, larger, ramps }) {
 /** Whether a pair reaches an angle that it did not reach in training; a whole turn has seen them all. */
 export const unseen = (theta, now, L, length) => L * theta < TAU && length * now > L * theta * (1 + 1e-9);
 
+/** SmolLM2's measured losses over the distance, if there are any for these settings. */
+const curve = ({ model, method, s }, { listens, heard }) => (model === listens ? heard[method] ?? heard[`${method} ${s}`] : undefined);
+/** On a straight line between two measured distances; null beyond the last. */
+function lossAt(distance, [xs, ys]) {
+  if (distance < xs[0] || distance > xs.at(-1)) return null;
+  const n = Math.max(1, xs.findIndex(x => distance <= x));
+  return ys[n - 1] + (distance - xs[n - 1]) / (xs[n] - xs[n - 1]) * (ys[n] - ys[n - 1]);
+}
+
 export function scene(p, data) {
-  const { model, method, s, times, view, pair } = p, [d, base, L] = data.models[model], length = times * L;
+  const { model, method, s, times, view, pair, loss } = p, [d, base, L] = data.models[model], length = times * L;
   const old = thetas("none", 1, p, data), now = thetas(method, times, p, data), pairs = range(d / 2);
-  const title = { none: "no scaling", "larger base": `base × ${data.larger}` }[method] ?? `${method}, s = ${s}`;
+  const title = { none: "no scaling", "larger base": `base × ${data.larger}`,
+    LongRoPE: model === data.longrope.model ? "LongRoPE, s = 32" : `LongRoPE (searched for ${data.longrope.model} only)` }[method] ?? `${method}, s = ${s}`;
   const fresh = pairs.filter(t => unseen(old[t], now[t], L, length)).length, ratio = t => now[t] / old[t];
-  const factor = method === "YaRN" ? 0.1 * Math.log(s) + 1 : 1;
+  const searched = method === "LongRoPE" && model === data.longrope.model;
+  const factor = method === "YaRN" ? 0.1 * Math.log(s) + 1 : searched ? data.longrope.factor : 1;
+  const measured = loss === "shown" ? curve(p, data) : undefined, at = measured && lossAt(length, measured);
+  const said = loss !== "shown" ? "" : !measured ? " SmolLM2's loss is not measured here."
+    : at === null ? ` SmolLM2's loss is measured up to ${commas(measured[0].at(-1))} positions.`
+      : ` SmolLM2 reads a text again: loss ${at.toFixed(2)} at this distance, ${data.without.toFixed(2)} without a first copy.`;
   return {
     views: {
       wavelengths: [pairs, ...[old, now].map(all => all.map(theta => TAU / theta))],
-      beside: view === "turns" ? [pairs, old.map(theta => L * theta / TAU), now.map(theta => length * theta / TAU)]
-        : [pairs, pairs.map(ratio)],
+      ...(measured ? { loss: [measured[0].map(x => x / 1000), measured[1]] } : { beside: view === "turns"
+        ? [pairs, old.map(theta => L * theta / TAU), now.map(theta => length * theta / TAU)] : [pairs, pairs.map(ratio)] }),
     },
     description: `${model} (d = ${d}, base ${commas(base)}, trained on ${commas(L)} positions), ${title}, read up to ${
       commas(length)}: ${old.filter(theta => L * theta / TAU < 1).length} of ${d / 2} pairs make less than a whole turn in ${
       `training, and ${fresh} reach angles that they never saw; θ′/θ is ${general(ratio(0), 3)} for the fastest pair and ${
         general(ratio(d / 2 - 1), 3)} for the slowest`}${
-      factor !== 1 ? `; cosines and sines are multiplied by ${factor.toFixed(3)}` : ""}.`,
+      factor !== 1 ? `; cosines and sines are multiplied by ${factor.toFixed(3)}` : ""}.${said}`,
   };
 }
 export function reached(p, data) {
@@ -64,6 +81,7 @@ function build(app, stage) {
   const left = html(two, "div"), right = html(two, "div");
   const parts = [first, dial(app, left, L), chart(app, right, narrow)];
   if (!app.small) parts.push(strip(app, html(stage, "div", { class: "lv-strip" })));
+  if (p.loss === "shown") parts.push(ear(app, html(stage, "div")));
   const list = data.parameters.times.values.map(Math.log), old = thetas("none", 1, p, data);
   return () => { // between two steps the length grows evenly, as on a slide rule
     const i = Math.floor(app.shown.times), rest = app.shown.times - i;
@@ -89,7 +107,7 @@ function methods(app, parent, narrow) {
   const [d, , L] = data.models[p.model], n = d / 2, old = thetas("none", 1, p, data), slow = old.findIndex(v => L * v < TAU);
   const boxes = names.map((name, i) => {
     const g = svg(pic, "g", { class: "lv-clock", transform: `translate(${i % each * wide} ${tall * Math.floor(i / each)})` });
-    const pen = pens(g), x = scale(0, n - 1, 12, wide - 18), y = scale(0, 5.3, tall - 12, 36);
+    const pen = pens(g), x = scale(0, n - 1, 12, wide - 18), y = scale(0, MOST, tall - 12, 42);
     const box = pen.rect({ x: 3, y: 2, width: wide - 7, height: tall - 6, rx: 8, class: "lv-hit" });
     const need = slow < 0 ? null : pen.rect({ x: x(slow - 0.5), width: x(n - 0.5) - x(slow - 0.5), fill: "--k2", opacity: 0.55 });
     const path = pen.path({ fill: "none", sw: 2.4, cap: 1 });
@@ -100,7 +118,7 @@ function methods(app, parent, narrow) {
   chooser(app, boxes.map(({ box }) => box.parentNode), "method", i => `${names[i]}: pairs with angles never seen: ${boxes[i].count.textContent}`);
   return ({ times, length }) => boxes.forEach(({ name, box, need, path, title, count, x, y }) => {
     const now = thetas(name, times, p, data), own = name === p.method;
-    const bad = old.filter((theta, t) => unseen(theta, now[t], L, length)).length, up = v => y(clamp(Math.log2(v), 0, 5.3));
+    const bad = old.filter((theta, t) => unseen(theta, now[t], L, length)).length, up = v => y(clamp(Math.log2(v), 0, MOST));
     set(box, own ? { stroke: "--mix", sw: 2.5, fill: "--face" } : { stroke: "--line", sw: 1, fill: "#0000" });
     set(path, { d: "M" + now.map((theta, t) => `${x(t).toFixed(1)} ${up(old[t] / theta).toFixed(1)}`).join("L"), stroke: own ? "--mix" : "--soft" });
     if (need) set(need, { y: up(times), height: y(0) - up(times) });
@@ -179,9 +197,9 @@ function dial(app, parent) {
 /** How many times as slow each pair turns; slow pairs must clear the length of the text. Both are dragged. */
 function chart(app, parent, narrow) {
   const { params: p, data } = app, W = app.width(parent), H = app.small ? 192 : 300, [d, , L] = data.models[p.model], n = d / 2;
-  const top = 30, bottom = H - 36, left = 62, right = W - 76, most = 5.3;
+  const top = 30, bottom = H - 36, left = 62, right = W - 76;
   const [pic, pen] = canvas(parent, W, H, "How many times as slow each pair turns now");
-  const x = scale(-0.5, n - 0.5, left + 20, right - 6), y = scale(0, most, bottom, top), up = v => y(clamp(Math.log2(v), 0, most));
+  const x = scale(-0.5, n - 0.5, left + 20, right - 6), y = scale(0, MOST, bottom, top), up = v => y(clamp(Math.log2(v), 0, MOST));
   const old = thetas("none", 1, p, data), slow = old.findIndex(v => L * v < TAU), from = x(slow < 0 ? n : slow - 0.5);
   const steps = data.parameters.s.values, lengths = data.parameters.times.values;
   pen.text({ x: left - 22, y: 10, vc: 1, fill: "--ink", fw: 700 }, narrow ? "Times as slow as in training" : "Times as slow as in training, pair by pair");
@@ -211,7 +229,7 @@ function chart(app, parent, narrow) {
     return `Pair ${t}: a turn in ${commas(TAU / old[t], 1)} positions, now in ${commas(TAU / shownNow[t], 1)}; ${
       general(old[t] / shownNow[t], 3)} times as slow`;
   });
-  const takes = !["none", "larger base"].includes(p.method);
+  const takes = !["none", "larger base", "LongRoPE"].includes(p.method);
   const grips = {};
   for (const [name, colour, text, label, px] of [["s", "mix", "s", "factor s", left], ["times", "k", "L′", "length of the text", right + 22]]) {
     const values = data.parameters[name].values;
@@ -252,6 +270,35 @@ function interpolated(i, values) {
   return Math.log2(values[a]) + (i - a) * Math.log2(values[b] / values[a]);
 }
 
+/** What SmolLM2 makes of it: the loss on a text that it read so far back, as it was measured. */
+function ear(app, parent) {
+  const { params: p, data } = app, W = app.width(parent), measured = curve(p, data), [, , L] = data.models[p.model];
+  const H = measured ? 146 : 22, left = 40, right = W - 14, top = 40, bottom = H - 30;
+  const [pic, pen] = canvas(parent, W, H, "SmolLM2's loss on a text that it reads again, over the distance of the first copy");
+  const more = W < 560 ? "" : measured ? ", over the distance of the first copy" : " with these settings";
+  pen.text({ x: 0, y: 10, vc: 1, fw: 700, fs: 14, fill: "--ink" }, (measured ? "SmolLM2's loss when it reads again" : "SmolLM2's loss: not measured") + more);
+  if (!measured) return () => {};
+  const [xs, ys] = measured, x = scale(0, xs.at(-1) / L, left, right), y = scale(0, 6, bottom, top);
+  for (const v of [0, 2, 4, 6]) {
+    pen.line({ x1: left, x2: right, y1: y(v), y2: y(v), stroke: "--line" });
+    pen.text({ x: left - 8, y: y(v), vc: 1, ta: "end", fs: 12 }, v);
+  }
+  for (const v of range(8)) pen.text({ x: x(v), y: bottom + 14, ta: "middle", fs: 12 }, v ? `${v} L` : 0);
+  pen.line({ x1: left, x2: right, y1: y(data.without), y2: y(data.without), stroke: "--soft", dash: "2 5", sw: 2 });
+  pen.text({ x: right, y: y(data.without) - 8, ta: "end", fs: 12.5, halo: 1 }, W < 560 ? "no copy" : "without a first copy");
+  pen.path({ d: "M" + xs.map((v, i) => `${x(v / L).toFixed(1)} ${y(Math.min(6, ys[i])).toFixed(1)}`).join("L"), fill: "none", stroke: "--mix", sw: 2.5 });
+  xs.forEach((v, i) => pen.circle({ cx: x(v / L), cy: y(Math.min(6, ys[i])), r: 3, fill: "--mix" }));
+  const mark = pen.line({ y1: top - 8, y2: bottom, stroke: "--k", sw: 2 }), dot = pen.circle({ r: 6, fill: "--k" });
+  const said = pen.text({ y: top - 6, fs: 13.5, fw: 700, halo: 1, fill: "--k" });
+  return ({ length }) => {
+    const at = lossAt(length, measured), px = x(Math.min(length, xs.at(-1)) / L), late = px > W / 2;
+    set(mark, { x1: px, x2: px });
+    set(dot, { cx: px, cy: y(Math.min(6, at ?? 0)), visibility: at === null ? "hidden" : "visible" });
+    set(said, { x: px + (late ? -8 : 8), ta: late ? "end" : "start" });
+    say(said, at === null ? "not measured so far out" : at.toFixed(1));
+  };
+}
+
 /** All pairs as dials, in as many rows as there is need of. */
 function strip(app, parent) {
   const { params: p, data } = app, W = app.width(parent), n = data.models[p.model][0] / 2, cell = W / n;
@@ -285,7 +332,7 @@ export const scaling = {
   title: "Scaled RoPE: dials in a longer text", smooth: ["times", "s"], drawn: ["method", "view", "pair"],
   sizes: { pair: (p, { models }) => models[p.model][0] / 2 },
   plays: { grow: "the text grows" },
-  shape: ({ params: p }) => [p.model, p.method].join(),
+  shape: ({ params: p }) => [p.model, p.method, p.loss, p.loss === "shown" && p.s].join(),
   scene, reached, build,
   play: (app, how, dt, now) => walk(app, "times", "times", false, 1.5, dt, now),
 };

@@ -1,4 +1,4 @@
-// The scoreboard: a swarm of all encodings above each column of a table; two of them are marked, and dragged.
+// The scoreboard: a swarm of all encodings in each column, and a list of all names; two are marked, and dragged.
 import { canvas, chooser, grip, hover, html, pens, point, range, say, scale, set, slide, svg } from "./kit.js";
 
 // ---- what is left, and in which order: the same as Python's ----
@@ -21,24 +21,24 @@ export function left({ sort, door, shift, longer }, data) {
   return range(data.board.length).filter(i => fits(data.board[i])).sort((a, b) => (score[b] ?? -1) - (score[a] ?? -1));
 }
 export function scene(p, data) {
-  const { columns, board, counts } = data, order = left(p, data), c = place(data, p.sort), title = columns[p.sort];
+  const { columns, board } = data, order = left(p, data), c = place(data, p.sort), title = columns[p.sort];
   const all = Object.keys(columns).map(column => ranks(data, column)), known = order.filter(i => board[i].values[c] !== null);
-  const values = known.map(i => (counts.includes(p.sort) ? Math.max(1, board[i].values[c]) : board[i].values[c]));
   const ends = [known[0], known.at(-1)].map(i => i !== undefined && `${board[i].name} (${board[i].texts[c]})`).join(" to ");
   const named = i => `${board[i].name} (${board[i].doors.join(", ") || "no door"}), ${title} ${board[i].texts[c]}`;
   return {
-    views: {
-      board: order.length ? order.map(i => all.map(score => score[i])) : [all.map(() => 0)],
-      column: known.length ? [range(values.length).map(i => i + 1), values] : [[1], [1]],
-    },
+    views: { board: order.length ? order.map(i => all.map(score => score[i])) : [all.map(() => 0)] },
     description: `${order.length} of ${board.length} encodings are left, ${
       known.length ? `by ${title} from ${ends}` : `none of them has a ${title}`}; ${order.length
       ? `marked is ${named(order[p.row])}; beside it ${named(order[p.other])}` : "loosen a filter"}.`,
   };
 }
 export function reached(p, data) {
-  const row = data.board[left(p, data)[p.row]], [shift, tail] = ["shift", "tail"].map(column => row?.values[place(data, column)]);
-  return shift === 0 && tail > data.worse ? `${row.name} has shift error 0, and its tail loss rises by ${tail.toFixed(2)} nats.` : "";
+  const order = left(p, data), [a, b] = [order[p.row], order[p.other]], loss = place(data, "loss");
+  if (a === undefined || [a, b].some(i => data.board[i].values[loss] === null)) return "";
+  const both = Object.keys(data.columns).map(column => ranks(data, column)).filter(score => score[a] !== null && score[b] !== null);
+  const better = both.filter(score => score[a] > score[b]).length;
+  if (!better || both.some(score => score[a] < score[b])) return "";
+  return `${data.board[a].name} is better than ${data.board[b].name} in ${better} of ${both.length} columns, and worse in none.`;
 }
 
 // ---- the picture: the marked row blue, the other orange ----
@@ -57,14 +57,13 @@ function build(app, stage) {
       plain(some, quiet);
     };
   }
-  const scroll = html(stage, "div", { class: "lv-board", style: `max-height:${app.small ? 450 : narrow ? 560 : 492}px` });
+  const scroll = html(stage, "div", { class: "lv-board", style: app.small ? "max-height:450px" : "" });
   const table = html(scroll, "table"), head = html(table, "thead");
   const width = scroll.clientWidth / (app.small ? 1.45 : 1), W = width, name = narrow ? 0 : 176;
   const keys = Object.keys(data.columns), wide = (W - name) / keys.length;
-  const cols = html(table, "colgroup");
-  if (narrow) for (const part of [52, 48]) html(cols, "col", { style: `width:${part}%` });
-  else for (const part of [name, ...keys.map(() => wide)]) html(cols, "col", { style: `width:${100 * part / W}%` });
   if (!narrow) {
+    const cols = html(table, "colgroup");
+    for (const part of [name, ...keys.map(() => wide)]) html(cols, "col", { style: `width:${100 * part / W}%` });
     const row = html(head, "tr");
     html(row, "td");
     for (const key of keys) {
@@ -73,8 +72,10 @@ function build(app, stage) {
       button.addEventListener("click", () => app.set({ sort: key }));
     }
   }
-  const swarm = field(app, html(html(head, "tr"), "td", { colspan: narrow ? 2 : keys.length + 1 }), order, { W, name, wide, keys, narrow });
-  const rows = list(app, html(table, "tbody"), order, keys, narrow);
+  const swarm = field(app, html(html(head, "tr"), "td", { colspan: narrow ? 1 : keys.length + 1 }), order, { W, name, wide, keys, narrow });
+  const columns = narrow ? 1 : Math.max(1, Math.floor(W / 262)), down = Math.max(1, Math.ceil(order.length / columns));
+  const grid = `grid-template:repeat(${down}, auto) / repeat(${columns}, minmax(0, 1fr))`;
+  const rows = list(app, html(html(scroll, "table", { class: "lv-names" }), "tbody", { style: grid }), order, keys);
   const said = html(app.small ? null : stage, "p", { class: "lv-versus" });
   const [mine, even, theirs] = ["q", "soft", "k"].map(colour => html(said, "b", { style: `color:var(--${colour})` }));
   const scores = keys.map(key => ranks(data, key));
@@ -91,8 +92,8 @@ function build(app, stage) {
 
 /** All encodings above each column, the best at the top; what was not measured lies below, as rings. */
 function field(app, parent, order, { W, name, wide, keys, narrow }) {
-  const { params: p, data } = app, { board } = data, heads = narrow ? 132 : 4, high = app.small ? 110 : 192, top = heads + (narrow ? 18 : 32);
-  const bottom = top + high, H = bottom + 62, r = narrow ? 2.6 : 4, step = 2 * r + 1, most = Math.max(1, Math.floor((wide - 10) / step));
+  const { params: p, data } = app, { board } = data, heads = narrow ? 132 : 4, high = app.small ? 110 : narrow ? 168 : 122, top = heads + (narrow ? 18 : 32);
+  const bottom = top + high, H = bottom + (narrow ? 62 : 102), r = narrow ? 2.6 : 4, step = 2 * r + 1, most = Math.max(1, Math.floor((wide - 10) / step));
   const [pic, pen] = canvas(parent, W, H, "All encodings in each column, the best at the top");
   const x = keys.map((_, c) => name + (c + 0.5) * wide), y = scale(0, 1, bottom, top), inside = new Set(order);
   const sorted = keys.indexOf(p.sort), sorts = [];
@@ -139,14 +140,16 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
     return dot;
   }));
   chooser(app, sorts, "sort", c => `sort by ${data.columns[keys[c]]}`);
+  const gaps = keys.map(() => pen.path({ fill: "none", sw: 5, cap: 1, opacity: 0.55, still: 1 }));
   const lines = TWO.map(([colour, at, letter]) => {
-    const paths = ["none", "3 5"].map(dash => pen.path({ fill: "none", stroke: `--${colour}`, sw: 2.5, dash, still: 1 }));
+    const values = keys.map((_, c) => narrow ? null
+      : pen.text({ x: x[c], y: H - (at === "row" ? 30 : 13), mid: 1, fs: 12.5, fw: 700, fill: `--${colour}`, halo: 1, still: 1 }));
     const dots = keys.map(() => pen.circle({ r: r + 2, fill: `--${colour}`, rim: 1, still: 1 }));
-    return { at, letter, colour, paths, dots };
+    return { at, letter, colour, values, dots };
   });
   const nearest = to => {
-    const gaps = order.map(i => Math.hypot(spots[sorted].found[i][0] - to.x, spots[sorted].found[i][1] - to.y));
-    return gaps.indexOf(Math.min(...gaps));
+    const away = order.map(i => Math.hypot(spots[sorted].found[i][0] - to.x, spots[sorted].found[i][1] - to.y));
+    return away.indexOf(Math.min(...away));
   };
   for (const line of lines) {
     line.tag = pen.text({ halo: 1, fill: `--${line.colour}`, fw: 700, fs: 14, vc: 1, still: 1 });
@@ -158,28 +161,27 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
   return () => {
     if (!order.length) return;
     const both = lines.map(({ at }) => order[app.params[at]]);
-    lines.forEach(({ paths, dots, grip: handle, tag: words, at }, n) => {
-      const i = both[n], spot = keys.map((_, c) => spots[c].found[i].map((v, axis) => app.glide(`${at} ${c} ${axis}`, v, 0.4)));
-      const known = keys.map((_, c) => spots[c].score[i] !== null), ways = ["", ""];
-      range(keys.length - 1).forEach(c => {
-        const [[ax, ay], [bx, by]] = [spot[c], spot[c + 1]], half = (bx - ax) / 2;
-        ways[known[c] && known[c + 1] ? 0 : 1] += `M${ax.toFixed(1)} ${ay.toFixed(1)}C${(ax + half).toFixed(1)} ${ay.toFixed(1)} ${
-          (bx - half).toFixed(1)} ${by.toFixed(1)} ${bx.toFixed(1)} ${by.toFixed(1)}`;
-      });
-      paths.forEach((path, k) => set(path, { d: ways[k] }));
+    const ends = lines.map(({ at }, n) => keys.map((_, c) => spots[c].found[both[n]].map((v, axis) => app.glide(`${at} ${c} ${axis}`, v, 0.4))));
+    keys.forEach((_, c) => { // from the worse to the better, in the colour of the better
+      const [b, a] = both.map(i => spots[c].score[i]), [[bx, by], [ax, ay]] = ends.map(spot => spot[c]), known = a !== null && b !== null;
+      set(gaps[c], { d: known && a !== b ? `M${ax.toFixed(1)} ${ay.toFixed(1)}L${bx.toFixed(1)} ${by.toFixed(1)}` : "M0 0",
+        stroke: `var(--${a > b ? "q" : "k"})` });
+    });
+    lines.forEach(({ values, dots, grip: handle, tag: words, at }, n) => {
+      const i = both[n], spot = ends[n], known = keys.map((_, c) => spots[c].score[i] !== null);
+      values.forEach((text, c) => text && say(text, known[c] ? board[i].texts[c].replace("-", "−") : "–"));
       dots.forEach((dot, c) => set(dot, { cx: spot[c][0], cy: spot[c][1], opacity: known[c] ? 1 : 0.45 }));
       const same = both[0] === both[1] && n === 0;
       set(handle, { transform: `translate(${spot[sorted][0] + (same ? 16 : 0)} ${spot[sorted][1]})` });
-      const own = spot[0][1], gap = own - spots[0].found[both[1 - n]][1], far = Math.max(0, 17 - Math.abs(gap)) / 2;
-      set(words, { x: name - 10, ta: "end", y: own + far * (gap ? Math.sign(gap) : n ? -1 : 1) });
+      set(words, { x: name - 10, ta: "end", y: H - (n ? 30 : 13) });
       say(words, narrow ? "" : board[i].name);
     });
   };
 }
 
-/** The rows of the table: a bar for the rank behind each number, hatched where there is none. */
-function list(app, body, order, keys, narrow) {
-  const { params: p, data } = app, scores = keys.map(key => ranks(data, key)), shown = narrow ? [keys.indexOf(p.sort)] : range(keys.length);
+/** All that is left, column by column of a page: a bar for the rank behind each number, hatched where there is none. */
+function list(app, body, order, keys) {
+  const { params: p, data } = app, c = keys.indexOf(p.sort), score = ranks(data, p.sort);
   const made = order.map((i, n) => {
     const row = html(body, "tr"), head = html(row, "th", { scope: "row" });
     const pins = [...TWO].reverse().map(([colour, , letter]) => {
@@ -188,11 +190,9 @@ function list(app, body, order, keys, narrow) {
       return pin;
     });
     html(head, "span", {}, data.board[i].name);
-    for (const c of shown) {
-      const score = scores[c][i], text = data.board[i].texts[c].replace("-", "−");
-      const cell = html(row, "td", score === null ? { class: "lv-none", "aria-label": "not measured" } : {}, score === null ? "" : text);
-      cell.style.setProperty("--rank", `${(100 * score).toFixed(1)}%`);
-    }
+    const none = score[i] === null ? { class: "lv-none", "aria-label": "not measured" } : {};
+    const cell = html(row, "td", none, score[i] === null ? "" : data.board[i].texts[c].replace("-", "−"));
+    cell.style.setProperty("--rank", `${(100 * score[i]).toFixed(1)}%`);
     row.addEventListener("click", event => { if (!event.target.closest(".lv-pin")) app.put({ row: n }); });
     return { row, pins };
   });
