@@ -97,7 +97,7 @@ window.__seen = root => {  // a rough print of all pictures below root
 };
 window.__frames = root => [...root.querySelectorAll('.live')].map(view => view.dataset.frame).join();
 window.__latency = (root, seen, event) => new Promise(done => {
-    const before = seen(root), end = performance.now() + 4000;
+    const before = seen(root), end = performance.now() + 20000;
     let start = null;
     document.addEventListener(event, () => { start = performance.now(); }, { capture: true, once: true });
     const tick = () => {
