@@ -52,11 +52,14 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def visit(folder, browser):
-    """``visit(name, …)``: a page of one explorer; at the end nothing may have gone wrong, or been fetched."""
+    """``visit(name, …)``: a page of one explorer; at the end nothing may have gone wrong, or been fetched.
+
+    Nothing glides there, so that nobody waits for it, unless ``reduced_motion="no-preference"`` is given.
+    """
     opened, faults = [], []
 
     def open_(name, query="", **options):
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 720}, **options})
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 720}, "reduced_motion": "reduce", **options})
         opened.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: faults.append(str(error)))

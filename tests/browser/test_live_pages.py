@@ -238,12 +238,14 @@ def test_a_value_is_read_under_the_mouse(visit):
     page.locator(".lv-tip").wait_for(state="hidden")
 
 
-def test_reduced_motion_jumps(visit):
-    page = visit("rotary", reduced_motion="reduce")
+@pytest.mark.parametrize(("motion", "glides"), [("reduce", False), ("no-preference", True)])
+def test_motion_is_smooth_unless_the_reader_wants_none(visit, motion, glides):
+    page = visit("rotary", reduced_motion=motion)
     before = int(page.locator(".live").get_attribute("data-frame"))
     page.locator(".lv-grip[data-key=m]").press("End")
     rest(page)
-    assert int(page.locator(".live").get_attribute("data-frame")) == before + 1
+    frames = int(page.locator(".live").get_attribute("data-frame")) - before
+    assert frames > 3 if glides else frames == 1
 
 
 def test_the_wheel_turns_only_what_has_the_focus(visit):
