@@ -75,8 +75,8 @@ def shaw_turned_without_root(q, k, v, w_K, w_V, q_positions, k_positions):
     return weights @ v + torch.einsum("ij,ijd->id", weights, w_V[row])
 
 
-def scores_unscaled_without_absolute(q, k, PE, w, table, i, j):
-    return q @ k.mT + table[:, j - i[:, None] + table.shape[1] // 2]
+def painted_with_nothing(picture, n):
+    return [0.0] * n, [0.0] * (2 * n - 1)
 
 
 def yarn_all_wrong(dim, base, s, L, alpha, beta):
@@ -109,7 +109,7 @@ TWO = [
     ("memory_scores", memory_unmasked_without_scale, {"no mask", "scale forgotten"}),
     ("axis_angles", angles_in_turns_unsqueezed, {"axes take turns", "not squeezed"}),
     ("shaw_attention", shaw_turned_without_root, {"query minus key", "no root"}),
-    ("key_side_scores", scores_unscaled_without_absolute, {"no scale", "absolute term left out"}),
+    ("paint_head", painted_with_nothing, {"nothing for the keys", "nothing for the offsets"}),
     ("yarn_theta", yarn_all_wrong, {"fast pairs divided", "radians for turns"}),
     ("moved_mass", moved_unmasked_and_double, {"mask forgotten", "mass counted twice"}),
     ("position_bytes", bytes_of_one_tensor_without_offset_0,

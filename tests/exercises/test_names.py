@@ -63,12 +63,6 @@ def mean_shift(q, k, angles, shifted):
     return (new - old).abs().mean((1, 2)) / old.abs().mean((1, 2))
 
 
-def clip_small(W, q, k_positions):
-    k = W.shape[1] // 2
-    r = k_positions[None] - q[:, None]
-    return W[:, r.clamp(min=-(k - 1), max=k - 1) + k]
-
-
 def shaw_clip_small(q, k, v, w_K, w_V, q_positions, k_positions):
     m = len(w_K) // 2
     row = (k_positions - q_positions[:, None]).clamp(1 - m, m - 1) + m
@@ -116,7 +110,6 @@ NAMED = [
     ("causal_attention", without_itself, "a token may not see itself, with a low number"),
     ("order_errors", mean_errors, "the mean difference by the mean size"),
     ("rope_shift_error", mean_shift, "mean change by the mean score"),
-    ("clipped_bias", clip_small, "clipped one too early"),
     ("shaw_attention", shaw_clip_small, "clipped one too early"),
     ("relative_shift", one_too_far, "moved by one too much, rolled"),
     ("alibi_attention", unmasked, "nothing hidden, distance to both sides"),

@@ -29,18 +29,13 @@ def answers(table):
 
 
 # ---- right, in other ways ----
-def bias_with_embedding(W, q_positions, k_positions):
-    k = (W.shape[-1] - 1) // 2
-    r = torch.stack([k_positions - p for p in q_positions])
-    place = torch.maximum(torch.minimum(r, torch.tensor(k)), torch.tensor(-k)).add(k)
-    return F.embedding(place, W.T).permute(2, 0, 1)
+def of_a_full_cache(k):
+    """Keys as they stand in a cache that was used again, and its last two queries."""
+    return [9 + k, 8 + k], (8 + 3 * k, 10 + k, 8)
 
 
-def bias_with_gather(W, q_positions, k_positions):
-    (H, entries), k = W.shape, W.shape[1] // 2
-    place = (k_positions.view(1, -1) - q_positions.view(-1, 1)).clip(-k, k) + k
-    wide = W[:, None].expand(H, len(q_positions), entries)
-    return wide.gather(2, place.expand(H, -1, -1))
+def as_numpy(k):
+    return np.array([5 * k, 5 * k + 2]), np.array([5 * k + 1, 4 * k, 7 * k + 3, 5 * k + 2])
 
 
 def bucket_like_the_released_code(r, n_buckets, max_distance, bidirectional):
@@ -131,7 +126,7 @@ def shift_entry_by_entry(x, column=lambda distance, n_k: n_k - 1 - distance):
 
 
 RIGHT = answers([
-    ("clipped_bias", bias_with_embedding), ("clipped_bias", bias_with_gather),
+    ("bias_test", of_a_full_cache), ("bias_test", as_numpy),
     ("t5_bucket", bucket_like_the_released_code), ("t5_bucket", bucket_numpy),
     ("shaw_attention", shaw_pair_by_pair), ("shaw_attention", shaw_scaled_query),
     ("offset_mass", mass_with_a_dict), ("offset_mass", mass_with_accumulate),
@@ -146,35 +141,28 @@ def test_right_in_another_way(name, answer):
 
 
 # ---- catalogued misconceptions, as learners put them ----
-def bias_of_lengths(W, q_positions, k_positions):
-    k = W.shape[1] // 2
-    i, j = torch.arange(len(q_positions))[:, None], torch.arange(len(k_positions))
-    return W[:, (j - i).clamp(-k, k) + k]
+def whole_text(k):
+    return torch.arange(3), torch.arange(5)
 
 
-def bias_i_minus_j(W, q_positions, k_positions):
-    return bias_with_gather(W, -q_positions, -k_positions)
+def one_step_of_writing(k):
+    return [2 * k + 3], [k + 4, k + 3, 9 * k]
 
 
-def bias_not_moved(W, q_positions, k_positions):
-    k = W.shape[1] // 2
-    index = torch.clip(k_positions - q_positions.unsqueeze(-1), min=-k, max=k)
-    return torch.stack([head[index] for head in W])
+def an_encoder_from_the_end(k):
+    return [k + 1, k + 2], [2, k + 3, 2 * k + 4]
 
 
-def bias_of_the_distance(W, q_positions, k_positions):
-    k = W.shape[1] // 2
-    i, j = torch.meshgrid(q_positions, k_positions, indexing="ij")
-    return W[:, k + (torch.maximum(i, j) - torch.minimum(i, j)).clamp(max=k)]
+def a_decoder(k):
+    return [5 * k + 1, 5 * k + 3], [4 * k + 2, 4 * k + 1, 0]
 
 
-def bias_heads_behind(W, q_positions, k_positions):
-    return bias_with_gather(W, q_positions, k_positions).movedim(0, -1)
+def only_far_and_near(k):
+    return [k + 2, k + 3], [k + 4, 1, 3 * k + 5]
 
 
-def bias_cut_off(W, q_positions, k_positions):
-    far = (k_positions - q_positions[:, None]).abs() > W.shape[1] // 2
-    return bias_with_gather(W, q_positions, k_positions).masked_fill(far, 0)
+def beyond_the_last_position(k):
+    return [1000, 999], [998, 1000 - k, 3]
 
 
 def buckets(r, n_buckets, max_distance, bidirectional, *, sides=True, floor=True, end=True):
@@ -303,12 +291,11 @@ def shift_hides_itself(x):
 
 
 NAMED = [
-    ("clipped_bias", bias_of_lengths, "row numbers instead of positions"),
-    ("clipped_bias", bias_i_minus_j, "query minus key"),
-    ("clipped_bias", bias_not_moved, "middle of the table forgotten"),
-    ("clipped_bias", bias_of_the_distance, "distance without a direction"),
-    ("clipped_bias", bias_heads_behind, "heads last"),
-    ("clipped_bias", bias_cut_off, "no bias beyond k"),
+    ("bias_test", an_encoder_from_the_end, "keys in order"),
+    ("bias_test", one_step_of_writing, "one query"),
+    ("bias_test", a_decoder, "nothing ahead"),
+    ("bias_test", only_far_and_near, "nothing exactly k behind"),
+    ("bias_test", beyond_the_last_position, "positions that do not exist"),
     ("t5_bucket", bucket_sides_wrong, "sides exchanged"),
     ("t5_bucket", bucket_without_end, "no end"),
     ("t5_bucket", bucket_negative, "keys ahead of a decoder"),
@@ -344,33 +331,13 @@ def test_a_misconception_is_named(name, answer, called):
 
 
 # ---- mistakes that no catalogue holds ----
-def bias_halved(W, q_positions, k_positions):
-    return bias_with_gather(W, q_positions, k_positions) / 2
+def all_the_same(k):
+    return [5, 5], [5, 6, 7]
 
 
-def bias_with_a_mask(W, q_positions, k_positions):
-    ahead = k_positions > q_positions[:, None]
-    return bias_with_gather(W, q_positions, k_positions).masked_fill(ahead, HIDE)
-
-
-def bias_of_the_first_entries(W, q_positions, k_positions):
-    return bias_with_gather(torch.cat([W[:, :-1], W[:, :1]], 1), q_positions, k_positions)
-
-
-def bias_sorted_keys(W, q_positions, k_positions):
-    return bias_with_gather(W, q_positions, k_positions.sort(descending=True).values)
-
-
-def bias_one_off(W, q_positions, k_positions):
-    return bias_with_gather(W, q_positions + 1, k_positions)
-
-
-def bias_heads_averaged(W, q_positions, k_positions):
-    return bias_with_gather(W.mean(0, keepdim=True).expand_as(W), q_positions, k_positions)
-
-
-def bias_softmaxed(W, q_positions, k_positions):
-    return bias_with_gather(W, q_positions, k_positions).softmax(-1)
+def a_random_sample(k):
+    generator = torch.Generator().manual_seed(k)
+    return tuple(torch.randperm(12 * k, generator=generator)[:n] + 50 * k for n in (2, 3))
 
 
 def bucket_begins_late(r, n_buckets, max_distance, bidirectional):
@@ -504,8 +471,7 @@ def shift_mask_of_a_square(x):
 
 
 REFUSED = answers([
-    *(("clipped_bias", f) for f in (bias_halved, bias_with_a_mask, bias_of_the_first_entries,
-                                    bias_sorted_keys, bias_one_off, bias_heads_averaged, bias_softmaxed)),
+    *(("bias_test", f) for f in (whole_text, all_the_same, a_random_sample)),
     *(("t5_bucket", f) for f in (bucket_begins_late, bucket_plain_clip, bucket_linear, bucket_always_decoder,
                                  bucket_for_128, bucket_as_float, bucket_of_itself_wrong)),
     *(("shaw_attention", f) for f in (shaw_masked, shaw_keys_turned, shaw_values_turned, shaw_divided_by_d,

@@ -3,6 +3,7 @@
 import math
 
 import nbformat
+import numpy as np
 import pytest
 import torch
 
@@ -78,21 +79,35 @@ def moved_with_a_bias(scores, term, allowed):
     return torch.linalg.norm(new - old, ord=1, dim=2).mean(1) * 0.5
 
 
-def key_side_with_loops(q, k, PE, w, table, q_positions, k_positions):
-    zero = (table.shape[1] - 1) // 2
-    e = torch.einsum("hid,hjd->hij", q, k) / q.size(-1) ** 0.5
-    for i, place in enumerate(q_positions.tolist()):
-        for j, other in enumerate(k_positions.tolist()):
-            e[:, i, j] += (w * PE[other]).sum(-1) + table[:, zero + other - place]
-    return e
+def _stripes(n, keys, offsets):
+    """Two lists of numbers from a rule for each."""
+    return [keys(j) for j in range(n)], np.array([offsets(r) for r in range(-n + 1, n)])
 
 
-def key_side_with_take(q, k, PE, w, table, q_positions, k_positions):
-    N = (table.shape[-1] + 1) // 2
-    index = k_positions.repeat(len(q_positions), 1) - q_positions.reshape(-1, 1) + N - 1
-    relative = torch.index_select(table, 1, index.flatten()).view(len(table), *index.shape)
-    absolute = torch.einsum("hd,md->hm", w, PE).index_select(1, k_positions)
-    return torch.baddbmm(relative + absolute.unsqueeze(1), q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5)
+def painted_by_rules(picture, n, high=60.0, base=math.e):
+    first = [high] + [0.0] * (n - 1)
+    if picture == "even":
+        return _stripes(n, lambda j: -high * (j % 2), lambda r: -3 * high * (r > 0))
+    if picture == "fading":
+        keys = [math.log(8, base)] + [0] * (n - 1)
+        return _stripes(n, keys.__getitem__, lambda r: r * math.log(2, base) if r <= 0 else -high)
+    return _stripes(n, first.__getitem__,
+                    lambda r: {"first": 0, "two back": 2, "both": 1}[picture] * high * (r == -2))
+
+
+def painted_from_the_picture(picture, n):
+    """Least squares on the logarithms of a softened picture: no stripe is named."""
+    i, j = torch.meshgrid(torch.arange(n), torch.arange(n), indexing="ij")
+    if picture != "fading":
+        return painted_by_rules(picture, n)
+    logs = torch.where(j <= i, (j - i) * math.log(2) + math.log(8) * (j == 0), -50.0).double()
+    rows = torch.arange(n * n)
+    A = torch.zeros(n * n, 4 * n - 1, dtype=torch.float64)
+    A[rows, i.flatten()] = A[rows, n + j.flatten()] = A[rows, 2 * n + (j - i + n - 1).flatten()] = 1
+    past = (j <= i).flatten()
+    x = torch.linalg.lstsq(A[past], logs.flatten()[past], driver="gelsd").solution
+    x[3 * n:] = -50
+    return x[n:2 * n], x[2 * n:]
 
 
 def concat_stacked_by_repeat(PE, r, W_o, c, W_2):
@@ -124,7 +139,7 @@ def tupe_assembled(x, p, W_Q, W_K, U_Q, U_K, b, theta):
 
 RIGHT = {"memory_scores": (memory_term_by_term, memory_by_shifting),
          "moved_mass": (moved_row_by_row, moved_with_a_bias),
-         "key_side_scores": (key_side_with_loops, key_side_with_take),
+         "paint_head": (painted_by_rules, painted_from_the_picture),
          "concat_bias": (concat_stacked_by_repeat, concat_key_by_key),
          "tupe_scores": (tupe_with_masks, tupe_assembled)}
 
@@ -172,27 +187,35 @@ def moved_at_most(scores, term, allowed):
     return difference.flatten(1).max(1).values
 
 
-def key_side_of_the_query(q, k, PE, w, table, q_positions, k_positions):
-    a = torch.einsum("hd,id->hi", w, PE[q_positions])
-    r = table[:, k_positions - q_positions[:, None] + table.shape[1] // 2]
-    return q @ k.transpose(1, 2) / math.sqrt(q.shape[2]) + a[..., None] + r
+def painted_changed(keys=lambda s, picture: s, offsets=lambda t, picture: t, **options):
+    def answer(picture, n):
+        s, t = painted_by_rules(picture, n, **options)
+        return keys(list(s), picture), offsets(list(t), picture)
+
+    return answer
 
 
-def key_side_backwards(q, k, PE, w, table, q_positions, k_positions):
-    return key_side_with_loops(q, k, PE, w, table.flip(1), q_positions, k_positions)
+def painted_query_minus_key(picture, n):
+    s, t = painted_by_rules(picture, n)
+    return s, t[::-1].copy()
 
 
-def key_side_negative_index(q, k, PE, w, table, q_positions, k_positions):
-    e = torch.einsum("hid,hjd->hij", q, k) / q.size(-1) ** 0.5 + (w @ PE[k_positions].T).unsqueeze(1)
-    for i, place in enumerate(q_positions.tolist()):
-        for j, other in enumerate(k_positions.tolist()):
-            e[:, i, j] += table[:, other - place]
-    return e
+def painted_from_offset_0(picture, n):
+    s, t = painted_by_rules(picture, n)
+    return s, np.concatenate([t[n - 1:], t[:n - 1]])
 
 
-def key_side_of_rows(q, k, PE, w, table, q_positions, k_positions):
-    rows, columns = torch.arange(q.shape[1]), torch.arange(k.shape[1])
-    return key_side_with_loops(q, k, PE, w, table, rows, columns)
+def painted_keys_only(picture, n):
+    return painted_by_rules(picture, n)[0], [0.0] * (2 * n - 1)
+
+
+def painted_with_log2(picture, n):
+    return painted_by_rules(picture, n, base=2)
+
+
+def painted_with_8(picture, n):
+    s, t = painted_by_rules(picture, n)
+    return ([8] + s[1:] if picture == "fading" else s), t
 
 
 def concat_without_bend(PE, r, W_o, c, W_2):
@@ -251,10 +274,11 @@ KNOWN = [("memory_scores", memory_changed(far=lambda i, j: i - i[0] - j), "dista
          ("moved_mass", moved_twice, "mass counted twice"),
          ("moved_mass", moved_masked_late, "mask after the softmax"),
          ("moved_mass", moved_at_most, "largest change"),
-         ("key_side_scores", key_side_of_the_query, "position of the query"),
-         ("key_side_scores", key_side_backwards, "offset turned round"),
-         ("key_side_scores", key_side_negative_index, "offsets not moved to row 0"),
-         ("key_side_scores", key_side_of_rows, "row numbers in place of positions"),
+         ("paint_head", painted_query_minus_key, "offsets turned round"),
+         ("paint_head", painted_from_offset_0, "offset 0 at the beginning"),
+         ("paint_head", painted_keys_only, "nothing for the offsets"),
+         ("paint_head", painted_with_log2, "logarithm to the base 2"),
+         ("paint_head", painted_with_8, "8 in place of its logarithm"),
          ("concat_bias", concat_without_bend, "no relu at all"),
          ("concat_bias", concat_two_layers_apart, "relu before the sum"),
          ("concat_bias", concat_c_on_both, "c added twice"),
@@ -277,15 +301,6 @@ def test_a_known_mistake_in_other_words_has_its_name(name, answer, mistake):
 def moved_changed(weights=lambda e, ok: e.masked_fill(~ok, -math.inf).softmax(-1),
                   end=lambda new, old: (new - old).abs().sum(-1).mean(-1) / 2):
     return lambda scores, term, ok: end(weights(scores + term, ok), weights(scores, ok))
-
-
-def key_side_changed(**changes):
-    def answer(q, k, PE, w, table, i, j):
-        given = dict(q=q, k=k, PE=PE, w=w, table=table, q_positions=i, k_positions=j)
-        given |= {name: change(given) for name, change in changes.items()}
-        return key_side_with_take(**given)
-
-    return answer
 
 
 def concat_changed(**changes):
@@ -327,17 +342,16 @@ UNKNOWN = {
         "sigmoid": moved_changed(lambda e, ok: e.sigmoid() * ok),
         "percent": moved_changed(end=lambda new, old: 50 * (new - old).abs().sum(-1).mean(-1)),
         "median": moved_changed(end=lambda new, old: (new - old).abs().sum(-1).median(-1).values / 2)},
-    "key_side_scores": {
-        "w with another sign": key_side_changed(w=lambda g: -g["w"]),
-        "heads of w reversed": key_side_changed(w=lambda g: g["w"].flip(0)),
-        "place one later": key_side_changed(PE=lambda g: g["PE"].roll(-1, 0)),
-        "table of head 0": key_side_changed(table=lambda g: g["table"][:1].expand_as(g["table"])),
-        "offset clipped at 1": key_side_changed(table=lambda g: g["table"][:, torch.arange(
-            g["table"].shape[1]).clamp(g["table"].shape[1] // 2 - 1, g["table"].shape[1] // 2 + 1)]),
-        "relative twice": key_side_changed(table=lambda g: 2 * g["table"]),
-        "scale of d": key_side_changed(q=lambda g: g["q"] * (g["q"].shape[-1] / g["PE"].shape[-1]) ** 0.5),
-        "keys reversed": key_side_changed(k_positions=lambda g: g["k_positions"].flip(0)),
-        "content without query": key_side_changed(q=lambda g: torch.ones_like(g["q"]))},
+    "paint_head": {
+        "keys from the end": painted_changed(lambda s, picture: s[::-1]),
+        "three back": painted_changed(offsets=lambda t, picture: t[-1:] + t[:-1]),
+        "half of the length": lambda picture, n: painted_by_rules(picture, n // 2 + 1),
+        "weights for scores": lambda picture, n: ([1.0] + [0.0] * (n - 1), [0.0] * (2 * n - 1)),
+        "hardly any contrast": painted_changed(high=1.0),
+        "not a number": painted_changed(lambda s, picture: [math.inf] * len(s)),
+        "a matrix": lambda picture, n: torch.eye(n),
+        "four times the first": painted_changed(
+            lambda s, picture: [math.log(4)] + s[1:] if picture == "fading" else s)},
     "concat_bias": {
         "c with another sign": concat_changed(c=lambda g: -g["c"]),
         "W_2 with another sign": concat_changed(W_2=lambda g: -g["W_2"]),

@@ -61,7 +61,7 @@ def _lookup_test_cases(draw: Draw) -> list[Case]:
             for w, r in zip(words[:4], rows[:4], strict=True)]
 
 
-def _whole(value, axes: int) -> torch.Tensor | None:
+def whole(value, axes: int) -> torch.Tensor | None:
     """A value as a tensor of whole numbers with so many axes, or None."""
     try:
         value = value if isinstance(value, torch.Tensor) else torch.tensor(value)
@@ -74,7 +74,7 @@ def _whole(value, axes: int) -> torch.Tensor | None:
 def _survivors(value, words: int, rows: int) -> list[str] | None:
     """The broken look-ups that give the right numbers for this input; None when it is no input."""
     parts = value if isinstance(value, list) and len(value) == 2 else (None, None)
-    tokens, positions = (_whole(part, axes) for part, axes in zip(parts, (2, 1), strict=True))
+    tokens, positions = (whole(part, axes) for part, axes in zip(parts, (2, 1), strict=True))
     if tokens is None or positions is None or tokens.shape[1] != len(positions):
         return None
     inside = 0 <= tokens.min() and tokens.max() < words and 0 <= positions.min() and positions.max() < rows
@@ -87,7 +87,7 @@ def _survivors(value, words: int, rows: int) -> list[str] | None:
             if torch.allclose(broken(tokens, E, P, positions), right)]
 
 
-def _green(*whats: str) -> str:
+def green(*whats: str) -> str:
     """What a learner reads of broken look-ups that pass."""
     each = "; ".join(f"one that {what}" for what in whats)
     return f"Your test is green for broken code: {each}. It gives the right numbers on your input."
@@ -95,7 +95,7 @@ def _green(*whats: str) -> str:
 
 def _lookup_test_says(value, case: Case) -> str:
     found = _survivors(value, *case.args)
-    return NO_INPUT if found is None else _green(*found) if found else ""
+    return NO_INPUT if found is None else green(*found) if found else ""
 
 
 def _lookup_test(words, rows):
@@ -125,19 +125,19 @@ LOOKUP_TEST = Question(
     faults=_lookup_test_says,
     wrong=(
         Wrong("positions in order from 0", _test_but(positions=lambda rows: [0, 1, 2, 3]),
-              _green(*_IN_ORDER)),
+              green(*_IN_ORDER)),
         Wrong("one text", _test_but(tokens=lambda words, texts: texts[:1]),
-              _green("reads the first text for the whole batch")),
+              green("reads the first text for the whole batch")),
         Wrong("no token twice", _test_but(tokens=lambda words, texts: [[2, words - 1, 1, 0], texts[1]]),
-              _green("keeps the vector of a token that it has seen, with its first position")),
+              green("keeps the vector of a token that it has seen, with its first position")),
         Wrong("position 0 left out", _test_but(positions=lambda rows: [rows - 1, 3, 1, 4]),
-              _green("takes position 0 for padding and adds nothing there")),
+              green("takes position 0 for padding and adds nothing there")),
         Wrong("the last row left out", _test_but(positions=lambda rows: [rows - 2, 3, 0, 4]),
-              _green("never reaches the last row of P")),
+              green("never reaches the last row of P")),
         Wrong("the last word left out", _test_but(tokens=lambda words, texts: [[2, 1, 2, 0], [3, 1, 0, 3]]),
-              _green("never reaches the last row of E")),
+              green("never reaches the last row of E")),
         Wrong("positions in rising order", _test_but(positions=lambda rows: [0, 3, 5, rows - 1]),
-              _green("sorts the positions first")),
+              green("sorts the positions first")),
         Wrong("outside of the tables", _test_but(positions=lambda rows: [rows, 3, 0, 4]), NO_INPUT),
     ),
     variants=(

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from ..question import Case, Draw, Question, Variant, Wrong
+from .q03 import green, whole
 
 CLIPPED = '04, section "Beyond the table: clipping"'
 SIGN = '04, section "Which way round?"'
@@ -33,122 +34,121 @@ def _numbered(*lengths):
     return tuple(torch.arange(length) for length in lengths)
 
 
-# ---- clipped_bias ----
-def _clipped_bias_cases(draw: Draw) -> list[Case]:
-    cases = []
-    for what, heads, k, n_q, n_k in (
-        ("a text from position 0", 2, 2, 6, 6),
-        ("one new query and a cache of all keys", 3, 4, 1, 9),
-        ("three new queries and a cache", 5, 1, 3, 8),
-        ("a full cache whose rows were used again, so its keys are out of order", 4, 3, 2, 7),
-    ):
-        if n_q == n_k:
-            q, k_positions = torch.arange(n_q), torch.arange(n_k)
-        elif "out of order" in what:
-            first = draw.integer(20, 90)
-            k_positions = first + torch.arange(n_k).roll(draw.integer(2, 4))
-            q = first + n_k - n_q + torch.arange(n_q)
-        else:
-            k_positions, q = torch.arange(n_k), torch.arange(n_k - n_q, n_k)
-        cases.append(Case((draw.normal(heads, 2 * k + 1), q, k_positions), f"{heads} heads, k = {k}, {what}"))
-    W = draw.normal(2, 7, dtype=torch.float64)
-    cases.append(Case((W, draw.integer(5, 9) + torch.arange(5), draw.integer(2, 4) + torch.arange(8)),
-                      "2 heads of float64, k = 3, keys before and after the queries"))
-    return cases
-
-
+# ---- bias_test ----
+# A test that the learner writes: it is good when none of these gives the numbers of the right bias.
 def _clipped_bias(W, q_positions, k_positions):
     return W[:, _row(W[0], q_positions, k_positions)]
 
 
-def _looped_bias(W, q_positions, k_positions):
-    k = W.shape[1] // 2
-    return torch.stack([torch.stack([torch.stack([head[max(-k, min(k, int(j - i))) + k] for j in k_positions])
-                                     for i in q_positions]) for head in W])
+def _in_a_row(positions):
+    """As many positions, one after the other, from the first of them."""
+    return positions[0] + torch.arange(len(positions))
 
 
-def _one_hot_bias(W, q_positions, k_positions):
-    chosen = F.one_hot(_row(W[0], q_positions, k_positions), W.shape[1]).to(W.dtype)
-    return torch.einsum("hn,ijn->hij", W, chosen)
+def _ahead_as_itself(W, q, k_positions):
+    k = len(W[0]) // 2
+    return W[:, _r(q, k_positions).clamp(-k, 0) + k]
 
 
-def _k(W):
-    return (W.shape[1] - 1) // 2
+def _edge_left_out(W, q, k_positions):
+    return _clipped_bias(W, q, k_positions) * (_r(q, k_positions) != -(len(W[0]) // 2))
 
 
-def _at(index):
-    """An answer that looks up ``index(r, k)``."""
-    return lambda W, q, k_positions: W[:, index(_r(q, k_positions), _k(W))]
+def _round_again(W, q, k_positions):
+    k = len(W[0]) // 2
+    return W[:, (_r(q, k_positions).clamp(min=-k) + k) % len(W[0])]
 
 
-def _inside_only(W, q_positions, k_positions):
-    return _clipped_bias(W, q_positions, k_positions) * (_r(q_positions, k_positions).abs() <= _k(W))
+def _only_the_size(W, q, k_positions):
+    k = len(W[0]) // 2
+    return W[:, _r(q, k_positions).abs().clamp(max=k) + k]
 
 
-CLIPPED_BIAS = Question(
-    name="clipped_bias",
+BROKEN_BIASES = {
+    "takes query − key": lambda W, q, k: _clipped_bias(W, -q, -k),
+    "takes the size of the offset, without its sign": _only_the_size,
+    "gives every key ahead the number of offset 0": _ahead_as_itself,
+    "adds nothing for a key exactly k behind": _edge_left_out,
+    "starts again at the other end of the table for keys more than k ahead": _round_again,
+    "numbers the keys one by one from the first of them": lambda W, q, k: _clipped_bias(W, q, _in_a_row(k)),
+    "sorts the keys before it looks": lambda W, q, k: _clipped_bias(W, q, k.sort().values),
+    "keeps the bias of the first query for all others": lambda W, q, k: _clipped_bias(
+        W, q[:1].expand_as(q), k),
+}
+NO_POSITIONS = ("These are no positions for the bias: it takes a list for the queries and one for the keys, "
+                "whole numbers from 0 to 999, at most 3 queries and 5 keys, no key twice.")
+
+
+def _bias_test_cases(draw: Draw) -> list[Case]:
+    return [Case((int(k),), f"k = {int(k)}") for k in 2 + draw.permutation(6)]
+
+
+def _passing_biases(value, k: int) -> list[str] | None:
+    """The broken biases that give the right numbers for these positions; None when they are none."""
+    parts = value if isinstance(value, list) and len(value) == 2 else (None, None)
+    q, keys = (whole(part, 1) for part in parts)
+    if q is None or keys is None or len(q) > 3 or len(keys) > 5 or len(keys.unique()) < len(keys):
+        return None
+    if min(q.min(), keys.min()) < 0 or max(q.max(), keys.max()) > 999:
+        return None
+    W = Draw(k).normal(2, 2 * k + 1)
+    right = _clipped_bias(W, q, keys)
+    return [what for what, broken in BROKEN_BIASES.items() if torch.allclose(broken(W, q, keys), right)]
+
+
+def _bias_test_says(value, case: Case) -> str:
+    found = _passing_biases(value, *case.args)
+    return NO_POSITIONS if found is None else green(*found) if found else ""
+
+
+def _bias_test(k):
+    return [k + 2, k + 3], [k + 4, 2, 2 * k + 5]
+
+
+_UNTOUCHED = ("numbers the keys one by one from the first of them", "sorts the keys before it looks")
+
+BIAS_TEST = Question(
+    name="bias_test",
     exercise="04",
-    title="One learned number for each head and clipped offset.",
-    returns="a tensor of shape [H, Lq, Lk]",
+    title="Positions on which eight broken clipped biases are all found out.",
+    returns="two lists (or tensors): positions of the queries and positions of the keys",
     section=CLIPPED,
-    draw=_clipped_bias_cases,
-    reference=_clipped_bias,
-    picture="heat",
+    draw=_bias_test_cases,
+    reference=_bias_test,
+    faults=_bias_test_says,
     wrong=(
-        Wrong("query minus key", _at(lambda r, k: (-r).clamp(-k, k) + k),
-              "The offset is turned round: you take query − key. The past gets the numbers of the future, "
-              "and the other way round. Shapes cannot tell; look at a key right before its query.", SIGN),
-        Wrong("row numbers instead of positions", lambda W, q, k_positions:
-              _clipped_bias(W, *_numbered(len(q), len(k_positions))),
-              "Queries and keys are both counted from 0. With a cache, the newest token then gets the bias "
-              "of the first one, and its past lies ahead.", FOUND),
-        Wrong("queries counted from the end of the keys", lambda W, q, k_positions:
-              _clipped_bias(W, torch.arange(len(k_positions) - len(q), len(k_positions)),
-                            torch.arange(len(k_positions))),
-              "Right for a plain cache: the queries are the last of the keys. But the positions are given, "
-              "and a cache whose rows are used again holds its keys in another order.", FOUND),
-        Wrong("clipping forgotten", _at(lambda r, k: r + k),
-              "Offsets beyond ±k are not clipped. Some of them leave the table, and some, quietly, count "
-              "from its end: a far past gets the number of a near future."),
-        Wrong("middle of the table forgotten", _at(lambda r, k: r.clamp(-k, k)),
-              "The clipped offset itself is the index. Negative ones count from the end of the table, "
-              "without an error; offset 0 should stand in the middle."),
-        Wrong("distance without a direction", _at(lambda r, k: r.abs().clamp(max=k) + k),
-              "Only the size of the offset counts: one before and one after get the same number. Half of "
-              "the table is never read."),
-        Wrong("nothing for keys ahead", _at(lambda r, k: r.clamp(-k, 0) + k),
-              "All keys ahead get the number of offset 0. Hiding the future is the mask's work; an encoder "
-              "needs both sides of the table."),
-        Wrong("clipped one too early", _at(lambda r, k: r.clamp(1 - k, k - 1) + k),
-              "Offsets are clipped at k − 1: the first and the last number of each head are never read. A "
-              "table of 2k + 1 numbers holds the offsets −k … k."),
-        Wrong("only one side clipped", _at(lambda r, k: r.clamp(max=k) + k),
-              "Keys far ahead are clipped, keys far behind are not: their index is negative, and counts "
-              "from the end of the table."),
-        Wrong("no bias beyond k", _inside_only,
-              "Beyond ±k there is no bias at all. Clipping means that all farther offsets of a side share "
-              "the number at ±k."),
-        Wrong("round and round", _at(lambda r, k: (r + k) % (2 * k + 1)),
-              "Offsets beyond ±k start again at the other end of the table, so a far past is taken for the "
-              "future."),
-        Wrong("heads last", lambda W, q, k_positions: _clipped_bias(W, q, k_positions).permute(1, 2, 0),
-              "The numbers are right, the axis of the heads stands last. Scores are [H, Lq, Lk]: added to "
-              "them, your heads would run along the keys."),
-        Wrong("queries and keys exchanged", lambda W, q, k_positions: _clipped_bias(W, q, k_positions).mT,
-              "Rows are keys and columns are queries. Scores are [H, Lq, Lk], one row for each query."),
-        Wrong("first head only", lambda W, q, k_positions: _clipped_bias(W[:1], q, k_positions)[0],
-              "There is one table for all heads. Each head has a row of W of its own."),
+        Wrong("one query", lambda k: ([k + 2], _bias_test(k)[1]),
+              green("keeps the bias of the first query for all others")),
+        Wrong("keys in order, without a gap", lambda k: ([0, 2 * k], [k - 1 + n for n in range(5)]),
+              green(*_UNTOUCHED)),
+        Wrong("keys in order", lambda k: ([k + 2, k + 3], [2, k + 4, 2 * k + 5]),
+              green("sorts the keys before it looks")),
+        Wrong("nothing ahead", lambda k: ([3 * k + 8, 3 * k + 9], [2 * k + 9, 2 * k + 8, 0]),
+              green("gives every key ahead the number of offset 0",
+                    "starts again at the other end of the table for keys more than k ahead")),
+        Wrong("nothing far ahead", lambda k: ([k + 2, k + 3], [k + 4, 2, 1]),
+              green("starts again at the other end of the table for keys more than k ahead")),
+        Wrong("nothing exactly k behind", lambda k: ([k + 2, k + 3], [k + 4, 0, 2 * k + 5]),
+              green("adds nothing for a key exactly k behind")),
+        Wrong("nothing behind", lambda k: ([0, 1], [2, k + 2, 1]),
+              green("takes the size of the offset, without its sign",
+                    "adds nothing for a key exactly k behind")),
+        Wrong("positions that do not exist", lambda k: ([-1, 0], _bias_test(k)[1]), NO_POSITIONS),
     ),
     variants=(
-        Variant("a loop", _looped_bias, "Pair by pair gives the same numbers."),
-        Variant("one-hot offsets", _one_hot_bias, "A product with one-hot offsets picks the same numbers."),
+        Variant("three queries, five keys", lambda k: (
+            torch.tensor([40, 60, 20]), torch.tensor([59, 40 - k, 19, 41, 90])),
+            "Positions far apart find them as well."),
+        Variant("queries in falling order", lambda k: ([2 * k + 9, k + 9], [k + 10, 4 * k + 20, 9]),
+                "Which query comes first does not matter, as long as two differ."),
     ),
     hints=(
-        "First make the matrix of offsets, r = key position − query position. Everything else is a look-up.",
-        "Positions of queries as a column, positions of keys as a row: broadcasting gives [Lq, Lk]. Then "
-        "clip, and move the offsets so that the smallest one is row 0 of the table.",
-        "W has 2k + 1 numbers per head, so k follows from its shape. `W[:, index]` with an index of shape "
-        "[Lq, Lk] keeps the axis of the heads in front.",
+        "Take the broken versions one by one: for which positions do they happen to be right? Yours must be "
+        "none of these.",
+        "Three of the eight go wrong at some offsets only: ahead, far ahead, and at one end of the table. "
+        "With k from the argument you can hit each of them.",
+        "Two different queries, and three keys that are out of order: one a step or two ahead, one exactly "
+        "k behind one of the queries, one more than k ahead.",
     ),
 )
 
@@ -781,4 +781,4 @@ RELATIVE_SHIFT = Question(
     ),
 )
 
-QUESTIONS = (CLIPPED_BIAS, T5_BUCKET, SHAW_ATTENTION, OFFSET_MASS, RELATIVE_SHIFT)
+QUESTIONS = (BIAS_TEST, T5_BUCKET, SHAW_ATTENTION, OFFSET_MASS, RELATIVE_SHIFT)

@@ -268,130 +268,147 @@ MOVED_MASS = Question(
 )
 
 
-# ---- key_side_scores ----
-def _key_side_cases(draw: Draw) -> list[Case]:
-    def case(what, heads, d_head, d, q_positions, k_positions, dtype=torch.float32):
-        N = int(max(q_positions.max(), k_positions.max())) + 2
-        shapes = ((heads, len(q_positions), d_head), (heads, len(k_positions), d_head), (N + 1, d),
-                  (heads, d), (heads, 2 * N - 1))
-        args = *(draw.normal(*shape, dtype=dtype) for shape in shapes), q_positions, k_positions
-        return Case(args, f"H = {heads}, d_h = {d_head}, d = {d}, {what}")
-
-    n, late = draw.integer(4, 6), draw.integer(3, 8)
-    return [case("one text from position 0", 2, 3, 7, torch.arange(n), torch.arange(n)),
-            case("two new queries after a cache", 3, 4, 5, torch.tensor([6, 7]), torch.arange(8)),
-            case("a window that starts later", 2, 8, 3, late + torch.arange(5), late + torch.arange(5)),
-            case("keys out of order, float64", 3, 10, 5, torch.arange(4) + 2, draw.permutation(6) + 1,
-                 torch.float64)]
+# ---- paint_head ----
+# Pictures of weights to reproduce. Many numbers give the same picture, so the weights are compared.
+PICTURES = ("first", "two back", "both", "even", "fading")
 
 
-def _key_side(content=lambda q, k: q @ k.mT / math.sqrt(q.shape[-1]),
-              absolute=lambda PE, w, i, j: (w @ PE[j].T)[:, None, :],
-              relative=lambda table, i, j: table[:, j - i[:, None] + table.shape[1] // 2],
-              whole=lambda content, absolute, relative, d: content + absolute + relative):
-    """key_side_scores in parts, each of which can be another one."""
-    return lambda q, k, PE, w, table, i, j: whole(
-        content(q, k), absolute(PE, w, i, j), relative(table, i, j), q.shape[-1])
+def _target(picture, n):
+    """The weights [n, n] of a picture, as the exercise draws them."""
+    i, j = torch.arange(n)[:, None], torch.arange(n)
+    weights = {"first": (j == 0) * (i >= 0), "two back": j == (i - 2).clamp(min=0),
+               "both": (j == 0) | (j == i - 2), "even": (j % 2 == 0) & (j <= i),
+               "fading": (j <= i) * 0.5 ** (i - j) * torch.where(j == 0, 8, 1)}[picture].double()
+    return weights / weights.sum(-1, keepdim=True)
 
 
-def _key_side_scores(q, k, PE, w, table, q_positions, k_positions):
-    content = q @ k.mT / math.sqrt(q.shape[-1])
-    absolute = (PE[k_positions] @ w.T).T[:, None, :]
-    offset = k_positions[None, :] - q_positions[:, None]
-    return content + absolute + table[:, offset + table.shape[1] // 2]
+def _paint_head_cases(draw: Draw) -> list[Case]:
+    cases = [(picture, n) for picture in PICTURES for n in (6, 9)]
+    return [Case(cases[m], f"the picture {cases[m][0]!r} of {cases[m][1]} tokens")
+            for m in draw.permutation(len(cases))]
 
 
-KEY_SIDE_SCORES = Question(
-    name="key_side_scores",
+def _painted(value, n):
+    """The weights of two lists of numbers, or None when they are no such lists."""
+    parts = value if isinstance(value, list) and len(value) == 2 else (None, None)
+    try:
+        places, offsets = (torch.as_tensor(part, dtype=torch.float64) for part in parts)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    if places.shape != (n,) or offsets.shape != (2 * n - 1,):
+        return None
+    r = torch.arange(n) - torch.arange(n)[:, None]
+    return (places + offsets[r + n - 1]).softmax(-1)
+
+
+def _paint_head_says(value, case: Case) -> str:
+    picture, n = case.args
+    want, got = _target(picture, n), _painted(value, n)
+    if got is None:
+        return f"Two lists of numbers are asked for, one of n and one of 2n − 1: here {n} and {2 * n - 1}."
+    off = ((got - want).abs() > 0.01).any(-1) | got.isnan().any(-1)
+    if not off.any():
+        return ""
+    row = int(off.double().argmax())
+    yours, asked = (" ".join(f"{x:.2f}" for x in weights[row].tolist()) for weights in (got, want))
+    return f"Query {row} gives the keys {yours}; in the picture it gives them {asked}."
+
+
+def _paint_head(picture, n):
+    r = torch.arange(1 - n, n)
+    places, offsets = torch.zeros(n), torch.zeros(2 * n - 1)
+    if picture in ("first", "two back", "both"):
+        places[0] = 40
+    if picture in ("two back", "both"):
+        offsets[r == -2] = 40 if picture == "both" else 80
+    if picture == "even":
+        places[::2] = 40
+    if picture == "fading":
+        places[0], offsets = math.log(8), r * math.log(2)
+    if picture in ("even", "fading"):
+        offsets[r > 0] = -80
+    return places, offsets
+
+
+def _paint_with(places=lambda s, picture, n: s, offsets=lambda t, picture, n: t):
+    """The painted head, with one of its two lists exchanged."""
+    def answer(picture, n):
+        s, t = _paint_head(picture, n)
+        return places(s, picture, n), offsets(t, picture, n)
+    return answer
+
+
+def _open_future(t, picture, n):
+    r = torch.arange(1 - n, n)
+    return t.where(r <= 0, r * math.log(2) if picture == "fading" else 0.0)
+
+
+PAINT_HEAD = Question(
+    name="paint_head",
     exercise="05",
-    title="Scores from content, the absolute position of the key, and the offset.",
-    returns="a tensor of shape [H, Lq, Lk], in the dtype of q",
+    title="The numbers of a head whose weights are given as a picture.",
+    returns="two lists (or tensors): n numbers for the keys and 2n − 1 for the offsets",
     section=WORKS,
-    draw=_key_side_cases,
-    reference=_key_side_scores,
-    picture="heat",
+    draw=_paint_head_cases,
+    reference=_paint_head,
+    faults=_paint_head_says,
     wrong=(
-        Wrong("position of the query", _key_side(absolute=lambda PE, w, i, j: (w @ PE[i].T)[:, :, None]),
-              "The absolute term is read from the position of the query. Then it is the same number for all "
-              "keys of a row, and the softmax does not see it.", CANCELS),
-        Wrong("offset turned round", _key_side(
-            relative=lambda table, i, j: table[:, i[:, None] - j + table.shape[1] // 2]),
-              "Your offset is query minus key. In this course it is key minus query: looking back is "
-              "negative. Left and right change places; the diagonal alone stays right.", LETTERS),
-        Wrong("offsets not moved to row 0", _key_side(relative=lambda table, i, j: table[:, j - i[:, None]]),
-              "The offset itself is used as the index. Negative ones count from the end of the table, so "
-              "nothing raises; but offset 0 belongs in the middle of the table, not at its beginning.",
+        Wrong("offsets turned round", _paint_with(offsets=lambda t, picture, n: t.flip(0)),
+              "Left and right have changed places: your list of offsets begins with the farthest key ahead. "
+              "Its first entry belongs to the offset −(n − 1), the farthest key behind.", LETTERS),
+        Wrong("offset 0 at the beginning", _paint_with(offsets=lambda t, picture, n: t.roll(1 - n)),
+              "Your list of offsets begins with offset 0. Its middle is offset 0; its first entry belongs to "
+              "−(n − 1), the farthest key behind.", LETTERS),
+        Wrong("too pale", _paint_with(lambda s, picture, n: s.clamp(-2, 2),
+                                      lambda t, picture, n: t.clamp(-2, 2)),
+              "The right keys are ahead, but the others keep a share of the weight that can be seen. What a "
+              "score of 2 is worth beside a score of 0, the softmax says: 7.4 to 1.", CANCELS),
+        Wrong("nothing for the keys", _paint_with(lambda s, picture, n: 0 * s),
+              "All keys have the same number, so only the offset decides. No offset can stand for the first "
+              "key: it is another one for each query.", WORKS),
+        Wrong("nothing for the offsets", _paint_with(offsets=lambda t, picture, n: 0 * t),
+              "All offsets have the same number, so all queries read the same keys: the picture has stripes "
+              "from top to bottom only.", WORKS),
+        Wrong("the future is open", _paint_with(offsets=_open_future),
+              "Keys ahead of the query get weight. There is no mask here, so it is the offsets that must "
+              "keep them out.", WORKS),
+        Wrong("8 in place of its logarithm", _paint_with(
+            lambda s, picture, n: torch.cat([torch.tensor([8.0]), s[1:]]) if picture == "fading" else s),
+              "The first key's number is 8. But a softmax takes e to the power of a score, so its weight "
+              "grows by a factor of 2981, not of 8.", CANCELS),
+        Wrong("logarithm to the base 2", _paint_with(
+            lambda s, picture, n: s / math.log(2) if picture == "fading" else s,
+            lambda t, picture, n: t.where(t < -79, t / math.log(2)) if picture == "fading" else t),
+              "A score of 1 less halves nothing: a softmax takes e to the power of a score, not 2. Only the "
+              "natural logarithm undoes it.", CANCELS),
+        Wrong("the offset outshouts the first key", _paint_with(
+            offsets=lambda t, picture, n: 2 * t if picture == "both" else t),
+              "Where both the first key and the one two back are to be read, one of them gets all of the "
+              "weight. Equal shares need equal scores.", CANCELS),
+        Wrong("two equals", _paint_with(offsets=lambda t, picture, n: t / 2 if picture == "two back" else t),
+              "In 'two back' the first key keeps half of the weight of every later query. It should be read "
+              "only where nothing stands two back, so its score must be the smaller one.", CANCELS),
+        Wrong("odd keys", _paint_with(lambda s, picture, n: s.roll(1) if picture == "even" else s),
+              "In 'even' the keys 1, 3, 5, … are read. Keys are counted from 0, so the first one is even.",
               LETTERS),
-        Wrong("middle of the table missed by one", _key_side(
-            relative=lambda table, i, j: table[:, j - i[:, None] + table.shape[1] // 2 + 1]),
-              "Each pair reads the entry beside its own. The table has 2N − 1 entries and offset 0 is its "
-              "middle: look at what the diagonal reads.", LETTERS),
-        Wrong("N taken from the number of keys", _key_side(
-            relative=lambda table, i, j: table[:, j - i[:, None] + len(j) - 1]),
-              "You take the number of keys for N. But N belongs to the table, which has 2N − 1 entries and "
-              "may be longer than this text needs: offset 0 is its middle.", LETTERS),
-        Wrong("distance in place of offset", _key_side(
-            relative=lambda table, i, j: table[:, (j - i[:, None]).abs() + table.shape[1] // 2]),
-              "The sign of the offset is dropped, so one step back reads the same entry as one step ahead, "
-              "and half of the table is never used.", LETTERS),
-        Wrong("row numbers in place of positions", _key_side(
-            absolute=lambda PE, w, i, j: (w @ PE[:len(j)].T)[:, None, :],
-            relative=lambda table, i, j: table[:, torch.arange(len(j)) - torch.arange(len(i))[:, None]
-                                               + table.shape[1] // 2]),
-              "Your answer counts rows and columns from 0 and never looks at the positions. With a cache, a "
-              "window that starts later, or keys out of order, that is another text.", WORKS),
-        Wrong("row numbers for the offsets", _key_side(
-            relative=lambda table, i, j: table[:, torch.arange(len(j)) - torch.arange(len(i))[:, None]
-                                               + table.shape[1] // 2]),
-              "The offsets are counted from row and column numbers. With a cache, the first new query is "
-              "row 0, but does not stand at position 0.", LETTERS),
-        Wrong("row numbers for the places", _key_side(
-            absolute=lambda PE, w, i, j: (w @ PE[:len(j)].T)[:, None, :]),
-              "The absolute term takes the first rows of PE, whatever the positions of the keys are. It is "
-              "right only for keys that start at 0 and stand in order.", WORKS),
-        Wrong("no scale", _key_side(content=lambda q, k: q @ k.mT),
-              "The product of q and k is not divided by √d_h. Scores grow with the width of a head, and the "
-              "softmax becomes too sharp.", WORKS),
-        Wrong("divided by d_h", _key_side(content=lambda q, k: q @ k.mT / q.shape[-1]),
-              "The product is divided by d_h in place of its square root, so the content hardly counts "
-              "beside the positions.", WORKS),
-        Wrong("everything scaled", _key_side(whole=lambda content, absolute, relative, d:
-                                             content + (absolute + relative) / math.sqrt(d)),
-              "The position terms are divided by √d_h, too. The scale makes up for the length of a product "
-              "of d_h terms; a learned number needs none.", WORKS),
-        Wrong("one head's w for all", _key_side(absolute=lambda PE, w, i, j:
-                                                (w[:1] @ PE[j].T)[:, None, :]),
-              "All heads read the positions with the vector of head 0. Each head has a w of its own.", WORKS),
-        Wrong("absolute term left out", _key_side(absolute=lambda PE, w, i, j: 0),
-              "The positions of the keys play no part: this is the relative bias alone.", WORKS),
-        Wrong("relative term left out", _key_side(relative=lambda table, i, j: 0),
-              "The offset plays no part: this is content with the position of the key alone.", WORKS),
-        Wrong("weights in place of scores", _key_side(whole=lambda content, absolute, relative, d:
-                                                      (content + absolute + relative).softmax(-1)),
-              "These are weights, after the softmax. Asked are the scores that go into it."),
     ),
     variants=(
-        Variant("pair by pair", lambda q, k, PE, w, table, i, j: torch.stack([torch.stack([torch.stack([
-            q[h, a] @ k[h, b] / q.shape[-1] ** 0.5 + w[h] @ PE[j[b]]
-            + table[h, int(j[b] - i[a]) + (table.shape[1] - 1) // 2] for b in range(len(j))])
-            for a in range(len(i))]) for h in range(len(q))]), "Three loops are slow and right."),
-        Variant("einsum", lambda q, k, PE, w, table, i, j: torch.einsum("hqc,hkc->hqk", q, k)
-                * q.shape[-1] ** -0.5 + torch.einsum("hd,kd->hk", w, PE[j]).unsqueeze(1)
-                + table[:, j.view(1, -1) - i.view(-1, 1) + (table.shape[-1] - 1) // 2],
-                "The sums are the same, written as einsum."),
-        Variant("absolute term inside the product", lambda q, k, PE, w, table, i, j: torch.cat(
-            [q * q.shape[-1] ** -0.5, torch.ones_like(q[..., :1])], -1)
-            @ torch.cat([k, (PE[j] @ w.T).T[..., None]], -1).mT
-            + table[:, j - i[:, None] + table.shape[1] // 2],
-            "A key-side term can ride in the product: one more channel of the key, and a 1 in the query."),
+        Variant("infinitely far away", lambda picture, n: (lambda s, t: (s, t.where(t > -79, -math.inf)))(
+            *_paint_head(picture, n)), "−∞ shuts a key out altogether."),
+        Variant("tilted", lambda picture, n: (lambda s, t: (
+            s + 0.5 * torch.arange(n), t - 0.5 * torch.arange(1 - n, n)))(*_paint_head(picture, n)),
+            "What grows with the key and falls with the offset depends on the query only, and the softmax "
+            "takes it out."),
+        Variant("lists", lambda picture, n: tuple(part.tolist() for part in _paint_head(picture, n)),
+                "Lists will do."),
     ),
     hints=(
-        "Three terms of shapes [H, Lq, Lk], [H, 1, Lk] and [H, Lq, Lk]: which axis does the absolute one "
-        "not have?",
-        "Pick the rows of PE that belong to the keys, let each head read them with its w, and give the "
-        "result an axis for the queries. Index the table with a whole [Lq, Lk] matrix of offsets.",
-        "A row of key positions minus a column of query positions gives the offsets; the table's middle, "
-        "entry N − 1, belongs to offset 0.",
+        "Look for stripes. A stripe from top to bottom is a key; a slanted one is an offset. Say for each "
+        "picture which stripes it has before you write a number.",
+        "A score far above all others gets all of the weight, two equal ones share it. Where two stripes "
+        "cross, their numbers add up.",
+        "40 is far above 0. For 'two back' the first key needs a number that wins against 0 and loses "
+        "against the offset. 'fading' asks for exact shares, and the logarithm turns shares into scores.",
     ),
 )
 
@@ -670,4 +687,4 @@ TUPE_SCORES = Question(
     ),
 )
 
-QUESTIONS = (MEMORY_SCORES, MOVED_MASS, KEY_SIDE_SCORES, CONCAT_BIAS, TUPE_SCORES)
+QUESTIONS = (MEMORY_SCORES, MOVED_MASS, PAINT_HEAD, CONCAT_BIAS, TUPE_SCORES)

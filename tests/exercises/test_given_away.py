@@ -1,0 +1,76 @@
+"""What a lesson asks for in a blank earns no point of an exercise when it is pasted there."""
+
+import pytest
+import torch
+
+from tutorial_lib.checks import questions
+from tutorial_lib.checks.answer import collect
+from tutorial_lib.checks.judge import judge
+from tutorial_lib.lesson.turns import t01, t02, t03, t04, t06, t07, t08
+
+
+def theta(base, dim):
+    return base ** (-torch.arange(0, dim, 2) / dim)
+
+
+def running_mean(allowed, layers, residual):
+    return t01.running_mean(torch.eye(len(allowed)))
+
+
+def attend(q, k, v, q_positions, k_positions):
+    """The attention that lesson 01 shows, without a blank."""
+    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+
+
+def hands(positions, d, base):
+    angle = torch.stack([t02.angle(positions, t, d) for t in range((d + 1) // 2)], -1)
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, :d].float()
+
+
+def hand(positions, dim, base):
+    return torch.stack([t02.angle(positions, t, dim) for t in range(dim // 2)], -1).float()
+
+
+def untouched(start, end):
+    return t03.untouched(start.norm(dim=1), end.norm(dim=1))
+
+
+def between(P, rows, way):
+    return torch.stack([t03.between(P, n * (len(P) - 1) / (rows - 1)) for n in range(rows)])
+
+
+def bucket(r, n_buckets, max_distance, bidirectional):
+    return t04.bucket(r.abs())
+
+
+def turn(x, angles, layout):
+    a, b = t06.turn((x[..., 0::2], x[..., 1::2]), angles)
+    return torch.stack([a, b], -1).flatten(-2).to(x.dtype)
+
+
+def order(weight, head_dim, rotary_dim, target):
+    return weight.unflatten(0, (-1, head_dim))[:, t06.order(head_dim)].flatten(0, 1)
+
+
+def geometric(n_heads):
+    return t07.geometric(n_heads)
+
+
+def only_slow(dim, base, s, L, alpha, beta):
+    return t08.only_slow(theta(base, dim), s, L)
+
+
+PASTED = [("mask_shares", running_mean), ("causal_attention", attend), ("sinusoid_table", hands),
+          ("rope_angles", hand), ("untrained_rows", untouched), ("longer_table", between),
+          ("t5_bucket", bucket), ("rope_rotate", turn), ("rope_sort_rows", order), ("alibi_slopes", geometric),
+          ("yarn_theta", only_slow)]
+
+
+@pytest.mark.parametrize("name, answer", PASTED, ids=[f"{name}-{answer.__name__}" for name, answer in PASTED])
+def test_the_code_of_a_lesson_earns_nothing(name, answer):
+    question = questions.find(name)
+    for seed in (2, 30, 400):
+        verdict = judge(question, seed, collect(answer, [case.args for case in question.cases(seed)],
+                                                question.seconds))
+        assert not verdict.passed
+        assert verdict.kind in ("mistake", "symptom"), f"the pasted code does not even run: {verdict.text}"
