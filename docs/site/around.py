@@ -9,7 +9,7 @@ import methods
 
 from tutorial_lib.lesson.wrong import link as report_link
 
-PICTURE = "_static/course.png"
+PICTURE = "_static/course.gif"
 LOST = """<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Not here · {project}</title>
@@ -41,7 +41,7 @@ def picture(name: str) -> str:
     """The picture of a page's card: that of its method, or the course's.
 
     >>> picture("methods/rope"), picture("index")
-    ('_static/methods/rope.png', '_static/course.png')
+    ('_static/methods/rope.png', '_static/course.gif')
     """
     return f"_static/{name}.png" if name in methods.NAMES else PICTURE
 

@@ -72,7 +72,7 @@ html_theme = "sphinx_book_theme"
 html_title = project
 html_favicon = "static/favicon.svg"
 html_logo = "static/favicon.svg"
-html_static_path = ["static", "../course.png", str(Path(jupyter_server_mathjax.__file__).parent / "static")]
+html_static_path = ["static", "../course.gif", str(Path(jupyter_server_mathjax.__file__).parent / "static")]
 html_css_files = ["course.css"]
 html_search_scorer = str(HERE / "scorer.js")
 html_baseurl = os.environ.get("SITE_URL", "")  # make site SITE_URL=https://…/: a map, a 404 page

@@ -6,6 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageSequence
+
+from tutorial_lib.course import pictures
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -50,13 +53,29 @@ def test_the_search_leaves_alone(text):
 
 
 def test_one_screen_of_the_readme_answers_everything():
-    """What it is, for whom, how to start, test, read, teach and contribute; and a picture of it in use."""
+    """What it is, for whom, how to start, test, read, teach and contribute."""
     screen = README.split("\n## ")[0]
     assert len(screen.split()) < 300
     for word in ("For", "Start", "Test", "Read", "Teach", "Contribute"):
         assert screen.count(f"**{word}**") == 1, word
-    (picture, alt), = re.findall(r'<img src="([^"]+)" width="\d+" alt="([^"]{50,})">', screen)
-    assert (ROOT / picture).read_bytes().startswith(b"\x89PNG") and alt.endswith(".")
+
+
+def test_the_picture_of_the_readme_moves():
+    """It is light, sharp at its width, goes on without an end, and its words and its command are there."""
+    (name, width, alt), = re.findall(r'<img src="([^"]+)" width="(\d+)" alt="([^"]{50,})">', README)
+    path, width = ROOT / name, int(width)
+    assert path.stat().st_size < 1.5e6
+    with Image.open(path) as picture:
+        assert picture.format == "GIF" and picture.info["loop"] == 0 and picture.width >= 1.5 * width
+        frames = [(frame.convert("RGB").tobytes(), frame.info["duration"])
+                  for frame in ImageSequence.Iterator(picture)]
+    assert len({data for data, _ in frames}) > 20, "it stands still"
+    assert 4000 < sum(duration for _, duration in frames) < 9000
+    words = {"RoPE", "query", "key", "turn", "angle", "score"}
+    assert alt.endswith(".") and words <= set(re.findall(r"\w+", alt))
+    guide = (ROOT / "docs/contributing.md").read_text(encoding="utf-8")
+    assert f"`{name}`" in guide and "`python -m tutorial_lib.course.pictures docs`" in guide
+    assert path.name == pictures.FILE
 
 
 def test_each_make_command_of_the_readme_exists():

@@ -265,9 +265,9 @@ def test_a_site_for_students_leaves_the_answers_out_and_one_with_an_address_has_
     assert answer in text and "data-check=" in text and right["why"][right["answer"]][:40] in text
     places = (whole / "sitemap.xml").read_text(encoding="utf-8")
     assert "<loc>https://example.org/course/notebooks/01_x.html</loc>" in places
-    assert '<meta property="og:image" content="https://example.org/course/_static/course.png">' in text
+    assert '<meta property="og:image" content="https://example.org/course/_static/course.gif">' in text
     assert 'href="https://example.org/course/index.html"' in (whole / "404.html").read_text(encoding="utf-8")
-    assert (whole / "_static/course.png").is_file()
+    assert (whole / "_static/course.gif").is_file()
     assert 'href="https://example.org/issues/new?title=notebooks%2F01_x.ipynb%3A%20&amp;body=Where%3A' in text
     assert len(re.findall("Something wrong here", text)) == 4  # on each page, and not on that of the search
     shutil.rmtree(whole)

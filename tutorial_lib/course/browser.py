@@ -5,8 +5,6 @@
         page.run()
         assert not page.problems()
 
-``python -m tutorial_lib.course.browser docs/course.png`` takes the picture of the README.
-
 Needs the packages of the ``test`` extra and a Chromium (:func:`chromium` says which it takes).
 The browser and the server have profiles of their own, the notebooks a progress of their own, and no
 address but this machine's is reached.
@@ -30,8 +28,6 @@ import urllib.request
 from pathlib import Path
 
 import nbformat
-
-from . import ROOT
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
@@ -300,25 +296,3 @@ class Notebook:
         """Stop the kernel and close the page."""
         self.page.evaluate("async () => { await __panel.sessionContext.shutdown(); }")
         self.page.close()
-
-
-def picture(path: Path, notebook: str = "notebooks/06_rope.ipynb", section: str = "Play with it") -> None:
-    """Take a PNG of ``notebook``, run from top to bottom, at its ``section``.
-
-    Raises RuntimeError when the notebook does not run clean.
-    """
-    with Lab(ROOT, height=800) as lab:
-        page = lab.open(notebook)
-        page.run()
-        if problems := page.problems():
-            raise RuntimeError(f"{notebook} does not run clean: {problems}")
-        page.page.get_by_role("heading", name=section, exact=True).evaluate("h => h.scrollIntoView()")
-        page.page.wait_for_timeout(1000)  # the explorer paints when it is in sight
-        page.page.screenshot(path=path)
-        page.close()
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m tutorial_lib.course.browser FILE.png")
-    picture(Path(sys.argv[1]))
