@@ -220,7 +220,7 @@ def model_answer(name: str, yours: str = "") -> None:
 
 def _words(text: str) -> int:
     """How many words a text has. Chinese puts no spaces between them: two characters count as one."""
-    return len(re.findall(r"[㐀-鿿]{2}|[^\s㐀-鿿]*\w[^\s㐀-鿿]*", text))
+    return len(re.findall(r"[㐀-鿿]{2}|[^\s㐀-鿿\u3000-\u303f\uff00-\uffef]+", text))
 
 
 def _written(name: str):
