@@ -248,9 +248,9 @@ def catalogs(tmp_path_factory):
     return folder
 
 
-def verdicts(language, hidden):
-    """What right, wrong and broken answers to the questions of exercise 01 are told."""
-    for question in graded.load("01"):
+def verdicts(exercise, language, hidden):
+    """What right, wrong and broken answers to the questions of an exercise are told."""
+    for question in graded.load(exercise):
         cases, reference = question.cases(3), question.reference
         answers = [reference, *(each.answer for each in (*question.variants, *question.wrong)),
                    lambda *args: None, lambda *args: object(),
@@ -263,16 +263,20 @@ def verdicts(language, hidden):
                 yield judge(question, 3, outcomes, hidden)
 
 
-@pytest.mark.parametrize("hidden", [False, True])
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_same_answer_is_judged_alike_and_told_in_the_language(language, hidden, catalogs, monkeypatch):
+TRANSLATED = [(name[2:4], language) for language in LANGUAGES for name in translation.catalogs(language)
+              if name.startswith("ex")]
+
+
+@pytest.mark.parametrize("exercise, language", TRANSLATED)
+def test_the_same_answer_is_judged_alike_and_told_in_the_language(exercise, language, catalogs, monkeypatch):
     monkeypatch.setenv("TUTORIAL_LOCALE", str(catalogs))
-    english, other = (list(verdicts(each, hidden)) for each in ("en", language))
+    english, other = ([one for hidden in (False, True) for one in verdicts(exercise, each, hidden)]
+                      for each in ("en", language))
     assert [(one.question, one.passed, one.kind, one.name, one.reread) for one in english] == [
         (one.question, one.passed, one.kind, one.name, one.reread) for one in other]
     left = [one.text for one in other if re.search(r"([A-Za-z]{2,} ){3}", re.sub("`.*?`", "", one.text))]
     assert not left and len({one.kind for one in other}) >= 6
-    told = {each.says for question in graded.load("01") for each in question.wrong}
+    told = {each.says for question in graded.load(exercise) for each in question.wrong}
     assert len(told & {one.text for one in english}) > 40 and not told & {one.text for one in other}
 
 
@@ -293,13 +297,15 @@ def test_a_translated_exercise_is_marked_as_the_english_one(language):
         "def pool_tokens(h, is_token):\n    return h.mean(1)"]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_what_to_read_again_is_a_heading_of_the_translated_notebook(language, catalogs, monkeypatch):
+@pytest.mark.parametrize("exercise, language", TRANSLATED)
+def test_what_to_read_again_is_a_heading_of_its_notebook(exercise, language, catalogs, monkeypatch):
     monkeypatch.setenv("TUTORIAL_LOCALE", str(catalogs))
-    notebook = translation.translate(FIRST, translation.speakers(language))
+    (name,) = (name for name in NAMES if re.fullmatch(exercise + "_.*", name) and name in
+               translation.catalogs(language))
+    notebook = translation.translate(name, translation.speakers(language))
     heads = re.findall(r"^#+ (.+?)\s*$", "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)
     with speaking(language):
-        for question in graded.load("01"):
+        for question in graded.load(exercise):
             where = report._section(question.section)
             assert [head for head in heads if head in where] and question.section not in where
 
