@@ -9,24 +9,39 @@ catalog, or for a text that has no translation, it is the English one.
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import functools
 import gettext
 import json
 import os
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .clone import HERE
 
 ENGLISH = "en"
+_chosen: contextvars.ContextVar[str] = contextvars.ContextVar("language", default="")
 NAMES = ("answer", "kind")
 """Keys of a question whose values are names in the code, and no texts."""
 
 
 def language() -> str:
     """The reader's language, such as ``"en"``."""
-    return os.environ.get("TUTORIAL_LANG") or _of_notebook(os.environ.get("JPY_SESSION_NAME", ""))
+    asked = _chosen.get() or os.environ.get("TUTORIAL_LANG")
+    return asked or _of_notebook(os.environ.get("JPY_SESSION_NAME", ""))
+
+
+@contextlib.contextmanager
+def speaking(language: str) -> Iterator[None]:
+    """In the body the library speaks this language, whatever the computer and the notebook say."""
+    before = _chosen.set(language)
+    try:
+        yield
+    finally:
+        _chosen.reset(before)
 
 
 @functools.cache
@@ -66,9 +81,11 @@ def translated(value, key: str = ""):
     return _(value) if isinstance(value, str) and key not in NAMES else value
 
 
-def within(text: str, parts: Iterable[str]) -> str:
-    """``text``, which was put together from ``parts`` and other words, with the parts translated."""
-    for part in sorted(set(parts), key=len, reverse=True):
-        if part and (said := _(part)) != part:
-            text = text.replace(part, said)
+def joined(sentences: Iterable[str]) -> str:
+    """One text of sentences: a space between two, but none beside full-width punctuation."""
+    text = ""
+    for each in filter(None, sentences):
+        wide = text and unicodedata.east_asian_width(text[-1]) in "WF" or unicodedata.east_asian_width(
+            each[0]) == "F"
+        text += each if wide or not text else f" {each}"
     return text

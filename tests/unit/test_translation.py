@@ -8,17 +8,24 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import torch
 
+from tutorial_lib import checks
 from tutorial_lib import language as spoken
+from tutorial_lib.checks import oracle, report
+from tutorial_lib.checks import questions as graded
+from tutorial_lib.checks.answer import collect
+from tutorial_lib.checks.judge import judge
 from tutorial_lib.course import pieces, translation
 from tutorial_lib.course.pieces import Say
 from tutorial_lib.desk import __main__ as desk
-from tutorial_lib.language import _, translated, within
+from tutorial_lib.grading import gradebook
+from tutorial_lib.language import _, joined, speaking, translated
 from tutorial_lib.lesson import predictions, questions, turns
 
 NAMES = list(translation.sources())
 LANGUAGES = translation.languages()
-FIRST = "01_permutation_invariance"
+FIRST, EXERCISE = "01_permutation_invariance", "ex01_order"
 
 
 class Made(Say):
@@ -31,8 +38,9 @@ class Made(Say):
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    """The library speaks the made-up language; its catalog has all texts of notebook 01."""
-    known = {text for name in (translation.LIBRARY, FIRST) for text, *_more in translation.messages(name)}
+    """The library speaks the made-up language; its catalog has all texts of notebook and exercise 01."""
+    names = translation.LIBRARY, FIRST, EXERCISE
+    known = {text for name in names for text, *_more in translation.messages(name)}
     translation.compile_texts({text: Made()(text) for text in known}, tmp_path / "xx")
     monkeypatch.setenv("TUTORIAL_LOCALE", str(tmp_path))
     monkeypatch.setenv("TUTORIAL_LANG", "xx")
@@ -212,13 +220,128 @@ def test_a_wrong_answer_is_told_in_the_readers_language(made, monkeypatch, tmp_p
     turns.your_turn("01.swap_rows", wrong.answer, seed=0)
     assert f"⟦{wrong.says}⟧" in shown[0].text and shown[0].verdict == "⟦✘ Not yet.⟧"
     assert "⟦Hint 1⟧" in shown[0]._repr_html_()
-    assert within("With this: a b. c", ["no such"]) == "With this: a b. c"
+    turns.your_turn("01.swap_rows", lambda X, i, j: X + 1, seed=0)
+    assert "⟦With ⟦3 words, rows 0 and 2⟧: " in shown[1].text
+
+
+@pytest.mark.parametrize("sentences, text", [(["a.", "b."], "a. b."), (["甲。", "乙。"], "甲。乙。"),
+                                             (["", "a.", ""], "a."), (["a.", "（乙）"], "a.（乙）"),
+                                             (["甲。", "`b`"], "甲。`b`")])
+def test_no_space_stands_beside_full_width_punctuation(sentences, text):
+    assert joined(sentences) == text
 
 
 def test_the_script_of_the_cards_gets_its_words(made):
     words = predictions.texts()
     assert len(words) > 15 and all(said == f"⟦{text}⟧" for text, said in words.items())
     assert predictions.Prediction("01.swap", questions.find("predict", "01.swap")).texts == words
+
+
+# ---- exercises ----
+@pytest.fixture(scope="module")
+def catalogs(tmp_path_factory):
+    """The translations as they are kept, compiled."""
+    folder = tmp_path_factory.mktemp("locale")
+    for language in LANGUAGES:
+        known = [translation.known(name, language).items() for name in translation.catalogs(language)]
+        translation.compile_texts({text: said for each in known for text, said in each}, folder / language)
+    return folder
+
+
+def verdicts(exercise, language, hidden):
+    """What right, wrong and broken answers to the questions of an exercise are told."""
+    for question in graded.load(exercise):
+        cases, reference = question.cases(3), question.reference
+        answers = [reference, *(each.answer for each in (*question.variants, *question.wrong)),
+                   lambda *args: None, lambda *args: object(),
+                   lambda *args, f=reference: torch.as_tensor(f(*args))[None],
+                   lambda *args, f=reference: torch.as_tensor(f(*args)) + 0.25,
+                   lambda *args, f=reference: torch.as_tensor(f(*args)) * torch.nan]
+        for answer in answers:
+            outcomes = collect(answer, [case.args for case in cases])
+            with speaking(language):
+                yield judge(question, 3, outcomes, hidden)
+
+
+TRANSLATED = [(name[2:4], language) for language in LANGUAGES for name in translation.catalogs(language)
+              if name.startswith("ex")]
+
+
+@pytest.mark.parametrize("exercise, language", TRANSLATED)
+def test_the_same_answer_is_judged_alike_and_told_in_the_language(exercise, language, catalogs, monkeypatch):
+    monkeypatch.setenv("TUTORIAL_LOCALE", str(catalogs))
+    english, other = ([one for hidden in (False, True) for one in verdicts(exercise, each, hidden)]
+                      for each in ("en", language))
+    assert [(one.question, one.passed, one.kind, one.name, one.reread) for one in english] == [
+        (one.question, one.passed, one.kind, one.name, one.reread) for one in other]
+    left = [one.text for one in other if re.search(r"([A-Za-z]{2,} ){3}", re.sub("`.*?`", "", one.text))]
+    assert not left and len({one.kind for one in other}) >= 6
+    told = {each.says for question in graded.load(exercise) for each in question.wrong}
+    assert len(told & {one.text for one in english}) > 40 and not told & {one.text for one in other}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_translated_exercise_is_marked_as_the_english_one(language):
+    english, other = translation.read(EXERCISE), translation.translate(
+        EXERCISE, translation.speakers(language))
+    assert [(cell.id, cell.metadata) for cell in other.cells] == [
+        (cell.id, cell.metadata) for cell in english.cells]
+    assert sum(one.source != two.source for one, two in zip(english.cells, other.cells, strict=True)) > 15
+    for cell in other.cells:
+        if "answer:pool_tokens" in cell.metadata.get("tags", []):
+            cell.source = "def pool_tokens(h, is_token):\n    return h.mean(1)"
+    marked, once = (gradebook.graft(english, each) for each in (other, english))
+    code = [[cell.source for cell in each.cells if cell.cell_type == "code"] for each in (marked, once)]
+    assert len(code[0]) == len(code[1])
+    assert [one for one, two in zip(*code, strict=True) if one != two] == [
+        "def pool_tokens(h, is_token):\n    return h.mean(1)"]
+
+
+@pytest.mark.parametrize("exercise, language", TRANSLATED)
+def test_what_to_read_again_is_a_heading_of_its_notebook(exercise, language, catalogs, monkeypatch):
+    monkeypatch.setenv("TUTORIAL_LOCALE", str(catalogs))
+    (name,) = (name for name in NAMES if re.fullmatch(exercise + "_.*", name) and name in
+               translation.catalogs(language))
+    notebook = translation.translate(name, translation.speakers(language))
+    heads = re.findall(r"^#+ (.+?)\s*$", "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)
+    with speaking(language):
+        for question in graded.load(exercise):
+            where = report._section(question.section)
+            assert [head for head in heads if head in where] and question.section not in where
+
+
+@pytest.fixture
+def judged(made, tmp_path, monkeypatch):
+    """A judging process that knows the made-up language, and a log of its own."""
+    monkeypatch.setenv("TUTORIAL_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.setattr(report.plots, "show", lambda fig, alt: None)
+    oracle.stop()
+    yield
+    oracle.stop()
+
+
+def test_a_check_says_all_in_the_readers_language(judged, capsys, monkeypatch):
+    with pytest.raises(checks.NotYet) as caught:
+        checks.pool_tokens(lambda h, is_token: h.mean(1))
+    checks.hint("pool_tokens")
+    print(checks.progress("01"), caught.value, repr(checks.pool_tokens), checks.pool_tokens.__doc__)
+    checks.model_answer("order_lost", "short")
+    out = capsys.readouterr().out
+    assert "✗ pool_tokens: ⟦All L rows" in out and "⟦Read again: ⟦01, section" in out
+    while "⟦" in out:  # from the inside
+        out = re.sub("⟦[^⟦⟧]*⟧", "", out)
+    names = "|".join(question.name for question in graded.load("01"))
+    assert not re.search("[A-Za-z]{3,}", re.sub(rf"\b({names})\b|<check\.", "", out)), out
+    monkeypatch.delenv("TUTORIAL_LANG")
+    with pytest.raises(checks.NotYet, match="^pool_tokens is not right yet; "):  # by the same process
+        checks.pool_tokens(lambda h, is_token: h.mean(1))
+    assert "✗ pool_tokens: All L rows are averaged, padding included." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text, words", [("the mean forgets the order", 5), ("", 0), ("平均忘掉了顺序。", 3),
+                                         ("注意力是 equivariant，平均不是", 5), ("a – b", 3)])
+def test_an_answer_without_spaces_has_words_too(text, words):
+    assert report._words(text) == words
 
 
 # ---- a whole notebook ----

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import torch
 
+from ..language import ENGLISH, _, joined, language
 from .answer import collect
 from .catalogue import Found, composed, search
 from .question import Case, Question, Verdict
@@ -45,7 +46,7 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
     check in the notebook says it. Raises Malformed when ``outcomes`` are not what
     :func:`.answer.collect` gives for these inputs.
     """
-    known = _known(question, seed)
+    known = _known(question, seed, language())
     cases = known.cases
     outcomes = _checked(outcomes, known.inputs)
 
@@ -56,15 +57,15 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
         other = re.match(r"(\w+) is not written yet", next(one["message"] for one in outcomes
                                                           if one["kind"] == "stub"))
         if not hidden and other and other[1] != question.name:
-            return say("stub", f"{question.name} calls {other[1]}, which is not written yet. Write that "
-                               "first.", reread=question.section)
-        return say("stub", f"{question.name} is not written yet: it raises NotImplementedError. "
-                           f"{question.title} `check.hint(\"{question.name}\")` gives a hint.",
-                   reread=question.section)
+            return say("stub", _("{name} calls {other}, which is not written yet. Write that first.").format(
+                name=question.name, other=other[1]), reread=question.section)
+        return say("stub", _("{name} is not written yet: it raises NotImplementedError. {title} "
+                             "`check.hint(\"{name}\")` gives a hint.").format(
+                                 name=question.name, title=_(question.title)), reread=question.section)
     if borrowed := sorted({name for one in outcomes for name in one["borrowed"]}):
         which = "" if hidden else f" ({', '.join(borrowed[:3])})"
-        return say("borrowed", f"This calls the course's own code{which}. Write it yourself: plain PyTorch "
-                               "is enough.", reread=question.section)
+        return say("borrowed", _("This calls the course's own code{which}. Write it yourself: plain PyTorch "
+                                 "is enough.").format(which=which), reread=question.section)
 
     expected = known.outcomes(question.reference)
     assert all(one["kind"] == "value" for one in expected), (question.name, expected)
@@ -74,13 +75,14 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
     if not changed and all(fault is None for fault, _ in found):
         notes = list(dict.fromkeys(note for _, note in found if note))
         if notes:
-            return say("equivalent", f"Right, for {len(cases)} inputs. " + " ".join(notes), True,
+            return say("equivalent", joined([_right(cases), *notes]), True,
                        name=_name_of(question.variants, outcomes, known))
-        which = "" if hidden else f": {_list([case.what for case in cases])}"
-        return say("right", f"Right, for {len(cases)} inputs{which}.", True)
+        text = _right(cases) if hidden else _("Right, for {n} inputs: {which}.").format(
+            n=len(cases), which=_list([case.what for case in cases]))
+        return say("right", text, True)
     if (not changed and all(one["kind"] == "value" for one in outcomes)
             and (variant := _first(question.variants, outcomes, known))):
-        return say("equivalent", f"Right, for {len(cases)} inputs. {variant.why}", True, name=variant.name)
+        return say("equivalent", joined([_right(cases), _(variant.why)]), True, name=variant.name)
 
     n = next((n for n, (fault, _) in enumerate(found) if fault is not None), 0)
     picture = None if hidden else _picture(question, cases[n], expected[n]["value"], outcomes[n])
@@ -90,33 +92,43 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
                    reread=mistake.entries[0].reread or question.section, picture=picture)
     if found[n][0] is None:  # all numbers are right, but …
         which = next(one["modified"] for one in outcomes if one["modified"])
-        return say("modified", f"The numbers are right, but the answer changes its own input (argument "
-                               f"{which[0] + 1}). Whoever calls it loses what they had: work on a copy, or "
-                               "write operations that return a new tensor.", reread=question.section)
+        return say("modified", _("The numbers are right, but the answer changes its own input (argument "
+                                 "{n}). Whoever calls it loses what they had: work on a copy, or write "
+                                 "operations that return a new tensor.").format(n=which[0] + 1),
+                   reread=question.section)
     kind, text = found[n][0]
     if hidden:
-        return say(kind, f"For some inputs, {HIDDEN.get(kind, text)} The check in the notebook says more.",
+        text = _(HIDDEN[kind]) if kind in HIDDEN else text
+        return say(kind, _("For some inputs, {text} The check in the notebook says more.").format(text=text),
                    reread=question.section)
     if kind == "symptom":
         right = [case.what for case, (fault, _) in zip(cases, found, strict=True) if fault is None]
         if right:
-            text += f" It is right for {_list(right)}: what is different here?"
+            text = joined([text, _("It is right for {which}: what is different here?").format(
+                which=_list(right))])
     elif kind in ("shape", "dtype", "device", "type", "none", "nan", "raised"):
-        text += f" {question.name} returns {question.returns}."
-    return say(kind, f"With {cases[n].what}: {text}", reread=question.section, picture=picture)
+        text = joined([text, _("{name} returns {what}.").format(name=question.name,
+                                                                what=_(question.returns))])
+    return say(kind, _("With {which}: {text}").format(which=cases[n].what, text=text),
+               reread=question.section, picture=picture)
 
 
 def blamed(names) -> str:
     """What is said where another answer was replaced, because the mistake is there."""
     names = [f"`{name}`" for name in sorted(names)]
-    one = len(names) == 1
-    return (f"Your {' and '.join(names)} {'has' if one else 'have'} not passed yet; here "
-            f"{'it was' if one else 'they were'} replaced by ours.")
+    text = (_("Your {names} has not passed yet; here it was replaced by ours.") if len(names) == 1 else
+            _("Your {names} have not passed yet; here they were replaced by ours."))
+    return text.format(names=_(" and ").join(names))
+
+
+def _right(cases: list[Case]) -> str:
+    return _("Right, for {n} inputs.").format(n=len(cases))
 
 
 def _list(words: list[str]) -> str:
     words = list(dict.fromkeys(words))
-    return "; ".join(words[:4]) + (f"; and {len(words) - 4} more" if len(words) > 4 else "")
+    text = _("; ").join(words[:4])
+    return text if len(words) <= 4 else _("{words}; and {n} more").format(words=text, n=len(words) - 4)
 
 
 class Malformed(ValueError):
@@ -146,9 +158,12 @@ def _checked(outcomes, inputs: list[tuple]) -> list[dict]:
 
 # ---- the catalogue ----
 class _Known:
-    """The inputs of one seed, and what the question's own answers return for them: each is run once."""
+    """The inputs of one seed, and what the question's own answers return for them: each is run once.
 
-    def __init__(self, question: Question, seed: int):
+    What is special about an input is said in the language of the first who asks: there is one for each.
+    """
+
+    def __init__(self, question: Question, seed: int, language: str = ENGLISH):
         self.question, self.cases = question, question.cases(seed)
         # A mistake can make numbers large: two ways to make it differ by more than two right answers do.
         self.loose = replace(question, tolerance=(10 * question.tolerance[0], 10 * question.tolerance[1]))
@@ -209,25 +224,27 @@ def _name_of(variants, outcomes, known: _Known) -> str:
 
 def _says(mistake: Found, known: _Known, outcomes: list[dict], hidden: bool) -> str:
     """What the learner reads of one mistake, of two, and of what there is besides."""
-    said = [entry.says for entry in mistake.entries]
+    said = [_(entry.says) for entry in mistake.entries]
     if mistake.cases and not hidden:
-        said = [f"With {_list([known.cases[n].what for n in cases])}: {text}"
+        said = [_("With {which}: {text}").format(which=_list([known.cases[n].what for n in cases]), text=text)
                 for cases, text in zip(mistake.cases, said, strict=True)]
     if len(said) > 1:
-        said = ["Two mistakes at once.", f"(1) {said[0]}", f"(2) {said[1]}"]
-    what = "for some inputs" if hidden else f"with {known.cases[mistake.at].what}"
+        said = [_("Two mistakes at once."), f"(1) {said[0]}", f"(2) {said[1]}"]
+    what = _("for some inputs") if hidden else _("with {which}").format(which=known.cases[mistake.at].what)
     ours, want = outcomes[mistake.at], known.expected()[mistake.at]
     if mistake.besides == "dtype":
-        said.append(f"Besides, {what} the result is {_short(ours['value'])}; it should be "
-                    f"{_short(want['value'])}.")
+        said.append(_("Besides, {what} the result is {got}; it should be {want}.").format(
+            what=what, got=_short(ours["value"]), want=_short(want["value"])))
+    elif mistake.besides == "raised" and hidden:
+        said.append(_("Besides, {what} the answer raises an error.").format(what=what))
     elif mistake.besides == "raised":
-        why = "" if hidden else f": {ours['error']}: {ours['message']}" + (
-            f" — in the line `{ours['line']}`" if ours["line"] else "")
-        said.append(f"Besides, {what} the answer raises an error{why}.")
+        line = _(" — in the line `{line}`").format(line=ours["line"]) if ours["line"] else ""
+        said.append(_("Besides, {what} the answer raises an error: {error}{line}.").format(
+            what=what, error=f"{ours['error']}: {ours['message']}", line=line))
     elif mistake.besides == "factor":
-        said.append(f"Besides, {what} every number is then still {_number(mistake.factor)} times as large "
-                    "as it should be.")
-    return " ".join(said)
+        said.append(_("Besides, {what} every number is then still {factor} times as large as it should "
+                      "be.").format(what=what, factor=_number(mistake.factor)))
+    return joined(said)
 
 
 def _same_outcome(question: Question, args: tuple, a: dict, b: dict) -> bool:
@@ -244,22 +261,31 @@ def _same_outcome(question: Question, args: tuple, a: dict, b: dict) -> bool:
 
 
 # ---- one case ----
+def _no_value(question: Question, got: dict) -> tuple[str, str]:
+    """What is said of an answer that returns nothing to compare."""
+    if got["kind"] == "none":
+        return "none", _("the answer returns None. Is the `return` missing?")
+    if got["kind"] == "raised":
+        text = (_("the answer raises {error} — in the line `{line}`.") if got["line"] else
+                _("the answer raises {error}"))
+        return "raised", text.format(error=f"{got['error']}: {got['message']}", line=got["line"])
+    if got["kind"] == "foreign":
+        return "type", _("the answer returns a {type}, which can't be read as numbers.").format(
+            type=got["type"])
+    if got["kind"] == "slow":
+        return "slow", _("the answer takes more than {seconds:g} s; the reference takes a small part of "
+                         "that. Is there a loop that never ends, or one over every number?").format(
+                             seconds=question.seconds)
+    return "stub", _("the answer is not written yet.")
+
+
 def _compare(question: Question, case: Case, want, got: dict, exact: bool = False):
     """``(fault, note)``: None or ``(kind, text)``. ``exact``: NaN equals NaN."""
-    simple = {
-        "none": ("none", "the answer returns None. Is the `return` missing?"),
-        "raised": ("raised", f"the answer raises {got['error']}: {got['message']}"
-                             + (f" — in the line `{got['line']}`." if got["line"] else "")),
-        "foreign": ("type", f"the answer returns a {got['type']}, which can't be read as numbers."),
-        "slow": ("slow", f"the answer takes more than {question.seconds:g} s; the reference takes a small "
-                         "part of that. Is there a loop that never ends, or one over every number?"),
-        "stub": ("stub", "the answer is not written yet."),
-    }
-    if got["kind"] in simple:
-        return simple[got["kind"]], ""
+    if got["kind"] != "value":
+        return _no_value(question, got), ""
     if got["device"] and got["device"] != "cpu":
-        return ("device", f"the result is on the device \"{got['device']}\", the inputs are on \"cpu\". "
-                          "Create tensors on the device of the input."), ""
+        return ("device", _("the result is on the device \"{device}\", the inputs are on \"cpu\". Create "
+                            "tensors on the device of the input.").format(device=got["device"])), ""
     if question.faults is not None:
         return _faults(question, case, want, got["value"], exact), ""
     fault = _values(question, want, got["value"], exact)
@@ -268,7 +294,7 @@ def _compare(question: Question, case: Case, want, got: dict, exact: bool = Fals
     if question.same is not None and fault[0] in ("symptom", "nan"):
         try:
             if _values(question, question.same(want, case), question.same(got["value"], case), exact) is None:
-                return None, question.equivalent
+                return None, _(question.equivalent)
         except Exception:  # a value of another kind has no such form
             return fault, ""
     return fault, ""
@@ -285,10 +311,16 @@ def _faults(question: Question, case: Case, want, got, exact: bool):
 
 def _values(question: Question, want, got, exact: bool = False, where: str = ""):
     """None when two values agree, else ``(kind, text)``."""
+    name = where or _("the result")
+
+    def should_be(kind: str) -> tuple[str, str]:
+        return "type", _("{what} should be {kind}, it is {other}.").format(what=name, kind=kind,
+                                                                            other=_kind(got))
+
     if isinstance(want, dict):
         if not isinstance(got, dict) or got.keys() != want.keys():
-            return "type", f"{where or 'the result'} should be a dict with the keys {', '.join(want)}."
-        name = where or "the result"
+            return "type", _("{what} should be a dict with the keys {keys}.").format(what=name,
+                                                                                     keys=", ".join(want))
         pairs = [(want[key], got[key], f"{name}[{key!r}]") for key in want]
         return next((f for f in (_values(question, a, b, exact, w) for a, b, w in pairs) if f), None)
     if isinstance(want, list) and isinstance(got, torch.Tensor) and got.ndim and all(
@@ -296,35 +328,36 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
         got = got.tolist()
     if isinstance(want, list):
         if not isinstance(got, list):
-            return "type", f"{where or 'the result'} should be a sequence of {len(want)}, it is {_kind(got)}."
+            return should_be(_("a sequence of {n}").format(n=len(want)))
         if len(got) != len(want):
-            return "shape", f"{where or 'the result'} has {len(got)} entries; there should be {len(want)}."
-        name = where or "the result"
+            return "shape", _("{what} has {n} entries; there should be {wanted}.").format(
+                what=name, n=len(got), wanted=len(want))
         pairs = [(a, b, f"{name}[{n}]") for n, (a, b) in enumerate(zip(want, got, strict=True))]
         return next((f for f in (_values(question, a, b, exact, w) for a, b, w in pairs) if f), None)
     if isinstance(want, str):
         if not isinstance(got, str):
-            return "type", f"{where or 'the result'} should be a text, it is {_kind(got)}."
-        wrong = "symptom", f"{where or 'the result'} is {got[:60]!r}, which is wrong."
-        return None if got == want else wrong
+            return should_be(_("a text"))
+        wrong = _("{what} is {text!r}, which is wrong.").format(what=name, text=got[:60])
+        return None if got == want else ("symptom", wrong)
     if isinstance(want, (bool, int, float)):
         if isinstance(got, torch.Tensor) and got.ndim == 0 and not got.is_complex():
             got = got.item()
         if not isinstance(got, (bool, int, float)) or isinstance(want, bool) != isinstance(got, bool):
-            return "type", f"{where or 'the result'} should be {_kind(want)}, it is {_kind(got)}."
+            return should_be(_kind(want))
         return _numbers(question, _double(want), _double(got), where, exact, question.tolerance)
     if isinstance(got, list) or isinstance(got, (bool, int, float)) and want.ndim == 0:
         try:
             got = _as_tensor(got, want.dtype)
         except (TypeError, ValueError, RuntimeError, OverflowError):
-            return "type", f"{where or 'the result'} should be a tensor, it is {_kind(got)}."
+            return should_be(_("a tensor"))
     if not isinstance(got, torch.Tensor):
-        return "type", f"{where or 'the result'} should be a tensor, it is {_kind(got)}."
+        return should_be(_("a tensor"))
     if got.shape != want.shape:
-        return "shape", (f"{where or 'the result'} has the shape {list(got.shape)}; it should be "
-                         f"{list(want.shape)}.")
+        return "shape", _("{what} has the shape {shape}; it should be {wanted}.").format(
+            what=name, shape=list(got.shape), wanted=list(want.shape))
     if not _dtype_fits(want.dtype, got.dtype, question.exact_dtype):
-        return "dtype", f"{where or 'the result'} is {_short(got)}; it should be {_short(want)}."
+        return "dtype", _("{what} is {dtype}; it should be {wanted}.").format(
+            what=name, dtype=_short(got), wanted=_short(want))
     return _numbers(question, want, got, where, exact, TOLERANCE.get(want.dtype, question.tolerance))
 
 
@@ -346,10 +379,10 @@ def _double(number) -> torch.Tensor:
 
 def _kind(value) -> str:
     if isinstance(value, torch.Tensor):
-        return f"a tensor of shape {list(value.shape)}"
-    names = {"bool": "True or False", "int": "a number", "float": "a number", "str": "a text",
-             "list": "a sequence", "dict": "a dict"}
-    return names.get(type(value).__name__, f"a {type(value).__name__}")
+        return _("a tensor of shape {shape}").format(shape=list(value.shape))
+    names = {"bool": _("True or False"), "int": _("a number"), "float": _("a number"), "str": _("a text"),
+             "list": _("a sequence"), "dict": _("a dict")}
+    return names.get(type(value).__name__, _("a {type}").format(type=type(value).__name__))
 
 
 def _short(tensor: torch.Tensor) -> str:
@@ -364,7 +397,8 @@ def _dtype_fits(want: torch.dtype, got: torch.dtype, exact: bool) -> bool:
 
 def _wider(want, got) -> str:
     if isinstance(want, torch.Tensor) and isinstance(got, torch.Tensor) and want.dtype != got.dtype:
-        return f"(The result is {_short(got)}, asked for is {_short(want)}; that is accepted here.)"
+        return _("(The result is {dtype}, asked for is {wanted}; that is accepted here.)").format(
+            dtype=_short(got), wanted=_short(want))
     return ""
 
 
@@ -372,13 +406,15 @@ def _numbers(question: Question, want: torch.Tensor, got: torch.Tensor, where: s
     wide = torch.complex128 if want.is_complex() or got.is_complex() else torch.float64
     a, b = want.to(wide), got.to(wide)
     if not exact and bool((b.isnan() & ~a.isnan()).any()):
-        return "nan", f"{where or 'the result'} holds NaN ({int(b.isnan().sum())} of {b.numel()} numbers)."
+        return "nan", _("{what} holds NaN ({n} of {all} numbers).").format(
+            what=where or _("the result"), n=int(b.isnan().sum()), all=b.numel())
     close = torch.isclose(b, a, rtol=tolerance[0], atol=tolerance[1], equal_nan=True)
     if bool(close.all()):
         return None
     if exact:  # only whether they agree is asked
         return "symptom", ""
-    return "symptom", f"{where or 'the result'} is wrong. {symptom(a, b, close, tolerance)}"
+    what = _("{what} is wrong.").format(what=where or _("the result"))
+    return "symptom", joined([what, symptom(a, b, close, tolerance)])
 
 
 # ---- a mistake without a name ----
@@ -390,73 +426,94 @@ def symptom(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, toleranc
                                                          equal_nan=True).all())
 
     if want.ndim == 0:
-        return f"It is {_number(got)}, it should be {_number(want)}."
+        return _("It is {got}, it should be {want}.").format(got=_number(got), want=_number(want))
     finite = want.isfinite() & got.isfinite()
     if finite.any() and bool((want.isfinite() == got.isfinite()).all()):
         a, b = want[finite], got[finite]
         top = a.abs().argmax()
         if a[top].abs() > 0 and b[top].abs() > 0 and equal(a * (b[top] / a[top]), b):
             factor = b[top] / a[top]
-            return ("Every number has the wrong sign." if equal(-a, b)
-                    else f"Every number is {_number(factor)} times what it should be.")
+            return _("Every number has the wrong sign.") if equal(-a, b) else _(
+                "Every number is {factor} times what it should be.").format(factor=_number(factor))
         if a.numel() > 1 and equal(a + (b[0] - a[0]), b):
-            return f"Every number is off by {_number(b[0] - a[0])}."
+            return _("Every number is off by {difference}.").format(difference=_number(b[0] - a[0]))
         if a.numel() > 1 and equal(a.abs(), b.abs()):
-            return "The sizes are right, the signs are not."
+            return _("The sizes are right, the signs are not.")
     if want.ndim >= 2 and equal(want.transpose(-1, -2), got):
-        return "It is transposed: the last two axes have changed places."
+        return _("It is transposed: the last two axes have changed places.")
     for one in range(want.ndim - 2):
         for other in range(one + 1, want.ndim):
             if want.shape[one] == want.shape[other] and equal(want.transpose(one, other), got):
-                return f"Axis {one} and axis {other} have changed places."
+                return _("Axis {one} and axis {other} have changed places.").format(one=one, other=other)
     for axis in range(want.ndim):
         if want.shape[axis] > 1:
             if equal(want.flip(axis), got):
-                return f"It is in reverse order along axis {axis}."
+                return _("It is in reverse order along axis {axis}.").format(axis=axis)
             for step in (1, -1):
                 if equal(want.roll(step, axis), got):
-                    return f"It is shifted by one along axis {axis}."
+                    return _("It is shifted by one along axis {axis}.").format(axis=axis)
     for axis in range(want.ndim):
         others = [n for n in range(want.ndim) if n != axis]
         wrong = (~close).any(dim=others) if others else ~close
         rows = wrong.nonzero().flatten().tolist()
         if want.shape[axis] > 2 and 0 < len(rows) <= 2:
             place = (~close).nonzero()[0].tolist()
-            names = ["the last index" if n == want.shape[axis] - 1 else f"index {n}" for n in rows]
-            are = "is" if len(rows) == 1 else "are"
-            return (f"Along axis {axis} only {' and '.join(names)} {are} wrong: at {place} stands "
-                    f"{_number(got[tuple(place)])}, it should be {_number(want[tuple(place)])}.")
+            names = [_("the last index") if n == want.shape[axis] - 1 else _("index {n}").format(n=n)
+                     for n in rows]
+            text = (_("Along axis {axis} only {where} is wrong: at {place} stands {got}, it should be "
+                      "{want}.") if len(rows) == 1 else
+                    _("Along axis {axis} only {where} are wrong: at {place} stands {got}, it should be "
+                      "{want}."))
+            return text.format(axis=axis, where=_(" and ").join(names), place=place,
+                               got=_number(got[tuple(place)]), want=_number(want[tuple(place)]))
     return _where(want, got, close, equal)
 
 
 def _where(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, equal: Callable) -> str:
     """The part that is wrong: rows, columns, a corner, places that follow a rule, or the first one."""
     place = (~close).nonzero()[0].tolist()
-    first = (f"The first wrong number is at {place}: {_number(got[tuple(place)])}, it should be "
-             f"{_number(want[tuple(place)])}.")
+    first = _("The first wrong number is at {place}: {got}, it should be {want}.").format(
+        place=place, got=_number(got[tuple(place)]), want=_number(want[tuple(place)]))
     finite = want.isfinite() & got.isfinite()
     if bool((want.isinf() != got.isinf()).any()):
-        extra, less = int((got.isinf() & ~want.isinf()).sum()), int((want.isinf() & ~got.isinf()).sum())
-        what = [f"{n} number{'s are' if n > 1 else ' is'} {words}" for n, words in (
-            (extra, "infinite and should not be"), (less, "finite and should be infinite")) if n]
-        return f"{' and '.join(what)}. {'The others are right. ' if close[finite].all() else ''}{first}"
+        rest = [_("The others are right.")] if close[finite].all() else []
+        return joined([_infinities(want, got), *rest, first])
     if want.ndim >= 2 and min(want.shape[-2:]) > 1:
         square = ~close
-        for name, part in (("on the diagonal of the last two axes", square.tril().triu()),
-                           ("below the diagonal of the last two axes", square.tril(-1)),
-                           ("above the diagonal of the last two axes", square.triu(1))):
+        for name, part in (
+                (_("What is wrong stands on the diagonal of the last two axes; the rest is right."),
+                 square.tril().triu()),
+                (_("What is wrong stands below the diagonal of the last two axes; the rest is right."),
+                 square.tril(-1)),
+                (_("What is wrong stands above the diagonal of the last two axes; the rest is right."),
+                 square.triu(1))):
             if torch.equal(part, square):
-                return f"What is wrong stands {name}; the rest is right. {first}"
+                return joined([name, first])
     for axis in range(want.ndim):
         if (text := _slices(want, got, axis, equal)) or (text := _half(close, axis)):
-            return f"{text} {first}"
+            return joined([text, first])
     offset = (got - want)[finite]
     if want.numel() > 2 and equal(want.sort(-1).values, got.sort(-1).values):
-        return f"The numbers of each row are right, but not their order. {first}"
+        return joined([_("The numbers of each row are right, but not their order."), first])
     near = len(offset) > 2 and float(offset.abs().max()) < 0.05 * float(want[finite].abs().max())
     if near and not bool(close.any()):
-        return f"Every number is nearly right: the largest error is {_number(offset.abs().max())}. {first}"
-    return f"{float((~close).double().mean()):.0%} of its numbers differ. {first}"
+        return joined([_("Every number is nearly right: the largest error is {error}.").format(
+            error=_number(offset.abs().max())), first])
+    share = float((~close).double().mean())
+    return joined([_("{share:.0%} of its numbers differ.").format(share=share), first])
+
+
+def _infinities(want: torch.Tensor, got: torch.Tensor) -> str:
+    """How many numbers are infinite and should not be, and the other way round."""
+    extra, less = int((got.isinf() & ~want.isinf()).sum()), int((want.isinf() & ~got.isinf()).sum())
+    found = []
+    if extra:
+        found.append((_("{n} number is infinite and should not be") if extra == 1 else
+                      _("{n} numbers are infinite and should not be")).format(n=extra))
+    if less:
+        found.append((_("{n} number is finite and should be infinite") if less == 1 else
+                      _("{n} numbers are finite and should be infinite")).format(n=less))
+    return _(" and ").join(found) + _(".")
 
 
 def _slices(want: torch.Tensor, got: torch.Tensor, axis: int, equal: Callable) -> str:
@@ -469,12 +526,12 @@ def _slices(want: torch.Tensor, got: torch.Tensor, axis: int, equal: Callable) -
     top = a.abs().argmax(1, keepdim=True)
     factor = b.gather(1, top) / a.gather(1, top)
     if bool(factor.isfinite().all()) and equal(a * factor, b):
-        some = ", ".join(_number(one) for one in factor.flatten()[:3])
-        return f"Each slice along axis {axis} is wrong by a factor of its own: {some}, …"
+        return _("Each slice along axis {axis} is wrong by a factor of its own: {some}, …").format(
+            axis=axis, some=", ".join(_number(one) for one in factor.flatten()[:3]))
     constant = (b - a)[:, :1]
     if equal(a + constant, b):
-        some = ", ".join(_number(one) for one in constant.flatten()[:3])
-        return f"Each slice along axis {axis} is off by a constant of its own: {some}, …"
+        return _("Each slice along axis {axis} is off by a constant of its own: {some}, …").format(
+            axis=axis, some=", ".join(_number(one) for one in constant.flatten()[:3]))
     return ""
 
 
@@ -486,12 +543,14 @@ def _half(close: torch.Tensor, axis: int) -> str:
     if n < 4 or len(rows) in (0, n):
         return ""
     if rows == list(range(rows[0], n)):
-        return f"Along axis {axis} all is right up to index {rows[0] - 1}, and wrong from index {rows[0]} on."
+        return _("Along axis {axis} all is right up to index {last}, and wrong from index {first} "
+                 "on.").format(axis=axis, last=rows[0] - 1, first=rows[0])
     if rows == list(range(rows[-1] + 1)):
-        last = rows[-1]
-        return f"Along axis {axis} all is wrong up to index {last}, and right from index {last + 1} on."
+        return _("Along axis {axis} all is wrong up to index {last}, and right from index {first} "
+                 "on.").format(axis=axis, last=rows[-1], first=rows[-1] + 1)
     if rows in (list(range(0, n, 2)), list(range(1, n, 2))):
-        return f"Along axis {axis} every second index is wrong, from index {rows[0]} on."
+        return _("Along axis {axis} every second index is wrong, from index {first} on.").format(
+            axis=axis, first=rows[0])
     return ""
 
 

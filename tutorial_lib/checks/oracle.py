@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 
+from ..language import ENGLISH, speaking
 from . import questions, wire
 from .judge import judge
 
@@ -29,7 +30,8 @@ def serve(requests, answers) -> None:
             return
         try:
             question = questions.find(request["question"])
-            reply: dict = {"verdict": judge(question, request["seed"], request["outcomes"]).message()}
+            with speaking(request.get("language", ENGLISH)):  # this process outlives a change of language
+                reply: dict = {"verdict": judge(question, request["seed"], request["outcomes"]).message()}
         except Exception as problem:  # said where the check was called
             reply = {"problem": f"{type(problem).__name__}: {problem}"}
         wire.send(answers, reply)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import json
+import re
 import secrets
 import textwrap
 import types
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from .. import plots
 from ..clone import HERE
 from ..fallback import table
+from ..language import ENGLISH, _, joined, language
 from ..progress import read, record
 from . import oracle, questions
 from .answer import collect
@@ -43,7 +45,8 @@ class Check:
 
     def __init__(self, question: Question):
         self.question = question
-        self.__doc__ = f"{question.title}\n\nReturns {question.returns}."
+        returns = _("Returns {what}.").format(what=_(question.returns))
+        self.__doc__ = f"{_(question.title)}\n\n{returns}"
 
     def __call__(self, answer: Callable) -> None:
         """Run ``answer`` on fresh inputs and say what came of it.
@@ -52,12 +55,12 @@ class Check:
         """
         if not callable(answer):
             name = self.question.name
-            raise NotAFunction(f"check.{name}({name}) takes your function itself, not what it returns; given "
-                            f"was a {type(answer).__name__}")
+            raise NotAFunction(_("check.{name}({name}) takes your function itself, not what it returns; "
+                                 "given was a {type}").format(name=name, type=type(answer).__name__))
         show(self.question, verdict(self.question, answer))
 
     def __repr__(self) -> str:
-        return f"<check.{self.question.name}: {self.question.title}>"
+        return f"<check.{self.question.name}: {_(self.question.title)}>"
 
 
 def verdict(question: Question, answer: Callable, seed: int | None = None) -> Verdict:
@@ -75,13 +78,14 @@ def verdict(question: Question, answer: Callable, seed: int | None = None) -> Ve
         return found
     with _replaced(answer, others):
         found = _judged(question, answer, seed)
-    found.text = f"{blamed(others)} {found.text}"
+    found.text = joined([blamed(others), found.text])
     return found
 
 
 def _judged(question: Question, answer: Callable, seed: int) -> Verdict:
     outcomes = collect(answer, [case.args for case in question.cases(seed)], question.seconds)
-    reply = oracle.ask({"question": question.name, "seed": seed, "outcomes": outcomes})
+    reply = oracle.ask({"question": question.name, "seed": seed, "outcomes": outcomes,
+                        "language": language()})
     return Verdict(**reply["verdict"])
 
 
@@ -135,12 +139,19 @@ def show(question: Question, verdict: Verdict) -> None:
     record(entry, passed=bool(read().get(entry, {}).get("passed")), last=verdict.name or verdict.kind)
     print(f"✗ {question.name}: {verdict.text}")
     if verdict.reread:
-        print(f"  Read again: {verdict.reread}.")
+        print("  " + _("Read again: {section}.").format(section=_section(verdict.reread)))
     if verdict.picture:
         draw(question, verdict)
-    state = "written" if verdict.kind == "stub" else "right"
-    raise NotYet(f"{question.name} is not {state} yet; the text above says why. "
-                 f"`check.hint(\"{question.name}\")` helps.")
+    text = (_("{name} is not written yet; the text above says why. `check.hint(\"{name}\")` helps.")
+            if verdict.kind == "stub" else
+            _("{name} is not right yet; the text above says why. `check.hint(\"{name}\")` helps."))
+    raise NotYet(text.format(name=question.name))
+
+
+def _section(where: str) -> str:
+    """``06, section "Signs"`` with the heading as the reader's notebook has it."""
+    notebook, _comma, rest = where.partition(', section "')
+    return _('{notebook}, section "{heading}"').format(notebook=notebook, heading=_(rest.removesuffix('"')))
 
 
 def draw(question: Question, verdict: Verdict) -> None:
@@ -148,11 +159,13 @@ def draw(question: Question, verdict: Verdict) -> None:
     assert verdict.picture is not None
     target, yours, what = (verdict.picture[key] for key in ("target", "yours", "what"))
     along, up = verdict.picture["axes"]
-    kind = "Two lines" if verdict.picture["kind"] == "lines" else "Two heat maps"
-    alt = f"{kind}. Target beside your answer for {what}. {verdict.text}"
+    kind = _("Two lines.") if verdict.picture["kind"] == "lines" else _("Two heat maps.")
+    beside = _("Target beside your answer for {which}.").format(which=what)
+    alt = joined([kind, beside, verdict.text])
     if verdict.picture["kind"] == "lines":
         fig = plots.lines(range(len(target)), {"target": target, "yours": yours},
-                          title=textwrap.fill(what, WIDE), xlabel=along or "index", ylabel=up or "value",
+                          title=textwrap.fill(what, WIDE) if language() == ENGLISH else "",
+                          xlabel=along or "index", ylabel=up or "value",
                           markers=True, legend="beside",
                           size=(7.2, 3.4))
     else:
@@ -173,7 +186,7 @@ def hint(name: str) -> None:
     question = questions.find(name)
     entry = f"{question.exercise}.exercise.{name}"
     step = min(_read(read().get(entry, {})), 2)
-    print(f"Hint {step + 1} of 3. {question.hints[step]}")
+    print(joined([_("Hint {n} of 3.").format(n=step + 1), _(question.hints[step])]))
     record(entry, hints=step + 1)
 
 
@@ -189,19 +202,25 @@ def model_answer(name: str, yours: str = "") -> None:
     """
     path, text = _written(name)
     if path is None:
-        print("This copy of the course has no solutions. Your teacher has the model answers.")
+        print(_("This copy of the course has no solutions. Your teacher has the model answers."))
         return
     entry = f"{path.stem[2:4]}.written.{name}"
-    if len(yours.split()) >= LEAST:
+    if _words(yours) >= LEAST:
         record(entry, answer=yours)
     kept = read().get(entry, {}).get("answer")
     if not isinstance(kept, str):
-        print(f"Commit first: write your answer between the quotes, in {LEAST} words or more. Then run this "
-              "cell again: it shows a model answer and how it is marked.")
+        print(_("Commit first: write your answer between the quotes, in {n} words or more. Then run this "
+                "cell again: it shows a model answer and how it is marked.").format(n=LEAST))
         return
-    print(f"You wrote: {kept}\n")
+    print(_("You wrote: {text}").format(text=kept) + "\n")
     _render(text.replace("### BEGIN SOLUTION", "").replace("### END SOLUTION", "").strip())
-    print(f"All model answers of this exercise: {path.relative_to(SOLUTIONS.parent).as_posix()}")
+    print(_("All model answers of this exercise: {path}").format(
+        path=path.relative_to(SOLUTIONS.parent).as_posix()))
+
+
+def _words(text: str) -> int:
+    """How many words a text has. Chinese puts no spaces between them: two characters count as one."""
+    return len(re.findall(r"[㐀-鿿]{2}|[^\s㐀-鿿\u3000-\u303f\uff00-\uffef]+", text))
 
 
 def _written(name: str):
@@ -245,16 +264,17 @@ class Progress:
         entries, rows = read(), []
         for question in questions.load(self.exercise):
             entry = entries.get(f"{self.exercise}.exercise.{question.name}", {})
-            points = f"{question.points}" + (" bonus" if question.bonus else "")
-            passed = "yes" if entry.get("passed") is True else "not yet"
-            rows.append((question.name, points, passed, f"{_read(entry)} of 3"))
+            points = f"{question.points}" + (f" {_('bonus')}" if question.bonus else "")
+            passed = _("yes") if entry.get("passed") is True else _("not yet")
+            read_so_far = _("{number} of {all}").format(number=_read(entry), all=3)
+            rows.append((question.name, points, passed, read_so_far))
         return rows
 
     def _repr_html_(self) -> str:
-        return table(self.HEAD, self.rows())
+        return table([_(each) for each in self.HEAD], self.rows())
 
     def __repr__(self) -> str:
-        return "\n".join(" | ".join(row) for row in (self.HEAD, *self.rows()))
+        return "\n".join(" | ".join(row) for row in ([_(each) for each in self.HEAD], *self.rows()))
 
 
 def progress(exercise: str) -> Progress:

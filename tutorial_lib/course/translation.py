@@ -28,12 +28,14 @@ from pathlib import Path
 import nbformat
 
 from .. import verdicts
+from ..checks import judge, report
 from ..desk.working_copy import served
 from ..lesson import panel, predictions, questions, resume, turns
 from . import ROOT, authoring, navigation, pictures, pieces
 from .pieces import Say
 
 LOCALE = ROOT / "locale"
+SPOKEN = ROOT / "tutorial_lib"
 LIBRARY = "library"
 """The catalog of what the library itself says."""
 HEADER = {"project": "How Transformers know order", "version": "1", "header_comment": "#",
@@ -113,19 +115,31 @@ def messages(name: str) -> Iterator[tuple[str, str, str]]:
             for _, anchor in navigation.TERM.findall(cell.source):
                 yield navigation.terms()[anchor].sentence, f"glossary.md#{anchor}", "title of a link"
     yield from ((text, place, "") for place, text in _asked(name))
+    inputs = f"checks/questions/q{name[2:4]}.py" if exercise else f"lesson/turns/t{name[:2]}.py"
+    for file in SPOKEN.glob(inputs if exercise or path.parent.name != navigation.DEEPER else "none"):
+        yield from ((text, f"{file.stem}: an input", "text in code") for text in _marked(file))
+
+
+def _marked(file: Path) -> Iterator[str]:
+    """The texts ``_("…")`` of a module of the library."""
+    if "language import" in (source := file.read_text(encoding="utf-8")):
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "_" and isinstance(
+                    node.args[0], ast.Constant):
+                yield node.args[0].value
 
 
 def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "translation.py") for text in WORDS)
     named = (predictions.FOLDED, questions.QuestionList.NOTE, turns.EMPTY, turns.INSTEAD)
-    yield from ((text, "lesson") for text in (*named, *panel.Panel.HEAD, *verdicts.SIGNS))
+    yield from ((text, "lesson") for text in (*named, *panel.Panel.HEAD, *report.Progress.HEAD,
+                                          *verdicts.SIGNS))
     yield from ((text, "card.js") for text in predictions.said())
-    for path in sorted((ROOT / "tutorial_lib").rglob("*.py")):
-        if "language import" in (source := path.read_text(encoding="utf-8")):
-            for node in ast.walk(ast.parse(source)):
-                if isinstance(node, ast.Call) and ast.unparse(node.func) == "_" and isinstance(
-                        node.args[0], ast.Constant):
-                    yield node.args[0].value, path.stem if path.stem != "__init__" else path.parent.stem
+    yield from ((text, "judge") for text in judge.HIDDEN.values())
+    of_a_notebook = {*SPOKEN.glob("checks/questions/q*.py"), *SPOKEN.glob("lesson/turns/t*.py")}
+    for path in sorted({*SPOKEN.rglob("*.py")} - of_a_notebook):
+        place = path.stem if path.stem != "__init__" else path.parent.stem
+        yield from ((text, place) for text in _marked(path))
 
 
 def template(name: str):

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 
 import torch
 
+from ...language import _
 from ..question import Case, Draw, Question, Variant, Wrong
 
 LEAK = '01, section "The leak, by hand"'
@@ -27,11 +28,12 @@ def _mask_shares_cases(draw: Draw) -> list[Case]:
     any_mask = draw.uniform(4, 4) < 0.6
     any_mask |= torch.eye(4, dtype=torch.bool)
     share = draw.choice((0.25, 0.5, 0.75))
-    return [Case((causal, 2, 0.0), "a causal mask, 5 tokens, 2 layers, no residual"),
-            Case((causal[:3, :3], 1, 0.5), "3 tokens, 1 layer, half of it residual"),
-            Case((near, 3, share), f"a window of {window}, 7 tokens, 3 layers, residual {share:g}"),
-            Case((padded, 4, 0.25), "padding in front, 6 tokens, 4 layers, residual 0.25"),
-            Case((any_mask, 5, 0.5), "any mask, 4 tokens, 5 layers, residual 0.5")]
+    return [Case((causal, 2, 0.0), _("a causal mask, 5 tokens, 2 layers, no residual")),
+            Case((causal[:3, :3], 1, 0.5), _("3 tokens, 1 layer, half of it residual")),
+            Case((near, 3, share), _("a window of {window}, 7 tokens, 3 layers, residual {share:g}").format(
+                window=window, share=share)),
+            Case((padded, 4, 0.25), _("padding in front, 6 tokens, 4 layers, residual 0.25")),
+            Case((any_mask, 5, 0.5), _("any mask, 4 tokens, 5 layers, residual 0.5"))]
 
 
 def _layer(allowed):
@@ -51,7 +53,7 @@ def _shares_with(layer=_layer, times=lambda n: n, residual=lambda r: r):
 
 def _shares_of_words(allowed, layers, residual):
     x = torch.eye(len(allowed), dtype=torch.float64)
-    for _ in range(layers):
+    for _layer_number in range(layers):
         means = [x[row].mean(0) for row in allowed]
         x = residual * x + (1 - residual) * torch.stack(means)
     return x
@@ -59,7 +61,7 @@ def _shares_of_words(allowed, layers, residual):
 
 def _shares_by_attention(allowed, layers, residual):
     x = torch.eye(len(allowed))
-    for _ in range(layers):
+    for _layer_number in range(layers):
         weights = torch.zeros_like(x).masked_fill(~allowed, -torch.inf).softmax(-1)
         x = torch.lerp(weights @ x, x, residual)
     return x
@@ -135,8 +137,10 @@ def _pool_tokens_cases(draw: Draw) -> list[Case]:
         if side == "none":
             counts = [length] * batch
         is_token = torch.stack([(place >= starts(n)) & (place < starts(n) + n) for n in counts])
-        padding = {"none": "no padding", "both": "padding on both sides"}.get(side, f"padding on the {side}")
-        what = f"B = {batch}, L = {length}, d = {d}, {padding}, {str(dtype).split('.')[1]}"
+        padding = {"none": _("no padding"), "both": _("padding on both sides"),
+                   "left": _("padding on the left"), "right": _("padding on the right")}[side]
+        what = _("B = {batch}, L = {length}, d = {d}, {padding}, {dtype}").format(
+            batch=batch, length=length, d=d, padding=padding, dtype=str(dtype).split(".")[1])
         cases.append(Case((draw.normal(batch, length, d, dtype=dtype) + 1, is_token), what))
     return cases
 
@@ -217,12 +221,15 @@ def _causal_attention_cases(draw: Draw) -> list[Case]:
     order = draw.permutation(5)
     keys_shuffled = torch.cat([order[order != 0], order[order == 0]]) + 11  # the earliest key stands last
     later = torch.arange(5) + start
-    settings = (("a whole text from position 0", 2, torch.arange(6), torch.arange(6), torch.float32),
-                ("one new token after six cached ones", 3, torch.tensor([6]), torch.arange(7), torch.float32),
-                (f"three queries at {start + 4} … {start + 6}, keys from {start}", 1,
+    settings = ((_("a whole text from position 0"), 2, torch.arange(6), torch.arange(6), torch.float32),
+                (_("one new token after six cached ones"), 3, torch.tensor([6]), torch.arange(7),
+                 torch.float32),
+                (_("three queries at {first} … {last}, keys from {start}").format(
+                    first=start + 4, last=start + 6, start=start), 1,
                  torch.arange(start + 4, start + 7), torch.arange(start, start + 7), torch.float32),
-                ("keys that are stored out of order", 2, torch.arange(11, 15), keys_shuffled, torch.float32),
-                ("a whole text in float64", 2, later, later, torch.float64))
+                (_("keys that are stored out of order"), 2, torch.arange(11, 15), keys_shuffled,
+                 torch.float32),
+                (_("a whole text in float64"), 2, later, later, torch.float64))
     cases = []
     sizes = (4, 3), (5, 3), (8, 2), (3, 4), (6, 5)
     for (what, heads, q_positions, k_positions, dtype), (d_k, d_v) in zip(settings, sizes, strict=True):
@@ -352,20 +359,19 @@ def _cycle(draw: Draw, length: int) -> torch.Tensor:
 
 def _order_errors_cases(draw: Draw) -> list[Case]:
     cases = []
-    for length, d, what, dtype in ((5, 3, "an output that moves along", torch.float32),
-                                   (7, 4, "an output that does not move", torch.float32),
-                                   (4, 6, "an output that moves along and changes", torch.float32),
-                                   (6, 2, "another output altogether", torch.float32),
-                                   (8, 3, "an output that moves along, nearly", torch.float64)):
+    for length, d, what, made, dtype in (
+            (5, 3, _("an output that moves along"), lambda old, moved, noise: moved, torch.float32),
+            (7, 4, _("an output that does not move"), lambda old, moved, noise: old.clone(), torch.float32),
+            (4, 6, _("an output that moves along and changes"),
+             lambda old, moved, noise: 1.5 * moved + noise, torch.float32),
+            (6, 2, _("another output altogether"), lambda old, moved, noise: 4 * noise, torch.float32),
+            (8, 3, _("an output that moves along, nearly"),
+             lambda old, moved, noise: moved + 0.3 * noise, torch.float64)):
         order = _cycle(draw, length)
         output = draw.normal(length, d, dtype=dtype) * draw.number(2, 5)
         noise = draw.normal(length, d, dtype=dtype)
-        shuffled = {"an output that moves along": output[order],
-                    "an output that does not move": output.clone(),
-                    "an output that moves along and changes": 1.5 * output[order] + noise,
-                    "another output altogether": 4 * noise,
-                    "an output that moves along, nearly": output[order] + 0.3 * noise}[what]
-        cases.append(Case((output, shuffled, order), f"L = {length}, d = {d}, {what}"))
+        what = _("L = {length}, d = {d}, {what}").format(length=length, d=d, what=what)
+        cases.append(Case((output, made(output, output[order], noise), order), what))
     return cases
 
 
@@ -452,7 +458,7 @@ def _bag_ceiling_cases(draw: Draw) -> list[Case]:
     sentences, answers = draw.integers(0, 3, many, 3), draw.integers(0, 3, many)  # a 0 spoils products
     return [*(_bag_ceiling_case(draw, extra, copies, longer)
               for extra, copies, longer in ((0, 1, 0), (2, 1, 1), (5, 2, 0), (3, 3, 2))),
-            Case((sentences, answers), f"{many} sentences of 3 words, drawn at random")]
+            Case((sentences, answers), _("{n} sentences of 3 words, drawn at random").format(n=many))]
 
 
 def _bag_ceiling_case(draw: Draw, extra: int, copies: int, longer: int) -> Case:
@@ -473,7 +479,7 @@ def _bag_ceiling_case(draw: Draw, extra: int, copies: int, longer: int) -> Case:
     length = 3 + longer
     sentences = torch.tensor([list(words) + [filler] * longer for words, _ in rows])
     answers = torch.tensor([answer for _, answer in rows])
-    return Case((sentences, answers), f"{len(rows)} sentences of {length} words")
+    return Case((sentences, answers), _("{n} sentences of {length} words").format(n=len(rows), length=length))
 
 
 def _grouped(sentences, answers, key):
@@ -507,7 +513,7 @@ def _mean_over_bags(sentences, answers):
 
 
 def _bag_ceiling_torch(sentences, answers):
-    _, bags = sentences.sort(dim=1).values.unique(dim=0, return_inverse=True)
+    _words, bags = sentences.sort(dim=1).values.unique(dim=0, return_inverse=True)
     table = torch.zeros(int(bags.max()) + 1, int(answers.max()) + 1)
     table.index_put_((bags, answers), torch.ones(len(answers)), accumulate=True)
     return table.amax(1).sum() / len(answers)

@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from ...language import _
 from ..question import Case, Draw, Question, Variant, Wrong
 
 EQUATION = '02, section "The equation"'
@@ -21,13 +22,14 @@ EXACT = (2e-4, 3e-5)
 def _sinusoid_table_cases(draw: Draw) -> list[Case]:
     length = draw.integer(4, 7)
     return [
-        Case((torch.arange(length), 8, 10_000.0), f"d = 8, L = {length}, from position 0"),
-        Case((torch.arange(5) + draw.integer(9, 40), 6, 10_000.0), "d = 6, positions that start later"),
+        Case((torch.arange(length), 8, 10_000.0),
+             _("d = 8, L = {length}, from position 0").format(length=length)),
+        Case((torch.arange(5) + draw.integer(9, 40), 6, 10_000.0), _("d = 6, positions that start later")),
         Case((draw.permutation(6) + draw.integer(3, 20), 12, draw.choice([50.0, 500.0])),
-             "d = 12, positions out of order, another base"),
-        Case((torch.arange(4) + draw.integer(2, 9), 7, 10_000.0), "an odd width, d = 7"),
+             _("d = 12, positions out of order, another base")),
+        Case((torch.arange(4) + draw.integer(2, 9), 7, 10_000.0), _("an odd width, d = 7")),
         Case((torch.arange(5).float() * 0.75 + draw.number(0.3, 0.7) - 2, 4, 100.0),
-             "d = 4, fractional and negative positions, base 100"),
+             _("d = 4, fractional and negative positions, base 100")),
     ]
 
 
@@ -172,15 +174,18 @@ SINUSOID_TABLE = Question(
 
 # ---- sinusoid_add ----
 def _sinusoid_add_cases(draw: Draw) -> list[Case]:
-    settings = (("float32, from position 0", 2, 6, 8, 0, torch.float32),
-                ("float32, a text that goes on from a cache", 3, 4, 6, draw.integer(20, 50), torch.float32),
-                ("bfloat16, from position 0", 2, 5, 8, 0, torch.bfloat16),
-                ("bfloat16, behind position 256", 1, 9, 12, draw.integer(1500, 1900), torch.bfloat16),
-                ("float16, behind position 2048", 2, 7, 10, draw.integer(2100, 2900), torch.float16))
+    settings = ((_("float32, from position 0"), 2, 6, 8, 0, torch.float32),
+                (_("float32, a text that goes on from a cache"), 3, 4, 6, draw.integer(20, 50),
+                 torch.float32),
+                (_("bfloat16, from position 0"), 2, 5, 8, 0, torch.bfloat16),
+                (_("bfloat16, behind position 256"), 1, 9, 12, draw.integer(1500, 1900), torch.bfloat16),
+                (_("float16, behind position 2048"), 2, 7, 10, draw.integer(2100, 2900), torch.float16))
     cases = []
     for what, batch, length, d, start, dtype in settings:
         x = draw.uniform(batch, length, d, low=-1, high=1).to(dtype)
-        cases.append(Case((x, torch.arange(length) + start), f"{what}, B = {batch}, L = {length}, d = {d}"))
+        what = _("{what}, B = {batch}, L = {length}, d = {d}").format(
+            what=what, batch=batch, length=length, d=d)
+        cases.append(Case((x, torch.arange(length) + start), what))
     return cases
 
 
@@ -267,11 +272,13 @@ SINUSOID_ADD = Question(
 # ---- shift_matrix ----
 def _shift_matrix_cases(draw: Draw) -> list[Case]:
     return [
-        Case((2 * draw.integer(1, 4) + 1, 6, 10_000.0), "d = 6, some steps forward"),
-        Case((-draw.integer(1, 12), 8, 10_000.0), "d = 8, steps back"),
-        Case((draw.integer(0, 3) + draw.number(0.3, 0.7), 4, 100.0), "d = 4, a fraction of a step, base 100"),
-        Case((2 * draw.integer(10, 25), 10, draw.choice([30.0, 500.0])), "d = 10, many steps, another base"),
-        Case((draw.integer(1, 3), 2, 10_000.0), "d = 2, a single pair"),
+        Case((2 * draw.integer(1, 4) + 1, 6, 10_000.0), _("d = 6, some steps forward")),
+        Case((-draw.integer(1, 12), 8, 10_000.0), _("d = 8, steps back")),
+        Case((draw.integer(0, 3) + draw.number(0.3, 0.7), 4, 100.0),
+             _("d = 4, a fraction of a step, base 100")),
+        Case((2 * draw.integer(10, 25), 10, draw.choice([30.0, 500.0])),
+             _("d = 10, many steps, another base")),
+        Case((draw.integer(1, 3), 2, 10_000.0), _("d = 2, a single pair")),
     ]
 
 
@@ -486,11 +493,11 @@ OFFSET_PROFILE = Question(
 # ---- sinusoid_concat ----
 def _sinusoid_concat_cases(draw: Draw) -> list[Case]:
     return [
-        Case((torch.arange(draw.integer(4, 7)), 8), "d = 8, from position 0"),
-        Case((torch.arange(5) + draw.integer(9, 40), 10), "d = 10, positions that start later"),
-        Case((draw.permutation(6) + draw.integer(3, 20), 7), "an odd width, d = 7"),
-        Case((torch.arange(4) + draw.integer(2, 9), 2), "a single frequency, d = 2"),
-        Case((torch.arange(3) + draw.integer(2, 9), 3), "a single frequency and an odd width, d = 3"),
+        Case((torch.arange(draw.integer(4, 7)), 8), _("d = 8, from position 0")),
+        Case((torch.arange(5) + draw.integer(9, 40), 10), _("d = 10, positions that start later")),
+        Case((draw.permutation(6) + draw.integer(3, 20), 7), _("an odd width, d = 7")),
+        Case((torch.arange(4) + draw.integer(2, 9), 2), _("a single frequency, d = 2")),
+        Case((torch.arange(3) + draw.integer(2, 9), 3), _("a single frequency and an odd width, d = 3")),
     ]
 
 

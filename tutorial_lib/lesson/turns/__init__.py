@@ -21,7 +21,7 @@ from ...checks.answer import collect
 from ...checks.judge import judge
 from ...checks.question import Question, Verdict
 from ...extras import needs
-from ...language import _, within
+from ...language import _, joined
 from ...progress import now, read, record
 from ..questions import log_key
 
@@ -126,8 +126,7 @@ def your_turn(key: str, answer: Callable, seed: int | None = None) -> Callable:
         return question.reference
     passed = bool(read().get(entry, {}).get("passed"))
     record(entry, passed=passed, last=verdict.name or verdict.kind, at=now())
-    said = within(verdict.text, (text for _place, text in texts(question)))
-    display(Turn(question, _("✘ Not yet."), f"{said} {_(INSTEAD)}"))
+    display(Turn(question, _("✘ Not yet."), joined([verdict.text, _(INSTEAD)])))
     _draw(question, verdict)
     return question.reference
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ...checks.question import Case, Draw, Question, Variant, Wrong
+from ...language import _
 
 COST = '00, section "How much was lost?"'
 SHIFT = '00, section "Shifted"'
@@ -18,8 +19,8 @@ def loss_of(p):
 
 
 def _loss_cases(draw: Draw) -> list[Case]:
-    return [Case((draw.uniform(*shape, low=0.02, high=0.98),), what) for shape, what in
-            (((3,), "three probabilities"), ((7,), "seven probabilities"), ((2, 5), "a table of them"))]
+    return [Case((draw.uniform(*shape, low=0.02, high=0.98),), what) for shape, what in (
+        ((3,), _("three probabilities")), ((7,), _("seven probabilities")), ((2, 5), _("a table of them")))]
 
 
 LOSS_OF = Question(
@@ -67,7 +68,7 @@ def _ascending(draw: Draw, length: int) -> torch.Tensor:
 
 
 def _shift_cases(draw: Draw) -> list[Case]:
-    return [Case((_ascending(draw, length), by), f"{length} positions, moved by {by}")
+    return [Case((_ascending(draw, length), by), _("{n} positions, moved by {by}").format(n=length, by=by))
             for length, by in ((6, 3), (9, 1000), (4, draw.integer(10, 50)))]
 
 
@@ -107,7 +108,8 @@ def backwards(positions):
 
 
 def _backwards_cases(draw: Draw) -> list[Case]:
-    return [Case((_ascending(draw, length) + first,), f"{length} positions from {first} or a bit later")
+    return [Case((_ascending(draw, length) + first,),
+                 _("{n} positions from {first} or a bit later").format(n=length, first=first))
             for length, first in ((5, 0), (8, 3), (3, 20))]
 
 
@@ -151,7 +153,8 @@ def times_less_likely(nats):
 
 
 def _times_cases(draw: Draw) -> list[Case]:
-    return [Case((draw.uniform(length, low=0.2, high=4.0),), f"{length} losses") for length in (3, 5, 9)]
+    return [Case((draw.uniform(length, low=0.2, high=4.0),), _("{n} losses").format(n=length))
+            for length in (3, 5, 9)]
 
 
 TIMES_LESS_LIKELY = Question(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ...checks.question import Case, Draw, Question, Wrong
+from ...language import _
 
 
 def _order(draw: Draw, n: int) -> torch.Tensor:
@@ -17,7 +18,7 @@ def _order(draw: Draw, n: int) -> torch.Tensor:
 
 # ---- swap_rows ----
 def _swap_rows_cases(draw: Draw) -> list[Case]:
-    return [Case((draw.normal(n, d), i, j), f"{n} words, rows {i} and {j}")
+    return [Case((draw.normal(n, d), i, j), _("{n} words, rows {i} and {j}").format(n=n, i=i, j=j))
             for n, d, i, j in ((3, 4, 0, 2), (5, 6, 1, 2), (6, 6, 4, 0))]
 
 
@@ -75,7 +76,7 @@ SWAP_ROWS = Question(
 
 # ---- shuffled_scores ----
 def _shuffled_scores_cases(draw: Draw) -> list[Case]:
-    return [Case((draw.normal(n, n), _order(draw, n)), f"{n} words") for n in (3, 5, 6)]
+    return [Case((draw.normal(n, n), _order(draw, n)), _("{n} words").format(n=n)) for n in (3, 5, 6)]
 
 
 def shuffled_scores(S, order):
@@ -118,7 +119,7 @@ SHUFFLED_SCORES = Question(
 
 # ---- running_mean ----
 def _running_mean_cases(draw: Draw) -> list[Case]:
-    return [Case((draw.normal(n, d, dtype=dtype),), f"{n} words of {d} numbers")
+    return [Case((draw.normal(n, d, dtype=dtype),), _("{n} words of {d} numbers").format(n=n, d=d))
             for n, d, dtype in ((3, 3, torch.float32), (6, 2, torch.float32), (5, 7, torch.float64))]
 
 
@@ -168,7 +169,8 @@ RUNNING_MEAN = Question(
 # ---- repaired ----
 def _repaired_cases(draw: Draw) -> list[Case]:
     sizes = (3, 5, 2, 8), (4, 4, 3, 6), (2, 6, 5, 9)
-    return [Case((draw.normal(batch, n, d), draw.normal(most, d)), f"{batch} sentences of {n} words")
+    return [Case((draw.normal(batch, n, d), draw.normal(most, d)),
+                 _("{batch} sentences of {n} words").format(batch=batch, n=n))
             for batch, n, d, most in sizes]
 
 

@@ -7,6 +7,7 @@ import math
 import torch
 
 from ...checks.question import Case, Draw, Question, Wrong
+from ...language import _
 
 EQUATION = '02, section "The equation"'
 WAVELENGTHS = '02, section "Wavelengths and the base"'
@@ -22,10 +23,10 @@ def angle(p, t, d):
 
 def _angle_cases(draw: Draw) -> list[Case]:
     many = torch.arange(5, dtype=torch.float64) + draw.integer(2, 30)
-    return [Case((draw.integer(5, 60), 2, 16), "clock 2 of 8"),
-            Case((draw.integer(100, 900), 3, 8), "the last of 4 clocks"),
-            Case((draw.integer(2, 40), 0, 64), "the first clock"),
-            Case((many, draw.integer(3, 9), 64), "several positions at once, in a tensor")]
+    return [Case((draw.integer(5, 60), 2, 16), _("clock 2 of 8")),
+            Case((draw.integer(100, 900), 3, 8), _("the last of 4 clocks")),
+            Case((draw.integer(2, 40), 0, 64), _("the first clock")),
+            Case((many, draw.integer(3, 9), 64), _("several positions at once, in a tensor"))]
 
 
 ANGLE = Question(
@@ -70,8 +71,8 @@ def wavelength(t, d):
 
 
 def _wavelength_cases(draw: Draw) -> list[Case]:
-    return [Case((0, 16), "the first clock"), Case((draw.integer(1, 6), 16), "d = 16"),
-            Case((draw.integer(40, 200), 512), "d = 512"), Case((31, 64), "the last clock, d = 64")]
+    return [Case((0, 16), _("the first clock")), Case((draw.integer(1, 6), 16), "d = 16"),
+            Case((draw.integer(40, 200), 512), "d = 512"), Case((31, 64), _("the last clock, d = 64"))]
 
 
 def _speed(t, d):
@@ -119,11 +120,11 @@ def turn(pair, by):
 
 def _turn_cases(draw: Draw) -> list[Case]:
     cases = []
-    for many, by, what in ((4, draw.number(0.3, 1.2), "a small turn"),
-                           (6, draw.number(1.8, 2.9), "a large turn"),
-                           (3, -draw.number(0.4, 1.0), "a turn back")):
+    for many, by, what in ((4, draw.number(0.3, 1.2), _("a small turn of {n} hands")),
+                           (6, draw.number(1.8, 2.9), _("a large turn of {n} hands")),
+                           (3, -draw.number(0.4, 1.0), _("a turn back of {n} hands"))):
         start = draw.uniform(many, low=-3, high=3, dtype=torch.float64)
-        cases.append(Case(((start.sin(), start.cos()), by), f"{what} of {many} hands"))
+        cases.append(Case(((start.sin(), start.cos()), by), what.format(n=many)))
     return cases
 
 
@@ -186,9 +187,9 @@ def dot(r, d):
 
 def _dot_cases(draw: Draw) -> list[Case]:
     both = torch.arange(-3, 4, dtype=torch.float64)
-    return [Case((both * draw.integer(1, 3), 8), "d = 8, offsets of both signs"),
+    return [Case((both * draw.integer(1, 3), 8), _("d = 8, offsets of both signs")),
             Case((torch.arange(6, dtype=torch.float64) + draw.integer(1, 20), 16), "d = 16"),
-            Case((torch.arange(4, dtype=torch.float64) * draw.integer(20, 90), 64), "d = 64, far apart")]
+            Case((torch.arange(4, dtype=torch.float64) * draw.integer(20, 90), 64), _("d = 64, far apart"))]
 
 
 def _dot_of(wave=torch.cos, clocks=lambda d: range(d // 2)):
