@@ -51,6 +51,7 @@ def test_a_value_is_dragged_and_its_whole_diagonal_follows(page, hands):
     assert shown.count("1.00") == 2 + 4  # offsets 1 and 3 on the ribbon, and their pairs
     assert "future 1.00 to 1.00" in page.locator(".lv-more p").text_content()
     page.keyboard.press("ArrowDown")
+    hands.rest(page)
     assert said(page) == ["= 0.95"]
     page.get_by_role("button", name="Reset").click()
     hands.rest(page)
