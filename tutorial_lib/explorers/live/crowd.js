@@ -107,8 +107,9 @@ function dealt(app, parent, { narrow, top, high }) {
     say(says[0], `${ahead > NATS ? "↑ " : ""}${two(ahead)}`);
     say(says[2], p.query === QUERIES[0] ? "" : `× ${two(times)}`);
     say(says[1], two(need));
-    set(says[0], { y: tall - 6 });
-    set(says[2], { y: tall - 23 });
+    const above = Math.abs(tall - 11 - y(need)) < 12 ? y(need) - 6 : tall - 6; // not on the dashed line
+    set(says[0], { y: above });
+    set(says[2], { y: above - 17 });
     set(says[1], { y: y(need) - 6, visibility: need < -0.1 ? "hidden" : "visible" });
     // all cells have the same area: that of one key's weight
     const edge = top + (1 - own) * high, many = Math.round(now.keys) - 1, room_ = (1 - own) * high;
