@@ -20,6 +20,8 @@ MANY = 150  # settings of each explorer: half of them from its grid, half any
 EDGES = {  # and what chance may miss
     "rotary": [{"m": 30, "n": 22}, {"pairs": 16, "pair": 8, "turning": "partial"}],
     "sinusoidal": [{"layout": "concatenated", "dimension": 8}],
+    "crowd": [{"keys": 131072, "lead": lead} for lead in (11.75, 12, 12.25)]
+    + [{"query": "Llama 4", "keys": 16384, "lead": 8.75}, {"query": "Scalable-Softmax", "lead": 3}],
     "relative": [{"tokens": 128, "method": "clipped", "size": 16},
                  {"tokens": 128, "size": 16, "far": 16, "sign": "i − j"}],
     "hybrid": [{"score": score, "guess": "off"} for score in ("w·p_j", "w·p_i", "relu(w·[p_i; r_ij])")],

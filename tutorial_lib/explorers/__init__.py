@@ -2,6 +2,7 @@
 
 from .alibi import ALiBiExplorer
 from .attention import AttentionExplorer
+from .crowd import CrowdExplorer
 from .hybrid import HybridExplorer
 from .learned import LearnedExplorer
 from .permutation import PermutationExplorer
@@ -14,7 +15,7 @@ from .scoreboard import ScoreboardExplorer
 from .sinusoidal import SinusoidalExplorer
 
 __all__ = [
-    "ALiBiExplorer", "AttentionExplorer", "HybridExplorer", "LearnedExplorer", "PermutationExplorer",
-    "PositionsExplorer", "RecurrenceExplorer", "RelativeBiasExplorer", "RotaryExplorer",
-    "ScalingExplorer", "ScoreboardExplorer", "SinusoidalExplorer",
+    "ALiBiExplorer", "AttentionExplorer", "CrowdExplorer", "HybridExplorer", "LearnedExplorer",
+    "PermutationExplorer", "PositionsExplorer", "RecurrenceExplorer", "RelativeBiasExplorer",
+    "RotaryExplorer", "ScalingExplorer", "ScoreboardExplorer", "SinusoidalExplorer",
 ]
