@@ -59,7 +59,8 @@ def visit(folder, browser):
     opened, faults = [], []
 
     def open_(name, query="", **options):
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 720}, "reduced_motion": "reduce", **options})
+        given = {"viewport": {"width": 1280, "height": 720}, "reduced_motion": "reduce", **options}
+        context = browser.new_context(**given)
         opened.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: faults.append(str(error)))

@@ -132,8 +132,8 @@ def _marked(file: Path) -> Iterator[str]:
 def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "translation.py") for text in WORDS)
     named = (predictions.FOLDED, questions.QuestionList.NOTE, turns.EMPTY, turns.INSTEAD)
-    yield from ((text, "lesson") for text in (*named, *panel.Panel.HEAD, *report.Progress.HEAD,
-                                          *verdicts.SIGNS))
+    yield from ((text, "lesson") for text in (*named, *panel.Panel.HEAD, panel.Panel.FOOT,
+                                          *report.Progress.HEAD, *verdicts.SIGNS))
     yield from ((text, "card.js") for text in predictions.said())
     yield from ((text, "judge") for text in judge.HIDDEN.values())
     of_a_notebook = {*SPOKEN.glob("checks/questions/q*.py"), *SPOKEN.glob("lesson/turns/t*.py")}

@@ -14,6 +14,7 @@ class Panel:
 
     HEAD = ("Notebook", "Predictions made", "Turns passed", "Questions answered", "At once right",
             "Exercise passed")
+    FOOT = "Predictions and blanks of the side quests are counted, too."
 
     def rows(self) -> list[tuple[str, ...]]:
         """One row for each notebook, as under ``HEAD``."""
@@ -38,12 +39,14 @@ class Panel:
     def _repr_html_(self) -> str:
         what, place = next_place(read())
         head = [_(each) for each in self.HEAD]
-        return f"<p>{what}{f': {place.link()}' if place else _('.')}</p>{table(head, self.rows())}"
+        return (f"<p>{what}{f': {place.link()}' if place else _('.')}</p>{table(head, self.rows())}"
+                f"<p>{_(self.FOOT)}</p>")
 
     def __repr__(self) -> str:
         what, place = next_place(read())
         return "\n".join([f"{what}{f': {place}' if place else _('.')}",
-                          *(" | ".join(row) for row in ([_(each) for each in self.HEAD], *self.rows()))])
+                          *(" | ".join(row) for row in ([_(each) for each in self.HEAD], *self.rows())),
+                          _(self.FOOT)])
 
 
 def _of(done: int, wanted: int) -> str:
