@@ -462,6 +462,22 @@ def test_no_code_of_a_lesson_is_wider_than_its_page_at_a_desk(look, url):
     assert not tab.problems
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", ["docs/glossary.html#rotary-position-embedding",
+                                  "notebooks/06_rope.html#two-layouts"])
+def test_what_a_link_leads_to_does_not_lie_under_the_top_bar(look, url, name, width):
+    """What is seen at its place is the thing itself, or lies in it."""
+    tab = look(width=width)
+    tab.open(url, name)
+    assert tab.page.evaluate("""id => {
+        const target = document.getElementById(id);
+        const row = target.closest('tr') ?? target.querySelector('h1, h2, h3') ?? target;
+        const { top, left, height } = row.getBoundingClientRect();
+        return row.contains(document.elementFromPoint(left + 12, top + Math.min(height / 2, 12)));
+    }""", name.partition("#")[2])
+    assert not tab.problems
+
+
 def test_the_headings_of_a_page_open_by_a_button_where_there_is_no_room(look, url):
     tab = look()
     tab.open(url, "notebooks/06_rope.html")
