@@ -12,7 +12,7 @@ import argparse
 import json
 import statistics
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -134,12 +134,12 @@ def opened(lab: Lab, name: str, sources: list[str]) -> Notebook:
     return notebook
 
 
-def peers(lab: Lab, rounds: int) -> dict[str, list[float]]:
-    """Milliseconds of each of :data:`PEERS` in each round; the first two rounds are not counted."""
-    notebook = opened(lab, "peers.ipynb", list(PEERS.values()))
-    found = {name: [] for name in PEERS}
+def peers(lab: Lab, rounds: int, names: Iterable[str] = PEERS) -> dict[str, list[float]]:
+    """Milliseconds of each of these :data:`PEERS` in each round; the first two rounds are not counted."""
+    found = {name: [] for name in names}
+    notebook = opened(lab, "peers.ipynb", [PEERS[name] for name in found])
     for number in range(rounds + 2):
-        for cell, name in enumerate(PEERS):
+        for cell, name in enumerate(found):
             root = notebook.cell(cell).locator(".jp-OutputArea").first
             box = root.get_by_role("combobox", name="base") if name == OURS else root.locator(".noUi-handle")
             box.focus()
