@@ -138,7 +138,7 @@ def test_the_glossary_is_read_whole():
     text = navigation.GLOSSARY.read_text(encoding="utf-8")
     assert len(navigation.terms()) == text.count("\n| <a id=") >= 60
     term = navigation.terms()["kv-cache"]
-    assert (term.name, term.chinese, term.notebook) == ("KV cache", "键值缓存", "06")
+    assert (term.name, term.chinese, term.notebook) == ("KV cache", "键值缓存（KV 缓存）", "06")
 
 
 def test_the_command_renews_without_running(course, monkeypatch, capsys):
