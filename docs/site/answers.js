@@ -89,9 +89,11 @@ function check(place) {
   status.setAttribute("role", "status");
   set.className = "order-card";
   legend.innerHTML = asked.question;
-  const choose = (name, label, right, why) => {
-    label.dataset.mark = right ? "✔" : "✘";
+  const answer = asked.choices.find(([, , right]) => right)[1];
+  const choose = (name, label, right, why) => {  // right is null for "I don't know."
+    label.dataset.mark = right === null ? "?" : right ? "✔" : "✘";
     status.innerHTML = `<b>${right ? "Right." : "Not quite."}</b> ${why}`;
+    if (right === null) status.firstChild.textContent = `The answer: ${answer}`;
     if (!(key in kept())) keep(key, name);
   };
   const labels = asked.choices.map(([name, words, right, why]) => {

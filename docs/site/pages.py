@@ -106,7 +106,8 @@ def checks(number: str) -> str:
     shown = []
     for n, (name, asked) in enumerate(questions.questions(number)["check"].items(), 1):
         question, right = f"<b>Question {n}.</b> {asked['question']}", asked["answer"]
-        choices = [[key, words, key == right, asked["why"][key]] for key, words in asked["choices"].items()]
+        choices = [[key, words, None if key == questions.UNSURE else key == right, asked["why"][key]]
+                   for key, words in asked["choices"].items()]
         listed = "".join(f"<li>{html.escape(words)}</li>" for _, words, _, _ in choices)
         inside = f"<p>{question}</p><ul>{listed}</ul>"
         if STUDENTS:

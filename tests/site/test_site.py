@@ -532,8 +532,10 @@ def test_a_concept_check_is_answered_on_its_page(look, url):
     tab.open(url, "notebooks/01_permutation_invariance.html")
     name, asked = next(iter(questions.questions("01")["check"].items()))
     place = tab.page.locator(f'[data-key="01.check.{name}"]')
-    wrong = next(n for n, choice in enumerate(asked["choices"]) if choice != asked["answer"])
-    for n, verdict in ((wrong, "Not quite."), (list(asked["choices"]).index(asked["answer"]), "Right.")):
+    choices, answer = list(asked["choices"]), asked["answer"]
+    wrong = next(n for n, choice in enumerate(choices) if choice != answer)
+    told, right = f"The answer: {asked['choices'][answer]}", choices.index(answer)
+    for n, verdict in ((wrong, "Not quite."), (choices.index("unsure"), told), (right, "Right.")):
         place.get_by_role("radio").nth(n).check()
         assert place.get_by_role("status").inner_text().startswith(verdict)
     tab.page.reload()

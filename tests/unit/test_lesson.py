@@ -45,8 +45,8 @@ def log(tmp_path, monkeypatch):
     """A log of its own, and one invented notebook, 99."""
     path = tmp_path / "folder" / "progress.json"
     monkeypatch.setenv("TUTORIAL_PROGRESS", str(path))
-    known = questions.questions
-    monkeypatch.setattr(questions, "questions", lambda n: PREDICT[n] if n in PREDICT else known(n))
+    known = questions.load
+    monkeypatch.setattr(questions, "load", lambda n: PREDICT[n] if n in PREDICT else known(n))
     monkeypatch.setattr(questions, "notebooks", lambda: ["99"])
     return path
 
@@ -156,6 +156,17 @@ def test_each_answer_is_explained_and_the_first_one_counts(log):
     assert (one.label, two.label) == ("Question 1", "Question 2")
 
 
+def test_who_does_not_know_is_told(log):
+    one = lesson.concept_check("99").questions[0]
+    assert list(one.buttons) == ["yes", "no", "unsure"]
+    click(one, "unsure")
+    assert one.status.value == "<b>The answer: Yes &amp; yes</b> It is <i>so</i>."
+    assert one.buttons["unsure"].icon == "question" and entries()["99.check.one"]["right"] is False
+    hint = lesson.concept_check("01").questions[0]
+    click(hint, "unsure")
+    assert hint.status.value.startswith("<b>The answer: Invariant.</b> Try it with three rows")
+
+
 @pytest.mark.parametrize("call, error, words", [
     (lambda: lesson.predict("99.swop"), KeyError, "no question 'swop'; it has swap"),
     (lambda: lesson.predict("77.swap"), KeyError, "no questions for notebook '77'"),
@@ -206,7 +217,7 @@ def test_the_stored_concept_check_does_not_give_the_answers():
     for bundle, first in ((data["text/html"], "Is it <b>so</b>?"), (data["text/plain"], "Is it so?")):
         assert first in bundle and "Which?" in bundle
         assert "not not" not in bundle and "Right" not in bundle
-    assert "<li>Yes &amp; yes</li><li>No</li>" in data["text/html"]
+    assert "<li>Yes &amp; yes</li><li>No</li><li>I don't know.</li>" in data["text/html"]
 
 
 # ---- the log ----
@@ -423,7 +434,7 @@ def assert_html(text):
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_questions_are_well_formed(number):
-    asked = questions.questions(number)
+    asked = questions.load(number)
     assert re.fullmatch(r"\d\d", number) and asked["title"].startswith(number)
     assert set(asked) <= {"title", "predict", "check"}
     assert len(asked.get("check", {})) in (0, 5)
@@ -447,10 +458,11 @@ def test_questions_are_well_formed(number):
                 assert not re.search(r"</?[a-z]+>|&[a-z]+;|\$", choice), f"{where}: plain text only"
             assert_html(question["question"])
             if "why" in question:
-                assert set(question["why"]) == set(choices), where
+                more = {questions.UNSURE} if kind == "check" else set()
+                assert set(question["why"]) - more == set(choices), where
                 for why in question["why"].values():
                     assert_html(why)
-                assert len(set(question["why"].values())) == len(choices), where
+                assert len(set(question["why"].values())) == len(question["why"]), where
             if kind == "check":
                 assert question["answer"] in choices, where
 

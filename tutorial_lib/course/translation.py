@@ -276,11 +276,15 @@ def speakers(language: str) -> Callable[[str], Say]:
 
 
 def numbers(notebook: nbformat.NotebookNode) -> list[list[str]]:
-    """What each code cell printed, its numbers and truth values alone: the same in every language."""
+    """What each code cell printed, its numbers and truth values alone: the same in every language.
+
+    Nothing of a cell that is tagged ``trained``: another processor prints other numbers there.
+    """
     return [re.findall(r"-?\d+(?:\.\d+)?|\bTrue\b|\bFalse\b", "".join(
                 output.get("text", "") for output in cell.outputs))
             for cell in notebook.cells
-            if cell.cell_type == "code" and "nbval-ignore-output" not in cell.metadata.get("tags", [])]
+            if cell.cell_type == "code"
+            and {"nbval-ignore-output", "trained"}.isdisjoint(cell.metadata.get("tags", []))]
 
 
 def run(notebook: nbformat.NotebookNode, name: str, environment: Mapping[str, str],

@@ -86,7 +86,6 @@ ENCODINGS = {
     "learned + t5": lambda make: Compose(make.relative(), make.learned()),
     "learned + rotary": lambda make: Compose(make.learned(), make.rotary()),
 }
-AS_WRITTEN = ("sum", "concat")
 WORKING = {"key side": "t5", "tupe": "t5", "learned + t5": "t5", "learned + rotary": "rotary"}
 """Hybrids that do not cancel, and the relative part of each alone."""
 RELATIVE, ABSOLUTE = ("t5", "rotary", "shaw"), ("sinusoidal", "learned", "learned, std 0.02")

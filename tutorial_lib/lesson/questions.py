@@ -21,6 +21,8 @@ with needs("course"):
 __all__ = ["NAMES", "Check", "Question", "QuestionList", "concept_check", "find", "load", "log_key",
            "notebooks", "questions"]
 FOLDER = files(__package__) / "questions"
+UNSURE = "unsure"
+"""The choice that every question of a concept check has, besides its own."""
 
 
 def notebooks() -> list[str]:
@@ -34,7 +36,14 @@ def questions(number: str) -> dict:
 
     Raises KeyError, naming the notebooks that there are, for an unknown number.
     """
-    return load(number) if language() == ENGLISH else translated(load(number))
+    asked = load(number) if language() == ENGLISH else translated(load(number))
+    return {**asked, "check": {name: _unsure(each) for name, each in asked.get("check", {}).items()}}
+
+
+def _unsure(asked: dict) -> dict:
+    """A question with the choice "I don't know.": it explains the answer, if nothing is said for it alone."""
+    return {**asked, "choices": {**asked["choices"], UNSURE: _("I don't know.")},
+            "why": {UNSURE: asked["why"][asked["answer"]], **asked["why"]}}
 
 
 @functools.cache
@@ -132,10 +141,13 @@ class Check(Question):
         self.explain(answer)
 
     def explain(self, answer) -> None:
-        """Mark a choice as right or wrong, and say why."""
+        """Mark a choice as right or wrong, and say why; to who doesn't know, say what is right."""
         right = answer == self.asked["answer"]
-        self.buttons[answer].icon = "check" if right else "times"
+        self.buttons[answer].icon = "question" if answer == UNSURE else "check" if right else "times"
         verdict = _("Right.") if right else _("Not quite.")
+        if answer == UNSURE:
+            words = html.escape(self.asked["choices"][self.asked["answer"]], quote=False)
+            verdict = _("The answer: {words}").format(words=words)
         self.status.value = f"<b>{verdict}</b> {self.asked['why'][answer]}"
 
 
