@@ -161,7 +161,8 @@ class SketchPrediction(Prediction):
 
     @staticmethod
     def words(asked, answer):
-        points = (f"{v:.3g} at {x}" for x, v in zip(asked["x"], answer, strict=True))
+        points = (_("{value} at {x}").format(value=f"{v:.3g}", x=x)
+                  for x, v in zip(asked["x"], answer, strict=True))
         return f"{asked['ylabel']} " + ", ".join(points)
 
     @staticmethod
@@ -173,8 +174,9 @@ class SketchPrediction(Prediction):
         off = [abs(a - b) for a, b in zip(said, measured, strict=True)]
         worst = max(range(len(off)), key=off.__getitem__)
         right = off[worst] <= asked["within"]
-        return right, (f"Your curve is farthest away at {asked['x'][worst]}: {said[worst]:.3g}, measured "
-                       f"{measured[worst]:.3g}."), "right" if right else "wrong"
+        verdict = _("Your curve is farthest away at {x}: {said}, measured {measured}.")
+        return right, verdict.format(x=asked["x"][worst], said=f"{said[worst]:.3g}",
+                                     measured=f"{measured[worst]:.3g}"), "right" if right else "wrong"
 
 
 KINDS = {kind.kind: kind for kind in (Prediction, NumberPrediction, SketchPrediction)}

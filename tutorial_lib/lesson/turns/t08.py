@@ -169,7 +169,7 @@ SLOWER = Question(
     ),
     hints=(
         "Write down θ of pair t with the old base, and with the new one.",
-        "Old speed over new speed. Both are powers with the same exponent, up to its sign.",
+        "Old speed over new speed. Both are powers with the same exponent.",
         "The new base over the old one, to the power 2 * t / d.",
     ),
 )
