@@ -224,7 +224,7 @@ BETWEEN = Question(
     draw=_between_cases,
     reference=between,
     wrong=(
-        Wrong("row below", lambda P, p: P[int(p)],
+        Wrong("row before", lambda P, p: P[int(p)],
               "That is the row before p. What about the one after it?"),
         Wrong("nearest row", lambda P, p: P[min(int(p + 0.5), len(P) - 1)],
               "That is the nearest row, so neighbouring positions become twins."),
@@ -233,17 +233,17 @@ BETWEEN = Question(
         Wrong("always halfway", _mix(lambda low, high, share: (low + high) / 2),
               "You take the middle of the two rows, wherever p stands between them."),
         Wrong("a step too many", _mix(lambda low, high, share: low + share * high),
-              "The whole lower row is still there when the upper one comes in. The two shares add up to 1."),
+              "The whole earlier row is still there when the later one comes in. The two shares add up to 1."),
         Wrong("difference left out", _mix(lambda low, high, share: low + share * (low - high)),
-              "You go from the lower row away from the upper one. The sign of the step is wrong."),
+              "You go from the earlier row away from the later one. The sign of the step is wrong."),
         Wrong("row times position", lambda P, p: P[int(p)] * (p - int(p)),
               "You scale one row. The vector lies on the straight line between two rows."),
     ),
     hints=(
         "At position 2.5 the vector lies halfway between rows 2 and 3, and at 2.25 a quarter of the way.",
-        "int(p) is the row below. p - int(p) says how far p is on its way to the row above. The last row "
-        "has none above it: take itself.",
-        "Two shares that add up to 1, each with its row. The share of the upper row is p - int(p); its "
+        "int(p) is the row before p. p - int(p) says how far p is on its way to the row after it. The last row "
+        "has none after it: take itself.",
+        "Two shares that add up to 1, each with its row. The share of the later row is p - int(p); its "
         "number is min(int(p) + 1, len(P) - 1).",
     ),
 )
