@@ -233,7 +233,8 @@ BETWEEN = Question(
         Wrong("always halfway", _mix(lambda low, high, share: (low + high) / 2),
               "You take the middle of the two rows, wherever p stands between them."),
         Wrong("a step too many", _mix(lambda low, high, share: low + share * high),
-              "The whole earlier row is still there when the later one comes in. The two shares add up to 1."),
+              "The whole earlier row is still there when the later one comes in. The two shares add up to "
+              "1."),
         Wrong("difference left out", _mix(lambda low, high, share: low + share * (low - high)),
               "You go from the earlier row away from the later one. The sign of the step is wrong."),
         Wrong("row times position", lambda P, p: P[int(p)] * (p - int(p)),
@@ -241,8 +242,8 @@ BETWEEN = Question(
     ),
     hints=(
         "At position 2.5 the vector lies halfway between rows 2 and 3, and at 2.25 a quarter of the way.",
-        "int(p) is the row before p. p - int(p) says how far p is on its way to the row after it. The last row "
-        "has none after it: take itself.",
+        "int(p) is the row before p. p - int(p) says how far p is on its way to the row after it. The last "
+        "row has none after it: take itself.",
         "Two shares that add up to 1, each with its row. The share of the later row is p - int(p); its "
         "number is min(int(p) + 1, len(P) - 1).",
     ),

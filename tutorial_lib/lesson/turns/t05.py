@@ -177,8 +177,8 @@ BEYOND_OFFSET = Question(
         Wrong("only keys behind", lambda e: _spread(_out(e), range(1 - len(e), 1)),
               "You look at the diagonals up to 0, where keys lie behind. There are those ahead, too."),
         Wrong("weights compared", lambda e: _spread(e.softmax(-1)),
-              "You compare weights. Near the ends of a text a query has fewer keys to share with, so "
-              "weights differ even where only the offset counts."),
+              "You compare weights. Each query sees other offsets, so each divides by another sum, "
+              "even where only the offset counts."),
         Wrong("spread of the whole", lambda e: _out(e).max() - _out(e).min(),
               "You have taken the spread of the whole table. Different offsets may have different scores: "
               "look at each diagonal by itself."),
