@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from ...language import _
 from ..question import Case, Draw, Question, Variant, Wrong
 
 LINE = '07, section "One line"'
@@ -19,11 +20,11 @@ XPOS = 'deeper/06_xpos, section "xPos: turned, and scaled"'
 
 # ---- alibi_slopes ----
 def _alibi_slopes_cases(draw: Draw) -> list[Case]:
-    groups = {"a power of two": (4, 16, 32, 64), "8 heads": (8,), "12 heads": (12,),
-              "no power of two": (20, 24, 40, 48),
-              "an odd number": (5, 7, 11, 13), "one head": (1,)}
-    return [Case((n,), what if what in ("8 heads", "12 heads") else f"n = {n}, {what}")
-            for what, n in ((what, draw.choice(numbers)) for what, numbers in groups.items())]
+    groups = ((_("n = {n}, a power of two"), (4, 16, 32, 64)), (_("8 heads"), (8,)), (_("12 heads"), (12,)),
+              (_("n = {n}, no power of two"), (20, 24, 40, 48)),
+              (_("n = {n}, an odd number"), (5, 7, 11, 13)), (_("n = {n}, one head"), (1,)))
+    return [Case((n,), what.format(n=n))
+            for what, n in ((what, draw.choice(numbers)) for what, numbers in groups)]
 
 
 def _lower(n):
@@ -142,11 +143,12 @@ def _alibi_bias_cases(draw: Draw) -> list[Case]:
     whole, cached, chunk = (torch.arange(draw.integer(*reach)) for reach in ((6, 9), (7, 10), (9, 12)))
     later, gaps, wide = chunk + draw.integer(3, 200), _with_gaps(draw, 7), _with_gaps(draw, 5)
     return [
-        Case((slopes(4), whole, whole), f"{len(whole)} tokens from position 0"),
-        Case((slopes(3), cached[-1:], cached), f"one query and {len(cached)} keys in a cache"),
-        Case((slopes(5), later[-3:], later), f"the last 3 of {len(later)} tokens, from position {later[0]}"),
-        Case((slopes(2), gaps[-4:], gaps), "positions with gaps, as after keys were thrown away"),
-        Case((slopes(6, torch.float64), wide, wide), "float64, positions with gaps"),
+        Case((slopes(4), whole, whole), _("{n} tokens from position 0").format(n=len(whole))),
+        Case((slopes(3), cached[-1:], cached), _("one query and {n} keys in a cache").format(n=len(cached))),
+        Case((slopes(5), later[-3:], later),
+             _("the last 3 of {n} tokens, from position {first}").format(n=len(later), first=later[0])),
+        Case((slopes(2), gaps[-4:], gaps), _("positions with gaps, as after keys were thrown away")),
+        Case((slopes(6, torch.float64), wide, wide), _("float64, positions with gaps")),
     ]
 
 
@@ -273,16 +275,19 @@ ALIBI_BIAS = Question(
 
 # ---- alibi_attention ----
 def _alibi_attention_cases(draw: Draw) -> list[Case]:
-    sizes = {"a text at once": (2, 3, 6, 6, 8), "one new query and a cache": (1, 4, 1, 9, 6),
-             "3 new queries and a cache": (3, 2, 3, 8, 4), "float64, 2 new queries": (2, 5, 2, 11, 16)}
+    sizes = ((_("a text at once"), 2, 3, 6, 6, 8, torch.float32),
+             (_("one new query and a cache"), 1, 4, 1, 9, 6, torch.float32),
+             (_("3 new queries and a cache"), 3, 2, 3, 8, 4, torch.float32),
+             (_("float64, 2 new queries"), 2, 5, 2, 11, 16, torch.float64))
     cases = []
-    for what, (batch, heads, queries, keys, dim) in sizes.items():
-        dtype = torch.float64 if "float64" in what else torch.float32
+    for what, batch, heads, queries, keys, dim, dtype in sizes:
         keys += draw.integer(0, 2) if queries < keys else 0
         q = 2 * draw.normal(batch, heads, queries, dim, dtype=dtype)
         k, v = (draw.normal(batch, heads, keys, dim, dtype=dtype) for _ in range(2))
         slopes = draw.uniform(heads, low=0.3, high=0.9, dtype=dtype)
-        cases.append(Case((q, k, v, slopes), f"{what} (Lq = {queries}, Lk = {keys}, d = {dim})"))
+        what = _("{what} (Lq = {queries}, Lk = {keys}, d = {d})").format(
+            what=what, queries=queries, keys=keys, d=dim)
+        cases.append(Case((q, k, v, slopes), what))
     return cases
 
 
@@ -419,10 +424,12 @@ def _mirror_gap_cases(draw: Draw) -> list[Case]:
 
     n = draw.integer(4, 7)
     return [
-        Case((toeplitz(3, 5, torch.float32),), "3 heads, the first one with equal slopes for both sides"),
-        Case((toeplitz(2, 2 * n, torch.float32) + constants(2, 2 * n),), "a constant for each query besides"),
-        Case((draw.normal(4, n, n),), f"any table of {n} × {n}"),
-        Case((draw.normal(5, 7, 7, dtype=torch.float64) + toeplitz(5, 7, torch.float64),), "float64, 7 × 7"),
+        Case((toeplitz(3, 5, torch.float32),), _("3 heads, the first one with equal slopes for both sides")),
+        Case((toeplitz(2, 2 * n, torch.float32) + constants(2, 2 * n),),
+             _("a constant for each query besides")),
+        Case((draw.normal(4, n, n),), _("any table of {n} × {n}").format(n=n)),
+        Case((draw.normal(5, 7, 7, dtype=torch.float64) + toeplitz(5, 7, torch.float64),),
+             _("float64, 7 × 7")),
     ]
 
 
@@ -525,13 +532,17 @@ def _xpos_scores_cases(draw: Draw) -> list[Case]:
     far = draw.integer(300, 450)  # ζ^(−n/B) is beyond float32 here, and angles are still exact
     cases = []
     for heads, d, q_positions, k_positions, base, gamma, scale, what in (
-            (2, 8, torch.arange(6), torch.arange(6), 1e4, 0.4, 16.0, "6 tokens from position 0"),
-            (1, 12, torch.tensor([40]), torch.arange(2, 41), 1e3, 0.4, 24.0, "one query and 39 cached keys"),
+            (2, 8, torch.arange(6), torch.arange(6), 1e4, 0.4, 16.0,
+             _("{n} tokens from position 0").format(n=6)),
+            (1, 12, torch.tensor([40]), torch.arange(2, 41), 1e3, 0.4, 24.0,
+             _("one query and 39 cached keys")),
             (3, 6, torch.arange(4) + far + 5, torch.arange(9) + far, 1e4, 0.25, 1.5,
-             f"4 queries and 9 keys from position {far}"),
-            (2, 10, torch.arange(0, 35, 5), torch.arange(0, 35, 7), 5e2, 1.0, 12.0, "positions with gaps")):
+             _("4 queries and 9 keys from position {first}").format(first=far)),
+            (2, 10, torch.arange(0, 35, 5), torch.arange(0, 35, 7), 5e2, 1.0, 12.0,
+             _("positions with gaps"))):
         q, k = draw.normal(heads, len(q_positions), d), draw.normal(heads, len(k_positions), d)
-        cases.append(Case((q, k, q_positions, k_positions, base, gamma, scale), f"{what}, d = {d}"))
+        what = _("{what}, d = {d}").format(what=what, d=d)
+        cases.append(Case((q, k, q_positions, k_positions, base, gamma, scale), what))
     return cases
 
 

@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from ...language import _
 from ..question import Case, Draw, Question, Variant, Wrong
 
 BREAKS = '08, section "Why raw RoPE breaks"'
@@ -28,13 +29,14 @@ def _theta(dim, base):
 def _axis_angles_cases(draw: Draw) -> list[Case]:
     cases = []
     for n, axes, dim, base, stretch, what in (
-            (5, 1, 8, 1e4, (4.0,), "one axis, squeezed by 4"),
-            (6, 2, 12, 100.0, (1.0, 2.0), "rows as trained, columns squeezed by 2"),
-            (4, 3, 18, 1e5, (draw.choice((2.0, 4.0)), 1.0, 1.5), "time, row and column"),
-            (7, 2, 16, 1e3, (1.25, 3.0), "two axes, both squeezed")):
+            (5, 1, 8, 1e4, (4.0,), _("one axis, squeezed by 4")),
+            (6, 2, 12, 100.0, (1.0, 2.0), _("rows as trained, columns squeezed by 2")),
+            (4, 3, 18, 1e5, (draw.choice((2.0, 4.0)), 1.0, 1.5), _("time, row and column")),
+            (7, 2, 16, 1e3, (1.25, 3.0), _("two axes, both squeezed"))):
         positions = draw.integers(0, 60, n, axes)
         cases.append(Case((positions, dim, base, torch.tensor(stretch, dtype=torch.float32)),
-                          f"n = {n}, d = {dim}, base {base:g}, {what}"))
+                          _("n = {n}, d = {d}, base {base:g}, {what}").format(
+                              n=n, d=dim, base=base, what=what)))
     return cases
 
 
@@ -143,13 +145,14 @@ AXIS_ANGLES = Question(
 # ---- dynamic_ntk_theta ----
 def _dynamic_ntk_theta_cases(draw: Draw) -> list[Case]:
     cases = []
-    for what, dim, base, low, high in (("a text shorter than L", 8, 10_000.0, 0.3, 0.8),
-                                       ("a little beyond L", 16, 100_000.0, 1.1, 1.6),
-                                       ("far beyond L", 6, 500_000.0, 3.2, 3.8),
-                                       ("far beyond L", 64, 10_000.0, 4.1, 4.9)):
+    for what, dim, base, low, high in ((_("a text shorter than L"), 8, 10_000.0, 0.3, 0.8),
+                                       (_("a little beyond L"), 16, 100_000.0, 1.1, 1.6),
+                                       (_("far beyond L"), 6, 500_000.0, 3.2, 3.8),
+                                       (_("far beyond L"), 64, 10_000.0, 4.1, 4.9)):
         L = draw.integer(100, 5000)
         length = int(L * draw.number(low, high))
-        cases.append(Case((dim, base, L, length), f"{what}: d = {dim}, L = {L}, l = {length}"))
+        cases.append(Case((dim, base, L, length), _("{what}: d = {d}, L = {L}, l = {length}").format(
+            what=what, d=dim, L=L, length=length)))
     return cases
 
 
@@ -255,12 +258,13 @@ DYNAMIC_NTK_THETA = Question(
 # ---- dynamic_scores ----
 def _dynamic_scores_cases(draw: Draw) -> list[Case]:
     cases = []
-    for what, dim, n, L in (("a text within L", 8, 9, 20), ("a text of about 2 L", 6, 13, 6),
-                            ("a text of about 4 L", 16, 18, 4), ("a text of about 3 L", 4, 11, 4)):
+    for what, dim, n, L in ((_("a text within L"), 8, 9, 20), (_("a text of about 2 L"), 6, 13, 6),
+                            (_("a text of about 4 L"), 16, 18, 4), (_("a text of about 3 L"), 4, 11, 4)):
         n += draw.integer(0, 3)
         base = draw.choice([100.0, 1000.0, 10_000.0])
         cases.append(Case((draw.normal(dim), draw.normal(n, dim), base, L),
-                          f"{what}: n = {n}, L = {L}, d = {dim}, base {base:g}"))
+                          _("{what}: n = {n}, L = {L}, d = {d}, base {base:g}").format(
+                              what=what, n=n, L=L, d=dim, base=base)))
     return cases
 
 
@@ -408,14 +412,15 @@ def _complex_scores(q, keys, base, L):
 # ---- yarn_theta ----
 def _yarn_theta_cases(draw: Draw) -> list[Case]:
     cases = []
-    for what, dim, base, L, alpha, beta in (("SmolLM2's numbers", 64, 100_000.0, 8192, 1.0, 32.0),
-                                            ("a small model", 16, 10_000.0, 64, 0.5, 4.0),
-                                            ("Llama 3's bounds", 32, 500_000.0, 8192, 1.0, 4.0),
-                                            ("other bounds", 48, 10_000.0, 2048, 2.0, 20.0)):
+    for what, dim, base, L, alpha, beta in ((_("SmolLM2's numbers"), 64, 100_000.0, 8192, 1.0, 32.0),
+                                            (_("a small model"), 16, 10_000.0, 64, 0.5, 4.0),
+                                            (_("Llama 3's bounds"), 32, 500_000.0, 8192, 1.0, 4.0),
+                                            (_("other bounds"), 48, 10_000.0, 2048, 2.0, 20.0)):
         s = round(draw.number(2, 9), 2)
         L += draw.integer(0, L // 16)
         cases.append(Case((dim, base, s, L, alpha, beta),
-                          f"{what}: d = {dim}, s = {s}, L = {L}, α = {alpha}, β = {beta}"))
+                          _("{what}: d = {d}, s = {s}, L = {L}, α = {alpha}, β = {beta}").format(
+                              what=what, d=dim, s=s, L=L, alpha=alpha, beta=beta)))
     return cases
 
 
@@ -562,9 +567,11 @@ def _ntk_factor_cases(draw: Draw) -> list[Case]:
     for dim, base, L in models:
         L += draw.integer(0, L // 16)
         new_L = int(L * draw.number(2.1, 6.9))
-        cases.append(Case((dim, base, L, new_L), f"d = {dim}, base {base:g}, from L = {L} to {new_L}"))
+        cases.append(Case((dim, base, L, new_L), _("d = {d}, base {base:g}, from L = {L} to {new}").format(
+            d=dim, base=base, L=L, new=new_L)))
     short = draw.integer(300, 350)  # one pair more would be slow
-    cases.append(Case((8, 10.0, short, 3 * short), "a model whose pairs all make full turns in training"))
+    cases.append(Case((8, 10.0, short, 3 * short),
+                      _("a model whose pairs all make full turns in training")))
     return cases
 
 
@@ -596,7 +603,7 @@ def _by_search(dim, base, L, new_L):
     if not slow.any():
         return 1.0
     low, high = 1.0, 1e6
-    for _ in range(80):
+    for _step in range(80):
         s = math.sqrt(low * high)
         first = (L * theta / _ntk(dim, base, s))[slow].min()
         low, high = (low, s) if first >= new_L else (s, high)
