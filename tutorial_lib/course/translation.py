@@ -306,8 +306,8 @@ def run(notebook: nbformat.NotebookNode, name: str, environment: Mapping[str, st
         folder: Path) -> nbformat.NotebookNode:
     """Execute a translated notebook. Raises ValueError if it prints other numbers than the English one."""
     authoring.execute(notebook, folder, environment)
-    with contextlib.suppress(RuntimeError), speaking(environment["TUTORIAL_LANG"]):  # without Chromium the pictures by matplotlib stay
-        pictures.renew(notebook)
+    with contextlib.suppress(RuntimeError), speaking(environment["TUTORIAL_LANG"]):
+        pictures.renew(notebook)  # without Chromium the pictures by matplotlib stay
     for n, (ours, theirs) in enumerate(zip(numbers(read(name)), numbers(notebook), strict=True)):
         if ours != theirs:
             raise ValueError(f"{name}, code cell {n}: it printed {ours} in English, and now {theirs}")

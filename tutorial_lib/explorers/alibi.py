@@ -79,7 +79,8 @@ class ALiBiExplorer(LiveExplorer):
 
     @classmethod
     def constants(cls):
-        return {"text": TEXT, "forms": {name: _(text) for name, text in FORMS.items()}, "faint": FAINT, "wanted": WANTED}
+        return {"text": TEXT, "forms": {name: _(text) for name, text in FORMS.items()}, "faint": FAINT,
+                "wanted": WANTED}
 
     @staticmethod
     def render(*, heads, head, length, form, query, key):
@@ -98,8 +99,9 @@ class ALiBiExplorer(LiveExplorer):
             "head", limits=(0.0, 1.0), cmap="viridis", colorbar="weight / largest", mark=(head, key),
             readout=f"head {head}, key {key}: weight {row[head, key]:.4g}")
         reach = _(" and ").join(
-            (_("{0} tokens behind (slope {1})") if side == "behind" else _("{0} tokens ahead (slope {1})")).format(
-                f"{horizon(m[head]):,.0f}", f"{m[head]:.4g}") for side, m in slope.items())
+            (_("{0} tokens behind (slope {1})") if side == "behind" else
+             _("{0} tokens ahead (slope {1})")).format(f"{horizon(m[head]):,.0f}", f"{m[head]:.4g}")
+            for side, m in slope.items())
         look = (_("the query at {0} may not look at the key at {1}").format(query, key) if masked else
                 _("the query at {0} has a bias of {1} and a weight of {2} for the key at {3}").format(
                     query, f"{bias[head, query, key]:.4g}", f"{row[head, key]:.4g}", key))
@@ -108,7 +110,8 @@ class ALiBiExplorer(LiveExplorer):
                 "symmetric": _("; a key behind and one as far ahead weigh the same"),
                 "asymmetric": _("; a key behind and one as far ahead weigh differently")}[form]
         return Scene({"bias": left, "weights": beside}, _(
-            "Head {0} of {1}, {2}: with equal contents {3}; next to its own, weights fall to 1/{4} within {5}{6}."
+            "Head {0} of {1}, {2}: with equal contents {3}; next to its own, weights fall to 1/{4} within "
+            "{5}{6}."
         ).format(head, heads, _(FORMS[form]), look, f"{1 / FAINT:,.0f}", reach, same))
 
     @staticmethod

@@ -80,7 +80,8 @@ class CrowdExplorer(LiveExplorer):
         left = Heat(
             torch.stack([now, 1 - now], 1), f"A weight of 1, dealt out to {keys:,} keys", "goes to", "query",
             limits=(0.0, 1.0), cmap="viridis", colorbar="weight", xticks=("the right key", "all others"),
-            yticks=QUERIES, mark=(which, 0), readout=_("{0}, {1} keys: {2}").format(_(query), f"{keys:,}", f"{now[which]:.3g}"))
+            yticks=QUERIES, mark=(which, 0),
+            readout=_("{0}, {1} keys: {2}").format(_(query), f"{keys:,}", f"{now[which]:.3g}"))
         beside = Lines(
             KEYS, dict(zip(QUERIES, all_of_them, strict=True)),
             f"What the right key keeps, with a lead of {lead:g}", "keys n", "share of the weight", logx=True,
@@ -95,7 +96,8 @@ class CrowdExplorer(LiveExplorer):
             half = _("at {0} keys it falls below half for the first time").format(f"{end:,}")
         others = _("one other") if keys == 2 else _("{0} others").format(f"{keys - 1:,}")
         return Scene({"weights": left, "shares": beside}, _(
-            "Query: {0}. The right key's score leads by {1}, and against {2} half of the weight takes {3}. So it "
+            "Query: {0}. The right key's score leads by {1}, and against {2} half of the weight takes "
+            "{3}. So it "
             "keeps {4} of the weight; {5}.").format(
                 _(query), ahead, others, two(math.log(keys - 1)), f"{now[which]:.3g}", half))
 
@@ -105,4 +107,5 @@ class CrowdExplorer(LiveExplorer):
         if query != "as trained" or keys < KEYS[-1] or not lead - 0.25 < enough <= lead:
             return ""
         return _("{0} leaves it {1}, and {2} would not do: log({3}) is {4}.").format(
-            f"{lead:g}", f"{curves(lead, trained)[0, -1]:.3f}", f"{lead - 0.25:g}", f"{keys - 1:,}", two(enough))
+            f"{lead:g}", f"{curves(lead, trained)[0, -1]:.3f}", f"{lead - 0.25:g}", f"{keys - 1:,}",
+            two(enough))

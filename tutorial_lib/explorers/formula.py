@@ -97,7 +97,8 @@ class Parser:
     def close(self, sign: str, opened: str) -> None:
         if self.next != sign:
             raise Refused(_("A “{0}” is not closed.").format(opened) if not self.left else
-                          _("“{0}” stands where a “{1}” should close the “{2}”.").format(self.next, sign, opened))
+                          _("“{0}” stands where a “{1}” should close the “{2}”.").format(
+                              self.next, sign, opened))
         self.take()
 
     def score(self) -> list[tuple[int, Node]]:
@@ -168,8 +169,10 @@ class Parser:
             return Node("relu", (node,), start, self.last)
         if word not in SIZES:
             raise Refused(
-                _("“{0}” has no meaning here. Did you mean {1}?").format(word, _(MEANT[word])) if word in MEANT else
-                _("“{0}” has no meaning here. There are x_i, x_j, p_i, p_j, r_ij, w and relu( ).").format(word))
+                _("“{0}” has no meaning here. Did you mean {1}?").format(word, _(MEANT[word]))
+                if word in MEANT else
+                _("“{0}” has no meaning here. There are x_i, x_j, p_i, p_j, r_ij, w and relu( ).").format(
+                    word))
         return Node("name", (word,), start, end)
 
     def stack(self, start: int) -> Node:
@@ -206,7 +209,8 @@ def size(node: Node, text: str) -> int:
         return many
     if node.op in ("add", "sub") and found[0] != found[1]:
         a, b = (text[part.start:part.end] for part in node.args)
-        raise Refused(_("{0} is {1}, {2} is {3}: they can't be added.").format(a, said(found[0]), b, said(found[1])))
+        raise Refused(_("{0} is {1}, {2} is {3}: they can't be added.").format(
+            a, said(found[0]), b, said(found[1])))
     return found[0]
 
 
@@ -218,7 +222,8 @@ def _product(node: Node, found: list[int], text: str) -> int:
         return a + b
     if a != b and OPEN not in found:
         one, other = (text[part.start:part.end] for part in node.args)
-        raise Refused(_("{0} has {1} numbers and {2} has {3}: a dot product needs as many on both sides.").format(
+        raise Refused(_("{0} has {1} numbers and {2} has {3}: a dot product needs as many on both "
+                        "sides.").format(
             one, a, other, b))
     return NUMBER
 
@@ -241,7 +246,8 @@ def read(text: str) -> list[tuple[str, int, Node]]:
             raise Refused(_(READS))
         if many:
             inside = f"({part})" if node.op in ("add", "sub") and part[0] != "(" else part
-            raise Refused(_("{0} is {1}, but a score is one number: they can't be added. A head has to read the "
+            raise Refused(_("{0} is {1}, but a score is one number: they can't be added. A head has to "
+                            "read the "
                             "vector first, as in w·{2}.").format(part, said(many), inside))
         terms.append((part if sign > 0 else f"−{part}", sign, node))
     return terms

@@ -46,7 +46,8 @@ class HybridExplorer(LiveExplorer):
     @classmethod
     def constants(cls):
         names = ("N", "X", "P", "W", "W_R", "SIZES", "SAME", "WORDS", "MOST_TERMS", "DEEPEST", "LARGEST")
-        words = {name: {sign: _(text) for sign, text in getattr(formula, name).items()} for name in ("MEANT", "SAYS")}
+        words = {name: {sign: _(text) for sign, text in getattr(formula, name).items()}
+                 for name in ("MEANT", "SAYS")}
         return {name: getattr(formula, name) for name in names} | words | {
             "READS": _(formula.READS), "COUNTS": {way: _(text) for way, text in COUNTS.items()},
             "SIGNS": {chr(old): new for old, new in formula.SIGNS.items()},
@@ -73,7 +74,8 @@ class HybridExplorer(LiveExplorer):
         }
         if refused:
             return Scene(shown, _("“{0}” is no score. {1}").format(score, refused))
-        return Scene(shown, _("Score of four tokens, e_ij = {0}: {1}; query {2} gives the weights {3}.").format(
+        return Scene(shown, _("Score of four tokens, e_ij = {0}: {1}; query {2} gives the weights "
+                              "{3}.").format(
             _joined(terms), _told(terms, e, guess), query, seen))
 
     @staticmethod

@@ -160,7 +160,8 @@ class LearnedExplorer(LiveExplorer):
                 {f"{period} rows": point.tolist() for period, point in zip(PERIODS, points, strict=True)},
                 f"hands of five waves at row {position}")
             seen = _("five hands, for waves of {0} rows, of the lengths {1}").format(
-                ", ".join(map(str, PERIODS)), ", ".join(f"{math.hypot(x, y):.1f}" for x, y in points.tolist()))
+                ", ".join(map(str, PERIODS)),
+                ", ".join(f"{math.hypot(x, y):.1f}" for x, y in points.tolist()))
         elif view == "cosine":
             beside = Lines(
                 range(shown), {"cosine": cosine[position]}, f"cosine of P[{position}] with each row",
@@ -184,10 +185,13 @@ class LearnedExplorer(LiveExplorer):
                 f"{near.min():.2f}", f"{near.max():.2f}")
         lost = (_("A small language model of ours, its table stretched {0} times: loss {1} nats.").format(
                     length // ROWS, f"{loss:.2f}") if length > ROWS else
-                _("A small language model of ours, its table as trained: loss {0} nats.").format(f"{loss:.2f}"))
+                _("A small language model of ours, its table as trained: loss {0} nats.").format(
+                    f"{loss:.2f}"))
         return Scene({"cosines": heat, "beside": beside}, _(
-            "The table “{0}”, {1} positions × {2} numbers, the first {3} of them: the cosine is {4} for neighbours "
-            "and {5} for rows 8 apart, on average; marked is row {6}, norm {7}, and its cosine with row {8}, {9}; "
+            "The table “{0}”, {1} positions × {2} numbers, the first {3} of them: the cosine is {4} for "
+            "neighbours "
+            "and {5} for rows 8 apart, on average; marked is row {6}, norm {7}, and its cosine with row "
+            "{8}, {9}; "
             "beside it {10}. {11}").format(
                 _(name), length, WIDTH, shown, f"{cosine.diagonal(1).mean():z.2f}",
                 f"{cosine.diagonal(8).mean():z.2f}", position, f"{norms[position]:.2f}", other,
@@ -202,5 +206,6 @@ class LearnedExplorer(LiveExplorer):
         if here < RATIO * max(before, after):
             return ""
         numbers = here, before, after, norms[:position].median(), norms[position + 1:].median()
-        return _("row {0} has the norm {1}, its neighbours {2} and {3}; the median of all rows before it is {4}, of "
+        return _("row {0} has the norm {1}, its neighbours {2} and {3}; the median of all rows before it "
+                 "is {4}, of "
                  "all after it {5}.").format(position, *(f"{number:.2f}" for number in numbers))

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ..encodings import NoPosition, Sinusoidal
+from ..language import _
 from ..model import Config, Transformer
 from ..training import seeded
-from ..language import _
 from .parts import Choice, Heat, LiveExplorer, Scene, palette
 
 WORDS = ("cat", "chases", "dog")  # 猫追狗
@@ -80,8 +80,9 @@ class PermutationExplorer(LiveExplorer):
         rows, change = outputs(order, **model), changes(order, **model)
         mean = sum(rows.values(), torch.tensor(0.0)) / len(WORDS)
         moved = {name: bool(vector.abs().max() > SAME) for name, vector in change.items()}
-        changed, same = (_(", ").join(_(name) if name == "mean" else name for name in moved if moved[name] is is_so)
-                         or _("nothing") for is_so in (True, False))
+        names = {name: _("mean") if name == "mean" else name for name in moved}
+        changed, same = (_(", ").join(names[name] for name in moved if moved[name] is is_so) or _("nothing")
+                         for is_so in (True, False))
         features = [str(n) for n in range(WIDTH)]
         if order == ORDERS[0]:
             verdict = _("This is the sentence that the others are compared with.")

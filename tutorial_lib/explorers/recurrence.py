@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from ..encodings import Sinusoidal, TransformerXL
-from ..model import segment_mask
 from ..language import _
+from ..model import segment_mask
 from .parts import Heat, Index, Lines, LiveExplorer, Scene, Steps
 
 LENGTH = 24
@@ -25,7 +25,7 @@ def reach(segment: int, memory: int, layers: int, query: int) -> Tensor:
     """
     sees = segment_mask(LENGTH, segment, memory)
     rows = [torch.arange(LENGTH) == query]
-    for _ in range(layers):
+    for _layer in range(layers):
         rows.append(sees[rows[-1]].any(0))
     return torch.stack(rows[::-1])
 
@@ -77,8 +77,10 @@ class RecurrenceExplorer(LiveExplorer):
             readout=f"r = {keys[twin] - query}: {says}")
         depth = _count(layers, "layer")
         return Scene({"states": states, "scores": scores}, _(
-            "Segments of {0} tokens, a memory of {1}, {2}: token {3} looks at {4}, from {5} on, and through {6} "
-            "depends on {7}, from {8} on, of which those from {9} on pass gradients; {10} × {11} states are kept; "
+            "Segments of {0} tokens, a memory of {1}, {2}: token {3} looks at {4}, from {5} on, and "
+            "through {6} "
+            "depends on {7}, from {8} on, of which those from {9} on pass gradients; {10} × {11} states "
+            "are kept; "
             "the keys have {12}, but {13} if each segment counts from 0 anew: {14}.").format(
                 segment, memory, depth, query, _count(len(keys), "key"), keys[0], depth,
                 _count(len(seen), "token"), first, start, layers, memory, _count(len(keys), "offset"),
@@ -89,7 +91,8 @@ class RecurrenceExplorer(LiveExplorer):
         kept = layers * memory
         if query < LENGTH - 1 or kept > MOST or not reach(segment, memory, layers, query)[0, 0]:
             return ""
-        return _("{0} × {1} = {2}, and a token {3} places back is reached, though each layer looks back {4} places "
+        return _("{0} × {1} = {2}, and a token {3} places back is reached, though each layer looks back "
+                 "{4} places "
                  "at most.").format(layers, memory, _count(kept, "state"), query, query % segment + memory)
 
 

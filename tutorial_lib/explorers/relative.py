@@ -147,15 +147,17 @@ class RelativeBiasExplorer(LiveExplorer):
             told = _("a mirror: past and future get the same")
         else:
             ends = [f"{part[n]:.2f}" for part in (past, future) for n in (0, -1)]
-            told = (_("keys of the past get {0} to {1}, those of the future {2} to {3}") if sign == SIGNS[0] else
+            told = (_("keys of the past get {0} to {1}, those of the future {2} to {3}")
+                    if sign == SIGNS[0] else
                     _("keys of the past get {0} to {1}, those of the future {2} to {3}, each the numbers "
                       "learned for the other")).format(*ends)
         return Scene({"bias": heat, "beside": beside}, _(
             "{0}, {1} tokens{2}, read at {3}: {4}; the {5} offsets have {6} different numbers; marked is "
-            "i = {7}, j = {8}: {9}; by the bias alone that key gets {10} of the attention; bytes for {11} heads: "
+            "i = {7}, j = {8}: {9}; by the bias alone that key gets {10} of the attention; bytes for {11} "
+            "heads: "
             "{12}.").format(
-                _(method), tokens, _sizes(method, size, far), sign, told, 2 * tokens - 1, len(line.unique()), i, j,
-                found, f"{looks[j]:.2f}", HEADS, cost))
+                _(method), tokens, _sizes(method, size, far), sign, told, 2 * tokens - 1, len(line.unique()),
+                i, j, found, f"{looks[j]:.2f}", HEADS, cost))
 
     @staticmethod
     def reached(*, method, tokens, size, far, sign, **_rest):

@@ -165,9 +165,11 @@ class RotaryExplorer(LiveExplorer):
                 "channel after", colorbar="weight, all turned by 45°", mark=(a, b),
                 readout=f"Pair {pair} is made of the channels {a} and {b}.")
             seen = (_("the rotation as a matrix, in which channels {0} and {1} are mixed") if theta[pair] else
-                    _("the rotation as a matrix, in which channels {0} and {1} stay as they are")).format(a, b)
+                    _("the rotation as a matrix, in which channels {0} and {1} stay as they "
+                      "are")).format(a, b)
         return Scene({"plane": plane, "beside": beside}, _(
-            "Query at {0}, key at {1}, {2} layout, base {3}{4}: in pair {5} q has turned by {6}° and k by {7}°, "
+            "Query at {0}, key at {1}, {2} layout, base {3}{4}: in pair {5} q has turned by {6}° and k by "
+            "{7}°, "
             "lengths stay as they are; the score of all pairs is {8}, and would be at any two positions with "
             "n − m = {9}; beside it {10}.").format(
                 m, n, _(layout), base, exception(pairs, turning), pair, f"{m * step:.1f}", f"{n * step:.1f}",

@@ -93,10 +93,12 @@ class ScoreboardExplorer(LiveExplorer):
             says = _("{0} of {1} encodings are left, {2}; marked is {3}; beside it {4}.")
             marked = [named(names[n], sort) for n in (row, other)]
         else:
-            z, says, marked = [[0.0] * len(columns)], _("{0} of {1} encodings are left, {2}; loosen a filter."), []
+            says = _("{0} of {1} encodings are left, {2}; loosen a filter.")
+            z, marked = [[0.0] * len(columns)], []
         ends = list(numbers)
         ends = [f"{name} ({shown(sort, numbers[name])})" for name in (ends[0], ends[-1])] if ends else []
-        order = (_("by {0} from {1} to {2}") if ends else _("none of them has a {0}")).format(_(TITLES[sort]), *ends)
+        by = _("by {0} from {1} to {2}") if ends else _("none of them has a {0}")
+        order = by.format(_(TITLES[sort]), *ends)
         return Scene({
             "board": Heat(
                 z, "bright: better than the others", "measure", "encoding", limits=(0, 1), cmap="viridis",

@@ -85,7 +85,8 @@ class SinusoidalExplorer(LiveExplorer):
                 range(positions), {"dot product": dots}, f"PE({position}) · PE(other)",
                 "other position", "dot product", mark=position,
                 levels={f"{NEAR} of the largest": NEAR * float(dots[position])})
-            seen = _("its dot products with all others, at most {0} (with itself)").format(f"{dots.max():.4g}")
+            seen = _("its dot products with all others, at most {0} (with "
+                     "itself)").format(f"{dots.max():.4g}")
         return Scene({"table": heat, "beside": beside}, _(
             "PE of {0} positions × {1} dimensions, base {2}, {3} layout, from −1 (dark blue) to +1 (light "
             "yellow); marked is position {4}, dimension {5}; beside it {6}.").format(

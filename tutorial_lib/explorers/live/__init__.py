@@ -5,10 +5,10 @@ explorer and ``widget.js`` (:func:`module`); a page gets the kit, all explorers 
 (:func:`script`). Labels, values, limits and challenges stand in Python only: :func:`table` hands them over.
 How to add an explorer: ``docs/explorers.md``.
 
-All of it speaks the reader's language (:func:`tutorial_lib.language.language`): a page in another one is made with
-``with speaking("…"): live.write(folder)``, and needs nothing else. A text of a module stands in the template
-``speak`…```, which is looked up by the text itself, with ``{0}``, ``{1}`` … for its values (:func:`said`);
-:func:`dictionary` says which texts of a page have a translation.
+All of it speaks the reader's language (:func:`tutorial_lib.language.language`): a page in another one is made
+with ``with speaking("…"): live.write(folder)``, and needs nothing else. A text of a module stands in a
+template with the tag ``speak``, which is looked up by the text itself, with ``{0}``, ``{1}`` … for its values
+(:func:`said`); :func:`dictionary` says which texts of a page have a translation.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def messages(name: str) -> tuple[str, ...]:
 
 
 def texts(explorer) -> Iterator[str]:
-    """The texts that the browser has of an explorer from Python: labels, choices, the challenge, and others."""
+    """The texts that the browser has of an explorer from Python: labels, choices, challenge, and others."""
     for name, parameter in explorer.parameters.items():
         yield parameter.label or name
         for each in map(parameter.text, parameter.values) if hasattr(parameter, "values") else ():
