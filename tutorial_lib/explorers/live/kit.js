@@ -130,7 +130,7 @@ export function tag(pic, fill) {
   const box = svg(g, "rect", { height: 24, rx: 6, y: -12, fill });
   const text = svg(g, "text", { mid: 1, fill: "--paper", fw: 600, fs: 14 });
   return (x, y, words, right) => {
-    const wide = 8.6 * words.length + 14, left = x + 16 + wide > right ? -16 - wide : 16;
+    const wide = 8.6 * words.length + 5.4 * (words.match(/[\u2e80-\uffef]/g) ?? "").length + 14, left = x + 16 + wide > right ? -16 - wide : 16;
     say(text, words);
     set(text, { x: left + wide / 2 });
     set(box, { x: left, width: wide });

@@ -107,7 +107,7 @@ function build(app, stage) {
     const nodes = range(w < 3 ? levels : 0).map(l => svg(g, "circle", { cy: y(l + 1), r: 11, sw: 2 }));
     hover(app, g, to => {
       const now = outputs(p, data), row = w < 3 ? now[w] : mean(now);
-      return to.y > top && `${w < 3 ? word : speak`mean`}: ${row.map(v => minus(v.toFixed(2))).join("  ")}`;
+      return to.y > top && speak`${w < 3 ? word : speak`mean`}: ${row.map(v => minus(v.toFixed(2))).join("  ")}`;
     });
     return { word, g, rows, sign, nodes };
   });

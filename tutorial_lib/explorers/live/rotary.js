@@ -100,7 +100,7 @@ function dial(app, parent) {
   const H = W * 0.96, cy = H / 2;
   const longest = Math.max(1, ...contents(p.pair, p, app.data).map(v => Math.hypot(...v)));
   const R = H / 2 / (longest + 0.16);
-  const [pic, pen] = canvas(parent, W, H, "q and k of one pair, before and after they turn",
+  const [pic, pen] = canvas(parent, W, H, speak`q and k of one pair, before and after they turn`,
     { style: app.small ? "" : `max-width:${W}px;margin:auto` });
   pen.circle({ cx: c, cy, r: R, fill: "--face", stroke: "--line", sw: 1.5 });
   for (const i of range(36)) {

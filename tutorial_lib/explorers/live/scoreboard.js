@@ -139,7 +139,7 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
     if (!inside.has(i)) return set(dot, { still: 1 });
     set(dot, { style: "cursor:pointer" });
     dot.addEventListener("click", () => app.put({ row: order.indexOf(i) }));
-    hover(app, dot, () => `${board[i].name}: ${data.columns[keys[c]]} ${known ? board[i].texts[c].replace("-", "−") : speak`not measured`}`);
+    hover(app, dot, () => speak`${board[i].name}: ${data.columns[keys[c]]} ${known ? board[i].texts[c].replace("-", "−") : speak`not measured`}`);
     return dot;
   }));
   chooser(app, sorts, "sort", c => speak`sort by ${data.columns[keys[c]]}`);
