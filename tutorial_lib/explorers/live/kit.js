@@ -11,10 +11,11 @@ export const wrapped = a => a - TAU * Math.round(a / TAU);
 const dictionary = {};
 /** Texts in the page's language, by the English ones. */
 export const learn = more => Object.assign(dictionary, more);
-/** A text, and what stands in it, in the page's language: "Pair {0} of {1}" is the key, in English as in the source. */
+/** A text, and what stands in it, in the page's language: "Pair {0} of {1}" is the key. After ‖ stands a note for
+ * translators, where one English word has two meanings. */
 export function speak(parts, ...values) {
   const key = parts.reduce((so, part, i) => `${so}{${i - 1}}${part}`);
-  return (dictionary[key] ?? key).replace(/\{(\d+)\}/g, (_, i) => values[i]);
+  return (dictionary[key] ?? key.split("‖")[0]).replace(/\{(\d+)\}/g, (_, i) => values[i]);
 }
 export const list = words => words.join(speak`, `);
 /** How a value of a listed parameter is called. */

@@ -130,7 +130,7 @@ function build(app, stage) {
     set(names[0], { x: clamp(begin + (segment - 1) * cell / 2, 50, W - 36), y: top - inset - 5 });
     say(names[0], !narrow && segment * cell > 200 ? speak`segment: gradients flow` : speak`segment`);
     set(names[1], { x: Math.max(middle, narrow ? 30 : 60), y: y(layers - 1) - inset - 6, visibility: wide > 2 ? "visible" : "hidden" });
-    say(names[1], wide > 170 ? speak`memory: kept, no gradient` : speak`memory`);
+    say(names[1], wide > 170 ? speak`memory: kept, no gradient` : speak`memory‖of earlier segments`);
     set(token, { transform: `translate(${at} ${y(layers)})` });
     set(edge, { transform: `translate(${wide > 2 ? stop(M) : begin - cell / 2 - 3} ${ground - (layers - 1) * step / 2})` });
     say(facts[0], speak`token ${p.query} reaches ${count.place(p.query - first)} back`);
