@@ -70,7 +70,7 @@ class ALiBiExplorer(LiveExplorer):
         "heads": Steps((3, 4, 8, 12, 16), 8),
         "head": Index("heads", 1),
         "length": Steps((8, 32, 64), 64, label="words"),
-        "form": Choice(tuple(FORMS), "penalty", label="bias", text=FORMS.__getitem__, menu=True),
+        "form": Choice(tuple(FORMS), "penalty", label="bias‖of a score", text=FORMS.__getitem__, menu=True),
         "query": Index("length", 48, label="query i"),
         "key": Index("length", 31, label="key j"),
     }

@@ -150,11 +150,16 @@ def joined(*names: str) -> str:
                 + "".join(f"{name}: {scope(name)}.{name},\n" for name in names) + "};\n")
 
 
+def shown(text: str) -> str:
+    """A text in the reader's language; what stands after ‖ is a note for translators."""
+    return text.partition("‖")[0] if (said := _(text)) == text else said
+
+
 def table(explorer) -> dict[str, Any]:
     """What the browser has from Python: the table of parameters, the challenge, constants and bulk."""
     parameters: dict[str, Any] = {}
     for name, parameter in explorer.parameters.items():
-        entry = parameters[name] = {"label": _(parameter.label or name), "start": parameter.start}
+        entry = parameters[name] = {"label": shown(parameter.label or name), "start": parameter.start}
         if hasattr(parameter, "most"):
             entry |= {"most": parameter.most, "keys": list(parameter.keys)}
         elif hasattr(parameter, "size"):

@@ -124,7 +124,7 @@ function fan(app, parent, slope, narrow) {
     pen.line({ x1: x(0), x2: x(last), y1: y(v), y2: y(v), stroke: "--line", sw: v ? 1 : 2 });
     name(y(v), minus(v));
   }
-  name(top - 20, speak`bias`, { fill: "--ink", fw: 700 });
+  name(top - 20, speak`bias‖of a score`, { fill: "--ink", fw: 700 });
   name(zero - bars / 2 - 7, speak`weight`, { fill: "--ink", fw: 700 });
   const biggest = name(zero - bars / 2 + 10, "", { fs: 11.5 });
   pen.line({ x1: x(0), x2: x(last), y1: zero, y2: zero, stroke: "--line", sw: 2 });
