@@ -1,5 +1,6 @@
-"""The live explorers: the browser's numbers, sentences and verdicts are Python's; one text, three entries."""
+"""The live explorers: the browser's numbers, sentences and verdicts are Python's, in every language."""
 
+import functools
 import json
 import random
 import re
@@ -11,8 +12,10 @@ import pytest
 import traitlets
 
 from tutorial_lib.course import browser as browsers
+from tutorial_lib.course import translation
 from tutorial_lib.explorers import RotaryExplorer, live
-from tutorial_lib.explorers.parts import Heat, Vectors
+from tutorial_lib.explorers.parts import KINDS, Heat, Vectors
+from tutorial_lib.language import speaking
 
 ALL = live.everyone()
 every_explorer = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.front)
@@ -46,23 +49,55 @@ def settings(kind):
     return found
 
 
-@pytest.fixture(scope="module")
-def answers():
-    """What the browser's code says to all settings, by explorer: from node, or else from Chromium."""
-    asked = [(kind.front, params) for kind in ALL for params in settings(kind)]
-    tables = {kind.front: live.table(kind) for kind in ALL}
-    script = (live.joined(*tables) + f"const data = {json.dumps(tables)}, asked = {json.dumps(asked)};\n")
+MADE = "xx"
+"""A made-up language, in which every text stands in ⟦ ⟧."""
+
+
+@functools.cache
+def asked():
+    """Settings of all explorers, ``[name, parameters]``."""
+    return [(kind.front, params) for kind in ALL for params in settings(kind)]
+
+
+@functools.cache
+def said_in(language):
+    """What the browser's code says to all of them, by explorer: from node, or else from Chromium.
+
+    Views, which are large, only in English.
+    """
+    ask = ASK if language == "en" else f"({ASK}).map(said => ({{ ...said, views: null }}))"
+    with speaking(language):
+        tables = {kind.front: live.table(kind) for kind in ALL}
+        script = live.joined(*tables)
+    script += f"const data = {json.dumps(tables)}, asked = {json.dumps(asked())};\n"
     if node := shutil.which("node"):
-        done = subprocess.run([node, "-"], input=f"{script}process.stdout.write(JSON.stringify({ASK}));",
+        done = subprocess.run([node, "-"], input=f"{script}process.stdout.write(JSON.stringify({ask}));",
                               capture_output=True, text=True, check=True, encoding="utf-8")
         said = json.loads(done.stdout)
     else:
         try:
             with browsers.launch() as browser:
-                said = browser.new_page().evaluate(f"() => {{ {script} return {ASK}; }}")
+                said = browser.new_page().evaluate(f"() => {{ {script} return {ask}; }}")
         except RuntimeError as problem:
             pytest.skip(f"there is nothing to run JavaScript: {problem}")
     return {kind.front: said[MANY * n: MANY * (n + 1)] for n, kind in enumerate(ALL)}
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return said_in("en")
+
+
+@pytest.fixture(scope="module")
+def catalogs(tmp_path_factory):
+    """The library finds the texts of the made-up language, and all translations as they are kept."""
+    folder, texts = tmp_path_factory.mktemp("locale"), translation.messages(translation.EXPLORERS)
+    translation.compile_texts({text: f"⟦{text}⟧" for text, *_more in texts}, folder / MADE)
+    for language in translation.languages():
+        translation.compile_texts(translation.known(translation.EXPLORERS, language), folder / language)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TUTORIAL_LOCALE", str(folder))
+        yield folder
 
 
 def numbers(view):
@@ -78,7 +113,7 @@ def numbers(view):
 def test_the_numbers_are_those_of_python(kind, answers):
     for params, said in zip(settings(kind), answers[kind.front], strict=True):
         views = kind.scene(**params).views
-        assert list(said["views"]) == list(views), params
+        assert list(said["views"]) == list(views) and tuple(view.kind for view in views.values()) in KINDS
         for name, view in views.items():
             exact, got = numbers(view), np.array(said["views"][name], dtype=float)
             assert got.shape == exact.shape, (params, name)
@@ -98,6 +133,79 @@ def test_the_sentences_and_verdicts_are_those_of_python(kind, answers):
         assert said.get("readouts", {}).items() <= readouts.items(), params
         won += bool(said["reached"])
     assert won, "no setting of the sample meets the challenge: the verdicts were not compared"
+
+
+# ---- other languages ----
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e-\d+)?")
+
+
+@every_explorer
+def test_python_and_the_browser_say_the_same_texts_in_another_language(kind, catalogs):
+    """The same message for the same sentence: what Python leaves in English would differ."""
+    both = [*zip(settings(kind), said_in(MADE)[kind.front], strict=True)]
+    won = [each for each in both if each[1]["reached"]]
+    assert won
+    with speaking(MADE):
+        for params, said in (*both[:12], *won[:2]):
+            assert said["description"] == kind.scene(**params).description, params
+            assert said["reached"] == kind.reached(**params) and said["description"][0] == "⟦", params
+            readouts = {name: view.readout for name, view in kind.scene(**params).views.items()}
+            assert said.get("readouts", {}).items() <= readouts.items(), params
+
+
+@pytest.mark.parametrize("language", translation.languages())
+@every_explorer
+def test_a_translated_sentence_has_the_numbers_of_the_english_one(kind, language, catalogs, answers):
+    changed = 0
+    for one, other in zip(answers[kind.front], said_in(language)[kind.front], strict=True):
+        for part in ("description", "reached"):
+            assert sorted(NUMBER.findall(one[part])) == sorted(NUMBER.findall(other[part])), other[part]
+        changed += one["description"] != other["description"]
+    assert changed == MANY
+
+
+@every_explorer
+def test_a_widget_and_a_page_speak_the_readers_language(kind, catalogs):
+    assert "kit.learn({" not in live.module(kind) and "texts: {" not in live.part(kind)
+    with speaking(MADE):
+        explorer = kind()
+        assert f'"challenge":"⟦{kind.challenge}⟧"' in explorer._esm and "kit.learn({" in explorer._esm
+        assert explorer.verdict == f"⟦Challenge: ⟦{kind.challenge}⟧ ⟦Not reached yet.⟧⟧"
+        for name, label in explorer.parameters.items():
+            assert f'"label":"⟦{label.label or name}⟧"' in live.part(kind)
+    assert explorer.params == kind.settings(), "values are names, and stay as they are"
+
+
+def test_the_alternative_text_of_a_stored_picture_is_in_the_readers_language(catalogs):
+    with speaking(MADE):
+        alt = RotaryExplorer().stored()[1]["image/png"]["alt"]
+    assert alt.startswith("⟦Arrows beside lines.⟧ ⟦Query at ")
+
+
+def test_every_template_of_the_source_is_a_message():
+    known = {text for text, *_more in translation.messages(translation.EXPLORERS)}
+    for file in live.HERE.glob("*.js"):
+        source = re.sub(r"^\s*(//|/?\*).*", "", file.read_text(encoding="utf-8"), flags=re.M)
+        texts = live.said(source)
+        assert len(texts) == source.count("speak`") and known.issuperset(texts), file.name
+
+
+@pytest.mark.parametrize(("source", "texts"), [
+    ("speak`a`", ["a"]),
+    ("speak`a ${b} c ${`d ${e} }`} f`", ["a {0} c {1} f"]),
+    ("speak`a ${b ? speak`c ${{ d: '}' }.d}` : \"`\"}`", ["a {0}", "c {0}"]),
+    ("import { set,\n  speak } from 'kit';\nspeak`a`", ["a"]), ("export function speak(parts) {}", []),
+    ("// speak`no`\nspeaks`b`", [])])
+def test_templates_are_read(source, texts):
+    assert live.said(source) == texts
+
+
+@pytest.mark.parametrize("source", [
+    "speak(text)", "const f = speak;", "speak`a ${b", "speak`a", "speak`a\nb`", "speak`a \\u2003`",
+    "speak`{a}`", "speak``", "speak`a ${'b}`"])
+def test_a_template_that_cannot_be_read_is_told(source):
+    with pytest.raises(ValueError, match="text|value"):
+        live.said(source)
 
 
 # ---- one text, three entries ----

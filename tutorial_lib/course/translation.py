@@ -30,6 +30,8 @@ import nbformat
 from .. import verdicts
 from ..checks import judge, report
 from ..desk.working_copy import served
+from ..explorers import live, parts
+from ..language import speaking
 from ..lesson import panel, predictions, questions, resume, turns
 from . import ROOT, authoring, navigation, pictures, pieces
 from .pieces import Say
@@ -38,6 +40,8 @@ LOCALE = ROOT / "locale"
 SPOKEN = ROOT / "tutorial_lib"
 LIBRARY = "library"
 """The catalog of what the library itself says."""
+EXPLORERS = "explorers"
+"""The catalog of what explorers say, in Python and in the browser."""
 HEADER = {"project": "How Transformers know order", "version": "1", "header_comment": "#",
           "fuzzy": False,
           "last_translator": "the course", "language_team": "the course", "msgid_bugs_address": "the course"}
@@ -105,6 +109,9 @@ def messages(name: str) -> Iterator[tuple[str, str, str]]:
     if name == LIBRARY:
         yield from ((text, place, "") for text, place in _library())
         return
+    if name == EXPLORERS:
+        yield from ((text, place, "") for text, place in _explorers())
+        return
     exercise, path = name.startswith("ex"), sources()[name]
     for cell in read(name).cells:
         place = f"{path.name}#{cell.id}"
@@ -136,10 +143,22 @@ def _library() -> Iterator[tuple[str, str]]:
                                           *report.Progress.HEAD, *verdicts.SIGNS))
     yield from ((text, "card.js") for text in predictions.said())
     yield from ((text, "judge") for text in judge.HIDDEN.values())
-    of_a_notebook = {*SPOKEN.glob("checks/questions/q*.py"), *SPOKEN.glob("lesson/turns/t*.py")}
-    for path in sorted({*SPOKEN.rglob("*.py")} - of_a_notebook):
+    elsewhere = {*SPOKEN.glob("checks/questions/q*.py"), *SPOKEN.glob("lesson/turns/t*.py"),
+                 *SPOKEN.glob("explorers/**/*.py")}
+    for path in sorted({*SPOKEN.rglob("*.py")} - elsewhere):
         place = path.stem if path.stem != "__init__" else path.parent.stem
         yield from ((text, place) for text in _marked(path))
+
+
+def _explorers() -> Iterator[tuple[str, str]]:
+    """First what all share; then, for each, its table, its module for the browser, and its sentences."""
+    yield from ((text, "kit.js") for text in live.messages(live.KIT))
+    yield from ((text, "parts") for text in parts.KINDS.values())
+    for each in live.everyone():
+        yield from ((text, each.front) for text in live.texts(each))
+        yield from ((text, f"{each.front}.js") for text in live.messages(each.front))
+    for path in sorted({*(SPOKEN / "explorers").glob("*.py")}):
+        yield from ((text, path.stem) for text in _marked(path))
 
 
 def template(name: str):
@@ -180,7 +199,7 @@ def updated(name: str, language: str) -> bytes:
 
 def catalogs(language: str) -> list[str]:
     """The names of the catalogs of a language, in the order of the course."""
-    return [name for name in (*sources(), LIBRARY) if stored(name, language).is_file()]
+    return [name for name in (*sources(), EXPLORERS, LIBRARY) if stored(name, language).is_file()]
 
 
 def known(name: str, language: str) -> dict[str, str]:
@@ -291,8 +310,8 @@ def run(notebook: nbformat.NotebookNode, name: str, environment: Mapping[str, st
         folder: Path) -> nbformat.NotebookNode:
     """Execute a translated notebook. Raises ValueError if it prints other numbers than the English one."""
     authoring.execute(notebook, folder, environment)
-    with contextlib.suppress(RuntimeError):  # without Chromium the pictures by matplotlib stay
-        pictures.renew(notebook)
+    with contextlib.suppress(RuntimeError), speaking(environment["TUTORIAL_LANG"]):
+        pictures.renew(notebook)  # without Chromium the pictures by matplotlib stay
     for n, (ours, theirs) in enumerate(zip(numbers(read(name)), numbers(notebook), strict=True)):
         if ours != theirs:
             raise ValueError(f"{name}, code cell {n}: it printed {ours} in English, and now {theirs}")
@@ -339,7 +358,7 @@ def faults(name: str, language: str) -> list[str]:
     """What is wrong with the translations of a catalog."""
     found, notes = [], {text: note for text, _, note in messages(name)}
     for text, said in known(name, language).items():
-        is_prose = not notes.get(text) and name != LIBRARY
+        is_prose = not notes.get(text) and name not in (LIBRARY, EXPLORERS)
         plain = re.sub(r"\]\([^)]*\)|<[^>]+>", "", re.sub(r"([`$])[^`$]+\1", r"\1x\1", said)).strip()
         broken = [f"{rule}: {hit[0]!r}" for rule, pattern in typography(language).items()
                   if (hit := re.search(pattern, plain))]
@@ -367,7 +386,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     started = [name for name, path in sources().items() if name in given.notebooks or name.startswith(
         tuple(given.notebooks) or "-") and path.parent.name != navigation.DEEPER]
-    names = list(dict.fromkeys([*catalogs(language), *started, LIBRARY]))
+    names = list(dict.fromkeys([*catalogs(language), *started, EXPLORERS, LIBRARY]))
     if given.command == "update":
         (LOCALE / language).mkdir(parents=True, exist_ok=True)
         for name in names:

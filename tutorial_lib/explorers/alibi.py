@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..attention import attention
 from ..encodings.alibi import ALiBi, AsymmetricALiBi, slopes
+from ..language import _
 from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps
 
 FORMS = {"penalty": "causal −m(i−j)", "released": "causal m·j", "symmetric": "both ways −m|i−j|",
@@ -69,7 +70,7 @@ class ALiBiExplorer(LiveExplorer):
         "heads": Steps((3, 4, 8, 12, 16), 8),
         "head": Index("heads", 1),
         "length": Steps((8, 32, 64), 64, label="words"),
-        "form": Choice(tuple(FORMS), "penalty", label="bias", text=FORMS.__getitem__, menu=True),
+        "form": Choice(tuple(FORMS), "penalty", label="bias‖of a score", text=FORMS.__getitem__, menu=True),
         "query": Index("length", 48, label="query i"),
         "key": Index("length", 31, label="key j"),
     }
@@ -78,7 +79,8 @@ class ALiBiExplorer(LiveExplorer):
 
     @classmethod
     def constants(cls):
-        return {"text": TEXT, "forms": FORMS, "faint": FAINT, "wanted": WANTED}
+        return {"text": TEXT, "forms": {name: _(text) for name, text in FORMS.items()}, "faint": FAINT,
+                "wanted": WANTED}
 
     @staticmethod
     def render(*, heads, head, length, form, query, key):
@@ -90,27 +92,32 @@ class ALiBiExplorer(LiveExplorer):
             range(seen), {"bias": bias[head, query, :seen]},
             f"Bias of head {head}: {FORMS[form]}, query at {query}", "key j", "bias",
             mark=None if masked else key,
-            readout=f"query {query}, key {key}: "
-                    + ("masked" if masked else f"bias {bias[head, query, key]:.4g}"))
+            readout=(_("query {0}, key {1}: masked") if masked else _("query {0}, key {1}: bias {2}")).format(
+                query, key, f"{bias[head, query, key]:.4g}"))
         beside = Heat(
             row / row.amax(-1, keepdim=True), "Weights of all heads, each as a share of its largest", "key j",
             "head", limits=(0.0, 1.0), cmap="viridis", colorbar="weight / largest", mark=(head, key),
             readout=f"head {head}, key {key}: weight {row[head, key]:.4g}")
-        reach = " and ".join(f"{horizon(m[head]):,.0f} tokens {side} (slope {m[head]:.4g})"
-                             for side, m in slope.items())
-        look = ("may not look at" if masked else
-                f"has a bias of {bias[head, query, key]:.4g} and a weight of {row[head, key]:.4g} for")
+        reach = _(" and ").join(
+            (_("{0} tokens behind (slope {1})") if side == "behind" else
+             _("{0} tokens ahead (slope {1})")).format(f"{horizon(m[head]):,.0f}", f"{m[head]:.4g}")
+            for side, m in slope.items())
+        look = (_("the query at {0} may not look at the key at {1}").format(query, key) if masked else
+                _("the query at {0} has a bias of {1} and a weight of {2} for the key at {3}").format(
+                    query, f"{bias[head, query, key]:.4g}", f"{row[head, key]:.4g}", key))
         same = {"penalty": "",
-                "released": "; the weights are those of −m(i−j), since rows differ by a constant only",
-                "symmetric": "; a key behind and one as far ahead weigh the same",
-                "asymmetric": "; a key behind and one as far ahead weigh differently"}[form]
-        return Scene({"bias": left, "weights": beside}, (
-            f"Head {head} of {heads}, {FORMS[form]}: with equal contents the query at {query} {look} the key "
-            f"at {key}; next to its own, weights fall to 1/{1 / FAINT:,.0f} within {reach}{same}."))
+                "released": _("; the weights are those of −m(i−j), since rows differ by a constant only"),
+                "symmetric": _("; a key behind and one as far ahead weigh the same"),
+                "asymmetric": _("; a key behind and one as far ahead weigh differently")}[form]
+        return Scene({"bias": left, "weights": beside}, _(
+            "Head {0} of {1}, {2}: with equal contents {3}; next to its own, weights fall to 1/{4} within "
+            "{5}{6}."
+        ).format(head, heads, _(FORMS[form]), look, f"{1 / FAINT:,.0f}", reach, same))
 
     @staticmethod
-    def reached(*, heads, head, form, **_):
+    def reached(*, heads, head, form, **_rest):
         slope = sides(heads, form)["behind"][head]
         far = float(horizon(slope))
-        return (f"head {head} of {heads} has the slope {slope:.4f} and the horizon {far:.0f}."
-                if WANTED[0] <= far <= WANTED[1] else "")
+        said = _("head {0} of {1} has the slope {2} and the horizon {3}.").format(
+            head, heads, f"{slope:.4f}", f"{far:.0f}")
+        return said if WANTED[0] <= far <= WANTED[1] else ""

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ..attention import attention
+from ..language import _
 from .parts import Choice, Heat, Index, LiveExplorer, Scene, Steps, Vectors
 
 VECTORS = {"the": (0.2, 0.1), "cat": (1.5, -0.5), "sleeps": (0.8, 1.2)}
@@ -61,12 +62,13 @@ class AttentionExplorer(LiveExplorer):
             "weights": Heat(w, "attention weights", "looks at", "word", limits=(0.0, 1.0),
                             cmap="viridis", xticks=names, yticks=names, mark=(row, most),
                             readout=f"“{names[row]}” looks most at “{names[most]}”: {w[row, most]:.3f}"),
-        }, (f"Scores times {sharpness}, mask {mask}: “{names[row]}” looks at "
-            + ", ".join(f"“{word}” {share:.2f}" for word, share in zip(names, w[row], strict=True))
-            + f"; so its output is ({mixed[0]:.2f}, {mixed[1]:.2f})."))
+        }, _("Scores times {0}, mask {1}: “{2}” looks at {3}; so its output is ({4}).").format(
+            sharpness, _(mask), names[row],
+            _(", ").join(f"“{word}” {share:.2f}" for word, share in zip(names, w[row], strict=True)),
+            f"{mixed[0]:.2f}, {mixed[1]:.2f}"))
 
     @staticmethod
     def reached(*, row, **settings):
         w = attend(**settings)[1]
         spread = float(w.max() - w.min())
-        return f"all nine weights are {w.mean():.2f}." if spread < EVEN else ""
+        return _("all nine weights are {0}.").format(f"{w.mean():.2f}") if spread < EVEN else ""

@@ -17,6 +17,8 @@ import math
 import re
 from typing import Any, NamedTuple
 
+from ..language import _
+
 N, WIDTH = 4, 4
 WORDS = ("cat", "chases", "the", "dog")
 # Row 1 meets the others in 0.4, 1, 0.7 and -0.3: the content of the worked case in notebook 05.
@@ -69,7 +71,7 @@ def tokens(text: str) -> list[tuple[str, str, int, int]]:
         match = TOKEN.match(text, at)
         if not match:
             sign = text[at:].strip()[0]
-            raise Refused(SAYS.get(sign, f"“{sign}” has no meaning here."))
+            raise Refused(_(SAYS[sign]) if sign in SAYS else _("“{0}” has no meaning here.").format(sign))
         which = match.lastindex or 0  # one of the three always matches
         found.append((("num", "name", "sign")[which - 1], match[which], match.start(which), match.end()))
         at = match.end()
@@ -94,8 +96,9 @@ class Parser:
 
     def close(self, sign: str, opened: str) -> None:
         if self.next != sign:
-            raise Refused(f"A “{opened}” is not closed." if not self.left else
-                          f"“{self.next}” stands where a “{sign}” should close the “{opened}”.")
+            raise Refused(_("A “{0}” is not closed.").format(opened) if not self.left else
+                          _("“{0}” stands where a “{1}” should close the “{2}”.").format(
+                              self.next, sign, opened))
         self.take()
 
     def score(self) -> list[tuple[int, Node]]:
@@ -113,7 +116,7 @@ class Parser:
         """A score inside of brackets, as one node."""
         self.deep += 1
         if self.deep > DEEPEST:
-            raise Refused("There are too many brackets inside each other.")
+            raise Refused(_("There are too many brackets inside each other."))
         (sign, node), *more = self.score()
         if sign < 0:
             node = Node("neg", (node,), node.start, node.end)
@@ -133,8 +136,8 @@ class Parser:
 
     def factor(self) -> Node:
         if not self.left:
-            raise Refused("Something is missing at the end." if self.last else
-                          "Type a score, such as x_i·x_j + r_ij.")
+            raise Refused(_("Something is missing at the end.") if self.last else
+                          _("Type a score, such as x_i·x_j + r_ij."))
         kind, word, start, end = self.take()
         if word == "-":
             node = self.factor()
@@ -149,25 +152,27 @@ class Parser:
             return node._replace(start=start, end=self.last)
         if word == "[":
             return self.stack(start)
-        raise Refused(f"Something is missing before “{word}”.")
+        raise Refused(_("Something is missing before “{0}”.").format(word))
 
     def number(self, word: str, start: int, end: int) -> Node:
         if float(word) > LARGEST:
-            raise Refused(f"{word} is too large; numbers go up to {LARGEST}.")
+            raise Refused(_("{0} is too large; numbers go up to {1}.").format(word, LARGEST))
         return Node("num", (float(word),), start, end)
 
     def name(self, word: str, start: int, end: int) -> Node:
         if word == "relu":
             if self.next != "(":
-                raise Refused("relu needs brackets, as in relu(w·p_i).")
+                raise Refused(_("relu needs brackets, as in relu(w·p_i)."))
             self.take()
             node = self.whole()
             self.close(")", "(")
             return Node("relu", (node,), start, self.last)
         if word not in SIZES:
-            raise Refused(f"“{word}” has no meaning here. " + (
-                f"Did you mean {MEANT[word]}?" if word in MEANT else
-                "There are x_i, x_j, p_i, p_j, r_ij, w and relu( )."))
+            raise Refused(
+                _("“{0}” has no meaning here. Did you mean {1}?").format(word, _(MEANT[word]))
+                if word in MEANT else
+                _("“{0}” has no meaning here. There are x_i, x_j, p_i, p_j, r_ij, w and relu( ).").format(
+                    word))
         return Node("name", (word,), start, end)
 
     def stack(self, start: int) -> Node:
@@ -181,7 +186,7 @@ class Parser:
 
 # ---- what fits ----
 def said(size: int) -> str:
-    return f"a vector of {size} numbers" if size else "one number"
+    return _("a vector of {0} numbers").format(size) if size else _("one number")
 
 
 def size(node: Node, text: str) -> int:
@@ -196,28 +201,30 @@ def size(node: Node, text: str) -> int:
     if node.op == "neg":
         return found[0]
     if OPEN in found:
-        raise Refused(READS)
+        raise Refused(_(READS))
     if node.op == "stack":
         many = sum(max(1, each) for each in found)
         if many > len(W):
-            raise Refused(f"A stack of {many} numbers is too long; {len(W)} fit.")
+            raise Refused(_("A stack of {0} numbers is too long; {1} fit.").format(many, len(W)))
         return many
     if node.op in ("add", "sub") and found[0] != found[1]:
         a, b = (text[part.start:part.end] for part in node.args)
-        raise Refused(f"{a} is {said(found[0])}, {b} is {said(found[1])}: they can't be added.")
+        raise Refused(_("{0} is {1}, {2} is {3}: they can't be added.").format(
+            a, said(found[0]), b, said(found[1])))
     return found[0]
 
 
 def _product(node: Node, found: list[int], text: str) -> int:
     a, b = found
     if a == b == OPEN:
-        raise Refused(READS)
+        raise Refused(_(READS))
     if NUMBER in found:
         return a + b
     if a != b and OPEN not in found:
         one, other = (text[part.start:part.end] for part in node.args)
-        raise Refused(f"{one} has {a} numbers and {other} has {b}: "
-                      "a dot product needs as many on both sides.")
+        raise Refused(_("{0} has {1} numbers and {2} has {3}: a dot product needs as many on both "
+                        "sides.").format(
+            one, a, other, b))
     return NUMBER
 
 
@@ -228,19 +235,20 @@ def read(text: str) -> list[tuple[str, int, Node]]:
     found = parser.score()
     if parser.left:
         word = parser.next
-        raise Refused("“;” stacks parts inside of [ ] only." if word == ";" else
-                      f"There is a “{word}” too many.")
+        raise Refused(_("“;” stacks parts inside of [ ] only.") if word == ";" else
+                      _("There is a “{0}” too many.").format(word))
     if len(found) > MOST_TERMS:
-        raise Refused(f"{len(found)} terms are too many for this picture; {MOST_TERMS} fit.")
+        raise Refused(_("{0} terms are too many for this picture; {1} fit.").format(len(found), MOST_TERMS))
     terms = []
     for sign, node in found:
         part, many = text[node.start:node.end], size(node, text)
         if many == OPEN:
-            raise Refused(READS)
+            raise Refused(_(READS))
         if many:
             inside = f"({part})" if node.op in ("add", "sub") and part[0] != "(" else part
-            raise Refused(f"{part} is {said(many)}, but a score is one number: they can't be added. "
-                          f"A head has to read the vector first, as in w·{inside}.")
+            raise Refused(_("{0} is {1}, but a score is one number: they can't be added. A head has to "
+                            "read the "
+                            "vector first, as in w·{2}.").format(part, said(many), inside))
         terms.append((part if sign > 0 else f"−{part}", sign, node))
     return terms
 
@@ -288,7 +296,7 @@ def terms(text: str) -> list[Term]:
              for part, sign, node in read(text)]
     for term in found:
         if max(abs(v) for row in term.values for v in row) > LARGEST:
-            raise Refused(f"{term.text} gets larger than {LARGEST}: too much to be drawn.")
+            raise Refused(_("{0} gets larger than {1}: too much to be drawn.").format(term.text, LARGEST))
     return found
 
 

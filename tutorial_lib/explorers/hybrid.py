@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..extras import needs
+from ..language import _
 from . import formula
 from .formula import WORDS, N, Refused
 from .parts import Choice, Heat, Index, LiveExplorer, Scene, Text, palette
@@ -38,14 +39,18 @@ class HybridExplorer(LiveExplorer):
         "score": Text(START, label="score e_ij =", most=formula.MOST_CHARACTERS, samples=SAMPLES,
                       keys=(*formula.SIZES, "·", "+", "−", "[ ; ]", "relu( )")),
     }
+    said = (*COUNTS.values(), *formula.SAYS.values(), formula.READS,
+            *(text for text in formula.MEANT.values() if " or " in text))
     challenge = "Without x: make all four queries give their largest weight to the same key."
 
     @classmethod
     def constants(cls):
-        names = ("N", "X", "P", "W", "W_R", "SIZES", "SAME", "MEANT", "SAYS", "READS", "WORDS", "MOST_TERMS",
-                 "DEEPEST", "LARGEST")
-        return {name: getattr(formula, name) for name in names} | {
-            "SIGNS": {chr(old): new for old, new in formula.SIGNS.items()}, "COUNTS": COUNTS,
+        names = ("N", "X", "P", "W", "W_R", "SIZES", "SAME", "WORDS", "MOST_TERMS", "DEEPEST", "LARGEST")
+        words = {name: {sign: _(text) for sign, text in getattr(formula, name).items()}
+                 for name in ("MEANT", "SAYS")}
+        return {name: getattr(formula, name) for name in names} | words | {
+            "READS": _(formula.READS), "COUNTS": {way: _(text) for way, text in COUNTS.items()},
+            "SIGNS": {chr(old): new for old, new in formula.SIGNS.items()},
             "LIMITS": LIMITS, "palette": palette("signed", 64).hex()}
 
     @staticmethod
@@ -68,12 +73,13 @@ class HybridExplorer(LiveExplorer):
                             readout=f"i = {query}: weights {seen}", **look),
         }
         if refused:
-            return Scene(shown, f"“{score}” is no score. {refused}")
-        return Scene(shown, f"Score of four tokens, e_ij = {_joined(terms)}: {_told(terms, e, guess)}; "
-                            f"query {query} gives the weights {seen}.")
+            return Scene(shown, _("“{0}” is no score. {1}").format(score, refused))
+        return Scene(shown, _("Score of four tokens, e_ij = {0}: {1}; query {2} gives the weights "
+                              "{3}.").format(
+            _joined(terms), _told(terms, e, guess), query, seen))
 
     @staticmethod
-    def reached(*, score, **_):
+    def reached(*, score, **_rest):
         try:
             terms = formula.terms(score)
         except Refused:
@@ -83,7 +89,8 @@ class HybridExplorer(LiveExplorer):
         lead = min(sorted(row)[-1] - sorted(row)[-2] for row in rows)
         if "x_" in score or len(set(best)) > 1 or lead < CLEAR:
             return ""
-        return f"“{WORDS[best[0]]}” gets {min(map(max, rows)):.2f} or more of each query's attention."
+        return _("“{0}” gets {1} or more of each query's attention.").format(
+            WORDS[best[0]], f"{min(map(max, rows)):.2f}")
 
 
 def _joined(terms) -> str:
@@ -95,10 +102,10 @@ def _joined(terms) -> str:
 def _told(terms, e, guess) -> str:
     """What each summand does, or how many there are to guess."""
     if guess == "first":
-        return f"{len(terms)} to guess" if len(terms) > 1 else "one to guess"
+        return _("{0} to guess").format(len(terms)) if len(terms) > 1 else _("one to guess")
     found = []
     for term in terms:
         change = formula.moved(e, term.values)
-        found.append(f"{term.text} {COUNTS[formula.kind(term.values)]}" + (
-            f" (without it, a weight changes by {change:.2f})" if change > SEEN else ""))
-    return ", ".join(found)
+        says = _("{0} {1} (without it, a weight changes by {2})") if change > SEEN else _("{0} {1}")
+        found.append(says.format(term.text, _(COUNTS[formula.kind(term.values)]), f"{change:.2f}"))
+    return _(", ").join(found)

@@ -13,6 +13,7 @@ from .. import experiments
 from ..data import load_minilm_positions
 from ..encodings import Learned, sinusoidal
 from ..extras import needs
+from ..language import _
 from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps, Vectors, palette
 
 with needs("experiments"):
@@ -27,7 +28,7 @@ SEED = 19
 CYCLES = (90, 30, 9, 3, 1)
 """The strongest waves of MiniLM's rows 1 … 509, by their number of turns."""
 TURNING = range(1, 510)  # the rows that they are measured on
-STRETCHED = {ROWS: "as trained", 2 * ROWS: "stretched 2 times", 4 * ROWS: "stretched 4 times"}
+LENGTHS = (ROWS, 2 * ROWS, 4 * ROWS)
 PERIODS = tuple(round(len(TURNING) / cycles) for cycles in CYCLES)
 
 
@@ -119,7 +120,7 @@ class LearnedExplorer(LiveExplorer):
     front = "learned"
     parameters = {
         "name": Choice(TABLES, "MiniLM", label="table", menu=True),
-        "length": Steps((ROWS, 2 * ROWS, 4 * ROWS), ROWS, label="resized to"),
+        "length": Steps(LENGTHS, ROWS, label="resized to"),
         "shown": Steps((32, 64, 128, 256, 512), 64, label="rows shown"),
         "view": Choice(("cosine", "norm", "neighbours"), "cosine", label="second view"),
         "look": Choice(("rows", "waves"), "rows", label="beside it"),
@@ -142,7 +143,7 @@ class LearnedExplorer(LiveExplorer):
     @staticmethod
     def render(*, name, length, shown, view, look, position, other):
         rows, cosine = table(name, length), cosines(name, length, shown)
-        loss = losses()[list(STRETCHED).index(length)]
+        loss = losses()[LENGTHS.index(length)]
         norms = rows[:shown].norm(dim=-1)
         every = max(1, shown // CELLS)
         title, ticks = f"cosine of the rows 0 … {shown - 1}", None
@@ -158,42 +159,53 @@ class LearnedExplorer(LiveExplorer):
             beside = Vectors(
                 {f"{period} rows": point.tolist() for period, point in zip(PERIODS, points, strict=True)},
                 f"hands of five waves at row {position}")
-            seen = ("five hands, for waves of " + ", ".join(map(str, PERIODS)) + " rows, of the lengths "
-                    + ", ".join(f"{math.hypot(x, y):.1f}" for x, y in points.tolist()))
+            seen = _("five hands, for waves of {0} rows, of the lengths {1}").format(
+                ", ".join(map(str, PERIODS)),
+                ", ".join(f"{math.hypot(x, y):.1f}" for x, y in points.tolist()))
         elif view == "cosine":
             beside = Lines(
                 range(shown), {"cosine": cosine[position]}, f"cosine of P[{position}] with each row",
                 "other position", "cosine", ylim=(-1.05, 1.05), mark=other)
-            seen = f"the cosines of row {position} with all of them, down to {cosine[position].min():.2f}"
+            seen = _("the cosines of row {0} with all of them, down to {1}").format(
+                position, f"{cosine[position].min():.2f}")
         elif view == "norm":
             beside = Lines(
                 range(shown), {"norm": norms, "drawn with std 0.02": [START] * shown}, "norm of each row",
                 "position", "norm", logy=True, mark=position,
                 ylim=(0.8 * float(norms.min()), 1.25 * float(norms.max())))
-            seen = (f"the norms, {norms.min():.2f} to {norms.max():.2f}; a row drawn with std 0.02 has "
-                    f"{START:.2f}")
+            seen = _("the norms, {0} to {1}; a row drawn with std 0.02 has {2}").format(
+                f"{norms.min():.2f}", f"{norms.max():.2f}", f"{START:.2f}")
         else:
             last = min(shown, length - 1)
             near = torch.cosine_similarity(rows[:last], rows[1: last + 1], dim=-1)
             beside = Lines(
                 range(last), {"cosine": near}, "cosine of each row with the next", "position", "cosine",
                 ylim=(-0.3, 1.05), mark=min(position, last - 1))
-            seen = f"the cosine of each row with the next, {near.min():.2f} to {near.max():.2f}"
-        return Scene({"cosines": heat, "beside": beside}, (
-            f"The table “{name}”, {length} positions × {WIDTH} numbers, the first {shown} of them: the "
-            f"cosine is {cosine.diagonal(1).mean():z.2f} for neighbours and {cosine.diagonal(8).mean():z.2f} "
-            f"for rows 8 apart, on average; marked is row {position}, norm {norms[position]:.2f}, and its "
-            f"cosine with row {other}, {cosine[position, other]:z.2f}; beside it {seen}. "
-            f"A small language model of ours, its table {STRETCHED[length]}: loss {loss:.2f} nats."))
+            seen = _("the cosine of each row with the next, {0} to {1}").format(
+                f"{near.min():.2f}", f"{near.max():.2f}")
+        lost = (_("A small language model of ours, its table stretched {0} times: loss {1} nats.").format(
+                    length // ROWS, f"{loss:.2f}") if length > ROWS else
+                _("A small language model of ours, its table as trained: loss {0} nats.").format(
+                    f"{loss:.2f}"))
+        return Scene({"cosines": heat, "beside": beside}, _(
+            "The table “{0}”, {1} positions × {2} numbers, the first {3} of them: the cosine is {4} for "
+            "neighbours "
+            "and {5} for rows 8 apart, on average; marked is row {6}, norm {7}, and its cosine with row "
+            "{8}, {9}; "
+            "beside it {10}. {11}").format(
+                _(name), length, WIDTH, shown, f"{cosine.diagonal(1).mean():z.2f}",
+                f"{cosine.diagonal(8).mean():z.2f}", position, f"{norms[position]:.2f}", other,
+                f"{cosine[position, other]:z.2f}", seen, lost))
 
     @staticmethod
-    def reached(*, name, length, position, **_):
+    def reached(*, name, length, position, **_rest):
         norms = table(name, length).norm(dim=-1)
         if not 0 < position < length - 1:
             return ""
         before, here, after = norms[position - 1: position + 2]
         if here < RATIO * max(before, after):
             return ""
-        return (f"row {position} has the norm {here:.2f}, its neighbours {before:.2f} and {after:.2f}; the "
-                f"median of all rows before it is {norms[:position].median():.2f}, of all after it "
-                f"{norms[position + 1:].median():.2f}.")
+        numbers = here, before, after, norms[:position].median(), norms[position + 1:].median()
+        return _("row {0} has the norm {1}, its neighbours {2} and {3}; the median of all rows before it "
+                 "is {4}, of "
+                 "all after it {5}.").format(position, *(f"{number:.2f}" for number in numbers))

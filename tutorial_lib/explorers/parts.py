@@ -29,6 +29,7 @@ from typing import Any, ClassVar, NamedTuple
 from .. import plots
 from ..extras import needs
 from ..fallback import Stored
+from ..language import _, joined
 from . import live
 
 with needs("course"):
@@ -134,6 +135,14 @@ class Vectors:
                       reach=self.reach, mark=self.mark, ax=ax)
 
 
+KINDS = {("heat map",): "Heat map.", ("heat map", "heat map"): "Two heat maps.",
+         ("lines", "lines"): "Lines beside lines.",
+         ("heat map", "lines"): "Heat map beside lines.", ("lines", "heat map"): "Lines beside heat map.",
+         ("arrows", "lines"): "Arrows beside lines.", ("arrows", "heat map"): "Arrows beside heat map.",
+         ("heat map", "arrows"): "Heat map beside arrows."}
+"""How an alternative text names the views of a scene."""
+
+
 class Scene(NamedTuple):
     """All that one setting of the parameters shows: named views, and one sentence about them.
 
@@ -226,6 +235,8 @@ class Explorable:
 
     parameters: ClassVar[Mapping[str, Parameter]] = {}
     challenge: ClassVar[str] = ""
+    said: ClassVar[Sequence[str]] = ()
+    """Texts of its constants that a reader sees."""
 
     @staticmethod
     def render(**params) -> Scene:
@@ -298,15 +309,13 @@ class Explorable:
         if not self.challenge:
             return ""
         evidence = self.reached(**self.params)
-        return f"Challenge: {self.challenge} " + (f"✔ Reached: {evidence}" if evidence else
-                                                  "Not reached yet.")
+        how = _("✔ Reached: {0}").format(evidence) if evidence else _("Not reached yet.")
+        return _("Challenge: {0} {1}").format(_(self.challenge), how)
 
     def stored(self):
         """The picture of the present settings, and its kind and description."""
         scene = self.render(**self.params)
-        kinds = [view.kind for view in scene.views.values()]
-        kinds = f"two {kinds[0]}s" if kinds == ["heat map"] * 2 else " beside ".join(kinds)
-        alt = f"{kinds.capitalize()}. {scene.description}"
+        alt = joined([_(KINDS[tuple(view.kind for view in scene.views.values())]), scene.description])
         picture = plots.Picture(self.figure(**self.params), alt)
         return picture._repr_mimebundle_(), {"image/png": {"alt": picture.alt}}
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..encodings import NoPosition, Sinusoidal
+from ..language import _
 from ..model import Config, Transformer
 from ..training import seeded
 from .parts import Choice, Heat, LiveExplorer, Scene, palette
@@ -78,13 +79,17 @@ class PermutationExplorer(LiveExplorer):
         model = {"position": position, "mask": mask, "layers": layers}
         rows, change = outputs(order, **model), changes(order, **model)
         mean = sum(rows.values(), torch.tensor(0.0)) / len(WORDS)
-        changed = [name for name, vector in change.items() if vector.abs().max() > SAME]
+        moved = {name: bool(vector.abs().max() > SAME) for name, vector in change.items()}
+        names = {name: _("mean") if name == "mean" else name for name in moved}
+        changed, same = (_(", ").join(names[name] for name in moved if moved[name] is is_so) or _("nothing")
+                         for is_so in (True, False))
         features = [str(n) for n in range(WIDTH)]
         if order == ORDERS[0]:
-            verdict = "This is the sentence that the others are compared with."
+            verdict = _("This is the sentence that the others are compared with.")
         else:
-            verdict = (f"Compared with “{ORDERS[0]}”, changed: {', '.join(changed) or 'nothing'}; "
-                       f"the same: {', '.join(n for n in change if n not in changed) or 'nothing'}.")
+            verdict = _("Compared with “{0}”, changed: {1}; the same: {2}.").format(ORDERS[0], changed, same)
+        says = (_("2 layers, mask {0}, positions {1}: “{2}”. {3}") if layers > 1 else
+                _("1 layer, mask {0}, positions {1}: “{2}”. {3}"))
         return Scene({
             "output": Heat(torch.stack([*rows.values(), mean]), title=f"output for “{order}”",
                            xlabel="feature", ylabel="", limits=(-2.5, 2.5), colorbar="value",
@@ -92,11 +97,11 @@ class PermutationExplorer(LiveExplorer):
             "change": Heat(torch.stack(list(change.values())), title=f"change against “{ORDERS[0]}”",
                            xlabel="feature", ylabel="", limits=(-4.0, 4.0), colorbar="change",
                            xticks=features, yticks=list(change)),
-        }, f"{layers} layer{'s' * (layers > 1)}, mask {mask}, positions {position}: “{order}”. {verdict}")
+        }, says.format(_(mask), _(position), order, verdict))
 
     @staticmethod
     def reached(*, order, position, mask, layers):
         if position != "none" or not order.endswith("dog"):
             return ""
         change = changes(order, position=position, mask=mask, layers=layers)["dog"].abs().max()
-        return f"its vector changed by {change:.2f}." if change > SAME else ""
+        return _("its vector changed by {0}.").format(f"{change:.2f}") if change > SAME else ""

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..encodings import ALiBi, ClippedBias, RelativeBias, T5Bias, TableBias, bucket
+from ..language import _
 from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps, palette
 
 METHODS = ("full table", "clipped", "T5 buckets", "ALiBi")
@@ -123,7 +124,7 @@ class RelativeBiasExplorer(LiveExplorer):
         r = torch.arange(1 - tokens, tokens)
         line, found = values(*setting, r), computation(*setting, i, j)
         looks = z[i].double().softmax(-1)
-        side = "the token itself" if i == j else "past" if j < i else "future"
+        side = _("the token itself") if i == j else _("past") if j < i else _("future")
         places = [str(n) for n in range(tokens)] if tokens <= 16 else None
         heat = Heat(
             z, f"bias of {method}, read at {sign}", "key j", "query i", mark=(i, j),
@@ -131,7 +132,7 @@ class RelativeBiasExplorer(LiveExplorer):
             colorbar="" if method == "ALiBi" else "learned for: − past, + future",
             readout=f"i = {i}, j = {j} ({side}): {found}")
         bytes_ = costs(method, tokens, size)
-        cost = ", ".join(f"{name} {bytes_[name]:,}" for name in bytes_)
+        cost = _(", ").join(f"{name if '[' in name else _(name)} {bytes_[name]:,}" for name in bytes_)
         if view == "attention":
             beside = Lines(p - i, {"weight": looks}, f"where token {i} looks, by the bias alone",
                            "offset r = j − i", "attention", ylim=(0.0, 1.05), markers=tokens <= 32, mark=j,
@@ -143,20 +144,23 @@ class RelativeBiasExplorer(LiveExplorer):
                            mark=LENGTHS.index(tokens), readout=f"N = {tokens}, bytes: {cost}")
         past, future = line[:tokens - 1], line[tokens:]
         if method == "ALiBi":
-            told = "a mirror: past and future get the same"
+            told = _("a mirror: past and future get the same")
         else:
-            told = (f"keys of the past get {past[0]:.2f} to {past[-1]:.2f}, those of the future "
-                    f"{future[0]:.2f} to {future[-1]:.2f}")
-            if sign != SIGNS[0]:
-                told += ", each the numbers learned for the other"
-        return Scene({"bias": heat, "beside": beside}, (
-            f"{method}, {tokens} tokens{_sizes(method, size, far)}, read at {sign}: {told}; the "
-            f"{2 * tokens - 1} offsets have {len(line.unique())} different numbers; marked is i = {i}, "
-            f"j = {j}: {found}; by the bias alone that key gets {looks[j]:.2f} of the attention; "
-            f"bytes for {HEADS} heads: {cost}."))
+            ends = [f"{part[n]:.2f}" for part in (past, future) for n in (0, -1)]
+            told = (_("keys of the past get {0} to {1}, those of the future {2} to {3}")
+                    if sign == SIGNS[0] else
+                    _("keys of the past get {0} to {1}, those of the future {2} to {3}, each the numbers "
+                      "learned for the other")).format(*ends)
+        return Scene({"bias": heat, "beside": beside}, _(
+            "{0}, {1} tokens{2}, read at {3}: {4}; the {5} offsets have {6} different numbers; marked is "
+            "i = {7}, j = {8}: {9}; by the bias alone that key gets {10} of the attention; bytes for {11} "
+            "heads: "
+            "{12}.").format(
+                _(method), tokens, _sizes(method, size, far), sign, told, 2 * tokens - 1, len(line.unique()),
+                i, j, found, f"{looks[j]:.2f}", HEADS, cost))
 
     @staticmethod
-    def reached(*, method, tokens, size, far, sign, **_):
+    def reached(*, method, tokens, size, far, sign, **_rest):
         if tokens <= max(FAR):
             return ""
         past = values(method, tokens, size, far, sign, -torch.arange(tokens))
@@ -164,10 +168,10 @@ class RelativeBiasExplorer(LiveExplorer):
         own = len(past[:NEAR + 1].unique()) > NEAR and alike > NEAR
         if not own or alike > FAR[0]:
             return ""
-        return (f"{entries(method, tokens, size)} numbers serve {2 * tokens - 1} offsets; from distance "
-                f"{alike} on, they all share one.")
+        return _("{0} numbers serve {1} offsets; from distance {2} on, they all share one.").format(
+            entries(method, tokens, size), 2 * tokens - 1, alike)
 
 
 def _sizes(method, size, far):
-    return {"clipped": f", clipped at {size}",
-            "T5 buckets": f", {size} buckets a side up to the distance {far}"}.get(method, "")
+    return {"clipped": _(", clipped at {0}").format(size),
+            "T5 buckets": _(", {0} buckets a side up to the distance {1}").format(size, far)}.get(method, "")

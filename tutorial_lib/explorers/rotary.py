@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..encodings.rotary import PAIRINGS, rotate, turn
 from ..encodings.scaling import Frequencies
+from ..language import _
 from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps, Vectors
 
 QUERIES, KEYS = 41, 33  # how many positions each may take
@@ -95,8 +96,9 @@ def degrees(angle: Tensor) -> Tensor:
 
 def exception(pairs: int, turning: str) -> str:
     """What does not turn, in words; nothing where all pairs turn."""
-    return {"all": "", "partial": f", only the first {2 * (pairs // 2)} of {2 * pairs} channels turn",
-            "p-RoPE": f", only the fastest {pairs // 2} of {pairs} pairs turn"}[turning]
+    return {"all": "",
+            "partial": _(", only the first {0} of {1} channels turn").format(2 * (pairs // 2), 2 * pairs),
+            "p-RoPE": _(", only the fastest {0} of {1} pairs turn").format(pairs // 2, pairs)}[turning]
 
 
 class RotaryExplorer(LiveExplorer):
@@ -145,15 +147,15 @@ class RotaryExplorer(LiveExplorer):
                 range(KEYS), {f"all {pairs} pairs": all_pairs[m], f"pair {pair}": this_pair[m]},
                 f"q·k of the query at {m} with a key at n", "key position n", "score",
                 ylim=(low - room, high + room), markers=True, mark=n)
-            seen = f"the scores with all keys; the largest is at n = {int(all_pairs[m].argmax())}"
+            seen = _("the scores with all keys; the largest is at n = {0}").format(int(all_pairs[m].argmax()))
         elif view == "angles":
             turns = {"q: m·θ": degrees(m * theta), "k: n·θ": degrees(n * theta),
                      "k − q": degrees((n - m) * theta)}
             beside = Lines(range(pairs), turns, f"All pairs, turned to m = {m} and n = {n}", "pair t",
                            "angle in degrees", ylim=(-190, 190), markers=True, mark=pair)
             waves = 2 * math.pi / theta[theta > 0]
-            seen = (f"the angles of all pairs; pair 0 makes a turn in {waves[0]:.1f} positions, pair "
-                    f"{len(waves) - 1} in {waves[-1]:,.1f}")
+            seen = _("the angles of all pairs; pair 0 makes a turn in {0} positions, pair {1} in {2}").format(
+                f"{waves[0]:.1f}", len(waves) - 1, f"{waves[-1]:,.1f}")
         else:
             eighth = math.pi / 4 * (theta > 0)[None, : frequencies(pairs, base, turning).d // 2].double()
             matrix = turn(torch.eye(2 * pairs, dtype=torch.float64)[None, None, :, None],
@@ -162,18 +164,21 @@ class RotaryExplorer(LiveExplorer):
                 matrix[0, 0, :, 0].T, f"Channels that turn together: {layout}", "channel before",
                 "channel after", colorbar="weight, all turned by 45°", mark=(a, b),
                 readout=f"Pair {pair} is made of the channels {a} and {b}.")
-            mixed = "are mixed" if theta[pair] else "stay as they are"
-            seen = f"the rotation as a matrix, in which channels {a} and {b} {mixed}"
-        return Scene({"plane": plane, "beside": beside}, (
-            f"Query at {m}, key at {n}, {layout} layout, base {base}{exception(pairs, turning)}: in pair "
-            f"{pair} q has turned by {m * step:.1f}° and k by {n * step:.1f}°, lengths stay as they are; the "
-            f"score of all pairs is {all_pairs[m, n]:.4f}, and would be at any two positions with n − m = "
-            f"{n - m}; beside it {seen}."))
+            seen = (_("the rotation as a matrix, in which channels {0} and {1} are mixed") if theta[pair] else
+                    _("the rotation as a matrix, in which channels {0} and {1} stay as they "
+                      "are")).format(a, b)
+        return Scene({"plane": plane, "beside": beside}, _(
+            "Query at {0}, key at {1}, {2} layout, base {3}{4}: in pair {5} q has turned by {6}° and k by "
+            "{7}°, "
+            "lengths stay as they are; the score of all pairs is {8}, and would be at any two positions with "
+            "n − m = {9}; beside it {10}.").format(
+                m, n, _(layout), base, exception(pairs, turning), pair, f"{m * step:.1f}", f"{n * step:.1f}",
+                f"{all_pairs[m, n]:.4f}", n - m, seen))
 
     @staticmethod
     def reached(*, m, n, view, pair, **model):
         score, before = scores(**model)[m, n], scores(**model)[START["m"], START["n"]]
         if m < LATE or abs(score - before) > SAME:
             return ""
-        return (f"q·k is {score:.4f} with m = {m} and n = {n}, as with m = {START['m']} and "
-                f"n = {START['n']}: n − m is {n - m} both times.")
+        return _("q·k is {0} with m = {1} and n = {2}, as with m = {3} and n = {4}: n − m is {5} both times."
+                 ).format(f"{score:.4f}", m, n, *START.values(), n - m)

@@ -19,6 +19,7 @@ from ..encodings.scaling import (
     PositionInterpolation,
     YaRN,
 )
+from ..language import _
 from .parts import Choice, Index, Lines, LiveExplorer, Scene, Steps
 
 
@@ -151,9 +152,10 @@ class ScalingExplorer(LiveExplorer):
         ratio, new_to_it = new / theta, unseen(theta, new, L, length)
         waves, new_waves = 2 * math.pi / theta, 2 * math.pi / new
         turns, new_turns = L / waves, length / new_waves
-        title = {"none": "no scaling", "larger base": f"base × {LARGER}", "LongRoPE": (
-                     "LongRoPE, s = 32" if model == SEARCHED else f"LongRoPE (searched for {SEARCHED} only)"),
-                 }.get(method, f"{method}, s = {s}")
+        title = {"none": _("no scaling"), "larger base": _("base × {0}").format(LARGER), "LongRoPE": (
+                     "LongRoPE, s = 32" if model == SEARCHED else
+                     _("LongRoPE (searched for {0} only)").format(SEARCHED))
+                 }.get(method, f"{_(method)}, s = {s}")
         longer = {f"{times:g} L = {length:,}": length} if times > 2 else {}  # else two texts on one another
         left = Lines(
             range(d // 2), {"as trained": waves, "now": new_waves},
@@ -180,25 +182,30 @@ class ScalingExplorer(LiveExplorer):
             views["loss"] = Lines(
                 [x / 1000 for x in measured[0]], {"": measured[1]}, "SmolLM2 reads a text again",
                 "distance of the first copy (thousands)", "loss (nats)", levels={"no copy": without()})
-            said = (f" SmolLM2 reads a text again: loss {at:.2f} at this distance, {without():.2f} without a "
-                    "first copy." if at is not None else
-                    f" SmolLM2's loss is measured up to {measured[0][-1]:,} positions.")
+            said = _(" SmolLM2's loss is measured up to {0} positions.").format(f"{measured[0][-1]:,}")
+            if at is not None:
+                said = _(" SmolLM2 reads a text again: loss {0} at this distance, {1} without a first copy."
+                         ).format(f"{at:.2f}", f"{without():.2f}")
         elif loss == "shown":
-            said = " SmolLM2's loss is not measured here."
-        return Scene(views, (
-            f"{model} (d = {d}, base {base:,}, trained on {L:,} positions), {title}, read up to "
-            f"{length:,}: {slow} of {d // 2} pairs make less than a whole turn in training, and "
-            f"{int(new_to_it.sum())} reach angles that they never saw; θ′/θ is {ratio[0]:.3g} for the "
-            f"fastest pair and {ratio[-1]:.3g} for the slowest"
-            + (f"; cosines and sines are multiplied by {factor:.3f}" if factor != 1 else "") + "." + said))
+            said = _(" SmolLM2's loss is not measured here.")
+        more = _("; cosines and sines are multiplied by {0}").format(f"{factor:.3f}") if factor != 1 else ""
+        return Scene(views, _(
+            "{0} (d = {1}, base {2}, trained on {3} positions), {4}, read up to {5}: {6} of {7} pairs "
+            "make less "
+            "than a whole turn in training, and {8} reach angles that they never saw; θ′/θ is {9} for the "
+            "fastest "
+            "pair and {10} for the slowest{11}.{12}").format(
+                _(model), d, f"{base:,}", f"{L:,}", title, f"{length:,}", slow, d // 2, int(new_to_it.sum()),
+                f"{ratio[0]:.3g}", f"{ratio[-1]:.3g}", more, said))
 
     @staticmethod
-    def reached(*, model, method, s, times, **_):
+    def reached(*, model, method, s, times, **_rest):
         trained = MODELS[model]
         length = int(times * trained.L)
-        theta, new, _ = thetas(method, s, trained, length)
+        theta, new, _made = thetas(method, s, trained, length)
         kept = (new / theta)[: trained.d // 8].min()
         if times < FAR or unseen(theta, new, trained.L, length).any() or kept < ALIKE:
             return ""
-        return (f"no new angle within {length:,} positions, and θ′/θ ≥ {kept:.2f} for the fastest "
-                f"{trained.d // 8} of {trained.d // 2} pairs.")
+        return _("no new angle within {0} positions, and θ′/θ ≥ {1} for the fastest {2} of {3} "
+                 "pairs.").format(
+            f"{length:,}", f"{kept:.2f}", trained.d // 8, trained.d // 2)

@@ -8,6 +8,7 @@ import math
 from .. import experiments
 from ..encodings import DOORS
 from ..experiments.scoreboard import LARGE, board, ranks, shown
+from ..language import _
 from .parts import Choice, Heat, Index, LiveExplorer, Scene
 
 SHORT = {"parameters": "para-\nmeters", "held": "bytes\nheld", "time": "time", "apart": "places\napart",
@@ -57,8 +58,8 @@ def many(params) -> int:
 def named(name: str, column: str) -> str:
     """An encoding, its doors, and its number in a column, in words."""
     row = rows()[name]
-    doors = ", ".join(row["doors"]) or "no door"
-    return f"{name} ({doors}), {TITLES[column]} {shown(column, row.get(column))}"
+    doors = _(", ").join(_(door) for door in row["doors"]) or _("no door")
+    return _("{0} ({1}), {2} {3}").format(name, doors, _(TITLES[column]), shown(column, row.get(column)))
 
 
 class ScoreboardExplorer(LiveExplorer):
@@ -80,7 +81,7 @@ class ScoreboardExplorer(LiveExplorer):
         board = [{"name": name, "doors": list(row["doors"]),
                   "values": [float(f"{row[key]:.10g}") if key in row else None for key in SHORT],
                   "texts": [shown(key, row.get(key)) for key in SHORT]} for name, row in rows().items()]
-        return {"columns": {key: TITLES[key] for key in SHORT}, "large": LARGE, "board": board,
+        return {"columns": {key: _(TITLES[key]) for key in SHORT}, "large": LARGE, "board": board,
                 "steady": STEADY}
 
     @staticmethod
@@ -89,19 +90,21 @@ class ScoreboardExplorer(LiveExplorer):
         z = [[scores(key).get(name, math.nan) for key in columns] for name in names]
         numbers = {name: rows()[name][sort] for name in names if sort in rows()[name]}
         if names:
-            seen = f"marked is {named(names[row], sort)}; beside it {named(names[other], sort)}"
+            says = _("{0} of {1} encodings are left, {2}; marked is {3}; beside it {4}.")
+            marked = [named(names[n], sort) for n in (row, other)]
         else:
-            z, seen = [[0.0] * len(columns)], "loosen a filter"
+            says = _("{0} of {1} encodings are left, {2}; loosen a filter.")
+            z, marked = [[0.0] * len(columns)], []
         ends = list(numbers)
         ends = [f"{name} ({shown(sort, numbers[name])})" for name in (ends[0], ends[-1])] if ends else []
-        order = (f"by {TITLES[sort]} from {' to '.join(ends)}" if ends else
-                 f"none of them has a {TITLES[sort]}")
+        by = _("by {0} from {1} to {2}") if ends else _("none of them has a {0}")
+        order = by.format(_(TITLES[sort]), *ends)
         return Scene({
             "board": Heat(
                 z, "bright: better than the others", "measure", "encoding", limits=(0, 1), cmap="viridis",
                 xticks=list(SHORT.values()), yticks=list(names) or ["none"],
                 mark=(row, columns.index(sort)) if names else None),
-        }, f"{len(names)} of {len(rows())} encodings are left, {order}; {seen}.")
+        }, says.format(len(names), len(rows()), order, *marked))
 
     @classmethod
     def figure(cls, **some):
@@ -121,4 +124,5 @@ class ScoreboardExplorer(LiveExplorer):
         better = sum(of[a] > of[b] for of in both)
         if not better or any(of[a] < of[b] for of in both):
             return ""
-        return f"{a} is better than {b} in {better} of {len(both)} columns, and worse in none."
+        return _("{0} is better than {1} in {2} of {3} columns, and worse in none.").format(
+            a, b, better, len(both))

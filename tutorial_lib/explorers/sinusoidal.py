@@ -8,6 +8,7 @@ import math
 import torch
 
 from ..encodings.sinusoidal import LAYOUTS, frequencies, sinusoidal
+from ..language import _
 from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps, palette
 
 BASES = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -69,7 +70,7 @@ class SinusoidalExplorer(LiveExplorer):
             beside = Lines(
                 range(d_model), {"PE": pe[position]}, f"The vector PE({position})", "dimension",
                 "value", ylim=(-1.05, 1.05), markers=d_model <= 64, mark=dimension)
-            seen = f"the vector PE({position})"
+            seen = _("the vector PE({0})").format(position)
         elif view == "wavelengths":
             waves = 2 * math.pi / omega
             pair = dimension // 2 if layout == "interleaved" else dimension % len(omega)
@@ -77,22 +78,24 @@ class SinusoidalExplorer(LiveExplorer):
                 range(len(omega)), {"wavelength": waves}, "Wavelength of each sin/cos pair",
                 "pair", "positions", logy=True, markers=True, mark=pair,
                 levels={f"the {positions} positions shown": positions})
-            seen = f"wavelengths from {waves[0]:.1f} to {waves[-1]:,.0f} positions"
+            seen = _("wavelengths from {0} to {1} positions").format(f"{waves[0]:.1f}", f"{waves[-1]:,.0f}")
         else:
             dots = pe @ pe[position]
             beside = Lines(
                 range(positions), {"dot product": dots}, f"PE({position}) · PE(other)",
                 "other position", "dot product", mark=position,
                 levels={f"{NEAR} of the largest": NEAR * float(dots[position])})
-            seen = f"its dot products with all others, at most {dots.max():.4g} (with itself)"
-        return Scene({"table": heat, "beside": beside}, (
-            f"PE of {positions} positions × {d_model} dimensions, base {base}, {layout} layout, "
-            f"from −1 (dark blue) to +1 (light yellow); marked is position {position}, dimension "
-            f"{dimension}; beside it {seen}."))
+            seen = _("its dot products with all others, at most {0} (with "
+                     "itself)").format(f"{dots.max():.4g}")
+        return Scene({"table": heat, "beside": beside}, _(
+            "PE of {0} positions × {1} dimensions, base {2}, {3} layout, from −1 (dark blue) to +1 (light "
+            "yellow); marked is position {4}, dimension {5}; beside it {6}.").format(
+                positions, d_model, base, _(layout), position, dimension, seen))
 
     @staticmethod
-    def reached(*, d_model, positions, base, layout, **_):
+    def reached(*, d_model, positions, base, layout, **_rest):
         pe = table(positions, d_model, base, layout)
         cosine = torch.cosine_similarity(pe[2:], pe[:1], dim=-1)
         best = int(cosine.argmax())
-        return f"position {best + 2}, cosine {cosine[best]:.4f}." if cosine[best] >= NEAR else ""
+        said = _("position {0}, cosine {1}.").format(best + 2, f"{cosine[best]:.4f}")
+        return said if cosine[best] >= NEAR else ""

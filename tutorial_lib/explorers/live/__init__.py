@@ -4,6 +4,11 @@
 explorer and ``widget.js`` (:func:`module`); a page gets the kit, all explorers and ``page.js``
 (:func:`script`). Labels, values, limits and challenges stand in Python only: :func:`table` hands them over.
 How to add an explorer: ``docs/explorers.md``.
+
+All of it speaks the reader's language (:func:`tutorial_lib.language.language`): a page in another one is made
+with ``with speaking("…"): live.write(folder)``, and needs nothing else. A text of a module stands in a
+template with the tag ``speak``, which is looked up by the text itself, with ``{0}``, ``{1}`` … for its values
+(:func:`said`); :func:`dictionary` says which texts of a page have a translation.
 """
 
 from __future__ import annotations
@@ -12,11 +17,14 @@ import functools
 import html
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ...language import _, language
+
 HERE = Path(__file__).parent
+KIT = "kit"
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./kit\.js";\n', re.M)
 EXPORT = re.compile(r"^export (?:const|function) (\w+)", re.M)
 
@@ -39,26 +47,128 @@ def scope(name: str) -> str:
     return f"(() => {{\n{taken}{body}return {{ {', '.join(EXPORT.findall(source))} }};\n}})()"
 
 
+# ---- the texts of a module ----
+def said(source: str) -> list[str]:
+    """The texts ``speak`…``` of a module, with ``{0}``, ``{1}`` … for what stands between.
+
+    Raises ValueError for a use of ``speak`` that it cannot read: such a text would stay English, unseen.
+
+    >>> said("f(speak`Pair ${t} of ${many > 1 ? speak`all ${many}` : `one`}`)")
+    ['Pair {0} of {1}', 'all {0}']
+    """
+    found = []
+    for use in re.finditer(r"\bspeak\b", source):
+        before = source[source.rfind("\n", 0, use.start()) + 1: use.start()]
+        if before.lstrip().startswith(("import {", "export function", "//", "*", "/**")) or (
+                re.search(r"import \{[^}]*$", source[: use.start()])):
+            continue
+        if source[use.end(): use.end() + 1] != "`":
+            raise ValueError(f"speak is no tag of a text in {source[use.start() - 20: use.end() + 20]!r}")
+        text, _end = _template(source, use.end() + 1)
+        if re.search(r"[\\\n]", text) or not text.strip():
+            raise ValueError(f"a text must stand in one line, without backslashes: {text!r}")
+        found.append(text)
+    return found
+
+
+def _template(source: str, at: int) -> tuple[str, int]:
+    """The template whose text begins at ``at``, its values as ``{n}``, and where it ends."""
+    text, count = "", 0
+    while at < len(source) and source[at] != "`":
+        if source.startswith("${", at):
+            at, text, count = _value(source, at + 2), text + f"{{{count}}}", count + 1
+            continue
+        if source[at] in "{}":
+            raise ValueError(f"a text has no braces of its own: {text + source[at: at + 20]!r}")
+        text, at = text + source[at: at + 1 + (source[at] == "\\")], at + 1 + (source[at] == "\\")
+    if at >= len(source):
+        raise ValueError(f"a text does not end: {text[:60]!r}")
+    return text, at + 1
+
+
+def _value(source: str, at: int) -> int:
+    """Where the value ends that begins at ``at``: behind its closing brace."""
+    depth = 1
+    while at < len(source):
+        sign = source[at]
+        if sign == "`":
+            at = _plain(source, at + 1)
+            continue
+        if sign in "\"'":
+            close = re.compile(rf"(?:[^{sign}\\\n]|\\.)*{sign}").match(source, at + 1)
+            if not close:
+                break
+            at = close.end()
+            continue
+        depth += (sign == "{") - (sign == "}")
+        at += 1
+        if not depth:
+            return at
+    raise ValueError(f"a value does not end: {source[max(0, at - 40): at]!r}")
+
+
+def _plain(source: str, at: int) -> int:
+    """Where a template inside of a value ends; it may have any signs."""
+    while at < len(source) and source[at] != "`":
+        at = _value(source, at + 2) if source.startswith("${", at) else at + 1 + (source[at] == "\\")
+    return at + 1
+
+
 @functools.cache
+def messages(name: str) -> tuple[str, ...]:
+    """The texts of one module, such as ``"kit"``."""
+    return tuple(dict.fromkeys(said((HERE / f"{name}.js").read_text(encoding="utf-8"))))
+
+
+def texts(explorer) -> Iterator[str]:
+    """The texts that the browser has of an explorer from Python: labels, choices, challenge, and others."""
+    for name, parameter in explorer.parameters.items():
+        yield parameter.label or name
+        for each in map(parameter.text, parameter.values) if hasattr(parameter, "values") else ():
+            if re.search("[A-Za-z]{2}", each):
+                yield each
+    yield explorer.challenge
+    yield from explorer.said
+
+
+def dictionary(*names: str) -> dict[str, str]:
+    """The texts of the modules ``names`` that have a translation in the reader's language."""
+    found = {text: _(text) for name in names for text in messages(name)}
+    return {text: other for text, other in found.items() if other != text}
+
+
+def learned(*names: str) -> str:
+    """JavaScript that tells the kit this dictionary; nothing in English."""
+    known = dictionary(*names)
+    return f"kit.learn({compact(known)});\n" if known else ""
+
+
+# ---- what a widget and a page get ----
 def joined(*names: str) -> str:
     """The kit as ``kit``, and these explorers as ``explorers``, by name."""
-    return lean(f"const kit = {scope('kit')};\nconst explorers = {{\n"
+    return lean(f"const kit = {scope(KIT)};\n{learned(KIT, *names)}const explorers = {{\n"
                 + "".join(f"{name}: {scope(name)}.{name},\n" for name in names) + "};\n")
+
+
+def shown(text: str) -> str:
+    """A text in the reader's language; what stands after ‖ is a note for translators."""
+    return text.partition("‖")[0] if (said := _(text)) == text else said
 
 
 def table(explorer) -> dict[str, Any]:
     """What the browser has from Python: the table of parameters, the challenge, constants and bulk."""
     parameters: dict[str, Any] = {}
     for name, parameter in explorer.parameters.items():
-        entry = parameters[name] = {"label": parameter.label or name, "start": parameter.start}
+        entry = parameters[name] = {"label": shown(parameter.label or name), "start": parameter.start}
         if hasattr(parameter, "most"):
             entry |= {"most": parameter.most, "keys": list(parameter.keys)}
         elif hasattr(parameter, "size"):
             entry["size"] = None if callable(parameter.size) else parameter.size
         else:
-            entry |= {"values": list(parameter.values), "texts": [*map(parameter.text, parameter.values)]}
+            entry |= {"values": list(parameter.values),
+                      "texts": [_(parameter.text(value)) for value in parameter.values]}
             entry |= {"menu": True} if getattr(parameter, "menu", False) else {}
-    return {"python": explorer.__name__, "parameters": parameters, "challenge": explorer.challenge,
+    return {"python": explorer.__name__, "parameters": parameters, "challenge": _(explorer.challenge),
             **explorer.constants(), **explorer.bulk()}
 
 
@@ -67,20 +177,29 @@ def compact(value) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-@functools.cache
 def module(explorer) -> str:
     """The module of one explorer for anywidget; it has no address that it could import from."""
+    return _module(explorer, language())
+
+
+@functools.cache
+def _module(explorer, _language: str) -> str:
     data = {explorer.front: table(explorer)}
     return (joined(explorer.front) + f"const data = {compact(data)};\n"
             + lean((HERE / "widget.js").read_text(encoding="utf-8")))
 
 
-@functools.cache
 def part(explorer) -> str:
     """The script of one explorer, with all that it has from Python; a page takes it when it shows it."""
-    data = compact(table(explorer))
+    return _part(explorer, language())
+
+
+@functools.cache
+def _part(explorer, _language: str) -> str:
+    data, known = compact(table(explorer)), dictionary(explorer.front)
+    told = f",\ntexts: {compact(known)}" if known else ""
     return lean(f"(window.liveExplorers ??= {{}}).{explorer.front} = {{\n"
-                f"make: kit => {scope(explorer.front)}.{explorer.front},\ndata: {data} }};\n")
+                f"make: kit => {scope(explorer.front)}.{explorer.front},\ndata: {data}{told} }};\n")
 
 
 def script(explorers: Iterable = ()) -> str:
@@ -89,7 +208,7 @@ def script(explorers: Iterable = ()) -> str:
     What is not among ``explorers`` is taken from its own file, beside this one, where a page shows it.
     """
     page = lean((HERE / "page.js").read_text(encoding="utf-8"))
-    kit = lean(f"const kit = {scope('kit')};\n")
+    kit = lean(f"const kit = {scope(KIT)};\n{learned(KIT)}")
     return "".join(map(part, explorers)) + f'(() => {{\n"use strict";\n{kit}{page}}})();\n'
 
 

@@ -1,6 +1,6 @@
 // ALiBi: a line that falls with distance, and a text whose words fade with it, head by head.
-import { canvas, clamp, clipped, commas, drag, general, grip, hover, html, minus, pens, range, say, scale, set,
-  slide, svg, tag, walk } from "./kit.js";
+import { canvas, clamp, clipped, commas, drag, general, grip, hover, html, minus, pens, range, say,
+  scale, set, slide, speak, svg, tag, walk } from "./kit.js";
 
 // ---- numbers: the same as Python's ----
 const powers = n => range(n).map(h => 2 ** (-8 * (h + 1) / n));
@@ -25,22 +25,23 @@ export function scene(p, { forms, faint }) {
   const lift = form === "released" ? slope[0][head] * query : 0, masked = causal(p) && key > query;
   const seen = causal(p) ? range(query + 1) : keys, bias = seen.map(j => lift + fall(j - query, of(slope, head)));
   const weight = shares[head][key] / shares[head].reduce((sum, v) => sum + v, 0);
-  const reach = slope.map((side, i) => `${commas(-Math.log(faint) / side[head])} tokens ${["behind", "ahead"][i]} (slope ${
-    general(side[head], 4)})`).join(" and ");
-  const look = masked ? "may not look at" : `has a bias of ${general(bias[key], 4)} and a weight of ${general(weight, 4)} for`;
+  const reach = slope.map((side, i) => (i ? speak`${commas(-Math.log(faint) / side[head])} tokens ahead (slope ${general(side[head], 4)})`
+    : speak`${commas(-Math.log(faint) / side[head])} tokens behind (slope ${general(side[head], 4)})`)).join(speak` and `);
+  const look = masked ? speak`the query at ${query} may not look at the key at ${key}`
+    : speak`the query at ${query} has a bias of ${general(bias[key], 4)} and a weight of ${general(weight, 4)} for the key at ${key}`;
   const same = { penalty: "",
-    released: "; the weights are those of −m(i−j), since rows differ by a constant only",
-    symmetric: "; a key behind and one as far ahead weigh the same",
-    asymmetric: "; a key behind and one as far ahead weigh differently" }[form];
+    released: speak`; the weights are those of −m(i−j), since rows differ by a constant only`,
+    symmetric: speak`; a key behind and one as far ahead weigh the same`,
+    asymmetric: speak`; a key behind and one as far ahead weigh differently` }[form];
   return { views: { bias: [seen, bias], weights: shares },
-    readouts: { bias: `query ${query}, key ${key}: ${masked ? "masked" : `bias ${general(bias[key], 4)}`}` },
-    description: `Head ${head} of ${heads}, ${forms[form]}: with equal contents the query at ${query} ${look} the key at ${
-      key}; next to its own, weights fall to 1/${commas(1 / faint)} within ${reach}${same}.` };
+    readouts: { bias: masked ? speak`query ${query}, key ${key}: masked` : speak`query ${query}, key ${key}: bias ${general(bias[key], 4)}` },
+    description: speak`Head ${head} of ${heads}, ${forms[form]}: with equal contents ${look}; next to its own, weights fall to 1/${
+      commas(1 / faint)} within ${reach}${same}.` };
 }
 export function reached(p, { faint, wanted }) {
   const slope = sides(p)[0][p.head], far = -Math.log(faint) / slope;
   return far >= wanted[0] && far <= wanted[1]
-    ? `head ${p.head} of ${p.heads} has the slope ${slope.toFixed(4)} and the horizon ${far.toFixed(0)}.` : "";
+    ? speak`head ${p.head} of ${p.heads} has the slope ${slope.toFixed(4)} and the horizon ${far.toFixed(0)}.` : "";
 }
 
 // ---- the picture ----
@@ -61,19 +62,19 @@ function build(app, stage) {
 const walked = (app, j) => Math.round(j) - Math.round(app.shown.query);
 const spoken = (app, j, own) => {
   const d = walked(app, j), bias = fall(d, own);
-  return d > 0 && causal(app.params) ? "may not be looked at"
-    : `${Math.abs(d)} ${d > 0 ? "ahead" : "back"}: × ${general(Math.exp(bias), 3)}`;
+  return d > 0 && causal(app.params) ? speak`may not be looked at`
+    : d > 0 ? speak`${d} ahead: × ${general(Math.exp(bias), 3)}` : speak`${-d} back: × ${general(Math.exp(bias), 3)}`;
 };
 
 /** The words, each as strong as its weight beside the strongest. */
 function text(app, parent, narrow) {
   const { params: p, data } = app, W = app.width(parent), high = narrow ? 23 : app.small ? 24 : 27, fs = narrow || app.small ? 15 : 17;
-  const [pic] = canvas(parent, W, high, "A text, faded as this head sees it");
+  const [pic] = canvas(parent, W, high, speak`A text, faded as this head sees it`);
   let x = 6, line = 0;
   const words = data.text.split(" ").slice(0, p.length).map((word, j) => {
     const g = svg(pic, "g"), box = svg(g, "rect", { height: high - 4, y: 2 - high / 2, rx: 6, sw: 2 });
     const under = svg(g, "path", { stroke: "--soft", dash: "2 3" });
-    const ink = svg(g, "text", { vc: 1, fs, fill: "--ink" }, word), wide = ink.getComputedTextLength() || 9 * word.length;
+    const ink = svg(g, "text", { vc: 1, fs, fill: "--ink", translate: "no" }, word), wide = ink.getComputedTextLength() || 9 * word.length;
     if (x + wide > W - 6) {
       x = 6;
       line++;
@@ -97,7 +98,7 @@ function text(app, parent, narrow) {
   drag(app, area, "key", { move: go, up: () => app.release("query"),
     down(to) { held = nearest(to) === p.query ? "query" : "key"; go(to); } });
   let own = [1];
-  hover(app, area, to => { const j = nearest(to); return `“${words[j].word}”, ${spoken(app, j, own)}`; });
+  hover(app, area, to => { const j = nearest(to); return speak`“${words[j].word}”, ${spoken(app, j, own)}`; });
   return now => {
     own = now;
     const { query } = app.shown;
@@ -116,15 +117,15 @@ function fan(app, parent, slope, narrow) {
   const { params: p } = app, W = app.width(parent), last = p.length - 1, up = p.form === "released";
   const top = 48, deep = app.small ? 92 : narrow ? 150 : 205, bars = app.small ? 28 : 46, bottom = top + deep;
   const zero = bottom + bars + 16, H = zero + 44, x0 = 62, x = scale(0, last, x0, W - 18);
-  const [pic, pen] = canvas(parent, W, H, "The bias of one query, and the weights that it leaves");
+  const [pic, pen] = canvas(parent, W, H, speak`The bias of one query, and the weights that it leaves`);
   const y = up ? scale(-FLOOR, HIGHEST, bottom, top) : scale(-FLOOR, 0, bottom, top), unit = (y(0) - y(FLOOR)) / FLOOR;
   const name = (height, words, more = {}) => pen.text({ x: x0 - 10, y: height, ta: "end", vc: 1, ...more }, words);
   for (const v of up ? [-5, 0, 5, 10] : [0, -3, -6, -9]) {
     pen.line({ x1: x(0), x2: x(last), y1: y(v), y2: y(v), stroke: "--line", sw: v ? 1 : 2 });
     name(y(v), minus(v));
   }
-  name(top - 20, "bias", { fill: "--ink", fw: 700 });
-  name(zero - bars / 2 - 7, "weight", { fill: "--ink", fw: 700 });
+  name(top - 20, speak`bias‖of a score`, { fill: "--ink", fw: 700 });
+  name(zero - bars / 2 - 7, speak`weight`, { fill: "--ink", fw: 700 });
   const biggest = name(zero - bars / 2 + 10, "", { fs: 11.5 });
   pen.line({ x1: x(0), x2: x(last), y1: zero, y2: zero, stroke: "--line", sw: 2 });
   const width = Math.max(2, (x(1) - x(0)) * 0.72);
@@ -140,13 +141,13 @@ function fan(app, parent, slope, narrow) {
   const penalty = up && ink.path({ fill: "none", stroke: "--mix", sw: 2, dash: "5 4" });
   const others = range(p.heads).map(() => ink.path({ fill: "none", stroke: "--mix", sw: 1.3, opacity: 0.35 }));
   const mine = ink.path({ fill: "none", stroke: "--mix", sw: 3.5, "stroke-linejoin": "round" });
-  const faintly = pen.text({ halo: 1, y: 0, fs: 12, vc: 1, still: 1 }, "1/10,000 of its own weight");
+  const faintly = pen.text({ halo: 1, y: 0, fs: 12, vc: 1, still: 1 }, speak`1/10,000 of its own weight`);
   const lifted = up && pen.text({ halo: 1, fill: "--mix", fw: 700, vc: 1, still: 1 });
   const spot = pen.circle({ r: 6.5, fill: "--k", rim: 1, still: 1 }), value = tag(pic, "--ink");
-  const said = () => `${app.params.head} of ${app.params.heads}, slope ${general(slope[0][app.params.head], 3)}, horizon ${
+  const said = () => speak`${app.params.head} of ${app.params.heads}, slope ${general(slope[0][app.params.head], 3)}, horizon ${
     commas(FLOOR / slope[0][app.params.head])} tokens`;
-  const handle = grip(app, pic, "mix", "head", "m", "head: the slope m", said);
-  const from = { q: grip(app, pic, "q", "query", "i", "query i"), k: grip(app, pic, "k", "key", "j", "key j") };
+  const handle = grip(app, pic, "mix", "head", "m", speak`head: the slope m`, said);
+  const from = { q: grip(app, pic, "q", "query", "i", speak`query i`), k: grip(app, pic, "k", "key", "j", speak`key j`) };
   slide(app, from.q, "query", to => x.back(to.x));
   slide(app, from.k, "key", to => x.back(to.x));
   const order = range(p.heads).sort((a, b) => slope[0][a] - slope[0][b]);
@@ -170,7 +171,7 @@ function fan(app, parent, slope, narrow) {
     set(mine, { d: path(own, lift) });
     if (up) {
       set(penalty, { d: path(own, 0) });
-      say(lifted, `higher by m·i = ${general(lift, 3)}: the softmax does not see it`);
+      say(lifted, speak`higher by m·i = ${general(lift, 3)}: the softmax does not see it`);
       set(lifted, { x: x0 + 6, y: bottom + 12 });
     }
     const low = y(lift - FLOOR), total = range(p.length).reduce((sum, k) => sum + Math.exp(fall(k - i, own)), 0);
@@ -184,7 +185,7 @@ function fan(app, parent, slope, narrow) {
     set(stem, { x1: x(j), x2: x(j) });
     const d = j - i, free = d <= 0.5 || !causal(p), at = lift + fall(Math.min(d, free ? d : 0), own);
     set(spot, { cx: x(j), cy: clamp(y(at), top - 10, bottom), visibility: free ? "visible" : "hidden" });
-    value(x(j), clamp(y(at), top, bottom) - 2, free ? minus(general((up ? own[0] * Math.round(i) : 0) + fall(walked(app, j), own), 4)) : "masked", W);
+    value(x(j), clamp(y(at), top, bottom) - 2, free ? minus(general((up ? own[0] * Math.round(i) : 0) + fall(walked(app, j), own), 4)) : speak`masked`, W);
     // the handle stands where the line meets the frame
     const far = Math.min(FLOOR / own[0], i + 34 / (x(1) - x(0)));
     const hx = x(i - far);
@@ -199,11 +200,11 @@ function fan(app, parent, slope, narrow) {
 function strips(app, parent, slope, narrow) {
   const { params: p } = app, W = app.width(parent), row = clamp((app.small ? 176 : 288) / p.heads, 15, 36), top = 26;
   const x0 = 92, x1 = W - (p.form === "asymmetric" ? 108 : 74), H = top + row * p.heads + 4, last = p.length - 1, x = scale(-0.5, last + 0.5, x0, x1);
-  const [pic, pen] = canvas(parent, W, H, "All heads: slope, what they see, horizon"), tall = Math.min(row - 4, 20);
-  pen.text({ x: 0, y: 10, vc: 1 }, "head");
+  const [pic, pen] = canvas(parent, W, H, speak`All heads: slope, what they see, horizon`), tall = Math.min(row - 4, 20);
+  pen.text({ x: 0, y: 10, vc: 1 }, speak`head`);
   pen.text({ x: x0 - 10, y: 10, vc: 1, ta: "end" }, "m");
-  pen.text({ x: (x0 + x1) / 2, y: 10, vc: 1, ta: "middle" }, "what it sees");
-  pen.text({ x: W - 4, y: 10, vc: 1, ta: "end" }, "horizon");
+  pen.text({ x: (x0 + x1) / 2, y: 10, vc: 1, ta: "middle" }, speak`what it sees`);
+  pen.text({ x: W - 4, y: 10, vc: 1, ta: "end" }, speak`horizon`);
   const frame = pen.rect({ x: 1, width: W - 2, height: row, rx: 6, fill: "--face", stroke: "--mix", sw: 2 });
   const cells = clipped(pic, x0, x1, H + 20), wide = x(1) - x(0);
   range(p.heads).forEach(h => {
@@ -230,7 +231,8 @@ function strips(app, parent, slope, narrow) {
   slide(app, area, "head", at, true);
   hover(app, area, to => {
     const h = at(to), [a, b] = of(slope, h).map(m => commas(FLOOR / m, 1));
-    return `Head ${h}: 1/10,000 of its own weight after ${a} tokens${b && b !== a ? `, ${b} ahead` : ""}`;
+    return b && b !== a ? speak`Head ${h}: 1/10,000 of its own weight after ${a} tokens, ${b} ahead`
+      : speak`Head ${h}: 1/10,000 of its own weight after ${a} tokens`;
   });
   return () => {
     set(cells, { transform: `translate(${((app.shown.query) * wide).toFixed(2)} 0)` });
@@ -240,8 +242,8 @@ function strips(app, parent, slope, narrow) {
 }
 
 export const alibi = {
-  title: "ALiBi: words fade with distance", smooth: ["head", "query", "key"], menus: ["heads"], slide: ["form"],
-  plays: { read: "read on", heads: "head by head" },
+  title: speak`ALiBi: words fade with distance`, smooth: ["head", "query", "key"], menus: ["heads"], slide: ["form"],
+  plays: { read: speak`read on`, heads: speak`head by head` },
   shape: ({ params: p }) => [p.heads, p.length, p.form].join(),
   scene, reached, build,
   play: (app, how, dt, now) => (how === "read" ? walk(app, "query", "key", false, 4, dt, now)

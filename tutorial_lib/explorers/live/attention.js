@@ -1,6 +1,6 @@
 // Attention: word vectors that are dragged; scores, weights, and the mixture follow.
-import { arrow, canvas, chooser, clamp, drag, html, hover, minus, pens, range, say, scale, set, slide, slider, svg,
-  walk } from "./kit.js";
+import { arrow, canvas, chooser, clamp, drag, hover, html, list, minus, named, pens, range, say, scale,
+  set, slide, slider, speak, svg, walk } from "./kit.js";
 
 const WORDS = ["the", "cat", "sleeps"], at = n => (n - 20) / 10;
 
@@ -16,16 +16,16 @@ export function attend(row, x, sharpness, mask) {
 }
 const all = p => range(3).map(row => attend(row, vectors(p.order.split(" "), p), p.sharpness, p.mask));
 
-export function scene(p) {
+export function scene(p, data) {
   const names = p.order.split(" "), every = all(p), { weights, mixed } = every[p.row];
   const ends = [...vectors(names, p), mixed];
   return { views: { plane: [0, 1].map(i => ends.map(end => end[i])), weights: every.map(each => each.weights) },
-    description: `Scores times ${p.sharpness}, mask ${p.mask}: “${names[p.row]}” looks at ${names.map((name, j) =>
-      `“${name}” ${weights[j].toFixed(2)}`).join(", ")}; so its output is (${mixed.map(v => v.toFixed(2)).join(", ")}).` };
+    description: speak`Scores times ${p.sharpness}, mask ${named("mask", p.mask, data)}: “${names[p.row]}” looks at ${
+      list(names.map((name, j) => `“${name}” ${weights[j].toFixed(2)}`))}; so its output is (${mixed.map(v => v.toFixed(2)).join(", ")}).` };
 }
 export function reached(p, { even }) {
   const w = all(p).flatMap(each => each.weights);
-  return Math.max(...w) - Math.min(...w) < even ? `all nine weights are ${(w.reduce((a, b) => a + b) / 9).toFixed(2)}.` : "";
+  return Math.max(...w) - Math.min(...w) < even ? speak`all nine weights are ${(w.reduce((a, b) => a + b) / 9).toFixed(2)}.` : "";
 }
 
 // ---- the picture ----
@@ -46,7 +46,7 @@ const pair = v => `(${v.map(c => minus(c.toFixed(2))).join(", ")})`;
 function plane(app, parent) {
   const W = Math.min(app.width(parent), app.small ? 330 : 440), edge = 30, H = W - 8;
   const x = scale(-2.15, 2.15, edge, W - 6), y = scale(-2.15, 2.15, H - edge, 6);
-  const [pic, pen] = canvas(parent, W, H, "The word vectors, and their mixture",
+  const [pic, pen] = canvas(parent, W, H, speak`The word vectors, and their mixture`,
     { style: `max-width:${(app.small ? 1.45 : 1) * W}px;margin:auto` });
   pen.rect({ x: x(-2.15), y: y(2.15), width: x(2.15) - x(-2.15), height: y(-2.15) - y(2.15), rx: 8, fill: "--face" });
   for (const v of [-2, -1, 0, 1, 2]) {
@@ -64,14 +64,14 @@ function plane(app, parent) {
     svg(g, "circle", { r: 13, fill: "#0000" });
     svg(g, "circle", { r: 11, class: "lv-ring" });
     const mark = svg(g, "path", { d: axis === "x" ? "M0 -7l7 12h-14Z" : "M7 0l-12 7v-14Z", rim: 1, "stroke-linejoin": "round" });
-    slider(app, g, name, `${axis} of “${word}”`, () => at(app.params[name]));
+    slider(app, g, name, speak`${axis} of “${word}”`, () => at(app.params[name]));
     slide(app, g, name, to => 20 + 10 * (axis === "x" ? x.back(to.x) : y.back(to.y)));
     return { name, word, axis, g, mark };
   }));
   const hands = WORDS.map(word => {
     const hand = pen.g({ class: "lv-hand" }), lines = [svg(hand, "path", { sw: 5, cap: 1 }), svg(hand, "path")];
     const spots = [svg(hand, "circle", { r: 17, class: "lv-ring" }), svg(hand, "circle", { r: 22, fill: "#0000" })];
-    const label = svg(hand, "text", { halo: 1, mid: 1, fw: 700, fs: 16, still: 1 }, word);
+    const label = svg(hand, "text", { halo: 1, mid: 1, fw: 700, fs: 16, still: 1, translate: "no" }, word);
     drag(app, hand, `${word}_x`, {
       move(to) { app.hold(`${word}_x`, 20 + 10 * x.back(to.x)); app.hold(`${word}_y`, 20 + 10 * y.back(to.y)); },
       up: () => app.release(`${word}_y`),
@@ -79,7 +79,7 @@ function plane(app, parent) {
     return { word, hand, lines, spots, label };
   });
   pen.circle({ cx: x(0), cy: y(0), r: 4, fill: "--ink" });
-  const named = pen.text({ halo: 1, mid: 1, fill: "--mix", fw: 700, fs: 16, still: 1 }, "output");
+  const named = pen.text({ halo: 1, mid: 1, fill: "--mix", fw: 700, fs: 16, still: 1 }, speak`output`);
 
   return ({ names, x: v, own, asks }) => {
     const tips = v.map(([a, b]) => [x(a), y(b)]), [ox, oy] = [x(own.mixed[0]), y(own.mixed[1])];
@@ -119,10 +119,10 @@ function plane(app, parent) {
 function steps(app, parent) {
   const { params: p } = app, W = app.width(parent), narrow = W < 400, high = app.small ? 30 : 42, top = 106, H0 = top + 3 * high;
   const xs = { name: 0, zero: narrow ? 128 : 146, score: narrow ? 50 : 64, weight: narrow ? 206 : 250, last: W - 52 };
-  const [pic, pen] = canvas(parent, W, H0, "Scores and weights of one word");
+  const [pic, pen] = canvas(parent, W, H0, speak`Scores and weights of one word`);
   // how sharp: a rail
   const { values } = app.table.sharpness, x = scale(0, values.length - 1, narrow ? 118 : 124, W - 26);
-  pen.text({ x: 0, y: 16, vc: 1 }, "scores times");
+  pen.text({ x: 0, y: 16, vc: 1 }, speak`scores times`);
   const rail = pen.g();
   svg(rail, "rect", { x: x(0) - 12, y: 2, width: x(values.length - 1) - x(0) + 24, height: 28, fill: "#0000", style: "cursor:pointer" });
   svg(rail, "line", { x1: x(0), x2: x(values.length - 1), y1: 16, y2: 16, stroke: "--line", sw: 3, cap: 1 });
@@ -132,17 +132,17 @@ function steps(app, parent) {
   svg(handle, "circle", { r: 20, fill: "#0000" });
   svg(handle, "circle", { r: 13, class: "lv-ring" });
   svg(handle, "circle", { r: 9, fill: "--mix", rim: 1 });
-  slider(app, handle, "sharpness", "scores times", () => p.sharpness);
+  slider(app, handle, "sharpness", speak`scores times`, () => p.sharpness);
   for (const node of [rail, handle]) slide(app, node, "sharpness", to => x.back(to.x), node === rail);
 
   const asks_ = pen.text({ x: xs.name, y: top - 36, fill: "--q", fw: 700, fs: 16 });
   const head = pen.text({ x: xs.weight - 14, y: top - 12, ta: "end" });
-  pen.text({ x: xs.weight, y: top - 14 }, "softmax: weight");
+  pen.text({ x: xs.weight, y: top - 14 }, speak`softmax: weight`);
   pen.line({ x1: xs.zero, x2: xs.zero, y1: top - 4, y2: H0 - 6, stroke: "--line", sw: 2 });
   pen.line({ x1: xs.weight, x2: xs.weight, y1: top - 4, y2: H0 - 6, stroke: "--line", sw: 2 });
   const rows = WORDS.map(word => {
     const g = pen.g(), own = pens(g), mid = high / 2;
-    const label = own.text({ x: xs.name, y: mid, vc: 1, fw: 700, fs: 16 }, word);
+    const label = own.text({ x: xs.name, y: mid, vc: 1, fw: 700, fs: 16, translate: "no" }, word);
     const bar = own.rect({ y: mid - 9, height: 18, rx: 3, fill: "--soft" }), number = own.text({ vc: 1, y: mid, halo: 1, fill: "--ink" });
     const share = own.rect({ x: xs.weight, y: mid - 9, height: 18, rx: 3, fill: "--mix" });
     const percent = own.text({ vc: 1, y: mid, fill: "--mix", fw: 700, fs: 15 });
@@ -151,16 +151,16 @@ function steps(app, parent) {
 
   // all weights: a row for each word that asks
   const side = narrow ? 62 : 54, tall = app.small ? 28 : 46, left = 66, below = html(parent, "div", { style: "margin-top:10px" });
-  const [grid, ink] = canvas(below, W, 26 + 3 * tall + (narrow ? 26 : 4), "All weights: each row adds up to 1");
+  const [grid, ink] = canvas(below, W, 26 + 3 * tall + (narrow ? 26 : 4), speak`All weights: each row adds up to 1`);
   set(grid, { role: "radiogroup" });
   const frame = ink.rect({ x: 1, width: left + 3 * side + 3, height: tall, rx: 7, fill: "--face", stroke: "--mix", sw: 2 });
-  const tops = WORDS.map(word => ink.text({ y: 14, ta: "middle" }, word));
+  const tops = WORDS.map(word => ink.text({ y: 14, ta: "middle", translate: "no" }, word));
   const sides = range(3).map(i => {
     const g = ink.g({ class: "lv-clock" });
     svg(g, "rect", { x: 1, y: 26 + i * tall, width: left + 3 * side + 3, height: tall, rx: 7, class: "lv-hit" });
     return g;
   });
-  const asking = WORDS.map(word => ink.text({ x: left - 10, ta: "end", vc: 1, still: 1 }, word));
+  const asking = WORDS.map(word => ink.text({ x: left - 10, ta: "end", vc: 1, still: 1, translate: "no" }, word));
   const cells = WORDS.flatMap(a => WORDS.map(b => {
     const g = ink.g({ still: 1 }), box = svg(g, "rect", { x: 2, y: 3, width: side - 4, height: tall - 6, rx: 5, fill: "--mix", stroke: "--line" });
     return { a, b, g, box, text: svg(g, "text", { x: side / 2, y: tall / 2, mid: 1, fw: 600, fs: 14 }) };
@@ -168,18 +168,18 @@ function steps(app, parent) {
   const mixing = ink.g({ still: 1 }), words = (narrow ? [4] : range(5)).map(i =>
     svg(mixing, "text", { x: narrow ? left : left + 3 * side + 20, y: narrow ? 40 + 3 * tall : 26 + (i + 0.5) * 3 * tall / 5, vc: 1, fs: 13.5,
       fill: i === 4 ? "--mix" : i ? "--k" : "--soft", fw: i === 4 ? 700 : 400 }));
-  chooser(app, sides, "row", i => `“${p.order.split(" ")[i]}” asks; its weights ${all(p)[i].weights.map(w => w.toFixed(2)).join(", ")}`);
+  chooser(app, sides, "row", i => speak`“${p.order.split(" ")[i]}” asks; its weights ${all(p)[i].weights.map(w => w.toFixed(2)).join(", ")}`);
   hover(app, grid, to => {
     const i = Math.floor((to.y - 26) / tall), j = Math.floor((to.x - left) / side), names = p.order.split(" ");
-    return names[i] && names[j] && `“${names[i]}” looks at “${names[j]}” ${all(p)[i].weights[j].toFixed(4)}`;
+    return names[i] && names[j] && speak`“${names[i]}” looks at “${names[j]}” ${all(p)[i].weights[j].toFixed(4)}`;
   });
 
   return ({ names, x: v, every, own, asks, sharpness }) => {
     set(handle, { transform: `translate(${x(app.shown.sharpness)} 16)` });
-    say(asks_, `“${asks}” looks at`);
+    say(asks_, speak`“${asks}” looks at`);
     const longest = Math.max(1, ...own.scores.filter(Number.isFinite).map(Math.abs));
     const room = xs.score / longest;
-    say(head, `score: q·k ${sharpness === 1 ? "" : `× ${+sharpness.toFixed(2)} `}/ √2`);
+    say(head, speak`score: ${`q·k ${sharpness === 1 ? "" : `× ${+sharpness.toFixed(2)} `}/ √2`}`);
     for (const { word, g, label, bar, number, share, percent } of rows) {
       const j = names.indexOf(word), s = own.scores[j], w = own.weights[j], seen = Number.isFinite(s);
       set(g, { transform: `translate(0 ${(top + app.glide(`row ${word}`, j) * high).toFixed(1)})`, opacity: seen ? 1 : 0.6 });
@@ -187,7 +187,7 @@ function steps(app, parent) {
       const long = seen ? s * room : 0;
       set(bar, { x: xs.zero + Math.min(0, long), width: Math.abs(long) });
       set(number, { x: xs.zero + (seen && s < 0 ? 6 : -6), ta: seen && s < 0 ? "start" : "end" });
-      say(number, seen ? minus(s.toFixed(2)) : "masked");
+      say(number, seen ? minus(s.toFixed(2)) : speak`masked`);
       set(share, { width: w * (xs.last - xs.weight) });
       set(percent, { x: xs.weight + w * (xs.last - xs.weight) + 7 });
       say(percent, w.toFixed(3));
@@ -205,16 +205,16 @@ function steps(app, parent) {
       set(text, { fill: w > 0.55 ? "--paper" : "--ink" });
       say(text, w ? w.toFixed(2) : "–");
     }
-    const mixture = ["mixed by the weights:", ...own.weights.map((w, j) => `${j ? "+ " : "   "}${w.toFixed(2)} × ${pair(v[j])}`),
+    const mixture = [speak`mixed by the weights:`, ...own.weights.map((w, j) => `${j ? "+ " : "   "}${w.toFixed(2)} × ${pair(v[j])}`),
       `= ${pair(own.mixed)}`];
     words.forEach((text, i) => say(text, mixture.at(narrow ? -1 : i)));
   };
 }
 
 export const attention = {
-  title: "Attention: three words look at each other", drawn: ["row"], slide: ["order", "mask"],
+  title: speak`Attention: three words look at each other`, drawn: ["row"], slide: ["order", "mask"],
   smooth: ["sharpness", ...WORDS.flatMap(word => [`${word}_x`, `${word}_y`])],
-  plays: { grow: "scores grow" }, shape: () => "",
+  plays: { grow: speak`scores grow` }, shape: () => "",
   scene, reached, build,
   play: (app, how, dt, now) => walk(app, "sharpness", "sharpness", false, 1.5, dt, now),
 };

@@ -1,6 +1,6 @@
 // A crowd of keys: the weight of 1 that a softmax deals out, what the right key keeps of it, and longer queries.
-import { canvas, clamp, commas, general, grip, hover, html, pens, range, say, scale, set, slide, svg, tag, through,
-  walk } from "./kit.js";
+import { canvas, clamp, commas, general, grip, hover, html, named, pens, range, say, scale, set, slide,
+  speak, svg, tag, through, walk } from "./kit.js";
 
 // ---- numbers: the same as Python's ----
 const QUERIES = ["as trained", "Llama 4", "Scalable-Softmax"], MOST = 2 ** 17;
@@ -17,13 +17,15 @@ export function loses({ lead, query, trained }, data) {
   return 0;
 }
 const two = v => (v + 1e-9).toFixed(2), halves = new Map();
-function half(p, data) {
-  const key = [p.lead, p.query, p.trained].join();
+/** Up to where the right key keeps half; `whole`: in a sentence of its own. */
+function half(p, data, whole = false) {
+  const key = [p.lead, p.query, p.trained, whole].join();
   if (!halves.has(key)) {
     const end = loses(p, data), again = end && data.parameters.keys.values.some(n => n > end && share(p.lead, p.query, n, p.trained, data) >= 0.5);
-    const far = general(share(p.lead, p.query, MOST, p.trained, data), 3);
-    halves.set(key, !end ? `up to ${commas(MOST)} keys it keeps at least half` : again
-      ? `at ${commas(end)} keys it falls below half for the first time` : `from ${commas(end)} keys on it has less than half, and ${far} at ${commas(MOST)}`);
+    const far = general(share(p.lead, p.query, MOST, p.trained, data), 3), [most, at] = [commas(MOST), commas(end)];
+    halves.set(key, !end ? whole ? speak`up to ${most} keys the right key keeps at least half` : speak`up to ${most} keys it keeps at least half`
+      : again ? whole ? speak`at ${at} keys the right key falls below half for the first time` : speak`at ${at} keys it falls below half for the first time`
+        : whole ? speak`from ${at} keys on the right key has less than half, and ${far} at ${most}` : speak`from ${at} keys on it has less than half, and ${far} at ${most}`);
   }
   return halves.get(key);
 }
@@ -32,16 +34,16 @@ export function scene(p, data) {
   const { query, trained, lead, keys } = p, { values } = data.parameters.keys;
   const every = QUERIES.map(each => values.map(n => share(lead, each, n, trained, data)));
   const now = every.map(row => row[values.indexOf(keys)]), own = now[QUERIES.indexOf(query)];
-  const times = factor(query, keys, trained, data), ahead = query === QUERIES[0] ? lead : `${lead} × ${two(times)} = ${two(lead * times)}`;
+  const called = named("query", query, data), times = factor(query, keys, trained, data), ahead = query === QUERIES[0] ? lead : `${lead} × ${two(times)} = ${two(lead * times)}`;
   return { views: { weights: now.map(v => [v, 1 - v]), shares: [values, ...every] },
-    readouts: { weights: `${query}, ${commas(keys)} keys: ${general(own, 3)}`, shares: `${commas(keys)} keys: ${general(own, 3)}` },
-    description: `Query: ${query}. The right key's score leads by ${ahead}, and against ${keys === 2 ? "one other" : `${commas(keys - 1)} others`
-    } half of the weight takes ${two(Math.log(keys - 1))}. So it keeps ${general(own, 3)} of the weight; ${half(p, data)}.` };
+    readouts: { weights: speak`${called}, ${commas(keys)} keys: ${general(own, 3)}`, shares: speak`${commas(keys)} keys: ${general(own, 3)}` },
+    description: speak`Query: ${called}. The right key's score leads by ${ahead}, and against ${
+      keys === 2 ? speak`one other` : speak`${commas(keys - 1)} others`} half of the weight takes ${two(Math.log(keys - 1))}. So it keeps ${general(own, 3)} of the weight; ${half(p, data)}.` };
 }
 export function reached({ query, trained, lead, keys }, data) {
   const enough = Math.log(keys - 1);
   return query !== QUERIES[0] || keys < MOST || lead < enough || lead - 0.25 >= enough ? ""
-    : `${lead} leaves it ${share(lead, query, keys, trained, data).toFixed(3)}, and ${lead - 0.25} would not do: log(${commas(keys - 1)}) is ${two(enough)}.`;
+    : speak`${lead} leaves it ${share(lead, query, keys, trained, data).toFixed(3)}, and ${lead - 0.25} would not do: log(${commas(keys - 1)}) is ${two(enough)}.`;
 }
 
 // ---- the picture: the right key orange, the crowd grey, what a longer query adds green or blue ----
@@ -56,43 +58,43 @@ function build(app, stage) {
   return () => {
     const now = at(app), own = share(now.lead, now.query, now.keys, now.trained, app.data);
     parts.forEach(paint => paint(now, own));
-    const text = half(app.params, app.data);
-    say(lesson, `${app.params.query[0].toUpperCase()}${app.params.query.slice(1)}: ${text.replace(" it ", " the right key ")}.`);
+    const called = named("query", app.params.query, app.data);
+    say(lesson, speak`${called[0].toUpperCase() + called.slice(1)}: ${half(app.params, app.data, true)}.`);
   };
 }
 
 /** Left: by how much the right key leads, and what half of the weight takes. Beside it the weight of 1, as an area. */
 function dealt(app, parent, { narrow, top, high }) {
   const { params: p, data } = app, W = app.width(parent), bottom = top + high, y = scale(0, NATS, bottom, top);
-  const [pic, pen] = canvas(parent, W, bottom + 48, "The lead of the right key, and the weight of 1 that is dealt out");
+  const [pic, pen] = canvas(parent, W, bottom + 48, speak`The lead of the right key, and the weight of 1 that is dealt out`);
   const x0 = 28, split = Math.round(W * 0.56), room = (split - x0) / 2, wide = Math.min(44, room * 0.6);
   const [mine, theirs] = [0.5, 1.5].map(n => x0 + n * room);
-  pen.text({ x: 0, y: 13, fill: "--ink", fw: 700 }, app.small ? "scores" : "scores, in nats");
+  pen.text({ x: 0, y: 13, fill: "--ink", fw: 700 }, app.small ? speak`scores` : speak`scores, in nats`);
   for (const v of [0, 5, 10, 15]) {
     pen.line({ x1: x0, x2: split - 6, y1: y(v), y2: y(v), stroke: "--line", sw: v ? 1 : 2 });
     pen.text({ x: x0 - 8, y: y(v), ta: "end", vc: 1 }, v);
   }
   const foot = (x, fill, words, more = {}) => words.map((word, n) => pen.text({ x, y: bottom + 19 + 17 * n, ta: "middle", fill, fw: n ? 400 : 700, ...more }, word));
-  foot(mine, "--k", ["lead", "right key"].slice(0, app.small ? 1 : 2));
-  foot(theirs, "--soft", ["log(n − 1)", "for half"].slice(0, app.small ? 1 : 2));
+  foot(mine, "--k", [speak`lead`, speak`right key`].slice(0, app.small ? 1 : 2));
+  foot(theirs, "--soft", ["log(n − 1)", speak`for half`].slice(0, app.small ? 1 : 2));
   const bar = (x, fill, more = {}) => pen.rect({ x: x - wide / 2, width: wide, fill, ...more });
   const crowd = bar(theirs, "--soft", { opacity: 0.55 }), longer = bar(mine, INK[QUERIES.indexOf(p.query)]), lead = bar(mine, "--k");
   const missing = bar(mine, "none", { stroke: "--k", sw: 1.5, dash: "4 4" });
   const line = pen.line({ x1: x0, x2: theirs + wide / 2, stroke: "--soft", sw: 2, dash: "5 4" });
   const says = [[mine, "--ink"], [theirs, "--soft"], [mine, INK[QUERIES.indexOf(p.query)]]].map(([x, fill]) => pen.text({ halo: 1, x, ta: "middle", fill, fw: 700, fs: 14, still: 1 }));
   const area = pen.rect({ x: mine - room / 2, width: room, y: top, height: high, fill: "#0000", style: "cursor:ns-resize;touch-action:pan-x" });
-  const handle = grip(app, pic, "k", "lead", "Δ", "lead Δ of the right key's score", () => `${app.params.lead} nats`);
+  const handle = grip(app, pic, "k", "lead", "Δ", speak`lead Δ of the right key's score`, () => speak`${app.params.lead} nats`);
   for (const node of [area, handle]) slide(app, node, "lead", to => 4 * y.back(to.y), node === area);
 
   const left = split + 18, cw = W - left - 2;
-  pen.text({ x: left, y: 13, fill: "--ink", fw: 700 }, app.small ? "weights" : "the weight of 1");
+  pen.text({ x: left, y: 13, fill: "--ink", fw: 700 }, app.small ? speak`weights` : speak`the weight of 1`);
   const others = pen.rect({ x: left, width: cw, fill: "--soft", opacity: 0.42 });
   const gaps = pen.path({ fill: "none", stroke: "--paper" });
   const right = pen.rect({ x: left, width: cw, fill: "--k" });
   pen.rect({ x: left, width: cw, y: top, height: high, fill: "none", stroke: "--soft", sw: 1.5 });
   const count = pen.text({ x: left + cw / 2, y: top - 9, ta: "middle", fs: narrow ? 12 : 13 });
   const [kept] = foot(left + cw / 2, "--k", [""]);
-  if (!app.small) pen.text({ x: left + cw / 2, y: bottom + 36, ta: "middle" }, "for the right key");
+  if (!app.small) pen.text({ x: left + cw / 2, y: bottom + 36, ta: "middle" }, speak`for the right key`);
 
   return (now, own) => {
     const times = factor(p.query, now.keys, p.trained, data), ahead = times * now.lead, need = Math.log(now.keys - 1);
@@ -117,7 +119,8 @@ function dealt(app, parent, { narrow, top, high }) {
     set(others, { y: top, height: Math.max(0, room_) });
     const side = Math.sqrt(cw * room_ / many);
     set(gaps, { "stroke-width": clamp(side / 8, 0, 1.4).toFixed(2), d: side < 3 || many === 1 ? "" : cells(many, left, top, cw, room_) });
-    say(count, app.small || narrow && W < 300 ? commas(many) : `${commas(many)} ${many === 1 ? "other" : "others"}: ${(1 - own).toFixed(3)}`);
+    say(count, app.small || narrow && W < 300 ? commas(many) : many === 1
+      ? speak`1 other: ${(1 - own).toFixed(3)}` : speak`${commas(many)} others: ${(1 - own).toFixed(3)}`);
     say(kept, own < 5e-4 ? general(own, 2) : own.toFixed(3));
   };
 }
@@ -139,9 +142,9 @@ function cells(many, left, top, wide, high) {
 function curves(app, parent, { narrow, top: above, high }) {
   const aside = narrow || app.small, top = above + (narrow ? 14 : 0), bottom = top + high;
   const { params: p, data, table } = app, W = app.width(parent), which = QUERIES.indexOf(p.query);
-  const [pic, pen] = canvas(parent, W, bottom + 48, "What the right key keeps, over the number of keys");
+  const [pic, pen] = canvas(parent, W, bottom + 48, speak`What the right key keeps, over the number of keys`);
   const x0 = 34, x = scale(1, 17, x0, W - (aside ? 14 : 136)), y = scale(0, 1, bottom, top);
-  pen.text({ x: 0, y: 13, fill: "--ink", fw: 700 }, "what the right key keeps");
+  pen.text({ x: 0, y: 13, fill: "--ink", fw: 700 }, speak`what the right key keeps`);
   for (const v of [0, 0.25, 0.5, 0.75, 1]) {
     pen.line({ x1: x(1), x2: x(17), y1: y(v), y2: y(v), stroke: v === 0.5 ? "--soft" : "--line", sw: v ? 1 : 2, dash: v === 0.5 ? "5 4" : "none" });
     if (v % 0.5 === 0) pen.text({ x: x0 - 8, y: y(v), ta: "end", vc: 1, fill: v === 0.5 ? "--ink" : "--soft" }, v === 0.5 ? "½" : v);
@@ -151,8 +154,8 @@ function curves(app, parent, { narrow, top: above, high }) {
   }
   const learned = x(Math.log2(p.trained));
   pen.line({ x1: learned, x2: learned, y1: top, y2: bottom + 5, stroke: "--ink", sw: 1.5, dash: "2 4" });
-  pen.text({ x: learned, y: bottom + 36, ta: "middle", fill: "--ink", fw: 700 }, "in training");
-  pen.text({ x: p.trained > 99 ? x(1) - 8 : x(17), y: bottom + 36, ta: p.trained > 99 ? "start" : "end" }, "keys n");
+  pen.text({ x: learned, y: bottom + 36, ta: "middle", fill: "--ink", fw: 700 }, speak`in training`);
+  pen.text({ x: p.trained > 99 ? x(1) - 8 : x(17), y: bottom + 36, ta: p.trained > 99 ? "start" : "end" }, speak`keys n`);
 
   const stem = pen.line({ y1: top - 12, y2: bottom, stroke: "--soft", sw: 2 });
   const area = pen.rect({ x: x0 - 6, width: x(17) - x0 + 12, y: top - 6, height: high + 30, fill: "#0000", style: "cursor:col-resize;touch-action:pan-y" });
@@ -162,17 +165,17 @@ function curves(app, parent, { narrow, top: above, high }) {
   const order = [0, 1, 2].sort((a, b) => (a === which) - (b === which)), inks = pens(svg(pic, "g", { still: 1 }));
   const lines = order.map(n => [n, inks.path({ fill: "none", stroke: INK[n], "stroke-linejoin": "round", cap: 1, sw: n === which ? 3.5 : 2,
     opacity: n === which ? 1 : 0.75, dash: ["none", "7 5", "1 5"][n === which ? 0 : n] })]);
-  const named = QUERIES.map((text, n) => pen.text({ halo: 1, fill: INK[n], fw: n === which ? 700 : 400, still: 1, vc: 1, fs: W < 420 ? 12 : 13 }, text));
-  if (aside) named.forEach((text, n) => set(text, { x: [0, W / 2 - 34, W][n], ta: ["start", "middle", "end"][n], y: 32 }));
+  const names = QUERIES.map((text, n) => pen.text({ halo: 1, fill: INK[n], fw: n === which ? 700 : 400, still: 1, vc: 1, fs: W < 420 ? 12 : 13 }, table.query.texts[n]));
+  if (aside) names.forEach((text, n) => set(text, { x: [0, W / 2 - 34, W][n], ta: ["start", "middle", "end"][n], y: 32 }));
   const spot = pen.circle({ r: 6.5, fill: INK[which], rim: 1, still: 1 }), value = tag(pic, INK[which]);
-  const handle = grip(app, pic, "soft", "keys", "n", "number of keys n", () => {
+  const handle = grip(app, pic, "soft", "keys", "n", speak`number of keys n`, () => {
     const own = share(app.params.lead, p.query, app.params.keys, p.trained, data);
-    return `${commas(app.params.keys)} keys, the right one keeps ${general(own, 3)}`;
+    return speak`${commas(app.params.keys)} keys, the right one keeps ${general(own, 3)}`;
   });
   slide(app, handle, "keys", to => x.back(to.x) - 1);
   hover(app, area, to => {
     const n = table.keys.values[clamp(Math.round(x.back(to.x)) - 1, 0, 16)];
-    return `${commas(n)} keys: ${QUERIES.map(query => `${query} ${general(share(app.params.lead, query, n, p.trained, data), 3)}`).join(", ")}`;
+    return speak`${commas(n)} keys: ${QUERIES.map((query, i) => `${table.query.texts[i]} ${general(share(app.params.lead, query, n, p.trained, data), 3)}`).join(speak`, `)}`;
   });
 
   return (now, own) => {
@@ -182,7 +185,7 @@ function curves(app, parent, { narrow, top: above, high }) {
       const ends = QUERIES.map((query, n) => [y(share(now.lead, query, MOST, p.trained, data)), n]).sort((a, b) => b[0] - a[0] || a[1] - b[1]);
       ends.reduce((below, [height, n]) => {
         const place = Math.min(height, below - 17);
-        set(named[n], { x: x(17) + 9, y: place.toFixed(1) });
+        set(names[n], { x: x(17) + 9, y: place.toFixed(1) });
         return place;
       }, bottom + 17);
     }
@@ -195,8 +198,8 @@ function curves(app, parent, { narrow, top: above, high }) {
 }
 
 export const crowd = {
-  title: "A softmax and its crowd", smooth: ["lead", "keys"], slide: ["query"],
-  plays: { grow: "the crowd grows" },
+  title: speak`A softmax and its crowd`, smooth: ["lead", "keys"], slide: ["query"],
+  plays: { grow: speak`the crowd grows` },
   shape: ({ params: p }) => [p.query, p.trained].join(),
   scene, reached, build,
   play: (app, how, dt, now) => walk(app, "keys", "keys", false, 2.2, dt, now),

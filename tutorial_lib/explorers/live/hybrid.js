@@ -1,5 +1,6 @@
 // Hybrid scores: type a formula; each of its terms shows what is the same for all keys, and what remains.
-import { canvas, chooser, clamp, drag, grip, hover, html, minus, pens, range, say, scale, set, signed, slide, svg, walk } from "./kit.js";
+import { canvas, chooser, clamp, drag, grip, hover, html, minus, pens, range, say, scale, set, signed,
+  slide, speak, svg, walk } from "./kit.js";
 
 const NUMBER = 0, OPEN = -1, SEEN = 0.0005, CLEAR = 0.05;
 const TOKEN = /\s*(?:([0-9]+\.?[0-9]*|\.[0-9]+)|([A-Za-z_][A-Za-z_0-9]*)|([-+·()[\];]))/y;
@@ -16,7 +17,7 @@ function tokens(text, { SAYS }) {
     const match = TOKEN.exec(text);
     if (!match) {
       const [sign] = text.slice(at).trim();
-      refuse(known(SAYS, sign) ? SAYS[sign] : `“${sign}” has no meaning here.`);
+      refuse(known(SAYS, sign) ? SAYS[sign] : speak`“${sign}” has no meaning here.`);
     }
     const kind = match[1] ? "num" : match[2] ? "name" : "sign", word = match[1] ?? match[2] ?? match[3];
     at = TOKEN.lastIndex;
@@ -32,7 +33,7 @@ function parsed(text, data) {
   const sign = () => (take().word === "-" ? -1 : 1);
   function close(mark, opened) {
     if (next() !== mark) {
-      refuse(left.length ? `“${next()}” stands where a “${mark}” should close the “${opened}”.` : `A “${opened}” is not closed.`);
+      refuse(left.length ? speak`“${next()}” stands where a “${mark}” should close the “${opened}”.` : speak`A “${opened}” is not closed.`);
     }
     take();
   }
@@ -43,7 +44,7 @@ function parsed(text, data) {
   }
   function whole() {
     deep += 1;
-    if (deep > data.DEEPEST) refuse("There are too many brackets inside each other.");
+    if (deep > data.DEEPEST) refuse(speak`There are too many brackets inside each other.`);
     const [[first, node], ...more] = score();
     deep -= 1;
     return more.reduce((a, [by, b]) => ({ op: by > 0 ? "add" : "sub", args: [a, b], start: a.start, end: b.end }),
@@ -59,14 +60,14 @@ function parsed(text, data) {
     return node;
   }
   function factor() {
-    if (!left.length) refuse(last ? "Something is missing at the end." : "Type a score, such as x_i·x_j + r_ij.");
+    if (!left.length) refuse(last ? speak`Something is missing at the end.` : speak`Type a score, such as x_i·x_j + r_ij.`);
     const { kind, word, start, end } = take();
     if (word === "-") {
       const node = factor();
       return { op: "neg", args: [node], start, end: node.end };
     }
     if (kind === "num") {
-      if (+word > data.LARGEST) refuse(`${word} is too large; numbers go up to ${data.LARGEST}.`);
+      if (+word > data.LARGEST) refuse(speak`${word} is too large; numbers go up to ${data.LARGEST}.`);
       return { op: "num", args: [+word], start, end };
     }
     if (kind === "name") return name(known(data.SAME, word) ? data.SAME[word] : word, start, end);
@@ -76,19 +77,19 @@ function parsed(text, data) {
       return { ...node, start, end: last };
     }
     if (word === "[") return stack(start);
-    return refuse(`Something is missing before “${word}”.`);
+    return refuse(speak`Something is missing before “${word}”.`);
   }
   function name(word, start, end) {
     if (word === "relu") {
-      if (next() !== "(") refuse("relu needs brackets, as in relu(w·p_i).");
+      if (next() !== "(") refuse(speak`relu needs brackets, as in relu(w·p_i).`);
       take();
       const node = whole();
       close(")", "(");
       return { op: "relu", args: [node], start, end: last };
     }
     if (!known(data.SIZES, word)) {
-      refuse(`“${word}” has no meaning here. ${known(data.MEANT, word) ? `Did you mean ${data.MEANT[word]}?`
-        : "There are x_i, x_j, p_i, p_j, r_ij, w and relu( )."}`);
+      refuse(known(data.MEANT, word) ? speak`“${word}” has no meaning here. Did you mean ${data.MEANT[word]}?`
+        : speak`“${word}” has no meaning here. There are x_i, x_j, p_i, p_j, r_ij, w and relu( ).`);
     }
     return { op: "name", args: [word], start, end };
   }
@@ -102,10 +103,10 @@ function parsed(text, data) {
     return { op: "stack", args, start, end: last };
   }
   const found = score();
-  if (left.length) refuse(next() === ";" ? "“;” stacks parts inside of [ ] only." : `There is a “${next()}” too many.`);
+  if (left.length) refuse(next() === ";" ? speak`“;” stacks parts inside of [ ] only.` : speak`There is a “${next()}” too many.`);
   return found;
 }
-const sized = size => (size ? `a vector of ${size} numbers` : "one number");
+const sized = size => (size ? speak`a vector of ${size} numbers` : speak`one number`);
 function size(node, text, data) {
   const { op, args } = node, words = part => text.slice(part.start, part.end);
   if (op === "num") return NUMBER;
@@ -115,7 +116,7 @@ function size(node, text, data) {
     if (a === OPEN && b === OPEN) refuse(data.READS);
     if (found.includes(NUMBER)) return a + b;
     if (a !== b && !found.includes(OPEN)) {
-      refuse(`${words(args[0])} has ${a} numbers and ${words(args[1])} has ${b}: a dot product needs as many on both sides.`);
+      refuse(speak`${words(args[0])} has ${a} numbers and ${words(args[1])} has ${b}: a dot product needs as many on both sides.`);
     }
     return NUMBER;
   }
@@ -123,22 +124,21 @@ function size(node, text, data) {
   if (found.includes(OPEN)) refuse(data.READS);
   if (op === "stack") {
     const many = found.reduce((sum, each) => sum + Math.max(1, each), 0);
-    if (many > data.W.length) refuse(`A stack of ${many} numbers is too long; ${data.W.length} fit.`);
+    if (many > data.W.length) refuse(speak`A stack of ${many} numbers is too long; ${data.W.length} fit.`);
     return many;
   }
-  if (op !== "relu" && a !== b) refuse(`${words(args[0])} is ${sized(a)}, ${words(args[1])} is ${sized(b)}: they can't be added.`);
+  if (op !== "relu" && a !== b) refuse(speak`${words(args[0])} is ${sized(a)}, ${words(args[1])} is ${sized(b)}: they can't be added.`);
   return a;
 }
 function read(typed, data) {
   const text = [...typed].map(sign => data.SIGNS[sign] ?? sign).join(""), found = parsed(text, data);
-  if (found.length > data.MOST_TERMS) refuse(`${found.length} terms are too many for this picture; ${data.MOST_TERMS} fit.`);
+  if (found.length > data.MOST_TERMS) refuse(speak`${found.length} terms are too many for this picture; ${data.MOST_TERMS} fit.`);
   return found.map(([sign, node]) => {
     const part = text.slice(node.start, node.end), many = size(node, text, data);
     if (many === OPEN) refuse(data.READS);
     if (many) {
       const inside = ["add", "sub"].includes(node.op) && part[0] !== "(" ? `(${part})` : part;
-      refuse(`${part} is ${sized(many)}, but a score is one number: they can't be added. ` +
-        `A head has to read the vector first, as in w·${inside}.`);
+      refuse(speak`${part} is ${sized(many)}, but a score is one number: they can't be added. A head has to read the vector first, as in w·${inside}.`);
     }
     return { text: sign > 0 ? part : `−${part}`, sign, node };
   });
@@ -188,7 +188,7 @@ function lab(score, data) {
     terms = read(score, data).map(({ text, sign, node }) => ({ text, values: table(data, (i, j) => sign * worked(node, {
       x_i: data.X[i], x_j: data.X[j], p_i: data.P[i], p_j: data.P[j], r_ij: data.W_R[j - i + data.N - 1], w: data.W })) }));
     const large = terms.find(({ values }) => Math.max(...values.flat().map(Math.abs)) > data.LARGEST);
-    if (large) refuse(`${large.text} gets larger than ${data.LARGEST}: too much to be drawn.`);
+    if (large) refuse(speak`${large.text} gets larger than ${data.LARGEST}: too much to be drawn.`);
   } catch (problem) {
     if (!(problem instanceof Refused)) throw problem;
     [terms, refused] = [[], problem.message];
@@ -202,20 +202,20 @@ const joined = terms => terms.map(({ text }, n) => (n ? (text[0] === "−" ? ` �
 
 export function scene({ guess, query, score }, data) {
   const { terms, refused, e, rest } = lab(score, data), seen = softmax(e[query]).map(v => v.toFixed(2)).join(", ");
-  const told = guess === "first" ? `${terms.length > 1 ? terms.length : "one"} to guess` : terms.map(({ text, kind: how, moved: by }) =>
-    `${text} ${data.COUNTS[how]}${by > SEEN ? ` (without it, a weight changes by ${by.toFixed(2)})` : ""}`).join(", ");
-  return { views: { scores: e, remains: rest }, description: refused ? `“${score}” is no score. ${refused}`
-    : `Score of four tokens, e_ij = ${joined(terms)}: ${told}; query ${query} gives the weights ${seen}.` };
+  const told = guess === "first" ? terms.length > 1 ? speak`${terms.length} to guess` : speak`one to guess` : terms.map(({ text, kind: how, moved: by }) =>
+    (by > SEEN ? speak`${text} ${data.COUNTS[how]} (without it, a weight changes by ${by.toFixed(2)})` : speak`${text} ${data.COUNTS[how]}`)).join(speak`, `);
+  return { views: { scores: e, remains: rest }, description: refused ? speak`“${score}” is no score. ${refused}`
+    : speak`Score of four tokens, e_ij = ${joined(terms)}: ${told}; query ${query} gives the weights ${seen}.` };
 }
 export function reached({ score }, data) {
   const { refused, e } = lab(score, data), rows = e.map(softmax), best = rows.map(row => row.indexOf(Math.max(...row)));
   const lead = Math.min(...rows.map(row => { const [a, b] = [...row].sort((u, v) => v - u); return a - b; }));
   if (refused || score.includes("x_") || new Set(best).size > 1 || lead < CLEAR) return "";
-  return `“${data.WORDS[best[0]]}” gets ${Math.min(...rows.map(row => Math.max(...row))).toFixed(2)} or more of each query's attention.`;
+  return speak`“${data.WORDS[best[0]]}” gets ${Math.min(...rows.map(row => Math.max(...row))).toFixed(2)} or more of each query's attention.`;
 }
 
 // ---- the picture ----
-const TOLD = { offset: "by the offset alone", key: "by the key alone", pair: "pair by pair" };
+const TOLD = { offset: speak`by the offset alone`, key: speak`by the key alone`, pair: speak`pair by pair` };
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 /** Coloured cells, with numbers where they fit; the function that is returned fills them. */
@@ -263,9 +263,9 @@ function build(app, stage) {
   const edge = narrow ? 132 : 164, left = narrow ? 40 : W - edge, top = narrow ? lanes + terms.length * tall + 34 : 30, high = narrow ? 100 : 88;
   const bx = narrow ? 206 : left, bars = narrow ? top + edge - 16 : top + edge + 30 + high;
   const H = narrow ? top + edge + 26 : Math.max(lanes + terms.length * tall, bars + 24);
-  const [pic, pen] = canvas(stage, W, H, "Terms of a score, what remains of each, and the weights");
+  const [pic, pen] = canvas(stage, W, H, speak`Terms of a score, what remains of each, and the weights`);
   if (!narrow) {
-    [["the term", x1 + 2 * cw], ["mean", x2 + cw / 2], ["what remains", x3 + 2 * cw]].forEach(([words, x]) => pen.text({ x, y: 14, mid: 1 }, words));
+    [[speak`the term`, x1 + 2 * cw], [speak`mean`, x2 + cw / 2], [speak`what remains`, x3 + 2 * cw]].forEach(([words, x]) => pen.text({ x, y: 14, mid: 1 }, words));
   }
 
   // -- one lane for each term --
@@ -274,21 +274,21 @@ function build(app, stage) {
     const y = lanes + n * tall, my = narrow ? y + 26 : y, mid = my + side / 2, seen = open(app, term), gone = term.kind === "gone";
     const mark = pen.g({ style: "cursor:pointer" }), own = pens(mark);
     const lit = own.rect({ x: -6, y: narrow ? y : mid - 17, width: narrow ? Math.min(W, 16 + 8.2 * short(term.text, 38).length) : 140, height: narrow ? 23 : 34, rx: 8, class: "lv-hit" });
-    own.text({ x: 2, y: narrow ? y + 12 : mid, vc: 1, fill: "--ink", fw: 600, fs: narrow || term.text.length < 16 ? 15 : 12.5, still: 1 }, short(term.text, narrow ? 38 : 20));
-    hover(app, mark, () => (term.text.length > 20 ? term.text : "Click to see the weights without this term"));
+    own.text({ x: 2, y: narrow ? y + 12 : mid, vc: 1, fill: "--ink", fw: 600, fs: narrow || term.text.length < 16 ? 15 : 12.5, still: 1, translate: "no" }, short(term.text, narrow ? 38 : 20));
+    hover(app, mark, () => (term.text.length > 20 ? term.text : speak`Click to see the weights without this term`));
     marks.push(mark);
     cells(pen, data, x1, my, cw, ch)(term.values, limit);
     pen.text({ x: x2 - 11, y: mid, mid: 1, fs: 16 }, seen ? "−" : "");
     pen.text({ x: x3 - 11, y: mid, mid: 1, fs: 16 }, seen ? "=" : "");
     const framed = x => pen.rect({ x: x - 1.5, width: N * cw + 2, height: ch + 2, fill: "none", stroke: "--q", sw: 2, rx: 2 }), frames = [framed(x1)];
     if (!seen) {
-      pen.text({ x: x2, y: mid - (narrow ? 22 : 20), vc: 1, fill: "--ink", fs: 13.5 }, narrow ? "Does it change a weight?" : "Leave it out: does a weight change?");
+      pen.text({ x: x2, y: mid - (narrow ? 22 : 20), vc: 1, fill: "--ink", fs: 13.5 }, narrow ? speak`Does it change a weight?` : speak`Leave it out: does a weight change?`);
       const tell = way => () => { guesses(app).set(term.text, way); app.on = true; app.set({}); };
-      button(pen, x2, mid + 9, 62, "yes", tell(true), `yes${n}`);
-      button(pen, x2 + 72, mid + 9, 62, "no", tell(false), `no${n}`);
+      button(pen, x2, mid + 9, 62, speak`yes`, tell(true), `yes${n}`);
+      button(pen, x2 + 72, mid + 9, 62, speak`no`, tell(false), `no${n}`);
     } else {
-      const way = guesses(app).get(term.text), lines = gone ? ["gone: the same for", "all keys"] : ["counts,", TOLD[term.kind]];
-      const sure = app.params.guess === "off" || way === undefined ? "" : way !== gone ? "✔ as you said" : `✘ you said ${way ? "yes" : "no"}`;
+      const way = guesses(app).get(term.text), lines = gone ? [speak`gone: the same for`, speak`all keys`] : [speak`counts,`, TOLD[term.kind]];
+      const sure = app.params.guess === "off" || way === undefined ? "" : way !== gone ? speak`✔ as you said` : way ? speak`✘ you said yes` : speak`✘ you said no`;
       const parts = [cells(pen, data, x2, my, cw, ch, 1), cells(pen, data, x3, my, cw, ch)];
       frames.push(framed(x3));
       const cut = `n${score}|${term.text}`;
@@ -299,29 +299,29 @@ function build(app, stage) {
         parts[1](term.values.map(row => row.map(v => v - share * mean(row))), limit);
         if (share < 1) app.wake();
       });
-      const told = [...lines, gone ? "no weight changes" : `${narrow ? "weights" : "weights change"} by ≤ ${term.moved.toFixed(2)}`, sure].filter(Boolean);
+      const told = [...lines, gone ? speak`no weight changes` : narrow ? speak`weights by ≤ ${term.moved.toFixed(2)}` : speak`weights change by ≤ ${term.moved.toFixed(2)}`, sure].filter(Boolean);
       const step = Math.min(18, (side + 8) / told.length);
       told.forEach((words, k) => pen.text({ x: x4, y: mid + (k - (told.length - 1) / 2) * step, vc: 1, fs: k < lines.length ? 13.5 : 12.5, fw: k < lines.length ? 600 : 400,
         fill: k < lines.length ? (gone ? "--soft" : "--mix") : "--ink" }, words));
     }
     return { y: my, frames, lit };
   });
-  chooser(app, marks, "term", n => `weights without ${terms[n]?.text}`);
+  chooser(app, marks, "term", n => speak`weights without ${terms[n]?.text}`);
 
   // -- their sum, for all queries, and the weights of one --
   const cell = edge / N, whole = cells(pen, data, left, top, cell, cell), sum = data.LIMITS.find(most => Math.max(...e.flat().map(Math.abs)) <= most) ?? 5120;
-  pen.text({ x: left + edge / 2, y: top - 16, mid: 1, fill: "--ink", fw: 700 }, terms.length > 1 ? "the sum: scores e_ij" : "scores e_ij");
+  pen.text({ x: left + edge / 2, y: top - 16, mid: 1, fill: "--ink", fw: 700 }, terms.length > 1 ? speak`the sum: scores e_ij` : speak`scores e_ij`);
   const frame = pen.rect({ x: left - 2, width: edge + 3, height: cell + 3, fill: "none", stroke: "--q", sw: 2.5, rx: 4 });
   const area = pen.rect({ x: left, y: top, width: edge, height: edge, fill: "#0000", style: "cursor:pointer;touch-action:pan-y" });
   const row = to => (to.y - top) / cell - 0.5, hold = to => app.hold("query", row(to));
   drag(app, area, "query", { down: hold, move: hold });
-  const query = grip(app, pic, "q", "query", "i", "query i", () => `query ${p.query}, ${data.WORDS[p.query]}`);
+  const query = grip(app, pic, "q", "query", "i", speak`query i`, () => speak`query ${p.query}, ${data.WORDS[p.query]}`);
   slide(app, query, "query", row);
   const wide = narrow ? (W - bx) / N : cell, height = scale(0, 1, 0, high), label = pen.text({ x: bx + wide * N / 2, y: bars - high - (narrow ? 14 : 10), mid: 1, fill: "--ink", fw: 700 });
   pen.line({ x1: bx, x2: bx + N * wide, y1: bars, y2: bars, stroke: "--line", sw: 2 });
   const columns = all.map(j => {
     const at = bx + (j + 0.5) * wide, half = wide * 0.36;
-    pen.text({ x: at, y: bars + 15, mid: 1, fill: "--k", fs: 12 }, data.WORDS[j]);
+    pen.text({ x: at, y: bars + 15, mid: 1, fill: "--k", fs: 12, translate: "no" }, data.WORDS[j]);
     return [pen.rect({ x: at - half, width: half - 1, rx: 2, fill: "--mix2", stroke: "--mix", sw: 1, dash: "3 2" }),
       pen.rect({ x: at, width: half, rx: 2, fill: "--mix" }), pen.text({ x: at + half / 2, ta: "middle", fill: "--ink", fs: 11.5 })];
   });
@@ -332,7 +332,7 @@ function build(app, stage) {
   return () => {
     const i = p.query, at = app.shown.query, n = clamp(p.term, 0, terms.length - 1), term = terms[n], full = softmax(e[i]), rest = without(e[i], term.values[i]);
     const hidden = !open(app, term), refused = current(app).now.refused;
-    say(message, refused || (narrow ? "r_ij: a number for each offset; w: learned." : "x: tokens, p: sinusoids, both vectors of 4 numbers. r_ij: one number for each offset. w: learned, reads a vector."));
+    say(message, refused || (narrow ? speak`r_ij: a number for each offset; w: learned.` : speak`x: tokens, p: sinusoids, both vectors of 4 numbers. r_ij: one number for each offset. w: learned, reads a vector.`));
     set(message, { class: `lv-says${refused ? " lv-not" : ""}` });
     set(pic, { opacity: refused ? 0.35 : 1 });
     painters.forEach(paint => paint());
@@ -342,7 +342,7 @@ function build(app, stage) {
     });
     set(frame, { y: top + at * cell - 2 });
     set(query, { transform: `translate(${left - 22} ${top + (at + 0.5) * cell})` });
-    say(label, `weights of “${data.WORDS[i]}”`);
+    say(label, speak`weights of “${data.WORDS[i]}”`);
     columns.forEach(([before, after, text], j) => {
       const [a, b] = [hidden ? 0 : app.glide(`a${j}`, rest[j], 0.002), app.glide(`b${j}`, full[j], 0.002)].map(height);
       set(before, { y: bars - a, height: a });
@@ -354,8 +354,8 @@ function build(app, stage) {
 }
 
 export const hybrid = {
-  title: "Hybrid scores: type a formula, and see which terms the softmax takes out",
-  smooth: ["query"], drawn: ["term"], slide: ["score"], own: { term: { label: "term", size: 5, start: 4 } },
-  plays: { rows: "from query to query" }, shape: app => `${current(app).good.terms.map(term => `${term.text}${open(app, term)}`)}`, scene, reached, build,
+  title: speak`Hybrid scores: type a formula, and see which terms the softmax takes out`,
+  smooth: ["query"], drawn: ["term"], slide: ["score"], own: { term: { label: speak`term`, size: 5, start: 4 } },
+  plays: { rows: speak`from query to query` }, shape: app => `${current(app).good.terms.map(term => `${term.text}${open(app, term)}`)}`, scene, reached, build,
   play: (app, how, dt, now) => walk(app, "query", "query", false, 1.5, dt, now),
 };

@@ -7,6 +7,20 @@ export const range = n => Array.from({ length: n }, (_, i) => i);
 export const minus = text => String(text).replace("-", "−");
 export const wrapped = a => a - TAU * Math.round(a / TAU);
 
+// ---- words ----
+const dictionary = {};
+/** Texts in the page's language, by the English ones. */
+export const learn = more => Object.assign(dictionary, more);
+/** A text, and what stands in it, in the page's language: "Pair {0} of {1}" is the key. After ‖ stands a note for
+ * translators, where one English word has two meanings. */
+export function speak(parts, ...values) {
+  const key = parts.reduce((so, part, i) => `${so}{${i - 1}}${part}`);
+  return (dictionary[key] ?? key.split("‖")[0]).replace(/\{(\d+)\}/g, (_, i) => values[i]);
+}
+export const list = words => words.join(speak`, `);
+/** How a value of a listed parameter is called. */
+export const named = (name, value, { parameters }) => parameters[name].texts[parameters[name].values.indexOf(value)];
+
 // ---- elements ----
 const SHORT = { sw: "stroke-width", ta: "text-anchor", vc: "dominant-baseline", dash: "stroke-dasharray",
   cap: "stroke-linecap", fw: "font-weight", fs: "font-size", still: "pointer-events" };
@@ -117,7 +131,7 @@ export function tag(pic, fill) {
   const box = svg(g, "rect", { height: 24, rx: 6, y: -12, fill });
   const text = svg(g, "text", { mid: 1, fill: "--paper", fw: 600, fs: 14 });
   return (x, y, words, right) => {
-    const wide = 8.6 * words.length + 14, left = x + 16 + wide > right ? -16 - wide : 16;
+    const wide = 8.6 * words.length + 5.4 * (words.match(/[\u2e80-\uffef]/g) ?? "").length + 14, left = x + 16 + wide > right ? -16 - wide : 16;
     say(text, words);
     set(text, { x: left + wide / 2 });
     set(box, { x: left, width: wide });
@@ -354,8 +368,8 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     const { description } = explorer.scene(app.params, data), evidence = explorer.reached?.(app.params, data);
     say(words, description);
     if (quiet !== "first") say(said, description);
-    const how = evidence ? `✔ Reached: ${evidence}` : "Not reached yet.";
-    if (data.challenge) say(verdict, `Challenge: ${data.challenge} ${how}`);
+    const how = evidence ? speak`✔ Reached: ${evidence}` : speak`Not reached yet.`;
+    if (data.challenge) say(verdict, speak`Challenge: ${data.challenge} ${how}`);
     verdict.classList.toggle("lv-reached", Boolean(evidence));
     if (!quiet) change(known());
   }
@@ -368,7 +382,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   const bar = html(root, "div", { class: "lv-bar" }), stage = html(root, "div", { class: "lv-stage" });
   const verdict = html(root, "p", { class: "lv-verdict", role: "status" });
   const more = html(root, "details", { class: "lv-more" });
-  html(more, "summary", {}, "In words");
+  html(more, "summary", {}, speak`In words`);
   const words = html(more, "p"), said = html(root, "p", { class: "lv-unseen", "aria-live": "polite" });
   const bubble = html(root, "div", { class: "lv-tip", hidden: "" });
   app.tip = (text, { clientX, clientY }) => { // a slide scales all of it
@@ -389,7 +403,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     return [button, name, label];
   });
   if (buttons.length) {
-    const speed = html(app.playbar, "select", { "aria-label": "speed of play" });
+    const speed = html(app.playbar, "select", { "aria-label": speak`speed of play` });
     for (const many of [0.25, 0.5, 1, 2, 4]) speed.add(new Option(`${many} ×`, many, many === 1, many === 1));
     speed.addEventListener("change", () => { app.speed = +speed.value; });
   }
@@ -466,16 +480,16 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   }
   const copies = text => button => copied(text()).then(() => {
     button.classList.add("lv-done");
-    say(said, "Copied.");
+    say(said, speak`Copied.`);
     setTimeout(() => button.classList.remove("lv-done"), 1200);
   });
-  tool("reset", "Reset", () => { app.pause(); app.set(start); });
-  tool("code", "Copy a line of Python that shows this", copies(() => {
+  tool("reset", speak`Reset`, () => { app.pause(); app.set(start); });
+  tool("code", speak`Copy a line of Python that shows this`, copies(() => {
     const given = Object.entries(known()).filter(([name, value]) => value !== table[name].start);
     return `${data.python}(${given.map(([name, value]) => `${name}=${python(value)}`).join(", ")})`;
   }));
-  if (link) tool("link", "Copy a link to this setting", copies(() => link(known())));
-  if (root.requestFullscreen) tool("full", "Full screen", () => (document.fullscreenElement
+  if (link) tool("link", speak`Copy a link to this setting`, copies(() => link(known())));
+  if (root.requestFullscreen) tool("full", speak`Full screen`, () => (document.fullscreenElement
     ? document.exitFullscreen() : root.requestFullscreen()));
 
   const keys = event => { if (!["Tab", "Escape"].includes(event.key)) event.stopPropagation(); };

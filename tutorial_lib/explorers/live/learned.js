@@ -1,5 +1,6 @@
 // A learned table under X-rays: the cosine of every two rows; a row is moved through it, with its cosines, norms, neighbours, waves.
-import { TAU, canvas, clamp, grip, hover, html, minus, point, range, say, scale, set, slide, svg, tag, through, ticks, walk } from "./kit.js";
+import { TAU, canvas, clamp, grip, hover, html, minus, named, point, range, say, scale, set, slide,
+  speak, svg, tag, through, ticks, walk } from "./kit.js";
 
 // ---- numbers: the same as Python's ----
 const ready = new Map();
@@ -86,8 +87,13 @@ export function hands(name, length, data) {
   return i => planes.map(plane => lay(t, i, plane).map((v, k) => (v - plane.middle[k]) / plane.size));
 }
 /** What stretching did to the loss of a language model, in words. */
-const lost = ({ length }, { rows, losses }) => `table ${length > rows ? `stretched ${length / rows} times` : "as trained"}: loss ${
-  losses[Math.log2(length / rows)].toFixed(2)} nats`;
+function lost({ length }, { rows, losses }, ours = "") {
+  const loss = losses[Math.log2(length / rows)].toFixed(2);
+  if (ours) return length > rows ? speak`Our language model, table stretched ${length / rows} times: loss ${loss} nats`
+    : speak`Our language model, table as trained: loss ${loss} nats`;
+  return length > rows ? speak`A small language model of ours, its table stretched ${length / rows} times: loss ${loss} nats.`
+    : speak`A small language model of ours, its table as trained: loss ${loss} nats.`;
+}
 const mean = values => values.reduce((sum, v) => sum + v, 0) / values.length;
 const median = values => values.toSorted()[(values.length - 1) >> 1];
 const fixed = v => v.toFixed(2).replace(/^-(0\.00)$/, "$1");
@@ -102,29 +108,29 @@ export function scene(p, data) {
   if (look === "waves") {
     const ends = hands(name, length, data)(position), periods = data.cycles.map(n => Math.round((data.rows - 3) / n));
     beside = [0, 1].map(k => ends.map(end => end[k]));
-    seen = `five hands, for waves of ${periods.join(", ")} rows, of the lengths ${ends.map(end => Math.hypot(...end).toFixed(1)).join(", ")}`;
+    seen = speak`five hands, for waves of ${periods.join(", ")} rows, of the lengths ${ends.map(end => Math.hypot(...end).toFixed(1)).join(", ")}`;
   } else if (view === "cosine") {
     beside = [range(shown), own];
-    seen = `the cosines of row ${position} with all of them, down to ${Math.min(...own).toFixed(2)}`;
+    seen = speak`the cosines of row ${position} with all of them, down to ${Math.min(...own).toFixed(2)}`;
   } else if (view === "norm") {
     beside = [range(shown), norms, norms.map(() => data.start)];
-    seen = `the norms, ${Math.min(...norms).toFixed(2)} to ${Math.max(...norms).toFixed(2)}; a row drawn with std 0.02 has ${
+    seen = speak`the norms, ${Math.min(...norms).toFixed(2)} to ${Math.max(...norms).toFixed(2)}; a row drawn with std 0.02 has ${
       data.start.toFixed(2)}`;
   } else {
     const last = range(Math.min(shown, length - 1)), near = last.map(i => cosine(t, i, i + 1));
     beside = [last, near];
-    seen = `the cosine of each row with the next, ${Math.min(...near).toFixed(2)} to ${Math.max(...near).toFixed(2)}`;
+    seen = speak`the cosine of each row with the next, ${Math.min(...near).toFixed(2)} to ${Math.max(...near).toFixed(2)}`;
   }
   return { views: { cosines: heat, beside }, description:
-    `The table “${name}”, ${length} positions × ${data.width} numbers, the first ${shown} of them: the cosine is ${
+    speak`The table “${named("name", name, data)}”, ${length} positions × ${data.width} numbers, the first ${shown} of them: the cosine is ${
       fixed(apart(1))} for neighbours and ${fixed(apart(8))} for rows 8 apart, on average; marked is row ${position}, norm ${
-      norms[position].toFixed(2)}, and its cosine with row ${other}, ${fixed(own[other])}; beside it ${seen}. A small language model of ours, its ${lost(p, data)}.` };
+      norms[position].toFixed(2)}, and its cosine with row ${other}, ${fixed(own[other])}; beside it ${seen}. ${lost(p, data)}` };
 }
 export function reached({ name, length, position: p }, data) {
   const { norms } = table(name, length, data), [before, here, after] = [p - 1, p, p + 1].map(i => norms[i]);
   if (p < 1 || p >= length - 1 || here < data.ratio * Math.max(before, after)) return "";
-  return `row ${p} has the norm ${here.toFixed(2)}, its neighbours ${before.toFixed(2)} and ${after.toFixed(2)}; the median of all ${
-    `rows before it is ${median(norms.slice(0, p)).toFixed(2)}, of all after it ${median(norms.slice(p + 1)).toFixed(2)}`}.`;
+  return speak`row ${p} has the norm ${here.toFixed(2)}, its neighbours ${before.toFixed(2)} and ${after.toFixed(2)}; the median of all rows before it is ${
+    median(norms.slice(0, p)).toFixed(2)}, of all after it ${median(norms.slice(p + 1)).toFixed(2)}.`;
 }
 
 // ---- the picture: p blue, o orange, their cosine green ----
@@ -135,7 +141,7 @@ function build(app, stage) {
   const left = html(two, "div", { style: "position:relative" }), right = html(two, "div");
   if (!app.small) right.append(app.playbar);
   const t = table(app.params.name, app.params.length, app.data), parts = [film(app, left, t), lanes(app, right, t, narrow)];
-  if (!app.small) html(right, "p", { style: "font-size:14px;text-align:right;color:var(--soft)" }, `Our language model, ${lost(app.params, app.data)}`);
+  if (!app.small) html(right, "p", { style: "font-size:14px;text-align:right;color:var(--soft)" }, lost(app.params, app.data, "ours"));
   return () => parts.forEach(paint => paint());
 }
 
@@ -146,7 +152,7 @@ function film(app, parent, t) {
   if (app.small) set(parent, { style: `position:relative;width:${1.45 * W}px;margin:auto` });
   const cells = html(parent, "canvas", { width: sharp, height: sharp, "aria-hidden": "true", style: `position:absolute;left:${
     part(x0, W)};top:${part(y0, H)};width:${part(side, W)};height:${part(side, H)};image-rendering:${n > 200 ? "auto" : "pixelated"}` });
-  const [pic, pen] = canvas(parent, W, H, "The cosine of every two rows", { style: "position:relative" });
+  const [pic, pen] = canvas(parent, W, H, speak`The cosine of every two rows`, { style: "position:relative" });
   const bytes = range(data.palette.length / 6).map(i => [0, 2, 4].map(k => parseInt(data.palette.slice(6 * i + k, 6 * i + k + 2), 16)));
   const g = cells.getContext("2d"), image = g.createImageData(sharp, sharp);
   const shades = kept(`film ${p.name} ${p.length} ${n}`, () => {
@@ -158,7 +164,7 @@ function film(app, parent, t) {
   shades.forEach((shade, i) => image.data.set([...bytes[shade], 255], 4 * i));
   g.putImageData(image, 0, 0);
   const place = scale(-0.5, n - 0.5, 0, side), at = v => place(v);
-  pen.text({ x: x0, y: 10, vc: 1, fill: "--ink", fw: 700 }, "Cosine of every two rows");
+  pen.text({ x: x0, y: 10, vc: 1, fill: "--ink", fw: 700 }, speak`Cosine of every two rows`);
   const wide = side / 2.4 / bytes.length, bar = y0 + side + 30;
   bytes.forEach((rgb, i) => pen.rect({ x: x0 + side / 2 - side / 4.8 + i * wide, y: bar, width: wide + 0.5, height: 9, fill: `rgb(${rgb})` }));
   pen.text({ x: x0 + side / 2 - side / 4.8 - 8, y: bar + 5, ta: "end", vc: 1 }, "−1");
@@ -209,12 +215,12 @@ function lanes(app, parent, t, narrow) {
     return [top, top + tall];
   });
   const slot = (W - 20) / 5, R = Math.min(slot / 2.5, 48), H = bottom + 34 + (waves ? 2.6 * R + 58 : 0);
-  const [pic, pen] = canvas(parent, W, H, waves ? "Rows p and o; cosines and waves" : "Rows p and o; cosines, norms and neighbours");
+  const [pic, pen] = canvas(parent, W, H, waves ? speak`Rows p and o; cosines and waves` : speak`Rows p and o; cosines, norms and neighbours`);
   const all = range(n), last = range(Math.min(n, norms.length - 1)), near = last.map(i => cosine(t, i, i + 1));
   const some = norms.slice(1, n), lo = Math.min(...some, norms[0]), hi = Math.max(...some), room = Math.log(hi / lo) * 0.12 + 0.05;
   const low = Math.min(0, ...near), tall = Math.log(hi) + room, height = i => Math.min(Math.log(norms[i]), tall); // row 0 may be far above
   const ys = [[-1, 1], [Math.log(lo) - room, Math.log(hi) + room], [low, 1]].slice(0, high.length).map(([a, b], i) => scale(a, b, boxes[i][1], boxes[i][0]));
-  const titles = [`cosine of row p${narrow ? "" : " with each"}`, "norm of each row", "cosine with the next row"].slice(0, high.length);
+  const titles = [narrow ? speak`cosine of row p` : speak`cosine of row p with each`, speak`norm of each row`, speak`cosine with the next row`].slice(0, high.length);
   for (const [i, marks] of [[0, [-1, 0, 1]], [2, low < -0.2 ? [0, 1] : [0, 0.5, 1]]]) if (ys[i]) for (const v of marks) {
     pen.line({ x1: left, x2: W - 20, y1: ys[i](v), y2: ys[i](v), stroke: "--line", sw: v ? 1 : 2 });
     pen.text({ x: left - 9, y: ys[i](v), ta: "end", vc: 1, fs: 12 }, minus(v));
@@ -227,7 +233,7 @@ function lanes(app, parent, t, narrow) {
   if (!waves && Math.log(norms[0]) > tall) pen.text({ x: left - 9, y: boxes[1][0] + 4, ta: "end", vc: 1, fs: 11.5 }, `↑ ${norms[0].toFixed(2)}`);
   const at = ticks(0, n - 1, 6).filter(v => Number.isInteger(v) && n - 1 - v > n / 12);
   for (const v of [...at, n - 1]) pen.text({ x: x(v), y: bottom + 13, ta: "middle" }, v);
-  pen.text({ x: (left + W - 20) / 2, y: bottom + 30, ta: "middle" }, "position: row of the table");
+  pen.text({ x: (left + W - 20) / 2, y: bottom + 30, ta: "middle" }, speak`position: row of the table`);
   const mine = pen.path({ fill: "none", stroke: "--ink", sw: 2 });
   const fixedLines = waves ? [] : [through(all, x, ys[1], height), through(last, x, ys[2], i => near[i])];
   fixedLines.forEach(d => pen.path({ d, fill: "none", stroke: "--ink", sw: n > 200 ? 1.4 : 2, "stroke-linejoin": "round" }));
@@ -235,8 +241,9 @@ function lanes(app, parent, t, narrow) {
   slide(app, area, "position", to => x.back(to.x), true);
   hover(app, area, to => {
     const i = clamp(Math.round(x.back(to.x)), 0, n - 1);
-    return `row ${i}: norm ${norms[i].toFixed(3)}, cosine with p ${minus(cosine(t, p.position, i).toFixed(3))}${
-      i in near ? `, with the next row ${minus(near[i].toFixed(3))}` : ""}`;
+    const [norm, own] = [norms[i].toFixed(3), minus(cosine(t, p.position, i).toFixed(3))];
+    return i in near ? speak`row ${i}: norm ${norm}, cosine with p ${own}, with the next row ${minus(near[i].toFixed(3))}`
+      : speak`row ${i}: norm ${norm}, cosine with p ${own}`;
   });
   const stems = TWO.map(([colour], k) => pen.line({ stroke: `--${colour}`, sw: 2, y1: rails[1 - k], y2: k ? bottom : boxes[0][1], still: 1 }));
   titles.forEach((text, i) => pen.text({ x: left, y: boxes[i][0] - 10, vc: 1, fill: "--ink", fw: 700, fs: 12.5, halo: 1, still: 1 }, text));
@@ -249,7 +256,7 @@ function lanes(app, parent, t, narrow) {
     slide(app, rail, name, to => x.back(to.x), true);
     const words = pen.text({ x: 0, y, vc: 1, fill: `--${colour}`, fw: 700, fs: 15 });
     const handle = grip(app, pic, colour, name, letter, app.table[name].label, () =>
-      `${p[name]}, norm ${norms[p[name]].toFixed(2)}, cosine of the two ${cosine(t, p.position, p.other).toFixed(2)}`);
+      speak`${p[name]}, norm ${norms[p[name]].toFixed(2)}, cosine of the two ${cosine(t, p.position, p.other).toFixed(2)}`);
     slide(app, handle, name, to => x.back(to.x));
     return { handle, words, name, y, letter };
   });
@@ -270,12 +277,12 @@ function lanes(app, parent, t, narrow) {
     });
     [other, position].forEach((v, k) => set(stems[k], { x1: x(v), x2: x(v) }));
     set(spots[0], { cx: x(other), cy: ys[0](between(own, other)) });
-    say(values[0], `with row o: ${minus(fixed(cosine(t, p.position, p.other)))}`);
+    say(values[0], speak`with row o: ${minus(fixed(cosine(t, p.position, p.other)))}`);
     if (waves) return turn(position, other);
     const norm = between(height, position), next = clamp(position, 0, near.length - 1);
     set(spots[1], { cx: x(position), cy: ys[1](norm) });
     set(spots[2], { cx: x(next), cy: ys[2](near[Math.round(next)]) });
-    [`row p: ${norms[p.position].toFixed(2)}`, near[p.position] === undefined ? "" : `row p: ${minus(fixed(near[p.position]))}`]
+    [speak`row p: ${norms[p.position].toFixed(2)}`, near[p.position] === undefined ? "" : speak`row p: ${minus(fixed(near[p.position]))}`]
       .forEach((text, i) => say(values[1 + i], text));
   };
 }
@@ -283,7 +290,7 @@ function lanes(app, parent, t, narrow) {
 /** Five dials: all rows shown in the plane of a wave, pale; the hands of p and o turn through them. */
 function dials(app, pen, left, top, slot, R) {
   const { params: p, data } = app, at = hands(p.name, p.length, data), rows = range(p.shown).map(at), cy = top + 1.25 * R;
-  pen.text({ x: left, y: top - 14, vc: 1, fill: "--ink", fw: 700, fs: 12.5 }, "its waves as hands: p and o");
+  pen.text({ x: left, y: top - 14, vc: 1, fill: "--ink", fw: 700, fs: 12.5 }, speak`its waves as hands: p and o`);
   const inside = ([a, b]) => { // row 0 may be far out
     const much = Math.min(1, 1.3 / Math.hypot(a, b));
     return [a * much * R, -b * much * R];
@@ -295,7 +302,7 @@ function dials(app, pen, left, top, slot, R) {
       stroke: "--q2", sw: 1, "stroke-linejoin": "round", opacity: p.shown > 150 ? 0.5 : 0.9 });
     const lines = TWO.map(([colour]) => [svg(g, "line", { stroke: `--${colour}`, sw: 3, cap: 1 }), svg(g, "circle", { r: 4.5, fill: `--${colour}`, rim: 1 })]);
     const period = Math.round((data.rows - 3) / cycles) * p.length / data.rows;
-    pen.text({ x: cx, y: cy + 1.3 * R + 14, ta: "middle", fs: 12.5 }, `${period} rows`);
+    pen.text({ x: cx, y: cy + 1.3 * R + 14, ta: "middle", fs: 12.5 }, speak`${period} rows`);
     return lines;
   });
   return (position, other) => each.forEach((lines, k) => [other, position].forEach((v, which) => {
@@ -306,8 +313,8 @@ function dials(app, pen, left, top, slot, R) {
 }
 
 export const learned = {
-  title: "A learned table: every row against every other", smooth: ["position", "other"], drawn: ["view"], slide: ["name"],
-  plays: { walk: "p walks" },
+  title: speak`A learned table: every row against every other`, smooth: ["position", "other"], drawn: ["view"], slide: ["name"],
+  plays: { walk: speak`p walks` },
   shape: ({ params: p }) => [p.name, p.length, p.shown, p.look].join(),
   scene, reached, build,
   play: (app, how, dt, now) => walk(app, "position", "position", false, app.params.shown / 14, dt, now),

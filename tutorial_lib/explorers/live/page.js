@@ -18,6 +18,7 @@ function given(table) {
 function known(name, then) {
   const there = () => {
     const one = window.liveExplorers[name];
+    if (!one.made) kit.learn(one.texts);
     then(one.made ??= one.make(kit), one.data);
   };
   if (window.liveExplorers?.[name]) { there(); return; }

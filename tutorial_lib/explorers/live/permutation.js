@@ -1,5 +1,5 @@
 // Order: the words of a sentence are dragged to other places; whose vector changes, and why?
-import { STEPS, canvas, clamp, drag, hover, html, minus, pens, range, say, set, svg } from "./kit.js";
+import { STEPS, canvas, clamp, drag, hover, html, list, minus, named, pens, range, say, set, speak, svg } from "./kit.js";
 
 const FIRST = "cat chases dog", WORDS = FIRST.split(" ");
 // 猫, 追 and 狗 by strokes on a field of 100 × 100: not every device has a font for them
@@ -39,27 +39,29 @@ export function changed(p) {
 export function scene(p, data) {
   const now = outputs(p, data), before = outputs(p, data, FIRST), names = p.order.split(" ");
   const change = now.map((row, i) => row.map((v, c) => v - before[i][c])), own = changed(p).at(-1);
-  const others = [...own, own.some(Boolean)], list = which => [...WORDS, "mean"].filter((_, i) => others[i] === which).join(", ");
-  const verdict = p.order === FIRST ? "This is the sentence that the others are compared with."
-    : `Compared with “${FIRST}”, changed: ${list(true) || "nothing"}; the same: ${list(false) || "nothing"}.`;
+  const others = [...own, own.some(Boolean)], which = is => list([...WORDS, speak`mean`].filter((_, i) => others[i] === is)) || speak`nothing`;
+  const verdict = p.order === FIRST ? speak`This is the sentence that the others are compared with.`
+    : speak`Compared with “${FIRST}”, changed: ${which(true)}; the same: ${which(false)}.`;
+  const mask = named("mask", p.mask, data), position = named("position", p.position, data);
   return { views: { output: [...names.map(word => now[WORDS.indexOf(word)]), mean(now)], change: [...change, mean(change)] },
-    description: `${p.layers} layer${p.layers > 1 ? "s" : ""}, mask ${p.mask}, positions ${p.position}: “${p.order}”. ${verdict}` };
+    description: p.layers > 1 ? speak`2 layers, mask ${mask}, positions ${position}: “${p.order}”. ${verdict}`
+      : speak`1 layer, mask ${mask}, positions ${position}: “${p.order}”. ${verdict}` };
 }
 export function reached(p, data) {
   if (p.position !== "none" || !p.order.endsWith("dog") || !changed(p).at(-1)[2]) return "";
   const [a, b] = [outputs(p, data)[2], outputs(p, data, FIRST)[2]];
-  return `its vector changed by ${Math.max(...a.map((v, i) => Math.abs(v - b[i]))).toFixed(2)}.`;
+  return speak`its vector changed by ${Math.max(...a.map((v, i) => Math.abs(v - b[i]))).toFixed(2)}.`;
 }
 
 // ---- the picture ----
 /** Without positions and with them, in a sentence. */
 function lesson(p) {
   const own = changed(p).at(-1), many = own.filter(Boolean).length;
-  if (p.order === FIRST) return "Drag a word to another place.";
-  if (!many) return "Each vector goes along with its word, and the mean stays the same: who chases whom?";
-  const who = WORDS.filter((_, i) => own[i]).map(word => `“${word}”`).join(" and ");
-  return many === 3 ? "Every vector has changed, and so has the mean: now the order shows."
-    : `${who} changed, and so did the mean: some of the order shows.`;
+  if (p.order === FIRST) return speak`Drag a word to another place.`;
+  if (!many) return speak`Each vector goes along with its word, and the mean stays the same: who chases whom?`;
+  const who = WORDS.filter((_, i) => own[i]).map(word => `“${word}”`).join(speak` and `);
+  return many === 3 ? speak`Every vector has changed, and so has the mean: now the order shows.`
+    : speak`${who} changed, and so did the mean: some of the order shows.`;
 }
 
 function build(app, stage) {
@@ -69,19 +71,19 @@ function build(app, stage) {
   const chip = { y: 26, high: 46, wide: Math.min(wide - 4, 128) }, step = app.small ? 54 : 66;
   const web = toy ? 0 : 20 + p.layers * step, top = chip.y + 34 + web, cell = (wide - 4) / data.numbers["none none 1"][0][0].length;
   const tall = toy ? 26 : 30, second = top + tall + (toy ? 8 : 30), H = (toy ? top + tall + 28 : second + tall + 6);
-  const [pic, pen] = canvas(stage, W, H, "A sentence, and the vector of each word");
+  const [pic, pen] = canvas(stage, W, H, speak`A sentence, and the vector of each word`);
   const colours = range(data.palette.length / 6).map(i => `#${data.palette.slice(6 * i, 6 * i + 6)}`);
   const colour = v => colours[clamp(Math.round((v / 5 + 0.5) * (colours.length - 1)), 0, colours.length - 1)];
   const side = (y, words, more = {}) => (left > 50 ? pen.text({ x: left - 14, y, ta: "end", vc: 1, ...more }, words) : null);
-  side(chip.y, "drag a word", { fill: "--ink", fw: 700 });
+  side(chip.y, speak`drag a word`, { fill: "--ink", fw: 700 });
   if (!toy) {
-    for (const l of range(p.layers)) side(chip.y + 34 + (l + 0.75) * step, `layer ${l + 1} ${p.mask === "none" ? "" : "sees"}`);
-    if (p.mask !== "none") for (const l of range(p.layers)) side(chip.y + 34 + (l + 0.75) * step + 16, "the past");
-    side(top + tall / 2, "vector now");
-    side(second + tall / 2 - 8, "in the order");
-    side(second + tall / 2 + 8, FIRST);
+    for (const l of range(p.layers)) side(chip.y + 34 + (l + 0.75) * step, p.mask === "none" ? speak`layer ${l + 1}` : speak`layer ${l + 1} sees`);
+    if (p.mask !== "none") for (const l of range(p.layers)) side(chip.y + 34 + (l + 0.75) * step + 16, speak`the past`);
+    side(top + tall / 2, speak`vector now`);
+    side(second + tall / 2 - 8, speak`in the order`);
+    side(second + tall / 2 + 8, FIRST, { translate: "no" });
   }
-  pen.text({ x: middle, y: chip.y, mid: 1, fw: 700, fill: "--ink", fs: narrow ? 14 : 16 }, "mean");
+  pen.text({ x: middle, y: chip.y, mid: 1, fw: 700, fill: "--ink", fs: narrow ? 14 : 16 }, speak`mean`);
   for (const i of range(3)) { // the places
     pen.rect({ x: column(i) - chip.wide / 2 - 3, width: chip.wide + 6, y: chip.y - chip.high / 2 - 3, height: chip.high + 6, rx: 12,
       fill: "none", stroke: "--line", dash: "4 4" });
@@ -105,7 +107,7 @@ function build(app, stage) {
     const nodes = range(w < 3 ? levels : 0).map(l => svg(g, "circle", { cy: y(l + 1), r: 11, sw: 2 }));
     hover(app, g, to => {
       const now = outputs(p, data), row = w < 3 ? now[w] : mean(now);
-      return to.y > top && `${word}: ${row.map(v => minus(v.toFixed(2))).join("  ")}`;
+      return to.y > top && speak`${w < 3 ? word : speak`mean`}: ${row.map(v => minus(v.toFixed(2))).join("  ")}`;
     });
     return { word, g, rows, sign, nodes };
   });
@@ -126,8 +128,8 @@ function build(app, stage) {
     const size = narrow ? 0.21 : 0.3, [sx, sy] = narrow ? [-50 * size, -20] : [-chip.wide * 0.4, -50 * size];
     own.path({ d: STROKES[word], fill: "none", stroke: "--paper", sw: 7.5, cap: 1, "stroke-linejoin": "round", still: 1,
       transform: `translate(${sx} ${sy}) scale(${size})` });
-    own.text({ x: narrow ? 0 : chip.wide * 0.17, y: narrow ? 13 : 0, mid: 1, fill: "--paper", fs: narrow ? 12 : 15, still: 1 }, word);
-    set(g, { tabindex: 0, role: "slider", "data-key": word, "aria-label": `place of “${word}”` });
+    own.text({ x: narrow ? 0 : chip.wide * 0.17, y: narrow ? 13 : 0, mid: 1, fill: "--paper", fs: narrow ? 12 : 15, still: 1, translate: "no" }, word);
+    set(g, { tabindex: 0, role: "slider", "data-key": word, "aria-label": speak`place of “${word}”` });
     drag(app, g, word, {
       down(to) { app.pause(); held = word; heldX = to.x; app.wake(); },
       move(to) { heldX = to.x; move(word, Math.round((to.x - column(0)) / (wide + gap))); },
@@ -141,7 +143,7 @@ function build(app, stage) {
     });
     app.told.push(() => {
       const place = names().indexOf(word);
-      set(g, { "aria-valuemin": 0, "aria-valuemax": 2, "aria-valuenow": place, "aria-valuetext": `${place + 1} of 3: ${p.order}` });
+      set(g, { "aria-valuemin": 0, "aria-valuemax": 2, "aria-valuenow": place, "aria-valuetext": speak`${place + 1} of 3: ${p.order}` });
     });
     return { word, g, i };
   });
@@ -156,7 +158,7 @@ function build(app, stage) {
       set(g, { transform: `translate(${(w < 3 ? xs[w] : middle).toFixed(1)} 0)` });
       rows.forEach((row, i) => row.paint(all[i], i || p.order === FIRST ? { stroke: "--line", sw: 1 }
         : { stroke: other ? "--k" : "--mix", sw: 2.5 }));
-      say(sign, p.order === FIRST ? "" : other ? "≠ changed" : "= the same");
+      say(sign, p.order === FIRST ? "" : other ? speak`≠ changed` : speak`= the same`);
       set(sign, { fill: other ? "--k" : "--mix" });
       nodes.forEach((node, l) => set(node, change[l + 1][w] ? { fill: "--k", stroke: "--k" } : { fill: "--paper", stroke: "--soft" }));
     });
@@ -172,8 +174,8 @@ function build(app, stage) {
 }
 
 export const permutation = {
-  title: "Order: words change places", drawn: ["order"], slide: ["position", "mask", "layers"], toy: ["position"],
-  plays: { shuffle: "shuffle" }, shape: ({ params: p }) => [p.layers, p.mask].join(),
+  title: speak`Order: words change places`, drawn: ["order"], slide: ["position", "mask", "layers"], toy: ["position"],
+  plays: { shuffle: speak`shuffle` }, shape: ({ params: p }) => [p.layers, p.mask].join(),
   scene, reached, build,
   play(app, how, dt, now) { // another order every second
     if (now - (app.step ?? 0) < 1100 / app.speed) return;

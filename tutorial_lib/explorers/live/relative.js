@@ -1,6 +1,6 @@
 // Relative biases: a ribbon of offsets slides over the matrix, and each row is the window that it stands in.
-import { STEPS, canvas, clamp, clipped, commas, drag, grip, hover, html, minus, pens, point, range, say, scale, set,
-  signed, slide, svg, ticks, walk } from "./kit.js";
+import { STEPS, canvas, clamp, clipped, commas, drag, grip, hover, html, list, minus, named, pens, point,
+  range, say, scale, set, signed, slide, speak, svg, ticks, walk } from "./kit.js";
 
 const HEADS = 12, BYTES = 4, LENGTHS = range(15).map(n => 2 ** (n + 2));
 
@@ -45,22 +45,23 @@ function looks({ i, ...p }, data) {
   const e = range(p.tokens).map(j => Math.exp(value(j - i, p, data))), sum = e.reduce((a, b) => a + b);
   return e.map(v => v / sum);
 }
-const names = p => [p.method === "ALiBi" ? "slopes" : "table", "[H, N, N]", "line"];
+const names = p => [p.method === "ALiBi" ? speak`slopes` : speak`table`, "[H, N, N]", speak`line`];
+const sideOf = (i, j) => (i === j ? speak`the token itself` : j < i ? speak`past` : speak`future`);
 
 export function scene(p, data) {
   const { method, tokens, size, far, sign, view, i, j } = p, all = range(tokens), found = steps(p, data).join(" = ");
   const line = range(2 * tokens - 1).map(n => value(n - tokens + 1, p, data)), at = r => two(line[r + tokens - 1]);
-  const bytes = costs(p, tokens), cost = names(p).map((name, n) => `${name} ${commas(bytes[n])}`).join(", ");
-  const each = LENGTHS.map(length => costs(p, length)), side = i === j ? "the token itself" : j < i ? "past" : "future";
+  const bytes = costs(p, tokens), cost = list(names(p).map((name, n) => `${name} ${commas(bytes[n])}`));
+  const each = LENGTHS.map(length => costs(p, length));
   const weights = looks(p, data), beside = view === "attention" ? [all.map(n => n - i), weights]
     : [LENGTHS, ...range(3).map(n => each.map(row => row[n]))];
-  const sizes = { clipped: `, clipped at ${size}`, "T5 buckets": `, ${size} buckets a side up to the distance ${far}` };
-  const told = method === "ALiBi" ? "a mirror: past and future get the same"
-    : `keys of the past get ${at(1 - tokens)} to ${at(-1)}, those of the future ${at(1)} to ${at(tokens - 1)}${
-      turn(p) > 0 ? "" : ", each the numbers learned for the other"}`;
+  const sizes = { clipped: speak`, clipped at ${size}`, "T5 buckets": speak`, ${size} buckets a side up to the distance ${far}` };
+  const told = method === "ALiBi" ? speak`a mirror: past and future get the same` : turn(p) > 0
+    ? speak`keys of the past get ${at(1 - tokens)} to ${at(-1)}, those of the future ${at(1)} to ${at(tokens - 1)}`
+    : speak`keys of the past get ${at(1 - tokens)} to ${at(-1)}, those of the future ${at(1)} to ${at(tokens - 1)}, each the numbers learned for the other`;
   return { views: { bias: all.map(row => all.map(column => line[column - row + tokens - 1])), beside },
-    readouts: { bias: `i = ${i}, j = ${j} (${side}): ${found}` },
-    description: `${method}, ${tokens} tokens${sizes[method] ?? ""}, read at ${sign}: ${told}; the ${
+    readouts: { bias: `i = ${i}, j = ${j} (${sideOf(i, j)}): ${found}` },
+    description: speak`${named("method", method, data)}, ${tokens} tokens${sizes[method] ?? ""}, read at ${sign}: ${told}; the ${
       2 * tokens - 1} offsets have ${new Set(line).size} different numbers; marked is i = ${i}, j = ${j}: ${
       found}; by the bias alone that key gets ${two(weights[j])} of the attention; bytes for ${HEADS} heads: ${cost}.` };
 }
@@ -69,7 +70,7 @@ export function reached(p, data) {
   if (p.tokens <= distant) return "";
   const past = range(p.tokens).map(d => value(-d, p, data)), alike = past.indexOf(past[distant]);
   const own = new Set(past.slice(0, near + 1)).size > near && alike > near;
-  return own && alike <= close ? `${entries(p, p.tokens)} numbers serve ${2 * p.tokens - 1} offsets; from distance ${
+  return own && alike <= close ? speak`${entries(p, p.tokens)} numbers serve ${2 * p.tokens - 1} offsets; from distance ${
     alike} on, they all share one.` : "";
 }
 
@@ -84,7 +85,7 @@ function build(app, stage) {
   const H = narrow ? under + 340 : under, percent = (part, of) => `${(100 * part / of).toFixed(3)}%`;
   const cells = html(parent, "canvas", { width: N, height: N, "aria-hidden": "true", style: `position:absolute;left:${percent(x0, W)};top:${
     percent(top, H)};width:${percent(side, W)};height:${percent(side, H)};image-rendering:pixelated` });
-  const [pic, pen] = canvas(parent, W, H, "The ribbon of offsets, and the matrix that it writes", { style: "position:relative" });
+  const [pic, pen] = canvas(parent, W, H, speak`The ribbon of offsets, and the matrix that it writes`, { style: "position:relative" });
   app.playbar.style = narrow || app.small ? "" : `position:absolute;left:0;top:${percent(top + 180, H)};width:220px`;
   if (!app.small) (narrow ? stage : parent).append(app.playbar);
   const learned = p.method !== "ALiBi", numbers = c > 40, tiny = app.small ? 13 : 11, size = c < 50 ? tiny : 13;
@@ -131,13 +132,13 @@ function build(app, stage) {
   });
   hover(app, area, to => {
     const r = offset(to);
-    return Math.abs(r) < N && (learned ? `offset ${minus(r)} reads number ${entry(turn(p) * r, p, data)}: ${minus(two(value(r, p, data)))}. Drag it`
-      : `offset ${minus(r)}: ${minus(two(value(r, p, data)))}. A slope, nothing learned`);
+    return Math.abs(r) < N && (learned ? speak`offset ${minus(r)} reads number ${entry(turn(p) * r, p, data)}: ${minus(two(value(r, p, data)))}. Drag it`
+      : speak`offset ${minus(r)}: ${minus(two(value(r, p, data)))}. A slope, nothing learned`);
   });
   const window_ = pen.rect({ x: x0, width: side, y: ribbon - 3, height: thick + 6, rx: 3, fill: "none", stroke: "--q", sw: 2.5, still: 1 });
   const falls = pen.path({ fill: "none", stroke: "--q2", sw: 2, dash: "3 4" });
-  pen.text({ x: x0 - 14, y: top - 9, ta: "end", halo: 1 }, "← past");
-  pen.text({ x: x0 + side + (narrow ? 3 : 14), y: top - 9, halo: 1 }, "future →");
+  pen.text({ x: x0 - 14, y: top - 9, ta: "end", halo: 1 }, speak`← past`);
+  pen.text({ x: x0 + side + (narrow ? 3 : 14), y: top - 9, halo: 1 }, speak`future →`);
 
   // -- the matrix --
   const hit = pen.rect({ x: x0, y: top, width: side, height: side, fill: "#0000", style: "cursor:pointer;touch-action:none" });
@@ -155,7 +156,7 @@ function build(app, stage) {
   const stem = pen.path({ fill: "none", stroke: "--mix", sw: 3 });
   const follow = [pen.text({ x: x0 - 44, vc: 1, ta: "end", fill: "--q", fw: 700, fs: 15 }), pen.text({ y: bottom + 23, vc: 1, fill: "--k", fw: 700, fs: 15 })];
   const knob = learned ? handle(app, pic, paint, height, data) : null;
-  const grips = [grip(app, pic, "q", "i", "i", "query i"), grip(app, pic, "k", "j", "j", "key j")];
+  const grips = [grip(app, pic, "q", "i", "i", speak`query i`), grip(app, pic, "k", "j", "j", speak`key j`)];
   slide(app, grips[0], "i", to => cell(to)[0]);
   slide(app, grips[1], "j", to => cell(to)[1]);
 
@@ -204,10 +205,13 @@ function build(app, stage) {
     set(follow[1], { x: x + c / 2 + (late ? -24 : 24), ta: late ? "end" : "start" });
     say(follow[0], narrow ? "" : `i = ${p.i}`);
     say(follow[1], `j = ${p.j}`);
-    const v = value(p.j - p.i, p, data), where = p.i === p.j ? "the token itself" : `offset ${minus(p.j - p.i)}, ${p.j < p.i ? "past" : "future"}`;
+    const v = value(p.j - p.i, p, data), where = p.i === p.j ? sideOf(p.i, p.j)
+      : speak`offset ${minus(p.j - p.i)}, ${sideOf(p.i, p.j)}`;
     knob?.(x + c / 2, zero - half * v, v);
-    const kept = entries(p, N), mine = p.mine?.of === table(p) ? ", yours" : "";
-    const told = [where, ...steps(p, data), learned ? `${kept} numbers${mine}, ${2 * N - 1} offsets` : `no table: a slope, ${2 * N - 1} offsets`];
+    const kept = entries(p, N), mine = p.mine?.of === table(p);
+    const told = [where, ...steps(p, data), learned
+      ? mine ? speak`${kept} numbers, yours, ${2 * N - 1} offsets` : speak`${kept} numbers, ${2 * N - 1} offsets`
+      : speak`no table: a slope, ${2 * N - 1} offsets`];
     told.forEach((text, n) => say(lines[n], minus(n > 1 && n < 4 ? `= ${text}` : text)));
     price();
   };
@@ -216,7 +220,7 @@ function build(app, stage) {
 /** The handle of the number that is read: up and down, by hand and by keys. */
 function handle(app, pic, paint, height, data) {
   const { params: p } = app, g = svg(pic, "g", { class: "lv-grip", role: "slider", tabindex: 0, "data-key": "value",
-    "aria-label": "the number that is read", "aria-valuemin": 0, "aria-valuemax": 40 });
+    "aria-label": speak`the number that is read`, "aria-valuemin": 0, "aria-valuemax": 40 });
   svg(g, "circle", { r: 20, fill: "#0000" });
   svg(g, "circle", { r: 12, class: "lv-ring" });
   svg(g, "circle", { r: 8, fill: "--mix", rim: 1 });
@@ -247,15 +251,15 @@ function attention(app, pic, left, right, top, bottom) {
   const bars = range(N).map(j => pen.rect({ x: x(j) + Math.min(2, c / 6), width: c - Math.min(4, c / 3), fill: "--mix" }));
   const spot = pen.path({ fill: "--q" }), frame = pen.rect({ width: Math.max(c, 6), fill: "none", stroke: "--k", sw: 2.5, rx: 2, still: 1 });
   for (const j of ticks(0, N - 1, N > 8 ? 5 : 8)) pen.text({ x: x(j + 0.5), y: bottom + 21, ta: "middle", fs }, j);
-  pen.text({ x: (left + x(N)) / 2, y: bottom + 36, ta: "middle" }, "← past\u2003key j\u2003future →");
+  pen.text({ x: (left + x(N)) / 2, y: bottom + 36, ta: "middle" }, speak`← past key j future →`);
   const told = pen.text({ ta: "middle", fw: 700, fill: "--mix", halo: 1 }), area = pen.rect({ x: left, width: x(N) - left, y: top, height: bottom - top, fill: "#0000", style: "cursor:pointer;touch-action:pan-y" });
   const at = to => clamp(Math.floor((to.x - left) / c), 0, N - 1);
   drag(app, area, "j", { down: to => app.set({ j: at(to) }), move: to => app.set({ j: at(to) }) });
-  hover(app, area, to => `key ${at(to)} gets ${two(looks(p, data)[at(to)])} of the attention, offset ${minus(at(to) - p.i)}`);
+  hover(app, area, to => speak`key ${at(to)} gets ${two(looks(p, data)[at(to)])} of the attention, offset ${minus(at(to) - p.i)}`);
   return () => {
     const now = looks(p, data).map((w, j) => (N > 16 ? w : app.glide(`look${j}`, w, 0.001))), { i, j } = app.shown;
     bars.forEach((bar, n) => set(bar, { y: y(now[n]), height: bottom - y(now[n]), opacity: n === p.j ? 1 : 0.6 }));
-    say(title, `where query ${p.i} looks${right - left < 190 ? "" : ", by the bias alone"}`);
+    say(title, right - left < 190 ? speak`where query ${p.i} looks` : speak`where query ${p.i} looks, by the bias alone`);
     set(spot, { d: `M${x(i + 0.5)} ${bottom + 2}l5 7h-10Z` });
     set(frame, { x: x(j) + Math.min(0, (c - 6) / 2), y: y(now[p.j]) - 1, height: bottom - y(now[p.j]) + 2 });
     set(told, { x: clamp(x(p.j + 0.5), left + 14, x(N) - 14), y: y(now[p.j]) - 8 });
@@ -267,13 +271,13 @@ function attention(app, pic, left, right, top, bottom) {
 function bytes(app, pic, left, right, top, bottom) {
   const { params: p, table: { tokens: { values } } } = app, pen = pens(pic), log = Math.log2, fs = app.small ? 13 : 11;
   const x = scale(2, 16, left, right), y = scale(2, 38, bottom, top), most = bottom - 14;
-  pen.text({ x: left - 40, y: top - 15, fill: "--ink", fw: 700 }, `bytes for ${HEADS} heads`);
+  pen.text({ x: left - 40, y: top - 15, fill: "--ink", fw: 700 }, speak`bytes for ${HEADS} heads`);
   for (const [n, text] of [[10, "1 kB"], [20, "1 MB"], [30, "1 GB"]]) {
     pen.line({ x1: left, x2: right, y1: y(n), y2: y(n), stroke: "--line" });
     pen.text({ x: left - 7, y: y(n), ta: "end", vc: 1, fs }, text);
   }
   for (const n of app.small ? [2, 16] : [2, 6, 10, 16]) pen.text({ x: x(n), y: bottom + 15, ta: "middle", fs }, commas(2 ** n));
-  pen.text({ x: (left + right) / 2, y: bottom + 32, ta: "middle" }, "length N");
+  pen.text({ x: (left + right) / 2, y: bottom + 32, ta: "middle" }, speak`length N`);
   const inks = ["--mix", "--ink", "--soft"], order = [2, 1, 0], ends = costs(p, 2 ** 16).map(v => y(log(v)));
   if (Math.abs(ends[0] - ends[2]) < 15) ends[0] = ends[2] - 15 * (ends[0] <= ends[2] ? 1 : -1);
   const dots = names(p).map((name, n) => {
@@ -292,7 +296,7 @@ function bytes(app, pic, left, right, top, bottom) {
   drag(app, area, "tokens", { down: go }); // another length is another picture, so the hand lets go
   hover(app, area, to => {
     const length = 2 ** clamp(Math.round(x.back(to.x)), 2, 16), cost = costs(p, length);
-    return `N = ${commas(length)}: ${names(p).map((name, n) => `${name} ${commas(cost[n])}`).join(", ")} bytes`;
+    return speak`N = ${commas(length)}: ${list(names(p).map((name, n) => `${name} ${commas(cost[n])}`))} bytes`;
   });
   return () => {
     const at = x(app.glide("length", log(p.tokens)));
@@ -302,9 +306,9 @@ function bytes(app, pic, left, right, top, bottom) {
 }
 
 export const relative = {
-  title: "Relative biases: a ribbon of offsets that writes a matrix", smooth: ["i", "j"], drawn: ["mine"],
+  title: speak`Relative biases: a ribbon of offsets that writes a matrix`, smooth: ["i", "j"], drawn: ["mine"],
   slide: ["method", "sign"], own: { mine: { start: null, values: [] } },
-  plays: { row: "row by row", diagonal: "along a diagonal" },
+  plays: { row: speak`row by row`, diagonal: speak`along a diagonal` },
   shape: ({ params: p }) => [table(p), p.far, p.view].join(), scene, reached, build,
   play: (app, how, dt, now) => walk(app, "i", "j", how === "diagonal", Math.max(1.2, app.params.tokens / 8), dt, now),
 };

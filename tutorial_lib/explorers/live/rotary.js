@@ -1,6 +1,7 @@
 // RoPE: a pair of q and k as hands of a dial; positions, score, and all other pairs move with it.
-import { TAU, arrow, axes, below, canvas, chooser, clamp, clipped, commas, drag, general, grip, hover, html, minus,
-  pens, range, say, scale, set, slide, spiral, svg, tag, through, ticks, walk, wedge, wrapped } from "./kit.js";
+import { TAU, arrow, axes, below, canvas, chooser, clamp, clipped, commas, drag, general, grip, hover,
+  html, minus, named, pens, range, say, scale, set, slide, speak, spiral, svg, tag, through, ticks, walk,
+  wedge, wrapped } from "./kit.js";
 
 const DEG = 180 / Math.PI;
 
@@ -47,11 +48,11 @@ export function scene(p, data) {
   let beside, seen;
   if (view === "score") {
     beside = [keys, all, keys.map(j => score(m, j, pair, p, data))];
-    seen = `the scores with all keys; the largest is at n = ${all.indexOf(Math.max(...all))}`;
+    seen = speak`the scores with all keys; the largest is at n = ${all.indexOf(Math.max(...all))}`;
   } else if (view === "angles") {
     const turns = x => range(pairs).map(t => degrees(x * theta(t, p)));
     beside = [range(pairs), turns(m), turns(n), turns(n - m)];
-    seen = `the angles of all pairs; pair 0 makes a turn in ${(TAU / theta(0, p)).toFixed(1)} positions, pair ${
+    seen = speak`the angles of all pairs; pair 0 makes a turn in ${(TAU / theta(0, p)).toFixed(1)} positions, pair ${
       many - 1} in ${commas(TAU / theta(many - 1, p), 1)}`;
   } else {
     beside = range(2 * pairs).map(() => Array(2 * pairs).fill(0));
@@ -60,21 +61,21 @@ export function scene(p, data) {
       Object.assign(beside[i], { [i]: c, [j]: -s });
       Object.assign(beside[j], { [i]: s, [j]: c });
     }
-    seen = `the rotation as a matrix, in which channels ${a} and ${b} ${w ? "are mixed" : "stay as they are"}`;
+    seen = w ? speak`the rotation as a matrix, in which channels ${a} and ${b} are mixed`
+      : speak`the rotation as a matrix, in which channels ${a} and ${b} stay as they are`;
   }
-  const still = { all: "", partial: `, only the first ${2 * many} of ${2 * pairs} channels turn`,
-    "p-RoPE": `, only the fastest ${many} of ${pairs} pairs turn` }[p.turning];
+  const still = { all: "", partial: speak`, only the first ${2 * many} of ${2 * pairs} channels turn`,
+    "p-RoPE": speak`, only the fastest ${many} of ${pairs} pairs turn` }[p.turning];
   return { views: { plane, beside }, description:
-    `Query at ${m}, key at ${n}, ${layout} layout, base ${base}${still}: in pair ${pair} q has turned by ${
-      (m * step).toFixed(1)}° and k by ${(n * step).toFixed(1)}°, lengths stay as they are; the score of all pairs ${
-      `is ${total(m, n, p, data).toFixed(4)}, and would be at any two positions with n − m = ${n - m}`}; beside it ${
-      seen}.` };
+    speak`Query at ${m}, key at ${n}, ${named("layout", layout, data)} layout, base ${base}${still}: in pair ${pair} q has turned by ${
+      (m * step).toFixed(1)}° and k by ${(n * step).toFixed(1)}°, lengths stay as they are; the score of all pairs is ${
+      total(m, n, p, data).toFixed(4)}, and would be at any two positions with n − m = ${n - m}; beside it ${seen}.` };
 }
 export function reached(p, data) {
   const { start, late, same } = data, now = total(p.m, p.n, p, data);
   if (p.m < late || Math.abs(now - total(start.m, start.n, p, data)) > same) return "";
-  return `q·k is ${now.toFixed(4)} with m = ${p.m} and n = ${p.n}, as with m = ${start.m} and n = ${start.n}: n − m ${
-    `is ${p.n - p.m} both times.`}`;
+  return speak`q·k is ${now.toFixed(4)} with m = ${p.m} and n = ${p.n}, as with m = ${start.m} and n = ${start.n}: n − m is ${
+    p.n - p.m} both times.`;
 }
 
 // ---- the picture ----
@@ -99,7 +100,7 @@ function dial(app, parent) {
   const H = W * 0.96, cy = H / 2;
   const longest = Math.max(1, ...contents(p.pair, p, app.data).map(v => Math.hypot(...v)));
   const R = H / 2 / (longest + 0.16);
-  const [pic, pen] = canvas(parent, W, H, "q and k of one pair, before and after they turn",
+  const [pic, pen] = canvas(parent, W, H, speak`q and k of one pair, before and after they turn`,
     { style: app.small ? "" : `max-width:${W}px;margin:auto` });
   pen.circle({ cx: c, cy, r: R, fill: "--face", stroke: "--line", sw: 1.5 });
   for (const i of range(36)) {
@@ -109,8 +110,8 @@ function dial(app, parent) {
   }
   pen.path({ d: `M${c - R} ${cy}H${c + R}M${c} ${cy - R}V${cy + R}`, stroke: "--line" });
   const own = channels(p.pair, p), small = { fs: 11.5, halo: 1 };
-  pen.text({ x: c + R - 4, y: cy + 14, ta: "end", ...small }, `channel ${own[0]}`);
-  pen.text({ x: c + 5, y: cy - R + 14, ...small }, `channel ${own[1]}`);
+  pen.text({ x: c + R - 4, y: cy + 14, ta: "end", ...small }, speak`channel ${own[0]}`);
+  pen.text({ x: c + 5, y: cy - R + 14, ...small }, speak`channel ${own[1]}`);
   const between = pen.path({ fill: "--mix2" }), rim = pen.path({ fill: "none", stroke: "--mix", sw: 3 });
   const parts = {};
   for (const name of ["k", "q"]) {
@@ -175,9 +176,9 @@ function dial(app, parent) {
     const f = a => `= ${minus((a * DEG).toFixed(1))}°`, sign = M < N ? "−" : "+";
     const start = `${minus((wrapped(tilt) * DEG).toFixed(1))}°`;
     const said = w ? [
-      "q turns", `m·θ = ${M} × ${step}`, f(M * w), "k turns", `n·θ = ${N} × ${step}`, f(N * w),
-      "between", `${start} ${sign} ${Math.abs(M - N)} × ${step}`, f(wrapped(tilt + (M - N) * w))]
-      : ["q stays", "θ = 0: this pair", "", "k stays", "knows no position", "", "between", "always", f(wrapped(tilt))];
+      speak`q turns`, `m·θ = ${M} × ${step}`, f(M * w), speak`k turns`, `n·θ = ${N} × ${step}`, f(N * w),
+      speak`between`, `${start} ${sign} ${Math.abs(M - N)} × ${step}`, f(wrapped(tilt + (M - N) * w))]
+      : [speak`q stays`, speak`θ = 0: this pair`, "", speak`k stays`, speak`knows no position`, "", speak`between`, speak`always`, f(wrapped(tilt))];
     said.forEach((text, i) => say(cells[i], text));
   };
 }
@@ -187,7 +188,7 @@ function rails(app, parent, narrow) {
   const { params: p, data } = app, W = app.width(parent), H = app.small ? 255 : narrow ? 300 : 345;
   const [queries, keys] = [app.size("m"), app.size("n")], left = 70;
   const x = scale(0, queries - 1, left, W - 18);
-  const [pic, pen] = canvas(parent, W, H, "Positions of query and key, and the score below them");
+  const [pic, pen] = canvas(parent, W, H, speak`Positions of query and key, and the score below them`);
   const rowQ = 22, rowK = 76, mid = (rowQ + rowK) / 2, top = 112, bottom = H - 38;
   const gap = pen.path({ stroke: "--mix", sw: 3, fill: "none" });
   const gapText = pen.text({ halo: 1, y: mid, vc: 1, fill: "--mix", fw: 700, fs: 15 });
@@ -201,9 +202,8 @@ function rails(app, parent, narrow) {
       svg(rail, "line", { x1: x(i), x2: x(i), y1: y - 5, y2: y + 5, stroke: `--${name}2`, sw: 2 });
     slide(app, rail, at, to => x.back(to.x), true);
     follow[name] = pen.text({ x: 0, y, vc: 1, fill: `--${name}`, fw: 700, fs: 16 });
-    const who = name === "q" ? "query" : "key";
-    grips[name] = grip(app, pic, name, at, name, `${who} position ${at}`, () =>
-      `${app.params[at]}, ${name} has turned by ${(app.params[at] * theta(p.pair, p) * DEG).toFixed(1)}°`);
+    grips[name] = grip(app, pic, name, at, name, name === "q" ? speak`query position m` : speak`key position n`, () =>
+      speak`${app.params[at]}, ${name} has turned by ${(app.params[at] * theta(p.pair, p) * DEG).toFixed(1)}°`);
     slide(app, grips[name], at, to => x.back(to.x));
   }
   // The axis stands still when positions move.
@@ -217,9 +217,9 @@ function rails(app, parent, narrow) {
   const reach = [0, ...offsets.flatMap(d => [sum(d), of(d, p.pair)])];
   const lo = Math.min(...reach), hi = Math.max(...reach), room = 0.08 * (hi - lo);
   const y = scale(lo - room, hi + room, bottom, top);
-  axes(pic, x, y, [0, 8, 16, 24, 32], ticks(lo - room, hi + room, 5), "key position n", bottom);
+  axes(pic, x, y, [0, 8, 16, 24, 32], ticks(lo - room, hi + room, 5), speak`key position n`, bottom);
   pen.text({ x: left - 10, y: top - 2, ta: "end", fill: "--ink", fw: 700 }, "q·k");
-  const ends = [["all", "--ink"], [`pair ${p.pair}`, "--mix"]].map(([text, fill]) =>
+  const ends = [[speak`all`, "--ink"], [speak`pair ${p.pair}`, "--mix"]].map(([text, fill]) =>
     pen.text({ x: x(keys - 1) + 8, vc: 1, fill, fw: 700 }, text)); // a line has its name at its end
   const here = pen.line({ y1: rowQ + 14, y2: bottom, stroke: "--q2", sw: 2, dash: "3 4" });
   const area = pen.rect({ x: x(0) - 8, y: top, width: x(keys - 1) - x(0) + 16, height: bottom - top,
@@ -241,7 +241,7 @@ function rails(app, parent, narrow) {
   for (const node of [area, cursor]) slide(app, node, "n", to => x.back(to.x), true);
   hover(app, area, to => {
     const n = Math.round(x.back(to.x)), d = Math.round(app.shown.m) - n;
-    return n >= 0 && n < keys && `n = ${n}: q·k ${minus(sum(d).toFixed(4))}, pair ${p.pair} ${minus(of(d, p.pair).toFixed(4))}`;
+    return n >= 0 && n < keys && speak`n = ${n}: q·k ${minus(sum(d).toFixed(4))}, pair ${p.pair} ${minus(of(d, p.pair).toFixed(4))}`;
   });
   pic.append(grips.q, grips.k);
   set(grab, { style: "cursor:grab;touch-action:pan-y" });
@@ -275,12 +275,12 @@ function strip(app, parent, narrow) {
   const { params: p, data } = app, W = parent.clientWidth, x0 = narrow ? 0 : 70, wide = (W - x0) / p.pairs;
   const R = clamp(wide * 0.44, 4, 25), cy = R + 7, number = wide > 40, named = wide > 2 * R + 150;
   const yPart = 2 * R + 25, y0 = 2 * R + (number ? 38 : 18), y1 = y0 + 32, tall = 30, H = y1 + tall + 16;
-  const [pic, pen] = canvas(parent, W, H, "All pairs, and the channels that they are made of", { class: "lv-strip" });
+  const [pic, pen] = canvas(parent, W, H, speak`All pairs, and the channels that they are made of`, { class: "lv-strip" });
   set(pic, { role: "radiogroup" });
   if (!narrow) {
-    pen.text({ x: 0, y: cy, vc: 1 }, "pairs");
-    if (number) pen.text({ x: 0, y: yPart, vc: 1 }, "add up");
-    pen.text({ x: 0, y: y1 + tall / 2, vc: 1 }, "channels");
+    pen.text({ x: 0, y: cy, vc: 1 }, speak`pairs`);
+    if (number) pen.text({ x: 0, y: yPart, vc: 1 }, speak`add up`);
+    pen.text({ x: 0, y: y1 + tall / 2, vc: 1 }, speak`channels`);
   }
   const cell = (W - x0) / (2 * p.pairs), threads = [], size = Math.min(tall / 2 / 1.15, 13);
   const place = c => x0 + (c + 0.5) * cell;
@@ -310,13 +310,13 @@ function strip(app, parent, narrow) {
     if (named) own.text({ x: cx + R + 5, y: cy + 4, fs: 11 }, theta(t, p) ? `θ${below(t)} = ${general(theta(t, p) * DEG, 3)}°` : `θ${below(t)} = 0`);
     hover(app, g, () => {
       const w = theta(t, p), s = minus(score(Math.round(app.shown.m), Math.round(app.shown.n), t, p, data).toFixed(4));
-      return w ? `Pair ${t} turns by ${general(w * DEG, 4)}° a position, once in ${commas(TAU / w, 1)}; it adds ${s}`
-        : `Pair ${t} does not turn; it adds ${s} at any positions`;
+      return w ? speak`Pair ${t} turns by ${general(w * DEG, 4)}° a position, once in ${commas(TAU / w, 1)}; it adds ${s}`
+        : speak`Pair ${t} does not turn; it adds ${s} at any positions`;
     });
     return { g, t, cx, between, hands, part };
   });
   chooser(app, clocks.map(clock => clock.g), "pair", t =>
-    `pair ${t}, its part of the score ${score(app.params.m, app.params.n, t, p, data).toFixed(2)}`);
+    speak`pair ${t}, its part of the score ${score(app.params.m, app.params.n, t, p, data).toFixed(2)}`);
 
   return ({ m, n, t: own }) => {
     const left = app.glide("chosen", x0 + own * wide + 2);
@@ -345,8 +345,8 @@ function strip(app, parent, narrow) {
 }
 
 export const rotary = {
-  title: "RoPE: queries and keys that turn", smooth: ["m", "n"], drawn: ["pair", "view"], menus: ["base"],
-  plays: { both: "both walk on", query: "the query walks" },
+  title: speak`RoPE: queries and keys that turn`, smooth: ["m", "n"], drawn: ["pair", "view"], menus: ["base"],
+  plays: { both: speak`both walk on`, query: speak`the query walks` },
   shape: ({ params: p }) => [p.pairs, p.pair, p.base, p.layout, p.turning, p.content].join(),
   scene, reached, build,
   play: (app, how, dt, now) => walk(app, "m", "n", how === "both", 3.2, dt, now),

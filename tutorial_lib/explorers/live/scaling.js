@@ -1,6 +1,6 @@
 // Scaled RoPE: all pairs as dials. A longer text takes slow hands to angles that training never saw; a method slows them.
-import { TAU, arrow, canvas, chooser, clamp, commas, drag, general, grip, hover, html, pens, point, range, say, scale, set,
-  slide, slider, spiral, svg, walk, wedge, wrapped } from "./kit.js";
+import { TAU, arrow, canvas, chooser, clamp, commas, drag, general, grip, hover, html, named, pens,
+  point, range, say, scale, set, slide, slider, speak, spiral, svg, walk, wedge, wrapped } from "./kit.js";
 
 const DEG = 180 / Math.PI;
 const MOST = 6.1; // log2 of how many times as slow: LongRoPE goes to 65
@@ -37,26 +37,26 @@ function lossAt(distance, [xs, ys]) {
 export function scene(p, data) {
   const { model, method, s, times, view, pair, loss } = p, [d, base, L] = data.models[model], length = times * L;
   const old = thetas("none", 1, p, data), now = thetas(method, times, p, data), pairs = range(d / 2);
-  const title = { none: "no scaling", "larger base": `base × ${data.larger}`,
-    LongRoPE: model === data.longrope.model ? "LongRoPE, s = 32" : `LongRoPE (searched for ${data.longrope.model} only)` }[method] ?? `${method}, s = ${s}`;
+  const title = { none: speak`no scaling`, "larger base": speak`base × ${data.larger}`,
+    LongRoPE: model === data.longrope.model ? "LongRoPE, s = 32" : speak`LongRoPE (searched for ${data.longrope.model} only)` }[method] ?? `${named("method", method, data)}, s = ${s}`;
   const fresh = pairs.filter(t => unseen(old[t], now[t], L, length)).length, ratio = t => now[t] / old[t];
   const searched = method === "LongRoPE" && model === data.longrope.model;
   const factor = method === "YaRN" ? 0.1 * Math.log(s) + 1 : searched ? data.longrope.factor : 1;
   const measured = loss === "shown" ? curve(p, data) : undefined, at = measured && lossAt(length, measured);
-  const said = loss !== "shown" ? "" : !measured ? " SmolLM2's loss is not measured here."
-    : at === null ? ` SmolLM2's loss is measured up to ${commas(measured[0].at(-1))} positions.`
-      : ` SmolLM2 reads a text again: loss ${at.toFixed(2)} at this distance, ${data.without.toFixed(2)} without a first copy.`;
+  const said = loss !== "shown" ? "" : !measured ? speak` SmolLM2's loss is not measured here.`
+    : at === null ? speak` SmolLM2's loss is measured up to ${commas(measured[0].at(-1))} positions.`
+      : speak` SmolLM2 reads a text again: loss ${at.toFixed(2)} at this distance, ${data.without.toFixed(2)} without a first copy.`;
   return {
     views: {
       wavelengths: [pairs, ...[old, now].map(all => all.map(theta => TAU / theta))],
       ...(measured ? { loss: [measured[0].map(x => x / 1000), measured[1]] } : { beside: view === "turns"
         ? [pairs, old.map(theta => L * theta / TAU), now.map(theta => length * theta / TAU)] : [pairs, pairs.map(ratio)] }),
     },
-    description: `${model} (d = ${d}, base ${commas(base)}, trained on ${commas(L)} positions), ${title}, read up to ${
-      commas(length)}: ${old.filter(theta => L * theta / TAU < 1).length} of ${d / 2} pairs make less than a whole turn in ${
-      `training, and ${fresh} reach angles that they never saw; θ′/θ is ${general(ratio(0), 3)} for the fastest pair and ${
-        general(ratio(d / 2 - 1), 3)} for the slowest`}${
-      factor !== 1 ? `; cosines and sines are multiplied by ${factor.toFixed(3)}` : ""}.${said}`,
+    description: speak`${named("model", model, data)} (d = ${d}, base ${commas(base)}, trained on ${commas(L)} positions), ${title}, read up to ${
+      commas(length)}: ${old.filter(theta => L * theta / TAU < 1).length} of ${d / 2} pairs make less than a whole turn in training, and ${
+      fresh} reach angles that they never saw; θ′/θ is ${general(ratio(0), 3)} for the fastest pair and ${
+      general(ratio(d / 2 - 1), 3)} for the slowest${
+      factor !== 1 ? speak`; cosines and sines are multiplied by ${factor.toFixed(3)}` : ""}.${said}`,
   };
 }
 export function reached(p, data) {
@@ -64,7 +64,7 @@ export function reached(p, data) {
   const old = thetas("none", 1, p, data), now = thetas(p.method, p.times, p, data);
   const kept = Math.min(...range(quarter).map(t => now[t] / old[t]));
   if (p.times < data.far || old.some((theta, t) => unseen(theta, now[t], L, length)) || kept < data.alike) return "";
-  return `no new angle within ${commas(length)} positions, and θ′/θ ≥ ${kept.toFixed(2)} for the fastest ${quarter} of ${
+  return speak`no new angle within ${commas(length)} positions, and θ′/θ ≥ ${kept.toFixed(2)} for the fastest ${quarter} of ${
     d / 2} pairs.`;
 }
 
@@ -72,7 +72,7 @@ export function reached(p, data) {
 /** The angles from 0 to `a`, all of them after a turn. */
 const slice = (cx, cy, r, a) => (a < TAU - 0.01 ? wedge(cx, cy, r, 0, a)
   : `M${cx - r} ${cy}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`);
-const turns = a => (a < 2 * TAU ? `${general(a * DEG, 3)}°` : `${commas(a / TAU)} turns`);
+const turns = a => (a < 2 * TAU ? `${general(a * DEG, 3)}°` : speak`${commas(a / TAU)} turns`);
 
 function build(app, stage) {
   const { params: p, data } = app, narrow = stage.clientWidth < 600, [, , L] = data.models[p.model];
@@ -102,7 +102,7 @@ function placed(times, list) {
 function methods(app, parent, narrow) {
   const { params: p, data } = app, names = data.parameters.method.values, W = app.width(parent);
   const each = narrow ? 3 : names.length, wide = W / each, tall = app.small ? 70 : narrow ? 76 : 84, H = tall * Math.ceil(names.length / each);
-  const [pic] = canvas(parent, W, H, "Methods side by side", { style: "margin-bottom:6px" });
+  const [pic] = canvas(parent, W, H, speak`Methods side by side`, { style: "margin-bottom:6px" });
   set(pic, { role: "radiogroup" });
   const [d, , L] = data.models[p.model], n = d / 2, old = thetas("none", 1, p, data), slow = old.findIndex(v => L * v < TAU);
   const boxes = names.map((name, i) => {
@@ -111,11 +111,11 @@ function methods(app, parent, narrow) {
     const box = pen.rect({ x: 3, y: 2, width: wide - 7, height: tall - 6, rx: 8, class: "lv-hit" });
     const need = slow < 0 ? null : pen.rect({ x: x(slow - 0.5), width: x(n - 0.5) - x(slow - 0.5), fill: "--k2", opacity: 0.55 });
     const path = pen.path({ fill: "none", sw: 2.4, cap: 1 });
-    const title = pen.text({ x: 11, y: 14, vc: 1, fill: "--ink", fs: 13 }, name);
+    const title = pen.text({ x: 11, y: 14, vc: 1, fill: "--ink", fs: 13 }, data.parameters.method.texts[i]);
     const count = pen.text({ x: 11, y: 30, vc: 1, fw: 700, fs: 12.5 });
     return { name, box, need, path, title, count, x, y };
   });
-  chooser(app, boxes.map(({ box }) => box.parentNode), "method", i => `${names[i]}: pairs with angles never seen: ${boxes[i].count.textContent}`);
+  chooser(app, boxes.map(({ box }) => box.parentNode), "method", i => speak`${data.parameters.method.texts[i]}: pairs with angles never seen: ${boxes[i].count.textContent}`);
   return ({ times, length }) => boxes.forEach(({ name, box, need, path, title, count, x, y }) => {
     const now = thetas(name, times, p, data), own = name === p.method;
     const bad = old.filter((theta, t) => unseen(theta, now[t], L, length)).length, up = v => y(clamp(Math.log2(v), 0, MOST));
@@ -124,14 +124,14 @@ function methods(app, parent, narrow) {
     if (need) set(need, { y: up(times), height: y(0) - up(times) });
     set(title, { fw: own ? 700 : 400 });
     set(count, { fill: bad ? "--k" : "--mix" });
-    say(count, bad ? `${bad} new` : "✓ none new");
+    say(count, bad ? speak`${bad} new` : speak`✓ none new`);
   });
 }
 
 /** The chosen pair: the angles that training saw, and where it stands at the end of the text. */
 function dial(app, parent) {
   const { params: p, data } = app, W = Math.min(app.width(parent), app.small ? 172 : 226), c = W / 2, R = c - 18, cy = c + 20;
-  const [pic, pen] = canvas(parent, W, W + 20, "One pair: the angles seen in training, and the angle at the end of the text",
+  const [pic, pen] = canvas(parent, W, W + 20, speak`One pair: the angles seen in training, and the angle at the end of the text`,
     { style: `max-width:${app.small ? 1.45 * W : W}px;margin:auto` });
   const title = pen.text({ x: c, y: 10, mid: 1, fill: "--ink", fw: 700 });
   pen.circle({ cx: c, cy, r: R, fill: "--face", stroke: "--line", sw: 1.5 });
@@ -142,7 +142,7 @@ function dial(app, parent) {
   const hand = pen.g({ class: "lv-hand" });
   const after = [svg(hand, "path", { stroke: "--mix", sw: 5, cap: 1 }), svg(hand, "path", { fill: "--mix" })];
   const spots = [svg(hand, "circle", { r: 16, class: "lv-ring" }), svg(hand, "circle", { r: 24, fill: "#0000" })];
-  const words = [["--q", "seen"], ["--k", "never seen"], ["--mix", "θ′"], ["--mix", "θ"]].map(([fill, text]) =>
+  const words = [["--q", speak`seen`], ["--k", speak`never seen`], ["--mix", "θ′"], ["--mix", "θ"]].map(([fill, text]) =>
     pen.text({ halo: 1, mid: 1, fill, fw: 700, fs: 14, still: 1 }, text));
   pen.circle({ cx: c, cy, r: 4.5, fill: "--ink" });
   let last = 0, length = 0, theta = 1;
@@ -167,7 +167,7 @@ function dial(app, parent) {
   return ({ length: end, now, old, L: trained, fresh }) => {
     const t = Math.min(p.pair, now.length - 1), a = trained * old[t], b = end * now[t], plain = end * old[t], whole = a >= TAU, bad = fresh(t);
     hand.length = end;
-    say(title, `Pair ${t} at the end of the text`);
+    say(title, speak`Pair ${t} at the end of the text`);
     theta = now[t];
     set(seen, { d: slice(c, cy, R, a), opacity: whole ? 0.6 : 1 });
     set(rim, { d: spiral(c, cy, R, R, 0, Math.min(a, TAU)) });
@@ -186,9 +186,9 @@ function dial(app, parent) {
     put(words[2], R + 11, b, true);
     put(words[3], R * 0.72 + 11, plain, Math.abs(wrapped(plain - b)) > 0.3);
     set(words[3], { opacity: 0.75 });
-    ["trained", `L·θ = ${commas(trained)} × ${general(old[t] * DEG, 3)}°`, `= ${turns(a)}`,
-      "now", `L′·θ′ = ${commas(Math.round(end))} × ${general(now[t] * DEG, 3)}°`, `= ${turns(b)}`,
-      bad ? "new" : "", bad ? `from ${turns(a)} on: never seen in training` : "", ""].forEach((text, i) => say(cells[i], text));
+    [speak`trained`, `L·θ = ${commas(trained)} × ${general(old[t] * DEG, 3)}°`, `= ${turns(a)}`,
+      speak`now`, `L′·θ′ = ${commas(Math.round(end))} × ${general(now[t] * DEG, 3)}°`, `= ${turns(b)}`,
+      bad ? speak`new` : "", bad ? speak`from ${turns(a)} on: never seen in training` : "", ""].forEach((text, i) => say(cells[i], text));
     set(cells[7], { style: "color:var(--k);grid-column:2 / span 2" });
     set(sums, { style: "min-height:66px" });
   };
@@ -198,23 +198,23 @@ function dial(app, parent) {
 function chart(app, parent, narrow) {
   const { params: p, data } = app, W = app.width(parent), H = app.small ? 192 : 300, [d, , L] = data.models[p.model], n = d / 2;
   const top = 30, bottom = H - 36, left = 62, right = W - 76;
-  const [pic, pen] = canvas(parent, W, H, "How many times as slow each pair turns now");
+  const [pic, pen] = canvas(parent, W, H, speak`How many times as slow each pair turns now`);
   const x = scale(-0.5, n - 0.5, left + 20, right - 6), y = scale(0, MOST, bottom, top), up = v => y(clamp(Math.log2(v), 0, MOST));
   const old = thetas("none", 1, p, data), slow = old.findIndex(v => L * v < TAU), from = x(slow < 0 ? n : slow - 0.5);
   const steps = data.parameters.s.values, lengths = data.parameters.times.values;
-  pen.text({ x: left - 22, y: 10, vc: 1, fill: "--ink", fw: 700 }, narrow ? "Times as slow as in training" : "Times as slow as in training, pair by pair");
+  pen.text({ x: left - 22, y: 10, vc: 1, fill: "--ink", fw: 700 }, narrow ? speak`Times as slow as in training` : speak`Times as slow as in training, pair by pair`);
   for (const v of steps) {
     pen.line({ x1: left, x2: right, y1: up(v), y2: up(v), stroke: "--line", sw: v > 1 ? 1 : 2 });
   }
   for (const v of range(n).filter(t => t === n - 1 || t % (n / (narrow ? 4 : 8)) === 0 && x(n - 1) - x(t) > 26))
     pen.text({ x: x(v), y: bottom + 16, ta: "middle" }, v);
-  pen.text({ x: (left + right) / 2, y: bottom + 32, ta: "middle" }, "pair t: fast on the left, slow on the right");
+  pen.text({ x: (left + right) / 2, y: bottom + 32, ta: "middle" }, speak`pair t: fast on the left, slow on the right`);
   const quarter = x(d / 8 - 0.5);
   const leave = [pen.path({ d: `M${x(-0.5)} ${bottom - 6}v6H${quarter}v-6`, fill: "none", sw: 2.5 }),
-    pen.text({ x: x(-0.5) + 5, y: bottom - 14, fs: 12.5, halo: 1 }, narrow ? "leave" : "leave these alone")];
+    pen.text({ x: x(-0.5) + 5, y: bottom - 14, fs: 12.5, halo: 1 }, narrow ? speak`leave` : speak`leave these alone`)];
   const zone = pen.rect({ x: from, width: right - from, fill: "--k2", opacity: 0.5 });
   const edge = pen.line({ x1: from, x2: right + 22, stroke: "--k", sw: 2.5, dash: "6 5" });
-  const said = pen.text({ x: (from + right) / 2, mid: 1, halo: 1, fill: "--k", fw: 700, fs: 13.5, still: 1 }, "too fast: new angles");
+  const said = pen.text({ x: (from + right) / 2, mid: 1, halo: 1, fill: "--k", fw: 700, fs: 13.5, still: 1 }, speak`too fast: new angles`);
   const sLine = pen.line({ x1: left, x2: right, stroke: "--mix", dash: "2 5", sw: 1.5 });
   const path = pen.path({ fill: "none", stroke: "--mix", sw: 2.5 });
   const mark = pen.line({ y1: top, y2: bottom, stroke: "--mix", opacity: 0.5, sw: 2 });
@@ -226,15 +226,15 @@ function chart(app, parent, narrow) {
   let shownNow = old;
   hover(app, area, to => {
     const t = at(to);
-    return `Pair ${t}: a turn in ${commas(TAU / old[t], 1)} positions, now in ${commas(TAU / shownNow[t], 1)}; ${
+    return speak`Pair ${t}: a turn in ${commas(TAU / old[t], 1)} positions, now in ${commas(TAU / shownNow[t], 1)}; ${
       general(old[t] / shownNow[t], 3)} times as slow`;
   });
   const takes = !["none", "larger base", "LongRoPE"].includes(p.method);
   const grips = {};
-  for (const [name, colour, text, label, px] of [["s", "mix", "s", "factor s", left], ["times", "k", "L′", "length of the text", right + 22]]) {
+  for (const [name, colour, text, label, px] of [["s", "mix", "s", speak`factor s`, left], ["times", "k", "L′", speak`length of the text`, right + 22]]) {
     const values = data.parameters[name].values;
     pen.line({ x1: px, x2: px, y1: up(1), y2: up(32), stroke: `--${colour}`, opacity: 0.35, sw: 4, cap: 1 });
-    grips[name] = grip(app, pic, colour, name, text, label, () => (name === "s" ? p.s : `${p.times} L, ${commas(p.times * L)} positions`));
+    grips[name] = grip(app, pic, colour, name, text, label, () => (name === "s" ? p.s : speak`${p.times} L, ${commas(p.times * L)} positions`));
     slide(app, grips[name], name, to => placed(2 ** y.back(to.y), values));
   }
   if (!takes) set(grips.s, { opacity: 0.35 });
@@ -274,9 +274,11 @@ function interpolated(i, values) {
 function ear(app, parent) {
   const { params: p, data } = app, W = app.width(parent), measured = curve(p, data), [, , L] = data.models[p.model];
   const H = measured ? 146 : 22, left = 40, right = W - 14, top = 40, bottom = H - 30;
-  const [pic, pen] = canvas(parent, W, H, "SmolLM2's loss on a text that it reads again, over the distance of the first copy");
-  const more = W < 560 ? "" : measured ? ", over the distance of the first copy" : " with these settings";
-  pen.text({ x: 0, y: 10, vc: 1, fw: 700, fs: 14, fill: "--ink" }, (measured ? "SmolLM2's loss when it reads again" : "SmolLM2's loss: not measured") + more);
+  const [pic, pen] = canvas(parent, W, H, speak`SmolLM2's loss on a text that it reads again, over the distance of the first copy`);
+  const few = W < 560, head = measured ? few ? speak`SmolLM2's loss when it reads again`
+    : speak`SmolLM2's loss when it reads again, over the distance of the first copy`
+    : few ? speak`SmolLM2's loss: not measured` : speak`SmolLM2's loss: not measured with these settings`;
+  pen.text({ x: 0, y: 10, vc: 1, fw: 700, fs: 14, fill: "--ink" }, head);
   if (!measured) return () => {};
   const [xs, ys] = measured, x = scale(0, xs.at(-1) / L, left, right), y = scale(0, 6, bottom, top);
   for (const v of [0, 2, 4, 6]) {
@@ -285,7 +287,7 @@ function ear(app, parent) {
   }
   for (const v of range(8)) pen.text({ x: x(v), y: bottom + 14, ta: "middle", fs: 12 }, v ? `${v} L` : 0);
   pen.line({ x1: left, x2: right, y1: y(data.without), y2: y(data.without), stroke: "--soft", dash: "2 5", sw: 2 });
-  pen.text({ x: right, y: y(data.without) - 8, ta: "end", fs: 12.5, halo: 1 }, W < 560 ? "no copy" : "without a first copy");
+  pen.text({ x: right, y: y(data.without) - 8, ta: "end", fs: 12.5, halo: 1 }, few ? speak`no copy` : speak`without a first copy`);
   pen.path({ d: "M" + xs.map((v, i) => `${x(v / L).toFixed(1)} ${y(Math.min(6, ys[i])).toFixed(1)}`).join("L"), fill: "none", stroke: "--mix", sw: 2.5 });
   xs.forEach((v, i) => pen.circle({ cx: x(v / L), cy: y(Math.min(6, ys[i])), r: 3, fill: "--mix" }));
   const mark = pen.line({ y1: top - 8, y2: bottom, stroke: "--k", sw: 2 }), dot = pen.circle({ r: 6, fill: "--k" });
@@ -295,7 +297,7 @@ function ear(app, parent) {
     set(mark, { x1: px, x2: px });
     set(dot, { cx: px, cy: y(Math.min(6, at ?? 0)), visibility: at === null ? "hidden" : "visible" });
     set(said, { x: px + (late ? -8 : 8), ta: late ? "end" : "start" });
-    say(said, at === null ? "not measured so far out" : at.toFixed(1));
+    say(said, at === null ? speak`not measured so far out` : at.toFixed(1));
   };
 }
 
@@ -303,9 +305,9 @@ function ear(app, parent) {
 function strip(app, parent) {
   const { params: p, data } = app, W = app.width(parent), n = data.models[p.model][0] / 2, cell = W / n;
   const narrow = W < 500, rows = Math.ceil((narrow ? 33 : 40) / cell), R = Math.min(20, cell * rows * 0.46), tall = 2 * R + 4, head = 22, H = head + tall * (1 + (rows - 1) * 0.8) + 2;
-  const [pic, pen] = canvas(parent, W, H, "All pairs: the angles seen in training, and the hand at the end of the text");
+  const [pic, pen] = canvas(parent, W, H, speak`All pairs: the angles seen in training, and the hand at the end of the text`);
   set(pic, { role: "radiogroup" });
-  const said = pen.text({ x: 0, y: 10, vc: 1, fw: 700, fs: 15 }), where = narrow ? "" : " in training";
+  const said = pen.text({ x: 0, y: 10, vc: 1, fw: 700, fs: 15 });
   const dials = range(n).map(t => {
     const g = svg(pic, "g", { class: "lv-clock" }), own = pens(g), cx = R + 3 + t / (n - 1) * (W - 2 * R - 6), cy = head + R + 2 + t % rows * tall * 0.8;
     const hit = own.circle({ cx, cy, r: R + 1.5, class: "lv-hit" });
@@ -313,11 +315,12 @@ function strip(app, parent) {
     const seen = own.path({ fill: "--q2" }), extra = own.path({ fill: "--k" }), hand = own.line({ x1: cx, y1: cy, cap: 1, sw: 2 });
     return { g, cx, cy, hit, seen, extra, hand };
   });
-  chooser(app, dials.map(each => each.g), "pair", t => `pair ${t}`);
+  chooser(app, dials.map(each => each.g), "pair", t => speak`pair ${t}`);
   return ({ length, now, old, L, fresh }) => {
     const many = now.filter((_, t) => fresh(t)).length;
     set(said, { fill: many ? "--k" : "--mix" });
-    say(said, many ? `${many} of ${n} pairs reach angles never seen${where}` : `No pair reaches an angle never seen${where}`);
+    say(said, narrow ? many ? speak`${many} of ${n} pairs reach angles never seen` : speak`No pair reaches an angle never seen`
+      : many ? speak`${many} of ${n} pairs reach angles never seen in training` : speak`No pair reaches an angle never seen in training`);
     dials.forEach(({ cx, cy, hit, seen, extra, hand }, t) => {
       const a = L * old[t], b = length * now[t], bad = fresh(t), own = t === p.pair;
       set(seen, { d: slice(cx, cy, R - 1, a), opacity: a < TAU ? 1 : 0.45 });
@@ -329,9 +332,9 @@ function strip(app, parent) {
 }
 
 export const scaling = {
-  title: "Scaled RoPE: dials in a longer text", smooth: ["times", "s"], drawn: ["method", "view", "pair"],
+  title: speak`Scaled RoPE: dials in a longer text`, smooth: ["times", "s"], drawn: ["method", "view", "pair"],
   sizes: { pair: (p, { models }) => models[p.model][0] / 2 },
-  plays: { grow: "the text grows" },
+  plays: { grow: speak`the text grows` },
   shape: ({ params: p }) => [p.model, p.method, p.loss, p.loss === "shown" && p.s].join(),
   scene, reached, build,
   play: (app, how, dt, now) => walk(app, "times", "times", false, 1.5, dt, now),

@@ -1,5 +1,6 @@
 // The scoreboard: a swarm of all encodings in each column, and a list of all names; two are marked, and dragged.
-import { canvas, chooser, grip, hover, html, pens, point, range, say, scale, set, slide, svg } from "./kit.js";
+import { canvas, chooser, grip, hover, html, named, pens, point, range, say, scale, set, slide, speak,
+  svg } from "./kit.js";
 
 // ---- what is left, and in which order: the same as Python's ----
 const place = (data, column) => Object.keys(data.columns).indexOf(column);
@@ -23,13 +24,15 @@ export function left({ sort, door, shift, longer }, data) {
 export function scene(p, data) {
   const { columns, board } = data, order = left(p, data), c = place(data, p.sort), title = columns[p.sort];
   const all = Object.keys(columns).map(column => ranks(data, column)), known = order.filter(i => board[i].values[c] !== null);
-  const ends = [known[0], known.at(-1)].map(i => i !== undefined && `${board[i].name} (${board[i].texts[c]})`).join(" to ");
-  const named = i => `${board[i].name} (${board[i].doors.join(", ") || "no door"}), ${title} ${board[i].texts[c]}`;
+  const ends = [known[0], known.at(-1)].map(i => i !== undefined && `${board[i].name} (${board[i].texts[c]})`);
+  const doors = i => board[i].doors.map(door => named("door", door, data)).join(speak`, `) || speak`no door`;
+  const marked = i => speak`${board[i].name} (${doors(i)}), ${title} ${board[i].texts[c]}`;
+  const many = order.length, by = !known.length ? speak`none of them has a ${title}`
+    : speak`by ${title} from ${ends[0]} to ${ends[1]}`;
   return {
     views: { board: order.length ? order.map(i => all.map(score => score[i])) : [all.map(() => 0)] },
-    description: `${order.length} of ${board.length} encodings are left, ${
-      known.length ? `by ${title} from ${ends}` : `none of them has a ${title}`}; ${order.length
-      ? `marked is ${named(order[p.row])}; beside it ${named(order[p.other])}` : "loosen a filter"}.`,
+    description: many ? speak`${many} of ${board.length} encodings are left, ${by}; marked is ${marked(order[p.row])}; beside it ${marked(order[p.other])}.`
+      : speak`${many} of ${board.length} encodings are left, ${by}; loosen a filter.`,
   };
 }
 export function reached(p, data) {
@@ -38,7 +41,7 @@ export function reached(p, data) {
   const both = Object.keys(data.columns).map(column => ranks(data, column)).filter(score => score[a] !== null && score[b] !== null);
   const better = both.filter(score => score[a] > score[b]).length;
   if (!better || both.some(score => score[a] < score[b])) return "";
-  return `${data.board[a].name} is better than ${data.board[b].name} in ${better} of ${both.length} columns, and worse in none.`;
+  return speak`${data.board[a].name} is better than ${data.board[b].name} in ${better} of ${both.length} columns, and worse in none.`;
 }
 
 // ---- the picture: the marked row blue, the other orange ----
@@ -68,7 +71,7 @@ function build(app, stage) {
     html(row, "td");
     for (const key of keys) {
       const cell = html(row, "th", { scope: "col", "aria-sort": key === p.sort ? "descending" : "none" });
-      const button = html(cell, "button", { type: "button", "data-key": `sort ${key}`, title: "sort by this" }, data.columns[key]);
+      const button = html(cell, "button", { type: "button", "data-key": `sort ${key}`, title: speak`sort by this` }, data.columns[key]);
       button.addEventListener("click", () => app.set({ sort: key }));
     }
   }
@@ -84,9 +87,9 @@ function build(app, stage) {
     rows();
     const [a, b] = [order[p.row], order[p.other]], both = scores.filter(s => a !== undefined && s[a] !== null && s[b] !== null);
     const wins = (x, y) => both.filter(s => s[x] > s[y]).length;
-    say(mine, a === undefined ? "No encoding is left: loosen a filter." : `${data.board[a].name} is better in ${wins(a, b)}`);
-    say(even, a === undefined ? "" : `equal in ${both.length - wins(a, b) - wins(b, a)} of ${both.length} columns`);
-    say(theirs, a === undefined ? "" : `${data.board[b].name} is better in ${wins(b, a)}`);
+    say(mine, a === undefined ? speak`No encoding is left: loosen a filter.` : speak`${data.board[a].name} is better in ${wins(a, b)}`);
+    say(even, a === undefined ? "" : speak`equal in ${both.length - wins(a, b) - wins(b, a)} of ${both.length} columns`);
+    say(theirs, a === undefined ? "" : speak`${data.board[b].name} is better in ${wins(b, a)}`);
   };
 }
 
@@ -94,15 +97,15 @@ function build(app, stage) {
 function field(app, parent, order, { W, name, wide, keys, narrow }) {
   const { params: p, data } = app, { board } = data, heads = narrow ? 132 : 4, high = app.small ? 110 : narrow ? 168 : 122, top = heads + (narrow ? 18 : 32);
   const bottom = top + high, H = bottom + (narrow ? 62 : 102), r = narrow ? 2.6 : 4, step = 2 * r + 1, most = Math.max(1, Math.floor((wide - 10) / step));
-  const [pic, pen] = canvas(parent, W, H, "All encodings in each column, the best at the top");
+  const [pic, pen] = canvas(parent, W, H, speak`All encodings in each column, the best at the top`);
   const x = keys.map((_, c) => name + (c + 0.5) * wide), y = scale(0, 1, bottom, top), inside = new Set(order);
   const sorted = keys.indexOf(p.sort), sorts = [];
   pen.rect({ x: x[sorted] - wide / 2 + 2, y: narrow ? 0 : 2, width: wide - 4, height: H - 4, rx: 8, fill: "--face", stroke: "--mix", sw: 2 });
   if (!narrow) {
-    pen.text({ x: 0, y: top + 4, fill: "--ink", fw: 700 }, "↑ better");
-    pen.text({ x: 0, y: bottom + 4 }, "worse");
-    pen.text({ x: 0, y: bottom + 36, vc: 1 }, "not measured");
-  } else pen.text({ x: 0, y: bottom + 15, fs: 11.5 }, "↑ better. Rings were not measured.");
+    pen.text({ x: 0, y: top + 4, fill: "--ink", fw: 700 }, speak`↑ better`);
+    pen.text({ x: 0, y: bottom + 4 }, speak`worse`);
+    pen.text({ x: 0, y: bottom + 36, vc: 1 }, speak`not measured`);
+  } else pen.text({ x: 0, y: bottom + 15, fs: 11.5 }, speak`↑ better. Rings were not measured.`);
   const spots = keys.map((key, c) => {
     const score = ranks(data, key), taken = [], found = Array(board.length);
     const best = board.findIndex((_, i) => score[i] === 1), worst = board.findIndex((_, i) => score[i] === 0);
@@ -136,10 +139,10 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
     if (!inside.has(i)) return set(dot, { still: 1 });
     set(dot, { style: "cursor:pointer" });
     dot.addEventListener("click", () => app.put({ row: order.indexOf(i) }));
-    hover(app, dot, () => `${board[i].name}: ${data.columns[keys[c]]} ${known ? board[i].texts[c].replace("-", "−") : "not measured"}`);
+    hover(app, dot, () => speak`${board[i].name}: ${data.columns[keys[c]]} ${known ? board[i].texts[c].replace("-", "−") : speak`not measured`}`);
     return dot;
   }));
-  chooser(app, sorts, "sort", c => `sort by ${data.columns[keys[c]]}`);
+  chooser(app, sorts, "sort", c => speak`sort by ${data.columns[keys[c]]}`);
   const gaps = keys.map(() => pen.path({ fill: "none", sw: 5, cap: 1, opacity: 0.55, still: 1 }));
   const lines = TWO.map(([colour, at, letter]) => {
     const values = keys.map((_, c) => narrow ? null
@@ -152,9 +155,9 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
     return away.indexOf(Math.min(...away));
   };
   for (const line of lines) {
-    line.tag = pen.text({ halo: 1, fill: `--${line.colour}`, fw: 700, fs: 14, vc: 1, still: 1 });
+    line.tag = pen.text({ halo: 1, translate: "no", fill: `--${line.colour}`, fw: 700, fs: 14, vc: 1, still: 1 });
     const label = app.table[line.at].label;
-    line.grip = grip(app, pic, line.colour, line.at, line.letter, label, () => board[order[app.params[line.at]]]?.name ?? "none");
+    line.grip = grip(app, pic, line.colour, line.at, line.letter, label, () => board[order[app.params[line.at]]]?.name ?? speak`none`);
     slide(app, line.grip, line.at, nearest);
     if (!order.length) set(line.grip, { visibility: "hidden" });
   }
@@ -189,20 +192,20 @@ function list(app, body, order, keys) {
       html(pin, "b", {}, letter);
       return pin;
     });
-    html(head, "span", {}, data.board[i].name);
-    const none = score[i] === null ? { class: "lv-none", "aria-label": "not measured" } : {};
+    html(head, "span", { translate: "no" }, data.board[i].name);
+    const none = score[i] === null ? { class: "lv-none", "aria-label": speak`not measured` } : {};
     const cell = html(row, "td", none, score[i] === null ? "" : data.board[i].texts[c].replace("-", "−"));
     cell.style.setProperty("--rank", `${(100 * score[i]).toFixed(1)}%`);
     row.addEventListener("click", event => { if (!event.target.closest(".lv-pin")) app.put({ row: n }); });
     return { row, pins };
   });
   [...TWO].reverse().forEach(([, name], k) => chooser(app, made.map(({ pins }) => pins[k]), name,
-    n => `${data.board[order[n]].name} as ${name === "row" ? "a" : "b"}`));
+    n => name === "row" ? speak`${data.board[order[n]].name} as a` : speak`${data.board[order[n]].name} as b`));
   return () => made.forEach(({ row }, n) => row.setAttribute("class", n === p.row ? "lv-a" : n === p.other ? "lv-b" : ""));
 }
 
 export const scoreboard = {
-  title: "The scoreboard of all encodings", drawn: ["sort", "row", "other"], slide: [],
+  title: speak`The scoreboard of all encodings`, drawn: ["sort", "row", "other"], slide: [],
   sizes: { row: (p, data) => Math.max(1, left(p, data).length), other: (p, data) => Math.max(1, left(p, data).length) },
   shape: ({ params: p }) => [p.sort, p.door, p.shift, p.longer].join(),
   scene, reached, build,

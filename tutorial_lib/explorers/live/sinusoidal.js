@@ -1,6 +1,6 @@
 // Sinusoids: clocks, the two columns of the table that each draws, its wave, and its part of the dot product.
-import { TAU, axes, canvas, clamp, clipped, commas, drag, general, grip, hover, html, minus, pens, point, range, say,
-  scale, set, slide, slider, svg, tag, through, ticks, walk, wedge, wrapped } from "./kit.js";
+import { TAU, axes, canvas, clamp, clipped, commas, drag, general, grip, hover, html, minus, named, pens,
+  point, range, say, scale, set, slide, slider, speak, svg, tag, through, ticks, walk, wedge, wrapped } from "./kit.js";
 
 // ---- numbers: the same as Python's ----
 export function omegas({ d_model: d, base, layout }) {
@@ -27,30 +27,30 @@ export function formula(x, c, { d_model: d, base, layout }) {
 }
 export const cell = (x, c, p) => `${formula(x, c, p)} = ${row(x, p)[c].toFixed(4)}`;
 
-export function scene(p) {
+export function scene(p, data) {
   const { d_model, positions, base, layout, view, position, dimension } = p, w = omegas(p);
   const table = range(positions).map(i => row(i, p, w)), here = table[position];
   let beside, seen;
   if (view === "vector") {
     beside = [range(d_model), here];
-    seen = `the vector PE(${position})`;
+    seen = speak`the vector PE(${position})`;
   } else if (view === "wavelengths") {
     beside = [range(w.length), w.map(each => TAU / each)];
-    seen = `wavelengths from ${(TAU / w[0]).toFixed(1)} to ${commas(TAU / w.at(-1))} positions`;
+    seen = speak`wavelengths from ${(TAU / w[0]).toFixed(1)} to ${commas(TAU / w.at(-1))} positions`;
   } else {
     const dots = table.map(other => dot(other, here));
     beside = [range(positions), dots];
-    seen = `its dot products with all others, at most ${general(Math.max(...dots), 4)} (with itself)`;
+    seen = speak`its dot products with all others, at most ${general(Math.max(...dots), 4)} (with itself)`;
   }
   return { views: { table, beside }, readouts: { table: cell(position, dimension, p) }, description:
-    `PE of ${positions} positions × ${d_model} dimensions, base ${base}, ${layout} layout, from −1 (dark blue) to ${
-      `+1 (light yellow); marked is position ${position}, dimension ${dimension}`}; beside it ${seen}.` };
+    speak`PE of ${positions} positions × ${d_model} dimensions, base ${base}, ${named("layout", layout, data)} layout, from −1 (dark blue) to +1 (light yellow); marked is position ${
+      position}, dimension ${dimension}; beside it ${seen}.` };
 }
 export function reached(p, { near }) {
   const w = omegas(p), cosine = i => w.reduce((sum, each) => sum + Math.cos(i * each), 0) / w.length;
   let best = 2;
   for (const i of range(p.positions).slice(2)) if (cosine(i) > cosine(best)) best = i;
-  return cosine(best) >= near ? `position ${best}, cosine ${cosine(best).toFixed(4)}.` : "";
+  return cosine(best) >= near ? speak`position ${best}, cosine ${cosine(best).toFixed(4)}.` : "";
 }
 
 // ---- the picture: p blue, o orange ----
@@ -75,7 +75,7 @@ function tower(app, parent, w, narrow) {
   const cells = html(parent, "canvas", { width: d, height: p.positions, "aria-hidden": "true",
     style: `position:absolute;left:${percent(x0, W)};top:${percent(top, H)};width:${percent(x1 - x0, W)};height:${
       percent(tall, H)};image-rendering:${fine ? "auto" : "pixelated"}` });
-  const [pic, pen] = canvas(parent, W, H, "Clocks, and the table that they draw", { style: "position:relative" });
+  const [pic, pen] = canvas(parent, W, H, speak`Clocks, and the table that they draw`, { style: "position:relative" });
   const colours = range(data.palette.length / 6).map(i => `#${data.palette.slice(6 * i, 6 * i + 6)}`);
   const bytes = colours.map(hex => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16)));
   const g = cells.getContext("2d"), image = g.createImageData(d, p.positions);
@@ -86,15 +86,15 @@ function tower(app, parent, w, narrow) {
   // -- words at the sides, the colour bar --
   const side = (y, text, more = {}) => pen.text({ x: x0 - 12, y, ta: "end", vc: 1, ...more }, text);
   if (!narrow) {
-    side(cy, "clocks");
-    side(zero - 8, "cosine of");
-    side(zero + 8, "the angle");
+    side(cy, speak`clocks`);
+    side(zero - 8, speak`cosine of`);
+    side(zero + 8, speak`the angle`);
     const bar = x1 + 16, high = tall / colours.length;
     colours.forEach((fill, i) => pen.rect({ x: bar, width: 10, y: top + tall - (i + 1) * high, height: high + 0.5, fill }));
     for (const v of [-1, 0, 1]) pen.text({ x: bar + 16, y: top + tall * (1 - v) / 2, vc: 1 }, v > 0 ? "+1" : minus(v));
   }
   pen.line({ x1: x0, x2: x1, y1: zero, y2: zero, stroke: "--line", sw: 2 });
-  const total = [pen.text({ x: x1 + 10, y: zero - 9, vc: 1 }, "sum: p·o"),
+  const total = [pen.text({ x: x1 + 10, y: zero - 9, vc: 1 }, speak`sum: p·o`),
     pen.text({ x: x1 + 10, y: zero + 10, vc: 1, fill: "--mix", fw: 700, fs: 17 })];
   if (narrow) total.forEach(each_ => set(each_, { display: "none" }));
 
@@ -114,7 +114,7 @@ function tower(app, parent, w, narrow) {
       app.pause();
       app.set({ dimension: columns(t, p)[columns(clockOf(p.dimension, p), p).indexOf(p.dimension)] });
     });
-    hover(app, one, () => `Clock ${t}: a turn in ${commas(TAU / turn, TAU / turn < 100 ? 2 : 0)} positions; cosine ${
+    hover(app, one, () => speak`Clock ${t}: a turn in ${commas(TAU / turn, TAU / turn < 100 ? 2 : 0)} positions; cosine ${
       minus(Math.cos((Math.round(app.shown.position) - Math.round(app.shown.other)) * turn).toFixed(4))}`);
     return { cx, turn, between, hands, bar };
   });
@@ -132,7 +132,7 @@ function tower(app, parent, w, narrow) {
   const high = Math.max(6, tall / p.positions), rows = TWO.map(([name, of], i) => {
     const frames = [["--paper", 5], [`--${name}`, 2.5]].map(([stroke, sw]) => pen.rect({ x: x0 - 2, width: x1 - x0 + 4,
       height: high, rx: 2, fill: "none", stroke, sw, still: 1 }));
-    const handle = grip(app, pic, name, of, "op"[i], i ? "position p" : "other position o");
+    const handle = grip(app, pic, name, of, "op"[i], i ? speak`position p` : speak`other position o`);
     slide(app, handle, of, to => place.back(to.y));
     return { of, frames, handle, x: x0 - (narrow ? (i ? 15 : 37) : (i ? 20 : 52)) };
   });
@@ -145,7 +145,7 @@ function tower(app, parent, w, narrow) {
   drag(app, mark, "dimension", { move: to => app.hold("dimension", (to.x - x0) / each - 0.5) });
   const said = pen.text({ y: top + tall + (narrow ? 36 : 17), vc: 1, halo: 1, fs: narrow ? 11 : 14, fill: "--ink", still: 1 });
   const spell = () => cell(p.position, p.dimension, p);
-  slider(app, mark, "dimension", "dimension: a column of the table", spell);
+  slider(app, mark, "dimension", speak`dimension: a column of the table`, spell);
 
   return () => {
     const { position, other, dimension } = app.shown, own = clockOf(p.dimension, p);
@@ -191,9 +191,9 @@ function frames(app, parent, title) {
 
 /** The waves of the clock that is framed. */
 function wave(app, parent, w) {
-  const { params: p } = app, { W, last, bottom, pic, pen, x, xs, head } = frames(app, parent, "The waves of the framed clock");
+  const { params: p } = app, { W, last, bottom, pic, pen, x, xs, head } = frames(app, parent, speak`The waves of the framed clock`);
   const y = scale(-1.1, 1.1, bottom, 26), fine = range(Math.min(Math.ceil(2 * W), 800) + 1);
-  axes(pic, x, y, xs, [-1, 0, 1], "position", bottom);
+  axes(pic, x, y, xs, [-1, 0, 1], speak`position`, bottom);
   const at = fine.map(i => last * i / (fine.length - 1));
   const paths = ["6 4", "none"].map(dash => pen.path({ fill: "none", stroke: dash === "none" ? "--ink" : "--soft", sw: 2.2, dash }));
   pen.text({ x: W - 8, y: 12, ta: "end" }, "— sin  - - cos");
@@ -211,7 +211,7 @@ function wave(app, parent, w) {
     if (t !== drawn) {
       drawn = t;
       [Math.cos, Math.sin].forEach((f, i) => set(paths[i], { d: through(at, x, y, v => f(v * w[t])) }));
-      say(head, `Clock ${t}: a turn in ${commas(TAU / w[t], TAU / w[t] < 100 ? 2 : 0)} positions`);
+      say(head, speak`Clock ${t}: a turn in ${commas(TAU / w[t], TAU / w[t] < 100 ? 2 : 0)} positions`);
     }
     for (const { of, g, ends } of marks) {
       const v = app.shown[of];
@@ -223,11 +223,11 @@ function wave(app, parent, w) {
 
 /** The dot product of p with every position: the sum of the cosines. */
 function sum(app, parent, w) {
-  const { params: p } = app, { W, H, last, bottom, pic, pen, x, xs, head } = frames(app, parent, "p·o for every position o");
+  const { params: p } = app, { W, H, last, bottom, pic, pen, x, xs, head } = frames(app, parent, speak`p·o for every position o`);
   const n = w.length, least = -Math.max(1.2, 0.3 * n), y = scale(least, n * 1.06, bottom, 26);
   const of = v => w.reduce((so, each) => so + Math.cos(v * each), 0);
-  axes(pic, x, y, xs, ticks(least, n * 1.06, 4), "other position o", bottom);
-  say(head, `p·o = sum of ${n} cosines`);
+  axes(pic, x, y, xs, ticks(least, n * 1.06, 4), speak`other position o`, bottom);
+  say(head, speak`p·o = sum of ${n} cosines`);
   // Drawn once, over the offset o − p: when p moves, it only slides.
   const curves = clipped(pic, x(0) - 1, x(last) + 1, H + 9), many = Math.ceil(Math.min(p.positions * 10, 2.4 * W));
   const offsets = range(many + 1).map(i => last * (2 * i / many - 1));
@@ -256,9 +256,9 @@ function sum(app, parent, w) {
 }
 
 export const sinusoidal = {
-  title: "Sinusoids: clocks that draw a table", smooth: ["position", "other", "dimension"], drawn: ["view"],
-  menus: ["base"], slide: ["layout"], own: { other: { label: "other position", size: "positions", start: 0 } },
-  plays: { both: "both walk on", one: "p walks" },
+  title: speak`Sinusoids: clocks that draw a table`, smooth: ["position", "other", "dimension"], drawn: ["view"],
+  menus: ["base"], slide: ["layout"], own: { other: { label: speak`other position`, size: "positions", start: 0 } },
+  plays: { both: speak`both walk on`, one: speak`p walks` },
   shape: ({ params: p }) => [p.d_model, p.positions, p.base, p.layout].join(),
   scene, reached, build,
   play: (app, how, dt, now) => walk(app, "position", "other", how === "both", app.params.positions / 12, dt, now),
