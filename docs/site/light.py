@@ -43,6 +43,10 @@ def pictures(text: str, page: Path, site: Path) -> str:
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(data)
             to_root = "../" * (len(page.relative_to(site).parts) - 1)
+            shared = site.parent / "_images" / file.name  # of the site in another language around this one
+            if shared.is_file():
+                file.unlink()
+                file, to_root = shared, f"../{to_root}"
             tag = tag.replace(source, f"{to_root}_images/{file.name}")
         elif re.match(r"\w+:", source):
             return tag

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin
 
 NAMED = re.compile(r'<(?:script|img|link)\b[^>]*?\s(?:src|href)="([^"#?]+)[^"]*"[^>]*>')
-LATER = re.compile(r'loading="lazy"|rel="(?:next|prev|index|search|canonical|author|icon)"')
+LATER = re.compile(r'loading="lazy"|rel="(?:next|prev|index|search|canonical|alternate|author|icon)"')
 
 
 def parts(text: str) -> set[str]:
