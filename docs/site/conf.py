@@ -92,6 +92,9 @@ if editions.LANGUAGE == ENGLISH:
     html_static_path += ["../course.gif", str(Path(jupyter_server_mathjax.__file__).parent / "static")]
 templates_path = ["templates"]
 html_css_files = ["course.css"]
+if (own := documents.ROOT / "locale" / editions.LANGUAGE / "site.css").is_file():  # what its script asks for
+    html_static_path.append(str(own))
+    html_css_files.append(own.name)
 html_search_scorer = str(HERE / "scorer.js")
 html_search_options = {"dict": str(editions.words())}  # where words are not told apart by spaces
 logging.getLogger("jieba").disabled = True  # Sphinx cuts Chinese with it, and it tells how it begins

@@ -73,7 +73,7 @@ def translated(page: str, language: str) -> bool:
 
 
 def address(page: str, language: str, start: str = "") -> str:
-    """A page of the site of a language: its address from the page ``start``, or from the English site's top."""
+    """A page of the site of a language: its address from the page ``start``, or from the top."""
     up = "../" * (start.count("/") + (LANGUAGE != ENGLISH)) if start else ""
     return f"{up}{'' if language == ENGLISH else f'{language}/'}{page}.html"
 

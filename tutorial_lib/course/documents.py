@@ -80,7 +80,7 @@ def said(name: str, says: Callable[[str], Say], file: Path | None = None, text: 
         rows = [_row(found, says) for found in TERM.finditer(text)]
         text = TERM.sub("\0", text)
     text = LISTED.sub(lambda found: found[1] + COMMENT.sub(
-        lambda line: line[1] + say(line[2]), found[2]) + found[3], pieces.prose(text, say))
+        lambda line: line[1] + say(line[2]), found[2]) + found[3], pieces.plain(text, say))
     text = CAPTION.sub(lambda line: line[1] + say(line[2]), text)
     text = ALT.sub(lambda image: image[1] + say(image[2]), text)
     for row in rows:
