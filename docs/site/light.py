@@ -43,15 +43,14 @@ def pictures(text: str, page: Path, site: Path) -> str:
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(data)
             to_root = "../" * (len(page.relative_to(site).parts) - 1)
-            shared = site.parent / "_images" / file.name  # of the site in another language around this one
-            if shared.is_file():
-                file.unlink()
-                file, to_root = shared, f"../{to_root}"
             tag = tag.replace(source, f"{to_root}_images/{file.name}")
         elif re.match(r"\w+:", source):
             return tag
         else:
             file = page.parent / source.partition("?")[0]
+        if "_images/" in tag and there_already(file.name, site):
+            tag = tag.replace("_images/", "../_images/", 1)
+            file = site.parent / "_images" / file.name
         known = size(file.read_bytes()) if file.is_file() else None
         if known is None:
             return tag
@@ -61,6 +60,15 @@ def pictures(text: str, page: Path, site: Path) -> str:
         return f"<img{more} {tag.removeprefix('<img').lstrip()}"
 
     return IMAGE.sub(mended, text)
+
+
+def there_already(name: str, site: Path) -> bool:
+    """Has the site around this one, of another language, the same picture? Then this one goes."""
+    own, other = site / "_images" / name, site.parent / "_images" / name
+    if not other.is_file() or own.is_file() and own.read_bytes() != other.read_bytes():
+        return False
+    own.unlink(missing_ok=True)
+    return True
 
 
 def lighten(site: Path) -> None:
