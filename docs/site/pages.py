@@ -14,7 +14,7 @@ from sphinx import application, project
 
 from tutorial_lib.course import documents, translation
 from tutorial_lib.explorers import live
-from tutorial_lib.language import ENGLISH, _, translated
+from tutorial_lib.language import ENGLISH, _
 from tutorial_lib.lesson import predictions, questions
 
 HERE = Path(__file__).parent
@@ -110,7 +110,7 @@ def place(name: str, value: str, inside: str, **data) -> str:
 def checks(number: str) -> str:
     """The questions of a concept check: to be answered, or, without a script, with answers to be opened."""
     shown = []
-    for n, (name, asked) in enumerate(translated(questions.load(number))["check"].items(), 1):
+    for n, (name, asked) in enumerate(questions.questions(number)["check"].items(), 1):
         question, right = f"<b>{_('Question {n}.').format(n=n)}</b> {asked['question']}", asked["answer"]
         choices = [[key, words, key == right, asked["why"][key]] for key, words in asked["choices"].items()]
         listed = "".join(f"<li>{html.escape(words)}</li>" for _, words, _, _ in choices)

@@ -42,7 +42,7 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("build")
     done = subprocess.run(["make", "-o", "setup", "site", f"BIN={sys.executable}", f"BUILD={folder}",
                            "ARGS=none"],  # no notebook is run: the translated ones have their English outputs
-                          cwd=ROOT, capture_output=True, text=True, timeout=900)
+                          cwd=ROOT, capture_output=True, text=True, timeout=2400)
     return folder / "site", done
 
 

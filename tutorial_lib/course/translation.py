@@ -224,7 +224,7 @@ def page() -> str:
 def strip(text: str, says: Callable[[str], Say]) -> str:
     """The line of links, with its words and the titles of notebooks translated."""
     say = says(LIBRARY)
-    titles = {navigation.title(path): title(name, says(name)) for name, path in sources().items()}
+    titles = {english: title(name, says(name)) for english, name in _titles().items()}
 
     def word(found):
         text = re.sub(r"^← | →$", "", found[1])
@@ -235,6 +235,12 @@ def strip(text: str, says: Callable[[str], Say]) -> str:
     text = re.sub(r"\[([^\]]+)(?=\]\()", word, text)
     return re.sub(r"\b(\d\d) of (\d\d)\b",
                   lambda found: say(OF).format(number=found[1], all=found[2]), text)
+
+
+@functools.cache
+def _titles() -> dict[str, str]:
+    """The name of each notebook, by its title."""
+    return {navigation.title(path): name for name, path in sources().items()}
 
 
 def title(name: str, say: Say) -> str:
