@@ -148,6 +148,8 @@ def arrive(app, problem):
         if ENGLISH_SITE in text:
             up = "../" * len(path.relative_to(out).parts)
             path.write_text(text.replace(ENGLISH_SITE, up), encoding="utf-8")
+    search = out / "_static" / "language_data.js"
+    search.write_text(stemmer(search.read_text(encoding="utf-8")), encoding="utf-8")
     for path in (out / "_sources").rglob("*.ipynb"):
         name = path.relative_to(out / "_sources")
         made, page = folder() / LANGUAGE / name, out / name.with_suffix(".html")
@@ -158,6 +160,16 @@ def arrive(app, problem):
             page.write_text(text, encoding="utf-8")
         elif made.is_file():
             path.write_bytes(made.read_bytes())
+
+
+def stemmer(script: str) -> str:
+    """The search's script with the stemmer that it holds: Sphinx 9 names it after the site's language.
+
+    >>> stemmer("var EnglishStemmer=function(){};window.Stemmer = ChineseStemmer;")
+    'var EnglishStemmer=function(){};window.Stemmer = EnglishStemmer;'
+    """
+    held = re.findall(r"var (\w+Stemmer) ?= ?function", script)
+    return re.sub(r"(window\.Stemmer = )\w+;", rf"\g<1>{held[-1]};", script) if held else script
 
 
 def words() -> Path:

@@ -114,7 +114,7 @@ def cells(path):
 
 # ---- the files ----
 def test_the_examples_in_the_files_run():
-    for name in ("pages", "methods", "light", "weigh"):
+    for name in ("pages", "editions", "methods", "light", "weigh"):
         done = subprocess.run([sys.executable, "-m", "doctest", ROOT / f"docs/site/{name}.py"], cwd=ROOT,
                               capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
