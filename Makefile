@@ -74,10 +74,8 @@ results: setup  ## Measure all experiments in full, one process for each core, a
 	$(BIN) -m tutorial_lib.experiments run all --preset full --scheduler local $(ARGS)
 	$(BIN) -m tutorial_lib.experiments results
 
-site: setup  ## Make the course as a web site in build/site, for any web server (STUDENTS=1: no answers; SITE_URL=…)
-	rm -rf $(BUILD)/site
-	$(BIN) -m sphinx -W --keep-going -E -q -b html -c docs/site -d $(BUILD)/doctrees . $(BUILD)/site
-	@$(BIN) docs/site/weigh.py $(BUILD)/site
+site: setup  ## Make the course as a web site in build/site, in all its languages (STUDENTS=1: no answers; SITE_URL=…)
+	$(BIN) docs/site/make.py $(BUILD) $(ARGS)
 
 slides: setup  ## Make slides from the notebooks, in build/slides (ARGS=06 for one deck)
 	$(BIN) -m tutorial_lib.course.slides $(ARGS)

@@ -1,6 +1,7 @@
 // Predictions and checks on a page: the notebooks' own cards, with answers that stay in this browser.
 // `card` stands before this file: it is tutorial_lib/lesson/card.js.
 const KEPT = "how-transformers-know-order";
+texts = TEXTS;   // in the language of the site; `say` stands in the card
 
 function kept() {
   try { return JSON.parse(localStorage.getItem(KEPT)) ?? {}; } catch { return {}; }
@@ -13,23 +14,26 @@ function keep(key, said) {
 /** The number with four digits, as Python's .4g writes it. */
 const digits = (v, n) => String(+(+v).toPrecision(n));
 
+const filled = (words, values) => words.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+
 /** What is to be said of an answer; predictions.py says the same in a notebook. */
 const COMPARE = {
   choice(asked, said, measured) {
     const right = said === measured, words = asked.choices.find(([name]) => name === said)[1];
-    return [right, right ? "You predicted this." : `You predicted: ${words}`, said];
+    return [right, right ? say("You predicted this.") : filled(say("You predicted: {words}"), { words }), said];
   },
   number(asked, said, measured) {
     const words = `${digits(said, 4)} ${asked.unit}`, off = Math.abs(said - measured);
-    if (off <= asked.within) return [true, `You predicted ${words}: close enough.`, "right"];
-    const side = said < measured ? "low" : "high";
-    return [false, `You predicted ${words}: ${digits(off, 4)} too ${side}.`, side];
+    if (off <= asked.within) return [true, filled(say("You predicted {words}: close enough."), { words }), "right"];
+    const low = said < measured;
+    const verdict = low ? say("You predicted {words}: {off} too low.") : say("You predicted {words}: {off} too high.");
+    return [false, filled(verdict, { words, off: digits(off, 4) }), low ? "low" : "high"];
   },
   sketch(asked, said, measured) {
     const off = said.map((v, n) => Math.abs(v - measured[n])), n = off.indexOf(Math.max(...off));
     const right = off[n] <= asked.within;
-    return [right, `Your curve is farthest away at ${asked.x[n]}: ${digits(said[n], 3)}, measured ${
-      digits(measured[n], 3)}.`, right ? "right" : "wrong"];
+    return [right, filled(say("Your curve is farthest away at {x}: {said}, measured {measured}."),
+      { x: asked.x[n], said: digits(said[n], 3), measured: digits(measured[n], 3) }), right ? "right" : "wrong"];
   },
 };
 
@@ -50,7 +54,7 @@ function told(asked, { value, words }, said) {
 function prediction(place) {
   const asked = JSON.parse(place.dataset.asked), key = place.dataset.predict, listeners = {};
   const answer = document.querySelector(`[data-told="${key}"]`);
-  const known = answer && JSON.parse(answer.dataset.measured), values = { role: "ask", asked, said: kept()[key] ?? null };
+  const known = answer && JSON.parse(answer.dataset.measured), values = { role: "ask", asked, texts, said: kept()[key] ?? null };
   const still = { choice: said => asked.choices.some(([name]) => name === said), number: Number.isFinite,
     sketch: said => said.length === asked.x.length }[asked.kind];
   if (values.said !== null && !still(values.said)) values.said = null;   // the question has been changed since
@@ -92,8 +96,8 @@ function check(place) {
   const answer = asked.choices.find(([, , right]) => right)[1];
   const choose = (name, label, right, why) => {  // right is null for "I don't know."
     label.dataset.mark = right === null ? "?" : right ? "✔" : "✘";
-    status.innerHTML = `<b>${right ? "Right." : "Not quite."}</b> ${why}`;
-    if (right === null) status.firstChild.textContent = `The answer: ${answer}`;
+    status.innerHTML = `<b>${right ? say("Right.") : say("Not quite.")}</b> ${why}`;
+    if (right === null) status.firstChild.textContent = filled(say("The answer: {words}"), { words: answer });
     if (!(key in kept())) keep(key, name);
   };
   const labels = asked.choices.map(([name, words, right, why]) => {

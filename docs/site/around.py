@@ -2,26 +2,31 @@
 
 import html
 import json
+import os
 import re
 from pathlib import Path
 
+import editions
 import methods
 
+from tutorial_lib.language import ENGLISH, _, speaking
 from tutorial_lib.lesson.wrong import link as report_link
 
 PICTURE = "_static/course.gif"
 LOST = """<!DOCTYPE html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Not here · {project}</title>
+<html lang="{tag}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title} · {project}</title>
 <style>:root {{ color-scheme: light dark; font: 1.1rem/1.5 system-ui, sans-serif }}
 body {{ max-width: 34em; margin: 15vh auto; padding: 0 1em }}</style>
-<h1>No token at this position</h1>
-<p>There is no page at this address. Perhaps it has moved.</p>
-<ul><li><a href="{base}index.html">The first page</a></li><li><a href="{base}search.html">Search</a></li></ul>
-</html>
+{parts}</html>
+"""
+HERE_NOT = """<section lang="{tag}"><h1>{head}</h1>
+<p>{moved}</p>
+<ul><li><a href="{base}index.html">{first}</a></li><li><a href="{base}search.html">{search}</a></li></ul>
+</section>
 """
 MAP = """<?xml version="1.0" encoding="UTF-8"?>
-<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:xhtml="http://www.w3.org/1999/xhtml">
 {places}</urlset>
 """
 
@@ -53,7 +58,8 @@ def card(app, name, _template, context, _doctree):
     tags = {"description": words, "og:title": title, "og:description": words, "og:type": "website",
             "og:site_name": app.config.project}
     if base:  # pictures of cards have whole addresses
-        tags |= {"og:url": f"{base}{name}.html", "og:image": base + picture(name),
+        whole = os.environ.get("SITE_URL", "")  # of the English site, which has the pictures
+        tags |= {"og:url": f"{base}{name}.html", "og:image": whole + picture(name),
                  "twitter:card": "summary_large_image"}
     context["metatags"] = context.get("metatags", "") + "".join(
         f'<meta {"property" if key.startswith("og:") else "name"}="{key}" content="{value}">\n'
@@ -74,15 +80,35 @@ def wrong(app, name, _template, context, _doctree):
         context["body"] += f'<p class="course-note course-wrong">{link}</p>'
 
 
+def lost(project: str, base: str) -> str:
+    """The page for lost addresses, in all languages: a server shows the same one everywhere."""
+    parts = []
+    for one in editions.LANGUAGES:
+        with speaking(one):
+            parts.append(HERE_NOT.format(
+                tag=editions.tag(one), head=_("No token at this position"), first=_("The first page"),
+                moved=_("There is no page at this address. Perhaps it has moved."), search=_("Search"),
+                base=html.escape(base + ("" if one == ENGLISH else f"{one}/"))))
+    return LOST.format(tag=editions.tag(ENGLISH), title="Not here", project=project, parts="".join(parts))
+
+
+def place(base: str, name: str, language: str, also: list[str]) -> str:
+    """A page in the map, with the same page in other languages."""
+    others = "".join(f'<xhtml:link rel="alternate" hreflang="{editions.tag(one)}" '
+                     f'href="{html.escape(base + editions.address(name, one))}"/>'
+                     for one in (also if len(also) > 1 else ()))
+    return f"<url><loc>{html.escape(base + editions.address(name, language))}</loc>{others}</url>\n"
+
+
 def finish(app, problem):
     """Where the site knows its own address: a page for lost addresses, and a map for search engines."""
     base, out = app.config.html_baseurl, Path(app.outdir)
-    if problem or not base or app.builder.name != "html":
+    if problem or not base or app.builder.name != "html" or editions.LANGUAGE != ENGLISH:
         return
-    lost = LOST.format(base=html.escape(base), project=app.config.project)
-    (out / "404.html").write_text(lost, encoding="utf-8")
-    places = "".join(f"<url><loc>{html.escape(base + name)}.html</loc></url>\n"
-                     for name in sorted(app.env.found_docs))
+    (out / "404.html").write_text(lost(app.config.project, base), encoding="utf-8")
+    found = [(name, [one for one in editions.LANGUAGES if editions.translated(name, one)])
+             for name in sorted(app.env.found_docs)]
+    places = "".join(place(base, name, one, also) for name, also in found for one in also)
     (out / "sitemap.xml").write_text(MAP.format(places=places), encoding="utf-8")
 
 

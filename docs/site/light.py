@@ -48,6 +48,9 @@ def pictures(text: str, page: Path, site: Path) -> str:
             return tag
         else:
             file = page.parent / source.partition("?")[0]
+        if "_images/" in tag and there_already(file.name, site):
+            tag = tag.replace("_images/", "../_images/", 1)
+            file = site.parent / "_images" / file.name
         known = size(file.read_bytes()) if file.is_file() else None
         if known is None:
             return tag
@@ -57,6 +60,15 @@ def pictures(text: str, page: Path, site: Path) -> str:
         return f"<img{more} {tag.removeprefix('<img').lstrip()}"
 
     return IMAGE.sub(mended, text)
+
+
+def there_already(name: str, site: Path) -> bool:
+    """Has the site around this one, of another language, the same picture? Then this one goes."""
+    own, other = site / "_images" / name, site.parent / "_images" / name
+    if not other.is_file() or own.is_file() and own.read_bytes() != other.read_bytes():
+        return False
+    own.unlink(missing_ok=True)
+    return True
 
 
 def lighten(site: Path) -> None:

@@ -15,6 +15,7 @@ import textwrap
 import tomllib
 from pathlib import Path
 
+import editions
 import light
 import torch
 from PIL import Image
@@ -25,6 +26,7 @@ from tutorial_lib.course import summary
 from tutorial_lib.experiments.scoreboard import LARGE, MEASURES, shown
 from tutorial_lib.explorers import live
 from tutorial_lib.explorers.scoreboard import rows
+from tutorial_lib.language import _
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -41,8 +43,8 @@ COLOURS = 128
 MOST = 6
 """Claims that stand open on a page."""
 
-UNITS = {"none": "nothing", "embed": "the token vectors", "rotate": "queries and keys",
-         "content_bias": "the raw scores", "bias": "the scaled scores", "values": "the output"}
+UNITS = {"none": _("nothing"), "embed": _("the token vectors"), "rotate": _("queries and keys"),
+         "content_bias": _("the raw scores"), "bias": _("the scaled scores"), "values": _("the output")}
 
 
 def document(name: str) -> str:
@@ -265,9 +267,11 @@ def alt(page: dict) -> str:
 
 
 def draw(folder: Path) -> None:
-    """The pictures of all pages, as static files."""
+    """The pictures of all pages of this site, as static files."""
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     for name, page in METHODS.items():
+        if not editions.there(f"methods/{name}", editions.LANGUAGE):
+            continue
         drawn = Image.open(io.BytesIO(plots.png(picture(page)))).convert("RGB")
         drawn.quantize(COLOURS).save(folder / FOLDER / f"{name}.png", optimize=True)
 
@@ -328,21 +332,31 @@ def text(name: str, picture: str) -> str:
                   lambda line: parts[line[1]] if line[1] else f"# {page['title']}", template, flags=re.M)
 
 
+def linked_page(name: str, title: str) -> str:
+    """A link to the page of a method, in English where this site has none."""
+    if editions.there(f"methods/{name}", editions.LANGUAGE):
+        return f"{{doc}}`{title} </methods/{name}>`"
+    return f"[{title}]({editions.ENGLISH_SITE}methods/{name}.html)"
+
+
 def listed() -> str:
     """The list of all pages, by the door that the first method of each opens first."""
     first = {name: next(iter(rows()[page["board"][0]]["doors"]), "none") for name, page in METHODS.items()}
     parts = []
     for door, unit in [*list(UNITS.items())[1:], ("none", UNITS["none"])]:
-        lines = [f"- {{doc}}`{page['title']} </methods/{name}>`" for name, page in METHODS.items()
+        lines = [f"- {linked_page(name, _(page['title']))}" for name, page in METHODS.items()
                  if first[name] == door]
-        title = "Position stays out" if door == "none" else f"Position enters {unit}"
+        title = _("Position stays out") if door == "none" else _("Position enters {unit}").format(unit=unit)
         parts.append(f"## {title}\n\n" + "\n".join(lines) if lines else "")
     return "\n\n".join(parts)
 
 
 def sidebar() -> str:
-    """The lines of a table of contents: short titles, in the order of the file."""
-    return "\n".join(f"{page['title'].partition(':')[0]} <methods/{name}>" for name, page in METHODS.items())
+    """The lines of a table of contents: short titles, in the order of the file; English pages elsewhere."""
+    places = {name: f"methods/{name}" if editions.there(f"methods/{name}", editions.LANGUAGE)
+              else f"{editions.ENGLISH_SITE}methods/{name}.html" for name in METHODS}
+    return "\n".join(f"{re.split('[:：]', _(page['title']))[0]} <{places[name]}>"
+                     for name, page in METHODS.items())
 
 
 def search_words() -> dict[str, list[str]]:

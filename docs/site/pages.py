@@ -12,13 +12,16 @@ from urllib.parse import unquote
 from docutils import nodes
 from sphinx import application, project
 
+from tutorial_lib.course import documents, translation
 from tutorial_lib.explorers import live
+from tutorial_lib.language import ENGLISH, _
 from tutorial_lib.lesson import predictions, questions
 
 HERE = Path(__file__).parent
 if str(HERE) not in sys.path:  # where a test reads this file
     sys.path.insert(0, str(HERE))
 
+import editions  # noqa: E402
 import methods  # noqa: E402
 
 CARD = Path(predictions.__file__).parent / "card"
@@ -28,8 +31,6 @@ STUDENTS = bool(os.environ.get("STUDENTS"))
 TEACHERS = re.compile(r"\n## Teach with it\n.*?(?=\n\[What is taught where)|\ndocs/instructor/\w+", re.S)
 MOVED = {"docs/site/index": "index", "README": "index", "docs/site/api": "api/index",
          "docs/site/methods": "methods/index"}
-EXPLORER = ('<p class="course-note">This is a picture of the explorer. In JupyterLab it moves: run the cell, '
-            "and set it with its controls.</p>")
 
 
 class Project(project.Project):
@@ -41,9 +42,12 @@ class Project(project.Project):
 
     def discover(self, *args, **kwargs):
         super().discover(*args, **kwargs)
+        here = editions.LANGUAGE == ENGLISH
         for index, names, source in (("api/index", [f"api/{module}" for module in MODULES], "module.rst"),
                                      ("methods/index", methods.NAMES, "method.md")):
             for name in names if index in self.docnames else ():
+                if not here and name not in editions.documents_of(editions.LANGUAGE):
+                    continue
                 self.docnames.add(name)
                 self._docname_to_path[name] = Path("docs/site") / source
         return self.docnames
@@ -86,6 +90,8 @@ def links(text: str) -> str:
     """
     def module(link):
         name = link[2].replace("/", ".")
+        if name in MODULES and editions.LANGUAGE != ENGLISH:
+            return f"[{link[1]}]({editions.ENGLISH_SITE}api/{name}.html)"
         return f"{{py:mod}}`{link[1]} <{name}>`" if name in MODULES else link[0]
 
     text = re.sub(r"(\]\((?:[^()\s#]*\.ipynb)?)#((?:[^()\s]|\([^()\s]*\))+)",
@@ -105,7 +111,7 @@ def checks(number: str) -> str:
     """The questions of a concept check: to be answered, or, without a script, with answers to be opened."""
     shown = []
     for n, (name, asked) in enumerate(questions.questions(number)["check"].items(), 1):
-        question, right = f"<b>Question {n}.</b> {asked['question']}", asked["answer"]
+        question, right = f"<b>{_('Question {n}.').format(n=n)}</b> {asked['question']}", asked["answer"]
         choices = [[key, words, None if key == questions.UNSURE else key == right, asked["why"][key]]
                    for key, words in asked["choices"].items()]
         listed = "".join(f"<li>{html.escape(words)}</li>" for _, words, _, _ in choices)
@@ -113,7 +119,7 @@ def checks(number: str) -> str:
         if STUDENTS:
             shown.append(inside)
             continue
-        inside += ("<details><summary>Answer</summary>"
+        inside += (f"<details><summary>{_('Answer')}</summary>"
                    f"<p><b>{html.escape(asked['choices'][right])}</b> {asked['why'][right]}</p></details>")
         shown.append(place("key", questions.log_key("check", f"{number}.{name}"), inside,
                            check={"question": question, "choices": choices}))
@@ -141,13 +147,13 @@ def notebook(text: str) -> str:
         if "reveal" in cell["metadata"].get("tags", []):
             # one thing to open: the code with what it gives
             cell["metadata"]["tags"].append("hide-cell")
-            options |= {"code_prompt_show": "Show the answer", "code_prompt_hide": "Hide it again"}
+            options |= {"code_prompt_show": _("Show the answer"), "code_prompt_hide": _("Hide it again")}
         for output in list(cell.get("outputs", [])):
             data = output.get("data", {})
-            if "".join(data.get("text/html", "")).startswith(predictions.FOLDED):
+            if "".join(data.get("text/html", "")).startswith((predictions.FOLDED, _(predictions.FOLDED))):
                 whole = re.sub("</?details>|<summary>.*?</summary>", "", "".join(data["text/html"]))
                 measured = output["metadata"]["measured"]
-                words = re.search("Measured: <b>(.*?)</b>", whole)[1]
+                words = re.search("<p>[^<]*: <b>(.*?)</b></p>", whole)[1]
                 data["text/html"] = place("told", questions.log_key("predict", measured["key"]), whole,
                                           measured={"value": measured["value"], "words": words})
             elif asked := re.search(r'^lesson\.predict\("(\d+\.\w+)"\)', source, re.M):
@@ -159,8 +165,10 @@ def notebook(text: str) -> str:
                 del data["text/html"]
                 options["image"] = {"alt": "".join(data["text/plain"]).removeprefix("Figure: ")}
                 if output["output_type"] == "execute_result":
-                    note = {"output_type": "display_data", "metadata": {}, "data": {"text/html": EXPLORER}}
-                    cell["outputs"].append(note)
+                    words = _("This is a picture of the explorer. In JupyterLab it moves: run the cell, and "
+                              "set it with its controls.")
+                    note = {"text/html": f'<p class="course-note">{words}</p>'}
+                    cell["outputs"].append({"output_type": "display_data", "metadata": {}, "data": note})
             elif check := re.fullmatch(r'lesson\.concept_check\("(\d+)"\)', source):
                 data["text/html"] = checks(check[1])
     return json.dumps(content)
@@ -179,18 +187,21 @@ def toy() -> str:
 def contents() -> str:
     """The README's table of the notebooks, with its links as they are seen from the first page."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = re.search(r"^\| notebook \|.*?(?=\n\n)", readme, re.M | re.S)[0]
+    if editions.LANGUAGE != ENGLISH:
+        readme = translation.document(documents.README, translation.speakers(editions.LANGUAGE))
+    table = next(one for one in re.findall(r"(?:^\|.*\n)+", readme, re.M) if "](notebooks/" in one).strip()
     return table.replace("](notebooks/", "](../../notebooks/")
 
 
 # ---- what Sphinx calls ----
 def read(app, docname, source):
-    if app.env.doc2path(docname).suffix == ".ipynb":
+    path, known = Path(app.env.doc2path(docname)), app.env.found_docs
+    guide = TEACHERS if STUDENTS and docname == "index" else None
+    source[0] = editions.source(docname, path, source[0], leave_out=guide)
+    if path.suffix == ".ipynb":
         source[0] = notebook(source[0])
     elif docname == "index":
         source[0] = source[0].replace("NOTEBOOKS", contents())
-        if STUDENTS:
-            source[0] = TEACHERS.sub("", source[0])
         if "TOY" in source[0]:
             source[0] = source[0].replace("TOY", toy())
         source[0] = source[0].replace("METHODS", methods.sidebar())
@@ -206,6 +217,15 @@ def read(app, docname, source):
         source[0] = source[0].replace("MODULE", docname.removeprefix("api/"))
     else:
         source[0] = links(source[0])
+    folder = path.parent.relative_to(app.srcdir).as_posix()
+    if path.suffix != ".ipynb":
+        source[0] = editions.abroad(source[0], folder, known, MOVED)
+    elif editions.LANGUAGE != ENGLISH:
+        content = json.loads(source[0])
+        for cell in content["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = editions.abroad(cell["source"], folder, known, MOVED)
+        source[0] = json.dumps(content)
 
 
 def anchors(app, doctree):
@@ -242,7 +262,10 @@ def front_end(app):
     if (Path(app.srcdir) / "docs/site/methods.md").exists():
         methods.draw(folder)
     card = CARD.with_suffix(".js").read_text(encoding="utf-8").replace("export default", "const card =")
-    script = live.lean(card + (HERE / "answers.js").read_text(encoding="utf-8"))
+    own = (HERE / "answers.js").read_text(encoding="utf-8")
+    said = {text: _(text) for text in re.findall(r'\bsay\("([^"]+)"\)', card + own)}
+    words = {} if editions.LANGUAGE == ENGLISH else said
+    script = live.lean(card + own.replace("TEXTS", live.compact(words)))
     (folder / "answers.js").write_text(f'(() => {{\n"use strict";\n{script}}})();\n', encoding="utf-8")
     shutil.copyfile(CARD.with_suffix(".css"), folder / "answers.css")
     app.config.html_static_path.append(str(folder))

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin
 
 NAMED = re.compile(r'<(?:script|img|link)\b[^>]*?\s(?:src|href)="([^"#?]+)[^"]*"[^>]*>')
-LATER = re.compile(r'loading="lazy"|rel="(?:next|prev|index|search|canonical|author|icon)"')
+LATER = re.compile(r'loading="lazy"|rel="(?:next|prev|index|search|canonical|alternate|author|icon)"')
 
 
 def parts(text: str) -> set[str]:
@@ -29,7 +29,7 @@ def weights(site: Path) -> dict[str, int]:
     found = {}
     for path in sorted(site.rglob("*.html")):
         name = path.relative_to(site).as_posix()
-        if name.startswith(("_modules/", "_static/")):
+        if name.startswith("_modules/") or "_static" in path.parts:
             continue
         text = path.read_text(encoding="utf-8")
         names = {unquote(urljoin(name, part)) for part in parts(text)}

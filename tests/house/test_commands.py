@@ -58,6 +58,7 @@ LESS = {
     "make breakages": "make breakages ARGS=sandwich.py",
     "make breakages ARGS=rotary": "make breakages ARGS='rotary --help'",
     "python -m benchmarks.mistakes NAME": "python -m benchmarks.mistakes axis_angles",
+    "make site ARGS=02": "make -n site ARGS=02",
     "make site STUDENTS=1": "make -n site STUDENTS=1",  # what it leaves out: tests/site
     "make latency": "make latency ARGS=--help",  # in small: tests/browser/test_browser.py
     "python -m pip install .": "python -m pip install --no-build-isolation .",

@@ -1,6 +1,7 @@
 """Pages made light, and weighed: on a site of two pages."""
 
 import base64
+import re
 import sys
 from pathlib import Path
 
@@ -53,6 +54,22 @@ def test_the_first_picture_of_a_page_does_not_wait(tmp_path):
     text = light.pictures('<img src="a.png" alt="1"><img src="a.png" alt="2">', tmp_path / "a.html", tmp_path)
     assert text == ('<img width="30" height="20" src="a.png" alt="1">'
                     '<img width="30" height="20" loading="lazy" src="a.png" alt="2">')
+
+
+def test_a_picture_of_the_site_around_it_is_taken_from_there(tmp_path):
+    own = tmp_path / "zz"
+    for folder in (tmp_path, own):
+        (folder / "_images").mkdir(parents=True)
+        (folder / "_images/same.png").write_bytes(PNG)
+        (folder / "_images/other.png").write_bytes(PNG + folder.name.encode())
+    (own / "notebooks").mkdir()
+    images = [f'<img src="../_images/{name}.png" alt="a">' for name in ("same", "other", "same")]
+    text = light.pictures("".join([*images, INLINE]), own / "notebooks/a.html", own)
+    size = '<img width="30" height="20"'
+    assert text.startswith(f'{size} src="../../_images/same.png" alt="a">{size} loading="lazy" src="../_im')
+    assert text.count("../../_images/same.png") == 2 and text.count("base64") == 0
+    assert {path.name for path in (own / "_images").iterdir()} == {
+        "other.png", *re.findall(r"[0-9a-f]{40}\.png", text)}
 
 
 def test_only_the_search_has_the_index_and_nothing_has_the_icons_script(site):

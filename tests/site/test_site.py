@@ -16,6 +16,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlparse
 
 import pytest
 
+from tutorial_lib.course import translation
 from tutorial_lib.lesson import predictions, questions
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +27,10 @@ KINDS = ("index.html", "notebooks/06_rope.html", "exercises/ex06_rope/ex06_rope.
          "api/tutorial_lib.encodings.rotary.html", "_modules/tutorial_lib/encodings/rotary.html",
          "search.html")
 CODE = ("exercises/ex06_rope/ex06_rope.html", "_modules/tutorial_lib/encodings/rotary.html")
+OTHERS = translation.languages()
+IN_OTHERS = tuple(f"{language}/{name}" for language in OTHERS for name in (
+    "index.html", "docs/glossary.html", "methods/index.html",
+    *(f"notebooks/{name}.html" for name in translation.catalogs(language) if name[:1].isdigit())))
 HARMLESS = ("GroupMarkerNotSet",)
 
 
@@ -35,8 +40,9 @@ def built(tmp_path_factory):
     if not shutil.which("make"):
         pytest.skip("the site is made by make, and there is none")
     folder = tmp_path_factory.mktemp("build")
-    done = subprocess.run(["make", "-o", "setup", "site", f"BIN={sys.executable}", f"BUILD={folder}"],
-                          cwd=ROOT, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(["make", "-o", "setup", "site", f"BIN={sys.executable}", f"BUILD={folder}",
+                           "ARGS=none"],  # no notebook is run: the translated ones have their English outputs
+                          cwd=ROOT, capture_output=True, text=True, timeout=2400)
     return folder / "site", done
 
 
@@ -108,7 +114,7 @@ def cells(path):
 
 # ---- the files ----
 def test_the_examples_in_the_files_run():
-    for name in ("pages", "methods", "light", "weigh"):
+    for name in ("pages", "editions", "methods", "light", "weigh"):
         done = subprocess.run([sys.executable, "-m", "doctest", ROOT / f"docs/site/{name}.py"], cwd=ROOT,
                               capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -226,6 +232,84 @@ def test_links_of_every_kind_are_brought_to_the_site(tmp_path):
     assert [link for link in glossary.links if link.startswith("../notebooks/01_x.html#one-pair")]
     assert "../index.html" in glossary.links
     assert [link for link in notebook.links if link.endswith("a.json")]
+
+
+# ---- other languages ----
+SWITCH = re.compile(r'<a class="btn btn-sm course-language" href="([^"]+)" hreflang="([^"]+)"[^>]*?'
+                    r'(?:title="([^"]*)")?>([^<]+)</a>')
+ALSO = re.compile(r'<link rel="alternate" hreflang="([^"]+)" href="([^"]+)">')
+SEEN = re.compile(r'<html [^>]*\blang="([^"]+)"')
+
+
+def to(name, href):
+    return urljoin(name, href)
+
+
+@pytest.fixture(scope="module")
+def texts(site, pages):
+    return {name: (site / name).read_text(encoding="utf-8") for name in pages if name != "wrong.html"}
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_page_leads_to_itself_in_the_other_language_or_says_why_not(texts, language):
+    """What is in English only: the library, listings, the guide, pages for those who change the course."""
+    own = {name for name in texts if name.startswith(f"{language}/")}
+    english = {name for name in texts if not name.startswith(tuple(f"{one}/" for one in OTHERS))}
+    assert not {name.partition("/")[2] for name in own} - english and len(own) > 40
+    wanted = {name for name in english if re.match("(notebooks|exercises)/|index|search|docs/glossary", name)}
+    assert wanted <= {name.partition("/")[2] for name in own}
+    for name in english:
+        (switch,) = [one for one in SWITCH.findall(texts[name]) if one[1].startswith(language)]
+        there = f"{language}/{name}" in own
+        assert to(name, switch[0]) == f"{language}/{name if there else 'index.html'}", name
+        assert bool(switch[2]) != there and SEEN.search(texts[name])[1] == "en", name
+    for name in own:
+        (switch,) = [one for one in SWITCH.findall(texts[name]) if one[1] == "en"]
+        assert (to(name, switch[0]), switch[3]) == (name.partition("/")[2], "English")
+        assert SEEN.search(texts[name])[1].startswith(language), name
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_search_engines_are_told_of_both_and_not_of_english_in_the_frame_of_another(texts, language):
+    told = 0
+    for name, text in texts.items():
+        if not name.startswith(f"{language}/"):
+            continue
+        also = {tag: to(name, href) for tag, href in ALSO.findall(text)}
+        back = ALSO.findall(texts[name.partition("/")[2]])
+        lesson = re.search("/(notebooks|exercises)/", name)
+        if not lesson or Path(name).stem in translation.catalogs(language):
+            tag = SEEN.search(text)[1]
+            assert also == {"en": name.partition("/")[2], tag: name}, name
+            assert {one: to(name.partition("/")[2], href) for one, href in back} == also, name
+            assert not re.search(r'<section lang="en"', text), name
+            told += 1
+        else:
+            assert not also and not back and text.count('<section lang="en"') == 1, name
+    assert told >= 9
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_what_is_there_once_is_not_there_twice(site, language):
+    names = {path.name for path in (site / "_images").iterdir()}
+    other = site / language
+    assert not names & {path.name for path in (other / "_images").glob("*")}
+    assert not (other / "_static" / "MathJax.js").exists()
+    sources = {path.stem for path in (other / "_sources").rglob("*.ipynb")}
+    assert sources == {name for name in translation.sources() if name in translation.catalogs(language)}
+
+
+def test_the_first_page_is_in_chinese_and_leads_to_what_is_english(texts):
+    text = texts["zh/index.html"]
+    for words in ("Transformer 怎样知道顺序", "就在这里读", "01 置换不变性", "代码库（英文）", 'data-small='):
+        assert words in text, words
+    assert 'href="../docs/results.html"' in text and 'href="../api/index.html"' in text
+    assert "english.invalid" not in "".join(texts.values()) and "未翻译" not in text
+    lesson = texts["zh/notebooks/01_permutation_invariance.html"]
+    assert "<summary>答案</summary>" in lesson and "<b>第 1 题。</b>" in lesson and "看答案" in lesson
+    row = re.search(r'<tr[^>]*><td>(?:(?!</tr>).)*id="pair".*?</tr>', texts["zh/docs/glossary.html"], re.S)[0]
+    cells = [re.sub("<[^>]+>", "", cell).strip() for cell in re.findall("<td>(.*?)</td>", row, re.S)]
+    assert cells[:2] == ["维度对", "pair"] and cells[3].startswith("02 ") and "频率相同" in cells[2]
 
 
 # ---- the browser ----
@@ -394,14 +478,18 @@ class Tab:
 
 
 def test_each_page_is_whole_on_a_phone_and_one_of_each_kind_accessible(look, url, pages):
-    """Listings are left out, but for one: they are the frame of every page, and code without an author."""
+    """Listings are left out, but for one: they are the frame of every page, and code without an author.
+
+    So are lessons that another language shows in English.
+    """
     tab = look(width=390)
+    listing = ("_modules/", *(f"{language}/" for language in OTHERS))  # there most lessons are English ones
     for name in pages:
-        if not name.startswith("_modules/") or name in KINDS:
+        if not name.startswith(listing) or name in KINDS + IN_OTHERS:
             tab.open(url, name)
             tab.check_formulas()
             tab.check_width()
-            if name in KINDS:
+            if name in KINDS + IN_OTHERS[:1]:
                 tab.check_access()
     assert tab.page.evaluate("document.documentElement.dataset.theme") == "light"
     assert not tab.problems
@@ -575,6 +663,31 @@ def test_the_search_finds_the_lesson_and_then_the_method(look, url, word, lesson
     tab.page.locator("#search-results", has=tab.page.locator(f"a[href^='{method}.html']")).wait_for()
     found = [re.sub(r"\.html.*", "", link.get_attribute("href")) for link in results.all()]
     assert list(dict.fromkeys(found))[:2] == [lesson, method]
+    assert not tab.problems
+
+
+@pytest.mark.parametrize("word, lesson", [("正弦位置编码", "notebooks/02_sinusoidal"),
+                                          ("词袋", "notebooks/01_permutation_invariance"),
+                                          ("位置编码与词袋", "notebooks/01_permutation_invariance")])
+def test_the_search_finds_a_word_of_a_language_without_spaces(look, url, word, lesson):
+    tab = look()
+    tab.open(url, f"zh/search.html?q={word}")
+    first = tab.page.locator("#search-results li > a").first
+    first.wait_for()
+    assert first.get_attribute("href").startswith(lesson)
+    assert not tab.problems
+
+
+def test_a_prediction_is_answered_in_the_language_of_its_page(look, url):
+    tab = look(width=390)
+    tab.open(url, "zh/notebooks/01_permutation_invariance.html")
+    card = tab.page.locator('[data-predict="01.predict.swap"]')
+    card.get_by_role("radio").first.check()
+    card.get_by_role("button", name="确定").click()
+    tab.page.locator('[data-told="01.predict.swap"]').get_by_text("预测").first.wait_for()
+    tab.page.locator("a.course-language").click()
+    assert tab.page.url.endswith(f"{urlparse(url).netloc}/notebooks/01_permutation_invariance.html")
+    tab.page.locator('[data-predict="01.predict.swap"] :checked').wait_for(state="attached")  # it is kept
     assert not tab.problems
 
 

@@ -16,7 +16,7 @@ from tutorial_lib.checks import oracle, report
 from tutorial_lib.checks import questions as graded
 from tutorial_lib.checks.answer import collect
 from tutorial_lib.checks.judge import judge
-from tutorial_lib.course import pieces, translation
+from tutorial_lib.course import documents, pieces, translation
 from tutorial_lib.course.pieces import Say
 from tutorial_lib.desk import __main__ as desk
 from tutorial_lib.grading import gradebook
@@ -89,6 +89,58 @@ def test_words_are_said_and_names_are_not():
     assert pieces.code(cell, Made()) == (
         'x = load("a model")  # ⟦two words⟧\nprint(f"⟦mean {x[\'as trained\']:.2f} nats⟧", sep="and")\n'
         'plots.show(plots.bars(title="a title"), "⟦Bars of a mean.⟧")')
+
+
+# ---- documents ----
+@pytest.mark.parametrize("name", [name for name in documents.paths() if name != documents.GLOSSARY])
+def test_said_in_english_a_document_is_itself(name):
+    assert translation.document(name, lambda _name: Say()) == documents.read(name)
+
+
+@pytest.mark.parametrize("name", [documents.README, documents.INDEX, documents.GLOSSARY, "setup"])
+def test_in_another_language_no_words_of_a_document_escape(name):
+    text = translation.document(name, lambda _name: Made())
+    while "⟦" in text:
+        text = re.sub("⟦[^⟦⟧]*⟧", "", text)
+    if name == documents.GLOSSARY:  # a term and its name in English stay beside each other
+        text = re.sub(r"^\| <a .*?\| .*? \|", "", text, flags=re.M)
+    code = r"^```.*?^```$|`[^`]*`|\]\([^)]*\)|<[^>]+>"
+    assert not re.search("[A-Za-z]{3,}", re.sub(code, "", text, flags=re.M | re.S))
+
+
+def test_in_the_glossary_the_other_language_leads():
+    pair = "Two channels with one frequency: a sine and a cosine; RoPE turns the two together."
+    say = Say({pair: "一起转。"})
+    text = translation.document(documents.GLOSSARY, lambda _name: say)
+    assert '| <a id="pair"></a>维度对 | pair | 一起转。 | [02 ' in text
+    mark = "<small>(not translated)</small>"
+    english = "Interpolates slow pairs, leaves fast ones alone, and sharpens the scores a little."
+    assert f"| YaRN | {english} {mark} | [08 " in text
+
+
+def test_a_changed_block_of_a_document_is_english_with_a_mark(locale, monkeypatch):
+    before = documents.read(documents.INDEX)
+    monkeypatch.setattr(documents, "read", lambda name: before.replace("For everyone who", "For all who"))
+    translation.stored(documents.INDEX, "zh").write_bytes(translation.updated(documents.INDEX, "zh"))
+    translation.load.cache_clear()
+    text = translation.document(documents.INDEX, translation.speakers("zh"))
+    assert re.findall("^.*（未翻译）.*$", text, re.M) == [
+        "**For whom?** For all who can read a little Python and has seen a matrix product. Attention is "
+        "explained in the first notebook. <small>（未翻译）</small>"]
+
+
+def test_links_of_a_document_that_is_kept_elsewhere_lead_to_the_same_files(tmp_path):
+    text = '[a](docs/a.md#x) [b](https://b.org) [c](#c) <img src="docs/c.gif"> [own](docs/own.md)'
+    assert documents.moved(text, tmp_path, tmp_path / "docs" / "own.md") == (
+        '[a](a.md#x) [b](https://b.org) [c](#c) <img src="c.gif"> [own](../README.md)')
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_readme_of_a_language_follows_its_catalog_and_leads_back(language):
+    text = translation.readme(language).read_text(encoding="utf-8")
+    assert text == translation.readme_text(language), f"run `make locale LANGUAGE={language}`"
+    english = documents.read(documents.README)
+    assert "](../README.md)" in text and f"](docs/{translation.readme(language).name})" in english
 
 
 # ---- stale or missing ----
@@ -385,9 +437,27 @@ def test_the_tree_of_a_language_is_what_a_learner_gets(tmp_path, monkeypatch):
         out = translation.build(language, folder=tmp_path)
         assert {path.relative_to(out) for path in out.rglob("*") if path.is_file()} == {
             *translation.served(translation.ROOT), Path("texts.mo")}
-        assert {*ran} == {name for name in translation.catalogs(language) if name[:1].isdigit()}
+        assert ran == [name for name in translation.catalogs(language) if name[:1].isdigit()]
         notebook = nbformat.read(out / "notebooks" / f"{ran[0]}.ipynb", as_version=4)
         assert notebook.metadata.language == language
+        glossary = (out / "docs" / "glossary.md").read_text(encoding="utf-8")
+        assert glossary == translation.document("glossary", translation.speakers(language))
+
+
+def test_what_has_been_run_is_not_run_again_until_it_changes(tmp_path, locale, monkeypatch):
+    ran, lessons = [], [translation.sources()[name].relative_to(translation.ROOT)
+                        for name in translation.catalogs("zh") if name[:1].isdigit()]
+    monkeypatch.setattr(translation, "served", lambda _course: lessons)
+    monkeypatch.setattr(translation, "run", lambda notebook, name, *_more: ran.append(name) or notebook)
+    translation.build("zh", folder=tmp_path)
+    first = len(ran)
+    translation.build("zh", folder=tmp_path)
+    assert first == len(ran) >= 3
+    changed = translation.stored(FIRST, "zh")
+    changed.write_text(changed.read_text(encoding="utf-8").replace("猫", "虎", 1), encoding="utf-8")
+    translation.load.cache_clear()
+    translation.build("zh", folder=tmp_path)
+    assert ran[first:] == [FIRST]
 
 
 def test_the_desk_opens_what_was_built_in_a_working_copy_of_its_own(tmp_path, monkeypatch, capsys):

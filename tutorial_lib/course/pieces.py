@@ -67,12 +67,17 @@ def in_prose(cell: str) -> list[str]:
 
 def prose(cell: str, say: Say) -> str:
     """A Markdown cell as ``say`` says its blocks; what it doesn't know has a mark, but for headings."""
+    return titled(plain(untitled(cell), say), say)
+
+
+def plain(cell: str, say: Say) -> str:
+    """The same for a text without titles of links to the glossary."""
     out = ""
-    for before, text, after in map(message, blocks(untitled(cell))):
+    for before, text, after in map(message, blocks(cell)):
         note = "" if not text or "#" in before or say.knows(text) else f" <small>{say(MARK)}</small>"
         bar = " |" if note and text.startswith("|") and text.endswith(" |") else ""
         out += before + (say(text).removesuffix(bar) if text else "") + note + bar + after
-    return titled(out, say)
+    return out
 
 
 def untitled(text: str) -> str:

@@ -2,6 +2,7 @@
 
     python -m tutorial_lib.course.translation update zh        # locale/zh/*.po follow the English texts
     python -m tutorial_lib.course.translation update zh 02     # the same, and begins the catalog of 02
+    python -m tutorial_lib.course.translation update zh setup  # the same for docs/setup.md
     python -m tutorial_lib.course.translation check zh         # broken or unpolished translations
     python -m tutorial_lib.course.translation build zh         # build/zh: the course, translated and executed
 
@@ -17,6 +18,7 @@ import ast
 import contextlib
 import copy
 import functools
+import hashlib
 import io
 import json
 import re
@@ -33,7 +35,7 @@ from ..desk.working_copy import served
 from ..explorers import live, parts
 from ..language import speaking
 from ..lesson import panel, predictions, questions, resume, turns
-from . import ROOT, authoring, navigation, pictures, pieces
+from . import ROOT, authoring, documents, navigation, pictures, pieces
 from .pieces import Say
 
 LOCALE = ROOT / "locale"
@@ -42,6 +44,8 @@ LIBRARY = "library"
 """The catalog of what the library itself says."""
 EXPLORERS = "explorers"
 """The catalog of what explorers say, in Python and in the browser."""
+SITE = "site"
+"""The catalog of what stands around the pages of the web site."""
 HEADER = {"project": "How Transformers know order", "version": "1", "header_comment": "#",
           "fuzzy": False,
           "last_translator": "the course", "language_team": "the course", "msgid_bugs_address": "the course"}
@@ -111,6 +115,13 @@ def messages(name: str) -> Iterator[tuple[str, str, str]]:
         return
     if name == EXPLORERS:
         yield from ((text, place, "") for text, place in _explorers())
+        return
+    if name == SITE:
+        yield from ((text, path.name, "frame") for path in sorted(documents.SITE.glob("*.py"))
+                    for text in _marked(path))
+        return
+    if name in documents.paths():
+        yield from documents.messages(name)
         return
     exercise, path = name.startswith("ex"), sources()[name]
     for cell in read(name).cells:
@@ -199,7 +210,8 @@ def updated(name: str, language: str) -> bytes:
 
 def catalogs(language: str) -> list[str]:
     """The names of the catalogs of a language, in the order of the course."""
-    return [name for name in (*sources(), EXPLORERS, LIBRARY) if stored(name, language).is_file()]
+    names = (*sources(), *documents.paths(), SITE, EXPLORERS, LIBRARY)
+    return [name for name in names if stored(name, language).is_file()]
 
 
 def known(name: str, language: str) -> dict[str, str]:
@@ -231,7 +243,7 @@ def page() -> str:
 def strip(text: str, says: Callable[[str], Say]) -> str:
     """The line of links, with its words and the titles of notebooks translated."""
     say = says(LIBRARY)
-    titles = {navigation.title(path): title(name, says(name)) for name, path in sources().items()}
+    titles = {english: title(name, says(name)) for english, name in _titles().items()}
 
     def word(found):
         text = re.sub(r"^← | →$", "", found[1])
@@ -242,6 +254,12 @@ def strip(text: str, says: Callable[[str], Say]) -> str:
     text = re.sub(r"\[([^\]]+)(?=\]\()", word, text)
     return re.sub(r"\b(\d\d) of (\d\d)\b",
                   lambda found: say(OF).format(number=found[1], all=found[2]), text)
+
+
+@functools.cache
+def _titles() -> dict[str, str]:
+    """The name of each notebook, by its title."""
+    return {navigation.title(path): name for name, path in sources().items()}
 
 
 def title(name: str, say: Say) -> str:
@@ -285,6 +303,21 @@ def translate(name: str, says: Callable[[str], Say]) -> nbformat.NotebookNode:
         elif cell.cell_type == "markdown" and not _graded(cell):
             cell.source = anchored(pieces.prose(english, say), path, says)
     return notebook
+
+
+def document(name: str, says: Callable[[str], Say], file: Path | None = None, text: str | None = None) -> str:
+    """The document ``name`` as its catalog says it (:func:`documents.said`), its links to headings mended."""
+    return anchored(documents.said(name, says, file, text), file or documents.paths()[name], says)
+
+
+def readme(language: str) -> Path:
+    """Where the README of a language is kept, the one translated file that is."""
+    return PAGE.parent / f"README.{language}.md"
+
+
+def readme_text(language: str) -> str:
+    note = f"<!-- Made from README.md by `make locale LANGUAGE={language}`. -->\n"
+    return note + document(documents.README, speakers(language), readme(language))
 
 
 def speakers(language: str) -> Callable[[str], Say]:
@@ -332,33 +365,63 @@ def compile_texts(said: Mapping[str, str], folder: Path) -> None:
 
 
 def build(language: str, only: tuple[str, ...] = (), folder: Path = ROOT / "build") -> Path:
-    """Write ``folder/<language>``, what a learner gets: translated notebooks executed, the rest copied."""
-    out, says = folder / language, speakers(language)
+    """Write ``folder/<language>``, what a learner gets: translated notebooks executed, the rest copied.
+
+    A notebook that was run there, and has not changed since, is not run again.
+    """
+    out, says, ran = folder / language, speakers(language), _ran(folder, language)
     known_texts = [known(name, language).items() for name in catalogs(language)]
     compile_texts({text: said for each in known_texts for text, said in each}, out)
     for path in served(ROOT):
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         name = path.stem if path.suffix == ".ipynb" else ""
         if not name:
-            shutil.copy(ROOT / path, out / path)
+            if ROOT / path == documents.paths().get(path.stem) and says(path.stem).known is not None:
+                (out / path).write_text(document(path.stem, says), encoding="utf-8")
+            else:
+                shutil.copy(ROOT / path, out / path)
             continue
         notebook = translate(name, says)
         if says(name).known is not None:
             notebook.metadata["language"] = language
             if not name.startswith("ex") and (not only or name[:2] in only):
+                made = fingerprint(name, language, notebook)
+                if ran.get(name) == made and (out / path).is_file():
+                    continue
                 spoken = {"TUTORIAL_LANG": language, "TUTORIAL_LOCALE": str(folder)}
                 notebook = run(notebook, name, spoken, (out / path).parent)
                 notebook.metadata["language"] = language
+                ran[name] = made
+            else:
+                ran.pop(name, None)
             print(path, "{} of {}".format(*coverage(name, language)), flush=True)
         nbformat.write(notebook, out / path)
+        _record(folder, language).write_text(json.dumps(ran), encoding="utf-8")
     return out
+
+
+def _record(folder: Path, language: str) -> Path:
+    return folder / f"{language}.json"
+
+
+def _ran(folder: Path, language: str) -> dict[str, str]:
+    """The notebooks in ``folder`` that were run, and of what."""
+    file = _record(folder, language)
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def fingerprint(name: str, language: str, notebook: nbformat.NotebookNode) -> str:
+    """Of all that decides what a translated notebook shows: its cells, the English outputs, what is said."""
+    said = [known(one, language) for one in (name, LIBRARY)]
+    whole = json.dumps([[cell.source for cell in notebook.cells], read(name), said], sort_keys=True)
+    return hashlib.sha1(whole.encode(), usedforsecurity=False).hexdigest()
 
 
 def faults(name: str, language: str) -> list[str]:
     """What is wrong with the translations of a catalog."""
     found, notes = [], {text: note for text, _, note in messages(name)}
     for text, said in known(name, language).items():
-        is_prose = not notes.get(text) and name not in (LIBRARY, EXPLORERS)
+        is_prose = not notes.get(text) and name not in (LIBRARY, EXPLORERS, SITE)
         plain = re.sub(r"\]\([^)]*\)|<[^>]+>", "", re.sub(r"([`$])[^`$]+\1", r"\1x\1", said)).strip()
         broken = [f"{rule}: {hit[0]!r}" for rule, pattern in typography(language).items()
                   if (hit := re.search(pattern, plain))]
@@ -386,6 +449,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     started = [name for name, path in sources().items() if name in given.notebooks or name.startswith(
         tuple(given.notebooks) or "-") and path.parent.name != navigation.DEEPER]
+    started += [name for name in (*documents.paths(), SITE) if name in given.notebooks]
     names = list(dict.fromkeys([*catalogs(language), *started, EXPLORERS, LIBRARY]))
     if given.command == "update":
         (LOCALE / language).mkdir(parents=True, exist_ok=True)
@@ -393,6 +457,8 @@ def main(arguments: list[str] | None = None) -> int:
             stored(name, language).write_bytes(updated(name, language))
         load.cache_clear()
         PAGE.write_text(page(), encoding="utf-8")
+        if documents.README in catalogs(language):
+            readme(language).write_text(readme_text(language), encoding="utf-8")
         return 0
     found = [f"{name}: {fault}" for name in names for fault in faults(name, language)]
     print(*found, sep="\n")
