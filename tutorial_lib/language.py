@@ -89,3 +89,8 @@ def joined(sentences: Iterable[str]) -> str:
             each[0]) == "F"
         text += each if wide or not text else f" {each}"
     return text
+
+
+def words(text: str) -> int:
+    """How many words a text has. Chinese puts no spaces between them: two characters count as one."""
+    return len(re.findall(r"[㐀-鿿]{2}|[^\s㐀-鿿\u3000-\u303f\uff00-\uffef]+", text))

@@ -243,8 +243,7 @@ def catalogs(tmp_path_factory):
     """The translations as they are kept, compiled."""
     folder = tmp_path_factory.mktemp("locale")
     for language in LANGUAGES:
-        known = [translation.known(name, language).items() for name in translation.catalogs(language)]
-        translation.compile_texts({text: said for each in known for text, said in each}, folder / language)
+        translation.compile_texts(translation.looked_up(language), folder / language)
     return folder
 
 
@@ -341,7 +340,7 @@ def test_a_check_says_all_in_the_readers_language(judged, capsys, monkeypatch):
 @pytest.mark.parametrize("text, words", [("the mean forgets the order", 5), ("", 0), ("平均忘掉了顺序。", 3),
                                          ("注意力是 equivariant，平均不是", 5), ("a – b", 3)])
 def test_an_answer_without_spaces_has_words_too(text, words):
-    assert report._words(text) == words
+    assert spoken.words(text) == words
 
 
 # ---- a whole notebook ----

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import nbformat
 
-from .. import verdicts
+from .. import legible, verdicts
 from ..checks import judge, report
 from ..desk.working_copy import served
 from ..lesson import panel, predictions, questions, resume, turns
@@ -114,6 +114,9 @@ def messages(name: str) -> Iterator[tuple[str, str, str]]:
             yield from ((text, place, "") for text in pieces.in_prose(cell.source))
             for _, anchor in navigation.TERM.findall(cell.source):
                 yield navigation.terms()[anchor].sentence, f"glossary.md#{anchor}", "title of a link"
+    if not exercise:
+        code = [cell.source for cell in read(name).cells if cell.cell_type == "code"]
+        yield from ((text, f"{path.name}: figures", pieces.NAME) for text in pieces.names(code))
     yield from ((text, place, "") for place, text in _asked(name))
     inputs = f"checks/questions/q{name[2:4]}.py" if exercise else f"lesson/turns/t{name[:2]}.py"
     for file in SPOKEN.glob(inputs if exercise or path.parent.name != navigation.DEEPER else "none"):
@@ -133,7 +136,7 @@ def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "translation.py") for text in WORDS)
     named = (predictions.FOLDED, questions.QuestionList.NOTE, turns.EMPTY, turns.INSTEAD)
     yield from ((text, "lesson") for text in (*named, *panel.Panel.HEAD, panel.Panel.FOOT,
-                                          *report.Progress.HEAD, *verdicts.SIGNS))
+                                          *report.Progress.HEAD, *verdicts.SIGNS, legible.KINDS))
     yield from ((text, "card.js") for text in predictions.said())
     yield from ((text, "judge") for text in judge.HIDDEN.values())
     of_a_notebook = {*SPOKEN.glob("checks/questions/q*.py"), *SPOKEN.glob("lesson/turns/t*.py")}
@@ -308,11 +311,23 @@ def compile_texts(said: Mapping[str, str], folder: Path) -> None:
         write_mo(stream, catalog)
 
 
+def looked_up(language: str) -> dict[str, str]:
+    """What the library may look up: all texts but comments. Names in figures come first."""
+    found: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for name in catalogs(language):
+        said, notes = known(name, language), {}
+        for text, _place, note in messages(name):
+            notes.setdefault(text, []).append(note)
+        found |= {text: said[text] for text in said if {*notes.get(text, [""])} != {pieces.COMMENT}}
+        names |= {text: said[text] for text in said if pieces.NAME in notes.get(text, [])}
+    return found | names
+
+
 def build(language: str, only: tuple[str, ...] = (), folder: Path = ROOT / "build") -> Path:
     """Write ``folder/<language>``, what a learner gets: translated notebooks executed, the rest copied."""
     out, says = folder / language, speakers(language)
-    known_texts = [known(name, language).items() for name in catalogs(language)]
-    compile_texts({text: said for each in known_texts for text, said in each}, out)
+    compile_texts(looked_up(language), out)
     for path in served(ROOT):
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         name = path.stem if path.suffix == ".ipynb" else ""
@@ -334,11 +349,15 @@ def build(language: str, only: tuple[str, ...] = (), folder: Path = ROOT / "buil
 def faults(name: str, language: str) -> list[str]:
     """What is wrong with the translations of a catalog."""
     found, notes = [], {text: note for text, _, note in messages(name)}
+    kinds = known(LIBRARY, language).get(legible.KINDS, "")
     for text, said in known(name, language).items():
         is_prose = not notes.get(text) and name != LIBRARY
         plain = re.sub(r"\]\([^)]*\)|<[^>]+>", "", re.sub(r"([`$])[^`$]+\1", r"\1x\1", said)).strip()
         broken = [f"{rule}: {hit[0]!r}" for rule, pattern in typography(language).items()
                   if (hit := re.search(pattern, plain))]
+        lacks = legible.alt_fault(said, kinds) if notes.get(text) == pieces.ALT else ""
+        if lacks:
+            broken.append(f"alternative text: {lacks}")
         found += [f"{fault}: {text[:60]!r}: {said[:60]!r}"
                   for fault in (*pieces.faults(text, said, is_prose), *broken)]
     return found
