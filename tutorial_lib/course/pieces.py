@@ -185,7 +185,8 @@ def _filled(trees: list[ast.Module]) -> dict[tuple[ast.Module | None, str], list
                 for each in node.iter.elts if one_by_one else [node.iter]:  # type: ignore[attr-defined]
                     put(node.target, each, tree, tree)
             elif isinstance(node, ast.FunctionDef):
-                results = [part.value for part in ast.walk(node) if isinstance(part, ast.Return) and part.value]
+                results = [part.value for part in ast.walk(node)
+                           if isinstance(part, ast.Return) and part.value]
                 found.setdefault((None, node.name), []).extend((tree, each) for each in results)
     return found
 

@@ -31,7 +31,7 @@ from .. import legible, verdicts
 from ..checks import judge, report
 from ..desk.working_copy import served
 from ..lesson import panel, predictions, questions, resume, turns
-from . import ROOT, authoring, navigation, pictures, pieces
+from . import ROOT, authoring, navigation, pictures, pieces, slides
 from .pieces import Say
 
 LOCALE = ROOT / "locale"
@@ -100,8 +100,17 @@ def _flat(value, place: str) -> Iterator[tuple[str, str]]:
         yield place, value
 
 
+@functools.cache
+def decks() -> list[str]:
+    """The catalogs that slides may have: ``["slides_00", …]``."""
+    return [slides.CATALOG + number for number in slides.numbers()]
+
+
 def messages(name: str) -> Iterator[tuple[str, str, str]]:
     """``(text, place, note)`` of all messages of one catalog, in reading order."""
+    if name in decks():
+        yield from slides.Deck(name.removeprefix(slides.CATALOG)).messages()
+        return
     if name == LIBRARY:
         yield from ((text, place, "") for text, place in _library())
         return
@@ -137,6 +146,7 @@ def _library() -> Iterator[tuple[str, str]]:
     named = (predictions.FOLDED, questions.QuestionList.NOTE, turns.EMPTY, turns.INSTEAD)
     yield from ((text, "lesson") for text in (*named, *panel.Panel.HEAD, panel.Panel.FOOT,
                                           *report.Progress.HEAD, *verdicts.SIGNS, legible.KINDS))
+    yield from ((text, "slides.py") for text in slides.WORDS)
     yield from ((text, "card.js") for text in predictions.said())
     yield from ((text, "judge") for text in judge.HIDDEN.values())
     of_a_notebook = {*SPOKEN.glob("checks/questions/q*.py"), *SPOKEN.glob("lesson/turns/t*.py")}
@@ -183,7 +193,7 @@ def updated(name: str, language: str) -> bytes:
 
 def catalogs(language: str) -> list[str]:
     """The names of the catalogs of a language, in the order of the course."""
-    return [name for name in (*sources(), LIBRARY) if stored(name, language).is_file()]
+    return [name for name in (*sources(), *decks(), LIBRARY) if stored(name, language).is_file()]
 
 
 def known(name: str, language: str) -> dict[str, str]:
@@ -315,7 +325,7 @@ def looked_up(language: str) -> dict[str, str]:
     """What the library may look up: all texts but comments. Names in figures come first."""
     found: dict[str, str] = {}
     names: dict[str, str] = {}
-    for name in catalogs(language):
+    for name in (name for name in catalogs(language) if name not in decks()):  # they have answers
         said, notes = known(name, language), {}
         for text, _place, note in messages(name):
             notes.setdefault(text, []).append(note)
@@ -382,6 +392,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     started = [name for name, path in sources().items() if name in given.notebooks or name.startswith(
         tuple(given.notebooks) or "-") and path.parent.name != navigation.DEEPER]
+    started += [name for name in decks() if name in given.notebooks]
     names = list(dict.fromkeys([*catalogs(language), *started, LIBRARY]))
     if given.command == "update":
         (LOCALE / language).mkdir(parents=True, exist_ok=True)
