@@ -561,15 +561,16 @@ def write_static(folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
     live.write(folder)
-    for path in (PLANS / TEMPLATE).glob("slides.*"):
+    fonts = (ROOT / "tutorial_lib" / "fonts").glob("*.*")  # with its licence
+    for path in (*(PLANS / TEMPLATE).glob("slides.*"), *fonts):
         shutil.copyfile(path, folder / path.name)
 
 
-def build(number: str, folder: Path = OUT, language: str = ENGLISH) -> Deck:
+def build(number: str, folder: Path = OUT, language: str = ENGLISH, path: Path | None = None) -> Deck:
     """Write ``folder/06.html``; :func:`write_static` writes what it needs beside it."""
     from nbconvert import SlidesExporter
 
-    deck = Deck(number, language)
+    deck = Deck(number, language, path)
     exporter = SlidesExporter(template_name=TEMPLATE, extra_template_basedirs=[str(PLANS)],
                               exclude_anchor_links=True)
     page, _ = exporter.from_notebook_node(deck.as_notebook())
@@ -608,11 +609,11 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     there, language = spoken(given.language), given.language
     folder = given.folder or (OUT if language == ENGLISH else OUT / language)
-    if unknown := set(given.decks) - set(there):
-        parser.error(f"no plan for {', '.join(sorted(unknown))}; there are plans for {', '.join(there)}")
+    if unknown := set(given.decks) - set(numbers()):
+        parser.error(f"no plan for {', '.join(sorted(unknown))}; there are plans for {', '.join(numbers())}")
     try:
         write_static(folder / "_static")
-        for number in given.decks or there:
+        for number in (each for each in given.decks or there if each in there):
             deck = build(number, folder, language)
             print(f"{folder / number}.html: {len(deck.slides)} slides, {deck.minutes} minutes")
         made = [Deck(number, language) for number in there if (folder / f"{number}.html").exists()]
