@@ -16,7 +16,7 @@ from tutorial_lib.checks import oracle, report
 from tutorial_lib.checks import questions as graded
 from tutorial_lib.checks.answer import collect
 from tutorial_lib.checks.judge import judge
-from tutorial_lib.course import pieces, translation
+from tutorial_lib.course import pieces, slides, translation
 from tutorial_lib.course.pieces import Say
 from tutorial_lib.desk import __main__ as desk
 from tutorial_lib.grading import gradebook
@@ -85,10 +85,34 @@ def test_another_program_is_refused(monkeypatch):
 
 def test_words_are_said_and_names_are_not():
     cell = ('x = load("a model")  # two words\nprint(f"mean {x[\'as trained\']:.2f} nats", sep="and")\n'
-            'plots.show(plots.bars(title="a title"), "Bars of a mean.")')
+            'plots.show(plots.bars({"a key": 1, f"layer {n}": 2}, levels={"a line": 0}, title="a title"), '
+            '"Bars of a mean.")')
     assert pieces.code(cell, Made()) == (
         'x = load("a model")  # ⟦two words⟧\nprint(f"⟦mean {x[\'as trained\']:.2f} nats⟧", sep="and")\n'
-        'plots.show(plots.bars(title="a title"), "⟦Bars of a mean.⟧")')
+        'plots.show(plots.bars({"a key": 1, f"⟦layer {n}⟧": 2}, levels={"⟦a line⟧": 0}, title="⟦a title⟧"), '
+        '"⟦Bars of a mean.⟧")')
+
+
+def test_a_name_in_a_figure_is_found_where_it_stands():
+    cells = ['MODELS = {"a table": Table, "no table": None}\nother = {"not shown": 1}\n'
+             'def through(x):\n    return {"layer one": x, "layer two": x + 1}',
+             'loss = {name: train(model) for name, model in MODELS.items()}\nloss["as trained"] = 2.0\n'
+             'for ax, (title, z) in zip(axes, through("an input").items()):\n    plots.heat(z, title=title)\n'
+             'for ax, kind in ((left, "old way"), (right, "new way")):\n    plots.heat(z, title=kind)\n'
+             'plots.bars({name: x.mean() for name, x in loss.items()}, levels={"a guess": 1})\n'
+             'plots.lines(x, {f"clock {t}": wave(t) for t in (0, 1)}, size=size["large one"])']
+    assert sorted(pieces.names(cells)) == [
+        "a table", "an input", "as trained", "layer one", "layer two", "new way", "no table", "old way"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_comments_and_slides_are_not_looked_up_and_names_in_figures_are(language):
+    said = translation.looked_up(language)
+    notes = {text: note for text, _place, note in translation.messages("02_sinusoidal")}
+    assert "interleaved" in said and notes["interleaved"] == pieces.NAME
+    comment = next(text for text, note in notes.items() if note == pieces.COMMENT)
+    answers = {text for text, _place, note in translation.messages("slides_02") if note == slides.NOTE}
+    assert comment not in said and len(answers) > 40 and not answers & said.keys()
 
 
 # ---- stale or missing ----
