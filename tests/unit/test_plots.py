@@ -159,7 +159,7 @@ def test_a_figure_is_drawn_in_the_readers_language(tmp_path, monkeypatch):
     monkeypatch.setenv("TUTORIAL_LANG", "xx")
     labels, names = {"title": "T", "xlabel": "X"}, {"one": 1.0, "two": 2.0}
     figures = [
-        plots.heat(Z, **labels, ylabel="Y", colorbar="C", xticks=["one", "two", "X"], yticks=["one", "level"]),
+        plots.heat(Z, **labels, ylabel="Y", colorbar="C", xticks=["one", "two", "X"], yticks=["Y", "level"]),
         plots.lines([0, 1], {"one": [0, 1], "two": [1, 2]}, **labels, ylabel="Y", levels={"level": 0.5}),
         plots.vectors({"one": [0, 1], "two": [1, 0]}, **labels, ylabel="Y"),
         plots.bars(names, spread={name: (0, 2) for name in names}, **labels, levels={"level": 0.5}),
