@@ -286,6 +286,16 @@ def verdicts(exercise, language, hidden):
                 yield judge(question, 3, outcomes, hidden)
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_model_answer_has_the_docstring_of_the_notebook(catalogs, monkeypatch, language):
+    monkeypatch.setenv("TUTORIAL_LOCALE", str(catalogs))
+    turn = turns.find("02.angle")
+    with speaking(language):
+        said = turns._said(turn)
+    assert turn.reference.__doc__ not in said and said != turns.solution(turn)
+    assert pieces.same_code(said, turns.solution(turn)) and turns._said(turn) == turns.solution(turn)
+
+
 TRANSLATED = [(name[2:4], language) for language in LANGUAGES for name in translation.catalogs(language)
               if name.startswith("ex")]
 
