@@ -77,8 +77,8 @@ results: setup  ## Measure all experiments in full, one process for each core, a
 site: setup  ## Make the course as a web site in build/site, in all its languages (STUDENTS=1: no answers; SITE_URL=…)
 	$(BIN) docs/site/make.py $(BUILD) $(ARGS)
 
-slides: setup  ## Make slides from the notebooks, in build/slides (ARGS=06 for one deck)
-	$(BIN) -m tutorial_lib.course.slides $(ARGS)
+slides: setup  ## Make slides from the notebooks, in build/slides (ARGS=06 for one deck; LANGUAGE=zh after `make zh`)
+	$(BIN) -m tutorial_lib.course.slides $(if $(IN),--language $(IN)) $(ARGS)
 
 release: setup  ## Pack wheel, site, slides and the learner's folder from a clean clone (ARGS="--only zip,sums")
 	$(BIN) -m tutorial_lib.course.release $(ARGS)
@@ -87,8 +87,9 @@ locale: setup  ## Bring the translations up to date with the English, and check 
 	$(BIN) -m tutorial_lib.course.translation update $(or $(IN),zh) $(ARGS)
 	$(BIN) -m tutorial_lib.course.translation check $(or $(IN),zh)
 
-zh: setup  ## Make the course in Chinese, in build/zh; `make lab LANGUAGE=zh` opens it (ARGS=01 runs that one alone)
+zh: setup  ## Make the course in Chinese, in build/zh, and its slides; `make lab LANGUAGE=zh` opens it (ARGS=01: that alone)
 	$(BIN) -m tutorial_lib.course.translation build zh $(ARGS)
+	$(BIN) -m tutorial_lib.course.slides --language zh $(filter-out ex%,$(ARGS))
 
 lint: setup  ## Look for mistakes in the code and its types
 	$(BIN) -m ruff check

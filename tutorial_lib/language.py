@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .clone import HERE
+from .extras import needs
 
 ENGLISH = "en"
 _chosen: contextvars.ContextVar[str] = contextvars.ContextVar("language", default="")
@@ -89,3 +90,27 @@ def joined(sentences: Iterable[str]) -> str:
             each[0]) == "F"
         text += each if wide or not text else f" {each}"
     return text
+
+
+def words(text: str) -> int:
+    """How many words a text has. Chinese puts no spaces between them: two characters count as one."""
+    return len(re.findall(r"[㐀-鿿]{2}|[^\s㐀-鿿\u3000-\u303f\uff00-\uffef]+", text))
+
+
+def territory(language: str) -> str:
+    """A language with the country that it is most likely from, as packages name their translations.
+
+    >>> territory("zh"), territory("pt_BR"), territory("en")
+    ('zh_CN', 'pt_BR', 'en_US')
+    """
+    with needs("course"):
+        from babel.core import get_global
+
+    own = language.replace("-", "_")
+    likely = get_global("likely_subtags").get(own, own).split("_")
+    return own if "_" in own else "_".join((likely[0], *(each for each in likely[1:] if len(each) == 2)))
+
+
+def tag(language: str) -> str:
+    """A language as a web page names it: ``"en"``, ``"zh-CN"``."""
+    return language if language == ENGLISH else territory(language).replace("_", "-")

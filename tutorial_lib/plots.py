@@ -1,6 +1,8 @@
 """Data in, Figure out. Nothing else in the course draws a static picture.
 
-Each function draws on the given ``ax``, or makes a figure of its own, and returns the Figure.
+Each function draws on the given ``ax``, or makes a figure of its own, and returns the Figure. Its words are
+shown in the reader's language (:mod:`tutorial_lib.language`): names that are keys of the data stay as they
+are in the code.
 ``show`` puts a Figure into a notebook, always with an alternative text.
 """
 
@@ -18,9 +20,11 @@ from typing import cast
 
 from . import legible
 from .extras import needs
+from .language import _
 
 with needs("experiments"):
     import matplotlib
+    import matplotlib.font_manager
     import matplotlib.style
     import numpy as np
     from matplotlib.axes import Axes
@@ -30,6 +34,8 @@ with needs("experiments"):
     from matplotlib.ticker import MaxNLocator
 
 STYLE = Path(__file__).with_name("course.mplstyle")
+for _font in sorted(STYLE.with_name("fonts").glob("*.otf")):  # they have what DejaVu Sans lacks
+    matplotlib.font_manager.fontManager.addfont(_font)
 # Blue below zero, grey at zero, yellow above. Each colour is lighter than the one before it, so that the
 # sign is seen in grey as well: red and blue ends of the same lightness would be lost there.
 SIGNED = matplotlib.colors.LinearSegmentedColormap.from_list("signed", list(zip(
@@ -108,14 +114,14 @@ def heat(
     low, high = limits if limits is not None else (None, None)
     image = ax.imshow(z, cmap=cmap, vmin=low, vmax=high)
     ax.grid(False)
-    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    ax.set(title=_(title), xlabel=_(xlabel), ylabel=_(ylabel))
     for axis in (ax.xaxis, ax.yaxis):
         # no half of a row
         axis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10), integer=True, min_n_ticks=1))
     if xticks is not None:
-        ax.set_xticks(range(z.shape[1]), xticks)
+        ax.set_xticks(range(z.shape[1]), list(map(_, xticks)))
     if yticks is not None:
-        ax.set_yticks(range(z.shape[0]), yticks)
+        ax.set_yticks(range(z.shape[0]), list(map(_, yticks)))
     if values is not None:
         white = legible.contrast(image.to_rgba(z), "white") > legible.contrast(image.to_rgba(z), "black")
         for (i, j), number in np.ndenumerate(z):
@@ -131,7 +137,7 @@ def heat(
             (column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor="black", linewidth=4,
             path_effects=[withStroke(linewidth=7, foreground="white")]))
     if colorbar is not None:
-        fig.colorbar(image, ax=ax, label=colorbar)
+        fig.colorbar(image, ax=ax, label=_(colorbar))
     return fig
 
 
@@ -165,7 +171,7 @@ def lines(
     fig, ax = _axes(ax, size)
     x = _numbers(x)
     for (label, y), marker in zip(ys.items(), itertools.cycle(MARKERS)):
-        (line,) = ax.plot(x, _numbers(y), label=label or None, marker=marker if markers else None)
+        (line,) = ax.plot(x, _numbers(y), label=_(label) or None, marker=marker if markers else None)
         if spread and label in spread:
             low, high = (_numbers(edge) for edge in spread[label])
             ax.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
@@ -173,7 +179,7 @@ def lines(
                 ax.plot(x, edge, color=line.get_color(), linestyle="-", linewidth=0.8)
     for text, level in (levels or {}).items():
         ax.axhline(level, color="0.35", linestyle=":", linewidth=2)
-        ax.annotate(text, (0.01, level), xycoords=("axes fraction", "data"), va="bottom",
+        ax.annotate(_(text), (0.01, level), xycoords=("axes fraction", "data"), va="bottom",
                     fontsize=12, color="0.25", path_effects=HALO)
     if mark_x is not None:
         ax.axvline(mark_x, color="0.35", linewidth=1.5)
@@ -185,7 +191,7 @@ def lines(
         ax.set_yscale("log")
     if ylim is not None:
         ax.set_ylim(*ylim)
-    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    ax.set(title=_(title), xlabel=_(xlabel), ylabel=_(ylabel))
     if legend and (count := sum(bool(label) for label in ys)) > 1:
         beside = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
         ax.legend(**(beside if count > 2 or legend == "beside" else {}))
@@ -215,14 +221,14 @@ def vectors(
     ax.add_patch(matplotlib.patches.Circle((0, 0), 1, fill=False, edgecolor="0.35", linestyle=":",
                                            linewidth=1.5))
     for label, (x, y) in zip(ends, points, strict=True):
-        (shaft,) = ax.plot([0, x], [0, y], label=label)
+        (shaft,) = ax.plot([0, x], [0, y], label=_(label))
         ax.annotate("", (x, y), (0.9 * x, 0.9 * y), arrowprops={
             "arrowstyle": "-|>", "color": shaft.get_color(), "shrinkA": 0, "shrinkB": 0,
             "mutation_scale": 24})
     if mark is not None:
         ax.plot(*points[mark], "o", markersize=15, fillstyle="none", color="black", markeredgewidth=2)
     several = len(ends) > 1  # then the legend has its room on the right
-    ax.set(title=title, xlabel=xlabel, ylabel=ylabel, aspect="equal", ylim=(-reach, reach),
+    ax.set(title=_(title), xlabel=_(xlabel), ylabel=_(ylabel), aspect="equal", ylim=(-reach, reach),
            xlim=(-reach, 1.8 * reach if several else reach))
     if several:
         ax.legend(loc="center right", handlelength=2.5)
@@ -256,20 +262,20 @@ def bars(
                     ecolor="black", capsize=5)
     for text, level in (levels or {}).items():
         ax.axvline(level, color="0.35", linestyle=":", linewidth=2, path_effects=HALO)
-        ax.annotate(text, (level, 1.01), xycoords=("data", "axes fraction"), ha="center",
+        ax.annotate(_(text), (level, 1.01), xycoords=("data", "axes fraction"), ha="center",
                     va="bottom", fontsize=12, color="0.25")
     if values is not None:
         edges = _numbers([spread[name][1] for name in names]) if spread else numbers
         for y, edge, number in zip(at, np.maximum(edges, numbers), numbers, strict=True):
             ax.annotate(format(number, values), (max(edge, 0), y), xytext=(6, 0),
                         textcoords="offset points", va="center", fontsize=12, path_effects=HALO)
-    ax.set_yticks(at, names)
+    ax.set_yticks(at, list(map(_, names)))
     ax.yaxis.set_inverted(True)  # not once for each of the axes that share it
     ax.grid(False, axis="y")
     if xlim is not None:
         ax.set_xlim(*xlim)
-    ax.set_xlabel(xlabel)
-    ax.set_title(title, pad=24 if levels else None)
+    ax.set_xlabel(_(xlabel))
+    ax.set_title(_(title), pad=24 if levels else None)
     return fig
 
 

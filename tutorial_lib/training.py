@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from . import parallel
 from .encodings import PositionalEncoding
 from .extras import needs
+from .language import _
 
 with needs("experiments"):
     from tqdm.auto import tqdm
@@ -228,4 +229,5 @@ class Spread:
         return max(self.values)
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f} ({self.low:.2f} to {self.high:.2f})"
+        return _("{mean} ({low} to {high})").format(
+            mean=f"{self.mean:.2f}", low=f"{self.low:.2f}", high=f"{self.high:.2f}")

@@ -110,3 +110,27 @@ def test_a_closed_notebook_takes_its_kernel_along(page):
             break
         page.wait_for_timeout(200)
     assert page.evaluate(kernels) == 0
+
+
+class Translated(Desk):
+    """The same for a language; what was built in it has one small notebook here."""
+
+    def command(self):
+        start = ("import pathlib, sys; from tutorial_lib.desk import __main__ as desk; "
+                 "desk.root = lambda _what: pathlib.Path(sys.argv[1]); desk.main(sys.argv[2:])")
+        return [sys.executable, "-c", start, str(self.folder), f"--mine={self.folder / 'mine'}",
+                "--language", "zh"]
+
+
+def test_the_menus_of_the_lab_speak_the_language(chromium, tmp_path):
+    built = tmp_path / "build" / "zh" / "notebooks"
+    built.mkdir(parents=True)
+    write(built / "00_start_here.ipynb", ["1 + 1"])
+    with Translated(tmp_path) as desk:
+        page = desk.context.new_page()
+        page.set_default_timeout(90e3)
+        page.goto(f"{desk.url}/lab?token={desk.token}")
+        menus = page.locator("#jp-MainMenu .lm-MenuBar-itemLabel")
+        menus.first.wait_for()
+        assert menus.first.inner_text() == "文件" and not [
+            text for text in menus.all_inner_texts() if text.isascii() and text]

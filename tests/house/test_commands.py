@@ -41,6 +41,9 @@ LESS = {
         "make -n site STUDENTS=1",
     "make release": "make -n release",  # as it is, but for what takes long: tests/unit/test_release.py
     "make slides": "make -n slides",  # all decks: tests/slides
+    "make slides LANGUAGE=zh": "make -n slides LANGUAGE=zh",  # the same
+    "python -m tutorial_lib.course.font NotoSansCJK-Regular.ttc":
+        "python -m tutorial_lib.course.font --help",  # the file is Debian's
     "make test-oldest": "make -n test-oldest",
     "make test-oldest TORCH=2.6.0": "make -n test-oldest TORCH=2.6.0",
     'make test-oldest ARGS="tests/unit -x"': "make -n test-oldest ARGS='tests/unit -x'",

@@ -166,6 +166,18 @@ def test_the_command_line(course, mine, monkeypatch, capsys):
     assert "there are 06_rope" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("language, locale", [("zh", "zh_CN"), ("zh_CN", "zh_CN"), ("en", ""), ("xx", "")])
+def test_the_menus_are_those_of_the_language_and_the_home_is_left_alone(tmp_path, language, locale):
+    assert server.menus(language) == locale
+    line = server.command(tmp_path, language=language)
+    [folder] = {Path(flag.split("=")[1]) for flag in line if "app_settings_dir" in flag}
+    ours = json.loads((folder / "overrides.json").read_text())
+    assert ours.pop("@jupyterlab/translation-extension:plugin", {}).get("locale", "") == locale
+    assert ours == json.loads((server.HERE / "settings" / "overrides.json").read_text())
+    assert (folder == server.HERE / "settings") is (not locale)
+    assert not locale or folder.is_relative_to(tmp_path)
+
+
 @pytest.mark.parametrize("front", ["lab", "notebook"])
 def test_nothing_is_kept_outside_the_working_copy(front):
     line = server.command(Path("/somewhere/mine"), front)

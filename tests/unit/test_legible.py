@@ -138,6 +138,19 @@ def test_zero_has_no_colour():
     assert below[2] > below[0] + 0.2 and above[0] > above[2] + 0.2  # blue, and yellow
 
 
+# ---- alternative texts ----
+@pytest.mark.parametrize("alt, fault", [
+    ("条形图：三个模型的准确率，前两个停在一半。", ""),
+    ("条形图：三个模型的准确率，前两个停在一半", "end as a sentence does"),
+    ("三个模型的准确率，前两个停在一半，最后一个是一。", "name the kind of picture"),
+    ("条形图：三个模型的准确率。", "words, not 8"),
+    ("Bars of accuracy, which is not translated yet.", ""),
+])
+def test_an_alternative_text_without_spaces_says_as_much(alt, fault):
+    found = legible.alt_fault(alt, "条形图|热图")
+    assert fault in found if fault else not found
+
+
 # ---- what is found ----
 FAULTS = {
     "cut": (lambda: plots.bars({"a name that is much too long for it": 1}, size=(2, 2)), "is cut off"),

@@ -2,6 +2,9 @@
 
 import base64
 import io
+import re
+import unicodedata
+import warnings
 
 import IPython.display
 import matplotlib
@@ -10,8 +13,10 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
+from matplotlib.ft2font import FT2Font
 
-from tutorial_lib import plots
+from tutorial_lib import legible, plots
+from tutorial_lib.course import font, translation
 
 Z = torch.linspace(-1, 1, 6).view(2, 3)
 DRAWN = {
@@ -134,6 +139,46 @@ def test_bars_start_at_the_top():
     assert ax.yaxis_inverted() and [p.get_width() for p in ax.patches] == [1.0, 0.5]
     assert [t.get_text() for t in ax.texts] == ["1.00", "0.50"]
     assert ax.texts[0].xy == (2, 0)  # the number stands clear of the whisker
+
+
+# ---- other languages ----
+def test_the_font_of_other_languages_changes_no_english_figure(draw, tmp_path, monkeypatch):
+    with matplotlib.style.context(plots.STYLE):
+        assert matplotlib.rcParams["font.family"] == ["DejaVu Sans", font.FAMILY]
+    ours = plots.png(draw())
+    lines = plots.STYLE.read_text().splitlines()
+    (tmp_path / "alone.mplstyle").write_text("\n".join(x for x in lines if not x.startswith("font.family")))
+    monkeypatch.setattr(plots, "STYLE", tmp_path / "alone.mplstyle")
+    assert plots.png(draw()) == ours
+
+
+def test_a_figure_is_drawn_in_the_readers_language(tmp_path, monkeypatch):
+    said = {"one": "一", "two": "二", "T": "题", "X": "横", "Y": "纵", "level": "线", "C": "值"}
+    translation.compile_texts(said, tmp_path / "xx")
+    monkeypatch.setenv("TUTORIAL_LOCALE", str(tmp_path))
+    monkeypatch.setenv("TUTORIAL_LANG", "xx")
+    labels, names = {"title": "T", "xlabel": "X"}, {"one": 1.0, "two": 2.0}
+    figures = [
+        plots.heat(Z, **labels, ylabel="Y", colorbar="C", xticks=["one", "two", "X"], yticks=["Y", "level"]),
+        plots.lines([0, 1], {"one": [0, 1], "two": [1, 2]}, **labels, ylabel="Y", levels={"level": 0.5}),
+        plots.vectors({"one": [0, 1], "two": [1, 0]}, **labels, ylabel="Y"),
+        plots.bars(names, spread={name: (0, 2) for name in names}, **labels, levels={"level": 0.5}),
+    ]
+    for fig in figures:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # matplotlib warns of a character without a picture
+            plots.png(fig)
+        shown = {text.get_text() for text in legible.texts(fig)}
+        assert {"题", "横", "一"} <= shown and not re.search("[A-Za-z]", "".join(shown))
+
+
+def test_the_font_has_every_character_of_the_catalogs():
+    assert plots.STYLE.with_name("fonts").joinpath("OFL.txt").read_text().count("SIL OPEN FONT LICENSE") == 1
+    there = FT2Font(font.OUT).get_charmap().keys()
+    wide = {letter for letter in font.written() if unicodedata.east_asian_width(letter) in "WF"
+            and unicodedata.category(letter)[0] in "LP"}
+    lacking = "".join(sorted(letter for letter in wide if ord(letter) not in there))
+    assert len(wide) > 500 and not lacking, f"make it anew: python -m {font.__name__} NotoSansCJK-Regular.ttc"
 
 
 # ---- alternative text ----

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import json
-import re
 import secrets
 import textwrap
 import types
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator
 from .. import plots
 from ..clone import HERE
 from ..fallback import table
-from ..language import ENGLISH, _, joined, language
+from ..language import ENGLISH, _, joined, language, words
 from ..progress import read, record
 from . import oracle, questions
 from .answer import collect
@@ -163,18 +162,19 @@ def draw(question: Question, verdict: Verdict) -> None:
     beside = _("Target beside your answer for {which}.").format(which=what)
     alt = joined([kind, beside, verdict.text])
     if verdict.picture["kind"] == "lines":
-        fig = plots.lines(range(len(target)), {"target": target, "yours": yours},
-                          title=textwrap.fill(what, WIDE) if language() == ENGLISH else "",
-                          xlabel=along or "index", ylabel=up or "value",
+        wide = WIDE if language() == ENGLISH else WIDE // 2
+        fig = plots.lines(range(len(target)), {_("target"): target, _("yours"): yours},
+                          title=textwrap.fill(what, wide),
+                          xlabel=along or _("index"), ylabel=up or _("value"),
                           markers=True, legend="beside",
                           size=(7.2, 3.4))
     else:
         finite = target[target.isfinite()].abs()
         reach = float(finite.max()) if finite.numel() and finite.max() > 0 else 1.0
         fig, axes = plots.panels(1, 2, size=(8, 3.4))
-        names = {"xlabel": along or "last axis", "ylabel": up or "axis before it"}
-        plots.heat(target, title="target", limits=(-reach, reach), colorbar=None, ax=axes[0], **names)
-        plots.heat(yours, title="yours", limits=(-reach, reach), colorbar="", ax=axes[1], **names)
+        names = {"xlabel": along or _("last axis"), "ylabel": up or _("axis before it")}
+        plots.heat(target, title=_("target"), limits=(-reach, reach), colorbar=None, ax=axes[0], **names)
+        plots.heat(yours, title=_("yours"), limits=(-reach, reach), colorbar="", ax=axes[1], **names)
     plots.show(fig, alt)
 
 
@@ -205,7 +205,7 @@ def model_answer(name: str, yours: str = "") -> None:
         print(_("This copy of the course has no solutions. Your teacher has the model answers."))
         return
     entry = f"{path.stem[2:4]}.written.{name}"
-    if _words(yours) >= LEAST:
+    if words(yours) >= LEAST:
         record(entry, answer=yours)
     kept = read().get(entry, {}).get("answer")
     if not isinstance(kept, str):
@@ -216,11 +216,6 @@ def model_answer(name: str, yours: str = "") -> None:
     _render(text.replace("### BEGIN SOLUTION", "").replace("### END SOLUTION", "").strip())
     print(_("All model answers of this exercise: {path}").format(
         path=path.relative_to(SOLUTIONS.parent).as_posix()))
-
-
-def _words(text: str) -> int:
-    """How many words a text has. Chinese puts no spaces between them: two characters count as one."""
-    return len(re.findall(r"[㐀-鿿]{2}|[^\s㐀-鿿\u3000-\u303f\uff00-\uffef]+", text))
 
 
 def _written(name: str):

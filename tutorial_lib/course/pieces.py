@@ -12,11 +12,13 @@ import io
 import json
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from . import navigation
 
 MARK = "(not translated)"
+COMMENT, ALT, NAME = "comment in code", "alternative text", "name in a figure"
+"""What some messages are."""
 
 
 class Say:
@@ -96,17 +98,102 @@ def titled(text: str, say: Say) -> str:
 
 
 # ---- code ----
+FIGURES = ("plots.heat", "plots.lines", "plots.vectors", "plots.bars")
+LABELS = ("title", "xlabel", "ylabel", "colorbar", "levels")
+"""What a figure says besides the names of its data, which are keys in the code and stay as they are there."""
+
+
 def _reader_sees(call: ast.Call) -> list[ast.expr]:
-    """The arguments of a call whose texts a reader sees. Those of figures stay English, as names do."""
+    """The arguments of a call whose texts a reader sees."""
     name = ast.unparse(call.func)
     if name == "plots.show":
         return call.args[1:]
+    if name in FIGURES:
+        said = [each.value for each in call.keywords if each.arg in LABELS]
+        return [text for each in said
+                for text in (each.keys if isinstance(each, ast.Dict) else [each]) if text]
     if name not in ("print", "claims.test"):
         return []
     named = {each.arg: each.value for each in call.keywords}
     parts = named.pop("holds", None)
     found = [*call.args, *(value for name, value in named.items() if name not in ("sep", "end"))]
     return found + [key for key in parts.keys if key] if isinstance(parts, ast.Dict) else found
+
+
+def names(cells: Iterable[str]) -> list[str]:
+    """The names of data that the figures of a notebook show: keys, ticks, and what is passed on as a label.
+
+    They are followed from each call of ``plots`` back to where they stand, through variables, loops and
+    functions. A name that is put together, such as ``f"clock {t}"``, is a text in the code (:func:`shown`).
+    """
+    return list(dict.fromkeys(node.value for node in _names([ast.parse(cell) for cell in cells])
+                              if isinstance(node, ast.Constant) and re.search("[A-Za-z]{2}", node.value)))
+
+
+def _names(trees: list[ast.Module]) -> Iterator[ast.expr]:
+    """The texts, constants and f-strings, that become names in a figure."""
+    given, waiting = _filled(trees), []
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in FIGURES:
+                first = node.args[1:2] if ast.unparse(node.func) == "plots.lines" else node.args[:1]
+                more = [each.value for each in node.keywords if each.arg in ("xticks", "yticks")
+                        or each.arg in LABELS and isinstance(each.value, ast.Name)]
+                waiting += [(tree, each) for each in (*first, *more)]
+    seen = set()
+    while waiting:
+        tree, node = waiting.pop(0)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) or isinstance(node, ast.JoinedStr):
+            yield node
+        elif isinstance(node, ast.Name) and (tree, node.id) not in seen:
+            seen.add((tree, node.id))
+            waiting += given.get((tree, node.id)) or given.get((None, node.id), [])
+        parts: list = []
+        if isinstance(node, ast.Dict):
+            parts = [key for key in node.keys if key]
+        elif isinstance(node, ast.DictComp):
+            parts = [node.key]
+        elif isinstance(node, ast.List | ast.Tuple):
+            parts = node.elts
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):  # zip(…), sorted(…), one's own
+            parts = [node.func, *node.args]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in (
+                "items", "keys"):
+            parts = [node.func.value]
+        waiting += [(tree, part) for part in parts]
+
+
+def _filled(trees: list[ast.Module]) -> dict[tuple[ast.Module | None, str], list]:
+    """What gives a variable or a function its value, its keys or its result, each with its cell.
+
+    A variable is known in all cells, that of a loop in its own.
+    """
+    found: dict[tuple[ast.Module | None, str], list] = {}
+
+    def put(target, value, tree, known):
+        if isinstance(target, ast.Tuple):
+            same = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
+            for n, each in enumerate(target.elts):
+                put(each, value.elts[n] if same else value, tree, known)
+        elif isinstance(target, ast.Name):
+            found.setdefault((known, target.id), []).append((tree, value))
+        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            found.setdefault((known, target.value.id), []).append((tree, target.slice))
+
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    put(target, node.value, tree, None)
+            elif isinstance(node, ast.For | ast.comprehension):
+                one_by_one = isinstance(node.iter, ast.Tuple | ast.List)
+                for each in node.iter.elts if one_by_one else [node.iter]:  # type: ignore[attr-defined]
+                    put(node.target, each, tree, tree)
+            elif isinstance(node, ast.FunctionDef):
+                results = [part.value for part in ast.walk(node)
+                           if isinstance(part, ast.Return) and part.value]
+                found.setdefault((None, node.name), []).extend((tree, each) for each in results)
+    return found
 
 
 def _strings(node: ast.expr) -> Iterator[ast.expr]:
@@ -140,7 +227,7 @@ def _spelled(node: ast.expr) -> str:
 
 def shown(tree: ast.AST) -> list[ast.expr]:
     """The texts of a code cell that a reader sees: printed, claimed, of pictures, and docstrings."""
-    found = []
+    found = [name for name in _names([tree]) if isinstance(name, ast.JoinedStr)]  # type: ignore[list-item]
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             found += [text for part in _reader_sees(node) for text in _strings(part)]
@@ -151,7 +238,11 @@ def shown(tree: ast.AST) -> list[ast.expr]:
 
 def texts(cell: str) -> list[ast.expr]:
     """Those of them that have words."""
-    return [text for text in shown(ast.parse(cell))
+    return _worded(ast.parse(cell))
+
+
+def _worded(tree: ast.AST) -> list[ast.expr]:
+    return [text for text in shown(tree)
             if re.search("[A-Za-z]{2}", re.sub(r"\{.*?\}", "", _spelled(text)))]
 
 
@@ -172,8 +263,12 @@ def _literal(node: ast.expr, said: str, raw: str) -> str:
 
 def in_code(cell: str) -> list[tuple[str, str]]:
     """The messages of a code cell, each with what it is."""
-    return [*((text, "comment in code") for *_, text in comments(cell)),
-            *((_spelled(node), "text in code") for node in texts(cell))]
+    tree = ast.parse(cell)
+    pictures = {id(text) for node in ast.walk(tree) if isinstance(node, ast.Call)
+                and ast.unparse(node.func) == "plots.show" for found in map(_strings, node.args[1:])
+                for text in found}
+    return [*((text, COMMENT) for *_, text in comments(cell)),
+            *((_spelled(node), ALT if id(node) in pictures else "text in code") for node in _worded(tree))]
 
 
 def code(cell: str, say: Say) -> str:

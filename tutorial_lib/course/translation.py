@@ -29,20 +29,20 @@ from pathlib import Path
 
 import nbformat
 
-from .. import verdicts
+from .. import legible, verdicts
 from ..checks import judge, report
 from ..desk.working_copy import served
 from ..explorers import live, parts
 from ..language import speaking
 from ..lesson import panel, predictions, questions, resume, turns
-from . import ROOT, authoring, documents, navigation, pictures, pieces
+from . import ROOT, authoring, documents, navigation, pictures, pieces, slides
 from .pieces import Say
 
 LOCALE = ROOT / "locale"
 SPOKEN = ROOT / "tutorial_lib"
 LIBRARY = "library"
 """The catalog of what the library itself says."""
-EXPLORERS = "explorers"
+EXPLORERS = "live"
 """The catalog of what explorers say, in Python and in the browser."""
 SITE = "site"
 """The catalog of what stands around the pages of the web site."""
@@ -108,8 +108,17 @@ def _flat(value, place: str) -> Iterator[tuple[str, str]]:
         yield place, value
 
 
+@functools.cache
+def decks() -> list[str]:
+    """The catalogs that slides may have: ``["slides_00", …]``."""
+    return [slides.CATALOG + number for number in slides.numbers()]
+
+
 def messages(name: str) -> Iterator[tuple[str, str, str]]:
     """``(text, place, note)`` of all messages of one catalog, in reading order."""
+    if name in decks():
+        yield from slides.Deck(name.removeprefix(slides.CATALOG)).messages()
+        return
     if name == LIBRARY:
         yield from ((text, place, "") for text, place in _library())
         return
@@ -132,6 +141,9 @@ def messages(name: str) -> Iterator[tuple[str, str, str]]:
             yield from ((text, place, "") for text in pieces.in_prose(cell.source))
             for _, anchor in navigation.TERM.findall(cell.source):
                 yield navigation.terms()[anchor].sentence, f"glossary.md#{anchor}", "title of a link"
+    if not exercise:
+        code = [cell.source for cell in read(name).cells if cell.cell_type == "code"]
+        yield from ((text, f"{path.name}: figures", pieces.NAME) for text in pieces.names(code))
     yield from ((text, place, "") for place, text in _asked(name))
     inputs = f"checks/questions/q{name[2:4]}.py" if exercise else f"lesson/turns/t{name[:2]}.py"
     for file in SPOKEN.glob(inputs if exercise or path.parent.name != navigation.DEEPER else "none"):
@@ -151,7 +163,8 @@ def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "translation.py") for text in WORDS)
     named = (predictions.FOLDED, questions.QuestionList.NOTE, turns.EMPTY, turns.INSTEAD)
     yield from ((text, "lesson") for text in (*named, *panel.Panel.HEAD, panel.Panel.FOOT,
-                                          *report.Progress.HEAD, *verdicts.SIGNS))
+                                          *report.Progress.HEAD, *verdicts.SIGNS, legible.KINDS))
+    yield from ((text, "slides.py") for text in slides.WORDS)
     yield from ((text, "card.js") for text in predictions.said())
     yield from ((text, "judge") for text in judge.HIDDEN.values())
     elsewhere = {*SPOKEN.glob("checks/questions/q*.py"), *SPOKEN.glob("lesson/turns/t*.py"),
@@ -210,7 +223,7 @@ def updated(name: str, language: str) -> bytes:
 
 def catalogs(language: str) -> list[str]:
     """The names of the catalogs of a language, in the order of the course."""
-    names = (*sources(), *documents.paths(), SITE, EXPLORERS, LIBRARY)
+    names = (*sources(), *decks(), *documents.paths(), SITE, EXPLORERS, LIBRARY)
     return [name for name in names if stored(name, language).is_file()]
 
 
@@ -364,14 +377,26 @@ def compile_texts(said: Mapping[str, str], folder: Path) -> None:
         write_mo(stream, catalog)
 
 
+def looked_up(language: str) -> dict[str, str]:
+    """What the library may look up: all texts but comments. Names in figures come first."""
+    found: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for name in (name for name in catalogs(language) if name not in decks()):  # they have answers
+        said, notes = known(name, language), {}
+        for text, _place, note in messages(name):
+            notes.setdefault(text, []).append(note)
+        found |= {text: said[text] for text in said if {*notes.get(text, [""])} != {pieces.COMMENT}}
+        names |= {text: said[text] for text in said if pieces.NAME in notes.get(text, [])}
+    return found | names
+
+
 def build(language: str, only: tuple[str, ...] = (), folder: Path = ROOT / "build") -> Path:
     """Write ``folder/<language>``, what a learner gets: translated notebooks executed, the rest copied.
 
     A notebook that was run there, and has not changed since, is not run again.
     """
     out, says, ran = folder / language, speakers(language), _ran(folder, language)
-    known_texts = [known(name, language).items() for name in catalogs(language)]
-    compile_texts({text: said for each in known_texts for text, said in each}, out)
+    compile_texts(looked_up(language), out)
     for path in served(ROOT):
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         name = path.stem if path.suffix == ".ipynb" else ""
@@ -420,11 +445,15 @@ def fingerprint(name: str, language: str, notebook: nbformat.NotebookNode) -> st
 def faults(name: str, language: str) -> list[str]:
     """What is wrong with the translations of a catalog."""
     found, notes = [], {text: note for text, _, note in messages(name)}
+    kinds = known(LIBRARY, language).get(legible.KINDS, "")
     for text, said in known(name, language).items():
         is_prose = not notes.get(text) and name not in (LIBRARY, EXPLORERS, SITE)
         plain = re.sub(r"\]\([^)]*\)|<[^>]+>", "", re.sub(r"([`$])[^`$]+\1", r"\1x\1", said)).strip()
         broken = [f"{rule}: {hit[0]!r}" for rule, pattern in typography(language).items()
                   if (hit := re.search(pattern, plain))]
+        lacks = legible.alt_fault(said, kinds) if notes.get(text) == pieces.ALT else ""
+        if lacks:
+            broken.append(f"alternative text: {lacks}")
         found += [f"{fault}: {text[:60]!r}: {said[:60]!r}"
                   for fault in (*pieces.faults(text, said, is_prose), *broken)]
     return found
@@ -449,7 +478,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     started = [name for name, path in sources().items() if name in given.notebooks or name.startswith(
         tuple(given.notebooks) or "-") and path.parent.name != navigation.DEEPER]
-    started += [name for name in (*documents.paths(), SITE) if name in given.notebooks]
+    started += [name for name in (*decks(), *documents.paths(), SITE) if name in given.notebooks]
     names = list(dict.fromkeys([*catalogs(language), *started, EXPLORERS, LIBRARY]))
     if given.command == "update":
         (LOCALE / language).mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 from ..clone import root
+from ..language import ENGLISH
 from . import server, working_copy
 
 
@@ -60,7 +61,8 @@ def main(arguments: list[str] | None = None) -> int:
               f"{working_copy.fresh(Path(name)).name}.")
     server.sign(mine)
     server.lay(mine)
-    return start(server.command(mine, given.front, tuple(more)), mine, server.environment())
+    line = server.command(mine, given.front, tuple(more), given.language or ENGLISH)
+    return start(line, mine, server.environment())
 
 
 if __name__ == "__main__":

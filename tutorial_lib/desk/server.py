@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
+from ..language import ENGLISH, territory
 from .working_copy import FIRST, STATE, fingerprint, given_out
 
 HERE = Path(__file__).parent
 NBGRADER = ("assignment_list", "course_list", "formgrader", "validate_assignment")
 MODULES = {"lab": "jupyterlab", "notebook": "notebook"}
 APPS = {"lab": "LabApp", "notebook": "JupyterNotebookApp"}
+PACKS = "jupyterlab.languagepack"
+"""What packages with a translation of JupyterLab register themselves as."""
 IDLE = 2 * 60 * 60  # seconds after which a kernel that nobody looks at is stopped
 
 
@@ -51,24 +55,45 @@ def lay(mine: Path) -> None:
         panel: {"data": {"path": FIRST, "factory": "Notebook"}}}}))
 
 
-def command(mine: Path, front: str = "lab", more: tuple[str, ...] = ()) -> list[str]:
+def menus(language: str) -> str:
+    """The installed translation of JupyterLab's own menus for a language, as ``"zh_CN"``; ``""`` for none."""
+    if language == ENGLISH:
+        return ""
+    own, there = territory(language), sorted(pack.name for pack in entry_points(group=PACKS))
+    return next((name for name in (own, *there) if name in there and name.split("_")[0] == own.split("_")[0]),
+                "")
+
+
+def settings(mine: Path, language: str = ENGLISH) -> Path:
+    """The folder of the desk's settings; those of another language are in the working copy's own state."""
+    if not (locale := menus(language)):
+        return HERE / "settings"
+    folder = mine / STATE / "menus"
+    folder.mkdir(parents=True, exist_ok=True)
+    ours = json.loads((HERE / "settings" / "overrides.json").read_text(encoding="utf-8"))
+    ours["@jupyterlab/translation-extension:plugin"] = {"locale": locale}
+    (folder / "overrides.json").write_text(json.dumps(ours, indent=2), encoding="utf-8")
+    return folder
+
+
+def command(mine: Path, front: str = "lab", more: tuple[str, ...] = (), language: str = ENGLISH) -> list[str]:
     """The command that starts the desk in JupyterLab (``lab``) or in Notebook 7 (``notebook``)."""
-    app, state, settings = APPS[front], mine / STATE, HERE / "settings"
+    app, state, ours = APPS[front], mine / STATE, settings(mine, language)
     off = {f"nbgrader.server_extensions.{name}": False for name in NBGRADER}
     address = {"lab": "/lab", "notebook": f"/notebooks/{FIRST}"}[front]
     return [sys.executable, "-m", MODULES[front], f"--ServerApp.root_dir={mine}",
             f"--ServerApp.jpserver_extensions={off}", f"--{app}.default_url={address}",
             f"--NotebookNotary.data_dir={state}", f"--MappingKernelManager.cull_idle_timeout={IDLE}",
-            f"--LabServerApp.app_settings_dir={settings}", f"--{app}.app_settings_dir={settings}",
+            f"--LabServerApp.app_settings_dir={ours}", f"--{app}.app_settings_dir={ours}",
             f"--{app}.user_settings_dir={state / 'settings'}",
             f"--{app}.workspaces_dir={state / 'workspaces'}", *more]
 
 
 def teachers(course: Path, more: tuple[str, ...] = ()) -> list[str]:
     """The command that opens the clone itself, with nbgrader's tools."""
-    settings = HERE / "settings"
+    ours = settings(course)
     return [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={course}",
-            f"--LabServerApp.app_settings_dir={settings}", f"--LabApp.app_settings_dir={settings}", *more]
+            f"--LabServerApp.app_settings_dir={ours}", f"--LabApp.app_settings_dir={ours}", *more]
 
 
 def environment() -> dict[str, str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .. import plots
 from ..clone import RECORDS as RESULTS
+from ..language import _
 from . import (
     clipping,
     cost,
@@ -69,8 +70,9 @@ def show(record: Record) -> None:
     """The figure of a record in a notebook, and in one line where its numbers come from."""
     experiment = find(record.experiment)
     plots.show(experiment.figure(record), experiment.alt(record))
-    print(f"Recorded: {len(record.runs)} runs with {len(record.seeds)} seeds each cell, {record.device}, "
-          f"torch {record.made_with('torch')}; again with: {record.command}")
+    print(_("Recorded: {runs} runs with {seeds} seeds each cell, {device}, torch {version}; again with: "
+            "{command}").format(runs=len(record.runs), seeds=len(record.seeds), device=record.device,
+                                version=record.made_with("torch"), command=record.command))
 
 
 __all__ = ["EXPERIMENTS", "Experiment", "Finding", "Interval", "RESULTS", "Record", "difference", "find",

@@ -8,6 +8,7 @@ from .. import plots
 from ..data import bag_of_words_ceiling, order_sentences, order_task
 from ..data.tasks import ANIMALS, WORDS
 from ..encodings import build
+from ..language import _
 from ..model import Config, Transformer
 from ..training import accuracy, seeded, train
 from ..verdicts import above, all_of, below, identity
@@ -64,8 +65,8 @@ def figure(record: Record):
         got = {name: interval(record.values("accuracy", encoding=name, causal=causal))
                for name in record.settings["encodings"]}
         plots.bars(
-            {name: x.mean for name, x in got.items()}, ax=ax, xlabel="accuracy", xlim=(0, 1.15),
-            title="decoder (causal)" if causal else "encoder", levels={"bag of words": ceiling()},
+            {name: x.mean for name, x in got.items()}, ax=ax, xlabel=_("accuracy"), xlim=(0, 1.15),
+            title=_("decoder (causal)") if causal else _("encoder"), levels={_("bag of words"): ceiling()},
         )
     return fig
 
@@ -78,9 +79,9 @@ def alt(record: Record) -> str:
     }
     blind = [name for name in record.settings["encodings"] if means[name, False] < 0.75]
     lowest = min(means[name, True] for name in record.settings["encodings"])
-    return (f"Bars of accuracy on a task of word order. In the encoder, {' and '.join(blind) or 'none'} "
-            f"stay near the bag-of-words ceiling of {ceiling():.2f}, the others are higher; in the decoder "
-            f"the lowest accuracy is {lowest:.2f}.")
+    return _("Bars of accuracy on a task of word order. In the encoder, {blind} stay near the bag-of-words "
+             "ceiling of {ceiling:.2f}, the others are higher; in the decoder the lowest accuracy is "
+             "{lowest:.2f}.").format(blind=_(" and ").join(blind) or "none", ceiling=ceiling(), lowest=lowest)
 
 
 def findings(record: Record) -> list[Finding]:

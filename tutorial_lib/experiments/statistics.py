@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ..language import _
+
 T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """97.5 % points of Student's t with 1 … 10 degrees of freedom."""
 
@@ -54,7 +56,8 @@ class Interval:
         return -margin < self.low and self.high < margin
 
     def __str__(self):
-        return f"{self.mean:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
+        return _("{mean} ({low} to {high})").format(
+            mean=f"{self.mean:+.3f}", low=f"{self.low:+.3f}", high=f"{self.high:+.3f}")
 
 
 def interval(values: Sequence[float]) -> Interval:

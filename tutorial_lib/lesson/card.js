@@ -169,7 +169,7 @@ function ask(model, el) {
   const commit = node("button", { type: "button", textContent: say("Commit"), className: "order-commit" });
   const set = node("fieldset", { className: "order-card" });
   const legend = node("legend");
-  legend.innerHTML = `<b>${say("Predict")}.</b> ${asked.question}`;
+  legend.innerHTML = `<b>${say("Predict.")}</b> ${asked.question}`;
   const everything = node("button", { type: "button", className: "order-open", textContent: say("Just reading? Open every answer") });
   set.append(legend, ...input.nodes, node("div", { className: "order-row" }, commit, everything), status);
   el.append(set);
@@ -253,7 +253,7 @@ function tell(model, el) {
     card.append(made);
   };
   if (told.verdict) line(told.right ? "order-right" : "order-wrong", `${told.right ? "✔" : "✘"} ${told.verdict}`);
-  line("order-measured-words", `<b>${say("Measured")}:</b> ${told.words}`);
+  line("order-measured-words", `<b>${say("Measured:")}</b> ${told.words}`);
   if (asked.kind === "sketch") card.append(sketch(asked, told.said, null, told.measured),
     node("div", { className: "order-key", textContent: told.said ? say("dashed: yours; full: measured") : "" }));
   if (told.belief) line("order-belief", told.belief);

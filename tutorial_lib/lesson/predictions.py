@@ -89,8 +89,8 @@ class Prediction(Card):
     def stored(self):
         items = "".join(f"<li>{html.escape(words, quote=False)}</li>" for _, words in self.asked["choices"])
         question = self.question["question"]
-        return {"text/html": f"<p><b>{_('Predict')}.</b> {question}</p>" + (items and f"<ul>{items}</ul>"),
-                "text/plain": f"{_('Predict')}: {plain(question)}"}, {}
+        return {"text/html": f"<p><b>{_('Predict.')}</b> {question}</p>" + (items and f"<ul>{items}</ul>"),
+                "text/plain": _("Predict: {question}").format(question=plain(question))}, {}
 
     # What a kind of question says of two answers; ``asked`` as in the file of questions.
     @staticmethod
@@ -203,7 +203,7 @@ class Answer(Card):
         others = [*([["", told["belief"]]] if told["belief"] else []), *told["others"]]
         more = "".join(f"<li><i>{words}</i> {why}</li>" for words, why in others)
         verdict = f"<p>{told['verdict']}</p>" if told["verdict"] else ""
-        result = f"<p>{_('Measured')}: <b>{told['words']}</b></p>"
+        result = "<p>" + _("Measured: {words}").format(words=f"<b>{told['words']}</b>") + "</p>"
         result += told["meaning"] and f"<p>{told['meaning']}</p>"
         words = (_(FOLDED), plain(told["words"]), plain(told["verdict"]))
         return {"text/html": f"{_(FOLDED)}\n<details><summary>{_('Show the answer')}</summary>"

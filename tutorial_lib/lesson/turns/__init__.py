@@ -60,6 +60,12 @@ def solution(question: Question) -> str:
     return textwrap.dedent(inspect.getsource(question.reference)).strip()
 
 
+def _said(question: Question) -> str:
+    """The same with its docstring as the notebook has it, in the reader's language."""
+    text = question.reference.__doc__ or ""
+    return solution(question).replace(text, _(text)) if text else solution(question)
+
+
 def texts(question: Question) -> Iterator[tuple[str, str]]:
     """``(place, text)`` of what a learner may read of a question."""
     yield from (("title", question.title), ("returns", question.returns))
@@ -81,7 +87,7 @@ class Turn:
                         f"<p>{html.escape(_(hint))}</p></details>"
                         for n, hint in enumerate(self.question.hints, 1))
         code = (f"<details><summary>{_('One way to write it')}</summary>"
-                f"<pre>{html.escape(solution(self.question))}</pre></details>")
+                f"<pre>{html.escape(_said(self.question))}</pre></details>")
         return f"<p><b>{html.escape(self.verdict)}</b> {html.escape(self.text)}</p>{hints}{code}"
 
     def __repr__(self) -> str:
