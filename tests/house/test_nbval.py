@@ -62,6 +62,7 @@ TURNS = [
     (cell([], "from tutorial_lib import lesson", ""), True),
     (blank("00.shifted", "positions, by"), True),
     (cell([], WHOSE, "__main__\n"), True),  # from there on it is the learner's
+    (cell([], "from tutorial_lib.progress import read\nprint(read())", "{}\n"), True),  # that is not passed
     (cell([], WHOSE, "tutorial_lib.lesson.turns.t00\n"), False),
     (blank("00.shifted", "positions, by", "return positions + by"), False),  # what is stored is compared
     (blank("06.numbers", "cached, new"), False),  # filled in, it knows no `torch`
