@@ -1,5 +1,6 @@
 """One JupyterLab in headless Chromium for all tests here, and pages with live explorers."""
 
+import json
 import shutil
 
 import pytest
@@ -50,28 +51,60 @@ def folder(tmp_path_factory):
     return folder
 
 
+class Pages:
+    """Pages of a browser, by the options of their context. To open one takes three times as long as to go on
+    in one that was left, so those are kept, on an empty page."""
+
+    def __init__(self, browser):
+        self.browser, self.kept = browser, {}
+
+    def take(self, options):
+        kept = self.kept.setdefault(json.dumps(options, sort_keys=True), [])
+        return kept.pop() if kept else self.browser.new_context(**options).new_page()
+
+    def leave(self, page, options):
+        """For the next one, as if new: nothing runs, and what a test may have changed is as it was."""
+        page.goto("about:blank")
+        page.emulate_media(**{name: options.get(name, usual) for name, usual in MEDIA.items()})
+        page.set_viewport_size(options["viewport"])
+        page.mouse.move(0, 0)
+        self.kept[json.dumps(options, sort_keys=True)].append(page)
+
+
+MEDIA = {"color_scheme": "light", "reduced_motion": "no-preference", "forced_colors": "none"}
+
+
+@pytest.fixture(scope="session")
+def kept(browser):
+    return Pages(browser)
+
+
 @pytest.fixture
-def visit(folder, browser):
+def visit(folder, kept):
     """``visit(name, …)``: a page of one explorer; at the end nothing may have gone wrong, or been fetched.
 
     Nothing glides there, so that nobody waits for it, unless ``reduced_motion="no-preference"`` is given.
     """
     opened, faults = [], []
+    watches = {
+        "pageerror": lambda error: faults.append(str(error)),
+        "console": lambda said: said.type in ("error", "warning") and faults.append(said.text),
+        "request": lambda asked: asked.url.startswith(("file:", "data:")) or faults.append(asked.url)}
 
     def open_(name, query="", **options):
         given = {"viewport": {"width": 1280, "height": 720}, "reduced_motion": "reduce", **options}
-        context = browser.new_context(**given)
-        opened.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda said: said.type in ("error", "warning") and faults.append(said.text))
-        page.on("request", lambda asked: asked.url.startswith(("file:", "data:")) or faults.append(asked.url))
+        page = kept.take(given)
+        opened.append((page, given))
+        for event, watch in watches.items():
+            page.on(event, watch)
         page.goto(f"{(folder / name).as_uri()}.html{query}")
         return page
 
     yield open_
-    for context in opened:
-        context.close()
+    for page, given in opened:
+        for event, watch in watches.items():
+            page.remove_listener(event, watch)
+        kept.leave(page, given)
     assert not faults
 
 

@@ -1,7 +1,5 @@
 """An exercise as a student meets it: in a real JupyterLab, in a real browser."""
 
-import shutil
-
 import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -9,7 +7,6 @@ from axe_playwright_python.sync_playwright import Axe
 from tutorial_lib.checks import questions
 from tutorial_lib.checks.question import Question
 from tutorial_lib.course import exercises
-from tutorial_lib.course.browser import Lab
 
 NAME = "ex06_rope"
 ASKED = questions.load("06")
@@ -20,26 +17,24 @@ ALL_RAN = """() => __panel.content.model.toJSON().cells.every(
 
 
 @pytest.fixture(scope="module")
-def notebook(chromium, tmp_path_factory):
+def notebook(lab):
     """The exercise, run from top to bottom: one answer is right, one a catalogued mistake, the rest stubs."""
-    folder = tmp_path_factory.mktemp("student")
-    shutil.copy(exercises.path(NAME, "exercises"), folder / "mine.ipynb")
-    book = nbformat.read(folder / "mine.ipynb", as_version=4)
+    book = nbformat.read(exercises.path(NAME, "exercises"), as_version=4)
     right = next(q for q in ASKED if q is not WRONG)
     where = {cell.metadata.nbgrader.grade_id: cell for cell in book.cells if "nbgrader" in cell.metadata}
     for question, answer in ((right, "reference"), (WRONG, "wrong[0].answer")):
         where[question.name].source = (
             "from tutorial_lib.checks import questions\n"
             f"{question.name} = questions.find('{question.name}').{answer}")
-    nbformat.write(book, folder / "mine.ipynb")
-    with Lab(folder) as lab:
-        notebook = lab.open("mine.ipynb")
-        notebook.right = right
-        notebook.begin()
-        # JupyterLab calls the run finished at the first check that fails; the rest is still to come.
-        notebook.page.wait_for_function(ALL_RAN, timeout=300e3, polling=500)
-        notebook.idle()
-        yield notebook
+    nbformat.write(book, lab.folder / "mine.ipynb")
+    notebook = lab.open("mine.ipynb")
+    notebook.right = right
+    notebook.begin()
+    # JupyterLab calls the run finished at the first check that fails; the rest is still to come.
+    notebook.page.wait_for_function(ALL_RAN, timeout=300e3, polling=500)
+    notebook.idle()
+    yield notebook
+    notebook.close()
 
 
 def outputs(notebook, grade_id):

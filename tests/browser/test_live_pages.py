@@ -30,6 +30,20 @@ def middle(box):
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
+def test_a_page_that_is_used_again_is_as_new(kept):
+    options = {"viewport": {"width": 500, "height": 400}}
+    page = kept.take(options)
+    page.set_content("<p>What a test left.</p>")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    kept.leave(page, options)
+    assert kept.take(options) is page
+    assert page.evaluate("""() => [location.href, innerWidth, innerHeight, document.body.children.length,
+        matchMedia('(prefers-color-scheme: dark)').matches, matchMedia('(prefers-reduced-motion)').matches]
+        """) == ["about:blank", 500, 400, 0, False, False]
+    assert kept.take(options) is not page, "two at once are two"
+
+
 # ---- every explorer ----
 @every_explorer
 def test_it_says_what_python_says_and_axe_finds_nothing(kind, visit):

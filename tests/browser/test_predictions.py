@@ -29,8 +29,8 @@ def cell(source, folded=False):
     return made
 
 
-@pytest.fixture(params=["lab", "notebook"])
-def lesson_page(lab, request):
+@pytest.fixture(scope="module", params=["lab", "notebook"])
+def opened(lab, request):
     import nbformat
 
     book = nbformat.v4.new_notebook(cells=[
@@ -41,10 +41,20 @@ def lesson_page(lab, request):
     book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     name = f"predictions-{request.param}.ipynb"
     nbformat.write(book, lab.folder / name)
-    lab.progress.unlink(missing_ok=True)
     notebook = lab.open(name, request.param)
     yield notebook
     notebook.close()
+
+
+@pytest.fixture
+def lesson_page(opened, lab):
+    """The notebook as it lies on the disk, with nothing answered, in the page of the test before."""
+    lab.progress.unlink(missing_ok=True)
+    opened.noticed.clear()
+    opened.page.evaluate("() => __panel.context.revert()")
+    opened.idle()
+    assert opened.problems() == [f"cell {n} did not run" for n in (0, 1, 2, 4, 5, 6, 7, 8)]
+    return opened
 
 
 def go_on(notebook):
