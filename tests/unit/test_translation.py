@@ -302,10 +302,12 @@ def test_a_translated_exercise_is_marked_as_the_english_one(language):
 def test_what_to_read_again_is_a_heading_of_its_notebook(exercise, language, catalogs, monkeypatch):
     monkeypatch.setenv("TUTORIAL_LOCALE", str(catalogs))
     speakers = translation.speakers(language)
+    written = functools.cache(lambda name: translation.translate(name, speakers))
     for question in graded.load(exercise):
-        number = question.section.partition(",")[0].removeprefix("deeper/")
-        (name,) = (name for name in NAMES if re.fullmatch(number + "(_.*)?", name))
-        notebook = translation.translate(name, speakers)
+        place = question.section.partition(",")[0]
+        (name,) = (name for name, path in translation.sources().items() if re.search(
+            f"notebooks/{place}(_[^/]*)?[.]ipynb$", path.as_posix()))
+        notebook = written(name)
         heads = re.findall(r"^#+ (.+?)\s*$", "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)
         with speaking(language):
             where = report._section(question.section)
