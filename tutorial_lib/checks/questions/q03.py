@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
+from ...language import ENGLISH, _, speaking
 from ..question import Case, Draw, Question, Variant, Wrong
 
 TABLE = '03, section "A table of parameters"'
@@ -35,29 +36,33 @@ def _padded(tokens, E, P, positions):
     return E[tokens] + P[positions] * (positions != 0)[:, None]
 
 
-BROKEN_LOOK_UPS = {
-    "takes rows 0 … L − 1, whatever the positions are": lambda tokens, E, P, positions: _look_up(
-        tokens, E, P, torch.arange(len(positions))),
-    "counts on from the first position": lambda tokens, E, P, positions: _look_up(
-        tokens, E, P, (positions[0] + torch.arange(len(positions))) % len(P)),
-    "sorts the positions first": lambda tokens, E, P, positions: _look_up(
-        tokens, E, P, positions.sort().values),
-    "never reaches the last row of P": lambda tokens, E, P, positions: _look_up(
-        tokens, E, P, _dropped(positions, len(P))),
-    "never reaches the last row of E": lambda tokens, E, P, positions: _look_up(
-        _dropped(tokens, len(E)), E, P, positions),
-    "takes position 0 for padding and adds nothing there": _padded,
-    "keeps the vector of a token that it has seen, with its first position": _remembered,
-    "reads the first text for the whole batch": lambda tokens, E, P, positions: _look_up(
-        tokens[:1].expand_as(tokens), E, P, positions),
-}
+def _broken_look_ups():
+    """What each of the broken look-ups does, as the reader is told, and the look-up."""
+    return {
+        _("takes rows 0 … L − 1, whatever the positions are"): lambda tokens, E, P, positions: _look_up(
+            tokens, E, P, torch.arange(len(positions))),
+        _("counts on from the first position"): lambda tokens, E, P, positions: _look_up(
+            tokens, E, P, (positions[0] + torch.arange(len(positions))) % len(P)),
+        _("sorts the positions first"): lambda tokens, E, P, positions: _look_up(
+            tokens, E, P, positions.sort().values),
+        _("never reaches the last row of P"): lambda tokens, E, P, positions: _look_up(
+            tokens, E, P, _dropped(positions, len(P))),
+        _("never reaches the last row of E"): lambda tokens, E, P, positions: _look_up(
+            _dropped(tokens, len(E)), E, P, positions),
+        _("takes position 0 for padding and adds nothing there"): _padded,
+        _("keeps the vector of a token that it has seen, with its first position"): _remembered,
+        _("reads the first text for the whole batch"): lambda tokens, E, P, positions: _look_up(
+            tokens[:1].expand_as(tokens), E, P, positions),
+    }
+
+
 NO_INPUT = ("This is no input for the look-up: it takes tokens [B, L] from 0 to words − 1 and positions [L] "
             "from 0 to rows − 1, whole numbers, with B at most 3 and L at most 6.")
 
 
 def _lookup_test_cases(draw: Draw) -> list[Case]:
     words, rows = 8 + draw.permutation(6), 9 + draw.permutation(6)
-    return [Case((int(w), int(r)), f"{int(w)} words and {int(r)} rows")
+    return [Case((int(w), int(r)), _("{words} words and {rows} rows").format(words=int(w), rows=int(r)))
             for w, r in zip(words[:4], rows[:4], strict=True)]
 
 
@@ -83,19 +88,26 @@ def _survivors(value, words: int, rows: int) -> list[str] | None:
     draw = Draw(words * rows)
     E, P = draw.normal(words, 4), draw.normal(rows, 4)
     right = _look_up(tokens, E, P, positions)
-    return [what for what, broken in BROKEN_LOOK_UPS.items()
+    return [what for what, broken in _broken_look_ups().items()
             if torch.allclose(broken(tokens, E, P, positions), right)]
 
 
-def green(*whats: str) -> str:
+def told_green(*whats: str) -> str:
     """What a learner reads of broken look-ups that pass."""
-    each = "; ".join(f"one that {what}" for what in whats)
-    return f"Your test is green for broken code: {each}. It gives the right numbers on your input."
+    each = _("; ").join(_("one that {what}").format(what=what) for what in whats)
+    return _("Your test is green for broken code: {each}. It gives the right numbers on your input.").format(
+        each=each)
+
+
+def green(*whats: str) -> str:
+    """The same in English, as the texts of wrong answers are."""
+    with speaking(ENGLISH):
+        return told_green(*whats)
 
 
 def _lookup_test_says(value, case: Case) -> str:
     found = _survivors(value, *case.args)
-    return NO_INPUT if found is None else green(*found) if found else ""
+    return _(NO_INPUT) if found is None else told_green(*found) if found else ""
 
 
 def _lookup_test(words, rows):
@@ -171,7 +183,8 @@ def _sum_similarity_cases(draw: Draw) -> list[Case]:
         # vectors of unequal lengths that share a direction, as real tables have
         E, P = (draw.normal(n, d, dtype=dtype) + shared for n, shared in ((words, 0.5), (rows, -0.8)))
         E, P = (t * draw.uniform(len(t), 1, low=0.4, high=1.6, dtype=dtype) for t in (E, P))
-        what = f"{words} tokens of std {token_std:g}, {rows} positions of std {table_std:g}"
+        what = _("{words} tokens of std {token_std:g}, {rows} positions of std {table_std:g}").format(
+            words=words, token_std=token_std, rows=rows, table_std=table_std)
         cases.append(Case((token_std * E, table_std * P), what))
     return cases
 
@@ -329,8 +342,9 @@ def _untrained_rows_cases(draw: Draw) -> list[Case]:
         if decay < 1:
             end[grown[:2]] = 1.7 * start[grown[:2]]
         end[grown[2:]] = 1.005 * start[grown[2:]]
-        how = "weight decay" if decay < 1 else "no weight decay"
-        cases.append(Case((start, end), f"{rows} rows, d = {d}, started at std {std:g}, {how}"))
+        how = _("weight decay") if decay < 1 else _("no weight decay")
+        cases.append(Case((start, end), _("{rows} rows, d = {d}, started at std {std:g}, {how}").format(
+            rows=rows, d=d, std=std, how=how)))
     return cases
 
 
@@ -448,7 +462,8 @@ def _longer_table_cases(draw: Draw) -> list[Case]:
     for old, new, d, way in ((5, 12, 4, "copy"), (4, 8, 3, "interpolate"), (6, 15, 5, "interpolate"),
                              (7, 21, 2, "copy"), (3, 10, 6, "interpolate")):
         rows = new + draw.integer(0, 1) * (way == "interpolate")
-        cases.append(Case((draw.normal(old, d), rows, way), f'way = "{way}", {old} rows made {rows}'))
+        cases.append(Case((draw.normal(old, d), rows, way), _(
+            'way = "{way}", {old} rows made {rows}').format(way=way, old=old, rows=rows)))
     return cases
 
 
@@ -576,7 +591,8 @@ def _resize_grid_cases(draw: Draw) -> list[Case]:
     for d, old, new in ((8, (3, 4), (5, 7)), (9, (4, 2), (6, 5)), (10, (2, 5), (3, 9)), (7, (3, 6), (7, 6)),
                         (6, (7, 5), (4, 3)), (11, (5, 4), (3, 8))):
         cases.append(Case((draw.normal(1 + old[0] * old[1], d), old, new),
-                          f"a grid of {old[0]} × {old[1]} patches for {new[0]} × {new[1]}"))
+                          _("a grid of {h} × {w} patches for {H} × {W}").format(
+                              h=old[0], w=old[1], H=new[0], W=new[1])))
     return cases
 
 

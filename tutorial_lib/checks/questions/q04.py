@@ -7,8 +7,9 @@ import math
 import torch
 import torch.nn.functional as F
 
+from ...language import _
 from ..question import Case, Draw, Question, Variant, Wrong
-from .q03 import green, whole
+from .q03 import green, told_green, whole
 
 CLIPPED = '04, section "Beyond the table: clipping"'
 SIGN = '04, section "Which way round?"'
@@ -64,17 +65,22 @@ def _only_the_size(W, q, k_positions):
     return W[:, _r(q, k_positions).abs().clamp(max=k) + k]
 
 
-BROKEN_BIASES = {
-    "takes query − key": lambda W, q, k: _clipped_bias(W, -q, -k),
-    "takes the size of the offset, without its sign": _only_the_size,
-    "gives every key ahead the number of offset 0": _ahead_as_itself,
-    "adds nothing for a key exactly k behind": _edge_left_out,
-    "starts again at the other end of the table for keys more than k ahead": _round_again,
-    "numbers the keys one by one from the first of them": lambda W, q, k: _clipped_bias(W, q, _in_a_row(k)),
-    "sorts the keys before it looks": lambda W, q, k: _clipped_bias(W, q, k.sort().values),
-    "keeps the bias of the first query for all others": lambda W, q, k: _clipped_bias(
-        W, q[:1].expand_as(q), k),
-}
+def _broken_biases():
+    """What each of the broken biases does, as the reader is told, and the bias."""
+    return {
+        _("takes query − key"): lambda W, q, k: _clipped_bias(W, -q, -k),
+        _("takes the size of the offset, without its sign"): _only_the_size,
+        _("gives every key ahead the number of offset 0"): _ahead_as_itself,
+        _("adds nothing for a key exactly k behind"): _edge_left_out,
+        _("starts again at the other end of the table for keys more than k ahead"): _round_again,
+        _("numbers the keys one by one from the first of them"): lambda W, q, k: _clipped_bias(
+            W, q, _in_a_row(k)),
+        _("sorts the keys before it looks"): lambda W, q, k: _clipped_bias(W, q, k.sort().values),
+        _("keeps the bias of the first query for all others"): lambda W, q, k: _clipped_bias(
+            W, q[:1].expand_as(q), k),
+    }
+
+
 NO_POSITIONS = ("These are no positions for the bias: it takes a list for the queries and one for the keys, "
                 "whole numbers from 0 to 999, at most 3 queries and 5 keys, no key twice.")
 
@@ -93,12 +99,12 @@ def _passing_biases(value, k: int) -> list[str] | None:
         return None
     W = Draw(k).normal(2, 2 * k + 1)
     right = _clipped_bias(W, q, keys)
-    return [what for what, broken in BROKEN_BIASES.items() if torch.allclose(broken(W, q, keys), right)]
+    return [what for what, broken in _broken_biases().items() if torch.allclose(broken(W, q, keys), right)]
 
 
 def _bias_test_says(value, case: Case) -> str:
     found = _passing_biases(value, *case.args)
-    return NO_POSITIONS if found is None else green(*found) if found else ""
+    return _(NO_POSITIONS) if found is None else told_green(*found) if found else ""
 
 
 def _bias_test(k):
@@ -170,9 +176,9 @@ def _t5_bucket_cases(draw: Draw) -> list[Case]:
         n = n[torch.tensor(clear)]
         r = torch.cat([-n, n[draw.permutation(len(n))]])
         r = r[: len(r) // 6 * 6].view(6, -1) if bidirectional else r
-        cases.append(Case((r, n_buckets, max_distance, bidirectional),
-                          f"{n_buckets} buckets up to {max_distance}, "
-                          f"{'encoder' if bidirectional else 'decoder'}"))
+        what = (_("{n} buckets up to {far}, encoder") if bidirectional else
+                _("{n} buckets up to {far}, decoder")).format(n=n_buckets, far=max_distance)
+        cases.append(Case((r, n_buckets, max_distance, bidirectional), what))
     return cases
 
 
@@ -339,20 +345,21 @@ T5_BUCKET = Question(
 # ---- shaw_attention ----
 def _shaw_attention_cases(draw: Draw) -> list[Case]:
     cases = []
-    for what, n_q, n_k, d, width, k, dtype in (
-        ("a text from position 0", 5, 5, 8, 8, 2, torch.float32),
-        ("two new queries and a cache", 2, 9, 6, 4, 3, torch.float32),
-        ("keys before and after the queries", 4, 7, 4, 5, 1, torch.float32),
-        ("float64", 3, 6, 5, 3, 2, torch.float64),
+    for what, cached, n_q, n_k, d, width, k, dtype in (
+        (_("a text from position 0"), False, 5, 5, 8, 8, 2, torch.float32),
+        (_("two new queries and a cache"), True, 2, 9, 6, 4, 3, torch.float32),
+        (_("keys before and after the queries"), False, 4, 7, 4, 5, 1, torch.float32),
+        ("float64", False, 3, 6, 5, 3, 2, torch.float64),
     ):
         at = draw.integer(4, 30)
-        q_positions = torch.arange(n_q) + (0 if n_q == n_k else n_k - n_q if "cache" in what else at)
-        k_positions = torch.arange(n_k) + (0 if n_q == n_k or "cache" in what else at - 2)
+        q_positions = torch.arange(n_q) + (0 if n_q == n_k else n_k - n_q if cached else at)
+        k_positions = torch.arange(n_k) + (0 if n_q == n_k or cached else at - 2)
         tensors = (draw.normal(n_q, d, dtype=dtype), draw.normal(n_k, d, dtype=dtype),
                    draw.normal(n_k, width, dtype=dtype), draw.normal(2 * k + 1, d, dtype=dtype),
                    draw.normal(2 * k + 1, width, dtype=dtype))
         cases.append(Case((*tensors, q_positions, k_positions),
-                          f"Lq = {n_q}, Lk = {n_k}, clipped at {k}, {what}"))
+                          _("Lq = {n_q}, Lk = {n_k}, clipped at {k}, {what}").format(
+                              n_q=n_q, n_k=n_k, k=k, what=what)))
     return cases
 
 
@@ -506,8 +513,8 @@ def _offset_mass_cases(draw: Draw) -> list[Case]:
     for height, width, dtype in ((3, 3, torch.float32), (2, 5, torch.float32), (4, 3, torch.float32),
                                  (3, 4, torch.float64)):
         alpha = (2 * draw.normal(height * width, height * width, dtype=dtype)).softmax(-1)
-        cases.append(Case((alpha, height, width), f"a window of {height} × {width} patches, {alpha.dtype}"
-                          .replace("torch.", "")))
+        cases.append(Case((alpha, height, width), _("a window of {height} × {width} patches, {dtype}").format(
+            height=height, width=width, dtype=str(dtype).removeprefix("torch."))))
     return cases
 
 
@@ -657,11 +664,13 @@ OFFSET_MASS = Question(
 # ---- relative_shift ----
 def _relative_shift_cases(draw: Draw) -> list[Case]:
     cases = []
-    for shape, what in (((4, 4), "no memory"), ((3, 2, 6), "3 heads, 4 tokens in memory"),
-                        ((2, 3, 5, 8), "2 texts, 3 heads, 3 tokens in memory"), ((5, 1, 7), "a single query"),
-                        ((2, 4, 7), "2 heads, 3 tokens in memory")):
+    for shape, what in (((4, 4), _("no memory")), ((3, 2, 6), _("3 heads, 4 tokens in memory")),
+                        ((2, 3, 5, 8), _("2 texts, 3 heads, 3 tokens in memory")),
+                        ((5, 1, 7), _("a single query")),
+                        ((2, 4, 7), _("2 heads, 3 tokens in memory"))):
         cases.append(Case((draw.normal(*shape, dtype=torch.float64 if len(shape) == 4 else torch.float32),),
-                          f"Lq = {shape[-2]}, Lk = {shape[-1]}, {what}"))
+                          _("Lq = {n_q}, Lk = {n_k}, {what}").format(
+                              n_q=shape[-2], n_k=shape[-1], what=what)))
     return cases
 
 
