@@ -66,6 +66,8 @@ def texts(question: Question) -> Iterator[tuple[str, str]]:
     yield from ((f"hint {n}", hint) for n, hint in enumerate(question.hints, 1))
     yield from ((wrong.name, wrong.says) for wrong in question.wrong)
     yield from ((variant.name, variant.why) for variant in question.variants)
+    if question.equivalent:
+        yield "equivalent", question.equivalent
 
 
 class Turn:
