@@ -7,6 +7,7 @@ import math
 import torch
 from torch.nn.functional import gelu
 
+from ...language import _
 from ..question import Case, Draw, Question, Variant, Wrong
 
 TERMS = 'deeper/04_memory, section "Four terms"'
@@ -18,6 +19,11 @@ WORKS = '05, section "What does work"'
 BY_HAND = '05, section "TUPE, by hand"'
 
 
+def _float64(dtype) -> str:
+    """What is added to the description of an input that is not in float32."""
+    return _(", float64") if dtype == torch.float64 else ""
+
+
 # ---- memory_scores ----
 def _memory_scores_cases(draw: Draw) -> list[Case]:
     cases = []
@@ -26,7 +32,8 @@ def _memory_scores_cases(draw: Draw) -> list[Case]:
     for memory, new, d, d_h, dtype in sizes_of:
         sizes = (new, d), (memory, d), (d, d_h), (d, d_h), (d_h,), (d_h,), (memory + new, d_h)
         cases.append(Case(tuple(draw.normal(*size, dtype=dtype) for size in sizes),
-                          f"M = {memory}, L = {new}, d = {d}, d_h = {d_h}, {str(dtype).split('.')[1]}"))
+                          _("M = {M}, L = {L}, d = {d}, d_h = {d_h}, {dtype}").format(
+                              M=memory, L=new, d=d, d_h=d_h, dtype=str(dtype).split(".")[1])))
     return cases
 
 
@@ -161,13 +168,14 @@ def _moved_mass_cases(draw: Draw) -> list[Case]:
 
     def case(what, heads, queries, keys, term, allowed, dtype=torch.float32):
         scores, term = draw.normal(heads, queries, keys, dtype=dtype), draw.normal(*term, dtype=dtype)
-        return Case((scores, term, allowed), f"H = {heads}, {queries} queries, {keys} keys, {what}")
+        return Case((scores, term, allowed), _("H = {heads}, {queries} queries, {keys} keys, {what}").format(
+            heads=heads, queries=queries, keys=keys, what=what))
 
-    return [case("a term for each pair, all keys allowed", 2, 4, 6, (4, 6), torch.ones(4, 6) > 0),
-            case("a term of the query, some keys allowed", 3, 4, 5, (4, 1), sometimes(4, 5)),
-            case("a term of the key, causal", 2, 5, 7, (1, 7), torch.ones(5, 7).tril(2) > 0),
-            case("a term for each head, some keys allowed", 3, 6, 5, (3, 6, 5), sometimes(6, 5)),
-            case("float64, causal", 4, 3, 8, (3, 8), torch.ones(3, 8).tril(5) > 0, torch.float64)]
+    return [case(_("a term for each pair, all keys allowed"), 2, 4, 6, (4, 6), torch.ones(4, 6) > 0),
+            case(_("a term of the query, some keys allowed"), 3, 4, 5, (4, 1), sometimes(4, 5)),
+            case(_("a term of the key, causal"), 2, 5, 7, (1, 7), torch.ones(5, 7).tril(2) > 0),
+            case(_("a term for each head, some keys allowed"), 3, 6, 5, (3, 6, 5), sometimes(6, 5)),
+            case(_("float64, causal"), 4, 3, 8, (3, 8), torch.ones(3, 8).tril(5) > 0, torch.float64)]
 
 
 def _masked_softmax(scores, allowed):
@@ -284,8 +292,8 @@ def _target(picture, n):
 
 def _paint_head_cases(draw: Draw) -> list[Case]:
     cases = [(picture, n) for picture in PICTURES for n in (6, 9)]
-    return [Case(cases[m], f"the picture {cases[m][0]!r} of {cases[m][1]} tokens")
-            for m in draw.permutation(len(cases))]
+    return [Case(cases[m], _("the picture {picture!r} of {n} tokens").format(
+        picture=cases[m][0], n=cases[m][1])) for m in draw.permutation(len(cases))]
 
 
 def _painted(value, n):
@@ -305,13 +313,15 @@ def _paint_head_says(value, case: Case) -> str:
     picture, n = case.args
     want, got = _target(picture, n), _painted(value, n)
     if got is None:
-        return f"Two lists of numbers are asked for, one of n and one of 2n − 1: here {n} and {2 * n - 1}."
+        return _("Two lists of numbers are asked for, one of n and one of 2n − 1: here {n} and {m}.").format(
+            n=n, m=2 * n - 1)
     off = ((got - want).abs() > 0.01).any(-1) | got.isnan().any(-1)
     if not off.any():
         return ""
     row = int(off.double().argmax())
     yours, asked = (" ".join(f"{x:.2f}" for x in weights[row].tolist()) for weights in (got, want))
-    return f"Query {row} gives the keys {yours}; in the picture it gives them {asked}."
+    return _("Query {row} gives the keys {yours}; in the picture it gives them {asked}.").format(
+        row=row, yours=yours, asked=asked)
 
 
 def _paint_head(picture, n):
@@ -418,8 +428,8 @@ def _concat_bias_cases(draw: Draw) -> list[Case]:
     def case(queries, keys, d, hidden, dtype=torch.float32):
         shapes = (queries, d), (queries, keys), (hidden, d + 1), (hidden,), (hidden,)
         return Case(tuple(draw.normal(*shape, dtype=dtype) for shape in shapes),
-                    f"{queries} queries, {keys} keys, d = {d}, hidden = {hidden}"
-                    + (", float64" if dtype == torch.float64 else ""))
+                    _("{queries} queries, {keys} keys, d = {d}, hidden = {hidden}").format(
+                        queries=queries, keys=keys, d=d, hidden=hidden) + _float64(dtype))
 
     return [case(4, 4, 6, 9), case(3, draw.choice([5, 7]), 4, 8), case(1, 6, 3, 10),
             case(5, 2, draw.integer(3, 6), 12, torch.float64)]
@@ -521,8 +531,8 @@ def _tupe_cases(draw: Draw) -> list[Case]:
         shapes = (batch, length, D), (length, D), *[(D, d)] * 4, (length, length)
         args = [draw.normal(*shape, dtype=dtype) for shape in shapes]
         theta = draw.uniform(2, low=1.5, high=2.5, dtype=dtype) * torch.tensor([1, -1])
-        return Case((*args, theta), f"B = {batch}, L = {length}, D = {D}, d = {d}"
-                                    + (", float64" if dtype == torch.float64 else ""))
+        return Case((*args, theta), _("B = {batch}, L = {length}, D = {D}, d = {d}").format(
+            batch=batch, length=length, D=D, d=d) + _float64(dtype))
 
     return [case(2, 4, 6, 3), case(3, draw.integer(5, 6), 4, 8), case(1, 3, 5, 2),
             case(2, 6, 3, 5, torch.float64)]
