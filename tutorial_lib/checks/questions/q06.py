@@ -7,6 +7,7 @@ import math
 
 import torch
 
+from ...language import _
 from ..question import Case, Draw, Question, Variant, Wrong
 
 PAIR = '06, section "One pair, by hand"'
@@ -22,16 +23,17 @@ BUGS = '06, section "Find the bugs"'
 # ---- rope_angles ----
 def _rope_angles_cases(draw: Draw) -> list[Case]:
     def case(dim, positions, base, what):
-        return Case((positions, dim, base), f"d_h = {dim}, L = {len(positions)}, base {base:g}, {what}")
+        return Case((positions, dim, base), _("d_h = {dim}, L = {length}, base {base:g}, {what}").format(
+            dim=dim, length=len(positions), base=base, what=what))
 
     length = draw.integer(4, 9)
     late = draw.integer(3, 40) + torch.arange(length + 1)
-    return [case(8, torch.arange(length), 10_000.0, "from position 0"),
-            case(16, late, draw.choice([500_000.0, 250_000.0]), "positions that start later"),
-            case(6, draw.permutation(length) + draw.integer(1, 30), 100_000.0, "positions out of order"),
-            case(12, draw.integer(3000, 4000) + torch.arange(5), 1000.0, "far from the beginning"),
-            case(4, torch.tensor([draw.integer(5, 60)]), 10_000.0, "one new token"),
-            case(10, torch.arange(6) - draw.integer(3, 40), 10_000.0, "positions below 0")]
+    return [case(8, torch.arange(length), 10_000.0, _("from position 0")),
+            case(16, late, draw.choice([500_000.0, 250_000.0]), _("positions that start later")),
+            case(6, draw.permutation(length) + draw.integer(1, 30), 100_000.0, _("positions out of order")),
+            case(12, draw.integer(3000, 4000) + torch.arange(5), 1000.0, _("far from the beginning")),
+            case(4, torch.tensor([draw.integer(5, 60)]), 10_000.0, _("one new token")),
+            case(10, torch.arange(6) - draw.integer(3, 40), 10_000.0, _("positions below 0"))]
 
 
 def _rope_angles(positions, dim, base):
@@ -143,15 +145,19 @@ def _angles_drawn(draw: Draw, length: int, dim: int, first: int = 0) -> torch.Te
 
 
 def _rope_rotate_cases(draw: Draw) -> list[Case]:
-    def case(shape, layout, first=0, dtype=torch.float32, what=""):
+    plain = _("{layout} pairs, x {shape}")
+
+    def case(shape, layout, first=0, dtype=torch.float32, what=plain):
         angles = _angles_drawn(draw, shape[-2], shape[-1], first)
         return Case((draw.normal(*shape, dtype=dtype), angles, layout),
-                    f"{layout} pairs, x {list(shape)}{what}")
+                    what.format(layout=layout, shape=list(shape)))
 
     return [case((2, 3, 5, 8), "interleaved"), case((3, draw.integer(4, 7), 6), "half", draw.integer(1, 20)),
-            case((1, 10), "interleaved", draw.integer(3, 9), what=", one token"),
+            case((1, 10), "interleaved", draw.integer(3, 9),
+                 what=_("{layout} pairs, x {shape}, one token")),
             case((2, 4, 12), "half", draw.integer(1, 9)),
-            case((2, 6, 8), "interleaved", draw.integer(300, 400), torch.bfloat16, ", bfloat16")]
+            case((2, 6, 8), "interleaved", draw.integer(300, 400), torch.bfloat16,
+                 _("{layout} pairs, x {shape}, bfloat16"))]
 
 
 def _split(x, layout):
@@ -314,19 +320,20 @@ def _shift_cases(draw: Draw) -> list[Case]:
     def case(heads, length, dim, shifted, what):
         angles = _rope_angles(torch.arange(length), dim, 100.0)
         return Case((draw.normal(heads, length, dim), draw.normal(heads, length, dim), angles,
-                     shifted(angles, dim)), f"H = {heads}, L = {length}, d_h = {dim}, {what}")
+                     shifted(angles, dim)), _("H = {heads}, L = {length}, d_h = {dim}, {what}").format(
+                         heads=heads, length=length, dim=dim, what=what))
 
     by = torch.tensor([draw.integer(5, 40)])
 
     def moved(angles, dim):
         return angles + _rope_angles(by, dim, 100.0)
 
-    return [case(2, 5, 8, moved, "all positions moved on"),
+    return [case(2, 5, 8, moved, _("all positions moved on")),
             case(3, draw.integer(6, 8), 4, lambda angles, dim: moved(angles, dim).bfloat16().float(),
-                 "angles in bfloat16"),
+                 _("angles in bfloat16")),
             case(4, 5, 6, lambda angles, dim: angles * draw.uniform(1, low=1.5, high=2.5),
-                 "positions stretched"),
-            case(1, 7, 10, lambda angles, dim: angles + draw.normal(*angles.shape), "angles in disorder")]
+                 _("positions stretched")),
+            case(1, 7, 10, lambda angles, dim: angles + draw.normal(*angles.shape), _("angles in disorder"))]
 
 
 def _pairs_turned(x, angles):
@@ -458,8 +465,9 @@ def _cached_cases(draw: Draw) -> list[Case]:
         base = draw.choice([100.0, 300.0, 1000.0])
         cached = _turned_at(draw.normal(heads, past, dim) / 2, torch.arange(past), base)
         q, k = (draw.normal(heads, new, dim, dtype=dtype) / 2 for _ in range(2))
-        return Case((q, k, cached.to(dtype), base), f"{past} tokens in the cache, {new} new, d_h = {dim}"
-                                                    + (", bfloat16" if dtype == torch.bfloat16 else ""))
+        what = (_("{past} tokens in the cache, {new} new, d_h = {dim}, bfloat16") if dtype == torch.bfloat16
+                else _("{past} tokens in the cache, {new} new, d_h = {dim}"))
+        return Case((q, k, cached.to(dtype), base), what.format(past=past, new=new, dim=dim))
 
     return [case(2, 0, 5, 8), case(3, draw.integer(6, 9), 1, 6), case(2, draw.integer(4, 6), 3, 10),
             case(2, draw.integer(300, 400), 3, 8, torch.bfloat16)]
@@ -624,10 +632,12 @@ CACHED_SCORES = Question(
 def _sort_rows_cases(draw: Draw) -> list[Case]:
     def case(heads, head_dim, rotary_dim, columns, target, dtype=torch.float32):
         shape = (heads * head_dim, *columns)
-        kind = "a weight" if columns else "a bias"
-        return Case((draw.normal(*shape, dtype=dtype), head_dim, rotary_dim, target),
-                    f"{kind} of {heads} heads of {head_dim} channels, {rotary_dim} of them turned, "
-                    f'to "{target}"')
+        what = (_('a weight of {heads} heads of {head_dim} channels, {rotary_dim} of them turned, '
+                  'to "{target}"') if columns else
+                _('a bias of {heads} heads of {head_dim} channels, {rotary_dim} of them turned, '
+                  'to "{target}"'))
+        return Case((draw.normal(*shape, dtype=dtype), head_dim, rotary_dim, target), what.format(
+            heads=heads, head_dim=head_dim, rotary_dim=rotary_dim, target=target))
 
     return [case(3, 8, 8, (5,), "half"), case(2, 10, 6, (draw.integer(3, 7),), "half"),
             case(4, 6, 6, (24,), "interleaved"), case(3, 12, 8, (), "interleaved", torch.float64),
