@@ -74,7 +74,7 @@ function build(app, stage) {
   const hops = pen.path({ fill: "none", stroke: "--mix", sw: 3, cap: 1, "stroke-linejoin": "round" });
   const dots = range(layers + 1).flatMap(n => range(length).map(j => [n, j, pen.circle({ cx: x(j), cy: y(n), r: R })]));
   const names = ["--q", "--k"].map(fill => pen.text({ halo: 1, fill, fw: 700, fs: narrow ? 12 : 14, ta: "middle" }));
-  if (!narrow) for (const n of range(layers + 1)) pen.text({ x: 0, y: y(n), vc: 1 }, n ? speak`layer ${n}` : speak`tokens`);
+  if (!narrow) for (const n of range(layers + 1)) pen.text({ x: 0, y: y(n), vc: 1 }, n ? speak`layer ${n}` : speak`tokens‖name of a row`);
   const numbers = range(length).map(j => [pen.text({ x: x(j), y: ground + inset + 15, ta: "middle", fs: narrow ? 11 : 13 }, narrow && j % 4 ? "" : j),
     pen.text({ x: x(j), y: ground + inset + 33, ta: "middle", fs: app.small ? 13 : 12, display: narrow ? "none" : "inline" }, j % segment)]);
   if (!narrow) {

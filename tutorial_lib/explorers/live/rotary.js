@@ -278,7 +278,7 @@ function strip(app, parent, narrow) {
   const [pic, pen] = canvas(parent, W, H, speak`All pairs, and the channels that they are made of`, { class: "lv-strip" });
   set(pic, { role: "radiogroup" });
   if (!narrow) {
-    pen.text({ x: 0, y: cy, vc: 1 }, speak`pairs`);
+    pen.text({ x: 0, y: cy, vc: 1 }, speak`pairs‖name of a row`);
     if (number) pen.text({ x: 0, y: yPart, vc: 1 }, speak`add up`);
     pen.text({ x: 0, y: y1 + tall / 2, vc: 1 }, speak`channels`);
   }
