@@ -334,7 +334,7 @@ class LiveExplorer(Explorable, Stored, anywidget.AnyWidget):
 
     @property
     def _esm(self) -> str:
-        return live.module(type(self))  # type: ignore[arg-type]  # a class has a hash
+        return live.module(type(self))
 
     @classmethod
     def constants(cls) -> dict[str, Any]:
