@@ -129,7 +129,7 @@ def test_a_check_leaves_the_random_numbers_alone():
 
 
 def test_a_mistake_in_a_check_is_not_a_finding():
-    broken = Check("", lambda _: "", lambda *_: {}["nothing"])
+    broken = Check("", lambda _: True, "", lambda *_: {}["nothing"])
     with pytest.raises(KeyError):
         broken(EXHIBITS["mask"])
 

@@ -34,7 +34,7 @@ from ..checks import judge, report
 from ..desk.working_copy import served
 from ..explorers import live, parts
 from ..language import speaking
-from ..lesson import panel, predictions, questions, resume, turns
+from ..lesson import museum, panel, predictions, questions, resume, turns
 from . import ROOT, authoring, documents, navigation, pictures, pieces, slides
 from .pieces import Say
 
@@ -167,6 +167,10 @@ def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "slides.py") for text in slides.WORDS)
     yield from ((text, "card.js") for text in predictions.said())
     yield from ((text, "judge") for text in judge.HIDDEN.values())
+    for check in museum.CHECKS.values():
+        yield from ((text, "a check of the museum") for text in (check.label, check.reason) if text)
+    for name, each in museum.EXHIBITS.items():
+        yield from ((text, f"museum: {name}") for text in (each.title, each.said, each.diagnosis))
     elsewhere = {*SPOKEN.glob("checks/questions/q*.py"), *SPOKEN.glob("lesson/turns/t*.py"),
                  *SPOKEN.glob("explorers/**/*.py")}
     for path in sorted({*SPOKEN.rglob("*.py")} - elsewhere):

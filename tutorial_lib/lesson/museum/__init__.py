@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ...extras import needs
 from ...fallback import StoredBox
+from ...language import _, joined, language
 from ...progress import read, record
 from ...training import seeded
 from ..questions import Question
@@ -33,12 +34,16 @@ __all__ = ["CHECKS", "EXHIBITS", "gallery", "in_front", "measured", "tour", "vis
 NOTEBOOK = "09"
 
 
-@functools.cache
 def measured(name: str, check: str) -> Verdict:
     """What a check says of an exhibit; the same on every call.
 
     Raises KeyError, naming what there is, for an unknown exhibit or check.
     """
+    return _measured(name, check, language())
+
+
+@functools.cache
+def _measured(name: str, check: str, _language: str) -> Verdict:
     return _one(CHECKS, check, "check")(_one(EXHIBITS, name, "exhibit"))
 
 
@@ -79,13 +84,15 @@ class Visit(Question):
     def __init__(self, name: str):
         self.exhibit, self.name = _one(EXHIBITS, name, "exhibit"), name
         super().__init__(f"{NOTEBOOK}.{name}", "museum", {
-            "question": f"{html.escape(self.exhibit.title)}. Something is wrong here. Which check finds it?",
-            "choices": {key: check.label for key, check in CHECKS.items()}}, "Exhibit")
-        self.lines = {n: widgets.Button(description=str(n), tooltip=f"line {n}", layout={"width": "4.5em"})
+            "question": _("{title}. Something is wrong here. Which check finds it?").format(
+                title=html.escape(_(self.exhibit.title))),
+            "choices": {key: _(check.label) for key, check in CHECKS.items()}}, _("Exhibit"))
+        self.lines = {n: widgets.Button(description=str(n), tooltip=_("line {n}").format(n=n),
+                                        layout={"width": "4.5em"})
                       for n, line in enumerate(self.exhibit.code.splitlines(), 1) if line.strip()}
         for n, button in self.lines.items():
             button.on_click(lambda _button, n=n: self.name_line(n))
-        ask = widgets.HTML("<b>Found.</b> Now name it: in which line does the mistake stand?")
+        ask = widgets.HTML(_("<b>Found.</b> Now name it: in which line does the mistake stand?"))
         numbers = widgets.HBox([*self.lines.values()], layout={"flex_flow": "row wrap"})
         self.asks_line = widgets.VBox([ask, numbers], layout={"display": "none"})
         self.told = widgets.HTML()
@@ -102,7 +109,7 @@ class Visit(Question):
         log = read().get(self.key, {})
         if not log.get("right"):  # what comes after the finding does not count
             record(self.key, choice=answer, right=bool(verdict.found), tried=[*log.get("tried", []), answer])
-        said = f"{CHECKS[answer].label}: {verdict}."
+        said = _("{check}: {verdict}.").format(check=_(CHECKS[answer].label), verdict=verdict)
         self.status.value = f"<p>{html.escape(said)}</p>"
         if verdict.found:
             self.asks_line.layout.display = ""
@@ -115,22 +122,27 @@ class Visit(Question):
         self.lines[n].icon = "check" if right else "times"
         if "line" not in read().get(self.key, {}):
             record(self.key, line=n, named=right)
-        where = f"line{'s' * (len(wrong) > 1)} {', '.join(map(str, wrong))}"
-        verdict = "You have named it." if right else f"Not line {n}: it is {where}."
-        verdict += " It can be mended there, too." * also
+        where = _("line {n}") if len(wrong) == 1 else _("lines {n}")
+        where = where.format(n=_(", ").join(map(str, wrong)))
+        verdict = _("You have named it.")
+        if not right:
+            verdict = _("Not line {n}: it is {where}.").format(n=n, where=where)
+        if also:
+            verdict = joined((verdict, _("It can be mended there, too.")))
         self.told.value = f"<p><b>{verdict}</b></p>" + self._explanation()
 
     def _explanation(self) -> str:
         e = self.exhibit
-        return (f"<p>{html.escape(e.diagnosis)}</p>"
-                f"<p>Rewritten from {source_link(e)}: {html.escape(e.said)}.</p>"
-                f"<p>The repair:</p><pre>{html.escape(repaired_lines(e))}</pre>")
+        said = _("Rewritten from {source}: {said}.").format(source=source_link(e),
+                                                            said=html.escape(_(e.said)))
+        return (f"<p>{html.escape(_(e.diagnosis))}</p><p>{said}</p>"
+                f"<p>{_('The repair:')}</p><pre>{html.escape(repaired_lines(e))}</pre>")
 
     def stored(self):
         choices = "".join(f"<li>{html.escape(text)}</li>" for text in self.asked["choices"].values())
         code = f"<pre>{html.escape(self.exhibit.code)}</pre>"
         return {"text/html": f"<p>{super()._text()}</p>{code}<ul>{choices}</ul>",
-                "text/plain": f"Exhibit: {self.asked['question']}\n{self.exhibit.code}"}, {}
+                "text/plain": f"{self.label}: {self.asked['question']}\n{self.exhibit.code}"}, {}
 
 
 class Menu(anywidget.AnyWidget):
@@ -138,6 +150,7 @@ class Menu(anywidget.AnyWidget):
 
     _esm = Path(__file__).with_name("menu.js")
     texts: traitlets.List = traitlets.List().tag(sync=True)
+    label = traitlets.Unicode().tag(sync=True)
     index = traitlets.Int(0).tag(sync=True)
 
 
@@ -146,7 +159,7 @@ class Gallery(StoredBox):
 
     def __init__(self, names: list[str]):
         self.names = names
-        self.menu = Menu(texts=[EXHIBITS[name].title for name in names])
+        self.menu = Menu(texts=[_(EXHIBITS[name].title) for name in names], label=_("exhibit"))
         self.menu.observe(lambda change: self.show(change["new"]), "index")
         super().__init__([self.menu])
         self.show(0)
@@ -169,25 +182,28 @@ class Tour:
         table = [[measured(name, check) for check in CHECKS] for name in EXHIBITS]
         found = [[verdict.found for verdict in column] for column in zip(*table, strict=True)]
         return [
-            *((e.title, *map(self.cell, row)) for e, row in zip(EXHIBITS.values(), table, strict=True)),
-            ("found, of those where it applies",
-             *(f"{column.count(True)} of {len(column) - column.count(None)}" for column in found))]
+            *((_(e.title), *map(self.cell, row)) for e, row in zip(EXHIBITS.values(), table, strict=True)),
+            (_("found, of those where it applies"),
+             *(_("{number} of {all}").format(number=column.count(True), all=len(column) - column.count(None))
+               for column in found))]
 
     @staticmethod
     def cell(verdict: Verdict) -> str:
         """``✔ FOUND`` or ``sees nothing`` with the measurement; a dash where the check does not apply."""
         if verdict.found is None:
             return "–"
-        return f"{'✔ FOUND' if verdict.found else 'sees nothing'} ({verdict.short})"
+        said = _("✔ FOUND ({measured})") if verdict.found else _("sees nothing ({measured})")
+        return said.format(measured=verdict.short)
 
     def _repr_html_(self):
         style = 'style="text-align:left;vertical-align:top"'
         head = "".join(f'<th scope="col" {style}>{html.escape(text)}</th>'
-                       for text in ("Exhibit", *(check.label for check in CHECKS.values())))
+                       for text in (_("Exhibit"), *(_(check.label) for check in CHECKS.values())))
         body = "".join(f'<tr><th scope="row" {style}>{html.escape(row[0])}</th>' + "".join(
             f"<td {style}>{html.escape(cell)}</td>" for cell in row[1:]) + "</tr>" for row in self.rows())
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f"<details><summary>Every check on every exhibit: the answers</summary>{table}</details>"
+        summary = _("Every check on every exhibit: the answers")
+        return f"<details><summary>{summary}</summary>{table}</details>"
 
     def __repr__(self):
         return "\n".join(" | ".join(row) for row in (("Exhibit", *CHECKS), *self.rows()))
@@ -211,7 +227,7 @@ def in_front() -> dict:
     def weights(exhibit: Exhibit):
         return seeded(lambda: _in_front(exhibit, exhibit.broken), seed=0)
 
-    return {name: weights(exhibit) for name, exhibit in EXHIBITS.items() if not CHECKS["moved"].asks(exhibit)}
+    return {name: weights(exhibit) for name, exhibit in EXHIBITS.items() if CHECKS["moved"].applies(exhibit)}
 
 
 def tour() -> Tour:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ...language import _
 from ...properties import relative_error
 from ...training import seeded
 from .exhibits import Exhibit
@@ -33,27 +34,30 @@ class Verdict:
 
     def __str__(self):
         if self.found is None:
-            return f"does not apply: {self.words}"
-        return f"{self.words} → FOUND" if self.found else f"{self.words}: this check sees nothing"
+            return _("does not apply: {reason}").format(reason=self.words)
+        said = _("{measured} → FOUND") if self.found else _("{measured}: this check sees nothing")
+        return said.format(measured=self.words)
 
 
 @dataclass(frozen=True)
 class Check:
-    """``asks(exhibit)`` says why it does not apply, or ``""``; ``measure`` gives the verdict."""
+    """``applies`` to an exhibit, or there is a ``reason`` why not; ``measure`` gives the verdict."""
 
     label: str
-    asks: Callable[[Exhibit], str]
+    applies: Callable[[Exhibit], bool]
+    reason: str
     measure: Callable[[Exhibit, type[nn.Module]], Verdict]
 
     def __call__(self, exhibit: Exhibit, kind: type[nn.Module] | None = None) -> Verdict:
         """Run it on the broken class, or on another one of that form."""
-        if reason := self.asks(exhibit):
-            return Verdict(None, reason)
+        if not self.applies(exhibit):
+            return Verdict(None, _(self.reason))
         try:
             return seeded(lambda: self.measure(exhibit, kind or exhibit.broken), seed=0)
         except (RuntimeError, IndexError) as error:
             last = str(error).splitlines()[-1].strip().rstrip(".")
-            return Verdict(True, f"it stops with {type(error).__name__}: {last}", "stops")
+            said = _("it stops with {error}: {says}").format(error=type(error).__name__, says=last)
+            return Verdict(True, said, _("stops"))
 
 
 # ---- how an exhibit is run ----
@@ -111,13 +115,14 @@ def in_front(exhibit: Exhibit, kind: type[nn.Module]) -> tuple[Tensor, Tensor]:
 
 
 def moved(exhibit, kind):
-    return _shares(f"with {FRONT} words put in front", elsewhere(*in_front(exhibit, kind)))
+    return _shares(_("with {n} words put in front").format(n=FRONT), elsewhere(*in_front(exhibit, kind)))
 
 
 def norm(exhibit, kind):
     x = torch.randn(exhibit.heads, 8, CHANNELS)
     error = relative_error(kind().rotate(x).norm(dim=-1), x.norm(dim=-1))
-    return Verdict(error > SAME, f"turning changes a length by {error:.2g} of the longest", f"{error:.2g}")
+    said = _("turning changes a length by {error} of the longest").format(error=f"{error:.2g}")
+    return Verdict(error > SAME, said, f"{error:.2g}")
 
 
 def stepwise(exhibit, kind):
@@ -130,35 +135,36 @@ def stepwise(exhibit, kind):
         else:
             one = scores(subject, q[:, t : t + 1], k[:, : t + 1])
         share.append(elsewhere(weights(exhibit, one), weights(exhibit, whole)))
-    return _shares("read one word at a time, not all at once", torch.cat(share))
+    return _shares(_("read one word at a time, not all at once"), torch.cat(share))
 
 
 def mirror(exhibit, kind):
     subject, (q, k) = kind(), words(exhibit, 24)
     back = weights(exhibit, scores(subject, q.flip(1), k.flip(1))).flip(1, 2)
     share = elsewhere(back, weights(exhibit, scores(subject, q, k))).max().item()
-    how = "read backwards, against the mirror image, up to"
-    return Verdict(share < SAME, f"{how} {share:.1%} of a word's attention goes elsewhere", f"{share:.1%}")
+    said = _("{how}, up to {share} of a word's attention goes elsewhere").format(
+        how=_("read backwards, against the mirror image"), share=f"{share:.1%}")
+    return Verdict(share < SAME, said, f"{share:.1%}")
 
 
 def equation(exhibit, kind):
     subject, (q, k) = kind(), words(exhibit, 512)
     slow = exhibit.equation(subject, q.double(), k.double())
     share = elsewhere(weights(exhibit, scores(subject, q, k)), weights(exhibit, slow))
-    return _shares("against the equation in float64", share)
+    return _shares(_("against the equation in float64"), share)
 
 
 def half(exhibit, kind):
     subject, (q, k) = kind(), words(exhibit, 512)
     q, k = q.bfloat16(), k.bfloat16()
     rounded = weights(exhibit, scores(copy.deepcopy(subject).bfloat16(), q, k))
-    return _shares("in bfloat16, against float32",
+    return _shares(_("in bfloat16, against float32"),
                    elsewhere(rounded, weights(exhibit, scores(subject, q.float(), k.float()))), NEAR)
 
 
 def resize(exhibit, kind):
     kind(max_len=1024).load_state_dict(kind(max_len=512).state_dict())
-    return Verdict(False, "a model twice as long loads the checkpoint", "loads")
+    return Verdict(False, _("a model twice as long loads the checkpoint"), _("loads"))
 
 
 def padding(exhibit, kind):
@@ -167,8 +173,8 @@ def padding(exhibit, kind):
     mask = (torch.arange(pad + n) >= pad).long()[None]
     padded = embed(subject, torch.cat([torch.zeros(1, pad, CHANNELS), x], 1), mask)[:, pad:]
     error = relative_error(padded, embed(subject, x))
-    how = f"{pad} tokens of padding on the left change the words' vectors by"
-    return Verdict(error > SAME, f"{how} {error:.2g} of the largest entry", f"{error:.2g}")
+    said = _("{n} tokens of padding on the left change the words' vectors by {error} of the largest entry")
+    return Verdict(error > SAME, said.format(n=pad, error=f"{error:.2g}"), f"{error:.2g}")
 
 
 def gradient(exhibit, kind):
@@ -177,20 +183,18 @@ def gradient(exhibit, kind):
     (s * torch.randn_like(s)).sum().backward()
     (table,) = subject.parameters()
     never, rows = (table.grad == 0).all(-1).sum().item(), len(table)
-    short = f"{never} of {rows}"  # T5 itself leaves 1 of its 32 rows without use
-    return Verdict(never > 0.1 * rows, f"{short} rows of the table get no gradient", short)
+    share = {"number": never, "all": rows}  # T5 itself leaves 1 of its 32 rows without use
+    said = _("{number} of {all} rows of the table get no gradient").format(**share)
+    return Verdict(never > 0.1 * rows, said, _("{number} of {all}").format(**share))
 
 
 def _shares(how: str, share: Tensor, limit: float = SAME) -> Verdict:
     """The verdict on :func:`elsewhere` of each query."""
     most, wrong = share.max().item(), (share > limit).nonzero().flatten().tolist()
-    where = f", first at word {wrong[0] + 1} of {len(share)}" if wrong else ""
-    text = f"{how}, up to {most:.1%} of a word's attention goes elsewhere{where}"
+    text = _("{how}, up to {share} of a word's attention goes elsewhere").format(how=how, share=f"{most:.1%}")
+    if wrong:
+        text = _("{said}, first at word {n} of {all}").format(said=text, n=wrong[0] + 1, all=len(share))
     return Verdict(bool(wrong), text, f"{most:.1%}")
-
-
-def _unless(condition: Callable[[Exhibit], bool], reason: str) -> Callable[[Exhibit], str]:
-    return lambda exhibit: "" if condition(exhibit) else reason
 
 
 def _takes(method: str, argument: str) -> Callable[[Exhibit], bool]:
@@ -202,20 +206,20 @@ def _takes(method: str, argument: str) -> Callable[[Exhibit], bool]:
 
 CHECKS = {
     "moved": Check("Put words in front: the others' weights stay",
-                   _unless(lambda e: e.relative, "it does not promise that only distances count"), moved),
+                   lambda e: e.relative, "it does not promise that only distances count", moved),
     "norm": Check("Turning keeps the length of a vector",
-                  _unless(lambda e: hasattr(e.broken, "rotate"), "it turns no vectors"), norm),
+                  lambda e: hasattr(e.broken, "rotate"), "it turns no vectors", norm),
     "stepwise": Check("One word at a time equals all at once",
-                      _unless(lambda e: e.decodes, "it gets the whole text at once"), stepwise),
+                      lambda e: e.decodes, "it gets the whole text at once", stepwise),
     "mirror": Check("Read backwards: more than a mirror image",
-                    _unless(lambda e: not e.decodes, "a causal mask hides the words ahead"), mirror),
+                    lambda e: not e.decodes, "a causal mask hides the words ahead", mirror),
     "equation": Check("The equation, slowly and in float64",
-                      _unless(lambda e: e.equation is not None, "no paper gives an equation"), equation),
-    "half": Check("Half precision stays near", lambda _exhibit: "", half),
+                      lambda e: e.equation is not None, "no paper gives an equation", equation),
+    "half": Check("Half precision stays near", lambda _exhibit: True, "", half),
     "resize": Check("A checkpoint loads at another length",
-                    _unless(_takes("__init__", "max_len"), "it computes no table of a given length"), resize),
+                    _takes("__init__", "max_len"), "it computes no table of a given length", resize),
     "padding": Check("Padding on the left changes nothing",
-                     _unless(_takes("embed", "attention_mask"), "it is not told what is padding"), padding),
+                     _takes("embed", "attention_mask"), "it is not told what is padding", padding),
     "gradient": Check("A gradient reaches the whole table",
-                      _unless(lambda e: bool([*e.broken().parameters()]), "nothing is trained"), gradient),
+                      lambda e: bool([*e.broken().parameters()]), "nothing is trained", gradient),
 }

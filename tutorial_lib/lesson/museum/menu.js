@@ -3,7 +3,7 @@
 export default {
   render({ model, el }) {
     const label = document.createElement("label"), menu = document.createElement("select");
-    label.append("exhibit ", menu);
+    label.append(`${model.get("label")} `, menu);
     label.style.font = "15px var(--jp-ui-font-family, system-ui, sans-serif)";
     menu.style.cssText = "font: inherit; color: inherit; background: var(--jp-layout-color0, Canvas); padding: 3px 10px";
     model.get("texts").forEach((text, i) => menu.add(new Option(text, i)));
