@@ -35,6 +35,8 @@ from ..desk.working_copy import served
 from ..explorers import live, parts
 from ..language import speaking
 from ..lesson import museum, panel, predictions, questions, resume, turns
+from ..lesson.inventory import Before
+from ..lesson.inventory import load as beliefs
 from . import ROOT, authoring, documents, navigation, pictures, pieces, slides
 from .pieces import Say
 
@@ -161,12 +163,15 @@ def _marked(file: Path) -> Iterator[str]:
 
 def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "translation.py") for text in WORDS)
-    named = (predictions.FOLDED, questions.QuestionList.NOTE, turns.EMPTY, turns.INSTEAD)
+    named = (predictions.FOLDED, questions.QuestionList.NOTE, Before.NOTE, turns.EMPTY, turns.INSTEAD)
     yield from ((text, "lesson") for text in (*named, *panel.Panel.HEAD, panel.Panel.FOOT,
                                           *report.Progress.HEAD, *verdicts.SIGNS, legible.KINDS))
     yield from ((text, "slides.py") for text in slides.WORDS)
     yield from ((text, "card.js") for text in predictions.said())
     yield from ((text, "judge") for text in judge.HIDDEN.values())
+    for name, asked in beliefs().items():  # its sections are headings of notebooks
+        told = {key: value for key, value in asked.items() if key not in ("notebook", "section")}
+        yield from ((text, place) for place, text in _flat(told, f"inventory.toml {name}"))
     for check in museum.CHECKS.values():
         yield from ((text, "a check of the museum") for text in (check.label, check.reason) if text)
     for name, each in museum.EXHIBITS.items():

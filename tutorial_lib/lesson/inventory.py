@@ -12,6 +12,7 @@ from collections.abc import Callable
 from importlib.resources import files
 
 from ..extras import needs
+from ..language import _, joined, translated
 from ..progress import read, record
 from . import questions
 
@@ -42,7 +43,8 @@ def score(choices: dict[str, str | None]) -> str:
     """``12 of 18 right (2 not answered)``, from the choice that counts for each question."""
     right = sum(choice == load()[name]["answer"] for name, choice in choices.items())
     missing = list(choices.values()).count(None)
-    return f"{right} of {len(choices)} right" + (f" ({missing} not answered)" if missing else "")
+    said = _("{right} of {all} right ({missing} not answered)") if missing else _("{right} of {all} right")
+    return said.format(right=right, all=len(choices), missing=missing)
 
 
 class Item(questions.Check):
@@ -50,7 +52,7 @@ class Item(questions.Check):
 
     def __init__(self, when: str, name: str, label: str, log: dict[str, dict], changed: Callable[[], None]):
         self.when, self.name, self.changed = when, name, changed
-        super().__init__(f"inventory.{name}", when, load()[name], label)
+        super().__init__(f"inventory.{name}", when, translated(load()[name]), label)
         self.first = first(when, name, log)
         if self.first:
             self.explain(self.first)
@@ -72,7 +74,8 @@ class Item(questions.Check):
     @property
     def where(self) -> str:
         """The place in the course that settles it, as HTML."""
-        return f"notebook {self.asked['notebook']}, <i>{html.escape(self.asked['section'])}</i>"
+        return _("notebook {number}, <i>{section}</i>").format(number=self.asked["notebook"],
+                                                               section=html.escape(self.asked["section"]))
 
 
 class Sealed(Item):
@@ -82,7 +85,7 @@ class Sealed(Item):
         for button in self.buttons.values():
             button.disabled = True
         self.buttons[self.first].icon = "check"
-        self.status.value = "Noted."
+        self.status.value = _("Noted.")
 
 
 class Inventory(questions.QuestionList):
@@ -93,7 +96,7 @@ class Inventory(questions.QuestionList):
     def __init__(self, when: str, *below: widgets.Widget):
         log, self.result = read(), widgets.HTML()
         self.result.add_class("tutorial-status")
-        super().__init__([self.item(when, name, f"Question {n}", log, self.changed)
+        super().__init__([self.item(when, name, _("Question {n}").format(n=n), log, self.changed)
                           for n, name in enumerate(load(), 1)], *below, self.result)
         self.changed()
 
@@ -118,7 +121,7 @@ class Before(Inventory):
 
     def __init__(self):
         self.opened = False
-        self.button = widgets.Button(description="Show my score")
+        self.button = widgets.Button(description=_("Show my score"))
         self.button.on_click(lambda _button: self.show())
         super().__init__("before", self.button)
 
@@ -130,9 +133,10 @@ class Before(Inventory):
     def changed(self):
         if not self.opened and any(item.first is None for item in self.questions):
             return
-        settled = self.list_missed(lambda item: f"{item.label}: {item.where}")
-        self.result.value = (f"<b>Before the course: {self.score()}.</b>"
-                             + (f" These will be settled in:{settled}" if settled else ""))
+        settled = self.list_missed(lambda item: _("{question}: {where}").format(question=item.label,
+                                                                                where=item.where))
+        said = "<b>{}</b>".format(_("Before the course: {score}.").format(score=self.score()))
+        self.result.value = joined((said, settled and _("These will be settled in:") + settled))
 
 
 class After(Inventory):
@@ -148,11 +152,11 @@ class After(Inventory):
             return
         log = read()
         before = {item.name: first("before", item.name, log) for item in self.questions}
-        earlier = score(before) if any(before.values()) else "not answered"
-        remain = self.list_missed(
-            lambda item: f"“{html.escape(item.asked['misconception'][item.first])}”: {item.where}")
-        self.result.value = (f"<b>After the course: {self.score()}. Before: {earlier}.</b>"
-                             + (f" Misconceptions that remain:{remain}" if remain else ""))
+        earlier = score(before) if any(before.values()) else _("not answered")
+        remain = self.list_missed(lambda item: _("“{belief}”: {where}").format(
+            belief=html.escape(item.asked["misconception"][item.first]), where=item.where))
+        said = _("After the course: {score}. Before: {earlier}.").format(score=self.score(), earlier=earlier)
+        self.result.value = joined((f"<b>{said}</b>", remain and _("Misconceptions that remain:") + remain))
 
 
 def inventory(when: str) -> Inventory:
