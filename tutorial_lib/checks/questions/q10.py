@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from ...language import _
 from ..question import Case, Draw, Question, Variant, Wrong
 
 GATES = '10, section "Positions that depend on the text"'
@@ -23,10 +24,11 @@ def _forget_bias_cases(draw: Draw) -> list[Case]:
     whole, cached, part, long = (draw.integer(*span) for span in ((5, 7), (8, 11), (12, 14), (60, 70)))
     few = draw.integer(2, 4)
     return [
-        Case((gates(3, whole, 0.1, 0.95), whole), f"{whole} tokens at once"),
-        Case((gates(2, cached, 0.3, 0.99), 1), f"one query and {cached} keys in a cache"),
-        Case((gates(5, part, 0.2, 0.9, torch.float64), few), f"float64, the last {few} of {part} tokens"),
-        Case((gates(4, long, 0.002, 0.1), few + 3), f"{long} keys that are soon forgotten"),
+        Case((gates(3, whole, 0.1, 0.95), whole), _("{n} tokens at once").format(n=whole)),
+        Case((gates(2, cached, 0.3, 0.99), 1), _("one query and {n} keys in a cache").format(n=cached)),
+        Case((gates(5, part, 0.2, 0.9, torch.float64), few),
+             _("float64, the last {few} of {n} tokens").format(few=few, n=part)),
+        Case((gates(4, long, 0.002, 0.1), few + 3), _("{n} keys that are soon forgotten").format(n=long)),
     ]
 
 
@@ -203,11 +205,12 @@ def _tempered_queries_cases(draw: Draw) -> list[Case]:
 
     step = draw.integer(3, 5)
     return [
-        case("a layer without RoPE, from the first token on", 1, 2, 4 * step + 1, 4, 0, step, 0),
-        case("a layer with RoPE", 2, 3, 9, 6, 1, step + 1, draw.integer(20, 40)),
-        case("a layer without RoPE in a model that is not tuned", 2, 1, 7, 8, 0, 2, 30, tuning=False),
-        case("rows at different places", 3, 4, 5 * step, 2, 0, 2 * step - 1, draw.integer(10, 90), before=0),
-        case("bfloat16, far into a text", 2, 2, 40, 8, 0, 16, 10_000 + draw.integer(1, 9),
+        case(_("a layer without RoPE, from the first token on"), 1, 2, 4 * step + 1, 4, 0, step, 0),
+        case(_("a layer with RoPE"), 2, 3, 9, 6, 1, step + 1, draw.integer(20, 40)),
+        case(_("a layer without RoPE in a model that is not tuned"), 2, 1, 7, 8, 0, 2, 30, tuning=False),
+        case(_("rows at different places"), 3, 4, 5 * step, 2, 0, 2 * step - 1, draw.integer(10, 90),
+             before=0),
+        case(_("bfloat16, far into a text"), 2, 2, 40, 8, 0, 16, 10_000 + draw.integer(1, 9),
              dtype=torch.bfloat16),
     ]
 
@@ -358,13 +361,13 @@ def _layer_dials_cases(draw: Draw) -> list[Case]:
     local, n = draw.choice([10_000.0, 20_000.0]), draw.integer(0, 1)
     wide = draw.choice([1e6, 5e6])
     return [
-        Case((config(10 + n, rope(local), rope(wide)),), "a base for each kind of layer, as in Gemma 3"),
+        Case((config(10 + n, rope(local), rope(wide)),), _("a base for each kind of layer, as in Gemma 3")),
         Case((config(11 + n, rope(local), rope(wide, 0.25, "proportional")),),
-             "p-RoPE in the layers that see everything, as in Gemma 4"),
-        Case((config(12 + n, rope(wide), None),), "no positions in the layers that see everything, as in "
-                                                  "EXAONE 4"),
+             _("p-RoPE in the layers that see everything, as in Gemma 4")),
+        Case((config(12 + n, rope(wide), None),),
+             _("no positions in the layers that see everything, as in EXAONE 4")),
         Case((config(7 + n, rope(local, 0.5), rope(wide, draw.choice([0.25, 0.75])), listed=True),),
-             "layers in a list, a part of the channels turns"),
+             _("layers in a list, a part of the channels turns")),
     ]
 
 
@@ -509,11 +512,14 @@ def _grid_angles_cases(draw: Draw) -> list[Case]:
 
     base, n = draw.choice([1_000.0, 10_000.0]), draw.integer(2, 4)
     return [
-        Case((places(6, 3), (n, n + 1, n + 2), base, False), f"chunked, {n} + {n + 1} + {n + 2} pairs"),
-        Case((places(9, 3), (n + 2, n, n), base, True), f"interleaved, {n + 2} + {n} + {n} pairs"),
-        Case((places(5, 3), (n + 1, n + 1, n), 500.0, True), f"interleaved, {n + 1} + {n + 1} + {n} pairs"),
-        Case((places(7, 2), (2 * n, n), 50.0, True), f"two axes, interleaved, {2 * n} + {n} pairs"),
-        Case((places(8, 2), (n, 2 * n), 100.0, False), f"two axes, chunked, {n} + {2 * n} pairs"),
+        Case((places(length, len(sections)), sections, base, interleaved),
+             what.format(pairs=" + ".join(str(count) for count in sections)))
+        for what, length, sections, base, interleaved in (
+            (_("chunked, {pairs} pairs"), 6, (n, n + 1, n + 2), base, False),
+            (_("interleaved, {pairs} pairs"), 9, (n + 2, n, n), base, True),
+            (_("interleaved, {pairs} pairs"), 5, (n + 1, n + 1, n), 500.0, True),
+            (_("two axes, interleaved, {pairs} pairs"), 7, (2 * n, n), 50.0, True),
+            (_("two axes, chunked, {pairs} pairs"), 8, (n, 2 * n), 100.0, False))
     ]
 
 
@@ -643,17 +649,21 @@ GRID_ANGLES = Question(
 
 # ---- sink_attention ----
 def _sink_attention_cases(draw: Draw) -> list[Case]:
-    sizes = {"a text at once": (2, 4, 4, 6, 6, 8, 0), "a window, grouped heads": (1, 6, 2, 9, 9, 4, 3),
-             "one new query, a window and a cache": (3, 2, 1, 1, 10, 6, 4),
-             "large scores": (2, 6, 3, 3, 8, 16, 5), "float64, 2 new queries": (1, 8, 2, 2, 7, 10, 0)}
+    single, double = torch.float32, torch.float64
+    sizes = ((_("a text at once"), 2, 4, 4, 6, 6, 8, 0, single, 2, 1),
+             (_("a window, grouped heads"), 1, 6, 2, 9, 9, 4, 3, single, 2, 1),
+             (_("one new query, a window and a cache"), 3, 2, 1, 1, 10, 6, 4, single, 2, 1),
+             (_("large scores"), 2, 6, 3, 3, 8, 16, 5, single, 200, 100),
+             (_("float64, 2 new queries"), 1, 8, 2, 2, 7, 10, 0, double, 2, 1))
     cases = []
-    for what, (batch, heads, kv_heads, queries, keys, dim, window) in sizes.items():
-        dtype = torch.float64 if "float64" in what else torch.float32
-        q = (200 if "large" in what else 2) * draw.normal(batch, heads, queries, dim, dtype=dtype)
+    for what, batch, heads, kv_heads, queries, keys, dim, window, dtype, size, sink_size in sizes:
+        q = size * draw.normal(batch, heads, queries, dim, dtype=dtype)
         k, v = (draw.normal(batch, kv_heads, keys, dim, dtype=dtype) for _ in range(2))
-        sinks = (100 if "large" in what else 1) * draw.uniform(heads, low=0.5, high=2.5, dtype=dtype)
-        cases.append(Case((q, k, v, sinks, window), f"{what} (Lq = {queries}, Lk = {keys}, "
-                                                    f"window {window or 'none'})"))
+        sinks = sink_size * draw.uniform(heads, low=0.5, high=2.5, dtype=dtype)
+        told = (_("{what} (Lq = {queries}, Lk = {keys}, window {window})") if window else
+                _("{what} (Lq = {queries}, Lk = {keys}, window none)"))
+        cases.append(Case((q, k, v, sinks, window),
+                          told.format(what=what, queries=queries, keys=keys, window=window)))
     return cases
 
 
