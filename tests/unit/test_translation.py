@@ -395,6 +395,22 @@ def test_the_same_answer_is_judged_alike_and_told_in_the_language(exercise, lang
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_what_a_question_finds_by_itself_is_told_in_the_language(language, catalogs, monkeypatch):
+    monkeypatch.setenv("TUTORIAL_LOCALE", str(catalogs))
+    asked = {}
+    for question in (each for name, one in TRANSLATED if one == language for each in graded.load(name)):
+        for wrong in question.wrong if question.faults else ():
+            cases = question.cases(3)
+            for case, got in zip(cases, collect(wrong.answer, [each.args for each in cases]), strict=True):
+                english = question.faults(got["value"], case)
+                with speaking(language):
+                    other = question.faults(got["value"], case)
+                assert bool(english) == bool(other) and (not english or other != english), english
+                asked.setdefault(question.name, set()).add(english)
+    assert len(asked["predict_and_train"]) > 7 and all(len(texts) > 2 for texts in asked.values())
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_translated_exercise_is_marked_as_the_english_one(language):
     english, other = translation.read(EXERCISE), translation.translate(
         EXERCISE, translation.speakers(language))

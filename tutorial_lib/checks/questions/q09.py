@@ -9,6 +9,7 @@ import torch
 
 from ...clone import RECORDS
 from ...extras import needs
+from ...language import _
 from ..question import Case, Draw, Question, Variant, Wrong
 
 with needs("experiments"):
@@ -33,7 +34,8 @@ def _position_bytes_cases(draw: Draw) -> list[Case]:
         dim, length = heads * draw.choice([16, 32]), 2 * draw.integer(50, 200) + 1
         bytes_each = draw.choice([n for n in (2, 4, 8) if n not in (kv_heads, heads)])
         args = (encoding, length, dim, heads, kv_heads, layers, k, bytes_each)
-        cases.append(Case(args, f"{encoding}, {length} tokens, d = {dim}, {heads} heads"))
+        cases.append(Case(args, _("{encoding}, {length} tokens, d = {dim}, {heads} heads").format(
+            encoding=encoding, length=length, dim=dim, heads=heads)))
     return cases
 
 
@@ -161,12 +163,13 @@ def _row(draw: Draw, length: int, count: int, left: int = 0, right: int = 0) -> 
 def _packed_positions_cases(draw: Draw) -> list[Case]:
     two, many, late, end = (draw.integer(*span) for span in ((6, 9), (14, 17), (10, 13), (11, 13)))
     return [
-        Case((_row(draw, two, 2)[None],), "one row of two documents"),
-        Case((torch.stack([_row(draw, many, n) for n in (3, 4, 5)]),), "three rows of 3, 4 and 5 documents"),
+        Case((_row(draw, two, 2)[None],), _("one row of two documents")),
+        Case((torch.stack([_row(draw, many, n) for n in (3, 4, 5)]),),
+             _("three rows of 3, 4 and 5 documents")),
         Case((torch.stack([_row(draw, late, 1, left=n) for n in (4, 0, 2)]),),
-             "rows of one document with padding at the left"),
+             _("rows of one document with padding at the left")),
         Case((torch.stack([_row(draw, end, n, left, right) for n, left, right in ((2, 0, 3), (3, 2, 2))]),),
-             "two rows with padding at both ends"),
+             _("two rows with padding at both ends")),
     ]
 
 
@@ -291,9 +294,9 @@ PACKED_POSITIONS = Question(
 # ---- offset_error ----
 def _offset_error_cases(draw: Draw) -> list[Case]:
     cases = []
-    for dtype, more, what in ((torch.float32, 3, "more keys than queries"),
-                              (torch.float64, 0, "as many keys as queries"),
-                              (torch.float32, -2, "fewer keys than queries")):
+    for dtype, more, what in ((torch.float32, 3, _("more keys than queries")),
+                              (torch.float64, 0, _("as many keys as queries")),
+                              (torch.float32, -2, _("fewer keys than queries"))):
         queries = draw.integer(6, 9)
         keys = queries + more
         offset = torch.arange(keys) - torch.arange(queries)[:, None]
@@ -309,7 +312,9 @@ def _offset_error_cases(draw: Draw) -> list[Case]:
         heads = heads[:5 if more else 4]
         order = draw.permutation(len(heads)).tolist()
         cases.append(Case((torch.stack([heads[n] for n in order]).to(dtype),),
-                          f"{what}, {queries} × {keys}, {str(dtype).removeprefix('torch.')}"))
+                          _("{what}, {queries} × {keys}, {dtype}").format(
+                              what=what, queries=queries, keys=keys,
+                              dtype=str(dtype).removeprefix("torch."))))
     return cases
 
 
@@ -463,7 +468,7 @@ def _recorded() -> dict[tuple[str, str], list[tuple[float, float]]]:
 
 def _predict_and_train_cases(draw: Draw) -> list[Case]:
     order = draw.uniform(len(USES)).argsort().tolist()
-    return [Case((USES[n],), f"the use {USES[n]!r}") for n in order]
+    return [Case((USES[n],), _("the use {use!r}").format(use=USES[n])) for n in order]
 
 
 def _report(encoding, short, long, measured=None) -> dict:
@@ -545,7 +550,7 @@ def _report_fault(report, use: str) -> str:
 
 def _report_says(report, case: Case) -> str:
     fault = _report_fault(report, case.args[0])
-    return REPORT_FAULTS[fault] if fault else ""
+    return _(REPORT_FAULTS[fault]) if fault else ""
 
 
 PREDICT_AND_TRAIN = Question(
@@ -612,38 +617,42 @@ def _rotary_line(draw: Draw, length: int, sign: int) -> torch.Tensor:
 
 def _which_encoding_cases(draw: Draw) -> list[Case]:
     cases = []
-    for what in ("no position", "ALiBi", "a clipped bias", "RoPE", "a learned place of the key", "sinusoids",
-                 "a bias of the query alone", "ALiBi, written as m·j", "a falling line that is clipped late",
-                 "a rising line that is clipped "
-                 "late", "a bias clipped at 1", "ALiBi in large numbers", "RoPE in small numbers"):
+    for what, said in (
+            ("nothing", _("no position")), ("alibi", _("ALiBi")), ("clipped", _("a clipped bias")),
+            ("rotary", _("RoPE")), ("key", _("a learned place of the key")), ("sinusoids", _("sinusoids")),
+            ("query", _("a bias of the query alone")), ("m·j", _("ALiBi, written as m·j")),
+            ("falling, late", _("a falling line that is clipped late")),
+            ("rising, late", _("a rising line that is clipped late")),
+            ("clipped at 1", _("a bias clipped at 1")), ("alibi, large", _("ALiBi in large numbers")),
+            ("rotary, small", _("RoPE in small numbers"))):
         length = draw.integer(9, 13) + 3 * ("late" in what)
         i = torch.arange(length)
         distance = (i[:, None] - i).clamp(min=0)
         content = draw.choice([-1, 1]) * draw.number(1.0, 3.0)
         content = 0.0 if "large" in what else content  # no score may stand for the size of all of them
         slope = draw.choice([0.5, 0.25, 0.125])
-        if what == "no position":
+        if what == "nothing":
             scores = torch.zeros(length, length, dtype=torch.float64)
-        elif what == "a bias of the query alone":
+        elif what == "query":
             scores = 2 * draw.normal(length, 1, dtype=torch.float64).expand(length, length)
-        elif what in ("ALiBi", "ALiBi in large numbers"):
+        elif what in ("alibi", "alibi, large"):
             scores = -slope * distance.double()
-        elif what == "ALiBi, written as m·j":
+        elif what == "m·j":
             scores = slope * i.double().expand(length, length)
-        elif what == "a clipped bias":
+        elif what == "clipped":
             k = draw.integer(2, length - 3)  # flat at the far end, and nowhere else
             line = torch.cumsum(draw.choice([-1, 1]) * (0.3 + draw.uniform(k + 1, dtype=torch.float64))
                                 * torch.tensor([(-1) ** n * (n + 1.0) for n in range(k + 1)]), 0)
             line[1] = line[0]  # a first step of 0 is not "no position"
             scores = line[distance.clamp(max=k)]
-        elif what == "a bias clipped at 1":
+        elif what == "clipped at 1":
             scores = draw.choice([-1, 1]) * draw.number(0.5, 2.0) * distance.clamp(max=1).double()
-        elif "clipped late" in what:
+        elif "late" in what:
             scores = slope * distance.clamp(max=draw.integer(8, length - 3)).double()
             scores = scores if "rising" in what else -scores
-        elif what in ("RoPE", "RoPE in small numbers"):
+        elif what in ("rotary", "rotary, small"):
             scores = _rotary_line(draw, length, 1 if "small" in what else -1)[distance]
-        elif what == "a learned place of the key":
+        elif what == "key":
             places = 2 * draw.normal(1, length, dtype=torch.float64)
             places[:, 1] = places[:, 0]  # one query sees no step, the others do
             scores = places.expand(length, length)
@@ -652,10 +661,11 @@ def _which_encoding_cases(draw: Draw) -> list[Case]:
             vectors = torch.cat([angles.sin(), angles.cos()], 1).double()
             scores = vectors @ draw.normal(6, 6, dtype=torch.float64) @ vectors.T
         # Rounding, as another kernel leaves it. Without position there is nothing that could be rounded.
-        rounding = 2e-6 * draw.normal(length, length, dtype=torch.float64) * (what != "no position")
+        rounding = 2e-6 * draw.normal(length, length, dtype=torch.float64) * (what != "nothing")
         size = 1e4 if "large" in what else 1e-5 if "small" in what else 1.0
         scores = size * (scores + content + rounding)
-        cases.append(Case((_causal(scores.float()),), f"L = {length}, {what}"))
+        cases.append(Case((_causal(scores.float()),), _("L = {length}, {what}").format(
+            length=length, what=said)))
     return cases
 
 
