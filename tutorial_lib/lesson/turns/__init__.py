@@ -74,6 +74,7 @@ def texts(question: Question) -> Iterator[tuple[str, str]]:
     yield from ((variant.name, variant.why) for variant in question.variants)
     if question.equivalent:
         yield "equivalent", question.equivalent
+    yield from (("axis", label) for label in question.axes if label)
 
 
 class Turn:
