@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tutorial_lib.course import translation
+from tutorial_lib.course import pictures, translation
 from tutorial_lib.explorers import live
 from tutorial_lib.explorers.scoreboard import rows
 from tutorial_lib.language import speaking
@@ -100,3 +100,12 @@ def test_no_text_of_an_explorer_escapes_translation(kind, visit, hands):
     look()
     names = ENCODINGS if kind.front == "scoreboard" else NAMES
     assert not (found := escaped(seen | set(page.evaluate(HOVER)), names)), found
+
+
+@pytest.mark.parametrize("tongue, faces", [("en", []), ("xx", ["loaded"])])
+def test_a_picture_brings_its_font_where_the_browser_may_have_none(browser, tongue, faces):
+    page = browser.new_page()
+    with speaking(tongue):
+        pictures.picture(page, "alibi", {})
+    assert page.evaluate("() => [...document.fonts].map(font => font.status)") == faces
+    page.close()

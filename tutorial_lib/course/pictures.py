@@ -18,18 +18,30 @@ from pathlib import Path
 import nbformat
 
 from ..explorers import live
-from . import browser
+from ..language import ENGLISH, language
+from . import ROOT, browser
 
 WIDTH, SHARP = 960, 1.5  # in CSS pixels, and pixels for each of them
 PAGE = """<!DOCTYPE html><meta charset="utf-8"><style>{style} body, .live {{ border: 0; margin: 0 }}
 </style>{place}<script>{script}</script>"""
 
 
+def face() -> str:
+    """CSS that brings a font for other scripts, since the browser of this machine may have none."""
+    (font,) = (ROOT / "tutorial_lib" / "fonts").glob("*.otf")
+    return ('@font-face { font-family: "Source Sans 3"; unicode-range: U+2E80-9FFF, U+FF00-FFEF; '
+            f"src: url(data:font/otf;base64,{b64encode(font.read_bytes()).decode()}) }}\n")
+
+
 def picture(page, name: str, params: dict, small: bool | str = False) -> bytes:
     """A PNG of the explorer ``name`` as it is printed: on white, without controls."""
     script = live.script(kind for kind in live.everyone() if kind.front == name)
     place = live.place(name, params, small=small)
-    page.set_content(PAGE.format(style=live.style(), place=place, script=script))
+    style = live.style()
+    if language() != ENGLISH:  # what is drawn before the font is there may stay as it was
+        style = face() + style
+        script = f"Promise.all([...document.fonts].map(font => font.load())).then(() => {{ {script} }});"
+    page.set_content(PAGE.format(style=style, place=place, script=script))
     page.locator(".live[data-frame]").wait_for()
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     return page.locator(".live").screenshot(animations="disabled")
