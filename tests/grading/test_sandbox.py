@@ -435,6 +435,26 @@ time.sleep(0.3)
     assert outcome.ended == "done" and b'"daemon"' in frames(outcome.frames)
 
 
+def test_they_are_gone_when_it_returns(monkeypatch):
+    """A program that ends by itself may leave some that are slow to end: their memory is given back."""
+    trees, made = [], sandbox.Tree
+    monkeypatch.setattr(sandbox, "Tree", lambda *given: trees.append(made(*given)) or trees[-1])
+    program = """
+if not os.fork():
+    held = bytearray(300 * 2**20)
+    held[::4096] = bytes([1]) * len(held[::4096])
+    send("held")
+    time.sleep(1000)
+time.sleep(1)
+"""
+    for _ in range(4):
+        outcome = sandbox.run(["-c", BEGIN + program], limits=GENEROUS)
+        stat = Path(f"/proc/{trees[-1].first}/stat")
+        state = stat.read_text().rpartition(")")[2].split()[0] if stat.exists() else "gone"
+        assert state in ("Z", "gone")  # whatever was in its namespace ended before
+        assert outcome.ended == "done" and b'"held"' in frames(outcome.frames)
+
+
 def test_the_sandbox_ends_with_the_process_that_started_it():
     mark = f"mark-{uuid.uuid4()}"
     inner = "import os, time; os.write(3, bytes(8)); time.sleep(1000)"

@@ -204,6 +204,7 @@ def run(
 def _run(bwrap: str, staged: bool, argv, given: dict[str, Path], limits: Limits, message: bytes) -> Outcome:
     with contextlib.ExitStack() as stack:
         ours, theirs = _pipe(stack)
+        told, tells = _pipe(stack)
         rules = _filter(stack)
         before, software = [], _software()
         folders = [inside for inside, path in given.items() if path.is_dir()]
@@ -213,6 +214,7 @@ def _run(bwrap: str, staged: bool, argv, given: dict[str, Path], limits: Limits,
         flags = _flags(software, given, limits)
         flags += ["--setenv", "PYTHONPATH", ":".join(folders)] * bool(folders)
         flags += ["--seccomp", str(rules.fileno())] if rules else []
+        flags += ["--info-fd", str(tells.fileno())]
         first = _first(theirs.fileno(), limits, _counts_processes(staged))
         command = [*before, bwrap, *flags, "--", *first, *argv]
         # bwrap has no environment either: its first process is PID 1 inside, where /proc/1/environ is seen.
@@ -224,14 +226,15 @@ def _run(bwrap: str, staged: bool, argv, given: dict[str, Path], limits: Limits,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=[file.fileno() for file in (theirs, rules) if file],
+                pass_fds=[file.fileno() for file in (theirs, tells, rules) if file],
                 env={},
                 cwd="/",
                 start_new_session=True,  # Ctrl-C is for us; we end it
             )
         )
         theirs.close()
-        return _Running(process, ours.fileno(), limits, message).outcome()
+        tells.close()
+        return _Running(Tree(process, told.fileno()), ours.fileno(), limits, message).outcome()
 
 
 def probe() -> str:
@@ -456,8 +459,8 @@ def _open_to_all(path: Path) -> bool:
 class _Running:
     """One program that runs: its pipes, its clock, its processes."""
 
-    def __init__(self, process: subprocess.Popen, channel: int, limits: Limits, message: bytes):
-        self.process, self.tree, self.limits = process, Tree(process), limits
+    def __init__(self, tree: Tree, channel: int, limits: Limits, message: bytes):
+        self.process, self.tree, self.limits = (process := tree.bwrap), tree, limits
         self.frames, self.tail = bytearray(), bytearray()
         self.message = memoryview(message)
         self.begun = self.next_look = time.monotonic()

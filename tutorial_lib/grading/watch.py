@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -39,14 +40,23 @@ class _Process:
     parent: int
     threads: int
     cpu: float
+    began: int  # tells it from another that has its number later
+    ended: bool  # and all that were in its namespace, if it was the first there
 
 
 class Tree:
-    """The processes below `bwrap`: bubblewrap's second, which is the first in the namespace, and others."""
+    """The processes below `bwrap`: bubblewrap's second, which is the first in the namespace, and others.
 
-    def __init__(self, bwrap: subprocess.Popen):
+    `told` is the end to read of the pipe that bubblewrap was given as ``--info-fd``: there it names the first
+    in the namespace, before that does anything.
+    """
+
+    def __init__(self, bwrap: subprocess.Popen, told: int):
         self.bwrap = bwrap
-        self.first = 0  # PID of the first process in the namespace; 0 until it is seen
+        self.first = 0  # PID of the first process in the namespace; 0 until bubblewrap has told it
+        self._began: int | None = None
+        self._pipe, self._told = told, b""
+        os.set_blocking(told, False)
         self._outside: set[int] = set()
         self._looks = 0
 
@@ -78,28 +88,42 @@ class Tree:
     def kill(self) -> None:
         """End all, and return when all have ended.
 
-        The end of a PID namespace's first process ends all others in it, and it is not reaped before they
-        are. So bubblewrap, which waits for it, is let end by itself.
+        The end of a PID namespace's first process ends all others in it, and has not come before theirs has.
+        So bubblewrap is let end by itself. Where the program ended by itself, bubblewrap is the one that does
+        not wait for them: the kernel then sends the first its end, and we wait for that.
 
         Raises:
             subprocess.TimeoutExpired: the kernel did not end them within two minutes.
         """
         begun = time.monotonic()
-        while self.bwrap.poll() is None:
-            if not self._is_first(self.first):
-                self._inside()
-            if self._is_first(self.first):  # and no other process has its number by now
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self.first, signal.SIGKILL)
-            elif time.monotonic() - begun > 2:
-                self.bwrap.kill()  # it never got as far as a namespace
+        while self.bwrap.poll() is None or self._remains():
+            if self.bwrap.returncode is None:
+                first = self._first()
+                if first is not None and first.parent == self.bwrap.pid:  # no other has its number by now
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(self.first, signal.SIGKILL)
+                elif time.monotonic() - begun > 2:
+                    self.bwrap.kill()  # it never got as far as a namespace
             if time.monotonic() - begun > PATIENCE:
                 raise subprocess.TimeoutExpired(self.bwrap.args, PATIENCE)
             time.sleep(0.005)
 
-    def _is_first(self, pid: int) -> bool:
-        process = _read(pid)
-        return process is not None and process.parent == self.bwrap.pid
+    def _remains(self) -> bool:
+        """Whether anything is left in the namespace."""
+        first = self._first()
+        return first is not None and first.began == self._began and not first.ended
+
+    def _first(self) -> _Process | None:
+        """The first process in the namespace; None before bubblewrap has told it, and after its end."""
+        if not self.first:
+            with contextlib.suppress(BlockingIOError):
+                self._told += os.read(self._pipe, 4096)
+            if found := re.search(rb'"child-pid": (\d+)\D', self._told):
+                self.first = int(found[1])
+                process = _read(self.first)
+                self._began = process and process.began
+                return process
+        return _read(self.first) if self.first else None
 
     def _inside(self) -> dict[int, _Process]:
         """PID to process, of all below bubblewrap."""
@@ -120,7 +144,7 @@ class Tree:
                 self._outside.add(pid)
             # else a parent came or went while we read: the next look decides
         inside.pop(self.bwrap.pid, None)
-        self.first = next((pid for pid in inside if inside[pid].parent == self.bwrap.pid), self.first)
+        self._first()
         return inside
 
     def _files(self) -> int:
@@ -153,10 +177,11 @@ def _read(pid: int) -> _Process | None:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return None
-    if len(fields) < 18:
+    if len(fields) < 20:
         return None
     ticks = sum(map(int, fields[11:15]))  # utime, stime, and those of children that have ended
-    return _Process(int(fields[1]), int(fields[17]), ticks / os.sysconf("SC_CLK_TCK"))
+    began, ended = int(fields[19]), fields[0] in b"ZX"
+    return _Process(int(fields[1]), int(fields[17]), ticks / os.sysconf("SC_CLK_TCK"), began, ended)
 
 
 def _sizes(pid: int, name: str, wanted: tuple[str, ...]) -> dict[str, int]:
