@@ -17,14 +17,16 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from .clone import HERE
 from .extras import needs
 
 ENGLISH = "en"
 _chosen: contextvars.ContextVar[str] = contextvars.ContextVar("language", default="")
+T = TypeVar("T")
 NAMES = ("answer", "kind")
 """Keys of a question whose values are names in the code, and no texts."""
 
@@ -43,6 +45,19 @@ def speaking(language: str) -> Iterator[None]:
         yield
     finally:
         _chosen.reset(before)
+
+
+def per_language(function: Callable[..., T]) -> Callable[..., T]:
+    """``function``, whose results are kept for each language that it is called in."""
+    @functools.cache
+    def kept(_language: str, *given: Hashable) -> T:
+        return function(*given)
+
+    @functools.wraps(function)
+    def called(*given: Hashable) -> T:
+        return kept(language(), *given)
+
+    return called
 
 
 @functools.cache

@@ -11,12 +11,11 @@ import re
 from pathlib import Path
 
 from babel import Locale
-from babel.core import get_global
 from sphinx import __file__ as sphinx_file
 from sphinx import application
 
 from tutorial_lib.course import ROOT, documents, translation
-from tutorial_lib.language import ENGLISH, _, folder, language, speaking
+from tutorial_lib.language import ENGLISH, _, folder, language, speaking, tag, territory
 
 LANGUAGE = language()
 """Of the site that is being made."""
@@ -27,20 +26,9 @@ ENGLISH_SITE = "https://english.invalid/"
 NAMES = {documents.INDEX: "index", documents.METHODS: "methods/index"}
 
 
-@functools.cache
-def tag(language: str) -> str:
-    """A language as pages name it.
-
-    >>> tag("en"), tag("zh")
-    ('en', 'zh-CN')
-    """
-    return setting(language).replace("_", "-")
-
-
 def setting(language: str) -> str:
     """A language as Sphinx names it: with its usual country, where Sphinx tells countries apart."""
-    usual = Locale.parse(get_global("likely_subtags").get(language, language))
-    whole = f"{usual.language}_{usual.territory}"
+    whole = territory(language)
     return whole if (Path(sphinx_file).parent / "locale" / whole).is_dir() else language
 
 

@@ -157,7 +157,7 @@ def draw(question: Question, verdict: Verdict) -> None:
     """Target beside answer, for the case that the verdict speaks of."""
     assert verdict.picture is not None
     target, yours, what = (verdict.picture[key] for key in ("target", "yours", "what"))
-    along, up = map(_, verdict.picture["axes"])
+    along, up = verdict.picture["axes"]
     kind = _("Two lines.") if verdict.picture["kind"] == "lines" else _("Two heat maps.")
     beside = _("Target beside your answer for {which}.").format(which=what)
     alt = joined([kind, beside, verdict.text])

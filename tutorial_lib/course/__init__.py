@@ -7,3 +7,5 @@ other room imports this one.
 from .. import clone
 
 ROOT = clone.room(__name__)
+FONTS = ROOT / "tutorial_lib" / "fonts"
+"""The font for scripts that a reader's machine may have none for, and its licence."""

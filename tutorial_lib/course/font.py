@@ -13,11 +13,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import ROOT, translation
+from . import FONTS, ROOT, translation
 
 FAMILY, NUMBER = "Noto Sans CJK SC", 2
 """Which font of the collection."""
-OUT = ROOT / "tutorial_lib" / "fonts" / "NotoSansCJKsc-course.otf"
+OUT = FONTS / "NotoSansCJKsc-course.otf"
 COMMON = [bytes([row, cell]) for row in range(0xB0, 0xD8)
           for cell in range(0xA1, 0xFF if row < 0xD7 else 0xFA)]
 """Level 1 of GB 2312: the 3,755 characters that are used most."""

@@ -19,7 +19,7 @@ import nbformat
 
 from ..explorers import live
 from ..language import ENGLISH, language
-from . import ROOT, browser
+from . import FONTS, browser
 
 WIDTH, SHARP = 960, 1.5  # in CSS pixels, and pixels for each of them
 PAGE = """<!DOCTYPE html><meta charset="utf-8"><style>{style} body, .live {{ border: 0; margin: 0 }}
@@ -28,7 +28,7 @@ PAGE = """<!DOCTYPE html><meta charset="utf-8"><style>{style} body, .live {{ bor
 
 def face() -> str:
     """CSS that brings a font for other scripts, since the browser of this machine may have none."""
-    (font,) = (ROOT / "tutorial_lib" / "fonts").glob("*.otf")
+    (font,) = FONTS.glob("*.otf")
     return ('@font-face { font-family: "Source Sans 3"; unicode-range: U+2E80-9FFF, U+FF00-FFEF; '
             f"src: url(data:font/otf;base64,{b64encode(font.read_bytes()).decode()}) }}\n")
 

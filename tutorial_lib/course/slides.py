@@ -47,7 +47,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from ..explorers import live
 from ..language import ENGLISH
 from ..language import tag as web_name
-from . import ROOT
+from . import FONTS, ROOT
 from .pieces import MARK, Say
 
 PLANS, OUT = ROOT / "docs" / "slides", ROOT / "build" / "slides"
@@ -561,8 +561,7 @@ def write_static(folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
     live.write(folder)
-    fonts = (ROOT / "tutorial_lib" / "fonts").glob("*.*")  # with its licence
-    for path in (*(PLANS / TEMPLATE).glob("slides.*"), *fonts):
+    for path in (*(PLANS / TEMPLATE).glob("slides.*"), *FONTS.iterdir()):
         shutil.copyfile(path, folder / path.name)
 
 

@@ -446,7 +446,7 @@ def _ran(folder: Path, language: str) -> dict[str, str]:
 
 def fingerprint(name: str, language: str, notebook: nbformat.NotebookNode) -> str:
     """Of all that decides what a translated notebook shows: its cells, the English outputs, what is said."""
-    said = [known(one, language) for one in (name, LIBRARY)]
+    said = [known(one, language) for one in (name, LIBRARY, EXPLORERS)]
     whole = json.dumps([[cell.source for cell in notebook.cells], read(name), said], sort_keys=True)
     return hashlib.sha1(whole.encode(), usedforsecurity=False).hexdigest()
 
@@ -456,7 +456,7 @@ def faults(name: str, language: str) -> list[str]:
     found, notes = [], {text: note for text, _, note in messages(name)}
     kinds = known(LIBRARY, language).get(legible.KINDS, "")
     for text, said in known(name, language).items():
-        is_prose = not notes.get(text) and name not in (LIBRARY, EXPLORERS, SITE)
+        is_prose = not notes.get(text) and name not in (LIBRARY, EXPLORERS)
         plain = re.sub(r"\]\([^)]*\)|<[^>]+>", "", re.sub(r"([`$])[^`$]+\1", r"\1x\1", said)).strip()
         broken = [f"{rule}: {hit[0]!r}" for rule, pattern in typography(language).items()
                   if (hit := re.search(pattern, plain))]

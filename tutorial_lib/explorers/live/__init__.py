@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...language import _, language
+from ...language import _, per_language
 
 HERE = Path(__file__).parent
 KIT = "kit"
@@ -177,25 +177,17 @@ def compact(value) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+@per_language
 def module(explorer) -> str:
     """The module of one explorer for anywidget; it has no address that it could import from."""
-    return _module(explorer, language())
-
-
-@functools.cache
-def _module(explorer, _language: str) -> str:
     data = {explorer.front: table(explorer)}
     return (joined(explorer.front) + f"const data = {compact(data)};\n"
             + lean((HERE / "widget.js").read_text(encoding="utf-8")))
 
 
+@per_language
 def part(explorer) -> str:
     """The script of one explorer, with all that it has from Python; a page takes it when it shows it."""
-    return _part(explorer, language())
-
-
-@functools.cache
-def _part(explorer, _language: str) -> str:
     data, known = compact(table(explorer)), dictionary(explorer.front)
     told = f",\ntexts: {compact(known)}" if known else ""
     return lean(f"(window.liveExplorers ??= {{}}).{explorer.front} = {{\n"

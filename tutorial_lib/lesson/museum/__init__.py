@@ -9,13 +9,12 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import html
 from pathlib import Path
 
 from ...extras import needs
 from ...fallback import StoredBox
-from ...language import _, joined, language
+from ...language import _, joined, per_language
 from ...progress import read, record
 from ...training import seeded
 from ..questions import Question
@@ -34,16 +33,12 @@ __all__ = ["CHECKS", "EXHIBITS", "gallery", "in_front", "measured", "tour", "vis
 NOTEBOOK = "09"
 
 
+@per_language
 def measured(name: str, check: str) -> Verdict:
     """What a check says of an exhibit; the same on every call.
 
     Raises KeyError, naming what there is, for an unknown exhibit or check.
     """
-    return _measured(name, check, language())
-
-
-@functools.cache
-def _measured(name: str, check: str, _language: str) -> Verdict:
     return _one(CHECKS, check, "check")(_one(EXHIBITS, name, "exhibit"))
 
 
