@@ -96,9 +96,8 @@ class CrowdExplorer(LiveExplorer):
             half = _("at {0} keys it falls below half for the first time").format(f"{end:,}")
         others = _("one other") if keys == 2 else _("{0} others").format(f"{keys - 1:,}")
         return Scene({"weights": left, "shares": beside}, _(
-            "Query: {0}. The right key's score leads by {1}, and against {2} half of the weight takes "
-            "{3}. So it "
-            "keeps {4} of the weight; {5}.").format(
+            "Query: {0}. The right key's score leads by {1}, and against {2} half of the weight takes {3}. "
+            "So it keeps {4} of the weight; {5}.").format(
                 _(query), ahead, others, two(math.log(keys - 1)), f"{now[which]:.3g}", half))
 
     @staticmethod

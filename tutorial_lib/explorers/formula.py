@@ -246,9 +246,8 @@ def read(text: str) -> list[tuple[str, int, Node]]:
             raise Refused(_(READS))
         if many:
             inside = f"({part})" if node.op in ("add", "sub") and part[0] != "(" else part
-            raise Refused(_("{0} is {1}, but a score is one number: they can't be added. A head has to "
-                            "read the "
-                            "vector first, as in w·{2}.").format(part, said(many), inside))
+            raise Refused(_("{0} is {1}, but a score is one number: they can't be added. A head has to read "
+                            "the vector first, as in w·{2}.").format(part, said(many), inside))
         terms.append((part if sign > 0 else f"−{part}", sign, node))
     return terms
 

@@ -189,10 +189,8 @@ class LearnedExplorer(LiveExplorer):
                     f"{loss:.2f}"))
         return Scene({"cosines": heat, "beside": beside}, _(
             "The table “{0}”, {1} positions × {2} numbers, the first {3} of them: the cosine is {4} for "
-            "neighbours "
-            "and {5} for rows 8 apart, on average; marked is row {6}, norm {7}, and its cosine with row "
-            "{8}, {9}; "
-            "beside it {10}. {11}").format(
+            "neighbours and {5} for rows 8 apart, on average; marked is row {6}, norm {7}, and its cosine "
+            "with row {8}, {9}; beside it {10}. {11}").format(
                 _(name), length, WIDTH, shown, f"{cosine.diagonal(1).mean():z.2f}",
                 f"{cosine.diagonal(8).mean():z.2f}", position, f"{norms[position]:.2f}", other,
                 f"{cosine[position, other]:z.2f}", seen, lost))
@@ -206,6 +204,5 @@ class LearnedExplorer(LiveExplorer):
         if here < RATIO * max(before, after):
             return ""
         numbers = here, before, after, norms[:position].median(), norms[position + 1:].median()
-        return _("row {0} has the norm {1}, its neighbours {2} and {3}; the median of all rows before it "
-                 "is {4}, of "
-                 "all after it {5}.").format(position, *(f"{number:.2f}" for number in numbers))
+        return _("row {0} has the norm {1}, its neighbours {2} and {3}; the median of all rows before it is "
+                 "{4}, of all after it {5}.").format(position, *(f"{number:.2f}" for number in numbers))

@@ -77,11 +77,9 @@ class RecurrenceExplorer(LiveExplorer):
             readout=f"r = {keys[twin] - query}: {says}")
         depth = _count(layers, "layer")
         return Scene({"states": states, "scores": scores}, _(
-            "Segments of {0} tokens, a memory of {1}, {2}: token {3} looks at {4}, from {5} on, and "
-            "through {6} "
-            "depends on {7}, from {8} on, of which those from {9} on pass gradients; {10} × {11} states "
-            "are kept; "
-            "the keys have {12}, but {13} if each segment counts from 0 anew: {14}.").format(
+            "Segments of {0} tokens, a memory of {1}, {2}: token {3} looks at {4}, from {5} on, and through "
+            "{6} depends on {7}, from {8} on, of which those from {9} on pass gradients; {10} × {11} states "
+            "are kept; the keys have {12}, but {13} if each segment counts from 0 anew: {14}.").format(
                 segment, memory, depth, query, _count(len(keys), "key"), keys[0], depth,
                 _count(len(seen), "token"), first, start, layers, memory, _count(len(keys), "offset"),
                 _count(len(keys) - twins, "position"), _count(twins, "collision")))
@@ -91,9 +89,9 @@ class RecurrenceExplorer(LiveExplorer):
         kept = layers * memory
         if query < LENGTH - 1 or kept > MOST or not reach(segment, memory, layers, query)[0, 0]:
             return ""
-        return _("{0} × {1} = {2}, and a token {3} places back is reached, though each layer looks back "
-                 "{4} places "
-                 "at most.").format(layers, memory, _count(kept, "state"), query, query % segment + memory)
+        return _("{0} × {1} = {2}, and a token {3} places back is reached, though each layer looks back {4} "
+                 "places at most.").format(
+                     layers, memory, _count(kept, "state"), query, query % segment + memory)
 
 
 def _count(n: int, thing: str) -> str:

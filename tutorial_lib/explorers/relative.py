@@ -152,10 +152,9 @@ class RelativeBiasExplorer(LiveExplorer):
                     _("keys of the past get {0} to {1}, those of the future {2} to {3}, each the numbers "
                       "learned for the other")).format(*ends)
         return Scene({"bias": heat, "beside": beside}, _(
-            "{0}, {1} tokens{2}, read at {3}: {4}; the {5} offsets have {6} different numbers; marked is "
-            "i = {7}, j = {8}: {9}; by the bias alone that key gets {10} of the attention; bytes for {11} "
-            "heads: "
-            "{12}.").format(
+            "{0}, {1} tokens{2}, read at {3}: {4}; the {5} offsets have {6} different numbers; marked is i "
+            "= {7}, j = {8}: {9}; by the bias alone that key gets {10} of the attention; bytes for {11} "
+            "heads: {12}.").format(
                 _(method), tokens, _sizes(method, size, far), sign, told, 2 * tokens - 1, len(line.unique()),
                 i, j, found, f"{looks[j]:.2f}", HEADS, cost))
 

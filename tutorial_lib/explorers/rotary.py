@@ -169,9 +169,8 @@ class RotaryExplorer(LiveExplorer):
                       "are")).format(a, b)
         return Scene({"plane": plane, "beside": beside}, _(
             "Query at {0}, key at {1}, {2} layout, base {3}{4}: in pair {5} q has turned by {6}° and k by "
-            "{7}°, "
-            "lengths stay as they are; the score of all pairs is {8}, and would be at any two positions with "
-            "n − m = {9}; beside it {10}.").format(
+            "{7}°, lengths stay as they are; the score of all pairs is {8}, and would be at any two "
+            "positions with n − m = {9}; beside it {10}.").format(
                 m, n, _(layout), base, exception(pairs, turning), pair, f"{m * step:.1f}", f"{n * step:.1f}",
                 f"{all_pairs[m, n]:.4f}", n - m, seen))
 

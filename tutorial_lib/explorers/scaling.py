@@ -190,11 +190,9 @@ class ScalingExplorer(LiveExplorer):
             said = _(" SmolLM2's loss is not measured here.")
         more = _("; cosines and sines are multiplied by {0}").format(f"{factor:.3f}") if factor != 1 else ""
         return Scene(views, _(
-            "{0} (d = {1}, base {2}, trained on {3} positions), {4}, read up to {5}: {6} of {7} pairs "
-            "make less "
-            "than a whole turn in training, and {8} reach angles that they never saw; θ′/θ is {9} for the "
-            "fastest "
-            "pair and {10} for the slowest{11}.{12}").format(
+            "{0} (d = {1}, base {2}, trained on {3} positions), {4}, read up to {5}: {6} of {7} pairs make "
+            "less than a whole turn in training, and {8} reach angles that they never saw; θ′/θ is {9} for "
+            "the fastest pair and {10} for the slowest{11}.{12}").format(
                 _(model), d, f"{base:,}", f"{L:,}", title, f"{length:,}", slow, d // 2, int(new_to_it.sum()),
                 f"{ratio[0]:.3g}", f"{ratio[-1]:.3g}", more, said))
 
