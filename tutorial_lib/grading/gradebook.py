@@ -254,16 +254,21 @@ def graft(released, submitted):
     """The released notebook with a student's answers: ids, points, tags and locks stay the teacher's.
 
     Cells that the student added follow the cell that they followed; outputs and raw cells do not come
-    along. Notebooks are NotebookNodes; neither is changed.
+    along. Of a notebook in another language the prose is shown as the student read it. Notebooks are
+    NotebookNodes; neither is changed.
     """
     known = {_id(cell) for cell in released.cells if _id(cell)}
     unmarked = {cell.source for cell in released.cells if not _id(cell)}
-    answers, extras, at = {}, {}, None
+    foreign = released.metadata.get("language") != submitted.metadata.get("language")
+    prose = {cell.id for cell in released.cells if foreign and cell.cell_type == "markdown" and not _id(cell)}
+    answers, extras, read, at = {}, {}, {}, None
     cells = letters = 0
     for cell in submitted.cells:
         name = _id(cell)
         if name in known:
             answers[name], at = cell, name
+        elif cell.get("id") in prose - read.keys() and len(cell.source) <= MOST_EXTRA_LETTERS:
+            read[cell.id] = cell.source
         elif cell.cell_type != "raw" and cell.source.strip() and cell.source not in unmarked:
             cells, letters = cells + 1, letters + len(cell.source)
             if cells <= MOST_EXTRA_CELLS and letters <= MOST_EXTRA_LETTERS:
@@ -276,6 +281,7 @@ def graft(released, submitted):
             cell.source = answer.source
             if cell.cell_type == "markdown" and "attachments" in answer:
                 cell.attachments = answer.attachments
+        cell.source = read.get(cell.id, cell.source)
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         result.cells += [cell, *extras.get(_id(cell), [])]
