@@ -17,7 +17,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -105,6 +105,21 @@ def joined(sentences: Iterable[str]) -> str:
             each[0]) == "F"
         text += each if wide or not text else f" {each}"
     return text
+
+
+def column(texts: Sequence[str], width: int) -> list[str]:
+    r"""The texts of a printed column, one below the other; those of a negative width stand at its right.
+
+    Each has as many wide characters, because fonts disagree on how many narrow ones are as wide as one.
+
+    >>> column(["loss", "0.25"], 6), column(["损失", "0.25"], -6)
+    (['loss  ', '0.25  '], ['  损失', '\u3000\u30000.25'])
+    """
+    wide = [sum(unicodedata.east_asian_width(letter) in "WF" for letter in text) for text in texts]
+    most = max(wide)
+    spaces = ["\u3000" * (most - n) + " " * (abs(width) - len(text) + n - 2 * most)
+              for text, n in zip(texts, wide, strict=True)]
+    return [space + text if width < 0 else text + space for text, space in zip(texts, spaces, strict=True)]
 
 
 def words(text: str) -> int:

@@ -1,5 +1,6 @@
 """Another language: what is translated, what must not change, and how a stale translation shows."""
 
+import ast
 import functools
 import json
 import re
@@ -331,6 +332,17 @@ def test_no_text_of_the_bug_museum_escapes(made):
         visit.name_line(museum.wrong_lines(exhibit)[0])
         assert not left(" ".join([*said, visit.told.value])), name
     assert not left(" ".join(cell for row in museum.tour().rows() for cell in row))
+
+
+def test_no_text_of_an_ending_escapes():
+    """What has words and a space in it, and is no docstring, is a message to the letter."""
+    messages = {text for text, *_more in translation.messages(translation.LIBRARY)}
+    for path in sorted(translation.SPOKEN.glob("endings/*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)
+                 and re.search("[A-Za-z]{2} | [A-Za-z]{2}", str(node.value)) and id(node) not in docstrings}
+        assert texts <= messages, (path.name, texts - messages)
 
 
 def test_the_script_of_the_cards_gets_its_words(made):

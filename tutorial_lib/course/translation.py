@@ -32,6 +32,7 @@ import nbformat
 from .. import legible, verdicts
 from ..checks import judge, report
 from ..desk.working_copy import served
+from ..endings import BUGS
 from ..explorers import live, parts
 from ..language import speaking
 from ..lesson import museum, panel, predictions, questions, resume, turns
@@ -169,6 +170,7 @@ def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "slides.py") for text in slides.WORDS)
     yield from ((text, "card.js") for text in predictions.said())
     yield from ((text, "judge") for text in judge.HIDDEN.values())
+    yield from ((text, "endings") for text in BUGS)
     for name, asked in beliefs().items():  # its sections are headings of notebooks
         told = {key: value for key, value in asked.items() if key not in ("notebook", "section")}
         yield from ((text, place) for place, text in _flat(told, f"inventory.toml {name}"))

@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 from ..checks import questions
 from ..checks.answer import collect
+from ..language import _
 from .alibi import short_and_long
 from .minilm import minilm_tables
 from .smollm2 import BUGS, RopeInSmolLM2, behind_a_gap
@@ -37,9 +38,11 @@ def missing(*functions: Callable) -> str:
             continue
         outcome = collect(function, [first.args])[0]
         if outcome["kind"] in ("stub", "none"):
-            return f"This ending waits for your `{name}`: write it first, then run this cell again."
+            return _("This ending waits for your `{name}`: write it first, then run this cell again.").format(
+                name=name)
         if outcome["kind"] != "value":
-            return f"This ending needs a `{name}` that returns something; its check says what is wrong now."
+            return _("This ending needs a `{name}` that returns something; its check says what is wrong now."
+                     ).format(name=name)
     return ""
 
 

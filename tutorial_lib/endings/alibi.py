@@ -8,6 +8,7 @@ import torch
 
 from ..data import kjv
 from ..encodings import PositionalEncoding, Sinusoidal
+from ..language import _, column
 from ..model import Config, Transformer
 from ..training import evaluate, seeded, train
 from .smollm2 import gently
@@ -37,12 +38,13 @@ def short_and_long(slopes: Callable, bias: Callable, lengths=(64, 256, 1024)) ->
     models = {"your ALiBi": lambda: Transformer(config, _Yours(slopes, bias, config.n_heads)),
               "sinusoids": lambda: Transformer(config, Sinusoidal(config.d_model))}
     found = {}
-    print(f"trained on {SHORT}, read at {'':5}", *[f"{n:6}" for n in lengths])
-    for name, make in models.items():
+    head, *names = column([_("trained on {n}, read at").format(n=SHORT), _("your ALiBi"), _("sinusoids")], 26)
+    print(f"{head}  ", *[f"{n:6}" for n in lengths])
+    for said, (name, make) in zip(names, models.items(), strict=True):
         model = seeded(make, 0)
         train(model, lambda g: corpus.batch(16, SHORT, g), STEPS, lr=0.015, progress=False)
         found[name] = [_tail_loss(model, *corpus.windows(24, lengths[-1]), n) for n in lengths]
-        print(f"{name:26}", *[f"{x:6.2f}" for x in found[name]])
+        print(said, *[f"{x:6.2f}" for x in found[name]])
     return found
 
 

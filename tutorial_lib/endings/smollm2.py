@@ -15,6 +15,7 @@ from ..data import SMOLLM2, load_smollm2
 from ..data.pretrained import SMOLLM2_BASE
 from ..encodings import Rotary
 from ..encodings.rotary import Angles
+from ..language import _, column
 from ..model import Cache
 
 HEADS, KV_HEADS, WIDTH = SMOLLM2.n_heads, SMOLLM2.n_kv_heads or SMOLLM2.n_heads, SMOLLM2.head_dim
@@ -30,7 +31,8 @@ def gently(method):
         try:
             return method(*args, **named)
         except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as problem:
-            print(f"Your functions stop the model: {type(problem).__name__}: {problem}")
+            print(_("Your functions stop the model: {error}").format(
+                error=f"{type(problem).__name__}: {problem}"))
 
     return run
 
@@ -56,6 +58,10 @@ def _other_pairs(yours, q, k, cached):
 BUGS: dict[str, Callable] = {"keys turned twice": _turned_twice, "counted from 0": _from_zero,
                              "the other layout": _other_pairs}
 """What :meth:`RopeInSmolLM2.talk` can plant, around the learner's own functions."""
+
+
+def _who(bug: str) -> str:
+    return _(bug) if bug else _("your functions")
 
 
 @dataclass
@@ -134,19 +140,19 @@ class RopeInSmolLM2:
     def talk(self, text: str, steps: int = 12, bug: str = "") -> None:
         """Print how the model goes on: the text at once, then token by token from the cache."""
         new, cache, written = self.smollm2.encode(text), self._empty(), []
-        for _ in range(steps):
+        for _step in range(steps):
             new = self._read(new, cache, bug)[-1:].argmax(-1)[None]
             written.append(new.item())
         said = self.smollm2.decode(torch.tensor(written))
-        print(f"{bug or 'your functions'}: {text} …{said}")
+        print(_("{who}: {text} …{said}").format(who=_who(bug), text=text, said=said))
 
     @gently
     def read(self, text: str, at_once: int = 8, bug: str = "") -> None:
         """Print the loss of a text that is read at once, and in pieces with a cache."""
         tokens = self.smollm2.encode(text)
-        losses = [self._loss(tokens, n, bug) for n in (tokens.shape[1], at_once)]
-        print(f"{bug or 'your functions'}: read at once {losses[0]:.3f}, {at_once} tokens at a time with a "
-              f"cache {losses[1]:.3f} nats per token")
+        whole, pieces = (self._loss(tokens, n, bug) for n in (tokens.shape[1], at_once))
+        print(_("{who}: read at once {whole:.3f}, {n} tokens at a time with a cache {pieces:.3f} nats per "
+                "token").format(who=_who(bug), whole=whole, n=at_once, pieces=pieces))
 
     def _loss(self, tokens: Tensor, at_once: int, bug: str) -> float:
         cache = self._empty()
@@ -179,7 +185,9 @@ def behind_a_gap(ways: dict[str, Tensor], gap: int = 9000, length: int = 100) ->
     smollm2 = load_smollm2()
     tokens, model = smollm2.encode(kjv().text[900_000:900_700])[:, :length], smollm2.model
     positions, usual = torch.arange(length), model.encoding
-    print(f"{'loss of':24} the first copy   the second, no gap   behind {gap:,}")
+    heads = ((_("loss of"), 24), (_("the first copy"), -14), (_("the second, no gap"), -20),
+             (_("behind {gap}").format(gap=f"{gap:,}"), -14))
+    print(*[column([head], width)[0] for head, width in heads])
     try:
         for name, theta in ways.items():
             model.encoding = Rotary(WIDTH, frequencies=_Given(theta))
@@ -187,6 +195,7 @@ def behind_a_gap(ways: dict[str, Tensor], gap: int = 9000, length: int = 100) ->
             read = [model(tokens, positions, cache=first)]
             read += [model(tokens, positions + length + n, cache=first.copy()) for n in (0, gap)]
             losses = [F.cross_entropy(logits[0, :-1], tokens[0, 1:]).item() for logits in read]
-            print(f"{name:24} {losses[0]:14.2f} {losses[1]:20.2f} {losses[2]:14.2f}")
+            cells = zip(heads, (name, *(f"{x:.2f}" for x in losses)), strict=True)
+            print(*[column([head, cell], width)[1] for (head, width), cell in cells])
     finally:
         model.encoding = usual

@@ -8,6 +8,7 @@ import torch
 
 from ..checks.questions.q09 import USES
 from ..experiments import tasks
+from ..language import _
 from ..progress import record
 from .smollm2 import gently
 
@@ -20,9 +21,10 @@ def trial(use: str, encoding: str, seed: int) -> tuple[float, float]:
     """
     settings = tasks.EXPERIMENT.presets["full"]
     measured = tasks.measure(settings, {"task": use, "encoding": encoding}, seed, torch.device("cpu"))
-    short, _, long, _ = measured["accuracy"]
+    short, _twice, long, _far = measured["accuracy"]
     record(f"09.trial.{use}.{encoding}.{seed}", accuracy=[short, long])
-    print(f"{use}, {encoding}, seed {seed}: accuracy {short:.2f} at 16 tokens, {long:.2f} at 64")
+    print(_("{use}, {encoding}, seed {seed}: accuracy {short:.2f} at 16 tokens, {long:.2f} at 64").format(
+        use=use, encoding=encoding, seed=seed, short=short, long=long))
     return round(short, 2), round(long, 2)
 
 
@@ -33,6 +35,7 @@ def trials(report: Callable, seed: int) -> None:
         choice = report(use)
         encoding = choice.get("encoding") if isinstance(choice, dict) else None
         if encoding not in tasks.ENCODINGS:
-            print(f"{use}: no encoding chosen yet; there are {', '.join(tasks.ENCODINGS)}")
+            print(_("{use}: no encoding chosen yet; there are {names}").format(
+                use=use, names=_(", ").join(tasks.ENCODINGS)))
             continue
         trial(use, encoding, seed)
