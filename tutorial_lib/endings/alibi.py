@@ -39,7 +39,7 @@ def short_and_long(slopes: Callable, bias: Callable, lengths=(64, 256, 1024)) ->
               "sinusoids": lambda: Transformer(config, Sinusoidal(config.d_model))}
     found = {}
     head, *names = column([_("trained on {n}, read at").format(n=SHORT), _("your ALiBi"), _("sinusoids")], 26)
-    print(f"{head}  ", *[f"{n:6}" for n in lengths])
+    print(head, *[f"{n:6}" for n in lengths])
     for said, (name, make) in zip(names, models.items(), strict=True):
         model = seeded(make, 0)
         train(model, lambda g: corpus.batch(16, SHORT, g), STEPS, lr=0.015, progress=False)
