@@ -93,6 +93,25 @@ def test_words_are_said_and_names_are_not():
         '"⟦Bars of a mean.⟧")')
 
 
+def test_labels_that_a_cell_gives_to_matplotlib_are_said():
+    cell = ('ax.set(xlim=(0, 1), title=f"pair {t}\\n{x:.0f}°", xlabel="a channel")\n'
+            'ax.set_ylabel("a pair", pad=3)')
+    assert pieces.code(cell, Made()) == (
+        'ax.set(xlim=(0, 1), title=f"⟦pair {t}\\n{x:.0f}°⟧", xlabel="⟦a channel⟧")\n'
+        'ax.set_ylabel("⟦a pair⟧", pad=3)')
+
+
+def test_a_name_is_followed_through_the_values_of_a_dict():
+    cells = ['LABELS = {"key one": "one label", "key two": "two labels"}\nTITLES = {"mean": "a mean"}',
+             'tail = {label: load(name) for name, label in LABELS.items()}\n'
+             'plots.lines(x, {n: y.mean(0) for n, y in tail.items()}, title=TITLES[what])\n'
+             'for ax, part, title in zip(axes, ("a part", "another"), ("left one", "right one")):\n'
+             '    plots.heat(z[part], title=title)\n'
+             'plots.bars({NAMES[key]: 1 for key in z})\nNAMES = {"not shown": "shown name"}']
+    assert sorted(pieces.names(cells)) == [
+        "a mean", "left one", "one label", "right one", "shown name", "two labels"]
+
+
 def test_a_name_in_a_figure_is_found_where_it_stands():
     cells = ['MODELS = {"a table": Table, "no table": None}\nother = {"not shown": 1}\n'
              'def through(x):\n    return {"layer one": x, "layer two": x + 1}',
