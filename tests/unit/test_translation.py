@@ -10,15 +10,17 @@ import nbformat
 import pytest
 import torch
 
-from tutorial_lib import checks
+from tutorial_lib import checks, experiments, legible
 from tutorial_lib import language as spoken
 from tutorial_lib.checks import oracle, report
 from tutorial_lib.checks import questions as graded
 from tutorial_lib.checks.answer import collect
 from tutorial_lib.checks.judge import judge
-from tutorial_lib.course import documents, pieces, slides, translation
+from tutorial_lib.course import documents, navigation, pieces, slides, translation
 from tutorial_lib.course.pieces import Say
+from tutorial_lib.data import released
 from tutorial_lib.desk import __main__ as desk
+from tutorial_lib.experiments import why
 from tutorial_lib.grading import gradebook
 from tutorial_lib.language import _, joined, speaking, translated
 from tutorial_lib.lesson import museum, predictions, questions, turns
@@ -350,6 +352,31 @@ def test_no_text_of_the_bug_museum_escapes(made):
         visit.name_line(museum.wrong_lines(exhibit)[0])
         assert not left(" ".join([*said, visit.told.value])), name
     assert not left(" ".join(cell for row in museum.tour().rows() for cell in row))
+
+
+def figures_of_records():
+    """What the lessons show of stored records, and of released models: figures with alternative texts."""
+    shown = {name for path in navigation.notebooks(translation.ROOT)
+             for name in re.findall(r"experiments run (\w+)", path.read_text(encoding="utf-8"))}
+    assert {"order", "clipping", "hybrid"} <= shown
+    for name in (*sorted(shown), "far"):
+        record, each = experiments.load(name), experiments.find(name)
+        yield each.figure(record), each.alt(record)
+    records = {name: experiments.load(name) for name in why.RECORDS}
+    yield why.figure(records), why.alt(records)
+    yield why.two_losses({name: torch.ones(2) for name in why.AT_L}), ""
+    yield released.figure(released.load()), ""
+
+
+def test_no_text_of_a_recorded_figure_escapes(made):
+    names, escaped = "|".join(("BLEU", "MiB", *map(re.escape, released.load()))), []
+    for fig, alt in figures_of_records():
+        fig.draw_without_rendering()
+        said = [alt, *(text.get_text() for text in legible.texts(fig))]
+        while said != (inner := [re.sub("⟦[^⟦⟧]*⟧", "", text) for text in said]):
+            said = inner
+        escaped += [text for text in said if re.search("[A-Za-z]{2}", re.sub(rf"\$.*\$|{names}", "", text))]
+    assert not escaped
 
 
 def test_the_script_of_the_cards_gets_its_words(made):
