@@ -95,6 +95,13 @@ def test_words_are_said_and_names_are_not():
         '"⟦Bars of a mean.⟧")')
 
 
+def test_the_parts_of_a_claim_are_said():
+    cell = 'claims.test("It is", {"one part": x > 1, "a key": x["a key"]}, f"got {x:.2f}")'
+    assert pieces.code(cell, Made()) == (
+        'claims.test("⟦It is⟧", {"⟦one part⟧": x > 1, "⟦a key⟧": x["a key"]}, f"⟦got {x:.2f}⟧")')
+    assert pieces.texts('print("a", {"no text": 1})') == []
+
+
 def test_labels_that_a_cell_gives_to_matplotlib_are_said():
     cell = ('ax.set(xlim=(0, 1), title=f"pair {t}\\n{x:.0f}°", xlabel="a channel")\n'
             'ax.set_ylabel("a pair", pad=3)')

@@ -119,7 +119,7 @@ def _reader_sees(call: ast.Call) -> list[ast.expr]:
     if name not in ("print", "claims.test"):
         return []
     named = {each.arg: each.value for each in call.keywords}
-    parts = named.pop("holds", None)
+    parts = named.pop("holds", call.args[1] if name == "claims.test" and len(call.args) > 1 else None)
     found = [*call.args, *(value for name, value in named.items() if name not in ("sep", "end"))]
     return found + [key for key in parts.keys if key] if isinstance(parts, ast.Dict) else found
 
