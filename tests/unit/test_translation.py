@@ -102,6 +102,12 @@ def test_the_parts_of_a_claim_are_said():
     assert pieces.texts('print("a", {"no text": 1})') == []
 
 
+def test_what_is_joined_is_said_once():
+    cell = 'print("all:", ", ".join(f"{x:.2f} at {n} L" for n, x in z["a key"].items()), sep=" or ".join(y))'
+    assert pieces.code(cell, Made()) == (
+        'print("⟦all:⟧", ", ".join(f"⟦{x:.2f} at {n} L⟧" for n, x in z["a key"].items()), sep=" or ".join(y))')
+
+
 def test_labels_that_a_cell_gives_to_matplotlib_are_said():
     cell = ('ax.set(xlim=(0, 1), title=f"pair {t}\\n{x:.0f}°", xlabel="a channel")\n'
             'ax.set_ylabel("a pair", pad=3)')

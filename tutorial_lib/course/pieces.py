@@ -225,6 +225,9 @@ def _strings(node: ast.expr) -> Iterator[ast.expr]:
     elif isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr == "format":
             yield from _strings(node.func.value)
+        elif isinstance(node.func, ast.Attribute) and node.func.attr == "join":
+            for part in (node.func.value, *(getattr(each, "elt", each) for each in node.args)):
+                yield from _strings(part)
     elif isinstance(node, ast.List | ast.Tuple | ast.BoolOp | ast.BinOp | ast.IfExp | ast.Starred):
         skipped = node.test if isinstance(node, ast.IfExp) else None
         for part in ast.iter_child_nodes(node):
