@@ -103,9 +103,9 @@ def test_the_parts_of_a_claim_are_said():
 
 
 def test_what_is_joined_is_said_once():
-    cell = 'print("all:", ", ".join(f"{x:.2f} at {n} L" for n, x in z["a key"].items()), sep=" or ".join(y))'
+    cell = 'print("all:", ", ".join(f"{x:.2f} at {n} L" for n, x in z["a key"].items()), sep="or".join(y))'
     assert pieces.code(cell, Made()) == (
-        'print("⟦all:⟧", ", ".join(f"⟦{x:.2f} at {n} L⟧" for n, x in z["a key"].items()), sep=" or ".join(y))')
+        'print("⟦all:⟧", ", ".join(f"⟦{x:.2f} at {n} L⟧" for n, x in z["a key"].items()), sep="or".join(y))')
 
 
 def test_labels_that_a_cell_gives_to_matplotlib_are_said():
