@@ -11,15 +11,17 @@ import nbformat
 import pytest
 import torch
 
-from tutorial_lib import checks
+from tutorial_lib import checks, experiments, legible
 from tutorial_lib import language as spoken
 from tutorial_lib.checks import oracle, report
 from tutorial_lib.checks import questions as graded
 from tutorial_lib.checks.answer import collect
 from tutorial_lib.checks.judge import judge
-from tutorial_lib.course import documents, pieces, slides, translation
+from tutorial_lib.course import documents, navigation, pieces, slides, translation
 from tutorial_lib.course.pieces import Say
+from tutorial_lib.data import released
 from tutorial_lib.desk import __main__ as desk
+from tutorial_lib.experiments import why
 from tutorial_lib.grading import gradebook
 from tutorial_lib.language import _, joined, speaking, translated
 from tutorial_lib.lesson import museum, predictions, questions, turns
@@ -92,6 +94,38 @@ def test_words_are_said_and_names_are_not():
         'x = load("a model")  # ⟦two words⟧\nprint(f"⟦mean {x[\'as trained\']:.2f} nats⟧", sep="and")\n'
         'plots.show(plots.bars({"a key": 1, f"⟦layer {n}⟧": 2}, levels={"⟦a line⟧": 0}, title="⟦a title⟧"), '
         '"⟦Bars of a mean.⟧")')
+
+
+def test_the_parts_of_a_claim_are_said():
+    cell = 'claims.test("It is", {"one part": x > 1, "a key": x["a key"]}, f"got {x:.2f}")'
+    assert pieces.code(cell, Made()) == (
+        'claims.test("⟦It is⟧", {"⟦one part⟧": x > 1, "⟦a key⟧": x["a key"]}, f"⟦got {x:.2f}⟧")')
+    assert pieces.texts('print("a", {"no text": 1})') == []
+
+
+def test_what_is_joined_is_said_once():
+    cell = 'print("all:", ", ".join(f"{x:.2f} at {n} L" for n, x in z["a key"].items()), sep="or".join(y))'
+    assert pieces.code(cell, Made()) == (
+        'print("⟦all:⟧", ", ".join(f"⟦{x:.2f} at {n} L⟧" for n, x in z["a key"].items()), sep="or".join(y))')
+
+
+def test_labels_that_a_cell_gives_to_matplotlib_are_said():
+    cell = ('ax.set(xlim=(0, 1), title=f"pair {t}\\n{x:.0f}°", xlabel="a channel")\n'
+            'ax.set_ylabel("a pair", pad=3)')
+    assert pieces.code(cell, Made()) == (
+        'ax.set(xlim=(0, 1), title=f"⟦pair {t}\\n{x:.0f}°⟧", xlabel="⟦a channel⟧")\n'
+        'ax.set_ylabel("⟦a pair⟧", pad=3)')
+
+
+def test_a_name_is_followed_through_the_values_of_a_dict():
+    cells = ['LABELS = {"key one": "one label", "key two": "two labels"}\nTITLES = {"mean": "a mean"}',
+             'tail = {label: load(name) for name, label in LABELS.items()}\n'
+             'plots.lines(x, {n: y.mean(0) for n, y in tail.items()}, title=TITLES[what])\n'
+             'for ax, part, title in zip(axes, ("a part", "another"), ("left one", "right one")):\n'
+             '    plots.heat(z[part], title=title)\n'
+             'plots.bars({NAMES[key]: 1 for key in z})\nNAMES = {"not shown": "shown name"}']
+    assert sorted(pieces.names(cells)) == [
+        "a mean", "left one", "one label", "right one", "shown name", "two labels"]
 
 
 def test_a_name_in_a_figure_is_found_where_it_stands():
@@ -343,6 +377,31 @@ def test_no_text_of_an_ending_escapes():
         texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)
                  and re.search("[A-Za-z]{2} | [A-Za-z]{2}", str(node.value)) and id(node) not in docstrings}
         assert texts <= messages, (path.name, texts - messages)
+
+
+def figures_of_records():
+    """What the lessons show of stored records, and of released models: figures with alternative texts."""
+    shown = {name for path in navigation.notebooks(translation.ROOT)
+             for name in re.findall(r"experiments run (\w+)", path.read_text(encoding="utf-8"))}
+    assert {"order", "clipping", "hybrid"} <= shown
+    for name in (*sorted(shown), "far"):
+        record, each = experiments.load(name), experiments.find(name)
+        yield each.figure(record), each.alt(record)
+    records = {name: experiments.load(name) for name in why.RECORDS}
+    yield why.figure(records), why.alt(records)
+    yield why.two_losses({name: torch.ones(2) for name in why.AT_L}), ""
+    yield released.figure(released.load()), ""
+
+
+def test_no_text_of_a_recorded_figure_escapes(made):
+    names, escaped = "|".join(("BLEU", "MiB", *map(re.escape, released.load()))), []
+    for fig, alt in figures_of_records():
+        fig.draw_without_rendering()
+        said = [alt, *(text.get_text() for text in legible.texts(fig))]
+        while said != (inner := [re.sub("⟦[^⟦⟧]*⟧", "", text) for text in said]):
+            said = inner
+        escaped += [text for text in said if re.search("[A-Za-z]{2}", re.sub(rf"\$.*\$|{names}", "", text))]
+    assert not escaped
 
 
 def test_the_script_of_the_cards_gets_its_words(made):

@@ -101,6 +101,8 @@ def titled(text: str, say: Say) -> str:
 FIGURES = ("plots.heat", "plots.lines", "plots.vectors", "plots.bars")
 LABELS = ("title", "xlabel", "ylabel", "colorbar", "levels")
 """What a figure says besides the names of its data, which are keys in the code and stay as they are there."""
+SETS = ("set_title", "set_xlabel", "set_ylabel")
+"""Where a cell labels an axes of matplotlib itself, and with ``ax.set(title=…)``."""
 
 
 def _reader_sees(call: ast.Call) -> list[ast.expr]:
@@ -108,14 +110,16 @@ def _reader_sees(call: ast.Call) -> list[ast.expr]:
     name = ast.unparse(call.func)
     if name == "plots.show":
         return call.args[1:]
-    if name in FIGURES:
+    if (method := name.rpartition(".")[2]) in SETS:
+        return call.args[:1]
+    if name in FIGURES or method == "set":
         said = [each.value for each in call.keywords if each.arg in LABELS]
         return [text for each in said
                 for text in (each.keys if isinstance(each, ast.Dict) else [each]) if text]
     if name not in ("print", "claims.test"):
         return []
     named = {each.arg: each.value for each in call.keywords}
-    parts = named.pop("holds", None)
+    parts = named.pop("holds", call.args[1] if name == "claims.test" and len(call.args) > 1 else None)
     found = [*call.args, *(value for name, value in named.items() if name not in ("sep", "end"))]
     return found + [key for key in parts.keys if key] if isinstance(parts, ast.Dict) else found
 
@@ -138,29 +142,34 @@ def _names(trees: list[ast.Module]) -> Iterator[ast.expr]:
             if isinstance(node, ast.Call) and ast.unparse(node.func) in FIGURES:
                 first = node.args[1:2] if ast.unparse(node.func) == "plots.lines" else node.args[:1]
                 more = [each.value for each in node.keywords if each.arg in ("xticks", "yticks")
-                        or each.arg in LABELS and isinstance(each.value, ast.Name)]
-                waiting += [(tree, each) for each in (*first, *more)]
+                        or each.arg in LABELS and isinstance(each.value, ast.Name | ast.Subscript)]
+                waiting += [(tree, each, False) for each in (*first, *more)]
     seen = set()
     while waiting:
-        tree, node = waiting.pop(0)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) or isinstance(node, ast.JoinedStr):
+        tree, node, inside = waiting.pop(0)  # inside: what it holds is meant, as in names[key]
+        if not inside and (isinstance(node, ast.Constant) and isinstance(node.value, str)
+                           or isinstance(node, ast.JoinedStr)):
             yield node
-        elif isinstance(node, ast.Name) and (tree, node.id) not in seen:
-            seen.add((tree, node.id))
-            waiting += given.get((tree, node.id)) or given.get((None, node.id), [])
+        elif isinstance(node, ast.Name) and (tree, node.id, inside) not in seen:
+            seen.add((tree, node.id, inside))
+            found = given.get((tree, node.id)) or given.get((None, node.id), [])
+            waiting += [(*each, inside) for each in found]
         parts: list = []
+        held: list = []
         if isinstance(node, ast.Dict):
-            parts = [key for key in node.keys if key]
+            parts = node.values if inside else [key for key in node.keys if key]
         elif isinstance(node, ast.DictComp):
-            parts = [node.key]
+            parts = [node.value if inside else node.key]
         elif isinstance(node, ast.List | ast.Tuple):
             parts = node.elts
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):  # zip(…), sorted(…), one's own
-            parts = [node.func, *node.args]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in (
-                "items", "keys"):
-            parts = [node.func.value]
-        waiting += [(tree, part) for part in parts]
+            parts, held = ([], [node.func]) if inside else ([node.func, *node.args], [])
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
+            parts = [node.func.value] if node.func.attr in ("items", "keys") else []
+            held = [node.func.value] if node.func.attr == "values" else []
+        elif isinstance(node, ast.Subscript) and not inside:
+            held = [node.value]
+        waiting += [*((tree, part, False) for part in parts), *((tree, part, True) for part in held)]
 
 
 def _filled(trees: list[ast.Module]) -> dict[tuple[ast.Module | None, str], list]:
@@ -173,8 +182,10 @@ def _filled(trees: list[ast.Module]) -> dict[tuple[ast.Module | None, str], list
     def put(target, value, tree, known):
         if isinstance(target, ast.Tuple):
             same = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
+            several = _parallel(value, len(target.elts))
             for n, each in enumerate(target.elts):
-                put(each, value.elts[n] if same else value, tree, known)
+                for one in several[n] if several else [value.elts[n] if same else value]:
+                    put(each, one, tree, known)
         elif isinstance(target, ast.Name):
             found.setdefault((known, target.id), []).append((tree, value))
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
@@ -196,6 +207,17 @@ def _filled(trees: list[ast.Module]) -> dict[tuple[ast.Module | None, str], list
     return found
 
 
+def _parallel(value: ast.expr, n: int) -> list[list[ast.expr]]:
+    """What each of ``n`` variables of a loop goes through: keys and values of a dict, or what is zipped."""
+    if not isinstance(value, ast.Call):
+        return []
+    if isinstance(value.func, ast.Attribute) and value.func.attr == "items" and n == 2:
+        return [[ast.Call(ast.Attribute(value.func.value, which), [], [])] for which in ("keys", "values")]
+    if isinstance(value.func, ast.Name) and value.func.id == "zip" and len(value.args) == n:
+        return [each.elts if isinstance(each, ast.Tuple | ast.List) else [each] for each in value.args]
+    return []
+
+
 def _strings(node: ast.expr) -> Iterator[ast.expr]:
     """The texts that an expression may give; nothing that is a key or an argument in it."""
     if isinstance(node, ast.JoinedStr) or isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -203,6 +225,9 @@ def _strings(node: ast.expr) -> Iterator[ast.expr]:
     elif isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr == "format":
             yield from _strings(node.func.value)
+        elif isinstance(node.func, ast.Attribute) and node.func.attr == "join":
+            for part in (node.func.value, *(getattr(each, "elt", each) for each in node.args)):
+                yield from _strings(part)
     elif isinstance(node, ast.List | ast.Tuple | ast.BoolOp | ast.BinOp | ast.IfExp | ast.Starred):
         skipped = node.test if isinstance(node, ast.IfExp) else None
         for part in ast.iter_child_nodes(node):

@@ -14,6 +14,7 @@ import torch
 from .. import plots
 from ..data import translation
 from ..encodings import Shaw
+from ..language import _
 from ..model import Config, Transformer
 from ..training import accuracy, seeded, train
 from ..verdicts import above, all_of, unmeasured, within
@@ -61,10 +62,10 @@ def figure(record: Record):
     mean, low, high = ({name: [end(x) for x in of_k] for name, of_k in got.items()}
                        for end in (statistics.fmean, min, max))
     plots.lines(range(len(K)), mean, spread={name: (low[name], high[name]) for name in got},
-                ax=axes[0], title="here", xlabel="k", ylabel="accuracy on words that move", markers=True,
-                ylim=(-0.05, 1.05))
-    plots.lines(range(len(BLEU)), {"": list(BLEU.values())}, ax=axes[1], title="Shaw et al. 2018, Table 2",
-                xlabel="k", ylabel="BLEU", markers=True, ylim=(0, 28))
+                ax=axes[0], title=_("here"), xlabel="k", markers=True,
+                ylabel=_("accuracy on words that move"), ylim=(-0.05, 1.05))
+    plots.lines(range(len(BLEU)), {"": list(BLEU.values())}, ax=axes[1], xlabel="k", ylabel="BLEU",
+                title=_("Shaw et al. 2018, Table 2"), markers=True, ylim=(0, 28))
     for ax, ticks in zip(axes, (K, BLEU), strict=True):
         ax.set_xticks(range(len(ticks)), [str(k) for k in ticks])
     return fig
@@ -75,10 +76,12 @@ def alt(record: Record) -> str:
     parts, K = [], _distances(record.settings)
     for n in record.settings["layers"]:
         means = {k: interval(record.values("moved", layers=n, k=k)).mean for k in K}
-        listed = ", ".join(f"{x:.2f} at k = {k}" for k, x in means.items())
-        parts.append(f"with {_layers(n)} {listed}")
-    return (f"Two panels of lines over the clipping distance k. Accuracy on words that move: "
-            f"{'; '.join(parts)}. BLEU of the paper: 12.5 at k = 0, from 25.5 to 25.9 at every larger k.")
+        listed = _(", ").join(_("{accuracy} at k = {k}").format(accuracy=f"{x:.2f}", k=k)
+                              for k, x in means.items())
+        parts.append(_("with {layers} {listed}").format(layers=_layers(n), listed=listed))
+    return _("Two panels of lines over the clipping distance k. Accuracy on words that move: {parts}. BLEU "
+             "of the paper: 12.5 at k = 0, from 25.5 to 25.9 at every larger k.").format(
+        parts=_("; ").join(parts))
 
 
 def findings(record: Record) -> list[Finding]:
@@ -128,7 +131,7 @@ def findings(record: Record) -> list[Finding]:
 
 
 def _layers(n: int) -> str:
-    return f"{n} layer{'s' * (n > 1)}"
+    return _("1 layer") if n == 1 else _("{n} layers").format(n=n)
 
 
 EXPERIMENT = Experiment(

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from .. import plots
 from ..data import Corpus, kjv
+from ..language import _
 from ..model import Config, Transformer
 from ..training import evaluate, seeded, train
 from ..verdicts import above, all_of, below
@@ -136,11 +137,11 @@ def figure(record: Record):
                   for what in ("again", "new"))
     use = {name: new[name] - again[name] for name in names}
     fig, axes = plots.panels(1, 2, size=(13, 5))
-    for ax, title, values in zip(axes, ("loss of the second passage (nats)",
-                                        "use of the first passage (nats)"), (again, use), strict=True):
+    for ax, title, values in zip(axes, (_("loss of the second passage (nats)"),
+                                        _("use of the first passage (nats)")), (again, use), strict=True):
         plots.lines(multiples, {name: x.mean(0) for name, x in values.items()}, ax=ax, logx=2, markers=True,
                     spread={name: (x.amin(0), x.amax(0)) for name, x in values.items()}, title=title,
-                    levels={"window of L": 0} if values is use else None, xlabel="length / L",
+                    levels={_("window of L"): 0} if values is use else None, xlabel=_("length / L"),
                     legend="beside" if values is use else False)
     return fig
 
@@ -150,10 +151,12 @@ def alt(record: Record) -> str:
     first, last = record.settings["multiples"][0], record.settings["multiples"][-1]
     uses = {name: [compared(record, name, n).mean for n in (first, last)]
             for name in record.settings["encodings"]}
-    return ("Two panels of lines against length, the loss of a passage that stood before and the use that is "
-            f"made of the first time. From L to {last} L the use goes "
-            + ", ".join(f"from {near:+.2f} to {far:+.2f} nats for {name}"
-                        for name, (near, far) in uses.items()) + ".")
+    each = [_("from {near} to {far} nats for {name}").format(near=f"{near:+.2f}", far=f"{far:+.2f}",
+                                                             name=_(name))
+            for name, (near, far) in uses.items()]
+    return _("Two panels of lines against length, the loss of a passage that stood before and the use that "
+             "is made of the first time. From L to {last} L the use goes {each}.").format(
+        last=last, each=_(", ").join(each))
 
 
 def findings(record: Record) -> list[Finding]:

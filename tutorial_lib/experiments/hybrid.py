@@ -21,6 +21,7 @@ from ..encodings import (
     Sinusoidal,
     T5Bias,
 )
+from ..language import _
 from ..model import Config, Transformer
 from ..training import accuracy, cross_entropy, seeded, train
 from ..verdicts import above, all_of, below, identity, within
@@ -140,11 +141,11 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
 
 def figure(record: Record):
     fig, axes = plots.panels(1, 2, size=(13, 7), sharey=True)
-    for ax, part, title in zip(axes, ("slot", "back"), ("the absolute slot", "two back"), strict=True):
+    for ax, part, title in zip(axes, ("slot", "back"), (_("the absolute slot"), _("two back")), strict=True):
         got = {name: record.values(part, encoding=name) for name in record.settings["encodings"]}
         plots.bars({name: sum(values) / len(values) for name, values in got.items()},
                    spread={name: (min(values), max(values)) for name, values in got.items()}, ax=ax,
-                   title=title, xlabel="accuracy", xlim=(0, 1.2))
+                   title=title, xlabel=_("accuracy"), xlim=(0, 1.2))
     return fig
 
 
@@ -154,9 +155,10 @@ def alt(record: Record) -> str:
     mean = {(name, part): interval(record.values(part, encoding=name)).mean
             for name in names for part in ("slot", "back")}
     both = [name for name in names if min(mean[name, "slot"], mean[name, "back"]) > BOTH]
-    return (f"Bars of accuracy on two kinds of question for {len(names)} encodings. Above {BOTH} on both: "
-            f"{', '.join(both) or 'none'}. The sum has {mean['sum', 'slot']:.2f} on the slot, the relative "
-            f"bias alone {mean['t5', 'slot']:.2f}.")
+    return _("Bars of accuracy on two kinds of question for {n} encodings. Above {high} on both: {both}. The "
+             "sum has {sum} on the slot, the relative bias alone {alone}.").format(
+        n=len(names), high=BOTH, both=_(", ").join(map(_, both)) or _("none"),
+        sum=f"{mean['sum', 'slot']:.2f}", alone=f"{mean['t5', 'slot']:.2f}")
 
 
 def findings(record: Record) -> list[Finding]:

@@ -81,7 +81,8 @@ def alt(record: Record) -> str:
     lowest = min(means[name, True] for name in record.settings["encodings"])
     return _("Bars of accuracy on a task of word order. In the encoder, {blind} stay near the bag-of-words "
              "ceiling of {ceiling:.2f}, the others are higher; in the decoder the lowest accuracy is "
-             "{lowest:.2f}.").format(blind=_(" and ").join(blind) or "none", ceiling=ceiling(), lowest=lowest)
+             "{lowest:.2f}.").format(blind=_(" and ").join(map(_, blind)) or _("none"), ceiling=ceiling(),
+                                   lowest=lowest)
 
 
 def findings(record: Record) -> list[Finding]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import torch
 
 from .. import plots
+from ..language import _, joined
 from . import cost, lengths, scale
 from .record import Record
 
@@ -38,7 +39,7 @@ def figure(records: Mapping[str, Record]):
 
 def alt(records: Mapping[str, Record]) -> str:
     """What each panel shows, with its numbers; a sentence for each record that is there."""
-    return " ".join(words(records[name]) for name, words in SAID.items() if name in records)
+    return joined(words(records[name]) for name, words in SAID.items() if name in records)
 
 
 def at_length(record: Record, name: str) -> float:
@@ -54,11 +55,12 @@ def two_losses(both: Mapping[str, torch.Tensor]):
     at_L, far = torch.stack([both[name] for name in names]).T.tolist()
     rows = range(len(names))
     ax.hlines(rows, at_L, far, color="#999999", linewidth=2)
-    ax.plot(far, rows, "D", color="#0072B2", markersize=8, label="the last characters, at 16 L")
-    ax.plot(at_L, rows, "o", color="#0072B2", markerfacecolor="white", markersize=9, label="at L")
-    ax.set_yticks(rows, names)
+    ax.plot(far, rows, "D", color="#0072B2", markersize=8, label=_("the last characters, at 16 L"))
+    ax.plot(at_L, rows, "o", color="#0072B2", markerfacecolor="white", markersize=9,
+            label=_("at L"))
+    ax.set_yticks(rows, list(map(_, names)))
     ax.yaxis.set_inverted(True)
-    ax.set_xlabel("loss in nats, mean of the seeds")
+    ax.set_xlabel(_("loss in nats, mean of the seeds"))
     ax.legend(loc="upper right")
     return fig
 
@@ -74,13 +76,14 @@ def _at_L(records, ax):
     rows = range(len(names))
     ax.hlines(rows, [min(x) for x in own], [max(x) for x in own], color="#0072B2", linewidth=4)
     ax.plot([statistics.fmean(x) for x in of_all], rows, "o", color="black", markerfacecolor="white",
-            markersize=8, label="one rate for all")
+            markersize=8, label=_("one rate for all"))
     ax.plot([statistics.fmean(x) for x in own], rows, "D", color="#0072B2", markersize=8,
-            label="its own rates")
-    ax.set_yticks(rows, [f"{name}  {statistics.fmean(x):.2f}" for name, x in zip(names, own, strict=True)])
+            label=_("its own rates"))
+    ax.set_yticks(rows, [f"{_(name)}  {statistics.fmean(x):.2f}"
+                         for name, x in zip(names, own, strict=True)])
     ax.yaxis.set_inverted(True)
-    ax.set_title("Trained and read at L")
-    ax.set_xlabel("loss in nats")
+    ax.set_title(_("Trained and read at L"))
+    ax.set_xlabel(_("loss in nats"))
     ax.legend(loc="upper right", fontsize=12)
 
 
@@ -89,7 +92,8 @@ def _beyond(records, ax):
     names = [name for name in BEYOND if name in lengths.rows(record)]
     _lines(ax, record.settings["multiples"],
            {name: torch.tensor(lengths.losses(record, name, "tail")) for name in names},
-           title="Read beyond L, the same characters", xlabel="length / L", ylabel="loss in nats", logx=2)
+           title=_("Read beyond L, the same characters"), xlabel=_("length / L"), ylabel=_("loss in nats"),
+           logx=2)
 
 
 def _gaps(record):
@@ -103,7 +107,8 @@ def _gaps(record):
 def _with_size(records, ax):
     record = records["scale"]
     _lines(ax, [10**x for x in scale.decades(record)], _gaps(record), logx=True,
-           title="Loss at L minus that of RoPE", xlabel="parameters × characters of training", ylabel="nats")
+           title=_("Loss at L minus that of RoPE"), xlabel=_("parameters × characters of training"),
+           ylabel=_("nats"))
 
 
 def _used(record):
@@ -115,16 +120,16 @@ def _used(record):
 
 def _far(records, ax):
     record = records["far"]
-    _lines(ax, record.settings["multiples"], _used(record), logx=2, xlabel="length / L",
-           title="Use made of a passage that far back", ylabel="nats; a window of L has 0")
+    _lines(ax, record.settings["multiples"], _used(record), logx=2, xlabel=_("length / L"),
+           title=_("Use made of a passage that far back"), ylabel=_("nats; a window of L has 0"))
 
 
 def _decoding(records, ax):
-    _of_cost(records["cost"], ax, "decode", "time", "A decoding step", "times as long as no position")
+    _of_cost(records["cost"], ax, "decode", "time", _("A decoding step"), _("times as long as no position"))
 
 
 def _memory(records, ax):
-    _of_cost(records["cost"], ax, "forward", "held", "Memory of a forward pass", "MiB", logy=True)
+    _of_cost(records["cost"], ax, "forward", "held", _("Memory of a forward pass"), "MiB", logy=True)
 
 
 def _of_cost(record, ax, doing, what, title, ylabel, **options):
@@ -132,7 +137,7 @@ def _of_cost(record, ax, doing, what, title, ylabel, **options):
     ways = sorted((way for way in cost.DRAWN if cost.lengths(record, doing, way)),
                   key=lambda way: BEYOND.index(way) if way in BEYOND else len(BEYOND))
     curves = {way: [cost.mean(record, what, doing, way, n) for n in at] for way in ways}
-    plots.lines(at, curves, ax=ax, title=title, xlabel="length in tokens", ylabel=ylabel, logx=2,
+    plots.lines(at, curves, ax=ax, title=title, xlabel=_("length in tokens"), ylabel=ylabel, logx=2,
                 markers=True, **options)
 
 
@@ -150,29 +155,32 @@ def _said_lengths(record):
     tails = _means({name: lengths.losses(record, name, "tail") for name in BEYOND
                     if name in lengths.rows(record)})
     first, last = order[0], order[-1]
-    return (
+    return _(
         "Two dots for each encoding, the loss at the trained length. Full dots, at its own rates: lowest for "
-        f"{first}, {own[first]:.2f}, highest for {last}, {own[last]:.2f}. Hollow dots, at one rate for all: "
-        f"{moved} moves most, to {of_all[moved]:.2f}. Beside them lines of the loss on longer texts, from L "
-        f"to {record.settings['multiples'][-1]} L: {_ends(tails)}.")
+        "{first}, {lowest}, highest for {last}, {highest}. Hollow dots, at one rate for all: {moved} moves "
+        "most, to {there}. Beside them lines of the loss on longer texts, from L to {n} L: {each}.").format(
+        first=_(first), lowest=f"{own[first]:.2f}", last=_(last), highest=f"{own[last]:.2f}", moved=_(moved),
+        there=f"{of_all[moved]:.2f}", n=record.settings["multiples"][-1], each=_ends(tails))
 
 
 def _said_scale(record):
     others = {name: gap for name, gap in _means(_gaps(record)).items() if name != "rotary"}
-    return f"Lines of the loss at L minus that of RoPE as model and training grow: {_ends(others, '+.2f')}."
+    return _("Lines of the loss at L minus that of RoPE as model and training grow: {each}.").format(
+        each=_ends(others, "+.2f"))
 
 
 def _said_far(record):
-    return (f"Lines of the use that is made of a passage 1 to {record.settings['multiples'][-1]} L back, in "
-            f"nats: {_ends(_means(_used(record)))}.")
+    return _("Lines of the use that is made of a passage 1 to {n} L back, in nats: {each}.").format(
+        n=record.settings["multiples"][-1], each=_ends(_means(_used(record))))
 
 
 def _said_cost(record):
     at = sorted(record.settings["lengths"]["decode"])
     ways = [way for way in cost.DRAWN if cost.lengths(record, "decode", way)]
     times = {way: [cost.mean(record, "time", "decode", way, n) for n in (at[0], at[-1])] for way in ways}
-    return (f"Lines of the time of a decoding step with {at[0]:,} to {at[-1]:,} keys, beside no position: "
-            f"{_ends(times)}; and of the memory of a forward pass.")
+    return _("Lines of the time of a decoding step with {few} to {many} keys, beside no position: {each}; "
+             "and of the memory of a forward pass.").format(
+        few=f"{at[0]:,}", many=f"{at[-1]:,}", each=_ends(times))
 
 
 def _means(values):
@@ -181,7 +189,10 @@ def _means(values):
 
 def _ends(lines, form=".2f"):
     """The first and the last number of each line."""
-    return ", ".join(f"{name} from {line[0]:{form}} to {line[-1]:{form}}" for name, line in lines.items())
+    return _(", ").join(
+        _("{name} from {first} to {last}").format(name=_(name), first=format(line[0], form),
+                                                  last=format(line[-1], form))
+        for name, line in lines.items())
 
 
 SAID = {"lengths": _said_lengths, "scale": _said_scale, "far": _said_far, "cost": _said_cost}
