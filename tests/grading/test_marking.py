@@ -12,8 +12,10 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 import uuid
 from pathlib import Path
+from typing import ClassVar
 
 import nbformat
 import pytest
@@ -996,6 +998,36 @@ def test_of_two_dask_workers_one_is_killed_and_the_marks_are_the_same(klass):
         _, called = klass.run(scheduler=cluster.scheduler_address)
     assert (klass.notes / "killed").exists() and called.count("s05") == 2 and len(set(called)) == 12
     assert {path.name: path.read_bytes() for path in folder.glob("*.json")} == before
+
+
+def test_marks_that_are_lost_with_their_dask_worker_are_made_again(klass, monkeypatch):
+    """A worker may die between the end of a job and the moment when its result is fetched."""
+    distributed = pytest.importorskip("distributed")
+
+    class Losing(distributed.as_completed):
+        lost: ClassVar[list[str]] = []
+
+        def __next__(self):
+            future = super().__next__()
+            if not self.lost:
+                (holder,) = future.client.who_has([future])[future.key]
+                pids = future.client.run(os.getpid)
+                (other,) = pids.keys() - {holder}
+                os.kill(pids[other], signal.SIGSTOP)  # or it makes them again before we look
+                os.kill(pids[holder], signal.SIGKILL)
+                while future.status == "finished":
+                    time.sleep(0.01)
+                self.lost.append(future.status)
+                os.kill(pids[other], signal.SIGCONT)
+            return future
+
+    monkeypatch.setattr(distributed, "as_completed", Losing)
+    for n in range(3):
+        klass.hand_in(f"s{n}")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
+                                  dashboard_address=None) as cluster:
+        states, called = klass.run(scheduler=cluster.scheduler_address)
+    assert states == dict.fromkeys(("s0", "s1", "s2"), "graded") and len(called) > 3 and Losing.lost
 
 
 STRANGE = ["we=ird", "Last, First", "new\nline", "$(id)", "`id`", "-rf", "é", "a.b", "=SUM(1)", ".hidden"]

@@ -576,8 +576,10 @@ def _on_dask(jobs: list[dict], scheduler: str) -> Iterator[dict]:
 
     with Client(scheduler) as client:
         futures = {client.submit(_mark, job, pure=False, retries=2): job for job in jobs}
-        for future in completed(futures):
+        for future in (ended := completed(futures)):
             if future.status == "finished":
                 yield future.result()
+            elif future.status in ("lost", "pending"):  # its worker died with the marks: they are made again
+                ended.add(future)
             else:
                 yield _failed(futures[future], f"The cluster gave no result: {future.exception()}")
