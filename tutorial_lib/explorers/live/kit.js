@@ -30,13 +30,9 @@ const MORE = { mid: { ta: "middle", vc: 1 }, halo: { class: "lv-halo" }, rim: { 
 /** Set attributes; frequent ones have short names, and "--q" is a colour of live.css. */
 export function set(node, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
-    if (MORE[name]) {
-      set(node, MORE[name]);
-      continue;
-    }
-    const own = SHORT[name] ?? name, text = ONE[name] ?? String(value);
-    const said = text.startsWith("--") ? `var(${text})` : text;
-    if (node.getAttribute(own) !== said) node.setAttribute(own, said); // what stays is not laid out anew
+    if (MORE[name]) set(node, MORE[name]);
+    else node.setAttribute(SHORT[name] ?? name,
+      ONE[name] ?? (String(value).startsWith("--") ? `var(${value})` : value));
   }
   return node;
 }
