@@ -290,6 +290,18 @@ def test_what_the_library_looks_up_has_one_translation(language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_a_learner_gets_nothing_of_what_is_for_teachers(language):
+    """Decks and the guide tell answers."""
+    def texts(names):
+        return {text for name in names for text, *_ in translation.messages(name)}
+
+    names = translation.catalogs(language)
+    teachers = {name for name in names if name.startswith(documents.GUIDE) or name in translation.decks()}
+    only = texts(teachers) - texts({*names} - teachers)
+    assert len(only) > 1000 and not only & translation.looked_up(language).keys()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_links_to_headings_lead_to_headings(language):
     says, wrong = translation.speakers(language), []
     translated = {name: translation.translate(name, says) for name in NAMES}

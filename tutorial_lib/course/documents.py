@@ -17,6 +17,8 @@ from . import ROOT, navigation, pieces
 from .pieces import Say
 
 README, INDEX, METHODS, GLOSSARY = "readme", "index", "methods", "glossary"
+GUIDE = "instructor/"
+"""The names of the guide's pages, which learners do not get, begin so."""
 SITE = ROOT / "docs" / "site"
 TERM = re.compile(r'^\| (<a id="[^"]+"></a>)(.+?) \| (.+?) \| (.+?) \| \[(\d\d) (.+?)\]\((.+)\) \|$', re.M)
 CAPTION = re.compile(r"^(:caption: )(.+)$", re.M)
@@ -28,9 +30,12 @@ COMMENT = re.compile(r"^(.*?\S +# )(.+)$", re.M)
 
 @functools.cache
 def paths() -> dict[str, Path]:
-    """All documents that may be translated, by the names of their catalogs."""
+    """All documents that may be translated, by the names of their catalogs (``"instructor/hub"``)."""
     found = {README: ROOT / "README.md", INDEX: SITE / "index.md", METHODS: SITE / "methods.md"}
-    return found | {path.stem: path for path in sorted((ROOT / "docs").glob("*.md")) if "." not in path.stem}
+    docs = ROOT / "docs"
+    pages = [*sorted(docs.glob("*.md")), *sorted((docs / GUIDE).glob("*.md"))]
+    return found | {path.relative_to(docs).with_suffix("").as_posix(): path
+                    for path in pages if "." not in path.stem}
 
 
 @functools.cache

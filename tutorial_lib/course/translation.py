@@ -393,10 +393,15 @@ def compile_texts(said: Mapping[str, str], folder: Path) -> None:
 
 
 def looked_up(language: str) -> dict[str, str]:
-    """What the library may look up: all texts but comments. Names in figures come first."""
+    """What the library may look up: all texts but comments, and but what only teachers get.
+
+    Names in figures come first.
+    """
     found: dict[str, str] = {}
     names: dict[str, str] = {}
-    for name in (name for name in catalogs(language) if name not in decks()):  # they have answers
+    for name in catalogs(language):
+        if name in decks() or name.startswith(documents.GUIDE):  # they have answers
+            continue
         said, notes = known(name, language), {}
         for text, _place, note in messages(name):
             notes.setdefault(text, []).append(note)
@@ -496,8 +501,8 @@ def main(arguments: list[str] | None = None) -> int:
     started += [name for name in (*decks(), *documents.paths(), SITE) if name in given.notebooks]
     names = list(dict.fromkeys([*catalogs(language), *started, EXPLORERS, LIBRARY]))
     if given.command == "update":
-        (LOCALE / language).mkdir(parents=True, exist_ok=True)
         for name in names:
+            stored(name, language).parent.mkdir(parents=True, exist_ok=True)
             stored(name, language).write_bytes(updated(name, language))
         load.cache_clear()
         PAGE.write_text(page(), encoding="utf-8")
