@@ -5,6 +5,7 @@ HUB_USERS=pretend  (the default) no accounts: one password for all (HUB_PASSWORD
     homes below HUB_STATE; all runs as whoever started the hub. For trying it out.
 HUB_USERS=system   these are accounts of the machine, with their passwords. The hub runs as root, and the
     course must be a copy without the answers, which students can read and not write.
+HUB_LANGUAGE=zh  gives out the course in that language, which was built before.
 """
 
 import os
@@ -24,6 +25,10 @@ everybody = set(f"{os.environ.get('HUB_STUDENTS', 'ada ben')} {teachers}".split(
 if real and (course / "solutions").exists():
     raise SystemExit("students would read solutions/: start the hub from a copy without the answers "
                      "(docs/instructor/README.md says how to make one)")
+language = os.environ.get("HUB_LANGUAGE", "")
+if language and not (course / "build" / language / "notebooks").is_dir():
+    raise SystemExit(f"build/{language} is missing: `python -m tutorial_lib.course.translation build "
+                     f"{language}` makes it")
 
 state.mkdir(parents=True, exist_ok=True)
 state.chmod(0o700)  # tokens, and the secret of the cookies
@@ -69,6 +74,7 @@ c.Spawner.environment = {
     "OMP_NUM_THREADS": "1",  # otherwise each kernel takes all cores
     "NBGRADER_EXCHANGE": str(exchange),
     "HUB_TEACHERS": teachers,
+    "HUB_LANGUAGE": language,
     "HUB_USERS": "system" if real else "pretend",
 }
 c.Spawner.start_timeout = 120  # a class that starts in one minute shares disk and cores
@@ -77,4 +83,4 @@ c.JupyterHub.concurrent_spawn_limit = 20
 # A spawner of local processes limits no memory, so the number of servers is limited, at 1 GB for each.
 gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
 c.JupyterHub.active_server_limit = int(os.environ.get("HUB_MOST", max(2, gigabytes - 2)))
-c.Spawner.mem_limit = "2G"  # SystemdSpawner, DockerSpawner and KubeSpawner keep to it
+c.Spawner.mem_limit = "1.5G"  # SystemdSpawner, DockerSpawner and KubeSpawner keep to it

@@ -14,17 +14,18 @@ sys.path.insert(0, str(HERE.parent))
 
 from tutorial_lib.desk import server, working_copy  # noqa: E402
 from tutorial_lib.grading.assignments import COURSE  # noqa: E402
+from tutorial_lib.language import ENGLISH  # noqa: E402
 
 IDLE = {"--MappingKernelManager.cull_idle_timeout": 30 * 60,  # seconds
         "--ServerApp.shutdown_no_activity_timeout": 60 * 60}
 
 
-def student(mine: Path) -> tuple[dict, list[Path], Path]:
+def student(mine: Path, language: str = "") -> tuple[dict, list[Path], Path]:
     """The flags of a student's server, its folders with settings (the first counts most), and where it runs.
 
     It is the desk of ``make lab``, with nbgrader's list of assignments.
     """
-    flags = dict(flag.split("=", 1) for flag in server.command(mine)[3:])
+    flags = dict(flag.split("=", 1) for flag in server.command(mine, language=language or ENGLISH)[3:])
     extensions = {f"nbgrader.server_extensions.{name}": name == "assignment_list" for name in server.NBGRADER}
     flags["--ServerApp.jpserver_extensions"] = extensions
     return flags | IDLE, [HERE / "students", HERE / "config", server.HERE / "config"], mine
@@ -39,13 +40,14 @@ def teacher(home: Path) -> tuple[dict, list[Path], Path]:
 
 
 def main():
-    mine = Path.home() / COURSE
-    for name in working_copy.renew(HERE.parent, mine):
+    mine, language = Path.home() / COURSE, os.environ.get("HUB_LANGUAGE", "")
+    course = HERE.parent / "build" / language if language else HERE.parent
+    for name in working_copy.renew(course, mine):
         print(f"{name} was changed by both; the new version lies beside theirs", flush=True)
     server.sign(mine)
     server.lay(mine)
     teaches = os.environ["JUPYTERHUB_USER"] in os.environ.get("HUB_TEACHERS", "").split()
-    flags, settings, folder = teacher(Path.home()) if teaches else student(mine)
+    flags, settings, folder = teacher(Path.home()) if teaches else student(mine, language)
     os.chdir(folder)
     line = [sys.executable, "-m", "jupyterhub.singleuser"]
     line += [f"{name}={value}" for name, value in flags.items()] + sys.argv[1:]

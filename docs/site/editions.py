@@ -96,7 +96,9 @@ def abroad(text: str, folder: str, known, moved) -> str:
         title = documents.heading(found[1])
         if page in known or not title:
             return found[0]
-        return f"{translation.speakers(LANGUAGE)(documents.INDEX)(title)} <{ENGLISH_SITE}{page}.html>"
+        title = _("{title} (in English)").format(
+            title=translation.speakers(LANGUAGE)(documents.INDEX)(title))
+        return f"{title} <{ENGLISH_SITE}{page}.html>"
 
     text = re.sub(r"\]\(([^()\s#:]+\.(?:md|rst|ipynb))(#[^()\s]*)?", link, text)
     return re.sub(r"^```\{toctree\}\n.*?^```$", lambda block: documents.ENTRY.sub(entry, block[0]), text,

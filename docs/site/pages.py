@@ -73,15 +73,6 @@ def modules(text: str) -> str:
 MODULES = API.findall(modules((HERE / "api.rst").read_text(encoding="utf-8")))
 
 
-def slug(heading: str) -> str:
-    """The anchor of a heading, as GitHub makes it.
-
-    >>> slug("One pair, by hand"), slug("Inside-or-outside-of-√d?")
-    ('one-pair-by-hand', 'inside-or-outside-of-d')
-    """
-    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
-
-
 def links(text: str) -> str:
     """Links as the site has them: its anchors in place of JupyterLab's, modules in place of their files.
 
@@ -95,7 +86,7 @@ def links(text: str) -> str:
         return f"{{py:mod}}`{link[1]} <{name}>`" if name in MODULES else link[0]
 
     text = re.sub(r"(\]\((?:[^()\s#]*\.ipynb)?)#((?:[^()\s]|\([^()\s]*\))+)",
-                  lambda link: f"{link[1]}#{slug(unquote(link[2]))}", text)
+                  lambda link: f"{link[1]}#{documents.slug(unquote(link[2]))}", text)
     if STUDENTS:  # what is not there is not linked to
         text = re.sub(r"\[([^][]+)\]\((?:\.\./)*(?:docs/)?instructor/[^()\s]*\)", r"\1", text)
     return re.sub(r"\[([^][]+)\]\((?:\.\./)*(tutorial_lib/[\w/]+)\.py\)", module, text)

@@ -1,5 +1,6 @@
 """A hub for a class, on this machine: two students sign in and work, one hands in, the teacher marks."""
 
+import importlib.util
 import json
 import os
 import re
@@ -255,3 +256,38 @@ def test_released_handed_in_collected_and_marked(people, hub, class_folder):
     assert ada.call("POST", "assignments/fetch_feedback", data=asked)["success"]
     (page,) = (hub.home("ada") / "exercises" / NAME / "feedback").rglob("*.html")
     assert QUESTION in page.read_text()
+
+
+# ---- another language ----
+def test_a_hub_gives_out_the_course_in_another_language(tmp_path, monkeypatch):
+    """Its notebooks, and the lab's menus. One notebook stands for all."""
+    spec = importlib.util.spec_from_file_location("start", HUB / "start.py")
+    start = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(start)
+    told = {"": "# Read me", "build/zh": "# 读我"}
+    for folder, text in told.items():
+        path = tmp_path / "course" / folder / START
+        path.parent.mkdir(parents=True)
+        nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)]), path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(start, "HERE", tmp_path / "course" / "hub")
+    monkeypatch.setenv("JUPYTERHUB_USER", "ada")
+    started = []
+    monkeypatch.setattr(start.os, "execve", lambda _program, line, _environment: started.append(line))
+    for language, folder in (("", ""), ("zh", "build/zh")):
+        home = tmp_path / f"home{language}"
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.setenv("HUB_LANGUAGE", language)
+        start.main()
+        (cell,) = nbformat.read(home / COURSE / START, as_version=4).cells
+        assert cell.source == told[folder]
+        (settings,) = [flag.partition("=")[2] for flag in started.pop() if "LabServerApp.app" in flag]
+        said = (Path(settings) / "overrides.json").read_text(encoding="utf-8")
+        assert ('"locale": "zh_CN"' in said) == bool(language)
+
+
+def test_a_language_that_was_not_built_is_said_before_the_hub_starts(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "jupyterhub", "-f", HUB / "jupyterhub_config.py"],
+                          env=os.environ | {"HUB_LANGUAGE": "xx", "HUB_STATE": str(tmp_path / "state")},
+                          capture_output=True, text=True, cwd=tmp_path, timeout=LONG)
+    assert done.returncode and "build/xx is missing" in done.stderr and not (tmp_path / "state").exists()

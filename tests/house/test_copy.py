@@ -43,6 +43,16 @@ def test_it_has_the_course_and_no_answers(copy):
     assert {"notebooks", "exercises", "tutorial_lib", "docs", "README.md"} <= set(os.listdir(copy))
     assert not {"solutions", "tests", ".git"} & set(os.listdir(copy))
     assert not (copy / "docs" / "instructor").exists() and not (copy / "docs" / "slides").exists()
+    translated = {path.stem for path in (copy / "locale").rglob("*.po")}
+    assert "readme" in translated and not [name for name in translated if name.startswith("slides")]
+    assert not [*(copy / "locale").glob("*/instructor")]
+
+
+def test_whoever_makes_a_copy_without_the_answers_leaves_out_the_same():
+    """The guide's command for students, and the hub's for a class."""
+    left = [re.findall(r"':!([^']+)'", (GUIDE.parent / name).read_text(encoding="utf-8"))
+            for name in ("README.md", "hub.md")]
+    assert left[0] == left[1] and len(left[0]) == 6
 
 
 def test_checks_predictions_and_the_inventory_work_there(copy, tmp_path):

@@ -74,6 +74,46 @@ def test_the_minutes_of_each_syllabus_add_up():
         assert set(re.findall(r"`(ex\w+)`", table)) <= known and "`ex" in table
 
 
+NUMBERS = dict(zip("one two three four five six seven eight".split(), range(1, 9), strict=True))
+LINK = re.compile(r"( to )?\[[^]]+\]\(\.\./\.\./(notebooks/[\w/]+\.ipynb)#((?:[^()]|\([^()]*\))+)\)")
+
+
+def done(path, first, last):
+    """How many predictions and blanks stand in the sections ``first`` to ``last``, with those below them."""
+    found, level, inside, ended = {"prediction": 0, "blank": 0}, 0, False, False
+    for cell in nbformat.read(ROOT / path, as_version=4).cells:
+        if cell.cell_type == "code":
+            found["prediction"] += inside * cell.source.count("lesson.predict(")
+            found["blank"] += inside * cell.source.count("lesson.your_turn(")
+            continue
+        for marks, head in re.findall(r"^(##+) (.+?)\s*$", cell.source, re.MULTILINE):
+            if ended and len(marks) <= level:
+                return found
+            if (anchor := head.replace(" ", "-")) == first:
+                inside = True
+            if anchor == last:
+                ended, level = True, len(marks)
+    assert ended, f"{path}: no {first} to {last}"
+    return found
+
+
+def test_students_do_as_many_things_as_a_syllabus_says():
+    """Where it says how many predictions or blanks, these are all of the sections of its row."""
+    text, told = (FOLDER / "README.md").read_text(encoding="utf-8"), 0
+    for sections, doing in re.findall(r"^\| \d+ \| (.*?) \| (.*?) \|$", text, re.MULTILINE):
+        spans = []
+        for to, path, anchor in LINK.findall(sections):
+            if to:
+                spans[-1][2] = anchor
+            else:
+                spans.append([path, anchor, anchor])
+        for number, what in re.findall(r"\b(\w+) (prediction|blank)s?\b", doing):
+            found = [done(*span) for span in spans]
+            assert NUMBERS[number] == sum(each[what] for each in found), (doing, sections, found)
+            told += 1
+    assert told > 12
+
+
 def test_every_page_of_the_guide_is_listed():
     text = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert all(f"({page.name})" in text for page in FOLDER.glob("*.md") if page.name != "README.md")

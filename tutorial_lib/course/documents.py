@@ -25,7 +25,7 @@ CAPTION = re.compile(r"^(:caption: )(.+)$", re.M)
 ENTRY = re.compile(r"^(?!:)([\w/-]+)$", re.M)
 LISTED = re.compile(r"^(```[^\n]*\n)(.*?)(^```$)", re.M | re.S)
 ALT = re.compile(r'(<img [^>]*\balt=")([^"]+)')
-COMMENT = re.compile(r"^(.*?\S +# )(.+)$", re.M)
+COMMENT = re.compile(r"^((?:.*?\S +)?# )(.+)$", re.M)
 
 
 @functools.cache
@@ -46,6 +46,20 @@ def methods() -> dict[str, dict]:
 
 def read(name: str) -> str:
     return paths()[name].read_text(encoding="utf-8")
+
+
+@functools.cache
+def headings(name: str) -> list[str]:
+    return re.findall(r"^#+ (.+?)\s*$", LISTED.sub("", read(name)), re.M)
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub makes it.
+
+    >>> slug("One pair, by hand"), slug("Inside-or-outside-of-√d?")
+    ('one-pair-by-hand', 'inside-or-outside-of-d')
+    """
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
 def heading(entry: str) -> str:

@@ -30,6 +30,7 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 GUIDE = ROOT / "docs" / "instructor" / "notebooks.md"
 RECORD = ROOT / "results" / "benchmarks" / "notebooks.json"
 STRIP = "strip"
+QUEST = "**a side quest** of {lesson}"
 FOLDED = {"source_hidden": True, "outputs_hidden": True}
 MEASURES = "# Run this cell: it measures the answer."
 """The first line of a folded cell that measures: JupyterLab shows it in place of the cell."""
@@ -112,7 +113,7 @@ def strip(path: Path) -> str:
 
     if quest:
         home = next(other for other in series if other.stem[:2] == path.stem[:2])
-        return " · ".join([f"**a side quest** of {link(title(home), home)}",
+        return " · ".join([QUEST.format(lesson=link(title(home), home)),
                            link("overview", series[0], "#The-map"),
                            link("glossary", root / "docs" / "glossary.md")])
 

@@ -55,7 +55,7 @@ HEADER = {"project": "How Transformers know order", "version": "1", "header_comm
           "fuzzy": False,
           "last_translator": "the course", "language_team": "the course", "msgid_bugs_address": "the course"}
 OF = "{number} of {all}"
-WORDS = (pieces.MARK, OF, "overview", "glossary", "exercise")
+WORDS = (pieces.MARK, OF, navigation.QUEST, "overview", "glossary", "exercise")
 """What this module writes into a notebook, besides translations."""
 PAGE = ROOT / "docs" / "translations.md"
 
@@ -279,6 +279,8 @@ def strip(text: str, says: Callable[[str], Say]) -> str:
         said = f"{say('exercise')} {number[1]}" if number else titles.get(text) or say(text)
         return f"[{found[1].replace(text, said)}"
 
+    quest = re.escape(navigation.QUEST).replace(re.escape("{lesson}"), r"(\[[^]]+\]\([^)]+\))")
+    text = re.sub(quest, lambda found: say(navigation.QUEST).format(lesson=found[1]), text)
     text = re.sub(r"\[([^\]]+)(?=\]\()", word, text)
     return re.sub(r"\b(\d\d) of (\d\d)\b",
                   lambda found: say(OF).format(number=found[1], all=found[2]), text)
@@ -302,16 +304,24 @@ def headings(name: str) -> list[str]:
 
 
 def anchored(text: str, path: Path, says: Callable[[str], Say]) -> str:
-    """``text`` of the notebook ``path`` with its links to headings as these are called now."""
+    """``text`` of the file ``path`` with its links to headings as these are called now."""
+    pages = {page: name for name, page in documents.paths().items()}
+
+    def lab(heading):
+        return heading.replace(" ", "-")
+
     def mend(link):
         target = (path.parent / link[1]).resolve() if link[1] else path
-        if target.stem not in sources():
+        if target in pages:
+            name, heads, spelt = pages[target], documents.headings(pages[target]), documents.slug
+        elif (name := target.stem) in sources():
+            heads, spelt = headings(name), lab
+        else:
             return link[0]
-        name = {each.replace(" ", "-"): says(target.stem)(each).replace(" ", "-")
-                for each in headings(target.stem)}
-        return f"]({link[1] or ''}#{name.get(link[2], link[2])}"
+        now = {spelt(each): spelt(says(name)(each)) for each in heads}
+        return f"]({link[1] or ''}#{now.get(link[2], link[2])}"
 
-    return re.sub(r"\]\(([^()\s#]*\.ipynb)?#((?:[^()\s]|\([^()\s]*\))+)", mend, text)
+    return re.sub(r"\]\(([^()\s#]*\.(?:ipynb|md))?#((?:[^()\s]|\([^()\s]*\))+)", mend, text)
 
 
 def translate(name: str, says: Callable[[str], Say]) -> nbformat.NotebookNode:
@@ -334,8 +344,12 @@ def translate(name: str, says: Callable[[str], Say]) -> nbformat.NotebookNode:
 
 
 def document(name: str, says: Callable[[str], Say], file: Path | None = None, text: str | None = None) -> str:
-    """The document ``name`` as its catalog says it (:func:`documents.said`), its links to headings mended."""
-    return anchored(documents.said(name, says, file, text), file or documents.paths()[name], says)
+    """The document ``name`` as its catalog says it (:func:`documents.said`), its links to headings mended.
+
+    As ``file`` it stands among English ones, with the headings that they have.
+    """
+    said = documents.said(name, says, file, text)
+    return said if file else anchored(said, documents.paths()[name], says)
 
 
 def readme(language: str) -> Path:

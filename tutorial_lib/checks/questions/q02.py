@@ -178,8 +178,8 @@ def _sinusoid_add_cases(draw: Draw) -> list[Case]:
                 (_("float32, a text that goes on from a cache"), 3, 4, 6, draw.integer(20, 50),
                  torch.float32),
                 (_("bfloat16, from position 0"), 2, 5, 8, 0, torch.bfloat16),
-                (_("bfloat16, behind position 256"), 1, 9, 12, draw.integer(1500, 1900), torch.bfloat16),
-                (_("float16, behind position 2048"), 2, 7, 10, draw.integer(2100, 2900), torch.float16))
+                (_("bfloat16, beyond position 256"), 1, 9, 12, draw.integer(1500, 1900), torch.bfloat16),
+                (_("float16, beyond position 2048"), 2, 7, 10, draw.integer(2100, 2900), torch.float16))
     cases = []
     for what, batch, length, d, start, dtype in settings:
         x = draw.uniform(batch, length, d, low=-1, high=1).to(dtype)
@@ -233,7 +233,7 @@ SINUSOID_ADD = Question(
               "angle of 1501 radians that is rounded to 1504 is another angle."),
         Wrong("the result has another dtype", lambda x, positions:
               x + _sinusoid_table(positions, x.shape[-1], 10_000.0),
-              "The numbers are right, but the result is float32 whatever x is. All layers behind it would "
+              "The numbers are right, but the result is float32 whatever x is. All layers after it would "
               "run in float32, or fail."),
         Wrong("row number instead of position", lambda x, positions:
               _sinusoid_add(x, torch.arange(len(positions))),

@@ -476,14 +476,14 @@ CONCAT_BIAS = Question(
               "The relu comes after the second layer. The two layers before it are one linear layer, and no "
               "score can be negative.", WORKS),
         Wrong("relu twice", _concat_of(lambda a, b, c, W_2: torch.relu(torch.relu(a + b + c) @ W_2)),
-              "A second relu stands behind the last layer. No score can then be negative: the head can "
+              "There is a second relu, after the last layer. No score can then be negative: the head can "
               "favour keys and never disfavour one.", WORKS),
         Wrong("c added twice", _concat_of(lambda a, b, c, W_2: torch.relu(a + c + b + c) @ W_2),
               "The constant c is added to both parts before they are joined, so it counts twice.", WORKS),
         Wrong("c left out", _concat_of(lambda a, b, c, W_2: torch.relu(a + b) @ W_2),
               "The constant c is missing. Every bend of the relu then passes through the origin.", WORKS),
         Wrong("c outside of the relu", _concat_of(lambda a, b, c, W_2: (torch.relu(a + b) + c) @ W_2),
-              "c is added behind the relu. There it only raises all scores alike, which a softmax ignores; "
+              "c is added after the relu. There it only raises all scores alike, which a softmax ignores; "
               "before the relu it decides where the bend is.", WORKS),
         Wrong("place of the key", _concat_of(
             lambda a, b, c, W_2: torch.relu(a + b + c) @ W_2, place=lambda PE, W: (PE @ W[:, :-1].T)[None]),

@@ -522,7 +522,7 @@ FAULTS = {
               "they stand at twice their position."),
     "query": ("queries counted from 0",
               "The new queries count from 0. Their row is not their place: with a cache, the first new token "
-              "stands behind all that is in it."),
+              "comes after all that is in it."),
     "rounded": ("angles in the dtype of q",
                 "Angles are rounded to the dtype of q. In bfloat16, an angle beyond 256 radians is off by up "
                 "to one, so neighbours share it; float32 tests never show it."),
@@ -571,15 +571,15 @@ CACHED_SCORES = Question(
         Wrong("all at the last position", _cached(
             *[lambda past, new: torch.full((new,), past + new - 1)] * 2),
               "All new tokens get the last position. That is right for one new token and wrong for several: "
-              "they stand one behind the other."),
+              "they come one after the other."),
         Wrong("all at the length of the cache", _cached(*[lambda past, new: torch.full((new,), past)] * 2),
-              "All new tokens get the same position, the first one behind the cache. That is right for one "
-              "new token and wrong for several: they stand one behind the other."),
+              "All new tokens get the same position, the first one after the cache. That is right for one "
+              "new token and wrong for several: they come one after the other."),
         Wrong("queries one before", _cached(lambda past, new: past - 1 + torch.arange(new)),
               "The queries stand one place before the keys of the same tokens. A token should see itself at "
               "offset 0."),
         Wrong("new keys first", _cached(join=lambda cached, k: torch.cat([k, cached], -2)),
-              "The new keys stand before those of the cache. The text goes on behind it, so their columns "
+              "The new keys stand before those of the cache. The text goes on after it, so their columns "
               "are the last ones."),
         Wrong("new keys not turned", lambda q, k, cached, base: _turned_at(
             q, cached.shape[-2] + torch.arange(q.shape[-2]), base) @ torch.cat([cached, k], -2).mT

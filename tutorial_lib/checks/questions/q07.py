@@ -496,8 +496,8 @@ MIRROR_GAP = Question(
               "This is the mean of the differences. A few places that differ much are lost in it as the text "
               "grows; the largest one is asked for."),
         Wrong("one number for all heads", lambda b: _mirror_gap(b).amax(),
-              "This is one number for the whole layer. One head per number is asked for: you want to see "
-              "which head can tell the direction."),
+              "This is one number for the whole layer. One number for each head is asked for: you want to "
+              "see which head can tell the direction."),
         Wrong("softmax over the queries", _gap_of(lambda w: w.flip(-1, -2), axis=-2),
               "The softmax runs over the queries: each column sums to 1. A query shares its attention among "
               "the keys."),

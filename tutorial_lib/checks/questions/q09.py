@@ -246,7 +246,7 @@ PACKED_POSITIONS = Question(
         Wrong("documents not told apart", lambda documents:
               torch.arange(documents.shape[1]).expand_as(documents).clone(),
               "Every token gets its column. A document then reads otherwise when it stands second in its "
-              "row, or behind padding."),
+              "row, or after padding."),
         Wrong("padding left out, documents not told apart", lambda documents:
               ((documents >= 0).cumsum(1) - 1).clamp(min=0).where(documents >= 0, torch.tensor(0)),
               "This is the recipe for a batch of one text per row: it counts real tokens. The second "

@@ -358,7 +358,7 @@ EXHIBITS = {
     "buckets": Exhibit(
         RelativeBuckets, "T5's buckets", "huggingface/candle#1312",
         "the minimum was missing, so that buckets are wrong in some cases",
-        "From 128 words behind on, the bucket runs past the last one of its side, into those for words "
+        "From 128 words back, the bucket runs past the last one of its side, into those for words "
         "ahead. The last one must take all of them.",
         (("n, far)", "n, far.clamp(max=self.half - 1))"),), _library(_t5), also=("far = self.exact",)),
     "shift": Exhibit(

@@ -269,7 +269,7 @@ NUMBERS = Question(
     wrong=(
         Wrong("from 0", lambda cached, new: torch.arange(new),
               "The new tokens get the numbers of the very first ones. Those are taken: the first new token "
-              "stands behind everything in the cache."),
+              "comes after everything in the cache."),
         Wrong("one too far", lambda cached, new: cached + 1 + torch.arange(new),
               "One number is left out: with an empty cache, the first token should get 0."),
         Wrong("one too early", lambda cached, new: cached - 1 + torch.arange(new),

@@ -198,11 +198,11 @@ PLACES = Question(
         Wrong("the text goes on after the rows",
               lambda *given: _positions(*given, patch=_right, resume=lambda b, r, c: b + r),
               "Your text goes on after the number of rows. In a wide picture, some columns have larger "
-              "numbers than that, and the text would fall back behind them."),
+              "numbers than that, and the words would get numbers below theirs."),
         Wrong("the text goes on after the columns",
               lambda *given: _positions(*given, patch=_right, resume=lambda b, r, c: b + c),
               "Your text goes on after the number of columns. In a high picture, some rows have larger "
-              "numbers than that, and the text would fall back behind them."),
+              "numbers than that, and the words would get numbers below theirs."),
         Wrong("one number for the picture",
               lambda *given: _positions(*given, patch=_right, resume=lambda b, r, c: b + 1),
               "Your text goes on as if the picture were one token. Then words get numbers that patches "
@@ -227,7 +227,7 @@ PLACES = Question(
     ),
     hints=(
         "Three pieces: words (p, p, p); patches (start, start + row, start + column); words again. Where "
-        "must the last piece begin, so that it lies behind everything?",
+        "must the last piece begin, so that it comes after everything?",
         "torch.arange(n).repeat(3, 1).T gives n words; torch.meshgrid(…, indexing=\"ij\") gives the rows and "
         "columns of all patches. A loop and a list of lists do, too.",
         "start is before; the last piece begins at before + max(rows, columns); torch.cat joins the three.",
