@@ -234,6 +234,7 @@ def test_a_changed_block_makes_its_own_translation_stale(locale, monkeypatch, la
     now = translation.known("00_start_here", language)
     assert text.decode().count("\n#, fuzzy") == 1 and "#| msgid" in text.decode()
     assert {*before} - {*now} == {each for each in before if "That is a story." in each}
+    assert not [each for each in now if "That is a nice story." in each], "stale"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -299,6 +300,25 @@ def test_a_learner_gets_nothing_of_what_is_for_teachers(language):
     teachers = {name for name in names if name.startswith(documents.GUIDE) or name in translation.decks()}
     only = texts(teachers) - texts({*names} - teachers)
     assert len(only) > 1000 and not only & translation.looked_up(language).keys()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_links_between_documents_lead_to_headings(language):
+    """As GitHub and the site name them; the README stands among English pages, and leads to theirs."""
+    says, seen = translation.speakers(language), 0
+    there = {path: name for name, path in documents.paths().items()
+             if name in translation.catalogs(language) and name != documents.README}
+    made = {name: translation.document(name, says) for name in there.values()}
+    ids = {name: {documents.slug(head) for head in re.findall(r"^#+ (.+)$", text, re.M)}
+           | {*re.findall('id="([^"]+)"', text)} for name, text in made.items()}
+    for path, name in there.items():
+        for page, anchor in re.findall(r"\]\(([^()\s#]*\.md)?#([^()\s]+)\)", made[name]):
+            target = (path.parent / page).resolve() if page else path
+            if target in there:
+                assert anchor in ids[there[target]], (name, page, anchor)
+                seen += 1
+    assert seen > 8
+    assert "](setup.md#your-working-copy)" in translation.readme_text(language)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
