@@ -24,7 +24,7 @@ from tutorial_lib.desk import __main__ as desk
 from tutorial_lib.experiments import why
 from tutorial_lib.grading import gradebook
 from tutorial_lib.language import _, joined, speaking, translated
-from tutorial_lib.lesson import museum, predictions, questions, turns
+from tutorial_lib.lesson import museum, predictions, questions, resume, turns
 
 NAMES = list(translation.sources())
 LANGUAGES = translation.languages()
@@ -413,10 +413,10 @@ def test_no_text_of_an_ending_escapes():
 
 def figures_of_records():
     """What the lessons show of stored records, and of released models: figures with alternative texts."""
-    shown = {name for path in navigation.notebooks(translation.ROOT)
-             for name in re.findall(r"experiments run (\w+)", path.read_text(encoding="utf-8"))}
-    assert {"order", "clipping", "hybrid"} <= shown
-    for name in (*sorted(shown), "far"):
+    shown = {name for path in (*navigation.notebooks(translation.ROOT), *resume.quests(translation.ROOT))
+             for name in re.findall(r"again with: \S+ -m \S+ run (\w+)", path.read_text(encoding="utf-8"))}
+    assert {"order", "clipping", "hybrid", "lengths", "gap"} <= shown
+    for name in (*sorted(shown - {"scoreboard"}), "far"):  # of the scoreboard a quest shows no figure
         record, each = experiments.load(name), experiments.find(name)
         yield each.figure(record), each.alt(record)
     records = {name: experiments.load(name) for name in why.RECORDS}

@@ -29,12 +29,24 @@ from pathlib import Path
 
 import nbformat
 
-from .. import legible, verdicts
+from .. import experiments, legible, verdicts
 from ..checks import judge, report
 from ..data import released
 from ..desk.working_copy import served
 from ..endings import BUGS
-from ..experiments import cost, hybrid, order, why
+from ..experiments import (
+    cost,
+    decay,
+    extension,
+    fusion,
+    gap,
+    hybrid,
+    images,
+    lengths,
+    order,
+    recurrence,
+    why,
+)
 from ..explorers import live, parts
 from ..language import speaking
 from ..lesson import museum, panel, predictions, questions, resume, turns
@@ -180,8 +192,11 @@ def _library() -> Iterator[tuple[str, str]]:
         yield from ((text, "a check of the museum") for text in (check.label, check.reason) if text)
     for name, each in museum.EXHIBITS.items():
         yield from ((text, f"museum: {name}") for text in (each.title, each.said, each.diagnosis))
-    encodings = (*order.ENCODINGS, *hybrid.ENCODINGS, *why.AT_L, *why.BEYOND, *cost.DRAWN)
-    yield from ((text, "figures of records") for text in (*encodings, *released.LOOKS))
+    names = (*order.ENCODINGS, *hybrid.ENCODINGS, *why.AT_L, *why.BEYOND, *cost.DRAWN, *released.LOOKS,
+             *fusion.FUSIONS, *fusion.VECTORS, *images.ENCODINGS, *recurrence.ENCODINGS, *decay.KINDS,
+             "matrix", *gap.SCALINGS, *extension.SCALINGS, *lengths.FAMILIES, *lengths.ENCODINGS,
+             *lengths.rows(experiments.load("lengths")))
+    yield from ((text, "figures of records") for text in names if re.search("[A-Za-z]{2}", text))
     elsewhere = {*SPOKEN.glob("checks/questions/q*.py"), *SPOKEN.glob("lesson/turns/t*.py"),
                  *SPOKEN.glob("explorers/**/*.py")}
     for path in sorted({*SPOKEN.rglob("*.py")} - elsewhere):

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .. import plots
 from ..encodings import Frequencies
+from ..language import _
 from ..verdicts import above, all_of, below, identity, within
 from .record import Record
 from .statistics import interval
@@ -89,15 +90,16 @@ def figure(record: Record):
 
     for ax, kinds, title in zip(
         axes, (("aligned", "gaussian"), ("constructed",), ("high", "low", "low, p = 0.5")),
-        ("aligned and independent", f"a key made for distance {PEAK}", "fast and slow pairs, aligned"),
+        (_("aligned and independent"), _("a key made for distance {n}").format(n=PEAK),
+         _("fast and slow pairs, aligned")),
         strict=True,
     ):
         curves = {kind: mean("mean", kind) for kind in kinds}
         spread = {kind: ([m - s for m, s in zip(curves[kind], mean("spread", kind), strict=True)],
                          [m + s for m, s in zip(curves[kind], mean("spread", kind), strict=True)])
                   for kind in kinds if kind == "gaussian"}
-        plots.lines(x, curves, ax=ax, title=title, xlabel="distance in tokens", logx=True, spread=spread,
-                    ylabel="score / |q||k|" if ax is axes[0] else "",
+        plots.lines(x, curves, ax=ax, title=title, xlabel=_("distance in tokens"), logx=True, spread=spread,
+                    ylabel=_("score / |q||k|") if ax is axes[0] else "",
                     mark_x=PEAK if kinds == ("constructed",) else None, ylim=(-0.5, 1.1))
     return fig
 
@@ -106,11 +108,12 @@ def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     far = {kind: interval(record.values("far", vectors=kind)).mean for kind in KINDS}
     reach = {kind: interval(record.values("reach", vectors=kind)).mean for kind in KINDS}
-    return ("Three panels of lines, scores over distance. Aligned vectors fall from 1 to "
-            f"{far['aligned']:.2f} on average beyond {FAR} tokens, independent ones stay around "
-            f"{abs(far['gaussian']):.2f} with the same spread; a constructed key peaks at "
-            f"{PEAK}; aligned fast pairs lose half after {reach['high']:.0f} tokens, slow ones after "
-            f"{reach['low']:.0f}, and those that do not turn keep {far['low, p = 0.5']:.2f}.")
+    return _("Three panels of lines, scores over distance. Aligned vectors fall from 1 to {aligned} on "
+             "average beyond {far} tokens, independent ones stay around {gaussian} with the same spread; a "
+             "constructed key peaks at {peak}; aligned fast pairs lose half after {high} tokens, slow ones "
+             "after {low}, and those that do not turn keep {still}.").format(
+        aligned=f"{far['aligned']:.2f}", far=FAR, gaussian=f"{abs(far['gaussian']):.2f}", peak=PEAK,
+        high=f"{reach['high']:.0f}", low=f"{reach['low']:.0f}", still=f"{far['low, p = 0.5']:.2f}")
 
 
 def findings(record: Record) -> list[Finding]:

@@ -23,6 +23,7 @@ from torch import Tensor
 from .. import plots
 from ..data import kjv
 from ..encodings import DynamicNTK, Frequencies, NTKAware, PositionInterpolation, Rotary, YaRN
+from ..language import _
 from ..model import Config, Transformer
 from ..training import accuracy, evaluate, seeded, train
 from ..verdicts import above, below, identity
@@ -121,16 +122,17 @@ def gap(record: Record, a: str, b: str, at: int = S, b_at: int | None = None, ta
 def figure(record: Record):
     multiples = record.settings["multiples"]
     fig, axes = plots.panels(2, 2, size=(13, 9), sharex=True, sharey="row")
-    for row, (task, ylabel) in zip(axes, (("text", "loss of the last characters (nats)"),
-                                          ("passkey", "keys found")), strict=True):
+    for row, (task, ylabel) in zip(axes, (("text", _("loss of the last characters (nats)")),
+                                          ("passkey", _("keys found"))), strict=True):
         for ax, when in zip(row, ("at once", "tuned"), strict=True):
             runs = {name: torch.tensor(record.values(f"{name}, {when}", task=task)) for name in SCALINGS}
             plots.lines(
                 multiples, {name: x.mean(0) for name, x in runs.items()},
                 spread={name: (x.amin(0), x.amax(0)) for name, x in runs.items()}, markers=True, logx=2,
                 mark_x=S, ax=ax, legend=ax is axes[0][-1], ylabel=ylabel if when == "at once" else "",
-                xlabel="length / L" if task == "passkey" else "",
-                title={"at once": "at once", "tuned": f"after a short training at {S} L"}[when]
+                xlabel=_("length / L") if task == "passkey" else "",
+                title={"at once": _("at once"),
+                       "tuned": _("after a short training at {n} L").format(n=S)}[when]
                 if task == "text" else "",
             )
     return fig
@@ -140,11 +142,12 @@ def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     def listed(task, when):
         means = {name: interval(values(record, task, f"{name}, {when}", S)).mean for name in SCALINGS}
-        return ", ".join(f"{name} {means[name]:.2f}" for name in sorted(means, key=means.__getitem__))
+        return _(", ").join(f"{_(name)} {means[name]:.2f}" for name in sorted(means, key=means.__getitem__))
 
     text, keys = ([listed(task, when) for when in ("at once", "tuned")] for task in ("text", "passkey"))
-    return (f"Lines against length for five scalings of RoPE. Loss at {S} L, at once: {text[0]}; tuned: "
-            f"{text[1]}. Keys found at {S} L, at once: {keys[0]}; tuned: {keys[1]}.")
+    return _("Lines against length for five scalings of RoPE. Loss at {n} L, at once: {loss}; tuned: "
+             "{tuned}. Keys found at {n} L, at once: {keys}; tuned: {found}.").format(
+        n=S, loss=text[0], tuned=text[1], keys=keys[0], found=keys[1])
 
 
 BETTER = 0.05

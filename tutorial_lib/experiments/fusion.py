@@ -9,6 +9,7 @@ import torch
 from .. import plots
 from ..data import steps_back
 from ..encodings import Add, Concatenate, Learned, Multiply, PositionMatrix, Sinusoidal, sinusoidal
+from ..language import _
 from ..model import Config, Transformer
 from ..training import accuracy, evaluate, seeded, train
 from ..verdicts import above, all_of, below, identity, within
@@ -84,20 +85,19 @@ def zeros(dim: int) -> int:
 
 
 def _label(cell: dict) -> str:
-    return f"{cell['fusion']}: {cell['vectors']}"
+    return _("{fusion}: {vectors}").format(fusion=_(cell["fusion"]), vectors=_(cell["vectors"]))
 
 
 def figure(record: Record):
     fig, axes = plots.panels(1, 2, size=(13.5, 6), sharey=True)
-    for ax, name, title, form in zip(
-        axes, ("steps", "loss"), (f"steps to a loss of {TARGET}", "loss at the end"), (".0f", ".2f"),
-        strict=True,
-    ):
+    titles = _("steps to a loss of {loss}").format(loss=TARGET), _("loss at the end")
+    for ax, name, title, form in zip(axes, ("steps", "loss"), titles, (".0f", ".2f"), strict=True):
         got = {_label(cell): record.values(name, **cell) for cell in record.cells()}
         top = 1.2 * max(max(values) for values in got.values())
         plots.bars({label: statistics.fmean(values) for label, values in got.items()},
                    spread={label: (min(values), max(values)) for label, values in got.items()}, ax=ax,
-                   title=title, xlabel="steps" if name == "steps" else "nats", values=form, xlim=(0, top))
+                   title=title, xlabel=_("steps") if name == "steps" else _("nats"), values=form,
+                   xlim=(0, top))
     axes[0].axvline(record.settings["steps"], color="0.35", linestyle=":")
     return fig
 
@@ -107,9 +107,10 @@ def alt(record: Record) -> str:
     steps = {_label(cell): statistics.fmean(record.values("steps", **cell)) for cell in record.cells()}
     ends = record.settings["steps"]
     order = sorted(steps.items(), key=lambda x: x[1])
-    learned = ", ".join(f"{label} {n:.0f}" for label, n in order if n < ends)
-    return (f"Bars for {len(steps)} forms of fusion. Steps until the loss is below {TARGET}: "
-            f"{learned or 'none'}; the others do not get there in {ends} steps.")
+    learned = _(", ").join(f"{label} {n:.0f}" for label, n in order if n < ends)
+    return _("Bars for {n} forms of fusion. Steps until the loss is below {target}: {learned}; the others do "
+             "not get there in {ends} steps.").format(n=len(steps), target=TARGET, ends=ends,
+                                                      learned=learned or _("none"))
 
 
 def findings(record: Record) -> list[Finding]:

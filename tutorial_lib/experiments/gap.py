@@ -28,6 +28,7 @@ from .. import plots
 from ..data import SMOLLM2, kjv, load_smollm2
 from ..data.pretrained import SMOLLM2_BASE
 from ..encodings import Frequencies, NTKAware, PositionInterpolation, Rotary, YaRN
+from ..language import _
 from ..model import Cache
 from ..verdicts import above, all_of, below, identity, within
 from .record import Record
@@ -154,24 +155,28 @@ def figure(record: Record):
     losses = {name: torch.tensor([repeats(record, name, gap) for gap in gaps]).mean(1) for name in names}
     none = interval(record.values("first", scaling="raw")).mean
     plots.lines([gap / 1000 for gap in gaps], losses, ax=left, markers=True, legend=False,
-                mark_x=TRAINED / 1000, levels={"no copy": none}, title="Reading the text again",
-                ylim=(0, None), xlabel="gap in the position ids (thousands); line: trained length",
-                ylabel="loss on the second copy (nats)")
+                mark_x=TRAINED / 1000, levels={_("no copy"): none},
+                title=_("Reading the text again"),
+                ylim=(0, None), xlabel=_("gap in the position ids (thousands); line: trained length"),
+                ylabel=_("loss on the second copy (nats)"))
     x = torch.arange(0, gaps[-1] + 1, 50)
     plots.lines(x / 1000, {name: (limits(name) < x[:, None]).double().mean(1) for name in names}, ax=right,
-                title="Angles that training never had", xlabel="distance (thousands)",
-                ylabel="share of the pairs of channels")
+                title=_("Angles that training never had"), xlabel=_("distance (thousands)"),
+                ylabel=_("share of the pairs of channels"))
     return fig
 
 
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     names = record.settings["scalings"]
-    lost = "; ".join(f"{name}: {interval(reaches(record, name)).mean:,.0f}" for name in names)
-    new = "; ".join(f"{name}: {TRAINED * stretch(name):,.0f}" for name in names)
-    return (f"Lines. Left, loss on a second copy over the gap before it, for {len(names)} scalings of RoPE; "
-            f"half of the first copy's help is lost at these distances: {lost}. Right, the share of pairs "
-            f"with angles never seen in training, which leaves 0 at these: {new}.")
+    lost, new = (_("; ").join(_("{name}: {distance}").format(name=_(name), distance=f"{distance(name):,.0f}")
+                              for name in names)
+                 for distance in (lambda name: interval(reaches(record, name)).mean,
+                                  lambda name: TRAINED * stretch(name)))
+    return _("Lines. Left, loss on a second copy over the gap before it, for {n} scalings of RoPE; half of "
+             "the first copy's help is lost at these distances: {lost}. Right, the share of pairs with "
+             "angles never seen in training, which leaves 0 at these: {new}.").format(
+        n=len(names), lost=lost, new=new)
 
 
 def left(record: Record, name: str, gap: int, **text: str) -> Interval:

@@ -22,6 +22,7 @@ from ..encodings import (
     TableBias,
     grid,
 )
+from ..language import _
 from ..model import Config, Transformer
 from ..training import accuracy, cross_entropy, seeded, train
 from ..verdicts import above, all_of, below, identity
@@ -143,9 +144,9 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
 def figure(record: Record):
     names = record.settings["encodings"]
     z = [[statistics.fmean(record.values(view, encoding=name)) for view in VIEWS] for name in names]
-    ticks = ["as in\ntraining", "patches\nshuffled", "rolled by\none patch", "on a wider\ncanvas"]
+    ticks = [_("as in\ntraining"), _("patches\nshuffled"), _("rolled by\none patch"), _("on a wider\ncanvas")]
     fig, ax = plots.panels(size=(9, 6))
-    plots.heat(z, ax=ax, title="accuracy on unseen digits", xticks=ticks, yticks=names, limits=(0, 1),
+    plots.heat(z, ax=ax, title=_("accuracy on unseen digits"), xticks=ticks, yticks=names, limits=(0, 1),
                cmap="viridis", colorbar=None, values=".2f")
     ax.set_aspect("auto")
     return fig
@@ -156,10 +157,10 @@ def alt(record: Record) -> str:
     def mean(view, name):
         return statistics.fmean(record.values(view, encoding=name))
 
-    rows = "; ".join(name + " " + ", ".join(f"{mean(view, name):.2f}" for view in VIEWS)
-                     for name in record.settings["encodings"])
-    return ("A table of accuracy on images as in training, with shuffled patches, rolled by one patch, and "
-            f"on a wider canvas: {rows}.")
+    rows = _("; ").join(_(name) + " " + _(", ").join(f"{mean(view, name):.2f}" for view in VIEWS)
+                        for name in record.settings["encodings"])
+    return _("A table of accuracy on images as in training, with shuffled patches, rolled by one patch, and "
+             "on a wider canvas: {rows}.").format(rows=rows)
 
 
 def findings(record: Record) -> list[Finding]:

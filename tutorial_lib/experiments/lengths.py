@@ -24,6 +24,7 @@ from .. import plots
 from ..data import kjv
 from ..encodings import REGISTRY, Frequencies, Rotary, fit
 from ..encodings.base import doors_of
+from ..language import _
 from ..model import Config, Transformer
 from ..training import evaluate, seeded, train
 from ..verdicts import above, all_of, below, within
@@ -173,7 +174,7 @@ def figure(record: Record):
     shown = {title: names for title, names in shown.items() if names}
     fig, axes = plots.panels(len(shown), 2, size=(11, 1 + 2.8 * len(shown)), sharex=True, sharey=True,
                              squeeze=False)
-    first, *_, last = shown
+    first, last = next(iter(shown)), next(reversed(shown))
     for row, (title, names) in zip(axes, shown.items(), strict=True):
         for ax, what in zip(row, ("mean", "tail"), strict=True):
             values = {name: losses(record, name, what) for name in names}
@@ -185,9 +186,9 @@ def figure(record: Record):
                 spread={name: (torch.tensor(runs).amin(0), torch.tensor(runs).amax(0))
                         for name, runs in values.items()},
                 ax=ax, logx=2, markers=True, legend=what == "tail",
-                title={"mean": "all characters (nats)", "tail": "the same last ones (nats)"}[what]
+                title={"mean": _("all characters (nats)"), "tail": _("the same last ones (nats)")}[what]
                 if title == first else "",
-                xlabel="length / L" if title == last else "",
+                xlabel=_("length / L") if title == last else "",
                 ylabel="" if what == "tail" else title if len(names) > 1 else names[0],
             )
     return fig
@@ -199,10 +200,12 @@ def alt(record: Record) -> str:
     rises = {name: interval([x[-1] - x[0] for x in record.values("tail", encoding=name)]).mean
              for name in record.settings["encodings"] if name != "table"}
     order = sorted(rises, key=rises.__getitem__)
-    return (f"Lines of loss against length, from the trained length L to {last} L, one panel for each family "
-            "of encodings, left over all characters, right over the same last ones. From L to "
-            f"{last} L the lines on the right change least for {order[0]} ({rises[order[0]]:+.2f} nats) "
-            f"and most for {order[-1]} ({rises[order[-1]]:+.2f}).")
+    return _("Lines of loss against length, from the trained length L to {last} L, one panel for each "
+             "family of encodings, left over all characters, right over the same last ones. From L to "
+             "{last} L the lines on the right change least for {calm} ({least} nats) and most for {wild} "
+             "({most}).").format(
+        last=last, calm=_(order[0]), least=f"{rises[order[0]]:+.2f}", wild=_(order[-1]),
+        most=f"{rises[order[-1]]:+.2f}")
 
 
 STEADY = 0.05

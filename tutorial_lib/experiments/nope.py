@@ -20,6 +20,7 @@ from torch import Tensor
 from .. import plots
 from ..data import kjv
 from ..encodings import build
+from ..language import _
 from ..model import Config, Transformer
 from ..training import cross_entropy, seeded, train
 from ..verdicts import above, below, identity, within
@@ -28,6 +29,7 @@ from .statistics import Interval, difference, interval
 from .sweep import Experiment, Finding
 
 ENCODINGS = ("none", "sinusoidal", "rotary")
+OBJECTIVES = ("causal", "masked")
 MASKED = 0.15
 
 
@@ -64,7 +66,7 @@ def probe(x: Tensor) -> float:
 
 
 def cells(settings: dict) -> list[dict]:
-    return [{"objective": objective, "encoding": name} for objective in ("causal", "masked")
+    return [{"objective": objective, "encoding": name} for objective in OBJECTIVES
             for name in settings["encodings"]]
 
 
@@ -111,24 +113,29 @@ def untold(record: Record, name: str) -> Interval:
 def figure(record: Record):
     names = record.settings["encodings"]
     fig, (*axes, probe) = plots.panels(1, 3, size=(13.8, 5))
-    for ax, objective in zip(axes, ("causal", "masked"), strict=True):
+    for ax, objective in zip(axes, OBJECTIVES, strict=True):
         runs = {name: loss(record, name, objective) for name in names}
         plots.bars(
-            {name: sum(x) / len(x) for name, x in runs.items()}, ax=ax, xlabel="loss (nats)", xlim=(0, 3.8),
+            {name: sum(x) / len(x) for name, x in runs.items()}, ax=ax, xlabel=_("loss (nats)"),
+            xlim=(0, 3.8),
             spread={name: (min(x), max(x)) for name, x in runs.items()},
-            title={"causal": "decoder: next character", "masked": "encoder: hidden characters"}[objective],
-            levels={"frequencies alone": record.values("letters", encoding=names[0], objective=objective)[0]},
+            title={"causal": _("decoder: next character"),
+                   "masked": _("encoder: hidden characters")}[objective],
+            levels={_("frequencies alone"):
+                    record.values("letters", encoding=names[0], objective=objective)[0]},
         )
-    read = {f"{name}, {objective}": torch.tensor(record.values("probe", encoding=name, objective=objective))
+    label = {"causal": _("{name}, causal"), "masked": _("{name}, masked")}
+    read = {label[objective].format(name=_(name)): torch.tensor(
+                record.values("probe", encoding=name, objective=objective))
             for name, objective in (("none", "causal"), ("none", "masked"), ("sinusoidal", "causal"))
             if name in names}
-    read["none, causal, untrained"] = torch.tensor(
+    read[_("none, causal, untrained")] = torch.tensor(
         record.values("untrained", encoding="none", objective="causal"))
     plots.lines(
         range(record.settings["layers"] + 1), {label: x.mean(0) for label, x in read.items()},
         spread={label: (x.amin(0), x.amax(0)) for label, x in read.items()}, ax=probe, markers=True,
-        title="reading position from a layer", xlabel="layer", ylabel="mean error (characters)",
-        levels={"always the middle": record.settings["length"] / 4},
+        title=_("reading position from a layer"), xlabel=_("layer"), ylabel=_("mean error (characters)"),
+        levels={_("always the middle"): record.settings["length"] / 4},
         ylim=(0, record.settings["length"] / 2),
     )
     probe.set_xticks(range(record.settings["layers"] + 1))
@@ -138,14 +145,16 @@ def figure(record: Record):
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     none, other = ({objective: interval(loss(record, name, objective)).mean
-                    for objective in ("causal", "masked")}
+                    for objective in OBJECTIVES}
                    for name in ("none", record.settings["encodings"][-1]))
     layers = torch.tensor(record.values("probe", encoding="none", objective="causal")).mean(0)
-    return (f"Bars of loss: without position {none['causal']:.2f} in the decoder and {none['masked']:.2f} in "
-            f"the encoder, against {other['causal']:.2f} and {other['masked']:.2f} with "
-            f"{record.settings['encodings'][-1]}. Beside them, lines: the error of a probe for position. "
-            f"Without position, in the decoder, it goes from {layers[0]:.1f} characters at the embedding to "
-            f"{layers.min():.1f} at the best layer.")
+    return _("Bars of loss: without position {none} in the decoder and {blind} in the encoder, against "
+             "{causal} and {masked} with {name}. Beside them, lines: the error of a probe for position. "
+             "Without position, in the decoder, it goes from {first} characters at the embedding to {best} "
+             "at the best layer.").format(
+        none=f"{none['causal']:.2f}", blind=f"{none['masked']:.2f}", causal=f"{other['causal']:.2f}",
+        masked=f"{other['masked']:.2f}", name=_(record.settings["encodings"][-1]),
+        first=f"{layers[0]:.1f}", best=f"{layers.min():.1f}")
 
 
 NEARLY = math.log(1.05)

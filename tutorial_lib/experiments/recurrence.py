@@ -20,6 +20,7 @@ from torch import nn
 from .. import plots
 from ..data import kjv
 from ..encodings import build
+from ..language import _
 from ..model import Config, Memory, Transformer
 from ..training import evaluate, seeded, train
 from ..verdicts import above, below
@@ -102,8 +103,8 @@ def figure(record: Record):
         plots.lines(
             record.settings["memories"], {name: x.mean(0) for name, x in values.items()},
             spread={name: (x.amin(0), x.amax(0)) for name, x in values.items()}, markers=True, ax=ax,
-            legend=memory, xlabel="memory in reading / S", ylabel="" if memory else "loss (nats)",
-            title="trained with a memory of S" if memory else "trained without memory",
+            legend=memory, xlabel=_("memory in reading / S"), ylabel="" if memory else _("loss (nats)"),
+            title=_("trained with a memory of S") if memory else _("trained without memory"),
         )
     return fig
 
@@ -112,10 +113,10 @@ def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     longest = record.settings["memories"][-1]
     gains = {name: gain(record, name, longest, 0).mean for name in record.settings["encodings"]}
-    words = ", ".join(f"{name} {gains[name]:+.2f}" for name in sorted(gains, key=gains.__getitem__))
-    return ("Lines of loss against the memory in reading, left for models trained without memory, right with "
-            f"one segment. Trained with memory, the longest one, {longest} S, changes the loss by (nats): "
-            f"{words}.")
+    words = _(", ").join(f"{_(name)} {gains[name]:+.2f}" for name in sorted(gains, key=gains.__getitem__))
+    return _("Lines of loss against the memory in reading, left for models trained without memory, right "
+             "with one segment. Trained with memory, the longest one, {longest} S, changes the loss by "
+             "(nats): {words}.").format(longest=longest, words=words)
 
 
 SAME = 0.02

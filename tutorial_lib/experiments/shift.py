@@ -14,6 +14,7 @@ import torch
 from .. import plots
 from ..data import steps_back
 from ..encodings import build
+from ..language import _
 from ..model import Config, Transformer
 from ..properties import relative_error
 from ..training import cross_entropy, seeded, train
@@ -107,11 +108,12 @@ def figure(record: Record):
     names, offsets = record.settings["encodings"], _offsets(record)
     ticks = [f"+{offset}" for offset in offsets]
     for ax, name, title, digits in zip(
-        axes, ("accuracy", "change"), ("accuracy", "largest change of a logit"), (".2f", ".0e"), strict=True
+        axes, ("accuracy", "change"), (_("accuracy"), _("largest change of a logit")), (".2f", ".0e"),
+        strict=True,
     ):
         means = _means(record, name)
         z = [[means[encoding, offset] for offset in offsets] for encoding in names]
-        plots.heat(z, ax=ax, title=title, xlabel="all positions moved by", xticks=ticks, yticks=names,
+        plots.heat(z, ax=ax, title=title, xlabel=_("all positions moved by"), xticks=ticks, yticks=names,
                    limits=(0, 1), cmap="viridis", colorbar=None, values=digits)
         ax.set_aspect("auto")
     return fig
@@ -122,10 +124,12 @@ def alt(record: Record) -> str:
     accuracy, change = _means(record, "accuracy"), _means(record, "change")
     names, last = record.settings["encodings"], _offsets(record)[-1]
     same = [name for name in names if change[name, last] < UNCHANGED]
-    moved = [f"{name} falls from {accuracy[name, 0]:.2f} to {accuracy[name, 100]:.2f} at +100"
+    moved = [_("{name} falls from {first} to {last} at +100").format(
+                 name=_(name), first=f"{accuracy[name, 0]:.2f}", last=f"{accuracy[name, 100]:.2f}")
              for name in names if name not in same]
-    return (f"Two tables, encodings by offset: accuracy, and the largest change of a logit. "
-            f"{', '.join(moved) or 'Nothing falls'}; unchanged at every offset: {', '.join(same) or 'none'}.")
+    return _("Two tables, encodings by offset: accuracy, and the largest change of a logit. {moved}; "
+             "unchanged at every offset: {same}.").format(moved=_(", ").join(moved) or _("Nothing falls"),
+                                                same=_(", ").join(map(_, same)) or _("none"))
 
 
 def findings(record: Record) -> list[Finding]:
