@@ -623,7 +623,7 @@ def test_the_tree_of_a_language_is_what_a_learner_gets(tmp_path, monkeypatch):
 
 def test_what_has_been_run_is_not_run_again_until_it_changes(tmp_path, locale, monkeypatch):
     ran, lessons = [], [translation.sources()[name].relative_to(translation.ROOT)
-                        for name in translation.catalogs("zh") if name[:1].isdigit()]
+                        for name in ("00_start_here", FIRST, "02_sinusoidal")]  # as many as tell
     monkeypatch.setattr(translation, "served", lambda _course: lessons)
     monkeypatch.setattr(translation, "run", lambda notebook, name, *_more: ran.append(name) or notebook)
     translation.build("zh", folder=tmp_path)
