@@ -117,7 +117,7 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
 
 
 def repeats(record: Record, name: str, gap: int, **text: str) -> list[float]:
-    """The loss on the second copy behind a gap; ``text="code"`` for another text than the Bible."""
+    """The loss on the second copy after a gap; ``text="code"`` for another text than the Bible."""
     which = record.settings["gaps"].index(gap)
     return [x[which] for x in record.values("repeat", scaling=name, **text)]
 
@@ -173,14 +173,14 @@ def alt(record: Record) -> str:
                               for name in names)
                  for distance in (lambda name: interval(reaches(record, name)).mean,
                                   lambda name: TRAINED * stretch(name)))
-    return _("Lines. Left, loss on a second copy over the gap before it, for {n} scalings of RoPE; half of "
-             "the first copy's help is lost at these distances: {lost}. Right, the share of pairs with "
+    return _("Lines. Left, loss on a second copy against the gap before it, for {n} scalings of RoPE; half "
+             "of the first copy's help is lost at these distances: {lost}. Right, the share of pairs with "
              "angles never seen in training, which leaves 0 at these: {new}.").format(
         n=len(names), lost=lost, new=new)
 
 
 def left(record: Record, name: str, gap: int, **text: str) -> Interval:
-    """The share of the copy's help that is left behind a gap; 1 is the help for raw without a gap."""
+    """The share of the copy's help that is left after a gap; 1 is the help for raw without a gap."""
     losses = (record.values("first", scaling="raw", **text), repeats(record, "raw", 0, **text),
               repeats(record, name, gap, **text))
     return interval([(none - far) / (none - near) for none, near, far in zip(*losses, strict=True)])
@@ -224,14 +224,14 @@ def findings(record: Record) -> list[Finding]:
     cheaper = {name: price(name, "PI, s = 4") for name in carried}
     further = {f"s = {s}": difference(*(ratios[f"{kind}, s = {s}"].values for kind in ("YaRN", "NTK-aware")))
                for s in (4, 8) if f"NTK-aware, s = {s}" in names}
-    there = f"behind a gap of {FAR:,}, {(FAR + length) / TRAINED:.1f} times the trained length"
+    there = f"after a gap of {FAR:,}, {(FAR + length) / TRAINED:.1f} times the trained length"
     read = "a model may read some angles that are new"
     said = [
         Finding(
             "RoPE as trained loses what lies beyond its length", "Chen et al. 2023, Table 1",
             "LLaMA 7B, perplexity 7.20 at 2048 as trained, over 1000 at 4096",
             f"loss on a text read again, minus the loss without a copy: {near} nats without a gap. Share of "
-            f"this help that is left behind a gap of {BEYOND:,}: {words(beyond, '.2f')}. Half is lost at a "
+            f"this help that is left after a gap of {BEYOND:,}: {words(beyond, '.2f')}. Half is lost at a "
             f"distance of {words(reach['raw'], ',.0f')} tokens; the windows of the training had {TRAINED:,}, "
             "and few pairs of tokens are nearly as far apart as that",
             all_of(below(near, -HELPS), below(beyond, HALF)), why="the copy may be found by what it says",
@@ -246,7 +246,7 @@ def findings(record: Record) -> list[Finding]:
         Finding(
             "Without tuning, NTK-aware scaling and YaRN carry further",
             "bloc97 2023; Peng et al. 2023, §3", "",
-            f"share of the help that is left behind a gap of {BEYOND:,}: {listed(carried)}. Half of it is "
+            f"share of the help that is left after a gap of {BEYOND:,}: {listed(carried)}. Half of it is "
             f"lost at a distance of: {listed(reach, ',.0f')} tokens",
             all_of(*(above(x, HALF) for x in carried.values())),
             why="without tuning, the model may not read the changed angles",
@@ -347,7 +347,7 @@ def other_texts(record: Record) -> list[Finding]:
     ]
     return [Finding(
         f"{claim}: {' and '.join(kinds)}, too", source, "",
-        f"share of the copy's help that is left {f'behind a gap of {gap:,}' if gap else 'without a gap'}: "
+        f"share of the copy's help that is left {f'after a gap of {gap:,}' if gap else 'without a gap'}: "
         + "; ".join(f"{name} {words(x, '.2f')}" for name, x in shares.items())
         + f" ({len(record.seeds)} passages of each kind of text, one model)",
         all_of(*(asked(x, HALF) for x in shares.values())), why=why,

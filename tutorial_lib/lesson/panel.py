@@ -12,7 +12,7 @@ from .resume import next_place
 class Panel:
     """Where to go on, and what the reader has predicted, answered and solved, notebook by notebook."""
 
-    HEAD = ("Notebook", "Predictions made", "Turns passed", "Questions answered", "At once right",
+    HEAD = ("Notebook", "Predictions made", "Turns passed", "Questions answered", "Right first time",
             "Exercise passed")
     FOOT = "Predictions and blanks of the side quests are counted, too."
 

@@ -190,8 +190,8 @@ POOL_TOKENS = Question(
               "This takes the largest number of each feature. It is invariant to order as well, but it is "
               "not the mean."),
         Wrong("the largest number, padding included", lambda h, is_token: h.amax(1),
-              "This takes the largest number of each feature, and padding may win. A mean over the tokens is "
-              "asked."),
+              "This takes the largest number of each feature, and padding may win. Take the mean over the "
+              "tokens instead."),
         Wrong("the first row", lambda h, is_token: h[:, 0],
               "This reads the first row of each sentence. It depends on which token stands first, and with "
               "padding on the left it is no token at all."),
@@ -307,8 +307,8 @@ CAUSAL_ATTENTION = Question(
               "A key at the query's own position is hidden. The first token then sees nothing at all, and "
               "its row is NaN."),
         *[Wrong(f"a token may not see itself, {how}", _masked(weights, lambda p, r: r < p[:, None]),
-                "A key at the query's own position is hidden. The first token then sees nothing that it "
-                "may see, and no row is right: a token may see itself.")
+                "A key at the query's own position is hidden. The first token then has no key left that it "
+                "may see, and every row is wrong: a token may see itself.")
           for how, weights in (("with a low number", lambda s, m: s.masked_fill(~m, -1e9).softmax(-1)),
                                ("NaN made 0", lambda s, m: _before(s, m).nan_to_num()))],
         Wrong("past and future exchanged", _masked(_before, lambda p, r: r >= p[:, None]),
@@ -531,7 +531,7 @@ BAG_CEILING = Question(
     wrong=(
         Wrong("order is kept", _ceiling_of(key=tuple),
               "Sentences are grouped word by word, in their order. A model without order cannot tell the "
-              "orders of a bag apart, so they belong into one group."),
+              "orders of a bag apart, so they belong in one group."),
         Wrong("sets instead of bags", _ceiling_of(key=frozenset),
               "Repeated words count once. But a model without order still sees how often a word occurs: "
               "“a a b” and “a b b” have different means."),
@@ -548,8 +548,8 @@ BAG_CEILING = Question(
               "Each bag counts the same, however many sentences it has. Accuracy is counted per sentence."),
         Wrong("drawing from the answers", _ceiling_of(
             right=lambda group: sum(n * n for n in Counter(group).values()) / len(group)),
-            "This is what a model reaches that draws its answer at random, as often as it occurs in the bag. "
-            "Always giving the most frequent answer does better."),
+            "This is what you get from a model that draws its answer at random, each answer as often as it "
+            "occurs in the bag. Always giving the most frequent answer does better."),
         Wrong("guessing among the answers", _ceiling_of(right=lambda group: len(group) / len(set(group))),
               "This takes all answers of a bag as equally likely. If one is more frequent, a model can do "
               "better than that."),

@@ -575,8 +575,8 @@ SINUSOID_CONCAT = Question(
               "With a single frequency, d = 2 or 3, you divide by 0. The one frequency there is, is 1."),
         Wrong("half of an odd width is a fraction", _concat_of(
             lambda h, d: 10_000.0 ** -(_ramp(h) / max(d / 2 - 1, 0.5))),
-            "For an odd d you divide by d / 2 − 1 with the fraction. The number of frequencies is a whole "
-            "number."),
+            "For an odd d your divisor, d / 2 − 1, is not a whole number. Round d / 2 down first: it counts "
+            "frequencies."),
         Wrong("sine and cosine alternate", lambda positions, d: torch.nn.functional.pad(_table_of(
             (positions[:, None].double() * _released(d // 2, d)).float(), d - d % 2), (0, d % 2)),
             "The frequencies are those of the released code, the layout is the paper's: sine and cosine "
@@ -587,12 +587,12 @@ SINUSOID_CONCAT = Question(
         Wrong("odd width, one column missing", _concat_then(lambda table, d: table[:, :d - d % 2]),
               "For an odd d the table is one column short: it does not fit the token vectors."),
         Wrong("odd width, zeros in the middle", _concat_then(_zero_between),
-              "For an odd d the zeros stand between sines and cosines. They belong into the last column."),
+              "For an odd d the zeros stand between sines and cosines. They belong in the last column."),
         Wrong("odd width, zeros in front", _concat_then(lambda table, d: table.roll(d % 2, 1)),
-              "For an odd d the zeros stand in the first column. They belong into the last one."),
+              "For an odd d the zeros stand in the first column. They belong in the last one."),
         Wrong("odd width, a column twice", _concat_of(
             _released, lambda sines, cosines, d: cosines[:, :d % 2 * len(cosines)][:, -1:][:, :d % 2]),
-            "For an odd d the last cosine stands there twice. The last column is 0."),
+            "For an odd d your last column repeats the last cosine. It should be 0."),
         Wrong("one sine more than cosines", lambda positions, d: torch.cat([
             f(positions[:, None].double() * _released((d + 1) // 2, d)).float()[:, :n]
             for f, n in ((torch.sin, (d + 1) // 2), (torch.cos, d // 2))], 1),

@@ -56,7 +56,7 @@ def _broken_look_ups():
     }
 
 
-NO_INPUT = ("This is no input for the look-up: it takes tokens [B, L] from 0 to words − 1 and positions [L] "
+NO_INPUT = ("This does not fit the look-up, which takes tokens [B, L] from 0 to words − 1 and positions [L] "
             "from 0 to rows − 1, whole numbers, with B at most 3 and L at most 6.")
 
 
@@ -407,11 +407,11 @@ UNTRAINED_ROWS = Question(
                 & (end.norm(dim=1) <= most * start.norm(dim=1)), says)
           for name, least, most, says in (
               ("one per cent of turning allowed", 0.99, 1 + 1e-6,
-               "A row may be turned by a cosine of 0.99 with you. That is far more than rounding: such a "
+               "You let a row turn as far as a cosine of 0.99. That is far more than rounding does: such a "
                "row was trained. The question says where to draw the line."),
               ("one per cent of growth allowed", 0.999, 1.01,
-               "A row may be one per cent longer than before with you. Rounding changes the seventh digit; "
-               "weight decay only shrinks, so a row that grew was trained."),
+               "You let a row grow by one per cent. Rounding changes the seventh digit; weight decay only "
+               "shrinks, so a row that grew was trained."),
               ("one per cent allowed", 0.99, 1.01,
                "One per cent is allowed, for the direction and for the length. That is far more than "
                "rounding does: rows that were trained a little pass for untrained."))],
@@ -657,8 +657,8 @@ RESIZE_GRID = Question(
     bonus=True,
     wrong=(
         Wrong("stretched as one line", _as_one_line,
-              "The patches are stretched as one long line. A patch of the second line of the image then "
-              "gets a mixture of rows from far apart columns: the grid has two axes.", IMAGES),
+              "The patches are stretched as one long line. A patch of the second line of the image then gets "
+              "a mixture of rows from columns far apart: the grid has two axes.", IMAGES),
         Wrong("centres instead of corners", lambda P, old, new: _resize_grid(P, old, new, corners=False),
               "Nearly: this matches the middles of the patches, which is the default of the library. Here "
               "the four corners of the old grid are to stay the corners of the new one."),

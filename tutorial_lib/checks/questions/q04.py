@@ -81,8 +81,8 @@ def _broken_biases():
     }
 
 
-NO_POSITIONS = ("These are no positions for the bias: it takes a list for the queries and one for the keys, "
-                "whole numbers from 0 to 999, at most 3 queries and 5 keys, no key twice.")
+NO_POSITIONS = ("These positions do not fit the bias, which takes a list for the queries and one for the "
+                "keys, whole numbers from 0 to 999, at most 3 queries and 5 keys, no key twice.")
 
 
 def _bias_test_cases(draw: Draw) -> list[Case]:
@@ -476,7 +476,7 @@ SHAW_ATTENTION = Question(
               "the keys: a row should sum to 1."),
         Wrong("vectors meet the keys", _key_meets_vector,
               "The vector of an offset meets the key instead of the query. Then a token cannot ask for a "
-              "distance; it only knows which keys like to be how far away."),
+              "distance; only the keys can say how far away they like to be."),
         Wrong("a number for each offset", _vector_as_bias,
               "The vector is summed up to a number and added to the score, so it is the same for every "
               "query. That is a scalar bias like T5's; Shaw's vector meets the query."),
@@ -606,8 +606,8 @@ OFFSET_MASS = Question(
     picture="heat",
     wrong=(
         Wrong("sum instead of mean", lambda alpha, height, width: _sums(alpha, height, width)[0],
-              "These are sums. Many pairs have the offset (0, 1), only one pair has the farthest: sums say "
-              "how often an offset occurs, and only then how it is liked."),
+              "These are sums. Many pairs have the offset (0, 1), only one pair has the farthest: a sum says "
+              "first how often an offset occurs, and only then how much the head likes it."),
         Wrong("query minus key", lambda alpha, height, width: _offset_mass(alpha, height, width).flip(0, 1),
               "The table is turned by half a turn: you take query − key, as Swin's released code does. Here "
               "a key below its query belongs below the middle, one to the right belongs to the right.", SIGN),
@@ -730,7 +730,7 @@ RELATIVE_SHIFT = Question(
     wrong=(
         Wrong("nothing moved", lambda x: x.masked_fill(_ahead(*x.shape[-2:]), float("-inf")),
               "Keys ahead are hidden, but the rows stand where they were: each query still has the same "
-              "distance in the same column. Only for the last query a column is already a key."),
+              "distance in the same column. Only for the last query does a column already belong to a key."),
         Wrong("keys ahead not hidden", lambda x: _padded_and_folded(x, hide=False),
               "All that a query may see is right. But what the trick leaves at keys ahead are numbers of "
               "the next query's row: they must become −inf."),

@@ -238,11 +238,11 @@ MOVED_MASS = Question(
               "The change is averaged over the keys, so the same move counts less in a longer text. Over the "
               "keys, shares are summed (and each that moves shows up twice)."),
         Wrong("sum over the queries", _moved(lambda a, b: (a - b).abs().sum((-2, -1)) / 2),
-              "The queries are summed, so the number grows with the text and passes 1. Asked is the share "
-              "that a query moves on average."),
+              "The queries are summed, so the number grows with the text and passes 1. The question asks for "
+              "the share that a query moves on average."),
         Wrong("largest change", _moved(lambda a, b: (a - b).abs().amax((-2, -1))),
-              "This is the largest change of a single weight. Asked is how much moves in all: many small "
-              "changes count as one large one."),
+              "This is the largest change of a single weight. The question asks how much moves in all: many "
+              "small changes count as one large one."),
         Wrong("squared change", _moved(lambda a, b: (a - b).square().sum(-1).mean(-1) / 2),
               "Squares of changes are not shares of the mass: a move of one half would count as a quarter."),
         Wrong("scores compared, not weights", lambda scores, term, allowed:
@@ -255,7 +255,7 @@ MOVED_MASS = Question(
               "You compare the weights of the term alone with those of the scores. The term is *added* to "
               "the scores: a term of 0 must move nothing."),
         Wrong("last query only", _moved(lambda a, b: (a - b).abs().sum(-1)[:, -1] / 2),
-              "Only the last query is counted. Asked is the mean over all queries of a head."),
+              "Only the last query is counted. Take the mean over all queries of a head."),
     ),
     variants=(
         Variant("what the gaining keys gain", _moved(lambda a, b: (a - b).clamp(min=0).sum(-1).mean(-1)),
@@ -320,7 +320,7 @@ def _paint_head_says(value, case: Case) -> str:
         return ""
     row = int(off.double().argmax())
     yours, asked = (" ".join(f"{x:.2f}" for x in weights[row].tolist()) for weights in (got, want))
-    return _("Query {row} gives the keys {yours}; in the picture it gives them {asked}.").format(
+    return _("Query {row} gives its keys the weights {yours}; in the picture they are {asked}.").format(
         row=row, yours=yours, asked=asked)
 
 
@@ -371,8 +371,8 @@ PAINT_HEAD = Question(
               "−(n − 1), the farthest key behind.", LETTERS),
         Wrong("too pale", _paint_with(lambda s, picture, n: s.clamp(-2, 2),
                                       lambda t, picture, n: t.clamp(-2, 2)),
-              "The right keys are ahead, but the others keep a share of the weight that can be seen. What a "
-              "score of 2 is worth beside a score of 0, the softmax says: 7.4 to 1.", CANCELS),
+              "The right keys get the most weight, but the others keep a visible share of it. What a score "
+              "of 2 is worth beside a score of 0, the softmax says: 7.4 to 1.", CANCELS),
         Wrong("nothing for the keys", _paint_with(lambda s, picture, n: 0 * s),
               "All keys have the same number, so only the offset decides. No offset can stand for the first "
               "key: it is another one for each query.", WORKS),

@@ -381,10 +381,10 @@ ROPE_SHIFT_ERROR = Question(
     wrong=(
         Wrong("only the queries move", _shift(key=lambda k, a, s: (_pairs_turned(k, a),) * 2),
               "Only the queries get the new angles. Then the offsets change, and of course the scores do. "
-              "Asked is what happens when queries and keys move together.", RELATIVE),
+              "The question is what happens when queries and keys move together.", RELATIVE),
         Wrong("only the keys move", _shift(query=lambda q, a, s: (_pairs_turned(q, a),) * 2),
-              "Only the keys get the new angles. Then the offsets change, and of course the scores do. "
-              "Asked is what happens when queries and keys move together.", RELATIVE),
+              "Only the keys get the new angles. Then the offsets change, and of course the scores do. The "
+              "question is what happens when queries and keys move together.", RELATIVE),
         Wrong("only the queries are turned", _shift(key=lambda k, a, s: (k, k)),
               "The keys are not turned at all. A score is relative only if both turn, each by its own "
               "place.", PAIR),
@@ -396,11 +396,11 @@ ROPE_SHIFT_ERROR = Question(
               "channels (0, 1), (2, 3), …", LAYOUTS),
         Wrong("not a share", _shift(lambda new, old: (new - old).abs().amax((-2, -1))),
               "This is the change itself. It grows with the length of the vectors, so two models could not "
-              "be compared: it must be held against the size of the scores.", RELATIVE),
+              "be compared: it must be measured against the size of the scores.", RELATIVE),
         Wrong("share of each score", _shift(lambda new, old: ((new - old).abs() / old.abs())
                                             .amax((-2, -1))),
               "Each change is divided by its own score. A score near 0 makes that as large as you like, "
-              "though nothing of weight has changed.", RELATIVE),
+              "though nothing that matters has changed.", RELATIVE),
         Wrong("mean change", _shift(lambda new, old: (new - old).abs().mean((-2, -1))
                                     / old.abs().amax((-2, -1))),
               "This is the mean change. A few pairs that are badly wrong disappear in it; asked is the "
@@ -411,8 +411,8 @@ ROPE_SHIFT_ERROR = Question(
               "disappear in it; asked is the largest change by the largest score.", RELATIVE),
         Wrong("share of the new scores", _shift(lambda new, old: (new - old).abs().amax((-2, -1))
                                                 / new.abs().amax((-2, -1))),
-              "You divide by the largest score *after* the move. The change is held against the scores from "
-              "before.", RELATIVE),
+              "You divide by the largest score *after* the move. The change is to be divided by the largest "
+              "score before the move.", RELATIVE),
         Wrong("sizes compared", _shift(lambda new, old: (new.abs() - old.abs()).abs().amax((-2, -1))
                                        / old.abs().amax((-2, -1))),
               "You compare the sizes of the scores. A score that changes its sign is then taken for one that "
@@ -426,7 +426,7 @@ ROPE_SHIFT_ERROR = Question(
               "You compare each query with the key of the same place. Both are turned by the same angle, so "
               "nothing can ever change. All pairs [L, L] are asked.", RELATIVE),
         Wrong("weights compared", _shift(scores=lambda q, k: (q @ k.mT).softmax(-1)),
-              "You compare weights, after a softmax. Asked are scores: a softmax hides what is the same for "
+              "You compare weights, after a softmax. Compare scores: a softmax hides what is the same for "
               "all keys.", RELATIVE),
         Wrong("turned vectors compared", _shift(scores=lambda q, k: q),
               "You compare turned queries, not scores. Of course they move: the point is that the products "
@@ -540,7 +540,7 @@ def _fault_left(faults: tuple[str, ...]) -> Wrong:
         return Wrong("the cache turned twice and queries counted from 0", answer,
                      "The cached keys are turned a second time, and a new query stands P places before its "
                      "own key. (To move both on together mends nothing: scores are relative.)", CACHES)
-    says = FAULTS[faults[0]][1] + (" Another fault is left besides." if len(faults) > 1 else "")
+    says = FAULTS[faults[0]][1] + (" One more fault is left." if len(faults) > 1 else "")
     return Wrong(" and ".join(FAULTS[fault][0] for fault in faults), answer, says,
                  BUGS if faults == ("rounded",) else CACHES)
 
@@ -598,7 +598,7 @@ CACHED_SCORES = Question(
               "The scores are right, but those of later keys are hidden. No mask is asked for here: all "
               "P + n keys get a score."),
         Wrong("no scale", _cached(scale=lambda d: 1),
-              "The scores are not divided by √d_h, as the given version did: the softmax becomes too sharp."),
+              "The division by √d_h, which the given version had, is gone: the softmax becomes too sharp."),
         Wrong("the other layout", _cached(turn=lambda x, positions, base: _rope_rotate(
             x, _rope_angles(positions, x.shape[-1], base), "half")),
               "You turn pairs that stand half a head apart; the keys in the cache were turned as "

@@ -86,8 +86,8 @@ ALIBI_SLOPES = Question(
               "The exponent has lost its minus: slopes go up to 256. A head like that sees no key but its "
               "own."),
         Wrong("evenly spaced", lambda n: torch.linspace(2.0 ** (-8 / n), 2.0**-8, n),
-              "The slopes go down in equal steps. They are a geometric row: the ratio of neighbours is the "
-              "same, so that some heads see near and some far."),
+              "The slopes go down in equal steps. They are a geometric sequence: the ratio of neighbours is "
+              "the same, so that some heads see near and some far."),
         Wrong("8 and n swapped", lambda n: torch.tensor([2.0 ** (-n * h / 8) for h in range(1, n + 1)]),
               "With 8 heads this is right. With more heads the slopes fall faster, and they should fall more "
               "slowly: the last one of a power of two is always 1/256."),
@@ -102,8 +102,8 @@ ALIBI_SLOPES = Question(
               "You begin with the right list. What is missing comes from the right list, too, but you take "
               "it without gaps. Compare with the printed slopes of 12 heads."),
         Wrong("slopes twice", lambda n: _filled_up(n, _geometric(2 * _lower(n))[1::2]),
-              "Some slopes appear twice, so two heads see the same. What fills the list up is the shorter "
-              "list again, which is one half of the longer one; the other half is needed."),
+              "Some slopes appear twice, so two heads see the same. You fill the list up with slopes of the "
+              "longer list that are in the shorter one, too. Take the others."),
         Wrong("sorted", lambda n: _alibi_slopes(n).sort(descending=True).values,
               "These are the right numbers in another order. Head h of a trained model expects its own "
               "slope: with 12 heads the released list is not sorted."),
@@ -622,12 +622,13 @@ XPOS_SCORES = Question(
               "little."),
         Wrong("a share of the channels", _xpos_with(zeta=lambda pairs, gamma: (
             torch.arange(pairs) / (2 * pairs) + gamma) / (1 + gamma)),
-              "The number of a pair is divided by the number of channels, which is twice that of the pairs."),
+              "You divide t by the number of channels. The formula has 2t / d, so t is divided by the number "
+              "of pairs."),
         Wrong("not divided by 1 + γ", _xpos_with(
             zeta=lambda pairs, gamma: torch.arange(pairs) / pairs + gamma),
               "The division by 1 + γ is missing, so the slow pairs grow with the distance."),
         Wrong("slow pairs fade most", _xpos_with(zeta=lambda pairs, gamma: _zeta(pairs, gamma).flip(0)),
-              "The order is turned round: the fast pairs, with small t, fade most."),
+              "The order is turned round: it is the fast pairs, with small t, that should fade most."),
         Wrong("not turned", _xpos_with(turned=0),
               "The pairs fade, but they do not turn: xPos is a rotation besides."),
         Wrong("query and key turned against each other", _xpos_with(turned=-1),

@@ -14,7 +14,7 @@ PI = '08, section "Position interpolation"'
 AXES = 'deeper/04_axes, section "Two rotations"'
 BLOCKS = '06, section "Many pairs: blocks"'
 NTK = '08, section "NTK-aware: change the base"'
-YARN = '08, section "YaRN: each pair what it needs"'
+YARN = '08, section "YaRN: to each pair what it needs"'
 DYNAMIC = 'deeper/08_caches, section "Dynamic scaling, and stale keys"'
 BUGS = 'deeper/08_caches, section "Find the bugs"'
 #: Frequencies go down to 1e-6; the usual absolute tolerance would let anything pass there.
@@ -118,7 +118,7 @@ AXIS_ANGLES = Question(
               * base ** (-2 * torch.arange(dim // 2) / dim),
               "All pairs turn by the first axis; where a token stands on the others, nobody can tell."),
         Wrong("last axis first", _axes_with(order=lambda angles: angles.flip(1).flatten(1)),
-              "The blocks stand in reverse order: axis 0 has the first pairs."),
+              "The blocks stand in reverse order: axis 0 should have the first pairs."),
         Wrong("exponent doubled", _axes_with(theta=lambda pairs, axes, base: base ** (
             -2 * torch.arange(pairs) / pairs)),
               "The exponent falls twice as fast: an axis with d / axes channels has half as many pairs."),
@@ -333,11 +333,11 @@ DYNAMIC_SCORES = Question(
         Wrong("stale keys", _scores(stale=True),
               "The place of the query is right now. But each key is turned by the frequencies of the length "
               "that the text had when this key came. Query and key turn at different speeds, so a score no "
-              "longer depends on their distance. Compare with the same text read at once."),
+              "longer depends on their distance. Compare with the same text read in one go."),
         Wrong("query turned at each key's speed", _each_at_its_own_speed,
-              "Query and key turn at one speed now, but at that of the length when the key came: each key "
-              "has another one. Read at once, the whole text has one set of frequencies, that of its length "
-              "now."),
+              "Query and key now turn at one speed, but it is that of the text when the key came, so it "
+              "differs from key to key. Read in one go, the whole text has one set of frequencies, that of "
+              "its length now."),
         Wrong("length one short", _scores(factor=lambda L, n: max(1.0, (n - 1) / L)),
               "The factor is computed from n − 1. The last position is n − 1, but the text has n tokens."),
         Wrong("query one place too far", _scores(place=0),

@@ -130,8 +130,8 @@ POSITION_BYTES = Question(
               "You count one entry for each token where the term of *all pairs* is asked for: every query "
               "meets every key."),
         Wrong("formed in all layers at once", _counting(formed_layers=True),
-              "What is formed is counted for all layers. Asked is what *one* layer forms; when it is done, "
-              "the memory is free for the next."),
+              "What is formed is counted for all layers. The question asks what *one* layer forms; when it "
+              "is done, the memory is free for the next."),
         Wrong("numbers, not bytes", _counting(in_bytes=False),
               "These are numbers, not bytes: how many bytes each number takes is the last argument."),
     ),
@@ -259,10 +259,10 @@ PACKED_POSITIONS = Question(
         Wrong("padding is numbered", lambda documents:
               torch.arange(documents.shape[1]) - _starts(documents),
               "Documents are right, but padding is numbered like a document. It is no text: all of its "
-              "positions are asked to be 0."),
+              "positions should be 0."),
         Wrong("padding at −1", lambda documents: torch.where(documents < 0, -1, _packed_positions(documents)),
-              "Documents are right, but padding gets the position −1. It is asked to be 0: a learned table "
-              "has no row −1, or reads its last one."),
+              "Documents are right, but padding gets the position −1. It should be 0: a learned table has no "
+              "row −1, or reads its last one."),
         Wrong("counted from 1", lambda documents:
               torch.where(documents < 0, 0, _packed_positions(documents) + 1),
               "Each document begins at position 1. Position 0 exists: a learned table's row 0 would never "
@@ -411,7 +411,7 @@ OFFSET_ERROR = Question(
               "All heads get the same number. A model may have relative and other heads side by side."),
         Wrong("0 / 0 without position", lambda scores:
               (lambda left, total: left / total)(*_by_offset(scores.diff(dim=-1))),
-              "A head without any steps gives NaN: 0 of 0 is left over. It is asked to be 0 there."),
+              "A head without any steps gives NaN, because you divide 0 by 0. Return 0 there."),
         Wrong("root of the share", lambda scores: _share(*_by_offset(scores.diff(dim=-1))).sqrt(),
               "This is the square root of the share: the two sums are of *squared* steps, and stay so."),
         Wrong("what is explained", lambda scores: 1 - _share(*_by_offset(scores.diff(dim=-1))),
@@ -419,11 +419,11 @@ OFFSET_ERROR = Question(
         *[Wrong(f"what is explained, {how} without position", lambda scores, empty=empty: torch.where(
               _by_offset(scores.diff(dim=-1))[1] > 0, 1 - _share(*_by_offset(scores.diff(dim=-1))), empty),
               f"This is the share that the offset *does* explain: a relative head gets 1. (And a head "
-              f"without steps has {how}, by the way of 0 of "
-              f"0.)") for how, empty in (("0", 0.0), ("NaN", torch.nan))],
+              f"without steps gets {how}, because its share is 0 divided by 0.)")
+          for how, empty in (("0", 0.0), ("NaN", torch.nan))],
         Wrong("share of the variance", _of_variance,
               "You divide by the spread of the steps about their mean. A bias that falls by the same amount "
-              "from key to key has no such spread; the question asks for all squared steps below the line."),
+              "from key to key has no such spread; the question divides by the sum of all squared steps."),
         Wrong("each offset counts the same", lambda scores: _share(
               _by_offset(scores.diff(dim=-1), weight=False)[0], _by_offset(scores.diff(dim=-1))[1]),
               "Each offset gives its mean square, however many pairs have it. Then long and short diagonals "

@@ -466,7 +466,7 @@ LAYER_DIALS = Question(
         Wrong("channels, not pairs", _dialled(channels=True),
               "You count the channels that turn. Two of them make a pair."),
         Wrong("the window everywhere", _dialled(window=lambda full, w: w),
-              "Layers of full attention have a window, too. They see everything: 0."),
+              "You give layers of full attention a window, too. They see everything, so their window is 0."),
         Wrong("windows swapped", _dialled(window=lambda full, w: w if full else 0),
               "The window stands at the layers that see everything, and is missing at the others."),
         Wrong("the fastest pair", _dialled(wave=lambda b, n, d: 2 * math.pi),
@@ -622,7 +622,7 @@ GRID_ANGLES = Question(
               "The exponent has lost its minus: later pairs turn faster and faster."),
         Wrong("slowest pair first", _turned(theta=lambda s, b, axes: (b ** (
                   -torch.arange(sum(s), dtype=torch.float64) / sum(s))).flip(0)),
-              "The speeds stand in reverse order: pair 0 is the fastest one."),
+              "The speeds stand in reverse order: pair 0 should be the fastest one."),
         Wrong("pairs counted from 1", _turned(theta=lambda s, b, axes: b ** (
                   -(torch.arange(sum(s), dtype=torch.float64) + 1) / sum(s))),
               "Pairs count from 0, so that the first one turns by one radian for each step."),
@@ -749,8 +749,8 @@ SINK_ATTENTION = Question(
     bonus=True,
     wrong=(
         Wrong("no sink", lambda q, k, v, s, w: _stable(q, k, v, s, w, lambda total, s, top: total),
-              "The weights of the keys sum to 1, as if there were no sink. If you put it in: is it taken out "
-              "again *after* the softmax, and nothing divided once more?"),
+              "The weights of the keys sum to 1, as if there were no sink. If you did put it in, take its "
+              "column out only *after* the softmax, and do not divide by the sum once more."),
         Wrong("the sink is scaled", _sunk(sink=lambda s, d: s / d**0.5),
               "The sink is divided by √d. It is a score already, learned as it is; only products of queries "
               "and keys are scaled."),

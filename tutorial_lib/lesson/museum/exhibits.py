@@ -331,14 +331,14 @@ class Exhibit:
 EXHIBITS = {
     "waves": Exhibit(
         PositionalEncoder, "Sines and cosines", "SamLynnEvans/Transformer#25",
-        "the cosine of a pair has another exponent than its sine",
+        "the cosine of a pair has a different exponent from its sine",
         "sin(pω) and cos(pω) of the same ω turn together, so PE_i·PE_j depends on j − i alone. Here each "
         "cosine has a frequency of its own, and the dot product depends on both places.",
         (("(2 * i / d_model)", "(i / d_model)"), ("(2 * (i + 1) / d_model)", "(i / d_model)")),
         _added(_sines)),
     "table": Exhibit(
         PositionalEncoding, "A table of sines and cosines", "espnet/espnet#1060",
-        "with register_buffer, pe is saved; a max_len other than in training makes loading fail",
+        "with register_buffer, pe is saved; loading fails when max_len differs from that in training",
         "A buffer is part of the checkpoint unless it is registered with persistent=False. The table can be "
         "computed, so there is nothing to save.",
         (('("pe", pe)', '("pe", pe, persistent=False)'),), _added(_sines)),
@@ -351,7 +351,8 @@ EXHIBITS = {
         _added(lambda subject, n: subject.wpe.weight.data[:n].double()), relative=False),
     "keys": Exhibit(
         RelativeKeys, "Relative keys, as Shaw has them", "huggingface/transformers#9164",
-        "without clipping, inputs longer than the table fail (there nn.Embedding raises an error)",
+        "without clipping, inputs longer than the table fail (in the reported code, nn.Embedding raises an "
+        "error)",
         "An offset beyond the table gives a negative index, and Python counts that from the end: the word "
         "257 back is read as the word itself. Nothing fails; an error would be better. Clip it.",
         ((".clamp(max=0)", ".clamp(-self.max_distance, 0)"),), _library(_shaw), decodes=True),
@@ -391,7 +392,7 @@ EXHIBITS = {
         _library(lambda _: Rotary(16, layout="interleaved")), also=("q, k = self.rotate(",)),
     "memory": Exhibit(
         CachedRotary, "RoPE with remembered angles", "lucidrains/rotary-embedding-torch#11",
-        "the offset is no part of the cache's key, so every offset gets the angles of the first",
+        "the offset is not part of the cache's key, so every offset gets the angles of the first",
         "When words come one by one, each query has length 1, and the angles of word 0 are taken for all.",
         (('f"angles:{length}"', 'f"angles:{length}:{start}"'),),
         _library(lambda _: Rotary(16, layout="half")), decodes=True),
@@ -415,8 +416,8 @@ EXHIBITS = {
     "slopes": Exhibit(
         ALiBi, "ALiBi for six heads", "ml-explore/mlx#3071",
         "the formula for the slopes was right only for a power of two",
-        "For 6 heads the released code takes the slopes of 4, then every second one of 8. Weights "
-        "that were trained with those do not fit others; no property but the equation can tell.",
+        "For 6 heads the released code takes the slopes of 4, then every second one of 8. Weights trained "
+        "with those slopes do not fit any others, and only the equation can tell; no property does.",
         (("x = (2**8) ** (1 / num_heads)", "n = 2 ** int(math.log2(num_heads))"),
          ("[x**-h for h in range(1, num_heads + 1)]",
           "[2 ** (-8 * h / n) for h in range(1, n + 1)]\n"
@@ -430,7 +431,7 @@ EXHIBITS = {
         (("(q_idx - kv_idx)", "(kv_idx - q_idx)"),), _library(lambda _: LibraryALiBi(4)), decodes=True),
     "encoder": Exhibit(
         EncoderBias, "ALiBi for an encoder", "ofirpress/attention_with_linear_biases#5",
-        "the decoder's bias does not fit an encoder; the absolute distance is offered first",
+        "the decoder's bias does not fit an encoder; the first suggestion is the absolute distance",
         "A key 3 to the left and one 3 to the right get the same bias: read backwards, the text has the "
         "same weights, mirrored. Give left and right different slopes.",
         (("torch.abs(relative_position)",

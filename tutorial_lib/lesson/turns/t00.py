@@ -52,7 +52,7 @@ LOSS_OF = Question(
     hints=(
         "A sure hit, p = 1, costs nothing. The smaller p, the more it costs.",
         "A tensor has its functions after a dot: p.exp(), p.sqrt(), … The one here is called log.",
-        "The logarithm of a number below 1 is negative. Turn its sign, and return all of it.",
+        "The logarithm of a number below 1 is negative. Flip its sign, and return the whole tensor.",
     ),
 )
 
@@ -181,7 +181,7 @@ TIMES_LESS_LIKELY = Question(
     variants=(Variant("divided by what is left", lambda nats: 1 / (-nats).exp(), "1 / exp(−x) is exp(x)."),),
     hints=(
         "Your loss_of took a logarithm. Which function undoes it?",
-        "loss_of used p.log(). Its way back is as short.",
+        "loss_of used p.log(). The function that undoes it is just as short.",
         "e to the power of 1 is 2.7: one nat more makes a token 2.7 times less likely.",
     ),
 )

@@ -111,7 +111,7 @@ WAVELENGTH = Question(
 
 # ---- turn ----
 def turn(pair, by):
-    """The (sine, cosine) of a hand that has been turned on by an angle; each may be a tensor."""
+    """The (sine, cosine) of a hand that has been turned further by an angle; each may be a tensor."""
     sine, cosine = pair
     new_sine = sine * math.cos(by) + cosine * math.sin(by)
     new_cosine = cosine * math.cos(by) - sine * math.sin(by)

@@ -114,8 +114,8 @@ ALIKE = Question(
               "Your pairs stand r + 1 places apart."),
     ),
     hints=(
-        "Write down the pairs for r = 3: rows 0 and 3, rows 1 and 4, and so on. What are all the first ones, "
-        "and what all the second ones?",
+        "Write down the pairs for r = 3: rows 0 and 3, rows 1 and 4, and so on. Which rows come "
+        "first in these pairs, and which come second?",
         "The first ones are the table without its last r rows, the second ones the table without its first "
         "r.",
         "Give F.cosine_similarity the two, with dim=1, and take the mean.",
@@ -285,7 +285,8 @@ MEGABYTES = Question(
               "That is a single row. The table has one for each position."),
     ),
     hints=(
-        "How many numbers has the table, and how many has each of them beside it while it is trained?",
+        "How many numbers does the table have, and how many companions does each of them have while it "
+        "is trained?",
         "Four numbers for each entry: itself, its gradient and two averages. Four bytes for each number.",
         "Multiply all that, and divide by 1e6.",
     ),

@@ -123,7 +123,7 @@ MENDED = Question(
     ),
     hints=(
         "Write the offsets of a small table in a row: −2 −1 0 1 2. Which entry has to move where?",
-        "The first entry becomes the last one: a mirror. It stands along the axis of the offsets.",
+        "The first entry becomes the last one, as in a mirror: the axis of the offsets is reversed.",
         "Tensors have a method flip, which takes an axis. The last axis has the number −1.",
     ),
 )
@@ -217,7 +217,7 @@ BUCKET = Question(
     picture="lines",
     wrong=(
         Wrong("never ends", _bucket_of(last=99),
-              "Your buckets go on and on. All distances from 32 on belong into the last one, number 7."),
+              "Your buckets go on and on. All distances from 32 on belong in the last one, number 7."),
         Wrong("equal widths", _equal_widths,
               "Your buckets are all 4 wide. Each should be twice as wide as the one before."),
         Wrong("near ones share, too", _bucket_of(near=0, start=1, first=0),

@@ -120,7 +120,7 @@ REMAINS = Question(
 
 # ---- beyond_offset ----
 def beyond_offset(e):
-    """Take e[i, i] out of row i; then return the largest spread, max - min, on a diagonal. e: [N, N]."""
+    """Subtract e[i, i] from row i; then return the largest spread, max - min, on a diagonal. e: [N, N]."""
     e = e - e.diagonal()[:, None]
     lines = [e.diagonal(r) for r in range(1 - len(e), len(e))]
     return max(line.max() - line.min() for line in lines)

@@ -11,7 +11,7 @@ from ...checks.question import Case, Draw, Question, Variant, Wrong
 DIAL = '08, section "The dial"'
 BREAKS = '08, section "Why raw RoPE breaks"'
 NTK = '08, section "NTK-aware: change the base"'
-YARN = '08, section "YaRN: each pair what it needs"'
+YARN = '08, section "YaRN: to each pair what it needs"'
 
 
 def _theta(d: int, base: float):
