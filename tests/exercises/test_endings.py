@@ -120,10 +120,10 @@ def test_what_stops_the_model_is_said(rope, capsys):
     assert "Your functions stop the model: " in capsys.readouterr().out
 
 
-def test_a_copy_behind_a_gap_is_found_with_yarn_alone(capsys):
+def test_a_copy_after_a_gap_is_found_with_yarn_alone(capsys):
     theta = 1e5 ** (-torch.arange(0, 64, 2) / 64)
     new = answers("08")["yarn_theta"](64, 1e5, 4, 8192, 1, 32)
-    endings.behind_a_gap({"raw": theta, "yarn": new}, length=60)
+    endings.after_a_gap({"raw": theta, "yarn": new}, length=60)
     raw, yarn = (line.split()[-3:] for line in capsys.readouterr().out.splitlines()[1:])
     assert float(raw[1]) < 1 < 2 < float(raw[2]) and float(yarn[2]) < 1.5
 

@@ -21,10 +21,10 @@ from ..checks.answer import collect
 from ..language import _
 from .alibi import short_and_long
 from .minilm import minilm_tables
-from .smollm2 import BUGS, RopeInSmolLM2, behind_a_gap
+from .smollm2 import BUGS, RopeInSmolLM2, after_a_gap
 from .trial import trial, trials
 
-__all__ = ["BUGS", "RopeInSmolLM2", "behind_a_gap", "minilm_tables", "missing", "ready", "short_and_long",
+__all__ = ["BUGS", "RopeInSmolLM2", "after_a_gap", "minilm_tables", "missing", "ready", "short_and_long",
            "trial", "trials"]
 
 

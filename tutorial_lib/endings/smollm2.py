@@ -148,10 +148,10 @@ class RopeInSmolLM2:
 
     @gently
     def read(self, text: str, at_once: int = 8, bug: str = "") -> None:
-        """Print the loss of a text that is read at once, and in pieces with a cache."""
+        """Print the loss of a text that is read in one go, and in pieces with a cache."""
         tokens = self.smollm2.encode(text)
         whole, pieces = (self._loss(tokens, n, bug) for n in (tokens.shape[1], at_once))
-        print(_("{who}: read at once {whole:.3f}, {n} tokens at a time with a cache {pieces:.3f} nats per "
+        print(_("{who}: read in one go {whole:.3f}, {n} tokens at a time with a cache {pieces:.3f} nats per "
                 "token").format(who=_who(bug), whole=whole, n=at_once, pieces=pieces))
 
     def _loss(self, tokens: Tensor, at_once: int, bug: str) -> float:
@@ -174,7 +174,7 @@ class _Given(Angles):
 
 @gently
 @torch.no_grad()
-def behind_a_gap(ways: dict[str, Tensor], gap: int = 9000, length: int = 100) -> None:
+def after_a_gap(ways: dict[str, Tensor], gap: int = 9000, length: int = 100) -> None:
     """Print the loss of a text that SmolLM2 reads twice; the second copy's positions begin ``gap`` later.
 
     ``ways``: the frequencies ``[32]`` of each way to stretch RoPE, by name. A model that finds the first copy
@@ -186,7 +186,7 @@ def behind_a_gap(ways: dict[str, Tensor], gap: int = 9000, length: int = 100) ->
     tokens, model = smollm2.encode(kjv().text[900_000:900_700])[:, :length], smollm2.model
     positions, usual = torch.arange(length), model.encoding
     heads = ((_("loss of"), 24), (_("the first copy"), -14), (_("the second, no gap"), -20),
-             (_("behind {gap}").format(gap=f"{gap:,}"), -14))
+             (_("after {gap}").format(gap=f"{gap:,}"), -14))
     print(*[column([head], width)[0] for head, width in heads])
     try:
         for name, theta in ways.items():
