@@ -3,8 +3,9 @@ r"""The one attention core of the course. It knows the five doors, and no method
 .. math:: \mathrm{softmax}\big((q' k'^\top + \text{content\_bias})\cdot\text{scale}
           + \text{bias} + \text{mask}\big)\, v + \text{values}
 
-:func:`scores` is the inner bracket, :func:`equation` the whole. The faster ways to the same numbers stand
-in :mod:`tutorial_lib.fast_attention`; a test holds them together.
+:func:`scores` is what the softmax gets, without the mask; :func:`equation` is the whole, from the turned q′
+and k′ on. The faster ways to the same numbers stand in :mod:`tutorial_lib.fast_attention`; a test holds them
+together.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ BACKENDS = ("eager", "sdpa", "flex")
 
 
 def equation(q, k, v, encoding, q_positions, k_positions, scale, allowed):
-    """Output and weights, line by line; ``q`` and ``k`` have gone through the door ``rotate``."""
+    """Output ``[B, H, Lq, D]`` and weights ``[B, H, Lq, Lk]``, line by line.
+
+    ``q`` and ``k`` have gone through the door ``rotate``; they, ``v`` and the positions have the shapes of
+    :func:`attention`. ``scale`` is a number; ``allowed`` are booleans, broadcastable to the weights, or None
+    where everybody sees everything.
+    """
     weights = _softmax(_scores(q, k, encoding, q_positions, k_positions, scale), allowed)
     out = weights @ repeat_heads(v, q).to(weights.dtype)
     values = encoding.values(weights, q_positions, k_positions)
@@ -117,7 +123,7 @@ def scores(
     q_positions: Tensor | None = None,
     k_positions: Tensor | None = None,
 ) -> Tensor:
-    """The scores before mask and softmax, ``[B, H, Lq, Lk]``: what positions do to a pair."""
+    """The scores before mask and softmax, scaled and with the bias: ``[B, H, Lq, Lk]``."""
     encoding = encoding if encoding is not None else NoPosition()
     _check(q, k, k, encoding)
     where = _positions(q, k, encoding, q_positions, k_positions)

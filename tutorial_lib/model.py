@@ -92,9 +92,16 @@ class Config:
 
 @dataclass
 class Cache:
-    """Keys and values of past tokens, one pair per layer, not yet rotated, with their positions.
+    """Keys and values of past tokens, not yet rotated, with their positions.
 
     A call of the model that does not come to its end, by an error or Ctrl-C, leaves it as it was.
+
+    Args:
+        keys, values: those of each layer, ``[B, H_kv, L, D]``.
+        positions: of the L tokens: ``[L]`` or ``[B, L]``, with several axes ``[L, axes]`` or
+            ``[B, L, axes]``; None as long as there are none.
+        keep: booleans ``[B, L]``, False for padding; None where nothing was padded.
+        axes: how many numbers a position is.
     """
 
     keys: list[Tensor] = field(default_factory=list)
@@ -194,9 +201,10 @@ class AttentionInputs:
 
     Args:
         encoding: that of the layer; it is handed in, so that layers can share one.
-        q_positions: of the tokens that are read now.
-        k_positions: of all keys, those of the past included.
-        mask: where a query may look, beside the causal mask; None for everywhere.
+        q_positions: of the tokens that are read now, ``[L]`` or ``[B, L]``; with several axes, one axis more.
+        k_positions: of all keys, those of the past included, ``[Lk]`` or ``[B, Lk]``.
+        mask: booleans, broadcastable to ``[B, H, L, Lk]``, True where a query may look, beside the causal
+            mask; None for everywhere.
         cache: keys and values of the past, in which this layer has the number ``layer``.
         backend: that of :func:`tutorial_lib.attention.attention`.
     """
@@ -211,7 +219,10 @@ class AttentionInputs:
 
 
 class Attention(nn.Module):
-    """Multi-head attention. Keys and values are made of ``context``, by default of the tokens ``x``."""
+    """Multi-head attention, from ``x [B, L, d_model]`` to the same shape.
+
+    Queries are made of ``x``; keys and values of ``context [B, Lk, d_model]``, by default of ``x``, too.
+    """
 
     def __init__(self, config: Config):
         super().__init__()
@@ -236,6 +247,8 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
+    """Two matrices with GELU between them, or SwiGLU, without biases; ``[B, L, d_model]`` stays the shape."""
+
     def __init__(self, config: Config):
         super().__init__()
         d, d_ff = config.d_model, config.d_ff or 4 * config.d_model
@@ -250,6 +263,12 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
+    """One layer: attention, then the feed-forward part; each reads normed states and adds to the stream.
+
+    ``x`` is ``[B, L, d_model]`` before and after. ``context [B, Lk, d_model]`` is what keys and values are
+    made of, before its norm; by default ``x``.
+    """
+
     def __init__(self, config: Config):
         super().__init__()
         norm = nn.LayerNorm if config.norm == "layer" else nn.RMSNorm

@@ -45,6 +45,14 @@ class Outcome(NamedTuple):
     def holds(self) -> bool:
         return self.verdict in (HOLDS, IDENTITY)
 
+    def of(self, number: str) -> Outcome:
+        """The same, with the name of what was measured: for a claim about several numbers.
+
+        >>> below(0.02, 0.05).of("the rise").condition
+        'the rise below +0.05'
+        """
+        return self._replace(condition=f"{number} {self.condition}")
+
     def __str__(self) -> str:
         return f"{SIGNS[self.verdict]} {self.verdict}"
 

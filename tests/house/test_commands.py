@@ -27,7 +27,7 @@ CHAPTER = "grading.md"  # its blocks need a class: tests/grading/test_chapter.py
 PROGRAMS = r"make|python|\.venv/bin/python|jupyter|torchrun|conda|pip|nbgrader"
 COMMAND = re.compile(rf"(?:\w+=\S+ )?(?:{PROGRAMS}) \S.*")
 # A live run of some experiment that takes seconds, in a folder of the copy.
-RUN = "python -m tutorial_lib.experiments run decay --preset live --folder mine"
+RUN = "python -m tutorial_lib.experiments run decay --preset live --folder build/trial"
 
 LESS = {
     "make test": "make test ARGS='tests/house/test_lock.py -n 0'",
@@ -52,6 +52,10 @@ LESS = {
     "make teach": "make -n teach",
     "make hub": "make -n hub",  # as it is: tests/grading/test_hub.py
     "python -m tutorial_lib.desk": "python -m tutorial_lib.desk --no-browser --allow-root --port=0",
+    "python -m tutorial_lib.desk --front notebook": "python -m tutorial_lib.desk --help",  # as above
+    "python -m tutorial_lib.desk --language zh": "python -m tutorial_lib.desk --help",  # the same
+    "python -m tutorial_lib.course.translation build zh":  # as it is: tests/unit/test_translation.py
+        "python -m tutorial_lib.course.translation build --help",
     "TUTORIAL_PROGRESS=~/class-a.json make lab":
         "TUTORIAL_PROGRESS=~/class-a.json make lab LAB_FLAGS='--no-browser --allow-root --port=0'",
     "jupyter lab": "jupyter lab --version",
@@ -75,11 +79,11 @@ LESS = {
     "python -m benchmarks.grading":
         "python -m benchmarks.grading --submissions 2 --workers 1 --save one.json",
     "python -m tutorial_lib.grading": "python -m tutorial_lib.grading --help",
-    "python -m tutorial_lib.experiments run order --preset live --folder mine": RUN,
+    "python -m tutorial_lib.experiments run order --preset live --folder build/trial": RUN,
     "python -m tutorial_lib.experiments run lengths --preset gpu --folder group-1":
         "python -m tutorial_lib.experiments run lengths --preset gpu --folder group-1 --help",
     "torchrun --nproc-per-node 2 -m tutorial_lib.experiments run …":
-        "torchrun --nproc-per-node 2 -m tutorial_lib.experiments run decay --preset live --folder mine",
+        RUN.replace("python", "torchrun --nproc-per-node 2"),
 }
 # These run notebooks. How is what they show: on notebooks of one cell. What is in them runs in nbval.
 ONE_CELL = re.compile(r"make notebooks|python -m benchmarks\.notebooks|python -m \S+\.authoring build.*")
@@ -114,7 +118,7 @@ def commands():
 
 def filled(command):
     """With values in the place of the placeholders."""
-    for placeholder, value in {"NAME": "decay", "FOLDER": "mine"}.items():
+    for placeholder, value in {"NAME": "decay", "FOLDER": "build/trial"}.items():
         command = re.sub(rf"\b{placeholder}\b", value, command)
     return command
 

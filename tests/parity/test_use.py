@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import LlamaConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+from tutorial_lib import DynamicNTK, Frequencies, Rotary, XPos
 
 PAGE = (Path(__file__).parents[2] / "docs" / "use.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
@@ -32,8 +36,8 @@ def attended(scores, v):
 
 
 def test_each_of_three_encodings_takes_ten_lines():
-    for name, block in zip(("rope", "alibi", "t5"), BLOCKS, strict=False):
-        assert f"def {name}_attention(q, k, v):" in block
+    for name in ("rope", "alibi", "t5"):
+        (block,) = [block for block in BLOCKS if f"def {name}_attention(q, k, v):" in block]
         assert sum(bool(line.strip()) for line in block.splitlines()) <= 10
 
 
@@ -64,6 +68,50 @@ def test_t5_is_not_scaled_and_learns(page, qkv):
     torch.testing.assert_close(out, attended(q @ k.mT + page["t5"].b[:, far].double(), v))
     out.sum().backward()
     assert page["t5"].b.grad.abs().sum() > 0
+
+
+CONFIGS = {
+    "llama3": {"factor": 32.0, "original_max_position_embeddings": 8192, "low_freq_factor": 1.0,
+               "high_freq_factor": 4.0},
+    "yarn": {"factor": 4.0, "original_max_position_embeddings": 32768, "beta_slow": 1.0, "beta_fast": 32.0},
+    "linear": {"factor": 4.0},
+}
+
+
+def test_scalings_of_released_weights(page):
+    """The block has Llama 3.2's numbers, and each row of the table is what Transformers makes of them."""
+    rows = dict(re.findall(r"^\| `(\w+)` \| `(\w+\(.*?\))`", PAGE, re.M))
+    assert rows.keys() == CONFIGS.keys()
+    for kind, given in CONFIGS.items():
+        config = LlamaConfig(head_dim=64, rope_parameters={"rope_theta": 5e5, "rope_type": kind, **given})
+        theta, factor = ROPE_INIT_FUNCTIONS[kind](config, "cpu")
+        scaling = eval(rows[kind], page | given | {"L": given.get("original_max_position_embeddings")})
+        of_row = Frequencies(64, 5e5, scaling=scaling)
+        for ours in (of_row, page["trained"].frequencies) if kind == "llama3" else (of_row,):
+            torch.testing.assert_close(ours.theta(), theta.double(), atol=0, rtol=2e-5)
+            assert ours.attention_factor == pytest.approx(factor)
+
+
+@pytest.mark.parametrize("step, encoding", [
+    ("rope_step", Rotary(D)), ("rope_step_from_unturned", Rotary(D)), ("rope_step_from_unturned", XPos(D)),
+    ("rope_step_from_unturned", Rotary(D, frequencies=Frequencies(D, scaling=DynamicNTK(L=3)))),
+])
+def test_steps_with_a_cache_are_the_last_rows(page, qkv, monkeypatch, step, encoding):
+    monkeypatch.setitem(page, "rope", encoding)
+    keys, values = qkv[1][:, :, :0], qkv[2][:, :, :0]
+    for n in range(L):
+        out, keys, values = page[step](*qkv[:, :, :, n:n + 1], keys, values)
+        whole = page["rope_attention"](*qkv[:, :, :, :n + 1])
+        torch.testing.assert_close(out, whole[:, :, -1:])
+
+
+def test_a_cache_of_turned_keys_is_wrong_where_the_page_says_so(page, qkv, monkeypatch):
+    for encoding in (XPos(D), Rotary(D, frequencies=Frequencies(D, scaling=DynamicNTK(L=3)))):
+        monkeypatch.setitem(page, "rope", encoding)
+        keys, values = qkv[1][:, :, :0], qkv[2][:, :, :0]
+        for n in range(L):
+            out, keys, values = page["rope_step"](*qkv[:, :, :, n:n + 1], keys, values)
+        assert (out - page["rope_attention"](*qkv)[:, :, -1:]).abs().max() > 1e-3
 
 
 def test_a_query_with_a_cache_is_the_last_row(page):

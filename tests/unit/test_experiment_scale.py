@@ -208,7 +208,7 @@ def test_choices_at_the_edge_are_told():
         if (n, run.cell["encoding"]) == (2, "rotary") and lr > 2 * scale.sized(record.settings, n)["lr"]:
             run.values["validation"] -= 1.0
     (finding,) = [f for f in scale.findings(record) if f.claim.startswith(start)]
-    assert finding.verdict == FAILS and "slowest rate: none; at the fastest: size 3, rotary" in finding.ours
+    assert finding.verdict == FAILS and "slowest rate: none; at the fastest: size 3: rotary" in finding.ours
 
 
 def test_two_sizes_make_no_prediction():

@@ -117,7 +117,7 @@ def test_a_tiny_search_can_be_made_drawn_and_told(tmp_path):
     record = sweep.run(experiment, seeds=(100, 101), device="cpu", out=tmp_path / "x.json", progress=False)
     assert len(record.runs) == 2 * (5 * (3 + 6) + 3 + 6) == 2 * len(tuning.cells(tiny))
     assert plots.png(tuning.figure(record)).startswith(b"\x89PNG")
-    assert "Of 12 encodings" in tuning.alt(record)
+    assert "of 12 searches" in tuning.alt(record)
 
 
 # ---- its choice ----
@@ -186,7 +186,7 @@ def test_what_is_said_of_the_search_turns_with_the_numbers():
     assert [f.verdict for f in told(rotary=same)] == [HOLDS, HOLDS]
     fair, wide = told(rotary=same, t5=better)
     assert (fair.verdict, wide.verdict) == (FAILS, HOLDS)
-    assert "1 of 2 encodings" in fair.ours and "lengths, t5 0.100" in fair.ours
+    assert "in 1 of 2 searches" in fair.ours and "lengths: t5 0.100" in fair.ours
     fair, wide = told(rotary=slower, t5=better)
     assert (fair.verdict, wide.verdict) == (FAILS, FAILS)
-    assert "at the slowest: lengths, rotary; at the fastest: none" in wide.ours
+    assert "at the slowest rate: lengths: rotary. At the fastest: none" in wide.ours

@@ -893,6 +893,28 @@ def test_the_page(registered, tmp_path):
     assert "3 seeds, 0 s." in text and text.count("## ") == 1
 
 
+def test_the_page_says_what_was_trained(registered, tmp_path, monkeypatch):
+    """From the settings of the record, in a line below the command."""
+    spoken = tiny(setup=sweep.in_words("{steps} steps, {colour}", colour="red"))
+    monkeypatch.setitem(EXPERIMENTS, "tiny", spoken)
+    sweep.run(spoken, "full", out=tmp_path / "tiny-full.json")
+    assert " s.\n\n3 steps, red.\n\n**Longer is worse**" in report.page(tmp_path)
+
+
+@pytest.mark.parametrize("settings, said", [
+    ({"layers": 2, "lr": 0.01}, "2 layers of width 8; 1,000 steps of 4 texts; one learning rate for all, "
+     "0.01"),
+    ({"layers": [1, 2], "protocol": ["own"]},
+     "1 or 2 layers of width 8; 1,000 steps of 4 texts; each encoding at its own learning rates"),
+    ({"layers": 1, "protocol": ["one", "own"], "batch": 2}, "1 layer of width 8; 1,000 steps of 2 texts; "
+     "each encoding at its own learning rates, and at one learning rate for all, 0.5"),
+])
+def test_settings_in_words(settings, said):
+    """What a preset says goes before what the module says."""
+    known = {"d_model": 8, "steps": 1000, "batch": 4, "lr": 0.5}
+    assert sweep.in_words("{training}", examples="texts", **known)(settings) == said
+
+
 # ---- every experiment of the course ----
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -904,3 +926,5 @@ def test_each_experiment_is_whole(name):
     for settings in experiment.presets.values():
         cells = experiment.cells(json.loads(json.dumps(settings)))
         assert cells and len({json.dumps(cell, sort_keys=True) for cell in cells}) == len(cells)
+        said = experiment.setup(settings)  # for the page of results
+        assert "{" not in said and len(said.split()) > 8

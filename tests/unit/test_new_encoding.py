@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,8 @@ from tutorial_lib.experiments import RESULTS, Record
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = '''
-"""Steps 1 and 3: a class, its name in the registry, its cells in a copy of the record."""
+"""Steps 1 and 3: a class, its name in the registry, its cells in copies of the records."""
+from dataclasses import replace
 from pathlib import Path
 
 from tutorial_lib import encodings
@@ -36,17 +38,42 @@ REGISTRY["made-up"] = encodings.MadeUp = MadeUp
 encodings.__all__.append("MadeUp")
 
 from tutorial_lib import experiments
+from tutorial_lib.experiments import rates, sweep
 
-experiments.load.__defaults__ = ("full", Path({folder!r}))
-experiments.run("scoreboard", "full", out=Path({folder!r}) / "scoreboard-full.json", progress=False)
+rates.RECORDS = Path({folder!r})
+experiments.load.__defaults__ = ("full", rates.RECORDS)
+
+
+def untrained(settings, cell, seed, device):
+    """In the place of a training: whatever rates it gets, the slowest come out best."""
+    return {{"loss": 100 * cell["rates"][0]}} if "of" in cell else {{"mean": [2.0] * 5, "tail": [2.0] * 5}}
+
+
+for name in {steps}:
+    experiment = experiments.find(name)
+    if name != "scoreboard":  # which trains nothing
+        experiment = replace(experiment, measure=untrained)
+    sweep.run(experiment, "full", device="cpu", out=rates.RECORDS / f"{{name}}-full.json", progress=False)
 '''
+GUIDE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+STEPS = re.findall(r"experiments run (\w+)`", GUIDE.split("## Add an encoding")[1].split("\n## ")[0])
+CELLS = {
+    "tuning": [{"of": "lengths", "encoding": "made-up", "rates": [lr, lr]} for lr in (0.005, 0.015, 0.045)],
+    "lengths": [{"encoding": "made-up"}, {"encoding": "made-up", "rates": [0.005, 0.005]}],
+    "scoreboard": [{"encoding": "made-up"}],
+}
+"""What is measured of it: every rate of the grid; at one rate for all and at its own; once."""
+
+
+def runs(folder, name):
+    return json.loads((folder / f"{name}-full.json").read_text())["runs"]
 
 
 def test_one_line_of_the_registry_is_enough(tmp_path):
     """The general tests run over it, the board has it, nobody's count is wrong, and only it is measured."""
-    for name in ("scoreboard", "lengths", "tasks"):
+    for name in ("scoreboard", "lengths", "tasks", "tuning"):
         shutil.copy(RESULTS / f"{name}-full.json", tmp_path)
-    (tmp_path / "made_up.py").write_text(textwrap.dedent(PLUGIN).format(folder=str(tmp_path)))
+    (tmp_path / "made_up.py").write_text(textwrap.dedent(PLUGIN).format(folder=str(tmp_path), steps=STEPS))
     files = [ROOT / "tests" / "unit" / f"test_{name}.py" for name in (
         "every_encoding", "relative", "experiment_lengths", "experiment_scoreboard", "explorer_scoreboard")]
     done = subprocess.run(
@@ -57,7 +84,10 @@ def test_one_line_of_the_registry_is_enough(tmp_path):
     for test in ("test_every_path_gives_the_same_numbers[made-up-7-7-True]", "test_build[made-up]",
                  "test_the_board_joins_three_records", "test_long_lists_are_whole_and_empty_ones_said"):
         assert f"::{test}" in done.stdout
-    old, new = (json.loads((folder / "scoreboard-full.json").read_text())["runs"]
-                for folder in (RESULTS, tmp_path))
-    assert [run for run in new if run["cell"] != {"encoding": "made-up"}] == old
-    assert len(new) == len(old) + len(Record.load(tmp_path / "scoreboard-full.json").seeds)
+    assert set(STEPS) == CELLS.keys()
+    for name, cells in CELLS.items():
+        new = [run for run in runs(tmp_path, name) if run["cell"]["encoding"] == "made-up"]
+        assert [run for run in runs(tmp_path, name) if run not in new] == runs(RESULTS, name)
+        seeds = Record.load(tmp_path / f"{name}-full.json").seeds
+        wanted = [(cell, seed) for seed in seeds for cell in cells]
+        assert [(run["cell"], run["seed"]) for run in new] == wanted

@@ -58,6 +58,7 @@ def test_several_conditions():
     assert all_of(yes, same).verdict == HOLDS and all_of(same, same).verdict == IDENTITY
     assert all_of(yes, open_).verdict == OPEN and all_of(yes, open_, no).verdict == FAILS
     assert all_of(yes, yes, no).condition == "a, and b"
+    assert all_of(yes.of("one"), no.of("other")).condition == "one a, and other b"
     with pytest.raises(ValueError, match="without a condition"):
         all_of()
 

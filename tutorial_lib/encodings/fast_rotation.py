@@ -11,15 +11,18 @@ from torch import Tensor
 from .once import once
 
 
-def pays(x: Tensor) -> bool:
-    """Whether to take it. A compiler makes one pass of the plain form, and of that form only; transforms
-    of ``torch.func`` allow no change in place."""
+def fast_pays(x: Tensor) -> bool:
+    """Whether :func:`turn_fast` may be used, and is worth it. A compiler makes one pass of the plain form,
+    and of that form only; transforms of ``torch.func`` allow no change in place."""
     return (x.device.type in ("cpu", "cuda") and not torch.compiler.is_compiling()
             and not torch._C._are_functorch_transforms_active())
 
 
 def turn_fast(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-    """(a + ib)·e^{ipθ} for neighbours; for halves, whole rows in place of them."""
+    """(a + ib)·e^{ipθ} for neighbours; for halves, x·(cos, cos) + (b, a)·(−sin, sin) on whole rows.
+
+    ``x`` is ``[B, H, L, d]``, and so is the result; ``cos`` and ``sin`` are ``[L, d/2]`` or ``[B, L, d/2]``.
+    """
     if layout == "interleaved":
         cis = once(torch.complex, cos, sin)
         return torch.view_as_real(_as_complex(x) * with_heads(cis)).flatten(-2)

@@ -34,10 +34,10 @@ from .base import (
     result_dtype,
     widest_float,
 )
-from .fast_rotation import pays, turn_fast, with_heads
+from .fast_rotation import fast_pays, turn_fast, with_heads
 from .once import once
 
-PAIRINGS = ("interleaved", "half")
+LAYOUTS = ("interleaved", "half")
 
 
 def plain_theta(d: int, base: float = 10_000.0, device=None) -> Tensor:
@@ -102,7 +102,11 @@ class Angles:
 
 
 def turn_plainly(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-    """The rotation itself, (a, b) → (a·cos − b·sin, a·sin + b·cos), for pairs in either layout."""
+    """The rotation itself, (a, b) → (a·cos − b·sin, a·sin + b·cos), for pairs in either layout.
+
+    ``x`` is ``[..., L, d]``, and so is the result; ``cos`` and ``sin`` have a number for each pair,
+    ``[..., L, d/2]`` or what broadcasts to that.
+    """
     if layout == "interleaved":
         a, b = x[..., 0::2], x[..., 1::2]
         return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
@@ -116,10 +120,10 @@ def turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     ``cos`` and ``sin`` are ``[L, d/2]`` or ``[B, L, d/2]`` with d ≤ D. The result has the dtype of ``x``.
     Raises ValueError for an unknown ``layout``.
     """
-    check_one_of(PAIRINGS, layout=layout)
+    check_one_of(LAYOUTS, layout=layout)
     d = 2 * cos.shape[-1]
     turning, rest = x[..., :d].to(cos.dtype), x[..., d:]
-    if pays(x):
+    if fast_pays(x):
         turned = turn_fast(turning, cos, sin, layout)
     else:
         turned = turn_plainly(turning, with_heads(cos), with_heads(sin), layout)
@@ -145,7 +149,7 @@ class Rotary(PositionalEncoding):
         frequencies: Angles | None = None,
     ):
         super().__init__()
-        check_one_of(PAIRINGS, layout=layout)
+        check_one_of(LAYOUTS, layout=layout)
         if frequencies is None:
             frequencies = Angles(head_dim, 10_000.0 if base is None else base)
         elif isinstance(frequencies, type) or not hasattr(frequencies, "cos_sin"):
@@ -207,7 +211,7 @@ def permute_projection(
     >>> permute_projection(torch.arange(6), 6, source="interleaved", target="half")
     tensor([0, 2, 4, 1, 3, 5])
     """
-    check_one_of(PAIRINGS, source=source, target=target)
+    check_one_of(LAYOUTS, source=source, target=target)
     d = check_pairs(head_dim=head_dim, rotary_dim=rotary_dim)
     if weight.ndim == 0 or weight.shape[0] % head_dim:
         raise ValueError(

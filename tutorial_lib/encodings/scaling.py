@@ -116,6 +116,8 @@ class DynamicNTK(Scaling):
     than L comes). All keys of a call turn by the θ of that call, so a cache must hold keys that are
     not yet turned. Beyond L, a text read token by token therefore gives other numbers than the same
     text read at once, and scores change when all positions shift.
+
+    L comes first here, and s first in :class:`YaRN`: give both by name.
     """
 
     L: int
@@ -147,7 +149,7 @@ class YaRN(Scaling):
     r"""NTK-by-parts with an attention factor (Peng et al. 2023, §3.2 and §3.4).
 
     .. math:: \theta'_t = (1 - \gamma)\,\theta_t/s + \gamma\,\theta_t, \qquad
-              \sqrt{1/t} = 0.1 \ln s + 1
+              \sqrt{1/\tau} = 0.1 \ln s + 1
 
     A pair that turns more than β times within the trained length L stays, one that turns less than
     α times is interpolated; between them γ is a ramp. **Paper and released code differ there**:
@@ -157,8 +159,8 @@ class YaRN(Scaling):
       the indices with β and α turns, rounded outwards; models in use were tuned with this one;
     - ``ramp="index"``: the same without rounding (Hugging Face's ``truncate=False``).
 
-    The temperature t of the softmax enters through the rotation: cosines and sines, so the turned
-    channels of q and k alike, are multiplied by √(1/t), and their part of a score by 1/t.
+    The temperature τ of the softmax (the paper's t) enters through the rotation: cosines and sines, so the
+    turned channels of q and k alike, are multiplied by √(1/τ), and their part of a score by 1/τ.
     ``attention`` puts another number in its place.
     """
 

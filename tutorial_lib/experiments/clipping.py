@@ -20,7 +20,7 @@ from ..training import accuracy, seeded, train
 from ..verdicts import above, all_of, unmeasured, within
 from .record import Record
 from .statistics import difference, interval
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 VALUES = 16
 SIZES = {"d_model": 64, "heads": 4, "length": 16, "k": [0, 1, 2, 4, 8, 16], "lr": 3e-3}
@@ -136,6 +136,7 @@ def _layers(n: int) -> str:
 
 EXPERIMENT = Experiment(
     "clipping", "Clipping distance", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    setup=in_words("A toy translation of {length} words; {training}", **SIZES),
     presets={
         "live": {"layers": [1, 2], "steps": 150, "batch": 32, "test": 256},
         "full": {"layers": [1, 2], "steps": 300, "batch": 32, "test": 512},

@@ -42,7 +42,7 @@ from ..training import seeded
 from ..verdicts import Outcome, above, all_of, below, unmeasured
 from .record import Record
 from .statistics import Interval, interval
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 KERNELS: list[dict[str, str]] = tomllib.loads(
     (Path(__file__).parent / "kernels.toml").read_text(encoding="utf-8"))["kernel"]
@@ -352,6 +352,8 @@ def _flex_finding(record) -> Finding:
 EXPERIMENT = Experiment(
     "cost", "What a position costs at run time", findings=findings, figure=figure, alt=alt, cells=cells,
     measure=measure, table=table, over="draws of queries, keys and values",
+    setup=in_words("One layer of attention, {heads} heads of {head_dim} channels, {dtype}; "
+                   "nothing is trained"),
     presets={
         "live": {"batch": 1, "heads": 4, "head_dim": 64, "dtype": "float32", "flex": False,
                  "dense_up_to": 1024,

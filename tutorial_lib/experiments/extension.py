@@ -29,7 +29,7 @@ from ..training import accuracy, evaluate, seeded, train
 from ..verdicts import above, below, identity
 from .record import Record
 from .statistics import Interval, difference, interval
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 S = 4
 SCALINGS = {
@@ -283,6 +283,9 @@ SMALL = {"d_model": 64, "layers": 2, "heads": 4, "length": 64, "batch": 16, "lr"
 
 EXPERIMENT = Experiment(
     "extension", "A longer context", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    setup=in_words("L = {length} characters of the King James Bible, or random letters and a key among them; "
+                   "{model}; {text_steps:,} and {passkey_steps:,} steps of {batch} texts; "
+                   "tuning is {tuning_steps} more at 4 L"),
     presets={
         "live": SMALL | {"text_steps": 150, "passkey_steps": 200, "tuning_steps": 15, "windows": 16,
                          "keys": 64},

@@ -30,7 +30,7 @@ from ..verdicts import above, all_of, below
 from . import lengths, rates
 from .record import Record
 from .statistics import Interval, difference
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 ENCODINGS = ("sinusoidal", "rotary", "alibi", "t5")
 KNOWN = 6
@@ -184,7 +184,8 @@ def findings(record: Record) -> list[Finding]:
                 "ALiBi reads long texts steadily because it does not look at what is far",
                 "Chi et al. 2023", "ALiBi is much like attention in a window",
                 f"loss where no passage returns, {last} L against L: {flat} nats; " + beyond("alibi"),
-                all_of(below(flat, lengths.STEADY), below(use["alibi"][last], USE)),
+                all_of(below(flat, lengths.STEADY).of("the rise of the loss"),
+                       below(use["alibi"][last], USE).of(f"the use at {last} L")),
                 why="it does use what is far" if use["alibi"][last].low >= USE else "its loss is not steady",
             ),
             Finding(
@@ -217,12 +218,20 @@ def findings(record: Record) -> list[Finding]:
     return said
 
 
+def setup(settings: dict) -> str:
+    """What is trained on what, in words."""
+    slower = ", a third of those in “Train short, test long”" if "protocol" in settings else ""
+    return in_words("L = {length} characters of the King James Bible, in which a passage of {span} comes "
+                    "twice; {training}", examples="texts")(settings) + slower
+
+
 MULTIPLES = [1, 2, 4, 8, 16]
 SMALL = {"d_model": 64, "layers": 2, "heads": 4, "length": 64, "span": 24, "batch": 16, "lr": 1.5e-2,
          "multiples": MULTIPLES, "encodings": list(ENCODINGS)}
 
 EXPERIMENT = Experiment(
     "far", "Who uses what is far?", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    setup=setup,
     presets={
         "live": SMALL | {"encodings": ["rotary", "alibi", "t5"], "steps": 500, "windows": 16,
                          "protocol": ["own"]},

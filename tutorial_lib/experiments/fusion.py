@@ -15,7 +15,7 @@ from ..training import accuracy, evaluate, seeded, train
 from ..verdicts import above, all_of, below, identity, within
 from .record import Record
 from .statistics import difference, interval
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 VALUES, K = 16, 3
 SIZES = {"d_model": 64, "layers": 2, "heads": 4, "length": 16, "lr": 3e-3}
@@ -28,7 +28,7 @@ SHARE = 0.15
 """A share of all steps: whoever needs that many more is slower."""
 
 WORSE = 0.1
-"""Nats: a token with a loss that is higher by more is told worse."""
+"""Nats: a token with a loss that is higher by more is predicted worse."""
 
 VECTORS = {
     "sinusoidal": lambda length, dim: Sinusoidal(dim),
@@ -68,7 +68,7 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
     by_place = evaluate(model, tokens, targets.clamp(min=0)).mean(0)[K:]
     return {"steps": steps_to(history.losses), "loss": by_place.mean().item(),
             "accuracy": accuracy(model, tokens, targets),
-            # entry n: the token of place n has to be told at place n + K
+            # entry n: the token of place n has to be predicted at place n + K
             "by_place": by_place.tolist()}
 
 
@@ -138,7 +138,7 @@ def findings(record: Record) -> list[Finding]:
     # the cost of the scale less that of the operator: what they start from cancels
     more = difference(of("steps", "add", small), of("steps", "multiply", one))
     listed = ", ".join(f"{vectors} {x}" for vectors, x in concat.items())
-    easy = f"only {K + 1} tokens are seen where token 0 has to be told, which may make it easier"
+    easy = f"only {K + 1} tokens are seen where token 0 has to be predicted, which may make it easier"
     return [
         *(Finding(
             f"Multiplying tokens by {what} is slower than adding them", "a popular list of fusions", "",
@@ -152,8 +152,8 @@ def findings(record: Record) -> list[Finding]:
             identity(zeros(d_model) - d_model / 2, 0), why="the code does not do what the formula says",
         ),
         Finding(
-            "Multiplied by sinusoids, token 0 is told worse than others", "", "",
-            f"the loss where token 0 has to be told is higher than elsewhere by {first} nats",
+            "Multiplied by sinusoids, token 0 is predicted worse than others", "", "",
+            f"the loss where token 0 has to be predicted is higher than elsewhere by {first} nats",
             above(first, WORSE), why=f"the half that is left may tell {VALUES} tokens apart; and {easy}",
             open_why=f"the interval reaches over the limit; and {easy}",
         ),
@@ -187,6 +187,7 @@ def findings(record: Record) -> list[Finding]:
 
 EXPERIMENT = Experiment(
     "fusion", "Fusion", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    setup=in_words("Sequences of {length} random tokens; {training}", **SIZES),
     presets={
         "live": {"steps": 120, "batch": 32, "test": 128},
         "full": {"steps": 300, "batch": 32, "test": 512},

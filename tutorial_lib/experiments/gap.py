@@ -33,7 +33,7 @@ from ..model import Cache
 from ..verdicts import above, all_of, below, identity, within
 from .record import Record
 from .statistics import Interval, difference, interval
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 TRAINED = 8192
 SCALINGS = {
@@ -234,7 +234,8 @@ def findings(record: Record) -> list[Finding]:
             f"this help that is left after a gap of {BEYOND:,}: {words(beyond, '.2f')}. Half is lost at a "
             f"distance of {words(reach['raw'], ',.0f')} tokens; the windows of the training had {TRAINED:,}, "
             "and few pairs of tokens are nearly as far apart as that",
-            all_of(below(near, -HELPS), below(beyond, HALF)), why="the copy may be found by what it says",
+            all_of(below(near, -HELPS).of("the loss without a gap"), below(beyond, HALF).of("the share")),
+            why="the copy may be found by what it says",
         ),
         Finding(
             "Only distances count: all positions moved by the same number change nothing",
@@ -361,6 +362,8 @@ def words(x: Interval, form: str) -> str:
 EXPERIMENT = Experiment(
     "gap", "A gap in the positions of a real model", findings=findings, over="texts", figure=figure, alt=alt,
     cells=cells, measure=measure,
+    setup=in_words("SmolLM2-135M, trained on windows of {trained:,} tokens, reads passages of {length} "
+                   "tokens twice; nothing is trained here", trained=TRAINED),
     presets={
         "live": {"length": 96, "scalings": ["raw", "PI, s = 4", "NTK-aware, s = 4", "YaRN, s = 4",
                                              "YaRN, s = 8"],

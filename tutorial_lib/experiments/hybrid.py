@@ -28,7 +28,7 @@ from ..verdicts import above, all_of, below, identity, within
 from . import rates
 from .record import Record
 from .statistics import difference, interval
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 VALUES = 8
 SIZES = {"d_model": 64, "layers": 1, "heads": 4, "length": 24, "lr": 9e-3}
@@ -245,6 +245,7 @@ def _list(intervals) -> str:
 EXPERIMENT = Experiment(
     "hybrid", "Hybrids of absolute and relative", findings=findings, figure=figure, alt=alt, cells=cells,
     measure=measure,
+    setup=in_words("Sequences of {length} random tokens; {training}", **SIZES),
     presets={
         "live": {"encodings": list(ENCODINGS), "steps": 150, "batch": 32, "test": 256, "protocol": ["own"]},
         "full": {"encodings": list(ENCODINGS), "steps": 400, "batch": 32, "test": 512,

@@ -29,7 +29,7 @@ from ..verdicts import above, all_of, below, identity
 from . import rates
 from .record import Record
 from .statistics import difference, interval
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 SIDE, WIDE, TRAIN, KEPT = 4, 6, 1347, 200
 SIZES = {"d_model": 64, "layers": 2, "heads": 4, "lr": 9e-3}
@@ -181,7 +181,7 @@ def findings(record: Record) -> list[Finding]:
             why="the mean of the patches does not depend on their order: the run is broken",
         ),
         Finding(
-            "Positions help to tell images", "Liu et al. 2021, Table 4",
+            "Positions help to classify images", "Liu et al. 2021, Table 4",
             "ImageNet 80.1 without, 81.3 with a relative bias; windows and merged patches tell that model "
             "about order",
             f"accuracy gained by an encoding: {_list(ordered)}",
@@ -221,6 +221,7 @@ def _list(intervals) -> str:
 
 EXPERIMENT = Experiment(
     "images", "Positions in images", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    setup=in_words("Handwritten digits in 16 patches; {training}", examples="images", **SIZES),
     presets={
         "live": {"encodings": list(ENCODINGS), "steps": 150, "batch": 64, "protocol": ["own"]},
         "full": {"encodings": list(ENCODINGS), "steps": 320, "batch": 64, "protocol": ["one", "own"]},

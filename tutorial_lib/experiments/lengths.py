@@ -32,7 +32,7 @@ from . import rates
 from .extension import SCALINGS, S
 from .record import Record
 from .statistics import Interval, difference, interval
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 FAMILIES = {
     "position in the tokens": ("none", "sinusoidal", "learned"),
@@ -259,7 +259,7 @@ def findings(record: Record) -> list[Finding]:
             "Press et al. 2022, App. B",
             "with a sliding window, so a full context for each token, 17.98 at 512 and 18.3 at the longest",
             f"over all characters {mean} nats, over the same last ones {tail}",
-            all_of(below(mean, 0), within(tail, 0.03)),
+            all_of(below(mean, 0).of("over all characters"), within(tail, 0.03).of("over the last ones")),
             why="over all characters the loss does not fall, or over the last ones it changes, too",
         ))
     for name, (short, source, title, why) in MADE_FOR_LENGTH.items():
@@ -353,6 +353,7 @@ SMALL = {"d_model": 64, "layers": 2, "heads": 4, "length": 64, "batch": 16, "lr"
 EXPERIMENT = Experiment(
     "lengths", "Train short, test long", findings=findings, figure=figure, alt=alt, cells=cells,
     measure=measure, table=table,
+    setup=in_words("L = {length} characters of the King James Bible; {training}", examples="texts"),
     presets={
         "live": SMALL | {"encodings": list(MAIN), "steps": 100, "windows": 12, "tail": 32,
                          "protocol": ["own"]},

@@ -26,7 +26,7 @@ from ..training import cross_entropy, seeded, train
 from ..verdicts import above, below, identity, within
 from .record import Record
 from .statistics import Interval, difference, interval
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 ENCODINGS = ("none", "sinusoidal", "rotary")
 OBJECTIVES = ("causal", "masked")
@@ -233,6 +233,7 @@ SMALL = {"d_model": 64, "heads": 4, "length": 64, "batch": 16, "lr": 5e-3, "enco
 
 EXPERIMENT = Experiment(
     "nope", "No position at all", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    setup=in_words("L = {length} characters of the King James Bible; {training}", examples="texts"),
     presets={
         "live": SMALL | {"layers": 2, "steps": 150, "windows": 64},
         "full": SMALL | {"layers": 3, "steps": 700, "windows": 256},

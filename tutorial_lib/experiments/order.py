@@ -14,7 +14,7 @@ from ..training import accuracy, seeded, train
 from ..verdicts import above, all_of, below, identity
 from .record import Record
 from .statistics import difference, interval
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 SIZES = {"d_model": 32, "layers": 2, "heads": 4, "lr": 3e-3}
 """Where a preset does not say otherwise."""
@@ -136,6 +136,7 @@ def findings(record: Record) -> list[Finding]:
 
 EXPERIMENT = Experiment(
     "order", "Word order", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    setup=in_words("Sentences of 3 words; {training}", examples="sentences", **SIZES),
     presets={
         "live": {"encodings": list(ENCODINGS), "steps": 100, "batch": 64},
         "full": {"encodings": list(ENCODINGS), "steps": 300, "batch": 64},

@@ -26,7 +26,7 @@ from ..training import evaluate, seeded, train
 from ..verdicts import above, below
 from .record import Record
 from .statistics import Interval, difference
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 ENCODINGS = ("transformer-xl", "rotary", "shaw", "sinusoidal-collide", "sinusoidal-count")
 
@@ -191,6 +191,8 @@ SMALL = {"d_model": 64, "layers": 2, "heads": 4, "segment": 16, "segments": 4, "
 EXPERIMENT = Experiment(
     "recurrence", "Memory and position", findings=findings, figure=figure, alt=alt, cells=cells,
     measure=measure,
+    setup=in_words("S = {segment} characters of the King James Bible, {segments} segments in a row; "
+                   "{training}", examples="texts"),
     presets={
         "live": SMALL | {"encodings": ["transformer-xl", "rotary", "sinusoidal-collide"], "steps": 100,
                          "windows": 32, "read": 12},

@@ -17,8 +17,10 @@ course are small: a claim that does not show here may hold at the size of its pa
 ("A rate for each"): three for the whole model, and with each of them, where it has parameters of its own,
 two for these; by its loss at the trained length, on data and with seeds that are reported nowhere. Numbers
 are those of each encoding at its own rates. "At one rate for all" are those at the middle one, for all
-parameters of all encodings. Experiments without such a line train one encoding, or train none, or compare
-at one rate.
+parameters of all encodings; a claim without such a line has the same numbers there, or was measured in one
+way only. In which one, the line below the command says. Two sections have rates of their own and no such
+line: "Who uses what is far?" takes a third of those of "Train short, test long", and "Does the gap close
+with size?" searches its own.
 
 **Verdicts.** *Holds*: what is asked is true in the whole interval. *Does not hold*: it is true nowhere in
 it. *Not shown*: the interval has both, or nothing here could decide. *By construction*: it follows from
@@ -41,6 +43,8 @@ def page(folder: Path = RECORDS) -> str:
                 f"{record.made_with('torch')}, {len(record.seeds)} {experiment.over}, "
                 f"{record.seconds:.0f} s.\n"
             )
+            if experiment.setup:
+                parts.append(f"{experiment.setup(record.settings)}.\n")
             findings = experiment.findings(record)
             at_one = experiment.findings(record.at_one_rate()) if record.tuned else [None] * len(findings)
             if experiment.table:

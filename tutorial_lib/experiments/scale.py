@@ -25,7 +25,7 @@ from ..verdicts import above, all_of, below, fact
 from . import lengths, rates, tuning
 from .record import Record
 from .statistics import Interval, difference, interval, t_975
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 ENCODINGS = ("sinusoidal", "rotary", "alibi", "t5")
 BIASES = ("alibi", "t5")
@@ -211,7 +211,8 @@ def findings(record: Record) -> list[Finding]:
             "what the use of RoPE in nearly all large models suggests", "",
             f"loss of RoPE minus that of the better of {biases} at L, {_change(gaps)}; for each factor of 10 "
             f"in parameters × characters {closing} nats{_further(record, gaps)}",
-            all_of(above(gaps[0], 0), below(closing, 0)),
+            all_of(above(gaps[0], 0).of("the gap at the smallest size"),
+                   below(closing, 0).of("its change for each factor of 10")),
             why="at the smallest size there is no gap that could close" if gaps[0].high <= 0
             else "over these sizes it does not shrink, so the reason for RoPE in large models is another one",
         ),
@@ -268,6 +269,8 @@ SMALL = {"head_dim": 16, "length": 64, "batch": 16, "lr": 1.5e-2, "windows": 32,
 EXPERIMENT = Experiment(
     "scale", "Does the gap close with size?", findings=findings, figure=figure, alt=alt, cells=cells,
     measure=measure, table=table,
+    setup=in_words("L = {length} characters of the King James Bible; steps of {batch} texts; each encoding "
+                   "at learning rates of its own, searched here at each size"),
     presets={
         "live": SMALL | {"encodings": ["rotary", "alibi"], "windows": 12, "sizes": [
             {"d_model": 16, "layers": 1, "steps": 50}, {"d_model": 32, "layers": 2, "steps": 100},

@@ -33,7 +33,7 @@ from ..verdicts import above, below
 from . import lengths, tasks
 from .record import Record
 from .statistics import Interval, interval
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 ORDERLESS = ("temperature", "scalable-softmax")
 """Names of the registry that tell no two keys apart: each would be the row of ``none`` once more."""
@@ -338,6 +338,7 @@ def _held(record: Record) -> str:
 
 EXPERIMENT = Experiment(
     "scoreboard", "The scoreboard", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    setup=in_words("{model}, with random weights; texts of {length:,} tokens; nothing is trained"),
     presets={
         "live": {"d_model": 64, "layers": 2, "heads": 4, "length": 256, "rounds": 3,
                  "encodings": list(ENCODINGS)},

@@ -22,7 +22,7 @@ from ..verdicts import above, all_of, below, identity
 from . import rates
 from .record import Record
 from .statistics import difference, interval
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 VALUES, K = 16, 3
 SIZES = {"d_model": 64, "layers": 2, "heads": 4, "length": 12, "offsets": [0, 1, 10, 100, 1000], "lr": 9e-3}
@@ -186,6 +186,7 @@ def findings(record: Record) -> list[Finding]:
 
 EXPERIMENT = Experiment(
     "shift", "Moved sentences", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    setup=in_words("Random tokens at {length} places; {training}", **SIZES),
     presets={
         "live": {"encodings": list(ENCODINGS), "steps": 150, "batch": 64, "test": 256, "protocol": ["own"]},
         "full": {"encodings": list(ENCODINGS), "steps": 300, "batch": 64, "test": 512,

@@ -69,6 +69,32 @@ class Finding:
         return {verdicts.FAILS: self.why, verdicts.OPEN: self.open_why}.get(self.verdict, "")
 
 
+TRAINING = "{model}; {steps:,} steps of {batch} {examples}; {rates}"
+
+
+def in_words(template: str, **sizes) -> Callable[[dict], str]:
+    """A sentence with the settings of a preset in its braces, or ``sizes`` where the preset says nothing.
+
+    ``{model}`` are layers and width, ``{rates}`` how learning rates were chosen, ``{training}`` all of it.
+
+    >>> in_words("{model}; {rates}", layers=1, d_model=8)({"lr": 0.01, "protocol": ["own"]})
+    '1 layer of width 8; each encoding at its own learning rates'
+    """
+    def filled(settings: dict) -> str:
+        known: dict = {"examples": "sequences"} | sizes | settings
+        if "layers" in known:
+            layers = known["layers"] if isinstance(known["layers"], list) else [known["layers"]]
+            known["model"] = (f"{' or '.join(map(str, layers))} layer{'s' if layers[-1] > 1 else ''} "
+                              f"of width {known['d_model']}")
+        if "lr" in known:
+            said = {"one": f"one learning rate for all, {known['lr']:g}",
+                    "own": "each encoding at its own learning rates"}
+            known["rates"] = ", and at ".join(said[each] for each in reversed(known.get("protocol", ["one"])))
+        return template.replace("{training}", TRAINING).format(**known)
+
+    return filled
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A named experiment.
@@ -86,6 +112,7 @@ class Experiment:
         findings: what a record says about which claims.
         over: what differs from one seed to the next, where it is not the training.
         table: what was measured, as Markdown for the page of results; None where its sentences say all.
+        setup: what is trained on what, from settings to a sentence for that page (:func:`in_words`).
     """
 
     name: str
@@ -99,6 +126,7 @@ class Experiment:
     findings: Callable[[Record], list[Finding]] = field(default=lambda record: [])
     over: str = "seeds"
     table: Callable[[Record], str] | None = None
+    setup: Callable[[dict], str] | None = None
 
 
 def run(

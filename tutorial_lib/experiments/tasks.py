@@ -18,7 +18,7 @@ from ..verdicts import above, all_of
 from . import rates
 from .record import Record
 from .statistics import Interval, difference, interval
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, in_words
 
 VALUES, LAST = 16, 8
 MULTIPLES = (1, 2, 4, 16)
@@ -207,6 +207,7 @@ def findings(record: Record) -> list[Finding]:
 EXPERIMENT = Experiment(
     "tasks", "Tasks at unseen lengths", findings=findings, figure=figure, alt=alt, cells=cells,
     measure=measure,
+    setup=in_words("Sequences of {length} random tokens; {training}", **SIZES),
     presets={
         "live": {"encodings": ["none", "sinusoidal", "rotary", "t5", "alibi"], "steps": 120, "batch": 32,
                  "test": 64, "protocol": ["own"]},

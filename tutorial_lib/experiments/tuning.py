@@ -79,13 +79,13 @@ def alt(record: Record) -> str:
     chosen = [rates.best(losses) for found in every.values() for losses in found.values()]
     faster = sum(own > lr for lr, own in chosen)
     return (f"Bars: for each encoding of {next(iter(every))}, by how much its loss is higher at one learning "
-            f"rate for all than at its best. Of {len(chosen)} encodings in all experiments, {faster} choose "
-            "a faster rate for their own parameters.")
+            f"rate for all than at its best. In {faster} of {len(chosen)} searches, each for an encoding in "
+            "one experiment or task, a faster rate is chosen for its own parameters.")
 
 
 def findings(record: Record) -> list[Finding]:
     every = searched(record)
-    saved = {f"{name}, {label}": losses[at_one_rate(record.settings, name)] - min(losses.values())
+    saved = {f"{name}: {label}": losses[at_one_rate(record.settings, name)] - min(losses.values())
              for name, found in every.items() for label, losses in found.items()}
     worst = sorted(saved, key=saved.__getitem__, reverse=True)
     differ = [name for name in worst if saved[name] > rates.EQUAL]
@@ -93,9 +93,9 @@ def findings(record: Record) -> list[Finding]:
     return [
         Finding(
             "One learning rate for all encodings is a fair comparison", "what most comparisons do", "",
-            f"{len(differ)} of {len(worst)} encodings have a loss at the trained length that is lower by "
-            f"more than {rates.EQUAL} nats at rates of their own; most: "
-            + ", ".join(f"{name} {saved[name]:.3f}" for name in worst[:5])
+            f"in {len(differ)} of {len(worst)} searches, each for an encoding in one experiment or task, "
+            f"rates of its own lower the loss at the trained length by more than {rates.EQUAL} nats; most: "
+            + "; ".join(f"{name} {saved[name]:.3f}" for name in worst[:5])
             + f". Means of {len(record.seeds)} seeds",
             fact(not differ, f"none of {len(worst)} differs by more than {rates.EQUAL} nats"),
             why="parameters of position that start near 0 have far to go, and an encoding that makes a task "
@@ -103,8 +103,8 @@ def findings(record: Record) -> list[Finding]:
         ),
         Finding(
             "The grid is wide enough: no encoding would gain from a rate outside of it", "", "",
-            f"of {len(worst)} encodings, best at the slowest: {', '.join(slowest) or 'none'}; at the "
-            f"fastest: {', '.join(fastest) or 'none'}",
+            f"of {len(worst)} searches, best at the slowest rate: {'; '.join(slowest) or 'none'}. At the "
+            f"fastest: {'; '.join(fastest) or 'none'}",
             fact(not slowest and not fastest, "none is best at the edge, counting those by more than "
                  f"{rates.EQUAL} nats"),
             why="where an encoding is best at the edge, another step might still have helped it",
@@ -123,12 +123,14 @@ def at_the_edges(every: dict) -> tuple[list[str], list[str]]:
                 there = min(loss for (lr, _), loss in losses.items() if lr == last)
                 elsewhere = [loss for (lr, _), loss in losses.items() if lr != last]
                 if elsewhere and there < min(elsewhere) - rates.EQUAL:
-                    names.append(f"{name}, {label}")
+                    names.append(f"{name}: {label}")
     return edges
 
 
 EXPERIMENT = Experiment(
     "tuning", "A rate for each", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    setup=lambda settings: "Models, texts and steps are those of " + "; ".join(
+        f"“{MODULES[name].EXPERIMENT.title}”" for name in settings),
     presets={
         "live": {"lengths": settings_of("lengths", "live", encodings=["rotary", "clipped"])},
         "full": {name: settings_of(name, "full") for name in MODULES},

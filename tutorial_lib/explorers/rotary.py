@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-from ..encodings.rotary import PAIRINGS, rotate, turn
+from ..encodings.rotary import LAYOUTS, rotate, turn
 from ..encodings.scaling import Frequencies
 from ..language import _
 from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps, Vectors
@@ -111,7 +111,7 @@ class RotaryExplorer(LiveExplorer):
         "pairs": Steps((2, 4, 16), 4, label="channels d", text=lambda pairs: str(2 * pairs)),
         "pair": Index("pairs", 1, label="pair t"),
         "base": Steps((10, 1000, 10_000), 1000, text="{:,}".format),
-        "layout": Choice(PAIRINGS, "interleaved"),
+        "layout": Choice(LAYOUTS, "interleaved"),
         "turning": Choice(tuple(TURNING), "all", label="what turns", text=TURNING.__getitem__, menu=True),
         "content": Choice(CONTENTS, "random", label="q and k", menu=True),
         "view": Choice(("score", "angles", "channels"), "score", label="second view"),
