@@ -18,8 +18,8 @@ course are small: a claim that does not show here may hold at the size of its pa
 two for these; by its loss at the trained length, on data and with seeds that are reported nowhere. Numbers
 are those of each encoding at its own rates. "At one rate for all" are those at the middle one, for all
 parameters of all encodings; a claim without such a line has the same numbers there, or was measured in one
-way only. In which one, the line below the command says. Two sections have rates of their own and no such
-line: "Who uses what is far?" takes a third of those of "Train short, test long", and "Does the gap close
+way only (the line below the command says which). Two sections have rates of their own and no such line:
+"Who uses what is far?" takes a third of those of "Train short, test long", and "Does the gap close
 with size?" searches its own.
 
 **Verdicts.** *Holds*: what is asked is true in the whole interval. *Does not hold*: it is true nowhere in
