@@ -154,8 +154,8 @@ def alt(record: Record) -> str:
     each = [_("from {near} to {far} nats for {name}").format(near=f"{near:+.2f}", far=f"{far:+.2f}",
                                                              name=_(name))
             for name, (near, far) in uses.items()]
-    return _("Two panels of lines against length, the loss of a passage that stood before and the use that "
-             "is made of the first time. From L to {last} L the use goes {each}.").format(
+    return _("Two panels of lines against length: the loss on a passage that has come before, and how much "
+             "the first time saves. From L to {last} L the saving goes {each}.").format(
         last=last, each=_(", ").join(each))
 
 

@@ -148,7 +148,7 @@ BACKWARDS = Question(
 
 # ---- times_less_likely ----
 def times_less_likely(nats):
-    """By what factor a probability has fallen, where the loss has risen by so many nats."""
+    """The factor by which a probability has dropped if its loss has risen by this many nats."""
     return nats.exp()
 
 

@@ -243,7 +243,7 @@ BETWEEN = Question(
     hints=(
         "At position 2.5 the vector lies halfway between rows 2 and 3, and at 2.25 a quarter of the way.",
         "int(p) is the row before p. p - int(p) says how far p is on its way to the row after it. The last "
-        "row has none after it: take itself.",
+        "row has none after it: use the last row itself.",
         "Two shares that add up to 1, each with its row. The share of the later row is p - int(p); its "
         "number is min(int(p) + 1, len(P) - 1).",
     ),
