@@ -52,10 +52,10 @@ LESS = {
     "make teach": "make -n teach",
     "make hub": "make -n hub",  # as it is: tests/grading/test_hub.py
     "python -m tutorial_lib.desk": "python -m tutorial_lib.desk --no-browser --allow-root --port=0",
-    "python -m tutorial_lib.desk --front notebook": "python -m tutorial_lib.desk --help",  # as above
-    "python -m tutorial_lib.desk --language zh": "python -m tutorial_lib.desk --help",  # the same
+    "python -m tutorial_lib.desk --front notebook": "python -m tutorial_lib.desk --front notebook --help",
+    "python -m tutorial_lib.desk --language zh": "python -m tutorial_lib.desk --language zh --help",
     "python -m tutorial_lib.course.translation build zh":  # as it is: tests/unit/test_translation.py
-        "python -m tutorial_lib.course.translation build --help",
+        "python -m tutorial_lib.course.translation build zh --help",
     "TUTORIAL_PROGRESS=~/class-a.json make lab":
         "TUTORIAL_PROGRESS=~/class-a.json make lab LAB_FLAGS='--no-browser --allow-root --port=0'",
     "jupyter lab": "jupyter lab --version",
