@@ -38,7 +38,7 @@ extensions = [
 include_patterns = ["docs/*.md", "docs/instructor/*.md", "docs/site/index.md", "docs/site/api.rst",
                     "docs/site/methods.md",
                     "notebooks/*.ipynb", "notebooks/deeper/*.ipynb", "exercises/*/*.ipynb"]
-exclude_patterns = ["**/.ipynb_checkpoints", "docs/README.*.md"]
+exclude_patterns = [".*", "build", "**/.ipynb_checkpoints", "docs/README.*.md"]  # .venv has thousands of folders
 if editions.LANGUAGE != ENGLISH:  # all lessons, and what else is translated
     include_patterns = ["notebooks/*.ipynb", "notebooks/deeper/*.ipynb", "exercises/*/*.ipynb",
                         *(str(documents.paths()[name].relative_to(pages.ROOT))
@@ -109,6 +109,7 @@ html_theme_options = {
     "navbar_persistent": [],
     "article_header_end": ["language.html", "article-header-buttons.html"],
     "max_navbar_depth": 1,  # the button that opens a deeper level has no name for a screen reader
+    "collapse_navbar": True,  # changes nothing to see at a depth of 1, and takes a third from the making
     "show_toc_level": 2,
     "use_fullscreen_button": False,
     "footer_content_items": "",  # the author of a page is not named, nor is it asked for
