@@ -445,10 +445,9 @@ class Tab:
         """Open a page and wait until its formulas stand."""
         self.base, self.name = base, name
         self.page.goto(base + name, wait_until="load")
-        self.page.evaluate("""() => new Promise(done => {
-            const wait = () => !document.querySelector('.math') ? done()
-                : window.MathJax?.isReady ? MathJax.Hub.Queue(done) : setTimeout(wait, 20);
-            wait(); })""")
+        self.page.wait_for_function("() => !document.querySelector('.math') || window.MathJax?.isReady")
+        self.page.evaluate("""() => new Promise(done =>
+            window.MathJax?.isReady ? MathJax.Hub.Queue(done) : done())""")
 
     def take(self, name):
         """Put what stands on another page in the place of what stands here, with its scripts and formulas."""
@@ -476,7 +475,8 @@ class Tab:
         bad = self.page.evaluate("""() => {
             const left = [...document.querySelectorAll('.math.notranslate')]
                 .filter(m => !m.querySelector('.MathJax'));
-            const wrong = document.querySelectorAll('.MathJax_Error, .merror, .MathJax .noError');
+            const wrong = document.querySelectorAll(  // the last: a command that there is not
+                `.MathJax_Error, .merror, .MathJax .noError, .MathJax[data-mathml*='mathcolor="red"']`);
             const raw = document.querySelector('article')?.innerText.match(/\\$\\$|\\\\\\(|\\\\\\[/g) ?? [];
             return [...left, ...wrong].map(m => m.textContent.slice(0, 60)).concat(raw);
         }""")
@@ -672,10 +672,10 @@ def test_the_watch_sees_what_goes_wrong(look, url, site):
     (site / "wrong.html").write_text(
         '<html lang="en"><title>x</title><body style="width:900px"><article>$$x$$'
         '<p style="color:#eee">pale</p></article>'
-        '<div class="bd-content"><pre style="width:900px">wide</pre><p class="math notranslate">\\(\\wrong\\)</p>'
-        '</div>'
         '<img src="none.png"><script src="http://127.0.0.2:9/x.js"></script>'
         '<script>throw Error("in a script")</script>')
+    (site / "part.html").write_text('<div class="bd-content"><p style="min-width:900px">wide</p>'
+                                    '<p class="math notranslate">\\(\\wrong\\)</p></div>')
     tab = look(width=390)
     try:
         tab.open(url, "wrong.html")
@@ -684,13 +684,14 @@ def test_the_watch_sees_what_goes_wrong(look, url, site):
         tab.check_width()
         seen, tab.problems = "\n".join(tab.problems), []
         tab.open(url, "notebooks/06_rope.html")
-        tab.take("wrong.html")
+        tab.take("part.html")
         tab.check_formulas()
         tab.check_width()
     finally:
         (site / "wrong.html").unlink()
+        (site / "part.html").unlink()
     assert [re.sub(r"\d+", "n", problem) for problem in tab.problems] == [
-        "wrong.html: formulas: ['\\\\wrong']", "wrong.html: n pixels too wide"]
+        "part.html: formulas: ['\\\\wrong\\\\wrong']", "part.html: n pixels too wide"]
     for sign in ("formulas: ['$$'", "404: ", "asked elsewhere: http://127.0.0.2", "in a script", "image-alt",
                  "color-contrast", "pixels too wide"):
         assert sign in seen, seen

@@ -8,6 +8,7 @@ alone, rows of numbers and names are no pieces.
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import json
 import re
@@ -346,11 +347,18 @@ def _numbers(text: str) -> set[str]:
     return set(re.findall(r"\d+(?:\.\d+)?", re.sub(r"\]\([^)]*\)", "]", text)))
 
 
-def stars(text: str) -> bool:
-    """Do stars of an emphasis stay visible? Those of ``**中文。**中文`` do, for punctuation stands inside."""
+@functools.cache
+def _markdown():
     from markdown_it import MarkdownIt
 
-    shown = MarkdownIt().enable("table").render(re.sub(r"\$[^$]*\$", "x", text))
+    return MarkdownIt().enable("table")
+
+
+def stars(text: str) -> bool:
+    """Do stars of an emphasis stay visible? Those of ``**中文。**中文`` do, for punctuation stands inside."""
+    if "*" not in text:
+        return False
+    shown = _markdown().render(re.sub(r"\$[^$]*\$", "x", text))
     return "*" in re.sub("<code>.*?</code>|<[^>]+>", "", shown)
 
 
