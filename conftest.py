@@ -1,6 +1,7 @@
 """What every test run shares, notebooks included: a quiet environment, no silent skips, processes, times."""
 
 import ast
+import gc
 import itertools
 import os
 import re
@@ -15,6 +16,8 @@ import psutil
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+# The tests themselves run side by side. Said here, because the first conftest.py below imports torch.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 PROGRESS = pytest.StashKey[Path]()  # the folder of the tests' progress
 
 # a notebook edited as text is not a module to import
@@ -27,7 +30,6 @@ def pytest_configure(config):
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     config.stash[PROGRESS] = Path(folder)  # not the reader's own
     os.environ["TQDM_DISABLE"] = "1"  # a progress bar's text is different in every run
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests themselves run side by side
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Times())
 
@@ -46,6 +48,12 @@ def pytest_collection_modifyitems(items):
                 item.runtest = empty_then_filled(item)
     items.sort(key=lambda item: next((n for n, start in enumerate(FIRST) if item.nodeid.startswith(start)),
                                      len(FIRST)))
+
+
+def pytest_collection_finish(session):
+    """Thousands of tests and what they import stay: no search for garbage goes through them again."""
+    gc.collect()
+    gc.freeze()
 
 
 # ---- a cell with a blank: a notebook runs once, and from there on it runs on the learner's code ----

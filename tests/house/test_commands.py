@@ -69,7 +69,12 @@ LESS = {
     "make site STUDENTS=1": "make -n site STUDENTS=1",  # what it leaves out: tests/site
     "make latency": "make latency ARGS=--help",  # in small: tests/browser/test_browser.py
     "python -m pip install .": "python -m pip install --no-build-isolation .",
-    'python -m pip install ".[experiments]"': "python -m pip install --no-build-isolation '.[experiments]'",
+    'python -m pip install ".[experiments]"':  # what comes with the dot alone is installed by the line above
+        "python -m pip install --dry-run --no-build-isolation '.[experiments]'",
+    "python -m pip install --no-deps -e .": "python -m pip install --no-build-isolation --no-deps -e .",
+    "make locale LANGUAGE=zh": "make locale LANGUAGE=zh ARGS=02",  # all: tests/unit/test_translation.py
+    "python -m tutorial_lib.course.authoring pictures":
+        "python -m tutorial_lib.course.authoring pictures 07",
     "make notebooks":
         "rm -r notebooks/0[1-9]* notebooks/10* notebooks/deeper && rm -r solutions/* && make notebooks",
     "python -m benchmarks.notebooks":
