@@ -38,7 +38,8 @@ extensions = [
 include_patterns = ["docs/*.md", "docs/instructor/*.md", "docs/site/index.md", "docs/site/api.rst",
                     "docs/site/methods.md",
                     "notebooks/*.ipynb", "notebooks/deeper/*.ipynb", "exercises/*/*.ipynb"]
-exclude_patterns = [".*", "build", "**/.ipynb_checkpoints", "docs/README.*.md"]  # .venv has thousands of folders
+# .venv alone has thousands of folders.
+exclude_patterns = [".*", "build", "**/.ipynb_checkpoints", "docs/README.*.md"]
 if editions.LANGUAGE != ENGLISH:  # all lessons, and what else is translated
     include_patterns = ["notebooks/*.ipynb", "notebooks/deeper/*.ipynb", "exercises/*/*.ipynb",
                         *(str(documents.paths()[name].relative_to(pages.ROOT))

@@ -445,7 +445,8 @@ class Tab:
         """Open a page and wait until its formulas stand."""
         self.base, self.name = base, name
         self.page.goto(base + name, wait_until="load")
-        self.page.wait_for_function("() => !document.querySelector('.math') || window.MathJax?.isReady")
+        self.page.wait_for_function("() => !document.querySelector('.math') || window.MathJax?.isReady",
+                                    timeout=90e3)  # other programs may use all cores
         self.page.evaluate("""() => new Promise(done =>
             window.MathJax?.isReady ? MathJax.Hub.Queue(done) : done())""")
 
@@ -459,12 +460,9 @@ class Tab:
             const text = await (await fetch(address)).text();
             const other = new DOMParser().parseFromString(text, "text/html");
             document.querySelector(".bd-content").replaceWith(other.querySelector(".bd-content"));
-            for (const { src } of other.querySelectorAll("script[src*='live.js'], script[src*='answers.js']")) {
-                const script = Object.assign(document.createElement("script"), { src });
-                const there = new Promise((done, failed) => { script.onload = done; script.onerror = failed; });
-                document.head.append(script);
-                await there;
-            }
+            for (const { src } of other.querySelectorAll("[src*='live.js'], [src*='answers.js']"))
+                await new Promise((onload, onerror) => document.head.append(
+                    Object.assign(document.createElement("script"), { src, onload, onerror })));
             const formulas = [...document.querySelectorAll(".math")];
             MathJax.Hub.processSectionDelay = MathJax.OutputJax["HTML-CSS"].config.EqnChunkDelay = 0;
             if (formulas.length)  // of none it would take all for formulas
