@@ -17,6 +17,7 @@ QUESTS = sorted(authoring.NOTEBOOKS.glob(f"{navigation.DEEPER}/*.ipynb"))
 PATHS = CORE + QUESTS
 HEADINGS = ("What you will be able to do", "Claims tested", "Concept check", "Summary", "References")
 MACHINE = re.compile(r"/(home|root|tmp|work|Users|private|var|opt|mnt)/|site-packages|ipykernel_|\b[A-Z]:\\")
+NOISE = re.compile(r"(?<!less than )(?<![\d.])0\.0{4,}[1-9]")
 LONGEST_CELL = 20
 
 
@@ -54,6 +55,23 @@ class Images(HTMLParser):
     def handle_starttag(self, tag, attrs):
         if tag == "img":
             self.alts.append(dict(attrs).get("alt") or "")
+
+
+
+def noise(notebook):
+    """Printed numbers that are rounding and no more: another processor finds other ones."""
+    return [found[0] for cell in notebook.cells for output in cell.get("outputs", [])
+            for text in (output.get("text", ""), output.get("data", {}).get("text/html", ""))
+            for found in NOISE.finditer(re.sub(r'src="data:[^"]*"', "", text))]
+
+
+def test_no_rounding_noise_is_printed(notebook):
+    assert not noise(notebook)
+
+
+def test_rounding_noise_is_found():
+    said = [nbformat.v4.new_output("stream", text=f"by {number} nats") for number in ("0.000002", "0.0000")]
+    assert noise(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=said)])) == ["0.000002"]
 
 
 def test_it_is_in_normal_form(path):

@@ -71,7 +71,7 @@ class ClippedBias(RelativeBias):
 
     Args:
         n_heads: heads H; the table ``b`` is ``[H, 2k + 1]``, its middle column the offset 0.
-        max_distance: k. With 0, one scalar for every offset, which a softmax does not see.
+        max_distance: k. With 0, all offsets share one scalar, which a softmax does not see.
         std: standard deviation of the initial scalars. Std 1 would be noise as large as the scores.
 
     Raises ValueError for a size out of range, a bad ``std``, or fractional offsets.
