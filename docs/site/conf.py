@@ -110,7 +110,7 @@ html_theme_options = {
     "navbar_persistent": [],
     "article_header_end": ["language.html", "article-header-buttons.html"],
     "max_navbar_depth": 1,  # the button that opens a deeper level has no name for a screen reader
-    "collapse_navbar": True,  # changes nothing to see at a depth of 1, and takes a third from the making
+    "collapse_navbar": True,  # at a depth of 1 nothing else is seen, and less is made
     "show_toc_level": 2,
     "use_fullscreen_button": False,
     "footer_content_items": "",  # the author of a page is not named, nor is it asked for

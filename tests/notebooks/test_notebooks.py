@@ -57,7 +57,6 @@ class Images(HTMLParser):
             self.alts.append(dict(attrs).get("alt") or "")
 
 
-
 def noise(notebook):
     """Printed numbers that are rounding and no more: another processor finds other ones."""
     return [found[0] for cell in notebook.cells for output in cell.get("outputs", [])

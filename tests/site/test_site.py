@@ -17,7 +17,6 @@ from urllib.parse import unquote, urldefrag, urljoin, urlparse
 import pytest
 
 from tutorial_lib.course import translation
-from tutorial_lib.language import ENGLISH
 from tutorial_lib.lesson import predictions, questions
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +28,7 @@ KINDS = ("index.html", "notebooks/06_rope.html", "exercises/ex06_rope/ex06_rope.
          "search.html")
 CODE = ("exercises/ex06_rope/ex06_rope.html", "_modules/tutorial_lib/encodings/rotary.html")
 OTHERS = translation.languages()
+STARTS = tuple(f"{language}/" for language in OTHERS)
 IN_OTHERS = tuple(f"{language}/{name}" for language in OTHERS for name in (
     "index.html", "docs/glossary.html", "methods/index.html",
     *(str(path.relative_to(ROOT).with_suffix(".html")) for path in ROOT.glob("notebooks/[0-9]*.ipynb")
@@ -499,27 +499,28 @@ class Tab:
             self.note(f"{wide} pixels too wide")
 
 
-def test_a_page_of_each_kind_is_whole_and_accessible_on_a_phone(look, url):
-    tab = look(width=390)
-    for name in KINDS + IN_OTHERS[:1]:
+@pytest.mark.parametrize("width, theme, names", [
+    (390, "light", KINDS + IN_OTHERS[:1]), (1280, "dark", KINDS)], ids=["phone", "desk in the dark"])
+def test_a_page_of_each_kind_is_whole_and_accessible(look, url, width, theme, names):
+    tab = look(theme == "dark", width)
+    for name in names:
         tab.open(url, name)
+        assert tab.page.evaluate("document.documentElement.dataset.theme") == theme
         tab.check_formulas()
         tab.check_width()
         tab.check_access()
-    assert tab.page.evaluate("document.documentElement.dataset.theme") == "light"
     assert not tab.problems
 
 
-@pytest.mark.parametrize("language", [ENGLISH, *OTHERS])
-def test_what_stands_on_each_page_is_whole_on_a_phone(look, url, pages, language):
+@pytest.mark.parametrize("start", ["", *STARTS], ids=["English", *OTHERS])
+def test_what_stands_on_each_page_is_whole_on_a_phone(look, url, pages, start):
     """One page stays open, and takes what stands on each of the others.
 
     Listings are left out: they are the frame of every page, and code without an author. So are lessons that
     another language shows in English.
     """
-    start = "" if language == ENGLISH else f"{language}/"
-    names = [name for name in pages if not name.startswith(("_modules/", *(f"{one}/" for one in OTHERS)))
-             ] if language == ENGLISH else [name for name in IN_OTHERS if name.startswith(start)]
+    names = [name for name in IN_OTHERS if name.startswith(start)] if start else [
+        name for name in pages if not name.startswith(("_modules/", *STARTS))]
     tab = look(width=390)
     tab.open(url, f"{start}notebooks/06_rope.html")
     for name in names:
@@ -528,17 +529,6 @@ def test_what_stands_on_each_page_is_whole_on_a_phone(look, url, pages, language
             tab.check_formulas()
             tab.check_width()
     assert len(names) > 10 and not tab.problems
-
-
-def test_a_page_of_each_kind_is_whole_and_accessible_on_a_desk_in_the_dark(look, url):
-    tab = look(dark=True)
-    for name in KINDS:
-        tab.open(url, name)
-        assert tab.page.evaluate("document.documentElement.dataset.theme") == "dark"
-        tab.check_formulas()
-        tab.check_width()
-        tab.check_access()
-    assert not tab.problems
 
 
 PAINT = """() => {
