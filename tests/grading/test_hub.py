@@ -141,7 +141,7 @@ class Person:
             self.web.delete(f"{self.address}/api/kernels/{kernel}")
 
     def type(self, *commands):
-        """What is shown where these are typed into a new terminal, one after the other; each must return 0."""
+        """What is shown where these are typed into a new terminal, one by one; each must return 0."""
         terminal = self.call("POST", "api/terminals")["name"]
         own = [c for c in self.web.cookies if c.path in ("/", f"/user/{self.name}/")]
         line = websocket.create_connection(
@@ -197,7 +197,7 @@ def documented():
 
 @pytest.fixture(scope="module")
 def class_folder(hub, people):
-    """The teacher's class folder with one exercise, released to the hub's exchange, in a terminal of theirs."""
+    """The teacher's class folder with one exercise, released to the exchange in a terminal of theirs."""
     people["kim"].type(*documented()[0])
     return hub.home("kim").with_name("class")
 
@@ -238,15 +238,19 @@ def test_a_teacher_has_formgrader_for_the_class_folder(people, class_folder):
     assert [one["name"] for one in people["kim"].call("GET", "formgrader/api/assignments")] == [NAME]
 
 
+WORDS = "A sum has no order. <img src=x onerror=alert(1)>"
+
+
 def answer(person):
-    """Write the right answer to one question into the student's notebook, and save it as JupyterLab does."""
+    """Answer one question rightly, and one in words, in the student's notebook; save as JupyterLab does."""
     solved = nbformat.read(ROOT / "solutions" / NAME / f"{NAME}.ipynb", as_version=4).cells
     right = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell.source for cell in solved}
+    right["explain_order_lost"] = WORDS
     path = f"api/contents/exercises/{NAME}/{NAME}.ipynb"
     model = person.call("GET", path)
     for cell in model["content"]["cells"]:
-        if cell["metadata"].get("nbgrader", {}).get("grade_id") == QUESTION:
-            cell["source"] = right[QUESTION]
+        if (name := cell["metadata"].get("nbgrader", {}).get("grade_id")) in (QUESTION, "explain_order_lost"):
+            cell["source"] = right[name]
     person.call("PUT", path, json={"type": "notebook", "format": "json", "content": model["content"]})
 
 
@@ -279,7 +283,11 @@ def test_released_handed_in_collected_and_marked(people, hub, class_folder):
         pytest.skip(MISSING)
     people["kim"].type(moved, mark)
     with gradebook.gradebook(class_folder) as book:
-        assert book.find_submission(NAME, "ada").score == 4
+        submission = book.find_submission(NAME, "ada")
+        assert submission.score == 4
+        (number,) = [notebook.id for notebook in submission.notebooks]
+    page = people["kim"].web.get(f"{people['kim'].address}/formgrader/submissions/{number}/").text
+    assert "A sum has no order." in page and "<img src=x" not in page, "nothing of it runs in formgrader"
 
     people["kim"].type(moved, release_feedback)
     assert ada.call("POST", "assignments/fetch_feedback", data=asked)["success"]
