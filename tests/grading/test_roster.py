@@ -159,7 +159,7 @@ def arrived(room, capsys):
 
 
 def as_sent(platform, name, exercise, number, user=48301):
-    """The name of an upload, as the platform makes it of a student's name (Canvas keeps letters and signs)."""
+    """The name of an upload, as a platform makes it of a student's name. Canvas keeps letters and signs."""
     if platform == "canvas":
         name = "".join(each for each in name if each == "_" or unicodedata.category(each)[0] in "LMN").lower()
         return f"{name}_{user}_{number}_{exercise}.ipynb"

@@ -129,7 +129,7 @@ class Students:
             return listed
         spelled = roster.spelled(name)
         wanted = safe_id(spelled)
-        while roster.spelled(self.names.setdefault(wanted, name)) != spelled:  # it looks like another one's id
+        while roster.spelled(self.names.setdefault(wanted, name)) != spelled:  # another one's id
             wanted = f"{wanted[:50]}-{hashlib.sha256(os.fsencode(wanted + spelled)).hexdigest()[:6]}"
         return wanted
 
@@ -138,14 +138,14 @@ class Students:
         files.replace(self.path, (json.dumps(self.names, indent=1, sort_keys=True) + "\n").encode())
 
 
-COPY = re.compile(r"(?:\.ipynb|\.json|\.txt|[ _-]*\(\d+\)|[ _-]+copy[ _-]?\d*|[ _-]+kopie[ _-]?\d*)$", re.I)
+# ".ipynb", ".json", ".txt", " (1)", "-copy2" and " Kopie", as often as they come: backwards, so that each
+# letter is looked at once.
+COPY = re.compile(r"(?:bnypi\.|nosj\.|txt\.|\)\d+\([ _-]*|\d*[ _-]?(?:ypoc|eipok)[ _-]+)*", re.I)
 
 
 def _stem(name: str) -> str:
     """A file's name without its ending and without what a browser or JupyterLab adds to a copy."""
-    while (shorter := COPY.sub("", name)) != name:
-        name = shorter
-    return name.strip()
+    return name[:len(name) - COPY.match(name[::-1]).end()].strip()
 
 
 def match(name: str, assignments: Sequence[str]) -> tuple[str, str]:
@@ -265,6 +265,12 @@ def _of_zip(path, inbox, student, assignment, label, seconds, assignments) -> It
                  and not any(_hidden(part) for part in m.filename.split("/") if part != "..")]
     budget = MOST_UNPACKED_BYTES
     for member in notebooks:
+        if (letters := len(member.filename)) > files.MOST_NAME:  # before anything looks at it
+            why = (f"Its name in the zip file has {letters} letters; at most {files.MOST_NAME} are read. "
+                   "Rename it, or send the notebook itself.")
+            yield Upload(student, assignment, f"{label}/{shown(member.filename)}", seconds, _refusing(why),
+                         inside=(member.date_time, 0))
+            continue
         parts = [part for part in member.filename.split("/") if part]
         found = [match(part, assignments)[0] for part in reversed(parts)]
         named = next((name for name in found if name), assignment)
