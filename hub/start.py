@@ -36,7 +36,10 @@ def student(mine: Path, language: str = "") -> tuple[dict, list[Path], Path]:
 def teacher(home: Path) -> tuple[dict, list[Path], Path]:
     """The same for a teacher, whose server sees the whole home, with formgrader for its class folder."""
     folder = home / "class"
-    folder.mkdir(exist_ok=True)
+    if not (folder / "nbgrader_config.py").exists():
+        from tutorial_lib.grading import gradebook
+
+        gradebook.prepare(folder, {})  # formgrader reads its settings once, and is safe only with them
     flags = dict(flag.split("=", 1) for flag in server.teachers(home)[3:])
     return flags | IDLE | TERMINAL, [HERE / "config"], folder
 
