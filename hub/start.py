@@ -18,6 +18,8 @@ from tutorial_lib.language import ENGLISH  # noqa: E402
 
 IDLE = {"--MappingKernelManager.cull_idle_timeout": 30 * 60,  # seconds
         "--ServerApp.shutdown_no_activity_timeout": 60 * 60}
+# Not as a login shell, which is the default here: that one begins with the PATH of /etc/profile.
+TERMINAL = {"--ServerApp.terminado_settings": {"shell_command": [os.environ.get("SHELL", "/bin/bash")]}}
 
 
 def student(mine: Path, language: str = "") -> tuple[dict, list[Path], Path]:
@@ -28,15 +30,18 @@ def student(mine: Path, language: str = "") -> tuple[dict, list[Path], Path]:
     flags = dict(flag.split("=", 1) for flag in server.command(mine, language=language or ENGLISH)[3:])
     extensions = {f"nbgrader.server_extensions.{name}": name == "assignment_list" for name in server.NBGRADER}
     flags["--ServerApp.jpserver_extensions"] = extensions
-    return flags | IDLE, [HERE / "students", HERE / "config", server.HERE / "config"], mine
+    return flags | IDLE | TERMINAL, [HERE / "students", HERE / "config", server.HERE / "config"], mine
 
 
 def teacher(home: Path) -> tuple[dict, list[Path], Path]:
     """The same for a teacher, whose server sees the whole home, with formgrader for its class folder."""
     folder = home / "class"
-    folder.mkdir(exist_ok=True)
+    if not (folder / "nbgrader_config.py").exists():
+        from tutorial_lib.grading import gradebook
+
+        gradebook.prepare(folder, {})  # formgrader reads its settings once, and is safe only with them
     flags = dict(flag.split("=", 1) for flag in server.teachers(home)[3:])
-    return flags | IDLE, [HERE / "config"], folder
+    return flags | IDLE | TERMINAL, [HERE / "config"], folder
 
 
 def main():

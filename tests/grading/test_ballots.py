@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import unicodedata
 import zipfile
 
 import pytest
@@ -57,6 +58,16 @@ def test_one_sender_has_one_vote_whatever_they_send(inbox, tmp_path):
     put(inbox / "ada" / "again" / votes.name_of(vote(n=2, code=3)), vote(n=2, code=3))
     assert intake.take_in_votes(inbox, tmp_path) == (2, 0)
     assert list(kept(tmp_path)[1]) == ["0" * 16], "the newest"
+
+
+@pytest.mark.parametrize("name", ["शर्माप्रिया_48301_{n}_{vote}", "müllerzoë_48213_{n}_{vote}", "Zoë_{vote}",
+                                  "Zoë/{vote}", "li_na_{n}_assignsubmission_file/{vote}"])
+def test_one_sender_is_one_in_every_script(inbox, tmp_path, capsys, name):
+    for n, form in enumerate(("NFC", "NFD")):
+        sent = name.format(n=n, vote=votes.name_of(vote(code=n)))
+        put(inbox / unicodedata.normalize(form, sent), vote(code=n), 1_700_000_000 + n)
+    assert command.main(["take-in", "--root", str(tmp_path), str(inbox)]) == 0
+    assert "1 votes" in capsys.readouterr().out and list(kept(tmp_path)[1]) == ["0" * 15 + "1"]
 
 
 def test_what_only_looks_like_a_vote_is_counted_and_stops_nobody(inbox, tmp_path):

@@ -76,12 +76,9 @@ class Hub:
         except requests.RequestException:
             return False
 
-    def teacher(self, folder, *command):
-        """A command of the teacher, in the class folder."""
-        config = {"JUPYTER_CONFIG_PATH": str(HUB / "config"), "NBGRADER_EXCHANGE": str(self.exchange)}
-        done = subprocess.run([sys.executable, "-m", *command], cwd=folder, env=self.environment | config,
-                              capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
+    def inbound(self):
+        """Who has handed in what: the beginnings of the folders' names in the exchange."""
+        return sorted(path.name.rsplit("+", 2)[0] for path in (self.exchange / COURSE / "inbound").iterdir())
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +140,29 @@ class Person:
             line.close()
             self.web.delete(f"{self.address}/api/kernels/{kernel}")
 
+    def type(self, *commands):
+        """What is shown where these are typed into a new terminal, one by one; each must return 0."""
+        terminal = self.call("POST", "api/terminals")["name"]
+        own = [c for c in self.web.cookies if c.path in ("/", f"/user/{self.name}/")]
+        line = websocket.create_connection(
+            f"{self.address.replace('http', 'ws', 1)}/terminals/websocket/{terminal}", timeout=LONG,
+            cookie="; ".join(f"{c.name}={c.value}" for c in own))
+        try:
+            return [self._type(line, command) for command in commands]
+        finally:
+            line.close()
+            self.web.delete(f"{self.address}/api/terminals/{terminal}")
+
+    def _type(self, line, command):
+        mark, shown = uuid.uuid4().hex, ""
+        line.send(json.dumps(["stdin", f"{command}\necho {mark} $?\n"]))
+        while not (end := re.search(rf"{mark} (\d+)\r?\n", shown)):
+            kind, *text = json.loads(line.recv())
+            assert kind != "disconnect", shown
+            shown += text[0] if kind == "stdout" else ""
+        assert end[1] == "0", shown
+        return shown
+
     def _execute(self, line, code):
         name, said = uuid.uuid4().hex, ""
         header = {"msg_id": name, "msg_type": "execute_request", "username": self.name, "session": name,
@@ -162,18 +182,24 @@ class Person:
 
 
 @pytest.fixture(scope="module")
-def class_folder(hub):
-    """The teacher's class folder with one exercise, released to the hub's exchange."""
-    folder = hub.home("kim").with_name("class")
-    gradebook.prepare(folder, {NAME: ROOT / "solutions" / NAME / f"{NAME}.ipynb"})
-    hub.teacher(folder, "nbgrader", "release_assignment", NAME)
-    return folder
+def people(hub):
+    with ThreadPoolExecutor() as pool:
+        return {one.name: one for one in pool.map(lambda name: Person(hub, name), ("ada", "ben", "kim"))}
+
+
+def documented():
+    """What the guide tells a teacher to type, for our exercise: up to the release, and what follows it."""
+    section = (ROOT / "docs" / "instructor" / "hub.md").read_text().split("## Release, collect, mark\n")[1]
+    lines = re.search(r"```bash\n(.*?)```", section, re.DOTALL)[1].replace("ex06_rope", NAME).splitlines()
+    at = next(n for n, line in enumerate(lines, 1) if "release_assignment" in line)
+    return [f"cd '{ROOT}'", *lines[:at]], lines[at:]
 
 
 @pytest.fixture(scope="module")
-def people(hub, class_folder):
-    with ThreadPoolExecutor() as pool:
-        return {one.name: one for one in pool.map(lambda name: Person(hub, name), ("ada", "ben", "kim"))}
+def class_folder(hub, people):
+    """The teacher's class folder with one exercise, released to the exchange in a terminal of theirs."""
+    people["kim"].type(*documented()[0])
+    return hub.home("kim").with_name("class")
 
 
 def first_cells(count=4):
@@ -212,15 +238,19 @@ def test_a_teacher_has_formgrader_for_the_class_folder(people, class_folder):
     assert [one["name"] for one in people["kim"].call("GET", "formgrader/api/assignments")] == [NAME]
 
 
+WORDS = "A sum has no order. <img src=x onerror=alert(1)>"
+
+
 def answer(person):
-    """Write the right answer to one question into the student's notebook, and save it as JupyterLab does."""
+    """Answer one question rightly, and one in words, in the student's notebook; save as JupyterLab does."""
     solved = nbformat.read(ROOT / "solutions" / NAME / f"{NAME}.ipynb", as_version=4).cells
     right = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell.source for cell in solved}
+    right["explain_order_lost"] = WORDS
     path = f"api/contents/exercises/{NAME}/{NAME}.ipynb"
     model = person.call("GET", path)
     for cell in model["content"]["cells"]:
-        if cell["metadata"].get("nbgrader", {}).get("grade_id") == QUESTION:
-            cell["source"] = right[QUESTION]
+        if (name := cell["metadata"].get("nbgrader", {}).get("grade_id")) in (QUESTION, "explain_order_lost"):
+            cell["source"] = right[name]
     person.call("PUT", path, json={"type": "notebook", "format": "json", "content": model["content"]})
 
 
@@ -242,20 +272,35 @@ def test_released_handed_in_collected_and_marked(people, hub, class_folder):
     (hub.home("ben") / "exercises" / NAME).rmdir()
     assert people["ben"].call("POST", "assignments/fetch", data=asked)["success"]
     assert (hub.home("ben") / "exercises" / NAME / f"{NAME}.ipynb").exists()
+    assert "Submitted as" in people["kim"].type(f"nbgrader submit {NAME}")[0]  # to see what students see
+    assert hub.inbound() == [f"ada+{NAME}", f"ada+{NAME}", f"kim+{NAME}"]
 
-    hub.teacher(class_folder, "nbgrader", "collect", NAME)
+    collect, mark, release_feedback = documented()[1]
+    moved = f"export PYTHONPATH='{ROOT}'; cd ~/class"
+    people["kim"].type(moved, collect)
+    assert sorted(path.name for path in (class_folder / "submitted").iterdir()) == ["ada", "kim"]
     if MISSING:
         pytest.skip(MISSING)
-    hub.teacher(ROOT, "tutorial_lib.grading", "grade", NAME, "--root", str(class_folder), "--workers", "1")
+    people["kim"].type(moved, mark)
     with gradebook.gradebook(class_folder) as book:
-        assert [student.id for student in book.students] == ["ada"]
-        assert book.find_submission(NAME, "ada").score == 4
+        submission = book.find_submission(NAME, "ada")
+        assert submission.score == 4
+        (number,) = [notebook.id for notebook in submission.notebooks]
+    page = people["kim"].web.get(f"{people['kim'].address}/formgrader/submissions/{number}/").text
+    assert "A sum has no order." in page and "onerror" not in page, "nothing of it runs in formgrader"
 
-    hub.teacher(ROOT, "tutorial_lib.grading", "feedback", NAME, "--root", str(class_folder))
-    hub.teacher(class_folder, "nbgrader", "release_feedback", NAME)
+    people["kim"].type(moved, release_feedback)
     assert ada.call("POST", "assignments/fetch_feedback", data=asked)["success"]
     (page,) = (hub.home("ada") / "exercises" / NAME / "feedback").rglob("*.html")
     assert QUESTION in page.read_text()
+
+
+def test_formgrader_collects_from_all(people, class_folder):
+    """After the commands: what they collected is there already, and nothing is lost."""
+    answer(people["ben"])
+    people["ben"].run(IN_A_TERMINAL)
+    assert people["kim"].call("POST", f"formgrader/api/assignment/{NAME}/collect")["success"]
+    assert (class_folder / "submitted" / "ben" / NAME / f"{NAME}.ipynb").exists()
 
 
 # ---- another language ----

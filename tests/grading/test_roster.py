@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shutil
+import unicodedata
 
 import nbformat
 import pytest
@@ -147,3 +148,89 @@ def test_without_a_list_nothing_is_asked(room):
     put(room, "Zoë/ex06_rope.ipynb")
     ((student, _),) = take_in(room)
     assert student.startswith("Zoe-")
+
+
+# ---- names of all scripts, through the teacher's command ----
+def arrived(room, capsys):
+    """What the command took in: ``{id: the exercises}``, and what it said."""
+    assert command.main(["take-in", "--root", str(room.root), str(room.root / "inbox")]) == 0
+    found = {path.name: sorted(one.name for one in path.iterdir()) for path in room.root.glob("submitted/*")}
+    return found, capsys.readouterr().out
+
+
+def as_sent(platform, name, exercise, number, user=48301):
+    """The name of an upload, as a platform makes it of a student's name. Canvas keeps letters and signs."""
+    if platform == "canvas":
+        name = "".join(each for each in name if each == "_" or unicodedata.category(each)[0] in "LMN").lower()
+        return f"{name}_{user}_{number}_{exercise}.ipynb"
+    return {"moodle": f"{name}_{number}_assignsubmission_file/{exercise}.ipynb",
+            "moodle without folders": f"{name}_{number}_assignsubmission_file_{exercise}.ipynb",
+            "folder": f"{name}/{exercise}.ipynb", "file": f"{exercise}_{name}.ipynb"}[platform]
+
+
+PLATFORMS = ("canvas", "moodle", "moodle without folders", "folder", "file")
+ANOTHERS = {"Hindi": ("राम", "रमा"), "Thai": ("มานี", "มานะ"), "Thai, a sign": ("สมชาย", "สมชาย์"),
+            "Arabic": ("سلمى", "سُلمى"), "Japanese": ("かとう", "がとう"), "Russian": ("Андреи", "Андрей"),
+            "Vietnamese": ("Nguyễn Thị Hoa", "Nguyễn Thị Hoà"), "French": ("André Rene", "André René")}
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("case", ANOTHERS)
+def test_a_sign_more_is_another_name(room, capsys, case, platform):
+    listed, other = ANOTHERS[case]
+    (room.root / "roster.csv").write_text(f"id,name\nlisted,{listed}\n", encoding="utf-8")
+    put(room, as_sent(platform, other, room.name, 111))
+    found, said = arrived(room, capsys)
+    assert len(found) == 1 and "listed" not in found
+    assert "Not in roster.csv" in said and "Nothing in the inbox from 1 of 1: listed" in said
+    (room.root / "roster.csv").write_text(f"id,name\nlisted,{listed}\nother,{other}\n", encoding="utf-8")
+    shutil.rmtree(room.root / "submitted")
+    put(room, as_sent(platform, listed, room.name, 112, 48302))
+    assert set(arrived(room, capsys)[0]) == {"listed", "other"}
+
+
+SINHALA = "ශ්\u200dරීමාලි පෙරේරා"  # with a joiner that cannot be seen
+WRITTEN = {"Hindi": "शर्मा प्रिया", "Thai": "ใจดี สมชาย", "Tamil": "செல்வி", "Korean": "김 민준",
+           "accents": "Müller Zoë", "Sinhala": SINHALA, "Persian": "علی\u200cرضا", "an underline": "li_na"}
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("case", WRITTEN)
+def test_one_student_stays_one_in_every_script(room, capsys, case, platform, listed):
+    """Two exercises, written with accents of their own and without, joiners or not: as it comes."""
+    name = WRITTEN[case]
+    if listed:
+        (room.root / "roster.csv").write_text(f"id,name\nher,{name}\n", encoding="utf-8")
+    put(room, as_sent(platform, unicodedata.normalize("NFC", name), room.name, 111))
+    plain = "".join(each for each in name if unicodedata.category(each) != "Cf")
+    put(room, as_sent(platform, unicodedata.normalize("NFD", plain), "ex07_alibi", 222), b"{}")
+    found, said = arrived(room, capsys)
+    ((student, _),) = found.items()
+    assert student == "her" if listed else student.isascii()
+    assert said.count(f"{student}  ex07_alibi: rejected.") == 1
+
+
+@pytest.mark.parametrize("listed, sent", [
+    ("Zoë Müller", "Zoe Muller"), ("Zoe Muller", "Zoë Müller"), ("ΠΑΠΑΔΟΠΟΥΛΟΣ", "Παπαδόπουλος"),
+    ("Straße, Jörg", "jörg STRASSE"), ("Łukasz Żak", "łukasz żak")])
+def test_who_leaves_out_all_accents_is_found(room, capsys, listed, sent):
+    (room.root / "roster.csv").write_text(f'id,name\nher,"{listed}"\n', encoding="utf-8")
+    put(room, f"{sent}/ex06_rope.ipynb")
+    assert set(arrived(room, capsys)[0]) == {"her"}
+
+
+def test_where_two_could_be_meant_nobody_is(room, capsys):
+    (room.root / "roster.csv").write_text("id,name\njose1,Jose Silva\njose2,José Silva\n", encoding="utf-8")
+    put(room, "Jose Silva/ex06_rope.ipynb")  # the accent may have been left out
+    put(room, "José Silva/ex06_rope.ipynb")
+    found, said = arrived(room, capsys)
+    assert len(found) == 2 and "jose1" not in found and "jose2" in found
+    assert "Nothing in the inbox from 1 of 2: jose1" in said
+
+
+def test_what_is_said_keeps_joiners_that_a_name_needs(room, capsys):
+    put(room, f"{SINHALA}/ex06_rope.ipynb")
+    put(room, f"li/{SINHALA} ex06_rope.ipynb", b"")
+    assert SINHALA in arrived(room, capsys)[1]
+    assert SINHALA in json.loads((room.root / "students.json").read_text()).values()

@@ -16,7 +16,7 @@ from pathlib import Path
 from tutorial_lib.grading import files, roster
 
 FOLDER = "votes"
-NAME = re.compile(r"vote-\d\d\.\w{1,40}-[12]-[0-9a-f]{16}[^/]*\.json$")  # a platform may add to both ends
+NAME = re.compile(r"vote-\d\d\.\w{1,40}-[12]-[0-9a-f]{16}")  # a platform may add to both ends
 MOST_ZIP_BYTES, MOST_MEMBERS = 50 * files.MEGABYTE, 1000
 HIDDEN = "–"
 
@@ -27,7 +27,8 @@ def is_vote(name: str) -> bool:
     >>> is_vote("ada_48213_77_vote-06.random-1-0123456789abcdef-1.json"), is_vote("ex06_rope.ipynb")
     (True, False)
     """
-    return NAME.search(name) is not None
+    last = name.rpartition("/")[2]
+    return len(name) <= files.MOST_NAME and last.endswith(".json") and NAME.search(last) is not None
 
 
 def take_in(found: Iterator[tuple[Path, str]], inbox: Path, root: Path) -> tuple[int, int]:
@@ -61,8 +62,9 @@ def _sender(parts: tuple[str, ...]) -> str:
     """Who sent it, as far as the name in the inbox says it."""
     named = roster.sender(parts[0])
     if named:
-        return named.stable
-    return (NAME.sub("", parts[0]) or parts[0]) if len(parts) == 1 else parts[0]
+        return roster.spelled(named.stable)
+    vote = NAME.search(parts[0]) if len(parts) == 1 else None
+    return roster.spelled(parts[0][:vote.start()] if vote else "") or roster.spelled(parts[0])
 
 
 def _votes_in(path: Path, inbox: Path) -> Iterator[tuple[bytes, float]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MEGABYTE = 1_000_000
+MOST_NAME = 255  # letters of a name in a zip file, folders included: no disk has a longer name of a file
 
 
 class Refused(ValueError):

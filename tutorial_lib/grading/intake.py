@@ -43,6 +43,7 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 GRADE_ID = re.compile(rb'"grade_id"\s*:\s*"([\w-]{1,128})"')
 TYPED = "It was typed into Moodle's text field. Hand in the notebook itself, as a file (.ipynb)."
 IMAGES = ("image/png", "image/jpeg", "image/gif")
+JOINERS = "\u200c\u200d"  # they cannot be seen, and names in Persian or Sinhala cannot do without them
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Upload:
 def shown(name: str) -> str:
     """A file's name as it may stand in a sentence: printable, on one line, not too long."""
     text = os.fsencode(name).decode("utf-8", "replace")
-    text = "".join(letter if letter.isprintable() else "�" for letter in text)
+    text = "".join(letter if letter.isprintable() or letter in JOINERS else "�" for letter in text)
     return text if len(text) <= 80 else f"{text[:60]}…{text[-18:]}"
 
 
@@ -126,9 +127,10 @@ class Students:
         if listed := self.roster.find(name, sender):
             self.names[listed] = self.roster.people[listed].name or listed
             return listed
-        wanted = safe_id(name)
-        while self.names.setdefault(wanted, name) != name:  # a name that looks like another one's id
-            wanted = f"{wanted[:50]}-{hashlib.sha256(os.fsencode(wanted + name)).hexdigest()[:6]}"
+        spelled = roster.spelled(name)
+        wanted = safe_id(spelled)
+        while roster.spelled(self.names.setdefault(wanted, name)) != spelled:  # another one's id
+            wanted = f"{wanted[:50]}-{hashlib.sha256(os.fsencode(wanted + spelled)).hexdigest()[:6]}"
         return wanted
 
     def save(self) -> None:
@@ -136,14 +138,14 @@ class Students:
         files.replace(self.path, (json.dumps(self.names, indent=1, sort_keys=True) + "\n").encode())
 
 
-COPY = re.compile(r"(?:\.ipynb|\.json|\.txt|[ _-]*\(\d+\)|[ _-]+copy[ _-]?\d*|[ _-]+kopie[ _-]?\d*)$", re.I)
+# ".ipynb", ".json", ".txt", " (1)", "-copy2" and " Kopie", as often as they come: backwards, so that each
+# letter is looked at once.
+COPY = re.compile(r"(?:bnypi\.|nosj\.|txt\.|\)\d+\([ _-]*|\d*[ _-]?(?:ypoc|eipok)[ _-]+)*", re.I)
 
 
 def _stem(name: str) -> str:
     """A file's name without its ending and without what a browser or JupyterLab adds to a copy."""
-    while (shorter := COPY.sub("", name)) != name:
-        name = shorter
-    return name.strip()
+    return name[:len(name) - COPY.match(name[::-1]).end()].strip()
 
 
 def match(name: str, assignments: Sequence[str]) -> tuple[str, str]:
@@ -263,6 +265,12 @@ def _of_zip(path, inbox, student, assignment, label, seconds, assignments) -> It
                  and not any(_hidden(part) for part in m.filename.split("/") if part != "..")]
     budget = MOST_UNPACKED_BYTES
     for member in notebooks:
+        if (letters := len(member.filename)) > files.MOST_NAME:  # before anything looks at it
+            why = (f"Its name in the zip file has {letters} letters; at most {files.MOST_NAME} are read. "
+                   "Rename it, or send the notebook itself.")
+            yield Upload(student, assignment, f"{label}/{shown(member.filename)}", seconds, _refusing(why),
+                         inside=(member.date_time, 0))
+            continue
         parts = [part for part in member.filename.split("/") if part]
         found = [match(part, assignments)[0] for part in reversed(parts)]
         named = next((name for name in found if name), assignment)
@@ -557,14 +565,14 @@ def _of_senders(uploads: list[Upload]) -> Iterator[Upload]:
     numbers: dict[tuple, set[str]] = {}
     for upload in uploads:
         if upload.sender and upload.assignment:
-            key = upload.sender.stable, upload.assignment
+            key = roster.spelled(upload.sender.stable), upload.assignment
             numbers.setdefault(key, set()).add(upload.sender.number)
     for upload in uploads:
         if not (whose := upload.sender):
             yield upload
         elif whose.online and not upload.notebook:
             yield replace(upload, student=whose.stable, load=_refusing(TYPED))
-        elif len(numbers.get((whose.stable, upload.assignment), ())) > 1:
+        elif len(numbers.get((roster.spelled(whose.stable), upload.assignment), ())) > 1:
             who = f"{whose.name} {whose.number}"
             said = f"More than one {whose.name} has handed in, so it counts for '{who}'."
             yield replace(upload, student=who, sender=None, remark=f"{upload.remark} {said}".strip())

@@ -21,11 +21,13 @@ FILE = "roster.csv"
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0}
 # ContentZipper#get_filename (lib/content_zipper.rb of instructure/canvas-lms): the sortable name in small
-# letters and without anything but letters, "LATE", the user's number, the file's number, the file's name.
-CANVAS = re.compile(r"(?P<name>[^\W_]\w*?)_(?:LATE_)?(?P<number>\d+)_\d+_.+")
+# letters and without anything but letters and their signs, "LATE", the user's number, the file's number, the
+# file's name. Python's \w leaves out the signs, which are vowels in Hindi or Thai.
+CANVAS = re.compile(r"(?s)(?P<name>[^\W_][\w\x80-\U0010ffff]*?)_(?:LATE_)?(?P<number>[0-9]+)_[0-9]+_.+")
 # mod_assign\downloader (mod/assign/classes/downloader.php of moodle/moodle): the full name, a number that is
 # another one in each assignment, the plugin; then, where folders are switched off, the file's name.
-MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<number>\d+)_assignsubmission_(?P<kind>file|onlinetext)(?:_.*)?")
+MOODLE = re.compile(r"(?s)(?P<name>[^_].*?)_(?P<number>[0-9]+)_assignsubmission_"
+                    r"(?P<kind>file|onlinetext)(?:_.*)?")
 
 
 @dataclass(frozen=True)
@@ -87,19 +89,39 @@ def seconds(text: str) -> float:
     return float(found[1]) * UNITS[found[2]] if found[1] else 0.0
 
 
-def _plain(text: str) -> str:
-    """A name without accents, case and everything but letters and digits.
+def spelled(name: str) -> str:
+    """A name in the one way in which it is compared: accents composed, and nothing that cannot be seen.
 
-    >>> _plain("Müller-Lüdenscheidt, Zoë"), _plain("王小明")
+    >>> spelled("Zoe\\u0308") == "Zoë", spelled("\\u0dc1\\u0dca\\u200d\\u0dbb\\u0dd3")
+    (True, 'ශ්රී')
+    """
+    seen = (each for each in name if unicodedata.category(each) != "Cf"
+            and not unicodedata.name(each, "").startswith("VARIATION SELECTOR"))
+    return unicodedata.normalize("NFC", "".join(seen))
+
+
+def _plain(text: str, accents: bool = True) -> str:
+    """A name without case and everything but letters, digits and their signs.
+
+    Without ``accents``, Latin and Greek letters lose theirs. In other scripts a sign counts like a letter:
+    without it, रमा would be राम.
+
+    >>> _plain("Müller-Lüdenscheidt, Zoë", accents=False), _plain("王小明")
     ('mullerludenscheidtzoe', '王小明')
     """
-    text = unicodedata.normalize("NFKD", text).casefold()
-    return "".join(letter for letter in text if letter.isalnum())
+    kept, bare = [], False
+    for each in unicodedata.normalize("NFKD", spelled(text)).casefold():
+        if each.isalnum():
+            bare = not accents and unicodedata.name(each, "").startswith(("LATIN", "GREEK"))
+            kept.append(each)
+        elif unicodedata.category(each)[0] == "M" and not bare:
+            kept.append(each)
+    return "".join(kept)
 
 
-def _orders(name: str) -> set[str]:
+def _orders(name: str, accents: bool = True) -> set[str]:
     """A name with each of its words first: "Lena Fischer" is "Fischer, Lena", too."""
-    words = [word for part in re.split(r"[\s,]+", name) if (word := _plain(part))]
+    words = [word for part in re.split(r"[\s,]+", name) if (word := _plain(part, accents))]
     return {"".join(words[n:] + words[:n]) for n in range(len(words))}
 
 
@@ -111,26 +133,36 @@ class Roster:
         self._known: dict[str, set[str]] = {}
         for person in self.people.values():
             keys = {person.email, person.canvas_id, person.sis_id, person.login, person.moodle_id}
-            for key in {f"={key.casefold()}" for key in keys if key} | _orders(person.name):
+            whole, bare = _orders(person.name), _orders(person.name, accents=False)
+            unaccented = {f"~{key}" for key in bare} if whole == bare else set()
+            for key in {f"={spelled(key).casefold()}" for key in keys if key} | whole | bare | unaccented:
                 self._known.setdefault(key, set()).add(person.id)
 
     def __bool__(self) -> bool:
         return bool(self.people)
 
-    def _one(self, key: str) -> str | None:
-        """The id that a key belongs to; None if it is nobody's, or more than one student's."""
-        found = self._known.get(key, set())
+    def _one(self, *keys: str) -> str | None:
+        """The id that the first known key belongs to; None if none is, or it is more than one student's."""
+        found = next((self._known[key] for key in keys if key in self._known), set())
         return next(iter(found)) if len(found) == 1 else None
+
+    @staticmethod
+    def _keys(name: str) -> tuple[str, str]:
+        """What a full name may stand under: a platform, or the list, may have left out all accents.
+
+        A name with other accents is another name: Hoa is not Hoà.
+        """
+        return _plain(name), f"~{_plain(name, accents=False)}"
 
     def find(self, name: str, given: Sender | None = None) -> str | None:
         """The id of the student that an upload's name means; None where that is not certain."""
         if given and given.platform == "canvas":
             numbers = {person.canvas_id: person.id for person in self.people.values() if person.canvas_id}
-            named = self._one(_plain(given.name))
+            named = self._one(*self._keys(given.name))
             return numbers.get(given.number) or (None if named in numbers.values() else named)
         if name in self.people:
             return name
-        return self._one(f"={name.casefold()}") or self._one(_plain(name))
+        return self._one(f"={spelled(name).casefold()}", *self._keys(name))
 
     def extension(self, student: str) -> datetime.timedelta | None:
         """The time that somebody has for every exercise; None for who has none."""

@@ -82,7 +82,7 @@ def run(source: str, n: int, namespace: dict, seconds: float) -> bool:
 
 def _plain(source: str) -> str:
     """Without magics and shell commands, as IPython writes them; those few lines do nothing here."""
-    source = TIMED.sub("", source, count=1) if TIMED.match(source) else source
+    source = source[found.end():] if (found := TIMED.match(source)) else source
     try:
         ast.parse(source)
         return source
