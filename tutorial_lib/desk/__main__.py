@@ -39,8 +39,8 @@ def trouble(problem: OSError | sqlite3.Error, mine: Path) -> str:
     what = getattr(problem, "strerror", None) or problem
     if getattr(problem, "errno", 0) in (errno.EROFS, errno.EACCES, errno.EPERM):
         return (f"{where} cannot be written ({what}): keep your working copy in a folder of your own, with "
-                '`make lab LAB_FLAGS="--mine ~/course"`, or, without make, `python -m tutorial_lib.desk '
-                "--mine ~/course`.")
+                '`make lab LAB_FLAGS="--mine ~/my-course"`, or, without make, `python -m tutorial_lib.desk '
+                "--mine ~/my-course`.")
     return (f"{where} could not be written ({what}): once that is mended, start again; nothing of yours is "
             "lost, and the desk goes on from there.")
 
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
                          f"build {given.language}` makes it")
     if working_copy.inside(mine, clone) or working_copy.inside(mine, course):
         parser.error(f"--mine {mine}: that is the course itself, which stays as it was given out; name "
-                     "another folder, such as --mine ~/course")
+                     "another folder, such as --mine ~/my-course")
     try:
         if given.what == "again":
             name, kept = working_copy.again(course, mine, given.notebook)

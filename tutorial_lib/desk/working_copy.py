@@ -128,7 +128,7 @@ def renew(course: Path, mine: Path) -> dict[str, str]:
     if lay:
         _remember(mine, given)
     for name, (content, laid) in lay.items():
-        if not _theirs(mine / name, before.get(name, {}), content):  # or they were faster: the next start asks
+        if not _theirs(mine / name, before.get(name, {}), content):  # else: for the next start
             put(mine / name, content)
             given[name] = laid
     both = {name: path for name, path in both.items() if "also" not in given[path]}

@@ -1,4 +1,4 @@
-"""The desk is stopped at every point: the next start mends it, and nothing that a person wrote is lost.
+"""Nothing that a person wrote is lost, under any name and wherever the desk is stopped; the next start mends.
 
 A small course in a clone of its own, whose `tutorial_lib` is ours. The desk runs as `python -m
 tutorial_lib.desk` runs it, up to where it becomes JupyterLab.
@@ -119,6 +119,10 @@ def put(path, text):
 
 def words(text):
     return "".join(json.loads(text)["cells"][0]["source"])
+
+
+def read(path):
+    return words(path.read_text(encoding="utf-8"))
 
 
 def edition(clone, name):
@@ -262,8 +266,8 @@ def test_a_clone_that_is_read_only_is_one_sentence(clone, tmp_path):
     try:
         said = desk(clone, before=root, fails=True)
         assert said.count("\n") == 1 and str(clone / "mine") in said and "Permission denied" in said
-        assert 'make lab LAB_FLAGS="--mine ~/course"' in said
-        assert "`python -m tutorial_lib.desk --mine ~/course`" in said
+        assert 'make lab LAB_FLAGS="--mine ~/my-course"' in said
+        assert "`python -m tutorial_lib.desk --mine ~/my-course`" in said
         assert said == desk(clone, "again", "ex06", before=root, fails=True)
         desk(clone, "--mine", str(tmp_path / "elsewhere"), before=root)
         assert (tmp_path / "elsewhere" / NOTE).exists()
@@ -277,3 +281,156 @@ def test_the_clone_itself_is_no_working_copy(clone, where):
     said = desk(clone, "--mine", str(clone / where), fails=True)
     assert "--mine" in said and "another folder" in said
     assert {path: path.read_bytes() for path in clone.rglob("*.*") if path.is_file()} == before
+
+
+# ---- what is the learner's ----
+SECOND, THIRD = (f"mine/notebooks/06_rope.new{n}.ipynb" for n in ("", "-2"))
+
+
+def test_who_works_in_the_new_version_keeps_it_too(clone):
+    desk(clone)
+    put(clone / "mine" / NOTE, notebook("my first notes"))
+    edition(clone, "second")
+    assert "as 06_rope.new.ipynb." in desk(clone)
+    assert read(clone / SECOND).startswith("second edition")
+    put(clone / SECOND, notebook("my second notes"))
+    edition(clone, "third")
+    assert "as 06_rope.new-2.ipynb." in desk(clone)
+    assert "you have changed it" not in desk(clone), "told once"
+    assert read(clone / THIRD).startswith("third edition")
+    edition(clone, "fourth")
+    assert "as 06_rope.new-2.ipynb." in desk(clone), "nobody has touched that one"
+    assert read(clone / THIRD).startswith("fourth edition")
+    assert "Yours is now notebooks/06_rope.mine-1.ipynb" in desk(clone, "again", "06_rope")
+    assert read(clone / "mine/notebooks/06_rope.mine-1.ipynb") == "my first notes"
+    assert read(clone / SECOND) == "my second notes" and not (clone / THIRD).exists()
+    (clone / NOTE).unlink()
+    desk(clone)
+    assert read(clone / SECOND) == "my second notes" and not (clone / "mine" / NOTE).exists()
+
+
+def test_who_takes_the_new_version_for_their_own_follows_the_course_again(clone):
+    desk(clone)
+    for taken in (True, False):
+        put(clone / "mine" / NOTE, notebook("my notes"))
+        edition(clone, f"second, {taken}")
+        desk(clone)
+        (clone / SECOND).replace(clone / "mine" / NOTE) if taken else (clone / "mine" / NOTE).unlink()
+        edition(clone, f"third, {taken}")
+        assert "you have changed it" not in desk(clone)
+        assert read(clone / "mine" / NOTE).startswith("third") and not (clone / SECOND).exists()
+
+
+def test_an_older_version_that_the_learner_has_put_back_is_theirs(clone):
+    desk(clone)
+    older = (clone / "mine" / NOTE).read_bytes()
+    edition(clone, "second")
+    desk(clone)
+    (clone / "mine" / NOTE).write_bytes(older)
+    (clone / "mine" / QUEST).rename(clone / "mine/notebooks/10_frontier.ipynb")
+    put(clone / "notebooks/10_frontier.ipynb", notebook("a new lesson"))
+    edition(clone, "third")
+    assert desk(clone).count("you have changed it") == 2
+    assert read(clone / "mine" / NOTE).startswith("first")
+    assert read(clone / "mine/notebooks/10_frontier.ipynb").startswith("second edition of " + QUEST)
+    assert read(clone / "mine" / QUEST).startswith("third")
+
+
+def test_a_text_whose_end_the_learner_has_deleted_is_theirs_and_so_is_a_link(clone):
+    desk(clone)
+    os.truncate(clone / "mine" / GLOSSARY, 20)
+    (clone / "mine" / NOTE).unlink()
+    (clone / "mine" / NOTE).symlink_to("/a/disk/that/is/not/there.ipynb")
+    desk(clone)
+    assert (clone / "mine" / GLOSSARY).stat().st_size == 20 and (clone / "mine" / NOTE).is_symlink()
+
+
+MEANWHILE = """
+import sys
+from pathlib import Path
+from tutorial_lib.desk.__main__ import main
+
+when, path, text, *arguments = sys.argv[1:]
+
+def meanwhile(event, given):
+    global when
+    if when and event in ("open", "os.link", "os.rename") and when in map(str, given[:2]):
+        when = ""
+        Path(path).write_text(text)
+
+sys.addaudithook(meanwhile)
+sys.exit(main(arguments))
+"""
+
+
+def meanwhile(clone, when, path, text, *arguments):
+    """The desk; when it comes to ``when``, somebody else writes ``text`` into ``path``."""
+    line = [sys.executable, "-c", MEANWHILE, str(when), str(path), text, *arguments]
+    done = subprocess.run(line, capture_output=True, text=True, **python(clone))
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_saved_while_the_desk_starts_is_kept(clone):
+    desk(clone)
+    edition(clone, "second")
+    mine, text = clone / "mine", notebook("saved in an open JupyterLab")
+    meanwhile(clone, clone / QUEST, mine / QUEST, text, "--version")  # before the desk has looked at it
+    assert read(mine / QUEST) == "saved in an open JupyterLab"
+    edition(clone, "third")
+    meanwhile(clone, mine / EXERCISE, mine / NOTE, text, "--version")  # it has: the exercise is next
+    assert read(mine / NOTE) == "saved in an open JupyterLab"
+
+
+def test_begun_anew_twice_at_the_same_moment(clone):
+    desk(clone)
+    put(clone / "mine" / NOTE, notebook("my notes"))
+    kept = [clone / f"mine/notebooks/06_rope.mine-{n}.ipynb" for n in (1, 2)]
+    meanwhile(clone, kept[0], kept[0], notebook("kept by the other"), "again", "06_rope")
+    assert [read(path) for path in kept] == ["kept by the other", "my notes"]
+
+
+def test_the_chinese_copy_while_the_course_is_made_anew(clone):
+    """A file that is missing for a while is dropped, and comes back; what the learner wrote stays, and no
+    conflict is reported where the course has not changed."""
+    chinese = clone / "build" / "zh"
+    edition(chinese, "中文版")
+    desk(clone, "--language", "zh")
+    put(clone / "mine-zh" / NOTE, notebook("我的笔记"))
+    missing = (chinese / NOTE).read_bytes()
+    (chinese / NOTE).unlink()
+    desk(clone, "--language", "zh")
+    (chinese / NOTE).write_bytes(missing)
+    assert "you have changed it" not in desk(clone, "--language", "zh")
+    assert read(clone / "mine-zh" / NOTE) == "我的笔记" and not (clone / "mine").exists()
+
+
+def test_two_clones_with_one_working_copy(clone, tmp_path):
+    mine, other = tmp_path / "shared", tmp_path / "other"
+    put(other / "pyproject.toml", "")
+    (other / "tutorial_lib").symlink_to(ROOT / "tutorial_lib")
+    edition(other, "second")
+    desk(clone, "--mine", str(mine))
+    put(mine / NOTE, notebook("my notes"))
+    for where in (other, clone, other):
+        desk(where, "--mine", str(mine))
+        assert read(mine / NOTE) == "my notes"
+        assert read(mine / QUEST) == read(where / QUEST)
+    assert read(mine / "notebooks/06_rope.new.ipynb").startswith("second")
+
+
+def test_a_notebook_of_the_clone_that_is_none_is_one_sentence(clone):
+    put(clone / NOTE, "<<<<<<< HEAD")
+    said = desk(clone, fails=True)
+    assert f"{NOTE} of the course is not a notebook" in said and "git status" in said
+
+
+def test_cleaning_up_leaves_the_working_copy_alone(clone):
+    """A checkpoint, to which JupyterLab can go back, cannot be made again."""
+    shutil.copy(ROOT / "Makefile", clone)
+    (clone / "tutorial_lib").unlink()
+    checkpoint = "notebooks/.ipynb_checkpoints/06_rope-checkpoint.ipynb"
+    own = [clone / mine / checkpoint for mine in ("mine", "mine-zh")]
+    for path in (*own, clone / checkpoint):
+        put(path, notebook("an hour ago"))
+    subprocess.run(["make", "clean"], cwd=clone, check=True, capture_output=True)
+    assert all(path.exists() for path in own) and not (clone / "notebooks/.ipynb_checkpoints").exists()
