@@ -103,4 +103,4 @@ lock: setup  ## Pin what pyproject.toml asks for (ARGS=--upgrade: the newest of 
 
 clean:  ## Remove the environment and everything that can be made again
 	rm -rf $(VENV) $(VENV).log .venv-oldest .venv-oldest.log $(BUILD) dist *.egg-info .pytest_cache .ruff_cache .mypy_cache
-	find . -name __pycache__ -prune -exec rm -rf {} + -o -name .ipynb_checkpoints -prune -exec rm -rf {} +
+	find . -path './mine*' -prune -o -name __pycache__ -prune -exec rm -rf {} + -o -name .ipynb_checkpoints -prune -exec rm -rf {} +

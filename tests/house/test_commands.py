@@ -49,6 +49,7 @@ LESS = {
     'make test-oldest ARGS="tests/unit -x"': "make -n test-oldest ARGS='tests/unit -x'",
     "make lab": "make -n lab",  # as it is: test_lab.py
     'make lab LAB_FLAGS="--front notebook"': "make -n lab",  # what it starts: test_desk.py
+    'make lab LAB_FLAGS="--mine ~/my-course"': "make -n lab",  # what it does: test_desk_keeps.py
     "make teach": "make -n teach",
     "make hub": "make -n hub",  # as it is: tests/grading/test_hub.py
     "python -m tutorial_lib.desk": "python -m tutorial_lib.desk --no-browser --allow-root --port=0",

@@ -43,7 +43,7 @@ def course(tmp_path):
 @pytest.fixture
 def mine(course):
     folder = course.parent / "mine"
-    assert renew(course, folder) == []
+    assert renew(course, folder) == {}
     return folder
 
 
@@ -56,27 +56,27 @@ def test_what_nobody_touched_follows_the_course(course, mine):
     put(course / NOTE, notebook("second edition"))
     put(course / "notebooks/10_frontier.ipynb", notebook("new"))
     (course / "docs/glossary.md").unlink()
-    assert renew(course, mine) == [] and changed(mine) == []
+    assert renew(course, mine) == {} and changed(mine) == []
     assert words(mine / NOTE) == "second edition" and words(mine / "notebooks/10_frontier.ipynb") == "new"
     assert not (mine / "docs/glossary.md").exists()
 
 
 def test_what_the_learner_changed_stays_and_the_new_version_lies_beside_it(course, mine):
     put(mine / NOTE, notebook("my notes"))
-    assert renew(course, mine) == [] and changed(mine) == [NOTE]
+    assert renew(course, mine) == {} and changed(mine) == [NOTE]
     put(course / NOTE, notebook("second edition"))
-    assert renew(course, mine) == [NOTE]
+    assert renew(course, mine) == {NOTE: "notebooks/06_rope.new.ipynb"}
     assert words(mine / NOTE) == "my notes"
     assert words(mine / "notebooks/06_rope.new.ipynb") == "second edition"
     (mine / "notebooks/06_rope.new.ipynb").unlink()
-    assert renew(course, mine) == [], "told once"
+    assert renew(course, mine) == {}, "told once"
     assert words(mine / NOTE) == "my notes" and not (mine / "notebooks/06_rope.new.ipynb").exists()
 
 
 def test_a_changed_file_that_the_course_drops_stays(course, mine):
     put(mine / "docs/glossary.md", "my terms")
     (course / "docs/glossary.md").unlink()
-    assert renew(course, mine) == [] and (mine / "docs/glossary.md").read_text() == "my terms"
+    assert renew(course, mine) == {} and (mine / "docs/glossary.md").read_text() == "my terms"
 
 
 def test_a_deleted_file_comes_back_and_a_file_that_was_there_before_is_kept(course, mine):
@@ -85,7 +85,7 @@ def test_a_deleted_file_comes_back_and_a_file_that_was_there_before_is_kept(cour
     assert words(mine / NOTE) == "first edition"
     other = course.parent / "other"
     put(other / NOTE, notebook("from an earlier year"))
-    assert renew(course, other) == [NOTE] and words(other / NOTE) == "from an earlier year"
+    assert [*renew(course, other)] == [NOTE] and words(other / NOTE) == "from an earlier year"
 
 
 def test_again_gives_a_fresh_copy_and_keeps_the_old_ones(course, mine):

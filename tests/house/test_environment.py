@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -111,6 +112,18 @@ def test_another_lock_goes_into_another_environment(venv, monkeypatch, tmp_path,
     torch, lock, course = [" ".join(command[5:]) for command in commands]
     assert torch.endswith("-c oldest.txt torch setuptools") and lock.endswith("-r oldest.txt")
     assert environment.is_ready(venv, "oldest.txt") and not environment.is_ready(venv)
+
+
+def test_a_clone_that_is_read_only_is_told_in_one_line(tmp_path):
+    root = ["setpriv", "--bounding-set", "-dac_override"] if os.geteuid() == 0 else []
+    if root and not shutil.which("setpriv"):
+        pytest.skip("root may write everywhere, and `setpriv` is missing")
+    tmp_path.chmod(0o555)
+    line = [*root, sys.executable, "-I", str(SCRIPT), "--venv", str(tmp_path / "venv")]
+    result = subprocess.run(line, capture_output=True, text=True)
+    assert result.returncode == 1 and not list(tmp_path.iterdir())
+    said = one_line(result.stderr.strip())
+    assert "Permission denied" in said and "copy the whole course into a folder of your own" in said
 
 
 def test_a_failed_install_is_not_stamped_and_the_next_run_goes_on(venv, monkeypatch, commands):

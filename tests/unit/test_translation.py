@@ -643,7 +643,7 @@ def test_what_has_been_run_is_not_run_again_until_it_changes(tmp_path, locale, m
 def test_the_desk_opens_what_was_built_in_a_working_copy_of_its_own(tmp_path, monkeypatch, capsys):
     opened = []
     monkeypatch.setattr(desk, "root", lambda _what: tmp_path)
-    monkeypatch.setattr(desk.working_copy, "renew", lambda *folders: opened.append(folders) or [])
+    monkeypatch.setattr(desk.working_copy, "renew", lambda *folders: opened.append(folders) or {})
     for name in ("sign", "lay"):
         monkeypatch.setattr(desk.server, name, lambda _mine: None)
     monkeypatch.setattr(desk, "start", lambda *_command: 0)

@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from ..language import ENGLISH, territory
-from .working_copy import FIRST, STATE, fingerprint, given_out
+from .working_copy import FIRST, STATE, fingerprint, given_out, put
 
 HERE = Path(__file__).parent
 NBGRADER = ("assignment_list", "course_list", "formgrader", "validate_assignment")
@@ -28,8 +28,9 @@ def sign(mine: Path) -> None:
     notary = NotebookNotary(data_dir=str(mine / STATE))
     for name, given in given_out(mine).items():
         path = mine / name
-        if path.suffix == ".ipynb" and path.exists() and fingerprint(path) == given["mine"]:
-            notary.sign(nbformat.read(path, as_version=4))
+        content = path.read_bytes() if path.suffix == ".ipynb" and path.is_file() else b""
+        if fingerprint(content) == given["mine"]:
+            notary.sign(nbformat.reads(content.decode(), as_version=4))
 
 
 def lay(mine: Path) -> None:
@@ -38,13 +39,13 @@ def lay(mine: Path) -> None:
     Later the desk is as the learner left it.
     """
     folder = mine / STATE / "workspaces"
-    if folder.exists():
-        return
-    from jupyterlab_server.workspaces_handler import WorkspacesManager
+    from jupyterlab_server.workspaces_handler import WORKSPACE_EXTENSION, slugify
 
-    folder.mkdir(parents=True)
+    if any(path.stat().st_size for path in folder.glob(f"*{WORKSPACE_EXTENSION}")):
+        return
     panel = f"notebook:{FIRST}"
-    WorkspacesManager(str(folder)).save("default", json.dumps({"metadata": {"id": "default"}, "data": {
+    path = folder / (slugify("default") + WORKSPACE_EXTENSION)
+    put(path, json.dumps({"metadata": {"id": "default"}, "data": {
         "layout-restorer:data": {
             "main": {"dock": {"type": "tab-area", "currentIndex": 0, "widgets": [panel]}, "current": panel},
             "down": {"size": 0, "widgets": []},
@@ -52,7 +53,7 @@ def lay(mine: Path) -> None:
                 "filebrowser", "jp-running-sessions", "table-of-contents"]},
             "right": {"collapsed": True, "visible": False, "widgets": []},
             "relativeSizes": [0.24, 0.76, 0]},
-        panel: {"data": {"path": FIRST, "factory": "Notebook"}}}}))
+        panel: {"data": {"path": FIRST, "factory": "Notebook"}}}}).encode())
 
 
 def menus(language: str) -> str:
@@ -69,10 +70,9 @@ def settings(mine: Path, language: str = ENGLISH) -> Path:
     if not (locale := menus(language)):
         return HERE / "settings"
     folder = mine / STATE / "menus"
-    folder.mkdir(parents=True, exist_ok=True)
     ours = json.loads((HERE / "settings" / "overrides.json").read_text(encoding="utf-8"))
     ours["@jupyterlab/translation-extension:plugin"] = {"locale": locale}
-    (folder / "overrides.json").write_text(json.dumps(ours, indent=2), encoding="utf-8")
+    put(folder / "overrides.json", json.dumps(ours, indent=2).encode())
     return folder
 
 

@@ -59,6 +59,11 @@ def disk_full(what):
     )
 
 
+def no_writing(what):
+    return ("nothing can be written here (%s): copy the whole course into a folder of your own, and run the "
+            "same command there" % what)
+
+
 def venv_python(venv):
     return os.path.join(venv, *(["Scripts", "python.exe"] if WINDOWS else ["bin", "python"]))
 
@@ -233,7 +238,8 @@ def main(arguments=None):
         return "setup: %s" % error
     except OSError as error:
         full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
-        return "setup: %s" % (disk_full(error) if full else error)
+        closed = error.errno in (errno.EACCES, errno.EROFS, errno.EPERM)
+        return "setup: %s" % (disk_full(error) if full else no_writing(error) if closed else error)
     except KeyboardInterrupt:
         return "\nsetup: stopped; the same command goes on from here"
     return 0
