@@ -17,7 +17,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from tutorial_lib.grading import assignments, files, intake, roster
+from tutorial_lib.grading import assignments, clock, files, intake, roster
 from tutorial_lib.grading import rules as _rules
 from tutorial_lib.grading.assignments import COURSE
 from tutorial_lib.grading.intake import MOST_BYTES
@@ -365,11 +365,11 @@ def _seconds(root: Path, assignment: str, student: str) -> datetime.datetime | N
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).replace(tzinfo=None)
 
 
-def _utc(due: datetime.datetime | str | None) -> datetime.datetime | None:
-    """A due date in UTC without a zone; one that names no zone is in the machine's local time."""
+def _utc(due: datetime.datetime | str, rules: Rules) -> datetime.datetime:
+    """A due date in UTC without a zone; one that names no zone is in that of the class."""
     if isinstance(due, str):
         due = datetime.datetime.fromisoformat(due)
-    return None if due is None else due.astimezone(datetime.UTC).replace(tzinfo=None)
+    return clock.utc(due, clock.zone(rules.zone))
 
 
 def _penalty(sent, due, extension: datetime.timedelta | None, rules: Rules, most: float) -> float | None:
@@ -379,8 +379,7 @@ def _penalty(sent, due, extension: datetime.timedelta | None, rules: Rules, most
     """
     if sent is None or due is None:
         return None
-    late = sent - due - (extension or datetime.timedelta())
-    return round(rules.late_share(late.total_seconds()) * most, 2) or None
+    return round(rules.late_share(due + (extension or datetime.timedelta()), sent) * most, 2) or None
 
 
 def enter(book, root: Path, assignment: str, student: str, marks: Mapping, rules: Rules,
@@ -409,11 +408,12 @@ def enter(book, root: Path, assignment: str, student: str, marks: Mapping, rules
             _enter_coded(grade, _score(marks, grade.name, points, rules))
     for comment in notebook.comments:
         comment.auto_comment = _comment(marks, comment.name, now[comment.name] == released[comment.name])
-    extension = rules.extension(student, roster.read(root) if listed is None else listed)
+    listed, due = roster.read(root) if listed is None else listed, submission.assignment.duedate
+    extension = rules.extension(student, listed, due)
     if extension is not None:
         submission.extension = extension
     notebook.late_submission_penalty = _penalty(
-        submission.timestamp, submission.assignment.duedate, submission.extension, rules, notebook.max_score)
+        submission.timestamp, due, submission.extension, rules, notebook.max_score)
     book.db.commit()
     files.replace(last, (json.dumps(now, indent=1, sort_keys=True) + "\n").encode())
     path = Path(root) / "autograded" / student / assignment / f"{assignment}.ipynb"
@@ -459,7 +459,7 @@ def merge(root: Path, assignment: str, marks: Mapping[str, Mapping], *,
           db: str | None = None) -> dict[str, str]:
     """Enter the marks of a class (student → marks JSON) for one exercise.
 
-    ``due`` is the time that submissions are late from (without a zone: local time); None keeps the one
+    ``due`` is the time that submissions are late from (without a zone: in the class's); None keeps the one
     that is set, for instance in formgrader. ``rules``: those that are kept for the exercise, if none are
     given. Entering the same marks again changes nothing. Who cannot be entered becomes a grader error with
     the reason, and the others are entered: returns ``{student: reason}`` of these. Raises ValueError for an
@@ -471,7 +471,7 @@ def merge(root: Path, assignment: str, marks: Mapping[str, Mapping], *,
     with alone(root), gradebook(root, db) as book:
         found = _assignment(book, assignment)
         if due is not None:
-            found.duedate = _utc(due)
+            found.duedate = _utc(due, rules)
             book.db.commit()
         _weigh(book, root, assignment, rules)
         failed = {}
@@ -515,7 +515,7 @@ def changes(root: Path, assignment: str, marks: Mapping[str, Mapping], rules: Ru
     rows = []
     with gradebook(root, db) as book:
         found = _assignment(book, assignment)
-        due = found.duedate if due is None else _utc(due)
+        due = found.duedate if due is None else _utc(due, rules)
         for submission in found.submissions:
             if (own := marks.get(submission.student_id)) is None:
                 continue
@@ -524,7 +524,7 @@ def changes(root: Path, assignment: str, marks: Mapping[str, Mapping], rules: Ru
             pairs = {question_of(grade.name): (given(grade), given(grade) if grade.name in written else
                                                _with_hand(grade, _score(own, grade.name, points, rules)))
                      for grade in notebook.grades}
-            extension = rules.extension(submission.student_id, listed)
+            extension = rules.extension(submission.student_id, listed, due)
             late = _penalty(_seconds(root, assignment, submission.student_id), due,
                             submission.extension if extension is None else extension, rules, most)
             pairs["late penalty"] = (0.0 - (notebook.late_submission_penalty or 0.0), 0.0 - (late or 0.0))
