@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tutorial_lib import clone
 from tutorial_lib.grading import assignments, files, gradebook, reports, safe
+from tutorial_lib.grading.student_version import WRITTEN
 
 COLUMNS = ("student", "question", "points", "max", "comment", "answer")
 TABLE = "marks.csv"
@@ -58,7 +59,10 @@ def _table(root: Path, assignment: str) -> Path:
 
 
 def _rows(root: Path, assignment: str, db: str | None) -> list[dict]:
-    """A row (`COLUMNS`) for each answer; ``cell`` is the student's, ``earlier`` a mark for an older text."""
+    """A row (`COLUMNS`) for each answer; ``cell`` is the student's, ``earlier`` a mark for an older text.
+
+    ``own``: what the student wrote elsewhere, where any of it could be meant as an answer.
+    """
     marks, rows = gradebook.load_marks(root, assignment), []
     with gradebook.gradebook(root, db) as book:
         for submission in sorted(book.find_assignment(assignment).submissions, key=lambda s: s.student_id):
@@ -67,6 +71,7 @@ def _rows(root: Path, assignment: str, db: str | None) -> list[dict]:
             shown = gradebook.marked_copy(root, assignment, submission.student_id, own)
             digests = gradebook.digests(shown)
             cells = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell for cell in shown.cells}
+            own = gradebook.own(shown)
             (notebook,) = submission.notebooks
             comments = {one.name: one.manual_comment for one in notebook.comments}
             for grade in notebook.grades:
@@ -76,7 +81,7 @@ def _rows(root: Path, assignment: str, db: str | None) -> list[dict]:
                 rows.append({
                     "student": submission.student_id, "question": grade.name, "max": grade.max_score,
                     "points": None if grade.needs_manual_grade else mark, "comment": comments.get(grade.name),
-                    "answer": digests[grade.name][:8], "cell": cells[grade.name],
+                    "answer": digests[grade.name][:8], "cell": cells[grade.name], "own": own,
                     "earlier": mark if grade.needs_manual_grade else None})
     return rows
 
@@ -94,9 +99,19 @@ def _page(assignment: str, name: str, question: assignments.Written, rows: Seque
         said += f": {reports.points(row['points'])} of {reports.points(row['max'])}"
         if row["earlier"] is not None:
             said += f" (an earlier text had {reports.points(row['earlier'])})"
-        answers.append(f"<section><h3>{said}</h3>{reports.answer(row['cell'])}</section>")
+        answers.append(f"<section><h3>{said}</h3>{reports.answer(row['cell'])}{_beside(row)}</section>")
     return (f"<h1>{html.escape(f'{assignment}, {question.title}')}</h1>"
             f'<div class="two"><div>{"".join(model)}</div><div>{"".join(answers)}</div></div>')
+
+
+def _beside(row: Mapping) -> str:
+    """What the student wrote elsewhere in the notebook, open where no answer stands in its place."""
+    if not (count := len(row["own"])):
+        return ""
+    empty = " open" if row["cell"].source == WRITTEN else ""
+    said = f"{count} {'cell' if count == 1 else 'cells'} of their own elsewhere in the notebook"
+    return (f"<details{empty}><summary>{said}</summary>"
+            f"{''.join(reports.answer(cell) for cell in row['own'])}</details>")
 
 
 # ---- marks from the table ----
