@@ -582,7 +582,7 @@ def _ids(root: Path, assignment: str) -> set[str]:
 
 
 def _is_of(root: Path, assignment: str, data: bytes) -> bool:
-    """Does a plain notebook hold cells of this exercise? By nbgrader's ids; where all are lost, by the texts."""
+    """Does a plain notebook hold cells of this exercise? By nbgrader's ids; where all are lost, by texts."""
     ids, own = _ids(root, assignment), set(GRADE_ID.findall(data))
     if not ids or own:
         return not ids or bool(ids & own)
