@@ -110,7 +110,7 @@ def _page(assignment: str, name: str, question: assignments.Written, rows: Seque
         said += f": {reports.points(row['points'])} of {reports.points(row['max'])}"
         if row["earlier"] is not None:
             said += f" (an earlier text had {reports.points(row['earlier'])})"
-        answers.append(f"<section><h3>{said}</h3>{reports.answer(row['cell'])}{_beside(row)}</section>")
+        answers.append(f"<section><h3>{said}</h3>{_shown(row['cell'])}{_beside(row)}</section>")
     return (f"<h1>{html.escape(f'{assignment}, {question.title}')}</h1>"
             f'<div class="two"><div>{"".join(model)}</div><div>{"".join(answers)}</div></div>')
 
@@ -122,7 +122,18 @@ def _beside(row: Mapping) -> str:
     empty = " open" if row["cell"].source == WRITTEN else ""
     said = f"{count} {'cell' if count == 1 else 'cells'} of their own elsewhere in the notebook"
     return (f"<details{empty}><summary>{said}</summary>"
-            f"{''.join(reports.answer(cell) for cell in row['own'])}</details>")
+            f"{''.join(map(_shown, row['own']))}</details>")
+
+
+def _shown(cell) -> str:
+    """What a student wrote; also as it was typed, where Markdown leaves words out, such as comments."""
+    text = reports.answer(cell)
+    source = re.sub(r"<[a-z][^<>]*>", " ", cell.source, flags=re.I)  # what is dropped of a tag says nothing
+    typed, seen, names = (set(re.findall(r"\w+", one)) for one in (
+        source, html.unescape(text), " ".join(cell.get("attachments", {}))))
+    if not typed - seen - names - {"attachment"}:
+        return text
+    return f"{text}<p>As it was typed, since some of it does not show:</p>{safe.plain(cell.source)}"
 
 
 # ---- marks from the table ----
