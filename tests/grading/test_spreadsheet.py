@@ -48,16 +48,19 @@ def saved(text: str, kind: str, fill) -> bytes:
     return out.getvalue().encode("utf-16") if mark == "utf-16" else (mark + out.getvalue()).encode()
 
 
-def reason(pattern: str) -> str:
-    """An answer whose digest, as tables of an earlier version hold it, looks like this."""
+def reason(pattern: str, student: str = "") -> str:
+    """An answer whose digest, which tables of earlier versions hold, begins like this; or a student's key."""
     for n in range(100_000):
         text = f"Reason {n}: the angles add up."
-        if re.fullmatch(pattern, hashlib.sha256(text.encode()).hexdigest()[:8]):
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        key = hashlib.sha256(f"{student}/explain_why/{digest}".encode()).hexdigest()
+        if re.match(pattern, key if student else digest):
             return text
     raise AssertionError(pattern)
 
 
-ANSWERS = {"li": reason(r"[1-9]\d{4}e\d\d"), "0012345": reason(r"0[1-9]\d{6}"), "1e5": reason(r"[1-9]\d{7}"),
+ANSWERS = {"max": reason(r"0\d{9}", "max"),
+           "li": reason(r"[1-9]\d{4}e\d\d"), "0012345": reason(r"0[1-9]\d{6}"), "1e5": reason(r"[1-9]\d{7}"),
            "3-4": reason(r"\d{3}e\d{4}"), "true": "Because.", "12345678901234567890": reason(r"\d{6}e\d"),
            "12345": "Because.", "2.10": reason(r".*[a-df].*")}
 
