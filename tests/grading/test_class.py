@@ -191,9 +191,11 @@ def test_ids_points_and_tests_stay_the_teachers(room):
     shown = nbformat.read(room.root / f"autograded/li/{room.name}/{room.name}.ipynb", 4)
     nbformat.validate(shown)
     assert [cell.source for cell in shown.cells] == [
-        "def helper(): pass", "# Rotations", "def answer(x): return x", "check.answer(answer)",
-        "Since the angles add up.", "A note below."]
-    for one, other in zip(shown.cells[2:5], room.released().cells[1:], strict=True):
+        "<script>alert(1)</script>", "# Rotations", "def helper(): pass", "def answer(x): return x",
+        "check.answer(answer)", "print('passed')", "Since the angles add up.\n\nA note below."]
+    ours = [cell for cell in shown.cells if "nbgrader" in cell.metadata]
+    assert {cell.cell_type for cell in shown.cells if cell not in ours} == {"markdown", "code"}
+    for one, other in zip(ours, room.released().cells[1:], strict=True):
         assert one.metadata == other.metadata and one.cell_type == other.cell_type
 
 
@@ -208,13 +210,14 @@ def test_a_deleted_cell_is_put_back(room):
 
 def test_thousands_of_extra_cells_do_not_drown_the_teacher(room):
     def pile(notebook):
-        notebook.cells += [nbformat.v4.new_markdown_cell("a" * 1000) for _ in range(1000)]
+        notebook.cells[:0] = [nbformat.v4.new_markdown_cell("a" * 1000) for _ in range(1000)]
 
     room.send("li", change=pile)
     room.marks("li")
     room.merge()
     shown = nbformat.read(room.root / f"autograded/li/{room.name}/{room.name}.ipynb", 4)
-    assert len(shown.cells) <= 4 + gradebook.MOST_EXTRA_CELLS
+    assert len(shown.cells) <= 5 + gradebook.MOST_EXTRA_CELLS
+    assert f"{1004 - len(shown.cells) + 1} more cells" in shown.cells[0].source
 
 
 # ---- late ----

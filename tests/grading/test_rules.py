@@ -37,7 +37,9 @@ def totals(room):
 @pytest.mark.parametrize("part, days, share", [("whole", 1.2, 0.2), ("share", 1.2, 0.12), ("none", 1.2, 0.1),
                                                ("whole", 0, 0), ("share", 99, 1), ("none", -3, 0)])
 def test_a_part_of_a_day_counts_as_the_rule_says(part, days, share):
-    found = Rules(late_per_day=0.1, part_of_day=part).late_share(days * DAY)
+    due = DUE.replace(tzinfo=None)
+    found = Rules(late_per_day=0.1, part_of_day=part, zone="UTC").late_share(
+        due, due + datetime.timedelta(days))
     assert found == pytest.approx(share)
 
 

@@ -1,6 +1,7 @@
 """Written answers: a page to mark them by, and marks from a table into the gradebook."""
 
 import csv
+import html
 import io
 import re
 
@@ -47,6 +48,17 @@ def test_the_page_shows_rubric_and_answers_side_by_side_and_runs_nothing(answere
     for words in ("Because it is so.", "A sample worth 1 Because of cosines. It names no reason .",
                   "li: – of 2 Since the angles add up.", "bo: – of 2", "2 answers, 2 to mark"):
         assert words in said, words
+
+
+@pytest.mark.parametrize("why", ["<!-- Hidden words. -->", "[note]: <hidden> 'words'", "<?hidden words ?>",
+                                 "<![CDATA[hidden words]]>"])
+def test_words_that_markdown_leaves_out_are_shown_as_typed(answered, why):
+    answered.send("li", why=f"Since the angles add up.\n\n{why}", seconds=1_700_000_100)
+    answered.marks("li")
+    answered.merge()
+    page, _ = written.write(answered.root, answered.name)
+    text = page.read_text()
+    assert f"{html.escape(why)}</pre>" in text and text.count("As it was typed") == 1
 
 
 def test_marks_go_from_the_table_into_the_gradebook_and_to_the_student(answered, capsys):

@@ -26,7 +26,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..extras import needs
-from . import assignments, roster, rules
+from . import assignments, clock, roster, rules
 from .rules import PARTS
 
 with needs("teach"):
@@ -38,6 +38,14 @@ def _date(text: str) -> datetime.datetime:
         return datetime.datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no date: write it like 2026-12-01T18:00") from None
+
+
+def _zone(text: str) -> str:
+    try:
+        clock.zone(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
+    return text
 
 
 def _share(text: str) -> float:
@@ -62,7 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     marking.add_argument("--trusted", action="store_true",
                          help="run without a sandbox: only for notebooks that you wrote yourself")
     marking.add_argument("--again", action="store_true", help="mark what is marked already, too")
-    marking.add_argument("--due", type=_date, help="when it was due, such as 2026-12-01T18:00 (local time)")
+    marking.add_argument("--due", type=_date,
+                         help="when it was due, such as 2026-12-01T18:00 (in the class's zone)")
+    marking.add_argument("--zone", type=_zone, metavar="ZONE",
+                         help="the class's zone, such as Europe/Berlin, which is kept for all exercises "
+                              "(default: this machine's)")
     kept = marking.add_argument_group("rules of one exercise, which are kept for later runs")
     kept.add_argument("--late-per-day", type=_share, metavar="SHARE",
                       help="share of the maximum that each day late costs, such as 0.1")
@@ -243,7 +255,10 @@ def _rules(given, name: str) -> rules.Rules:
             near = " or ".join(difflib.get_close_matches(student, known, 3, 0.4))
             raise ValueError(f"there is no student {student!r}" + (
                 f"; is it {near}?" if near else f" among those who have handed in, nor in {roster.FILE}"))
-        kept = replace(kept, extensions={**kept.extensions, student: roster.seconds(time)})
+        clock.length(time)  # or it says what is allowed
+        kept = replace(kept, extensions={**kept.extensions, student: time})
+    if given.zone:
+        kept = replace(kept, zone=given.zone)
     if given.late_per_day is not None:
         kept = replace(kept, late_per_day=given.late_per_day)
     if given.part_of_day:

@@ -9,15 +9,19 @@ from __future__ import annotations
 import contextlib
 import copy
 import datetime
+import functools
 import hashlib
+import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from filelock import FileLock
 
-from tutorial_lib.grading import assignments, files, intake, roster
+from tutorial_lib.grading import assignments, clock, files, intake, roster
 from tutorial_lib.grading import rules as _rules
 from tutorial_lib.grading.assignments import COURSE
 from tutorial_lib.grading.intake import MOST_BYTES
@@ -250,41 +254,60 @@ def _id(cell) -> str:
     return cell.metadata.get("nbgrader", {}).get("grade_id", "")
 
 
-def graft(released, submitted):
+def graft(released, submitted, editions: Iterable = ()):
     """The released notebook with a student's answers: ids, points, tags and locks stay the teacher's.
 
-    Cells that the student added follow the cell that they followed; outputs and raw cells do not come
-    along. Of a notebook in another language the prose is shown as the student read it. Notebooks are
-    NotebookNodes; neither is changed.
+    All that the student wrote is in it. A written answer is all of its pieces: its cells, however many there
+    are, what was typed into the question's cell, and cells that stand where the answer should. Whatever else
+    the student added or changed follows the cell that it followed, marked as `own`; outputs do not come
+    along. Of a notebook in another language (``editions``: this one in others) the prose is shown as the
+    student read it. Notebooks are NotebookNodes; none is changed.
     """
-    known = {_id(cell) for cell in released.cells if _id(cell)}
-    unmarked = {cell.source for cell in released.cells if not _id(cell)}
-    foreign = released.metadata.get("language") != submitted.metadata.get("language")
-    prose = {cell.id for cell in released.cells if foreign and cell.cell_type == "markdown" and not _id(cell)}
-    answers, extras, read, at = {}, {}, {}, None
-    cells = letters = 0
+    ours = {cell.id: cell for cell in released.cells}
+    written = {_id(cell) for cell in released.cells if _is_written(cell)}
+    asks = {before.id: _id(cell) for before, cell in itertools.pairwise(released.cells) if _is_written(cell)}
+    given: dict[str, str] = {}  # a text that is no student's: the cell that it is of
+    for cell in itertools.chain(released.cells, *(edition.cells for edition in editions)):
+        given.setdefault(cell.source.strip(), cell.id)
+    home = functools.partial(_home, ours, given)
+    labels = Counter(_id(cell) for cell in submitted.cells)
+    answers, pieces, others, read = {}, {name: [] for name in written}, [], {}  # others: what each follows
+    at = place = None  # the released cell that came last, and the answer that would stand here
     for cell in submitted.cells:
-        name = _id(cell)
-        if name in known:
-            answers[name], at = cell, name
-        elif cell.get("id") in prose - read.keys() and len(cell.source) <= MOST_EXTRA_LETTERS:
-            read[cell.id] = cell.source
-        elif cell.cell_type != "raw" and cell.source.strip() and cell.source not in unmarked:
-            cells, letters = cells + 1, letters + len(cell.source)
-            if cells <= MOST_EXTRA_CELLS and letters <= MOST_EXTRA_LETTERS:
-                extras.setdefault(at, []).append(_plain(cell))
+        source, which = cell.source.strip(), home(cell)
+        name = _id(ours[which]) if which else ""
+        if name in written and labels[name] > 1 and place not in (None, name):
+            name = place  # a copy that was taken along to another question
+        elif which:
+            at, place = which, name if name in written else asks.get(which)
+        if not name and which and source in given and cell.cell_type == "markdown":
+            read[which] = cell.source
+        if (not source or source in given) and "attachments" not in cell:
+            continue
+        if name in written:
+            pieces[name].append(cell)
+        elif name and ours[which].metadata.nbgrader.get("solution"):
+            if name in answers:  # the last one counts
+                others.append((which, answers[name]))
+            answers[name] = cell
+        elif which in asks and ours[which].cell_type == "markdown":
+            pieces[asks[which]].append(_below(cell, [text for text in given if given[text] == which]))
+        elif place and not which:
+            pieces[place].append(cell)
+        else:
+            others.append((at, cell))
+    extras = _extras(others)
     result = copy.deepcopy(released)
     result.cells = extras.get(None, [])
     for cell in copy.deepcopy(released.cells):
-        answer = answers.get(_id(cell))
-        if answer is not None and cell.metadata.nbgrader.get("solution"):
-            cell.source = answer.source
-            if cell.cell_type == "markdown" and "attachments" in answer:
-                cell.attachments = answer.attachments
+        if pieces.get(_id(cell)):
+            _join(cell, pieces[_id(cell)])
+        elif _id(cell) in answers:
+            cell.source = answers[_id(cell)].source
         cell.source = read.get(cell.id, cell.source)
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-        result.cells += [cell, *extras.get(_id(cell), [])]
+        result.cells += [cell, *extras.get(cell.id, [])]
     seen = set()
     for n, cell in enumerate(result.cells):
         if cell.get("id") in seen:
@@ -293,10 +316,90 @@ def graft(released, submitted):
     return result
 
 
+def _is_written(cell) -> bool:
+    entry = cell.metadata.get("nbgrader", {})
+    return cell.cell_type == "markdown" and bool(entry.get("grade") and entry.get("solution"))
+
+
+def _home(ours: Mapping, given: Mapping[str, str], cell) -> str | None:
+    """The id of the released cell that a student's cell is, by nbgrader's id, its own id, or its text."""
+    for which, known in ours.items():
+        if _id(cell) and _id(known) == _id(cell):
+            return which
+    if cell.get("id") in ours:
+        return cell.id
+    which = given.get(cell.source.strip())
+    return None if which is None or _is_written(ours[which]) else which  # all empty answers are alike
+
+
+def _below(cell, given: Iterable[str]):
+    """What was typed into a question's cell below the question; all of it where the question was changed."""
+    cell = copy.deepcopy(cell)
+    for text in given:
+        cell.source = cell.source.strip().removeprefix(text)
+    return cell
+
+
+def _join(answer, pieces) -> None:
+    """Let an answer's cell be its pieces, one below the other, with the pictures of each."""
+    texts, attachments = [], {}
+    for piece in pieces:
+        text = piece.source.strip() if len(pieces) > 1 else piece.source
+        if piece.cell_type == "code":
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+            text = f"{fence}\n{text}\n{fence}"
+        for name, picture in piece.get("attachments", {}).items():
+            new = name
+            while attachments.get(new, picture) != picture:
+                new = f"{len(attachments)}-{new}"
+            attachments[new] = picture
+            text = text.replace(f"attachment:{name}", f"attachment:{new}")
+        texts.append(text)
+    answer.source = "\n\n".join(texts)
+    if attachments:
+        answer.attachments = attachments
+
+
+def _extras(others) -> dict[str | None, list]:
+    """What a student wrote elsewhere, by the id of the cell that it follows; not more than can be read."""
+    extras: dict[str | None, list] = {}
+    cells = letters = left = 0
+    for at, cell in others:
+        cells, letters = cells + 1, letters + len(cell.source)
+        if cells > MOST_EXTRA_CELLS or letters > MOST_EXTRA_LETTERS:
+            left += 1
+        else:
+            extras.setdefault(at, []).append(_plain(cell))
+    if left:
+        extras.setdefault(None, []).insert(0, _plain(nbformat.v4.new_markdown_cell(
+            f"**{left} more cells of the student's own are not shown here.** Look at the notebook as it was "
+            "handed in, in the folder `submitted`.", id="not-shown")))
+    return extras
+
+
 def _plain(cell):
+    """A cell of the student's own, without anything of ours; a raw cell is shown as text."""
     if cell.cell_type == "code":
-        return nbformat.v4.new_code_cell(cell.source, id=cell.id)
-    return nbformat.v4.new_markdown_cell(cell.source, id=cell.id, attachments=cell.get("attachments", {}))
+        return nbformat.v4.new_code_cell(cell.source, id=cell.id, metadata={"own": True})
+    return nbformat.v4.new_markdown_cell(cell.source, id=cell.id, metadata={"own": True},
+                                         attachments=cell.get("attachments", {}))
+
+
+def own(shown) -> list:
+    """The cells of a `graft` that are a student's own, and stand in no answer's place."""
+    return [cell for cell in shown.cells if cell.metadata.get("own")]
+
+
+@functools.cache
+def editions(assignment: str) -> tuple:
+    """The exercise in the other languages of the course; none where they cannot be had."""
+    try:
+        from tutorial_lib.course import translation
+
+        return tuple(translation.translate(assignment, translation.speakers(language))
+                     for language in translation.languages())
+    except (ImportError, OSError, KeyError, ValueError):
+        return ()
 
 
 def marked_copy(root: Path, assignment: str, student: str, marks: Mapping):
@@ -304,7 +407,11 @@ def marked_copy(root: Path, assignment: str, student: str, marks: Mapping):
     released = nbformat.read(_released(root, assignment), as_version=4)
     path = Path(root) / "submitted" / student / assignment / f"{assignment}.ipynb"
     if marks["state"] != "rejected" and path.exists():
-        return graft(released, nbformat.reads(files.read(path, MOST_BYTES).decode(), as_version=4))
+        submitted = nbformat.reads(files.read(path, MOST_BYTES).decode(), as_version=4)
+        known = {cell.source.strip() for cell in released.cells}
+        strange = any(cell.cell_type == "markdown" and not _id(cell) and cell.source.strip() not in known
+                      for cell in submitted.cells)
+        return graft(released, submitted, editions(assignment) if strange else ())
     released.cells.insert(0, nbformat.v4.new_markdown_cell(
         f"**This submission was not taken in.** {marks.get('reason', '')}", id="not-taken-in"))
     return released
@@ -365,11 +472,11 @@ def _seconds(root: Path, assignment: str, student: str) -> datetime.datetime | N
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).replace(tzinfo=None)
 
 
-def _utc(due: datetime.datetime | str | None) -> datetime.datetime | None:
-    """A due date in UTC without a zone; one that names no zone is in the machine's local time."""
+def _utc(due: datetime.datetime | str, rules: Rules) -> datetime.datetime:
+    """A due date in UTC without a zone; one that names no zone is in that of the class."""
     if isinstance(due, str):
         due = datetime.datetime.fromisoformat(due)
-    return None if due is None else due.astimezone(datetime.UTC).replace(tzinfo=None)
+    return clock.utc(due, clock.zone(rules.zone))
 
 
 def _penalty(sent, due, extension: datetime.timedelta | None, rules: Rules, most: float) -> float | None:
@@ -379,8 +486,7 @@ def _penalty(sent, due, extension: datetime.timedelta | None, rules: Rules, most
     """
     if sent is None or due is None:
         return None
-    late = sent - due - (extension or datetime.timedelta())
-    return round(rules.late_share(late.total_seconds()) * most, 2) or None
+    return round(rules.late_share(due + (extension or datetime.timedelta()), sent) * most, 2) or None
 
 
 def enter(book, root: Path, assignment: str, student: str, marks: Mapping, rules: Rules,
@@ -388,7 +494,8 @@ def enter(book, root: Path, assignment: str, student: str, marks: Mapping, rules
     """Write one submission into the gradebook, and the copy for formgrader into ``autograded/``.
 
     What a person gave (scores, extra credit, comments) is never touched. A written answer that was marked
-    is asked for again only when its text has changed, and a coded one when its automatic score has.
+    is asked for again only when its text has changed, and a coded one when its automatic score has. An empty
+    one scores nothing by itself, unless the student wrote something elsewhere that may be the answer.
     An extension that was given in nbgrader holds where neither ``rules`` nor the class list has one.
     """
     shown = marked_copy(root, assignment, student, marks)
@@ -401,19 +508,21 @@ def enter(book, root: Path, assignment: str, student: str, marks: Mapping, rules
         submission = book.update_or_create_submission(assignment, student, timestamp=sent)
     (notebook,) = submission.notebooks
     written = {cell.name for cell in notebook.notebook.solution_cells}
+    untouched = {name for name in now if now[name] == released[name]} - (written if own(shown) else set())
     for grade in notebook.grades:
         if grade.name in written:
-            _enter_written(grade, marks["state"], now[grade.name] == released[grade.name],
+            _enter_written(grade, marks["state"], grade.name in untouched,
                            before.get(grade.name) != now[grade.name])
         else:
             _enter_coded(grade, _score(marks, grade.name, points, rules))
     for comment in notebook.comments:
-        comment.auto_comment = _comment(marks, comment.name, now[comment.name] == released[comment.name])
-    extension = rules.extension(student, roster.read(root) if listed is None else listed)
+        comment.auto_comment = _comment(marks, comment.name, comment.name in untouched)
+    listed, due = roster.read(root) if listed is None else listed, submission.assignment.duedate
+    extension = rules.extension(student, listed, due)
     if extension is not None:
         submission.extension = extension
     notebook.late_submission_penalty = _penalty(
-        submission.timestamp, submission.assignment.duedate, submission.extension, rules, notebook.max_score)
+        submission.timestamp, due, submission.extension, rules, notebook.max_score)
     book.db.commit()
     files.replace(last, (json.dumps(now, indent=1, sort_keys=True) + "\n").encode())
     path = Path(root) / "autograded" / student / assignment / f"{assignment}.ipynb"
@@ -459,7 +568,7 @@ def merge(root: Path, assignment: str, marks: Mapping[str, Mapping], *,
           db: str | None = None) -> dict[str, str]:
     """Enter the marks of a class (student → marks JSON) for one exercise.
 
-    ``due`` is the time that submissions are late from (without a zone: local time); None keeps the one
+    ``due`` is the time that submissions are late from (without a zone: in the class's); None keeps the one
     that is set, for instance in formgrader. ``rules``: those that are kept for the exercise, if none are
     given. Entering the same marks again changes nothing. Who cannot be entered becomes a grader error with
     the reason, and the others are entered: returns ``{student: reason}`` of these. Raises ValueError for an
@@ -471,7 +580,7 @@ def merge(root: Path, assignment: str, marks: Mapping[str, Mapping], *,
     with alone(root), gradebook(root, db) as book:
         found = _assignment(book, assignment)
         if due is not None:
-            found.duedate = _utc(due)
+            found.duedate = _utc(due, rules)
             book.db.commit()
         _weigh(book, root, assignment, rules)
         failed = {}
@@ -515,7 +624,7 @@ def changes(root: Path, assignment: str, marks: Mapping[str, Mapping], rules: Ru
     rows = []
     with gradebook(root, db) as book:
         found = _assignment(book, assignment)
-        due = found.duedate if due is None else _utc(due)
+        due = found.duedate if due is None else _utc(due, rules)
         for submission in found.submissions:
             if (own := marks.get(submission.student_id)) is None:
                 continue
@@ -524,7 +633,7 @@ def changes(root: Path, assignment: str, marks: Mapping[str, Mapping], rules: Ru
             pairs = {question_of(grade.name): (given(grade), given(grade) if grade.name in written else
                                                _with_hand(grade, _score(own, grade.name, points, rules)))
                      for grade in notebook.grades}
-            extension = rules.extension(submission.student_id, listed)
+            extension = rules.extension(submission.student_id, listed, due)
             late = _penalty(_seconds(root, assignment, submission.student_id), due,
                             submission.extension if extension is None else extension, rules, most)
             pairs["late penalty"] = (0.0 - (notebook.late_submission_penalty or 0.0), 0.0 - (late or 0.0))

@@ -499,7 +499,6 @@ def normalise(data: bytes) -> tuple[bytes, list[str]]:
         raise Refused(f"The notebook has {len(cells)} cells; at most {MOST_CELLS} are read.")
     seen: set[str] = set()
     plain = [_cell(cell, seen) for cell in cells]
-    remarks += _only_last(plain)
     metadata = found.get("metadata")
     kernel = metadata.get("kernelspec") if isinstance(metadata, dict) else None
     if isinstance(kernel, dict) and kernel.get("name") not in (None, "python3"):
@@ -512,19 +511,6 @@ def normalise(data: bytes) -> tuple[bytes, list[str]]:
         raise Refused(f"Its cells hold {len(result) / MEGABYTE:.0f} MB even without outputs; at most "
                       f"{MOST_BYTES / MEGABYTE:g} MB are read.")
     return result, remarks
-
-
-def _only_last(cells: list[dict]) -> list[str]:
-    """Where an answer cell was copied, the last one counts, as it does when the notebook is run."""
-    seen, twice = set(), []
-    for cell in reversed(cells):
-        name = cell["metadata"].get("nbgrader", {}).get("grade_id")
-        if name in seen:
-            cell["metadata"] = {}
-            twice.append(name)
-        elif name:
-            seen.add(name)
-    return [f"The cell '{name}' is there more than once; the last one counts." for name in sorted(set(twice))]
 
 
 # ---- taking in ----
@@ -589,14 +575,28 @@ def _without_typed(groups: dict[tuple[str, str], list[Upload]]) -> None:
             del groups[student, assignment]
 
 
-def _ids(root: Path, assignment: str) -> set[str]:
-    """nbgrader's ids in an exercise: those that were released here, else the course's."""
+def _given(root: Path, assignment: str) -> bytes:
+    """An exercise as students got it: what was released here, else the course's; b"" where there is none."""
     path = root / "release" / assignment / f"{assignment}.ipynb"
     try:
-        data = (path if path.exists() else exercises.path(assignment, "exercises")).read_bytes()
+        return (path if path.exists() else exercises.path(assignment, "exercises")).read_bytes()
     except OSError:
-        return set()
-    return set(GRADE_ID.findall(data))
+        return b""
+
+
+def _ids(root: Path, assignment: str) -> set[str]:
+    """nbgrader's ids in an exercise."""
+    return set(GRADE_ID.findall(_given(root, assignment)))
+
+
+def _is_of(root: Path, assignment: str, data: bytes) -> bool:
+    """Does a plain notebook hold cells of this exercise? By nbgrader's ids; where all are lost, by texts."""
+    ids, own = _ids(root, assignment), set(GRADE_ID.findall(data))
+    if not ids or own:
+        return not ids or bool(ids & own)
+    ours, theirs = ({_text(cell["source"]).strip() for cell in json.loads(one)["cells"]}
+                    for one in (_given(root, assignment), data))
+    return bool(ours & theirs - {""})
 
 
 def _by_its_cells(upload: Upload, ids: dict[str, set]) -> Upload:
@@ -736,8 +736,7 @@ def adopt(root: Path, assignment: str) -> list[Taken]:
                 continue
             seconds = _collected_at(path, modified)
             data, remarks = normalise(raw)
-            ids = _ids(root, assignment)
-            if ids and not ids & set(GRADE_ID.findall(data)):
+            if not _is_of(root, assignment, data):
                 raise Refused(f"None of its cells is one of {assignment}: it is another notebook.")
         except Exception as problem:  # one submission must not stop the class
             why = str(problem) if isinstance(problem, Refused) else (

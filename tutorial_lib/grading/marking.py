@@ -156,11 +156,14 @@ def grafted(data: bytes, assignment: str) -> tuple[list[str], list[str], list[st
             seen.append(grade_id)
             if kind != ours[grade_id][0]:
                 remarks.append(f"The cell of {grade_id} has become a {kind or 'nameless'} cell.")
-    for grade_id, (_, entry) in ours.items():
+    for grade_id, (kind, entry) in ours.items():
+        words = kind == "markdown"
         if entry["solution"] and grade_id not in seen:
-            remarks.append(f"The cell of {grade_id} is not there any more.")
-        elif seen.count(grade_id) > 1:
-            remarks.append(f"The cell of {grade_id} is there {seen.count(grade_id)} times; the last counts.")
+            instead = "; what stands in its place is read" if words else ""
+            remarks.append(f"The cell of {grade_id} is not there any more{instead}.")
+        elif (count := seen.count(grade_id)) > 1:
+            which = "all of them are read" if words else "the last counts"
+            remarks.append(f"The cell of {grade_id} is there {count} times; {which}.")
     written = [grade_id for grade_id, (_, entry) in ours.items() if entry["grade"] and entry["solution"]]
     return cells, written, remarks
 

@@ -8,7 +8,6 @@ give to files.
 from __future__ import annotations
 
 import csv
-import datetime
 import io
 import re
 import unicodedata
@@ -17,9 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from tutorial_lib.grading import clock
+
 FILE = "roster.csv"
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
-UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0}
 # ContentZipper#get_filename (lib/content_zipper.rb of instructure/canvas-lms): the sortable name in small
 # letters and without anything but letters and their signs, "LATE", the user's number, the file's number, the
 # file's name. Python's \w leaves out the signs, which are vowels in Hindi or Thai.
@@ -74,19 +74,6 @@ def sender(name: str) -> Sender | None:
     if found := CANVAS.fullmatch(name):
         return Sender("canvas", found["name"], found["number"])
     return None
-
-
-def seconds(text: str) -> float:
-    """A length of time in seconds.
-
-    >>> seconds("3d"), seconds("36h"), seconds("0")
-    (259200.0, 129600.0, 0.0)
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([dhm])|0", text.strip().lower())
-    if not found:
-        raise ValueError(f"{text!r} is no length of time: write 3d for three days, 36h for hours, 90m for "
-                         "minutes, or 0 for none")
-    return float(found[1]) * UNITS[found[2]] if found[1] else 0.0
 
 
 def spelled(name: str) -> str:
@@ -164,10 +151,9 @@ class Roster:
             return name
         return self._one(f"={spelled(name).casefold()}", *self._keys(name))
 
-    def extension(self, student: str) -> datetime.timedelta | None:
-        """The time that somebody has for every exercise; None for who has none."""
-        text = self.people[student].extension if student in self.people else ""
-        return datetime.timedelta(seconds=seconds(text)) if text else None
+    def extension(self, student: str) -> str:
+        """The time that somebody has for every exercise, such as 3d; "" for who has none."""
+        return self.people[student].extension if student in self.people else ""
 
 
 def read(root: Path) -> Roster:
@@ -221,7 +207,7 @@ def _person(row: dict[str, str], line: int) -> Person:
         raise ValueError(f"{FILE}, line {line}: {row.get('id', '')!r} cannot be an id. Take letters a–z, "
                          "digits, “_”, “.” and “-”, at most 60 of them: a user name, or a number.")
     try:
-        seconds(row.get("extension") or "0")
+        clock.length(row.get("extension") or "0")
     except ValueError as problem:
         raise ValueError(f"{FILE}, line {line}: {problem}") from None
     return Person(**row)
