@@ -458,7 +458,8 @@ class Transformer(nn.Module):
         if positions is not None:
             positions = torch.as_tensor(positions, device=tokens.device)
             check_positions(positions, self.encodings[0].axes, batch=tuple(tokens.shape), wait=True)
-            return recognised(positions)
+            # what is counted on from a small integer would leave its dtype
+            return recognised(positions if positions.is_floating_point() else positions.long())
         check_counts(self.encodings[0])
         n = 0 if cache is None else len(cache)
         first = first_of(cache.positions) if n else 0

