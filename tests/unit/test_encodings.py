@@ -164,7 +164,7 @@ def test_learned_lies_on_the_line_between_rows():
 def test_learned_never_wraps(position):
     positions = torch.tensor([0, position])
     module = Learned(4, 3)
-    with pytest.raises(ValueError, match=r"positions run from .* rows 0 to 3.*resized|positions are not all fin"):
+    with pytest.raises(ValueError, match=r"positions run from .* rows 0 to 3.*resized|are not all finite"):
         module.vectors(positions)
     first, other = torch.compile(module.vectors, backend="aot_eager")(positions)  # which can't raise by value
     assert torch.equal(first, module.table[0]) and other.isnan().all()

@@ -1,7 +1,6 @@
 """What every encoding keeps, by every way of computing it: one list of methods, and no exceptions by name."""
 
 import copy
-import functools
 import math
 
 import pytest
@@ -207,7 +206,7 @@ WRONG = {
     "infinite": (lambda p: p + math.inf, "k_positions are not all finite"),
     "a list": (lambda p: p.tolist(), "k_positions are a list.*tensor"),
     "elsewhere": (lambda p: p.to("meta"), "k_positions are on meta.*cpu"),
-    "bfloat16": (lambda p: p.bfloat16(), r"k_positions have dtype torch.bfloat16.*integers.*torch.arange\(8\)"),
+    "bfloat16": (lambda p: p.bfloat16(), "k_positions have dtype torch.bfloat16.*torch.arange.*32 or 64 bits"),
     "float16": (lambda p: p.half(), "k_positions have dtype torch.float16.*integers.*32 or 64 bits"),
     "float8": (lambda p: p.to(torch.float8_e5m2), "k_positions have dtype torch.float8_e5m2.*32 or 64 bits"),
     "beyond float32": (lambda p: p.float() + 2**24, "k_positions reach 1.*torch.float32.*16777216.*integers"),
@@ -228,11 +227,14 @@ def test_positions_that_are_none(encoding, positions_for, what):
 @pytest.mark.parametrize("dtype", HALF, ids=str)
 def test_positions_that_their_dtype_cannot_hold(encoding, positions_for, dtype):
     """At every door: that of a model, and those of an encoding that is used by hand."""
-    p, (x, *_), tokens = positions_for(encoding, 6).to(dtype), draw(encoding, 6, 6), torch.zeros(2, 6).long()
-    parts = [part for part in encoding.modules() if isinstance(part, Absolute)]
-    for call in (lambda: model_with(encoding)(tokens, p), *(lambda part=part: part.vectors(p) for part in parts)):
-        with pytest.raises(ValueError, match=f"positions have dtype {dtype}.*32 or 64 bits"):
-            call()
+    p, tokens = positions_for(encoding, 6).to(dtype), torch.zeros(2, 6, dtype=torch.long)
+    words = f"positions have dtype {dtype}.*32 or 64 bits"
+    with pytest.raises(ValueError, match=words):
+        model_with(encoding)(tokens, p)
+    for part in encoding.modules():
+        if isinstance(part, Absolute):
+            with pytest.raises(ValueError, match=words):
+                part.vectors(p)
 
 
 @pytest.mark.parametrize("dtype", HALF, ids=str)
@@ -252,7 +254,7 @@ def test_positions_that_have_wrapped_around(dtype):
     last = torch.iinfo(dtype).max
     wrapped, q = torch.arange(last + 2).to(dtype), torch.randn(1, 1, last + 2, 2)
     assert wrapped[-1] <= 0
-    with pytest.raises(ValueError, match=rf"k_positions are {last + 2} numbers of dtype {dtype}.*{last}.*int64"):
+    with pytest.raises(ValueError, match=rf"k_positions are {last + 2} numbers of .*{dtype}.*{last}.*int64"):
         attention(q[:, :, -1:], q, q, ALiBi(1), torch.tensor([last + 1]), wrapped)
     attention(q[:, :, -1:], q[:, :, 1:], q[:, :, 1:], ALiBi(1), torch.tensor([last]), wrapped[:-1])
     model, tokens = model_with(Rotary(8)).eval(), torch.tensor([[1, 2, 3], [4, 5, 6]])

@@ -269,9 +269,8 @@ def check_numbers(positions: Tensor, name: str = "positions", *, wait: bool = Fa
         if not positions.isfinite().all():
             raise ValueError(f"{name} are not all finite: NaN and infinity are no places")
         raise ValueError(
-            f"{name} reach {positions.abs().max().item():.0f}, but {dtype} merges neighbours from {limit:.0f} "
-            "on: give integers, such as torch.arange makes them" + (
-                ", or float64" if dtype == torch.float32 else "")
+            f"{name} reach {positions.abs().max().item():.0f}, but {dtype} merges neighbours from "
+            f"{limit:.0f} on: give integers, such as torch.arange(8)"
         )
 
 
