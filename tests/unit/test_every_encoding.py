@@ -206,7 +206,7 @@ WRONG = {
     "infinite": (lambda p: p + math.inf, "k_positions are not all finite"),
     "a list": (lambda p: p.tolist(), "k_positions are a list.*tensor"),
     "elsewhere": (lambda p: p.to("meta"), "k_positions are on meta.*cpu"),
-    "bfloat16": (lambda p: p.bfloat16(), "k_positions have dtype torch.bfloat16.*torch.arange.*32 or 64 bits"),
+    "bfloat16": (lambda p: p.bfloat16(), "k_positions have dtype torch.bfloat16.*arange.*32 or 64 bits"),
     "float16": (lambda p: p.half(), "k_positions have dtype torch.float16.*integers.*32 or 64 bits"),
     "float8": (lambda p: p.to(torch.float8_e5m2), "k_positions have dtype torch.float8_e5m2.*32 or 64 bits"),
     "beyond float32": (lambda p: p.float() + 2**24, "k_positions reach 1.*torch.float32.*16777216.*integers"),

@@ -62,6 +62,11 @@ class PositionalEncoding(nn.Module):
         on each side, what the key at this offset gets, whatever their content. None: there is no such one."""
         return None
 
+    def changes(self, before: Tensor, now: Tensor) -> Tensor | None:
+        """Whether what it does to a text at the positions ``before`` changes when the text goes on and has
+        those of ``now``: ``[]`` or ``[B]``. None: it never does, so that a past can be kept in any model."""
+        return None
+
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """Token vectors with position mixed in, ``[B, L, d_model]``."""
         return x
@@ -166,6 +171,9 @@ class Compose(PositionalEncoding):
     def bias_by_offset(self, q_positions, k_positions):
         terms = [part.bias_by_offset(q_positions, k_positions) for part in self.parts if "bias" in part.doors]
         return None if any(term is None for term in terms) else _sum(terms)
+
+    def changes(self, before, now):
+        return _sum(part.changes(before, now) for part in self.parts)  # of booleans: any of them
 
     def values(self, weights, q_positions, k_positions):
         return _sum(part.values(weights, q_positions, k_positions) for part in self.parts)
