@@ -71,7 +71,7 @@ class Learned(Absolute):
         """
         check_positive(new_length=new_length)
         other = Learned(new_length, self.dim, std=self.std).to(self.table)
-        at = torch.linspace(0, self.max_length - 1, new_length, dtype=torch.float64)
+        at = torch.linspace(0, self.max_length - 1, new_length, dtype=torch.float32)
         with torch.no_grad():
             other.table.copy_(self.vectors(at.clamp(max=self.max_length - 1)))
         return other

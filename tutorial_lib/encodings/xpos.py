@@ -14,9 +14,9 @@ so 4096 positions ahead pair 0 counts 22 519 times. In an encoder the far future
 As written, :math:`\zeta_0^{-n/512}` passes the largest float16 at n ≈ 4532, with k of size 1. Only
 m − n matters, so any common position c may be subtracted from both; here it is the middle between the
 first query and the last key of each row. Then no factor grows with the keys that lie further back, and a
-few queries may look back as far as they like. Keys must be kept unturned in a cache. What is left is the
-score of the first query and the last key, though nobody looks at it: no factorisation has a finite one for
-all pairs but that. So a pass over a text that is longer than the dtype can do must be cut in parts.
+few queries may look back as far as they like. Keys must be kept unturned in a cache. Whatever c is, the
+first query and the last key have a score, too, though no query looks ahead, and it grows with the text. So
+a pass over more than the dtype can hold must be cut in parts.
 """
 
 from __future__ import annotations
