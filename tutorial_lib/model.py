@@ -567,7 +567,8 @@ class Transformer(nn.Module):
 
 def _last(*positions: Tensor) -> list[Tensor]:
     """The last number of each, where all are known to count up: no question to a GPU. Else all numbers."""
-    known = [first + len(p) - 1 for p in positions if (first := first_of(p)) is not None]
+    firsts = [first_of(p) for p in positions]
+    known = [first + len(p) - 1 for first, p in zip(firsts, positions, strict=True) if first is not None]
     if len(known) < len(positions):
         return list(positions)
     return [torch.tensor([last], device="cpu") for last in known]
