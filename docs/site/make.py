@@ -2,7 +2,7 @@
 
 The English site stands at the top, and each other language in a folder of its own. Translated notebooks are
 run first, into ``build/<language>``, where ``make lab`` takes them from; names behind the folder, such as
-``01``, are the only ones that are run, and the others show their English outputs.
+``01``, are the only ones that are run: the others show what they gave earlier, or their English outputs.
 """
 
 import os

@@ -141,12 +141,11 @@ def notebook(text: str) -> str:
             options |= {"code_prompt_show": _("Show the answer"), "code_prompt_hide": _("Hide it again")}
         for output in list(cell.get("outputs", [])):
             data = output.get("data", {})
-            if "".join(data.get("text/html", "")).startswith((predictions.FOLDED, _(predictions.FOLDED))):
+            if told := output.get("metadata", {}).get("measured"):
                 whole = re.sub("</?details>|<summary>.*?</summary>", "", "".join(data["text/html"]))
-                measured = output["metadata"]["measured"]
-                words = re.search("<p>[^<]*: <b>(.*?)</b></p>", whole)[1]
-                data["text/html"] = place("told", questions.log_key("predict", measured["key"]), whole,
-                                          measured={"value": measured["value"], "words": words})
+                words = predictions.in_words(told["key"], told["value"])  # read nothing out of what was said
+                data["text/html"] = place("told", questions.log_key("predict", told["key"]), whole,
+                                          measured={"value": told["value"], "words": words})
             elif asked := re.search(r'^lesson\.predict\("(\d+\.\w+)"\)', source, re.M):
                 data["text/html"] = prediction(asked[1], "".join(data["text/html"]))
             if own := output.get("metadata", {}).get("live"):  # the script of the page brings it to life

@@ -2,6 +2,7 @@
 
 import functools
 import gzip
+import html
 import http.server
 import json
 import os
@@ -33,6 +34,8 @@ IN_OTHERS = tuple(f"{language}/{name}" for language in OTHERS for name in (
     "index.html", "docs/glossary.html", "methods/index.html",
     *(str(path.relative_to(ROOT).with_suffix(".html")) for path in ROOT.glob("notebooks/[0-9]*.ipynb")
       if path.stem in translation.catalogs(language))))
+RAN = "00_start_here"
+"""The lesson that really runs in the other languages: the quickest, and it has outputs of all kinds."""
 HARMLESS = ("GroupMarkerNotSet",)
 
 
@@ -43,7 +46,7 @@ def built(tmp_path_factory):
         pytest.skip("the site is made by make, and there is none")
     folder = tmp_path_factory.mktemp("build")
     done = subprocess.run(["make", "-o", "setup", "site", f"BIN={sys.executable}", f"BUILD={folder}",
-                           "ARGS=none"],  # no notebook is run: the translated ones have their English outputs
+                           f"ARGS={RAN[:2]}"],  # the other translated lessons show their English outputs
                           cwd=ROOT, capture_output=True, text=True, timeout=2400)
     return folder / "site", done
 
@@ -312,6 +315,36 @@ def test_the_first_page_is_in_chinese_and_leads_to_what_is_english(texts):
     row = re.search(r'<tr[^>]*><td>(?:(?!</tr>).)*id="pair".*?</tr>', texts["zh/docs/glossary.html"], re.S)[0]
     cells = [re.sub("<[^>]+>", "", cell).strip() for cell in re.findall("<td>(.*?)</td>", row, re.S)]
     assert cells[:2] == ["维度对", "pair"] and cells[3].startswith("02 ") and "频率相同" in cells[2]
+
+
+TOLD = re.compile(r'data-told="([^"]+)" data-measured="([^"]+)">(.*?)</div>', re.S)
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_the_page_of_a_lesson_that_ran_in_another_language_says_it_all_in_that(site, pages, texts, language):
+    made = [output for cell in cells(site.parent / language / "notebooks" / f"{RAN}.ipynb")
+            for output in cell.get("outputs", [])]
+    page = f"{language}/notebooks/{RAN}.html"
+    english, other = ({key: (json.loads(html.unescape(measured))["words"], shown)
+                       for key, measured, shown in TOLD.findall(text)}
+                      for text in (texts[f"notebooks/{RAN}.html"], texts[page]))
+    assert english.keys() == other.keys() and len(other) == sum("measured" in each["metadata"]
+                                                                for each in made if "metadata" in each) == 3
+    assert all(f"<b>{words}</b>" in shown for words, shown in (*english.values(), *other.values()))
+    assert not {words for words, _ in english.values()} & {words for words, _ in other.values()}
+    alts = {image["alt"] for image in pages[page].images}
+    own = {"".join(each["data"]["text/plain"]).removeprefix("Figure: ") for each in made
+           if "image/png" in each.get("data", {})}
+    assert own <= alts and not own & {image["alt"] for image in pages[f"notebooks/{RAN}.html"].images}
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_lesson_that_ran_stays_as_it_ran_while_others_are_made(site, language):
+    """As `make zh ARGS=01` does it after `make zh`."""
+    lesson = site.parent / language / "notebooks" / f"{RAN}.ipynb"
+    before = lesson.read_bytes()
+    translation.build(language, ("none",), site.parent)
+    assert lesson.read_bytes() == before != (ROOT / "notebooks" / lesson.name).read_bytes()
 
 
 # ---- the browser ----
@@ -714,14 +747,16 @@ def test_the_search_finds_a_word_of_a_language_without_spaces(look, url, word, l
 
 def test_a_prediction_is_answered_in_the_language_of_its_page(look, url):
     tab = look(width=390)
-    tab.open(url, "zh/notebooks/01_permutation_invariance.html")
-    card = tab.page.locator('[data-predict="01.predict.swap"]')
+    tab.open(url, f"zh/notebooks/{RAN}.html")
+    card = tab.page.locator('[data-predict="00.predict.shift"]')
     card.get_by_role("radio").first.check()
     card.get_by_role("button", name="确定").click()
-    tab.page.locator('[data-told="01.predict.swap"]').get_by_text("预测").first.wait_for()
+    told = tab.page.locator('[data-told="00.predict.shift"]')
+    told.get_by_text("预测").first.wait_for()
+    assert re.search(r"测量结果：\s*没有变化。", told.inner_text())
     tab.page.locator("a.course-language").click()
-    assert tab.page.url.endswith(f"{urlparse(url).netloc}/notebooks/01_permutation_invariance.html")
-    tab.page.locator('[data-predict="01.predict.swap"] :checked').wait_for(state="attached")  # it is kept
+    assert tab.page.url.endswith(f"{urlparse(url).netloc}/notebooks/{RAN}.html")
+    tab.page.locator('[data-predict="00.predict.shift"] :checked').wait_for(state="attached")  # it is kept
     assert not tab.problems
 
 

@@ -34,7 +34,7 @@ def test_every_notebook_has_a_plan():
 def test_a_plan_fits_its_notebook(number):
     """Each quote fits one place, and each result stands behind its prediction (Deck raises if not)."""
     plan = deck(number)
-    assert 12 <= len(plan.slides) <= 22
+    assert 12 <= len(plan.slides) <= 23
     assert plan.slides[0].section == slides.plain(plan.notebook.title)
     assert plan.slides[-1].section == "Summary"
     for slide in plan.slides:
@@ -175,8 +175,8 @@ def test_the_index_lists_every_deck(site):
 class Shown:
     """A deck in a page, and all that goes wrong there."""
 
-    def __init__(self, browser, url, path):
-        self.context, self.problems = browser.new_context(viewport={"width": 1280, "height": 720}), []
+    def __init__(self, browser, url, path, width=1280, height=720):
+        self.context, self.problems = browser.new_context(viewport={"width": width, "height": height}), []
         self.context.route("**/*", lambda route: route.continue_() if route.request.url.startswith(
             (url, "data:")) else (self.problems.append(f"outside: {route.request.url}"), route.abort()))
         self.page = self.context.new_page()
@@ -190,9 +190,30 @@ class Shown:
         self.page.wait_for_function("() => window.Reveal && Reveal.isReady()")
 
 
+# Explorers are drawn a frame after the words have taken their room. ``.live`` has the size of its place,
+# whatever is in it; so its parts are measured: they stay in the place, and their words on the slide.
+EXPLORERS = """async (slide, say) => {
+    const scale = Reveal.getScale(), edge = document.querySelector('.slides').getBoundingClientRect();
+    const frame = () => new Promise(requestAnimationFrame);
+    for (const place of slide.querySelectorAll('[data-live]')) {
+        for (let n = 0; n < 3 || n < 900 && !place.live?.still; n++) await frame();
+        const all = place.parentElement.getBoundingClientRect(), slack = 2 * scale;
+        for (const e of place.querySelectorAll('.lv-bar, .lv-stage, .lv-stage > *, svg, svg text')) {
+            const b = e.getBoundingClientRect(), word = e.matches('text');
+            if (!b.width || e.closest('[clip-path]')) continue;
+            const room = !word ? all : { left: edge.left + 30 * scale, right: edge.left + 1250 * scale,
+                                         top: all.top, bottom: edge.top + 690 * scale };
+            if (b.left < room.left - slack || b.right > room.right + slack
+                || b.top < room.top - slack || b.bottom > room.bottom + slack)
+                say(`${place.dataset.live}, ${e.tagName} ${e.classList}: ${Math.round(b.width)} × `
+                    + `${Math.round(b.height)} sticks out`, e);
+        }
+    }
+}"""
 # Of every slide: pictures before a click; then, with all fragments, what sticks out, small type, pictures
 # without words, formulas not set.
 LOOK = """async () => {
+    const explorers = """ + EXPLORERS + """;
     await document.fonts.ready;
     const wrong = [], slides = Reveal.getSlides();
     for (const [n, slide] of slides.entries()) {
@@ -203,7 +224,9 @@ LOOK = """async () => {
             const b = e.getBoundingClientRect();  // most of its type has 14 points
             if (Math.min(b.width / e.naturalWidth, b.height / e.naturalHeight) < 0.6) say('small type in', e);
         }
+        await explorers(slide, say);
         slide.querySelectorAll('.fragment').forEach(f => f.classList.add('visible'));
+        await explorers(slide, say);
         const heading = slide.querySelector('h1, h2').getBoundingClientRect();
         const seen = ['p', 'li', 'tr', 'pre', 'figure', '.live', '.MathJax'].map(e => `.body ${e}`).join();
         for (const e of slide.querySelectorAll(seen)) {
@@ -250,6 +273,21 @@ def test_every_slide_in_a_browser(site, browser, number):
             seen = Axe().run(shown.page, context={"include": [["section.present"]]}).response
             assert not [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in seen["violations"]]
     assert not shown.problems
+    shown.context.close()
+
+
+@pytest.mark.parametrize("number", ["01", "08"])
+def test_explorers_fit_their_slides_on_an_older_projector(site, browser, number):
+    shown = Shown(browser, site[1], f"{number}.html", 1024, 768)
+    wrong = shown.page.evaluate("""async () => {
+        const explorers = """ + EXPLORERS + """, wrong = [];
+        for (const [n, slide] of Reveal.getSlides().entries()) {
+            Reveal.slide(n, 0, 99);
+            await explorers(slide, (what, e) => wrong.push(`slide ${n + 1}: ${what}: ${e.textContent}`));
+        }
+        return wrong;
+    }""")
+    assert not wrong and not shown.problems
     shown.context.close()
 
 

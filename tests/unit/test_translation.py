@@ -639,6 +639,41 @@ def test_what_has_been_run_is_not_run_again_until_it_changes(tmp_path, locale, m
         assert ran[before:] == again
 
 
+def test_whoever_builds_one_notebook_keeps_what_the_others_gave(tmp_path, locale, monkeypatch):
+    """Where a text has changed since, it stands above what the same code gave, until all run again."""
+    ran, lessons = [], [translation.sources()[name].relative_to(translation.ROOT) for name in (
+        "00_start_here", FIRST)]
+
+    def run(notebook, name, *_more):
+        ran.append(name)
+        for cell in notebook.cells:
+            if cell.cell_type == "code":
+                cell.outputs = [nbformat.v4.new_output("stream", text=f"运行 {len(ran)}")]
+        return notebook
+
+    def given():
+        text = (tmp_path / "zh" / lessons[0]).read_text(encoding="utf-8")
+        return {*re.findall(r"运行 \d", text)}, text.count("运行"), "虎" in text
+
+    monkeypatch.setattr(translation, "served", lambda _course: lessons)
+    monkeypatch.setattr(translation, "run", run)
+    translation.build("zh", folder=tmp_path)
+    (first, count, _), changed = given(), translation.stored("00_start_here", "zh")
+    translation.build("zh", ("01",), tmp_path)
+    assert given() == (first, count, False) == ({"运行 1"}, count, False) and count > 10 and len(ran) == 2
+    changed.write_text(changed.read_text(encoding="utf-8").replace("猫", "虎"), encoding="utf-8")
+    translation.load.cache_clear()
+    translation.build("zh", ("01",), tmp_path)
+    assert given() == (first, count, True) and len(ran) == 2
+    translation.build("zh", folder=tmp_path)
+    assert ran[2:] == ["00_start_here"] and given() == ({"运行 3"}, count, True)
+    (tmp_path / "zh" / lessons[0]).unlink()  # nothing is left to keep: English, until its turn comes
+    translation.build("zh", ("01",), tmp_path)
+    assert not given()[0] and len(ran) == 3
+    translation.build("zh", folder=tmp_path)
+    assert ran[3:] == ["00_start_here"] and given()[0] == {"运行 4"}
+
+
 def test_the_desk_opens_what_was_built_in_a_working_copy_of_its_own(tmp_path, monkeypatch, capsys):
     opened = []
     monkeypatch.setattr(desk, "root", lambda _what: tmp_path)

@@ -109,7 +109,8 @@ def execute(notebook: nbformat.NotebookNode, folder: Path = NOTEBOOKS,
     with tempfile.TemporaryDirectory() as scratch:
         quiet = {"TQDM_DISABLE": "1", "TUTORIAL_PROGRESS": str(Path(scratch) / "progress.json")}
         start = time.perf_counter()
-        NotebookClient(notebook, timeout=600, store_widget_state=False,
+        # else each kernel warns that it is talked to over TCP, though by this process alone
+        NotebookClient(notebook, timeout=600, store_widget_state=False, extra_arguments=["--log-level=ERROR"],
                        resources={"metadata": {"path": str(folder)}}).execute(
                            env={**os.environ, **quiet, **environment})
         return time.perf_counter() - start

@@ -442,7 +442,8 @@ def looked_up(language: str) -> dict[str, str]:
 def build(language: str, only: tuple[str, ...] = (), folder: Path = ROOT / "build") -> Path:
     """Write ``folder/<language>``, what a learner gets: translated notebooks executed, the rest copied.
 
-    A notebook that was run there, and has not changed since, is not run again.
+    A notebook that was run there, and has not changed since, is not run again. With ``only`` no other
+    notebook is run: one that was run earlier keeps its outputs, and the rest show the English ones.
     """
     out, says, ran = folder / language, speakers(language), _ran(folder, language)
     compile_texts(looked_up(language), out)
@@ -458,20 +459,33 @@ def build(language: str, only: tuple[str, ...] = (), folder: Path = ROOT / "buil
         notebook = translate(name, says)
         if says(name).known is not None:
             notebook.metadata["language"] = language
-            if not name.startswith("ex") and (not only or name[:2] in only):
-                made = fingerprint(name, language, notebook)
-                if ran.get(name) == made and (out / path).is_file():
+            if not name.startswith("ex"):
+                made, there = fingerprint(name, language, notebook), name in ran and (out / path).is_file()
+                if there and ran[name] == made:
                     continue
-                spoken = {"TUTORIAL_LANG": language, "TUTORIAL_LOCALE": str(folder)}
-                notebook = run(notebook, name, spoken, (out / path).parent)
-                notebook.metadata["language"] = language
-                ran[name] = made
-            else:
-                ran.pop(name, None)
+                if not only or name[:2] in only:
+                    spoken = {"TUTORIAL_LANG": language, "TUTORIAL_LOCALE": str(folder)}
+                    notebook = run(notebook, name, spoken, (out / path).parent)
+                    notebook.metadata["language"] = language
+                    ran[name] = made
+                elif there:
+                    _keep_outputs(notebook, nbformat.read(out / path, as_version=4))
+                    ran[name] = ""  # its turn comes in the next build of all
+                else:
+                    ran.pop(name, None)
             print(path, "{} of {}".format(*coverage(name, language)), flush=True)
         nbformat.write(notebook, out / path)
         _record(folder, language).write_text(json.dumps(ran), encoding="utf-8")
     return out
+
+
+def _keep_outputs(notebook: nbformat.NotebookNode, earlier: nbformat.NotebookNode) -> None:
+    """What the cells of ``notebook`` gave in an earlier build, where they still are the same program."""
+    before = {cell.id: cell for cell in earlier.cells if cell.cell_type == "code"}
+    for cell in notebook.cells:
+        old = before.get(cell.id)
+        if old and cell.cell_type == "code" and pieces.same_code(old.source, cell.source):
+            cell.outputs = old.outputs
 
 
 def _record(folder: Path, language: str) -> Path:

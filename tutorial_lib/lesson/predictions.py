@@ -194,6 +194,13 @@ def predict(key: str) -> Prediction:
 
 
 # ---- the card that tells ----
+def in_words(key: str, measured) -> str:
+    """A measured answer as the card says it, in HTML; ``measured`` may be what a stored notebook keeps."""
+    asked = questions.find("predict", key)
+    kind = KINDS[asked.get("kind", "choice")]
+    return html.escape(str(kind.words(asked, measured)), quote=False)
+
+
 class Answer(Card):
     """What was measured, beside what the reader said."""
 
@@ -243,9 +250,8 @@ def reveal(key: str, measured) -> None:
     others = [[html.escape(words, quote=False), why[name]] for name, words in asked.get("choices", {}).items()
               if name in why and name not in (measured, said)]
     told = {"key": key, "measured": measured, "said": said, "right": right,
-            "verdict": html.escape(verdict, quote=False),
-            "words": html.escape(str(kind.words(asked, measured)), quote=False), "belief": belief,
-            "meaning": meaning, "others": others}
+            "verdict": html.escape(verdict, quote=False), "words": in_words(key, measured),
+            "belief": belief, "meaning": meaning, "others": others}
     if key in _asking:
         _asking[key].told = told
     display(Answer(role="tell", asked=kind(key, asked).asked, said=said, told=told, texts=texts()))

@@ -126,7 +126,7 @@ function fan(app, parent, slope, narrow) {
   }
   name(top - 20, speak`bias‖of a score`, { fill: "--ink", fw: 700 });
   name(zero - bars / 2 - 7, speak`weight`, { fill: "--ink", fw: 700 });
-  const biggest = name(zero - bars / 2 + 10, "", { fs: 11.5 });
+  const biggest = name(zero - bars / 2 + 10, "", { fs: app.small ? 13 : 11.5 });
   pen.line({ x1: x(0), x2: x(last), y1: zero, y2: zero, stroke: "--line", sw: 2 });
   const width = Math.max(2, (x(1) - x(0)) * 0.72);
   const shares = range(p.length).map(j => pen.rect({ x: x(j) - width / 2, width, fill: "--mix", rx: Math.min(2, width / 3) }));

@@ -47,7 +47,7 @@ function plane(app, parent) {
   const W = Math.min(app.width(parent), app.small ? 330 : 440), edge = 30, H = W - 8;
   const x = scale(-2.15, 2.15, edge, W - 6), y = scale(-2.15, 2.15, H - edge, 6);
   const [pic, pen] = canvas(parent, W, H, speak`The word vectors, and their mixture`,
-    { style: `max-width:${(app.small ? 1.45 : 1) * W}px;margin:auto` });
+    { style: `max-width:${app.grow * W}px;margin:auto` });
   pen.rect({ x: x(-2.15), y: y(2.15), width: x(2.15) - x(-2.15), height: y(-2.15) - y(2.15), rx: 8, fill: "--face" });
   for (const v of [-2, -1, 0, 1, 2]) {
     pen.line({ x1: x(v), x2: x(v), y1: y(-2.15), y2: y(2.15), stroke: "--line", sw: v ? 1 : 2 });

@@ -260,7 +260,7 @@ function build(app, stage) {
   const narrow = stage.clientWidth < 600, W = app.width(stage), message = html(stage, "p", { class: "lv-says" });
   const tall = narrow ? 116 : app.small ? 74 : [0, 122, 122, 92, 78, 66][terms.length], side = narrow ? 66 : tall - 18, lanes = narrow ? 8 : 30, cw = narrow ? side / N : app.small ? 34 : 38, ch = side / N;
   const x1 = narrow ? 0 : 150, x2 = x1 + N * cw + 20, x3 = x2 + cw + 20, x4 = x3 + N * cw + (narrow ? 14 : 16);
-  const edge = narrow ? 132 : 164, left = narrow ? 40 : W - edge, top = narrow ? lanes + terms.length * tall + 34 : 30, high = narrow ? 100 : 88;
+  const edge = narrow ? 132 : 164, left = narrow ? 40 : W - edge, top = narrow ? lanes + terms.length * tall + 34 : 30, high = narrow ? 100 : app.small ? 60 : 88;
   const bx = narrow ? 206 : left, bars = narrow ? top + edge - 16 : top + edge + 30 + high;
   const H = narrow ? top + edge + 26 : Math.max(lanes + terms.length * tall, bars + 24);
   const [pic, pen] = canvas(stage, W, H, speak`Terms of a score, what remains of each, and the weights`);
@@ -321,9 +321,9 @@ function build(app, stage) {
   pen.line({ x1: bx, x2: bx + N * wide, y1: bars, y2: bars, stroke: "--line", sw: 2 });
   const columns = all.map(j => {
     const at = bx + (j + 0.5) * wide, half = wide * 0.36;
-    pen.text({ x: at, y: bars + 15, mid: 1, fill: "--k", fs: 12, translate: "no" }, data.WORDS[j]);
+    pen.text({ x: at, y: bars + 15, mid: 1, fill: "--k", fs: app.small ? 13 : 12, translate: "no" }, data.WORDS[j]);
     return [pen.rect({ x: at - half, width: half - 1, rx: 2, fill: "--mix2", stroke: "--mix", sw: 1, dash: "3 2" }),
-      pen.rect({ x: at, width: half, rx: 2, fill: "--mix" }), pen.text({ x: at + half / 2, ta: "middle", fill: "--ink", fs: 11.5 })];
+      pen.rect({ x: at, width: half, rx: 2, fill: "--mix" }), pen.text({ x: at + half / 2, ta: "middle", fill: "--ink", fs: app.small ? 13 : 11.5 })];
   });
   whole(e, sum);
   if (app.on) pic.querySelector("[role=button]")?.focus({ preventScroll: true }); // from guess to guess by keys

@@ -273,7 +273,7 @@ async function copied(text) {
 export function live(root, explorer, { data, params = {}, change = () => {}, link, small = false } = {}) {
   const table = { ...data.parameters, ...explorer.own }, names = Object.keys(table);
   const calm = matchMedia("(prefers-reduced-motion: reduce)"), smooth = explorer.smooth ?? [];
-  const app = { root, data, table, small, told: [], params: {}, shown: {}, held: new Set(), speed: 1 };
+  const slide = small === true, app = { root, data, table, small, told: [], params: {}, shown: {}, held: new Set(), speed: 1 };
   for (const name of names) app.params[name] = params[name] ?? table[name].start;
   app.size = name => {
     const { size, values } = table[name];
@@ -288,8 +288,8 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   app.at = name => table[name].values?.indexOf(app.params[name]) ?? app.params[name];
   const start = { ...app.params };
   for (const name of smooth) app.shown[name] = app.at(name);
-  /** How wide a part may be drawn: on a slide all of it is drawn smaller and scaled up, its type with it. */
-  app.width = parent => parent.clientWidth / (small === true ? 1.45 : 1);
+  /** How wide a part may be drawn: on a slide all of it is drawn smaller and scaled up by `grow`, its type with it. */
+  app.width = parent => parent.clientWidth / app.grow;
   const known = () => Object.fromEntries(Object.keys(data.parameters).map(name => [name, app.params[name]]));
 
   // -- the frame loop: what is shown runs after what is set --
@@ -320,7 +320,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
         moving = true;
       }
     }
-    const built = `${explorer.shape(app)} ${stage.clientWidth}`;
+    const built = `${explorer.shape(app)} ${stage.clientWidth} ${slide && root.clientHeight}`;
     if (built !== shape) {
       shape = built;
       rebuild();
@@ -331,13 +331,21 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     if (moving) app.wake();
   }
   app.wake = () => { if (!request) request = requestAnimationFrame(tick); };
+  /** The words of a slide leave so much room: what is taller is scaled up less. */
+  function tall() {
+    paint();
+    return stage.offsetTop + stage.offsetHeight > root.clientHeight;
+  }
   function rebuild() { // the focus stays where it was
     const own = stage.contains(document.activeElement) && document.activeElement.closest("[data-key]");
     const key = own ? own.dataset.key : null;
-    app.told.length = 0;
     app.untip();
-    stage.replaceChildren();
-    paint = explorer.build(app, stage);
+    app.grow = slide ? 1.45 : 1;
+    do {
+      app.told.length = 0;
+      stage.replaceChildren();
+      paint = explorer.build(app, stage);
+    } while (slide && tall() && (app.grow -= 0.03) > 1);
     app.told.forEach(tell => tell()); // only what is told can have the focus
     if (key !== null) app.focus(key);
   }
@@ -446,7 +454,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     }
   }
   const bare = [...smooth, ...(explorer.drawn ?? [])];
-  for (const name of names.filter(each => !bare.includes(each) && (!small || explorer[small === true ? "slide" : small]?.includes(each)))) {
+  for (const name of names.filter(each => !bare.includes(each) && (!small || explorer[slide ? "slide" : small]?.includes(each)))) {
     const { values, texts, label, menu, most, keys: signs } = table[name];
     if (most) typed(name, label, most, signs);
     else if (!values) {
@@ -496,6 +504,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   root.addEventListener("keydown", keys); // JupyterLab changes the cell, reveal.js the slide
   const sizes = new ResizeObserver(() => { if (stage.clientWidth) app.wake(); }); // a hidden slide is 0 px wide
   sizes.observe(stage);
+  if (slide) sizes.observe(root);
   const seen = new IntersectionObserver(([entry]) => { if (!entry.isIntersecting) app.pause(); });
   seen.observe(stage);
   shows.forEach(show => show());

@@ -149,7 +149,7 @@ function build(app, stage) {
 function film(app, parent, t) {
   const { params: p, data } = app, most = app.width(parent), W = app.small ? Math.min(most, 262) : most, x0 = 40, side = W - x0 - 4, y0 = 22, H = y0 + side + 44;
   const n = p.shown, sharp = Math.min(n, 256), every = n / sharp, part = (v, of) => `${(100 * v / of).toFixed(3)}%`;
-  if (app.small) set(parent, { style: `position:relative;width:${1.45 * W}px;margin:auto` });
+  if (app.small) set(parent, { style: `position:relative;width:${app.grow * W}px;margin:auto` });
   const cells = html(parent, "canvas", { width: sharp, height: sharp, "aria-hidden": "true", style: `position:absolute;left:${
     part(x0, W)};top:${part(y0, H)};width:${part(side, W)};height:${part(side, H)};image-rendering:${n > 200 ? "auto" : "pixelated"}` });
   const [pic, pen] = canvas(parent, W, H, speak`The cosine of every two rows`, { style: "position:relative" });

@@ -101,7 +101,7 @@ function dial(app, parent) {
   const longest = Math.max(1, ...contents(p.pair, p, app.data).map(v => Math.hypot(...v)));
   const R = H / 2 / (longest + 0.16);
   const [pic, pen] = canvas(parent, W, H, speak`q and k of one pair, before and after they turn`,
-    { style: app.small ? "" : `max-width:${W}px;margin:auto` });
+    { style: `max-width:${app.grow * W}px;margin:auto` });
   pen.circle({ cx: c, cy, r: R, fill: "--face", stroke: "--line", sw: 1.5 });
   for (const i of range(36)) {
     const a = i * TAU / 36, r = i % 3 ? R - 4 : R - 8;

@@ -132,7 +132,7 @@ function methods(app, parent, narrow) {
 function dial(app, parent) {
   const { params: p, data } = app, W = Math.min(app.width(parent), app.small ? 172 : 226), c = W / 2, R = c - 18, cy = c + 20;
   const [pic, pen] = canvas(parent, W, W + 20, speak`One pair: the angles seen in training, and the angle at the end of the text`,
-    { style: `max-width:${app.small ? 1.45 * W : W}px;margin:auto` });
+    { style: `max-width:${app.grow * W}px;margin:auto` });
   const title = pen.text({ x: c, y: 10, mid: 1, fill: "--ink", fw: 700 });
   pen.circle({ cx: c, cy, r: R, fill: "--face", stroke: "--line", sw: 1.5 });
   const seen = pen.path({ fill: "--q2" }), rim = pen.path({ fill: "none", stroke: "--q", sw: 3 });
@@ -239,7 +239,7 @@ function chart(app, parent, narrow) {
   }
   if (!takes) set(grips.s, { opacity: 0.35 });
   const sTexts = steps.map(v => pen.text({ x: left - 22, y: up(v), vc: 1, ta: "end" }, v));
-  const lText = [pen.text({ x: right + 42, vc: 1, fill: "--k", fw: 700, fs: 15 }), pen.text({ x: W, ta: "end", fill: "--k", fs: 12 })];
+  const lText = [pen.text({ x: right + 42, vc: 1, fill: "--k", fw: 700, fs: 15 }), pen.text({ x: W, ta: "end", fill: "--k", fs: app.small ? 13 : 12 })];
   return ({ times, length, now, fresh }) => {
     shownNow = now;
     const s = p.s, ys = now.map((theta, t) => up(old[t] / theta)), line = app.glide("s line", up(s), 0.3), goal = up(times);
@@ -283,9 +283,9 @@ function ear(app, parent) {
   const [xs, ys] = measured, x = scale(0, xs.at(-1) / L, left, right), y = scale(0, 6, bottom, top);
   for (const v of [0, 2, 4, 6]) {
     pen.line({ x1: left, x2: right, y1: y(v), y2: y(v), stroke: "--line" });
-    pen.text({ x: left - 8, y: y(v), vc: 1, ta: "end", fs: 12 }, v);
+    pen.text({ x: left - 8, y: y(v), vc: 1, ta: "end", fs: app.small ? 13 : 12 }, v);
   }
-  for (const v of range(8)) pen.text({ x: x(v), y: bottom + 14, ta: "middle", fs: 12 }, v ? `${v} L` : 0);
+  for (const v of range(8)) pen.text({ x: x(v), y: bottom + 14, ta: "middle", fs: app.small ? 13 : 12 }, v ? `${v} L` : 0);
   pen.line({ x1: left, x2: right, y1: y(data.without), y2: y(data.without), stroke: "--soft", dash: "2 5", sw: 2 });
   pen.text({ x: right, y: y(data.without) - 8, ta: "end", fs: 12.5, halo: 1 }, few ? speak`no copy` : speak`without a first copy`);
   pen.path({ d: "M" + xs.map((v, i) => `${x(v / L).toFixed(1)} ${y(Math.min(6, ys[i])).toFixed(1)}`).join("L"), fill: "none", stroke: "--mix", sw: 2.5 });

@@ -60,9 +60,9 @@ function build(app, stage) {
       plain(some, quiet);
     };
   }
-  const scroll = html(stage, "div", { class: "lv-board", style: app.small ? "max-height:450px" : "" });
+  const scroll = html(stage, "div", { class: "lv-board", style: app.small ? `max-height:${310 * app.grow}px` : "" });
   const table = html(scroll, "table"), head = html(table, "thead");
-  const width = scroll.clientWidth / (app.small ? 1.45 : 1), W = width, name = narrow ? 0 : 176;
+  const W = app.width(scroll), name = narrow ? 0 : 176;
   const keys = Object.keys(data.columns), wide = (W - name) / keys.length;
   if (!narrow) {
     const cols = html(table, "colgroup");
