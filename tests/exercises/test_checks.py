@@ -414,6 +414,14 @@ def test_an_answer_in_another_form_is_accepted(question, answer, kind):
     assert judge(question, 4, wire.unpack(wire.pack(outcomes))).passed
 
 
+@pytest.mark.parametrize("question", [SCALED, NAMED], ids=["no dtype named", "a dtype named"])
+def test_a_mistake_in_the_right_dtype_has_no_other_fault(question):
+    """Whatever the dtype of the catalogue's own answer is."""
+    squared = Wrong("squared", lambda x, factor: x.double() ** 2, "This squares.")
+    found = verdict(dataclasses.replace(question, wrong=(squared,)), lambda x, factor: x ** 2)
+    assert (found.name, found.text) == ("squared", "This squares.")
+
+
 def test_a_dtype_can_be_asked_for_exactly():
     strict = dataclasses.replace(SCALED, exact_dtype=True)
     assert verdict(strict, lambda x, factor: x.double() * factor).kind == "dtype"
@@ -1043,6 +1051,19 @@ def test_the_picture_in_a_notebook_has_its_text(served, shell):
     (shown,) = captured.outputs
     html = shown.data["text/html"]
     assert 'alt="Two heat maps. Target beside your answer for 3 rows. This is x itself."' in html
+
+
+def test_a_diagnosis_that_ends_in_dots_is_said_and_drawn(real, shell, own_log):
+    """In a notebook, by way of the judging process."""
+    from IPython.utils.capture import capture_output
+
+    question = questions.find("rope_shift_error")
+    shell.user_ns["mine"] = next(one.answer for one in question.wrong if one.name == "the other layout")
+    with capture_output() as captured:
+        shell.run_cell("check.rope_shift_error(mine)")
+    dots = "the angles belong to the channels (0, 1), (2, 3), …"
+    assert dots in captured.stdout and "NotYet: rope_shift_error is not right yet" in captured.stdout
+    assert f'{dots}"' in captured.outputs[0].data["text/html"]
 
 
 def test_hints_come_one_by_one_and_are_counted(served, capsys):
