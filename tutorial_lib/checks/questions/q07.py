@@ -427,7 +427,7 @@ def _mirror_gap_cases(draw: Draw) -> list[Case]:
         Case((toeplitz(2, 2 * n) + constants(2, 2 * n),),
              _("a constant for each query besides")),
         Case((draw.normal(4, n, n),), _("any table of {n} × {n}").format(n=n)),
-        Case((draw.normal(5, 7, 7) + toeplitz(5, 7),), _("slopes for both sides, and anything besides")),
+        Case((draw.normal(5, 7, 7) + toeplitz(5, 7),), _("a slope for each side, plus any table")),
     ]
 
 
