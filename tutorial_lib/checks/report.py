@@ -159,8 +159,8 @@ def show_picture(question: Question, verdict: Verdict) -> None:
     try:
         draw(question, verdict)
     except Exception as problem:
-        print(_("The picture could not be drawn ({problem}). The feedback above is complete without it.").format(
-            problem=f"{type(problem).__name__}: {problem}"))
+        print(_("The picture could not be drawn ({problem}). The feedback above is complete without "
+                "it.").format(problem=f"{type(problem).__name__}: {problem}"))
 
 
 def draw(question: Question, verdict: Verdict) -> None:
