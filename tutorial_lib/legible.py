@@ -37,7 +37,7 @@ def alt_fault(alt: str, kinds: str = "") -> str:
     if not any(re.search(rf"(?<![A-Za-z])({each})s?(?![A-Za-z])", alt, re.IGNORECASE)
                for each in (KINDS, kinds or _(KINDS))):  # what is not translated yet is English
         return "it does not name the kind of picture, such as bars, lines, arrows, a heat map or a table"
-    if not re.search(r"[.!?。！？]\W*$", alt):
+    if not re.search(r"[.!?…。！？]\W*$", alt):
         return "it does not end as a sentence does"
     return ""
 

@@ -58,6 +58,7 @@ def made(returns, args=(), **more):
 
 
 PLAIN = dataclasses.replace(SCALED, wrong=())
+NAMED = dataclasses.replace(SCALED, returns="a tensor [n, m], in the dtype of x")
 NUMBER = made(2.5)
 WHOLE = made(7)
 TRUTH = made(True)
@@ -70,7 +71,7 @@ MASK = made(torch.tensor([[True, False], [True, True]]))
 LINE = made(torch.arange(5.0), picture="lines")
 SCALAR = made(torch.tensor(2.0))
 COMPLEX = made(torch.polar(torch.ones(3), torch.arange(3.0)))
-DOUBLE = made(torch.arange(4.0, dtype=torch.float64))
+DOUBLE = dataclasses.replace(made(torch.arange(4.0).double()), returns="a float64 tensor [4]")
 
 
 def verdict(question, answer, seed=1):
@@ -352,7 +353,13 @@ def test_a_changed_input_with_wrong_numbers_is_the_wrong_numbers():
 
 # ---- what is accepted ----
 ACCEPTED = [
-    pytest.param(SCALED, lambda x, factor: x.double() * factor, "equivalent", id="float64 for float32"),
+    pytest.param(NAMED, lambda x, factor: x.double() * factor, "equivalent", id="float64 for float32"),
+    pytest.param(SCALED, lambda x, factor: x.double() * factor, "right", id="float64 where no dtype is named"),
+    pytest.param(made(torch.arange(4.0).double() / 3), lambda n: torch.arange(4) / 3, "right",
+                 id="float32 where no dtype is named"),
+    pytest.param(DOUBLE, lambda n: torch.arange(4.0).double() * (1 + 1e-6), "right", id="as exact as float32"),
+    pytest.param(made((torch.ones(3), torch.zeros(3))), giving(torch.tensor([[1.0] * 3, [0.0] * 3])), "right",
+                 id="one tensor for two"),
     pytest.param(SCALED, lambda x, factor: x.numpy() * np.float32(factor), "right", id="numpy"),
     pytest.param(SCALED, lambda x, factor: (x.numpy() * np.float32(factor))[::-1][::-1], "right",
                  id="numpy with negative strides"),
@@ -386,13 +393,13 @@ ACCEPTED = [
     pytest.param(LIST, giving([torch.tensor(1), np.float64(2.5), 3.0]), "right", id="mixed list"),
     pytest.param(PAIR, giving([np.ones((2, 3), np.float32), torch.tensor(4)]), "right", id="list for pair"),
     pytest.param(DICT, giving({"bias": [0, 0], "stored": 3.0}), "right", id="dict in another order"),
-    pytest.param(INTS, lambda n: torch.arange(6, dtype=torch.int32).reshape(2, 3), "equivalent", id="int32"),
+    pytest.param(INTS, lambda n: torch.arange(6, dtype=torch.int32).reshape(2, 3), "right", id="int32"),
     pytest.param(INTS, giving([[0.0, 1, 2], [3, 4, 5.0]]), "right", id="whole floats in lists"),
     pytest.param(MASK, giving([[1, 0], [1, 1]]), "right", id="0 and 1 for a mask"),
     pytest.param(SCALAR, giving(2), "right", id="number for a 0-dim tensor"),
     pytest.param(SCALAR, giving(np.array(2.0, np.float32)), "right", id="0-dim array for a 0-dim tensor"),
     pytest.param(COMPLEX, lambda n: torch.polar(torch.ones(3).double(), torch.arange(3.0).double()),
-                 "equivalent", id="complex128"),
+                 "right", id="complex128"),
 ]
 
 
@@ -405,6 +412,14 @@ def test_an_answer_in_another_form_is_accepted(question, answer, kind):
     plain = [one["value"] for one in outcomes if isinstance(one["value"], torch.Tensor)]
     assert not any(type(value) is not torch.Tensor or value.requires_grad for value in plain)
     assert judge(question, 4, wire.unpack(wire.pack(outcomes))).passed
+
+
+@pytest.mark.parametrize("question", [SCALED, NAMED], ids=["no dtype named", "a dtype named"])
+def test_a_mistake_in_the_right_dtype_has_no_other_fault(question):
+    """Whatever the dtype of the catalogue's own answer is."""
+    squared = Wrong("squared", lambda x, factor: x.double() ** 2, "This squares.")
+    found = verdict(dataclasses.replace(question, wrong=(squared,)), lambda x, factor: x ** 2)
+    assert (found.name, found.text) == ("squared", "This squares.")
 
 
 def test_a_dtype_can_be_asked_for_exactly():
@@ -479,6 +494,10 @@ def replaced(rows, axis=0):
      "0, it"),
     (torch.tensor([[1.0, 2], [3, 4]]), torch.zeros(2, 2), "100% of its numbers differ"),
     (torch.tensor([1 + 1j, 2j]), torch.tensor([1j - 1, -2 + 0j]), "0+1j times"),
+    (torch.tensor(12.98).double(), torch.tensor(12.982).double(), "It is 12.982, it should be 12.98."),
+    (WANT, WANT * (1 + 2e-4), "Every number is 1.0002 times"),
+    (STRIPE[:2], STRIPE[:2] + torch.tensor([0, 1e-3]), "at [1]: 4.001, it should be 4."),
+    (torch.tensor([1, torch.inf]), torch.tensor([1, -torch.inf]), "at [1]: -inf, it should be inf."),
 ])
 def test_a_symptom_is_recognised(want, got, said):
     wide = torch.complex128 if want.is_complex() else torch.float64
@@ -971,6 +990,14 @@ def test_what_cannot_be_drawn_is_not(target, value):
         assert not found.passed and found.picture is None
 
 
+def test_what_goes_wrong_in_drawing_takes_no_word_of_the_feedback(served, monkeypatch, capsys):
+    monkeypatch.setattr(report, "draw", raising(ValueError("no such font")))
+    with pytest.raises(checks.NotYet):
+        checks.toy_scaled(forgets_to_scale)
+    said = capsys.readouterr().out
+    assert "This is x itself." in said and "could not be drawn (ValueError: no such font)" in said
+
+
 def test_a_picture_is_small_and_shows_what_differs():
     target = torch.zeros(3, 100, 90)
     yours = target.clone()
@@ -1024,6 +1051,19 @@ def test_the_picture_in_a_notebook_has_its_text(served, shell):
     (shown,) = captured.outputs
     html = shown.data["text/html"]
     assert 'alt="Two heat maps. Target beside your answer for 3 rows. This is x itself."' in html
+
+
+def test_a_diagnosis_that_ends_in_dots_is_said_and_drawn(real, shell, own_log):
+    """In a notebook, by way of the judging process."""
+    from IPython.utils.capture import capture_output
+
+    question = questions.find("rope_shift_error")
+    shell.user_ns["mine"] = next(one.answer for one in question.wrong if one.name == "the other layout")
+    with capture_output() as captured:
+        shell.run_cell("check.rope_shift_error(mine)")
+    dots = "the angles belong to the channels (0, 1), (2, 3), …"
+    assert dots in captured.stdout and "NotYet: rope_shift_error is not right yet" in captured.stdout
+    assert f'{dots}"' in captured.outputs[0].data["text/html"]
 
 
 def test_hints_come_one_by_one_and_are_counted(served, capsys):

@@ -105,6 +105,13 @@ def test_a_mistake_is_drawn_beside_the_target(drawn):
     assert "Target beside your answer" in drawn[0]
 
 
+def test_a_picture_that_cannot_be_drawn_stops_no_lesson(shown, monkeypatch, capsys):
+    monkeypatch.setattr("tutorial_lib.checks.report.plots.show", lambda fig, alt: 1 / 0)
+    assert your_turn("99.double", squared) is double
+    assert "This squares: 3 becomes 9." in shown[0].text
+    assert "could not be drawn (ZeroDivisionError: division by zero)" in capsys.readouterr().out
+
+
 def test_a_turn_that_was_passed_stays_passed():
     your_turn("99.double", double)
     your_turn("99.double", squared)

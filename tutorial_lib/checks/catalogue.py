@@ -125,7 +125,7 @@ def relation(known, n: int, theirs: dict, ours: dict) -> tuple[str, float]:
         coarse = a.dtype if torch.finfo(a.dtype).eps > torch.finfo(b.dtype).eps else b.dtype
         rounded = {**ours, "value": b.to(coarse), "modified": []}
         if known.same(n, {**theirs, "value": a.to(coarse)}, rounded, loose=True):
-            return "dtype", 1.0
+            return "same" if known.dtype_fits(n, b.dtype) else "dtype", 1.0
     factor = _factor(a.double().flatten(), b.double().flatten())
     if factor and known.same(n, {**theirs, "value": (a.double() * factor).to(a.dtype)}, ours, loose=True):
         return "factor", factor

@@ -23,8 +23,7 @@ from .catalogue import Found, composed, search
 from .question import Case, Question, Verdict
 
 KINDS = ("value", "none", "foreign", "raised", "stub", "slow")
-TOLERANCE = {torch.float64: (1e-7, 1e-9), torch.complex128: (1e-7, 1e-9),
-             torch.bfloat16: (2e-2, 2e-2), torch.float16: (4e-3, 4e-3)}
+TOLERANCE = {torch.bfloat16: (2e-2, 2e-2), torch.float16: (4e-3, 4e-3)}  # float64 promises no more digits
 PICTURE = 48  # rows and columns at most
 
 
@@ -202,6 +201,10 @@ class _Known:
             self._composed = list(composed(self.question))
         return self._composed
 
+    def dtype_fits(self, n: int, dtype: torch.dtype) -> bool:
+        """May the result for input ``n`` have that dtype?"""
+        return dtype_fits(self.question, self.expected()[n]["value"].dtype, dtype)
+
     def same(self, n: int, theirs: dict, ours: dict, loose: bool = False) -> bool:
         """Are two outcomes of input ``n`` one and the same?"""
         return _same_outcome(self.loose if loose else self.question, self.inputs[n], theirs, ours)
@@ -290,7 +293,7 @@ def _compare(question: Question, case: Case, want, got: dict, exact: bool = Fals
         return _faults(question, case, want, got["value"], exact), ""
     fault = _values(question, want, got["value"], exact)
     if fault is None:
-        return None, _wider(want, got["value"])
+        return None, _wider(want, got["value"]) if question.names_dtype else ""
     if question.same is not None and fault[0] in ("symptom", "nan"):
         try:
             if _values(question, question.same(want, case), question.same(got["value"], case), exact) is None:
@@ -324,8 +327,8 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
         pairs = [(want[key], got[key], f"{name}[{key!r}]") for key in want]
         return next((f for f in (_values(question, a, b, exact, w) for a, b, w in pairs) if f), None)
     if isinstance(want, list) and isinstance(got, torch.Tensor) and got.ndim and all(
-            isinstance(one, (int, float, bool)) for one in want):
-        got = got.tolist()
+            isinstance(one, (int, float, bool, torch.Tensor)) for one in want):
+        got = got.tolist() if not isinstance(want[0], torch.Tensor) else list(got)
     if isinstance(want, list):
         if not isinstance(got, list):
             return should_be(_("a sequence of {n}").format(n=len(want)))
@@ -355,7 +358,7 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
     if got.shape != want.shape:
         return "shape", _("{what} has the shape {shape}; it should be {wanted}.").format(
             what=name, shape=list(got.shape), wanted=list(want.shape))
-    if not _dtype_fits(want.dtype, got.dtype, question.exact_dtype):
+    if not dtype_fits(question, want.dtype, got.dtype):
         return "dtype", _("{what} is {dtype}; it should be {wanted}.").format(
             what=name, dtype=_short(got), wanted=_short(want))
     return _numbers(question, want, got, where, exact, TOLERANCE.get(want.dtype, question.tolerance))
@@ -389,10 +392,15 @@ def _short(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def _dtype_fits(want: torch.dtype, got: torch.dtype, exact: bool) -> bool:
-    whole = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-    wider = (want, got) in ((torch.float32, torch.float64), (torch.complex64, torch.complex128))
-    return want == got or not exact and (wider or want in whole and got in whole)
+def dtype_fits(question: Question, want: torch.dtype, got: torch.dtype) -> bool:
+    """Is that dtype right? Float32 and float64 are one, unless the text names the dtype; a wider one does."""
+    if want == got or question.exact_dtype:
+        return want == got
+    whole = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8}
+    pairs = (torch.float32, torch.float64), (torch.complex64, torch.complex128)
+    if question.names_dtype:
+        return {want, got} <= whole or (want, got) in pairs
+    return any({want, got} <= set(alike) for alike in (whole, *pairs))
 
 
 def _wider(want, got) -> str:
@@ -426,15 +434,15 @@ def symptom(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, toleranc
                                                          equal_nan=True).all())
 
     if want.ndim == 0:
-        return _("It is {got}, it should be {want}.").format(got=_number(got), want=_number(want))
+        return _("It is {got}, it should be {want}.").format(**_apart(got, want))
     finite = want.isfinite() & got.isfinite()
-    if finite.any() and bool((want.isfinite() == got.isfinite()).all()):
-        a, b = want[finite], got[finite]
+    a, b = want[finite], got[finite]
+    if finite.any() and bool((want.isfinite() == got.isfinite()).all()) and not equal(a, b):
         top = a.abs().argmax()
         if a[top].abs() > 0 and b[top].abs() > 0 and equal(a * (b[top] / a[top]), b):
             factor = b[top] / a[top]
             return _("Every number has the wrong sign.") if equal(-a, b) else _(
-                "Every number is {factor} times what it should be.").format(factor=_number(factor))
+                "Every number is {factor} times what it should be.").format(factor=_apart(factor, 1.0)["got"])
         if a.numel() > 1 and equal(a + (b[0] - a[0]), b):
             return _("Every number is off by {difference}.").format(difference=_number(b[0] - a[0]))
         if a.numel() > 1 and equal(a.abs(), b.abs()):
@@ -465,7 +473,7 @@ def symptom(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, toleranc
                     _("Along axis {axis} only {where} are wrong: at {place} stands {got}, it should be "
                       "{want}."))
             return text.format(axis=axis, where=_(" and ").join(names), place=place,
-                               got=_number(got[tuple(place)]), want=_number(want[tuple(place)]))
+                               **_apart(got[tuple(place)], want[tuple(place)]))
     return _where(want, got, close, equal)
 
 
@@ -473,7 +481,7 @@ def _where(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, equal: Ca
     """The part that is wrong: rows, columns, a corner, places that follow a rule, or the first one."""
     place = (~close).nonzero()[0].tolist()
     first = _("The first wrong number is at {place}: {got}, it should be {want}.").format(
-        place=place, got=_number(got[tuple(place)]), want=_number(want[tuple(place)]))
+        place=place, **_apart(got[tuple(place)], want[tuple(place)]))
     finite = want.isfinite() & got.isfinite()
     if bool((want.isinf() != got.isinf()).any()):
         rest = [_("The others are right.")] if close[finite].all() else []
@@ -554,9 +562,18 @@ def _half(close: torch.Tensor, axis: int) -> str:
     return ""
 
 
-def _number(value) -> str:
+def _number(value, digits: int = 4) -> str:
     value = value.item() if isinstance(value, torch.Tensor) else value
-    return f"{value:.4g}"
+    return f"{value:.{digits}g}"
+
+
+def _apart(got, want) -> dict[str, str]:
+    """Two numbers as texts, with as many digits as tell them apart."""
+    for digits in range(4, 18):
+        said = {"got": _number(got, digits), "want": _number(want, digits)}
+        if said["got"] != said["want"]:
+            break
+    return said
 
 
 def _picture(question: Question, case: Case, want, got: dict) -> dict | None:

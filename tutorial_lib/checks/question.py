@@ -84,12 +84,13 @@ class Question:
     ``draw(Draw) -> list[Case]``: at least three cases of several sizes. ``reference`` is the right
     answer; it runs in the judging process only. ``same(value, case) -> value`` brings a value to a
     normal form where several answers are right (a bias without its row means); ``equivalent`` then
-    says why they are. ``tolerance`` is ``(relative, absolute)`` for float32 inputs; other dtypes
-    take their own. ``returns`` names what comes back ("a tensor [L, d]"). ``picture`` draws target
-    beside answer: "heat", "lines" or "" (none); ``axes`` labels it (along, up), and ``drawn(value, case)``
-    is what is drawn of a value, where that shows more. ``exact_dtype``: not even float64 for float32 is
-    right. ``faults(value, case) -> str`` takes the place of a comparison where many answers are right: what
-    is wrong with this one, as the learner reads it, or "".
+    says why they are. ``tolerance`` is ``(relative, absolute)`` for float32 and float64; coarser dtypes
+    take their own. ``returns`` names what comes back ("a tensor [L, d]"); if it names a dtype, float32 for
+    float64 is wrong, and else they are one. ``picture`` draws target beside answer: "heat", "lines" or ""
+    (none); ``axes`` labels it (along, up), and ``drawn(value, case)`` is what is drawn of a value, where
+    that shows more. ``exact_dtype``: not even float64 for float32 is right. ``faults(value, case) -> str``
+    takes the place of a comparison where many answers are right: what is wrong with this one, as the
+    learner reads it, or "".
     """
 
     name: str
@@ -112,6 +113,11 @@ class Question:
     exact_dtype: bool = False
     faults: Callable | None = None
     bonus: bool = False
+
+    @property
+    def names_dtype(self) -> bool:
+        """Does the learner read which dtype the result has?"""
+        return any(word in self.returns for word in ("dtype", "float", "int64"))
 
     @property
     def points(self) -> int:

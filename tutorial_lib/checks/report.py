@@ -139,8 +139,7 @@ def show(question: Question, verdict: Verdict) -> None:
     print(f"✗ {question.name}: {verdict.text}")
     if verdict.reread:
         print("  " + _("Read again: {section}.").format(section=_section(verdict.reread)))
-    if verdict.picture:
-        draw(question, verdict)
+    show_picture(question, verdict)
     text = (_("{name} is not written yet; the text above says why. `check.hint(\"{name}\")` helps.")
             if verdict.kind == "stub" else
             _("{name} is not right yet; the text above says why. `check.hint(\"{name}\")` helps."))
@@ -151,6 +150,17 @@ def _section(where: str) -> str:
     """``06, section "Signs"`` with the heading as the reader's notebook has it."""
     notebook, _comma, rest = where.partition(', section "')
     return _('{notebook}, section "{heading}"').format(notebook=notebook, heading=_(rest.removesuffix('"')))
+
+
+def show_picture(question: Question, verdict: Verdict) -> None:
+    """Draw the picture, if there is one. The feedback stands without it, so nothing is raised."""
+    if verdict.picture is None:
+        return
+    try:
+        draw(question, verdict)
+    except Exception as problem:
+        print(_("The picture could not be drawn ({problem}). The feedback above is complete without "
+                "it.").format(problem=f"{type(problem).__name__}: {problem}"))
 
 
 def draw(question: Question, verdict: Verdict) -> None:

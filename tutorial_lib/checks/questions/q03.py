@@ -174,15 +174,11 @@ LOOKUP_TEST = Question(
 # ---- sum_similarity ----
 def _sum_similarity_cases(draw: Draw) -> list[Case]:
     cases = []
-    for words, rows, d, (token_std, table_std), dtype in (
-        (7, 5, 12, (1.0, 1.0), torch.float32),
-        (6, 9, 9, (1.0, 0.4), torch.float32),
-        (8, 6, 10, (0.02, 0.05), torch.float32),
-        (5, 7, 16, (0.5, 0.3), torch.float64),
-    ):
+    for words, rows, d, (token_std, table_std) in (
+        (7, 5, 12, (1.0, 1.0)), (6, 9, 9, (1.0, 0.4)), (8, 6, 10, (0.02, 0.05)), (5, 7, 16, (0.5, 0.3))):
         # vectors of unequal lengths that share a direction, as real tables have
-        E, P = (draw.normal(n, d, dtype=dtype) + shared for n, shared in ((words, 0.5), (rows, -0.8)))
-        E, P = (t * draw.uniform(len(t), 1, low=0.4, high=1.6, dtype=dtype) for t in (E, P))
+        E, P = (draw.normal(n, d) + shared for n, shared in ((words, 0.5), (rows, -0.8)))
+        E, P = (t * draw.uniform(len(t), 1, low=0.4, high=1.6) for t in (E, P))
         what = _("{words} tokens of std {token_std:g}, {rows} positions of std {table_std:g}").format(
             words=words, token_std=token_std, rows=rows, table_std=table_std)
         cases.append(Case((token_std * E, table_std * P), what))
@@ -314,30 +310,26 @@ SUM_SIMILARITY = Question(
 # ---- untrained_rows ----
 def _untrained_rows_cases(draw: Draw) -> list[Case]:
     cases = []
-    for rows, d, std, decay, dtype in (
-        (16, 8, 1.0, 0.6, torch.float32),
-        (21, 13, 0.02, 0.5, torch.float32),
-        (19, 24, 1.0, 1.0, torch.float32),
-        (17, 16, 0.5, 0.7, torch.float64),
-    ):
-        start = std * draw.normal(rows, d, dtype=dtype)
+    for rows, d, std, decay in (
+        (16, 8, 1.0, 0.6), (21, 13, 0.02, 0.5), (19, 24, 1.0, 1.0), (17, 16, 0.5, 0.7)):
+        start = std * draw.normal(rows, d)
         end = decay * start
         kinds = draw.permutation(rows)
         pieces = kinds.tensor_split((3, 6, 9, 10, rows - 4))
         slightly, moved, shorter, turned, grown = pieces[:5]
         # turned by a cosine of 0.995: more than rounding does, and less than one per cent
-        side = draw.normal(len(slightly), d, dtype=dtype)
+        side = draw.normal(len(slightly), d)
         old = F.normalize(start[slightly], dim=1)
         side = F.normalize(side - (side * old).sum(1, keepdim=True) * old, dim=1)
         turned_little = 0.995 * old + (1 - 0.995**2) ** 0.5 * side
         end[slightly] = 0.98 * start[slightly].norm(dim=1, keepdim=True) * turned_little
         for which, size, length in ((moved, 1.0, 1.5), (shorter, 1.0, 0.8)):
-            now = start[which] + size * std * draw.normal(len(which), d, dtype=dtype)
+            now = start[which] + size * std * draw.normal(len(which), d)
             old = start[which].norm(dim=1, keepdim=True)
             end[which] = length * old * F.normalize(now, dim=1)
         end[turned] = -0.8 * start[turned]
         # every other channel by size, so that no large one decides alone
-        every_other = (start[slightly].abs().argsort(1).argsort(1) % 2).to(dtype)
+        every_other = (start[slightly].abs().argsort(1).argsort(1) % 2).float()
         end[slightly[:2]] = (start * 0.9)[slightly[:2]] * (1 - 0.25 * every_other[:2])  # all signs stay
         if decay < 1:
             end[grown[:2]] = 1.7 * start[grown[:2]]

@@ -345,18 +345,17 @@ T5_BUCKET = Question(
 # ---- shaw_attention ----
 def _shaw_attention_cases(draw: Draw) -> list[Case]:
     cases = []
-    for what, cached, n_q, n_k, d, width, k, dtype in (
-        (_("a text from position 0"), False, 5, 5, 8, 8, 2, torch.float32),
-        (_("two new queries and a cache"), True, 2, 9, 6, 4, 3, torch.float32),
-        (_("keys before and after the queries"), False, 4, 7, 4, 5, 1, torch.float32),
-        ("float64", False, 3, 6, 5, 3, 2, torch.float64),
+    for what, cached, n_q, n_k, d, width, k in (
+        (_("a text from position 0"), False, 5, 5, 8, 8, 2),
+        (_("two new queries and a cache"), True, 2, 9, 6, 4, 3),
+        (_("keys before and after the queries"), False, 4, 7, 4, 5, 1),
+        (_("keys before and after the queries"), False, 3, 6, 5, 3, 2),
     ):
         at = draw.integer(4, 30)
         q_positions = torch.arange(n_q) + (0 if n_q == n_k else n_k - n_q if cached else at)
         k_positions = torch.arange(n_k) + (0 if n_q == n_k or cached else at - 2)
-        tensors = (draw.normal(n_q, d, dtype=dtype), draw.normal(n_k, d, dtype=dtype),
-                   draw.normal(n_k, width, dtype=dtype), draw.normal(2 * k + 1, d, dtype=dtype),
-                   draw.normal(2 * k + 1, width, dtype=dtype))
+        tensors = (draw.normal(*shape) for shape in (
+            (n_q, d), (n_k, d), (n_k, width), (2 * k + 1, d), (2 * k + 1, width)))
         cases.append(Case((*tensors, q_positions, k_positions),
                           _("Lq = {n_q}, Lk = {n_k}, clipped at {k}, {what}").format(
                               n_q=n_q, n_k=n_k, k=k, what=what)))
@@ -510,11 +509,10 @@ SHAW_ATTENTION = Question(
 # ---- offset_mass ----
 def _offset_mass_cases(draw: Draw) -> list[Case]:
     cases = []
-    for height, width, dtype in ((3, 3, torch.float32), (2, 5, torch.float32), (4, 3, torch.float32),
-                                 (3, 4, torch.float64)):
-        alpha = (2 * draw.normal(height * width, height * width, dtype=dtype)).softmax(-1)
-        cases.append(Case((alpha, height, width), _("a window of {height} × {width} patches, {dtype}").format(
-            height=height, width=width, dtype=str(dtype).removeprefix("torch."))))
+    for height, width in ((3, 3), (2, 5), (4, 3), (3, 4)):
+        alpha = (2 * draw.normal(height * width, height * width)).softmax(-1)
+        cases.append(Case((alpha, height, width), _("a window of {height} × {width} patches").format(
+            height=height, width=width)))
     return cases
 
 
@@ -668,9 +666,8 @@ def _relative_shift_cases(draw: Draw) -> list[Case]:
                         ((2, 3, 5, 8), _("2 texts, 3 heads, 3 tokens in memory")),
                         ((5, 1, 7), _("a single query")),
                         ((2, 4, 7), _("2 heads, 3 tokens in memory"))):
-        cases.append(Case((draw.normal(*shape, dtype=torch.float64 if len(shape) == 4 else torch.float32),),
-                          _("Lq = {n_q}, Lk = {n_k}, {what}").format(
-                              n_q=shape[-2], n_k=shape[-1], what=what)))
+        cases.append(Case((draw.normal(*shape),), _("Lq = {n_q}, Lk = {n_k}, {what}").format(
+            n_q=shape[-2], n_k=shape[-1], what=what)))
     return cases
 
 

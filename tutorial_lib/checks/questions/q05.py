@@ -19,21 +19,14 @@ WORKS = '05, section "What does work"'
 BY_HAND = '05, section "TUPE, by hand"'
 
 
-def _float64(dtype) -> str:
-    """What is added to the description of an input that is not in float32."""
-    return _(", float64") if dtype == torch.float64 else ""
-
-
 # ---- memory_scores ----
 def _memory_scores_cases(draw: Draw) -> list[Case]:
     cases = []
-    sizes_of = ((0, 5, 4, 3, torch.float32), (draw.integer(2, 3), 4, 5, 4, torch.float32),
-                (6, 3, 6, 5, torch.float32), (7, 1, 3, 2, torch.float32), (4, 6, 7, 6, torch.float64))
-    for memory, new, d, d_h, dtype in sizes_of:
+    sizes_of = (0, 5, 4, 3), (draw.integer(2, 3), 4, 5, 4), (6, 3, 6, 5), (7, 1, 3, 2), (4, 6, 7, 6)
+    for memory, new, d, d_h in sizes_of:
         sizes = (new, d), (memory, d), (d, d_h), (d, d_h), (d_h,), (d_h,), (memory + new, d_h)
-        cases.append(Case(tuple(draw.normal(*size, dtype=dtype) for size in sizes),
-                          _("M = {M}, L = {L}, d = {d}, d_h = {d_h}, {dtype}").format(
-                              M=memory, L=new, d=d, d_h=d_h, dtype=str(dtype).split(".")[1])))
+        cases.append(Case(tuple(draw.normal(*size) for size in sizes),
+                          _("M = {M}, L = {L}, d = {d}, d_h = {d_h}").format(M=memory, L=new, d=d, d_h=d_h)))
     return cases
 
 
@@ -91,7 +84,7 @@ MEMORY_SCORES = Question(
     name="memory_scores",
     exercise="05",
     title="Transformer-XL's scores of a segment with its memory: content and distance, each with a bias.",
-    returns="a tensor of shape [L, M + L], −inf where the key comes after the query, in the dtype of x",
+    returns="a tensor of shape [L, M + L], −inf where the key comes after the query",
     section=TERMS,
     draw=_memory_scores_cases,
     reference=_memory_scores,
@@ -166,8 +159,8 @@ def _moved_mass_cases(draw: Draw) -> list[Case]:
         allowed[:, 0] = False
         return allowed
 
-    def case(what, heads, queries, keys, term, allowed, dtype=torch.float32):
-        scores, term = draw.normal(heads, queries, keys, dtype=dtype), draw.normal(*term, dtype=dtype)
+    def case(what, heads, queries, keys, term, allowed):
+        scores, term = draw.normal(heads, queries, keys), draw.normal(*term)
         return Case((scores, term, allowed), _("H = {heads}, {queries} queries, {keys} keys, {what}").format(
             heads=heads, queries=queries, keys=keys, what=what))
 
@@ -175,7 +168,7 @@ def _moved_mass_cases(draw: Draw) -> list[Case]:
             case(_("a term of the query, some keys allowed"), 3, 4, 5, (4, 1), sometimes(4, 5)),
             case(_("a term of the key, causal"), 2, 5, 7, (1, 7), torch.ones(5, 7).tril(2) > 0),
             case(_("a term for each head, some keys allowed"), 3, 6, 5, (3, 6, 5), sometimes(6, 5)),
-            case(_("float64, causal"), 4, 3, 8, (3, 8), torch.ones(3, 8).tril(5) > 0, torch.float64)]
+            case(_("a term for each pair, causal"), 4, 3, 8, (3, 8), torch.ones(3, 8).tril(5) > 0)]
 
 
 def _masked_softmax(scores, allowed):
@@ -197,7 +190,7 @@ MOVED_MASS = Question(
     name="moved_mass",
     exercise="05",
     title="The share of its attention that a head moves to other keys when a term is added to its scores.",
-    returns="a tensor of shape [H], each number from 0 to 1, in the dtype of the scores",
+    returns="a tensor of shape [H], each number from 0 to 1",
     section=CANCELS,
     draw=_moved_mass_cases,
     reference=_moved_mass,
@@ -425,14 +418,14 @@ PAINT_HEAD = Question(
 
 # ---- concat_bias ----
 def _concat_bias_cases(draw: Draw) -> list[Case]:
-    def case(queries, keys, d, hidden, dtype=torch.float32):
+    def case(queries, keys, d, hidden):
         shapes = (queries, d), (queries, keys), (hidden, d + 1), (hidden,), (hidden,)
-        return Case(tuple(draw.normal(*shape, dtype=dtype) for shape in shapes),
+        return Case(tuple(draw.normal(*shape) for shape in shapes),
                     _("{queries} queries, {keys} keys, d = {d}, hidden = {hidden}").format(
-                        queries=queries, keys=keys, d=d, hidden=hidden) + _float64(dtype))
+                        queries=queries, keys=keys, d=d, hidden=hidden))
 
     return [case(4, 4, 6, 9), case(3, draw.choice([5, 7]), 4, 8), case(1, 6, 3, 10),
-            case(5, 2, draw.integer(3, 6), 12, torch.float64)]
+            case(5, 2, draw.integer(3, 6), 12)]
 
 
 def _concat_bias(PE, r, W_o, c, W_2):
@@ -451,7 +444,7 @@ CONCAT_BIAS = Question(
     name="concat_bias",
     exercise="05",
     title="Repair the non-linear concatenation: a colleague's faster version no longer sees PE.",
-    returns="a tensor of shape [Lq, Lk], in the dtype of r",
+    returns="a tensor of shape [Lq, Lk]",
     section=WORKS,
     draw=_concat_bias_cases,
     reference=_concat_bias,
@@ -527,15 +520,14 @@ CONCAT_BIAS = Question(
 
 # ---- tupe_scores ----
 def _tupe_cases(draw: Draw) -> list[Case]:
-    def case(batch, length, D, d, dtype=torch.float32):
+    def case(batch, length, D, d):
         shapes = (batch, length, D), (length, D), *[(D, d)] * 4, (length, length)
-        args = [draw.normal(*shape, dtype=dtype) for shape in shapes]
-        theta = draw.uniform(2, low=1.5, high=2.5, dtype=dtype) * torch.tensor([1, -1])
+        args = [draw.normal(*shape) for shape in shapes]
+        theta = draw.uniform(2, low=1.5, high=2.5) * torch.tensor([1, -1])
         return Case((*args, theta), _("B = {batch}, L = {length}, D = {D}, d = {d}").format(
-            batch=batch, length=length, D=D, d=d) + _float64(dtype))
+            batch=batch, length=length, D=D, d=d))
 
-    return [case(2, 4, 6, 3), case(3, draw.integer(5, 6), 4, 8), case(1, 3, 5, 2),
-            case(2, 6, 3, 5, torch.float64)]
+    return [case(2, 4, 6, 3), case(3, draw.integer(5, 6), 4, 8), case(1, 3, 5, 2), case(2, 6, 3, 5)]
 
 
 def _tupe_scores(x, p, W_Q, W_K, U_Q, U_K, b, theta):
@@ -611,7 +603,7 @@ TUPE_SCORES = Question(
     name="tupe_scores",
     exercise="05",
     title="Scores of TUPE: words and places with matrices of their own, and [CLS] with its own numbers.",
-    returns="a tensor of shape [B, L, L], in the dtype of x",
+    returns="a tensor of shape [B, L, L]",
     section=BY_HAND,
     draw=_tupe_cases,
     reference=_tupe_scores,

@@ -142,6 +142,6 @@ def your_turn(key: str, answer: Callable, seed: int | None = None) -> Callable:
 
 def _draw(question: Question, verdict: Verdict) -> None:
     if verdict.picture:
-        from ...checks.report import draw  # late: who is right needs no picture
+        from ...checks.report import show_picture  # late: who is right needs no picture
 
-        draw(question, verdict)
+        show_picture(question, verdict)

@@ -206,6 +206,7 @@ DOT = Question(
     section=SCORES,
     draw=_dot_cases,
     reference=dot,
+    tolerance=(1e-4, 1e-3),  # an offset of 270 times a frequency in float32, 32 cosines of it
     picture="lines",
     wrong=(
         Wrong("one clock", _dot_of(clocks=lambda d: [0]),

@@ -71,8 +71,8 @@ def alike(table, r):
 def _alike_cases(draw: Draw) -> list[Case]:
     cases = []
     for L, d, r in ((8, 5, 1), (12, 4, 3), (9, 7, draw.integer(4, 6))):
-        sizes = draw.uniform(L, 1, low=0.3, high=3.0, dtype=torch.float64)
-        cases.append(Case((sizes * (draw.normal(L, d, dtype=torch.float64) + 0.5), r),
+        sizes = draw.uniform(L, 1, low=0.3, high=3.0)
+        cases.append(Case((sizes * (draw.normal(L, d) + 0.5), r),
                           f"{L} rows of {d} numbers, r = {r}"))
     return cases
 
@@ -200,11 +200,11 @@ def between(P, p):
 
 
 def _between_cases(draw: Draw) -> list[Case]:
-    P = draw.normal(8, 4, dtype=torch.float64)
+    P = draw.normal(8, 4)
     return [Case((P, draw.integer(0, 5) + 0.5), "halfway between two rows"),
             Case((P, draw.integer(1, 5) + 0.25), "a quarter of the way"),
             Case((P, draw.integer(1, 5) + 0.7), "seven tenths of the way"),
-            Case((P, draw.integer(1, 6)), "a whole position"), Case((P, 7), "the last row")]
+            Case((P, float(draw.integer(1, 6))), "a whole position"), Case((P, 7.0), "the last row")]
 
 
 def _rows(P, p):
