@@ -16,7 +16,7 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+__version__ = "0.2.1"
 MODEL = ["Cache", "Config", "Memory", "Transformer"]
 
 if TYPE_CHECKING:  # what __getattr__ finds, for editors and type checkers

@@ -208,4 +208,4 @@ def test_a_command_of_the_course_says_in_one_line_that_it_needs_a_clone(outside,
 
 def test_the_changelog_begins_with_this_version():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## (.*)", text, re.M)[:2] == [tutorial_lib.__version__, "0.1.0"]
+    assert re.findall(r"^## (.*)", text, re.M)[:2] == [tutorial_lib.__version__, "0.2.0"]
