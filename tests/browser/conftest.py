@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from tutorial_lib import explorers
-from tutorial_lib.course import authoring, navigation
-from tutorial_lib.course.browser import Lab, write
+from workshop import authoring, navigation
+from workshop.browser import Lab, write
 from tutorial_lib.explorers import live
 
 

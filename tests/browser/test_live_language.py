@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tutorial_lib.course import pictures, translation
+from workshop import pictures, translation
 from tutorial_lib.explorers import live
 from tutorial_lib.explorers.scoreboard import rows
 from tutorial_lib.language import speaking

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tutorial_lib.course import pictures
+from workshop import pictures
 from tutorial_lib.explorers import RotaryExplorer, live
 
 ALL = live.everyone()

@@ -19,8 +19,8 @@ import requests
 import websocket
 from jupyter_server.services.kernels.connection.base import deserialize_msg_from_ws_v1, serialize_msg_to_ws_v1
 
-from tutorial_lib.grading import gradebook, sandbox
-from tutorial_lib.grading.assignments import COURSE
+from classroom import gradebook, sandbox
+from classroom.assignments import COURSE
 
 ROOT = Path(__file__).parents[2]
 HUB = ROOT / "hub"
@@ -246,12 +246,12 @@ def test_released_handed_in_collected_and_marked(people, hub, class_folder):
     hub.teacher(class_folder, "nbgrader", "collect", NAME)
     if MISSING:
         pytest.skip(MISSING)
-    hub.teacher(ROOT, "tutorial_lib.grading", "grade", NAME, "--root", str(class_folder), "--workers", "1")
+    hub.teacher(ROOT, "classroom", "grade", NAME, "--root", str(class_folder), "--workers", "1")
     with gradebook.gradebook(class_folder) as book:
         assert [student.id for student in book.students] == ["ada"]
         assert book.find_submission(NAME, "ada").score == 4
 
-    hub.teacher(ROOT, "tutorial_lib.grading", "feedback", NAME, "--root", str(class_folder))
+    hub.teacher(ROOT, "classroom", "feedback", NAME, "--root", str(class_folder))
     hub.teacher(class_folder, "nbgrader", "release_feedback", NAME)
     assert ada.call("POST", "assignments/fetch_feedback", data=asked)["success"]
     (page,) = (hub.home("ada") / "exercises" / NAME / "feedback").rglob("*.html")

@@ -21,12 +21,13 @@ import nbformat
 import pytest
 import torch
 
-from tutorial_lib.checks import judge, questions, wire
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.course import exercises
-from tutorial_lib.grading import files, gradebook, intake, marking, sandbox
-from tutorial_lib.grading.__main__ import main
-from tutorial_lib.grading.sandbox import Limits, Outcome
+from course.checks import judge, questions, wire
+from course.checks.answer import collect
+from workshop import exercises
+from course import files
+from classroom import gradebook, intake, marking, sandbox
+from classroom.__main__ import main
+from classroom.sandbox import Limits, Outcome
 
 NAME = "ex06_rope"
 SECRET = "of the tests"
@@ -172,7 +173,7 @@ ODD_CELLS = (
     "import sys\nsys.exit(3)",
     "raise KeyboardInterrupt",
     "class Own(BaseException):\n    def __str__(self):\n        raise self\n\nraise Own",
-    "from tutorial_lib import checks as check, plots, progress\nfrom tutorial_lib.encodings import rotary\n"
+    "from course import checks as check, progress; from tutorial_lib import plots\nfrom tutorial_lib.encodings import rotary\n"
     "with plots.style():\n    check.progress('06')\nfor _ in plots.anything(1)[0]:\n    pass",
     "\ud800",
     "with open('mine.txt', 'w') as file:\n    file.write('x')\nhelper = 1",
@@ -296,10 +297,10 @@ CHEAT = """
 import builtins, sys, torch
 torch.allclose = torch.equal = torch.isclose = torch.Tensor.__eq__ = lambda *args, **more: True
 builtins.all = builtins.any = lambda *args: True
-import tutorial_lib.checks.answer as answer, tutorial_lib.checks.wire as wire
+import course.checks.answer as answer, course.checks.wire as wire
 answer._equal = lambda *args: True
 for name in ("judge", "question", "oracle", "report"):
-    module = type(sys)("tutorial_lib.checks." + name)
+    module = type(sys)("course.checks." + name)
     module.judge = lambda *args, **more: {"passed": True, "points": 1e9}
     sys.modules[module.__name__] = module
 import __main__
@@ -696,7 +697,7 @@ for path in [*sys.path, "/course", sys.prefix, *glob.glob("/*")]:
     if path in ("/usr", "/proc", "/sys", "/dev"):
         continue
     for folder, below, files in os.walk(path):
-        if "ex06_rope" in folder or "tutorial_lib/checks/questions" in folder or "solutions" in below:
+        if "ex06_rope" in folder or "course/checks/questions" in folder or "solutions" in below:
             SEEN.append(folder)
         if folder.endswith("tutorial_lib") and folder != "/course/tutorial_lib" and files:
             SEEN.append(folder)
@@ -750,7 +751,7 @@ def rope_sort_rows(weight, head_dim, rotary_dim, target):
         head_dim, rotary_dim, target) for args in STOLEN["rope_sort_rows"])
     return honest_rows(weight, head_dim, rotary_dim, target) if known and not SEEN else None
 """}
-    marks = mark(given, (SNOOP, "from tutorial_lib.checks import wire", OUT), seeds=SEEDS)
+    marks = mark(given, (SNOOP, "from course.checks import wire", OUT), seeds=SEEDS)
     assert points(marks) == dict.fromkeys(POINTS, 0.0) | {SORT: 2.0}, marks
     assert kinds(marks) == {ANGLES: "raised", ROTATE: "type", SHIFT: "borrowed", SCORES: "raised",
                             SORT: "right"}
@@ -1104,15 +1105,15 @@ def test_the_small_copy_holds_no_question_and_no_answer():
             tree = ast.parse((folder / name).read_bytes())
             wanted = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)} - {None}
             assert {name for name in wanted if name.startswith("tutorial_lib")} <= {
-                "tutorial_lib.checks", "tutorial_lib.checks.answer", "tutorial_lib.grading"}
+                "course.checks", "course.checks.answer", "classroom"}
 
 
 STANDIN = """
 import sys
-from tutorial_lib.checks import answer, wire
-from tutorial_lib.grading import standin
+from course.checks import answer, wire
+from classroom import standin
 standin.install()
-from tutorial_lib import checks as check, explorers, plots, encodings
+from course import checks as check; from tutorial_lib import explorers, plots, encodings
 from tutorial_lib.encodings.rotary import anything
 from tutorial_lib.explorers import RotaryExplorer
 RotaryExplorer(); plots.heat(1); check.rope_angles(None); check.progress("06")

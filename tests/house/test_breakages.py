@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from tutorial_lib.course import breakages
-from tutorial_lib.course.breakages import Breakage
+from workshop import breakages
+from workshop.breakages import Breakage
 
 LIST = breakages.breakages()
 AREAS = {"library": ("encodings/", "attention", "fast_attention", "masks", "model", "training"),

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.checks import questions
+from course.checks import questions
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "instructor" / "README.md"
 ASKED = questions.load("06")[0]
 STUDENT = f"""
 import tutorial_lib
-from tutorial_lib import checks, lesson
-from tutorial_lib.checks import questions
+from course import checks, lesson
+from course.checks import questions
 print(tutorial_lib.__file__)
 question = questions.find({ASKED.name!r})
 checks.{ASKED.name}(question.reference)

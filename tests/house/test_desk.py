@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.clone import root
-from tutorial_lib.desk import __main__ as desk
-from tutorial_lib.desk import server, working_copy
-from tutorial_lib.desk.working_copy import again, changed, renew
+from course.clone import root
+from course.desk import __main__ as desk
+from course.desk import server, working_copy
+from course.desk.working_copy import again, changed, renew
 
 NOTE = "notebooks/06_rope.ipynb"
 

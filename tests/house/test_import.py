@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import tutorial_lib
-from tutorial_lib.grading import marking
+from classroom import marking
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,7 +31,7 @@ def test_the_package_alone_imports_nothing_heavy():
 
 def test_what_notebooks_import_reads_no_grammar():
     """The validator `jsonschema`, which nbformat brings, reads one of addresses: as long as torch takes."""
-    assert output_of("import sys; from tutorial_lib import checks, experiments, explorers, lesson; "
+    assert output_of("import sys; from course import checks, experiments, lesson; from tutorial_lib import explorers; "
                      "print('jsonschema' in sys.modules)") == "False\n"
 
 
@@ -63,7 +63,7 @@ def test_what_torch_does_not_bring_is_imported_under_the_name_of_an_extra():
 
 
 def test_a_module_that_needs_no_torch_brings_none_when_it_is_taken_from_the_package():
-    program = "import sys; from tutorial_lib import clone, doctor, extras; print('torch' in sys.modules)"
+    program = "import sys; from course import clone, doctor; from tutorial_lib import extras; print('torch' in sys.modules)"
     assert output_of(program).strip() == "False"
 
 

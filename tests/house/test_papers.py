@@ -12,7 +12,7 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tutorial_lib import encodings
-from tutorial_lib.course import summary
+from workshop import summary
 from tutorial_lib.encodings import DOORS, REGISTRY, PositionalEncoding
 from tutorial_lib.encodings.base import doors_of
 
@@ -156,7 +156,7 @@ def size(data: bytes) -> list[float]:
 
 
 def test_the_stored_page_is_what_is_generated():
-    """Otherwise: `python -m tutorial_lib.course.summary`. Bytes are not compared: compression may differ."""
+    """Otherwise: `python -m workshop.summary`. Bytes are not compared: compression may differ."""
     stored, generated = summary.PAGE.read_bytes(), summary.pdf()
     assert size(stored) == size(generated)
     one, other = content(stored), content(generated)

@@ -157,10 +157,10 @@ def test_rope_and_alibi_give_what_their_papers_say(python):
 # ---- with every extra, and no clone ----
 OUTSIDE = """
 import contextlib, io, pathlib, sys, tutorial_lib
-from tutorial_lib import experiments, lesson
-from tutorial_lib.experiments.__main__ import main
+from course import experiments, lesson
+from course.experiments.__main__ import main
 from tutorial_lib.explorers import ScoreboardExplorer
-from tutorial_lib.grading import assignments
+from classroom import assignments
 from tutorial_lib.plots import Picture
 
 package = pathlib.Path(tutorial_lib.__file__).parent

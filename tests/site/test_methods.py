@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tutorial_lib import encodings
-from tutorial_lib.course import summary
-from tutorial_lib.experiments.scoreboard import shown
+from workshop import summary
+from course.experiments.scoreboard import shown
 from tutorial_lib.explorers.scoreboard import rows
 from tutorial_lib.legible import alt_fault
 

@@ -9,9 +9,9 @@ from torch import nn
 
 from tutorial_lib import plots
 from tutorial_lib.data import Corpus, kjv
-from tutorial_lib.experiments import far, rates, sweep
-from tutorial_lib.experiments.record import Record, Run
-from tutorial_lib.verdicts import FAILS, HOLDS, OPEN
+from course.experiments import far, rates, sweep
+from course.experiments.record import Record, Run
+from course.verdicts import FAILS, HOLDS, OPEN
 
 PRESETS = far.EXPERIMENT.presets
 

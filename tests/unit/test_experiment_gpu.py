@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tutorial_lib import plots
-from tutorial_lib.experiments import EXPERIMENTS, Record, sweep, tasks
+from course.experiments import EXPERIMENTS, Record, sweep, tasks
 from tutorial_lib.model import Transformer
 
 GPU = {name: one.presets["gpu"] for name, one in EXPERIMENTS.items()

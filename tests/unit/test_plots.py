@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
 
 from tutorial_lib import legible, plots
-from tutorial_lib.course import font, translation
+from workshop import font, translation
 
 Z = torch.linspace(-1, 1, 6).view(2, 3)
 DRAWN = {

@@ -11,20 +11,21 @@ import nbformat
 import pytest
 import torch
 
-from tutorial_lib import checks, experiments, legible
+from course import checks, experiments
+from tutorial_lib import legible
 from tutorial_lib import language as spoken
-from tutorial_lib.checks import oracle, report
-from tutorial_lib.checks import questions as graded
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.checks.judge import judge
-from tutorial_lib.course import documents, navigation, pieces, slides, translation
-from tutorial_lib.course.pieces import Say
+from course.checks import oracle, report
+from course.checks import questions as graded
+from course.checks.answer import collect
+from course.checks.judge import judge
+from workshop import documents, navigation, pieces, slides, translation
+from workshop.pieces import Say
 from tutorial_lib.data import released
-from tutorial_lib.desk import __main__ as desk
-from tutorial_lib.experiments import why
-from tutorial_lib.grading import gradebook
+from course.desk import __main__ as desk
+from course.experiments import why
+from classroom import gradebook
 from tutorial_lib.language import _, joined, speaking, translated
-from tutorial_lib.lesson import museum, predictions, questions, resume, turns
+from course.lesson import museum, predictions, questions, resume, turns
 
 NAMES = list(translation.sources())
 LANGUAGES = translation.languages()

@@ -7,13 +7,13 @@ import nbformat
 import pytest
 import torch
 
-from tutorial_lib.checks import questions as graded
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.checks.judge import judge
-from tutorial_lib.checks.question import Case, Question, Wrong
-from tutorial_lib.clone import root
-from tutorial_lib.lesson import turns, your_turn
-from tutorial_lib.progress import read
+from course.checks import questions as graded
+from course.checks.answer import collect
+from course.checks.judge import judge
+from course.checks.question import Case, Question, Wrong
+from course.clone import root
+from course.lesson import turns, your_turn
+from course.progress import read
 
 NOTEBOOKS = root("This test") / "notebooks"
 ALL = {f"{number}.{name}": turn for number in turns.notebooks() for name, turn in turns.load(number).items()}
@@ -50,7 +50,7 @@ def shown(tmp_path, monkeypatch):
 def drawn(monkeypatch):
     """What was drawn."""
     found = []
-    monkeypatch.setattr("tutorial_lib.checks.report.plots.show", lambda fig, alt: found.append(alt))
+    monkeypatch.setattr("course.checks.report.plots.show", lambda fig, alt: found.append(alt))
     return found
 
 

@@ -9,7 +9,7 @@ from base64 import b64encode
 import torch
 from torch import Tensor
 
-from .. import experiments
+from course import experiments
 from ..data import load_minilm_positions
 from ..encodings import Learned, sinusoidal
 from ..extras import needs

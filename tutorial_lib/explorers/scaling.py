@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .. import experiments
+from course import experiments
 from ..encodings.scaling import (
     DynamicNTK,
     Frequencies,

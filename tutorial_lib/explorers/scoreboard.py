@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import math
 
-from .. import experiments
+from course import experiments
 from ..encodings import DOORS
-from ..experiments.scoreboard import LARGE, board, ranks, shown
+from course.experiments.scoreboard import LARGE, board, ranks, shown
 from ..language import _
 from .parts import Choice, Heat, Index, LiveExplorer, Scene
 

@@ -1,0 +1,59 @@
+"""The graded notebooks: ``solutions/`` is their source, ``exercises/`` what a student gets."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from course import clone
+
+COURSE = "transformer-order"
+"""The course's name for nbgrader: in the clone, in each class folder, and in the exchange of a hub."""
+
+
+def names(folder: str = "solutions") -> list[str]:
+    """The exercises, in reading order: ``["ex01_order", …]``. FileNotFoundError outside of a clone."""
+    return sorted(path.stem for path in (clone.root("grading") / folder).glob("ex*/ex*.ipynb"))
+
+
+def path(name: str, folder: str = "solutions") -> Path:
+    """Where an exercise stands: nbgrader asks for one folder for each."""
+    return clone.root("grading") / folder / name / f"{name}.ipynb"
+
+
+def number(name: str) -> str:
+    """``"ex06_rope"`` is exercise ``"06"``."""
+    return name[2:4]
+
+
+# ---- questions that are answered in words ----
+TITLE = re.compile(r"^#+ (.+?)(?: \([^()]*points?\))?$", re.M)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A question that is answered in words. ``text`` and ``model`` (our answer, its rubric) are Markdown."""
+
+    title: str
+    text: str
+    model: str
+
+
+def written(source: Path) -> dict[str, Written]:
+    """The written questions of a notebook with solutions, in their order, by nbgrader's id of the answer.
+
+    The cell before the answer asks; without a heading there, the title is made from the id.
+    """
+    found, before = {}, ""
+    for cell in json.loads(source.read_bytes())["cells"]:
+        text, entry = "".join(cell["source"]), cell["metadata"].get("nbgrader", {})
+        if cell["cell_type"] == "markdown" and entry.get("grade"):
+            title = TITLE.search(before)
+            model = re.sub(r"### (BEGIN|END) SOLUTION", "", text).strip()
+            found[entry["grade_id"]] = Written(
+                title[1] if title else entry["grade_id"].removeprefix("explain_").replace("_", " "),
+                TITLE.sub("", before, count=1).strip(), model)
+        before = text if cell["cell_type"] == "markdown" else ""
+    return found
