@@ -26,6 +26,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tutorial_lib.extras import needs
+
 from . import assignments, roster, rules
 from .rules import PARTS
 

@@ -7,20 +7,20 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from course import clone
+from course import places
 
 COURSE = "transformer-order"
 """The course's name for nbgrader: in the clone, in each class folder, and in the exchange of a hub."""
 
 
 def names(folder: str = "solutions") -> list[str]:
-    """The exercises, in reading order: ``["ex01_order", …]``. FileNotFoundError outside of a clone."""
-    return sorted(path.stem for path in (clone.root("grading") / folder).glob("ex*/ex*.ipynb"))
+    """The exercises, in reading order: ``["ex01_order", …]``."""
+    return sorted(path.stem for path in (places.ROOT / folder).glob("ex*/ex*.ipynb"))
 
 
 def path(name: str, folder: str = "solutions") -> Path:
     """Where an exercise stands: nbgrader asks for one folder for each."""
-    return clone.root("grading") / folder / name / f"{name}.ipynb"
+    return places.ROOT / folder / name / f"{name}.ipynb"
 
 
 def number(name: str) -> str:

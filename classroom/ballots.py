@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from course import files
+
 from . import roster
 
 FOLDER = "votes"

@@ -17,14 +17,14 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from . import assignments, intake, roster
 from course import files
+from tutorial_lib.extras import needs
+
+from . import assignments, intake, roster
 from . import rules as _rules
 from .assignments import COURSE
 from .intake import MOST_BYTES
 from .rules import Rules
-
-from tutorial_lib.extras import needs
 
 with needs("teach"):
     import nbformat

@@ -25,10 +25,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from . import assignments as exercises
-from . import ballots, roster
 from course import files
 from course.files import MEGABYTE, Refused
+
+from . import assignments as exercises
+from . import ballots, roster
 
 MOST_UPLOAD = 100 * MEGABYTE  # of one notebook as it was sent, with its outputs
 MOST_BYTES = 20 * MEGABYTE  # of one notebook without them

@@ -16,7 +16,6 @@ from importlib import resources
 from pathlib import Path
 
 from course import files
-
 from tutorial_lib.extras import needs
 
 with needs("teach"):
@@ -141,7 +140,7 @@ class Gain:
 
 def asked() -> dict[str, dict]:
     """The inventory's questions by name."""
-    path = resources.files("tutorial_lib") / "lesson" / "inventory.toml"
+    path = resources.files("course") / "lesson" / "inventory.toml"
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 

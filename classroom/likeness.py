@@ -17,8 +17,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from . import assignments
 from course import files
+
+from . import assignments
 from .intake import MOST_BYTES
 
 RUN = {"code": 12, "words": 5}  # tokens of a run

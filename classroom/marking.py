@@ -29,16 +29,18 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from course import files
 from course.checks import questions, wire
 from course.checks.judge import Malformed, blamed, judge
 from course.checks.question import Question
+from course.places import ROOT
 from tutorial_lib.workers import ignoring_ctrl_c, pool
-from . import assignments, sandbox
-from course import files
 
-PACKAGE = Path(__file__).parents[1]
-INSIDE = "/course"  # where the sandbox finds its small copy of the package
-NEEDED = ("checks/wire.py", "checks/answer.py", "grading/runner.py", "grading/standin.py", "workers.py")
+from . import assignments, sandbox
+
+INSIDE = "/course"  # where the sandbox finds its small copy of the rooms
+NEEDED = ("course/checks/wire.py", "course/checks/answer.py", "classroom/runner.py", "classroom/standin.py",
+          "tutorial_lib/workers.py")
 CELL_SECONDS = 60.0
 ATTEMPTS = 5  # runs of one submission: each leaves out what stopped the last one
 MOST_FRAMES, READING = 20_000, 60.0  # messages of one run that are read, and seconds for reading them
@@ -52,12 +54,12 @@ LIMITS = sandbox.Limits(wall=600.0, cpu=300.0, start=300.0, output=256 * 2**20, 
 # Without a sandbox: what bubblewrap does with --die-with-parent, and the runner.
 BARE = """\
 import importlib, os, runpy, signal, sys
-parent, folder, package, channel = sys.argv[1:]
+parent, folder, channel = sys.argv[1:]
 os.dup2(int(channel), 3)
 sys.path.insert(0, folder)
-workers = importlib.import_module(f"{package}.workers")
+workers = importlib.import_module("tutorial_lib.workers")
 workers.end_with_parent(int(parent), lambda: os.killpg(0, signal.SIGKILL))
-runpy.run_module(f"{package}.grading.runner", run_name="__main__")
+runpy.run_module("classroom.runner", run_name="__main__")
 """
 
 STOPPED = {
@@ -78,7 +80,7 @@ class GraderError(RuntimeError):
 def version() -> str:
     """A short name of what marks: it changes with any check, question or exercise."""
     digest = hashlib.sha256()
-    sources = [*(PACKAGE / "checks").rglob("*.py"), *(PACKAGE / "grading").glob("*.py")]
+    sources = [*(ROOT / "course" / "checks").rglob("*.py"), *(ROOT / "classroom").glob("*.py")]
     for path in [*sorted(sources), *(assignments.path(name) for name in assignments.names())]:
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:12]
@@ -331,7 +333,7 @@ def _entry(question: Question, found: _Found, seeds: Mapping[str, int], hidden: 
     except Exception as problem:  # the check's own fault
         raise GraderError(f"The check of {question.name} fails ({type(problem).__name__}).") from problem
     tried = {name for one in outcomes for name in one.get("borrowed", [])
-             if isinstance(name, str) and re.fullmatch(rf"{PACKAGE.name}[\w.]{{1,100}}", name)}
+             if isinstance(name, str) and re.fullmatch(r"(tutorial_lib|course)[\w.]{1,100}", name)}
     return entry | {"points": entry["max"] if verdict.passed else 0.0, "passed": verdict.passed,
                     "kind": verdict.kind, "name": verdict.name, "text": verdict.text,
                     "reread": "" if verdict.passed else verdict.reread, "tried_library": sorted(tried)[:10]}
@@ -340,14 +342,14 @@ def _entry(question: Question, found: _Found, seeds: Mapping[str, int], hidden: 
 # ---- in the sandbox, or without one ----
 @contextlib.contextmanager
 def _small_copy() -> Iterator[Path]:
-    """The folder that the sandbox sees of the package: no question, no reference, no encoding."""
+    """The folder that the sandbox sees of the course: no question, no reference, no encoding."""
     with tempfile.TemporaryDirectory(prefix="marking-") as scratch:
         for name in NEEDED:
-            target = Path(scratch, PACKAGE.name, name)
+            target = Path(scratch, name)
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(PACKAGE / name, target)
-            (target.parent / "__init__.py").touch()
-        Path(scratch, PACKAGE.name, "__init__.py").touch()
+            shutil.copy(ROOT / name, target)
+            for folder in (target.parent, Path(scratch, Path(name).parts[0])):
+                (folder / "__init__.py").touch()
         yield Path(scratch)
 
 
@@ -356,7 +358,7 @@ def _run(message: bytes, trusted: bool, limits: sandbox.Limits) -> sandbox.Outco
         try:
             if trusted:
                 return _bare(folder, message, limits)
-            return sandbox.run(["-m", f"{PACKAGE.name}.grading.runner"], mounts={folder: INSIDE},
+            return sandbox.run(["-m", "classroom.runner"], mounts={folder: INSIDE},
                                limits=limits, message=message)
         except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as problem:
             raise GraderError(f"The sandbox does not work: {problem}") from problem
@@ -364,7 +366,7 @@ def _run(message: bytes, trusted: bool, limits: sandbox.Limits) -> sandbox.Outco
 
 def _bare(folder: Path, message: bytes, limits: sandbox.Limits) -> sandbox.Outcome:
     """Run without a sandbox: for notebooks of one's own only."""
-    command = [sys.executable, "-c", BARE, str(os.getpid()), str(folder), PACKAGE.name]
+    command = [sys.executable, "-c", BARE, str(os.getpid()), str(folder)]
     # Files, not pipes: a process that it leaves behind could hold a pipe open for ever.
     with (tempfile.TemporaryDirectory() as work, tempfile.TemporaryFile() as given,
           tempfile.TemporaryFile() as frames, tempfile.TemporaryFile() as said):

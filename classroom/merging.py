@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import gradebook, rules
-
 from tutorial_lib.extras import needs
+
+from . import gradebook, rules
 
 with needs("teach"):
     from nbconvert.preprocessors import Preprocessor

@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from . import assignments, intake, items, likeness, platforms, roster, rules, safe
 from course import files
+
+from . import assignments, intake, items, likeness, platforms, roster, rules, safe
 from .gradebook import given, gradebook, load_marks, marked_copy, question_of, source
 from .intake import UNKNOWN
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from course import files
+
 from . import roster
 
 DAY = 86_400.0

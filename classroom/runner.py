@@ -25,6 +25,7 @@ import types
 
 from course.checks import wire
 from course.checks.answer import TooSlow, at_most, collect
+
 from . import standin
 
 CHANNEL = 3

@@ -53,6 +53,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from . import seccomp
+from .standin import ROOMS
 from .watch import Tree
 
 CHANNEL = 3  # the file descriptor on which the program sends its frames
@@ -351,9 +352,9 @@ def _software() -> dict[str, str]:
 
 
 def _package(seen: list[str]) -> list[str]:
-    """Folders of this package below `seen`: installed, or a copy of it in the environment."""
-    here = Path(__file__).resolve().parents[1]
-    folders = {here, *(Path(sysconfig.get_path(kind), here.name) for kind in ("purelib", "platlib"))}
+    """Folders of the course's packages below `seen`: installed, or a copy of them in the environment."""
+    places = (Path(__file__).resolve().parents[1], *map(sysconfig.get_path, ("purelib", "platlib")))
+    folders = {Path(place, room) for place in places for room in ROOMS}
     return sorted(str(folder) for folder in folders if folder.is_dir() and _below(str(folder), seen))
 
 

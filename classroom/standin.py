@@ -1,4 +1,4 @@
-"""What stands in the sandbox for the rest of the package: modules whose functions do nothing.
+"""What stands in the sandbox for the rest of the course: modules whose functions do nothing.
 
 A submission may import the checks, draw a figure or look at its progress; none of that is needed to
 mark it. The course's own encodings are not there: an answer that calls them gets nothing, and the
@@ -7,12 +7,13 @@ call is noted.
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import sys
 import types
 
-PACKAGE = "tutorial_lib"
+ROOMS = ("tutorial_lib", "course", "classroom", "workshop")
 # What a notebook uses beside its answers.
 FREE = ("checks", "lesson", "log", "plots", "explorers", "stored", "endings")
 
@@ -60,7 +61,7 @@ class Nothing:
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path=None, target=None):
-        if not name.startswith(PACKAGE + "."):
+        if "." not in name or name.partition(".")[0] not in ROOMS:
             return None
         return (importlib.machinery.PathFinder.find_spec(name, path, target)
                 or importlib.machinery.ModuleSpec(name, self, is_package=True))
@@ -84,10 +85,10 @@ def empty(module: types.ModuleType) -> None:
 
 
 def install() -> None:
-    """Make everything of the package importable that is not there.
+    """Make everything of the course importable that is not there.
 
     Before all other finders: one of an editable installation would know where the rest of the package is.
     """
     sys.meta_path.insert(0, _Finder())
-    for name in (PACKAGE, f"{PACKAGE}.checks"):
-        empty(sys.modules[name])
+    for name in ("tutorial_lib", "course", "course.checks"):
+        empty(importlib.import_module(name))

@@ -14,9 +14,9 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from course import clone
+from course import files, places
+
 from . import assignments, gradebook, reports, safe
-from course import files
 
 COLUMNS = ("student", "question", "points", "max", "comment", "answer")
 TABLE = "marks.csv"
@@ -26,7 +26,7 @@ SAMPLES = Path("docs") / "instructor" / "written.toml"
 
 def samples(question: str) -> list[Mapping]:
     """Sample answers to a question: ``points``, ``text`` and ``why``; none in a copy that lacks them."""
-    path = clone.root("grading") / SAMPLES
+    path = places.ROOT / SAMPLES
     if not path.exists():
         return []
     return tomllib.loads(path.read_text(encoding="utf-8")).get(question.removeprefix("explain_"), [])

@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from tutorial_lib.device import available_devices
+
 from .setup import environment
 
 LOCK = Path(environment.ROOT, "requirements.lock")

@@ -21,7 +21,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from course.clone import HERE
 from .extras import needs
 
 ENGLISH = "en"
@@ -72,7 +71,7 @@ def _of_notebook(path: str) -> str:
 
 def folder() -> Path:
     """Where the catalogs are: a folder for each language."""
-    return Path(os.environ.get("TUTORIAL_LOCALE") or HERE.parent / "build")
+    return Path(os.environ.get("TUTORIAL_LOCALE") or Path(__file__).parents[1] / "build")
 
 
 @functools.cache

@@ -4,8 +4,7 @@ For those who edit the course, in a clone of it. Nothing that a learner imports 
 other room imports this one.
 """
 
-from course import clone
+from course.places import ROOT
 
-ROOT = clone.room(__name__)
-FONTS = ROOT / "tutorial_lib" / "fonts"
+FONTS = ROOT / "course" / "fonts"
 """The font for scripts that a reader's machine may have none for, and its licence."""

@@ -31,7 +31,7 @@ or judged, in a section of a notebook, built in the library, and tested.
 
 class Row(NamedTuple):
     """``notebook`` is its number, or ``deeper/02_fusion`` for a side quest; ``object`` stands in
-    ``tutorial_lib``, ``test`` in ``tests``."""
+    ``tutorial_lib`` if it does not begin with ``course``, ``test`` in ``tests``."""
 
     id: str
     topic: str
@@ -65,8 +65,9 @@ def problem(row: Row) -> str:
         return f"{row.id}: {missing}"
     if row.section not in sections:
         return f"{row.id}: notebook {row.notebook} has no section {row.section!r}; it has {sections}"
-    module, found = importlib.import_module("tutorial_lib"), None
-    for name in row.object.split("."):
+    room, _, rest = row.object.partition(".")
+    module, found = importlib.import_module(room if room == "course" else "tutorial_lib"), None
+    for name in (rest if room == "course" else row.object).split("."):
         try:
             found = getattr(found or module, name, None) or importlib.import_module(
                 f"{(found or module).__name__}.{name}")

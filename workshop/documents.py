@@ -19,7 +19,7 @@ from .pieces import Say
 README, INDEX, METHODS, GLOSSARY = "readme", "index", "methods", "glossary"
 GUIDE = "instructor/"
 """The names of the guide's pages, which learners do not get, begin so."""
-SITE = ROOT / "docs" / "site"
+SITE = ROOT / "workshop" / "site"
 TERM = re.compile(r'^\| (<a id="[^"]+"></a>)(.+?) \| (.+?) \| (.+?) \| \[(\d\d) (.+?)\]\((.+)\) \|$', re.M)
 CAPTION = re.compile(r"^(:caption: )(.+)$", re.M)
 ENTRY = re.compile(r"^(?!:)([\w/-]+)$", re.M)

@@ -26,6 +26,7 @@ from pathlib import Path
 import nbformat
 
 from classroom.assignments import names, number, path
+
 from . import ROOT
 
 __all__ = ["api", "course", "mark", "names", "number", "path", "points", "release", "unmark"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import string
 
 from course.lesson.inventory import load
+
 from . import ROOT, coverage
 
 PAGE = ROOT / "docs" / "instructor" / "inventory.md"

@@ -22,8 +22,9 @@ from typing import NamedTuple
 
 import nbformat
 
-from course.clone import DEEPER
 from course.lesson.resume import notebooks, title
+from course.places import DEEPER
+
 from . import ROOT
 
 GLOSSARY = ROOT / "docs" / "glossary.md"

@@ -19,6 +19,7 @@ import nbformat
 
 from tutorial_lib.explorers import live
 from tutorial_lib.language import ENGLISH, language
+
 from . import FONTS, browser
 
 WIDTH, SHARP = 960, 1.5  # in CSS pixels, and pixels for each of them

@@ -24,6 +24,7 @@ import nbformat
 
 from course.lesson import questions
 from course.lesson.predictions import KINDS
+
 from . import ROOT, slides
 
 PLANS, OUT = ROOT / "docs" / "instructor" / "plans", ROOT / "build" / "plans"

@@ -29,6 +29,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from course.desk.working_copy import served
+
 from . import ROOT
 
 NAME = "transformer-order"

@@ -47,10 +47,11 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from tutorial_lib.explorers import live
 from tutorial_lib.language import ENGLISH
 from tutorial_lib.language import tag as web_name
+
 from . import FONTS, ROOT
 from .pieces import MARK, Say
 
-PLANS, OUT = ROOT / "docs" / "slides", ROOT / "build" / "slides"
+PLANS, OUT = ROOT / "workshop" / "decks", ROOT / "build" / "slides"
 TEMPLATE = "deck"  # a folder of PLANS, in nbconvert's way
 GAP = "[...]"
 CLAIMS = ("Claim", "Verdict", "Say instead")  # the columns of *Claims tested* that a slide has room for

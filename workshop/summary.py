@@ -34,6 +34,7 @@ from tutorial_lib.encodings import (
     bucket,
     sinusoidal,
 )
+
 from . import ROOT
 
 SOURCE = Path(__file__).with_suffix(".toml")

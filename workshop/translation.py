@@ -30,9 +30,7 @@ from pathlib import Path
 import nbformat
 
 from course import experiments, verdicts
-from tutorial_lib import legible
 from course.checks import judge, report
-from tutorial_lib.data import released
 from course.desk.working_copy import served
 from course.endings import BUGS
 from course.experiments import (
@@ -48,16 +46,19 @@ from course.experiments import (
     recurrence,
     why,
 )
-from tutorial_lib.explorers import live, parts
-from tutorial_lib.language import speaking
 from course.lesson import museum, panel, predictions, questions, resume, turns
 from course.lesson.inventory import Before
 from course.lesson.inventory import load as beliefs
+from tutorial_lib import legible
+from tutorial_lib.data import released
+from tutorial_lib.explorers import live, parts
+from tutorial_lib.language import speaking
+
 from . import ROOT, authoring, documents, navigation, pictures, pieces, slides
 from .pieces import Say
 
-LOCALE = ROOT / "locale"
-SPOKEN = ROOT / "tutorial_lib"
+LOCALE = ROOT / "workshop" / "locale"
+COURSE, SPEAKING = ROOT / "course", ("tutorial_lib", "course", "classroom")
 LIBRARY = "library"
 """The catalog of what the library itself says."""
 EXPLORERS = "live"
@@ -164,7 +165,7 @@ def messages(name: str) -> Iterator[tuple[str, str, str]]:
         yield from ((text, f"{path.name}: figures", pieces.NAME) for text in pieces.names(code))
     yield from ((text, place, "") for place, text in _asked(name))
     inputs = f"checks/questions/q{name[2:4]}.py" if exercise else f"lesson/turns/t{name[:2]}.py"
-    for file in SPOKEN.glob(inputs if exercise or path.parent.name != navigation.DEEPER else "none"):
+    for file in COURSE.glob(inputs if exercise or path.parent.name != navigation.DEEPER else "none"):
         yield from ((text, f"{file.stem}: an input", "text in code") for text in _marked(file))
 
 
@@ -198,9 +199,9 @@ def _library() -> Iterator[tuple[str, str]]:
              "matrix", *gap.SCALINGS, *extension.SCALINGS, *lengths.FAMILIES, *lengths.ENCODINGS,
              *lengths.rows(experiments.load("lengths")))
     yield from ((text, "figures of records") for text in names if re.search("[A-Za-z]{2}", text))
-    elsewhere = {*SPOKEN.glob("checks/questions/q*.py"), *SPOKEN.glob("lesson/turns/t*.py"),
-                 *SPOKEN.glob("explorers/**/*.py")}
-    for path in sorted({*SPOKEN.rglob("*.py")} - elsewhere):
+    elsewhere = {*COURSE.glob("checks/questions/q*.py"), *COURSE.glob("lesson/turns/t*.py"),
+                 *live.HERE.parent.rglob("*.py")}
+    for path in sorted({path for room in SPEAKING for path in (ROOT / room).rglob("*.py")} - elsewhere):
         place = path.stem if path.stem != "__init__" else path.parent.stem
         yield from ((text, place) for text in _marked(path))
 
@@ -212,7 +213,7 @@ def _explorers() -> Iterator[tuple[str, str]]:
     for each in live.everyone():
         yield from ((text, each.front) for text in live.texts(each))
         yield from ((text, f"{each.front}.js") for text in live.messages(each.front))
-    for path in sorted({*(SPOKEN / "explorers").glob("*.py")}):
+    for path in sorted(live.HERE.parent.glob("*.py")):
         yield from ((text, path.stem) for text in _marked(path))
 
 

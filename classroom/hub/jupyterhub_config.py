@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
-course = here.parent
+course = here.parents[1]
 state = Path(os.environ.get("HUB_STATE", course / "build" / "hub")).resolve()
 exchange = Path(os.environ.get("HUB_EXCHANGE", f"{state}-exchange")).resolve()
 port = int(os.environ.get("HUB_PORT", "8000"))

@@ -10,10 +10,11 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT))
 
-from course.desk import server, working_copy  # noqa: E402
 from classroom.assignments import COURSE  # noqa: E402
+from course.desk import server, working_copy  # noqa: E402
 from tutorial_lib.language import ENGLISH  # noqa: E402
 
 IDLE = {"--MappingKernelManager.cull_idle_timeout": 30 * 60,  # seconds
@@ -41,7 +42,7 @@ def teacher(home: Path) -> tuple[dict, list[Path], Path]:
 
 def main():
     mine, language = Path.home() / COURSE, os.environ.get("HUB_LANGUAGE", "")
-    course = HERE.parent / "build" / language if language else HERE.parent
+    course = ROOT / "build" / language if language else ROOT
     for name in working_copy.renew(course, mine):
         print(f"{name} was changed by both; the new version lies beside theirs", flush=True)
     server.sign(mine)

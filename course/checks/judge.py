@@ -18,6 +18,7 @@ from dataclasses import replace
 import torch
 
 from tutorial_lib.language import ENGLISH, _, joined, language
+
 from .answer import collect
 from .catalogue import Found, composed, search
 from .question import Case, Question, Verdict

@@ -14,6 +14,7 @@ import sys
 import threading
 
 from tutorial_lib.language import ENGLISH, speaking
+
 from . import questions, wire
 from .judge import judge
 

@@ -11,9 +11,10 @@ import types
 from collections.abc import Callable, Iterator
 
 from tutorial_lib import plots
-from ..clone import HERE
 from tutorial_lib.fallback import table
 from tutorial_lib.language import ENGLISH, _, joined, language, words
+
+from ..places import ROOT
 from ..progress import read, record
 from . import oracle, questions
 from .answer import collect
@@ -190,7 +191,7 @@ def hint(name: str) -> None:
     record(entry, hints=step + 1)
 
 
-SOLUTIONS = HERE.parent / "solutions"
+SOLUTIONS = ROOT / "solutions"
 LEAST = 8  # words of an answer that somebody has committed to
 
 

@@ -17,8 +17,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..clone import root
 from tutorial_lib.language import ENGLISH
+
+from ..places import ROOT
 from . import server, working_copy
 
 
@@ -39,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--front", choices=tuple(server.MODULES), default="lab")
     parser.add_argument("--language", default="", help="a language that was built, such as zh")
     given, more = parser.parse_known_args(arguments)
-    course = root("The desk")
+    course = ROOT
     mine = (given.mine or course / "-".join(filter(None, ("mine", given.language)))).resolve()
     if given.language and given.what != "teach":
         course = course / "build" / given.language

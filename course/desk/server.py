@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from tutorial_lib.language import ENGLISH, territory
+
 from .working_copy import FIRST, STATE, fingerprint, given_out
 
 HERE = Path(__file__).parent

@@ -12,7 +12,7 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..clone import DEEPER
+from ..places import DEEPER
 
 SERVED = ("notebooks", "exercises", "docs")
 NOT_SERVED = ("docs/instructor", "workshop/site", "workshop/decks", "docs/README")  # for teachers; sources of pages

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tutorial_lib.language import _
+
 from ..checks import questions
 from ..checks.answer import collect
-from tutorial_lib.language import _
 from .alibi import short_and_long
 from .minilm import minilm_tables
 from .smollm2 import BUGS, RopeInSmolLM2, after_a_gap

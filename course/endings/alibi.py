@@ -11,6 +11,7 @@ from tutorial_lib.encodings import PositionalEncoding, Sinusoidal
 from tutorial_lib.language import _, column
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import evaluate, seeded, train
+
 from .smollm2 import gently
 
 SHORT, STEPS, LAST = 64, 100, 32

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import torch
 
+from tutorial_lib.language import _
+
 from ..checks.questions.q09 import USES
 from ..experiments import tasks
-from tutorial_lib.language import _
 from ..progress import record
 from .smollm2 import gently
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tutorial_lib import plots
-from ..clone import RECORDS as RESULTS
 from tutorial_lib.language import _
+
+from ..places import RECORDS as RESULTS
 from . import (
     clipping,
     cost,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import sys
 import traceback
 from pathlib import Path
 
-from .. import clone
 from tutorial_lib import plots
+from tutorial_lib.explorers import measured
+
+from .. import places
 from . import EXPERIMENTS, RESULTS, find, load, run
-from .report import page
+from .report import for_explorers, page
 from .sweep import PRESETS
 
 
@@ -72,7 +75,7 @@ def _run(given) -> int:
             raise ValueError(f"no experiment has the preset {given.preset!r}")
     else:
         names = [find(given.name).name]
-    folder = given.folder or clone.root("`run` without --folder") / "results"
+    folder = given.folder or places.ROOT / "results"
     for name in names:
         path = folder / f"{name}-{given.preset}.json"
         record = run(name, given.preset, seeds=given.seeds, device=given.device, out=path,
@@ -112,10 +115,14 @@ def _mean(values: list) -> str:
 
 
 def _results(given) -> int:
-    file = given.file or clone.root("`results` without a file") / "docs" / "results.md"
+    file = given.file or places.ROOT / "docs" / "results.md"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(page(given.folder), encoding="utf-8")
     print(file)
+    if given.file is None:  # the explorers show them, too
+        plain = json.dumps(for_explorers(), ensure_ascii=False, indent=1)
+        measured.FILE.write_text(plain + "\n", encoding="utf-8")
+        print(measured.FILE)
     return 0
 
 

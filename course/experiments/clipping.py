@@ -17,6 +17,7 @@ from tutorial_lib.encodings import Shaw
 from tutorial_lib.language import _
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import accuracy, seeded, train
+
 from ..verdicts import above, all_of, unmeasured, within
 from .record import Record
 from .statistics import difference, interval

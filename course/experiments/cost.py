@@ -37,8 +37,9 @@ from tutorial_lib.encodings import ALiBi, PositionalEncoding, RelativeBias, Rota
 from tutorial_lib.encodings.offsets import counted
 from tutorial_lib.encodings.once import one_forward
 from tutorial_lib.encodings.rotary import turn
-from ..timing import interleaved, peak_bytes, ratio
 from tutorial_lib.training import seeded
+
+from ..timing import interleaved, peak_bytes, ratio
 from ..verdicts import Outcome, above, all_of, below, unmeasured
 from .record import Record
 from .statistics import Interval, interval

@@ -17,6 +17,7 @@ from torch import Tensor
 from tutorial_lib import plots
 from tutorial_lib.encodings import Frequencies
 from tutorial_lib.language import _
+
 from ..verdicts import above, all_of, below, identity, within
 from .record import Record
 from .statistics import interval

@@ -26,6 +26,7 @@ from tutorial_lib.encodings import DynamicNTK, Frequencies, NTKAware, PositionIn
 from tutorial_lib.language import _
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import accuracy, evaluate, seeded, train
+
 from ..verdicts import above, below, identity
 from .record import Record
 from .statistics import Interval, difference, interval

@@ -26,6 +26,7 @@ from tutorial_lib.data import Corpus, kjv
 from tutorial_lib.language import _
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import evaluate, seeded, train
+
 from ..verdicts import above, all_of, below
 from . import lengths, rates
 from .record import Record

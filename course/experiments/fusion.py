@@ -12,6 +12,7 @@ from tutorial_lib.encodings import Add, Concatenate, Learned, Multiply, Position
 from tutorial_lib.language import _
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import accuracy, evaluate, seeded, train
+
 from ..verdicts import above, all_of, below, identity, within
 from .record import Record
 from .statistics import difference, interval

@@ -30,6 +30,7 @@ from tutorial_lib.data.pretrained import SMOLLM2_BASE
 from tutorial_lib.encodings import Frequencies, NTKAware, PositionInterpolation, Rotary, YaRN
 from tutorial_lib.language import _
 from tutorial_lib.model import Cache
+
 from ..verdicts import above, all_of, below, identity, within
 from .record import Record
 from .statistics import Interval, difference, interval

@@ -24,6 +24,7 @@ from tutorial_lib.encodings import (
 from tutorial_lib.language import _
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import accuracy, cross_entropy, seeded, train
+
 from ..verdicts import above, all_of, below, identity, within
 from . import rates
 from .record import Record

@@ -27,6 +27,7 @@ from tutorial_lib.encodings.base import doors_of
 from tutorial_lib.language import _
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import evaluate, seeded, train
+
 from ..verdicts import above, all_of, below, within
 from . import rates
 from .extension import SCALINGS, S

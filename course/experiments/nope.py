@@ -23,6 +23,7 @@ from tutorial_lib.encodings import build
 from tutorial_lib.language import _
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import cross_entropy, seeded, train
+
 from ..verdicts import above, below, identity, within
 from .record import Record
 from .statistics import Interval, difference, interval

@@ -11,6 +11,7 @@ from tutorial_lib.encodings import build
 from tutorial_lib.language import _
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import accuracy, seeded, train
+
 from ..verdicts import above, all_of, below, identity
 from .record import Record
 from .statistics import difference, interval

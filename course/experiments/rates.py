@@ -20,7 +20,7 @@ import statistics
 from pathlib import Path
 from typing import TypedDict
 
-from ..clone import RECORDS
+from ..places import RECORDS
 from .record import Record
 
 FACTORS = (1 / 3, 1, 3)

@@ -23,6 +23,7 @@ from tutorial_lib.encodings import build
 from tutorial_lib.language import _
 from tutorial_lib.model import Config, Memory, Transformer
 from tutorial_lib.training import evaluate, seeded, train
+
 from ..verdicts import above, below
 from .record import Record
 from .statistics import Interval, difference

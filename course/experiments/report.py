@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 
-from ..clone import RECORDS
-from . import EXPERIMENTS, load
+from ..places import RECORDS
+from . import EXPERIMENTS, load, scoreboard
+from .statistics import interval
 from .sweep import Finding
 
 HEAD = """# What was claimed, and what was measured
@@ -64,3 +66,18 @@ def _finding(finding: Finding, at_one: Finding | None = None) -> str:
     lines.append(f"- Asked: {finding.outcome.condition}")
     lines.append(f"- **{finding.verdict.capitalize()}**" + (f": {finding.reason}" if finding.reason else ""))
     return "\n".join(lines) + "\n"
+
+
+def for_explorers() -> dict:
+    """What explorers show of the records, as :mod:`tutorial_lib.explorers.measured` has it."""
+    tails, gap = load("lengths").values("tail", encoding="learned"), load("gap")
+    distances = [n + gap.settings["length"] for n in gap.settings["gaps"]]
+    repeat = {}
+    for name in gap.settings["scalings"]:
+        by_text = gap.values("repeat", scaling=name)
+        repeat["none" if name == "raw" else name.replace(", s = ", " ")] = [
+            distances, [round(statistics.fmean(at), 3) for at in zip(*by_text, strict=True)]]
+    board = scoreboard.board(*map(load, ("scoreboard", "lengths", "tasks")))
+    return {"learned": [round(statistics.fmean(at), 2) for at in list(zip(*tails, strict=True))[:3]],
+            "repeat": repeat, "first": round(interval(gap.values("first", scaling="raw")).mean, 3),
+            "board": {name: row | {"doors": list(row["doors"])} for name, row in board.items()}}

@@ -21,6 +21,7 @@ import torch
 from tutorial_lib import plots
 from tutorial_lib.data import kjv
 from tutorial_lib.training import position_parameters
+
 from ..verdicts import above, all_of, below, fact
 from . import lengths, rates, tuning
 from .record import Record

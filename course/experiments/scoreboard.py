@@ -25,10 +25,14 @@ from torch import Tensor
 from tutorial_lib import plots
 from tutorial_lib.attention import attention, scores
 from tutorial_lib.encodings import REGISTRY, PositionalEncoding, fit, grid
+from tutorial_lib.explorers.scoreboard import LARGE as LARGE
+from tutorial_lib.explorers.scoreboard import ranks as ranks
+from tutorial_lib.explorers.scoreboard import shown as shown
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.properties import parameters, toeplitz_error
-from ..timing import interleaved, peak_bytes, ratio
 from tutorial_lib.training import seeded
+
+from ..timing import interleaved, peak_bytes, ratio
 from ..verdicts import above, below
 from . import lengths, tasks
 from .record import Record
@@ -49,10 +53,6 @@ MEASURES = {
     "tail": "nats, the same last characters, 16 L − L", "won": "tasks won at 4 L, of 5",
 }
 """The columns of the board, and what their numbers are."""
-
-LARGE = ("apart", "won")
-"""Where more is better; everywhere else less is."""
-
 
 def encoding(name: str, settings: dict) -> PositionalEncoding:
     """The encoding ``name`` for a model and a longest text as in the settings."""
@@ -225,37 +225,6 @@ def _read(record: Record, name: str) -> dict[str, float]:
     if len(lengths.losses(record, name, "tail")[0]) == 1:
         return at_L
     return at_L | {what: lengths.rise(record, name, what).mean for what in ("mean", "tail")}
-
-
-def ranks(rows: dict[str, dict], column: str) -> dict[str, float]:
-    """Each row's place in a column as a number from 0 (the worst) to 1 (the best); equal ones share it."""
-    values = {name: row[column] for name, row in rows.items() if column in row}
-    sign = 1 if column in LARGE else -1
-    below = {name: sum(sign * other < sign * value for other in values.values())
-             for name, value in values.items()}
-    top = max(below.values(), default=0) or 1
-    return {name: count / top for name, count in below.items()}
-
-
-def shown(column: str, value: float | None) -> str:
-    """A number of the board in words, short: ``65,536``, ``2.5 KiB``, ``1.32 ×``, ``+0.42``, ``–``."""
-    if value is None:
-        return "–"
-    if not value and column not in ("mean", "tail"):
-        return "0"
-    if column in ("stored", "held") and value < 100:
-        return f"{value:.0f} B"
-    if column in ("stored", "held"):
-        return f"{value / 2**10:,.1f} KiB" if value < 2**20 else f"{value / 2**20:,.1f} MiB"
-    if column == "time":
-        return f"{value:.2f} ×"
-    if column in ("mean", "tail"):
-        return f"{value:+.2f}"
-    if column == "loss":
-        return f"{value:.2f}"
-    if column in ("shift", "toeplitz"):
-        return f"{value:.2f}" if value >= 0.01 else "< 0.01"
-    return f"{value:,.0f}"
 
 
 def figure(record: Record):

@@ -18,6 +18,7 @@ from tutorial_lib.language import _
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.properties import relative_error
 from tutorial_lib.training import cross_entropy, seeded, train
+
 from ..verdicts import above, all_of, below, identity
 from . import rates
 from .record import Record

@@ -15,12 +15,13 @@ import torch
 from filelock import FileLock, Timeout
 
 from tutorial_lib import parallel
-from .. import verdicts
 from tutorial_lib.device import pick_device
 from tutorial_lib.extras import needs
 from tutorial_lib.training import all_or_nothing
-from ..verdicts import Outcome
 from tutorial_lib.workers import ignoring_ctrl_c
+
+from .. import verdicts
+from ..verdicts import Outcome
 from .record import Record, Run, checked, versions, write
 
 with needs("experiments"):

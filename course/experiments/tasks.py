@@ -14,6 +14,7 @@ from tutorial_lib.data import copying, first_token, induction, steps_back
 from tutorial_lib.encodings import build
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import accuracy, cross_entropy, seeded, train
+
 from ..verdicts import above, all_of
 from . import rates
 from .record import Record

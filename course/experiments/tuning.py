@@ -13,6 +13,7 @@ import torch
 
 from tutorial_lib import plots
 from tutorial_lib.training import position_parameters
+
 from ..verdicts import fact
 from . import hybrid, images, lengths, rates, shift, tasks
 from .record import Record

@@ -14,6 +14,7 @@ import torch
 
 from tutorial_lib import plots
 from tutorial_lib.language import _, joined
+
 from . import cost, lengths, scale
 from .record import Record
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from tutorial_lib.fallback import table
 from tutorial_lib.language import _
+
 from ..verdicts import SIGNS, Outcome, fact
 
 

@@ -13,6 +13,7 @@ from importlib.resources import files
 
 from tutorial_lib.extras import needs
 from tutorial_lib.language import _, joined, translated
+
 from ..progress import read, record
 from . import questions
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tutorial_lib.fallback import table
 from tutorial_lib.language import _
+
 from ..progress import read
 from . import questions, turns
 from .resume import next_place

@@ -15,6 +15,7 @@ from pathlib import Path
 from tutorial_lib.extras import needs
 from tutorial_lib.fallback import Stored
 from tutorial_lib.language import ENGLISH, _, language
+
 from ..progress import now, read, record
 from . import questions
 

@@ -12,6 +12,7 @@ from importlib.resources import files
 from tutorial_lib.extras import needs
 from tutorial_lib.fallback import StoredBox
 from tutorial_lib.language import ENGLISH, NAMES, _, language, translated
+
 from ..progress import now, read, record
 from .wrong import link
 

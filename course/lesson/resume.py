@@ -9,8 +9,9 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from ..clone import DEEPER, HERE
 from tutorial_lib.language import _
+
+from ..places import DEEPER, ROOT
 from . import questions
 
 
@@ -34,12 +35,12 @@ class Place(NamedTuple):
         return f'<a href="{target}">{html.escape(_(self.title))}, <i>{html.escape(_(self.section))}</i></a>'
 
 
-def notebooks(root: Path = HERE.parent) -> list[Path]:
+def notebooks(root: Path = ROOT) -> list[Path]:
     """The notebooks of the course, in reading order."""
     return sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 
-def quests(root: Path = HERE.parent) -> list[Path]:
+def quests(root: Path = ROOT) -> list[Path]:
     """The side quests; each belongs to the notebook of its number."""
     return sorted((root / "notebooks" / DEEPER).glob("[0-9][0-9]_*.ipynb"))
 

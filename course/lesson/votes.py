@@ -25,6 +25,7 @@ from pathlib import Path
 from tutorial_lib import __version__
 from tutorial_lib.extras import needs
 from tutorial_lib.fallback import Stored, StoredBox
+
 from ..progress import read, record
 from . import predictions, questions
 

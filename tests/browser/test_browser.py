@@ -9,10 +9,10 @@ import re
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from workshop.benchmarks import latency
+from course.lesson.museum import EXHIBITS
 from tutorial_lib import explorers
 from workshop import authoring, browser
-from course.lesson.museum import EXHIBITS
+from workshop.benchmarks import latency
 
 NOTEBOOKS = sorted(path.name for path in authoring.NOTEBOOKS.glob("*.ipynb"))
 LIVE = re.compile(r"^(\w+Explorer|lesson\.(predict|concept_check|inventory)|museum\.(visit|gallery))\(", re.M)

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from course.clone import root
-from workshop.browser import Lab, write
 from course.desk import working_copy
+from course.places import ROOT
+from workshop.browser import Lab, write
 
 FIRST = working_copy.FIRST
 
@@ -64,7 +64,7 @@ def test_every_code_cell_is_trusted_and_the_notebook_is_not_dirty(page):
 
 
 def status():
-    return subprocess.check_output(["git", "status", "--short"], cwd=root("This test"))
+    return subprocess.check_output(["git", "status", "--short"], cwd=ROOT)
 
 
 def test_saving_changes_the_copy_and_leaves_the_clone_alone(page, desk):

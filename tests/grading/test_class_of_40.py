@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from workshop import exercises
 from classroom import __main__ as command
 from classroom import gradebook, sandbox
+from workshop import exercises
 
 NAME, OTHER = "ex06_rope", "ex07_alibi"
 MISSING = sandbox.probe()

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from course.checks import questions
-from workshop import exercises
 from classroom import __main__ as command
 from classroom import marking, sandbox
+from course.checks import questions
+from workshop import exercises
 
 NAME = "ex06_rope"
 MISSING = sandbox.probe()

@@ -23,7 +23,7 @@ from classroom import gradebook, sandbox
 from classroom.assignments import COURSE
 
 ROOT = Path(__file__).parents[2]
-HUB = ROOT / "hub"
+HUB = ROOT / "classroom" / "hub"
 NAME, QUESTION = "ex01_order", "pool_tokens"
 START = "notebooks/00_start_here.ipynb"
 PASSWORD = uuid.uuid4().hex
@@ -270,7 +270,7 @@ def test_a_hub_gives_out_the_course_in_another_language(tmp_path, monkeypatch):
         path.parent.mkdir(parents=True)
         nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)]), path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(start, "HERE", tmp_path / "course" / "hub")
+    monkeypatch.setattr(start, "ROOT", tmp_path / "course")
     monkeypatch.setenv("JUPYTERHUB_USER", "ada")
     started = []
     monkeypatch.setattr(start.os, "execve", lambda _program, line, _environment: started.append(line))

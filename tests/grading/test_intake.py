@@ -11,8 +11,8 @@ import zipfile
 import nbformat
 import pytest
 
-from course import files
 from classroom import intake
+from course import files
 
 NAMES = ["ex06_rope", "ex07_alibi"]
 

@@ -40,12 +40,12 @@ def copy(tmp_path_factory):
 
 
 def test_it_has_the_course_and_no_answers(copy):
-    assert {"notebooks", "exercises", "tutorial_lib", "docs", "README.md"} <= set(os.listdir(copy))
+    assert {"notebooks", "exercises", "tutorial_lib", "course", "docs", "README.md"} <= set(os.listdir(copy))
     assert not {"solutions", "tests", ".git"} & set(os.listdir(copy))
-    assert not (copy / "docs" / "instructor").exists() and not (copy / "docs" / "slides").exists()
-    translated = {path.stem for path in (copy / "locale").rglob("*.po")}
+    assert not (copy / "docs" / "instructor").exists() and not (copy / "workshop" / "decks").exists()
+    translated = {path.stem for path in (copy / "workshop" / "locale").rglob("*.po")}
     assert "readme" in translated and not [name for name in translated if name.startswith("slides")]
-    assert not [*(copy / "locale").glob("*/instructor/*")]
+    assert not [*(copy / "workshop" / "locale").glob("*/instructor/*")]
 
 
 def test_whoever_makes_a_copy_without_the_answers_leaves_out_the_same():

@@ -63,7 +63,7 @@ def test_what_torch_does_not_bring_is_imported_under_the_name_of_an_extra():
 
 
 def test_a_module_that_needs_no_torch_brings_none_when_it_is_taken_from_the_package():
-    program = "import sys; from course import clone, doctor; from tutorial_lib import extras; print('torch' in sys.modules)"
+    program = "import sys; from course import places, doctor; from tutorial_lib import extras; print('torch' in sys.modules)"
     assert output_of(program).strip() == "False"
 
 

@@ -12,9 +12,9 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tutorial_lib import encodings
-from workshop import summary
 from tutorial_lib.encodings import DOORS, REGISTRY, PositionalEncoding
 from tutorial_lib.encodings.base import doors_of
+from workshop import summary
 
 ROOT = Path(__file__).parents[2]
 PAPERS = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")

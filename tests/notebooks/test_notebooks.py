@@ -8,9 +8,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from course.lesson import questions
 from tutorial_lib import legible
 from workshop import authoring, exercises, navigation
-from course.lesson import questions
 
 CORE = sorted(authoring.NOTEBOOKS.glob("*.ipynb"))
 QUESTS = sorted(authoring.NOTEBOOKS.glob(f"{navigation.DEEPER}/*.ipynb"))

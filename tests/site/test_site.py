@@ -16,8 +16,8 @@ from urllib.parse import unquote, urldefrag, urljoin, urlparse
 
 import pytest
 
-from workshop import translation
 from course.lesson import predictions, questions
+from workshop import translation
 
 ROOT = Path(__file__).parents[2]
 WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},

@@ -5,12 +5,12 @@ import dataclasses
 import pytest
 import torch
 
-from tutorial_lib import plots
-from tutorial_lib.data import Corpus, kjv
 from course.experiments import lengths, rates, scale, sweep, tuning
 from course.experiments.record import Record, Run
-from tutorial_lib.model import Config, Transformer
 from course.verdicts import FAILS, HOLDS, OPEN
+from tutorial_lib import plots
+from tutorial_lib.data import Corpus, kjv
+from tutorial_lib.model import Config, Transformer
 
 CPU = torch.device("cpu")
 PRESETS = scale.EXPERIMENT.presets

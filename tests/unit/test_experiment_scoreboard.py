@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from course import experiments
-from tutorial_lib import plots
-from tutorial_lib.encodings import REGISTRY, Compose, Learned, NoPosition, TableBias, build
 from course.experiments import scoreboard, sweep
 from course.experiments.record import Record, Run
 from course.timing import interleaved, ratio
 from course.verdicts import FAILS, HOLDS, OPEN
+from tutorial_lib import plots
+from tutorial_lib.encodings import REGISTRY, Compose, Learned, NoPosition, TableBias, build
 
 SMALL = {"d_model": 16, "layers": 1, "heads": 2, "length": 64, "rounds": 1,
          "encodings": list(scoreboard.ENCODINGS)}

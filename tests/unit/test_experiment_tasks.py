@@ -6,8 +6,6 @@ import json
 import pytest
 import torch
 
-from tutorial_lib import plots
-from tutorial_lib.encodings import Frequencies, Rotary
 from course.experiments import (
     EXPERIMENTS,
     Record,
@@ -23,6 +21,8 @@ from course.experiments import (
 )
 from course.experiments.record import Run
 from course.verdicts import FAILS, HOLDS, IDENTITY, OPEN
+from tutorial_lib import plots
+from tutorial_lib.encodings import Frequencies, Rotary
 
 CPU = torch.device("cpu")
 TINY = {

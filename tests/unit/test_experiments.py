@@ -20,12 +20,12 @@ import pytest
 import torch
 
 from course import experiments
-from tutorial_lib import training
 from course.experiments import EXPERIMENTS, __main__, report, sweep
 from course.experiments.record import Record, Run
 from course.experiments.statistics import Interval, difference, interval, t_975
 from course.experiments.sweep import Experiment, Finding
 from course.verdicts import above, below, fact, unmeasured
+from tutorial_lib import training
 
 CELLS = [{"encoding": name, "length": n} for name in ("a", "b") for n in (1, 2)]
 COLUMN = [[0.5], [1.5]]

@@ -7,10 +7,10 @@ import nbformat
 import pytest
 
 from course import lesson
-from course.clone import DEEPER
-from workshop import authoring, coverage
 from course.lesson.inventory import load, score
+from course.places import DEEPER
 from course.progress import log_file, read, record
+from workshop import authoring, coverage
 
 ASKED = load()
 WRONG = {name: next(c for c in q["choices"] if c != q["answer"]) for name, q in ASKED.items()}

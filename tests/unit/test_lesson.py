@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from course import lesson, progress
-from tutorial_lib.fallback import table
 from course.lesson import predictions, questions
 from course.lesson.claims import Claims
 from course.progress import forget, log_file, read, record
+from tutorial_lib.fallback import table
 
 NUMBERS = questions.notebooks()
 NUMBER = {"kind": "number", "question": "How <i>large</i>?", "unit": "nats", "within": 0.5,

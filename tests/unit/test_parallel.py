@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from course.experiments.record import Record
 from tutorial_lib import parallel
 from tutorial_lib.data import steps_back
 from tutorial_lib.encodings import T5Bias
-from course.experiments.record import Record
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import cross_entropy, seeded, train
 

@@ -11,21 +11,21 @@ import nbformat
 import pytest
 import torch
 
+from classroom import gradebook
 from course import checks, experiments
-from tutorial_lib import legible
-from tutorial_lib import language as spoken
 from course.checks import oracle, report
 from course.checks import questions as graded
 from course.checks.answer import collect
 from course.checks.judge import judge
-from workshop import documents, navigation, pieces, slides, translation
-from workshop.pieces import Say
-from tutorial_lib.data import released
 from course.desk import __main__ as desk
 from course.experiments import why
-from classroom import gradebook
-from tutorial_lib.language import _, joined, speaking, translated
 from course.lesson import museum, predictions, questions, resume, turns
+from tutorial_lib import language as spoken
+from tutorial_lib import legible
+from tutorial_lib.data import released
+from tutorial_lib.language import _, joined, speaking, translated
+from workshop import documents, navigation, pieces, slides, translation
+from workshop.pieces import Say
 
 NAMES = list(translation.sources())
 LANGUAGES = translation.languages()

@@ -11,11 +11,11 @@ from course.checks import questions as graded
 from course.checks.answer import collect
 from course.checks.judge import judge
 from course.checks.question import Case, Question, Wrong
-from course.clone import root
 from course.lesson import turns, your_turn
+from course.places import ROOT
 from course.progress import read
 
-NOTEBOOKS = root("This test") / "notebooks"
+NOTEBOOKS = ROOT / "notebooks"
 ALL = {f"{number}.{name}": turn for number in turns.notebooks() for name, turn in turns.load(number).items()}
 SEED = 7
 

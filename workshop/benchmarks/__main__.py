@@ -11,9 +11,10 @@ from pathlib import Path
 
 import torch
 
+from tutorial_lib.device import pick_device
+
 from .cases import Table, tables
 from .measure import interleaved, machine, peak_bytes, ratio
-from tutorial_lib.device import pick_device
 
 PACKAGES = ("torch", "transformers", "x-transformers", "rotary-embedding-torch")
 TOLERANCE = {torch.float32: 2e-3, torch.bfloat16: 5e-2, torch.float16: 1e-2}

@@ -24,9 +24,10 @@ from pathlib import Path
 
 import psutil
 
-from .measure import machine
-from .. import exercises
 from classroom import gradebook, marking, sandbox
+
+from .. import exercises
+from .measure import machine
 
 NAME = "ex06_rope"
 PACKAGES = ("torch", "nbgrader", "nbformat", "safetensors", "numpy")

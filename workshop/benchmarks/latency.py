@@ -17,9 +17,10 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
-from .measure import machine
 from tutorial_lib import explorers
+
 from ..browser import Lab, Notebook, write
+from .measure import machine
 
 PACKAGES = ("jupyterlab", "ipywidgets", "anywidget", "ipympl", "matplotlib")
 OURS, IPYMPL, INLINE = "explorer (drawn by the browser)", "ipympl, new data", "inline matplotlib"

@@ -28,6 +28,7 @@ from course.checks import questions
 from course.checks.answer import collect
 from course.checks.judge import judge
 from course.checks.question import Question, Verdict
+
 from .. import exercises
 
 SEEDS = range(6)

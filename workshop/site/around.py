@@ -9,8 +9,8 @@ from pathlib import Path
 import editions
 import methods
 
-from tutorial_lib.language import ENGLISH, _, speaking
 from course.lesson.wrong import link as report_link
+from tutorial_lib.language import ENGLISH, _, speaking
 
 PICTURE = "_static/course.gif"
 LOST = """<!DOCTYPE html>

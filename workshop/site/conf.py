@@ -17,8 +17,8 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 import editions  # noqa: E402
 import pages  # noqa: E402
 
-from workshop import documents  # noqa: E402
 from tutorial_lib.language import ENGLISH, _  # noqa: E402
+from workshop import documents  # noqa: E402
 
 project = _("How Transformers know order")
 language = editions.setting(editions.LANGUAGE)
@@ -90,10 +90,10 @@ html_favicon = "static/favicon.svg"
 html_logo = "static/favicon.svg"
 html_static_path = ["static"]
 if editions.LANGUAGE == ENGLISH:
-    html_static_path += ["../course.gif", str(Path(jupyter_server_mathjax.__file__).parent / "static")]
+    html_static_path += ["../../docs/course.gif", str(Path(jupyter_server_mathjax.__file__).parent / "static")]
 templates_path = ["templates"]
 html_css_files = ["course.css"]
-if (own := documents.ROOT / "locale" / editions.LANGUAGE / "site.css").is_file():  # what its script asks for
+if (own := documents.ROOT / "workshop" / "locale" / editions.LANGUAGE / "site.css").is_file():  # what its script asks for
     html_static_path.append(str(own))
     html_css_files.append(own.name)
 html_search_scorer = str(HERE / "scorer.js")

@@ -14,8 +14,8 @@ from babel import Locale
 from sphinx import __file__ as sphinx_file
 from sphinx import application
 
-from workshop import ROOT, documents, translation
 from tutorial_lib.language import ENGLISH, _, folder, language, speaking, tag, territory
+from workshop import ROOT, documents, translation
 
 LANGUAGE = language()
 """Of the site that is being made."""

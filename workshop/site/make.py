@@ -17,8 +17,8 @@ sys.path[:0] = [str(ROOT), str(HERE)]
 
 import weigh  # noqa: E402
 
-from workshop import translation  # noqa: E402
 from tutorial_lib.language import ENGLISH  # noqa: E402
+from workshop import translation  # noqa: E402
 
 
 def main(folder: str, *only: str) -> int:

@@ -20,13 +20,13 @@ import light
 import torch
 from PIL import Image
 
+from course.experiments.scoreboard import LARGE, MEASURES, shown
 from tutorial_lib import encodings, plots
 from tutorial_lib.attention import scores
-from workshop import summary
-from course.experiments.scoreboard import LARGE, MEASURES, shown
 from tutorial_lib.explorers import live
 from tutorial_lib.explorers.scoreboard import rows
 from tutorial_lib.language import _
+from workshop import summary
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -12,10 +12,10 @@ from urllib.parse import unquote
 from docutils import nodes
 from sphinx import application, project
 
-from workshop import documents, translation
+from course.lesson import predictions, questions
 from tutorial_lib.explorers import live
 from tutorial_lib.language import ENGLISH, _
-from course.lesson import predictions, questions
+from workshop import documents, translation
 
 HERE = Path(__file__).parent
 if str(HERE) not in sys.path:  # where a test reads this file
@@ -26,7 +26,7 @@ import methods  # noqa: E402
 
 CARD = Path(predictions.__file__).parent / "card"
 ROOT = HERE.parents[1]
-API = re.compile(r"^   (tutorial_lib\S+)$", re.M)
+API = re.compile(r"^   ((?:tutorial_lib|course)\S+)$", re.M)
 STUDENTS = bool(os.environ.get("STUDENTS"))
 TEACHERS = re.compile(r"\n## Teach with it\n.*?(?=\n\[What is taught where)|\ndocs/instructor/\w+", re.S)
 MOVED = {"workshop/site/index": "index", "README": "index", "workshop/site/api": "api/index",

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 import torch
 
 from tutorial_lib.language import _
+
 from ..question import Case, Draw, Question, Variant, Wrong
 
 LEAK = '01, section "The leak, by hand"'

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from tutorial_lib.language import ENGLISH, _, speaking
+
 from ..question import Case, Draw, Question, Variant, Wrong
 
 TABLE = '03, section "A table of parameters"'

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from tutorial_lib.language import _
+
 from ..question import Case, Draw, Question, Variant, Wrong
 from .q03 import green, told_green, whole
 

@@ -8,6 +8,7 @@ import torch
 from torch.nn.functional import gelu
 
 from tutorial_lib.language import _
+
 from ..question import Case, Draw, Question, Variant, Wrong
 
 TERMS = 'deeper/04_memory, section "Four terms"'

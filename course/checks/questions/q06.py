@@ -8,6 +8,7 @@ import math
 import torch
 
 from tutorial_lib.language import _
+
 from ..question import Case, Draw, Question, Variant, Wrong
 
 PAIR = '06, section "One pair, by hand"'

@@ -7,6 +7,7 @@ import math
 import torch
 
 from tutorial_lib.language import _
+
 from ..question import Case, Draw, Question, Variant, Wrong
 
 LINE = '07, section "One line"'

@@ -7,6 +7,7 @@ import math
 import torch
 
 from tutorial_lib.language import _
+
 from ..question import Case, Draw, Question, Variant, Wrong
 
 BREAKS = '08, section "Why raw RoPE breaks"'

@@ -7,9 +7,10 @@ import json
 
 import torch
 
-from ...clone import RECORDS
 from tutorial_lib.extras import needs
 from tutorial_lib.language import _
+
+from ...places import RECORDS
 from ..question import Case, Draw, Question, Variant, Wrong
 
 with needs("experiments"):

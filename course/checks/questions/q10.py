@@ -7,6 +7,7 @@ import math
 import torch
 
 from tutorial_lib.language import _
+
 from ..question import Case, Draw, Question, Variant, Wrong
 
 GATES = '10, section "Positions that depend on the text"'

@@ -15,8 +15,9 @@ from pathlib import Path
 from tutorial_lib.extras import needs
 from tutorial_lib.fallback import StoredBox
 from tutorial_lib.language import _, joined, per_language
-from ...progress import read, record
 from tutorial_lib.training import seeded
+
+from ...progress import read, record
 from ..questions import Question
 from .checks import CHECKS, Verdict
 from .checks import in_front as _in_front

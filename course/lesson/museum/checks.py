@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from tutorial_lib.language import _
 from tutorial_lib.properties import relative_error
 from tutorial_lib.training import seeded
+
 from .exhibits import Exhibit
 
 CHANNELS = 16

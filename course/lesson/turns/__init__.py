@@ -17,11 +17,12 @@ import textwrap
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 
+from tutorial_lib.extras import needs
+from tutorial_lib.language import _, joined
+
 from ...checks.answer import collect
 from ...checks.judge import judge
 from ...checks.question import Question, Verdict
-from tutorial_lib.extras import needs
-from tutorial_lib.language import _, joined
 from ...progress import now, read, record
 from ..questions import log_key
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from ...checks.question import Case, Draw, Question, Variant, Wrong
 from tutorial_lib.language import _
+
+from ...checks.question import Case, Draw, Question, Variant, Wrong
 
 COST = '00, section "How much was lost?"'
 SHIFT = '00, section "Shifted"'

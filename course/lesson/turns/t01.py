@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from ...checks.question import Case, Draw, Question, Wrong
 from tutorial_lib.language import _
+
+from ...checks.question import Case, Draw, Question, Wrong
 
 
 def _order(draw: Draw, n: int) -> torch.Tensor:

@@ -6,8 +6,9 @@ import math
 
 import torch
 
-from ...checks.question import Case, Draw, Question, Wrong
 from tutorial_lib.language import _
+
+from ...checks.question import Case, Draw, Question, Wrong
 
 EQUATION = '02, section "The equation"'
 WAVELENGTHS = '02, section "Wavelengths and the base"'

@@ -1,0 +1,1 @@
+"""What notebooks and exercises use besides the library: lessons, checks, experiments, and the learner's desk."""
