@@ -1,1 +1,1 @@
-"""What notebooks and exercises use besides the library: lessons, checks, experiments, and the learner's desk."""
+"""What notebooks use besides the library: lessons, checks, experiments, endings, the working copy."""

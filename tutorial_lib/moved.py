@@ -1,4 +1,4 @@
-"""Names of version 0.2 that left the library for the course's own rooms. They work, with a warning, until 0.4.
+"""Names of version 0.2 that left the library for the course's rooms. They work, with a warning, until 0.4.
 
 A notebook that a learner has changed keeps its imports, so ``from tutorial_lib import lesson`` must go on to
 mean what it meant.
@@ -13,7 +13,8 @@ import sys
 import warnings
 from types import ModuleType
 
-COURSE = ("checks", "desk", "doctor", "endings", "experiments", "lesson", "progress", "setup", "timing", "verdicts")
+COURSE = ("checks", "desk", "doctor", "endings", "experiments", "lesson", "progress", "setup", "timing",
+          "verdicts")
 ROOMS = {"course": "workshop", "grading": "classroom"} | {name: f"course.{name}" for name in COURSE}
 """The new place of each first part of a name."""
 
@@ -37,8 +38,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if error.name != new.partition(".")[0]:
                 raise
             raise ModuleNotFoundError(
-                f"{spec.name} has moved to {new}, which needs a clone of the course: get it with `git clone`, "
-                "and run `make lab` in its folder", name=spec.name) from None
+                f"{spec.name} has moved to {new}, which needs a clone of the course: get it with "
+                "`git clone`, and run `make lab` in its folder", name=spec.name) from None
         warnings.warn(f"{spec.name} has moved: import {new}. The old name goes with version 0.4.",
                       FutureWarning, stacklevel=2)
         self.own = module.__spec__
@@ -50,4 +51,4 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def install() -> None:
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, Finder())  # before the one that would find a part of a moved package once more
+        sys.meta_path.insert(0, Finder())  # before the one that would find parts of a moved package anew

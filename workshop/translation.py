@@ -511,7 +511,7 @@ def faults(name: str, language: str) -> list[str]:
 
 
 def typography(language: str) -> dict[str, str]:
-    """The rules in ``workshop/locale/<language>/typography.json``: by name, a pattern that no text may match."""
+    """The rules in ``<language>/typography.json``: by name, a pattern that no text may match."""
     file = LOCALE / language / "typography.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..places import DEEPER
 
 SERVED = ("notebooks", "exercises", "docs")
-NOT_SERVED = ("docs/instructor", "workshop/site", "workshop/decks", "docs/README")  # for teachers; sources of pages
+NOT_SERVED = ("docs/instructor", "docs/README")  # for teachers
 STATE = ".course"
 """In the working copy, hidden from JupyterLab: fingerprints, signatures, settings, the layout of the desk."""
 FIRST = "notebooks/00_start_here.ipynb"

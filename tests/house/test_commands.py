@@ -91,7 +91,8 @@ LESS = {
         RUN.replace("python", "torchrun --nproc-per-node 2"),
 }
 # These run notebooks. How is what they show: on notebooks of one cell. What is in them runs in nbval.
-ONE_CELL = re.compile(r"make notebooks|python -m workshop.benchmarks\.notebooks|python -m \S+\.authoring build.*")
+ONE_CELL = re.compile(
+    r"make notebooks|python -m workshop\.benchmarks\.notebooks|python -m \S+\.authoring build.*")
 NOT_HERE = {
     "conda env create -f environment.yml": "conda is no package; test_lock.py holds the file to the lock",
     "conda activate transformer-order": "conda is no package",

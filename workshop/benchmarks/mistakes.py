@@ -1,8 +1,8 @@
 """Mechanical mistakes in each model answer, and what the checks make of them.
 
-``python -m workshop.benchmarks.mistakes`` breaks the model answer of every question in one place at a time (a sign,
-an axis, a constant, a dropped term, a dtype, …), lets the checks judge the result, and prints how many are
-refused, how many get a name, and which pass. What passes for every seed and returns the same numbers
+``python -m workshop.benchmarks.mistakes`` breaks the model answer of every question in one place at a time
+(a sign, an axis, a constant, a dropped term, a dtype, …), lets the checks judge the result, and prints how
+many are refused, how many get a name, and which pass. What passes for every seed and returns the same numbers
 changes nothing (``x - 0`` for ``x + 0``). What passes for some seed although it returns other numbers is a
 hole: the command ends with 1. ``--pairs 40`` makes two mistakes at once, each of which has a name when it is
 made alone, and counts how often both are named.

@@ -1,4 +1,4 @@
-"""How long each notebook runs: ``python -m workshop.benchmarks.notebooks``; ``03 06`` measures these two alone.
+"""How long each notebook runs: ``python -m workshop.benchmarks.notebooks``; ``03 06`` measures two alone.
 
 All cells, in a fresh kernel of one notebook at a time: with one thread, and with as many as there are
 cores. The least of all runs counts, for whatever else the machine does makes a run longer. ``--save FILE``

@@ -90,10 +90,12 @@ html_favicon = "static/favicon.svg"
 html_logo = "static/favicon.svg"
 html_static_path = ["static"]
 if editions.LANGUAGE == ENGLISH:
-    html_static_path += ["../../docs/course.gif", str(Path(jupyter_server_mathjax.__file__).parent / "static")]
+    html_static_path += ["../../docs/course.gif",
+                         str(Path(jupyter_server_mathjax.__file__).parent / "static")]
 templates_path = ["templates"]
 html_css_files = ["course.css"]
-if (own := documents.ROOT / "workshop" / "locale" / editions.LANGUAGE / "site.css").is_file():  # what its script asks for
+own = documents.ROOT / "workshop" / "locale" / editions.LANGUAGE / "site.css"  # what its script asks for
+if own.is_file():
     html_static_path.append(str(own))
     html_css_files.append(own.name)
 html_search_scorer = str(HERE / "scorer.js")

@@ -1,7 +1,8 @@
 """The site in several languages: what each holds, the switch between them, links from one into another.
 
 Each language but English has a folder of its own, with the same names of pages. All notebooks and exercises
-are there, translated or not; of all else only what has a catalog in ``workshop/locale/``. What is left is linked to.
+are there, translated or not; of all else only what has a catalog in ``workshop/locale/``. What is left
+is linked to.
 """
 
 import functools
