@@ -1,4 +1,4 @@
-"""Four rooms, and imports that point one way: the library, the course, the classroom; the workshop sees all."""
+"""Four rooms, and imports that point one way: library, course, classroom; the workshop sees all three."""
 
 import ast
 import re
