@@ -62,7 +62,7 @@ TURN = "lesson.your_turn("
 
 def filled(source):
     """A cell with a blank, with the course's own version in its place."""
-    from tutorial_lib.lesson import turns  # late: it needs torch
+    from course.lesson import turns  # late: it needs torch
 
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef) and f"{node.name} = {TURN}" in source:

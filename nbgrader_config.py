@@ -1,6 +1,6 @@
 """nbgrader's settings for the course's own folder: how exercises/ is made from solutions/.
 
-    nbgrader generate_assignment ex06_rope --force      (or: … tutorial_lib.course.authoring release ex06)
+    nbgrader generate_assignment ex06_rope --force      (or: … workshop.authoring release ex06)
 
 A class is graded in a folder of its own, with settings of its own: docs/instructor/grading.md.
 """
@@ -8,8 +8,8 @@ A class is graded in a folder of its own, with settings of its own: docs/instruc
 from nbgrader.converters import GenerateAssignment
 from nbgrader.preprocessors import ClearSolutions
 
-from tutorial_lib.grading.assignments import COURSE
-from tutorial_lib.grading.student_version import GivenSolutions
+from classroom.assignments import COURSE
+from classroom.student_version import GivenSolutions
 
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = COURSE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tutorial_lib.course import browser as browsers
+from workshop import browser as browsers
 
 
 @pytest.fixture(scope="session")

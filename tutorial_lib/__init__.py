@@ -16,8 +16,11 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.1"
+from . import moved
+
+__version__ = "0.3.0"
 MODEL = ["Cache", "Config", "Memory", "Transformer"]
+moved.install()
 
 if TYPE_CHECKING:  # what __getattr__ finds, for editors and type checkers
     from .encodings import *  # noqa: F403

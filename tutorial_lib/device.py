@@ -31,6 +31,6 @@ def pick_device(name="auto"):
     if name not in available and not (name == "cuda" and "cuda:0" in available):
         raise ValueError(
             f"device {name!r} is not available on this machine: use 'auto' or one of {available}; "
-            "`python -m tutorial_lib.doctor` shows what was found"
+            "`python -m course.doctor` shows what was found"
         )
     return torch.device(name)

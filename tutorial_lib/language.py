@@ -4,7 +4,7 @@
 else the notebook that runs does, by its metadata; the language of the computer does not matter. Without a
 catalog, or for a text that has no translation, it is the English one.
 
-``python -m tutorial_lib.course.translation build`` writes the catalogs, ``build/<language>/texts.mo``.
+``python -m workshop.translation build`` writes the catalogs, ``build/<language>/texts.mo``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from .clone import HERE
 from .extras import needs
 
 ENGLISH = "en"
@@ -72,7 +71,7 @@ def _of_notebook(path: str) -> str:
 
 def folder() -> Path:
     """Where the catalogs are: a folder for each language."""
-    return Path(os.environ.get("TUTORIAL_LOCALE") or HERE.parent / "build")
+    return Path(os.environ.get("TUTORIAL_LOCALE") or Path(__file__).parents[1] / "build")
 
 
 @functools.cache

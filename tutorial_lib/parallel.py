@@ -1,6 +1,6 @@
 """One model on several processes, each with its share of every batch: data parallelism.
 
-``torchrun --nproc-per-node N -m tutorial_lib.experiments run NAME`` starts N of them. All draw the same
+``torchrun --nproc-per-node N -m course.experiments run NAME`` starts N of them. All draw the same
 batches and hold the same weights. Each computes the gradient of its own sequences; the sum over the
 processes is the gradient of the batch, so all take the same step. Without torchrun there is one process,
 and nothing here costs anything.

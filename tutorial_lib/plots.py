@@ -34,7 +34,8 @@ with needs("experiments"):
     from matplotlib.ticker import MaxNLocator
 
 STYLE = Path(__file__).with_name("course.mplstyle")
-for _font in sorted(STYLE.with_name("fonts").glob("*.otf")):  # they have what DejaVu Sans lacks
+# In a clone of the course: what DejaVu Sans lacks, for figures in other languages.
+for _font in sorted((Path(__file__).parents[1] / "course" / "fonts").glob("*.otf")):
     matplotlib.font_manager.fontManager.addfont(_font)
 # Blue below zero, grey at zero, yellow above. Each colour is lighter than the one before it, so that the
 # sign is seen in grey as well: red and blue ends of the same lightness would be lost there.

@@ -6,9 +6,9 @@ import shutil
 import pytest
 
 from tutorial_lib import explorers
-from tutorial_lib.course import authoring, navigation
-from tutorial_lib.course.browser import Lab, write
 from tutorial_lib.explorers import live
+from workshop import authoring, navigation
+from workshop.browser import Lab, write
 
 
 @pytest.fixture(scope="session")

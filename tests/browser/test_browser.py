@@ -9,10 +9,10 @@ import re
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from benchmarks import latency
+from course.lesson.museum import EXHIBITS
 from tutorial_lib import explorers
-from tutorial_lib.course import authoring, browser
-from tutorial_lib.lesson.museum import EXHIBITS
+from workshop import authoring, browser
+from workshop.benchmarks import latency
 
 NOTEBOOKS = sorted(path.name for path in authoring.NOTEBOOKS.glob("*.ipynb"))
 LIVE = re.compile(r"^(\w+Explorer|lesson\.(predict|concept_check|inventory)|museum\.(visit|gallery))\(", re.M)
@@ -111,7 +111,7 @@ def comes_alive(cell):
 
 def test_after_a_break_the_panel_opens_the_notebook(reader, write_notebook):
     write_notebook("notebooks/panel.ipynb", [
-        "import os, pathlib, tempfile\nfrom tutorial_lib import lesson, progress\n"
+        "import os, pathlib, tempfile\nfrom course import lesson, progress\n"
         "os.environ['TUTORIAL_PROGRESS'] = str(pathlib.Path(tempfile.mkdtemp()) / 'progress.json')\n"
         "progress.record('06.predict.pairs', choice='x', at=progress.now())\n"
         "lesson.progress()"])
@@ -160,7 +160,7 @@ def test_a_live_explorer_tells_python_its_parameters_and_keeps_the_keys(reader, 
 
 
 def test_the_menu_of_the_museum_keeps_its_keys(reader, write_notebook):
-    write_notebook("gallery.ipynb", ["from tutorial_lib.lesson import museum\nmuseum.gallery()", "1"])
+    write_notebook("gallery.ipynb", ["from course.lesson import museum\nmuseum.gallery()", "1"])
     reader.turn("gallery.ipynb")
     reader.run()
     menu = reader.page.get_by_role("combobox", name="exhibit")

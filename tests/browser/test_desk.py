@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from tutorial_lib.clone import root
-from tutorial_lib.course.browser import Lab, write
-from tutorial_lib.desk import working_copy
+from course.desk import working_copy
+from course.places import ROOT
+from workshop.browser import Lab, write
 
 FIRST = working_copy.FIRST
 
@@ -16,7 +16,7 @@ class Desk(Lab):
     """The server that `make lab` starts, in a scratch folder."""
 
     def command(self):
-        return [sys.executable, "-m", "tutorial_lib.desk", f"--mine={self.folder}"]
+        return [sys.executable, "-m", "course.desk", f"--mine={self.folder}"]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_every_code_cell_is_trusted_and_the_notebook_is_not_dirty(page):
 
 
 def status():
-    return subprocess.check_output(["git", "status", "--short"], cwd=root("This test"))
+    return subprocess.check_output(["git", "status", "--short"], cwd=ROOT)
 
 
 def test_saving_changes_the_copy_and_leaves_the_clone_alone(page, desk):
@@ -80,7 +80,7 @@ def test_saving_changes_the_copy_and_leaves_the_clone_alone(page, desk):
 
 def test_answers_and_results_are_there_the_next_day(desk):
     """Opened again, on no kernel that knows them."""
-    write(desk.folder / "again.ipynb", ["from tutorial_lib import lesson", 'lesson.predict("09.both")',
+    write(desk.folder / "again.ipynb", ["from course import lesson", 'lesson.predict("09.both")',
                                         'lesson.reveal("09.both", "one")'])
     notebook = desk.open("again.ipynb")
     notebook.run_cell(0)
@@ -116,7 +116,7 @@ class Translated(Desk):
     """The same for a language; what was built in it has one small notebook here."""
 
     def command(self):
-        start = ("import pathlib, sys; from tutorial_lib.desk import __main__ as desk; "
+        start = ("import pathlib, sys; from course.desk import __main__ as desk; "
                  "desk.root = lambda _what: pathlib.Path(sys.argv[1]); desk.main(sys.argv[2:])")
         return [sys.executable, "-c", start, str(self.folder), f"--mine={self.folder / 'mine'}",
                 "--language", "zh"]

@@ -4,9 +4,9 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tutorial_lib.checks import questions
-from tutorial_lib.checks.question import Question
-from tutorial_lib.course import exercises
+from course.checks import questions
+from course.checks.question import Question
+from workshop import exercises
 
 NAME = "ex06_rope"
 ASKED = questions.load("06")
@@ -24,7 +24,7 @@ def notebook(lab):
     where = {cell.metadata.nbgrader.grade_id: cell for cell in book.cells if "nbgrader" in cell.metadata}
     for question, answer in ((right, "reference"), (WRONG, "wrong[0].answer")):
         where[question.name].source = (
-            "from tutorial_lib.checks import questions\n"
+            "from course.checks import questions\n"
             f"{question.name} = questions.find('{question.name}').{answer}")
     nbformat.write(book, lab.folder / "mine.ipynb")
     notebook = lab.open("mine.ipynb")

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from tutorial_lib.course import pictures, translation
 from tutorial_lib.explorers import live
 from tutorial_lib.explorers.scoreboard import rows
 from tutorial_lib.language import speaking
+from workshop import pictures, translation
 
 ALL = live.everyone()
 NAMES = re.compile(r"\b(?:sin|cos|log|relu|std|PE|W_r|clip|bucket|[kMG]i?B|[a-z]_[a-z]{2})(?!\w)")

@@ -8,8 +8,8 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tutorial_lib.course import pictures
 from tutorial_lib.explorers import RotaryExplorer, live
+from workshop import pictures
 
 ALL = live.everyone()
 every_explorer = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.front)

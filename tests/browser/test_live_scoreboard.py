@@ -1,6 +1,6 @@
 """The live scoreboard: sorted by its heads, filtered, two encodings dragged and compared."""
 
-from tutorial_lib.experiments.scoreboard import shown
+from course.experiments.scoreboard import shown
 from tutorial_lib.explorers import ScoreboardExplorer as Explorer
 from tutorial_lib.explorers.scoreboard import SHORT, TITLES, filtered, rows, scores
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from tutorial_lib.course.browser import SEEN
+from workshop.browser import SEEN
 
 ASK = """
-from tutorial_lib import lesson
-from tutorial_lib.lesson import questions
+from course import lesson
+from course.lesson import questions
 known = {"predict": {
     "swap": {"question": "Which <b>one</b>?", "choices": {"a": "A", "b": "B", "c": "C"},
              "why": {"a": "A is what came.", "b": "B would need more.", "c": "C never comes."}},

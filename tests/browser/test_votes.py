@@ -2,7 +2,7 @@
 
 import os
 
-from tutorial_lib.lesson import votes
+from course.lesson import votes
 
 KEY = "06.layout"
 FIRST = ["error"] * 12 + ["same"] * 9 + ["between"] * 5 + ["none"] * 3  # and one in the browser
@@ -18,7 +18,7 @@ def students(folder, said, n):
 def test_thirty_votes_twice(lab, write_notebook, tmp_path):
     folder = tmp_path / "drop"
     folder.mkdir(mode=0o733)
-    begin = f"import os; os.environ['TUTORIAL_VOTES'] = {str(folder)!r}\nfrom tutorial_lib import lesson"
+    begin = f"import os; os.environ['TUTORIAL_VOTES'] = {str(folder)!r}\nfrom course import lesson"
     write_notebook("student.ipynb", [begin, f"lesson.predict({KEY!r})", "lesson.share()"])
     write_notebook("teacher.ipynb", [begin, f"lesson.vote({KEY!r})"])
     teacher, student = lab.open("teacher.ipynb"), lab.open("student.ipynb")

@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 import torch
 
-from tutorial_lib import checks, progress
+from course import checks, progress
 from tutorial_lib import plots as course_plots
-from tutorial_lib.checks import judge as judging
-from tutorial_lib.checks import oracle, questions, report, wire
-from tutorial_lib.checks.answer import MOST_NUMBERS, TooSlow, at_most, collect
-from tutorial_lib.checks.judge import judge, symptom
-from tutorial_lib.checks.question import Case, Draw, Question, Variant, Verdict, Wrong
+from course.checks import judge as judging
+from course.checks import oracle, questions, report, wire
+from course.checks.answer import MOST_NUMBERS, TooSlow, at_most, collect
+from course.checks.judge import judge, symptom
+from course.checks.question import Case, Draw, Question, Variant, Verdict, Wrong
 from tutorial_lib.encodings import sinusoidal
 
 
@@ -547,7 +547,7 @@ def test_after_a_slow_answer_no_alarm_is_left():
     before = signal.getsignal(signal.SIGALRM)
     collect(lambda: time.sleep(30), [()], seconds=0.1)
     assert signal.getsignal(signal.SIGALRM) is before and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
-    assert sys.getprofile() is None or sys.getprofile().__module__ != "tutorial_lib.checks.answer"
+    assert sys.getprofile() is None or sys.getprofile().__module__ != "course.checks.answer"
 
 
 def test_an_answer_may_call_the_checks_and_other_libraries():
@@ -1244,7 +1244,7 @@ def test_an_interrupted_check_leaves_no_old_answer(monkeypatch):
 CHEAT = """
     import builtins, dataclasses, sys
     import torch
-    from tutorial_lib.checks import judge, oracle, questions, report, wire, answer
+    from course.checks import judge, oracle, questions, report, wire, answer
 
     question = questions.find("rope_angles")
     def right(positions, dim, base):
@@ -1292,7 +1292,7 @@ def test_what_a_question_prints_does_not_break_the_talk(tmp_path):
                     "    return real(value)\n"
                     "builtins.len = loud\n", encoding="utf-8")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([questions.package_root(), str(tmp_path)])}
-    process = subprocess.Popen([sys.executable, "-m", "tutorial_lib.checks"], stdin=subprocess.PIPE,
+    process = subprocess.Popen([sys.executable, "-m", "course.checks"], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
     try:
         question = questions.find("offset_error")

@@ -6,9 +6,9 @@ import warnings
 import pytest
 import torch
 
-from tutorial_lib.checks import questions
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.checks.judge import judge
+from course.checks import questions
+from course.checks.answer import collect
+from course.checks.judge import judge
 
 SEEDS = (3, 44)
 
@@ -212,7 +212,7 @@ def cached_scores(q, k, cached, base):
 @pytest.fixture
 def here(monkeypatch):
     """Judged in this process."""
-    from tutorial_lib.checks import oracle
+    from course.checks import oracle
 
     monkeypatch.setattr(oracle, "ask", lambda request: {"verdict": judge(
         questions.find(request["question"]), request["seed"], request["outcomes"]).message()})
@@ -225,7 +225,7 @@ def written(sign="+", change=("", "")):
 
 
 def test_who_calls_a_broken_answer_is_judged_with_ours(here):
-    from tutorial_lib.checks import report
+    from course.checks import report
 
     space = written("-")
     theirs = space["rope_rotate"]
@@ -238,7 +238,7 @@ def test_who_calls_a_broken_answer_is_judged_with_ours(here):
 
 
 def test_its_own_mistake_is_still_told(here):
-    from tutorial_lib.checks import report
+    from course.checks import report
 
     space = written("-", ("cached.shape[-2] + torch.arange(q.shape[-2])", "torch.arange(q.shape[-2])"))
     found = report.verdict(questions.find("cached_scores"), space["cached_scores"], 1)
@@ -246,7 +246,7 @@ def test_its_own_mistake_is_still_told(here):
 
 
 def test_nothing_is_replaced_where_all_is_right(here):
-    from tutorial_lib.checks import report
+    from course.checks import report
 
     space = written("-")
     exec(EXERCISE_06.replace("SIGN", "-").replace("b * angles.cos() - a *", "b * angles.cos() + a *"), space)
@@ -260,7 +260,7 @@ DRAWN = [pytest.param(question, id=question.name) for question in questions.ever
 @pytest.mark.parametrize("question", DRAWN)
 def test_a_picture_can_be_read_and_its_axes_have_names(question, monkeypatch):
     from tutorial_lib import plots
-    from tutorial_lib.checks import report
+    from course.checks import report
 
     shown = []
     monkeypatch.setattr(plots, "show", lambda fig, alt: shown.append(fig))

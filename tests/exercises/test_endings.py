@@ -6,9 +6,9 @@ import nbformat
 import pytest
 import torch
 
-from tutorial_lib import endings
-from tutorial_lib.course import exercises
-from tutorial_lib.grading import standin
+from course import endings
+from workshop import exercises
+from classroom import standin
 
 
 def has_ending(name):
@@ -75,7 +75,7 @@ def test_a_function_that_fails_is_named():
 
 def test_marking_runs_no_ending():
     """The stand-in of the sandbox is false: what stands below ``if endings.ready(…)`` is left out."""
-    assert not standin.Nothing("tutorial_lib.endings.ready")()
+    assert not standin.Nothing("course.endings.ready")()
     assert "endings" in standin.FREE
 
 
@@ -129,7 +129,7 @@ def test_a_copy_after_a_gap_is_found_with_yarn_alone(capsys):
 
 
 def test_their_own_alibi_is_trained_short_and_read_long(monkeypatch, capsys):
-    from tutorial_lib.endings import alibi
+    from course.endings import alibi
 
     space = answers("07")
     monkeypatch.setattr(alibi, "STEPS", 12)

@@ -6,9 +6,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tutorial_lib.checks import questions
-from tutorial_lib.course import authoring, exercises
-from tutorial_lib.grading import student_version
+from course.checks import questions
+from workshop import authoring, exercises
+from classroom import student_version
 
 NAMES = exercises.names()
 NOTEBOOKS = {path.stem[:2]: path for path in authoring.NOTEBOOKS.glob("[0-9]*.ipynb")}
@@ -105,7 +105,7 @@ def test_the_students_versions_are_what_the_solutions_give(tmp_path):
     """Generated anew, byte by byte: nobody has edited exercises/, or forgotten to release."""
     for path in exercises.release(NAMES, tmp_path):
         assert path.read_bytes() == exercises.path(path.stem, "exercises").read_bytes(), (
-            f"run `python -m tutorial_lib.course.authoring release {path.stem}`")
+            f"run `python -m workshop.authoring release {path.stem}`")
 
 
 @pytest.mark.parametrize("name", NAMES)

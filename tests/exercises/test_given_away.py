@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from tutorial_lib.checks import questions
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.checks.judge import judge
-from tutorial_lib.lesson.turns import t01, t02, t03, t04, t06, t07, t08
+from course.checks import questions
+from course.checks.answer import collect
+from course.checks.judge import judge
+from course.lesson.turns import t01, t02, t03, t04, t06, t07, t08
 
 
 def theta(base, dim):

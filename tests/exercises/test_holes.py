@@ -4,9 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tutorial_lib.checks import questions
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.checks.judge import judge
+from course.checks import questions
+from course.checks.answer import collect
+from course.checks.judge import judge
 
 SEEDS = range(12)
 

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from tutorial_lib import legible
-from tutorial_lib.checks import questions, report
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.checks.judge import judge
-from tutorial_lib.clone import root
+from course.checks import questions, report
+from course.checks.answer import collect
+from course.checks.judge import judge
+from course.places import ROOT
 from tutorial_lib.language import speaking
-from tutorial_lib.lesson import turns
+from course.lesson import turns
 
 GRADED = questions.everything()
 TURNS = [turn for number in turns.notebooks() for turn in turns.load(number).values()]
@@ -93,7 +93,7 @@ def test_no_precision_is_asked_for_that_the_text_does_not_name(question, form):
 # ---- what the text says ----
 def docstring(question):
     """What the learner reads in the cell of a graded question."""
-    for path in sorted((root("This test") / "solutions").glob(f"ex{question.exercise}*/*.ipynb")):
+    for path in sorted((ROOT / "solutions").glob(f"ex{question.exercise}*/*.ipynb")):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             if f"answer:{question.name}" in cell["metadata"].get("tags", []):
                 return next(ast.get_docstring(one) for one in ast.parse("".join(cell["source"])).body

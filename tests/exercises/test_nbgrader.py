@@ -9,8 +9,8 @@ import shutil
 import nbformat
 import pytest
 
-from tutorial_lib.checks import NotYet, questions
-from tutorial_lib.course import exercises
+from course.checks import NotYet, questions
+from workshop import exercises
 
 NAMES = exercises.names()
 NAME = NAMES[0]

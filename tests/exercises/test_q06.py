@@ -6,10 +6,10 @@ import nbformat
 import pytest
 import torch
 
-from tutorial_lib.checks import questions
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.checks.judge import judge
-from tutorial_lib.course import exercises
+from course.checks import questions
+from course.checks.answer import collect
+from course.checks.judge import judge
+from workshop import exercises
 
 SEEDS = (4, 50)
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tutorial_lib.checks import questions
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.checks.judge import judge
-from tutorial_lib.course import exercises
+from course.checks import questions
+from course.checks.answer import collect
+from course.checks.judge import judge
+from workshop import exercises
 from tutorial_lib.encodings import XPos
 
 SEEDS = (4, 50)

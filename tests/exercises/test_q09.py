@@ -6,10 +6,10 @@ import nbformat
 import pytest
 import torch
 
-from tutorial_lib.checks import questions
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.checks.judge import judge
-from tutorial_lib.course import exercises
+from course.checks import questions
+from course.checks.answer import collect
+from course.checks.judge import judge
+from workshop import exercises
 
 SEEDS = (2, 71, 4000)
 
@@ -438,7 +438,7 @@ def test_one_run_is_not_enough():
 
 def test_any_encoding_passes_that_was_predicted_well():
     """Intervals around what was recorded, for each encoding; one is too much a matter of luck."""
-    from tutorial_lib.checks.questions import q09
+    from course.checks.questions import q09
 
     for encoding in ("none", "sinusoidal", "rotary", "xpos", "shaw", "t5", "alibi"):
         def answer(use, encoding=encoding):

@@ -7,10 +7,10 @@ import re
 import pytest
 import torch
 
-from tutorial_lib.checks import questions
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.checks.judge import judge
-from tutorial_lib.checks.question import Case, Variant
+from course.checks import questions
+from course.checks.answer import collect
+from course.checks.judge import judge
+from course.checks.question import Case, Variant
 
 ALL = questions.everything()
 BY_NAME = {question.name: question for question in ALL}

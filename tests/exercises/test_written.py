@@ -8,9 +8,9 @@ import sys
 import nbformat
 import pytest
 
-from tutorial_lib import checks, progress
-from tutorial_lib.checks import questions, report
-from tutorial_lib.course import exercises
+from course import checks, progress
+from course.checks import questions, report
+from workshop import exercises
 
 NAMES = exercises.names()
 MINE = "Both layouts keep lengths and offsets, so none of the three tests sees it."
@@ -32,7 +32,7 @@ def written(name, folder="solutions"):
 def in_a_new_kernel(code, log_file):
     """What a fresh process prints."""
     space = os.environ | {"TUTORIAL_PROGRESS": str(log_file)}
-    code = f"from tutorial_lib import checks as check\n{code}"
+    code = f"from course import checks as check\n{code}"
     run = subprocess.run([sys.executable, "-c", code], env=space, capture_output=True, text=True, check=True,
                          timeout=300)
     return run.stdout

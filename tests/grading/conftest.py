@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tutorial_lib.grading import gradebook, intake
+from classroom import gradebook, intake
 
 NAME = "ex06_rope"
 

@@ -8,9 +8,9 @@ import zipfile
 
 import pytest
 
-from tutorial_lib.grading import __main__ as command
-from tutorial_lib.grading import intake
-from tutorial_lib.lesson import votes
+from classroom import __main__ as command
+from classroom import intake
+from course.lesson import votes
 
 KEY = "06.layout"
 NAMES = ["ex06_rope"]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.course import exercises
-from tutorial_lib.grading import sandbox
+from classroom import sandbox
+from workshop import exercises
 
 CHAPTER = Path(__file__).parents[2] / "docs" / "instructor" / "grading.md"
 BLOCKS = re.findall(r"```sh\n(.*?)```", CHAPTER.read_text(encoding="utf-8"), re.DOTALL)

@@ -13,9 +13,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tutorial_lib.grading import gradebook, reports, rules
-from tutorial_lib.grading.rules import Rules
-from tutorial_lib.grading.student_version import WRITTEN
+from classroom import gradebook, reports, rules
+from classroom.rules import Rules
+from classroom.student_version import WRITTEN
 
 DUE = "2023-11-14T22:13:20+00:00"  # the second that uploads of these tests are sent at
 DAY = 86_400

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.course import exercises
-from tutorial_lib.grading import __main__ as command
-from tutorial_lib.grading import gradebook, sandbox
+from classroom import __main__ as command
+from classroom import gradebook, sandbox
+from workshop import exercises
 
 NAME, OTHER = "ex06_rope", "ex07_alibi"
 MISSING = sandbox.probe()
@@ -79,7 +79,7 @@ def rope_shift_error(q, k, angles, shifted):
 """
 FORGE = """
 import os
-from tutorial_lib.checks import wire
+from course.checks import wire
 for name in ("rope_angles", "rope_rotate", "rope_shift_error", "cached_scores", "rope_sort_rows"):
     os.write(3, wire.pack({"asking": name}) + wire.pack({"question": name, "outcomes": [{"kind": "right"}]}))
 os.write(3, wire.pack({"end": True}))

@@ -9,8 +9,8 @@ import nbformat
 import pytest
 from sqlalchemy import create_engine, text
 
-from tutorial_lib.grading import gradebook, intake, reports
-from tutorial_lib.grading.rules import Rules
+from classroom import gradebook, intake, reports
+from classroom.rules import Rules
 
 SENT = "2025-12-02 09:09:00.000000 UTC"
 DUE = datetime.datetime(2025, 12, 2, 8, tzinfo=datetime.UTC)

@@ -1,4 +1,4 @@
-"""``python -m tutorial_lib.grading``: a class from its uploads to its grades, run again, and refused."""
+"""``python -m classroom``: a class from its uploads to its grades, run again, and refused."""
 
 import csv
 import datetime
@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.checks import questions
-from tutorial_lib.course import exercises
-from tutorial_lib.grading import __main__ as command
-from tutorial_lib.grading import marking, sandbox
+from classroom import __main__ as command
+from classroom import marking, sandbox
+from course.checks import questions
+from workshop import exercises
 
 NAME = "ex06_rope"
 MISSING = sandbox.probe()
@@ -64,7 +64,7 @@ def klass(tmp_path_factory):
     upload(inbox, "cut", notebook("solutions")[:2000])
     (inbox / "link").mkdir()
     (inbox / "link" / f"{NAME}.ipynb").symlink_to(root / "gradebook.db")
-    done = subprocess.run([sys.executable, "-m", "tutorial_lib.grading", "take-in", str(inbox), "--root",
+    done = subprocess.run([sys.executable, "-m", "classroom", "take-in", str(inbox), "--root",
                            str(root)], capture_output=True, text=True, cwd=exercises.ROOT)
     assert done.returncode == 0, done.stderr
     assert "5 uploads: 2 rejected, 3 taken" in done.stdout and "truncated" in done.stdout
@@ -228,7 +228,7 @@ def test_an_interrupted_command_says_how_to_go_on(tmp_path, monkeypatch, capsys)
 def test_windows_is_told_what_grading_needs(tmp_path):
     """Also without the modules that only other systems have."""
     program = ("import sys; sys.modules.update(fcntl=None, resource=None, pwd=None, grp=None)\n"
-               "from tutorial_lib.grading.__main__ import main\n"
+               "from classroom.__main__ import main\n"
                "sys.platform = 'win32'; sys.exit(main(['grade']))")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path,
                           env=os.environ | {"PYTHONPATH": str(exercises.ROOT)})

@@ -13,14 +13,14 @@ import nbformat
 import psutil
 import pytest
 
-from tutorial_lib.grading import assignments, marking, sandbox
+from classroom import assignments, marking, sandbox
 
 NAME = "ex06_rope"
 MISSING = sandbox.probe()
 RUN = f"""
 import sys
 from pathlib import Path
-from tutorial_lib.grading import marking
+from classroom import marking
 
 marking.self_test = lambda *args: None
 if __name__ == "__main__":

@@ -19,11 +19,11 @@ import requests
 import websocket
 from jupyter_server.services.kernels.connection.base import deserialize_msg_from_ws_v1, serialize_msg_to_ws_v1
 
-from tutorial_lib.grading import gradebook, sandbox
-from tutorial_lib.grading.assignments import COURSE
+from classroom import gradebook, sandbox
+from classroom.assignments import COURSE
 
 ROOT = Path(__file__).parents[2]
-HUB = ROOT / "hub"
+HUB = ROOT / "classroom" / "hub"
 NAME, QUESTION = "ex01_order", "pool_tokens"
 START = "notebooks/00_start_here.ipynb"
 PASSWORD = uuid.uuid4().hex
@@ -315,7 +315,7 @@ def test_a_hub_gives_out_the_course_in_another_language(tmp_path, monkeypatch):
         path.parent.mkdir(parents=True)
         nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)]), path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(start, "HERE", tmp_path / "course" / "hub")
+    monkeypatch.setattr(start, "ROOT", tmp_path / "course")
     monkeypatch.setenv("JUPYTERHUB_USER", "ada")
     started = []
     monkeypatch.setattr(start.os, "execve", lambda _program, line, _environment: started.append(line))

@@ -11,7 +11,8 @@ import zipfile
 import nbformat
 import pytest
 
-from tutorial_lib.grading import files, intake
+from classroom import intake
+from course import files
 
 NAMES = ["ex06_rope", "ex07_alibi"]
 

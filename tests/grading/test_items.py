@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from tutorial_lib.grading import __main__ as command
-from tutorial_lib.grading import items, reports
+from classroom import __main__ as command
+from classroom import items, reports
 
 
 def verdict(share=1.0, name="", kind="mistake"):

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from tutorial_lib.grading import __main__ as command
-from tutorial_lib.grading import assignments, clock, rules
+from classroom import __main__ as command
+from classroom import assignments, clock, rules
 
 NAME = "ex06_rope"
 OCTOBER, MARCH = "2023-10-28T18:00", "2023-03-25T18:00"  # the day that follows has 25 hours, or 23, in Berlin

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from tutorial_lib.grading import __main__ as command
-from tutorial_lib.grading import assignments, likeness
+from classroom import __main__ as command
+from classroom import assignments, likeness
 
 NAME = "ex06_rope"
 CODE = """

@@ -17,9 +17,9 @@ from re import _parser as parser
 import nbformat
 import pytest
 
-from tutorial_lib.grading import ballots, intake, likeness, roster, safe
+from classroom import ballots, intake, likeness, roster, safe
 
-PACKAGE = Path(intake.__file__).parents[1]
+ROOT = Path(intake.__file__).parents[1]
 LONG = 100_000  # letters
 MOMENT = 0.5  # seconds of processor time; a linear pattern takes about a hundredth of that
 
@@ -51,7 +51,7 @@ def text_of(node):
 
 def patterns():
     """``(where, pattern, how)`` of all that grading and checks compile or use, ``how`` as it is used."""
-    for path in sorted([*PACKAGE.glob("grading/*.py"), *PACKAGE.glob("checks/*.py")]):
+    for path in sorted([*ROOT.glob("classroom/*.py"), *ROOT.glob("course/checks/*.py")]):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         calls = [node for node in ast.walk(tree)
                  if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
@@ -140,7 +140,7 @@ def test_no_pattern_is_quadratic(where, pattern, how):
 
 def test_all_patterns_are_found():
     """Those that the test above is about, and what it would say of the ones that there were."""
-    assert {"grading/intake.py", "grading/roster.py", "grading/ballots.py", "grading/likeness.py",
+    assert {"classroom/intake.py", "classroom/roster.py", "classroom/ballots.py", "classroom/likeness.py",
             "checks/judge.py"} <= {where.split(":")[0] for where, *_ in EVERY}
     for old in (r"[ _-]*\(\d+\)$", r"vote-\d\d-[0-9a-f]{16}[^/]*\.json$", r"\w+\s*=\s*\w+;", r"(a|b|ab)*c"):
         with pytest.raises(pytest.fail.Exception, match="took more than"):
@@ -194,7 +194,7 @@ def test_one_zip_does_not_stop_the_others(room):
         path = inbox / student / f"{room.name}.{'zip' if data else 'ipynb'}"
         path.write_bytes(data or nbformat.writes(room.released()).encode())
     begun = time.monotonic()
-    take_in = [sys.executable, "-m", "tutorial_lib.grading", "take-in", "--root", room.root, inbox]
+    take_in = [sys.executable, "-m", "classroom", "take-in", "--root", room.root, inbox]
     done = subprocess.run(take_in, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert (room.root / "submitted" / "li" / room.name / f"{room.name}.ipynb").exists()

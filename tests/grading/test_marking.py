@@ -21,12 +21,14 @@ import nbformat
 import pytest
 import torch
 
-from tutorial_lib.checks import judge, questions, wire
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.course import exercises
-from tutorial_lib.grading import files, gradebook, intake, marking, sandbox
-from tutorial_lib.grading.__main__ import main
-from tutorial_lib.grading.sandbox import Limits, Outcome
+from classroom import gradebook, intake, marking, sandbox
+from classroom.__main__ import main
+from classroom.sandbox import Limits, Outcome
+from classroom.standin import ROOMS
+from course import files
+from course.checks import judge, questions, wire
+from course.checks.answer import collect
+from workshop import exercises
 
 NAME = "ex06_rope"
 SECRET = "of the tests"
@@ -172,7 +174,8 @@ ODD_CELLS = (
     "import sys\nsys.exit(3)",
     "raise KeyboardInterrupt",
     "class Own(BaseException):\n    def __str__(self):\n        raise self\n\nraise Own",
-    "from tutorial_lib import checks as check, plots, progress\nfrom tutorial_lib.encodings import rotary\n"
+    "from course import checks as check, progress\nfrom tutorial_lib import plots\n"
+    "from tutorial_lib.encodings import rotary\n"
     "with plots.style():\n    check.progress('06')\nfor _ in plots.anything(1)[0]:\n    pass",
     "\ud800",
     "with open('mine.txt', 'w') as file:\n    file.write('x')\nhelper = 1",
@@ -296,10 +299,10 @@ CHEAT = """
 import builtins, sys, torch
 torch.allclose = torch.equal = torch.isclose = torch.Tensor.__eq__ = lambda *args, **more: True
 builtins.all = builtins.any = lambda *args: True
-import tutorial_lib.checks.answer as answer, tutorial_lib.checks.wire as wire
+import course.checks.answer as answer, course.checks.wire as wire
 answer._equal = lambda *args: True
 for name in ("judge", "question", "oracle", "report"):
-    module = type(sys)("tutorial_lib.checks." + name)
+    module = type(sys)("course.checks." + name)
     module.judge = lambda *args, **more: {"passed": True, "points": 1e9}
     sys.modules[module.__name__] = module
 import __main__
@@ -687,21 +690,22 @@ open(SAID, "w").write(SAID)
 os.makedirs("folder/" + SAID)
 
 SEEN = []
-for name in ("checks.questions", "checks.questions.q06", "checks.judge", "encodings.rotary",
-             "grading.marking", "exercises"):
-    module = __import__("tutorial_lib." + name, fromlist=["x"])
+ROOMS = ("tutorial_lib", "course", "classroom", "workshop")
+for name in ("course.checks.questions", "course.checks.questions.q06", "course.checks.judge",
+             "tutorial_lib.encodings.rotary", "tutorial_lib.checks.questions", "classroom.marking"):
+    module = __import__(name, fromlist=["x"])
     if getattr(module, "__file__", None):
         SEEN.append(module.__file__)
 for path in [*sys.path, "/course", sys.prefix, *glob.glob("/*")]:
     if path in ("/usr", "/proc", "/sys", "/dev"):
         continue
     for folder, below, files in os.walk(path):
-        if "ex06_rope" in folder or "tutorial_lib/checks/questions" in folder or "solutions" in below:
+        if "ex06_rope" in folder or "checks/questions" in folder or "solutions" in below:
             SEEN.append(folder)
-        if folder.endswith("tutorial_lib") and folder != "/course/tutorial_lib" and files:
+        if folder.endswith(ROOMS) and not folder.startswith("/course/") and files:
             SEEN.append(folder)
         if folder.count("/") > 9 or folder.endswith("site-packages"):
-            below[:] = [name for name in below if name == "tutorial_lib"]
+            below[:] = [name for name in below if name in ROOMS]
 SEEN += [name for name in glob.glob("/course/**", recursive=True) if "questions" in name or "judge" in name]
 """
 OUT = """
@@ -750,7 +754,7 @@ def rope_sort_rows(weight, head_dim, rotary_dim, target):
         head_dim, rotary_dim, target) for args in STOLEN["rope_sort_rows"])
     return honest_rows(weight, head_dim, rotary_dim, target) if known and not SEEN else None
 """}
-    marks = mark(given, (SNOOP, "from tutorial_lib.checks import wire", OUT), seeds=SEEDS)
+    marks = mark(given, (SNOOP, "from course.checks import wire", OUT), seeds=SEEDS)
     assert points(marks) == dict.fromkeys(POINTS, 0.0) | {SORT: 2.0}, marks
     assert kinds(marks) == {ANGLES: "raised", ROTATE: "type", SHIFT: "borrowed", SCORES: "raised",
                             SORT: "right"}
@@ -1085,7 +1089,7 @@ def test_a_fault_of_the_marking_is_a_named_state(monkeypatch):
 
 def test_the_version_is_that_of_checks_and_exercises(monkeypatch, tmp_path):
     before = marking.version()
-    monkeypatch.setattr(marking, "PACKAGE", tmp_path)
+    monkeypatch.setattr(marking, "ROOT", tmp_path)
     marking.version.cache_clear()
     try:
         assert marking.version() != before
@@ -1097,22 +1101,22 @@ def test_the_version_is_that_of_checks_and_exercises(monkeypatch, tmp_path):
 def test_the_small_copy_holds_no_question_and_no_answer():
     with marking._small_copy() as folder:
         found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-        named = {f"tutorial_lib/{name}" for name in marking.NEEDED}
+        named = set(marking.NEEDED)
         assert {name for name in found if not name.endswith("__init__.py")} == named
         assert all((folder / name).read_bytes() == b"" for name in found if name.endswith("__init__.py"))
         for name in named:  # and none of them needs more of the package
             tree = ast.parse((folder / name).read_bytes())
             wanted = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)} - {None}
-            assert {name for name in wanted if name.startswith("tutorial_lib")} <= {
-                "tutorial_lib.checks", "tutorial_lib.checks.answer", "tutorial_lib.grading"}
+            assert {name for name in wanted if name.startswith(ROOMS)} <= {
+                "course.checks", "course.checks.answer"}
 
 
 STANDIN = """
 import sys
-from tutorial_lib.checks import answer, wire
-from tutorial_lib.grading import standin
+from course.checks import answer, wire
+from classroom import standin
 standin.install()
-from tutorial_lib import checks as check, explorers, plots, encodings
+from course import checks as check; from tutorial_lib import explorers, plots, encodings
 from tutorial_lib.encodings.rotary import anything
 from tutorial_lib.explorers import RotaryExplorer
 RotaryExplorer(); plots.heat(1); check.rope_angles(None); check.progress("06")

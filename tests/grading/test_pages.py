@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import nbformat
 import pytest
 
-from tutorial_lib.grading import gradebook, reports, safe
-from tutorial_lib.grading.rules import Rules
+from classroom import gradebook, reports, safe
+from classroom.rules import Rules
 
 PIXEL = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAA"
          "AABJRU5ErkJggg==")

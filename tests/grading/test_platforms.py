@@ -5,8 +5,8 @@ import io
 
 import pytest
 
-from tutorial_lib.grading import __main__ as command
-from tutorial_lib.grading import platforms, reports
+from classroom import __main__ as command
+from classroom import platforms, reports
 
 LIST = """id,name,email,group,canvas_id,sis_id,login,moodle_id
 li,"Li, Na",li@uni.example,A,48213,S1,nali,M1

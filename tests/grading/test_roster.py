@@ -9,8 +9,8 @@ import unicodedata
 import nbformat
 import pytest
 
-from tutorial_lib.grading import __main__ as command
-from tutorial_lib.grading import intake, reports, roster
+from classroom import __main__ as command
+from classroom import intake, reports, roster
 
 LIST = """id,Name,E-mail,group,canvas_id,extension
 fischerl,Lena Fischer,lena@uni.example,A,48213,

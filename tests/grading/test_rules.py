@@ -6,10 +6,10 @@ import json
 import nbformat
 import pytest
 
-from tutorial_lib.checks import questions
-from tutorial_lib.grading import __main__ as command
-from tutorial_lib.grading import assignments, gradebook, marking, reports, rules
-from tutorial_lib.grading.rules import Rules
+from classroom import __main__ as command
+from classroom import assignments, gradebook, marking, reports, rules
+from classroom.rules import Rules
+from course.checks import questions
 
 DUE = datetime.datetime.fromtimestamp(1_700_000_000, datetime.UTC)
 DAY = 86_400

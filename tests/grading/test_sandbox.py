@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.grading import sandbox, seccomp
-from tutorial_lib.grading.sandbox import Limits, Outcome
+from classroom import sandbox, seccomp
+from classroom.sandbox import Limits, Outcome
 
 MISSING = sandbox.probe()
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
@@ -190,9 +190,9 @@ def test_of_an_environment_in_the_checkout_only_python_is_seen(tmp_path):
     (checkout / "solutions").mkdir(parents=True)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", checkout], check=True)
     asked = f"import os; os.write(3, bytes(8)); os.write(3, ' '.join(os.listdir({str(checkout)!r})).encode())"
-    program = f"from tutorial_lib.grading import sandbox; print(sandbox.run(['-c', {asked!r}]))"
+    program = f"from classroom import sandbox; print(sandbox.run(['-c', {asked!r}]))"
     done = subprocess.run([checkout / "bin" / "python", "-c", program], capture_output=True, text=True,
-                          env=os.environ | {"PYTHONPATH": str(Path(sandbox.__file__).parents[2])})
+                          env=os.environ | {"PYTHONPATH": str(Path(sandbox.__file__).parents[1])})
     assert "ended='done'" in done.stdout and "pyvenv.cfg" in done.stdout, done
     assert "solutions" not in done.stdout
 
@@ -461,8 +461,8 @@ time.sleep(1)
 def test_the_sandbox_ends_with_the_process_that_started_it():
     mark = f"mark-{uuid.uuid4()}"
     inner = "import os, time; os.write(3, bytes(8)); time.sleep(1000)"
-    outer = f"from tutorial_lib.grading import sandbox; sandbox.run(['-c', {inner!r}, {mark!r}])"
-    path = os.pathsep.join([str(Path(sandbox.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    outer = f"from classroom import sandbox; sandbox.run(['-c', {inner!r}, {mark!r}])"
+    path = os.pathsep.join([str(Path(sandbox.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen([sys.executable, "-c", outer], env={**os.environ, "PYTHONPATH": path})
     program = b"\0".join(os.fsencode(part) for part in (sys.executable, "-c", inner, mark, ""))
     wait_for(lambda: any(line == program for line in running(mark)))

@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from tutorial_lib.grading import __main__ as command
-from tutorial_lib.grading import written
+from classroom import __main__ as command
+from classroom import written
 
 # what a spreadsheet takes for a number when it opens a table
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)

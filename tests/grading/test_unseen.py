@@ -10,9 +10,9 @@ import re
 import nbformat
 import pytest
 
-from tutorial_lib.course import translation
-from tutorial_lib.grading import __main__ as command
-from tutorial_lib.grading import assignments
+from classroom import __main__ as command
+from classroom import assignments
+from workshop import translation
 
 NAME = "ex06_rope"
 FIRST, SECOND = "explain_rope_layout", "explain_rope_rounding"

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from tutorial_lib.grading import __main__ as command
-from tutorial_lib.grading import assignments, reports, written
-from tutorial_lib.grading.student_version import WRITTEN
+from classroom import __main__ as command
+from classroom import assignments, reports, written
+from classroom.student_version import WRITTEN
 
 HOSTILE = "<script>alert(1)</script> <img src=x onerror=alert(1)> <div style='position:fixed'>x</div>"
 

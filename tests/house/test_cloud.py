@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from tutorial_lib.setup import cloud
+from course.setup import cloud
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "cloud.md").read_text(encoding="utf-8")
@@ -22,7 +22,7 @@ def install_lines():
     page = (ROOT / "docs" / "setup.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"## With pip alone\n.*?```\n(.*?)```", page, re.S)
     lines = block.splitlines()
-    return lines[:lines.index("python -m tutorial_lib.doctor") + 1]
+    return lines[:lines.index("python -m course.doctor") + 1]
 
 
 def cell():

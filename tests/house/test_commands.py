@@ -27,7 +27,7 @@ CHAPTER = "grading.md"  # its blocks need a class: tests/grading/test_chapter.py
 PROGRAMS = r"make|python|\.venv/bin/python|jupyter|torchrun|conda|pip|nbgrader"
 COMMAND = re.compile(rf"(?:\w+=\S+ )?(?:{PROGRAMS}) \S.*")
 # A live run of some experiment that takes seconds, in a folder of the copy.
-RUN = "python -m tutorial_lib.experiments run decay --preset live --folder build/trial"
+RUN = "python -m course.experiments run decay --preset live --folder build/trial"
 
 LESS = {
     "make test": "make test ARGS='tests/house/test_lock.py -n 0'",
@@ -42,8 +42,8 @@ LESS = {
     "make release": "make -n release",  # as it is, but for what takes long: tests/unit/test_release.py
     "make slides": "make -n slides",  # all decks: tests/slides
     "make slides LANGUAGE=zh": "make -n slides LANGUAGE=zh",  # the same
-    "python -m tutorial_lib.course.font NotoSansCJK-Regular.ttc":
-        "python -m tutorial_lib.course.font --help",  # the file is Debian's
+    "python -m workshop.font NotoSansCJK-Regular.ttc":
+        "python -m workshop.font --help",  # the file is Debian's
     "make test-oldest": "make -n test-oldest",
     "make test-oldest TORCH=2.6.0": "make -n test-oldest TORCH=2.6.0",
     'make test-oldest ARGS="tests/unit -x"': "make -n test-oldest ARGS='tests/unit -x'",
@@ -52,11 +52,11 @@ LESS = {
     'make lab LAB_FLAGS="--mine ~/my-course"': "make -n lab",  # what it does: test_desk_keeps.py
     "make teach": "make -n teach",
     "make hub": "make -n hub",  # as it is: tests/grading/test_hub.py
-    "python -m tutorial_lib.desk": "python -m tutorial_lib.desk --no-browser --allow-root --port=0",
-    "python -m tutorial_lib.desk --front notebook": "python -m tutorial_lib.desk --front notebook --help",
-    "python -m tutorial_lib.desk --language zh": "python -m tutorial_lib.desk --language zh --help",
-    "python -m tutorial_lib.course.translation build zh":  # as it is: tests/unit/test_translation.py
-        "python -m tutorial_lib.course.translation build zh --help",
+    "python -m course.desk": "python -m course.desk --no-browser --allow-root --port=0",
+    "python -m course.desk --front notebook": "python -m course.desk --front notebook --help",
+    "python -m course.desk --language zh": "python -m course.desk --language zh --help",
+    "python -m workshop.translation build zh":  # as it is: tests/unit/test_translation.py
+        "python -m workshop.translation build zh --help",
     "TUTORIAL_PROGRESS=~/class-a.json make lab":
         "TUTORIAL_PROGRESS=~/class-a.json make lab LAB_FLAGS='--no-browser --allow-root --port=0'",
     "jupyter lab": "jupyter lab --version",
@@ -65,7 +65,7 @@ LESS = {
         "make bench ARGS='bias-1024 --rounds 1 --save one.json'",
     "make breakages": "make breakages ARGS=sandwich.py",
     "make breakages ARGS=rotary": "make breakages ARGS='rotary --help'",
-    "python -m benchmarks.mistakes NAME": "python -m benchmarks.mistakes axis_angles",
+    "python -m workshop.benchmarks.mistakes NAME": "python -m workshop.benchmarks.mistakes axis_angles",
     "make site ARGS=02": "make -n site ARGS=02",
     "make site STUDENTS=1": "make -n site STUDENTS=1",  # what it leaves out: tests/site
     "make latency": "make latency ARGS=--help",  # in small: tests/browser/test_browser.py
@@ -74,25 +74,26 @@ LESS = {
         "python -m pip install --dry-run --no-build-isolation '.[experiments]'",
     "python -m pip install --no-deps -e .": "python -m pip install --no-build-isolation --no-deps -e .",
     "make locale LANGUAGE=zh": "make locale LANGUAGE=zh ARGS=02",  # all: tests/unit/test_translation.py
-    "python -m tutorial_lib.course.authoring pictures":
-        "python -m tutorial_lib.course.authoring pictures 07",
+    "python -m workshop.authoring pictures":
+        "python -m workshop.authoring pictures 07",
     "make notebooks":
         "rm -r notebooks/0[1-9]* notebooks/10* notebooks/deeper && rm -r solutions/* && make notebooks",
-    "python -m benchmarks.notebooks":
-        "python -m benchmarks.notebooks 00 --rounds 1 --threads 1 --save one.json",
+    "python -m workshop.benchmarks.notebooks":
+        "python -m workshop.benchmarks.notebooks 00 --rounds 1 --threads 1 --save one.json",
     "python -m http.server --directory build/slides --bind 127.0.0.1":
         "python -u -m http.server 0 --directory build --bind 127.0.0.1",
-    "python -m benchmarks.grading":
-        "python -m benchmarks.grading --submissions 2 --workers 1 --save one.json",
-    "python -m tutorial_lib.grading": "python -m tutorial_lib.grading --help",
-    "python -m tutorial_lib.experiments run order --preset live --folder build/trial": RUN,
-    "python -m tutorial_lib.experiments run lengths --preset gpu --folder group-1":
-        "python -m tutorial_lib.experiments run lengths --preset gpu --folder group-1 --help",
-    "torchrun --nproc-per-node 2 -m tutorial_lib.experiments run …":
+    "python -m workshop.benchmarks.grading":
+        "python -m workshop.benchmarks.grading --submissions 2 --workers 1 --save one.json",
+    "python -m classroom": "python -m classroom --help",
+    "python -m course.experiments run order --preset live --folder build/trial": RUN,
+    "python -m course.experiments run lengths --preset gpu --folder group-1":
+        "python -m course.experiments run lengths --preset gpu --folder group-1 --help",
+    "torchrun --nproc-per-node 2 -m course.experiments run …":
         RUN.replace("python", "torchrun --nproc-per-node 2"),
 }
 # These run notebooks. How is what they show: on notebooks of one cell. What is in them runs in nbval.
-ONE_CELL = re.compile(r"make notebooks|python -m benchmarks\.notebooks|python -m \S+\.authoring build.*")
+ONE_CELL = re.compile(
+    r"make notebooks|python -m workshop\.benchmarks\.notebooks|python -m \S+\.authoring build.*")
 NOT_HERE = {
     "conda env create -f environment.yml": "conda is no package; test_lock.py holds the file to the lock",
     "conda activate transformer-order": "conda is no package",
@@ -103,7 +104,7 @@ NOT_HERE = {
     "-c requirements.lock torch": "needs PyTorch's own index; the page says that it was not tried there",
 }
 # `make results` runs all of these.
-FULL = re.compile(r"python -m tutorial_lib\.experiments run \w+ --preset full")
+FULL = re.compile(r"python -m course\.experiments run \w+ --preset full")
 STAYS_OPEN = re.compile(r"--port=0|http\.server")
 NEEDS_NETWORK = re.compile(r"make lock|pip install")
 OFFLINE = r"dns error|NewConnectionError|[Nn]ame resolution|Network is unreachable|No matching distribution"

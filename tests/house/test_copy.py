@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.checks import questions
+from course.checks import questions
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "instructor" / "README.md"
 ASKED = questions.load("06")[0]
 STUDENT = f"""
 import tutorial_lib
-from tutorial_lib import checks, lesson
-from tutorial_lib.checks import questions
+from course import checks, lesson
+from course.checks import questions
 print(tutorial_lib.__file__)
 question = questions.find({ASKED.name!r})
 checks.{ASKED.name}(question.reference)
@@ -40,12 +40,12 @@ def copy(tmp_path_factory):
 
 
 def test_it_has_the_course_and_no_answers(copy):
-    assert {"notebooks", "exercises", "tutorial_lib", "docs", "README.md"} <= set(os.listdir(copy))
+    assert {"notebooks", "exercises", "tutorial_lib", "course", "docs", "README.md"} <= set(os.listdir(copy))
     assert not {"solutions", "tests", ".git"} & set(os.listdir(copy))
-    assert not (copy / "docs" / "instructor").exists() and not (copy / "docs" / "slides").exists()
-    translated = {path.stem for path in (copy / "locale").rglob("*.po")}
+    assert not (copy / "docs" / "instructor").exists() and not (copy / "workshop" / "decks").exists()
+    translated = {path.stem for path in (copy / "workshop" / "locale").rglob("*.po")}
     assert "readme" in translated and not [name for name in translated if name.startswith("slides")]
-    assert not [*(copy / "locale").glob("*/instructor/*")]
+    assert not [*(copy / "workshop" / "locale").glob("*/instructor/*")]
 
 
 def test_whoever_makes_a_copy_without_the_answers_leaves_out_the_same():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tutorial_lib.course import coverage
+from workshop import coverage
 
 IDS = [f"{letter}{n}" for letter, last in (("A", 24), ("B", 11), ("C", 9), ("D", 20), ("N", 7))
        for n in range(1, last + 1)]
@@ -33,5 +33,5 @@ def test_what_is_missing_is_named(change, says):
 
 def test_the_page_is_made_from_the_rows():
     text = coverage.PAGE.read_text(encoding="utf-8")
-    assert text == coverage.page(), "run `python -m tutorial_lib.course.coverage`"
+    assert text == coverage.page(), "run `python -m workshop.coverage`"
     assert text.count("\n| ") == len(IDS) + 1  # and the head

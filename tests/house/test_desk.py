@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.clone import root
-from tutorial_lib.desk import __main__ as desk
-from tutorial_lib.desk import server, working_copy
-from tutorial_lib.desk.working_copy import again, changed, renew
+from course.desk import __main__ as desk
+from course.desk import server, working_copy
+from course.desk.working_copy import again, changed, renew
+from course.places import ROOT
 
 NOTE = "notebooks/06_rope.ipynb"
 
@@ -137,7 +137,7 @@ def test_the_desk_is_laid_once(mine):
 
 
 def test_all_relative_links_of_the_working_copy_lead_somewhere(tmp_path):
-    renew(root("This test"), tmp_path)
+    renew(ROOT, tmp_path)
     broken = []
     for path in [*tmp_path.rglob("*.ipynb"), *tmp_path.rglob("*.md")]:
         text = path.read_text(encoding="utf-8")
@@ -149,7 +149,7 @@ def test_all_relative_links_of_the_working_copy_lead_somewhere(tmp_path):
 
 def test_the_command_line(course, mine, monkeypatch, capsys):
     started = []
-    monkeypatch.setattr(desk, "root", lambda what: course)
+    monkeypatch.setattr(desk, "ROOT", course)
     monkeypatch.setattr(desk, "start", lambda line, folder, environment: started.append((line, folder)) or 0)
     put(mine / NOTE, notebook("my notes"))
     put(course / NOTE, notebook("second edition"))

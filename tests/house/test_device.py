@@ -33,7 +33,7 @@ def test_what_is_not_there_is_told(monkeypatch, name):
     machine(monkeypatch)
     with pytest.raises(ValueError, match=r"use 'auto' or one of \['cpu'\]") as error:
         pick_device(name)
-    assert repr(name) in str(error.value) and "tutorial_lib.doctor" in str(error.value)
+    assert repr(name) in str(error.value) and "course.doctor" in str(error.value)
 
 
 @pytest.mark.gpu

@@ -8,7 +8,7 @@ from importlib import metadata
 
 import pytest
 
-from tutorial_lib import doctor
+from course import doctor
 from tutorial_lib.data.sources import SOURCES
 
 
@@ -19,12 +19,12 @@ def by_part(checks):
 def run_without(*modules):
     """Run the doctor in a Python where these modules cannot be imported."""
     program = (f"import sys; sys.modules.update(dict.fromkeys({modules!r}));"
-               "from tutorial_lib import doctor; sys.exit(doctor.main())")
+               "from course import doctor; sys.exit(doctor.main())")
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
 
 def test_a_healthy_environment():
-    result = subprocess.run([sys.executable, "-m", "tutorial_lib.doctor"], capture_output=True,
+    result = subprocess.run([sys.executable, "-m", "course.doctor"], capture_output=True,
                             text=True)
     *lines, verdict = result.stdout.splitlines()
     assert result.returncode == 0 and verdict == "All is well."

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tutorial_lib.setup import environment
+from course.setup import environment
 
 SCRIPT = Path(environment.__file__)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tutorial_lib.course import inventory_key, navigation
+from workshop import inventory_key, navigation
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "instructor"
@@ -54,7 +54,7 @@ def test_the_minutes_are_those_of_the_notebook(number):
 
 
 def test_the_minutes_are_those_of_the_record_and_of_the_rule():
-    assert GUIDE == navigation.guide(), "run `python -m tutorial_lib.course.authoring sign`"
+    assert GUIDE == navigation.guide(), "run `python -m workshop.authoring sign`"
 
 
 @pytest.mark.parametrize("number", NOTEBOOKS)
@@ -121,7 +121,7 @@ def test_every_page_of_the_guide_is_listed():
 
 def test_the_inventory_page_is_made_from_the_questions():
     text = inventory_key.PAGE.read_text(encoding="utf-8")
-    assert text == inventory_key.page(), "run `python -m tutorial_lib.course.inventory_key`"
+    assert text == inventory_key.page(), "run `python -m workshop.inventory_key`"
     questions = inventory_key.load()
     assert len(re.findall(r"^- \*\*[A-Z]\. ", text, re.MULTILINE)) == len(questions) == 18
     for asked in questions.values():

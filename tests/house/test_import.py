@@ -13,7 +13,6 @@ import pytest
 from packaging.requirements import Requirement
 
 import tutorial_lib
-from tutorial_lib.grading import marking
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,7 +30,7 @@ def test_the_package_alone_imports_nothing_heavy():
 
 def test_what_notebooks_import_reads_no_grammar():
     """The validator `jsonschema`, which nbformat brings, reads one of addresses: as long as torch takes."""
-    assert output_of("import sys; from tutorial_lib import checks, experiments, explorers, lesson; "
+    assert output_of("import sys, tutorial_lib.explorers; from course import checks, experiments, lesson; "
                      "print('jsonschema' in sys.modules)") == "False\n"
 
 
@@ -51,19 +50,17 @@ def guarded(path):
 
 
 def test_what_torch_does_not_bring_is_imported_under_the_name_of_an_extra():
-    """Nothing is said of the rooms that are of use in a clone alone, nor of what the sandbox copies."""
     library = ROOT / "tutorial_lib"
-    left_out = {*library.glob("course/*.py"), *library.glob("setup/*.py"),
-                *(library / name for name in marking.NEEDED)}
-    known = {*sys.stdlib_module_names, "torch", "filelock", "jinja2", "tutorial_lib"}
-    bare = [f"{path.relative_to(ROOT)}: {name}" for path in {*library.rglob("*.py")} - left_out
+    known = {*sys.stdlib_module_names, "torch"}
+    bare = [f"{path.relative_to(ROOT)}: {name}" for path in library.rglob("*.py")
             for name, extra in guarded(path).items() if extra is None and name not in known]
     assert not bare, "put it into `with needs(...)` of tutorial_lib/extras.py"
     assert guarded(library / "training.py")["tqdm"] == "experiments"
 
 
 def test_a_module_that_needs_no_torch_brings_none_when_it_is_taken_from_the_package():
-    program = "import sys; from tutorial_lib import clone, doctor, extras; print('torch' in sys.modules)"
+    program = ("import sys; from course import doctor, places; from tutorial_lib import extras; "
+               "print('torch' in sys.modules)")
     assert output_of(program).strip() == "False"
 
 
@@ -98,6 +95,7 @@ def test_the_course_does_without_what_it_is_compared_with():
     names = "|".join(Requirement(text).name.replace("-", "_") for text in extras["peers"])
     imported = re.compile(rf"(?:from|import|import_module\(|__import__\()[\s\\\"']*(?:{names})\b")
     assert imported.search("from transformers.models import t5")
-    files = [*ROOT.glob("tutorial_lib/**/*.py"), *ROOT.glob("notebooks/*.ipynb")]
+    files = [path for room in ("tutorial_lib", "course", "notebooks")
+             for path in (ROOT / room).rglob("*.*py*") if path.suffix in (".py", ".ipynb")]
     assert len(files) > 30
     assert not [path.name for path in files if imported.search(path.read_text(encoding="utf-8"))]

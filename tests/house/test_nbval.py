@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tutorial_lib.lesson import turns
+from course.lesson import turns
 
 ROOT = Path(__file__).parents[2]
 TABLE = "from IPython.display import HTML\nHTML('''<td>{}</td>''')"
@@ -59,11 +59,11 @@ def blank(key, arguments, line="..."):
 
 WHOSE = "print(shifted.__module__)"
 TURNS = [
-    (cell([], "from tutorial_lib import lesson", ""), True),
+    (cell([], "from course import lesson", ""), True),
     (blank("00.shifted", "positions, by"), True),
     (cell([], WHOSE, "__main__\n"), True),  # from there on it is the learner's
-    (cell([], "from tutorial_lib.progress import read\nprint(read())", "{}\n"), True),  # that is not passed
-    (cell([], WHOSE, "tutorial_lib.lesson.turns.t00\n"), False),
+    (cell([], "from course.progress import read\nprint(read())", "{}\n"), True),  # that is not passed
+    (cell([], WHOSE, "course.lesson.turns.t00\n"), False),
     (blank("00.shifted", "positions, by", "return positions + by"), False),  # what is stored is compared
     (blank("06.numbers", "cached, new"), False),  # filled in, it knows no `torch`
 ]

@@ -12,9 +12,9 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tutorial_lib import encodings
-from tutorial_lib.course import summary
 from tutorial_lib.encodings import DOORS, REGISTRY, PositionalEncoding
 from tutorial_lib.encodings.base import doors_of
+from workshop import summary
 
 ROOT = Path(__file__).parents[2]
 PAPERS = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
@@ -156,7 +156,7 @@ def size(data: bytes) -> list[float]:
 
 
 def test_the_stored_page_is_what_is_generated():
-    """Otherwise: `python -m tutorial_lib.course.summary`. Bytes are not compared: compression may differ."""
+    """Otherwise: `python -m workshop.summary`. Bytes are not compared: compression may differ."""
     stored, generated = summary.PAGE.read_bytes(), summary.pdf()
     assert size(stored) == size(generated)
     one, other = content(stored), content(generated)

@@ -7,8 +7,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tutorial_lib.course import plans
-from tutorial_lib.lesson import questions, turns
+from course.lesson import questions, turns
+from workshop import plans
 
 NOTEBOOKS = {path.name[:2]: path for path in sorted((plans.ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))}
 NUMBERS = plans.numbers()

@@ -1,12 +1,12 @@
 """The records that come with the course are whole, are those of its experiments, and give its page."""
 
-from tutorial_lib.experiments import EXPERIMENTS, RESULTS, report, tuning
-from tutorial_lib.experiments.record import Record
-from tutorial_lib.experiments.sweep import plain
+from course.experiments import EXPERIMENTS, RESULTS, report, tuning
+from course.experiments.record import Record
+from course.experiments.sweep import plain
 
 
 def test_the_page_is_what_the_records_give():
-    """Otherwise: `python -m tutorial_lib.experiments results`."""
+    """Otherwise: `python -m course.experiments results`."""
     assert (RESULTS.parent / "docs" / "results.md").read_text(encoding="utf-8") == report.page()
 
 

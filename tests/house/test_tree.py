@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageSequence
 
-from tutorial_lib.course import pictures
+from workshop import pictures
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -74,7 +74,7 @@ def test_the_picture_of_the_readme_moves():
     words = {"RoPE", "query", "key", "turn", "angle", "score"}
     assert alt.endswith(".") and words <= set(re.findall(r"\w+", alt))
     guide = (ROOT / "docs/contributing.md").read_text(encoding="utf-8")
-    assert f"`{name}`" in guide and "`python -m tutorial_lib.course.pictures docs`" in guide
+    assert f"`{name}`" in guide and "`python -m workshop.pictures docs`" in guide
     assert path.name == pictures.FILE
 
 

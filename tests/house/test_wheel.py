@@ -1,4 +1,4 @@
-"""The wheel, installed where torch alone stands: what works there, and what the rest says."""
+"""The wheel: the library alone, installed where torch alone stands, and what has moved out of it."""
 
 import json
 import re
@@ -20,7 +20,6 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 UV = [sys.executable, "-m", "uv", "--offline", "--no-config", "--no-progress"]
 SENTENCE = re.compile(r'^\w+ is missing: install it with `pip install "transformer-order\[(\w+)\]"`$')
-CLONE = re.compile(r"[\w.` -]+ needs a clone of the course: get it with `git clone`, and run `make lab` .*")
 
 IMPORT_EACH = """
 import importlib, json, pkgutil, sys, tutorial_lib
@@ -91,9 +90,9 @@ def wheel(tmp_path_factory):
     """What `uv build` makes of the files of the course: a source distribution, and of that a wheel."""
     course = tmp_path_factory.mktemp("course")
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for name in ("tutorial_lib", "results"):
+    for name in ("tutorial_lib", "course", "classroom", "workshop", "results"):
         shutil.copytree(ROOT / name, course / name, ignore=ignore)
-    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, course)
     done = subprocess.run([*UV, "build", "--python", sys.executable, "--no-build-isolation"], cwd=course,
                           capture_output=True, text=True)
@@ -117,14 +116,23 @@ def run(python, *command, code=0, stream="stdout"):
     return getattr(done, stream)
 
 
-def test_it_holds_the_library_and_its_records_each_once(wheel):
+HELD = re.compile(r"""tutorial_lib/(?:
+    (?:(?:data|encodings|explorers)/)?[a-z0-9_]+[.]py                 # code
+    |explorers/live/(?:__init__[.]py|[a-z]+[.](?:js|css))             # the browser's half of the explorers
+    |data/released[.]json|explorers/(?:positions|measured)[.]json     # numbers that are shown
+    |course[.]mplstyle|py[.]typed)""", re.X)
+
+
+def test_it_holds_the_library_alone_and_is_light(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     held = {name for name in names if not name.startswith("transformer_order-")}
     code = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tutorial_lib").rglob("*")
             if path.is_file() and "__pycache__" not in path.parts}
-    records = {f"tutorial_lib/{path.relative_to(ROOT)}" for path in (ROOT / "results").rglob("*.json")}
-    assert held == code | records and len(names) == len(set(names))
-    assert "tutorial_lib/results/benchmarks/cpu.json" in held and "tutorial_lib/py.typed" in held
+    assert held == code and len(names) == len(set(names))
+    assert not [name for name in held if not HELD.fullmatch(name)]
+    assert wheel.stat().st_size < 1e6, "a library, and no course"
+    (top,) = [name for name in names if name.endswith("top_level.txt")]
+    assert zipfile.ZipFile(wheel).read(top) == b"tutorial_lib\n"
 
 
 def test_it_says_what_it_is_and_asks_for_torch_alone(python):
@@ -135,75 +143,52 @@ def test_it_says_what_it_is_and_asks_for_torch_alone(python):
 
 def test_each_module_can_be_imported_or_names_its_extra_in_one_sentence(python):
     said = json.loads(run(python, "-c", IMPORT_EACH))
-    assert len(said) > 80
+    assert len(said) > 60
     fine = {name for name, text in said.items() if not text}
     core = ("attention", "device", "data", "data.corpus", "encodings", "encodings.rotary", "encodings.alibi",
-            "extras", "model", "parallel", "properties", "timing")
+            "extras", "model", "parallel", "properties")
     assert {f"tutorial_lib.{name}" for name in core} <= fine
     for name in said.keys() - fine:
         kind, _, sentence = said[name].partition(": ")
         assert kind == "ModuleNotFoundError", f"{name}: {said[name]}"
-        if name.split(".")[1] in ("course", "setup", "doctor"):
-            assert CLONE.fullmatch(sentence), f"{name}: {sentence}"
-        else:
-            (extra,) = SENTENCE.findall(sentence) or [f"{name}: {sentence}"]
-            assert extra in PROJECT["optional-dependencies"]
+        (extra,) = SENTENCE.findall(sentence) or [f"{name}: {sentence}"]
+        assert extra in PROJECT["optional-dependencies"]
 
 
 def test_rope_and_alibi_give_what_their_papers_say(python):
     assert run(python, "-c", RUN) == "right\n"
 
 
-# ---- with every extra, and no clone ----
-OUTSIDE = """
-import contextlib, io, pathlib, sys, tutorial_lib
-from tutorial_lib import experiments, lesson
-from tutorial_lib.experiments.__main__ import main
-from tutorial_lib.explorers import ScoreboardExplorer
-from tutorial_lib.grading import assignments
-from tutorial_lib.plots import Picture
-
-package = pathlib.Path(tutorial_lib.__file__).parent
-def files():
-    return {(path, path.stat().st_mtime_ns) for path in package.rglob("*") if "__pycache__" not in path.parts}
-before = files()
-assert package.parent.name == "site-packages" and experiments.RESULTS == package / "results"
-assert len(experiments.load("order").runs) > 10
-ScoreboardExplorer()
-lesson.predict("06.tries"), lesson.concept_check("06"), lesson.progress()
-for command in (["results"], ["run", "decay", "--preset", "live"]):
-    assert main(command) == 2
-assert main(["run", "decay", "--preset", "live", "--folder", "mine"]) == 0
-assert main(["show", "decay", "--preset", "live", "--folder", "mine"]) == 0 == main(["show", "decay"])
-try:
-    print(assignments.names())
-except FileNotFoundError as error:
-    print(f"error: {error}", file=sys.stderr)
-assert files() == before, files() - before
+# ---- what has moved ----
+OLD = """
+import warnings
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    from tutorial_lib import checks as check, lesson, plots
+    from tutorial_lib.experiments.lengths import rise
+    from tutorial_lib.grading import assignments
+    import tutorial_lib.lesson.votes
+import classroom.assignments, course.checks, course.experiments.lengths, course.lesson.votes
+assert (check, lesson, rise) == (course.checks, course.lesson, course.experiments.lengths.rise)
+assert tutorial_lib.lesson.votes is course.lesson.votes and assignments is classroom.assignments
+assert course.lesson.__spec__.name == "course.lesson"
+print(*[str(each.message).partition(" ")[0] for each in said if each.category is FutureWarning])
 """
 
 
-@pytest.fixture(scope="module")
-def outside(wheel, tmp_path_factory):
-    """An environment with the wheel, that sees all else that is installed here."""
-    folder = tmp_path_factory.mktemp("outside") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    (site,) = folder.glob("lib/python*/site-packages")
-    (site / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    with zipfile.ZipFile(wheel) as file:
-        file.extractall(site)
-    return folder / "bin" / "python"
+def test_a_notebook_of_version_0_2_imports_what_it_did():
+    """A learner's own copy keeps its cells; each old name says the new one, once."""
+    done = subprocess.run([sys.executable, "-c", OLD], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    named = {"tutorial_lib.checks", "tutorial_lib.lesson", "tutorial_lib.experiments"}
+    assert named <= set(done.stdout.split())
 
 
-def test_what_needs_a_clone_says_so_and_nothing_is_written_into_the_package(outside):
-    said = re.findall("^error: (.*)", run(outside, "-c", OUTSIDE, stream="stderr"), re.M)
-    assert len(said) == 3 and all(map(CLONE.fullmatch, said)), said
-
-
-@pytest.mark.parametrize("module", ["course.authoring", "course.slides", "setup.cloud"])
-def test_a_command_of_the_course_says_in_one_line_that_it_needs_a_clone(outside, module):
-    said = run(outside, "-m", f"tutorial_lib.{module}", code=1, stream="stderr")
-    assert said.count("\n") == 1 and f"tutorial_lib.{module.split('.')[0]} needs a clone" in said
+def test_without_the_course_an_old_name_says_what_it_needs(python):
+    said = run(python, "-c", "from tutorial_lib import lesson", code=1, stream="stderr")
+    assert said.splitlines()[-1] == (
+        "ModuleNotFoundError: tutorial_lib.lesson has moved to course.lesson, which needs a clone of the "
+        "course: get it with `git clone`, and run `make lab` in its folder")
 
 
 def test_the_changelog_begins_with_this_version():

@@ -8,9 +8,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from course.lesson import questions
 from tutorial_lib import legible
-from tutorial_lib.course import authoring, exercises, navigation
-from tutorial_lib.lesson import questions
+from workshop import authoring, exercises, navigation
 
 CORE = sorted(authoring.NOTEBOOKS.glob("*.ipynb"))
 QUESTS = sorted(authoring.NOTEBOOKS.glob(f"{navigation.DEEPER}/*.ipynb"))
@@ -159,7 +159,7 @@ EXERCISES = [exercises.path(name) for name in exercises.names()]
 def test_strip_minutes_and_glossary_titles_are_up_to_date(path):
     found = navigation.stale(nbformat.read(path, as_version=4), path)
     stale = ", ".join(found)
-    assert not found, f"{path.name}: {stale} stale: run `python -m tutorial_lib.course.authoring sign`"
+    assert not found, f"{path.name}: {stale} stale: run `python -m workshop.authoring sign`"
 
 
 def test_terms_are_linked_where_they_are_treated(path, notebook):
@@ -181,7 +181,7 @@ def test_terms_are_linked_where_they_are_treated(path, notebook):
 def test_the_times_are_measured_for_each_notebook_and_no_other():
     record = json.loads(navigation.RECORD.read_text(encoding="utf-8")) if navigation.RECORD.exists() else {}
     assert list(record.get("seconds by threads", {})) == [path.stem for path in CORE], (
-        "on an idle machine, run `python -m benchmarks.notebooks`, then `… course.authoring sign`")
+        "on an idle machine, run `python -m workshop.benchmarks.notebooks`, then `… course.authoring sign`")
     assert {"machine", "cores", "python", "versions", "date"} <= set(record)
     runs = [sum(found.values(), []) for found in record["seconds by threads"].values()]
     assert all(len(each) >= 2 and min(each) > 1 for each in runs)  # the least of them counts

@@ -6,8 +6,8 @@ import re
 import pytest
 import torch
 
-from benchmarks import __main__ as command
-from benchmarks import cases
+from workshop.benchmarks import __main__ as command
+from workshop.benchmarks import cases
 
 CPU = torch.device("cpu")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site"))
+sys.path.insert(0, str(ROOT / "workshop" / "site"))
 import light  # noqa: E402
 import weigh  # noqa: E402
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from course.experiments.scoreboard import shown
 from tutorial_lib import encodings
-from tutorial_lib.course import summary
-from tutorial_lib.experiments.scoreboard import shown
 from tutorial_lib.explorers.scoreboard import rows
 from tutorial_lib.legible import alt_fault
+from workshop import summary
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site"))
-spec = importlib.util.spec_from_file_location("site_methods", ROOT / "docs" / "site" / "methods.py")
+sys.path.insert(0, str(ROOT / "workshop" / "site"))
+spec = importlib.util.spec_from_file_location("site_methods", ROOT / "workshop" / "site" / "methods.py")
 methods = importlib.util.module_from_spec(spec)
 sys.modules[spec.name] = methods
 spec.loader.exec_module(methods)

@@ -17,8 +17,8 @@ from urllib.parse import unquote, urldefrag, urljoin, urlparse
 
 import pytest
 
-from tutorial_lib.course import translation
-from tutorial_lib.lesson import predictions, questions
+from course.lesson import predictions, questions
+from workshop import translation
 
 ROOT = Path(__file__).parents[2]
 WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},
@@ -119,7 +119,7 @@ def cells(path):
 
 # ---- the files ----
 def test_the_examples_in_the_files_run():
-    files = [ROOT / f"docs/site/{name}.py" for name in ("pages", "editions", "methods", "light", "weigh")]
+    files = [ROOT / f"workshop/site/{name}.py" for name in ("pages", "editions", "methods", "light", "weigh")]
     done = subprocess.run([sys.executable, "-m", "doctest", *files], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -210,7 +210,7 @@ def test_the_landing_page_opens_with_words_to_drag(site):
 def test_links_of_every_kind_are_brought_to_the_site(tmp_path):
     """A course of four pages, with the links that notebooks and pages write."""
     for name, text in {
-        "docs/site/index.md": "# First\n\n```{toctree}\n:glob:\n/docs/glossary\n/notebooks/*\n```\n",
+        "workshop/site/index.md": "# First\n\n```{toctree}\n:glob:\n/docs/glossary\n/notebooks/*\n```\n",
         "docs/glossary.md":
             "# Glossary\n\n| term | what |\n|---|---|\n| <a id=\"rope\"></a>RoPE | turns |\n\n"
             "[x](../notebooks/01_x.ipynb#One-pair,-by-√d?) [y](#glossary) [home](../README.md)\n",
@@ -226,7 +226,7 @@ def test_links_of_every_kind_are_brought_to_the_site(tmp_path):
         "nbformat": 4, "nbformat_minor": 5, "metadata": {},
         "cells": [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": source}]}), encoding="utf-8")
     done = subprocess.run([sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-c",
-                           ROOT / "docs/site", tmp_path, tmp_path / "site"],
+                           ROOT / "workshop/site", tmp_path, tmp_path / "site"],
                           capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     site = tmp_path / "site"
@@ -360,7 +360,7 @@ def test_a_site_for_students_leaves_the_answers_out_and_one_with_an_address_has_
          "outputs": [{"output_type": "execute_result", "execution_count": 1, "metadata": {},
                       "data": {"text/html": "<p>a list</p>", "text/plain": "a list"}}]}]}
     for name, text in {
-        "docs/site/index.md":
+        "workshop/site/index.md":
             "# First\n\n## Teach with it\n\n[The guide](../instructor/README.md)\n\n[What is taught where]"
             "(../glossary.md).\n\n```{toctree}\ndocs/glossary\ndocs/instructor/README\nnotebooks/01_x\n```\n",
         "docs/glossary.md": "# Glossary\n\nWhat a word means.\n",
@@ -372,7 +372,7 @@ def test_a_site_for_students_leaves_the_answers_out_and_one_with_an_address_has_
 
     def made(folder, **environment):
         done = subprocess.run([sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-c",
-                               ROOT / "docs/site", "-d", tmp_path / "trees", tmp_path, tmp_path / folder],
+                               ROOT / "workshop/site", "-d", tmp_path / "trees", tmp_path, tmp_path / folder],
                               capture_output=True, text=True, cwd=ROOT, env={**os.environ, **environment})
         assert done.returncode == 0, done.stderr
         return tmp_path / folder, "".join(path.read_text(encoding="utf-8")

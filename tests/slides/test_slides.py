@@ -11,9 +11,9 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tutorial_lib.course import authoring, slides, translation
+from course.lesson.questions import notebooks
 from tutorial_lib.language import tag as web_name
-from tutorial_lib.lesson.questions import notebooks
+from workshop import authoring, slides, translation
 
 NUMBERS = slides.numbers()
 every_deck = pytest.mark.parametrize("number", NUMBERS)

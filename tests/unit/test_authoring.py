@@ -6,8 +6,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tutorial_lib.course import authoring, navigation
-from tutorial_lib.course.authoring import WIDGET, normalise
+from workshop import authoring, navigation
+from workshop.authoring import WIDGET, normalise
 
 
 def code(source="1 + 1", *outputs, count=7, **kwargs):

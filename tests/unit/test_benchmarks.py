@@ -11,13 +11,13 @@ import psutil
 import pytest
 import torch
 
-from benchmarks import __main__ as command
-from benchmarks import grading, latency, notebooks
-from benchmarks.cases import Table, Target
-from benchmarks.measure import interleaved, peak_bytes, ratio
-from tutorial_lib.checks import questions
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.checks.judge import judge
+from course.checks import questions
+from course.checks.answer import collect
+from course.checks.judge import judge
+from workshop.benchmarks import __main__ as command
+from workshop.benchmarks import grading, latency, notebooks
+from workshop.benchmarks.cases import Table, Target
+from workshop.benchmarks.measure import interleaved, peak_bytes, ratio
 
 CPU = torch.device("cpu")
 

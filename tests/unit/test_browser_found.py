@@ -2,7 +2,7 @@
 
 import pytest
 
-from tutorial_lib.course import browser
+from workshop import browser
 
 
 def test_the_one_that_is_named_is_taken(monkeypatch, tmp_path):

@@ -5,13 +5,13 @@ import dataclasses
 import pytest
 import torch
 
+from course.experiments import Record, cost, sweep
+from course.experiments.record import Run
+from course.verdicts import FAILS, HOLDS, OPEN
 from tutorial_lib import plots
 from tutorial_lib.attention import attention
 from tutorial_lib.encodings import ALiBi
 from tutorial_lib.encodings.offsets import counted
-from tutorial_lib.experiments import Record, cost, sweep
-from tutorial_lib.experiments.record import Run
-from tutorial_lib.verdicts import FAILS, HOLDS, OPEN
 
 CPU = torch.device("cpu")
 FEW = {"batch": 1, "heads": 2, "head_dim": 8, "rounds": {"forward": 1, "decode": 1},

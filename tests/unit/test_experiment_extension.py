@@ -3,12 +3,12 @@
 import pytest
 import torch
 
+from course.experiments import extension
+from course.experiments.record import Record, Run
+from course.experiments.sweep import run
+from course.verdicts import FAILS, HOLDS, IDENTITY, OPEN
 from tutorial_lib.data import Corpus, kjv
-from tutorial_lib.experiments import extension
-from tutorial_lib.experiments.record import Record, Run
-from tutorial_lib.experiments.sweep import run
 from tutorial_lib.plots import png
-from tutorial_lib.verdicts import FAILS, HOLDS, IDENTITY, OPEN
 
 TINY = {"d_model": 16, "layers": 1, "heads": 2, "length": 16, "batch": 4, "lr": 3e-3,
         "multiples": [1, 2, 4, 8], "tail": 4, "text_steps": 2, "passkey_steps": 2, "tuning_steps": 1,

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
+from course.experiments import far, rates, sweep
+from course.experiments.record import Record, Run
+from course.verdicts import FAILS, HOLDS, OPEN
 from tutorial_lib import plots
 from tutorial_lib.data import Corpus, kjv
-from tutorial_lib.experiments import far, rates, sweep
-from tutorial_lib.experiments.record import Record, Run
-from tutorial_lib.verdicts import FAILS, HOLDS, OPEN
 
 PRESETS = far.EXPERIMENT.presets
 

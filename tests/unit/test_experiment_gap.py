@@ -6,14 +6,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from course.experiments import gap
+from course.experiments.record import Record, Run
+from course.verdicts import FAILS, HOLDS, IDENTITY, OPEN
 from tutorial_lib.data import SMOLLM2, kjv, load_smollm2
 from tutorial_lib.encodings import Frequencies, Rotary, Sinusoidal
-from tutorial_lib.experiments import gap
-from tutorial_lib.experiments.record import Record, Run
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.plots import png
 from tutorial_lib.training import seeded
-from tutorial_lib.verdicts import FAILS, HOLDS, IDENTITY, OPEN
 
 CPU = torch.device("cpu")
 TINY = {"length": 12, "scalings": list(gap.SCALINGS), "gaps": [0, 9000, 48_000]}

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 import torch
 
+from course.experiments import EXPERIMENTS, Record, sweep, tasks
 from tutorial_lib import plots
-from tutorial_lib.experiments import EXPERIMENTS, Record, sweep, tasks
 from tutorial_lib.model import Transformer
 
 GPU = {name: one.presets["gpu"] for name, one in EXPERIMENTS.items()

@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch import nn
 
+from course.experiments import lengths
+from course.experiments.record import Record, Run
+from course.experiments.sweep import run
+from course.verdicts import FAILS, HOLDS, OPEN
 from tutorial_lib.data import Corpus, kjv
 from tutorial_lib.encodings import REGISTRY, Learned
-from tutorial_lib.experiments import lengths
-from tutorial_lib.experiments.record import Record, Run
-from tutorial_lib.experiments.sweep import run
 from tutorial_lib.plots import png
-from tutorial_lib.verdicts import FAILS, HOLDS, OPEN
 
 TINY = {"d_model": 16, "layers": 1, "heads": 2, "length": 32, "batch": 4, "lr": 3e-3, "multiples": [1, 2, 4],
         "encodings": list(lengths.ENCODINGS), "steps": 2, "windows": 3, "tail": 8}

@@ -5,14 +5,14 @@ import math
 import pytest
 import torch
 
+from course.experiments import nope
+from course.experiments.record import Record, Run
+from course.experiments.sweep import run
+from course.verdicts import FAILS, HOLDS, IDENTITY, OPEN
 from tutorial_lib.data import Corpus, kjv
 from tutorial_lib.encodings import Sinusoidal
-from tutorial_lib.experiments import nope
-from tutorial_lib.experiments.record import Record, Run
-from tutorial_lib.experiments.sweep import run
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.plots import png
-from tutorial_lib.verdicts import FAILS, HOLDS, IDENTITY, OPEN
 
 TINY = {"d_model": 16, "layers": 2, "heads": 2, "length": 16, "batch": 4, "lr": 3e-3, "steps": 2,
         "windows": 40, "encodings": list(nope.ENCODINGS)}

@@ -3,15 +3,15 @@
 import pytest
 import torch
 
+from course.experiments import recurrence
+from course.experiments.record import Record, Run
+from course.experiments.recurrence import Segments
+from course.experiments.sweep import run
+from course.verdicts import FAILS, HOLDS, OPEN
 from tutorial_lib.data import Corpus, kjv
 from tutorial_lib.encodings import build
-from tutorial_lib.experiments import recurrence
-from tutorial_lib.experiments.record import Record, Run
-from tutorial_lib.experiments.recurrence import Segments
-from tutorial_lib.experiments.sweep import run
 from tutorial_lib.model import Config, Transformer, segment_mask
 from tutorial_lib.plots import png
-from tutorial_lib.verdicts import FAILS, HOLDS, OPEN
 
 TINY = {"d_model": 16, "layers": 2, "heads": 2, "segment": 4, "segments": 3, "batch": 2, "lr": 3e-3,
         "encodings": list(recurrence.ENCODINGS), "memories": [0, 1, 2], "read": 6, "tail": 2,

@@ -5,12 +5,12 @@ import dataclasses
 import pytest
 import torch
 
+from course.experiments import lengths, rates, scale, sweep, tuning
+from course.experiments.record import Record, Run
+from course.verdicts import FAILS, HOLDS, OPEN
 from tutorial_lib import plots
 from tutorial_lib.data import Corpus, kjv
-from tutorial_lib.experiments import lengths, rates, scale, sweep, tuning
-from tutorial_lib.experiments.record import Record, Run
 from tutorial_lib.model import Config, Transformer
-from tutorial_lib.verdicts import FAILS, HOLDS, OPEN
 
 CPU = torch.device("cpu")
 PRESETS = scale.EXPERIMENT.presets

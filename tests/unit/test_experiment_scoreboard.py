@@ -5,12 +5,13 @@ import math
 import pytest
 import torch
 
-from tutorial_lib import experiments, plots
+from course import experiments
+from course.experiments import scoreboard, sweep
+from course.experiments.record import Record, Run
+from course.timing import interleaved, ratio
+from course.verdicts import FAILS, HOLDS, OPEN
+from tutorial_lib import plots
 from tutorial_lib.encodings import REGISTRY, Compose, Learned, NoPosition, TableBias, build
-from tutorial_lib.experiments import scoreboard, sweep
-from tutorial_lib.experiments.record import Record, Run
-from tutorial_lib.timing import interleaved, ratio
-from tutorial_lib.verdicts import FAILS, HOLDS, OPEN
 
 SMALL = {"d_model": 16, "layers": 1, "heads": 2, "length": 64, "rounds": 1,
          "encodings": list(scoreboard.ENCODINGS)}

@@ -6,9 +6,7 @@ import json
 import pytest
 import torch
 
-from tutorial_lib import plots
-from tutorial_lib.encodings import Frequencies, Rotary
-from tutorial_lib.experiments import (
+from course.experiments import (
     EXPERIMENTS,
     Record,
     clipping,
@@ -21,8 +19,10 @@ from tutorial_lib.experiments import (
     sweep,
     tasks,
 )
-from tutorial_lib.experiments.record import Run
-from tutorial_lib.verdicts import FAILS, HOLDS, IDENTITY, OPEN
+from course.experiments.record import Run
+from course.verdicts import FAILS, HOLDS, IDENTITY, OPEN
+from tutorial_lib import plots
+from tutorial_lib.encodings import Frequencies, Rotary
 
 CPU = torch.device("cpu")
 TINY = {

@@ -5,12 +5,12 @@ import os
 import pytest
 import torch
 
+from course.experiments import EXPERIMENTS, images, lengths, rates, sweep, tuning
+from course.experiments.record import Record, Run
+from course.verdicts import FAILS, HOLDS
 from tutorial_lib import plots
 from tutorial_lib.data import Corpus, kjv
-from tutorial_lib.experiments import EXPERIMENTS, images, lengths, rates, sweep, tuning
-from tutorial_lib.experiments.record import Record, Run
 from tutorial_lib.training import position_parameters
-from tutorial_lib.verdicts import FAILS, HOLDS
 
 CPU = torch.device("cpu")
 FULL = tuning.EXPERIMENT.presets["full"]

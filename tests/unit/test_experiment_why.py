@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from tutorial_lib import experiments
-from tutorial_lib.experiments import cost, far, scale, why
-from tutorial_lib.experiments.record import Record, Run
+from course import experiments
+from course.experiments import cost, far, scale, why
+from course.experiments.record import Record, Run
 from tutorial_lib.plots import png
 
 

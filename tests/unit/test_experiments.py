@@ -19,12 +19,13 @@ import psutil
 import pytest
 import torch
 
-from tutorial_lib import experiments, training
-from tutorial_lib.experiments import EXPERIMENTS, __main__, report, sweep
-from tutorial_lib.experiments.record import Record, Run
-from tutorial_lib.experiments.statistics import Interval, difference, interval, t_975
-from tutorial_lib.experiments.sweep import Experiment, Finding
-from tutorial_lib.verdicts import above, below, fact, unmeasured
+from course import experiments
+from course.experiments import EXPERIMENTS, __main__, report, sweep
+from course.experiments.record import Record, Run
+from course.experiments.statistics import Interval, difference, interval, t_975
+from course.experiments.sweep import Experiment, Finding
+from course.verdicts import above, below, fact, unmeasured
+from tutorial_lib import training
 
 CELLS = [{"encoding": name, "length": n} for name in ("a", "b") for n in (1, 2)]
 COLUMN = [[0.5], [1.5]]
@@ -91,7 +92,7 @@ def test_a_record_comes_back_as_it_was(tmp_path):
     assert Record.load(path) == record and len(record.runs) == 8
     assert [run.seed for run in record] == [0] * 4 + [1] * 4 and record.cells() == CELLS
     assert os.listdir(path.parent) == ["tiny-live.json"]
-    assert record.command == "python -m tutorial_lib.experiments run tiny --preset live"
+    assert record.command == "python -m course.experiments run tiny --preset live"
     assert record.versions.keys() == {"python", "torch", "numpy", "tutorial_lib"}
     assert (record.settings, record.device, record.threads) == ({"steps": 2}, "cpu", torch.get_num_threads())
 
@@ -573,7 +574,7 @@ def test_seeds_of_your_own(registered, tmp_path):
     (("run", "tiny", "--seeds", "1,1"), "seeds=(1, 1)"),
     (("run", "tiny", "--device", "cuda:77"), "device 'cuda:77' is not available"),
     (("run", "all", "--preset", "gpu"), "no experiment has the preset 'gpu'"),
-    (("show", "tiny"), "`python -m tutorial_lib.experiments run tiny --preset full` makes it"),
+    (("show", "tiny"), "`python -m course.experiments run tiny --preset full` makes it"),
 ])
 def test_errors_are_one_line(arguments, message, registered, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(__main__, "EXPERIMENTS", {"tiny": TINY})
@@ -625,8 +626,8 @@ import sys, time
 from dataclasses import replace
 sys.path.insert(0, {tests!r})
 from test_experiments import TINY, measure
-from tutorial_lib.experiments import EXPERIMENTS
-from tutorial_lib.experiments.__main__ import main
+from course.experiments import EXPERIMENTS
+from course.experiments.__main__ import main
 
 def slow(settings, cell, seed, device):
     time.sleep({seconds} if seed else 0)
@@ -889,7 +890,7 @@ def test_the_page(registered, tmp_path):
         - Asked: below 0
         - **Does not hold**: too small
         """)
-    assert "`python -m tutorial_lib.experiments run tiny --preset full` — cpu, torch" in text
+    assert "`python -m course.experiments run tiny --preset full` — cpu, torch" in text
     assert "3 seeds, 0 s." in text and text.count("## ") == 1
 
 

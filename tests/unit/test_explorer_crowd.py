@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 
+from course.lesson.turns import t10
 from tutorial_lib.encodings.temperature import Temperature
 from tutorial_lib.explorers import CrowdExplorer
 from tutorial_lib.explorers.crowd import KEYS, LEADS, QUERIES, factor, loses
-from tutorial_lib.lesson.turns import t10
 
 
 def by_hand(lead, times, keys):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tutorial_lib import experiments
+from course import experiments
 from tutorial_lib.data import load_minilm_positions
 from tutorial_lib.encodings import sinusoidal
 from tutorial_lib.explorers import LearnedExplorer

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tutorial_lib import experiments
+from course import experiments
 from tutorial_lib.explorers import ScalingExplorer
 from tutorial_lib.explorers.scaling import LONGROPE, METHODS, MODELS
 

@@ -6,11 +6,11 @@ from collections import Counter
 import nbformat
 import pytest
 
-from tutorial_lib import lesson
-from tutorial_lib.clone import DEEPER
-from tutorial_lib.course import authoring, coverage
-from tutorial_lib.lesson.inventory import load, score
-from tutorial_lib.progress import log_file, read, record
+from course import lesson
+from course.lesson.inventory import load, score
+from course.places import DEEPER
+from course.progress import log_file, read, record
+from workshop import authoring, coverage
 
 ASKED = load()
 WRONG = {name: next(c for c in q["choices"] if c != q["answer"]) for name, q in ASKED.items()}

@@ -12,7 +12,8 @@ import pytest
 import torch
 from matplotlib.colors import to_rgb
 
-from tutorial_lib import experiments, explorers, legible, plots
+from course import experiments
+from tutorial_lib import explorers, legible, plots
 
 Z = torch.linspace(-1, 1, 6).view(2, 3)
 X = [1, 2, 3]

@@ -13,11 +13,11 @@ from types import ModuleType
 import pytest
 import torch
 
-from tutorial_lib import lesson, progress
+from course import lesson, progress
+from course.lesson import predictions, questions
+from course.lesson.claims import Claims
+from course.progress import forget, log_file, read, record
 from tutorial_lib.fallback import table
-from tutorial_lib.lesson import predictions, questions
-from tutorial_lib.lesson.claims import Claims
-from tutorial_lib.progress import forget, log_file, read, record
 
 NUMBERS = questions.notebooks()
 NUMBER = {"kind": "number", "question": "How <i>large</i>?", "unit": "nats", "within": 0.5,
@@ -277,7 +277,7 @@ def test_a_full_disk_loses_the_entry_and_leaves_nothing_behind(log, monkeypatch)
 
 WRITER = """
 import sys
-from tutorial_lib import progress
+from course import progress
 progress.PATIENCE = 60
 who = sys.argv[1]
 print("ready", flush=True)
@@ -345,7 +345,7 @@ def graded(monkeypatch):
     """Graded exercises: one, for the invented notebook 99; ``load`` raises KeyError for others."""
     Asked = namedtuple("Asked", "name bonus")
     exercises = {"99": (Asked("a", False), Asked("b", False), Asked("extra", True))}
-    package, module = ModuleType("tutorial_lib.checks"), ModuleType("tutorial_lib.checks.questions")
+    package, module = ModuleType("course.checks"), ModuleType("course.checks.questions")
     module.load = exercises.__getitem__
     package.questions = module
     monkeypatch.setitem(sys.modules, package.__name__, package)

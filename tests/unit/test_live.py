@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import traitlets
 
-from tutorial_lib.course import browser as browsers
-from tutorial_lib.course import translation
 from tutorial_lib.explorers import RotaryExplorer, live
 from tutorial_lib.explorers.parts import KINDS, Heat, Vectors
 from tutorial_lib.language import speaking
+from workshop import browser as browsers
+from workshop import translation
 
 ALL = live.everyone()
 every_explorer = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.front)

@@ -7,10 +7,10 @@ import tokenize
 import pytest
 import torch
 
-from tutorial_lib.lesson import museum
-from tutorial_lib.lesson.museum import CHECKS, EXHIBITS, measured
-from tutorial_lib.lesson.museum.checks import SAME, Check, elsewhere
-from tutorial_lib.progress import read
+from course.lesson import museum
+from course.lesson.museum import CHECKS, EXHIBITS, measured
+from course.lesson.museum.checks import SAME, Check, elsewhere
+from course.progress import read
 
 FOUND = {
     "waves": "moved equation", "table": "resize", "gpt2": "padding", "keys": "equation",

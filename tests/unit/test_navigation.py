@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from tutorial_lib.course import authoring, navigation
+from workshop import authoring, navigation
 
 YARN = "[YaRN](../docs/glossary.md#yarn)"
 

@@ -9,7 +9,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from tutorial_lib.experiments import RESULTS, Record
+from course.experiments import RESULTS, Record
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = '''
@@ -37,8 +37,8 @@ class MadeUp(RelativeBias):
 REGISTRY["made-up"] = encodings.MadeUp = MadeUp
 encodings.__all__.append("MadeUp")
 
-from tutorial_lib import experiments
-from tutorial_lib.experiments import rates, sweep
+from course import experiments
+from course.experiments import rates, sweep
 
 rates.RECORDS = Path({folder!r})
 experiments.load.__defaults__ = ("full", rates.RECORDS)

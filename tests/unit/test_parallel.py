@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from course.experiments.record import Record
 from tutorial_lib import parallel
 from tutorial_lib.data import steps_back
 from tutorial_lib.encodings import T5Bias
-from tutorial_lib.experiments.record import Record
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import cross_entropy, seeded, train
 
@@ -129,8 +129,8 @@ sys.path.insert(0, {tests!r})
 import torch
 from test_experiments import TINY
 import test_parallel
-from tutorial_lib.experiments import EXPERIMENTS
-from tutorial_lib.experiments.__main__ import main
+from course.experiments import EXPERIMENTS
+from course.experiments.__main__ import main
 
 def measure(settings, cell, seed, device):
     losses, weights = test_parallel.trained(seed, again=False, progress=False)
@@ -161,13 +161,13 @@ def test_an_experiment_under_torchrun_writes_once_and_goes_on(tmp_path):
     record = Record.load(path)
     assert record.device == "cpu, 2 processes"
     assert record.command == (
-        "torchrun --nproc-per-node 2 -m tutorial_lib.experiments run tiny --preset live")
+        "torchrun --nproc-per-node 2 -m course.experiments run tiny --preset live")
     for seed, losses in enumerate(record.values("losses", length=1)):
         assert losses == pytest.approx(trained(seed, again=False)[0], rel=1e-5)
 
 
 def test_dask_and_torchrun_do_not_go_together(monkeypatch):
-    from tutorial_lib.experiments import run
+    from course.experiments import run
 
     monkeypatch.setattr(parallel, "size", lambda: 2)
     with pytest.raises(ValueError, match="scheduler='local': a sweep runs on Dask or under torchrun"):

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
 
 from tutorial_lib import legible, plots
-from tutorial_lib.course import font, translation
+from workshop import font, translation
 
 Z = torch.linspace(-1, 1, 6).view(2, 3)
 DRAWN = {
@@ -173,7 +173,7 @@ def test_a_figure_is_drawn_in_the_readers_language(tmp_path, monkeypatch):
 
 
 def test_the_font_has_every_character_of_the_catalogs():
-    assert plots.STYLE.with_name("fonts").joinpath("OFL.txt").read_text().count("SIL OPEN FONT LICENSE") == 1
+    assert font.OUT.with_name("OFL.txt").read_text().count("SIL OPEN FONT LICENSE") == 1
     there = FT2Font(font.OUT).get_charmap().keys()
     wide = {letter for letter in font.written() if unicodedata.east_asian_width(letter) in "WF"
             and unicodedata.category(letter)[0] in "LP"}

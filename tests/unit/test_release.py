@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tutorial_lib.course import release
+from workshop import release
 
 ROOT = Path(__file__).parents[2]
 FILES = {"notebooks/01_x.ipynb": "{}", "exercises/ex01/ex01.ipynb": "{}", "solutions/ex01/ex01.ipynb": "{}",

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from tutorial_lib import lesson
-from tutorial_lib.lesson import questions, resume
-from tutorial_lib.progress import read, record
+from course import lesson
+from course.lesson import questions, resume
+from course.progress import read, record
 
 KEYS = [place.key for place in resume.places()]
 

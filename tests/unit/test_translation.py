@@ -11,20 +11,21 @@ import nbformat
 import pytest
 import torch
 
-from tutorial_lib import checks, experiments, legible
+from classroom import assignments, gradebook
+from course import checks, experiments
+from course.checks import oracle, report
+from course.checks import questions as graded
+from course.checks.answer import collect
+from course.checks.judge import judge
+from course.desk import __main__ as desk
+from course.experiments import why
+from course.lesson import museum, predictions, questions, resume, turns
 from tutorial_lib import language as spoken
-from tutorial_lib.checks import oracle, report
-from tutorial_lib.checks import questions as graded
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.checks.judge import judge
-from tutorial_lib.course import documents, navigation, pieces, slides, translation
-from tutorial_lib.course.pieces import Say
+from tutorial_lib import legible
 from tutorial_lib.data import released
-from tutorial_lib.desk import __main__ as desk
-from tutorial_lib.experiments import why
-from tutorial_lib.grading import gradebook
 from tutorial_lib.language import _, joined, speaking, translated
-from tutorial_lib.lesson import museum, predictions, questions, resume, turns
+from workshop import documents, navigation, pieces, slides, translation
+from workshop.pieces import Say
 
 NAMES = list(translation.sources())
 LANGUAGES = translation.languages()
@@ -515,7 +516,9 @@ def test_what_a_question_finds_by_itself_is_told_in_the_language(language, catal
 def test_a_translated_exercise_is_marked_as_the_english_one(language):
     english, other = translation.read(EXERCISE), translation.translate(
         EXERCISE, translation.speakers(language))
-    assert [(cell.id, cell.metadata) for cell in other.cells] == [
+    plain = [{key: value for key, value in cell.metadata.items() if key != assignments.PROSE}
+             for cell in other.cells]
+    assert [*zip((cell.id for cell in other.cells), plain, strict=True)] == [
         (cell.id, cell.metadata) for cell in english.cells]
     assert sum(one.source != two.source for one, two in zip(english.cells, other.cells, strict=True)) > 15
     for cell in other.cells:
@@ -527,8 +530,12 @@ def test_a_translated_exercise_is_marked_as_the_english_one(language):
     assert [one for one, two in zip(*code, strict=True) if one != two] == [
         "def pool_tokens(h, is_token):\n    return h.mean(1)"]
     other.cells.insert(10, nbformat.v4.new_markdown_cell("A remark."))
-    shown = gradebook.graft(english, other, gradebook.editions(EXERCISE))
+    shown = gradebook.graft(english, other)
     assert [cell.source for cell in shown.cells] == [cell.source for cell in other.cells]
+    assert [cell.source for cell in gradebook.own(shown)] == ["A remark."]
+    changed = next(cell for cell in other.cells if assignments.PROSE in cell.metadata)
+    changed.source += "\n\nMy own words."  # the fingerprint no longer fits: nothing of it goes unseen
+    assert any("My own words." in cell.source for cell in gradebook.graft(english, other).cells)
 
 
 @pytest.mark.parametrize("exercise, language", TRANSLATED)

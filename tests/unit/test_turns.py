@@ -7,15 +7,15 @@ import nbformat
 import pytest
 import torch
 
-from tutorial_lib.checks import questions as graded
-from tutorial_lib.checks.answer import collect
-from tutorial_lib.checks.judge import judge
-from tutorial_lib.checks.question import Case, Question, Wrong
-from tutorial_lib.clone import root
-from tutorial_lib.lesson import turns, your_turn
-from tutorial_lib.progress import read
+from course.checks import questions as graded
+from course.checks.answer import collect
+from course.checks.judge import judge
+from course.checks.question import Case, Question, Wrong
+from course.lesson import turns, your_turn
+from course.places import ROOT
+from course.progress import read
 
-NOTEBOOKS = root("This test") / "notebooks"
+NOTEBOOKS = ROOT / "notebooks"
 ALL = {f"{number}.{name}": turn for number in turns.notebooks() for name, turn in turns.load(number).items()}
 SEED = 7
 
@@ -50,7 +50,7 @@ def shown(tmp_path, monkeypatch):
 def drawn(monkeypatch):
     """What was drawn."""
     found = []
-    monkeypatch.setattr("tutorial_lib.checks.report.plots.show", lambda fig, alt: found.append(alt))
+    monkeypatch.setattr("course.checks.report.plots.show", lambda fig, alt: found.append(alt))
     return found
 
 
@@ -106,7 +106,7 @@ def test_a_mistake_is_drawn_beside_the_target(drawn):
 
 
 def test_a_picture_that_cannot_be_drawn_stops_no_lesson(shown, monkeypatch, capsys):
-    monkeypatch.setattr("tutorial_lib.checks.report.plots.show", lambda fig, alt: 1 / 0)
+    monkeypatch.setattr("course.checks.report.plots.show", lambda fig, alt: 1 / 0)
     assert your_turn("99.double", squared) is double
     assert "This squares: 3 becomes 9." in shown[0].text
     assert "could not be drawn (ZeroDivisionError: division by zero)" in capsys.readouterr().out

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tutorial_lib.experiments.statistics import Interval
-from tutorial_lib.verdicts import (
+from course.experiments.statistics import Interval
+from course.verdicts import (
     FAILS,
     HOLDS,
     IDENTITY,

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from tutorial_lib import lesson
-from tutorial_lib.lesson import predictions, votes
-from tutorial_lib.progress import read, record
+from course import lesson
+from course.lesson import predictions, votes
+from course.progress import read, record
 
 CHOICE, NUMBER, CURVE = "06.layout", "06.pairs", "06.random"
 FLAT, FALL = [0.0] * 8, [1, 0.9, 0.7, 0.5, 0.3, 0.1, 0, 0]

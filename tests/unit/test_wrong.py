@@ -4,8 +4,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tutorial_lib import lesson
-from tutorial_lib.lesson import wrong
+from course import lesson
+from course.lesson import wrong
 
 
 @pytest.mark.parametrize("host, title, body", [

@@ -9,11 +9,11 @@ from base64 import b64encode
 import torch
 from torch import Tensor
 
-from .. import experiments
 from ..data import load_minilm_positions
 from ..encodings import Learned, sinusoidal
 from ..extras import needs
 from ..language import _
+from .measured import measured
 from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps, Vectors, palette
 
 with needs("experiments"):
@@ -107,11 +107,9 @@ def hands(name: str, length: int) -> Tensor:
     return (table(name, length).to(plane.dtype) @ plane.T - middle) / size
 
 
-@functools.cache
 def losses() -> list[float]:
     """Loss in nats of a language model of the course, its table as trained, and stretched 2 and 4 times."""
-    seeds = experiments.load("lengths").values("tail", encoding="learned")
-    return [round(sum(each[n] for each in seeds) / len(seeds), 2) for n in range(3)]
+    return measured()["learned"]
 
 
 class LearnedExplorer(LiveExplorer):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .. import experiments
 from ..encodings.scaling import (
     DynamicNTK,
     Frequencies,
@@ -20,6 +18,7 @@ from ..encodings.scaling import (
     YaRN,
 )
 from ..language import _
+from .measured import measured
 from .parts import Choice, Index, Lines, LiveExplorer, Scene, Steps
 
 
@@ -78,23 +77,14 @@ def unseen(theta: Tensor, new: Tensor, L: int, length: int) -> Tensor:
     return (seen < 2 * math.pi) & (length * new > seen * (1 + 1e-9))
 
 
-@functools.cache
 def heard() -> dict[str, tuple[list[float], list[float]]]:
     """Distances, and SmolLM2's mean loss on a text that it read so far back: by ``"YaRN 4"``, ``"none"``."""
-    record = experiments.load("gap")
-    distances = [n + record.settings["length"] for n in record.settings["gaps"]]
-    curves = {}
-    for name in record.settings["scalings"]:
-        method = "none" if name == "raw" else name.replace(", s = ", " ")
-        by_text = record.values("repeat", scaling=name)
-        curves[method] = distances, [round(sum(at) / len(at), 3) for at in zip(*by_text, strict=True)]
-    return curves
+    return measured()["repeat"]
 
 
-@functools.cache
 def without() -> float:
     """SmolLM2's mean loss on these texts when it reads them for the first time."""
-    return round(experiments.interval(experiments.load("gap").values("first", scaling="raw")).mean, 3)
+    return measured()["first"]
 
 
 def curve(model: str, method: str, s: float) -> tuple[list[float], list[float]] | None:

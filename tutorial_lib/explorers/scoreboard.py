@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 import math
 
-from .. import experiments
 from ..encodings import DOORS
-from ..experiments.scoreboard import LARGE, board, ranks, shown
 from ..language import _
+from .measured import measured
 from .parts import Choice, Heat, Index, LiveExplorer, Scene
 
 SHORT = {"parameters": "para-\nmeters", "held": "bytes\nheld", "time": "time", "apart": "places\napart",
@@ -20,12 +19,44 @@ TITLES = {"parameters": "parameters", "held": "bytes held", "time": "time", "apa
 LONGER = {"any": "any", "tested": "tested at 16 L", "steady": "tail rises by less than 0.1"}
 SHIFT = {"any": "any", "relative": "0 (relative)", "absolute": "above 0"}
 STEADY = 0.1
+LARGE = ("apart", "won")
+"""Columns in which more is better; in all others less is."""
 
 
-@functools.cache
 def rows() -> dict[str, dict]:
     """The board of the records that come with the course."""
-    return board(*map(experiments.load, ("scoreboard", "lengths", "tasks")))
+    return measured()["board"]
+
+
+def ranks(rows: dict[str, dict], column: str) -> dict[str, float]:
+    """Each row's place in a column as a number from 0 (the worst) to 1 (the best); equal ones share it."""
+    values = {name: row[column] for name, row in rows.items() if column in row}
+    sign = 1 if column in LARGE else -1
+    below = {name: sum(sign * other < sign * value for other in values.values())
+             for name, value in values.items()}
+    top = max(below.values(), default=0) or 1
+    return {name: count / top for name, count in below.items()}
+
+
+def shown(column: str, value: float | None) -> str:
+    """A number of the board in words, short: ``65,536``, ``2.5 KiB``, ``1.32 ×``, ``+0.42``, ``–``."""
+    if value is None:
+        return "–"
+    if not value and column not in ("mean", "tail"):
+        return "0"
+    if column in ("stored", "held") and value < 100:
+        return f"{value:.0f} B"
+    if column in ("stored", "held"):
+        return f"{value / 2**10:,.1f} KiB" if value < 2**20 else f"{value / 2**20:,.1f} MiB"
+    if column == "time":
+        return f"{value:.2f} ×"
+    if column in ("mean", "tail"):
+        return f"{value:+.2f}"
+    if column == "loss":
+        return f"{value:.2f}"
+    if column in ("shift", "toeplitz"):
+        return f"{value:.2f}" if value >= 0.01 else "< 0.01"
+    return f"{value:,.0f}"
 
 
 @functools.cache
@@ -44,6 +75,10 @@ def left(sort: str, door: str, shift: str, longer: str) -> tuple[str, ...]:
 
     names = [name for name, row in rows().items() if fits(row)]
     return tuple(sorted(names, key=lambda name: -scores(sort).get(name, -1)))
+
+
+OPEN = left("tail", "any", "any", "any")
+"""All of them, in the order in which the explorer opens."""
 
 
 def filtered(params) -> tuple[str, ...]:
@@ -71,8 +106,8 @@ class ScoreboardExplorer(LiveExplorer):
         "door": Choice(("any", *DOORS), "any", menu=True),
         "shift": Choice(tuple(SHIFT), "any", label="shift error", text=SHIFT.__getitem__, menu=True),
         "longer": Choice(tuple(LONGER), "any", label="longer texts", text=LONGER.__getitem__, menu=True),
-        "row": Index(many, 3, label="marked encoding"),  # ALiBi, beside RoPE
-        "other": Index(many, 18, label="compared encoding"),
+        "row": Index(many, OPEN.index("alibi"), label="marked encoding"),
+        "other": Index(many, OPEN.index("rotary"), label="compared encoding"),
     }
     challenge = "Find two encodings, both with a loss at L, of which a is worse than b in no column."
 

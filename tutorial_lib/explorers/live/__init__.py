@@ -231,7 +231,7 @@ def write(folder: Path) -> None:
 
 def everyone() -> list:
     """The explorers that are live: their class names a module here."""
-    from tutorial_lib import explorers
+    from ... import explorers
 
     found = (getattr(explorers, name) for name in explorers.__all__)
     return [each for each in found if getattr(each, "front", "")]

@@ -1,1 +1,0 @@
-"""Speed and memory of the encodings beside public implementations: ``python -m benchmarks``."""

@@ -1,0 +1,357 @@
+"""Grade a class: take in uploads, mark them, and write feedback, grades and a report.
+
+    python -m classroom take-in inbox/        # uploads → submitted/
+    python -m classroom grade ex06_rope       # submitted/ → marks/ and gradebook.db
+    python -m classroom feedback ex06_rope    # a page for each student
+    python -m classroom export                # exports/grades.csv, canvas.csv, moodle.csv
+    python -m classroom report ex06_rope      # what the class got wrong, and why; the trend
+    python -m classroom all                   # the last four for every exercise handed in
+    python -m classroom written ex06_rope     # written answers beside their rubric, to mark
+    python -m classroom alike ex06_rope       # submissions that resemble each other
+    python -m classroom replay ex06_rope ada  # one student's verdicts once more, with all inputs
+    python -m classroom inventory logs/       # the concept inventory, before and after
+
+Everything stands in one class folder (``--root``, by default this one). Each command can be run again:
+what is done is not done twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import difflib
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from tutorial_lib.extras import needs
+
+from . import assignments, clock, roster, rules
+from .rules import PARTS
+
+with needs("teach"):
+    from tqdm import tqdm
+
+
+def _date(text: str) -> datetime.datetime:
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no date: write it like 2026-12-01T18:00") from None
+
+
+def _zone(text: str) -> str:
+    try:
+        clock.zone(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
+    return text
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share: give a number from 0 to 1, such as 0.1")
+    return share
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m classroom", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--root", type=Path, default=Path(), help="the class folder (default: this one)")
+    shared.add_argument("--db", help="the gradebook's database (default: gradebook.db in the class folder)")
+    marking = argparse.ArgumentParser(add_help=False)
+    marking.add_argument("--workers", type=int, help="processes that mark (default: one a core)")
+    marking.add_argument("--scheduler", default="", help="the address of a running Dask cluster instead")
+    marking.add_argument("--trusted", action="store_true",
+                         help="run without a sandbox: only for notebooks that you wrote yourself")
+    marking.add_argument("--again", action="store_true", help="mark what is marked already, too")
+    marking.add_argument("--due", type=_date,
+                         help="when it was due, such as 2026-12-01T18:00 (in the class's zone)")
+    marking.add_argument("--zone", type=_zone, metavar="ZONE",
+                         help="the class's zone, such as Europe/Berlin, which is kept for all exercises "
+                              "(default: this machine's)")
+    kept = marking.add_argument_group("rules of one exercise, which are kept for later runs")
+    kept.add_argument("--late-per-day", type=_share, metavar="SHARE",
+                      help="share of the maximum that each day late costs, such as 0.1")
+    kept.add_argument("--part-of-day", choices=list(PARTS),
+                      help="what a part of a day counts: a whole day (the default), its share, or none")
+    kept.add_argument("--extend", nargs=2, action="append", default=[], metavar=("STUDENT", "TIME"),
+                      help="more time for one student, such as: --extend ben 3d")
+    kept.add_argument("--drop", action="append", default=[], metavar="QUESTION",
+                      help="let it count for nobody")
+    kept.add_argument("--give", action="append", default=[], metavar="QUESTION",
+                      help="give its points to everybody")
+    kept.add_argument("--restore", action="append", default=[], metavar="QUESTION",
+                      help="let it count as usual again")
+    which = argparse.ArgumentParser(add_help=False)
+    which.add_argument("assignments", nargs="*", metavar="ASSIGNMENT",
+                       help="such as ex06_rope (default: all that were handed in)")
+    commands = parser.add_subparsers(dest="command", required=True)
+    take = commands.add_parser("take-in", parents=[shared], help="uploads of any layout become submissions")
+    take.add_argument("inbox", type=Path, help="the folder with the uploads; nothing in it is changed")
+    mark = commands.add_parser("grade", parents=[shared, marking, which],
+                               help="mark, and keep in the gradebook")
+    mark.add_argument("--preview", action="store_true",
+                      help="say whose points would change, and by how much, and keep nothing")
+    commands.add_parser("feedback", parents=[shared, which], help="a page for each student")
+    out = commands.add_parser("export", parents=[shared],
+                              help="all grades as CSV, and as Canvas and Moodle import them")
+    out.add_argument("--questions", action="store_true",
+                     help="a column for each question in Canvas's file, too")
+    commands.add_parser("report", parents=[shared, which], help="questions and misconceptions of the class")
+    words = commands.add_parser("written", parents=[shared, which],
+                                help="written answers beside rubric and samples, and a table for their marks")
+    words.add_argument("--enter", action="store_true", help="enter what was filled into the table")
+    commands.add_parser("alike", parents=[shared, which],
+                        help="submissions that resemble each other, to look at: no proof of anything")
+    replayed = commands.add_parser("replay", parents=[shared],
+                                   help="one student's verdicts once more, with inputs and errors; for you")
+    replayed.add_argument("assignment", metavar="ASSIGNMENT", help="such as ex06_rope")
+    replayed.add_argument("student", metavar="STUDENT", help="the id, as in the gradebook")
+    replayed.add_argument("questions", nargs="*", metavar="QUESTION", help="show these only (default: all)")
+    replayed.add_argument("--seed", type=int, help="with these inputs (default: those it was marked with)")
+    replayed.add_argument("--trusted", action="store_true", help="without a sandbox")
+    believed = commands.add_parser("inventory", parents=[shared],
+                                   help="what the class believed before the course and after it")
+    believed.add_argument("logs", type=Path, help="a folder with students' progress.json, under any names")
+    commands.add_parser("all", parents=[shared, marking, which],
+                        help="grade, feedback, export and report, one after the other")
+    return parser
+
+
+WINDOWS = ("grading needs Linux, and this is Windows. Set the course up in WSL 2 (`wsl --install`) and run "
+           "the same command there, or grade on the machine of your JupyterHub")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    try:
+        if sys.platform == "win32":
+            raise RuntimeError(WINDOWS)
+        given.root = given.root.resolve()
+        if not given.root.is_dir():
+            raise ValueError(f"there is no class folder {given.root}: make it, or name it with --root")
+        if "assignments" in given:
+            given.assignments = _assignments(given.root, given.assignments)
+        steps = ("grade", "feedback", "export", "report") if given.command == "all" else (given.command,)
+        failed = False
+        for step in steps:
+            failed |= bool(STEPS[step](given))
+        return int(failed)
+    except KeyboardInterrupt:
+        print("\nStopped. What is marked is kept: the same command goes on from here.", file=sys.stderr)
+        return 130
+    except ImportError as problem:
+        print(f"{parser.prog}: {problem}. A teacher needs more packages: pip install -e '.[teach,cluster]'",
+              file=sys.stderr)
+        return 2
+    except (ValueError, OSError, RuntimeError) as problem:
+        print(f"{parser.prog}: {problem}", file=sys.stderr)
+        return 2
+
+
+def _assignments(root: Path, named: list[str]) -> list[str]:
+    """The exercises that are meant; ValueError for a name that is none, and when there are none."""
+    known = assignments.names()
+    for name in named:
+        if name not in known:
+            raise ValueError(f"{name!r} is no exercise; there are {', '.join(known)}")
+    sent = {path.name for folder in ("submitted/*", "marks") for path in root.glob(f"{folder}/ex*")}
+    found = named or [name for name in known if name in sent]
+    if not found:
+        raise ValueError(f"nothing has been handed in yet in {root}: run `take-in INBOX` first")
+    return found
+
+
+def _counts(counted: Counter) -> str:
+    return ", ".join(f"{counted[key]} {key}" for key in sorted(counted))
+
+
+def _say(taken) -> None:
+    for one in taken:
+        if one.reason:
+            print(f"{one.student}  {one.assignment or '–'}: {one.state}. {one.reason}")
+
+
+def take_in(given) -> int:
+    from . import ballots, intake
+
+    taken = intake.take_in(given.inbox, given.root, assignments.names())
+    _say(taken)
+    counted = Counter(one.state for one in taken)
+    print(f"{len(taken)} uploads: " + (_counts(counted) or "none"))
+    voted, odd = intake.take_in_votes(given.inbox, given.root)
+    if voted or odd:
+        print(f"{voted} votes, and {odd} files that only look like one: {ballots.report(given.root)}")
+    _compare(roster.read(given.root), {one.student for one in taken})
+    return 0
+
+
+def _compare(listed: roster.Roster, sent: set[str]) -> None:
+    """Say who is not in the class list, and who in it has sent nothing."""
+    if strangers := sorted(sent - set(listed.people)) if listed else []:
+        print(f"Not in {roster.FILE}: {', '.join(strangers)}. Add them there, or rename what they sent to "
+              "the id that they have there.")
+    if missing := sorted(set(listed.people) - sent):
+        print(f"Nothing in the inbox from {len(missing)} of {len(listed.people)}: {', '.join(missing)}")
+
+
+def grade(given) -> int:
+    from . import gradebook, intake, marking
+
+    if given.trusted:
+        print("Without a sandbox, a notebook can read, change and send whatever you can. Go on only with "
+              "notebooks that you wrote yourself.", file=sys.stderr)
+    gradebook.prepare(given.root, {name: assignments.path(name) for name in given.assignments}, given.db)
+    preview, failed = getattr(given, "preview", False), 0
+    for name in given.assignments:
+        asked = _rules(given, name)
+        _say(intake.adopt(given.root, name))  # what nbgrader collected, as it was sent
+        with tqdm(desc=name, unit="submission", total=0) as bar:
+            def show(done, total=None, bar=bar):
+                bar.total = total or bar.total
+                bar.n = done
+                bar.refresh()
+
+            fresh = marking.mark_all(given.root, name, workers=given.workers, scheduler=given.scheduler,
+                                     trusted=given.trusted, again=given.again, preview=preview,
+                                     progress=show)
+        marks = gradebook.load_marks(given.root, name) | {one["student"]: one for one in fresh}
+        _say_changes(name, gradebook.changes(given.root, name, marks, asked, due=given.due, db=given.db))
+        if preview:
+            print(f"{name}: nothing was entered. Without --preview, the same command enters it.")
+            continue
+        rules.save(given.root, name, asked)
+        for student, reason in gradebook.merge(given.root, name, marks, due=given.due, rules=asked,
+                                               db=given.db).items():
+            marks[student] |= {"state": "grader error", "reason": reason}
+        counted = Counter(one["state"] for one in marks.values())
+        counted["not handed in"] = len(set(roster.read(given.root).people) - set(marks))
+        print(f"{name}: " + (_counts(+counted) or "nothing yet"))
+        for student, one in marks.items():
+            if one["state"] == "grader error":
+                failed += 1
+                print(f"  {student}: {one['reason']}", file=sys.stderr)
+    return failed
+
+
+def _rules(given, name: str) -> rules.Rules:
+    """The rules of an exercise with what is asked for now; ValueError for what does not fit."""
+    from . import gradebook
+
+    kept = rules.load(given.root, name)
+    if (given.extend or given.drop or given.give or given.restore) and len(given.assignments) != 1:
+        raise ValueError("--extend, --drop, --give and --restore are for one exercise: name it, as in "
+                         f"`grade {name} --extend ben 3d`. Who always has more time has it in {roster.FILE}")
+    for student, time in given.extend:
+        known = gradebook.students(given.root)
+        if student not in known:
+            near = " or ".join(difflib.get_close_matches(student, known, 3, 0.4))
+            raise ValueError(f"there is no student {student!r}" + (
+                f"; is it {near}?" if near else f" among those who have handed in, nor in {roster.FILE}"))
+        clock.length(time)  # or it says what is allowed
+        kept = replace(kept, extensions={**kept.extensions, student: time})
+    if given.zone:
+        kept = replace(kept, zone=given.zone)
+    if given.late_per_day is not None:
+        kept = replace(kept, late_per_day=given.late_per_day)
+    if given.part_of_day:
+        kept = replace(kept, part_of_day=given.part_of_day)
+    known = gradebook.coded_questions(given.root, name)
+    return kept.with_questions(known, given.drop, given.give, given.restore)
+
+
+def _say_changes(name: str, changed: list[dict]) -> None:
+    """Whose points change, and why, before anything is entered."""
+    from .reports import points
+
+    if changed:
+        print(f"{name}: points that stand in the gradebook change for {len(changed)}:")
+    for row in changed:
+        why = ", ".join(f"{what} {points(old)} → {points(new)}"
+                        for what, (old, new) in row["because"].items())
+        print(f"  {row['student']}: {points(row['before'])} → {points(row['after'])} ({why})")
+
+
+def feedback(given) -> int:
+    from . import reports
+
+    for name in given.assignments:
+        pages = reports.feedback(given.root, name, given.db)
+        print(f"{name}: {len(pages)} pages in {given.root / 'feedback'}")
+    return 0
+
+
+def export(given) -> int:
+    from . import reports
+
+    path = reports.export(given.root, given.db, getattr(given, "questions", False))
+    beside = sorted(each.name for each in path.parent.glob("*.csv") if each != path)
+    print(f"{path}, and beside it {', '.join(beside)}")
+    return 0
+
+
+def report(given) -> int:
+    from . import reports
+
+    for name in given.assignments:
+        print(reports.report(given.root, name, given.db))
+    marked = [name for name in assignments.names() if (given.root / "marks" / name).is_dir()]
+    print(reports.trend(given.root, marked))
+    return 0
+
+
+def written(given) -> int:
+    from . import written as answers
+
+    for name in given.assignments:
+        if given.enter:
+            print(f"{name}: {len(answers.enter(given.root, name, given.db))} marks and comments were entered")
+        *pages, table = answers.write(given.root, name, given.db)
+        print(f"{table}, and beside it {', '.join(page.name for page in pages)}")
+    return 0
+
+
+def alike(given) -> int:
+    from . import reports
+
+    for name in given.assignments:
+        print(reports.alike(given.root, name))
+    return 0
+
+
+def replay(given) -> int:
+    from . import marking
+
+    (name,) = _assignments(given.root, [given.assignment])
+    known = [question.name for question in marking.questions.load(assignments.number(name))]
+    if strangers := sorted(set(given.questions) - set(known)):
+        raise ValueError(f"{strangers[0]!r} is no coded question of {name}; there are {', '.join(known)}")
+    seeds, marks = marking.replay(given.root, name, given.student, given.seed, given.trusted)
+    print(f"{name}, {given.student}: {marks['state']}. {marks['reason']}".strip())
+    for question in given.questions or known:
+        found = marks["questions"].get(question, {"kind": "none", "text": "No verdict."})
+        text = f"  {question} (seed {seeds[question]}): {found['kind']}. {found['text']}"
+        print("".join(letter if letter.isprintable() else " " for letter in text))  # a terminal obeys some
+    return 0
+
+
+def inventory(given) -> int:
+    from . import reports
+
+    print(reports.inventory(given.root, given.logs))
+    return 0
+
+
+STEPS = {"take-in": take_in, "grade": grade, "feedback": feedback, "export": export, "report": report,
+         "written": written, "alike": alike, "replay": replay, "inventory": inventory}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""Votes that were handed in as files: from the inbox into the class folder, and a report on them.
+
+:mod:`course.lesson.votes` says what a vote is, and who writes one. It is imported late, because it
+brings widgets. ``votes/`` in the class folder has the form of a folder that a class votes into, and no names.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from course import files
+
+from . import roster
+
+FOLDER = "votes"
+NAME = re.compile(r"vote-\d\d\.\w{1,40}-[12]-[0-9a-f]{16}")  # a platform may add to both ends
+MOST_ZIP_BYTES, MOST_MEMBERS = 50 * files.MEGABYTE, 1000
+HIDDEN = "–"
+
+
+def is_vote(name: str) -> bool:
+    """Is this the name of a vote's file?
+
+    >>> is_vote("ada_48213_77_vote-06.random-1-0123456789abcdef-1.json"), is_vote("ex06_rope.ipynb")
+    (True, False)
+    """
+    last = name.rpartition("/")[2]
+    return len(name) <= files.MOST_NAME and last.endswith(".json") and NAME.search(last) is not None
+
+
+def take_in(found: Iterator[tuple[Path, str]], inbox: Path, root: Path) -> tuple[int, int]:
+    """Copy the votes among the files ``found`` in ``inbox`` into ``votes/`` of the class folder.
+
+    ``found`` gives paths and kinds as `intake` does. A sender has one first and one second vote on a
+    question, the newest. Returns how many votes there are, and how many files of such names are none.
+    """
+    from course.lesson import votes
+
+    latest: dict[tuple, tuple[float, dict]] = {}
+    wrong = 0
+    for path, kind in found:
+        for data, seconds in _votes_in(path, inbox) if kind == "file" else []:
+            try:
+                vote = votes.parse(data)
+            except ValueError:
+                wrong += 1
+                continue
+            key = _sender(path.relative_to(inbox).parts), vote["question"], vote["vote"]
+            if key not in latest or latest[key][0] <= seconds:
+                latest[key] = seconds, vote
+    if latest:
+        (folder := Path(root) / FOLDER).mkdir(exist_ok=True)
+        for _, vote in latest.values():
+            votes.write(vote, folder)
+    return len(latest), wrong
+
+
+def _sender(parts: tuple[str, ...]) -> str:
+    """Who sent it, as far as the name in the inbox says it."""
+    named = roster.sender(parts[0])
+    if named:
+        return roster.spelled(named.stable)
+    vote = NAME.search(parts[0]) if len(parts) == 1 else None
+    return roster.spelled(parts[0][:vote.start()] if vote else "") or roster.spelled(parts[0])
+
+
+def _votes_in(path: Path, inbox: Path) -> Iterator[tuple[bytes, float]]:
+    """What the file holds if it has a vote's name, or all files of such names in a zip file; and the date."""
+    from course.lesson import votes
+
+    try:
+        if is_vote(path.name):
+            yield files.read_dated(path, votes.MOST_BYTES, inbox)
+        elif path.name.lower().endswith(".zip"):
+            data, seconds = files.read_dated(path, MOST_ZIP_BYTES, inbox)
+            if data.count(b"PK\x01\x02") > MOST_MEMBERS:
+                return
+            with zipfile.ZipFile(io.BytesIO(data)) as packed:
+                for member in packed.infolist():
+                    if is_vote(member.filename) and member.file_size <= votes.MOST_BYTES:
+                        with packed.open(member) as stream:
+                            yield stream.read(votes.MOST_BYTES + 1), seconds
+    except files.Refused:
+        yield b"", 0.0  # no vote: it is counted as such
+    except Exception:  # a broken zip file raises many kinds; `intake` says what is wrong with it
+        return
+
+
+# ---- the report ----
+def report(root: Path) -> Path:
+    """Write ``report/votes.md``: of each question, how many gave each answer, first and second vote.
+
+    Counts alone, and none where fewer than five have voted. Returns the path.
+    """
+    from course.lesson import votes
+
+    folder = Path(root) / FOLDER
+    named = {found[1] for file in folder.glob("vote-*") if (found := votes.NAME.fullmatch(file.name))}
+    path = Path(root) / "report" / "votes.md"
+    parts = [_section(key, votes.gather(key, folder)) for key in sorted(named) if votes.known(key)]
+    text = "# What the class thought\n\n" + ("\n\n".join(parts) or "Nobody has voted.") + "\n"
+    files.replace(path, text.encode())
+    return path
+
+
+def _section(key: str, found) -> str:
+    """One question: its table, and what became of the answers of those who voted twice."""
+    from course.lesson import questions, votes
+    from course.lesson.predictions import plain
+
+    table = ["| answer | first vote | second vote |", "|---|---|---|"]
+    for words, *counts, _ in votes.rows(key, found):
+        first, second = (HIDDEN if count is None else count for count in counts)
+        table.append(f"| {html.escape(words, quote=False)} | {first} | {second} |")
+    lines = [f"## {key}", plain(questions.find("predict", key)["question"]), "\n".join(table)]
+    once, twice = found.times[1], found.times[2]
+    both = once.keys() & twice.keys()
+    if len(both) >= votes.FEWEST:
+        changed = sum(once[code]["choice"] != twice[code]["choice"] for code in both)
+        lines.append(f"Voted twice: {len(both)}; changed their answer: {changed}.")
+    for n, name in ((1, "first"), (2, "second")):
+        known = [vote["right"] for vote in found.times[n].values() if vote["right"] is not None]
+        if len(known) >= votes.FEWEST:
+            lines.append(f"Right in the {name} vote, of those who ran the measurement before they shared: "
+                         f"{sum(known)} of {len(known)}.")
+    return "\n\n".join(lines)
+

@@ -1,0 +1,798 @@
+"""From a folder of uploads, in whatever layout, to one plain notebook per student and exercise.
+
+`take_in` reads ``inbox/`` and never changes it. It writes ``submitted/<student>/<assignment>/``, beside it
+``taken/<assignment>/<student>.json``, and, for what cannot be read, ``marks/<assignment>/<student>.json``
+with the state "rejected". `adopt` does the same for what lies in ``submitted/`` already, as `nbgrader
+collect` leaves it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import stat
+import time
+import unicodedata
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from course import files
+from course.files import MEGABYTE, Refused
+
+from . import assignments as exercises
+from . import ballots, roster
+
+MOST_UPLOAD = 100 * MEGABYTE  # of one notebook as it was sent, with its outputs
+MOST_BYTES = 20 * MEGABYTE  # of one notebook without them
+MOST_CELLS = 2000
+MOST_PARTS = 1_000_000  # lists and dictionaries in one notebook: they cost far more memory than their text
+MOST_ZIP_BYTES = 50 * MEGABYTE
+MOST_UNPACKED_BYTES = 100 * MEGABYTE  # of all notebooks in one zip file
+MOST_MEMBERS = 1000
+MOST_RATIO = 300  # unpacked to packed, for a member of more than 1 MB
+MOST_FILES, MOST_DEPTH, MOST_TRIED = 500, 8, 20  # of one student
+UNKNOWN = "_unknown"  # the folder in marks/ for an upload that names no exercise
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+GRADE_ID = re.compile(rb'"grade_id"\s*:\s*"([\w-]{1,128})"')
+TYPED = "It was typed into Moodle's text field. Hand in the notebook itself, as a file (.ipynb)."
+IMAGES = ("image/png", "image/jpeg", "image/gif")
+JOINERS = "\u200c\u200d"  # they cannot be seen, and names in Persian or Sinhala cannot do without them
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What came of the uploads of one student for one exercise.
+
+    ``state`` is "taken" or "rejected". ``reason`` says why it was rejected, or holds remarks, in words for
+    the student. ``path`` is the notebook that counts (None when rejected), ``sha256`` that of its bytes
+    (when rejected: of the upload, "" where it could not be read). ``student`` is the safe id;
+    ``assignment`` is "" where the upload names no exercise.
+    """
+
+    student: str
+    assignment: str
+    state: str
+    reason: str
+    path: Path | None
+    sha256: str
+    seconds_of_upload: float
+
+
+@dataclass(frozen=True)
+class Upload:
+    """One file that may be a submission; ``load`` reads it and may raise Refused."""
+
+    student: str
+    assignment: str  # "" if its name is that of no exercise
+    label: str
+    seconds: float  # since 1970
+    load: Callable[[], bytes]
+    notebook: bool = True  # by its name
+    inside: tuple = ()  # of a zip file: date and depth, for the order among its members
+    remark: str = ""
+    sender: roster.Sender | None = None  # where the platform wrote into the name whose it is
+
+    @property
+    def order(self) -> tuple:
+        """A newer upload is greater; the rest only makes the choice repeatable."""
+        return self.seconds, self.inside, self.label
+
+
+# ---- names ----
+
+def shown(name: str) -> str:
+    """A file's name as it may stand in a sentence: printable, on one line, not too long."""
+    text = os.fsencode(name).decode("utf-8", "replace")
+    text = "".join(letter if letter.isprintable() or letter in JOINERS else "�" for letter in text)
+    return text if len(text) <= 80 else f"{text[:60]}…{text[-18:]}"
+
+
+def safe_id(name: str) -> str:
+    """A student's name as a folder name and an nbgrader id: ASCII letters, digits, ``_ . -``.
+
+    A name that is safe already stays as it is; any other gets a few digits of its hash, so that two
+    names never share an id.
+
+    >>> safe_id("s1234567"), safe_id("Zoë Müller"), safe_id("$(id)")
+    ('s1234567', 'Zoe-Muller-d6e575', 'id-d7d54e')
+    """
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}", name) and name not in ("feedback", "__pycache__") \
+            and not name.endswith((".pyc", ".")):  # nbgrader ignores folders of these names
+        return name
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    plain = re.sub(r"[^A-Za-z0-9_]+", "-", plain)[:40].strip("-_")
+    return f"{plain or 'student'}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:6]}"
+
+
+class Students:
+    """The ids of a class: ``students.json`` maps each id to its name.
+
+    An id is that of the class list, where the upload's name is somebody's there, else the name made safe.
+    """
+
+    def __init__(self, root: Path):
+        self.path = root / "students.json"
+        self.names: dict[str, str] = json.loads(self.path.read_text()) if self.path.exists() else {}
+        self.roster = roster.read(root)
+
+    def id(self, name: str, sender: roster.Sender | None = None) -> str:
+        name = unicodedata.normalize("NFC", name)
+        if listed := self.roster.find(name, sender):
+            self.names[listed] = self.roster.people[listed].name or listed
+            return listed
+        spelled = roster.spelled(name)
+        wanted = safe_id(spelled)
+        while roster.spelled(self.names.setdefault(wanted, name)) != spelled:  # another one's id
+            wanted = f"{wanted[:50]}-{hashlib.sha256(os.fsencode(wanted + spelled)).hexdigest()[:6]}"
+        return wanted
+
+    def save(self) -> None:
+        # ASCII: a name need not be valid Unicode
+        files.replace(self.path, (json.dumps(self.names, indent=1, sort_keys=True) + "\n").encode())
+
+
+# ".ipynb", ".json", ".txt", " (1)", "-copy2" and " Kopie", as often as they come: backwards, so that each
+# letter is looked at once.
+COPY = re.compile(r"(?:bnypi\.|nosj\.|txt\.|\)\d+\([ _-]*|\d*[ _-]?(?:ypoc|eipok)[ _-]+)*", re.I)
+
+
+def _stem(name: str) -> str:
+    """A file's name without its ending and without what a browser or JupyterLab adds to a copy."""
+    return name[:len(name) - COPY.match(name[::-1]).end()].strip()
+
+
+def match(name: str, assignments: Sequence[str]) -> tuple[str, str]:
+    """``(assignment, what else the name says)``; ``("", the stem)`` where it names no exercise.
+
+    >>> known = ["ex06_rope", "ex07_alibi"]
+    >>> match("ex06_rope (1).ipynb", known), match("EX06_rope_li.ipynb", known), match("ex07.ipynb", known)
+    (('ex06_rope', ''), ('ex06_rope', 'li'), ('ex07_alibi', ''))
+    >>> match("homework.ipynb", known)
+    ('', 'homework')
+    """
+    stem = _stem(name)
+    short = {key: [a for a in assignments if a.split("_")[0] == key]
+             for key in {a.split("_")[0] for a in assignments}}
+    keys = {a: a for a in assignments} | {key: found[0] for key, found in short.items() if len(found) == 1}
+    for key in sorted(keys, key=len, reverse=True):
+        pattern = re.escape(key).replace("_", "[ _-]")
+        if found := re.search(rf"(?<![A-Za-z0-9]){pattern}(?![A-Za-z0-9])", stem, re.I):
+            rest = [stem[:found.start()].strip(" _-"), stem[found.end():].lstrip(" _-")]
+            return keys[key], "_".join(part for part in rest if part)
+    return "", stem
+
+
+# ---- what lies in the inbox ----
+
+def _hidden(name: str) -> bool:
+    return name.startswith(".") or name in ("__MACOSX", "Thumbs.db", "desktop.ini")
+
+
+def _of_the_system(entry: os.DirEntry) -> bool:
+    """What an operating system or a program left in the inbox; a student may be called ``.li``."""
+    if not _hidden(entry.name) or entry.name.startswith("._"):
+        return _hidden(entry.name)
+    if not entry.name.startswith(".") or not entry.is_dir(follow_symlinks=False):
+        return ".ipynb" not in entry.name.lower()
+    if entry.name in (".git", ".ipynb_checkpoints", ".Trashes"):
+        return True
+    return not any(kind == "file" and path.suffix.lower() in (".ipynb", ".zip")
+                   for path, kind in _below(Path(entry.path)))
+
+
+def _refusing(reason: str) -> Callable[[], bytes]:
+    def load() -> bytes:
+        raise Refused(reason)
+    return load
+
+
+def _below(folder: Path, depth: int = 0) -> Iterator[tuple[Path, str]]:
+    """``(path, kind)`` of all below a folder, following no links: kind "file", "link" or a complaint."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as problem:
+        yield folder, f"The folder cannot be opened: {problem.strerror}."
+        return
+    for entry in entries:
+        path = folder / entry.name
+        if _hidden(entry.name):
+            continue
+        if entry.is_symlink():
+            yield path, "link"
+        elif not entry.is_dir(follow_symlinks=False):
+            yield path, "file"
+        elif depth < MOST_DEPTH:
+            yield from _below(path, depth + 1)
+        else:
+            yield path, f"Folders lie inside of folders, more than {MOST_DEPTH} deep."
+
+
+def _seconds(path: Path) -> float:
+    try:
+        return _sane(os.lstat(path).st_mtime)
+    except OSError:
+        return 0.0
+
+
+def _sane(seconds: float) -> float:
+    """A time since 1970 that can have been: a file may claim the year 9999, or one before the first."""
+    return min(max(0.0, seconds), time.time())
+
+
+def _of_file(path: Path, kind: str, inbox: Path, student: str, assignments) -> Iterator[Upload]:
+    """The uploads that one path stands for: one, or those in a zip file."""
+    parts = path.relative_to(inbox).parts
+    label = shown("/".join(parts[1:]) or parts[0])
+    found = [match(part, assignments)[0] for part in (parts[-1], *reversed(parts[1:-1]))]
+    assignment = next((name for name in found if name), "")
+    seconds = _seconds(path)
+    if kind == "file" and path.name.lower().endswith(".zip"):
+        yield from _of_zip(path, inbox, student, assignment, label, seconds, assignments)
+        return
+    if kind == "file":
+        def load():
+            return files.read(path, MOST_UPLOAD, inbox)
+    else:
+        load = _refusing("It is a link to another place. Send the file itself." if kind == "link" else kind)
+    yield Upload(student, assignment, label, seconds, load, kind != "file" or ".ipynb" in path.name.lower())
+
+
+def _of_zip(path, inbox, student, assignment, label, seconds, assignments) -> Iterator[Upload]:
+    """The notebooks in a zip file. The zip's own date counts; those inside only say which is newer."""
+    def refused(reason: str) -> Upload:
+        return Upload(student, assignment, label, seconds, _refusing(reason))
+
+    try:
+        data = files.read(path, MOST_ZIP_BYTES, inbox)
+        if data.count(b"PK\x01\x02") > MOST_MEMBERS:  # counted before the list is built
+            raise Refused(f"The zip file holds more than {MOST_MEMBERS} files. Send the notebook alone.")
+        packed = zipfile.ZipFile(io.BytesIO(data))
+        members = packed.infolist()
+    except Refused as problem:
+        yield refused(str(problem))
+        return
+    except Exception:  # zipfile raises many kinds for a broken file
+        yield refused("The zip file is damaged. Send the notebook itself.")
+        return
+    notebooks = [m for m in members if not m.is_dir() and ".ipynb" in m.filename.lower()
+                 and not any(_hidden(part) for part in m.filename.split("/") if part != "..")]
+    budget = MOST_UNPACKED_BYTES
+    for member in notebooks:
+        if (letters := len(member.filename)) > files.MOST_NAME:  # before anything looks at it
+            why = (f"Its name in the zip file has {letters} letters; at most {files.MOST_NAME} are read. "
+                   "Rename it, or send the notebook itself.")
+            yield Upload(student, assignment, f"{label}/{shown(member.filename)}", seconds, _refusing(why),
+                         inside=(member.date_time, 0))
+            continue
+        parts = [part for part in member.filename.split("/") if part]
+        found = [match(part, assignments)[0] for part in reversed(parts)]
+        named = next((name for name in found if name), assignment)
+        budget -= member.file_size
+        yield Upload(student, named, f"{label}/{shown(member.filename)}", seconds,
+                     _member(packed, member, budget), inside=(member.date_time, -len(parts)))
+    if not notebooks and not any(ballots.is_vote(member.filename) for member in members):
+        yield refused("The zip file holds no notebook (.ipynb).")
+
+
+def _member(packed: zipfile.ZipFile, member: zipfile.ZipInfo, budget: int) -> Callable[[], bytes]:
+    """How a notebook in a zip file is read, or why it is not. Its name is never used as a path."""
+    if ".." in member.filename.split("/") or member.filename.startswith(("/", "\\")):
+        return _refusing("Its name in the zip file leads out of the zip file.")
+    if stat.S_ISLNK(member.external_attr >> 16):
+        return _refusing("It is a link to another place. Send the file itself.")
+    if member.flag_bits & 1:
+        return _refusing("The zip file is locked with a password.")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return _refusing("The zip file is packed in an unusual way. Send the notebook itself.")
+    bomb = member.file_size > MEGABYTE and member.file_size > MOST_RATIO * max(1, member.compress_size)
+    if bomb or member.file_size > MOST_UPLOAD or budget < 0:
+        return _refusing("It is too large when unpacked. Clear the outputs and send the notebook itself.")
+
+    def load() -> bytes:
+        try:
+            with packed.open(member) as stream:
+                data = stream.read(MOST_UPLOAD + 1)  # the size that the zip file claims may be a lie
+        except Exception:
+            raise Refused("The zip file is damaged. Send the notebook itself.") from None
+        if len(data) > MOST_UPLOAD:
+            raise Refused("It is too large when unpacked. Clear the outputs and send the notebook itself.")
+        return data
+    return load
+
+
+def _uploads(inbox: Path, assignments: Sequence[str]) -> Iterator[Upload]:
+    """All that lies in the inbox, student by student."""
+    for entry in sorted(os.scandir(inbox), key=lambda entry: entry.name):
+        path = inbox / entry.name
+        if _of_the_system(entry):
+            continue
+        sender = roster.sender(entry.name)
+        if entry.is_dir(follow_symlinks=False):
+            yield from (replace(upload, sender=sender) for upload in _of_folder(path, inbox, assignments))
+            continue
+        if entry.is_symlink() and entry.is_dir():
+            why = "It is a link to another folder. Put the folder itself into the inbox."
+            yield Upload(entry.name, "", shown(entry.name), _seconds(path), _refusing(why))
+            continue
+        zipped = entry.name.lower().endswith(".zip")
+        assignment, student = match(entry.name[:-4] if zipped else entry.name, assignments)
+        if not (zipped or assignment or ".ipynb" in entry.name.lower()):
+            continue  # a list of names, a note: nobody's upload
+        if sender and not match(sender.name, assignments)[0]:
+            kind = "link" if entry.is_symlink() else "file"
+            yield from (replace(upload, sender=sender)
+                        for upload in _of_file(path, kind, inbox, sender.stable, assignments))
+        elif entry.is_symlink():
+            yield from _of_file(path, "link", inbox, student, assignments)
+        elif not student:
+            why = "The file name does not say whose it is. Name it <exercise>_<student>.ipynb."
+            yield Upload("", assignment, shown(entry.name), _seconds(path), _refusing(why))
+        else:
+            yield from _of_file(path, "file", inbox, student, assignments)
+
+
+def _of_folder(folder: Path, inbox: Path, assignments) -> Iterator[Upload]:
+    """The uploads of one student's folder; at least one, so that nobody is lost."""
+    found: list[Upload] = []
+    sent = ((path, kind) for path, kind in _below(folder) if not ballots.is_vote(path.name))
+    for n, (path, kind) in enumerate(sent):
+        if n == MOST_FILES:
+            why = f"The folder holds more than {MOST_FILES} files. Send the notebook alone."
+            found.append(Upload(folder.name, "", "the folder", _seconds(folder), _refusing(why)))
+            break
+        found += _of_file(path, kind, inbox, folder.name, assignments)
+    if not found and next(_below(folder), None):
+        return  # votes, and no homework
+    wanted = [upload for upload in found if upload.notebook or upload.assignment]
+    yield from wanted or found[:1] or [
+        Upload(folder.name, "", "the folder", _seconds(folder), _refusing("The folder is empty."))]
+
+
+# ---- reading one notebook ----
+
+def decode(data: bytes) -> tuple[str, list[str]]:
+    """The text of an upload, and remarks on how it was encoded. Raises Refused for what is no text."""
+    if not data.strip():
+        raise Refused("The file is empty.")
+    for mark, encoding in ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"{\0", "utf-16-le"),
+                           (b"\0{", "utf-16-be")):
+        if data.startswith(mark):
+            try:
+                return data.decode(encoding), ["The file was stored as UTF-16; it was read all the same."]
+            except UnicodeDecodeError:
+                raise Refused("The file is no notebook: its text is damaged.") from None
+    if data.startswith(b"\xef\xbb\xbf"):
+        data, remarks = data[3:], ["The file began with a byte order mark; it was read all the same."]
+    else:
+        remarks = []
+    if b"\0" in data or data.startswith((b"PK\x03\x04", b"%PDF")):
+        raise Refused("The file is no notebook: it is binary (perhaps a PDF, a zip file or a picture). "
+                      "Send the .ipynb file.")
+    try:
+        return data.decode("utf-8"), remarks
+    except UnicodeDecodeError:
+        if not data.lstrip().startswith(b"{"):
+            raise Refused("The file is no notebook: it is binary. Send the .ipynb file.") from None
+        return data.decode("cp1252", "replace"), [
+            "The file was not stored as UTF-8; letters with accents may have been changed."]
+
+
+def parse(text: str) -> dict:
+    """The notebook's JSON. Raises Refused, saying what is wrong with it."""
+    if text.count("[") + text.count("{") > MOST_PARTS:
+        raise Refused(f"The file has more than {MOST_PARTS} parts. Clear the outputs and send it again.")
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise Refused("The file is nested too deeply to be a notebook.") from None
+    except ValueError as problem:
+        if re.search(r"^(<{7} |>{7} )", text, re.M):
+            raise Refused("The file holds merge conflict markers (<<<<<<< and >>>>>>>) from git. "
+                          "Resolve the conflict, open the notebook once in Jupyter, and send it again."
+                          ) from None
+        at = getattr(problem, "pos", 0)
+        cut = at >= len(text.rstrip()) - 1 or str(problem).startswith("Unterminated string")
+        if text.lstrip().startswith("{") and cut:
+            raise Refused("The file is truncated: it ends in the middle. "
+                          "Save the notebook and send it again.") from None
+        line = text.count("\n", 0, at) + 1
+        raise Refused(f"The file is no notebook: its JSON is damaged in line {line}. "
+                      "Open it in Jupyter to see whether it still opens.") from None
+    if not isinstance(found, dict) or not isinstance(found.get("cells", found.get("worksheets")), list):
+        raise Refused("The file is no notebook: it is JSON, but it has no cells.")
+    return found
+
+
+def _text(source) -> str:
+    """A cell's source as one valid string; Refused for anything but a string or a list of strings."""
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        raise Refused("One of its cells holds no text.")
+    return source.replace("\0", "�").encode("utf-8", "replace").decode()  # lone surrogates
+
+
+def _old_cells(found: dict) -> list:
+    """The cells of a notebook in format 3, in today's form."""
+    cells = []
+    for sheet in found["worksheets"]:
+        for cell in sheet.get("cells", []) if isinstance(sheet, dict) else []:
+            cell = dict(cell) if isinstance(cell, dict) else {}
+            if cell.get("cell_type") == "code":
+                cell["source"] = cell.get("input", "")
+            elif cell.get("cell_type") == "heading":
+                level = cell.get("level") if cell.get("level") in range(1, 7) else 1
+                cell |= {"cell_type": "markdown", "source": f"{'#' * level} {_text(cell.get('source', ''))}"}
+            elif cell.get("cell_type") == "html":
+                cell["cell_type"] = "markdown"
+            cells.append(cell)
+    return cells
+
+
+def _attachments(cell: dict) -> dict:
+    """Pictures that were pasted into a written answer: PNG, JPEG and GIF, and nothing else."""
+    kept, given = {}, cell.get("attachments")
+    for name, bundle in given.items() if isinstance(given, dict) else ():
+        for mime in IMAGES:
+            content = bundle.get(mime) if isinstance(bundle, dict) else None
+            if isinstance(content, str):
+                try:
+                    content = base64.b64encode(base64.b64decode(re.sub(r"\s", "", content), validate=True))
+                except (binascii.Error, ValueError):
+                    continue
+                kept.setdefault(_text(name), {})[mime] = content.decode()
+    return kept
+
+
+def _grade_id(cell: dict) -> str:
+    """The id that nbgrader gave the cell. Its points, locks and tags are the teacher's to say, not ours."""
+    metadata = cell.get("metadata")
+    given = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    name = given.get("grade_id") if isinstance(given, dict) else None
+    return name if isinstance(name, str) and re.fullmatch(r"[\w-]{1,128}", name, re.A) else ""
+
+
+def _cell(cell, seen: set[str]) -> dict:
+    """One cell in its plain form: source, a valid and unique id, nbgrader's id, pictures."""
+    kind = cell.get("cell_type") if isinstance(cell, dict) else None
+    if kind not in ("code", "markdown", "raw"):
+        raise Refused("One of its cells is neither code nor text.")
+    source, name = _text(cell.get("source", "")), cell.get("id")
+    if not isinstance(name, str) or not re.fullmatch(r"[\w-]{1,64}", name, re.A) or name in seen:
+        name = hashlib.sha256(f"{len(seen)}{source}".encode()).hexdigest()[:10]
+    seen.add(name)
+    graded = _grade_id(cell)
+    plain = {"cell_type": kind, "id": name, "metadata": {"nbgrader": {"grade_id": graded}} if graded else {},
+             "source": source}
+    given = cell.get("metadata")
+    if isinstance(given, dict) and given.get(exercises.PROSE) == exercises.fingerprint(source):
+        plain["metadata"][exercises.PROSE] = given[exercises.PROSE]  # what was given out in another language
+    if kind == "code":
+        plain |= {"execution_count": None, "outputs": []}
+    elif pictures := _attachments(cell):
+        plain["attachments"] = pictures
+    return plain
+
+
+def normalise(data: bytes) -> tuple[bytes, list[str]]:
+    """An upload as a plain notebook (format 4.5, sources only), and remarks for the student.
+
+    Outputs, widgets, tags and all other metadata are dropped; they are the student's and prove nothing.
+    Raises Refused with the reason for what cannot be read.
+    """
+    text, remarks = decode(data)
+    found = parse(text)
+    version = found.get("nbformat", 4)
+    if "cells" in found and version not in (4, 5):
+        raise Refused(f"The notebook is stored in format {str(version)[:20]}, which is unknown here. "
+                      "Save it with JupyterLab and send it again.")
+    if "cells" not in found:
+        remarks.append("The notebook was stored in the old format 3; it was converted.")
+    cells = found["cells"] if "cells" in found else _old_cells(found)
+    if not cells:
+        raise Refused("The notebook has no cells.")
+    if len(cells) > MOST_CELLS:
+        raise Refused(f"The notebook has {len(cells)} cells; at most {MOST_CELLS} are read.")
+    seen: set[str] = set()
+    plain = [_cell(cell, seen) for cell in cells]
+    metadata = found.get("metadata")
+    kernel = metadata.get("kernelspec") if isinstance(metadata, dict) else None
+    if isinstance(kernel, dict) and kernel.get("name") not in (None, "python3"):
+        remarks.append(f"The notebook names the kernel '{shown(_text(str(kernel['name'])))}'; "
+                       "it is run with Python 3.")
+    notebook = {"cells": plain, "metadata": {"kernelspec": KERNEL, "language_info": {"name": "python"}},
+                "nbformat": 4, "nbformat_minor": 5}
+    result = (json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    if len(result) > MOST_BYTES:
+        raise Refused(f"Its cells hold {len(result) / MEGABYTE:.0f} MB even without outputs; at most "
+                      f"{MOST_BYTES / MEGABYTE:g} MB are read.")
+    return result, remarks
+
+
+# ---- taking in ----
+
+def take_in(inbox: Path, root: Path, assignments: Sequence[str]) -> list[Taken]:
+    """Take in every upload in ``inbox`` for the exercises named in ``assignments``.
+
+    Layouts: ``<student>/<exercise>.ipynb``, with any folders between and browsers' copies such as
+    ``<exercise> (1).ipynb``; ``<exercise>_<student>.ipynb``; zip files of either name. Of several uploads
+    the newest that can be read counts, by the date of the file. A newer one replaces the notebook that
+    was taken before and keeps it as ``….ipynb.earlier``. A second run changes nothing.
+
+    Returns one Taken per student and exercise, sorted. Raises FileNotFoundError without an inbox.
+    """
+    inbox, root = Path(inbox), Path(root)
+    if not inbox.is_dir():
+        raise FileNotFoundError(f"there is no folder {inbox}: put the students' uploads there")
+    students, groups = Students(root), {}
+    ids = {name: _ids(root, name) for name in assignments}
+    for upload in _of_senders([_by_its_cells(upload, ids) for upload in _uploads(inbox, assignments)]):
+        student = students.id(upload.student or "unnamed", upload.sender)
+        groups.setdefault((student, upload.assignment), []).append(upload)
+    students.save()
+    _without_typed(groups)
+    for path in (root / "marks" / UNKNOWN).glob("*.json"):
+        if (path.stem, "") not in groups:
+            path.unlink()  # it has been given a better name, or taken away
+    return [_settle(root, student, assignment, uploads, assignments)
+            for (student, assignment), uploads in sorted(groups.items())]
+
+
+def _of_senders(uploads: list[Upload]) -> Iterator[Upload]:
+    """Uploads under the name that the platform gives to their sender.
+
+    Moodle's numbers change with each exercise, so there the name alone counts, unless two people of one name
+    have handed in the same exercise: then nobody can tell whose is whose.
+    """
+    numbers: dict[tuple, set[str]] = {}
+    for upload in uploads:
+        if upload.sender and upload.assignment:
+            key = roster.spelled(upload.sender.stable), upload.assignment
+            numbers.setdefault(key, set()).add(upload.sender.number)
+    for upload in uploads:
+        if not (whose := upload.sender):
+            yield upload
+        elif whose.online and not upload.notebook:
+            yield replace(upload, student=whose.stable, load=_refusing(TYPED))
+        elif len(numbers.get((roster.spelled(whose.stable), upload.assignment), ())) > 1:
+            who = f"{whose.name} {whose.number}"
+            said = f"More than one {whose.name} has handed in, so it counts for '{who}'."
+            yield replace(upload, student=who, sender=None, remark=f"{upload.remark} {said}".strip())
+        else:
+            yield replace(upload, student=whose.stable)
+
+
+def _without_typed(groups: dict[tuple[str, str], list[Upload]]) -> None:
+    """Drop what was typed into Moodle's text field by somebody who has sent a file, too."""
+    sent = {student for (student, _), uploads in groups.items()
+            if any(not (one.sender and one.sender.online) for one in uploads)}
+    for student, assignment in list(groups):
+        if student in sent and all(one.sender and one.sender.online for one in groups[student, assignment]):
+            del groups[student, assignment]
+
+
+def _given(root: Path, assignment: str) -> bytes:
+    """An exercise as students got it: what was released here, else the course's; b"" where there is none."""
+    path = root / "release" / assignment / f"{assignment}.ipynb"
+    try:
+        return (path if path.exists() else exercises.path(assignment, "exercises")).read_bytes()
+    except OSError:
+        return b""
+
+
+def _ids(root: Path, assignment: str) -> set[str]:
+    """nbgrader's ids in an exercise."""
+    return set(GRADE_ID.findall(_given(root, assignment)))
+
+
+def _is_of(root: Path, assignment: str, data: bytes) -> bool:
+    """Does a plain notebook hold cells of this exercise? By nbgrader's ids; where all are lost, by texts."""
+    ids, own = _ids(root, assignment), set(GRADE_ID.findall(data))
+    if not ids or own:
+        return not ids or bool(ids & own)
+    ours, theirs = ({_text(cell["source"]).strip() for cell in json.loads(one)["cells"]}
+                    for one in (_given(root, assignment), data))
+    return bool(ours & theirs - {""})
+
+
+def _by_its_cells(upload: Upload, ids: dict[str, set]) -> Upload:
+    """The upload under the exercise that its cells belong to, where its name says another one, or none.
+
+    Cells decide only where they leave no doubt: they are of one exercise, and none is of the one it is named.
+    """
+    if not upload.notebook:
+        return upload
+    try:
+        found = set(GRADE_ID.findall(upload.load()))
+    except (Refused, OSError):
+        return upload
+    shared = {name for name in ids if found & ids[name]}
+    if len(shared) != 1 or upload.assignment in shared:
+        return upload
+    (assignment,) = shared
+    named = f"for {upload.assignment}" if upload.assignment else "no exercise"
+    return replace(upload, assignment=assignment, remark=(
+        f"By its name '{upload.label}' is {named}, its cells are those of {assignment}: it counts there."))
+
+
+def _settle(root: Path, student: str, assignment: str, uploads: list[Upload], assignments) -> Taken:
+    """Choose among the uploads of one student for one exercise, and write down what came of it."""
+    uploads = sorted(uploads, key=lambda upload: upload.order, reverse=True)
+    refusals, raw = [], b""
+    for n, upload in enumerate(uploads[:MOST_TRIED]):
+        try:
+            if not assignment:
+                known = ", ".join(f"{name}.ipynb" for name in assignments) or "none"
+                upload.load()  # a reason of its own goes first
+                raise Refused(f"The file name is that of no exercise. The exercises are: {known}.")
+            raw = upload.load()
+            data, remarks = normalise(raw)
+            remarks += [upload.remark] * bool(upload.remark)
+        except Refused as problem:
+            refusals.append((upload, str(problem)))
+            continue
+        except Exception as problem:  # one upload must not stop the class
+            refusals.append((upload, f"The file could not be read ({type(problem).__name__})."))
+            continue
+        others = [f"'{other.label}' could not be used: {why}" for other, why in refusals]
+        others += [f"'{other.label}' is older and was not used." for other in uploads[n + 1:]]
+        if others:
+            remarks.append(f"Several files were sent; '{upload.label}' counts. {' '.join(others)}")
+        return _take(root, student, assignment, upload, data, remarks)
+    newest = refusals[0][0]
+    reason = " ".join(f"'{upload.label}': {why}" for upload, why in refusals)
+    return _reject(root, student, assignment, reason, raw, newest.seconds)
+
+
+def record(root: Path, assignment: str, student: str) -> dict:
+    """What was noted of the submission that counts: ``sha256``, ``seconds_of_upload``, ``from`` (its name),
+    ``remarks``; ``{}`` where there is none.
+
+    It stands outside of ``submitted/``, where a student's own files can lie.
+    """
+    try:
+        found = json.loads(_noted(root, assignment, student).read_text(encoding="utf-8"))
+        ok = isinstance(found["sha256"], str) and isinstance(found["remarks"], list) and math.isfinite(
+            found["seconds_of_upload"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return found if ok else {}
+
+
+def _noted(root: Path, assignment: str, student: str) -> Path:
+    return Path(root) / "taken" / assignment / f"{student}.json"
+
+
+def _take(root: Path, student: str, assignment: str, upload: Upload, data: bytes, remarks) -> Taken:
+    path = root / "submitted" / student / assignment / f"{assignment}.ipynb"
+    sha, earlier = hashlib.sha256(data).hexdigest(), record(root, assignment, student)
+    seconds = upload.seconds
+    if path.exists() and earlier:
+        if earlier["sha256"] == sha:  # sent again unchanged: the first time counts
+            seconds, remarks = earlier["seconds_of_upload"], earlier["remarks"]
+        elif earlier["seconds_of_upload"] > seconds:
+            return Taken(student, assignment, "taken", " ".join(earlier["remarks"]), path,
+                         earlier["sha256"], earlier["seconds_of_upload"])
+        else:
+            files.replace(path.with_suffix(".ipynb.earlier"), path.read_bytes())
+    taken = Taken(student, assignment, "taken", " ".join(remarks), path, sha, seconds)
+    when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    files.replace(path, data)
+    files.replace(path.with_name("timestamp.txt"), f"{when:%Y-%m-%d %H:%M:%S.%f} UTC".encode())  # nbgrader's
+    files.replace(_noted(root, assignment, student), json.dumps(
+        {"sha256": sha, "seconds_of_upload": seconds, "from": upload.label, "remarks": remarks},
+        indent=1).encode())
+    marks = root / "marks" / assignment / f"{student}.json"
+    if marks.exists() and json.loads(marks.read_text()).get("state") == "rejected":
+        marks.unlink()  # it spoke of an upload that does not count any more
+    return taken
+
+
+def _reject(root: Path, student: str, assignment: str, reason: str, raw: bytes, seconds: float) -> Taken:
+    path = root / "submitted" / student / assignment / f"{assignment}.ipynb"
+    earlier = record(root, assignment, student) if assignment and path.exists() else {}
+    if earlier:  # what was taken before still counts
+        return Taken(student, assignment, "taken",
+                     f"A newer upload could not be used; the earlier one counts. {reason}", path,
+                     earlier["sha256"], earlier["seconds_of_upload"])
+    taken = Taken(student, assignment, "rejected", reason, None,
+                  hashlib.sha256(raw).hexdigest() if raw else "", seconds)
+    marks = {key: value for key, value in asdict(taken).items()
+             if key in ("student", "assignment", "state", "reason", "sha256")}
+    marks |= {"checks_version": "", "questions": {}, "written": [], "remarks": []}
+    files.replace(root / "marks" / (assignment or UNKNOWN) / f"{student}.json",
+                  (json.dumps(marks, indent=1) + "\n").encode())
+    return taken
+
+
+def take_in_votes(inbox: Path, root: Path) -> tuple[int, int]:
+    """Take in the votes that lie beside the homework; how many there are, and how many files were none."""
+    return ballots.take_in(_below(Path(inbox)), Path(inbox), Path(root))
+
+
+# ---- what was collected elsewhere ----
+
+def adopt(root: Path, assignment: str) -> list[Taken]:
+    """Take in what lies in ``submitted/`` and did not come through `take_in`: what `nbgrader collect` wrote.
+
+    Each notebook is brought into its plain form in its place; as it was sent, it stays as
+    ``….ipynb.collected``. ``timestamp.txt`` says when it was sent. What cannot be read is rejected like any
+    upload, and set aside as ``….ipynb.refused``. A notebook of this exercise under another name is renamed;
+    `record` has that name as "from". Returns one Taken for each notebook that was new.
+    """
+    root = Path(root)
+    submitted = root / "submitted"
+    found, names = _renamed(root, assignment)
+    for path in sorted(submitted.glob(f"*/{assignment}/{assignment}.ipynb")):
+        student = path.parts[-3]
+        raw = b""
+        try:
+            raw, modified = files.read_dated(path, MOST_UPLOAD, submitted)
+            if record(root, assignment, student).get("sha256") == hashlib.sha256(raw).hexdigest():
+                continue
+            seconds = _collected_at(path, modified)
+            data, remarks = normalise(raw)
+            if not _is_of(root, assignment, data):
+                raise Refused(f"None of its cells is one of {assignment}: it is another notebook.")
+        except Exception as problem:  # one submission must not stop the class
+            why = str(problem) if isinstance(problem, Refused) else (
+                f"The file could not be read ({type(problem).__name__}).")
+            _noted(root, assignment, student).unlink(missing_ok=True)  # it spoke of what was there before
+            if path.parent.resolve() == submitted.resolve() / student / assignment:  # no link leads elsewhere
+                os.replace(path, path.with_suffix(".ipynb.refused"))
+            found.append(_reject(root, student, assignment, f"'{path.name}': {why}", raw, _seconds(path)))
+            continue
+        files.replace(path.with_suffix(".ipynb.collected"), raw)
+        _noted(root, assignment, student).unlink(missing_ok=True)  # what is here now is what counts
+        upload = Upload(student, assignment, names.get(student, path.name), seconds, lambda: b"")
+        found.append(_take(root, student, assignment, upload, data, remarks))
+    return found
+
+
+def _renamed(root: Path, assignment: str) -> tuple[list[Taken], dict[str, str]]:
+    """Give the exercise's name to what was collected under another one; who sent no notebook is rejected.
+
+    Returns those, and the names that there were, by student.
+    """
+    submitted, rejected, names = root / "submitted", [], {}
+    ids = _ids(root, assignment)
+    for folder in sorted(submitted.glob(f"*/{assignment}")):
+        path, student = folder / f"{assignment}.ipynb", folder.parent.name
+        elsewhere = folder.resolve() != submitted.resolve() / student / assignment
+        if elsewhere or os.path.lexists(path) or record(root, assignment, student):
+            continue
+        fitting = []
+        for other in sorted(folder.glob("*.ipynb")):
+            try:
+                raw, seconds = files.read_dated(other, MOST_UPLOAD, submitted)
+            except (Refused, OSError):
+                continue
+            if ids & set(GRADE_ID.findall(raw)):
+                fitting.append((seconds, other))
+        if fitting:
+            names[student] = max(fitting)[1].name
+            os.replace(folder / names[student], path)
+        elif not (root / "marks" / assignment / f"{student}.json").exists():
+            why = f"No notebook named {assignment}.ipynb was handed in, and none that holds its cells."
+            rejected.append(_reject(root, student, assignment, why, b"", _seconds(folder)))
+    return rejected, names
+
+
+def _collected_at(path: Path, modified: float) -> float:
+    """When a collected submission was sent: nbgrader notes it beside the notebook."""
+    from nbgrader.utils import parse_utc
+
+    try:
+        said = parse_utc(files.read(path.with_name("timestamp.txt"), 200, path.parent).decode().strip())
+        return _sane(said.replace(tzinfo=datetime.UTC).timestamp())
+    except (ValueError, OverflowError, OSError, TypeError):
+        return _sane(modified)

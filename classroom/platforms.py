@@ -1,0 +1,97 @@
+"""Marks as Canvas and Moodle import them: files for the whole class, made from the table of grades.
+
+Both name a student by what stands in the class list; without one there is nothing to name them by.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+
+from .roster import Roster
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def canvas(listed: Roster, rows: Sequence[Mapping], questions: bool = False) -> str:
+    """The file for *Grades → Import* in Canvas. ``questions`` adds a column for each question.
+
+    `lib/gradebook_importer.rb <https://github.com/instructure/canvas-lms/blob/master/lib/gradebook_importer.rb>`_
+    reads "Student", "ID", "SIS User ID", "SIS Login ID" and "Section" in this order, then a column for each
+    assignment, and a second row with the points possible. It looks for the student by ID, then by the SIS
+    ids, then by name. A column that is no assignment's title becomes a new assignment, or is left out: Canvas
+    asks. An empty cell clears what stands there.
+    """
+    columns = _columns(rows, questions)
+    lines = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *map(_title, columns)],
+             ["    Points Possible", "", "", "", "", *(_number(most) for most in columns.values())]]
+    for person in listed.people.values():
+        grades = _grades(rows, person.id)
+        lines.append([person.name or person.id, person.canvas_id, person.sis_id, person.login, person.group,
+                      *(_number(grades.get(column)) for column in columns)])
+    return _csv(lines)
+
+
+def moodle(listed: Roster, rows: Sequence[Mapping]) -> str:
+    """The file for *Grades → Import → CSV file* in Moodle, with a column for each exercise and question.
+
+    `Grade import <https://docs.moodle.org/311/en/Grade_import>`_: whoever imports says which column names the
+    student ("Email address" as ``useremail``, or "ID number" as ``useridnumber``), and what each other column
+    is; those that are mapped to nothing are left out. "-" is no grade (``grade/import/csv`` of Moodle).
+    Feedback must be mapped together with its grade, or that is lost. A grade above the maximum, as with a
+    bonus, needs ``unlimitedgrades`` in the settings of the site.
+    """
+    columns = _columns(rows, questions=True)
+    exercises = [name for name, question in columns if not question]
+    lines = [["Email address", "ID number", "Username", "Full name", *map(_title, columns),
+              *(f"{name}: feedback" for name in exercises)]]
+    for person in listed.people.values():
+        grades = _grades(rows, person.id)
+        said = ["; ".join(f"{question} {_number(points)}" for (other, question), points in grades.items()
+                          if other == name and question and points is not None) for name in exercises]
+        lines.append([person.email, person.moodle_id, person.login, person.name or person.id,
+                      *(_number(grades.get(column), "-") for column in columns), *said])
+    return _csv(lines)
+
+
+def _columns(rows: Iterable[Mapping], questions: bool) -> dict[tuple[str, str], float]:
+    """``(exercise, question)`` to the maximum; the question is "" for the exercise itself."""
+    found: dict[tuple[str, str], float] = {}
+    for row in rows:
+        if row["assignment"]:
+            found[row["assignment"], ""] = row["max"]
+            for question, (_, most) in row["answers"].items() if questions else ():
+                found[row["assignment"], question] = most
+    return dict(sorted(found.items(), key=lambda item: item[0][0]))  # questions stay in their order
+
+
+def _grades(rows: Iterable[Mapping], student: str) -> dict[tuple[str, str], float | None]:
+    grades: dict[tuple[str, str], float | None] = {}
+    for row in rows:
+        if row["student"] == student and row["assignment"]:
+            grades[row["assignment"], ""] = row["total"]
+            grades |= {(row["assignment"], question): points
+                       for question, (points, _) in row["answers"].items()}
+    return grades
+
+
+def _title(column: tuple[str, str]) -> str:
+    return ": ".join(filter(None, column))
+
+
+def _number(value: float | None, none: str = "") -> str:
+    """Two decimals at most, as both platforms show.
+
+    >>> _number(18.0), _number(2.125), _number(None, "-")
+    ('18', '2.12', '-')
+    """
+    return none if value is None else f"{round(value, 2):g}"
+
+
+def _csv(lines: Iterable[Sequence[str]]) -> str:
+    """UTF-8 without a mark, which Canvas's reader could take for a part of the first cell."""
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows(
+        [f"'{cell}" if cell.startswith(FORMULA) and cell != "-" else cell for cell in line] for line in lines)
+    return buffer.getvalue()

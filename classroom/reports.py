@@ -1,0 +1,425 @@
+"""What comes out of a class: a page for each student, a table of grades, and what the class believes."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import datetime
+import html
+import io
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from course import files
+
+from . import assignments, intake, items, likeness, platforms, roster, rules, safe
+from .gradebook import given, gradebook, load_marks, marked_copy, question_of, source
+from .intake import UNKNOWN
+
+COLUMNS = ("student", "name", "group", "assignment", "state", "reason", "coded", "written",
+           "late penalty", "total", "max", "to mark")
+ANSWERS = ("student", "name", "group", "assignment", "question", "points", "max")
+SAID = {"graded": "graded", "rejected": "not taken in", "timed out": "stopped: it took too long",
+        "grader error": "not graded yet", "not handed in": "not handed in"}
+ERROR = "Something went wrong on the teacher's side. This is no fault of yours, and it costs no points."
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;\
+ style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'">
+<meta name="referrer" content="no-referrer">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem;
+  color: #1a1a1a; background: #fff; }}
+table {{ border-collapse: collapse; }}
+th, td {{ text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0;
+  border-bottom: 1px solid #bbb; }}
+td.number {{ text-align: right; white-space: nowrap; }}
+.says, pre {{ white-space: pre-wrap; overflow-wrap: anywhere; }}
+.answer, .comment, .model {{ border-left: 4px solid #767676; padding-left: 1rem; margin: .5rem 0;
+  overflow: auto; }}
+.comment {{ border-color: #0072b2; }}
+.model {{ border-color: #009e73; }}
+.two {{ display: grid; grid-template-columns: 2fr 3fr; gap: 2rem; width: min(92vw, 90rem);
+  margin-left: calc(50% - min(46vw, 45rem)); }}
+.two > :first-child {{ position: sticky; top: 0; max-height: 100vh; overflow: auto; align-self: start; }}
+img {{ max-width: 100%; }}
+</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+
+def points(value: float | None) -> str:
+    """A score without needless digits; "–" for none.
+
+    >>> points(3.0), points(2.25), points(None)
+    ('3', '2.25', '–')
+    """
+    return "–" if value is None else f"{round(value, 2):g}"
+
+
+def _rows(root: Path, book) -> list[dict]:
+    """One row per student and exercise, also where nothing was handed in."""
+    names = _names(root)
+    exercises = sorted(book.assignments, key=lambda a: a.name)
+    students = sorted(set(names) | {student.id for student in book.students})
+    rows = []
+    for exercise in exercises:
+        marks = load_marks(root, exercise.name)
+        submissions = {s.student_id: s for s in exercise.submissions}
+        rows += [{"student": student, "name": names.get(student, student), "assignment": exercise.name,
+                  **_row(marks.get(student), submissions.get(student), exercise.max_score)}
+                 for student in students]
+    rows += [{"student": student, "name": names.get(student, student), "assignment": "",
+              "state": found["state"], "reason": found["reason"], "answers": {}}
+             for student, found in load_marks(root, UNKNOWN).items()]
+    groups = {person.id: person.group for person in roster.read(root).people.values()}
+    rows = [row | {"group": groups.get(row["student"], "")} for row in rows]
+    return sorted(rows, key=lambda row: (row["student"], row["assignment"]))
+
+
+def _row(marks: Mapping | None, submission, most: float) -> dict:
+    """The state and the numbers of one submission; None for a number that nobody has given yet."""
+    row = {"state": marks["state"] if marks else "not handed in", "reason": marks["reason"] if marks else "",
+           "coded": None, "written": None, "late penalty": None, "total": None, "max": most, "to mark": 0,
+           "answers": {}}  # question: its points, and what it adds to the maximum
+    if submission is None:
+        return row
+    (notebook,) = submission.notebooks
+    written = {cell.name for cell in notebook.notebook.solution_cells}
+    parts = {"coded": [], "written": []}
+    for grade in notebook.grades:
+        parts["written" if grade.name in written else "coded"].append(given(grade))
+        row["answers"][question_of(grade.name)] = given(grade), grade.max_score
+        row["to mark"] += grade.needs_manual_grade
+    for kind, scores in parts.items():
+        # a coded part is complete or not there; a written one is marked answer by answer
+        known = [score for score in scores if score is not None]
+        if known and (kind == "written" or len(known) == len(scores)):
+            row[kind] = sum(known)
+    row["late penalty"] = notebook.late_submission_penalty or 0.0
+    if row["coded"] is not None or not parts["coded"]:
+        row["total"] = max(0.0, (row["coded"] or 0.0) + (row["written"] or 0.0) - row["late penalty"])
+    return row
+
+
+def _names(root: Path) -> dict[str, str]:
+    """Id to name, of the class list and of all who sent something."""
+    path = Path(root) / "students.json"
+    listed = {person.id: person.name or person.id for person in roster.read(root).people.values()}
+    return (json.loads(path.read_text()) if path.exists() else {}) | listed
+
+
+# ---- the table of grades ----
+
+def inert(value) -> str:
+    """A cell that a spreadsheet shows and does not compute.
+
+    >>> inert("=HYPERLINK(1)"), inert("Li"), inert(2.5), inert(None)
+    ("'=HYPERLINK(1)", 'Li', '2.5', '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{round(value, 4):g}"
+    text = str(value).encode("utf-8", "replace").decode()
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def table(columns: Sequence[str], rows: Iterable[Mapping]) -> str:
+    """CSV (RFC 4180) of rows by column name; every cell is `inert`.
+
+    Every cell is quoted: a spreadsheet that splits at semicolons must not find a formula inside of one.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, quoting=csv.QUOTE_ALL)
+    writer.writerow(columns)
+    writer.writerows([inert(row.get(column)) for column in columns] for row in rows)
+    return buffer.getvalue()
+
+
+def export(root: Path, db: str | None = None, questions: bool = False) -> Path:
+    """Write ``exports/grades.csv``: one row per student and exercise, with the columns in `COLUMNS`.
+
+    Beside it ``questions.csv``, with a row for each answer; and, where there is a class list, ``canvas.csv``
+    and ``moodle.csv`` (see `platforms`). ``questions``: each question has a column in Canvas's file, too.
+
+    A number that nobody has given is an empty cell and not a zero: a grader error, a submission that has
+    not been graded. "to mark" counts the answers that wait for a person. Upload names that belong to no
+    exercise have a row of their own. Returns the path.
+    """
+    path = Path(root) / "exports" / "grades.csv"
+    with gradebook(root, db) as book:
+        rows = _rows(Path(root), book)
+    answers = [row | {"question": question, "points": score, "max": most}
+               for row in rows for question, (score, most) in row["answers"].items()]
+    # the mark at the beginning is for Excel's sake: 王小明
+    files.replace(path, table(COLUMNS, rows).encode("utf-8-sig"))
+    files.replace(path.with_name("questions.csv"), table(ANSWERS, answers).encode("utf-8-sig"))
+    if listed := roster.read(root):
+        files.replace(path.with_name("canvas.csv"), platforms.canvas(listed, rows, questions).encode())
+        files.replace(path.with_name("moodle.csv"), platforms.moodle(listed, rows).encode())
+    return path
+
+
+# ---- a page for each student ----
+
+def feedback(root: Path, assignment: str, db: str | None = None) -> list[Path]:
+    """Write ``feedback/<student>/<assignment>/<assignment>.html`` for everybody who sent something.
+
+    Marks and what the checks say, per question; the written answers with their marks, and ours once marking
+    has begun; comments; the late penalty. The page runs nothing, loads nothing, and says nothing of hidden
+    inputs or other students. Returns the paths.
+    """
+    root, paths = Path(root), []
+    with gradebook(root, db) as book:
+        exercise = book.find_assignment(assignment)
+        submissions = {s.student_id: s for s in exercise.submissions}
+        begun = {grade.name for submission in submissions.values() for notebook in submission.notebooks
+                 for grade in notebook.grades if grade.manual_score is not None}
+        for student, marks in load_marks(root, assignment).items():
+            submission = submissions.get(student)
+            row = _row(marks, submission, exercise.max_score)
+            body = _body(root, assignment, student, marks, submission, row, begun)
+            title = html.escape(f"{assignment}: feedback")
+            path = root / "feedback" / student / assignment / f"{assignment}.html"
+            files.replace(path, PAGE.format(title=title, body=body).encode("utf-8", "replace"))
+            for name, otherwise in _beside(root, assignment, student).items():
+                text = otherwise
+                with contextlib.suppress(files.Refused, OSError, UnicodeDecodeError):
+                    sent = root / "submitted" / student / assignment / name
+                    text = files.read(sent, 10_000, root / "submitted").decode()
+                files.replace(path.with_name(name), text.encode())
+            if (name := _collected_as(root, assignment, student)) != path.stem:
+                files.replace(path.with_name(f"{name}.html"), path.read_bytes())
+            paths.append(path)
+    return paths
+
+
+def _collected_as(root: Path, assignment: str, student: str) -> str:
+    """The name of the notebook that nbgrader collected: its student will ask for the feedback by that."""
+    name = Path(str(intake.record(root, assignment, student).get("from", ""))).name
+    raw = root / "submitted" / student / assignment / f"{assignment}.ipynb.collected"
+    return name.removesuffix(".ipynb") if name.endswith(".ipynb") and raw.exists() else assignment
+
+
+def _beside(root: Path, assignment: str, student: str) -> dict[str, str]:
+    """What `nbgrader release_feedback` asks for beside a page, with what stands there if none was collected.
+
+    It stops at the first student who has none: one upload by mail, and nobody gets a page.
+    """
+    from .marking import own_secret
+
+    seconds = intake.record(root, assignment, student).get("seconds_of_upload", 0.0)
+    when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return {"timestamp.txt": f"{when:%Y-%m-%d %H:%M:%S.%f} UTC",
+            "submission_secret.txt": own_secret(root, assignment, student)}
+
+
+def _body(root: Path, assignment: str, student: str, marks: Mapping, submission, row: Mapping,
+          begun: Collection[str]) -> str:
+    name = html.escape(_names(root).get(student, student))
+    reason = ERROR if marks["state"] == "grader error" else marks["reason"]  # its own words are the teacher's
+    pieces = [f"<h1>{html.escape(assignment)}</h1>", f"<p>{name}: {html.escape(SAID[marks['state']])}.</p>"]
+    if reason:
+        pieces.append(f'<p class="says"><strong>{html.escape(reason)}</strong></p>')
+    pieces += [f'<p class="says">{html.escape(str(remark))}</p>'
+               for remark in _remarks(root, assignment, student, marks)]
+    pieces.append(_total(row))
+    if submission is not None:
+        (notebook,) = submission.notebooks
+        grades = {grade.name: grade for grade in notebook.grades}
+        comments = {comment.name: comment.manual_comment for comment in notebook.comments}
+        pieces.append("<h2>Questions</h2>")
+        shown, decided = marked_copy(root, assignment, student, marks), rules.load(root, assignment)
+        asked = assignments.written(source(root, assignment))
+        for cell in shown.cells:
+            grade = grades.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
+            if grade is not None and cell.metadata.nbgrader.get("solution"):
+                pieces.append(_written(grade, cell, comments.get(grade.name), asked[grade.name],
+                                       grade.name in begun))
+            elif grade is not None:
+                question = question_of(grade.name)
+                pieces.append(_coded(grade, question, marks["questions"].get(question) or {},
+                                     comments.get(question), decided))
+    return "\n".join(pieces)
+
+
+def _remarks(root: Path, assignment: str, student: str, marks: Mapping) -> list[str]:
+    """What taking in and grading noted, each once."""
+    noted = intake.record(root, assignment, student).get("remarks", [])
+    return list(dict.fromkeys([*noted, *marks["remarks"]]))
+
+
+def _total(row: Mapping) -> str:
+    cells = [("Coded questions", points(row["coded"])), ("Written answers", points(row["written"]))]
+    if row["late penalty"]:
+        cells.append(("Late penalty", f"−{points(row['late penalty'])}"))
+    cells.append(("Total", f"{points(row['total'])} of {points(row['max'])}"))
+    rows = "".join(f'<tr><th scope="row">{key}</th><td class="number">{value}</td></tr>'
+                   for key, value in cells)
+    waiting = "<p>Some answers have not been marked yet.</p>" if row["to mark"] else ""
+    return f"<table>{rows}</table>{waiting}"
+
+
+def _head(grade, title: str, kind: str = "") -> str:
+    most = f"{points(grade.max_score)} {'points' if grade.max_score != 1 else 'point'}"
+    counts = kind or (f"of {most}" if grade.max_score else "points of a bonus")
+    return f"<section><h3>{html.escape(title)}: {points(given(grade))} {counts}</h3>"
+
+
+def _comment(text: str | None) -> str:
+    return f'<div class="comment"><p>Comment:</p>{safe.render(text)}</div>' if text else ""
+
+
+def _coded(grade, question: str, found: Mapping, comment: str | None, decided: rules.Rules) -> str:
+    pieces = [_head(grade, question, "points; it was dropped" if question in decided.dropped else "")]
+    if question in decided.dropped:
+        pieces.append("<p>This question counts for nobody.</p>")
+    elif question in decided.given:
+        pieces.append("<p>Everybody got the points of this question.</p>")
+    if found.get("text"):
+        pieces.append(f'<p class="says">{html.escape(str(found["text"]))}</p>')
+    elif found.get("passed"):
+        pieces.append("<p>Right.</p>")
+    if found.get("reread"):
+        pieces.append(f'<p class="says">Read again: {html.escape(str(found["reread"]))}</p>')
+    return "".join([*pieces, _comment(comment), "</section>"])
+
+
+def _written(grade, cell, comment: str | None, asked: assignments.Written, begun: bool) -> str:
+    """The question, the answer and its mark; ours below, once the marking of this question has ``begun``."""
+    marked = given(grade) is not None and not grade.needs_manual_grade
+    pieces = [_head(grade, asked.title), safe.render(asked.text), "<p>Your answer:</p>", answer(cell)]
+    if not marked:
+        pieces.append("<p>Not marked yet.</p>")
+    pieces.append(_comment(comment))
+    if marked and begun:  # whoever leaves an answer empty does not get ours for the next attempt
+        pieces.append(f'<p>A model answer, and how it is marked:</p><div class="model">'
+                      f"{safe.render(asked.model)}</div>")
+    return "".join([*pieces, "</section>"])
+
+
+def answer(cell) -> str:
+    """What a student wrote, as HTML that is safe."""
+    text = safe.render(cell.source, cell.get("attachments")) if cell.cell_type == "markdown" \
+        else safe.plain(cell.source)
+    return f'<div class="answer">{text}</div>'
+
+
+# ---- what the class believes ----
+
+def _markdown(columns: Sequence[str], rows: Sequence[Mapping]) -> str:
+    def cell(name: str, value) -> str:
+        kind = ".2f" if name in items.CORRELATIONS else ".0%"
+        text = format(value, kind) if isinstance(value, float) else inert(value)
+        return html.escape(text, quote=False).replace("|", "\\|").replace("\n", " ")
+
+    lines = [columns, ["---"] * len(columns), *([cell(key, row[key]) for key in columns] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def report(root: Path, assignment: str, db: str | None = None) -> Path:
+    """Write ``report/<assignment>/``: ``report.md`` with a figure, and its tables as CSV.
+
+    Names no student. Needs only the marks; where a gradebook is there, the written answers come from it. An
+    empty class gives an empty report. Returns the path of ``report.md``.
+    """
+    from tutorial_lib import plots
+
+    marks = load_marks(root, assignment)
+    questions, held = items.questions(marks), items.beliefs(marks)
+    written = _written_answers(root, assignment, db)
+    states = Counter(found["state"] for found in marks.values())
+    states["not handed in"] = len(set(roster.read(root).people) - set(marks))
+    folder = Path(root) / "report" / assignment
+    counted = ", ".join(f"{states[state]} {state}" for state in sorted(+states)) or "none"
+    parts = [f"# {assignment}", f"Submissions: {counted}.", "## Questions",
+             _markdown(items.ASKED, questions) if questions else "No answer has been graded.",
+             "## Written answers", _markdown(items.WRITTEN, written) if written else "None has been marked.",
+             "## What the class believes",
+             _markdown(items.BELIEVED, held) if held else "No known misconception was found."]
+    for name, columns, rows in (("questions", items.ASKED, questions), ("written", items.WRITTEN, written),
+                                ("misconceptions", items.BELIEVED, held)):
+        files.replace(folder / f"{name}.csv", table(columns, rows).encode("utf-8-sig"))
+    picture = folder / "misconceptions.png"
+    if held:
+        top = held[:12]
+        fig = plots.bars({f"{row['question']}: {row['misconception']}": row["students"] for row in top},
+                         title=f"{assignment}: what the class believes", xlabel="students", values=".0f",
+                         size=(9, 1.5 + 0.5 * len(top)))
+        files.replace(picture, plots.png(fig))
+        first = top[0]
+        alt = (f"Bar chart of {len(top)} misconceptions by the number of students who hold them; the most "
+               f"common is {first['misconception']} in {first['question']}, with {first['students']}.")
+        parts.append(f"![{alt.replace('[', '(').replace(']', ')')}](misconceptions.png)")
+    else:
+        picture.unlink(missing_ok=True)
+    path = folder / "report.md"
+    files.replace(path, ("\n\n".join(parts) + "\n").encode())
+    return path
+
+
+def _written_answers(root: Path, assignment: str, db: str | None) -> list[dict]:
+    """A row for each written question: how many were marked, how many wait, the mean share of the points."""
+    if not (Path(root) / "nbgrader_config.py").exists():
+        return []
+    found: dict[str, list] = {}
+    with gradebook(root, db) as book:
+        for submission in book.find_assignment(assignment).submissions:
+            (notebook,) = submission.notebooks
+            written = {cell.name for cell in notebook.notebook.solution_cells}
+            for grade in notebook.grades:
+                if grade.name in written:
+                    found.setdefault(grade.name, []).append(grade)
+        return [items.written(name, [given(grade) for grade in grades if not grade.needs_manual_grade],
+                              sum(grade.needs_manual_grade for grade in grades), grades[0].max_score)
+                for name, grades in sorted(found.items())]
+
+
+def trend(root: Path, assignments: Sequence[str]) -> Path:
+    """Write ``report/trend.md`` and ``trend.csv``: a row for each exercise. Returns the path of the first."""
+    listed = set(roster.read(root).people)
+    rows = [items.summary(name, load_marks(root, name), listed) for name in assignments]
+    path = Path(root) / "report" / "trend.md"
+    files.replace(path.with_suffix(".csv"), table(items.TREND, rows).encode("utf-8-sig"))
+    files.replace(path, f"# From exercise to exercise\n\n{_markdown(items.TREND, rows)}\n".encode())
+    return path
+
+
+def inventory(root: Path, folder: Path) -> Path:
+    """Write ``report/inventory.md``: what the class believed before and after, from the logs in ``folder``.
+
+    Names no student. Returns its path; see `items.inventory` for what is refused.
+    """
+    pairs, left_out = items.logs(folder)
+    found = items.inventory(pairs)
+    said = (f"{len(pairs)} students answered both times; {left_out} did not, and are left out. Right before: "
+            f"{found.before:.0%}, after: {found.after:.0%}. Normalised gain: {found.gain:.2f} "
+            f"(95% interval {found.low:.2f} to {found.high:.2f}).")
+    path = Path(root) / "report" / "inventory.md"
+    table_of = _markdown(items.PAIRED, items.by_question(pairs))
+    files.replace(path, f"# The concept inventory\n\n{said}\n\n{table_of}\n".encode())
+    return path
+
+
+def alike(root: Path, assignment: str) -> Path:
+    """Write ``likeness/<assignment>.md``: pairs of submissions to look at, by name. Returns its path."""
+    rows = likeness.compare(root, assignment)
+    found = _markdown(likeness.COLUMNS, rows) if rows else "No two are alike."
+    path = Path(root) / "likeness" / f"{assignment}.md"
+    text = f"# {assignment}: submissions that are alike\n\n{likeness.CAVEATS}\n{found}\n"
+    files.replace(path, text.encode())
+    return path

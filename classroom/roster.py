@@ -1,0 +1,213 @@
+"""The class list: who is in the class, and under which names the platforms know them.
+
+``roster.csv`` stands in the class folder. It is the teacher's own file and is only read. With it, whoever has
+not handed in has a row in every table, and uploads find their student under the names that Canvas and Moodle
+give to files.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from . import clock
+
+FILE = "roster.csv"
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
+# ContentZipper#get_filename (lib/content_zipper.rb of instructure/canvas-lms): the sortable name in small
+# letters and without anything but letters and their signs, "LATE", the user's number, the file's number, the
+# file's name. Python's \w leaves out the signs, which are vowels in Hindi or Thai.
+CANVAS = re.compile(r"(?s)(?P<name>[^\W_][\w\x80-\U0010ffff]*?)_(?:LATE_)?(?P<number>[0-9]+)_[0-9]+_.+")
+# mod_assign\downloader (mod/assign/classes/downloader.php of moodle/moodle): the full name, a number that is
+# another one in each assignment, the plugin; then, where folders are switched off, the file's name.
+MOODLE = re.compile(r"(?s)(?P<name>[^_].*?)_(?P<number>[0-9]+)_assignsubmission_"
+                    r"(?P<kind>file|onlinetext)(?:_.*)?")
+
+
+@dataclass(frozen=True)
+class Person:
+    """One row of the class list. All but ``id`` may be empty."""
+
+    id: str  # the folder's name in submitted/, and the id in the gradebook
+    name: str = ""
+    email: str = ""
+    group: str = ""
+    canvas_id: str = ""  # "ID" in Canvas's own export
+    sis_id: str = ""  # "SIS User ID" there
+    login: str = ""  # "SIS Login ID" there; Moodle's user name
+    moodle_id: str = ""  # "ID number" in Moodle's export
+    extension: str = ""  # for every exercise, such as 3d
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Whose file it is, as a platform wrote it into the name; ``online``: text that was typed into Moodle."""
+
+    platform: str
+    name: str
+    number: str
+    online: bool = False
+
+    @property
+    def stable(self) -> str:
+        """A name that stays the same from exercise to exercise: Canvas's number does, Moodle's does not."""
+        return f"{self.name}_{self.number}" if self.platform == "canvas" else self.name
+
+
+def sender(name: str) -> Sender | None:
+    """What the name of a file or folder says about its sender, if Canvas or Moodle wrote it.
+
+    >>> sender("fischerlena_LATE_48213_1190442_ex06_rope-1.ipynb").stable
+    'fischerlena_48213'
+    >>> sender("Zoe-Muller_5530121_assignsubmission_file").stable
+    'Zoe-Muller'
+    >>> sender("ex06_rope_ada.ipynb")
+    """
+    if found := MOODLE.fullmatch(name):
+        return Sender("moodle", found["name"], found["number"], found["kind"] == "onlinetext")
+    if found := CANVAS.fullmatch(name):
+        return Sender("canvas", found["name"], found["number"])
+    return None
+
+
+def spelled(name: str) -> str:
+    """A name in the one way in which it is compared: accents composed, and nothing that cannot be seen.
+
+    >>> spelled("Zoe\\u0308") == "Zoë", spelled("\\u0dc1\\u0dca\\u200d\\u0dbb\\u0dd3")
+    (True, 'ශ්රී')
+    """
+    seen = (each for each in name if unicodedata.category(each) != "Cf"
+            and not unicodedata.name(each, "").startswith("VARIATION SELECTOR"))
+    return unicodedata.normalize("NFC", "".join(seen))
+
+
+def _plain(text: str, accents: bool = True) -> str:
+    """A name without case and everything but letters, digits and their signs.
+
+    Without ``accents``, Latin and Greek letters lose theirs. In other scripts a sign counts like a letter:
+    without it, रमा would be राम.
+
+    >>> _plain("Müller-Lüdenscheidt, Zoë", accents=False), _plain("王小明")
+    ('mullerludenscheidtzoe', '王小明')
+    """
+    kept, bare = [], False
+    for each in unicodedata.normalize("NFKD", spelled(text)).casefold():
+        if each.isalnum():
+            bare = not accents and unicodedata.name(each, "").startswith(("LATIN", "GREEK"))
+            kept.append(each)
+        elif unicodedata.category(each)[0] == "M" and not bare:
+            kept.append(each)
+    return "".join(kept)
+
+
+def _orders(name: str, accents: bool = True) -> set[str]:
+    """A name with each of its words first: "Lena Fischer" is "Fischer, Lena", too."""
+    words = [word for part in re.split(r"[\s,]+", name) if (word := _plain(part, accents))]
+    return {"".join(words[n:] + words[:n]) for n in range(len(words))}
+
+
+class Roster:
+    """The class list of a class folder; empty where there is none."""
+
+    def __init__(self, people: Mapping[str, Person]):
+        self.people = dict(people)
+        self._known: dict[str, set[str]] = {}
+        for person in self.people.values():
+            keys = {person.email, person.canvas_id, person.sis_id, person.login, person.moodle_id}
+            whole, bare = _orders(person.name), _orders(person.name, accents=False)
+            unaccented = {f"~{key}" for key in bare} if whole == bare else set()
+            for key in {f"={spelled(key).casefold()}" for key in keys if key} | whole | bare | unaccented:
+                self._known.setdefault(key, set()).add(person.id)
+
+    def __bool__(self) -> bool:
+        return bool(self.people)
+
+    def _one(self, *keys: str) -> str | None:
+        """The id that the first known key belongs to; None if none is, or it is more than one student's."""
+        found = next((self._known[key] for key in keys if key in self._known), set())
+        return next(iter(found)) if len(found) == 1 else None
+
+    @staticmethod
+    def _keys(name: str) -> tuple[str, str]:
+        """What a full name may stand under: a platform, or the list, may have left out all accents.
+
+        A name with other accents is another name: Hoa is not Hoà.
+        """
+        return _plain(name), f"~{_plain(name, accents=False)}"
+
+    def find(self, name: str, given: Sender | None = None) -> str | None:
+        """The id of the student that an upload's name means; None where that is not certain."""
+        if given and given.platform == "canvas":
+            numbers = {person.canvas_id: person.id for person in self.people.values() if person.canvas_id}
+            named = self._one(*self._keys(given.name))
+            return numbers.get(given.number) or (None if named in numbers.values() else named)
+        if name in self.people:
+            return name
+        return self._one(f"={spelled(name).casefold()}", *self._keys(name))
+
+    def extension(self, student: str) -> str:
+        """The time that somebody has for every exercise, such as 3d; "" for who has none."""
+        return self.people[student].extension if student in self.people else ""
+
+
+def read(root: Path) -> Roster:
+    """The class list in ``root``; empty where there is no ``roster.csv``.
+
+    A table with a line of column names, `Person`'s, of which only ``id`` has to be there; separated by
+    commas, semicolons or tabs. ValueError says in which line something is wrong, and what is allowed there.
+    """
+    path = Path(root) / FILE
+    if not path.exists():
+        return Roster({})
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{FILE} is not stored as UTF-8, so names would be damaged. In Excel, save it as "
+                         "“CSV UTF-8”.") from None
+    first = text.split("\n", 1)[0]
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
+    names = [_column(name) for name in next(rows, [])]
+    if "id" not in names:
+        raise ValueError(f"{FILE} has no column 'id' in its first line. Its columns may be: {_allowed()}.")
+    if double := [name for name, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"{FILE} has the column {double[0]!r} more than once. Keep one of them.")
+    people: dict[str, Person] = {}
+    for line, row in enumerate(rows, 2):
+        if not any(cell.strip() for cell in row):
+            continue
+        person = _person(dict(zip(names, (cell.strip() for cell in row), strict=False)), line)
+        if person.id in people:
+            raise ValueError(f"{FILE}, line {line}: the id {person.id!r} is there twice. Each student needs "
+                             "one of their own.")
+        people[person.id] = person
+    return Roster(people)
+
+
+def _allowed() -> str:
+    return ", ".join(field.name for field in fields(Person))
+
+
+def _column(name: str) -> str:
+    plain = re.sub(r"[\s-]+", "_", name.strip().lower())
+    plain = {"e_mail": "email", "mail": "email"}.get(plain, plain)
+    if plain not in {field.name for field in fields(Person)}:
+        raise ValueError(f"{FILE} has the column {name!r}. Columns may be: {_allowed()}. Rename it, or "
+                         "take it out.")
+    return plain
+
+
+def _person(row: dict[str, str], line: int) -> Person:
+    if not ID.fullmatch(row.get("id", "")):
+        raise ValueError(f"{FILE}, line {line}: {row.get('id', '')!r} cannot be an id. Take letters a–z, "
+                         "digits, “_”, “.” and “-”, at most 60 of them: a user name, or a number.")
+    try:
+        clock.length(row.get("extension") or "0")
+    except ValueError as problem:
+        raise ValueError(f"{FILE}, line {line}: {problem}") from None
+    return Person(**row)

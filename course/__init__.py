@@ -1,0 +1,1 @@
+"""What notebooks use besides the library: lessons, checks, experiments, endings, the working copy."""

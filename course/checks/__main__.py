@@ -1,0 +1,12 @@
+"""``python -m course.checks``: the judging process of a notebook (see :mod:`.oracle`)."""
+
+import os
+import sys
+
+from .oracle import serve
+
+if __name__ == "__main__":
+    # What a question prints must not stand between two messages.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    serve(sys.stdin.buffer, answers)

@@ -1,0 +1,377 @@
+r"""A gap in the position ids of a real model: how far back does it still find a text?
+
+SmolLM2-135M, a RoPE model trained on windows of 8192 tokens, reads a text and then the same text
+again, whose position ids begin a gap later. A score knows only the distance of two tokens, so a few
+hundred tokens stand for a distance of many thousands; what a long text would hold in between is left
+out. A model that finds the first copy knows every next token of the second one.
+
+Angles are scaled as they are in :mod:`tutorial_lib.encodings.scaling`, and nothing is tuned. One cell
+is one scaling; a seed chooses a passage of the King James Bible, or of another kind of ``text``: source code
+and documentation, both of the Python that runs this.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import importlib
+import math
+from dataclasses import replace
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tutorial_lib import plots
+from tutorial_lib.data import SMOLLM2, kjv, load_smollm2
+from tutorial_lib.data.pretrained import SMOLLM2_BASE
+from tutorial_lib.encodings import Frequencies, NTKAware, PositionInterpolation, Rotary, YaRN
+from tutorial_lib.language import _
+from tutorial_lib.model import Cache
+
+from ..verdicts import above, all_of, below, identity, within
+from .record import Record
+from .statistics import Interval, difference, interval
+from .sweep import Experiment, Finding, in_words
+
+TRAINED = 8192
+SCALINGS = {
+    "raw": None,
+    "PI, s = 4": PositionInterpolation(4),
+    "NTK-aware, s = 4": NTKAware(4),  # the base is 418,000 now
+    "YaRN, s = 4": YaRN(4, L=TRAINED),
+    "NTK-aware, s = 8": NTKAware(8),
+    "YaRN, s = 8": YaRN(8, L=TRAINED),
+}
+COMPARED = ("raw", "PI, s = 4", "NTK-aware, s = 4", "YaRN, s = 4")
+"""The scalings that other kinds of text are read with."""
+
+BEYOND, FAR = 9000, 48_000
+"""Two of the gaps: just beyond the trained length, and between 4 and 8 times as far."""
+
+
+def frequencies(name: str) -> Frequencies:
+    return Frequencies(SMOLLM2.head_dim, SMOLLM2_BASE, scaling=SCALINGS[name])
+
+
+def limits(name: str) -> Tensor:
+    """The distance from which on each pair has an angle that it never had in training, ``[d/2]``.
+
+    A pair that made a whole turn in training has seen every angle: infinity.
+    """
+    theta, new = frequencies("raw").theta(), frequencies(name).theta()
+    return torch.where(TRAINED * theta < 2 * math.pi, TRAINED * theta / new, math.inf)
+
+
+def stretch(name: str) -> float:
+    """How many times further than as trained no angle is new: s for PI, less for NTK-aware."""
+    return limits(name).min().item() / TRAINED
+
+
+MODULES = ("argparse", "ast", "dataclasses", "ipaddress", "pdb", "tarfile", "textwrap", "typing")
+"""Of the standard library, to be read as source code."""
+
+
+@functools.cache
+def whole(text: str) -> str:
+    """All of a kind of text."""
+    if text == "code":
+        files = [Path(importlib.import_module(name).__file__ or "") for name in MODULES]
+        return "\n".join(file.read_text(encoding="utf-8") for file in files)
+    return "\n".join(topics[name] for name in sorted(topics)) if text == "documentation" else kjv().text
+
+
+def passage(seed: int, length: int, text: str = "bible") -> Tensor:
+    """Ids ``[1, length]`` from the beginning of a line (in the Bible, of a verse) somewhere in the text."""
+    lines = whole(text)
+    at = int(torch.randint(len(lines) * 99 // 100, (1,), generator=torch.Generator().manual_seed(seed)))
+    at = lines.index("\n", at) + 1
+    return load_smollm2().encode(lines[at : at + 20 * length])[:, :length]
+
+
+def cells(settings: dict) -> list[dict]:
+    others = [{"scaling": name, "text": text} for text in settings.get("texts", []) for name in COMPARED]
+    return [{"scaling": name} for name in settings["scalings"]] + others
+
+
+@torch.no_grad()
+def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
+    length = settings["length"]
+    tokens = passage(seed, length, cell.get("text", "bible")).to(device)
+    positions = torch.arange(length, device=device)
+    model = copy.deepcopy(load_smollm2().model).to(device)
+    model.encoding = Rotary(SMOLLM2.head_dim, frequencies=frequencies(cell["scaling"]))
+
+    def loss(logits):  # the same targets in both copies
+        return F.cross_entropy(logits[0, :-1], tokens[0, 1:]).item()
+
+    first = Cache()
+    logits = model(tokens, positions, cache=first)
+    moved = model(tokens, positions + settings["gaps"][-1])
+    repeats = []
+    for gap in settings["gaps"]:
+        seen = Cache(list(first.keys), list(first.values), first.positions)
+        repeats.append(loss(model(tokens, positions + length + gap, cache=seen)))
+    return {"first": loss(logits), "repeat": repeats, "moved": (moved - logits).abs().max().item()}
+
+
+def repeats(record: Record, name: str, gap: int, **text: str) -> list[float]:
+    """The loss on the second copy after a gap; ``text="code"`` for another text than the Bible."""
+    which = record.settings["gaps"].index(gap)
+    return [x[which] for x in record.values("repeat", scaling=name, **text)]
+
+
+def reaches(record: Record, name: str) -> list[float]:
+    """The distance where half of the copy's help is lost, in each text; between two gaps a straight line.
+
+    The help is that for the model as trained without a gap. 0 where half of it was never there, and
+    the largest distance where it is never lost.
+    """
+    gaps, length = record.settings["gaps"], record.settings["length"]
+    found = []
+    for losses, start, none in zip(
+        record.values("repeat", scaling=name), repeats(record, "raw", 0),
+        record.values("first", scaling="raw"), strict=True,
+    ):
+        half = (start + none) / 2
+        at = next((n for n, x in enumerate(losses) if x > half), None)
+        if at:
+            share = (half - losses[at - 1]) / (losses[at] - losses[at - 1])
+            found.append(length + gaps[at - 1] + share * (gaps[at] - gaps[at - 1]))
+        else:
+            found.append(0.0 if at == 0 else length + gaps[-1])
+    return found
+
+
+def ratio(record: Record, name: str) -> Interval:
+    """How many times as far as raw a scaling carries."""
+    return interval([a / b for a, b in zip(reaches(record, name), reaches(record, "raw"), strict=True)])
+
+
+def figure(record: Record):
+    gaps, names = record.settings["gaps"], record.settings["scalings"]
+    fig, (left, right) = plots.panels(1, 2, size=(13.5, 6.5))
+    losses = {name: torch.tensor([repeats(record, name, gap) for gap in gaps]).mean(1) for name in names}
+    none = interval(record.values("first", scaling="raw")).mean
+    plots.lines([gap / 1000 for gap in gaps], losses, ax=left, markers=True, legend=False,
+                mark_x=TRAINED / 1000, levels={_("no copy"): none},
+                title=_("Reading the text again"),
+                ylim=(0, None), xlabel=_("gap in the position ids (thousands); line: trained length"),
+                ylabel=_("loss on the second copy (nats)"))
+    x = torch.arange(0, gaps[-1] + 1, 50)
+    plots.lines(x / 1000, {name: (limits(name) < x[:, None]).double().mean(1) for name in names}, ax=right,
+                title=_("Angles that training never had"), xlabel=_("distance (thousands)"),
+                ylabel=_("share of the pairs of channels"))
+    return fig
+
+
+def alt(record: Record) -> str:
+    """What the figure shows, in a sentence."""
+    names = record.settings["scalings"]
+    lost, new = (_("; ").join(_("{name}: {distance}").format(name=_(name), distance=f"{distance(name):,.0f}")
+                              for name in names)
+                 for distance in (lambda name: interval(reaches(record, name)).mean,
+                                  lambda name: TRAINED * stretch(name)))
+    return _("Lines. Left, loss on a second copy against the gap before it, for {n} scalings of RoPE; half "
+             "of the first copy's help is lost at these distances: {lost}. Right, the share of pairs with "
+             "angles never seen in training, which leaves 0 at these: {new}.").format(
+        n=len(names), lost=lost, new=new)
+
+
+def left(record: Record, name: str, gap: int, **text: str) -> Interval:
+    """The share of the copy's help that is left after a gap; 1 is the help for raw without a gap."""
+    losses = (record.values("first", scaling="raw", **text), repeats(record, "raw", 0, **text),
+              repeats(record, name, gap, **text))
+    return interval([(none - far) / (none - near) for none, near, far in zip(*losses, strict=True)])
+
+
+HALF = 0.5
+"""Of the copy's help: where less is left, the copy is lost."""
+
+HELPS = 0.5
+"""Nats: a copy that lowers the loss by less helps too little to tell where it is lost."""
+
+COSTS = 0.05
+"""Nats: a loss on the first copy that rises by less is no cost. It is 5 % in perplexity."""
+
+TENTH = 0.1
+"""Of a distance: a share that is less is no difference."""
+
+
+def findings(record: Record) -> list[Finding]:
+    names, length = record.settings["scalings"], record.settings["length"]
+    scaled = [name for name in names if name != "raw"]
+    kinds = {"PI": "position interpolation", "NTK-aware": "NTK-aware scaling", "YaRN": "YaRN"}
+    reach = {name: interval(reaches(record, name)) for name in names}
+    ratios = {name: ratio(record, name) for name in scaled}
+    off = {name: interval([x / stretch(name) - 1 for x in ratios[name].values]) for name in scaled}
+    bounds = {name: interval([x / (TRAINED * stretch(name)) for x in reach[name].values]) for name in names}
+
+    def price(name, than="raw"):
+        """What reading the first copy costs."""
+        return difference(*(record.values("first", scaling=which) for which in (name, than)))
+
+    def listed(found, form=".2f"):
+        return "; ".join(f"{name} {words(x, form)}" for name, x in found.items())
+
+    near = difference(repeats(record, "raw", 0), record.values("first", scaling="raw"))
+    moved = interval(record.values("moved", scaling="raw"))
+    kept = {name: left(record, name, BEYOND) for name in ("raw", "NTK-aware, s = 4", "YaRN, s = 4")}
+    beyond, carried = kept.pop("raw"), kept
+    pi = left(record, "PI, s = 4", 0)
+    short, enough = (left(record, f"YaRN, s = {s}", FAR) for s in (4, 8))
+    cheaper = {name: price(name, "PI, s = 4") for name in carried}
+    further = {f"s = {s}": difference(*(ratios[f"{kind}, s = {s}"].values for kind in ("YaRN", "NTK-aware")))
+               for s in (4, 8) if f"NTK-aware, s = {s}" in names}
+    there = f"after a gap of {FAR:,}, {(FAR + length) / TRAINED:.1f} times the trained length"
+    read = "a model may read some angles that are new"
+    said = [
+        Finding(
+            "RoPE as trained loses what lies beyond its length", "Chen et al. 2023, Table 1",
+            "LLaMA 7B, perplexity 7.20 at 2048 as trained, over 1000 at 4096",
+            f"loss on a text read again, minus the loss without a copy: {near} nats without a gap. Share of "
+            f"this help that is left after a gap of {BEYOND:,}: {words(beyond, '.2f')}. Half is lost at a "
+            f"distance of {words(reach['raw'], ',.0f')} tokens; the windows of the training had {TRAINED:,}, "
+            "and few pairs of tokens are nearly as far apart as that",
+            all_of(below(near, -HELPS).of("the loss without a gap"), below(beyond, HALF).of("the share")),
+            why="the copy may be found by what it says",
+        ),
+        Finding(
+            "Only distances count: all positions moved by the same number change nothing",
+            "Su et al. 2021, eq. 16", "a proof",
+            f"largest change of a logit when all ids grow by {record.settings['gaps'][-1]:,}: "
+            + words(moved, ".1e"),
+            identity(moved, 1e-3), why="angles of large positions are not exact enough",
+        ),
+        Finding(
+            "Without tuning, NTK-aware scaling and YaRN carry further",
+            "bloc97 2023; Peng et al. 2023, §3", "",
+            f"share of the help that is left after a gap of {BEYOND:,}: {listed(carried)}. Half of it is "
+            f"lost at a distance of: {listed(reach, ',.0f')} tokens",
+            all_of(*(above(x, HALF) for x in carried.values())),
+            why="without tuning, the model may not read the changed angles",
+        ),
+        Finding(
+            "Without tuning, interpolation does not carry: it loses the copy even without a gap",
+            "Chen et al. 2023, Table 3", "only for the new length: perplexity without tuning 16.10 at 8192",
+            f"share of the help that is left without a gap: {words(pi, '.2f')}. No angle is new up to "
+            f"{TRAINED * stretch('PI, s = 4'):,.0f}, but neighbours differ by a quarter of the angle that "
+            "the model knows", below(pi, HALF), why="the model may need neighbours less exactly",
+        ),
+        Finding(
+            "Without tuning, NTK-aware scaling and YaRN cost less than interpolation on a short text",
+            "Peng et al. 2023, §3.1–3.2", "",
+            f"loss on the first copy, {length} tokens, minus that with PI: {listed(cheaper, '+.3f')} nats",
+            all_of(*(below(x, -COSTS) for x in cheaper.values())),
+            why="the model may need neighbours less exactly",
+        ),
+        *(Finding(
+            f"Without tuning, {kinds[name.split(',')[0]]} costs nothing on a short text", "", "",
+            f"loss on the first copy, {length} tokens, with {name}, minus raw: {price(name)} nats",
+            below(price(name), COSTS), why="it changes angles or scores that the model was trained with",
+        ) for name in carried),
+        *(Finding(
+            f"A scaling by s reads s times as far: {name}", "Peng et al. 2023, §2.3",
+            "s is the new length over the trained one",
+            f"distance of half the help over that of raw: {words(ratios[name], '.2f')}; up to a tenth less "
+            "than s counts as s", above(ratios[name], (1 - TENTH) * factor),
+            why=f"its first angle is new at {stretch(name):.2f} times the trained length"
+            + (", and the copy is lost before" if ratios[name].high < stretch(name) else ""),
+        ) for name, factor in ((name, float(name.split("= ")[1])) for name in scaled)),
+        Finding(
+            "NTK-aware scaling needs an s above the stretch that is wanted", "Peng et al. 2023, §3.1",
+            "some pairs leave their range, so s has to be set higher",
+            f"at s = 4 it carries {words(ratios['NTK-aware, s = 4'], '.2f')} times as far as raw; no "
+            f"angle is new up to {stretch('NTK-aware, s = 4'):.2f} times the trained length",
+            below(ratios["NTK-aware, s = 4"], (1 - TENTH) * 4), why=read,
+        ),
+        Finding(
+            "Without tuning and at the same s, YaRN carries further than NTK-aware scaling",
+            "Peng et al. 2023, §3.2", "said of YaRN without its factor on the scores (“NTK-by-parts”)",
+            f"distance of half the help minus that of NTK-aware scaling, over that of raw: {listed(further)}",
+            all_of(*(above(x, TENTH) for x in further.values())), why=read,
+        ),
+        Finding(
+            "The factor s must be at least the distance over the trained length", "Peng et al. 2023, §2.3",
+            "s is defined as that",
+            f"share of the help that is left {there}, with YaRN, s = 4: {words(short, '.2f')}",
+            below(short, HALF), why=read,
+        ),
+        Finding(
+            "A factor s above the distance over the trained length is enough", "Peng et al. 2023, §2.3",
+            "s is defined as that",
+            f"share of the help that is left {there}, with YaRN, s = 8: {words(enough, '.2f')}",
+            above(enough, HALF),
+            why=f"as trained, the model loses half of the help at {reach['raw'].mean / TRAINED:.2f} of its "
+                "length; s may stretch that distance, not the length",
+        ),
+    ]
+    for kind, title in kinds.items():
+        which = [name for name in scaled if name.startswith(kind)]
+        said.append(Finding(
+            f"How far a scaling carries is told by its wavelengths: {title}", "Peng et al. 2023, §3.1–3.2",
+            "pairs that turn less than once in training must not leave their range",
+            "distance of half the help over that of raw, against how much later the first angle is new: "
+            + "; ".join(f"{name} {ratios[name].mean:.2f} against {stretch(name):.2f}, as a share "
+                        + words(off[name], "+.2f") for name in which),
+            all_of(*(within(off[name], TENTH) for name in which)),
+            why="where every pair keeps its range, the angles between neighbours may still be other ones",
+        ))
+    said.append(Finding(
+        "No scaling carries beyond its first new angle", "", "",
+        f"distance of half the help over that of the first new angle: {listed(bounds)}",
+        all_of(*(below(x, 1) for x in bounds.values())), why=read,
+    ))
+    over = f" ({len(record.seeds)} passages of one book, one model)"
+    return [replace(finding, ours=finding.ours + over) for finding in said] + other_texts(record)
+
+
+def other_texts(record: Record) -> list[Finding]:
+    """What the record says of texts that are not the Bible."""
+    kinds = record.settings.get("texts", [])
+    if not kinds:
+        return []
+
+    def kept(names, gap):
+        return {f"{kind}, {name}": left(record, name, gap, text=kind) for kind in kinds for name in names}
+
+    said = [
+        ("RoPE as trained loses what lies beyond its length", "Chen et al. 2023, Table 1",
+         kept(["raw"], BEYOND), below, BEYOND, "the copy may be found by what it says"),
+        ("Without tuning, NTK-aware scaling and YaRN carry further", "bloc97 2023; Peng et al. 2023, §3",
+         kept(["NTK-aware, s = 4", "YaRN, s = 4"], BEYOND), above, BEYOND,
+         "the model may not read the changed angles in this kind of text"),
+        ("Without tuning, interpolation does not carry: it loses the copy even without a gap",
+         "Chen et al. 2023, Table 3", kept(["PI, s = 4"], 0), below, 0,
+         "what is said may be found without exact neighbours"),
+    ]
+    return [Finding(
+        f"{claim}: {' and '.join(kinds)}, too", source, "",
+        f"share of the copy's help that is left {f'after a gap of {gap:,}' if gap else 'without a gap'}: "
+        + "; ".join(f"{name} {words(x, '.2f')}" for name, x in shares.items())
+        + f" ({len(record.seeds)} passages of each kind of text, one model)",
+        all_of(*(asked(x, HALF) for x in shares.values())), why=why,
+    ) for claim, source, shares, asked, gap, why in said]
+
+
+def words(x: Interval, form: str) -> str:
+    return f"{x.mean:{form}} ({x.low:{form}} to {x.high:{form}})"
+
+
+EXPERIMENT = Experiment(
+    "gap", "A gap in the positions of a real model", findings=findings, over="texts", figure=figure, alt=alt,
+    cells=cells, measure=measure,
+    setup=in_words("SmolLM2-135M, trained on windows of {trained:,} tokens, reads passages of {length} "
+                   "tokens twice; nothing is trained here", trained=TRAINED),
+    presets={
+        "live": {"length": 96, "scalings": ["raw", "PI, s = 4", "NTK-aware, s = 4", "YaRN, s = 4",
+                                             "YaRN, s = 8"],
+                 "gaps": [0, 6000, BEYOND, 24_000, FAR]},
+        "full": {"length": 160, "scalings": list(SCALINGS), "texts": ["code", "documentation"],
+                 "gaps": [0, 4000, 6000, 7000, BEYOND, 12_000, 14_000, 16_000, 20_000, 24_000, 28_000, 32_000,
+                          40_000, FAR, 64_000]},
+    },
+    seeds={"live": (0, 1, 2), "full": tuple(range(8))},
+)

@@ -1,5 +1,0 @@
-"""Setting up the course: its environment, and a hosted machine that has packages of its own."""
-
-from .. import clone
-
-clone.room(__name__)

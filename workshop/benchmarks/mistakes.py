@@ -1,0 +1,338 @@
+"""Mechanical mistakes in each model answer, and what the checks make of them.
+
+``python -m workshop.benchmarks.mistakes`` breaks the model answer of every question in one place at a time
+(a sign, an axis, a constant, a dropped term, a dtype, …), lets the checks judge the result, and prints how
+many are refused, how many get a name, and which pass. What passes for every seed and returns the same numbers
+changes nothing (``x - 0`` for ``x + 0``). What passes for some seed although it returns other numbers is a
+hole: the command ends with 1. ``--pairs 40`` makes two mistakes at once, each of which has a name when it is
+made alone, and counts how often both are named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import functools
+import itertools
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import nbformat
+import torch
+
+from course.checks import questions
+from course.checks.answer import collect
+from course.checks.judge import judge
+from course.checks.question import Question, Verdict
+
+from .. import exercises
+
+SEEDS = range(6)
+SECONDS = 0.5  # for one call of a broken answer: some never end
+
+OPERATORS = {ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.Div, ast.Add), ast.Div: (ast.Mult,),
+             ast.FloorDiv: (ast.Mult,), ast.Mod: (ast.FloorDiv,), ast.Pow: (ast.Mult,), ast.MatMult: (),
+             ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd,)}
+COMPARISONS = {ast.Lt: (ast.LtE, ast.Gt), ast.LtE: (ast.Lt, ast.GtE), ast.Gt: (ast.GtE, ast.Lt),
+               ast.GtE: (ast.Gt, ast.LtE), ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,)}
+NAMES = {"sin": ("cos",), "cos": ("sin",), "amax": ("amin", "mean"), "max": ("min",), "min": ("max",),
+         "mean": ("sum",), "sum": ("mean",), "log": ("log2",), "sqrt": ("square",), "abs": ("square",),
+         "clamp": ("fmod",), "floor": ("ceil",), "float": ("half", "bfloat16"),
+         "float32": ("float16", "bfloat16"),
+         "float64": ("float32",), "cummax": ("cummin",), "argmax": ("argmin",), "chunk": ("split",),
+         "zeros": ("ones",), "zeros_like": ("ones_like",), "ones_like": ("zeros_like",), "all": ("any",),
+         "any": ("all",), "ones": ("zeros",), "softmax": ("log_softmax",), "long": ("float",),
+         "flip": ("roll",)}
+#: Methods that may be forgotten: ``x.abs()`` becomes ``x``.
+FORGOTTEN = {"abs", "float", "to", "clamp", "softmax", "mean", "sum", "masked_fill", "long", "flip",
+             "flatten", "item", "transpose", "permute", "where", "norm", "mT", "T", "square",
+             "sorted", "sort", "roll",
+             "cos", "sin", "max", "amax", "min", "all", "any"}
+
+
+class Mistake(NamedTuple):
+    """One broken answer: where, what, and the function."""
+
+    what: str
+    path: tuple
+    answer: Callable
+
+
+# ---- model answers ----
+@functools.cache
+def _cells(exercise: str) -> tuple[str, ...]:
+    """The code of a solved notebook: imports, helpers and answers; no checks and no demonstrations."""
+    (name,) = (each for each in exercises.names() if each.startswith(f"ex{exercise}_"))
+    notebook = nbformat.read(exercises.path(name, "solutions"), as_version=4)
+    return tuple(cell.source for cell in notebook.cells if cell.cell_type == "code" and (
+        any(tag.startswith("answer:") for tag in cell.metadata.get("tags", []))))
+
+
+def _space(exercise: str) -> dict:
+    """The names that the model answers of an exercise see."""
+    space: dict = {}
+    exec("import math\nimport torch\nimport torch.nn.functional as F", space)
+    for source in _cells(exercise):
+        exec(source, space)
+    return space
+
+
+def tree_of(question: Question) -> ast.FunctionDef:
+    """The model answer as a syntax tree, without its docstring."""
+    for source in _cells(question.exercise):
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef) and node.name == question.name:
+                node.body = [each for each in node.body if not (
+                    isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
+                node.returns = None
+                for argument in node.args.args:
+                    argument.annotation = None
+                return node
+    raise KeyError(question.name)
+
+
+def _compiled(tree: ast.FunctionDef, exercise: str) -> Callable:
+    space = _space(exercise)
+    module = ast.fix_missing_locations(ast.Module([tree], type_ignores=[]))
+    exec(compile(module, f"<{tree.name}>", "exec"), space)
+    return space[tree.name]
+
+
+# ---- ways to break a node ----
+def _broken(node: ast.AST, names: list[str]) -> Iterator[ast.AST]:
+    """Other nodes that a slip could have put in the place of this one."""
+    if isinstance(node, ast.BinOp):
+        for other in OPERATORS.get(type(node.op), ()):
+            yield ast.BinOp(node.left, other(), node.right)
+        if isinstance(node.op, (ast.Sub, ast.Div, ast.MatMult, ast.Pow, ast.FloorDiv)):
+            yield ast.BinOp(node.right, node.op, node.left)
+        yield node.left
+        yield node.right
+    elif isinstance(node, ast.UnaryOp):
+        yield node.operand
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+        for other in COMPARISONS.get(type(node.ops[0]), ()):
+            yield ast.Compare(node.left, [other()], node.comparators)
+    elif isinstance(node, ast.BoolOp):
+        yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+    elif isinstance(node, ast.IfExp):
+        yield ast.IfExp(node.test, node.orelse, node.body)
+        yield node.body
+        yield node.orelse
+    elif isinstance(node, ast.Constant):
+        yield from _other_constants(node.value)
+    elif isinstance(node, ast.Call):
+        yield from _other_calls(node)
+    elif isinstance(node, ast.Attribute):
+        for other in NAMES.get(node.attr, ()):
+            yield ast.Attribute(node.value, other, node.ctx)
+        if node.attr in ("T", "mT"):
+            yield node.value
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        for other in NAMES.get(node.id, ()):
+            yield ast.Name(other, ast.Load())
+        if node.id in names:
+            yield from (ast.Name(other, ast.Load()) for other in names if other != node.id)
+    elif isinstance(node, ast.Slice):
+        for field in ("lower", "upper", "step"):
+            if getattr(node, field) is not None:
+                yield ast.Slice(**{**{f: getattr(node, f) for f in ("lower", "upper", "step")}, field: None})
+    elif isinstance(node, (ast.Tuple, ast.List)) and len(node.elts) == 2 and isinstance(node.ctx, ast.Load):
+        yield type(node)(node.elts[::-1], node.ctx)
+    elif isinstance(node, ast.Return):
+        for dtype in ("float16", "bfloat16"):
+            yield ast.Return(ast.parse(f"_rounded(x, '{dtype}')", mode="eval").body)
+
+
+def _other_constants(value) -> Iterator[ast.Constant]:
+    if isinstance(value, bool):
+        yield ast.Constant(not value)
+    elif isinstance(value, (int, float)):
+        others = [value + 1, value - 1, -value, 2 * value]
+        if isinstance(value, float):
+            others = [value * 1.01, -value, value * 10, 0.0]
+        yield from (ast.Constant(other) for other in dict.fromkeys(others) if other != value)
+
+
+def _other_calls(node: ast.Call) -> Iterator[ast.AST]:
+    if isinstance(node.func, ast.Attribute) and node.func.attr in FORGOTTEN:
+        yield node.func.value
+    if len(node.args) == 2:
+        yield ast.Call(node.func, node.args[::-1], node.keywords)
+    if isinstance(node.func, ast.Name) and node.args and node.func.id in FORGOTTEN:
+        yield node.args[0]
+    for n in range(len(node.keywords)):
+        yield ast.Call(node.func, node.args, node.keywords[:n] + node.keywords[n + 1:])
+
+
+def _places(node, path=()) -> Iterator[tuple[tuple, ast.AST]]:
+    """Every node below, with the way to it."""
+    for field, value in ast.iter_fields(node):
+        if isinstance(value, ast.AST):
+            yield (*path, field), value
+            yield from _places(value, (*path, field))
+        elif isinstance(value, list):
+            for n, one in enumerate(value):
+                if isinstance(one, ast.AST):
+                    yield (*path, (field, n)), one
+                    yield from _places(one, (*path, (field, n)))
+
+
+def _put(tree, path, new) -> None:
+    """Exchange the node at ``path``."""
+    *way, last = path
+    for step in way:
+        tree = getattr(tree, step) if isinstance(step, str) else getattr(tree, step[0])[step[1]]
+    if isinstance(last, str):
+        setattr(tree, last, new)
+    else:
+        getattr(tree, last[0])[last[1]] = new
+
+
+def _edits(tree: ast.FunctionDef) -> Iterator[tuple[str, tuple, ast.AST]]:
+    """``(what, path, new node)`` of every mistake."""
+    names = [argument.arg for argument in tree.args.args]
+    for path, node in _places(tree):
+        if path[0] == "args" or isinstance(node, ast.expr_context):
+            continue
+        for new in _broken(node, names):
+            if isinstance(node, ast.Return):
+                dtype = new.value.args[1].value
+                given = [node.value, ast.Constant(dtype)]
+                new = ast.Return(ast.Call(ast.Name("_rounded", ast.Load()), given, []))
+            yield f"{ast.unparse(node)} → {ast.unparse(new)}", path, new
+
+
+def _rounded(value, dtype):
+    """Numbers that passed through 16 bits."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(_rounded(one, dtype) for one in value)
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return value.to(getattr(torch, dtype)).to(value.dtype)
+    return torch.tensor(value).to(getattr(torch, dtype)).item() if isinstance(value, float) else value
+
+
+def mistakes(question: Question) -> list[Mistake]:
+    """Every mechanical mistake in the model answer that can be compiled."""
+    tree, found = tree_of(question), {}
+    for what, path, new in _edits(tree):
+        found.setdefault((what, path), _made(tree, [(path, new)], question))
+    return [Mistake(what, path, answer) for (what, path), answer in found.items() if answer]
+
+
+def _made(tree, edits, question) -> Callable | None:
+    broken = copy.deepcopy(tree)
+    for path, new in sorted(edits, key=lambda edit: -len(edit[0])):
+        _put(broken, path, copy.deepcopy(new))
+    try:
+        answer = _compiled(broken, question.exercise)
+    except (SyntaxError, ValueError, TypeError):
+        return None
+    answer.__globals__["_rounded"] = _rounded
+    return answer
+
+
+# ---- what the checks say ----
+def verdicts(question: Question, answer: Callable, seeds=SEEDS) -> Iterator[Verdict]:
+    for seed in seeds:
+        inputs = [case.args for case in question.cases(seed)]
+        yield judge(question, seed, collect(answer, inputs, SECONDS))
+
+
+def _same_numbers(question: Question, answer: Callable, seeds=SEEDS) -> bool:
+    """Does it return what the model answer does, but for the last digits?"""
+    model = _compiled(tree_of(question), question.exercise)
+    for seed in seeds:
+        for case in question.cases(seed):
+            ours, theirs = (collect(each, [case.args], SECONDS)[0] for each in (model, answer))
+            if ours["kind"] != theirs["kind"] or not _near(ours.get("value"), theirs.get("value")):
+                return False
+    return True
+
+
+def _near(a, b) -> bool:
+    if isinstance(a, (list, tuple)):
+        return isinstance(b, (list, tuple)) and len(a) == len(b) and all(map(_near, a, b))
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        # Two roundings of 16 bits are one step apart; all others agree to six digits.
+        step = 1e-2 if a.dtype.itemsize == 2 else 1e-5
+        return a.shape == b.shape and torch.allclose(a.double(), b.double(), step, step, equal_nan=True)
+    if isinstance(a, float) and isinstance(b, (int, float)):
+        return abs(a - b) <= 1e-6 * max(1.0, abs(a))
+    return a == b
+
+
+def tried(question: Question, show: bool = False) -> tuple[Counter, list[str], list[tuple[Mistake, str]]]:
+    """``(totals, holes, the named ones)`` of one question."""
+    totals, holes, named = Counter(), [], []
+    for mistake in mistakes(question):
+        found = list(verdicts(question, mistake.answer))
+        passed = [each.passed for each in found]
+        totals["made"] += 1
+        if not any(passed):
+            kinds = Counter((each.kind, each.name) for each in found)
+            (kind, name), often = kinds.most_common(1)[0]
+            totals["refused"] += 1
+            totals[kind if often == len(found) else "mixed"] += 1
+            if kind == "mistake" and often == len(found):
+                named.append((mistake, name))
+        elif all(passed) and _same_numbers(question, mistake.answer):
+            totals["changes nothing"] += 1
+            if show:
+                print(f"  changes nothing: {mistake.what}")
+        elif all(passed) and (found[0].kind == "equivalent" or question.faults is not None):
+            totals["another right form"] += 1
+        else:
+            totals["HOLE"] += 1
+            holes.append(f"{question.name}: {mistake.what} (passes for {sum(passed)} of {len(passed)} seeds)")
+    return totals, holes, named
+
+
+def pairs(question: Question, named: list[tuple[Mistake, str]], count: int) -> Counter:
+    """Two named mistakes in one answer, at places that do not touch: how many of their names are told?"""
+    totals: Counter = Counter()
+    tree = tree_of(question)
+    edits = {(what, path): new for what, path, new in _edits(tree)}
+    apart = [(a, b) for a, b in itertools.combinations(named, 2) if a[1] != b[1] and not (
+        a[0].path[:len(b[0].path)] == b[0].path or b[0].path[:len(a[0].path)] == a[0].path)]
+    for (a, first), (b, second) in random.Random(1).sample(apart, min(count, len(apart))):
+        both = [(one.path, edits[one.what, one.path]) for one in (a, b)]
+        if answer := _made(tree, both, question):
+            found = next(verdicts(question, answer, SEEDS[:1]))
+            told = len({first, second} & set(found.name.split(" + ")))
+            totals["pairs"] += 1
+            totals["passed" if found.passed else f"{told} of 2 named" if told else
+                   "another name" if found.name else "no name"] += 1
+    return totals
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m workshop.benchmarks.mistakes", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="questions, or exercises such as 06; by default all")
+    parser.add_argument("--pairs", type=int, default=0, help="pairs of named mistakes for each question")
+    parser.add_argument("--list", action="store_true", help="print what changes nothing")
+    given = parser.parse_args(arguments)
+    chosen = [q for q in questions.everything() if not given.names or {q.name, q.exercise} & set(given.names)]
+    if not chosen:
+        parser.error(f"no question or exercise {', '.join(given.names)}")
+    everything, holes = Counter(), []
+    for question in chosen:
+        totals, open_, named = tried(question, given.list)
+        if given.pairs:
+            totals += pairs(question, named, given.pairs)
+        everything += totals
+        holes += open_
+        counts = ", ".join(f"{n} {kind}" for kind, n in totals.items())
+        print(f"{question.exercise} {question.name}: {counts}", flush=True)
+    print("all: " + ", ".join(f"{n} {kind}" for kind, n in everything.items()))
+    print(*holes, sep="\n")
+    return 1 if holes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Where the course teaches what popular introductions teach: ``python -m workshop.coverage``.
+
+Reads ``docs/coverage.toml`` and writes ``docs/coverage.md``. Whatever a row names has to be there.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+import tomllib
+from typing import NamedTuple
+
+import nbformat
+
+from . import ROOT
+
+SOURCE, PAGE = ROOT / "docs" / "coverage.toml", ROOT / "docs" / "coverage.md"
+HEAD = """# What is taught where
+
+Popular introductions to positional encoding teach and claim what stands in the first column. Four of
+them (A to D) were read closely; N are methods that they name and do not explain. Every row is taught,
+or judged, in a section of a notebook, built in the library, and tested.
+
+*Made by `python -m workshop.coverage`.*
+
+| | what they teach or claim | section | library | test |
+|---|---|---|---|---|
+"""
+
+
+class Row(NamedTuple):
+    """``notebook`` is its number, or ``deeper/02_fusion`` for a side quest; ``object`` stands in
+    ``tutorial_lib`` if it does not begin with ``course``, ``test`` in ``tests``."""
+
+    id: str
+    topic: str
+    notebook: str
+    section: str
+    object: str
+    test: str
+
+
+def rows() -> list[Row]:
+    return [Row(*row) for row in tomllib.loads(SOURCE.read_text(encoding="utf-8"))["rows"]]
+
+
+@functools.cache
+def headings(number: str) -> tuple[str, list[str]]:
+    """File name and headings of a notebook; ValueError if there is none with this number."""
+    folder = ROOT / "notebooks"
+    for path in [*folder.glob(f"{number}_*.ipynb"), *folder.glob(f"{number}.ipynb")]:
+        prose = "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells
+                          if cell.cell_type == "markdown")
+        name = path.relative_to(folder).as_posix()
+        return name, re.findall(r"^#+ +(.+?)\s*$", prose, re.MULTILINE)
+    raise ValueError(f"there is no notebook {number}")
+
+
+def problem(row: Row) -> str:
+    """What the row names and the course does not have; empty if all is there."""
+    try:
+        _, sections = headings(row.notebook)
+    except ValueError as missing:
+        return f"{row.id}: {missing}"
+    if row.section not in sections:
+        return f"{row.id}: notebook {row.notebook} has no section {row.section!r}; it has {sections}"
+    room, _, rest = row.object.partition(".")
+    module, found = importlib.import_module(room if room == "course" else "tutorial_lib"), None
+    for name in (rest if room == "course" else row.object).split("."):
+        try:
+            found = getattr(found or module, name, None) or importlib.import_module(
+                f"{(found or module).__name__}.{name}")
+        except (ImportError, AttributeError):
+            return f"{row.id}: the library has no {row.object}"
+    file, _, test = row.test.partition("::")
+    path = ROOT / "tests" / file
+    if not path.is_file() or not re.search(rf"^def {test}\(", path.read_text(encoding="utf-8"), re.MULTILINE):
+        return f"{row.id}: there is no test {row.test}"
+    return ""
+
+
+def page() -> str:
+    """The page, as text."""
+    lines = []
+    for row in rows():
+        name, _ = headings(row.notebook)
+        lines.append(f"| {row.id} | {row.topic} | [{row.notebook}](../notebooks/{name}), {row.section} | "
+                     f"`{row.object}` | `{row.test}` |")
+    return HEAD + "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    problems = list(filter(None, map(problem, rows())))
+    if problems:
+        raise SystemExit("\n".join(problems))
+    PAGE.write_text(page(), encoding="utf-8")
+    print(PAGE.relative_to(ROOT))

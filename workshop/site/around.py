@@ -1,0 +1,119 @@
+"""What stands around the pages: cards of shared links, “Something wrong here?”, a 404 page, a site map."""
+
+import html
+import json
+import os
+import re
+from pathlib import Path
+
+import editions
+import methods
+
+from course.lesson.wrong import link as report_link
+from tutorial_lib.language import ENGLISH, _, speaking
+
+PICTURE = "_static/course.gif"
+LOST = """<!DOCTYPE html>
+<html lang="{tag}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title} · {project}</title>
+<style>:root {{ color-scheme: light dark; font: 1.1rem/1.5 system-ui, sans-serif }}
+body {{ max-width: 34em; margin: 15vh auto; padding: 0 1em }}</style>
+{parts}</html>
+"""
+HERE_NOT = """<section lang="{tag}"><h1>{head}</h1>
+<p>{moved}</p>
+<ul><li><a href="{base}index.html">{first}</a></li><li><a href="{base}search.html">{search}</a></li></ul>
+</section>
+"""
+MAP = """<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:xhtml="http://www.w3.org/1999/xhtml">
+{places}</urlset>
+"""
+
+
+def plain(text: str, most: int | None = None) -> str:
+    """HTML as text, for an attribute: without code, headings and menus, cut after a word.
+
+    >>> plain("<h1>Title</h1><p>A <b>clock</b> with many hands.</p>", most=14)
+    'A clock with'
+    """
+    text = re.sub(r"<(script|style|nav|pre|h\d).*?</\1>|<.*?>", " ", text, flags=re.S)
+    text = re.sub(r"\s+", " ", html.unescape(text)).strip()
+    return html.escape(text if most is None or len(text) <= most else text[:most].rsplit(" ", 1)[0])
+
+
+def picture(name: str) -> str:
+    """The picture of a page's card: that of its method, or the course's.
+
+    >>> picture("methods/rope"), picture("index")
+    ('_static/methods/rope.png', '_static/course.gif')
+    """
+    return f"_static/{name}.png" if name in methods.NAMES else PICTURE
+
+
+def card(app, name, _template, context, _doctree):
+    """What is shown where a link to the page is shared: title, first sentences, and the course's picture."""
+    base, words = app.config.html_baseurl, plain(context.get("body", ""), 200)
+    title = plain(context.get("title", ""))
+    tags = {"description": words, "og:title": title, "og:description": words, "og:type": "website",
+            "og:site_name": app.config.project}
+    if base:  # pictures of cards have whole addresses
+        whole = os.environ.get("SITE_URL", "")  # of the English site, which has the pictures
+        tags |= {"og:url": f"{base}{name}.html", "og:image": whole + picture(name),
+                 "twitter:card": "summary_large_image"}
+    context["metatags"] = context.get("metatags", "") + "".join(
+        f'<meta {"property" if key.startswith("og:") else "name"}="{key}" content="{value}">\n'
+        for key, value in tags.items())
+    if name == "search":
+        app.add_js_file("search.js", defer="defer")
+        app.add_js_file(None, body=f"const METHODS = {json.dumps(methods.search_words())};")
+
+
+def wrong(app, name, _template, context, _doctree):
+    """“Something wrong here?” at the end of each page, where the host of issues is known."""
+    if "body" not in context:
+        return
+    place = f"{name}.html"
+    if name in app.env.found_docs and not name.startswith(("api/", "methods/")):
+        place = Path(app.env.doc2path(name)).relative_to(app.srcdir).as_posix()
+    if link := report_link(place):
+        context["body"] += f'<p class="course-note course-wrong">{link}</p>'
+
+
+def lost(project: str, base: str) -> str:
+    """The page for lost addresses, in all languages: a server shows the same one everywhere."""
+    parts = []
+    for one in editions.LANGUAGES:
+        with speaking(one):
+            parts.append(HERE_NOT.format(
+                tag=editions.tag(one), head=_("No token at this position"), first=_("The first page"),
+                moved=_("There is no page at this address. Perhaps it has moved."), search=_("Search"),
+                base=html.escape(base + ("" if one == ENGLISH else f"{one}/"))))
+    return LOST.format(tag=editions.tag(ENGLISH), title="Not here", project=project, parts="".join(parts))
+
+
+def place(base: str, name: str, language: str, also: list[str]) -> str:
+    """A page in the map, with the same page in other languages."""
+    others = "".join(f'<xhtml:link rel="alternate" hreflang="{editions.tag(one)}" '
+                     f'href="{html.escape(base + editions.address(name, one))}"/>'
+                     for one in (also if len(also) > 1 else ()))
+    return f"<url><loc>{html.escape(base + editions.address(name, language))}</loc>{others}</url>\n"
+
+
+def finish(app, problem):
+    """Where the site knows its own address: a page for lost addresses, and a map for search engines."""
+    base, out = app.config.html_baseurl, Path(app.outdir)
+    if problem or not base or app.builder.name != "html" or editions.LANGUAGE != ENGLISH:
+        return
+    (out / "404.html").write_text(lost(app.config.project, base), encoding="utf-8")
+    found = [(name, [one for one in editions.LANGUAGES if editions.translated(name, one)])
+             for name in sorted(app.env.found_docs)]
+    places = "".join(place(base, name, one, also) for name, also in found for one in also)
+    (out / "sitemap.xml").write_text(MAP.format(places=places), encoding="utf-8")
+
+
+def setup(app):
+    app.connect("html-page-context", card)
+    app.connect("html-page-context", wrong)
+    app.connect("build-finished", finish)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

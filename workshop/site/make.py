@@ -1,0 +1,43 @@
+"""Make the site in all languages: ``python workshop/site/make.py build`` writes it to ``build/site``.
+
+The English site stands at the top, and each other language in a folder of its own. Translated notebooks are
+run first, into ``build/<language>``, where ``make lab`` takes them from; names behind the folder, such as
+``01``, are the only ones that are run: the others show what they gave earlier, or their English outputs.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(ROOT), str(HERE)]
+
+import weigh  # noqa: E402
+
+from tutorial_lib.language import ENGLISH  # noqa: E402
+from workshop import translation  # noqa: E402
+
+
+def main(folder: str, *only: str) -> int:
+    build = Path(folder).resolve()
+    site = build / "site"
+    shutil.rmtree(site, ignore_errors=True)
+    others, failed = translation.languages(), 0
+    for language in others:
+        translation.build(language, only, build)
+    for language in (ENGLISH, *others):
+        own = {"TUTORIAL_LANG": language, "TUTORIAL_LOCALE": str(build),
+               "SITE_LANGUAGES": " ".join((ENGLISH, *others))}
+        out, trees = (site, "doctrees") if language == ENGLISH else (site / language, f"doctrees-{language}")
+        failed |= subprocess.run(
+            [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-E", "-q", "-b", "html", "-c", HERE,
+             "-d", build / trees, ROOT, out], cwd=ROOT, env={**os.environ, **own}).returncode
+    print(weigh.report(site))
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

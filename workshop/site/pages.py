@@ -1,0 +1,283 @@
+"""What is a page of the site, and how a notebook is fitted to a page without a kernel."""
+
+import html
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+
+from docutils import nodes
+from sphinx import application, project
+
+from course.lesson import predictions, questions
+from tutorial_lib.explorers import live
+from tutorial_lib.language import ENGLISH, _
+from workshop import documents, translation
+
+HERE = Path(__file__).parent
+if str(HERE) not in sys.path:  # where a test reads this file
+    sys.path.insert(0, str(HERE))
+
+import editions  # noqa: E402
+import methods  # noqa: E402
+
+CARD = Path(predictions.__file__).parent / "card"
+ROOT = HERE.parents[1]
+API = re.compile(r"^   ((?:tutorial_lib|course)\S+)$", re.M)
+STUDENTS = bool(os.environ.get("STUDENTS"))
+TEACHERS = re.compile(r"\n## Teach with it\n.*?(?=\n\[What is taught where)|\ndocs/instructor/\w+", re.S)
+MOVED = {"workshop/site/index": "index", "README": "index", "workshop/site/api": "api/index",
+         "workshop/site/methods": "methods/index"}
+
+
+class Project(project.Project):
+    """The repository as a web site: the first page is ``index``; each module and each method has one."""
+
+    def path2doc(self, filename):
+        name = super().path2doc(filename)
+        return MOVED.get(name, name)
+
+    def discover(self, *args, **kwargs):
+        super().discover(*args, **kwargs)
+        here = editions.LANGUAGE == ENGLISH
+        for index, names, source in (("api/index", [f"api/{module}" for module in MODULES], "module.rst"),
+                                     ("methods/index", methods.NAMES, "method.md")):
+            for name in names if index in self.docnames else ():
+                if not here and name not in editions.documents_of(editions.LANGUAGE):
+                    continue
+                self.docnames.add(name)
+                self._docname_to_path[name] = Path("workshop/site") / source
+        return self.docnames
+
+
+def modules(text: str) -> str:
+    r"""``api.rst``, with a line for each module that it does not name where it says ``….*``.
+
+    >>> modules("   tutorial_lib.data.corpus\n   tutorial_lib.data.*").split()[:2]
+    ['tutorial_lib.data.corpus', 'tutorial_lib.data.images']
+    """
+    named = API.findall(text)
+
+    def rest(line):
+        package = line[1].removesuffix(".*")
+        files = sorted((ROOT / package.replace(".", "/")).glob("[!_]*.py"))
+        new = [name for path in files if (name := f"{package}.{path.stem}") not in named]
+        return "\n".join(f"   {name}" for name in new)
+
+    return API.sub(lambda line: rest(line) if line[1].endswith(".*") else line[0], text)
+
+
+MODULES = API.findall(modules((HERE / "api.rst").read_text(encoding="utf-8")))
+
+
+def links(text: str) -> str:
+    """Links as the site has them: its anchors in place of JupyterLab's, modules in place of their files.
+
+    >>> links("[02](02_sinusoidal.ipynb#The-equation), [code](../tutorial_lib/encodings/rotary.py)")
+    '[02](02_sinusoidal.ipynb#the-equation), {py:mod}`code <tutorial_lib.encodings.rotary>`'
+    """
+    def module(link):
+        name = link[2].replace("/", ".")
+        if name in MODULES and editions.LANGUAGE != ENGLISH:
+            return f"[{link[1]}]({editions.ENGLISH_SITE}api/{name}.html)"
+        return f"{{py:mod}}`{link[1]} <{name}>`" if name in MODULES else link[0]
+
+    text = re.sub(r"(\]\((?:[^()\s#]*\.ipynb)?)#((?:[^()\s]|\([^()\s]*\))+)",
+                  lambda link: f"{link[1]}#{documents.slug(unquote(link[2]))}", text)
+    if STUDENTS:  # what is not there is not linked to
+        text = re.sub(r"\[([^][]+)\]\((?:\.\./)*(?:docs/)?instructor/[^()\s]*\)", r"\1", text)
+    return re.sub(r"\[([^][]+)\]\((?:\.\./)*(tutorial_lib/[\w/]+)\.py\)", module, text)
+
+
+def place(name: str, value: str, inside: str, **data) -> str:
+    """HTML that ``answers.js`` brings to life; ``inside`` is there without it."""
+    more = "".join(f' data-{key}="{html.escape(live.compact(each))}"' for key, each in data.items())
+    return f'<div data-{name}="{html.escape(value)}"{more}>{inside}</div>'
+
+
+def checks(number: str) -> str:
+    """The questions of a concept check: to be answered, or, without a script, with answers to be opened."""
+    shown = []
+    for n, (name, asked) in enumerate(questions.questions(number)["check"].items(), 1):
+        question, right = f"<b>{_('Question {n}.').format(n=n)}</b> {asked['question']}", asked["answer"]
+        choices = [[key, words, None if key == questions.UNSURE else key == right, asked["why"][key]]
+                   for key, words in asked["choices"].items()]
+        listed = "".join(f"<li>{html.escape(words)}</li>" for _, words, _, _ in choices)
+        inside = f"<p>{question}</p><ul>{listed}</ul>"
+        if STUDENTS:
+            shown.append(inside)
+            continue
+        inside += (f"<details><summary>{_('Answer')}</summary>"
+                   f"<p><b>{html.escape(asked['choices'][right])}</b> {asked['why'][right]}</p></details>")
+        shown.append(place("key", questions.log_key("check", f"{number}.{name}"), inside,
+                           check={"question": question, "choices": choices}))
+    return "".join(shown)
+
+
+def prediction(key: str, shown: str) -> str:
+    """The card that asks, with all that the page's script needs to answer it."""
+    asked = questions.find("predict", key)
+    kept = {name: asked[name] for name in (*predictions.SHOWN, "within", "why") if name in asked}
+    kept["kind"] = asked.get("kind", "choice")
+    kept["choices"] = [[*pair] for pair in asked.get("choices", {}).items()]
+    return place("predict", questions.log_key("predict", key), shown, asked=kept)
+
+
+def notebook(text: str) -> str:
+    """A stored notebook, fitted to the site: links, alternative texts, answers that wait to be opened."""
+    content = json.loads(text)
+    for cell in content["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            cell["source"] = links(source)
+            continue
+        options = cell["metadata"]["mystnb"] = {}
+        if "reveal" in cell["metadata"].get("tags", []):
+            # one thing to open: the code with what it gives
+            cell["metadata"]["tags"].append("hide-cell")
+            options |= {"code_prompt_show": _("Show the answer"), "code_prompt_hide": _("Hide it again")}
+        for output in list(cell.get("outputs", [])):
+            data = output.get("data", {})
+            if told := output.get("metadata", {}).get("measured"):
+                whole = re.sub("</?details>|<summary>.*?</summary>", "", "".join(data["text/html"]))
+                words = predictions.in_words(told["key"], told["value"])  # read nothing out of what was said
+                data["text/html"] = place("told", questions.log_key("predict", told["key"]), whole,
+                                          measured={"value": told["value"], "words": words})
+            elif asked := re.search(r'^lesson\.predict\("(\d+\.\w+)"\)', source, re.M):
+                data["text/html"] = prediction(asked[1], "".join(data["text/html"]))
+            if own := output.get("metadata", {}).get("live"):  # the script of the page brings it to life
+                picture = re.search("<img[^>]*>", "".join(data["text/html"]))[0]
+                output["data"] = {"text/html": live.place(own["name"], own["params"], picture)}
+            elif "image/png" in data:  # an image of its own with an alternative text, not one inside of HTML
+                del data["text/html"]
+                options["image"] = {"alt": "".join(data["text/plain"]).removeprefix("Figure: ")}
+                if output["output_type"] == "execute_result":
+                    words = _("This is a picture of the explorer. In JupyterLab it moves: run the cell, and "
+                              "set it with its controls.")
+                    note = {"text/html": f'<p class="course-note">{words}</p>'}
+                    cell["outputs"].append({"output_type": "display_data", "metadata": {}, "data": note})
+            elif check := re.fullmatch(r'lesson\.concept_check\("(\d+)"\)', source):
+                data["text/html"] = checks(check[1])
+    return json.dumps(content)
+
+
+def toy() -> str:
+    """Words to drag, for the landing page; without a script, the explorer's picture in notebook 01."""
+    stored = json.loads((ROOT / "notebooks/01_permutation_invariance.ipynb").read_text(encoding="utf-8"))
+    own = next(output for cell in stored["cells"] for output in cell.get("outputs", [])
+               if output.get("metadata", {}).get("live", {}).get("name") == "permutation")
+    picture = re.search("<img[^>]*>", "".join(own["data"]["text/html"]))[0]
+    place = live.place("permutation", {"order": "cat chases dog"}, picture, small="toy")
+    return f"```{{raw}} html\n{place}\n```"
+
+
+def contents() -> str:
+    """The README's table of the notebooks, with its links as they are seen from the first page."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    if editions.LANGUAGE != ENGLISH:
+        readme = translation.document(documents.README, translation.speakers(editions.LANGUAGE))
+    table = next(one for one in re.findall(r"(?:^\|.*\n)+", readme, re.M) if "](notebooks/" in one).strip()
+    return table.replace("](notebooks/", "](../../notebooks/")
+
+
+# ---- what Sphinx calls ----
+def read(app, docname, source):
+    path, known = Path(app.env.doc2path(docname)), app.env.found_docs
+    guide = TEACHERS if STUDENTS and docname == "index" else None
+    source[0] = editions.source(docname, path, source[0], leave_out=guide)
+    if path.suffix == ".ipynb":
+        source[0] = notebook(source[0])
+    elif docname == "index":
+        source[0] = source[0].replace("NOTEBOOKS", contents())
+        if "TOY" in source[0]:
+            source[0] = source[0].replace("TOY", toy())
+        source[0] = source[0].replace("METHODS", methods.sidebar())
+    elif docname == "methods/index":
+        source[0] = links(source[0].replace("METHODS", methods.listed()))
+    elif docname.startswith("methods/"):
+        name = docname.removeprefix("methods/")
+        source[0] = links(methods.text(name, methods.image(name, Path(app.doctreedir) / "live")))
+    elif docname == "api/index":
+        source[0] = modules(source[0]) + "\n.. toctree::\n   :hidden:\n\n" + "".join(
+            f"   {name.removeprefix('tutorial_lib.')} <{name}>\n" for name in MODULES)
+    elif docname.startswith("api/"):
+        source[0] = source[0].replace("MODULE", docname.removeprefix("api/"))
+    else:
+        source[0] = links(source[0])
+    folder = path.parent.relative_to(app.srcdir).as_posix()
+    if path.suffix != ".ipynb":
+        source[0] = editions.abroad(source[0], folder, known, MOVED)
+    elif editions.LANGUAGE != ENGLISH:
+        content = json.loads(source[0])
+        for cell in content["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = editions.abroad(cell["source"], folder, known, MOVED)
+        source[0] = json.dumps(content)
+
+
+def anchors(app, doctree):
+    """``<a id="rope"></a>`` in a page is a place that links may name, as a heading is."""
+    known = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
+    for node in doctree.findall(nodes.raw):
+        for name in re.findall(r'<a id="([^"]+)">', node.astext()):
+            known[name] = (node.line, name, name)
+
+
+def bars(_app, _what, _name, _object, _options, lines):
+    """In a docstring ``|i − j|`` is a distance, and no substitution of reStructuredText."""
+    lines[:] = [line if line.startswith((" ", ".."))
+                else re.sub(r"(``.*?``)|\|", lambda found: found[1] or r"\|", line) for line in lines]
+
+
+def sources(_app, env):
+    """The overview of the code names only modules that have a page."""
+    known = getattr(env, "_viewcode_modules", {})
+    env._viewcode_modules = {name: code for name, code in known.items() if code}
+
+
+def overview(_app, name, _template, context, _doctree):
+    """The overview of the code as one list: Sphinx puts lists between the items of a list."""
+    if name == "_modules/index":
+        head, _, items = context["body"].partition("<ul>")
+        context["body"] = f"{head}<ul>{re.sub('</?ul>', '', items)}</ul>"
+
+
+def front_end(app):
+    """Scripts and styles of live explorers, and of predictions, stand beside the other static files."""
+    folder = Path(app.doctreedir) / "live"
+    live.write(folder)
+    if (Path(app.srcdir) / "workshop/site/methods.md").exists():
+        methods.draw(folder)
+    card = CARD.with_suffix(".js").read_text(encoding="utf-8").replace("export default", "const card =")
+    own = (HERE / "answers.js").read_text(encoding="utf-8")
+    said = {text: _(text) for text in re.findall(r'\bsay\("([^"]+)"\)', card + own)}
+    words = {} if editions.LANGUAGE == ENGLISH else said
+    script = live.lean(card + own.replace("TEXTS", live.compact(words)))
+    (folder / "answers.js").write_text(f'(() => {{\n"use strict";\n{script}}})();\n', encoding="utf-8")
+    shutil.copyfile(CARD.with_suffix(".css"), folder / "answers.css")
+    app.config.html_static_path.append(str(folder))
+
+
+def alive(app, _name, _template, context, _doctree):
+    """A page with an explorer, or with something to answer, takes the script for it."""
+    if "data-live=" in context.get("body", ""):
+        app.add_js_file("live.js", defer="defer")
+        app.add_css_file("live.css")
+    if "data-predict=" in context.get("body", "") or "data-check=" in context.get("body", ""):
+        app.add_js_file("answers.js", defer="defer")
+        app.add_css_file("answers.css")
+
+
+def setup(app):
+    application.Project = Project
+    app.connect("source-read", read)
+    app.connect("doctree-read", anchors)
+    app.connect("env-updated", sources)
+    app.connect("builder-inited", front_end)
+    app.connect("html-page-context", overview)
+    app.connect("html-page-context", alive)
+    app.connect("autodoc-process-docstring", bars, priority=900)  # after napoleon
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
