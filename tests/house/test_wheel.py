@@ -193,4 +193,4 @@ def test_without_the_course_an_old_name_says_what_it_needs(python):
 
 def test_the_changelog_begins_with_this_version():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## (.*)", text, re.M)[:2] == [tutorial_lib.__version__, "0.2.0"]
+    assert re.findall(r"^## (.*)", text, re.M)[:2] == [tutorial_lib.__version__, "0.2.1"]
