@@ -739,9 +739,10 @@ def test_the_search_finds_the_lesson_and_then_the_method(look, url, word, lesson
 def test_the_search_finds_a_word_of_a_language_without_spaces(look, url, word, lesson):
     tab = look()
     tab.open(url, f"zh/search.html?q={word}")
-    first = tab.page.locator("#search-results li > a").first
-    first.wait_for()
-    assert first.get_attribute("href").startswith(lesson)
+    results = tab.page.locator("#search-results li > a")
+    tab.page.locator("#search-results", has=tab.page.locator(f"a[href^='{lesson}']")).wait_for()
+    found = list(dict.fromkeys(link.get_attribute("href").partition(".html")[0] for link in results.all()))
+    assert lesson in found[:2]  # what 00 prints in Chinese has these words, too
     assert not tab.problems
 
 
