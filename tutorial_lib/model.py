@@ -28,8 +28,8 @@ from .encodings.base import (
     length_axis,
     readable,
 )
-from .encodings.offsets import counted, first_of, followed_by, recognised, stretch
-from .encodings.once import one_forward
+from .encodings.offsets import counted, first_of, followed_by, nan_where, recognised, stretch
+from .encodings.once import once, one_forward
 from .masks import check_mask
 
 
@@ -371,7 +371,8 @@ class Transformer(nn.Module):
             backend: that of :func:`tutorial_lib.attention.attention`.
 
         Raises ValueError for ids, positions, masks, a cache or a memory that do not fit, a cache together
-        with a memory, and either of them in an encoder.
+        with a memory, either of them in an encoder, and one whose tokens would get other angles (beyond L
+        with ``DynamicNTK``, past L with ``LongRoPE``) after a layer has read them.
         """
         self._check_tokens(tokens)
         if cache is not None and memory is not None:
@@ -391,6 +392,7 @@ class Transformer(nn.Module):
         k_positions, kept = positions, None if keep is None else keep[:, None, None]
         if grown is not None:
             k_positions, kept = self._extend(grown, tokens, positions, keep)
+            x = self._unchanged(x, past, k_positions)
         mask = kept if mask is None else mask if kept is None else mask & kept
 
         states, context = [], None
@@ -458,7 +460,8 @@ class Transformer(nn.Module):
         if positions is not None:
             positions = torch.as_tensor(positions, device=tokens.device)
             check_positions(positions, self.encodings[0].axes, batch=tuple(tokens.shape), wait=True)
-            return recognised(positions)
+            # what is counted on from a small integer would leave its dtype
+            return recognised(positions if positions.is_floating_point() else positions.long())
         check_counts(self.encodings[0])
         n = 0 if cache is None else len(cache)
         first = first_of(cache.positions) if n else 0
@@ -485,6 +488,25 @@ class Transformer(nn.Module):
         cache.positions = followed_by(cache.positions, positions, cache.axes) if known else positions
         return cache.positions, None if cache.keep is None else cache.keep[:, None, None]
 
+    def _unchanged(self, x, past, k_positions):
+        """``x``, unless what the layers above the first keep was made with angles that change now: then a
+        ValueError, or NaN where that can't be asked."""
+        if not len(past):
+            return x
+        before, now = _last(past.positions, k_positions)
+        for encoding in self.encodings[:-1]:
+            changed = once(encoding.changes, before, now)
+            if changed is not None and not readable(changed, wait=True):
+                x = nan_where(changed.view(-1, 1, 1), x)
+            elif changed is not None and changed.any():
+                name = type(past).__name__.lower()
+                raise ValueError(
+                    f"the {name} holds {len(past)} tokens that layers have read, but now that the text is "
+                    f"longer, the angles of {type(encoding).__name__} change for all of them: give the whole "
+                    f"text in one call, without a {name}"
+                )
+        return x
+
     @torch.no_grad()
     def generate(
         self,
@@ -509,8 +531,8 @@ class Transformer(nn.Module):
                 unlikely tokens come more often.
             generator: what to draw with.
 
-        Raises ValueError for arguments out of range, padding on the right, and a model that is not
-        causal or pools.
+        Raises ValueError for arguments out of range, padding on the right, a model that is not causal or
+        pools, and a text whose angles change as it grows (:meth:`forward`).
         """
         check_not_negative(steps=steps)
         self._check_tokens(tokens)
@@ -541,3 +563,11 @@ class Transformer(nn.Module):
             tokens = torch.cat([tokens, new], 1)
             positions = keep = None  # the cache remembers both
         return tokens
+
+
+def _last(*positions: Tensor) -> list[Tensor]:
+    """The last number of each, where all are known to count up: no question to a GPU. Else all numbers."""
+    firsts = [first_of(p) for p in positions]
+    if None in firsts:
+        return list(positions)
+    return [torch.tensor([first + len(p) - 1]) for first, p in zip(firsts, positions, strict=True)]

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import tutorial_lib.fast_attention
 from tutorial_lib.attention import attention
-from tutorial_lib.encodings import REGISTRY, ALiBi, base
+from tutorial_lib.encodings import REGISTRY, Absolute, ALiBi, Rotary, base
 from tutorial_lib.model import Cache, Config, Transformer
 
 F64 = torch.float64
@@ -153,7 +153,7 @@ def test_autocast_and_copies_give_the_same(encoding, positions_for):
 
 
 @pytest.mark.parametrize("dtype", [
-    torch.int32, torch.int16, torch.int8, torch.float16, torch.bfloat16, torch.float32, F64], ids=str)
+    torch.int32, torch.int16, torch.int8, torch.uint8, torch.float32, F64], ids=str)
 def test_positions_may_have_any_number_type(encoding, positions_for, dtype):
     """Whole numbers that each of them holds; a matrix per position wants integers."""
     p = positions_for(encoding, 6)
@@ -206,6 +206,10 @@ WRONG = {
     "infinite": (lambda p: p + math.inf, "k_positions are not all finite"),
     "a list": (lambda p: p.tolist(), "k_positions are a list.*tensor"),
     "elsewhere": (lambda p: p.to("meta"), "k_positions are on meta.*cpu"),
+    "bfloat16": (lambda p: p.bfloat16(), "k_positions have dtype torch.bfloat16.*arange.*32 or 64 bits"),
+    "float16": (lambda p: p.half(), "k_positions have dtype torch.float16.*integers.*32 or 64 bits"),
+    "float8": (lambda p: p.to(torch.float8_e5m2), "k_positions have dtype torch.float8_e5m2.*32 or 64 bits"),
+    "beyond float32": (lambda p: p.float() + 2**24, "k_positions reach 1.*torch.float32.*16777216.*integers"),
 }
 
 
@@ -218,6 +222,51 @@ def test_positions_that_are_none(encoding, positions_for, what):
         attention(q, k, v, encoding, p, make(p))
     with pytest.raises((ValueError, TypeError), match=words.replace("k_", "q_")):
         attention(q, k, v, encoding, make(p), p)
+
+
+@pytest.mark.parametrize("dtype", HALF, ids=str)
+def test_positions_that_their_dtype_cannot_hold(encoding, positions_for, dtype):
+    """At every door: that of a model, and those of an encoding that is used by hand."""
+    p, tokens = positions_for(encoding, 6).to(dtype), torch.zeros(2, 6, dtype=torch.long)
+    words = f"positions have dtype {dtype}.*32 or 64 bits"
+    with pytest.raises(ValueError, match=words):
+        model_with(encoding)(tokens, p)
+    for part in encoding.modules():
+        if isinstance(part, Absolute):
+            with pytest.raises(ValueError, match=words):
+                part.vectors(p)
+
+
+@pytest.mark.parametrize("dtype", HALF, ids=str)
+def test_a_dtype_is_refused_where_numbers_cannot_be_asked_for(dtype, every_question_waits):
+    q, p = torch.randn(1, 1, 6, 8), torch.arange(6).to(dtype)
+    for call in (attention, torch.compile(attention, backend="eager")):
+        torch._dynamo.reset()
+        with pytest.raises(Exception, match=f"positions have dtype {dtype}.*32 or 64 bits"):
+            call(q, q, q, Rotary(8), p, p)
+    with pytest.raises(ValueError, match=f"positions have dtype {dtype}"):
+        attention(*[q.to("meta")] * 3, Rotary(8), *[p.to("meta")] * 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16], ids=str)
+def test_positions_that_have_wrapped_around(dtype):
+    """More tokens than the dtype counts; at the last one, the next is not counted on from the first."""
+    last = torch.iinfo(dtype).max
+    wrapped, q = torch.arange(last + 2).to(dtype), torch.randn(1, 1, last + 2, 2)
+    assert wrapped[-1] <= 0
+    with pytest.raises(ValueError, match=rf"k_positions are {last + 2} numbers of .*{dtype}.*{last}.*int64"):
+        attention(q[:, :, -1:], q, q, ALiBi(1), torch.tensor([last + 1]), wrapped)
+    attention(q[:, :, -1:], q[:, :, 1:], q[:, :, 1:], ALiBi(1), torch.tensor([last]), wrapped[:-1])
+    model, tokens = model_with(Rotary(8)).eval(), torch.tensor([[1, 2, 3], [4, 5, 6]])
+    few = torch.arange(last - 2, last + 1).expand(2, 3)
+    with torch.no_grad():
+        assert torch.equal(model.generate(tokens, 4, positions=few.to(dtype)),
+                           model.generate(tokens, 4, positions=few))
+        cache, other = Cache(), Cache()
+        for numbers, into in ((few.to(dtype), cache), (few, other)):
+            model(tokens, numbers, cache=into)
+            model(tokens, cache=into)
+        assert torch.equal(cache.positions, other.positions)
 
 
 @pytest.mark.parametrize("backend", ["eager", "sdpa"])

@@ -1,6 +1,7 @@
 """The small Transformer, with every encoding: the same answer by every way of asking."""
 
 import copy
+import itertools
 import math
 
 import pytest
@@ -10,14 +11,22 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tutorial_lib.encodings import (
     KERPLE,
     AxialRotary,
+    Compose,
     Concatenate,
+    DynamicNTK,
+    Frequencies,
     HybridSum,
     Learned,
+    LongRoPE,
+    MRoPE,
     NoPosition,
+    Raster,
     Rotary,
     Sinusoidal,
     T5Bias,
     TableBias,
+    XPos,
+    base,
     grid,
 )
 from tutorial_lib.model import AttentionInputs, Cache, Config, Memory, Transformer
@@ -278,6 +287,81 @@ def test_a_mask_says_who_may_look(encoding, backend):
     parts = [model(tokens[:, a:b], mask=near[a:b, :b], cache=cache, backend=backend)
              for a, b in ((0, 4), (4, 5), (5, LENGTH))]
     close(torch.cat(parts, 1), full)
+
+
+def rotary(**which):
+    return Rotary(8, frequencies=Frequencies(8, **which))
+
+
+DYNAMIC = {  # angles that change when the text grows past 5 tokens
+    "ntk": lambda: rotary(scaling=DynamicNTK(5)),
+    "longrope": lambda: rotary(scaling=LongRoPE([1.0] * 4, [2.0] * 4, L=5)),
+    "xpos": lambda: XPos(8, frequencies=Frequencies(8, scaling=DynamicNTK(5, 2.0))),
+    "compose": lambda: Compose(Learned(20, 16), rotary(scaling=DynamicNTK(5)), T5Bias(2)),
+    "axial": lambda: AxialRotary(8, frequencies=(Frequencies(4), Frequencies(4, scaling=DynamicNTK(5)))),
+    "m": lambda: Rotary(8, frequencies=MRoPE(8, sections=(2, 1, 1), scaling=DynamicNTK(5))),
+    "raster": lambda: Raster(rotary(scaling=DynamicNTK(5)), 3),
+}
+
+
+def places(encoding, n):
+    """Positions of which the sixth is the first beyond 4, in each of its numbers, or as a raster counts."""
+    p = torch.arange(n)
+    if isinstance(encoding, Raster):
+        return torch.stack([p // 3, p % 3], -1)
+    return p if encoding.axes == 1 else p[:, None].expand(-1, encoding.axes)
+
+
+def in_parts(model, tokens, *ends, **past):
+    """Logits of a text that is read up to each of the ends."""
+    p = places(model.encodings[0], LENGTH)
+    return torch.cat([model(tokens[:, a:b], p[a:b], **past) for a, b in itertools.pairwise((0, *ends))], 1)
+
+
+@pytest.mark.parametrize("make", DYNAMIC.values(), ids=DYNAMIC)
+@pytest.mark.parametrize("readable", [True, False])
+def test_a_past_is_refused_when_its_angles_change(make, readable, monkeypatch):
+    """What the layers above the first keep was made with angles that the whole text does not have."""
+    if not readable:
+        monkeypatch.setattr(base, "WITHOUT_WAITING", ())  # a CPU that is treated as a GPU
+    model, tokens = build(make()), draw()
+    p = places(model.encoding, LENGTH)
+    for past in (Cache(), Memory(LENGTH)):
+        give = {type(past).__name__.lower(): past}
+        close(in_parts(model, tokens, 3, 5, **give), model(tokens[:, :5], p[:5]))
+        before = held(past)
+        with pytest.raises(ValueError, match=f"the {[*give][0]} holds 5 tokens.*in one call"):
+            model(tokens[:, 5:], p[5:], **give)
+        assert held(past) == before
+    if model.encoding.axes == 1:
+        keep = torch.tensor([[True] * 5, [False] * 2 + [True] * 3])
+        for padded in (None, keep, keep[1:].expand(2, 5)):
+            with pytest.raises(ValueError, match="the cache holds . tokens.*in one call"):
+                model.generate(tokens[:, :5], 5, keep=padded)
+        assert model.generate(tokens[:, :5], 1).shape == (2, 6)
+
+
+@pytest.mark.parametrize("make", DYNAMIC.values(), ids=DYNAMIC)
+def test_a_past_is_right_where_no_layer_was_made_with_other_angles(make):
+    """One layer, or the last one alone; and LongRoPE changes but once. The last part is that of one pass."""
+    tokens, encoding = draw(), make()
+    models = [build(encoding, n_layers=1)]
+    if encoding.axes == 1 and "embed" not in encoding.doors:
+        models.append(build([NoPosition(), encoding]))
+    for model in models:
+        parts = in_parts(model, tokens, 3, 6, 7, 9, cache=Cache())
+        close(parts[:, 7:], model(tokens, places(encoding, LENGTH))[:, 7:])
+    if make is DYNAMIC["longrope"]:
+        model = build(encoding)
+        close(in_parts(model, tokens, 6, 7, 9, cache=Cache()), model(tokens))
+
+
+def test_a_past_whose_angles_change_gives_nan_where_nobody_can_ask():
+    model, tokens, cache = build(DYNAMIC["ntk"]()), draw(), Cache()
+    model(tokens[:, :3], cache=cache)
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    close(compiled(tokens[:, 3:5], torch.arange(3, 5), cache=cache.copy()), model(tokens[:, :5])[:, 3:])
+    assert compiled(tokens[:, 3:6], torch.arange(3, 6), cache=cache).isnan().all()
 
 
 def held(past):

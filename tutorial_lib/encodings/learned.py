@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .base import Absolute, check_positive, check_std, widest_float
+from .base import Absolute, check_numbers, check_positive, check_std, widest_float
 from .offsets import bounds, nan_where
 
 
@@ -40,6 +40,7 @@ class Learned(Absolute):
 
     def vectors(self, positions: Tensor) -> Tensor:
         positions = torch.as_tensor(positions, device=self.table.device)
+        check_numbers(positions)
         ends, last, missing = bounds(positions), self.max_length - 1, None
         if ends is None:  # a NaN is neither above nor below
             positions = widest_float(positions) if positions.is_floating_point() else positions.long()
@@ -70,7 +71,7 @@ class Learned(Absolute):
         """
         check_positive(new_length=new_length)
         other = Learned(new_length, self.dim, std=self.std).to(self.table)
-        at = torch.linspace(0, self.max_length - 1, new_length)
+        at = torch.linspace(0, self.max_length - 1, new_length, dtype=torch.float64)
         with torch.no_grad():
             other.table.copy_(self.vectors(at.clamp(max=self.max_length - 1)))
         return other

@@ -171,6 +171,14 @@ class Rotary(PositionalEncoding):
             self.frequencies.cos_sin, k_positions, length, dtype)
         return turn(q, *of_q, self.layout), turn(k, *of_k, self.layout)
 
+    def changes(self, before, now):
+        lengths = [self.frequencies.length(p) for p in (before, now)]
+        if lengths[0] is None:
+            return None
+        one = now.new_ones(1 if self.axes == 1 else (1, self.axes))
+        old, new = (torch.cat(self.frequencies.cos_sin(one, length), -1) for length in lengths)
+        return (old != new).flatten(-2).any(-1)
+
     def extra_repr(self):
         angles, shown = self.frequencies, ""
         if not isinstance(angles, Angles):

@@ -114,8 +114,9 @@ class DynamicNTK(Scaling):
     nothing changes. l is the highest position of a row, plus one: each row of a batch has its own
     (Hugging Face takes one for the whole batch, and keeps the largest so far until a text shorter
     than L comes). All keys of a call turn by the θ of that call, so a cache must hold keys that are
-    not yet turned. Beyond L, a text read token by token therefore gives other numbers than the same
-    text read at once, and scores change when all positions shift.
+    not yet turned. That is enough for one layer. The layers above it cache what they made of texts that
+    were shorter, so beyond L no cache gives the numbers of a text that is read at once, and
+    :class:`tutorial_lib.model.Transformer` refuses it. Scores change when all positions shift.
 
     L comes first here, and s first in :class:`YaRN`: give both by name.
     """

@@ -18,7 +18,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .base import Absolute, check_one_of, check_positive, is_number, result_dtype, widest_float
+from .base import (
+    Absolute,
+    check_numbers,
+    check_one_of,
+    check_positive,
+    is_number,
+    result_dtype,
+    widest_float,
+)
 
 LAYOUTS = ("interleaved", "concatenated")
 
@@ -87,6 +95,7 @@ class Sinusoidal(Absolute):
         self.dim, self.base, self.layout = dim, base, layout
 
     def vectors(self, positions):
+        check_numbers(positions)
         return sinusoidal(positions, self.dim, base=self.base, layout=self.layout)
 
     def extra_repr(self):

@@ -12,16 +12,22 @@ past. It changes magnitudes; it does not rescale positions (that is position int
 so 4096 positions ahead pair 0 counts 22 519 times. In an encoder the far future drowns the rest.
 
 As written, :math:`\zeta_0^{-n/512}` passes the largest float16 at n ≈ 4532, with k of size 1. Only
-m − n matters, so any common position c may be subtracted from both; here it is the middle of the
-positions of each row, which halves the exponents. Keys must be kept unturned in a cache.
+m − n matters, so any common position c may be subtracted from both; here it is the middle between the
+first query and the last key of each row. Then no factor grows with the keys that lie further back, and a
+few queries may look back as far as they like. Keys must be kept unturned in a cache. What is left is the
+score of the first query and the last key, though nobody looks at it: no factorisation has a finite one for
+all pairs but that. So a pass over a text that is longer than the dtype can do must be cut in parts.
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor
 
 from .base import check_above_0, result_dtype, widest_float
+from .offsets import bounds
 from .once import once
 from .rotary import Angles, Rotary, turn
 
@@ -35,7 +41,8 @@ class XPos(Rotary):
         gamma: γ, above 0; larger means a slower decay.
         scale_base: the positions over which pair i fades by ζ_i, 512 in the paper.
 
-    Raises ValueError as :class:`Rotary` does, and for ``gamma`` or ``scale_base`` not above 0.
+    Raises ValueError as :class:`Rotary` does, for ``gamma`` or ``scale_base`` not above 0, and for positions
+    so far apart in one call that the dtype of the queries has no such factors.
 
     >>> XPos(4).zeta()
     tensor([0.2857, 0.6429], dtype=torch.float64)
@@ -58,16 +65,28 @@ class XPos(Rotary):
         return (i / (d / 2) + self.gamma) / (1 + self.gamma)
 
     def rotate(self, q, k, q_positions, k_positions):
-        q, k = super().rotate(q, k, q_positions, k_positions)
-        if not k_positions.shape[-1]:
-            return q, k
+        turned = super().rotate(q, k, q_positions, k_positions)
+        if not (q_positions.shape[-1] and k_positions.shape[-1]):
+            return turned
         of_q, of_k = once(self.magnitudes, q_positions, k_positions, result_dtype(q))
-        return self._grow(q, of_q), self._grow(k, of_k)
+        grown = self._grow(turned[0], of_q), self._grow(turned[1], of_k)
+        # a score is the sum over all channels of products of two such numbers, in float32 or wider
+        most = math.sqrt(torch.finfo(result_dtype(q)).max / self.head_dim)
+        for x, y in zip((q, k), grown, strict=True):
+            ends = bounds(y)
+            if ends is not None and not max(-ends[0], ends[1]) < most and x.isfinite().all():
+                far = (k_positions.amax(-1) - q_positions.amin(-1)).max().item()
+                raise ValueError(
+                    f"the positions of the first query and the last key are {far:,.0f} apart, too far for "
+                    f"{type(self).__name__} in {y.dtype}: give fewer queries at once, together with all keys "
+                    "before them (a text in parts, with a Cache), or a wider dtype"
+                )
+        return grown
 
     def magnitudes(self, q_positions: Tensor, k_positions: Tensor, dtype=torch.float32):
         """What each pair of each query, and of each key, is multiplied by: ``[*positions.shape, d/2]``."""
         m, n = widest_float(q_positions), widest_float(k_positions)
-        c = (n.amin(-1, keepdim=True) + n.amax(-1, keepdim=True)) / 2
+        c = (m.amin(-1, keepdim=True) + n.amax(-1, keepdim=True)) / 2
         zeta = self.zeta(n.device)
         return tuple((zeta ** (p[..., None] / self.scale_base)).to(dtype) for p in (m - c, c - n))
 
