@@ -24,7 +24,8 @@ import math
 import torch
 from torch import Tensor
 
-from .base import check_positive, result_dtype
+from .base import check_positive
+from .positions import result_dtype
 from .relative import RelativeBias
 
 
