@@ -26,7 +26,7 @@ from torch import Tensor
 
 from .base import PositionalEncoding, check_above_0, check_head_dim, check_one_of, check_pairs
 from .fast_rotation import fast_form, fast_pays, turn_fast
-from .positions import Where, at, pair, result_dtype, widest, widest_float
+from .positions import Where, at, pair, readable, result_dtype, widest, widest_float
 
 LAYOUTS = ("interleaved", "half")
 
@@ -161,8 +161,23 @@ class Angles:
 
     def angle(self, positions: Tensor, length: Tensor | None = None) -> Tensor:
         """p·θ_t, float64 ``[*positions.shape, d/2]`` (float32 on MPS)."""
+        if type(self) is Angles and readable(positions):
+            return angles(positions, _kept_theta(self.d, self.base))
         theta = self.theta(length, positions.device)
         return angles(positions, theta if theta.ndim == 1 else theta[:, None])
+
+
+_kept: dict[tuple[int, float], Tensor] = {}
+
+
+def _kept_theta(d, base):
+    """RoPE's own θ, which depend on nothing else; nobody is given them to change."""
+    theta = _kept.get((d, base))
+    if theta is None:
+        theta = plain_theta(d, base, "cpu")
+        if type(theta) is Tensor and not theta.is_inference():  # which serves every later call
+            _kept[d, base] = theta
+    return theta
 
 
 class Turn:
@@ -179,11 +194,12 @@ class Turn:
         self.tensors = fast_form(cos, sin, layout) if fast else (cos, sin)
 
     def __call__(self, x: Tensor) -> Tensor:
-        all_turn = self.d == x.shape[-1]
-        turning = (x if all_turn else x[..., :self.d]).to(self.dtype)
+        all_turn, same = self.d == x.shape[-1], self.dtype == x.dtype
+        turning = x if all_turn else x[..., :self.d]
+        turning = turning if same else turning.to(self.dtype)
         turned = turn_fast(turning, *self.tensors) if self.fast else turn_plainly(
             turning, *self.tensors, self.layout)
-        turned = turned.to(x.dtype)
+        turned = turned if same else turned.to(x.dtype)
         return turned if all_turn else torch.cat([turned, x[..., self.d:]], -1)
 
 

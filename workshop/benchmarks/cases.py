@@ -74,7 +74,8 @@ def inference(call: Callable, inputs: list[torch.Tensor]) -> Callable:
 
 
 def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
-    """RoPE on q and k. All get cosines and sines ready-made, as the layers of a model do."""
+    """RoPE on q and k. All get cosines and sines ready-made, in a form of their own, as the layers of a model do
+    that share them."""
     from rotary_embedding_torch import RotaryEmbedding
     from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as gptj
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as llama
@@ -95,9 +96,14 @@ def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
         pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
         return torch.view_as_real(pairs * cis).flatten(3).type_as(x)
 
-    def ours(q, k, layout):
-        turn = Turn(cos, sin, layout, fast_pays(q))
-        return turn(q), turn(k)
+    def ours(layout):
+        ready, compiled = (Turn(cos, sin, layout, fast) for fast in (fast_pays(q), False))
+
+        def turned(q, k):
+            turn = compiled if torch.compiler.is_compiling() else ready
+            return turn(q), turn(k)
+
+        return turned
 
     calls = {
         "clone of q and k (memory limit)": lambda q, k: (q.clone(), k.clone()),
@@ -109,9 +115,7 @@ def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
         ),
         "x-transformers": lambda q, k: (x_transformers(q, pairs[None]), x_transformers(k, pairs[None])),
         "rotary-embedding-torch": lambda q, k: (ret.rotate_queries_or_keys(q), ret.rotate_queries_or_keys(k)),
-        "interleaved": lambda q, k: ours(q, k, "interleaved"),
-        "half": lambda q, k: ours(q, k, "half"),
-        "half, compiled": torch.compile(lambda q, k: ours(q, k, "half")),
+        "interleaved": ours("interleaved"), "half": ours("half"), "half, compiled": torch.compile(ours("half")),
     }
     wrap = training if train else inference
     hf, clone = "Llama (Transformers)", "clone of q and k (memory limit)"
@@ -140,7 +144,7 @@ def rotary_step(device, dtype, *, heads: int = 8, d: int = 64, times: int = 50) 
     q, k = (torch.randn(1, heads, 1, d, device=device, dtype=dtype) for _ in range(2))
     here = torch.tensor([1000], device=device)
     of_positions = LlamaRotaryEmbedding(LlamaConfig(
-        hidden_size=heads * d, num_attention_heads=heads, head_dim=d), device=device)
+        hidden_size=heads * d, num_attention_heads=heads, head_dim=d)).to(device)
 
     def repeated(call):
         def run():
