@@ -406,7 +406,7 @@ class Transformer(nn.Module):
         keep = None if keep is None else keep.expand_as(tokens)
         grown: Any = None if past is None else past.copy()  # the past itself changes at the end, all at once
         encodings, before = self.encodings, None if past is None else past.where()
-        q_positions = self._positions(tokens, positions, keep, past, before).shared()
+        q_positions = self._positions(encodings[0], tokens, positions, keep, past, before).shared()
         k_positions = q_positions if before is None else before.followed_by(q_positions).shared()
         x = encodings[0].embed(self.tokens(tokens), q_positions)
         if grown is not None:
@@ -477,16 +477,17 @@ class Transformer(nn.Module):
                     "new text with a new Memory"
                 )
 
-    def _positions(self, tokens, positions, keep, past, before) -> Positions:
-        axes, length, device = self.encodings[0].axes, tokens.shape[1], tokens.device
+    @staticmethod
+    def _positions(encoding, tokens, positions, keep, past, before) -> Positions:
+        length, device = tokens.shape[1], tokens.device
         if positions is not None:
             if not isinstance(positions, Positions):
                 positions = torch.as_tensor(positions, device=device)
-                positions = Positions(positions.clone(), axes, wait=True)  # which nobody else changes
-            return at(self.encodings[0], positions, tokens[..., None])
+                positions = Positions(positions.clone(), encoding.axes, wait=True)  # which nobody else changes
+            return at(encoding, positions, tokens[..., None])
         n = 0 if before is None else len(before)
         first = before.first if n else 0
-        counted = at(self.encodings[0], None, tokens[..., None], offset=0 if first is None else first + n)
+        counted = at(encoding, None, tokens[..., None], offset=0 if first is None else first + n)
         kept = None if past is None else past.keep
         if first is not None and keep is None and kept is None:
             return counted

@@ -72,7 +72,7 @@ class Positions:
 
     def __repr__(self):
         if isinstance(self._first, int):
-            return f"Positions({self._first} … {self._first + len(self) - 1})"
+            return f"Positions({self._first} … {self._first + self.length - 1})"
         return f"Positions(of shape {list(self.tensor.shape)})"
 
     @property
@@ -99,12 +99,12 @@ class Positions:
     def bounds(self) -> tuple[float, float] | None:
         """The lowest and the highest number, or None if there is none, or it can't be asked for."""
         if not torch.compiler.is_compiling() and isinstance(self._first, int):
-            return self._first, self._first + len(self) - 1
+            return self._first, self._first + self.length - 1
         return bounds(self.tensor)
 
     def narrow(self, start: int, n: int) -> Positions:
         """n tokens' positions from the one at ``start`` on."""
-        if n == len(self):
+        if n == self.length:
             return self
         first = self._first + start if isinstance(self._first, int) and n else ...
         return self._like(self.tensor.narrow(-1 if self.axes == 1 else -2, start, n), first)
@@ -117,7 +117,7 @@ class Positions:
             rows = torch.broadcast_shapes(*(x.shape[:own] for x in parts))
             parts = [x.expand(*rows, *x.shape[own:]) for x in parts]
         both = torch.cat(parts, own)
-        counts_on = isinstance(self._first, int) and more._first == self._first + len(self)
+        counts_on = isinstance(self._first, int) and more._first == self._first + self.length
         return self._like(both, self._first if counts_on else ...)
 
     def offsets_to(self, keys: Positions) -> Tensor:
@@ -135,8 +135,8 @@ class Positions:
         row of the last query begins at the first of them, the one before it at the next."""
         if self.first is None or keys.first is None:
             return None
-        n_q, n_k, lowest = len(self), len(keys), keys.first - self.first - len(self) + 1
-        return torch.arange(lowest, lowest + n_q + n_k - 1, device=keys.tensor.device)
+        lowest = keys.first - self.first - self.length + 1
+        return torch.arange(lowest, lowest + self.length + keys.length - 1, device=keys.tensor.device)
 
     def shared(self) -> Positions:
         """The same positions, for all layers of one forward: what is computed :meth:`once` is kept with them.
@@ -174,7 +174,7 @@ def pair(encoding: Any, q_positions: Where, k_positions: Where, q: Tensor | None
     same = q_positions is k_positions
     if offset or not isinstance(k_positions, Positions):
         k_positions = _made(encoding, k_positions, k, offset, names[1])
-    if same and isinstance(q_positions, Tensor):
+    if same and (q is k or isinstance(q_positions, Tensor)):
         q_positions = k_positions
     elif offset or not isinstance(q_positions, Positions):
         n_q = q_positions if q is None else q.shape[-2] if q_positions is None or _is_count(q_positions) else None
@@ -205,12 +205,12 @@ def _made(encoding, given, x, offset, name):
 
 
 def _last(n_q, keys):
-    if n_q > len(keys):
+    if n_q > keys.length:
         raise ValueError(
-            f"q has {n_q} tokens and k {len(keys)}: queries that are not the last keys have no default "
+            f"q has {n_q} tokens and k {keys.length}: queries that are not the last keys have no default "
             "positions, so give q_positions"
         )
-    return keys.narrow(len(keys) - n_q, n_q)
+    return keys.narrow(keys.length - n_q, n_q)
 
 
 def _refuse(name, its, encoding, x):

@@ -53,7 +53,7 @@ class RelativeBias(PositionalEncoding):
         by_offset = self.bias_by_offset(queries, keys)
         if by_offset is None:
             return self.dense(queries, keys)
-        return by_offset.unfold(-1, len(keys), 1).flip(-2)  # window 0 belongs to the last query
+        return by_offset.unfold(-1, keys.length, 1).flip(-2)  # window 0 belongs to the last query
 
 
 class ClippedBias(RelativeBias):

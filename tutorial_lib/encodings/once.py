@@ -1,0 +1,10 @@
+"""What version 0.2 had in place of :meth:`tutorial_lib.encodings.Positions.shared`."""
+
+import warnings
+
+
+def one_forward(forward):
+    """``forward`` as it is, with a warning; this name goes with version 0.4."""
+    warnings.warn("one_forward shares nothing any more: give all layers the same positions, made by "
+                  "Positions(n).shared() in each forward", FutureWarning, stacklevel=2)
+    return forward
