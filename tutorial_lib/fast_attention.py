@@ -67,8 +67,9 @@ def chunks(
 def has_far_keys(q, k, v, encoding, q_positions, k_positions, mask) -> bool:
     """Whether :func:`by_reach` can do it, and has something to gain."""
     return (
-        mask is None and k.shape[-2] > CHUNK and encoding.reach is not None
-        and k.shape[-2] > CHUNK + 2 * encoding.reach and KERNEL is not None and q.device.type == "cpu" and q.dtype in WIDE and q.shape[-1] == v.shape[-1]
+        mask is None and k.shape[-2] > CHUNK
+        and encoding.reach is not None and k.shape[-2] > CHUNK + 2 * encoding.reach
+        and KERNEL is not None and q.device.type == "cpu" and q.dtype in WIDE and q.shape[-1] == v.shape[-1]
         and not torch.is_grad_enabled() and q.numel() > 0
         and q_positions.first is not None and k_positions.first is not None
     )

@@ -93,7 +93,7 @@ class _Past:
     positions: Tensor | None
     keep: Tensor | None
     axes: int
-    _known: Any = (None, None, None)  # of a tensor, at its version, the first if it counts up by 1
+    _known: tuple[Positions, int | None] | None = None  # those of the last forward, with their version
 
     def __len__(self) -> int:
         return 0 if self.positions is None else self.positions.shape[-1 if self.axes == 1 else -2]
@@ -102,15 +102,15 @@ class _Past:
         """The positions. Somebody may have changed them, which only a CPU tells at no cost."""
         if self.positions is None:
             return None
-        where = Positions(self.positions, self.axes)
-        tensor, version, first = self._known
-        if tensor is self.positions and version == _version(tensor) and not readable(tensor):
-            where.trust(first)
-        return where
+        if self._known is not None and not readable(self.positions):
+            where, version = self._known
+            if where.tensor is self.positions and version == _version(where.tensor):
+                return where
+        return Positions(self.positions, self.axes)
 
     def stand_at(self, where: Positions) -> None:
-        self.positions, self.axes = where.tensor.clone(), where.axes
-        self._known = self.positions, _version(self.positions), where.first
+        where = where.copy()
+        self.positions, self.axes, self._known = where.tensor, where.axes, (where, _version(where.tensor))
 
 
 def _version(x):
@@ -482,8 +482,7 @@ class Transformer(nn.Module):
         length, device = tokens.shape[1], tokens.device
         if positions is not None:
             if not isinstance(positions, Positions):
-                positions = torch.as_tensor(positions, device=device)
-                positions = Positions(positions.clone(), encoding.axes, wait=True)  # which nobody else changes
+                positions = Positions(torch.as_tensor(positions, device=device), encoding.axes, wait=True)
             return at(encoding, positions, tokens[..., None])
         n = 0 if before is None else len(before)
         first = before.first if n else 0
@@ -512,7 +511,8 @@ class Transformer(nn.Module):
         if not len(past):
             return x
         if before.first is not None and now.first is not None:  # the last number will do, and asks no GPU
-            before, now = (Positions(1, offset=p.first + len(p) - 1, device="cpu").shared() for p in (before, now))
+            before, now = (Positions(1, offset=p.first + len(p) - 1, device="cpu").shared()
+                           for p in (before, now))
         for encoding in self.encodings[:-1]:
             changed = now.once(encoding.changes, before, now)
             if changed is not None and not readable(changed, wait=True):

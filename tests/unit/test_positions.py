@@ -68,7 +68,8 @@ def test_a_forward_of_four_layers_is_120_calls_into_the_library(encoding):
     assert 40 < calls(lambda: model(tokens)) <= 120
 
 
-@pytest.mark.parametrize("given", [None, torch.arange(6), torch.arange(12.0).view(2, 6)], ids=["none", "1", "2"])
+@pytest.mark.parametrize("given", [None, torch.arange(6), torch.arange(12.0).view(2, 6)],
+                         ids=["none", "a row", "rows"])
 def test_positions_are_checked_once_in_a_call_of_the_model(given, monkeypatch):
     made, init = [], Positions.__init__
     monkeypatch.setattr(Positions, "__init__", lambda self, *a, **k: made.append(1) or init(self, *a, **k))
@@ -199,6 +200,15 @@ def test_encodings_of_others_get_tensors(backend):
 
 # ---- the value ----
 
+def test_a_value_is_nobody_elses_tensor():
+    p = torch.arange(3, dtype=torch.uint8)
+    where, wide = Positions(p, offset=254), torch.arange(3)
+    assert where.tensor.tolist() == [254, 255, 256] and where.first == 254
+    given = Positions(wide)
+    wide += 5
+    assert given.tensor.tolist() == [0, 1, 2]
+
+
 def test_a_part_knows_what_the_whole_does():
     whole = Positions(10, offset=3)
     for part, numbers in ((whole.narrow(2, 4), range(5, 9)), (whole.narrow(0, 10), range(3, 13)),
@@ -242,16 +252,24 @@ def test_a_fake_tensor_is_not_kept(monkeypatch):
     (lambda: Positions(3, offset=0.5), TypeError, "offset=0.5.*integer"),
     (lambda: Positions(3, axes=2), ValueError, r"positions=3.*2 axes.*\[L, 2\]"),
     (lambda: Positions(torch.zeros(2, 2, 3)), ValueError, r"shape \(2, 2, 3\).*\[B, L\]"),
-    (lambda: Rotary(8).rotate(Q, K, Positions(4), Positions(3)), ValueError, r"q_positions have shape \(4,\).*length 3"),
-    (lambda: Rotary(8).rotate(Q, K, Positions(3), Positions(4)), ValueError, r"k_positions have shape \(4,\).*length 3"),
-    (lambda: Rotary(8).rotate(Q, K, Positions(3), Positions(3), offset=2), ValueError, "offset=2.*Positions.0 … 2.*begin"),
+    (lambda: Rotary(8).rotate(Q, K, Positions(4), Positions(3)), ValueError,
+     r"q_positions have shape \(4,\).*length 3"),
+    (lambda: Rotary(8).rotate(Q, K, Positions(3), Positions(4)), ValueError,
+     r"k_positions have shape \(4,\).*length 3"),
+    (lambda: Rotary(8).rotate(Q, K, 4, 3), ValueError, "q has 4 tokens and k 3"),
+    (lambda: Rotary(8).rotate(Q, K, 2, 3), ValueError, r"q_positions have shape \(2,\).*length 3"),
+    (lambda: Rotary(8).rotate(Q, K, Positions(3), Positions(3), offset=2), ValueError,
+     "offset=2.*Positions.0 … 2.*begin"),
+    (lambda: Positions(torch.tensor([2.0**24 - 1]), offset=1), ValueError, "positions reach 16777216"),
     (lambda: Rotary(8).rotate(Q, K, offset="2"), TypeError, "offset='2'.*integer"),
     (lambda: Rotary(8).rotate(Q, K[:, :, :2]), ValueError, "q has 3 tokens and k 2.*q_positions"),
     (lambda: ALiBi(2).bias(3, 2), ValueError, "q has 3 tokens and k 2.*q_positions"),
     (lambda: ALiBi(2).bias(3, [0, 1]), TypeError, "k_positions are a list.*tensor.*length"),
     (lambda: ALiBi(2).bias(None, 3), TypeError, "q_positions are a NoneType"),
-    (lambda: ALiBi(2).bias(Positions(grid(2, 2), 2), 3), ValueError, "q_positions have 2 axes.*ALiBi reads 1"),
-    (lambda: SwinBias(2, (2, 2)).bias(4, 4), ValueError, "SwinBias reads positions of 2 axes.*give k_positions.*grid"),
+    (lambda: ALiBi(2).bias(Positions(grid(2, 2), 2), 3), ValueError,
+     "q_positions have 2 axes.*ALiBi reads 1"),
+    (lambda: SwinBias(2, (2, 2)).bias(4, 4), ValueError,
+     "SwinBias reads positions of 2 axes.*give k_positions.*grid"),
     (lambda: Sinusoidal(8).embed(Q[0], Positions(2)), ValueError, r"positions have shape \(2,\).*length 3"),
     (lambda: Learned(4, 8).embed(torch.zeros(1, 5, 8)), ValueError, "positions run from 0 to 4.*rows 0 to 3"),
     (lambda: Shaw(8, 2)(Q, K), TypeError, "Shaw opens content_bias and values.*call the door"),
@@ -266,8 +284,8 @@ def test_mistakes_are_named(call, error, words):
 
 # ---- what a reader sees ----
 
-@pytest.mark.parametrize("module, last", [(rotary, "return turn_q(q), turn_k(k)"), (alibi, "return _per_head(self.m, r)")],
-                         ids=["RoPE", "ALiBi"])
+@pytest.mark.parametrize("module, last", [
+    (rotary, "return turn_q(q), turn_k(k)"), (alibi, "return _per_head(self.m, r)")], ids=["RoPE", "ALiBi"])
 def test_the_plain_way_fits_on_a_screen(module, last):
     assert isinstance(module, types.ModuleType)
     source = inspect.getsource(module).split('"""', 2)[2]

@@ -18,8 +18,8 @@ and attention computes, for every method alike (Vaswani et al. 2017, eq. 1, with
 A door takes positions as a tensor ``[L]``, or ``[B, L]`` (each row of a batch its own), as a length, or as
 :class:`Positions`, which attention and the model make of them; by default tokens count from 0 on. Where a
 position is n > 1 numbers, such as (row, column), one more dimension stands at the end: ``[L, n]`` or
-``[B, L, n]``. How many numbers a position is, the encoding says (``axes``), never the shape. A relative offset
-is always ``r = k_position − q_position``: negative looks back, positive looks ahead.
+``[B, L, n]``. How many numbers a position is, the encoding says (``axes``), never the shape. A relative
+offset is always ``r = k_position − q_position``: negative looks back, positive looks ahead.
 
 **An encoding of your own** gets plain tensors at its doors, whoever opens them.
 
@@ -74,9 +74,10 @@ class PositionalEncoding(nn.Module):
     """Whether it goes by the order of the tensor too, where the queries are the last keys."""
 
     def __init_subclass__(cls, **options):
-        """What is written outside of this package computes with positions as with tensors: it gets tensors."""
+        """Classes outside of this package compute with positions as with tensors, so they get tensors."""
         super().__init_subclass__(**options)
-        cls._doors = tuple(door for door in DOORS if getattr(cls, door) is not getattr(PositionalEncoding, door))
+        shut = PositionalEncoding
+        cls._doors = tuple(door for door in DOORS if getattr(cls, door) is not getattr(shut, door))
         if not cls.__module__.startswith(__package__):
             for name in READERS:
                 if callable(vars(cls).get(name)):
@@ -128,7 +129,7 @@ class PositionalEncoding(nn.Module):
         """Its door, of an encoding that opens one: ``Rotary(64)(q, k)`` is ``Rotary(64).rotate(q, k)``."""
         if len(self.doors) != 1:
             what = " and ".join(self.doors) or "no door"
-            raise TypeError(f"{type(self).__name__} opens {what}: call the door that you mean, not the encoding")
+            raise TypeError(f"{type(self).__name__} opens {what}: call the door, not the encoding")
         return getattr(self, self.doors[0])(*arguments, **options)
 
     def token_dim(self, d_model: int) -> int:
@@ -315,7 +316,8 @@ def broadcasts(x: Tensor, full: tuple[int, ...]) -> bool:
     """Whether ``x`` can be expanded to the shape ``full``."""
     if x.ndim > len(full):
         return False
-    for size, wanted in zip(x.shape, full[len(full) - x.ndim:], strict=True):  # torch 2.6 compiles no other zip
+    ends = zip(x.shape, full[len(full) - x.ndim:], strict=True)  # torch 2.6 compiles no other zip
+    for size, wanted in ends:
         if size not in (1, wanted):
             return False
     return True

@@ -17,8 +17,8 @@ def fast_pays(x: Tensor) -> bool:
 
 
 def fast_form(cos: Tensor, sin: Tensor, layout: str) -> tuple[Tensor, ...]:
-    """Cosines and sines ``[…, L, d/2]`` as :func:`turn_fast` reads them in each layer: e^{ipθ} for neighbours;
-    (cos, cos) and (−sin, sin) for halves."""
+    """Cosines and sines ``[…, L, d/2]`` as :func:`turn_fast` reads them in each layer: e^{ipθ} for
+    neighbours; (cos, cos) and (−sin, sin) for halves."""
     if layout == "interleaved":
         return (torch.complex(cos, sin),)
     return torch.cat([cos, cos], -1), torch.cat([-sin, sin], -1)
@@ -32,7 +32,7 @@ def turn_fast(x: Tensor, cos: Tensor, sin: Tensor | None = None) -> Tensor:
     if sin is not None:
         return x.roll(x.shape[-1] // 2, -1).mul_(sin).addcmul_(x, cos)
     batch, head, token, channel = x.stride()
-    if channel != 1 or (batch | head | token | x.storage_offset()) % 2:  # memory does not hold them as pairs
+    if channel != 1 or batch % 2 or head % 2 or token % 2 or x.storage_offset() % 2:  # no pairs in memory
         x = x.clone(memory_format=torch.contiguous_format)
     pairs = torch.view_as_complex(x.view(*x.shape[:-1], x.shape[-1] // 2, 2))
     return torch.view_as_real(pairs * cos).flatten(-2)

@@ -14,7 +14,7 @@ All of them open the same door, ``embed``, and turn tokens ``[B, L, token_dim(d_
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from .base import Absolute, PositionalEncoding, check_part, check_positive, check_std, check_width, is_number
 from .offsets import nan_where

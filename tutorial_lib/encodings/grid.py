@@ -54,14 +54,14 @@ class Raster(PositionalEncoding):
 
     def index(self, positions: Where, *, offset: int = 0) -> Tensor:
         """row · width + column: int64 ``[L]`` or ``[B, L]``."""
-        positions = at(self, positions, offset=offset).tensor
-        row, column = positions.long().unbind(-1)
-        if readable(positions) and self._outside(positions).any():
+        p = at(self, positions, offset=offset).tensor
+        row, column = p.long().unbind(-1)
+        if readable(p) and self._outside(p).any():
             raise ValueError(
-                f"positions have columns from {positions[..., 1].min():g} to "
-                f"{positions[..., 1].max():g}, but a raster of width={self.width} reads whole rows and "
-                f"columns 0 to {self.width - 1}: give it the width of the grid. Between two tokens only "
-                "an encoding of 2 axes can read, such as Sinusoidal2D(64)"
+                f"positions have columns from {p[..., 1].min():g} to {p[..., 1].max():g}, but a raster of "
+                f"width={self.width} reads whole rows and columns 0 to {self.width - 1}: give it the width "
+                "of the grid. Between two tokens only an encoding of 2 axes can read, such as "
+                "Sinusoidal2D(64)"
             )
         return row * self.width + column
 

@@ -40,19 +40,18 @@ class Learned(Absolute):
         self.table = nn.Parameter(torch.randn(max_length, dim) * std)
 
     def vectors(self, positions: Where, *, offset: int = 0) -> Tensor:
-        its = at(self, positions, offset=offset)
-        positions, ends = its.tensor.to(self.table.device), its.bounds()
-        last, missing = self.max_length - 1, None
+        its, last, missing = at(self, positions, offset=offset), self.max_length - 1, None
+        p, ends = its.tensor.to(self.table.device), its.bounds()
         if ends is None:  # a NaN is neither above nor below
-            positions = widest_float(positions) if positions.is_floating_point() else positions.long()
-            missing = ~((positions >= 0) & (positions <= last))[..., None]
-            positions = positions.clamp(0, last).nan_to_num()
+            p = widest_float(p) if p.is_floating_point() else p
+            missing = ~((p >= 0) & (p <= last))[..., None]
+            p = p.clamp(0, last).nan_to_num()
         elif not 0 <= ends[0] <= ends[1] <= last:
             raise ValueError(
                 f"positions run from {ends[0]} to {ends[1]}, but this learned table has rows "
                 f"0 to {last}: build it with a larger max_length, or stretch it with resized(new_length)"
             )
-        return nan_where(missing, self._rows(positions))
+        return nan_where(missing, self._rows(p))
 
     def _rows(self, positions):
         if not positions.is_floating_point():

@@ -23,12 +23,13 @@ class Positions:
     Where a position is several numbers, such as (row, column), ``[L, axes]`` or ``[B, L, axes]``.
 
     Args:
-        values: a length, for 0 … L − 1, or a tensor, which nobody may change in place from now on.
+        values: a length, for 0 … L − 1, or a tensor. Integers become int64.
         axes: how many numbers a position is.
         offset: is added to all of them: behind 99 tokens the next one has ``Positions(1, offset=99)``.
         device: that of a length.
         name: what messages call it.
         wait: whether a GPU may be asked for the numbers, which waits for all work that is under way.
+        own: whether to copy the tensor, so that nobody else changes it.
 
     Raises ValueError for another shape, a length for several axes, numbers that are not finite, and a dtype
     that does not hold them; TypeError for anything but a tensor or a length.
@@ -40,20 +41,26 @@ class Positions:
     """
 
     def __init__(self, values: Tensor | int, axes: int = 1, *, offset: int = 0, device=None,
-                 name: str = "positions", wait: bool = False):
-        first: Any = ...  # which nobody has asked for yet
+                 name: str = "positions", wait: bool = False, own: bool = True):
         if not _is_count(offset):
             raise TypeError(f"offset={offset!r}: it must be an integer, the position of the first token")
-        if _is_count(values):
-            if axes > 1:
-                raise ValueError(f"{name}={values}, but of {axes} axes: give a tensor {_form(axes)}")
-            if values < 0:
-                raise ValueError(f"{name}={values}: a length is 0 or more")
-            tensor, first = torch.arange(offset, offset + values, device=device), offset if values else None
-        else:
+        if not isinstance(values, Tensor) and not _is_count(values):
+            what = type(values).__name__
+            raise TypeError(f"{name} are a {what}: give a tensor, such as torch.arange(8), or a length")
+        first: Any = ...  # which nobody has asked for yet
+        if isinstance(values, Tensor):
             _check_tensor(values, axes, name, wait)
-            tensor = values if values.is_floating_point() else values.long()
-            tensor = values + offset if offset else tensor
+            # a uint8 has no offsets below 0
+            tensor = values.to(values.dtype if values.is_floating_point() else torch.long, copy=own)
+            if offset:
+                tensor = tensor + offset
+                _check_tensor(tensor, axes, name, wait)
+        elif axes > 1:
+            raise ValueError(f"{name}={values}, but of {axes} axes: give a tensor {_form(axes)}")
+        elif values < 0:
+            raise ValueError(f"{name}={values}: a length is 0 or more")
+        else:
+            tensor, first = torch.arange(offset, offset + values, device=device), offset if values else None
         self._set(tensor, axes, first, None)
         if wait:
             self._first = self._asked(wait)
@@ -64,7 +71,7 @@ class Positions:
         self.rows = rows[0] if rows else 1
         return self
 
-    def _like(self, tensor, first=..., kept=None):
+    def _like(self, tensor, first: Any = ..., kept=None):
         return Positions.__new__(Positions)._set(tensor, self.axes, first, kept)
 
     def __len__(self) -> int:
@@ -88,13 +95,12 @@ class Positions:
         x = self.tensor
         if x.ndim != 1 or x.is_floating_point() or not len(x) or not readable(x, wait=wait):
             return None
-        x = x.long()  # the difference of uint8 0 and 255 is 1, too
         first, counts = torch.stack([x[0], (x.diff() == 1).all().long()]).tolist()  # one question
         return first if counts else None
 
-    def trust(self, first: int | None) -> None:
-        """Somebody knows that they count up from ``first`` on, or that they do not (None)."""
-        self._first = first
+    def copy(self) -> Positions:
+        """The same, with a tensor of their own."""
+        return self._like(self.tensor.clone(), self._first)
 
     def bounds(self) -> tuple[float, float] | None:
         """The lowest and the highest number, or None if there is none, or it can't be asked for."""
@@ -111,12 +117,11 @@ class Positions:
 
     def followed_by(self, more: Positions) -> Positions:
         """Both, one after the other. Where only one of them has rows, so has the other."""
-        own = -1 if self.axes == 1 else -2
-        parts = self.tensor, more.tensor
-        if parts[0].shape[:own] != parts[1].shape[:own]:
-            rows = torch.broadcast_shapes(*(x.shape[:own] for x in parts))
-            parts = [x.expand(*rows, *x.shape[own:]) for x in parts]
-        both = torch.cat(parts, own)
+        along, parts = -1 if self.axes == 1 else -2, [self.tensor, more.tensor]
+        if parts[0].shape[:along] != parts[1].shape[:along]:
+            rows = torch.broadcast_shapes(*(x.shape[:along] for x in parts))
+            parts = [x.expand(*rows, *x.shape[along:]) for x in parts]
+        both = torch.cat(parts, along)
         counts_on = isinstance(self._first, int) and more._first == self._first + self.length
         return self._like(both, self._first if counts_on else ...)
 
@@ -167,28 +172,37 @@ Where: TypeAlias = Positions | Tensor | int | None
 """What a door takes for positions: a value made before, a tensor, a length, or nothing: 0 … L − 1."""
 
 
-def pair(encoding: Any, q_positions: Where, k_positions: Where, q: Tensor | None = None, k: Tensor | None = None,
-         *, offset: int = 0, names=("q_positions", "k_positions")) -> tuple[Positions, Positions]:
+def pair(
+    encoding: Any, q_positions: Where, k_positions: Where, q: Tensor | None = None, k: Tensor | None = None,
+    *, offset: int = 0, names: tuple[str, str] = ("q_positions", "k_positions"),
+) -> tuple[Positions, Positions]:
     """Those of queries and of keys ``[B, …, L, D]`` that ``encoding`` can read: by default keys count from
     ``offset`` on, and the queries are the last of them. ValueError if they do not fit."""
-    same = q_positions is k_positions
-    if offset or not isinstance(k_positions, Positions):
-        k_positions = _made(encoding, k_positions, k, offset, names[1])
-    if same and (q is k or isinstance(q_positions, Tensor)):
-        q_positions = k_positions
-    elif offset or not isinstance(q_positions, Positions):
-        n_q = q_positions if q is None else q.shape[-2] if q_positions is None or _is_count(q_positions) else None
-        q_positions = _last(n_q, k_positions) if _is_count(n_q) else _made(encoding, q_positions, q, offset, names[0])
-    for name, its, x in ((names[1], k_positions, k), (names[0], q_positions, q)):
+    if isinstance(k_positions, Positions) and not offset:
+        keys = k_positions
+    else:
+        keys = _made(encoding, k_positions, k, offset, names[1])
+    if isinstance(q_positions, Positions) and not offset:
+        queries = q_positions
+    elif q_positions is k_positions and (q is k or isinstance(q_positions, Tensor)):
+        queries = keys
+    elif q_positions is None and q is not None:
+        queries = _last(q.shape[-2], keys)
+    elif isinstance(q_positions, int) and _is_count(q_positions):
+        queries = _last(q_positions, keys)
+    else:
+        queries = _made(encoding, q_positions, q, offset, names[0])
+    for name, its, x in ((names[1], keys, k), (names[0], queries, q)):
         if its.axes != encoding.axes or x is not None and (
-                its.length != x.shape[-2] or its.rows not in (1, x.shape[0]) or its.tensor.device != x.device):
+                its.length != x.shape[-2] or its.rows not in (1, x.shape[0])
+                or its.tensor.device != x.device):
             _refuse(name, its, encoding, x)
-    return q_positions, k_positions
+    return queries, keys
 
 
 def at(encoding: Any, positions: Where, x: Tensor | None = None, *, offset: int = 0) -> Positions:
-    """Those of the tokens ``x [B, …, L, D]``, by default counted from ``offset`` on. ValueError if they do not
-    fit."""
+    """Those of the tokens ``x [B, …, L, D]``, by default counted from ``offset`` on. ValueError if they do
+    not fit."""
     return pair(encoding, positions, positions, x, x, offset=offset, names=("positions", "positions"))[1]
 
 
@@ -197,11 +211,12 @@ def _made(encoding, given, x, offset, name):
         raise ValueError(f"offset={offset}, but {name} are {given}: let those begin there")
     if encoding.axes > 1 and (given is None or _is_count(given)):
         raise ValueError(
-            f"{type(encoding).__name__} reads positions of {encoding.axes} axes, and those have no default: give "
-            f"{name}, for instance grid(7, 7) for an image of 7 × 7 tokens"
+            f"{type(encoding).__name__} reads positions of {encoding.axes} axes, and those have no default: "
+            f"give {name}, for instance grid(7, 7) for an image of 7 × 7 tokens"
         )
     given = x.shape[-2] if given is None and x is not None else given
-    return Positions(given, encoding.axes, offset=offset, device=None if x is None else x.device, name=name)
+    device = None if x is None else x.device
+    return Positions(given, encoding.axes, offset=offset, device=device, name=name, own=False)
 
 
 def _last(n_q, keys):
@@ -215,10 +230,11 @@ def _last(n_q, keys):
 
 def _refuse(name, its, encoding, x):
     if its.axes != encoding.axes:
-        raise ValueError(f"{name} have {its.axes} axes, but {type(encoding).__name__} reads {encoding.axes}: give "
-                         + _form(encoding.axes))
+        reader, axes = type(encoding).__name__, encoding.axes
+        raise ValueError(f"{name} have {its.axes} axes, but {reader} reads {axes}: give {_form(axes)}")
     if its.tensor.device != x.device:
-        raise ValueError(f"{name} are on {its.tensor.device}, but q is on {x.device}: move them there")
+        where = its.tensor.device
+        raise ValueError(f"{name} are on {where}, but the tokens are on {x.device}: move them there")
     raise ValueError(
         f"{name} have shape {tuple(its.tensor.shape)}, but the batch has {x.shape[0]} rows of length "
         f"{x.shape[-2]}: give one position per token, {_form(its.axes)}"
@@ -226,9 +242,6 @@ def _refuse(name, its, encoding, x):
 
 
 def _check_tensor(positions, axes, name, wait):
-    if not isinstance(positions, Tensor):
-        raise TypeError(f"{name} are a {type(positions).__name__}: give a tensor, such as torch.arange(8), or a "
-                        "length")
     dtype, shape = positions.dtype, tuple(positions.shape)
     if dtype == torch.bool or dtype.is_complex:
         raise ValueError(f"{name} have dtype {dtype}: they must be integers or floats")
@@ -238,8 +251,8 @@ def _check_tensor(positions, axes, name, wait):
         raise ValueError(f"{name} have shape {shape}: they must be {_form(axes)}")
     if axes == 1 and dtype in SMALL and shape[-1] > torch.iinfo(dtype).max + 1:
         raise ValueError(
-            f"{name} are {shape[-1]} numbers of dtype {dtype}, which counts to {torch.iinfo(dtype).max} and then "
-            f"starts again from below: give int64, such as torch.arange({shape[-1]})"
+            f"{name} are {shape[-1]} numbers of dtype {dtype}, which counts to {torch.iinfo(dtype).max} and "
+            f"then starts again from below: give int64, such as torch.arange({shape[-1]})"
         )
 
 
@@ -280,13 +293,15 @@ def _is_count(x):
 
 def _offsets(queries, keys):
     if queries.rows != keys.rows and 1 not in (queries.rows, keys.rows):
-        raise ValueError(f"q_positions {tuple(queries.tensor.shape)} and k_positions {tuple(keys.tensor.shape)} "
-                         "must have the same number of rows")
-    own = -1 if keys.axes == 1 else -2
-    q, k = queries.tensor.unsqueeze(own), keys.tensor.unsqueeze(own - 1)
+        raise ValueError(
+            f"q_positions {tuple(queries.tensor.shape)} and k_positions {tuple(keys.tensor.shape)} "
+            "must have the same number of rows"
+        )
+    along = -1 if keys.axes == 1 else -2
+    q, k = queries.tensor.unsqueeze(along), keys.tensor.unsqueeze(along - 1)
     if q.is_floating_point() or k.is_floating_point():
         return (widest_float(k) - widest_float(q)).to(result_dtype(q, k))
-    return k.long() - q.long()  # a uint8 has no negative offsets
+    return k - q
 
 
 def readable(x: Tensor, *, wait: bool = False) -> bool:

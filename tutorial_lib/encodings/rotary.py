@@ -44,14 +44,14 @@ def angles(positions: Tensor, theta: Tensor) -> Tensor:
 def cos_sin(angle: Tensor, dtype: torch.dtype, factor: float = 1.0) -> tuple[Tensor, Tensor]:
     """Cosine and sine times ``factor``, rounded to ``dtype`` at last."""
     cos, sin = angle.cos(), angle.sin()
-    return ((factor * cos).to(dtype), (factor * sin).to(dtype)) if factor != 1 else (cos.to(dtype), sin.to(dtype))
+    if factor != 1:
+        cos, sin = factor * cos, factor * sin
+    return cos.to(dtype), sin.to(dtype)
 
 
 def turn_plainly(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-    """The rotation (a, b) → (a·cos − b·sin, a·sin + b·cos) of each pair of ``x [..., L, d]``, in either layout.
-
-    ``cos`` and ``sin`` have a number for each pair, ``[..., L, d/2]`` or what broadcasts to that.
-    """
+    """(a, b) → (a·cos − b·sin, a·sin + b·cos) for each pair of ``x [..., L, d]``; ``cos`` and ``sin`` are
+    ``[..., L, d/2]``, or broadcast to that."""
     a, b = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, -1)
     turned = a * cos - b * sin, a * sin + b * cos
     return torch.stack(turned, -1).flatten(-2) if layout == "interleaved" else torch.cat(turned, -1)
@@ -183,8 +183,8 @@ def _kept_theta(d, base):
 class Turn:
     """The rotation of ``x [B, H, L, D]`` by angles of which all layers know ``cos`` and ``sin``.
 
-    They are ``[L, d/2]`` or ``[B, L, d/2]``. The first d channels turn, the others stay as they are; the result
-    has the dtype of ``x``.
+    They are ``[L, d/2]`` or ``[B, L, d/2]``. The first d channels turn, the others stay as they are; the
+    result has the dtype of ``x``.
     """
 
     def __init__(self, cos: Tensor, sin: Tensor, layout: str, fast: bool):
@@ -197,8 +197,11 @@ class Turn:
         all_turn, same = self.d == x.shape[-1], self.dtype == x.dtype
         turning = x if all_turn else x[..., :self.d]
         turning = turning if same else turning.to(self.dtype)
-        turned = turn_fast(turning, *self.tensors) if self.fast else turn_plainly(
-            turning, *self.tensors, self.layout)
+        if self.fast:
+            turned = turn_fast(turning, *self.tensors)
+        else:
+            cos, sin = self.tensors
+            turned = turn_plainly(turning, cos, sin, self.layout)
         turned = turned if same else turned.to(x.dtype)
         return turned if all_turn else torch.cat([turned, x[..., self.d:]], -1)
 

@@ -88,8 +88,8 @@ class Sinusoidal(Absolute):
         self.dim, self.base, self.layout = dim, base, layout
 
     def vectors(self, positions: Where, *, offset: int = 0) -> Tensor:
-        positions = at(self, positions, offset=offset).tensor
-        return sinusoidal(positions, self.dim, base=self.base, layout=self.layout)
+        p = at(self, positions, offset=offset).tensor
+        return sinusoidal(p, self.dim, base=self.base, layout=self.layout)
 
     def extra_repr(self):
         return f"{self.dim}, base={self.base:g}, layout={self.layout!r}"

@@ -74,8 +74,8 @@ def inference(call: Callable, inputs: list[torch.Tensor]) -> Callable:
 
 
 def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
-    """RoPE on q and k. All get cosines and sines ready-made, in a form of their own, as the layers of a model do
-    that share them."""
+    """RoPE on q and k. All get cosines and sines ready-made and in a form of their own, as the layers of a
+    model do that share them."""
     from rotary_embedding_torch import RotaryEmbedding
     from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as gptj
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as llama
@@ -115,7 +115,8 @@ def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
         ),
         "x-transformers": lambda q, k: (x_transformers(q, pairs[None]), x_transformers(k, pairs[None])),
         "rotary-embedding-torch": lambda q, k: (ret.rotate_queries_or_keys(q), ret.rotate_queries_or_keys(k)),
-        "interleaved": ours("interleaved"), "half": ours("half"), "half, compiled": torch.compile(ours("half")),
+        "interleaved": ours("interleaved"), "half": ours("half"),
+        "half, compiled": torch.compile(ours("half")),
     }
     wrap = training if train else inference
     hf, clone = "Llama (Transformers)", "clone of q and k (memory limit)"
@@ -137,7 +138,7 @@ def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
 
 
 def rotary_step(device, dtype, *, heads: int = 8, d: int = 64, times: int = 50) -> Table:
-    """RoPE on the q and k of one decoded token, ``times`` over, each time with cosines and sines of its own."""
+    """RoPE on the q and k of one decoded token, ``times`` over, each with cosines and sines of its own."""
     from transformers import LlamaConfig
     from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
