@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from .encodings import NoPosition, PositionalEncoding
-from .encodings.base import check_counts, check_encoding, check_positions, check_term, repeat_heads
-from .encodings.offsets import counted, stretch
+from .encodings.base import check_encoding, check_term, repeat_heads
+from .encodings.positions import Where, pair
 from .fast_attention import by_reach, chunks, flex_attention, fused_attention, has_far_keys, joined
 from .masks import allowed_pairs, check_mask
 
@@ -59,8 +59,8 @@ def attention(
     k: Tensor,
     v: Tensor,
     encoding: PositionalEncoding | None = None,
-    q_positions: Tensor | None = None,
-    k_positions: Tensor | None = None,
+    q_positions: Where = None,
+    k_positions: Where = None,
     *,
     causal: bool = False,
     mask: Tensor | None = None,
@@ -74,9 +74,9 @@ def attention(
         k, v: keys and values ``[B, H_kv, Lk, D]``; H must be a multiple of H_kv
             (grouped-query attention).
         encoding: any :class:`PositionalEncoding`; its door ``embed`` belongs to the model.
-        q_positions, k_positions: ``[L]`` or ``[B, L]``; by default keys count 0 … Lk−1 and the
-            queries are the last Lq of them. An encoding of several axes takes ``[L, axes]`` or
-            ``[B, L, axes]``, and has no default for the keys.
+        q_positions, k_positions: ``[L]`` or ``[B, L]``, or :class:`Positions` that all layers share; by
+            default keys count 0 … Lk−1 and the queries are the last Lq of them. An encoding of several axes
+            takes ``[L, axes]`` or ``[B, L, axes]``, and has no default for the keys.
         causal: query i sees the keys up to its own place in the *order of the tensor*, not in the
             numbering of positions. With Lq < Lk the queries are the last ones (KV cache).
         mask: booleans broadcastable to ``[B, H, Lq, Lk]``, True where a query may look.
@@ -97,7 +97,7 @@ def attention(
     """
     encoding = encoding if encoding is not None else NoPosition()
     _check(q, k, v, encoding, causal, mask, backend, return_weights)
-    where = _positions(q, k, encoding, q_positions, k_positions)
+    where = pair(encoding, q_positions, k_positions, q, k)
     q, k = encoding.rotate(q, k, *where)
     scale = encoding.scale if encoding.scale is not None else q.shape[-1] ** -0.5
 
@@ -107,8 +107,9 @@ def attention(
         return flex_attention(q, k, v, encoding, *where, scale, causal, mask)
     if backend == "sdpa" and has_far_keys(q, k, v, encoding, *where, mask):
         return by_reach(q, k, v, encoding, *where, scale, causal)
-    if backend == "sdpa" and "values" not in encoding.doors:
-        return fused_attention(q, k, v, encoding, *where, scale, causal, mask)
+    doors = encoding.doors
+    if backend == "sdpa" and "values" not in doors:
+        return fused_attention(q, k, v, encoding, doors, *where, scale, causal, mask)
     if backend == "sdpa":  # no fused kernel hands out its weights
         parts = chunks(q, k, v, encoding, *where, causal, mask)
         return joined([equation(*part, encoding, *its, scale, allowed)[0] for part, its, allowed in parts])
@@ -120,13 +121,13 @@ def scores(
     q: Tensor,
     k: Tensor,
     encoding: PositionalEncoding | None = None,
-    q_positions: Tensor | None = None,
-    k_positions: Tensor | None = None,
+    q_positions: Where = None,
+    k_positions: Where = None,
 ) -> Tensor:
     """The scores before mask and softmax, scaled and with the bias: ``[B, H, Lq, Lk]``."""
     encoding = encoding if encoding is not None else NoPosition()
     _check(q, k, k, encoding)
-    where = _positions(q, k, encoding, q_positions, k_positions)
+    where = pair(encoding, q_positions, k_positions, q, k)
     q, k = encoding.rotate(q, k, *where)
     scale = encoding.scale if encoding.scale is not None else q.shape[-1] ** -0.5
     return _scores(q, k, encoding, *where, scale)
@@ -139,27 +140,9 @@ def _transformed():
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
-def _positions(q, k, encoding, q_positions, k_positions) -> tuple[Tensor, Tensor]:
-    if k_positions is None:
-        check_counts(encoding, "k_positions")
-        k_positions = counted(0, k.shape[-2], k.device)
-    check_positions(k_positions, encoding.axes, "k_positions", (k.shape[0], k.shape[-2]))
-    if q_positions is None and q.shape[-2] > k.shape[-2]:
-        raise ValueError(
-            f"q has {q.shape[-2]} tokens and k {k.shape[-2]}: queries that are not the last keys have no "
-            "default positions, so give q_positions"
-        )
-    if q_positions is None:
-        q_positions = stretch(k_positions, k.shape[-2] - q.shape[-2], q.shape[-2], encoding.axes)
-    check_positions(q_positions, encoding.axes, "q_positions", (q.shape[0], q.shape[-2]))
-    for name, positions in (("q_positions", q_positions), ("k_positions", k_positions)):
-        if positions.device != q.device:
-            raise ValueError(f"{name} are on {positions.device}, but q is on {q.device}: move them there")
-    return q_positions, k_positions
-
-
 def _check(q, k, v, encoding, causal=False, mask=None, backend="eager", return_weights=False):
-    check_encoding(encoding)
+    if not isinstance(encoding, PositionalEncoding):
+        check_encoding(encoding)
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor):
             raise TypeError(f"{name} is a {type(x).__name__}: give a tensor [batch, heads, length, channels]")

@@ -25,8 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .encodings.base import check_term, repeat_heads
-from .encodings.offsets import consecutive, first_of, stretch
-from .encodings.once import once
+from .encodings.positions import Positions
 from .masks import allowed_pairs
 
 CHUNK = 256  # queries at a time; measured: smaller costs calls, larger skips less of the future
@@ -35,10 +34,10 @@ WIDE = (torch.float32, torch.float64)  # where a softmax needs no wider type
 KERNEL = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 
-def fused_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, mask):
+def fused_attention(q, k, v, encoding, doors, q_positions, k_positions, scale, causal, mask):
     """For encodings that keep the door ``values`` shut."""
     n_q, n_k = q.shape[-2], k.shape[-2]
-    doors = set(encoding.doors) & {"content_bias", "bias"}
+    doors = {"content_bias", "bias"}.intersection(doors)
     if not doors and mask is None and (n_q == n_k or not causal):
         return _kernel(q, k, v, scale, is_causal=causal)
     if doors == {"bias"} and mask is None and q.device.type == "cpu":  # kernels of GPUs want aligned rows
@@ -52,15 +51,15 @@ def fused_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, 
 
 def chunks(
     q, k, v, encoding, q_positions, k_positions, causal, mask
-) -> Iterator[tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor], Tensor | None]]:
+) -> Iterator[tuple[tuple[Tensor, Tensor, Tensor], tuple[Positions, Positions], Tensor | None]]:
     """Some queries at a time, with the keys that they may see: (q, k, v), their positions, allowed pairs."""
-    n_q, n_k, axes = q.shape[-2], k.shape[-2], encoding.axes
+    n_q, n_k = q.shape[-2], k.shape[-2]
     size = n_q if encoding.by_place and not causal else CHUNK  # a chunk's queries are not the last keys
     mask = mask if mask is None else mask.expand(*mask.shape[:-2], n_q, n_k)
     for start, end in _steps(n_q, size):
         seen = n_k - n_q + end if causal else n_k
         part = q[:, :, start:end], k[:, :, :seen], v[:, :, :seen]
-        where = stretch(q_positions, start, end - start, axes), stretch(k_positions, 0, seen, axes)
+        where = q_positions.narrow(start, end - start), k_positions.narrow(0, seen)
         its_mask = None if mask is None else mask[..., start:end, :seen]
         yield part, where, allowed_pairs(*part[:2], causal, its_mask)
 
@@ -68,10 +67,11 @@ def chunks(
 def has_far_keys(q, k, v, encoding, q_positions, k_positions, mask) -> bool:
     """Whether :func:`by_reach` can do it, and has something to gain."""
     return (
-        encoding.reach is not None and mask is None and k.shape[-2] > CHUNK + 2 * encoding.reach
+        mask is None and k.shape[-2] > CHUNK
+        and encoding.reach is not None and k.shape[-2] > CHUNK + 2 * encoding.reach
         and KERNEL is not None and q.device.type == "cpu" and q.dtype in WIDE and q.shape[-1] == v.shape[-1]
         and not torch.is_grad_enabled() and q.numel() > 0
-        and consecutive(q_positions) and consecutive(k_positions)
+        and q_positions.first is not None and k_positions.first is not None
     )
 
 
@@ -84,8 +84,7 @@ def by_reach(q, k, v, encoding, q_positions, k_positions, scale, causal):
     k, v = repeat_heads(k, q), repeat_heads(v, q)
     q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
     n_q, n_k, parts = q.shape[-2], k.shape[-2], []
-    first_q, first_k = (int(p[0]) if first_of(p) is None else first_of(p) for p in (q_positions, k_positions))
-    shift = first_q - first_k  # key i + shift has the position of query i
+    shift = q_positions.first - k_positions.first  # key i + shift has the position of query i
     for start, end in _steps(n_q, CHUNK // 2 if causal else CHUNK):
         seen = n_k - n_q + end if causal else n_k
         low = start + shift - encoding.reach + 1  # keys before it are out of reach of the whole chunk,
@@ -96,7 +95,8 @@ def by_reach(q, k, v, encoding, q_positions, k_positions, scale, causal):
         high = min(max(high, low), seen)
         near = slice(max(low - 1, 0), min(high + 1, seen))
         part = q[:, :, start:end], k[:, :, near]
-        where = q_positions[start:end], k_positions[near]
+        where = (q_positions.narrow(start, end - start),
+                 k_positions.narrow(near.start, near.stop - near.start))
         before, after = (_as_one_key(part[0], k[:, :, far], v[:, :, far], scale)
                          for far in (slice(low), slice(high, seen)))
         s = torch.cat([before[0], part[0] @ k[:, :, low:high].mT * scale, after[0]], -1)
@@ -255,7 +255,7 @@ def _added(q, k, encoding, q_positions, k_positions, scale):
 
 
 def _bias_by_offset(q, k, encoding, q_positions, k_positions):
-    by_offset = once(encoding.bias_by_offset, q_positions, k_positions)
+    by_offset = k_positions.once(encoding.bias_by_offset, q_positions, k_positions)
     if by_offset is not None:
         check_term(encoding, "bias", by_offset[:, :1, None], q, k)
     return by_offset

@@ -6,8 +6,9 @@ Llama family, the pretrained one: ``tutorial_lib.data.load_smollm2`` fills it.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -18,18 +19,14 @@ from .attention import attention
 from .encodings import NoPosition, PositionalEncoding
 from .encodings.base import (
     check_above_0,
-    check_counts,
     check_encoding,
     check_not_negative,
-    check_positions,
     check_positive,
     common_axes,
     is_number,
-    length_axis,
-    readable,
 )
-from .encodings.offsets import counted, first_of, followed_by, nan_where, recognised, stretch
-from .encodings.once import once, one_forward
+from .encodings.offsets import nan_where
+from .encodings.positions import Positions, Where, at, readable
 from .masks import check_mask
 
 
@@ -90,8 +87,38 @@ class Config:
         return self.d_model // self.n_heads
 
 
+class _Past:
+    """What a cache and a memory have in common: where their tokens stand."""
+
+    positions: Tensor | None
+    keep: Tensor | None
+    axes: int
+    _known: tuple[Positions, int | None] | None = None  # those of the last forward, with their version
+
+    def __len__(self) -> int:
+        return 0 if self.positions is None else self.positions.shape[-1 if self.axes == 1 else -2]
+
+    def where(self) -> Positions | None:
+        """The positions. Somebody may have changed them, which only a CPU tells at no cost."""
+        if self.positions is None:
+            return None
+        if self._known is not None and not readable(self.positions):
+            where, version = self._known
+            if where.tensor is self.positions and version == _version(where.tensor):
+                return where
+        return Positions(self.positions, self.axes)
+
+    def stand_at(self, where: Positions) -> None:
+        where = where.copy()
+        self.positions, self.axes, self._known = where.tensor, where.axes, (where, _version(where.tensor))
+
+
+def _version(x):
+    return None if torch.compiler.is_compiling() or x.is_inference() else x._version
+
+
 @dataclass
-class Cache:
+class Cache(_Past):
     """Keys and values of past tokens, not yet rotated, with their positions.
 
     A call of the model that does not come to its end, by an error or Ctrl-C, leaves it as it was.
@@ -110,12 +137,11 @@ class Cache:
     keep: Tensor | None = None
     axes: int = 1
 
-    def __len__(self) -> int:
-        return 0 if self.positions is None else self.positions.shape[length_axis(self.axes)]
-
     def copy(self) -> Cache:
         """Another cache with the same tensors: what is appended to one, the other does not see."""
-        return replace(self, keys=list(self.keys), values=list(self.values))
+        other = copy.copy(self)
+        other.keys, other.values = list(self.keys), list(self.values)
+        return other
 
     def update(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Append to one layer; returns all keys and values of that layer."""
@@ -129,7 +155,7 @@ class Cache:
 
 
 @dataclass
-class Memory:
+class Memory(_Past):
     r"""Segment recurrence: the hidden states of the last ``length`` = M tokens (Dai et al. 2019, §3.2).
 
     .. math:: \tilde h^{n-1}_\tau = [\mathrm{SG}(m^{n-1}_\tau) \circ h^{n-1}_\tau], \qquad
@@ -156,19 +182,16 @@ class Memory:
     def __post_init__(self):
         check_not_negative(length=self.length)
 
-    def __len__(self) -> int:
-        return 0 if self.positions is None else self.positions.shape[length_axis(self.axes)]
-
     def copy(self) -> Memory:
         """Another memory with the same tensors."""
-        return replace(self)
+        return copy.copy(self)
 
-    def update(self, states: list[Tensor], positions: Tensor, keep: Tensor | None) -> None:
+    def update(self, states: list[Tensor], positions: Positions, keep: Tensor | None) -> None:
         """Keep the last M of the states ``[B, L, d_model]`` of each layer, their positions and padding."""
         n = states[0].shape[1]
         first = max(0, n - self.length)
         self.states = [x[:, first:].detach().clone() for x in states]
-        self.positions = stretch(positions, first, n - first, self.axes)
+        self.stand_at(positions.narrow(first, n - first))
         self.keep = None if keep is None else keep[:, first:]
 
 
@@ -201,8 +224,8 @@ class AttentionInputs:
 
     Args:
         encoding: that of the layer; it is handed in, so that layers can share one.
-        q_positions: of the tokens that are read now, ``[L]`` or ``[B, L]``; with several axes, one axis more.
-        k_positions: of all keys, those of the past included, ``[Lk]`` or ``[B, Lk]``.
+        q_positions: of the tokens that are read now.
+        k_positions: of all keys, those of the past included.
         mask: booleans, broadcastable to ``[B, H, L, Lk]``, True where a query may look, beside the causal
             mask; None for everywhere.
         cache: keys and values of the past, in which this layer has the number ``layer``.
@@ -210,8 +233,8 @@ class AttentionInputs:
     """
 
     encoding: PositionalEncoding
-    q_positions: Tensor
-    k_positions: Tensor
+    q_positions: Positions
+    k_positions: Positions
     mask: Tensor | None = None
     cache: Cache | None = None
     layer: int = 0
@@ -226,7 +249,7 @@ class Attention(nn.Module):
 
     def __init__(self, config: Config):
         super().__init__()
-        self.config = config
+        self.config, self.heads = config, (-1, config.head_dim)
         kv = (config.n_kv_heads or config.n_heads) * config.head_dim
         self.q = nn.Linear(config.d_model, config.d_model, bias=False)
         self.k = nn.Linear(config.d_model, kv, bias=False)
@@ -235,10 +258,9 @@ class Attention(nn.Module):
 
     def forward(self, x, inputs: AttentionInputs, context=None):
         context = x if context is None else context
-        q, k, v = (
-            y.unflatten(-1, (-1, self.config.head_dim)).transpose(1, 2)
-            for y in (self.q(x), self.k(context), self.v(context))
-        )
+        q = self.q(x).unflatten(-1, self.heads).transpose(1, 2)
+        k = self.k(context).unflatten(-1, self.heads).transpose(1, 2)
+        v = self.v(context).unflatten(-1, self.heads).transpose(1, 2)
         if inputs.cache is not None:
             k, v = inputs.cache.update(inputs.layer, k, v)
         y = attention(q, k, v, inputs.encoding, inputs.q_positions, inputs.k_positions,
@@ -343,11 +365,10 @@ class Transformer(nn.Module):
         one = not isinstance(self.encoding, nn.ModuleList)
         return [self.encoding] * self.config.n_layers if one else list(self.encoding)
 
-    @one_forward
     def forward(
         self,
         tokens: Tensor,
-        positions: Tensor | None = None,
+        positions: Where = None,
         *,
         keep: Tensor | None = None,
         mask: Tensor | None = None,
@@ -384,15 +405,15 @@ class Transformer(nn.Module):
         self._check(tokens, keep, mask, past)
         keep = None if keep is None else keep.expand_as(tokens)
         grown: Any = None if past is None else past.copy()  # the past itself changes at the end, all at once
-        if grown is not None and grown.positions is not None and readable(grown.positions):
-            grown.positions = recognised(grown.positions)  # somebody may have changed them
-        encodings = self.encodings
-        positions = self._positions(tokens, positions, keep, grown)
-        x = encodings[0].embed(self.tokens(tokens), positions)
-        k_positions, kept = positions, None if keep is None else keep[:, None, None]
+        encodings, before = self.encodings, None if past is None else past.where()
+        q_positions = self._positions(encodings[0], tokens, positions, keep, past, before).shared()
+        k_positions = q_positions if before is None else before.followed_by(q_positions).shared()
+        x = encodings[0].embed(self.tokens(tokens), q_positions)
         if grown is not None:
-            k_positions, kept = self._extend(grown, tokens, positions, keep)
-            x = self._unchanged(x, past, k_positions)
+            self._keep(grown, tokens, keep)
+            x = self._unchanged(x, past, before, k_positions)
+        kept = keep if grown is None else grown.keep
+        kept = None if kept is None else kept[:, None, None]
         mask = kept if mask is None else mask if kept is None else mask & kept
 
         states, context = [], None
@@ -400,18 +421,18 @@ class Transformer(nn.Module):
             if memory is not None:
                 context = torch.cat([memory.states[layer], x], 1) if memory.states else x
                 states.append(context)
-            x = block(x, AttentionInputs(encoding, positions, k_positions, mask,
+            x = block(x, AttentionInputs(encoding, q_positions, k_positions, mask,
                                          None if cache is None else grown, layer, backend), context)
         if memory is not None:
-            grown.update(states, grown.positions, grown.keep)
+            grown.update(states, k_positions, grown.keep)
         x = self.norm(x)
         if self.config.pool == "mean":
             weight = torch.ones_like(tokens, dtype=x.dtype) if keep is None else keep.to(x.dtype)
             x = (x * weight[..., None]).sum(1) / weight.sum(1, keepdim=True).clamp(min=1)
         logits = self.head(x)
         if past is not None:
-            if readable(grown.positions):
-                grown.positions = grown.positions.clone()  # which carries nothing that could become untrue
+            if memory is None:
+                grown.stand_at(k_positions)
             vars(past).update(vars(grown))  # one step of the interpreter: Ctrl-C comes before it or after
         return logits
 
@@ -456,46 +477,44 @@ class Transformer(nn.Module):
                     "new text with a new Memory"
                 )
 
-    def _positions(self, tokens, positions, keep, cache):
+    @staticmethod
+    def _positions(encoding, tokens, positions, keep, past, before) -> Positions:
+        length, device = tokens.shape[1], tokens.device
         if positions is not None:
-            positions = torch.as_tensor(positions, device=tokens.device)
-            check_positions(positions, self.encodings[0].axes, batch=tuple(tokens.shape), wait=True)
-            # what is counted on from a small integer would leave its dtype
-            return recognised(positions if positions.is_floating_point() else positions.long())
-        check_counts(self.encodings[0])
-        n = 0 if cache is None else len(cache)
-        first = first_of(cache.positions) if n else 0
-        if first is not None and keep is None and (cache is None or cache.keep is None):
-            return counted(first + n, tokens.shape[1], tokens.device)
-        start = cache.positions[..., -1:] + 1 if cache is not None and len(cache) else 0
-        if cache is not None and cache.keep is not None:
-            start = start * cache.keep.any(1, keepdim=True)  # a row of nothing but padding is at 0
+            if not isinstance(positions, Positions):
+                positions = Positions(torch.as_tensor(positions, device=device), encoding.axes, wait=True)
+            return at(encoding, positions, tokens[..., None])
+        n = 0 if before is None else len(before)
+        first = before.first if n else 0
+        counted = at(encoding, None, tokens[..., None], offset=0 if first is None else first + n)
+        kept = None if past is None else past.keep
+        if first is not None and keep is None and kept is None:
+            return counted
+        start = before.tensor[..., -1:] + 1 if n else 0
+        if kept is not None:
+            start = start * kept.any(1, keepdim=True)  # a row of nothing but padding is at 0
         if keep is not None:
-            return (start + keep.long().cumsum(1) - 1).clamp(min=0)
-        return start + torch.arange(tokens.shape[1], device=tokens.device)
+            return Positions((start + keep.long().cumsum(1) - 1).clamp(min=0))
+        return Positions(start + torch.arange(length, device=device))
 
-    def _extend(self, cache, tokens, positions, keep):
-        """Write positions and padding into the cache; returns those of all keys."""
-        known, cache.axes = cache.positions is not None, self.encodings[0].axes
-        length = length_axis(cache.axes)
-        if known and cache.positions.ndim != positions.ndim:
-            rows = (tokens.shape[0], *[-1] * -length)
-            cache.positions, positions = cache.positions.expand(rows), positions.expand(rows)
-        if keep is not None or cache.keep is not None:
+    @staticmethod
+    def _keep(past, tokens, keep):
+        """Write padding into the past."""
+        if keep is not None or past.keep is not None:
             now = keep if keep is not None else torch.ones_like(tokens, dtype=torch.bool)
-            before = cache.keep if cache.keep is not None else now.new_ones(now.shape[0], len(cache))
-            cache.keep = torch.cat([before, now], 1)
-        cache.positions = followed_by(cache.positions, positions, cache.axes) if known else positions
-        return cache.positions, None if cache.keep is None else cache.keep[:, None, None]
+            before = past.keep if past.keep is not None else now.new_ones(now.shape[0], len(past))
+            past.keep = torch.cat([before, now], 1)
 
-    def _unchanged(self, x, past, k_positions):
+    def _unchanged(self, x, past, before, now):
         """``x``, unless what the layers above the first keep was made with angles that change now: then a
         ValueError, or NaN where that can't be asked."""
         if not len(past):
             return x
-        before, now = _last(past.positions, k_positions)
+        if before.first is not None and now.first is not None:  # the last number will do, and asks no GPU
+            before, now = (Positions(1, offset=p.first + len(p) - 1, device="cpu").shared()
+                           for p in (before, now))
         for encoding in self.encodings[:-1]:
-            changed = once(encoding.changes, before, now)
+            changed = now.once(encoding.changes, before, now)
             if changed is not None and not readable(changed, wait=True):
                 x = nan_where(changed.view(-1, 1, 1), x)
             elif changed is not None and changed.any():
@@ -513,7 +532,7 @@ class Transformer(nn.Module):
         tokens: Tensor,
         steps: int,
         *,
-        positions: Tensor | None = None,
+        positions: Where = None,
         keep: Tensor | None = None,
         temperature: float = 0.0,
         generator: torch.Generator | None = None,
@@ -563,12 +582,3 @@ class Transformer(nn.Module):
             tokens = torch.cat([tokens, new], 1)
             positions = keep = None  # the cache remembers both
         return tokens
-
-
-def _last(*positions: Tensor) -> list[Tensor]:
-    """The last number of each, where all are known to count up: no question to a GPU. Else all numbers."""
-    firsts = [first_of(p) for p in positions]
-    known = [first + len(p) - 1 for first, p in zip(firsts, positions, strict=True) if first is not None]
-    if len(known) < len(positions):
-        return list(positions)
-    return [torch.tensor([last], device="cpu") for last in known]

@@ -34,9 +34,9 @@ from torch import Tensor
 from tutorial_lib import plots
 from tutorial_lib.attention import attention
 from tutorial_lib.encodings import ALiBi, PositionalEncoding, RelativeBias, Rotary, T5Bias
-from tutorial_lib.encodings.offsets import counted
-from tutorial_lib.encodings.once import one_forward
-from tutorial_lib.encodings.rotary import turn
+from tutorial_lib.encodings.fast_rotation import fast_pays
+from tutorial_lib.encodings.positions import Positions
+from tutorial_lib.encodings.rotary import Turn
 from tutorial_lib.training import seeded
 
 from ..timing import interleaved, peak_bytes, ratio
@@ -58,6 +58,13 @@ class Case:
 
     run: Callable[[], Tensor]
     ready: tuple[Tensor, ...] = ()
+    first: Callable | None = None  # as in the first layer, which makes what all layers share
+
+
+def shared(run: Callable, *where: Positions) -> Case:
+    """``run(*where)``, as in a later layer of a model."""
+    return Case(functools.partial(run, *(p.shared() for p in where)),
+                first=lambda: run(*(p.shared() for p in where)))
 
 
 def built(settings: dict, device: torch.device) -> tuple[Rotary, dict[str, RelativeBias]]:
@@ -70,21 +77,21 @@ def scale_of(encoding: PositionalEncoding, q: Tensor) -> float:
     return q.shape[-1] ** -0.5 if encoding.scale is None else encoding.scale
 
 
-def matrix(encoding: RelativeBias, p: Tensor, dtype: torch.dtype) -> Tensor:
+def matrix(encoding: RelativeBias, p: Positions, dtype: torch.dtype) -> Tensor:
     """The bias of all pairs ``[1, H, L, L]`` with −inf for the future, as kernels with a mask take it."""
     n = len(p)
     line = encoding.bias_by_offset(p, p).to(dtype)  # offsets 1 − L … L − 1
-    line = line.masked_fill(torch.arange(2 * n - 1, device=p.device) >= n, -math.inf)
+    line = line.masked_fill(torch.arange(2 * n - 1, device=line.device) >= n, -math.inf)
     return line.unfold(-1, n, 1).flip(-2)[None]
 
 
 def forward(settings: dict, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Case]:
     """Every way for ``q``, ``k`` and ``v`` ``[B, H, L, D]``."""
-    p = counted(0, q.shape[-2], q.device)
+    p = Positions(q.shape[-2], device=q.device)
     rotary, biases = built(settings, q.device)
 
     def through(encoding, backend="sdpa"):
-        return Case(lambda: attention(q, k, v, encoding, p, p, causal=True, backend=backend))
+        return shared(lambda p: attention(q, k, v, encoding, p, p, causal=True, backend=backend), p)
 
     def masked(encoding):
         mask = matrix(encoding, p, q.dtype)
@@ -105,21 +112,22 @@ def decode(settings: dict, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Case]:
     ``rotary, all keys`` and ``flex`` go through them.
     """
     n = k.shape[-2]
-    p, here = counted(0, n, k.device), counted(n - 1, 1, k.device)
+    p, here = Positions(n, device=k.device), Positions(1, offset=n - 1, device=k.device)
     rotary, biases = built(settings, q.device)
     kernel = F.scaled_dot_product_attention
-    angles, turned = rotary.frequencies.cos_sin(here), rotary.rotate(q, k, here, p)[1]
+    angles, turned = rotary.frequencies.cos_sin(here.tensor), rotary.rotate(q, k, here, p)[1]
+    turn = Turn(*angles, rotary.layout, fast_pays(q))
 
     def step():  # the newest key is turned on its way into the cache
-        turn(k[:, :, -1:], *angles, rotary.layout)
-        return kernel(turn(q, *angles, rotary.layout), turned, v)
+        turn(k[:, :, -1:])
+        return kernel(turn(q), turned, v)
 
     def with_row(bias):
         row = bias.bias(here, p)[None].to(q.dtype)
         return Case(functools.partial(kernel, q, k, v, row, scale=scale_of(bias, q)), (row,))
 
     def through(encoding, backend="sdpa"):
-        return Case(lambda: attention(q, k, v, encoding, here, p, backend=backend))
+        return shared(lambda here, p: attention(q, k, v, encoding, here, p, backend=backend), here, p)
 
     cases = {"none": Case(functools.partial(kernel, q, k, v)), "rotary": Case(step, angles),
              "rotary, all keys": through(rotary)}
@@ -157,12 +165,12 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
     cases = ways(settings, cell, seed, device)
     found = {}
     for name, case in cases.items():
-        peak = peak_bytes(one_forward(case.run), device)  # with the tables, made anew in each call
+        peak = peak_bytes(case.first or case.run, device)  # with the tables, made anew in each call
         if peak is not None:
             found[f"held {name}"] = peak + sum(x.nbytes for x in case.ready)
     runs = {name: case.run for name, case in cases.items()}
     # as in all layers but the first: what they share is there
-    seconds = one_forward(interleaved)(runs, settings["rounds"][cell["doing"]], device)
+    seconds = interleaved(runs, settings["rounds"][cell["doing"]], device)
     return found | {f"time {name}": ratio(seconds, name, "none") for name in cases}
 
 

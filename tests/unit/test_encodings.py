@@ -473,7 +473,7 @@ Q = torch.zeros(2, 1, 3, 4)
     (lambda: Rotary(8).rotate(Q, Q, torch.arange(3), torch.arange(3)), "head_dim=8.*(2, 1, 3, 4)"),
     (lambda: rotate(Q[..., :3], torch.arange(3), layout="half"), "head_dim=3.*even"),
     (lambda: rotate(Q, torch.arange(1), layout="half"), r"shape \(1,\).*length 3"),
-    (lambda: rotate(Q, torch.tensor(1), layout="half"), r"shape \(\).*length 3"),
+    (lambda: rotate(Q, torch.tensor(1), layout="half"), r"shape \(\).*\[L\] or \[B, L\]"),
     (lambda: rotate(Q, torch.zeros(5, 3), layout="half"), r"shape \(5, 3\)"),
     (lambda: rotate(Q, torch.zeros(2, 1, 3), layout="half"), r"shape \(2, 1, 3\)"),
     (lambda: Sinusoidal(8).embed(Q, torch.arange(3)), r"Sinusoidal.*width 8.*\(2, 1, 3, 4\)"),

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import tutorial_lib.fast_attention
 from tutorial_lib.attention import attention
-from tutorial_lib.encodings import REGISTRY, Absolute, ALiBi, Rotary, base
+from tutorial_lib.encodings import REGISTRY, Absolute, ALiBi, Rotary
 from tutorial_lib.model import Cache, Config, Transformer
 
 F64 = torch.float64
@@ -331,7 +331,7 @@ class Questions(TorchDispatchMode):
 @pytest.fixture
 def every_question_waits(monkeypatch):
     """A CPU that is treated as a GPU."""
-    monkeypatch.setattr(base, "WITHOUT_WAITING", ())
+    monkeypatch.setattr("tutorial_lib.encodings.positions.WITHOUT_WAITING", ())
 
 
 def calls_of(model, tokens, p):
@@ -383,7 +383,7 @@ def test_positions_that_count_up_are_known_to(every_question_waits, monkeypatch)
 def test_a_device_that_is_not_asked_gives_the_same(encoding, positions_for, monkeypatch):
     model, p, tokens = model_with(encoding), positions_for(encoding, 7), torch.arange(14).view(2, 7) % 11
     expected = [call() for call in calls_of(model, tokens, p)]
-    monkeypatch.setattr(base, "WITHOUT_WAITING", ())
+    monkeypatch.setattr("tutorial_lib.encodings.positions.WITHOUT_WAITING", ())
     for call, wanted in zip(calls_of(model, tokens, p), expected, strict=True):
         close(call(), wanted, 1e-5)
 
@@ -438,7 +438,7 @@ def test_what_is_refused_is_never_another_entry(encoding, positions_for, kind, h
             torch._dynamo.reset()
             call = torch.compile(call, backend="eager", fullgraph=True, dynamic=False)
         with monkeypatch.context() as patch:
-            patch.setattr(base, "WITHOUT_WAITING", ())
+            patch.setattr("tutorial_lib.encodings.positions.WITHOUT_WAITING", ())
             try:
                 actual = call(data, p)
             except Exception as error:

@@ -11,7 +11,7 @@ from course.verdicts import FAILS, HOLDS, OPEN
 from tutorial_lib import plots
 from tutorial_lib.attention import attention
 from tutorial_lib.encodings import ALiBi
-from tutorial_lib.encodings.offsets import counted
+from tutorial_lib.encodings.positions import Positions
 
 CPU = torch.device("cpu")
 FEW = {"batch": 1, "heads": 2, "head_dim": 8, "rounds": {"forward": 1, "decode": 1},
@@ -60,7 +60,7 @@ def test_they_are_the_attention_of_the_equation():
 
 
 def test_a_matrix_is_counted_as_held_and_has_no_future():
-    mask = cost.matrix(ALiBi(2), counted(0, 16), torch.float32)
+    mask = cost.matrix(ALiBi(2), Positions(16), torch.float32)
     assert mask.shape == (1, 2, 16, 16) and mask.is_contiguous()
     assert torch.equal(mask[0, 0].isinf(), torch.ones(16, 16).triu(1).bool())
     found = cost.measure(settings("live"), {"doing": "forward", "length": 32}, 0, CPU)

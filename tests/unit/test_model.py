@@ -26,7 +26,6 @@ from tutorial_lib.encodings import (
     T5Bias,
     TableBias,
     XPos,
-    base,
     grid,
 )
 from tutorial_lib.model import AttentionInputs, Cache, Config, Memory, Transformer
@@ -323,7 +322,8 @@ def in_parts(model, tokens, *ends, **past):
 def test_a_past_is_refused_when_its_angles_change(make, readable, monkeypatch):
     """What the layers above the first keep was made with angles that the whole text does not have."""
     if not readable:
-        monkeypatch.setattr(base, "WITHOUT_WAITING", ())  # a CPU that is treated as a GPU
+        # a CPU that is treated as a GPU
+        monkeypatch.setattr("tutorial_lib.encodings.positions.WITHOUT_WAITING", ())
     model, tokens = build(make()), draw()
     p = places(model.encoding, LENGTH)
     for past in (Cache(), Memory(LENGTH)):

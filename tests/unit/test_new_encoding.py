@@ -31,7 +31,7 @@ class MadeUp(RelativeBias):
         self.n_heads = n_heads
 
     def of(self, r):
-        return -r.abs().double().sqrt().to(encodings.base.result_dtype(r)).expand(self.n_heads, *r.shape)
+        return -r.abs().double().sqrt().to(encodings.positions.result_dtype(r)).expand(self.n_heads, *r.shape)
 
 
 REGISTRY["made-up"] = encodings.MadeUp = MadeUp

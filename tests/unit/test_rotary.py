@@ -1,6 +1,9 @@
 """RoPE's frequencies and rotation, and xPos, against formulas written one number at a time."""
 
+import gc
 import math
+import unittest.mock
+import weakref
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from tutorial_lib.attention import attention, scores
 from tutorial_lib.encodings import (
     AxialRotary,
+    Compose,
     DynamicNTK,
     Frequencies,
     Llama3,
@@ -18,13 +22,14 @@ from tutorial_lib.encodings import (
     NTKAware,
     PositionInterpolation,
     Rotary,
+    T5Bias,
     XPos,
     YaRN,
     grid,
     permute_projection,
 )
-from tutorial_lib.encodings.once import once, one_forward
-from tutorial_lib.encodings.rotary import Angles, rotate, turn, turn_plainly
+from tutorial_lib.encodings.positions import Positions
+from tutorial_lib.encodings.rotary import Angles, Turn, rotate, turn, turn_plainly
 from tutorial_lib.encodings.scaling import Scaling
 from tutorial_lib.model import Cache, Config, Transformer
 
@@ -627,10 +632,15 @@ def test_a_checkpoint_computes_angles_again(use_reentrant):
     (lambda: Rotary(8, frequencies=DYNAMIC), 1), (lambda: AxialRotary(8), 2),
 ], ids=["rotary", "half", "xpos", "dynamic", "axial"])
 def test_angles_are_computed_once_for_all_layers(make, turns, monkeypatch):
-    """Of a forward; one for each axis. With a cache, once for the queries and once for the keys."""
-    calls = []
-    compute = Angles.cos_sin
-    monkeypatch.setattr(Angles, "cos_sin", lambda *a, **k: calls.append(1) or compute(*a, **k))
+    """Of a forward; one for each axis. With a cache, once for the queries and once for the keys. (Whether the
+    angles of a cache change is asked at one position.)"""
+    calls, compute = [], Angles.cos_sin
+
+    def counting(self, positions, *options):
+        calls.extend([1] * (len(positions) > 1))
+        return compute(self, positions, *options)
+
+    monkeypatch.setattr(Angles, "cos_sin", counting)
     encoding = make()
     model, ids = Transformer(Config(9, 16, n_layers=12, n_heads=2), encoding), torch.randint(9, (2, 6))
     p = torch.arange(6) if encoding.axes == 1 else grid(2, 3)
@@ -649,39 +659,22 @@ def test_angles_are_computed_once_for_all_layers(make, turns, monkeypatch):
     assert len(calls) == turns
 
 
-def test_nothing_is_kept_after_a_forward():
-    """Not after one that failed, either; and one within another has angles of its own."""
-    seen = []
-
-    @one_forward
-    def inner():
-        return once(lambda p: p + 1, p)
-
-    @one_forward
-    def outer(fails):
-        for _ in range(2):
-            seen.append(once(compute, p))
-        assert once(compute, p.clone()) is not seen[-1]
-        p.data += 1
-        assert torch.equal(inner(), p + 1)
-        assert once(compute, p) is seen[-1]
-        if fails:
-            raise KeyboardInterrupt
-
+def test_nothing_is_kept_that_nobody_asked_for():
+    """Positions keep what is computed of them if they are shared, and only with themselves."""
     def compute(p):
         return p + 1
 
     p = torch.arange(3)
-    outer(False)
-    with pytest.raises(KeyboardInterrupt):
-        outer(True)
-    assert seen[0] is seen[1] and seen[2] is seen[3] and torch.equal(seen[2], seen[0] + 1)
-    assert once(compute, p) is not once(compute, p)
+    for positions, kept in ((Positions(p), False), (Positions(p).shared(), True)):
+        first = positions.once(compute, p)
+        assert (positions.once(compute, p) is first) == kept
+        assert positions.once(compute, p.clone()) is not first
+        assert positions.shared().once(compute, p) is not first
+        assert Positions(3).shared().once(compute, p) is not first
 
 
-@one_forward
 def test_what_is_kept_serves_the_same_objects_in_the_same_mode_only():
-    factor, p = torch.tensor(2.0, requires_grad=True), torch.arange(3.0)
+    once, factor, p = Positions(3).shared().once, torch.tensor(2.0, requires_grad=True), torch.arange(3.0)
 
     def scaled(p):
         return p * factor
@@ -694,6 +687,23 @@ def test_what_is_kept_serves_the_same_objects_in_the_same_mode_only():
     assert not once(torch.sin, p).is_inference()
     for n in range(20):  # a tensor that is gone gives its id to the next one
         assert once(torch.sqrt, torch.tensor(n**2)) == n
+
+
+def test_a_forward_leaves_nothing_behind():
+    """No circle of references waits for a collector: what layers shared is gone with the forward."""
+    model, ids = small(Compose(Rotary(8), T5Bias(2)))
+    seen, was = [], gc.isenabled()
+    keep = Turn.__init__
+    gc.disable()
+    try:
+        with unittest.mock.patch.object(
+                Turn, "__init__", lambda self, *a: seen.append(weakref.ref(self)) or keep(self, *a)):
+            for backend in ("eager", "sdpa"):
+                model(ids, backend=backend)
+        assert len(seen) == 2 and not any(turn() for turn in seen)
+    finally:
+        if was:
+            gc.enable()
 
 
 def test_angles_of_evaluation_serve_in_training():

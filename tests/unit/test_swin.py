@@ -501,7 +501,7 @@ SWIN = SwinBias(2, (2, 3))
     (lambda: grid(2, 1.5), "width=1.5.*positive integer"),
     (lambda: attention(Q, Q, Q, SWIN), r"SwinBias.*2 axes.*give k_positions.*grid\(7, 7\)"),
     (lambda: scores(Q, Q, AxialRotary(8), q_positions=P), "AxialRotary.*give k_positions"),
-    (lambda: attention(Q, Q, Q, SWIN, P, P[:, 0]), r"k_positions have shape \(6,\).*2 rows of length 6"),
+    (lambda: attention(Q, Q, Q, SWIN, P, P[:, 0]), r"k_positions have shape \(6,\).*\[B, L, 2\]"),
     (lambda: attention(Q, Q, Q, SWIN, P[1:], P), r"q_positions have shape \(5, 2\).*\[L, 2\] or \[B, L, 2\]"),
     (lambda: attention(Q, Q, Q, SWIN, P, P.expand(3, 6, 2)), r"k_positions have shape \(3, 6, 2\)"),
     (lambda: attention(Q, Q, Q, ALiBi(2), P, P), r"k_positions have shape \(6, 2\).*\[L\] or \[B, L\]"),

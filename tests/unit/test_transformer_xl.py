@@ -8,7 +8,6 @@ import torch
 
 from tutorial_lib.attention import attention, scores
 from tutorial_lib.encodings import Learned, NoPosition, Rotary, Sinusoidal, TransformerXL, sinusoidal
-from tutorial_lib.encodings.base import length_axis
 from tutorial_lib.encodings.transformer_xl import relative_shift
 from tutorial_lib.model import Cache, Config, Memory, Transformer, segment_mask
 
@@ -194,7 +193,7 @@ def draw(rows=2, length=LENGTH):
 def read(model, tokens, segment, memory, positions=None, keep=None, **options):
     """The logits of all tokens, read segment by segment."""
     memory, out = Memory(memory), []
-    along = length_axis(model.encodings[0].axes)
+    along = -1 if model.encodings[0].axes == 1 else -2
     for start in range(0, tokens.shape[1], segment):
         part = slice(start, start + segment)
         now = tokens[:, part]

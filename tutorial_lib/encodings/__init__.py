@@ -17,6 +17,7 @@ from .hybrid import TUPE, HybridConcat, HybridSum, KeySide
 from .kerple import KERPLE
 from .learned import Learned
 from .mrope import MRoPE
+from .positions import Positions
 from .registry import REGISTRY, build, fit
 from .relative import ClippedBias, RelativeBias, TableBias
 from .rotary import Rotary, permute_projection
@@ -35,7 +36,7 @@ __all__ = [
     "CoPE", "Compose", "Concatenate", "DOORS", "DeBERTa", "DynamicNTK", "FIRE", "Forgetting",
     "Frequencies", "HybridConcat", "HybridSum", "KERPLE", "KeySide", "Learned", "Llama3",
     "LongRoPE", "MRoPE", "Multiply", "NTKAware", "NoPosition", "PositionInterpolation",
-    "PositionMatrix", "PositionalEncoding", "REGISTRY", "Raster", "RelativeBias", "Rotary",
+    "PositionMatrix", "PositionalEncoding", "Positions", "REGISTRY", "Raster", "RelativeBias", "Rotary",
     "Sandwich", "ScalableSoftmax", "Shaw", "Sinusoidal", "Sinusoidal2D", "SwinBias", "T5Bias",
     "TUPE", "TableBias", "Temperature", "TransformerXL", "XPos", "YaRN", "bucket", "build", "fit",
     "frequencies", "grid", "permute_projection", "sinusoidal", "slopes", "window_index",

@@ -24,7 +24,8 @@ import math
 import torch
 from torch import Tensor
 
-from .base import check_positive, result_dtype
+from .base import check_positive
+from .positions import result_dtype
 from .relative import RelativeBias
 
 
@@ -47,16 +48,19 @@ def _slopes(n: int) -> list[float]:
     return _slopes(lower) + _slopes(2 * lower)[0::2][: n - lower]
 
 
+def _per_head(m, r):
+    """The slopes as ``[H, 1, …, 1]`` beside offsets ``r``."""
+    m = torch.tensor(m, dtype=r.dtype, device="cpu").to(r.device, non_blocking=True)  # a GPU need not wait
+    return m.view(-1, *[1] * r.ndim)
+
+
 class ALiBi(RelativeBias):
     """−m·(i − j); with ``symmetric=True`` −m·|i − j|. No parameters, no length limit.
 
     The first form is for causal attention: without a mask it would reward keys far ahead. The
     bias is float32 (float64 for float64 positions), whatever the dtype of the module.
 
-    Raises ValueError for an ``n_heads`` that is not positive.
-
-    >>> p = torch.arange(3)
-    >>> ALiBi(8).bias(p, p)[0]
+    >>> ALiBi(8).bias(3, 3)[0]
     tensor([[ 0.0000,  0.5000,  1.0000],
             [-0.5000,  0.0000,  0.5000],
             [-1.0000, -0.5000,  0.0000]])
@@ -100,12 +104,6 @@ class AsymmetricALiBi(RelativeBias):
 
     def extra_repr(self):
         return f"{self.n_heads}, left={self.left}, right={self.right}"
-
-
-def _per_head(m, r):
-    """The slopes as ``[H, 1, …, 1]`` beside offsets ``r``."""
-    m = torch.tensor(m, dtype=r.dtype, device="cpu").to(r.device, non_blocking=True)  # a GPU need not wait
-    return m.view(-1, *[1] * r.ndim)
 
 
 def _checked(name, m, n_heads):

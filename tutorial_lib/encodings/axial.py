@@ -22,7 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .base import check_positions, check_positive
+from .base import check_positive
+from .positions import Where, at
 from .rotary import Angles, Rotary
 from .scaling import Frequencies
 from .sinusoidal import Sinusoidal, sinusoidal
@@ -47,10 +48,9 @@ class Sinusoidal2D(Sinusoidal):
         if dim % 2:
             raise ValueError(f"dim={dim}: it must be even, half for the row and half for the column")
 
-    def vectors(self, positions: Tensor) -> Tensor:
-        check_positions(positions, self.axes)
-        return torch.cat([sinusoidal(p, self.dim // 2, base=self.base, layout=self.layout)
-                          for p in positions.unbind(-1)], -1)
+    def vectors(self, positions: Where, *, offset: int = 0) -> Tensor:
+        axes = at(self, positions, offset=offset).tensor.unbind(-1)
+        return torch.cat([sinusoidal(p, self.dim // 2, base=self.base, layout=self.layout) for p in axes], -1)
 
 
 @dataclass(frozen=True)

@@ -15,29 +15,44 @@ and attention computes, for every method alike (Vaswani et al. 2017, eq. 1, with
 .. math:: \mathrm{softmax}\big((q' k'^\top + \text{content\_bias})\cdot\text{scale}
           + \text{bias} + \text{mask}\big)\, v + \text{values}
 
-Positions are always explicit tensors: ``[L]``, or ``[B, L]`` (each row of a batch its own). Where a
-position is n > 1 numbers, such as (row, column), one more dimension stands at the end: ``[L, n]``
-or ``[B, L, n]``. How many numbers a position is, the encoding says (``axes``), never the shape. A
-relative offset is always ``r = k_position − q_position``: negative looks back, positive looks ahead.
+A door takes positions as a tensor ``[L]``, or ``[B, L]`` (each row of a batch its own), as a length, or as
+:class:`Positions`, which attention and the model make of them; by default tokens count from 0 on. Where a
+position is n > 1 numbers, such as (row, column), one more dimension stands at the end: ``[L, n]`` or
+``[B, L, n]``. How many numbers a position is, the encoding says (``axes``), never the shape. A relative
+offset is always ``r = k_position − q_position``: negative looks back, positive looks ahead.
+
+**An encoding of your own** gets plain tensors at its doors, whoever opens them.
 
 Some encodings are tables, and have nothing for a position outside, or between two entries. Where numbers
-can be asked for at no cost (:func:`readable`), that is a ValueError; where not, NaN: in compiled code, under
-``torch.func``, on a GPU. Never is it another entry.
+can be asked for at no cost (:func:`.positions.readable`), that is a ValueError; where not, NaN: in compiled
+code, under ``torch.func``, on a GPU. Never is it another entry.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from .positions import Positions, Where, at
+
 DOORS = ("embed", "rotate", "content_bias", "bias", "values")
+READERS = (*DOORS, "bias_by_offset", "dense", "vectors", "changes")  # of positions
 
 
-WITHOUT_WAITING = ("cpu",)  # devices that answer at once
+def _with_tensors(method: Callable) -> Callable:
+    @functools.wraps(method)
+    def plain(self, *arguments, **named):
+        arguments = [x.tensor if isinstance(x, Positions) else x for x in arguments]
+        named = {name: x.tensor if isinstance(x, Positions) else x for name, x in named.items()}
+        return method(self, *arguments, **named)
+
+    return plain
 
 
 class PositionalEncoding(nn.Module):
@@ -53,8 +68,20 @@ class PositionalEncoding(nn.Module):
     axes: int = 1
     """How many numbers a position is: 1 in a text, 2 in an image."""
 
+    _doors: tuple[str, ...] = ()
+
     by_place: bool = False
     """Whether it goes by the order of the tensor too, where the queries are the last keys."""
+
+    def __init_subclass__(cls, **options):
+        """Classes outside of this package compute with positions as with tensors, so they get tensors."""
+        super().__init_subclass__(**options)
+        shut = PositionalEncoding
+        cls._doors = tuple(door for door in DOORS if getattr(cls, door) is not getattr(shut, door))
+        if not cls.__module__.startswith(__package__):
+            for name in READERS:
+                if callable(vars(cls).get(name)):
+                    setattr(cls, name, _with_tensors(vars(cls)[name]))
 
     @property
     def reach(self) -> int | None:
@@ -62,39 +89,48 @@ class PositionalEncoding(nn.Module):
         on each side, what the key at this offset gets, whatever their content. None: there is no such one."""
         return None
 
-    def changes(self, before: Tensor, now: Tensor) -> Tensor | None:
+    def changes(self, before: Where, now: Where) -> Tensor | None:
         """Whether what it does to a text at the positions ``before`` changes when the text goes on and has
         those of ``now``: ``[]`` or ``[B]``. None: it never does, so that a past can be kept in any model."""
         return None
 
-    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+    def embed(self, x: Tensor, positions: Where = None, *, offset: int = 0) -> Tensor:
         """Token vectors with position mixed in, ``[B, L, d_model]``."""
         return x
 
     def rotate(
-        self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
     ) -> tuple[Tensor, Tensor]:
         """Queries and keys turned by their positions; shapes stay as they are."""
         return q, k
 
     def content_bias(
-        self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
     ) -> Tensor | None:
         """A term of the raw scores, broadcastable to ``[B, H, Lq, Lk]``; ``None`` adds nothing."""
         return None
 
-    def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
+    def bias(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor | None:
         """A term of the scaled scores, broadcastable to ``[B, H, Lq, Lk]``; ``None`` adds nothing."""
         return None
 
-    def bias_by_offset(self, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
+    def bias_by_offset(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor | None:
         """``bias`` without repetition, ``[H, Lq + Lk − 1]``, if it depends on offsets and these count
         up by 1: entry n belongs to r = k_positions[0] − q_positions[-1] + n. Otherwise None."""
         return None
 
-    def values(self, weights: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
+    def values(
+        self, weights: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
+    ) -> Tensor | None:
         """A term of the output, ``[B, H, Lq, d_head]``; ``None`` adds nothing."""
         return None
+
+    def forward(self, *arguments, **options):
+        """Its door, of an encoding that opens one: ``Rotary(64)(q, k)`` is ``Rotary(64).rotate(q, k)``."""
+        if len(self.doors) != 1:
+            what = " and ".join(self.doors) or "no door"
+            raise TypeError(f"{type(self).__name__} opens {what}: call the door, not the encoding")
+        return getattr(self, self.doors[0])(*arguments, **options)
 
     def token_dim(self, d_model: int) -> int:
         """Width of the token vectors that ``embed`` turns into vectors of width ``d_model``."""
@@ -107,12 +143,12 @@ class PositionalEncoding(nn.Module):
         >>> NoPosition().doors
         ()
         """
-        return doors_of(type(self))
+        return self._doors
 
 
 def doors_of(kind: type[PositionalEncoding]) -> tuple[str, ...]:
     """The doors that a class of encodings overrides."""
-    return tuple(door for door in DOORS if getattr(kind, door) is not getattr(PositionalEncoding, door))
+    return kind._doors
 
 
 class NoPosition(PositionalEncoding):
@@ -152,31 +188,32 @@ class Compose(PositionalEncoding):
         reaches = [part.reach for part in self.parts if {"content_bias", "bias", "values"} & set(part.doors)]
         return None if None in reaches else max(reaches, default=None)
 
-    def embed(self, x, positions):
+    def embed(self, x, positions=None, **offset):
         for part in self.parts:
-            x = part.embed(x, positions)
+            x = part.embed(x, positions, **offset)
         return x
 
-    def rotate(self, q, k, q_positions, k_positions):
+    def rotate(self, q, k, q_positions=None, k_positions=None, **offset):
         for part in self.parts:
-            q, k = part.rotate(q, k, q_positions, k_positions)
+            q, k = part.rotate(q, k, q_positions, k_positions, **offset)
         return q, k
 
-    def content_bias(self, q, k, q_positions, k_positions):
-        return _sum(part.content_bias(q, k, q_positions, k_positions) for part in self.parts)
+    def content_bias(self, q, k, q_positions=None, k_positions=None, **offset):
+        return _sum(part.content_bias(q, k, q_positions, k_positions, **offset) for part in self.parts)
 
-    def bias(self, q_positions, k_positions):
-        return _sum(part.bias(q_positions, k_positions) for part in self.parts)
+    def bias(self, q_positions, k_positions, **offset):
+        return _sum(part.bias(q_positions, k_positions, **offset) for part in self.parts)
 
-    def bias_by_offset(self, q_positions, k_positions):
-        terms = [part.bias_by_offset(q_positions, k_positions) for part in self.parts if "bias" in part.doors]
+    def bias_by_offset(self, q_positions, k_positions, **offset):
+        terms = [part.bias_by_offset(q_positions, k_positions, **offset)
+                 for part in self.parts if "bias" in part.doors]
         return None if any(term is None for term in terms) else _sum(terms)
 
     def changes(self, before, now):
         return _sum(part.changes(before, now) for part in self.parts)  # of booleans: any of them
 
-    def values(self, weights, q_positions, k_positions):
-        return _sum(part.values(weights, q_positions, k_positions) for part in self.parts)
+    def values(self, weights, q_positions=None, k_positions=None, **offset):
+        return _sum(part.values(weights, q_positions, k_positions, **offset) for part in self.parts)
 
     def token_dim(self, d_model):
         for part in reversed(self.parts):
@@ -203,13 +240,13 @@ class Absolute(PositionalEncoding):
     in_words = "an encoding with position vectors, such as Sinusoidal(64) or Learned(512, 64)"
     dim: int
 
-    def vectors(self, positions: Tensor) -> Tensor:
+    def vectors(self, positions: Where, *, offset: int = 0) -> Tensor:
         """The position vectors, ``[L, dim]`` or ``[B, L, dim]``."""
         raise NotImplementedError(f"{type(self).__name__} must give vectors(positions)")
 
-    def embed(self, x, positions):
+    def embed(self, x, positions=None, *, offset=0):
         check_width(self, x, self.dim)
-        return x + self.vectors(positions).to(x.dtype)
+        return x + self.vectors(at(self, positions, x, offset=offset)).to(x.dtype)
 
 
 def check_encoding(encoding, name: str = "encoding") -> None:
@@ -240,80 +277,6 @@ def check_width(encoding: PositionalEncoding, x: Tensor, dim: int) -> None:
         )
 
 
-def readable(x: Tensor, *, wait: bool = False) -> bool:
-    """Whether the numbers of ``x`` can be asked for, and at once: on a GPU each question waits for all work
-    that is under way. With ``wait`` it may. In compiled code, under ``torch.func``, on "meta" and in a
-    FakeTensor there are none.
-    """
-    return (not torch.compiler.is_compiling() and (wait or x.device.type in WITHOUT_WAITING)
-            and not x.is_meta and type(x) in (Tensor, nn.Parameter)
-            and not torch._C._functorch.is_functorch_wrapped_tensor(x))
-
-
-SMALL = (torch.int8, torch.uint8, torch.int16)  # integers that a text may have more tokens than
-
-
-def check_numbers(positions: Tensor, name: str = "positions", *, wait: bool = False) -> None:
-    """Raise ValueError unless positions are integers, or floats that hold whole numbers exactly.
-
-    Half precision does not, and is refused; wider floats do below 2²⁴ and 2⁵³, which is asked (with this
-    ``wait``) where they are ``readable``, as is whether they are finite. TypeError for anything but a tensor.
-    """
-    if not isinstance(positions, Tensor):
-        raise TypeError(f"{name} are a {type(positions).__name__}: give a tensor, such as torch.arange(8)")
-    dtype = positions.dtype
-    if dtype == torch.bool or positions.is_complex():
-        raise ValueError(f"{name} have dtype {dtype}: they must be integers or floats")
-    if not positions.is_floating_point():
-        return
-    if dtype not in (torch.float32, torch.float64):
-        raise ValueError(
-            f"{name} have dtype {dtype}, which merges neighbours (257 is 256 in bfloat16, 2049 is 2048 in "
-            "float16): give integers, such as torch.arange(8), or floats of 32 or 64 bits, and never convert "
-            "them with a model"
-        )
-    limit = 2 / torch.finfo(dtype).eps
-    if readable(positions, wait=wait) and not (positions.abs() < limit).all():
-        if not positions.isfinite().all():
-            raise ValueError(f"{name} are not all finite: NaN and infinity are no places")
-        raise ValueError(
-            f"{name} reach {positions.abs().max().item():.0f}, but {dtype} merges neighbours from "
-            f"{limit:.0f} on: give integers, such as torch.arange(8)"
-        )
-
-
-def check_positions(
-    positions: Tensor, axes: int = 1, name: str = "positions", batch=None, *, wait: bool = False
-) -> None:
-    """Raise ValueError unless positions are ``[L]`` or ``[B, L]``, and ``[…, axes]`` for several axes.
-
-    ``batch``, if it is known, is the pair (B, L) that they must fit. Their numbers must be such as
-    :func:`check_numbers` takes, with this ``wait``, and no more of them than an integer dtype can count.
-    """
-    check_numbers(positions, name, wait=wait)
-    shape = tuple(positions.shape)
-    form = "[L] or [B, L]" if axes == 1 else f"[L, {axes}] or [B, L, {axes}]"
-    tokens = shape if axes == 1 else shape[:-1] if shape[-1:] == (axes,) else ()
-    if batch is None and len(tokens) not in (1, 2):
-        raise ValueError(f"{name} have shape {shape}: they must be {form}")
-    if batch is not None and tokens not in ((batch[1],), (1, batch[1]), batch):
-        raise ValueError(
-            f"{name} have shape {shape}, but the batch has {batch[0]} rows of length {batch[1]}: "
-            f"give one position per token, {form}"
-        )
-    if axes == 1 and positions.dtype in SMALL and shape[-1] > torch.iinfo(positions.dtype).max + 1:
-        raise ValueError(
-            f"{name} are {shape[-1]} numbers of dtype {positions.dtype}, which counts to "
-            f"{torch.iinfo(positions.dtype).max} and then starts again from below: give int64, such as "
-            f"torch.arange({shape[-1]})"
-        )
-
-
-def length_axis(axes: int) -> int:
-    """The dimension of positions that runs along the tokens: the last, or the one before it."""
-    return -1 if axes == 1 else -2
-
-
 def common_axes(parts) -> int:
     """The axes of encodings that get the same positions; ValueError if they differ."""
     axes = {part.axes for part in parts}
@@ -323,15 +286,6 @@ def common_axes(parts) -> int:
             "same ones: let a part with 1 axis read a grid row by row, as Raster(part, width)"
         )
     return axes.pop() if axes else 1
-
-
-def check_counts(encoding: PositionalEncoding, name: str = "positions") -> None:
-    """Raise ValueError for an encoding of several axes: its positions can't be counted 0, 1, 2, …"""
-    if encoding.axes > 1:
-        raise ValueError(
-            f"{type(encoding).__name__} reads positions of {encoding.axes} axes, and those have no "
-            f"default: give {name}, for instance grid(7, 7) for an image of 7 × 7 tokens"
-        )
 
 
 def check_heads(encoding: PositionalEncoding, q: Tensor, head_dim: int, n_heads: int | None = None) -> None:
@@ -363,18 +317,20 @@ def broadcasts(x: Tensor, full: tuple[int, ...]) -> bool:
     if x.ndim > len(full):
         return False
     ends = zip(x.shape, full[len(full) - x.ndim:], strict=True)  # torch 2.6 compiles no other zip
-    return all(size in (1, wanted) for size, wanted in ends)
+    for size, wanted in ends:
+        if size not in (1, wanted):
+            return False
+    return True
 
 
-def check_turn(x: Tensor, positions: Tensor, head_dim: int, name: str, axes: int = 1) -> None:
-    """Raise ValueError unless ``x [B, H, L, D]`` has heads of this width, and ``positions`` fit it."""
-    if x.shape[-1] != head_dim:
-        raise ValueError(
-            f"this rotation was built for head_dim={head_dim}, but {name} has shape "
-            f"{tuple(x.shape)}: give it the width of one head"
-        )
-    argument = "positions" if name == "x" else f"{name}_positions"
-    check_positions(positions, axes, argument, (x.shape[0], x.shape[-2]))
+def check_head_dim(head_dim: int, **tensors: Tensor) -> None:
+    """Raise ValueError, naming the argument, unless each ``[B, H, L, D]`` has heads of this width."""
+    for name, x in tensors.items():
+        if x.shape[-1] != head_dim:
+            raise ValueError(
+                f"this rotation was built for head_dim={head_dim}, but {name} has shape "
+                f"{tuple(x.shape)}: give it the width of one head"
+            )
 
 
 def check_pairs(head_dim: int, rotary_dim: int | None = None) -> int:
@@ -426,23 +382,6 @@ def check_std(std: float) -> None:
     """Raise ValueError unless ``std`` is a finite number, 0 or more."""
     if not (is_number(std) and std >= 0):
         raise ValueError(f"std={std!r}: it must be a finite number, 0 or more")
-
-
-def widest_float(positions: Tensor) -> Tensor:
-    """Positions in the widest float of their device, float64 (float32 on MPS): for all that is computed
-    of them. A float32 angle of 1e6 radians is off by 0.03, and bfloat16 keeps 769 of the integers 0…4095
-    apart.
-    """
-    return positions.to(torch.float32 if positions.device.type == "mps" else torch.float64)
-
-
-def result_dtype(*tensors: Tensor) -> torch.dtype:
-    """What the result is rounded to in the end: float64 if a tensor has it, otherwise float32.
-
-    >>> result_dtype(torch.arange(3), torch.zeros(3, dtype=torch.bfloat16))
-    torch.float32
-    """
-    return torch.float64 if any(x.dtype == torch.float64 for x in tensors) else torch.float32
 
 
 def constant(values, device=None) -> Tensor:

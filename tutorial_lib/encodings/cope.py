@@ -25,7 +25,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .base import PositionalEncoding, check_heads, check_positive, check_std, result_dtype
+from .base import PositionalEncoding, check_heads, check_positive, check_std
+from .positions import result_dtype
 
 
 class CoPE(PositionalEncoding):
@@ -59,7 +60,7 @@ class CoPE(PositionalEncoding):
         p = gates.flip(-1).cumsum(-1).flip(-1)
         return p.clamp(max=self.n_positions - 1)
 
-    def content_bias(self, q, k, q_positions, k_positions):
+    def content_bias(self, q, k, q_positions=None, k_positions=None, *, offset=0):
         check_heads(self, q, self.head_dim)
         p = self.counts(q, k)
         z = q @ self.e.to(q.dtype).T  # [B, H, Lq, n_positions]

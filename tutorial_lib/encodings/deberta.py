@@ -31,7 +31,8 @@ import torch
 from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_heads, check_positive, check_std
-from .offsets import between_entries, integer_offsets, nan_where, offsets
+from .offsets import between_entries, integer_offsets, nan_where
+from .positions import pair
 
 
 def log_bucket(r: Tensor, n_buckets: int, max_distance: int) -> Tensor:
@@ -84,13 +85,14 @@ class DeBERTa(PositionalEncoding):
         self.W_qr = nn.Linear(n_heads * head_dim, n_heads * head_dim, bias=False)
         self.W_kr = nn.Linear(n_heads * head_dim, n_heads * head_dim, bias=False)
 
-    def content_bias(self, q, k, q_positions, k_positions):
+    def content_bias(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+        queries, keys = pair(self, q_positions, k_positions, q, k, offset=offset)
         H, d, span = self.n_heads, self.head_dim, self.span
         check_heads(self, q, d, H)
         Q_r, K_r = (
             W(self.P).unflatten(-1, (H, d)).transpose(0, 1).to(q.dtype) for W in (self.W_qr, self.W_kr)
         )
-        r = offsets(q_positions, k_positions)
+        r = queries.offsets_to(keys)
         r = r if r.ndim == 2 else r[:, None]
         missing, r = between_entries(r), integer_offsets(r)
         r = r if self.n_buckets is None else log_bucket(r, self.n_buckets, self.max_distance)

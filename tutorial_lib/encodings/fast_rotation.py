@@ -8,8 +8,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .once import once
-
 
 def fast_pays(x: Tensor) -> bool:
     """Whether :func:`turn_fast` may be used, and is worth it. A compiler makes one pass of the plain form,
@@ -18,32 +16,23 @@ def fast_pays(x: Tensor) -> bool:
             and not torch._C._are_functorch_transforms_active())
 
 
-def turn_fast(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-    """(a + ib)·e^{ipθ} for neighbours; for halves, x·(cos, cos) + (b, a)·(−sin, sin) on whole rows.
-
-    ``x`` is ``[B, H, L, d]``, and so is the result; ``cos`` and ``sin`` are ``[L, d/2]`` or ``[B, L, d/2]``.
-    """
+def fast_form(cos: Tensor, sin: Tensor, layout: str) -> tuple[Tensor, ...]:
+    """Cosines and sines ``[…, L, d/2]`` as :func:`turn_fast` reads them in each layer: e^{ipθ} for
+    neighbours; (cos, cos) and (−sin, sin) for halves."""
     if layout == "interleaved":
-        cis = once(torch.complex, cos, sin)
-        return torch.view_as_real(_as_complex(x) * with_heads(cis)).flatten(-2)
-    cos, sin = once(_for_both_halves, cos, sin)
-    a, b = x.chunk(2, -1)
-    turned = torch.cat([b, a], -1).mul_(with_heads(sin))
-    return turned.addcmul_(x, with_heads(cos))
-
-
-def with_heads(x: Tensor) -> Tensor:
-    """``[B, L, d/2]`` with room for the heads; ``[L, d/2]`` has it."""
-    return x[:, None] if x.ndim == 3 else x
-
-
-def _for_both_halves(cos, sin):
+        return (torch.complex(cos, sin),)
     return torch.cat([cos, cos], -1), torch.cat([-sin, sin], -1)
 
 
-def _as_complex(x: Tensor) -> Tensor:
-    """Channels (0, 1), (2, 3), … as a + ib; a copy only where memory does not hold them as pairs."""
-    pairs = x.unflatten(-1, (-1, 2))
-    if pairs.storage_offset() % 2 or pairs.stride(-1) != 1 or any(n % 2 for n in pairs.stride()[:-1]):
-        pairs = pairs.clone(memory_format=torch.contiguous_format)
-    return torch.view_as_complex(pairs)
+def turn_fast(x: Tensor, cos: Tensor, sin: Tensor | None = None) -> Tensor:
+    """(a + ib)·e^{ipθ} for neighbours; for halves, x·(cos, cos) + (b, a)·(−sin, sin) on whole rows.
+
+    ``x`` is ``[B, H, L, d]``, and so is the result; the others are the parts of a :func:`fast_form`.
+    """
+    if sin is not None:
+        return x.roll(x.shape[-1] // 2, -1).mul_(sin).addcmul_(x, cos)
+    batch, head, token, channel = x.stride()
+    if channel != 1 or batch % 2 or head % 2 or token % 2 or x.storage_offset() % 2:  # no pairs in memory
+        x = x.clone(memory_format=torch.contiguous_format)
+    pairs = torch.view_as_complex(x.view(*x.shape[:-1], x.shape[-1] // 2, 2))
+    return torch.view_as_real(pairs * cos).flatten(-2)

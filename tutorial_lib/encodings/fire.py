@@ -19,8 +19,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .base import PositionalEncoding, check_above_0, check_positive, result_dtype
-from .offsets import offsets
+from .base import PositionalEncoding, check_above_0, check_positive
+from .positions import pair, result_dtype
 
 
 class FIRE(PositionalEncoding):
@@ -50,14 +50,15 @@ class FIRE(PositionalEncoding):
         self.W_1 = nn.Linear(1, hidden)
         self.W_2 = nn.Linear(hidden, n_heads, bias=False)
 
-    def bias(self, q_positions, k_positions):
-        distance = offsets(q_positions, k_positions).abs()
+    def bias(self, q_positions, k_positions, *, offset=0):
+        queries, keys = pair(self, q_positions, k_positions, offset=offset)
+        distance = queries.offsets_to(keys).abs()
         dtype = result_dtype(distance, self.c)
         c, W_1, b_1, W_2 = (
             p.to(dtype) for p in (self.c.abs(), self.W_1.weight[:, 0], self.W_1.bias, self.W_2.weight)
         )
         threshold = (self.L_multiplier.to(dtype) * self.L).abs()
-        i = torch.maximum(q_positions.to(dtype), threshold)[..., :, None]
+        i = torch.maximum(queries.tensor.to(dtype), threshold)[..., :, None]
         x = torch.log1p(c * distance.to(dtype)) / (torch.log1p(c * i) + 1e-6)
         return torch.einsum("hw,...qkw->...hqk", W_2, (x[..., None] * W_1 + b_1).relu())
 

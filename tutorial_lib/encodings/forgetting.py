@@ -28,7 +28,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from .base import PositionalEncoding, check_heads, check_positive, check_std, result_dtype
+from .base import PositionalEncoding, check_heads, check_positive, check_std
+from .positions import result_dtype
 
 
 class Forgetting(PositionalEncoding):
@@ -47,7 +48,7 @@ class Forgetting(PositionalEncoding):
 
     >>> gate = Forgetting(n_heads=1, head_dim=4, std=0)
     >>> k = torch.zeros(1, 1, 3, 4)
-    >>> (gate.content_bias(k, k, None, None) * gate.scale)[0, 0].data  # log ½ for each step back
+    >>> (gate.content_bias(k, k) * gate.scale)[0, 0].data  # log ½ for each step back
     tensor([[ 0.0000,  0.0000,  0.0000],
             [-0.6931,  0.0000,  0.0000],
             [-1.3863, -0.6931,  0.0000]])
@@ -71,7 +72,7 @@ class Forgetting(PositionalEncoding):
         w, b = self.w.to(dtype)[:, None], self.b.to(dtype)[:, None]
         return logsigmoid((k.to(dtype) * w).sum(-1) + b)
 
-    def content_bias(self, q, k, q_positions, k_positions):
+    def content_bias(self, q, k, q_positions=None, k_positions=None, *, offset=0):
         check_heads(self, q, self.head_dim, self.n_heads)
         ahead = k.shape[-2] - q.shape[-2]
         if ahead < 0:

@@ -14,10 +14,11 @@ All of them open the same door, ``embed``, and turn tokens ``[B, L, token_dim(d_
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from .base import Absolute, PositionalEncoding, check_part, check_positive, check_std, check_width, is_number
-from .offsets import bounds, nan_where
+from .offsets import nan_where
+from .positions import at
 
 
 class Add(PositionalEncoding):
@@ -33,8 +34,8 @@ class Add(PositionalEncoding):
             raise ValueError(f"token_scale={token_scale!r}: it must be a finite number; the paper has √d")
         self.position, self.token_scale, self.axes = position, token_scale, position.axes
 
-    def embed(self, x, positions):
-        return self.position.embed(self.token_scale * x, positions)
+    def embed(self, x, positions=None, *, offset=0):
+        return self.position.embed(self.token_scale * x, positions, offset=offset)
 
 
 class Multiply(PositionalEncoding):
@@ -45,9 +46,9 @@ class Multiply(PositionalEncoding):
         check_part(self, position, Absolute)
         self.position, self.axes = position, position.axes
 
-    def embed(self, x, positions):
+    def embed(self, x, positions=None, *, offset=0):
         check_width(self.position, x, self.position.dim)
-        return x * self.position.vectors(positions).to(x.dtype)
+        return x * self.position.vectors(at(self, positions, x, offset=offset)).to(x.dtype)
 
 
 class Concatenate(PositionalEncoding):
@@ -69,8 +70,8 @@ class Concatenate(PositionalEncoding):
             )
         return d_model - self.position.dim
 
-    def embed(self, x, positions):
-        p = self.position.vectors(positions).to(x.dtype)
+    def embed(self, x, positions=None, *, offset=0):
+        p = self.position.vectors(at(self, positions, x, offset=offset)).to(x.dtype)
         return torch.cat([x, p.expand(*x.shape[:-1], p.shape[-1])], -1)
 
 
@@ -92,9 +93,10 @@ class PositionMatrix(PositionalEncoding):
         noise = torch.randn(max_length, dim, dim) * std / dim**0.5
         self.matrices = nn.Parameter(torch.eye(dim) + noise)
 
-    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+    def embed(self, x, positions=None, *, offset=0):
         check_width(self, x, self.dim)
-        ends, last, missing = bounds(positions), self.max_length - 1, None
+        its = at(self, positions, x, offset=offset)
+        positions, ends, last, missing = its.tensor, its.bounds(), self.max_length - 1, None
         if positions.is_floating_point() or ends is not None and not 0 <= ends[0] <= ends[1] <= last:
             what = f"have dtype {positions.dtype}"
             if ends is not None and not positions.is_floating_point():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .base import PositionalEncoding, check_positions, check_positive, readable
+from .base import PositionalEncoding, check_positive
 from .offsets import nan_where
-from .once import once
+from .positions import Positions, Where, at, pair, readable
 
 
 def grid(height: int, width: int, *, device=None) -> Tensor:
@@ -52,16 +52,16 @@ class Raster(PositionalEncoding):
         self.encoding, self.width = encoding, width
         self.scale, self.by_place = encoding.scale, encoding.by_place
 
-    def index(self, positions: Tensor) -> Tensor:
+    def index(self, positions: Where, *, offset: int = 0) -> Tensor:
         """row · width + column: int64 ``[L]`` or ``[B, L]``."""
-        check_positions(positions, self.axes)
-        row, column = positions.long().unbind(-1)
-        if readable(positions) and self._outside(positions).any():
+        p = at(self, positions, offset=offset).tensor
+        row, column = p.long().unbind(-1)
+        if readable(p) and self._outside(p).any():
             raise ValueError(
-                f"positions have columns from {positions[..., 1].min():g} to "
-                f"{positions[..., 1].max():g}, but a raster of width={self.width} reads whole rows and "
-                f"columns 0 to {self.width - 1}: give it the width of the grid. Between two tokens only "
-                "an encoding of 2 axes can read, such as Sinusoidal2D(64)"
+                f"positions have columns from {p[..., 1].min():g} to {p[..., 1].max():g}, but a raster of "
+                f"width={self.width} reads whole rows and columns 0 to {self.width - 1}: give it the width "
+                "of the grid. Between two tokens only an encoding of 2 axes can read, such as "
+                "Sinusoidal2D(64)"
             )
         return row * self.width + column
 
@@ -71,28 +71,41 @@ class Raster(PositionalEncoding):
 
     def _missing(self, positions):
         """Tokens that have no index, where that can't be asked: ``[L, 1]`` or ``[B, L, 1]``, or None."""
-        return None if readable(positions) else self._outside(positions)[..., None]
+        return None if readable(positions.tensor) else self._outside(positions.tensor)[..., None]
 
-    def embed(self, x, positions):
-        return nan_where(self._missing(positions), self.encoding.embed(x, once(self.index, positions)))
+    def _read(self, positions):
+        """As positions of one axis."""
+        return positions.once(self._row_by_row, positions)
 
-    def rotate(self, q, k, q_positions, k_positions):
-        q, k = self.encoding.rotate(q, k, once(self.index, q_positions), once(self.index, k_positions))
-        missing = (self._missing(p) for p in (q_positions, k_positions))
+    def _row_by_row(self, positions):
+        return Positions(self.index(positions)).shared()
+
+    def _pair(self, q_positions, k_positions, q=None, k=None, offset=0):
+        return map(self._read, pair(self, q_positions, k_positions, q, k, offset=offset))
+
+    def embed(self, x, positions=None, *, offset=0):
+        positions = at(self, positions, x, offset=offset)
+        return nan_where(self._missing(positions), self.encoding.embed(x, self._read(positions)))
+
+    def rotate(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+        where = pair(self, q_positions, k_positions, q, k, offset=offset)
+        turned = self.encoding.rotate(q, k, *map(self._read, where))
+        missing = map(self._missing, where)
         missing = (m if m is None or m.ndim == 2 else m[:, None] for m in missing)
-        return tuple(nan_where(m, x) for m, x in zip(missing, (q, k), strict=True))
+        return tuple(nan_where(m, x) for m, x in zip(missing, turned, strict=True))
 
-    def content_bias(self, q, k, q_positions, k_positions):
-        return self.encoding.content_bias(q, k, once(self.index, q_positions), once(self.index, k_positions))
+    def content_bias(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+        return self.encoding.content_bias(q, k, *self._pair(q_positions, k_positions, q, k, offset))
 
-    def bias(self, q_positions, k_positions):
-        return self.encoding.bias(once(self.index, q_positions), once(self.index, k_positions))
+    def bias(self, q_positions, k_positions, *, offset=0):
+        return self.encoding.bias(*self._pair(q_positions, k_positions, offset=offset))
 
-    def values(self, weights, q_positions, k_positions):
-        return self.encoding.values(weights, once(self.index, q_positions), once(self.index, k_positions))
+    def values(self, weights, q_positions=None, k_positions=None, *, offset=0):
+        where = self._pair(q_positions, k_positions, weights, weights.mT, offset)
+        return self.encoding.values(weights, *where)
 
     def changes(self, before, now):
-        return self.encoding.changes(self.index(before), self.index(now))
+        return self.encoding.changes(*(self._read(at(self, p)) for p in (before, now)))
 
     def token_dim(self, d_model):
         return self.encoding.token_dim(d_model)

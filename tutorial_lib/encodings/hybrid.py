@@ -33,6 +33,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .base import Absolute, PositionalEncoding, check_part, check_positive, common_axes
+from .positions import Where, pair
 from .relative import RelativeBias
 
 
@@ -65,11 +66,12 @@ class HybridSum(PositionalEncoding):
         self.axes = common_axes((position, relative))
         self.w = nn.Linear(position.dim, relative.n_heads, bias=False)
 
-    def read(self, positions: Tensor) -> Tensor:
+    def read(self, positions: Where) -> Tensor:
         """``w_h · PE`` of each position: ``[H, L]``, or ``[B, H, L]`` if rows have their own."""
         return self.w(self.position.vectors(positions).to(self.w.weight.dtype)).mT
 
-    def bias(self, q_positions, k_positions):
+    def bias(self, q_positions, k_positions, *, offset=0):
+        q_positions, k_positions = pair(self, q_positions, k_positions, offset=offset)
         return self.read(q_positions)[..., :, None] + self.relative.bias(q_positions, k_positions)
 
 
@@ -80,7 +82,8 @@ class KeySide(HybridSum):
     :class:`HybridSum`.
     """
 
-    def bias(self, q_positions, k_positions):
+    def bias(self, q_positions, k_positions, *, offset=0):
+        q_positions, k_positions = pair(self, q_positions, k_positions, offset=offset)
         return self.read(k_positions)[..., None, :] + self.relative.bias(q_positions, k_positions)
 
 
@@ -111,7 +114,8 @@ class HybridConcat(PositionalEncoding):
         self.W_o = nn.Linear(position.dim + n_heads, hidden or n_heads, bias=hidden is not None)
         self.W_2 = nn.Linear(hidden, n_heads, bias=False) if hidden is not None else None
 
-    def bias(self, q_positions, k_positions):
+    def bias(self, q_positions, k_positions, *, offset=0):
+        q_positions, k_positions = pair(self, q_positions, k_positions, offset=offset)
         W_a, W_r = self.W_o.weight.tensor_split([self.position.dim], dim=1)
         PE = self.position.vectors(q_positions).to(W_a.dtype)
         r = self.relative.bias(q_positions, k_positions).movedim(-3, -1).to(W_r.dtype)  # [.., Lq, Lk, H]
@@ -177,18 +181,19 @@ class TUPE(PositionalEncoding):
         self.U_K = nn.Linear(position.dim, n_heads * head_dim, bias=False)
         self.theta_2 = nn.Parameter(torch.zeros(n_heads)) if untie_cls else None
 
-    def project(self, positions: Tensor, U: nn.Linear) -> Tensor:
+    def project(self, positions: Where, U: nn.Linear) -> Tensor:
         """``p U`` of each position and head: ``[H, L, d]`` or ``[B, H, L, d]``."""
         p = self.norm(self.position.vectors(positions).to(U.weight.dtype))
         return U(p).unflatten(-1, (self.n_heads, self.head_dim)).transpose(-2, -3)
 
-    def bias(self, q_positions, k_positions):
+    def bias(self, q_positions, k_positions, *, offset=0):
+        q_positions, k_positions = pair(self, q_positions, k_positions, offset=offset)
         v = self.project(q_positions, self.U_Q) @ self.project(k_positions, self.U_K).mT * self.scale
         if self.relative is not None:
             v = v + self.relative.bias(q_positions, k_positions)
         if self.untie_cls:
-            to_cls = (k_positions == 0)[..., None, None, :]
-            from_cls = (q_positions == 0)[..., None, :, None]
+            to_cls = (k_positions.tensor == 0)[..., None, None, :]
+            from_cls = (q_positions.tensor == 0)[..., None, :, None]
             v = torch.where(to_cls, self.theta_2[:, None, None].to(v.dtype), v).masked_fill(from_cls, 0.0)
         return v
 

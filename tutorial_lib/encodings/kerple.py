@@ -18,7 +18,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .base import check_one_of, check_positive, result_dtype
+from .base import check_one_of, check_positive
+from .positions import result_dtype
 from .relative import RelativeBias
 
 VARIANTS = ("log", "power")

@@ -12,8 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .base import Absolute, check_numbers, check_positive, check_std, widest_float
-from .offsets import bounds, nan_where
+from .base import Absolute, check_positive, check_std
+from .offsets import nan_where
+from .positions import Where, at, widest_float
 
 
 class Learned(Absolute):
@@ -38,20 +39,19 @@ class Learned(Absolute):
         self.max_length, self.dim, self.std = max_length, dim, std
         self.table = nn.Parameter(torch.randn(max_length, dim) * std)
 
-    def vectors(self, positions: Tensor) -> Tensor:
-        positions = torch.as_tensor(positions, device=self.table.device)
-        check_numbers(positions)
-        ends, last, missing = bounds(positions), self.max_length - 1, None
+    def vectors(self, positions: Where, *, offset: int = 0) -> Tensor:
+        its, last, missing = at(self, positions, offset=offset), self.max_length - 1, None
+        p, ends = its.tensor.to(self.table.device), its.bounds()
         if ends is None:  # a NaN is neither above nor below
-            positions = widest_float(positions) if positions.is_floating_point() else positions.long()
-            missing = ~((positions >= 0) & (positions <= last))[..., None]
-            positions = positions.clamp(0, last).nan_to_num()
+            p = widest_float(p) if p.is_floating_point() else p
+            missing = ~((p >= 0) & (p <= last))[..., None]
+            p = p.clamp(0, last).nan_to_num()
         elif not 0 <= ends[0] <= ends[1] <= last:
             raise ValueError(
                 f"positions run from {ends[0]} to {ends[1]}, but this learned table has rows "
                 f"0 to {last}: build it with a larger max_length, or stretch it with resized(new_length)"
             )
-        return nan_where(missing, self._rows(positions))
+        return nan_where(missing, self._rows(p))
 
     def _rows(self, positions):
         if not positions.is_floating_point():
@@ -71,9 +71,9 @@ class Learned(Absolute):
         """
         check_positive(new_length=new_length)
         other = Learned(new_length, self.dim, std=self.std).to(self.table)
-        at = torch.linspace(0, self.max_length - 1, new_length, dtype=torch.float32)
+        old = torch.linspace(0, self.max_length - 1, new_length, dtype=torch.float32)
         with torch.no_grad():
-            other.table.copy_(self.vectors(at.clamp(max=self.max_length - 1)))
+            other.table.copy_(self.vectors(old.clamp(max=self.max_length - 1)))
         return other
 
     def extra_repr(self):

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .base import check_one_of, check_positive, constant, widest_float
+from .base import check_one_of, check_positive, constant
+from .positions import widest_float
 from .scaling import Frequencies
 
 ORDERS = ("chunked", "interleaved")

@@ -19,16 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_not_negative, check_positive, check_std
-from .offsets import (
-    between_entries,
-    bounds,
-    consecutive,
-    counted,
-    first_of,
-    integer_offsets,
-    nan_where,
-    offsets,
-)
+from .offsets import between_entries, integer_offsets, nan_where
+from .positions import Where, bounds, pair
 
 
 class RelativeBias(PositionalEncoding):
@@ -41,29 +33,27 @@ class RelativeBias(PositionalEncoding):
         """The bias ``[H, *r.shape]`` of offsets ``r`` of any shape; of ``[…, axes]`` it is ``[H, …]``."""
         raise NotImplementedError(f"{type(self).__name__} must give of(r)")
 
-    def dense(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+    def dense(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
         """``of`` for every pair: ``[H, Lq, Lk]``, or ``[B, H, Lq, Lk]`` if rows have their own."""
-        bias = self.of(offsets(q_positions, k_positions, self.axes))
+        queries, keys = pair(self, q_positions, k_positions, offset=offset)
+        bias = self.of(queries.offsets_to(keys))
         return bias if bias.ndim == 3 else bias.movedim(0, 1)
 
-    def bias_by_offset(self, q_positions, k_positions):
-        if not (consecutive(q_positions) and consecutive(k_positions)):
-            return None
-        n, starts = len(q_positions) + len(k_positions) - 1, (first_of(q_positions), first_of(k_positions))
-        if None not in starts:
-            return self.of(counted(starts[1] - starts[0] - len(q_positions) + 1, n, k_positions.device))
-        first = k_positions[0].long() - q_positions[-1].long()
-        return self.of(first + torch.arange(n, device=first.device))
+    def bias_by_offset(self, q_positions, k_positions, *, offset=0):
+        queries, keys = pair(self, q_positions, k_positions, offset=offset)
+        line = queries.line_to(keys)
+        return None if line is None else self.of(line)
 
-    def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+    def bias(self, q_positions, k_positions, *, offset=0):
         """As ``dense``; for positions that count up by 1, ``of`` is asked for different offsets only.
 
         Every row of the matrix is then a window of those numbers, moved by one from row to row.
         """
-        by_offset = self.bias_by_offset(q_positions, k_positions)
+        queries, keys = pair(self, q_positions, k_positions, offset=offset)
+        by_offset = self.bias_by_offset(queries, keys)
         if by_offset is None:
-            return self.dense(q_positions, k_positions)
-        return by_offset.unfold(-1, len(k_positions), 1).flip(-2)  # window 0 belongs to the last query
+            return self.dense(queries, keys)
+        return by_offset.unfold(-1, keys.length, 1).flip(-2)  # window 0 belongs to the last query
 
 
 class ClippedBias(RelativeBias):
@@ -128,12 +118,23 @@ class TableBias(RelativeBias):
         if ends is None:
             entries = look_up(self.W_r, index.clamp(1 - N, N - 1) + N - 1)
             return nan_where(between_entries(r), nan_where(index.abs() >= N, entries))
-        if not 1 - N <= ends[0] <= ends[1] <= N - 1:
+        self._check_offsets(*ends)
+        return look_up(self.W_r, index + N - 1)
+
+    def bias_by_offset(self, q_positions, k_positions, *, offset=0):
+        queries, keys = pair(self, q_positions, k_positions, offset=offset)
+        if queries.first is not None and keys.first is not None:  # which a GPU need not be asked for
+            lowest = keys.first - queries.first - len(queries) + 1
+            self._check_offsets(lowest, lowest + len(queries) + len(keys) - 2)
+        return super().bias_by_offset(queries, keys)
+
+    def _check_offsets(self, lowest, highest):
+        N = self.length
+        if not 1 - N <= lowest <= highest <= N - 1:
             raise ValueError(
-                f"offsets run from {ends[0]} to {ends[1]}, but this table was built for length={N} "
+                f"offsets run from {lowest} to {highest}, but this table was built for length={N} "
                 f"and has entries for {1 - N} to {N - 1}: build it with a larger length"
             )
-        return look_up(self.W_r, index + N - 1)
 
     def extra_repr(self):
         return f"{self.n_heads}, {self.length}, std={self.std:g}"

@@ -6,16 +6,15 @@ Queries and keys are cut into pairs, and the pair t of position p is turned by t
           \tilde q_m^\top \tilde k_n = q_m^\top R_{n-m} k_n, \qquad \theta_t = 10000^{-2t/d}
 
 so a score depends on positions only through their difference n − m. From top to bottom: θ, the angles, the
-rotation, and :class:`Rotary`, which turns the queries and keys of each layer.
+rotation, and :class:`Rotary`, which turns the queries and keys of each layer; then what it can be asked for.
 
 Which channels form a pair is a convention, and weights trained with one do not fit the other:
 ``"interleaved"`` pairs (0, 1), (2, 3), … as in the paper, GPT-J and Meta's Llama code; ``"half"`` pairs
 (t, t + d/2) as in GPT-NeoX and Hugging Face's Llama. :func:`permute_projection` carries weights from one
 to the other.
 
-Elsewhere: other θ, for longer texts or a part of the channels (:mod:`tutorial_lib.encodings.scaling`), the
-same rotation in fewer passes over memory (:mod:`tutorial_lib.encodings.fast_rotation`), and angles that
-are computed once for all layers (:mod:`tutorial_lib.encodings.once`).
+Elsewhere: other θ, for longer texts or a part of the channels (:mod:`tutorial_lib.encodings.scaling`), and
+the same rotation in fewer passes over memory (:mod:`tutorial_lib.encodings.fast_rotation`).
 """
 
 from __future__ import annotations
@@ -25,29 +24,100 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from .base import (
-    PositionalEncoding,
-    check_above_0,
-    check_one_of,
-    check_pairs,
-    check_turn,
-    result_dtype,
-    widest_float,
-)
-from .fast_rotation import fast_pays, turn_fast, with_heads
-from .once import once
+from .base import PositionalEncoding, check_above_0, check_head_dim, check_one_of, check_pairs
+from .fast_rotation import fast_form, fast_pays, turn_fast
+from .positions import Where, at, pair, readable, result_dtype, widest, widest_float
 
 LAYOUTS = ("interleaved", "half")
 
 
 def plain_theta(d: int, base: float = 10_000.0, device=None) -> Tensor:
-    """θ_t = base^(−2t/d) for t = 0 … d/2 − 1, in radians per position: float64 ``[d/2]``.
+    """θ_t = base^(−2t/d) for t = 0 … d/2 − 1, in radians per position: float64 ``[d/2]`` (float32 on MPS)."""
+    return torch.pow(float(base), torch.arange(0, -d, -2, dtype=widest(device), device=device) / d)
 
-    >>> plain_theta(8)
-    tensor([1.0000, 0.1000, 0.0100, 0.0010], dtype=torch.float64)
+
+def angles(positions: Tensor, theta: Tensor) -> Tensor:
+    """p·θ_t, float64 ``[*positions.shape, d/2]``: a float32 angle of 1e6 radians would be off by 0.03."""
+    return widest_float(positions).unsqueeze(-1) * theta
+
+
+def cos_sin(angle: Tensor, dtype: torch.dtype, factor: float = 1.0) -> tuple[Tensor, Tensor]:
+    """Cosine and sine times ``factor``, rounded to ``dtype`` at last."""
+    cos, sin = angle.cos(), angle.sin()
+    if factor != 1:
+        cos, sin = factor * cos, factor * sin
+    return cos.to(dtype), sin.to(dtype)
+
+
+def turn_plainly(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+    """(a, b) → (a·cos − b·sin, a·sin + b·cos) for each pair of ``x [..., L, d]``; ``cos`` and ``sin`` are
+    ``[..., L, d/2]``, or broadcast to that."""
+    a, b = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, -1)
+    turned = a * cos - b * sin, a * sin + b * cos
+    return torch.stack(turned, -1).flatten(-2) if layout == "interleaved" else torch.cat(turned, -1)
+
+
+class Rotary(PositionalEncoding):
+    """RoPE on queries and keys, in every layer.
+
+    Args:
+        head_dim: channels per head, even.
+        base: 10000 in the paper and if it is not given, 100000 in SmolLM2.
+        layout: ``"interleaved"`` or ``"half"``; it must be the one the weights were trained with.
+        frequencies: which angles, in place of ``base``, such as ``Frequencies(64, scaling=…)``.
+
+    Raises ValueError as :class:`Angles`, for another ``layout``, and for both ``base`` and ``frequencies``.
     """
-    t = widest_float(torch.arange(d // 2, device=device))
-    return float(base) ** (-2 * t / d)
+
+    def rotate(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+        if not q.shape[-1] == k.shape[-1] == self.head_dim:
+            check_head_dim(self.head_dim, q=q, k=k)
+        queries, keys = pair(self, q_positions, k_positions, q, k, offset=offset)
+        turn_q, turn_k = keys.once(self._turns, queries, keys, result_dtype(q, k), fast_pays(q))
+        return turn_q(q), turn_k(k)
+
+    def _turns(self, queries, keys, dtype, fast):
+        """The rotations of queries and of keys, the same for all layers."""
+        m, n = queries.tensor, keys.tensor
+        dtype, length = torch.promote_types(dtype, result_dtype(m, n)), self.frequencies.length(m, n)
+        turns = [Turn(*self.frequencies.cos_sin(p, length, dtype), self.layout, fast)
+                 for p in ((n,) if queries is keys else (m, n))]
+        return turns[0], turns[-1]
+
+    def __init__(
+        self, head_dim: int, *, base: float | None = None, layout: str = "interleaved",
+        frequencies: Angles | None = None,
+    ):
+        super().__init__()
+        check_one_of(LAYOUTS, layout=layout)
+        if frequencies is None:
+            frequencies = Angles(head_dim, 10_000.0 if base is None else base)
+        elif isinstance(frequencies, type) or not hasattr(frequencies, "cos_sin"):
+            raise ValueError(f"frequencies={frequencies!r}: give Frequencies({head_dim}, …), or a base")
+        elif base is not None:
+            raise ValueError(f"base={base!r} and frequencies={frequencies}: give one of them")
+        elif frequencies.head_dim != head_dim:
+            raise ValueError(f"head_dim={head_dim}, but frequencies={frequencies}: they must agree")
+        self.head_dim, self.layout, self.frequencies = head_dim, layout, frequencies
+        self.axes = frequencies.axes
+
+    def changes(self, before, now):
+        before, now = (at(self, p).tensor for p in (before, now))
+        lengths = [self.frequencies.length(p) for p in (before, now)]
+        if lengths[0] is None:
+            return None
+        one = now.new_ones(1 if self.axes == 1 else (1, self.axes))
+        old, new = (torch.cat(self.frequencies.cos_sin(one, length), -1) for length in lengths)
+        return (old != new).flatten(-2).any(-1)
+
+    def extra_repr(self):
+        its, shown = self.frequencies, ""
+        if not isinstance(its, Angles):
+            return f"{self.head_dim}, frequencies={its}, layout={self.layout!r}"
+        for option in fields(its)[2:]:  # after head_dim and base
+            value = getattr(its, option.name)
+            shown += f"{option.name}={value}, " if value != option.default else ""
+        return f"{self.head_dim}, base={its.base:g}, {shown}layout={self.layout!r}"
 
 
 @dataclass(frozen=True)
@@ -86,114 +156,70 @@ class Angles:
     def cos_sin(
         self, positions: Tensor, length: Tensor | None = None, dtype=torch.float32
     ) -> tuple[Tensor, Tensor]:
-        """Cosine and sine of each angle times the attention factor, ``[*positions.shape, d/2]``.
-
-        The angle itself is float64 (float32 on MPS, which has no float64): a float32 angle of 1e6
-        radians would be off by 0.03. Only its cosine and sine are rounded to ``dtype``.
-        """
-        angle = self.angle(positions, length)
-        cos, sin = ((self.attention_factor * f).to(dtype) for f in (angle.cos(), angle.sin()))
-        return cos, sin
+        """Those of each angle, times the attention factor, ``[*positions.shape, d/2]``."""
+        return cos_sin(self.angle(positions, length), dtype, self.attention_factor)
 
     def angle(self, positions: Tensor, length: Tensor | None = None) -> Tensor:
         """p·θ_t, float64 ``[*positions.shape, d/2]`` (float32 on MPS)."""
+        if type(self) is Angles and readable(positions):
+            return angles(positions, _kept_theta(self.d, self.base))
         theta = self.theta(length, positions.device)
-        return widest_float(positions)[..., None] * (theta if theta.ndim == 1 else theta[:, None])
+        return angles(positions, theta if theta.ndim == 1 else theta[:, None])
 
 
-def turn_plainly(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-    """The rotation itself, (a, b) → (a·cos − b·sin, a·sin + b·cos), for pairs in either layout.
+_kept: dict[tuple[int, float], Tensor] = {}
 
-    ``x`` is ``[..., L, d]``, and so is the result; ``cos`` and ``sin`` have a number for each pair,
-    ``[..., L, d/2]`` or what broadcasts to that.
+
+def _kept_theta(d, base):
+    """RoPE's own θ, which depend on nothing else; nobody is given them to change."""
+    theta = _kept.get((d, base))
+    if theta is None:
+        theta = plain_theta(d, base, "cpu")
+        if type(theta) is Tensor and not theta.is_inference():  # which serves every later call
+            _kept[d, base] = theta
+    return theta
+
+
+class Turn:
+    """The rotation of ``x [B, H, L, D]`` by angles of which all layers know ``cos`` and ``sin``.
+
+    They are ``[L, d/2]`` or ``[B, L, d/2]``. The first d channels turn, the others stay as they are; the
+    result has the dtype of ``x``.
     """
-    if layout == "interleaved":
-        a, b = x[..., 0::2], x[..., 1::2]
-        return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
-    a, b = x.chunk(2, -1)
-    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+    def __init__(self, cos: Tensor, sin: Tensor, layout: str, fast: bool):
+        self.d, self.dtype, self.layout, self.fast = 2 * cos.shape[-1], cos.dtype, layout, fast
+        if cos.ndim == 3:  # room for the heads
+            cos, sin = cos[:, None], sin[:, None]
+        self.tensors = fast_form(cos, sin, layout) if fast else (cos, sin)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        all_turn, same = self.d == x.shape[-1], self.dtype == x.dtype
+        turning = x if all_turn else x[..., :self.d]
+        turning = turning if same else turning.to(self.dtype)
+        if self.fast:
+            turned = turn_fast(turning, *self.tensors)
+        else:
+            cos, sin = self.tensors
+            turned = turn_plainly(turning, cos, sin, self.layout)
+        turned = turned if same else turned.to(x.dtype)
+        return turned if all_turn else torch.cat([turned, x[..., self.d:]], -1)
 
 
 def turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-    """Turn the first channels of ``x [B, H, L, D]`` in pairs; the others stay as they are.
+    """``x [B, H, L, D]`` turned by these cosines and sines, as :class:`Turn`.
 
-    ``cos`` and ``sin`` are ``[L, d/2]`` or ``[B, L, d/2]`` with d ≤ D. The result has the dtype of ``x``.
     Raises ValueError for an unknown ``layout``.
     """
     check_one_of(LAYOUTS, layout=layout)
-    d = 2 * cos.shape[-1]
-    turning, rest = x[..., :d].to(cos.dtype), x[..., d:]
-    if fast_pays(x):
-        turned = turn_fast(turning, cos, sin, layout)
-    else:
-        turned = turn_plainly(turning, with_heads(cos), with_heads(sin), layout)
-    turned = turned.to(x.dtype)
-    return torch.cat([turned, rest], -1) if rest.shape[-1] else turned
-
-
-class Rotary(PositionalEncoding):
-    """RoPE on queries and keys, in every layer.
-
-    Args:
-        head_dim: channels per head, even.
-        base: 10000 in the paper and if it is not given, 100000 in SmolLM2.
-        layout: ``"interleaved"`` or ``"half"``; it must be the one the weights were trained with.
-        frequencies: which angles, in place of ``base``, such as ``Frequencies(64, scaling=…)``.
-
-    Raises ValueError for what :class:`Angles` refuses, an unknown ``layout``, and both a ``base`` and
-    ``frequencies``.
-    """
-
-    def __init__(
-        self, head_dim: int, *, base: float | None = None, layout: str = "interleaved",
-        frequencies: Angles | None = None,
-    ):
-        super().__init__()
-        check_one_of(LAYOUTS, layout=layout)
-        if frequencies is None:
-            frequencies = Angles(head_dim, 10_000.0 if base is None else base)
-        elif isinstance(frequencies, type) or not hasattr(frequencies, "cos_sin"):
-            raise ValueError(f"frequencies={frequencies!r}: give Frequencies({head_dim}, …), or a base")
-        elif base is not None:
-            raise ValueError(f"base={base!r} and frequencies={frequencies}: give one of them")
-        elif frequencies.head_dim != head_dim:
-            raise ValueError(f"head_dim={head_dim}, but frequencies={frequencies}: they must agree")
-        self.head_dim, self.layout, self.frequencies = head_dim, layout, frequencies
-        self.axes = frequencies.axes
-
-    def rotate(self, q, k, q_positions, k_positions):
-        check_turn(q, q_positions, self.head_dim, "q", self.axes)
-        check_turn(k, k_positions, self.head_dim, "k", self.axes)
-        length = once(self.frequencies.length, q_positions, k_positions)
-        dtype = result_dtype(q, k, q_positions, k_positions)
-        of_q = once(self.frequencies.cos_sin, q_positions, length, dtype)
-        of_k = of_q if k_positions is q_positions else once(
-            self.frequencies.cos_sin, k_positions, length, dtype)
-        return turn(q, *of_q, self.layout), turn(k, *of_k, self.layout)
-
-    def changes(self, before, now):
-        lengths = [self.frequencies.length(p) for p in (before, now)]
-        if lengths[0] is None:
-            return None
-        one = now.new_ones(1 if self.axes == 1 else (1, self.axes))
-        old, new = (torch.cat(self.frequencies.cos_sin(one, length), -1) for length in lengths)
-        return (old != new).flatten(-2).any(-1)
-
-    def extra_repr(self):
-        angles, shown = self.frequencies, ""
-        if not isinstance(angles, Angles):
-            return f"{self.head_dim}, frequencies={angles}, layout={self.layout!r}"
-        for option in fields(angles)[2:]:  # after head_dim and base
-            value = getattr(angles, option.name)
-            shown += f"{option.name}={value}, " if value != option.default else ""
-        return f"{self.head_dim}, base={angles.base:g}, {shown}layout={self.layout!r}"
+    return Turn(cos, sin, layout, fast_pays(x))(x)
 
 
 def rotate(
-    x: Tensor, positions: Tensor, *, base: float = 10_000.0, layout: str,
+    x: Tensor, positions: Where = None, *, offset: int = 0, base: float = 10_000.0, layout: str,
     frequencies: Angles | None = None,
 ) -> Tensor:
-    """Turn each channel pair of ``x [B, H, L, D]`` by its angle; ``positions`` is [L] or [B, L].
+    """Turn each channel pair of ``x [B, H, L, D]`` by its angle; ``positions`` are [L] or [B, L].
 
     ``frequencies`` takes the place of ``base``. Cosines and sines are float32, or float64 when the
     positions or ``x`` are; the result has the dtype of ``x``. Without YaRN norms are unchanged.
@@ -201,9 +227,9 @@ def rotate(
     Raises ValueError for odd channels, an unknown ``layout``, or positions that do not fit ``x``.
     """
     frequencies = Angles(x.shape[-1], base) if frequencies is None else frequencies
-    check_turn(x, positions, frequencies.head_dim, "x", frequencies.axes)
-    length = frequencies.length(positions)
-    return turn(x, *frequencies.cos_sin(positions, length, result_dtype(x, positions)), layout)
+    check_head_dim(frequencies.head_dim, x=x)
+    p = at(frequencies, positions, x, offset=offset).tensor
+    return turn(x, *frequencies.cos_sin(p, frequencies.length(p), result_dtype(x, p)), layout)
 
 
 def permute_projection(

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import torch
 
-from .base import check_positive, result_dtype, widest_float
-from .offsets import offsets
+from .base import check_positive
+from .positions import pair, result_dtype, widest_float
 from .relative import RelativeBias
 from .sinusoidal import frequencies, sinusoidal
 
@@ -55,11 +55,11 @@ class Sandwich(RelativeBias):
         angle = widest_float(r)[..., None] * frequencies(self.dim, device=r.device)
         return self._compressed(angle.cos().sum(-1), result_dtype(r))
 
-    def dense(self, q_positions, k_positions):
+    def dense(self, q_positions, k_positions, *, offset=0):
         """The product itself: a vector for each place, where ``of`` would take one for each pair."""
-        r = offsets(q_positions, k_positions)
-        p_i, p_j = (sinusoidal(widest_float(p), self.dim) for p in (q_positions, k_positions))
-        bias = self._compressed(p_i @ p_j.mT, result_dtype(r))
+        i, j = (p.tensor for p in pair(self, q_positions, k_positions, offset=offset))
+        p_i, p_j = (sinusoidal(widest_float(p), self.dim) for p in (i, j))
+        bias = self._compressed(p_i @ p_j.mT, result_dtype(i, j))
         return bias if bias.ndim == 3 else bias.movedim(0, 1)
 
     def _compressed(self, product, dtype):

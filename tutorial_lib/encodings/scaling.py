@@ -23,8 +23,8 @@ from .base import (
     check_positive,
     constant,
     is_number,
-    widest_float,
 )
+from .positions import widest_float
 from .rotary import Angles, plain_theta
 
 RAMPS = ("wavelength", "index", "rounded index")

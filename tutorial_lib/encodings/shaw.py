@@ -20,6 +20,7 @@ from torch import nn
 
 from .base import PositionalEncoding, check_heads, check_not_negative, check_positive, check_std
 from .offsets import between_entries, integer_offsets, nan_where, offsets
+from .positions import pair
 
 
 class Shaw(PositionalEncoding):
@@ -57,7 +58,8 @@ class Shaw(PositionalEncoding):
         row = integer_offsets(offsets(q_positions, k_positions)).clamp(-k, k) + k
         return row if row.ndim == 2 else row[:, None]
 
-    def content_bias(self, q, k, q_positions, k_positions):
+    def content_bias(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+        q_positions, k_positions = pair(self, q_positions, k_positions, q, k, offset=offset)
         check_heads(self, q, self.head_dim)
         row = self.clipped(q_positions, k_positions)
         met = q @ self.w_K.to(q.dtype).T  # [B, H, Lq, 2k + 1]
@@ -65,7 +67,9 @@ class Shaw(PositionalEncoding):
         missing = missing if missing is None or missing.ndim == 2 else missing[:, None]
         return nan_where(missing, met.gather(-1, row.expand(*q.shape[:-1], -1)))
 
-    def values(self, weights, q_positions, k_positions):
+    def values(self, weights, q_positions=None, k_positions=None, *, offset=0):
+        q_positions, k_positions = pair(
+            self, q_positions, k_positions, weights, weights.mT, offset=offset)
         row = self.clipped(q_positions, k_positions)
         summed = weights.new_zeros(*weights.shape[:-1], len(self.w_V))  # [B, H, Lq, 2k + 1]
         summed = summed.scatter_add(-1, row.expand_as(weights), weights)

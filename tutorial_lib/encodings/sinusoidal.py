@@ -18,15 +18,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .base import (
-    Absolute,
-    check_numbers,
-    check_one_of,
-    check_positive,
-    is_number,
-    result_dtype,
-    widest_float,
-)
+from .base import Absolute, check_one_of, check_positive, is_number
+from .positions import Where, at, result_dtype, widest_float
 
 LAYOUTS = ("interleaved", "concatenated")
 
@@ -94,9 +87,9 @@ class Sinusoidal(Absolute):
         frequencies(dim, base=base, layout=layout)
         self.dim, self.base, self.layout = dim, base, layout
 
-    def vectors(self, positions):
-        check_numbers(positions)
-        return sinusoidal(positions, self.dim, base=self.base, layout=self.layout)
+    def vectors(self, positions: Where, *, offset: int = 0) -> Tensor:
+        p = at(self, positions, offset=offset).tensor
+        return sinusoidal(p, self.dim, base=self.base, layout=self.layout)
 
     def extra_repr(self):
         return f"{self.dim}, base={self.base:g}, layout={self.layout!r}"

@@ -22,8 +22,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .base import check_positive, check_std, readable
+from .base import check_positive, check_std
 from .offsets import between_entries, integer_offsets, nan_where
+from .positions import readable
 from .relative import RelativeBias, look_up
 
 

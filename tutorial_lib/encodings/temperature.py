@@ -21,15 +21,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .base import (
-    PositionalEncoding,
-    check_above_0,
-    check_heads,
-    check_positions,
-    check_positive,
-    result_dtype,
-    widest_float,
-)
+from .base import PositionalEncoding, check_above_0, check_heads, check_positive
+from .positions import pair, result_dtype, widest_float
 
 
 class Temperature(PositionalEncoding):
@@ -60,9 +53,9 @@ class Temperature(PositionalEncoding):
         steps = ((widest_float(positions) + 1) / self.floor_scale).floor().clamp(min=0)
         return 1 + self.attn_scale * torch.log1p(steps)
 
-    def rotate(self, q, k, q_positions, k_positions):
-        check_positions(q_positions, 1, "q_positions", (q.shape[0], q.shape[-2]))
-        return _times(q, _beside_heads(self.factor(q_positions))), k
+    def rotate(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+        queries, _ = pair(self, q_positions, k_positions, q, k, offset=offset)
+        return _times(q, _beside_heads(self.factor(queries.tensor))), k
 
     def extra_repr(self):
         return f"{self.floor_scale}, attn_scale={self.attn_scale:g}"
@@ -97,10 +90,10 @@ class ScalableSoftmax(PositionalEncoding):
         log_n = (widest_float(positions) + 1).clamp(min=1).log()
         return self.s.to(log_n.dtype)[:, None] * log_n[..., None, :]
 
-    def rotate(self, q, k, q_positions, k_positions):
+    def rotate(self, q, k, q_positions=None, k_positions=None, *, offset=0):
         check_heads(self, q, q.shape[-1], self.n_heads)
-        check_positions(q_positions, 1, "q_positions", (q.shape[0], q.shape[-2]))
-        return _times(q, self.factor(q_positions)[..., None]), k
+        queries, _ = pair(self, q_positions, k_positions, q, k, offset=offset)
+        return _times(q, self.factor(queries.tensor)[..., None]), k
 
     def extra_repr(self):
         return f"{self.n_heads}"

@@ -23,9 +23,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .base import PositionalEncoding, check_heads, check_positive, check_std, widest_float
-from .offsets import consecutive
-from .once import once
+from .base import PositionalEncoding, check_heads, check_positive, check_std
+from .positions import pair, widest_float
 from .rotary import turn
 from .sinusoidal import frequencies
 
@@ -71,18 +70,19 @@ class TransformerXL(PositionalEncoding):
     def _sin_cos(self, positions, dtype):
         return self.R(positions).to(dtype).chunk(2, -1)
 
-    def content_bias(self, q, k, q_positions, k_positions):
+    def content_bias(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+        queries, keys = pair(self, q_positions, k_positions, q, k, offset=offset)
         check_heads(self, q, self.head_dim, self.n_heads)
         W_kR, u, v = (p.to(q.dtype) for p in (self.W_kR, self.u, self.v))
         c = (u.unflatten(0, (k.shape[1], -1)) @ k.mT).flatten(1, 2)  # keys may serve several heads
         q = q + v[:, None]
-        if consecutive(q_positions) and consecutive(k_positions):
-            line = torch.arange(q.shape[-2] + k.shape[-2], device=q.device)
-            R = self.R(q_positions[-1].long() - k_positions[0].long() - line).to(q.dtype)
+        line = queries.line_to(keys)
+        if line is not None:
+            R = self.R(torch.cat([-line, -line[-1:] - 1])).to(q.dtype)  # one column more, to be skipped
             b_d = relative_shift(q @ (W_kR @ R.mT), k.shape[-2])
         else:
-            sin, cos = once(self._sin_cos, q_positions, q.dtype)
-            R = self.R(-widest_float(k_positions)).to(q.dtype)
+            sin, cos = queries.once(self._sin_cos, queries.tensor, q.dtype)
+            R = self.R(-widest_float(keys.tensor)).to(q.dtype)
             R = R if R.ndim == 2 else R[:, None]
             b_d = turn(q @ W_kR, cos, sin, "half") @ R.mT
         return c[:, :, None] + b_d

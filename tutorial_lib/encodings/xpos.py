@@ -26,9 +26,8 @@ import math
 import torch
 from torch import Tensor
 
-from .base import check_above_0, result_dtype, widest_float
-from .offsets import bounds
-from .once import once
+from .base import check_above_0
+from .positions import bounds, pair, result_dtype, widest_float
 from .rotary import Angles, Rotary, turn
 
 
@@ -64,18 +63,19 @@ class XPos(Rotary):
         i = widest_float(torch.arange(d // 2, device=device))
         return (i / (d / 2) + self.gamma) / (1 + self.gamma)
 
-    def rotate(self, q, k, q_positions, k_positions):
-        turned = super().rotate(q, k, q_positions, k_positions)
-        if not (q_positions.shape[-1] and k_positions.shape[-1]):
+    def rotate(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+        queries, keys = pair(self, q_positions, k_positions, q, k, offset=offset)
+        turned = super().rotate(q, k, queries, keys)
+        if not (len(queries) and len(keys)):
             return turned
-        of_q, of_k = once(self.magnitudes, q_positions, k_positions, result_dtype(q))
+        of_q, of_k = keys.once(self.magnitudes, queries.tensor, keys.tensor, result_dtype(q))
         grown = self._grow(turned[0], of_q), self._grow(turned[1], of_k)
         # a score is the sum over all channels of products of two such numbers, in float32 or wider
         most = math.sqrt(torch.finfo(result_dtype(q)).max / self.head_dim)
         for x, y in zip((q, k), grown, strict=True):
             ends = bounds(y)
             if ends is not None and not max(-ends[0], ends[1]) < most and x.isfinite().all():
-                far = (k_positions.amax(-1) - q_positions.amin(-1)).max().item()
+                far = (keys.tensor.amax(-1) - queries.tensor.amin(-1)).max().item()
                 raise ValueError(
                     f"the positions of the first query and the last key are {far:,.0f} apart, too far for "
                     f"{type(self).__name__} in {y.dtype}: give fewer queries at once, together with all keys "
@@ -92,7 +92,7 @@ class XPos(Rotary):
 
     def _grow(self, x, magnitude):
         """Each pair so many times as long: turned by no angle."""
-        return turn(x, magnitude, once(torch.zeros_like, magnitude), self.layout)
+        return turn(x, magnitude, torch.zeros_like(magnitude), self.layout)
 
     def extra_repr(self):
         return f"{super().extra_repr()}, gamma={self.gamma:g}, scale_base={self.scale_base:g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,8 +13,8 @@ from torch import nn
 
 from tutorial_lib.attention import attention
 from tutorial_lib.encodings import ALiBi, ClippedBias, Rotary, Shaw, T5Bias, TableBias
-from tutorial_lib.encodings.once import one_forward
-from tutorial_lib.encodings.rotary import turn
+from tutorial_lib.encodings.fast_rotation import fast_pays
+from tutorial_lib.encodings.rotary import Turn
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import seeded, train
 
@@ -73,7 +74,8 @@ def inference(call: Callable, inputs: list[torch.Tensor]) -> Callable:
 
 
 def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
-    """RoPE on q and k. All get cosines and sines ready-made, as the layers of a model do."""
+    """RoPE on q and k. All get cosines and sines ready-made and in a form of their own, as the layers of a
+    model do that share them."""
     from rotary_embedding_torch import RotaryEmbedding
     from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as gptj
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as llama
@@ -94,9 +96,14 @@ def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
         pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
         return torch.view_as_real(pairs * cis).flatten(3).type_as(x)
 
-    @one_forward
-    def ours(q, k, layout):
-        return turn(q, cos, sin, layout), turn(k, cos, sin, layout)
+    def ours(layout):
+        ready, compiled = (Turn(cos, sin, layout, fast) for fast in (fast_pays(q), False))
+
+        def turned(q, k):
+            turn = compiled if torch.compiler.is_compiling() else ready
+            return turn(q), turn(k)
+
+        return turned
 
     calls = {
         "clone of q and k (memory limit)": lambda q, k: (q.clone(), k.clone()),
@@ -108,9 +115,8 @@ def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
         ),
         "x-transformers": lambda q, k: (x_transformers(q, pairs[None]), x_transformers(k, pairs[None])),
         "rotary-embedding-torch": lambda q, k: (ret.rotate_queries_or_keys(q), ret.rotate_queries_or_keys(k)),
-        "interleaved": lambda q, k: ours(q, k, "interleaved"),
-        "half": lambda q, k: ours(q, k, "half"),
-        "half, compiled": torch.compile(lambda q, k: ours(q, k, "half")),
+        "interleaved": ours("interleaved"), "half": ours("half"),
+        "half, compiled": torch.compile(ours("half")),
     }
     wrap = training if train else inference
     hf, clone = "Llama (Transformers)", "clone of q and k (memory limit)"
@@ -128,6 +134,35 @@ def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
              "rotary-embedding-torch"),
             ("half", "half, compiled", hf, "Llama (Transformers), compiled"),
         ],
+    )
+
+
+def rotary_step(device, dtype, *, heads: int = 8, d: int = 64, times: int = 50) -> Table:
+    """RoPE on the q and k of one decoded token, ``times`` over, each with cosines and sines of its own."""
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+
+    q, k = (torch.randn(1, heads, 1, d, device=device, dtype=dtype) for _ in range(2))
+    here = torch.tensor([1000], device=device)
+    of_positions = LlamaRotaryEmbedding(LlamaConfig(
+        hidden_size=heads * d, num_attention_heads=heads, head_dim=d)).to(device)
+
+    def repeated(call):
+        def run():
+            for _ in range(times - 1):
+                call()
+            return call()
+
+        return inference(run, [])
+
+    hf, layouts = "Llama (Transformers)", ("half", "interleaved")
+    calls = {hf: lambda: apply_rotary_pos_emb(q, k, *of_positions(q, here[None]))}
+    for layout in layouts:
+        calls[layout] = functools.partial(Rotary(d, layout=layout).rotate, q, k, here, here)
+    return Table(
+        f"RoPE on q and k {list(q.shape)}, {_name(dtype)}, {times} tokens one by one",
+        {name: repeated(call) for name, call in calls.items()}, unit=hf,
+        targets=[Target(hf, layout, 1 / 1.2) for layout in layouts], alike=[(hf, "half")],
     )
 
 
@@ -358,6 +393,7 @@ def tables(device: torch.device, dtype: torch.dtype) -> dict[str, Callable[[], T
     return {
         "rotary": lambda: rotary(device, dtype, train=False),
         "rotary-train": lambda: rotary(device, dtype, train=True),
+        "rotary-step": lambda: rotary_step(device, dtype),
         "bias-1024": lambda: biases(device, dtype, length=1024, train=False),
         "bias-2048": lambda: biases(device, dtype, length=2048, train=False),
         "bias-train": lambda: biases(device, dtype, length=1024, train=True),
