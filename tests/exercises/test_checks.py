@@ -1285,7 +1285,7 @@ def test_what_a_learner_patches_in_the_kernel_changes_no_verdict(tmp_path):
 def test_what_a_question_prints_does_not_break_the_talk(tmp_path):
     """Prints of the judging process go elsewhere: its output is for messages alone."""
     site = tmp_path / "sitecustomize.py"
-    site.write_text("import builtins, sys\nreal = len\n"
+    site.write_text("import builtins, sys, types\nreal = len\n"  # types takes its built-in type from len
                     "def loud(value):\n"
                     "    if sys._getframe(1).f_code.co_filename.endswith('q09.py'):\n"
                     "        print('noise', flush=True)\n        sys.stderr.write('heard')\n"

@@ -31,8 +31,11 @@ def turn_fast(x: Tensor, cos: Tensor, sin: Tensor | None = None) -> Tensor:
     """
     if sin is not None:
         return x.roll(x.shape[-1] // 2, -1).mul_(sin).addcmul_(x, cos)
-    batch, head, token, channel = x.stride()
-    if channel != 1 or batch % 2 or head % 2 or token % 2 or x.storage_offset() % 2:  # no pairs in memory
+    *others, channel = x.stride()
+    odd = x.storage_offset() % 2
+    for n in others:
+        odd |= n % 2
+    if channel != 1 or odd:  # no pairs in memory
         x = x.clone(memory_format=torch.contiguous_format)
     pairs = torch.view_as_complex(x.view(*x.shape[:-1], x.shape[-1] // 2, 2))
     return torch.view_as_real(pairs * cos).flatten(-2)

@@ -65,7 +65,7 @@ class RecurrenceExplorer(LiveExplorer):
         keys = segment_mask(LENGTH, segment, memory)[query].nonzero().flatten()
         index = keys % segment  # where each segment counts from 0 anew
         relative = R(query - keys) @ R(torch.tensor(0)) / (WIDTH / 2)
-        restarted = PE(index) @ PE(index[-1]) / (WIDTH / 2)  # the query is the last of its keys
+        restarted = PE(index) @ PE(index)[-1] / (WIDTH / 2)  # the query is the last of its keys
         twins = len(keys) - len(PE(index).unique(dim=0))
         twin = int((index == index[-1]).nonzero()[0])
         says = (_("key {0} has the index {1} that the query has: a collision").format(keys[twin], index[twin])
