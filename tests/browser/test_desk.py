@@ -117,7 +117,7 @@ class Translated(Desk):
 
     def command(self):
         start = ("import pathlib, sys; from course.desk import __main__ as desk; "
-                 "desk.root = lambda _what: pathlib.Path(sys.argv[1]); desk.main(sys.argv[2:])")
+                 "desk.ROOT = pathlib.Path(sys.argv[1]); desk.main(sys.argv[2:])")
         return [sys.executable, "-c", start, str(self.folder), f"--mine={self.folder / 'mine'}",
                 "--language", "zh"]
 

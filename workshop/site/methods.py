@@ -56,10 +56,10 @@ def from_here(text: str) -> str:
     """Links of a page of ``docs/``, as they are from ``workshop/site/``.
 
     >>> from_here("[a](../notebooks/a.ipynb), [b](glossary.md), [c](#two-axes)")
-    '[a](../../notebooks/a.ipynb), [b](../glossary.md), [c](../papers.md#two-axes)'
+    '[a](../../notebooks/a.ipynb), [b](../../docs/glossary.md), [c](../../docs/papers.md#two-axes)'
     """
-    text = re.sub(r"\]\((?!https?:|#)", "](../", text)
-    return text.replace("](#", "](../papers.md#")
+    text = re.sub(r"\]\((?!https?:|#)", "](../../docs/", text).replace("docs/../", "")
+    return text.replace("](#", "](../../docs/papers.md#")
 
 
 # ---- from the library ----
@@ -165,7 +165,7 @@ def users(page: dict) -> str:
     lines = released(page)
     text = [] if named == "–" else [f"Used by {named}."]
     if lines:
-        text += ["[What released models do](../released.md), read from their configuration and code:",
+        text += ["[What released models do](../../docs/released.md), read from their configuration and code:",
                  "\n".join(lines)]
     return "\n\n".join(text) or "This course names no released model that uses it."
 
@@ -199,7 +199,7 @@ def board(page: dict) -> str:
         lines.append(f"| {MEASURES[column]} | {' | '.join(cells)} |")
     how = ("From [the scoreboard](../../notebooks/09_which_one.ipynb#The-scoreboard), which measures all "
            "methods in the same small model; in brackets stands the place among those that have the number, "
-           "with the best first. Our models are small: [how it was measured](../results.md).")
+           "with the best first. Our models are small: [how it was measured](../../docs/results.md).")
     return f"{how}\n\n" + "\n".join(lines)
 
 
@@ -213,7 +213,7 @@ def claims(page: dict) -> str:
             alone = not claim.startswith(("Nor ", "From "))  # what can be read without the claim before it
             if verdict and alone and re.search(page["claims"], claim):
                 link = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
-                lines.append(f"- {claim}: **{verdict[1].lower()}** ([{title}](../results.md#{link}))")
+                lines.append(f"- {claim}: **{verdict[1].lower()}** ([{title}](../../docs/results.md#{link}))")
     if not lines:
         return ""
     text = "Claims that were put to the test:\n\n" + "\n".join(lines[:MOST])
@@ -313,7 +313,7 @@ def go_on(page: dict) -> str:
     lines += [f"- **Later**: {entry['Later']}" for entry in readings(page)]
     lines.append(f"- **Library**: {api(page)}")
     if "glossary" in page:
-        lines.append(f"- **In Chinese**: [the glossary](../glossary.md#{page['glossary']})")
+        lines.append(f"- **In Chinese**: [the glossary](../../docs/glossary.md#{page['glossary']})")
     return "\n".join(lines)
 
 
@@ -321,7 +321,7 @@ def text(name: str, picture: str) -> str:
     """The Markdown of a page; links are those of a file in ``workshop/site/``."""
     page = METHODS[name]
     use = (f"In a model with {HEADS} heads of {WIDTH} channels it is `{page['make']}`; "
-           "[Use an encoding in your own model](../use.md) shows where that goes.")
+           "[Use an encoding in your own model](../../docs/use.md) shows where that goes.")
     listing = (f"```python\n{code(page['code'])}\n```\n\nTaken from {api(page)}: the lines that compute, "
                "without documentation.")
     parts = {"TITLE": page["title"], "SAYS": page["says"], "PICTURE": picture, "EQUATION": equation(page),
