@@ -362,7 +362,8 @@ def test_a_site_for_students_leaves_the_answers_out_and_one_with_an_address_has_
     for name, text in {
         "workshop/site/index.md":
             "# First\n\n## Teach with it\n\n[The guide](../../docs/instructor/README.md)\n\n"
-            "[What is taught where](../../docs/glossary.md).\n\n```{toctree}\ndocs/glossary\ndocs/instructor/README\nnotebooks/01_x\n```\n",
+            "[What is taught where](../../docs/glossary.md).\n\n"
+            "```{toctree}\ndocs/glossary\ndocs/instructor/README\nnotebooks/01_x\n```\n",
         "docs/glossary.md": "# Glossary\n\nWhat a word means.\n",
         "docs/instructor/README.md": f"# Guide\n\n{answer}\n",
         "notebooks/01_x.ipynb": json.dumps(check), "README.md": "# Read me",
