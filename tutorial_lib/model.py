@@ -511,10 +511,9 @@ class Transformer(nn.Module):
         if not len(past):
             return x
         if before.first is not None and now.first is not None:  # the last number will do, and asks no GPU
-            before, now = (Positions(1, offset=p.first + len(p) - 1, device="cpu").shared()
-                           for p in (before, now))
-        for encoding in self.encodings[:-1]:
-            changed = now.once(encoding.changes, before, now)
+            before, now = (Positions(1, offset=p.first + len(p) - 1, device="cpu") for p in (before, now))
+        for encoding in dict.fromkeys(self.encodings[:-1]):  # once, also where all layers share it
+            changed = encoding.changes(before, now)
             if changed is not None and not readable(changed, wait=True):
                 x = nan_where(changed.view(-1, 1, 1), x)
             elif changed is not None and changed.any():

@@ -12,6 +12,7 @@ import importlib.machinery
 import sys
 import warnings
 from types import ModuleType
+from typing import Any
 
 COURSE = ("checks", "desk", "doctor", "endings", "experiments", "lesson", "progress", "setup", "timing",
           "verdicts")
@@ -42,11 +43,12 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 "`git clone`, and run `make lab` in its folder", name=spec.name) from None
         warnings.warn(f"{spec.name} has moved: import {new}. The old name goes with version 0.4.",
                       FutureWarning, stacklevel=2)
-        self.own = module.__spec__
+        spec.loader_state = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.own  # it has run under its new name, and keeps that
+        alias: Any = module.__spec__
+        module.__spec__ = alias.loader_state  # it has run under its new name, and keeps that
 
 
 def install() -> None:
