@@ -1,6 +1,7 @@
 """Whatever a student sends is read in a moment: no pattern is quadratic, and names have an end."""
 
 import ast
+import collections
 import contextlib
 import io
 import json
@@ -21,17 +22,17 @@ from classroom import ballots, intake, likeness, roster, safe
 
 ROOT = Path(intake.__file__).parents[1]
 LONG = 100_000  # letters
-MOMENT = 0.5  # seconds of processor time; a linear pattern takes about a hundredth of that
+MOMENT = 4  # seconds of processor time; a linear pattern takes 0.05, a quadratic one from 20 on
 
 
 @contextlib.contextmanager
-def in_a_moment(what):
+def in_a_moment(what, moment=MOMENT):
     """Fail as soon as it takes too long: a running pattern can be interrupted. Other programs don't count."""
     def stop(_number, _frame):
-        pytest.fail(f"{what} took more than {MOMENT} s")
+        pytest.fail(f"{what} took more than {moment} s")
 
     before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, MOMENT)
+    signal.setitimer(signal.ITIMER_VIRTUAL, moment)
     try:
         yield
     finally:
@@ -135,7 +136,7 @@ def test_no_pattern_is_quadratic(where, pattern, how):
         with in_a_moment(f"{where}: {how} of {pattern.pattern!r} in {text[:40]!r}…"):
             found = getattr(pattern, how)(text)
             if how == "finditer":
-                list(found)
+                collections.deque(found, maxlen=0)
 
 
 def test_all_patterns_are_found():
@@ -145,7 +146,7 @@ def test_all_patterns_are_found():
     for old in (r"[ _-]*\(\d+\)$", r"vote-\d\d-[0-9a-f]{16}[^/]*\.json$", r"\w+\s*=\s*\w+;", r"(a|b|ab)*c"):
         with pytest.raises(pytest.fail.Exception, match="took more than"):
             for text in attacks(re.compile(old)):
-                with in_a_moment(old):
+                with in_a_moment(old, 0.5):
                     list(re.finditer(old, text))
 
 
