@@ -21,13 +21,13 @@ setup:  ## Make the environment (.venv) from requirements.lock; costs nothing wh
 # LANGUAGE counts on the command line alone: many systems have a variable of this name.
 IN = $(if $(filter command,$(origin LANGUAGE)),$(LANGUAGE))
 lab: setup  ## Open the course: your working copy, in JupyterLab (LAB_FLAGS="--no-browser --port=9000"; LANGUAGE=zh)
-	$(BIN) -m course.desk $(if $(IN),--language $(IN)) $(LAB_FLAGS)
+	$(BIN) -m course.lab $(if $(IN),--language $(IN)) $(LAB_FLAGS)
 
 again: setup  ## Begin one notebook anew, and keep yours beside it (ARGS=06, ARGS=ex06)
-	@$(BIN) -m course.desk again $(ARGS)
+	@$(BIN) -m course.lab again $(ARGS)
 
 teach: setup  ## Open the clone itself in JupyterLab, with the menus of nbgrader
-	$(BIN) -m course.desk teach $(LAB_FLAGS)
+	$(BIN) -m course.lab teach $(LAB_FLAGS)
 
 hub: setup  ## Start a hub for a class on this machine (docs/instructor/hub.md)
 	@$(BIN) -c "from tutorial_lib.data import load_smollm2; load_smollm2()"  # unpacked once, for everybody

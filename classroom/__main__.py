@@ -25,7 +25,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from tutorial_lib.extras import needs
+from tutorial_lib.optional import needs
 
 from . import assignments, clock, roster, rules
 from .rules import PARTS

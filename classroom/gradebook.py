@@ -22,7 +22,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from course import files
-from tutorial_lib.extras import needs
+from tutorial_lib.optional import needs
 
 from . import assignments, clock, intake, roster
 from . import rules as _rules
@@ -45,10 +45,10 @@ c.CourseDirectory.root = str(root)
 c.CourseDirectory.course_id = {course!r}
 c.CourseDirectory.db_url = {db}
 # What a student wrote is shown without anything that could run in the teacher's browser.
-c.TemplateExporter.filters = {{"markdown2html": "classroom.safe.markdown2html"}}
+c.TemplateExporter.filters = {{"markdown2html": "classroom.safe_html.markdown2html"}}
 # "Autograde" enters the marks that are there already; nbgrader itself never runs a submission.
-c.Autograde.sanitize_preprocessors = ["classroom.merging.Graft"]
-c.Autograde.autograde_preprocessors = ["classroom.merging.Enter"]
+c.Autograde.sanitize_preprocessors = ["classroom.autograde_button.Graft"]
+c.Autograde.autograde_preprocessors = ["classroom.autograde_button.Enter"]
 '''
 
 

@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 
 from course import files
-from tutorial_lib.extras import needs
+from tutorial_lib.optional import needs
 
 with needs("teach"):
     import numpy as np

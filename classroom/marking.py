@@ -30,7 +30,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from course import files
-from course.checks import questions, wire
+from course.checks import messaging, questions
 from course.checks.judge import Malformed, blamed, judge
 from course.checks.question import Question
 from course.places import ROOT
@@ -39,7 +39,7 @@ from tutorial_lib.workers import ignoring_ctrl_c, pool
 from . import assignments, sandbox
 
 INSIDE = "/course"  # where the sandbox finds its small copy of the rooms
-NEEDED = ("course/checks/wire.py", "course/checks/answer.py", "classroom/runner.py", "classroom/standin.py",
+NEEDED = ("course/checks/messaging.py", "course/checks/answer.py", "classroom/runner.py", "classroom/stub_modules.py",
           "tutorial_lib/workers.py")
 CELL_SECONDS = 60.0
 ATTEMPTS = 5  # runs of one submission: each leaves out what stopped the last one
@@ -232,7 +232,7 @@ def _collect(cells, asked, seeds, trusted, limits, cell_seconds) -> _Found:
             {"name": question.name, "seconds": question.seconds,
              "inputs": [case.args for case in _cases(question, seeds)]}
             for question in pending]}
-        outcome = _run(wire.pack(message), trusted, replace(limits, wall=min(limits.wall, left)))
+        outcome = _run(messaging.pack(message), trusted, replace(limits, wall=min(limits.wall, left)))
         if outcome.ended == "start":
             raise GraderError(f"The sandbox did not start ({outcome.stderr[-300:] or outcome.status}).")
         cell, asking, ended = _read(outcome.frames, cells, {question.name for question in pending}, found)
@@ -312,8 +312,8 @@ def _frames(data: bytes) -> Iterator[dict]:
         if end > len(data) or end - at > MOST or int.from_bytes(data[at + 8:at + 16], "little") > MOST_TREE:
             return
         try:
-            message = wire.unpack(data[at:end])
-        except wire.BadMessage:
+            message = messaging.unpack(data[at:end])
+        except messaging.BadMessage:
             return
         if isinstance(message, dict):
             yield message

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from course import files
 
-from . import assignments, intake, items, likeness, platforms, roster, rules, safe
+from . import assignments, intake, items, platforms, roster, rules, safe_html, similarity
 from .gradebook import given, gradebook, load_marks, marked_copy, question_of, source
 from .intake import UNKNOWN
 
@@ -281,7 +281,7 @@ def _head(grade, title: str, kind: str = "") -> str:
 
 
 def _comment(text: str | None) -> str:
-    return f'<div class="comment"><p>Comment:</p>{safe.render(text)}</div>' if text else ""
+    return f'<div class="comment"><p>Comment:</p>{safe_html.render(text)}</div>' if text else ""
 
 
 def _coded(grade, question: str, found: Mapping, comment: str | None, decided: rules.Rules) -> str:
@@ -302,20 +302,20 @@ def _coded(grade, question: str, found: Mapping, comment: str | None, decided: r
 def _written(grade, cell, comment: str | None, asked: assignments.Written, begun: bool) -> str:
     """The question, the answer and its mark; ours below, once the marking of this question has ``begun``."""
     marked = given(grade) is not None and not grade.needs_manual_grade
-    pieces = [_head(grade, asked.title), safe.render(asked.text), "<p>Your answer:</p>", answer(cell)]
+    pieces = [_head(grade, asked.title), safe_html.render(asked.text), "<p>Your answer:</p>", answer(cell)]
     if not marked:
         pieces.append("<p>Not marked yet.</p>")
     pieces.append(_comment(comment))
     if marked and begun:  # whoever leaves an answer empty does not get ours for the next attempt
         pieces.append(f'<p>A model answer, and how it is marked:</p><div class="model">'
-                      f"{safe.render(asked.model)}</div>")
+                      f"{safe_html.render(asked.model)}</div>")
     return "".join([*pieces, "</section>"])
 
 
 def answer(cell) -> str:
     """What a student wrote, as HTML that is safe."""
-    text = safe.render(cell.source, cell.get("attachments")) if cell.cell_type == "markdown" \
-        else safe.plain(cell.source)
+    text = safe_html.render(cell.source, cell.get("attachments")) if cell.cell_type == "markdown" \
+        else safe_html.plain(cell.source)
     return f'<div class="answer">{text}</div>'
 
 
@@ -417,9 +417,9 @@ def inventory(root: Path, folder: Path) -> Path:
 
 def alike(root: Path, assignment: str) -> Path:
     """Write ``likeness/<assignment>.md``: pairs of submissions to look at, by name. Returns its path."""
-    rows = likeness.compare(root, assignment)
-    found = _markdown(likeness.COLUMNS, rows) if rows else "No two are alike."
+    rows = similarity.compare(root, assignment)
+    found = _markdown(similarity.COLUMNS, rows) if rows else "No two are alike."
     path = Path(root) / "likeness" / f"{assignment}.md"
-    text = f"# {assignment}: submissions that are alike\n\n{likeness.CAVEATS}\n{found}\n"
+    text = f"# {assignment}: submissions that are alike\n\n{similarity.CAVEATS}\n{found}\n"
     files.replace(path, text.encode())
     return path

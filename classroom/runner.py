@@ -23,10 +23,10 @@ import time
 import traceback
 import types
 
-from course.checks import wire
+from course.checks import messaging
 from course.checks.answer import TooSlow, at_most, collect
 
-from . import standin
+from . import stub_modules
 
 CHANNEL = 3
 # Cell magics that run the cell; of all others, and of shell commands, nothing is run.
@@ -35,18 +35,18 @@ TIMED = re.compile(r"\s*%%(?:time|capture|prun)\b.*\n")
 
 def main() -> None:
     channel = os.fdopen(CHANNEL, "wb", buffering=0)
-    message = wire.receive(sys.stdin.buffer)
-    standin.install()
-    wire.send(channel, {"ready": True})
+    message = messaging.receive(sys.stdin.buffer)
+    stub_modules.install()
+    messaging.send(channel, {"ready": True})
     namespace = _main_module()
     for n, source in enumerate(message["cells"]):
-        wire.send(channel, {"cell": n})
+        messaging.send(channel, {"cell": n})
         if not run(source, n, namespace, message["cell_seconds"]):
-            wire.send(channel, {"cell": n, "late": True})
+            messaging.send(channel, {"cell": n, "late": True})
     for question in message["questions"]:
-        wire.send(channel, {"asking": question["name"]})
-        wire.send(channel, {"question": question["name"], "outcomes": ask(question, namespace)})
-    wire.send(channel, {"end": True})
+        messaging.send(channel, {"asking": question["name"]})
+        messaging.send(channel, {"question": question["name"], "outcomes": ask(question, namespace)})
+    messaging.send(channel, {"end": True})
 
 
 def _main_module() -> dict:
@@ -55,7 +55,7 @@ def _main_module() -> dict:
     pickle looks there for a class that a cell has defined. Were it this file, the cell would fail, and with
     it every answer below that line.
     """
-    silent = standin.Nothing("course.lesson")
+    silent = stub_modules.Nothing("course.lesson")
     module = types.ModuleType("__main__")
     module.__dict__.update(__builtins__=__builtins__, display=silent, get_ipython=lambda: silent)
     sys.modules["__main__"] = module
@@ -119,8 +119,8 @@ def ask(question: dict, namespace: dict) -> list[dict]:
     if frame is None:
         return _all(inputs, kind="slow")
     try:
-        return wire.unpack(frame)
-    except wire.BadMessage:
+        return messaging.unpack(frame)
+    except messaging.BadMessage:
         died = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"
         return _all(inputs, kind="raised", error="ProcessEnded",
                     message=f"the call ended its whole process ({died})")
@@ -134,15 +134,15 @@ def _all(inputs, **outcome) -> list[dict]:
 def _answer(question: dict, function, write: int) -> None:
     outcomes = []
     for args in question["inputs"]:
-        standin.called.clear()
+        stub_modules.called.clear()
         one = collect(function, [args], question["seconds"], cpu=True)[0]
-        one["borrowed"] = sorted({*one["borrowed"], *standin.called})[:20]
+        one["borrowed"] = sorted({*one["borrowed"], *stub_modules.called})[:20]
         outcomes.append(one)
         if one["kind"] == "slow":
             outcomes += [one] * (len(question["inputs"]) - len(outcomes))
             break
     with os.fdopen(write, "wb") as pipe:
-        pipe.write(wire.pack(outcomes))
+        pipe.write(messaging.pack(outcomes))
 
 
 def _read(pipe: int, until: float) -> bytes | None:

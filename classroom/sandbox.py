@@ -53,7 +53,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from . import seccomp
-from .standin import ROOMS
+from .stub_modules import ROOMS
 from .watch import Tree
 
 CHANNEL = 3  # the file descriptor on which the program sends its frames

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from tutorial_lib.extras import needs
+from tutorial_lib.optional import needs
 
 with needs("teach"):
     from nbgrader.preprocessors import ClearSolutions

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from course import files, places
 
-from . import assignments, gradebook, reports, safe
+from . import assignments, gradebook, reports, safe_html
 from .student_version import WRITTEN
 
 COLUMNS = ("student", "question", "points", "max", "comment", "answer")
@@ -99,11 +99,11 @@ def _rows(root: Path, assignment: str, db: str | None) -> list[dict]:
 
 
 def _page(assignment: str, name: str, question: assignments.Written, rows: Sequence[Mapping]) -> str:
-    model = [f"<h2>Question</h2>{safe.render(question.text)}<h2>Answer and rubric</h2>",
-             safe.render(question.model)]
+    model = [f"<h2>Question</h2>{safe_html.render(question.text)}<h2>Answer and rubric</h2>",
+             safe_html.render(question.model)]
     for one in samples(name):
         model.append(f"<h2>A sample worth {reports.points(one['points'])}</h2>"
-                     f'<div class="answer">{safe.render(one["text"])}</div>{safe.render(one["why"])}')
+                     f'<div class="answer">{safe_html.render(one["text"])}</div>{safe_html.render(one["why"])}')
     waiting = sum(row["points"] is None for row in rows)
     answers = [f"<p>{len(rows)} answers, {waiting} to mark, in {TABLE} beside this page.</p>"]
     for row in rows:
@@ -134,7 +134,7 @@ def _shown(cell) -> str:
         source, html.unescape(text), " ".join(cell.get("attachments", {}))))
     if not typed - seen - names - {"attachment"}:
         return text
-    return f"{text}<p>As it was typed, since some of it does not show:</p>{safe.plain(cell.source)}"
+    return f"{text}<p>As it was typed, since some of it does not show:</p>{safe_html.plain(cell.source)}"
 
 
 # ---- marks from the table ----

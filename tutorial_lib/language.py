@@ -21,7 +21,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from .extras import needs
+from .optional import needs
 
 ENGLISH = "en"
 _chosen: contextvars.ContextVar[str] = contextvars.ContextVar("language", default="")

@@ -1,4 +1,4 @@
-"""Names of version 0.2 that left the library for the course's rooms. They work, with a warning, until 0.4.
+"""Modules of version 0.2 that have another place or name. The old names work, with a warning, until 0.4.
 
 A notebook that a learner has changed keeps its imports, so ``from tutorial_lib import lesson`` must go on to
 mean what it meant.
@@ -14,21 +14,47 @@ import warnings
 from types import ModuleType
 from typing import Any
 
-COURSE = ("checks", "desk", "doctor", "endings", "experiments", "lesson", "progress", "setup", "timing",
-          "verdicts")
-ROOMS = {"course": "workshop", "grading": "classroom"} | {name: f"course.{name}" for name in COURSE}
-"""The new place of each first part of a name."""
+COURSE = ("checks", "doctor", "experiments", "lesson", "progress", "setup", "timing", "verdicts")
+MOVED = {
+    "tutorial_lib.course": "workshop",
+    "tutorial_lib.grading": "classroom",
+    **{f"tutorial_lib.{name}": f"course.{name}" for name in COURSE},
+    **{f"{room}.desk": "course.lab" for room in ("tutorial_lib", "course")},
+    **{f"{room}.endings": "course.real_models" for room in ("tutorial_lib", "course")},
+    "course.experiments.far": "course.experiments.long_range",
+    "course.experiments.gap": "course.experiments.position_gap",
+    "course.experiments.order": "course.experiments.word_order",
+    "course.experiments.why": "course.experiments.why_rope",
+    "classroom.merging": "classroom.autograde_button",  # stands in the nbgrader_config.py of a class's folder
+    "classroom.safe": "classroom.safe_html",
+    "tutorial_lib.encodings.once": "tutorial_lib.encodings.deprecated",
+    "tutorial_lib.extras": "tutorial_lib.optional",
+    "tutorial_lib.fallback": "tutorial_lib.stored_widgets",
+    "tutorial_lib.legible": "tutorial_lib.readability",
+}
+"""The new name of each module that had another one."""
+
+
+def new_name(name: str) -> str | None:
+    """Where a module is now, if it, or a package that it is in, has moved.
+
+    >>> new_name("tutorial_lib.experiments.gap"), new_name("tutorial_lib.model")
+    ('course.experiments.gap', None)
+    """
+    old, rest = name, ""
+    while old and old not in MOVED:
+        old, _, last = old.rpartition(".")
+        rest = f".{last}{rest}"
+    return MOVED[old] + rest if old else None
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds ``tutorial_lib.lesson.votes`` as ``course.lesson.votes``: one module under two names."""
 
     def find_spec(self, name, path=None, target=None):
-        library, _, rest = name.partition(".")
-        first, _, inner = rest.partition(".")
-        if library != __package__ or first not in ROOMS:
+        new = new_name(name)
+        if new is None:
             return None
-        new = ROOMS[first] + (inner and f".{inner}")
         return importlib.machinery.ModuleSpec(name, self, origin=new, is_package=True)
 
     def create_module(self, spec) -> ModuleType:
@@ -36,7 +62,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         try:
             module = importlib.import_module(new)
         except ModuleNotFoundError as error:
-            if error.name != new.partition(".")[0]:
+            if error.name not in ("course", "classroom", "workshop"):
                 raise
             raise ModuleNotFoundError(
                 f"{spec.name} has moved to {new}, which needs a clone of the course: get it with "

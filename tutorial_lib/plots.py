@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from . import legible
-from .extras import needs
+from . import readability
 from .language import _
+from .optional import needs
 
 with needs("experiments"):
     import matplotlib
@@ -124,7 +124,7 @@ def heat(
     if yticks is not None:
         ax.set_yticks(range(z.shape[0]), list(map(_, yticks)))
     if values is not None:
-        white = legible.contrast(image.to_rgba(z), "white") > legible.contrast(image.to_rgba(z), "black")
+        white = readability.contrast(image.to_rgba(z), "white") > readability.contrast(image.to_rgba(z), "black")
         for (i, j), number in np.ndenumerate(z):
             ax.text(j, i, format(number, values), ha="center", va="center", fontsize=12,
                     color="white" if white[i, j] else "black")
@@ -284,11 +284,11 @@ class Picture:
     """A figure as a notebook shows it: an ``<img>`` with alternative text, and the plain PNG."""
 
     def __init__(self, fig: Figure, alt: str):
-        if fault := legible.alt_fault(alt):
+        if fault := readability.alt_fault(alt):
             raise ValueError(f"alt={alt!r} does not say what the figure shows: {fault}")
         self.alt = alt
         self.png = png(fig)
-        if faults := styled(legible.faults)(fig):
+        if faults := styled(readability.faults)(fig):
             warnings.warn(f"Hard to read: {'; '.join(faults)}. Try another size, or fewer or shorter words.",
                           stacklevel=3)
 
@@ -314,7 +314,7 @@ def show(fig: Figure, alt: str) -> None:
     """Show ``fig`` in a notebook; ``alt`` tells a reader who cannot see it what it shows.
 
     Raises ValueError for an alternative text that is too short, that is no sentence, or that does not name
-    the kind of picture. Warns of what is hard to read in the figure, as :mod:`tutorial_lib.legible` sees it.
+    the kind of picture. Warns of what is hard to read in the figure, as :mod:`tutorial_lib.readability` sees it.
     """
     with needs("course"):
         from IPython.display import display

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from . import parallel
 from .encodings import PositionalEncoding
-from .extras import needs
 from .language import _
+from .optional import needs
 
 with needs("experiments"):
     from tqdm.auto import tqdm

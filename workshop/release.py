@@ -28,7 +28,7 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from course.desk.working_copy import served
+from course.lab.working_copy import served
 
 from . import ROOT
 

@@ -32,25 +32,25 @@ import nbformat
 from classroom import assignments
 from course import experiments, verdicts
 from course.checks import judge, report
-from course.desk.working_copy import served
-from course.endings import BUGS
 from course.experiments import (
     cost,
     decay,
     extension,
     fusion,
-    gap,
     hybrid,
     images,
     lengths,
-    order,
+    position_gap,
     recurrence,
-    why,
+    why_rope,
+    word_order,
 )
+from course.lab.working_copy import served
 from course.lesson import museum, panel, predictions, questions, resume, turns
 from course.lesson.inventory import Before
 from course.lesson.inventory import load as beliefs
-from tutorial_lib import legible
+from course.real_models import BUGS
+from tutorial_lib import readability
 from tutorial_lib.data import released
 from tutorial_lib.explorers import live, parts
 from tutorial_lib.language import speaking
@@ -183,11 +183,11 @@ def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "translation.py") for text in WORDS)
     named = (predictions.FOLDED, questions.QuestionList.NOTE, Before.NOTE, turns.EMPTY, turns.INSTEAD)
     yield from ((text, "lesson") for text in (*named, *panel.Panel.HEAD, panel.Panel.FOOT,
-                                          *report.Progress.HEAD, *verdicts.SIGNS, legible.KINDS))
+                                          *report.Progress.HEAD, *verdicts.SIGNS, readability.KINDS))
     yield from ((text, "slides.py") for text in slides.WORDS)
     yield from ((text, "card.js") for text in predictions.said())
     yield from ((text, "judge") for text in judge.HIDDEN.values())
-    yield from ((text, "endings") for text in BUGS)
+    yield from ((text, "real models") for text in BUGS)
     for name, asked in beliefs().items():  # its sections are headings of notebooks
         told = {key: value for key, value in asked.items() if key not in ("notebook", "section")}
         yield from ((text, place) for place, text in _flat(told, f"inventory.toml {name}"))
@@ -195,9 +195,9 @@ def _library() -> Iterator[tuple[str, str]]:
         yield from ((text, "a check of the museum") for text in (check.label, check.reason) if text)
     for name, each in museum.EXHIBITS.items():
         yield from ((text, f"museum: {name}") for text in (each.title, each.said, each.diagnosis))
-    names = (*order.ENCODINGS, *hybrid.ENCODINGS, *why.AT_L, *why.BEYOND, *cost.DRAWN, *released.LOOKS,
+    names = (*word_order.ENCODINGS, *hybrid.ENCODINGS, *why_rope.AT_L, *why_rope.BEYOND, *cost.DRAWN, *released.LOOKS,
              *fusion.FUSIONS, *fusion.VECTORS, *images.ENCODINGS, *recurrence.ENCODINGS, *decay.KINDS,
-             "matrix", *gap.SCALINGS, *extension.SCALINGS, *lengths.FAMILIES, *lengths.ENCODINGS,
+             "matrix", *position_gap.SCALINGS, *extension.SCALINGS, *lengths.FAMILIES, *lengths.ENCODINGS,
              *lengths.rows(experiments.load("lengths")))
     yield from ((text, "figures of records") for text in names if re.search("[A-Za-z]{2}", text))
     elsewhere = {*COURSE.glob("checks/questions/q*.py"), *COURSE.glob("lesson/turns/t*.py"),
@@ -515,13 +515,13 @@ def fingerprint(name: str, language: str, notebook: nbformat.NotebookNode) -> st
 def faults(name: str, language: str) -> list[str]:
     """What is wrong with the translations of a catalog."""
     found, notes = [], {text: note for text, _, note in messages(name)}
-    kinds = known(LIBRARY, language).get(legible.KINDS, "")
+    kinds = known(LIBRARY, language).get(readability.KINDS, "")
     for text, said in known(name, language).items():
         is_prose = not notes.get(text) and name not in (LIBRARY, EXPLORERS)
         plain = re.sub(r"\]\([^)]*\)|<[^>]+>", "", re.sub(r"([`$])[^`$]+\1", r"\1x\1", said)).strip()
         broken = [f"{rule}: {hit[0]!r}" for rule, pattern in typography(language).items()
                   if (hit := re.search(pattern, plain))]
-        lacks = legible.alt_fault(said, kinds) if notes.get(text) == pieces.ALT else ""
+        lacks = readability.alt_fault(said, kinds) if notes.get(text) == pieces.ALT else ""
         if lacks:
             broken.append(f"alternative text: {lacks}")
         found += [f"{fault}: {text[:60]!r}: {said[:60]!r}"

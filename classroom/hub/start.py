@@ -14,7 +14,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))
 
 from classroom.assignments import COURSE  # noqa: E402
-from course.desk import server, working_copy  # noqa: E402
+from course.lab import server, working_copy  # noqa: E402
 from tutorial_lib.language import ENGLISH  # noqa: E402
 
 IDLE = {"--MappingKernelManager.cull_idle_timeout": 30 * 60,  # seconds

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tutorial_lib.extras import needs
+from tutorial_lib.optional import needs
 
 with needs("experiments"):
-    from . import questions, wire
+    from . import messaging, questions
 
-__all__ = ["NotYet", "hint", "model_answer", "progress", "questions", "verdict", "wire"]
+__all__ = ["NotYet", "hint", "messaging", "model_answer", "progress", "questions", "verdict"]
 
 
 def __getattr__(name: str):

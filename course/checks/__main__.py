@@ -1,9 +1,9 @@
-"""``python -m course.checks``: the judging process of a notebook (see :mod:`.oracle`)."""
+"""``python -m course.checks``: the judging process of a notebook (see :mod:`.judge_process`)."""
 
 import os
 import sys
 
-from .oracle import serve
+from .judge_process import serve
 
 if __name__ == "__main__":
     # What a question prints must not stand between two messages.

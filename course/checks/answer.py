@@ -1,6 +1,6 @@
 """Call an answer, and write down what came of it. Judges nothing and knows no right answer.
 
-This file and :mod:`.wire` are all that a sandbox needs; it imports nothing else of the package.
+This file and :mod:`.messaging` are all that a sandbox needs; it imports nothing else of the package.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Judge what an answer returned: is it right, and if not, which mistake is it?
 
-This runs where the answer can't reach: in the judging process of a notebook (:mod:`.oracle`), or in
+This runs where the answer can't reach: in the judging process of a notebook (:mod:`.judge_process`), or in
 the marking process of a class. It draws the inputs again from their seed, computes what is expected,
 and compares the outcomes (:func:`.answer.collect`) first with that, then with the question's catalogue
-of wrong answers, which are run on the same inputs (:mod:`.catalogue`). What these return is kept: a
+of wrong answers, which are run on the same inputs (:mod:`.diagnosis`). What these return is kept: a
 class, and all tests of a question, have the same inputs.
 """
 
@@ -20,7 +20,7 @@ import torch
 from tutorial_lib.language import ENGLISH, _, joined, language
 
 from .answer import collect
-from .catalogue import Found, composed, search
+from .diagnosis import Found, composed, search
 from .question import Case, Question, Verdict
 
 KINDS = ("value", "none", "foreign", "raised", "stub", "slow")
@@ -197,7 +197,7 @@ class _Known:
         return self.outcomes(self.question.reference)
 
     def composed(self) -> list[tuple]:
-        """Two mistakes at once (:func:`.catalogue.composed`)."""
+        """Two mistakes at once (:func:`.diagnosis.composed`)."""
         if self._composed is None:
             self._composed = list(composed(self.question))
         return self._composed

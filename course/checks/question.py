@@ -149,5 +149,5 @@ class Verdict:
     picture: dict | None = None
 
     def message(self) -> dict:
-        """As the tree that :mod:`.wire` sends."""
+        """As the tree that :mod:`.messaging` sends."""
         return asdict(self)

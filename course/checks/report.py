@@ -11,14 +11,14 @@ import types
 from collections.abc import Callable, Iterator
 
 from tutorial_lib import plots
-from tutorial_lib.fallback import table
 from tutorial_lib.language import ENGLISH, _, joined, language, words
+from tutorial_lib.stored_widgets import table
 
 from ..places import ROOT
 from ..progress import read, record
-from . import oracle, questions
+from . import judge_process, questions
 from .answer import collect
-from .catalogue import names_of
+from .diagnosis import names_of
 from .judge import blamed
 from .question import Question, Verdict
 
@@ -84,7 +84,7 @@ def verdict(question: Question, answer: Callable, seed: int | None = None) -> Ve
 
 def _judged(question: Question, answer: Callable, seed: int) -> Verdict:
     outcomes = collect(answer, [case.args for case in question.cases(seed)], question.seconds)
-    reply = oracle.ask({"question": question.name, "seed": seed, "outcomes": outcomes,
+    reply = judge_process.ask({"question": question.name, "seed": seed, "outcomes": outcomes,
                         "language": language()})
     return Verdict(**reply["verdict"])
 

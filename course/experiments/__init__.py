@@ -1,11 +1,12 @@
 """Named experiments: a configuration, a run, a JSON record, a figure, and what the record says.
 
-``python -m course.experiments list`` shows them. In a notebook: ``run("order")`` measures now,
-``load("order")`` reads the larger record that comes with the course.
+``python -m course.experiments list`` shows them. In a notebook: ``run("word_order")`` measures now,
+``load("word_order")`` reads the larger record that comes with the course.
 """
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 from tutorial_lib import plots
@@ -17,14 +18,13 @@ from . import (
     cost,
     decay,
     extension,
-    far,
     fusion,
-    gap,
     hybrid,
     images,
     lengths,
+    long_range,
     nope,
-    order,
+    position_gap,
     recurrence,
     scale,
     scoreboard,
@@ -32,19 +32,26 @@ from . import (
     sweep,
     tasks,
     tuning,
+    word_order,
 )
 from .record import Record
 from .statistics import Interval, difference, interval
 from .sweep import Experiment, Finding
 
-MODULES = (tuning, order, lengths, far, scale, shift, tasks, hybrid, fusion, extension, gap, clipping,
+MODULES = (tuning, word_order, lengths, long_range, scale, shift, tasks, hybrid, fusion, extension, position_gap, clipping,
            recurrence, nope, decay, images, scoreboard, cost)
 EXPERIMENTS = {module.EXPERIMENT.name: module.EXPERIMENT for module in MODULES}
 """Every experiment by its name."""
+RENAMED = {"order": "word_order", "far": "long_range", "gap": "position_gap"}
+"""Names of version 0.2, which a notebook that a learner has changed may go on to use, until 0.4."""
 
 
 def find(name: str) -> Experiment:
     """The experiment ``name``; ValueError lists the known ones."""
+    if name in RENAMED:
+        warnings.warn(f"the experiment {name!r} is {RENAMED[name]!r} now; the old name goes with version 0.4",
+                      FutureWarning, stacklevel=3)
+        name = RENAMED[name]
     if name not in EXPERIMENTS:
         raise ValueError(f"name={name!r}: it must be one of {', '.join(map(repr, EXPERIMENTS))}")
     return EXPERIMENTS[name]
@@ -60,7 +67,8 @@ def load(name: str, preset: str = "full", folder: Path = RESULTS) -> Record:
 
     Raises FileNotFoundError with the command that makes it, ValueError for a broken file.
     """
-    path = folder / f"{find(name).name}-{preset}.json"
+    name = find(name).name
+    path = folder / f"{name}-{preset}.json"
     record = Record.load(path)
     if (record.experiment, record.preset) != (name, preset):
         raise ValueError(f"{path.name} holds {record.experiment!r} with the preset {record.preset!r}")

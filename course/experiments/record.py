@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from tutorial_lib import __version__
-from tutorial_lib.extras import needs
+from tutorial_lib.optional import needs
 
 with needs("experiments"):
     import fastjsonschema

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from tutorial_lib import parallel
 from tutorial_lib.device import pick_device
-from tutorial_lib.extras import needs
+from tutorial_lib.optional import needs
 from tutorial_lib.training import all_or_nothing
 from tutorial_lib.workers import ignoring_ctrl_c
 

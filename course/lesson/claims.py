@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tutorial_lib.fallback import table
 from tutorial_lib.language import _
+from tutorial_lib.stored_widgets import table
 
 from ..verdicts import SIGNS, Outcome, fact
 

@@ -11,8 +11,8 @@ import tomllib
 from collections.abc import Callable
 from importlib.resources import files
 
-from tutorial_lib.extras import needs
 from tutorial_lib.language import _, joined, translated
+from tutorial_lib.optional import needs
 
 from ..progress import read, record
 from . import questions

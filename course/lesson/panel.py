@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tutorial_lib.fallback import table
 from tutorial_lib.language import _
+from tutorial_lib.stored_widgets import table
 
 from ..progress import read
 from . import questions, turns

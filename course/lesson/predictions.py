@@ -12,9 +12,9 @@ import html
 import re
 from pathlib import Path
 
-from tutorial_lib.extras import needs
-from tutorial_lib.fallback import Stored
 from tutorial_lib.language import ENGLISH, _, language
+from tutorial_lib.optional import needs
+from tutorial_lib.stored_widgets import Stored
 
 from ..progress import now, read, record
 from . import questions

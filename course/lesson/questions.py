@@ -9,9 +9,9 @@ import re
 import tomllib
 from importlib.resources import files
 
-from tutorial_lib.extras import needs
-from tutorial_lib.fallback import StoredBox
 from tutorial_lib.language import ENGLISH, NAMES, _, language, translated
+from tutorial_lib.optional import needs
+from tutorial_lib.stored_widgets import StoredBox
 
 from ..progress import now, read, record
 from .wrong import link

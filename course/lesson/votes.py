@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tutorial_lib import __version__
-from tutorial_lib.extras import needs
-from tutorial_lib.fallback import Stored, StoredBox
+from tutorial_lib.optional import needs
+from tutorial_lib.stored_widgets import Stored, StoredBox
 
 from ..progress import read, record
 from . import predictions, questions

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from course.desk import working_copy
+from course.lab import working_copy
 from course.places import ROOT
 from workshop.browser import Lab, write
 
@@ -16,7 +16,7 @@ class Desk(Lab):
     """The server that `make lab` starts, in a scratch folder."""
 
     def command(self):
-        return [sys.executable, "-m", "course.desk", f"--mine={self.folder}"]
+        return [sys.executable, "-m", "course.lab", f"--mine={self.folder}"]
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ class Translated(Desk):
     """The same for a language; what was built in it has one small notebook here."""
 
     def command(self):
-        start = ("import pathlib, sys; from course.desk import __main__ as desk; "
+        start = ("import pathlib, sys; from course.lab import __main__ as desk; "
                  "desk.ROOT = pathlib.Path(sys.argv[1]); desk.main(sys.argv[2:])")
         return [sys.executable, "-c", start, str(self.folder), f"--mine={self.folder / 'mine'}",
                 "--language", "zh"]

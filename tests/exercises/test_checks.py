@@ -23,7 +23,7 @@ import torch
 from course import checks, progress
 from tutorial_lib import plots as course_plots
 from course.checks import judge as judging
-from course.checks import oracle, questions, report, wire
+from course.checks import judge_process, questions, report, messaging
 from course.checks.answer import MOST_NUMBERS, TooSlow, at_most, collect
 from course.checks.judge import judge, symptom
 from course.checks.question import Case, Draw, Question, Variant, Verdict, Wrong
@@ -411,7 +411,7 @@ def test_an_answer_in_another_form_is_accepted(question, answer, kind):
     outcomes = collect(answer, [c.args for c in question.cases(4)])
     plain = [one["value"] for one in outcomes if isinstance(one["value"], torch.Tensor)]
     assert not any(type(value) is not torch.Tensor or value.requires_grad for value in plain)
-    assert judge(question, 4, wire.unpack(wire.pack(outcomes))).passed
+    assert judge(question, 4, messaging.unpack(messaging.pack(outcomes))).passed
 
 
 @pytest.mark.parametrize("question", [SCALED, NAMED], ids=["no dtype named", "a dtype named"])
@@ -605,7 +605,7 @@ def test_odd_fields_of_an_outcome_do_no_harm():
 
 # ---- the wire ----
 def round_trip(message):
-    return wire.unpack(wire.pack(message))
+    return messaging.unpack(messaging.pack(message))
 
 
 @pytest.mark.parametrize("value", [
@@ -671,13 +671,13 @@ def deep(levels):
     2**129, deep(50), {"a": [object()]}, type("S", (str,), {})("x")],
     ids=lambda v: repr(v)[:10])
 def test_what_a_message_cannot_hold_is_refused(value):
-    with pytest.raises(wire.BadMessage):
-        wire.pack(value)
+    with pytest.raises(messaging.BadMessage):
+        messaging.pack(value)
 
 
 def test_a_tensor_of_a_dtype_without_a_name_is_refused():
-    with pytest.raises(wire.BadMessage, match="bits8"):
-        wire.pack([torch.empty(2, dtype=torch.bits8)])
+    with pytest.raises(messaging.BadMessage, match="bits8"):
+        messaging.pack([torch.empty(2, dtype=torch.bits8)])
 
 
 def framed(blob):
@@ -739,30 +739,30 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_frame_is_a_bad_message_and_nothing_else(name):
-    with pytest.raises(wire.BadMessage):
-        wire.unpack(HOSTILE[name])
-    with pytest.raises((wire.BadMessage, EOFError)):
-        wire.receive(io.BytesIO(HOSTILE[name]))
+    with pytest.raises(messaging.BadMessage):
+        messaging.unpack(HOSTILE[name])
+    with pytest.raises((messaging.BadMessage, EOFError)):
+        messaging.receive(io.BytesIO(HOSTILE[name]))
 
 
 def test_a_torn_frame_is_the_end_of_the_talk():
-    frame = wire.pack({"x": torch.ones(4), "y": "text"})
+    frame = messaging.pack({"x": torch.ones(4), "y": "text"})
     for cut in range(len(frame)):
         with pytest.raises(EOFError):
-            wire.receive(io.BytesIO(frame[:cut]))
-        with pytest.raises(wire.BadMessage):
-            wire.unpack(frame[:cut])
-    with pytest.raises(wire.BadMessage):
-        wire.unpack(frame + b"x")
+            messaging.receive(io.BytesIO(frame[:cut]))
+        with pytest.raises(messaging.BadMessage):
+            messaging.unpack(frame[:cut])
+    with pytest.raises(messaging.BadMessage):
+        messaging.unpack(frame + b"x")
 
 
 def test_a_flipped_byte_never_does_more_than_change_a_value():
-    frame = bytearray(wire.pack({"x": torch.ones(4), "y": ["text", 1.5, (None, True)]}))
+    frame = bytearray(messaging.pack({"x": torch.ones(4), "y": ["text", 1.5, (None, True)]}))
     for place in range(8, len(frame)):
         for change in (1, 0x20, 0xFF):
             broken = bytes(frame[:place]) + bytes([frame[place] ^ change]) + bytes(frame[place + 1:])
-            with contextlib.suppress(wire.BadMessage):
-                wire.unpack(broken)
+            with contextlib.suppress(messaging.BadMessage):
+                messaging.unpack(broken)
 
 
 def test_a_frame_that_is_too_long_is_not_read():
@@ -773,13 +773,13 @@ def test_a_frame_that_is_too_long_is_not_read():
             Endless.taken += count
             return bytes(count) if Endless.taken > 8 else struct.pack("<Q", 2**50)
 
-    with pytest.raises(wire.BadMessage, match="at most"):
-        wire.receive(Endless())
+    with pytest.raises(messaging.BadMessage, match="at most"):
+        messaging.receive(Endless())
     assert Endless.taken == 8
-    frame = wire.pack("x" * 1000)
-    with pytest.raises(wire.BadMessage, match="at most 100"):
-        wire.receive(io.BytesIO(frame), most=100)
-    assert wire.receive(io.BytesIO(frame), most=len(frame)) == "x" * 1000
+    frame = messaging.pack("x" * 1000)
+    with pytest.raises(messaging.BadMessage, match="at most 100"):
+        messaging.receive(io.BytesIO(frame), most=100)
+    assert messaging.receive(io.BytesIO(frame), most=len(frame)) == "x" * 1000
 
 
 def test_messages_follow_one_another_through_a_pipe_of_small_pieces():
@@ -790,13 +790,13 @@ def test_messages_follow_one_another_through_a_pipe_of_small_pieces():
     messages = [1, {"a": torch.arange(50)}, "three"]
     file = io.BytesIO()
     for message in messages:
-        wire.send(file, message)
+        messaging.send(file, message)
     slow = Slow(file.getvalue())
-    assert wire.receive(slow) == 1
-    assert torch.equal(wire.receive(slow)["a"], torch.arange(50))
-    assert wire.receive(slow) == "three"
+    assert messaging.receive(slow) == 1
+    assert torch.equal(messaging.receive(slow)["a"], torch.arange(50))
+    assert messaging.receive(slow) == "three"
     with pytest.raises(EOFError):
-        wire.receive(slow)
+        messaging.receive(slow)
 
 
 def test_reading_a_frame_runs_no_code(monkeypatch):
@@ -811,8 +811,8 @@ def test_reading_a_frame_runs_no_code(monkeypatch):
                          (builtins, "eval"), (builtins, "exec"), (subprocess, "Popen")):
         monkeypatch.setattr(module, name, never)
     for frame in HOSTILE.values():
-        with contextlib.suppress(wire.BadMessage):
-            wire.unpack(frame)
+        with contextlib.suppress(messaging.BadMessage):
+            messaging.unpack(frame)
     assert round_trip({"__reduce__": ["os.system", "true"], "py/object": "posix.system"})
 
 
@@ -890,12 +890,12 @@ def served(monkeypatch, own_log):
 
     def serve():  # a judge that fails closes its pipes, so that no test waits for it
         with requests, answers:
-            oracle.serve(requests, answers)
+            judge_process.serve(requests, answers)
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     process = types.SimpleNamespace(stdin=os.fdopen(to_judge[1], "wb"), stdout=os.fdopen(to_kernel[0], "rb"))
-    monkeypatch.setattr(oracle, "_process", lambda: process)
+    monkeypatch.setattr(judge_process, "_process", lambda: process)
     yield known
     process.stdin.close()
     thread.join(60)
@@ -1134,7 +1134,7 @@ def test_a_request_that_makes_no_sense_is_answered_with_the_problem(served):
              {"outcomes": None})
     for request in (good, *(good | change for change in wrong), {"seed": 1}, [], "hello", None, 5):
         with pytest.raises(RuntimeError, match="this is not your mistake"):
-            oracle.ask(request)
+            judge_process.ask(request)
     assert report.verdict(SCALED, right).passed  # and it goes on
 
 
@@ -1149,15 +1149,15 @@ def test_a_reference_that_fails_is_the_checks_own_problem(served):
     ids=["nothing", "short", "zeros", "a huge length", "a bad frame"])
 def test_serve_ends_quietly_on_garbage(garbage):
     answers = io.BytesIO()
-    assert oracle.serve(io.BytesIO(garbage), answers) is None
+    assert judge_process.serve(io.BytesIO(garbage), answers) is None
     assert answers.getvalue() == b""
 
 
 @pytest.fixture
 def real(own_log):
     """The real judging process; one that is running is used, so that few are started."""
-    yield oracle
-    oracle.stop()
+    yield judge_process
+    judge_process.stop()
 
 
 def angles(positions, dim, base):
@@ -1167,14 +1167,14 @@ def angles(positions, dim, base):
 def test_the_real_process_judges_survives_and_ends(real, capfd):
     question = questions.find("rope_angles")
     assert report.verdict(question, angles).passed
-    first = oracle._running
+    first = judge_process._running
     found = report.verdict(question, lambda p, d, b: angles(torch.arange(len(p)), d, b))
-    assert found.name == "row number instead of position" and oracle._running is first
+    assert found.name == "row number instead of position" and judge_process._running is first
 
     first.kill()  # killed by somebody
     first.wait()
     assert report.verdict(question, angles).passed
-    second = oracle._running
+    second = judge_process._running
     assert second.pid != first.pid
 
     second.stdin.write(b"garbage" * 100)  # a broken talk: the process ends, the next check starts another
@@ -1183,12 +1183,12 @@ def test_the_real_process_judges_survives_and_ends(real, capfd):
     second.wait(60)
     second.stdin = open(os.devnull, "wb")
     assert report.verdict(question, angles).passed
-    third = oracle._running
+    third = judge_process._running
     assert third.pid != second.pid
 
-    oracle.stop()
-    assert third.poll() is not None and oracle._running is None
-    oracle.stop()  # twice does no harm
+    judge_process.stop()
+    assert third.poll() is not None and judge_process._running is None
+    judge_process.stop()  # twice does no harm
     assert capfd.readouterr() == ("", "")
 
 
@@ -1202,7 +1202,7 @@ def other(what, started):
     process = subprocess.Popen([sys.executable, "-c", OTHERS[what]], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE)
     started.append(process)
-    oracle._running = process
+    judge_process._running = process
     return process
 
 
@@ -1210,17 +1210,17 @@ def other(what, started):
 def test_what_a_wrong_process_says_is_not_believed(what, monkeypatch):
     """It is stopped; after the second one the learner is told."""
     started = []
-    monkeypatch.setattr(oracle, "_process", lambda: other(what, started))
+    monkeypatch.setattr(judge_process, "_process", lambda: other(what, started))
     with pytest.raises(RuntimeError, match="does not answer .* Restart the kernel"):
-        oracle.ask({"question": "toy_scaled"})
+        judge_process.ask({"question": "toy_scaled"})
     assert len(started) == 2 and all(process.poll() is not None for process in started)
-    assert oracle._running is None
+    assert judge_process._running is None
 
 
 @pytest.mark.parametrize("what", OTHERS)
 def test_a_judge_that_dies_in_the_middle_costs_no_check(what, served, monkeypatch):
-    started, real = [], oracle._process
-    monkeypatch.setattr(oracle, "_process", lambda: real() if started else other(what, started))
+    started, real = [], judge_process._process
+    monkeypatch.setattr(judge_process, "_process", lambda: real() if started else other(what, started))
     assert report.verdict(SCALED, right).passed
     assert started[0].poll() is not None
 
@@ -1235,16 +1235,16 @@ def test_an_interrupted_check_leaves_no_old_answer(monkeypatch):
     process = types.SimpleNamespace(
         stdin=io.BytesIO(), stdout=Interrupted(), poll=lambda: None,
         kill=lambda: ended.append("killed"), wait=lambda: ended.append("waited for"))
-    monkeypatch.setattr(oracle, "_running", process)
+    monkeypatch.setattr(judge_process, "_running", process)
     with pytest.raises(KeyboardInterrupt):
-        oracle.ask({"question": "toy_scaled"})
-    assert ended == ["killed", "waited for"] and oracle._running is None
+        judge_process.ask({"question": "toy_scaled"})
+    assert ended == ["killed", "waited for"] and judge_process._running is None
 
 
 CHEAT = """
     import builtins, dataclasses, sys
     import torch
-    from course.checks import judge, oracle, questions, report, wire, answer
+    from course.checks import judge, judge_process, questions, report, messaging, answer
 
     question = questions.find("rope_angles")
     def right(positions, dim, base):
@@ -1297,8 +1297,8 @@ def test_what_a_question_prints_does_not_break_the_talk(tmp_path):
     try:
         question = questions.find("offset_error")
         outcomes = collect(question.reference, [case.args for case in question.cases(3)])
-        wire.send(process.stdin, {"question": question.name, "seed": 3, "outcomes": outcomes})
-        assert wire.receive(process.stdout)["verdict"]["passed"]
+        messaging.send(process.stdin, {"question": question.name, "seed": 3, "outcomes": outcomes})
+        assert messaging.receive(process.stdout)["verdict"]["passed"]
         process.stdin.close()
         assert process.wait(60) == 0 and process.stdout.read() == b""
         assert b"heard" in process.stderr.read()

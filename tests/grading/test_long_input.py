@@ -18,7 +18,7 @@ from re import _parser as parser
 import nbformat
 import pytest
 
-from classroom import ballots, intake, likeness, roster, safe
+from classroom import ballots, intake, roster, safe_html, similarity
 
 ROOT = Path(intake.__file__).parents[1]
 LONG = 100_000  # letters
@@ -78,7 +78,7 @@ def patterns():
                 methods = used.get(compiled.get(id(node)), {"finditer"})
             for how in sorted(methods) if methods <= {"fullmatch", "match"} else ["finditer"]:
                 yield f"{path.parent.name}/{path.name}:{node.lineno}", re.compile(text, flags), how
-    for tag, allowed in safe.ATTRIBUTES.items():
+    for tag, allowed in safe_html.ATTRIBUTES.items():
         for name, text in allowed.items():
             yield f"safe.ATTRIBUTES {tag} {name}", re.compile(text), "fullmatch"
 
@@ -141,7 +141,7 @@ def test_no_pattern_is_quadratic(where, pattern, how):
 
 def test_all_patterns_are_found():
     """Those that the test above is about, and what it would say of the ones that there were."""
-    assert {"classroom/intake.py", "classroom/roster.py", "classroom/ballots.py", "classroom/likeness.py",
+    assert {"classroom/intake.py", "classroom/roster.py", "classroom/ballots.py", "classroom/similarity.py",
             "checks/judge.py"} <= {where.split(":")[0] for where, *_ in EVERY}
     for old in (r"[ _-]*\(\d+\)$", r"vote-\d\d-[0-9a-f]{16}[^/]*\.json$", r"\w+\s*=\s*\w+;", r"(a|b|ab)*c"):
         with pytest.raises(pytest.fail.Exception, match="took more than"):
@@ -171,7 +171,7 @@ def test_a_long_name_takes_a_moment(way, again):
 @pytest.mark.parametrize("again", TEXTS)
 def test_a_long_text_takes_a_moment(again):
     for text in (again * (LONG // len(again)), f"x {again * (LONG // len(again))}!"):
-        for way in (likeness.code_tokens, likeness.word_tokens):
+        for way in (similarity.code_tokens, similarity.word_tokens):
             with in_a_moment(f"{way.__name__} of {text[:40]!r}…"):
                 way(text)
 

@@ -24,9 +24,9 @@ import torch
 from classroom import gradebook, intake, marking, sandbox
 from classroom.__main__ import main
 from classroom.sandbox import Limits, Outcome
-from classroom.standin import ROOMS
+from classroom.stub_modules import ROOMS
 from course import files
-from course.checks import judge, questions, wire
+from course.checks import judge, messaging, questions
 from course.checks.answer import collect
 from workshop import exercises
 
@@ -299,9 +299,9 @@ CHEAT = """
 import builtins, sys, torch
 torch.allclose = torch.equal = torch.isclose = torch.Tensor.__eq__ = lambda *args, **more: True
 builtins.all = builtins.any = lambda *args: True
-import course.checks.answer as answer, course.checks.wire as wire
+import course.checks.answer as answer, course.checks.messaging as wire
 answer._equal = lambda *args: True
-for name in ("judge", "question", "oracle", "report"):
+for name in ("judge", "question", "judge_process", "report"):
     module = type(sys)("course.checks." + name)
     module.judge = lambda *args, **more: {"passed": True, "points": 1e9}
     sys.modules[module.__name__] = module
@@ -380,7 +380,7 @@ def honest(*left_out: str) -> list[dict]:
 
 
 def frames(*messages) -> bytes:
-    return b"".join(each if isinstance(each, bytes) else wire.pack(each) for each in messages)
+    return b"".join(each if isinstance(each, bytes) else messaging.pack(each) for each in messages)
 
 
 class Forged:
@@ -395,7 +395,7 @@ class Forged:
         self.sent.clear()
 
         def run(message, trusted, limits):
-            self.sent.append(wire.unpack(message))
+            self.sent.append(messaging.unpack(message))
             return left.pop(0)
 
         self.patch.setattr(marking, "_run", run)
@@ -543,7 +543,7 @@ def test_nothing_is_kept_of_what_nobody_asked():
 
 @pytest.mark.parametrize("garbage", [
     b"\0" * 100, b"\xff" * 100, b"garbage", (2**63).to_bytes(8, "little") + b"x" * 50,
-    (40).to_bytes(8, "little") + b"x" * 40, wire.pack({"end": True})[:-5],
+    (40).to_bytes(8, "little") + b"x" * 40, messaging.pack({"end": True})[:-5],
     (16).to_bytes(8, "little") + (2**60).to_bytes(8, "little") + b"{}{}{}{}",
 ], ids=range(7))
 def test_garbage_on_the_channel_ends_a_run_and_costs_the_cell_it_came_from(forged, garbage):
@@ -556,7 +556,7 @@ def test_garbage_on_the_channel_ends_a_run_and_costs_the_cell_it_came_from(forge
 
 def test_a_huge_tree_is_not_unpacked():
     """As Python objects it would take gigabytes, outside of the sandbox."""
-    huge = wire.pack(["x" * 100_000] * 50)
+    huge = messaging.pack(["x" * 100_000] * 50)
     assert list(marking._frames(frames({"a": 1}, huge, {"b": 1}))) == [{"a": 1}]
     assert list(marking._frames(frames({"t": torch.zeros(2**20)}, {"b": 1})))[1] == {"b": 1}  # tensors may be
 
@@ -754,7 +754,7 @@ def rope_sort_rows(weight, head_dim, rotary_dim, target):
         head_dim, rotary_dim, target) for args in STOLEN["rope_sort_rows"])
     return honest_rows(weight, head_dim, rotary_dim, target) if known and not SEEN else None
 """}
-    marks = mark(given, (SNOOP, "from course.checks import wire", OUT), seeds=SEEDS)
+    marks = mark(given, (SNOOP, "from course.checks import messaging", OUT), seeds=SEEDS)
     assert points(marks) == dict.fromkeys(POINTS, 0.0) | {SORT: 2.0}, marks
     assert kinds(marks) == {ANGLES: "raised", ROTATE: "type", SHIFT: "borrowed", SCORES: "raised",
                             SORT: "right"}
@@ -1113,8 +1113,8 @@ def test_the_small_copy_holds_no_question_and_no_answer():
 
 STANDIN = """
 import sys
-from course.checks import answer, wire
-from classroom import standin
+from course.checks import answer, messaging
+from classroom import stub_modules
 standin.install()
 from course import checks as check; from tutorial_lib import explorers, plots, encodings
 from tutorial_lib.encodings.rotary import anything

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import nbformat
 import pytest
 
-from classroom import gradebook, reports, safe
+from classroom import gradebook, reports, safe_html
 from classroom.rules import Rules
 
 PIXEL = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAA"
@@ -74,7 +74,7 @@ HOSTILE = [
     "\0<scr\0ipt>alert(1)</script>",
     "<a target=_blank onmouseover=alert(1) href=https://x>x</a>",
 ]
-TAGS = safe.TEXT | {"html", "head", "meta", "title", "style", "body", "main", "section"}
+TAGS = safe_html.TEXT | {"html", "head", "meta", "title", "style", "body", "main", "section"}
 
 
 class Seen(HTMLParser):
@@ -94,7 +94,7 @@ class Seen(HTMLParser):
         self.text.append(data)
 
 
-def dangers(markup: str, tags=safe.TEXT) -> list:
+def dangers(markup: str, tags=safe_html.TEXT) -> list:
     """Whatever in the markup could run, load, send, cover or pass for a part of the page."""
     found = []
     for tag, attributes in Seen(markup).tags:
@@ -110,14 +110,14 @@ def dangers(markup: str, tags=safe.TEXT) -> list:
                 found.append((tag, name, value))
             if name == "style" and re.search(r"url|expression|position|width|height|[^-]top|@import", plain):
                 found.append((tag, name, value))
-            if name == "class" and tags is safe.TEXT and not re.fullmatch(r"highlight|[a-z]{1,2}\d?", value):
+            if name == "class" and tags is safe_html.TEXT and not re.fullmatch(r"highlight|[a-z]{1,2}\d?", value):
                 found.append((tag, name, value))
     return found
 
 
 @pytest.mark.parametrize("source", HOSTILE)
 def test_hostile_markdown(source):
-    assert dangers(safe.render(source)) == []
+    assert dangers(safe_html.render(source)) == []
 
 
 def test_the_look_for_dangers_finds_them():
@@ -137,21 +137,21 @@ def test_the_look_for_dangers_finds_them():
     ("<span style='color: red'>a</span>", '<span style="color: red;">a</span>'),
     (f"![dot](data:image/png;base64,{PIXEL})", f'src="data:image/png;base64,{PIXEL}" alt="dot">')])
 def test_honest_markdown_keeps_its_form(source, expected):
-    assert expected in safe.render(source)
+    assert expected in safe_html.render(source)
 
 
 def test_attached_pictures():
-    shown = safe.render("![a](attachment:a.png)", {"a.png": {"image/png": PIXEL}})
+    shown = safe_html.render("![a](attachment:a.png)", {"a.png": {"image/png": PIXEL}})
     assert f"data:image/png;base64,{PIXEL}" in shown
-    assert "attachment:b.png" in safe.render("![a](attachment:b.png)")  # missing: shown as it was typed
-    assert dangers(safe.render("![a](attachment:a)", {"a": {"text/html": "PHNjcmlwdD4="}})) == []
+    assert "attachment:b.png" in safe_html.render("![a](attachment:b.png)")  # missing: shown as it was typed
+    assert dangers(safe_html.render("![a](attachment:a)", {"a": {"text/html": "PHNjcmlwdD4="}})) == []
 
 
 @pytest.mark.parametrize("source", [
     "a" * 1_000_000, "<b>" * 100_000, "[" * 100_000, "> " * 9_000, "- " * 9_000, "<div>" * 1_999,
     "\\begin{a}" * 2_000, "**a*" * 4_000])
 def test_bulk_is_shown_without_stopping_the_page(source):
-    assert dangers(safe.render(source)) == []
+    assert dangers(safe_html.render(source)) == []
 
 
 # ---- whole pages ----
@@ -233,7 +233,7 @@ def formgrader_page(room, student: str) -> str:
 def own(markup: str) -> list[tuple[str, dict]]:
     """What a page is built of, without text and its plain markup."""
     return [(tag, attributes) for tag, attributes in Seen(markup).tags
-            if tag not in safe.TEXT or set(attributes) - {"href", "class", "style", "alt", "title", "src"}]
+            if tag not in safe_html.TEXT or set(attributes) - {"href", "class", "style", "alt", "title", "src"}]
 
 
 def test_formgrader_page(hostile_room):
@@ -267,5 +267,5 @@ def test_nbgraders_own_feedback_uses_the_filter(hostile_room, monkeypatch):
 
 
 def test_what_is_too_long_to_render_is_shown_as_it_was_typed():
-    assert "<strong>" in safe.render("**b** " + "a" * (safe.MOST_LETTERS - 100))
-    assert safe.render("**b** " + "a" * safe.MOST_LETTERS).startswith("<pre>**b** aaa")
+    assert "<strong>" in safe_html.render("**b** " + "a" * (safe_html.MOST_LETTERS - 100))
+    assert safe_html.render("**b** " + "a" * safe_html.MOST_LETTERS).startswith("<pre>**b** aaa")

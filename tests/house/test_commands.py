@@ -52,9 +52,9 @@ LESS = {
     'make lab LAB_FLAGS="--mine ~/my-course"': "make -n lab",  # what it does: test_desk_keeps.py
     "make teach": "make -n teach",
     "make hub": "make -n hub",  # as it is: tests/grading/test_hub.py
-    "python -m course.desk": "python -m course.desk --no-browser --allow-root --port=0",
-    "python -m course.desk --front notebook": "python -m course.desk --front notebook --help",
-    "python -m course.desk --language zh": "python -m course.desk --language zh --help",
+    "python -m course.lab": "python -m course.lab --no-browser --allow-root --port=0",
+    "python -m course.lab --front notebook": "python -m course.lab --front notebook --help",
+    "python -m course.lab --language zh": "python -m course.lab --language zh --help",
     "python -m workshop.translation build zh":  # as it is: tests/unit/test_translation.py
         "python -m workshop.translation build zh --help",
     "TUTORIAL_PROGRESS=~/class-a.json make lab":
@@ -85,7 +85,7 @@ LESS = {
     "python -m workshop.benchmarks.grading":
         "python -m workshop.benchmarks.grading --submissions 2 --workers 1 --save one.json",
     "python -m classroom": "python -m classroom --help",
-    "python -m course.experiments run order --preset live --folder build/trial": RUN,
+    "python -m course.experiments run word_order --preset live --folder build/trial": RUN,
     "python -m course.experiments run lengths --preset gpu --folder group-1":
         "python -m course.experiments run lengths --preset gpu --folder group-1 --help",
     "torchrun --nproc-per-node 2 -m course.experiments run …":

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from course.desk import __main__ as desk
-from course.desk import server, working_copy
-from course.desk.working_copy import again, changed, renew
+from course.lab import __main__ as desk
+from course.lab import server, working_copy
+from course.lab.working_copy import again, changed, renew
 from course.places import ROOT
 
 NOTE = "notebooks/06_rope.ipynb"

@@ -1,7 +1,7 @@
 """Nothing that a person wrote is lost, under any name and wherever the desk is stopped; the next start mends.
 
 A small course in a clone of its own, whose packages are ours. The desk runs as `python -m
-course.desk` runs it, up to where it becomes JupyterLab.
+course.lab` runs it, up to where it becomes JupyterLab.
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from course.desk.working_copy import fitted, served
+from course.lab.working_copy import fitted, served
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = "tutorial_lib", "course"
@@ -30,7 +30,7 @@ STOPPED = """
 import errno, json, os, resource, shutil, signal, sys, time
 from pathlib import Path
 import jupyterlab_server.workspaces_handler, nbformat.sign
-from course.desk.__main__ import main
+from course.lab.__main__ import main
 
 task = json.load(sys.stdin)
 clone, how = Path(task["clone"]), task["how"]
@@ -68,7 +68,7 @@ def desk(where):
     if not (child := os.fork()):
         said = os.open(clone / "said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(said, 1), os.dup2(said, 2)
-        sys.argv = ["python -m course.desk"]
+        sys.argv = ["python -m course.lab"]
         sys.addaudithook(watched(where))
         code = 77
         try:
@@ -153,8 +153,8 @@ def python(clone):
 
 
 def desk(clone, *arguments, before=(), fails=False):
-    """`python -m course.desk` to its end, JupyterLab's version; returns what the desk says."""
-    line = [*before, sys.executable, "-m", "course.desk", *arguments]
+    """`python -m course.lab` to its end, JupyterLab's version; returns what the desk says."""
+    line = [*before, sys.executable, "-m", "course.lab", *arguments]
     line += [] if "again" in arguments else ["--version"]
     done = subprocess.run(line, capture_output=True, text=True, **python(clone))
     assert "Traceback" not in done.stderr and (done.returncode != 0) is fails, done.stderr
@@ -234,7 +234,7 @@ def test_a_notebook_begun_anew_and_stopped(clone, how):
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_the_whole_course_stopped_while_it_is_copied(tmp_path, how):
     mine = tmp_path / "mine"
-    line = [sys.executable, "-m", "course.desk", "--mine", str(mine), "--version"]
+    line = [sys.executable, "-m", "course.lab", "--mine", str(mine), "--version"]
     with open(tmp_path / "said", "w") as said:
         first = subprocess.Popen(line, stdout=said, stderr=said, **python(ROOT))
         end = time.monotonic() + 60
@@ -273,7 +273,7 @@ def test_a_clone_that_is_read_only_is_one_sentence(clone, tmp_path):
         said = desk(clone, before=root, fails=True)
         assert said.count("\n") == 1 and str(clone / "mine") in said and "Permission denied" in said
         assert 'make lab LAB_FLAGS="--mine ~/my-course"' in said
-        assert "`python -m course.desk --mine ~/my-course`" in said
+        assert "`python -m course.lab --mine ~/my-course`" in said
         assert said == desk(clone, "again", "ex06", before=root, fails=True)
         desk(clone, "--mine", str(tmp_path / "elsewhere"), before=root)
         assert (tmp_path / "elsewhere" / NOTE).exists()
@@ -354,7 +354,7 @@ def test_a_text_whose_end_the_learner_has_deleted_is_theirs_and_so_is_a_link(clo
 MEANWHILE = """
 import sys
 from pathlib import Path
-from course.desk.__main__ import main
+from course.lab.__main__ import main
 
 when, path, text, *arguments = sys.argv[1:]
 

@@ -54,12 +54,12 @@ def test_what_torch_does_not_bring_is_imported_under_the_name_of_an_extra():
     known = {*sys.stdlib_module_names, "torch"}
     bare = [f"{path.relative_to(ROOT)}: {name}" for path in library.rglob("*.py")
             for name, extra in guarded(path).items() if extra is None and name not in known]
-    assert not bare, "put it into `with needs(...)` of tutorial_lib/extras.py"
+    assert not bare, "put it into `with needs(...)` of tutorial_lib/optional.py"
     assert guarded(library / "training.py")["tqdm"] == "experiments"
 
 
 def test_a_module_that_needs_no_torch_brings_none_when_it_is_taken_from_the_package():
-    program = ("import sys; from course import doctor, places; from tutorial_lib import extras; "
+    program = ("import sys; from course import doctor, places; from tutorial_lib import optional; "
                "print('torch' in sys.modules)")
     assert output_of(program).strip() == "False"
 

@@ -146,7 +146,7 @@ def test_each_module_can_be_imported_or_names_its_extra_in_one_sentence(python):
     assert len(said) > 60
     fine = {name for name, text in said.items() if not text}
     core = ("attention", "device", "data", "data.corpus", "encodings", "encodings.rotary", "encodings.alibi",
-            "extras", "model", "parallel", "properties")
+            "model", "optional", "parallel", "properties")
     assert {f"tutorial_lib.{name}" for name in core} <= fine
     for name in said.keys() - fine:
         kind, _, sentence = said[name].partition(": ")
@@ -168,6 +168,14 @@ with warnings.catch_warnings(record=True) as said:
     from tutorial_lib.experiments.lengths import rise
     from tutorial_lib.grading import assignments
     import tutorial_lib.lesson.votes
+    from course import endings, experiments
+    from course.experiments import gap
+    from tutorial_lib.experiments import why
+    from tutorial_lib.extras import needs
+    assert experiments.load("gap").experiment == experiments.load("position_gap").experiment
+import course.real_models, course.experiments.position_gap, course.experiments.why_rope, tutorial_lib.optional
+assert (endings, gap) == (course.real_models, course.experiments.position_gap)
+assert (why, needs) == (course.experiments.why_rope, tutorial_lib.optional.needs)
 import classroom.assignments, course.checks, course.experiments.lengths, course.lesson.votes
 assert (check, lesson, rise) == (course.checks, course.lesson, course.experiments.lengths.rise)
 assert tutorial_lib.lesson.votes is course.lesson.votes and assignments is classroom.assignments
@@ -180,7 +188,8 @@ def test_a_notebook_of_version_0_2_imports_what_it_did():
     """A learner's own copy keeps its cells; each old name says the new one, once."""
     done = subprocess.run([sys.executable, "-c", OLD], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    named = {"tutorial_lib.checks", "tutorial_lib.lesson", "tutorial_lib.experiments"}
+    named = {"tutorial_lib.checks", "tutorial_lib.lesson", "tutorial_lib.experiments", "course.endings",
+             "course.experiments.gap", "course.experiments.why", "tutorial_lib.extras"}
     assert named <= set(done.stdout.split())
 
 

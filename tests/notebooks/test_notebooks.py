@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from course.lesson import questions
-from tutorial_lib import legible
+from tutorial_lib import readability
 from workshop import authoring, exercises, navigation
 
 CORE = sorted(authoring.NOTEBOOKS.glob("*.ipynb"))
@@ -97,7 +97,7 @@ def test_every_picture_has_an_alternative_text(notebook, prose):
         if any(mime.startswith("image/") for mime in data):
             assert alts, f"cell {n} shows a picture without alternative text: use plots.show(fig, alt)"
         for alt in alts:
-            assert not legible.alt_fault(alt), f"cell {n}: alt={alt!r}: {legible.alt_fault(alt)}"
+            assert not readability.alt_fault(alt), f"cell {n}: alt={alt!r}: {readability.alt_fault(alt)}"
             assert alt not in seen, f"cell {n}: another picture has this text too, alt={alt!r}"
             seen.add(alt)
     for text in prose:

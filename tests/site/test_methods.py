@@ -12,7 +12,7 @@ import pytest
 from course.experiments.scoreboard import shown
 from tutorial_lib import encodings
 from tutorial_lib.explorers.scoreboard import rows
-from tutorial_lib.legible import alt_fault
+from tutorial_lib.readability import alt_fault
 from workshop import summary
 
 ROOT = Path(__file__).parents[2]

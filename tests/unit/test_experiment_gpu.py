@@ -19,7 +19,7 @@ def changed(settings, **few):
 
 
 def test_every_experiment_that_trains_has_one():
-    assert set(EXPERIMENTS) - set(GPU) == {"cost", "decay", "gap", "scale", "scoreboard", "tuning"}
+    assert set(EXPERIMENTS) - set(GPU) == {"cost", "decay", "position_gap", "scale", "scoreboard", "tuning"}
     assert all(256 <= settings["d_model"] <= 512 for settings in GPU.values())
     assert all(settings["layers"] in (6, 8) for name, settings in GPU.items() if name != "clipping")
     of_clipping = EXPERIMENTS["clipping"].cells(GPU["clipping"])
@@ -42,7 +42,7 @@ def test_a_record_with_few_steps(name, tmp_path):
                        text_steps=1, passkey_steps=1, tuning_steps=1, batch=4, test=2, windows=2, keys=2)
     if name != "clipping":  # where layers are compared
         settings["layers"] = 2
-    if name in ("lengths", "far", "extension", "recurrence"):
+    if name in ("lengths", "long_range", "extension", "recurrence"):
         settings |= changed(settings, length=64, segment=16) | {"tail": 2}
     experiment = dataclasses.replace(EXPERIMENTS[name], presets={"gpu": settings})
     path = tmp_path / "record.json"
@@ -72,7 +72,7 @@ def test_the_large_model_takes_a_step(name, monkeypatch):
     experiment = EXPERIMENTS[name]
     cell = experiment.cells(settings)[-1]
     assert experiment.measure(settings, cell, 0, torch.device("cpu"))
-    length = settings.get("length", settings.get("segment", {"order": 3, "images": 16}.get(name)))
+    length = settings.get("length", settings.get("segment", {"word_order": 3, "images": 16}.get(name)))
     sizes = settings["d_model"], cell.get("layers", settings["layers"]), settings["heads"]
     assert (*sizes, length) in seen and {x[:3] for x in seen} == {sizes}
     assert max(seen)[3] == length * {"tasks": 16, "extension": 4, "images": 1.5}.get(name, 1)

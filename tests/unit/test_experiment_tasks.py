@@ -14,10 +14,10 @@ from course.experiments import (
     fusion,
     hybrid,
     images,
-    order,
     shift,
     sweep,
     tasks,
+    word_order,
 )
 from course.experiments.record import Run
 from course.verdicts import FAILS, HOLDS, IDENTITY, OPEN
@@ -101,11 +101,11 @@ def test_order_findings_turn_with_the_numbers():
         of_encoder = {"none": 0.9, "alibi-symmetric": 1.0}.get(cell["encoding"], 0.5)
         return {"accuracy": float(cell["encoding"] != "none") / 2 + 0.5 if cell["causal"] else of_encoder}
 
-    assert told(order, as_proved) == [IDENTITY, HOLDS, HOLDS, HOLDS, FAILS]
-    assert told(order, turned) == [FAILS, FAILS, FAILS, FAILS, HOLDS]
-    assert told(order, either(as_proved, turned)) == [FAILS] + [OPEN] * 4
+    assert told(word_order, as_proved) == [IDENTITY, HOLDS, HOLDS, HOLDS, FAILS]
+    assert told(word_order, turned) == [FAILS, FAILS, FAILS, FAILS, HOLDS]
+    assert told(word_order, either(as_proved, turned)) == [FAILS] + [OPEN] * 4
     # a ceiling is a bound: a model may be worse
-    assert told(order, lambda cell, seed: {"accuracy": 0.1 * seed})[0] == IDENTITY
+    assert told(word_order, lambda cell, seed: {"accuracy": 0.1 * seed})[0] == IDENTITY
 
 
 # ---- hybrid ----

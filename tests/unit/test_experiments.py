@@ -173,9 +173,9 @@ def test_a_missing_record_names_the_command_that_makes_it(tmp_path):
 
 
 def test_a_record_in_the_wrong_file_is_refused(tmp_path, registered):
-    sweep.run(TINY, out=tmp_path / "order-full.json")
-    with pytest.raises(ValueError, match="order-full.json holds 'tiny' with the preset 'live'"):
-        experiments.load("order", folder=tmp_path)
+    sweep.run(TINY, out=tmp_path / "word_order-full.json")
+    with pytest.raises(ValueError, match="word_order-full.json holds 'tiny' with the preset 'live'"):
+        experiments.load("word_order", folder=tmp_path)
 
 
 def test_saving_is_all_or_nothing(tmp_path, monkeypatch):
@@ -481,8 +481,8 @@ def test_git_does_not_see_what_is_unfinished():
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         pytest.skip("not a git clone")
-    for name, ignored in (("order-full.partial.jsonl", True), ("order-full.partial.old1", True),
-                          ("order-full.json.tmp", True), ("order-full.json", False)):
+    for name, ignored in (("word_order-full.partial.jsonl", True), ("word_order-full.partial.old1", True),
+                          ("word_order-full.json.tmp", True), ("word_order-full.json", False)):
         command = ["git", "check-ignore", "-q", f"results/{name}"]
         assert (subprocess.run(command, cwd=root).returncode == 0) == ignored, name
 
@@ -764,7 +764,7 @@ def test_a_worker_computes_on_one_thread():
 
 def test_an_experiment_of_the_course_gives_the_same_numbers_on_a_cluster(cluster):
     small = {"live": {"encodings": ["none", "rotary"], "steps": 3, "batch": 8}}
-    order = replace(EXPERIMENTS["order"], presets=small)
+    order = replace(EXPERIMENTS["word_order"], presets=small)
     here, there = (sweep.run(order, scheduler=scheduler) for scheduler in (None, cluster))
     assert numbers(there)["runs"] == numbers(here)["runs"]
 

@@ -81,7 +81,7 @@ def test_yarn_says_its_factor():
 
 
 def test_the_loss_under_the_dials_is_the_recorded_one():
-    record = experiments.load("gap")
+    record = experiments.load("position_gap")
     gaps, again = record.settings["gaps"], record.values("repeat", scaling="YaRN, s = 4")
     scene = ScalingExplorer.scene(method="YaRN", s=4, times=1, loss="shown")
     x, y = scene.views["loss"].array()

@@ -17,7 +17,7 @@ from course import lesson, progress
 from course.lesson import predictions, questions
 from course.lesson.claims import Claims
 from course.progress import forget, log_file, read, record
-from tutorial_lib.fallback import table
+from tutorial_lib.stored_widgets import table
 
 NUMBERS = questions.notebooks()
 NUMBER = {"kind": "number", "question": "How <i>large</i>?", "unit": "nats", "within": 0.5,

@@ -171,4 +171,4 @@ def test_dask_and_torchrun_do_not_go_together(monkeypatch):
 
     monkeypatch.setattr(parallel, "size", lambda: 2)
     with pytest.raises(ValueError, match="scheduler='local': a sweep runs on Dask or under torchrun"):
-        run("order", scheduler="local")
+        run("word_order", scheduler="local")

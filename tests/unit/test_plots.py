@@ -15,7 +15,7 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
 
-from tutorial_lib import legible, plots
+from tutorial_lib import plots, readability
 from workshop import font, translation
 
 Z = torch.linspace(-1, 1, 6).view(2, 3)
@@ -168,7 +168,7 @@ def test_a_figure_is_drawn_in_the_readers_language(tmp_path, monkeypatch):
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # matplotlib warns of a character without a picture
             plots.png(fig)
-        shown = {text.get_text() for text in legible.texts(fig)}
+        shown = {text.get_text() for text in readability.texts(fig)}
         assert {"题", "横", "一"} <= shown and not re.search("[A-Za-z]", "".join(shown))
 
 

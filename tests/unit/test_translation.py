@@ -13,15 +13,15 @@ import torch
 
 from classroom import assignments, gradebook
 from course import checks, experiments
-from course.checks import oracle, report
+from course.checks import judge_process, report
 from course.checks import questions as graded
 from course.checks.answer import collect
 from course.checks.judge import judge
-from course.desk import __main__ as desk
-from course.experiments import why
+from course.experiments import why_rope
+from course.lab import __main__ as desk
 from course.lesson import museum, predictions, questions, resume, turns
 from tutorial_lib import language as spoken
-from tutorial_lib import legible
+from tutorial_lib import readability
 from tutorial_lib.data import released
 from tutorial_lib.language import _, joined, speaking, translated
 from workshop import documents, navigation, pieces, slides, translation
@@ -421,13 +421,13 @@ def figures_of_records():
     """What the lessons show of stored records, and of released models: figures with alternative texts."""
     shown = {name for path in (*navigation.notebooks(translation.ROOT), *resume.quests(translation.ROOT))
              for name in re.findall(r"again with: \S+ -m \S+ run (\w+)", path.read_text(encoding="utf-8"))}
-    assert {"order", "clipping", "hybrid", "lengths", "gap"} <= shown
-    for name in (*sorted(shown - {"scoreboard"}), "far"):  # of the scoreboard a quest shows no figure
+    assert {"word_order", "clipping", "hybrid", "lengths", "position_gap"} <= shown
+    for name in (*sorted(shown - {"scoreboard"}), "long_range"):  # of the scoreboard a quest shows no figure
         record, each = experiments.load(name), experiments.find(name)
         yield each.figure(record), each.alt(record)
-    records = {name: experiments.load(name) for name in why.RECORDS}
-    yield why.figure(records), why.alt(records)
-    yield why.two_losses({name: torch.ones(2) for name in why.AT_L}), ""
+    records = {name: experiments.load(name) for name in why_rope.RECORDS}
+    yield why_rope.figure(records), why_rope.alt(records)
+    yield why_rope.two_losses({name: torch.ones(2) for name in why_rope.AT_L}), ""
     yield released.figure(released.load()), ""
 
 
@@ -435,7 +435,7 @@ def test_no_text_of_a_recorded_figure_escapes(made):
     names, escaped = "|".join(("BLEU", "MiB", *map(re.escape, released.load()))), []
     for fig, alt in figures_of_records():
         fig.draw_without_rendering()
-        said = [alt, *(text.get_text() for text in legible.texts(fig))]
+        said = [alt, *(text.get_text() for text in readability.texts(fig))]
         while said != (inner := [re.sub("⟦[^⟦⟧]*⟧", "", text) for text in said]):
             said = inner
         escaped += [text for text in said if re.search("[A-Za-z]{2}", re.sub(rf"\$.*\$|{names}", "", text))]
@@ -562,9 +562,9 @@ def judged(made, tmp_path, monkeypatch):
     """A judging process that knows the made-up language, and a log of its own."""
     monkeypatch.setenv("TUTORIAL_PROGRESS", str(tmp_path / "progress.json"))
     monkeypatch.setattr(report.plots, "show", lambda fig, alt: None)
-    oracle.stop()
+    judge_process.stop()
     yield
-    oracle.stop()
+    judge_process.stop()
 
 
 def test_a_check_says_all_in_the_readers_language(judged, capsys, monkeypatch):

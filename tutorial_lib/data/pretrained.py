@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from ..encodings import Rotary
-from ..extras import needs
 from ..model import Config, Transformer
+from ..optional import needs
 from .mapped import mapped
 from .sources import SOURCES
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import plots
-from ..extras import needs
 from ..language import _
+from ..optional import needs
 
 with needs("experiments"):
     from matplotlib.figure import Figure

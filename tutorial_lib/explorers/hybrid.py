@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..extras import needs
 from ..language import _
+from ..optional import needs
 from . import formula
 from .formula import WORDS, N, Refused
 from .parts import Choice, Heat, Index, LiveExplorer, Scene, Text, palette

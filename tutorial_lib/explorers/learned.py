@@ -11,8 +11,8 @@ from torch import Tensor
 
 from ..data import load_minilm_positions
 from ..encodings import Learned, sinusoidal
-from ..extras import needs
 from ..language import _
+from ..optional import needs
 from .measured import measured
 from .parts import Choice, Heat, Index, Lines, LiveExplorer, Scene, Steps, Vectors, palette
 

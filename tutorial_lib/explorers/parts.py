@@ -27,9 +27,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from .. import plots
-from ..extras import needs
-from ..fallback import Stored
 from ..language import _, joined
+from ..optional import needs
+from ..stored_widgets import Stored
 from . import live
 
 with needs("course"):

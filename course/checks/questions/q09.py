@@ -7,8 +7,8 @@ import json
 
 import torch
 
-from tutorial_lib.extras import needs
 from tutorial_lib.language import _
+from tutorial_lib.optional import needs
 
 from ...places import RECORDS
 from ..question import Case, Draw, Question, Variant, Wrong

@@ -12,9 +12,9 @@ import difflib
 import html
 from pathlib import Path
 
-from tutorial_lib.extras import needs
-from tutorial_lib.fallback import StoredBox
 from tutorial_lib.language import _, joined, per_language
+from tutorial_lib.optional import needs
+from tutorial_lib.stored_widgets import StoredBox
 from tutorial_lib.training import seeded
 
 from ...progress import read, record

@@ -17,8 +17,8 @@ import textwrap
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 
-from tutorial_lib.extras import needs
 from tutorial_lib.language import _, joined
+from tutorial_lib.optional import needs
 
 from ...checks.answer import collect
 from ...checks.judge import judge

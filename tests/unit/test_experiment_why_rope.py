@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course import experiments
-from course.experiments import cost, far, scale, why
+from course.experiments import cost, long_range, scale, why_rope
 from course.experiments.record import Record, Run
 from tutorial_lib.plots import png
 
@@ -24,7 +24,7 @@ def records():
         "scale": made(scale, lambda cell: {
             "validation": 2.0, "tail": [2.0, 2.5],
             "mean": [2.0 + (cell["encoding"] != "rotary") * (1 + cell["size"]), 2.5]}),
-        "far": made(far, lambda cell: {"again": [1.0] * 5, "cut": [2.0] * 5,
+        "long_range": made(long_range, lambda cell: {"again": [1.0] * 5, "cut": [2.0] * 5,
                                        "new": [1.25 + (cell["encoding"] == "t5")] * 5}),
         "cost": made(cost, lambda cell: {f"{what} {way}": 3.0 * 2**20 if what == "held" else 1.5
                                          for what in ("time", "held") for way in ("none", "alibi, dense")}),
@@ -37,17 +37,17 @@ def drawn(ax):
 
 
 def test_each_record_adds_its_panels(records):
-    for count, names in ((2, ["lengths"]), (3, ["lengths", "far"]), (6, [*records])):
+    for count, names in ((2, ["lengths"]), (3, ["lengths", "long_range"]), (6, [*records])):
         some = {name: records[name] for name in names}
-        fig = why.figure(some)
+        fig = why_rope.figure(some)
         assert sum(bool(ax.get_title()) for ax in fig.axes) == count
         assert len(png(fig)) > 20_000
-        words = why.alt(some)
-        assert words == " ".join(why.alt({name: records[name]}) for name in names) and words.endswith(".")
+        words = why_rope.alt(some)
+        assert words == " ".join(why_rope.alt({name: records[name]}) for name in names) and words.endswith(".")
 
 
 def test_every_panel_shows_its_numbers(records):
-    at_L, beyond, size, use, step, memory = why.figure(records).axes
+    at_L, beyond, size, use, step, memory = why_rope.figure(records).axes
     shown = {x.get_text() for x in at_L.get_yticklabels()}
     for name, losses in (("rotary", records["lengths"].values("mean", encoding="rotary")),):
         assert f"{name}  {sum(x[0] for x in losses) / len(losses):.2f}" in shown
@@ -59,10 +59,10 @@ def test_every_panel_shows_its_numbers(records):
 
 
 def test_the_sentences_have_the_numbers_of_the_panels(records):
-    said = {name: why.alt({name: record}) for name, record in records.items()}
+    said = {name: why_rope.alt({name: record}) for name, record in records.items()}
     assert "t5 from +1.00 to +4.00" in said["scale"] and "rotary from" not in said["scale"]
-    assert "t5 from 1.25 to 1.25" in said["far"] and "alibi, dense from 1.50 to 1.50" in said["cost"]
-    at_L = {name: why.at_length(records["lengths"], name) for name in why.AT_L}
+    assert "t5 from 1.25 to 1.25" in said["long_range"] and "alibi, dense from 1.50 to 1.50" in said["cost"]
+    at_L = {name: why_rope.at_length(records["lengths"], name) for name in why_rope.AT_L}
     lowest = min(at_L, key=at_L.get)
     assert f"lowest for {lowest}, {at_L[lowest]:.2f}" in said["lengths"]
     assert "t5 moves most" in said["lengths"]
@@ -70,15 +70,15 @@ def test_the_sentences_have_the_numbers_of_the_panels(records):
 
 def test_two_losses_are_sorted_by_the_second():
     both = {"a": torch.tensor([1.0, 3.0]), "b": torch.tensor([2.0, 2.5])}
-    (ax,) = why.two_losses(both).axes
+    (ax,) = why_rope.two_losses(both).axes
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["b", "a"]
     shown = {line.get_label(): line.get_xdata() for line in ax.get_lines()}
     assert list(shown["at L"]) == [2.0, 1.0] and list(shown["the last characters, at 16 L"]) == [2.5, 3.0]
 
 
 def test_an_encoding_has_one_colour_in_all_panels():
-    loaded = {name: experiments.load(name) for name in why.RECORDS}
-    _, beyond, size, use, step, memory = why.figure(loaded).axes
+    loaded = {name: experiments.load(name) for name in why_rope.RECORDS}
+    _, beyond, size, use, step, memory = why_rope.figure(loaded).axes
     for name in ("rotary", "alibi", "t5"):
         colours = {line.get_color() for ax in (beyond, size, use, step, memory) for line in ax.get_lines()
                    if line.get_label() == name}
@@ -86,7 +86,7 @@ def test_an_encoding_has_one_colour_in_all_panels():
 
 
 def test_one_rate_for_all_is_drawn_beside(records):
-    own, of_all = (why.at_length(one, "t5") for one in (records["lengths"], records["lengths"].at_one_rate()))
-    (at_L, *_) = why.figure({"lengths": records["lengths"]}).axes
+    own, of_all = (why_rope.at_length(one, "t5") for one in (records["lengths"], records["lengths"].at_one_rate()))
+    (at_L, *_) = why_rope.figure({"lengths": records["lengths"]}).axes
     shown = {line.get_label(): line.get_xdata().tolist() for line in at_L.get_lines()}
     assert own in shown["its own rates"] and of_all in shown["one rate for all"] and of_all > own + 0.1

@@ -6,9 +6,9 @@ import nbformat
 import pytest
 import torch
 
-from course import endings
+from course import real_models
 from workshop import exercises
-from classroom import standin
+from classroom import stub_modules
 
 
 def has_ending(name):
@@ -68,22 +68,22 @@ def test_a_function_that_fails_is_named():
     def yarn_theta(*args):
         raise ValueError
 
-    assert endings.missing(rope_angles) == ""
-    assert "`yarn_theta`" in endings.missing(rope_angles, yarn_theta)
-    assert endings.missing(lambda: 1) == ""
+    assert real_models.missing(rope_angles) == ""
+    assert "`yarn_theta`" in real_models.missing(rope_angles, yarn_theta)
+    assert real_models.missing(lambda: 1) == ""
 
 
 def test_marking_runs_no_ending():
-    """The stand-in of the sandbox is false: what stands below ``if endings.ready(…)`` is left out."""
-    assert not standin.Nothing("course.endings.ready")()
-    assert "endings" in standin.FREE
+    """The stand-in of the sandbox is false: what stands below ``if real_models.ready(…)`` is left out."""
+    assert not stub_modules.Nothing("course.real_models.ready")()
+    assert "real_models" in stub_modules.FREE
 
 
 # ---- with the model answers ----
 @pytest.fixture(scope="module")
 def rope():
     space = answers("06")
-    return endings.RopeInSmolLM2(space["rope_angles"], space["rope_rotate"], space["cached_scores"])
+    return real_models.RopeInSmolLM2(space["rope_angles"], space["rope_rotate"], space["cached_scores"])
 
 
 def said_losses(capsys):
@@ -100,7 +100,7 @@ def test_smollm2_reads_with_the_learners_functions_as_with_ours(rope, capsys):
     assert at_once == pytest.approx(ours, abs=2e-3) and in_pieces == pytest.approx(ours, abs=2e-3)
 
 
-@pytest.mark.parametrize("bug", endings.BUGS)
+@pytest.mark.parametrize("bug", real_models.BUGS)
 def test_a_planted_bug_is_heard(rope, capsys, bug):
     rope.read(TEXT, at_once=5)
     rope.read(TEXT, at_once=5, bug=bug)
@@ -115,7 +115,7 @@ def test_it_talks_on_with_the_learners_functions(rope, capsys):
 
 
 def test_what_stops_the_model_is_said(rope, capsys):
-    broken = endings.RopeInSmolLM2(rope.angles, lambda x, angles, layout: x[..., :1], rope.scores)
+    broken = real_models.RopeInSmolLM2(rope.angles, lambda x, angles, layout: x[..., :1], rope.scores)
     broken.talk(TEXT)
     assert "Your functions stop the model: " in capsys.readouterr().out
 
@@ -123,17 +123,17 @@ def test_what_stops_the_model_is_said(rope, capsys):
 def test_a_copy_after_a_gap_is_found_with_yarn_alone(capsys):
     theta = 1e5 ** (-torch.arange(0, 64, 2) / 64)
     new = answers("08")["yarn_theta"](64, 1e5, 4, 8192, 1, 32)
-    endings.after_a_gap({"raw": theta, "yarn": new}, length=60)
+    real_models.after_a_gap({"raw": theta, "yarn": new}, length=60)
     raw, yarn = (line.split()[-3:] for line in capsys.readouterr().out.splitlines()[1:])
     assert float(raw[1]) < 1 < 2 < float(raw[2]) and float(yarn[2]) < 1.5
 
 
 def test_their_own_alibi_is_trained_short_and_read_long(monkeypatch, capsys):
-    from course.endings import alibi
+    from course.real_models import alibi
 
     space = answers("07")
     monkeypatch.setattr(alibi, "STEPS", 12)
-    found = endings.short_and_long(space["alibi_slopes"], space["alibi_bias"], lengths=(64, 128))
+    found = real_models.short_and_long(space["alibi_slopes"], space["alibi_bias"], lengths=(64, 128))
     assert found.keys() == {"your ALiBi", "sinusoids"} and "your ALiBi" in capsys.readouterr().out
-    flat = endings.short_and_long(lambda n: torch.zeros(n), space["alibi_bias"], lengths=(64, 128))
+    flat = real_models.short_and_long(lambda n: torch.zeros(n), space["alibi_bias"], lengths=(64, 128))
     assert flat["your ALiBi"] != found["your ALiBi"] and flat["sinusoids"] == found["sinusoids"]

@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import nn
 
-from course.experiments import far, rates, sweep
+from course.experiments import long_range, rates, sweep
 from course.experiments.record import Record, Run
 from course.verdicts import FAILS, HOLDS, OPEN
 from tutorial_lib import plots
 from tutorial_lib.data import Corpus, kjv
 
-PRESETS = far.EXPERIMENT.presets
+PRESETS = long_range.EXPERIMENT.presets
 
 
 def seeded(seed=0):
@@ -29,8 +29,8 @@ def places(text, span):
 # ---- the texts ----
 def test_in_a_training_text_one_passage_comes_twice_and_all_else_is_the_corpus():
     size, length, span = 200, 40, 12
-    drawn = far.texts(*kjv().batch(size, length, seeded()))
-    made = far.planted(kjv(), size, length, span, seeded())
+    drawn = long_range.texts(*kjv().batch(size, length, seeded()))
+    made = long_range.planted(kjv(), size, length, span, seeded())
     firsts, seconds = set(), set()
     for before, after in zip(drawn.tolist(), made.tolist(), strict=True):
         (i, j), *_ = [(i, j) for i, j in places(after, span)
@@ -42,14 +42,14 @@ def test_in_a_training_text_one_passage_comes_twice_and_all_else_is_the_corpus()
 
 
 def test_the_smallest_text_has_room_for_both():
-    made = far.planted(kjv(), 50, 23, 12, seeded())
+    made = long_range.planted(kjv(), 50, 23, 12, seeded())
     assert made.shape == (50, 24) and torch.equal(made[:, :12], made[:, 12:])
 
 
 def test_a_text_of_one_passage_has_its_period():
-    drawn = far.texts(*kjv().batch(100, 40, seeded()))
+    drawn = long_range.texts(*kjv().batch(100, 40, seeded()))
     periods = set()
-    made = far.repeated(kjv(), 100, 40, 12, seeded())
+    made = long_range.repeated(kjv(), 100, 40, 12, seeded())
     for before, after in zip(drawn.tolist(), made.tolist(), strict=True):
         fit = [p for p in range(6, 13) if after == [before[n % p] for n in range(41)]]
         assert fit
@@ -61,8 +61,8 @@ def test_a_text_of_one_passage_has_its_period():
 def test_what_is_read_differs_in_the_first_passage_alone(multiple):
     count, L, span = 30, 40, 15
     length = multiple * L
-    again, new = far.reading(kjv(), count, length, span, seeded())
-    drawn, found = far.texts(*kjv().windows(count, length)), set()
+    again, new = long_range.reading(kjv(), count, length, span, seeded())
+    drawn, found = long_range.texts(*kjv().windows(count, length)), set()
     for n, (text, first, second) in enumerate(zip(drawn.tolist(), again.tolist(), new.tolist(), strict=True)):
         passage, other = text[-span:], drawn[n - 1, -span:].tolist()
         assert first[-span:] == second[-span:] == passage
@@ -77,7 +77,7 @@ def test_what_is_read_differs_in_the_first_passage_alone(multiple):
 
 def test_every_preset_leaves_the_first_passage_outside_of_the_window():
     for settings in PRESETS.values():
-        assert 2 * settings["span"] <= settings["length"] + 1 and far.KNOWN < settings["span"] / 2
+        assert 2 * settings["span"] <= settings["length"] + 1 and long_range.KNOWN < settings["span"] / 2
         assert settings["multiples"][0] == 1 and settings["batch"] % 2 == 0
 
 
@@ -113,7 +113,7 @@ def test_who_sees_all_uses_the_passage_and_the_window_does_not():
     L, span, nothing = 32, 12, math.log(65)
     for length, reach, again, cut in ((32, 99, 0, 0), (96, 99, 0, nothing), (96, 32, nothing, nothing)):
         model = Copyist(reach)
-        found = far.losses(model, *drawn(length, span), L, span)
+        found = long_range.losses(model, *drawn(length, span), L, span)
         assert model.read == [length, length, L]
         assert found == pytest.approx({"again": again, "new": nothing, "cut": cut}, abs=0.01)
         if reach <= L:
@@ -121,8 +121,8 @@ def test_who_sees_all_uses_the_passage_and_the_window_does_not():
 
 
 def test_the_characters_by_which_it_is_recognised_do_not_count(monkeypatch):
-    monkeypatch.setattr(far, "KNOWN", 2)  # three are needed
-    found = far.losses(Copyist(99), *drawn(96, 12), 32, 12)
+    monkeypatch.setattr(long_range, "KNOWN", 2)  # three are needed
+    found = long_range.losses(Copyist(99), *drawn(96, 12), 32, 12)
     assert found["again"] == pytest.approx(math.log(65) / 10, abs=0.01)
 
 
@@ -131,11 +131,11 @@ def test_the_characters_by_which_it_is_recognised_do_not_count(monkeypatch):
 def test_a_record_with_few_steps(preset, tmp_path, monkeypatch):
     """All cells and multiples; the model is narrow and has one layer, and L is short."""
     asked, short = [], Corpus.of(kjv().text[:60000])
-    monkeypatch.setattr(far, "kjv", lambda: short)
+    monkeypatch.setattr(long_range, "kjv", lambda: short)
     monkeypatch.setattr(rates, "chosen", lambda *of: asked.append(of) or [0.015, 0.3])
     few = {"d_model": 8 * PRESETS[preset]["heads"], "layers": 1, "length": 24, "span": 12, "steps": 1,
            "batch": 4, "windows": 3}
-    experiment = dataclasses.replace(far.EXPERIMENT, presets={preset: PRESETS[preset] | few})
+    experiment = dataclasses.replace(long_range.EXPERIMENT, presets={preset: PRESETS[preset] | few})
     path = tmp_path / "record.json"
     record = sweep.run(experiment, preset, seeds=(0, 1), device="cpu", out=path, progress=False)
     assert Record.load(path) == record
@@ -155,8 +155,8 @@ def test_a_record_with_few_steps(preset, tmp_path, monkeypatch):
 
 def made(use, flat=0.0, pays=None, noise=0.0) -> Record:
     """A record of ``{encoding: [use at each multiple]}``; from seed to seed they differ by ``noise``."""
-    settings = {"encodings": [*use], "multiples": far.MULTIPLES}
-    record = Record("far", "full", "", settings, [0, 1, 2], "cpu", 1, {})
+    settings = {"encodings": [*use], "multiples": long_range.MULTIPLES}
+    record = Record("long_range", "full", "", settings, [0, 1, 2], "cpu", 1, {})
     for seed in record.seeds:
         for name, uses in use.items():
             new = [2.0 + flat * n / 4 for n in range(5)]
@@ -168,7 +168,7 @@ def made(use, flat=0.0, pays=None, noise=0.0) -> Record:
 
 
 def verdict(start, *args, **options):
-    (found,) = [f for f in far.findings(made(*args, **options)) if f.claim.startswith(start)]
+    (found,) = [f for f in long_range.findings(made(*args, **options)) if f.claim.startswith(start)]
     assert found.verdict == HOLDS or found.reason
     return found.verdict
 
@@ -181,7 +181,7 @@ def test_who_did_not_learn_to_copy_is_named():
     assert verdict(start, {"rotary": NEAR, "alibi": NEAR}) == HOLDS
     assert verdict(start, {"rotary": NEAR, "alibi": NONE}) == FAILS
     assert verdict(start, {"rotary": NEAR, "alibi": NEAR}, noise=1.0) == OPEN
-    (finding,) = [f for f in far.findings(made({"rotary": NEAR, "alibi": NONE})) if f.claim.startswith(start)]
+    (finding,) = [f for f in long_range.findings(made({"rotary": NEAR, "alibi": NONE})) if f.claim.startswith(start)]
     assert "alibi did not learn it" in finding.why and "rotary" not in finding.why
 
 
@@ -209,5 +209,5 @@ def test_a_use_that_does_not_pay_is_none():
     record = made({"t5": ALL})
     for run in record:
         run.values["cut"] = [x + run.seed - 1 for x in run.values["again"]]
-    (found,) = [f for f in far.findings(record) if f.claim.startswith(start)]
+    (found,) = [f for f in long_range.findings(record) if f.claim.startswith(start)]
     assert found.verdict == OPEN

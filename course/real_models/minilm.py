@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from tutorial_lib.data import SOURCES, load_minilm_positions
-from tutorial_lib.extras import needs
+from tutorial_lib.optional import needs
 
 with needs("experiments"):
     from safetensors import safe_open

@@ -3,10 +3,10 @@
 Nothing here is graded. An ending runs with whatever functions there are, right or wrong, and where one
 of them is not written yet it says so in a sentence and stops there, without an exception.
 
-    from course import endings
+    from course import real_models
 
-    if endings.ready(rope_angles, rope_rotate, cached_scores):
-        smollm2 = endings.RopeInSmolLM2(rope_angles, rope_rotate, cached_scores)
+    if real_models.ready(rope_angles, rope_rotate, cached_scores):
+        smollm2 = real_models.RopeInSmolLM2(rope_angles, rope_rotate, cached_scores)
         smollm2.talk("The cat chased the dog, and")
 
 Where a class is marked, this module is not there, and :func:`ready` is False: marking runs no model.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-from .extras import needs
+from .optional import needs
 
 with needs("course"):
     import ipywidgets as widgets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tutorial_lib.extras import needs
+from tutorial_lib.optional import needs
 
 from . import gradebook, rules
 

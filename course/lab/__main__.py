@@ -1,10 +1,10 @@
 """Open the course: its working copy, brought up to date, in JupyterLab.
 
-    python -m course.desk                      # the first notebook, or what was open last
-    python -m course.desk --front notebook     # the same in Notebook 7
-    python -m course.desk again 06             # notebook 06 from the start; yours is kept beside it
-    python -m course.desk teach                # the clone itself, with nbgrader's menus
-    python -m course.desk --language zh        # the course in Chinese, after `make zh`
+    python -m course.lab                      # the first notebook, or what was open last
+    python -m course.lab --front notebook     # the same in Notebook 7
+    python -m course.lab again 06             # notebook 06 from the start; yours is kept beside it
+    python -m course.lab teach                # the clone itself, with nbgrader's menus
+    python -m course.lab --language zh        # the course in Chinese, after `make zh`
 
 All other flags go to Jupyter (``--no-browser --port=9000``).
 """
@@ -40,14 +40,14 @@ def trouble(problem: OSError | sqlite3.Error, mine: Path) -> str:
     what = getattr(problem, "strerror", None) or problem
     if getattr(problem, "errno", 0) in (errno.EROFS, errno.EACCES, errno.EPERM):
         return (f"{where} cannot be written ({what}): keep your working copy in a folder of your own, with "
-                '`make lab LAB_FLAGS="--mine ~/my-course"`, or, without make, `python -m course.desk '
+                '`make lab LAB_FLAGS="--mine ~/my-course"`, or, without make, `python -m course.lab '
                 "--mine ~/my-course`.")
     return (f"{where} could not be written ({what}): once that is mended, start again; nothing of yours is "
             "lost, and the desk goes on from there.")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m course.desk", description=__doc__,
+    parser = argparse.ArgumentParser(prog="python -m course.lab", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=("open", "again", "teach"), default="open")
     parser.add_argument("notebook", nargs="?", default="", help="for `again`: 06, or ex06")

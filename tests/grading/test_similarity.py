@@ -6,7 +6,7 @@ import random
 import pytest
 
 from classroom import __main__ as command
-from classroom import assignments, likeness
+from classroom import assignments, similarity
 
 NAME = "ex06_rope"
 CODE = """
@@ -49,18 +49,18 @@ def hand_in(root, student, **answers):
 def test_every_long_run_in_common_is_found():
     """What winnowing promises: w + k − 1 equal tokens share a fingerprint."""
     draw = random.Random(5)
-    longest = likeness.WINDOW["code"] + likeness.RUN["code"] - 1
+    longest = similarity.WINDOW["code"] + similarity.RUN["code"] - 1
     for _ in range(200):
         a, b = ([str(draw.random()) for _ in range(80)] for _ in range(2))
-        assert not likeness.fingerprints(a, "code") & likeness.fingerprints(b, "code")
+        assert not similarity.fingerprints(a, "code") & similarity.fingerprints(b, "code")
         n, m = draw.randrange(80 - longest), draw.randrange(80 - longest)
         b[m:m + longest] = a[n:n + longest]
-        assert likeness.fingerprints(a, "code") & likeness.fingerprints(b, "code")
+        assert similarity.fingerprints(a, "code") & similarity.fingerprints(b, "code")
 
 
 def test_a_few_are_enough():
-    assert likeness.fingerprints(["a"] * 3, "words") == set()
-    assert len(likeness.fingerprints(list("abcdefg"), "words")) == 1
+    assert similarity.fingerprints(["a"] * 3, "words") == set()
+    assert len(similarity.fingerprints(list("abcdefg"), "words")) == 1
 
 
 def test_other_names_and_comments_hide_nothing(tmp_path):
@@ -69,7 +69,7 @@ def test_other_names_and_comments_hide_nothing(tmp_path):
     hand_in(tmp_path, "cem", explain_rope_layout=WORDS)
     hand_in(tmp_path, "dan", explain_rope_layout="I say: " + WORDS)
     hand_in(tmp_path, "eve")
-    rows = {(row["student"], row["other"]): row for row in likeness.compare(tmp_path, NAME)}
+    rows = {(row["student"], row["other"]): row for row in similarity.compare(tmp_path, NAME)}
     assert set(rows) == {("ann", "ben"), ("cem", "dan")}
     assert rows["ann", "ben"]["code"] == 1 and rows["ann", "ben"]["words"] is None
     assert rows["cem", "dan"]["words"] > 0.8
@@ -83,7 +83,7 @@ def test_the_solution_the_notebook_and_what_many_have_make_nobody_alike(tmp_path
         hand_in(tmp_path, student, **right)
     for student in "cdefg":
         hand_in(tmp_path, student, rope_angles=CODE)
-    assert likeness.compare(tmp_path, NAME) == []
+    assert similarity.compare(tmp_path, NAME) == []
 
 
 def test_a_broken_notebook_stops_nobody(tmp_path):
@@ -93,7 +93,7 @@ def test_a_broken_notebook_stops_nobody(tmp_path):
         path = tmp_path / "submitted" / f"odd{n}" / NAME / f"{NAME}.ipynb"
         path.parent.mkdir(parents=True)
         path.write_text(text)
-    assert len(likeness.compare(tmp_path, NAME)) == 1
+    assert len(similarity.compare(tmp_path, NAME)) == 1
 
 
 @pytest.mark.parametrize("copied", [True, False])

@@ -136,7 +136,7 @@ def findings(record: Record) -> list[Finding]:
 
 
 EXPERIMENT = Experiment(
-    "order", "Word order", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    "word_order", "Word order", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
     setup=in_words("Sentences of 3 words; {training}", examples="sentences", **SIZES),
     presets={
         "live": {"encodings": list(ENCODINGS), "steps": 100, "batch": 64},

@@ -1,7 +1,7 @@
 """The judging process: what is expected is computed here, out of a notebook's reach.
 
 ``python -m course.checks`` reads requests on its standard input and answers on its standard
-output (:mod:`.wire`). :func:`ask` starts one for this kernel and keeps it.
+output (:mod:`.messaging`). :func:`ask` starts one for this kernel and keeps it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 
 from tutorial_lib.language import ENGLISH, speaking
 
-from . import questions, wire
+from . import messaging, questions
 from .judge import judge
 
 _running: subprocess.Popen[bytes] | None = None
@@ -26,8 +26,8 @@ def serve(requests, answers) -> None:
     """Answer requests until the other side has gone."""
     while True:
         try:
-            request = wire.receive(requests)
-        except (EOFError, wire.BadMessage):  # after half a message there is no telling where the next begins
+            request = messaging.receive(requests)
+        except (EOFError, messaging.BadMessage):  # after half a message there is no telling where the next begins
             return
         try:
             question = questions.find(request["question"])
@@ -35,7 +35,7 @@ def serve(requests, answers) -> None:
                 reply: dict = {"verdict": judge(question, request["seed"], request["outcomes"]).message()}
         except Exception as problem:  # said where the check was called
             reply = {"problem": f"{type(problem).__name__}: {problem}"}
-        wire.send(answers, reply)
+        messaging.send(answers, reply)
 
 
 def ask(request: dict) -> dict:
@@ -45,10 +45,10 @@ def ask(request: dict) -> dict:
             with _lock:
                 process = _process()
                 assert process.stdin and process.stdout  # both are pipes
-                wire.send(process.stdin, request)
-                reply = wire.receive(process.stdout)
+                messaging.send(process.stdin, request)
+                reply = messaging.receive(process.stdout)
             break
-        except (OSError, EOFError, wire.BadMessage) as problem:
+        except (OSError, EOFError, messaging.BadMessage) as problem:
             stop()
             if attempt == 2:
                 raise RuntimeError(f"the judging process does not answer ({type(problem).__name__}). Restart "

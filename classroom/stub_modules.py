@@ -15,7 +15,7 @@ import types
 
 ROOMS = ("tutorial_lib", "course", "classroom", "workshop")
 # What a notebook uses beside its answers.
-FREE = ("checks", "lesson", "log", "plots", "explorers", "stored", "endings")
+FREE = ("checks", "lesson", "log", "plots", "explorers", "stored", "real_models")
 
 called: list[str] = []
 
@@ -41,7 +41,7 @@ class Nothing:
         return Nothing(f"{self._name}.{name}")
 
     def __bool__(self):
-        return False  # so `if endings.ready(…)` leaves an ending out: marking runs no model
+        return False  # so `if real_models.ready(…)` leaves an ending out: marking runs no model
 
     def __iter__(self):
         return iter(())

@@ -6,8 +6,8 @@ import functools
 import re
 from collections.abc import Iterator
 
-from .extras import needs
 from .language import _, words
+from .optional import needs
 
 with needs("experiments"):
     import matplotlib

@@ -361,7 +361,7 @@ def words(x: Interval, form: str) -> str:
 
 
 EXPERIMENT = Experiment(
-    "gap", "A gap in the positions of a real model", findings=findings, over="texts", figure=figure, alt=alt,
+    "position_gap", "A gap in the positions of a real model", findings=findings, over="texts", figure=figure, alt=alt,
     cells=cells, measure=measure,
     setup=in_words("SmolLM2-135M, trained on windows of {trained:,} tokens, reads passages of {length} "
                    "tokens twice; nothing is trained here", trained=TRAINED),

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from course.experiments import gap
+from course.experiments import position_gap
 from course.experiments.record import Record, Run
 from course.verdicts import FAILS, HOLDS, IDENTITY, OPEN
 from tutorial_lib.data import SMOLLM2, kjv, load_smollm2
@@ -16,15 +16,15 @@ from tutorial_lib.plots import png
 from tutorial_lib.training import seeded
 
 CPU = torch.device("cpu")
-TINY = {"length": 12, "scalings": list(gap.SCALINGS), "gaps": [0, 9000, 48_000]}
+TINY = {"length": 12, "scalings": list(position_gap.SCALINGS), "gaps": [0, 9000, 48_000]}
 
 
 # ---- the wavelengths ----
 
-@pytest.mark.parametrize("name", gap.SCALINGS)
+@pytest.mark.parametrize("name", position_gap.SCALINGS)
 def test_limits_are_where_an_angle_is_new(name):
-    theta, new = Frequencies(64, 100_000).theta(), gap.frequencies(name).theta()
-    limits, distances = gap.limits(name), torch.arange(70_000, dtype=torch.float64)
+    theta, new = Frequencies(64, 100_000).theta(), position_gap.frequencies(name).theta()
+    limits, distances = position_gap.limits(name), torch.arange(70_000, dtype=torch.float64)
     for pair in range(64 // 2):
         if 8192 * theta[pair] >= 2 * math.pi:
             assert limits[pair] == math.inf
@@ -35,7 +35,7 @@ def test_limits_are_where_an_angle_is_new(name):
     assert limits.isinf().sum() == 20  # pair 20 is the first that never made a whole turn
     expected = {"raw": 1, "PI, s = 4": 4, "YaRN, s = 4": 4, "YaRN, s = 8": 8,
                 "NTK-aware, s = 4": 4 ** (20 / 31), "NTK-aware, s = 8": 8 ** (20 / 31)}[name]
-    assert gap.stretch(name) == pytest.approx(expected)
+    assert position_gap.stretch(name) == pytest.approx(expected)
 
 
 # ---- what is measured ----
@@ -46,7 +46,7 @@ def small(monkeypatch):
     model = seeded(lambda: Transformer(Config(50, 64, n_layers=2, n_heads=1), Rotary(64, base=1e5)), 0)
     stand_in = SimpleNamespace(model=model.eval(), encode=lambda text: torch.tensor(
         [[ord(symbol) % 50 for symbol in text]]))
-    monkeypatch.setattr(gap, "load_smollm2", lambda: stand_in)
+    monkeypatch.setattr(position_gap, "load_smollm2", lambda: stand_in)
     return model
 
 
@@ -61,11 +61,11 @@ def slowly(model, tokens, positions):
 @pytest.mark.parametrize("name", ["raw", "PI, s = 4", "YaRN, s = 8"])
 def test_the_second_copy_is_read_behind_its_gap(name, small):
     own = small.encoding
-    found = gap.measure(TINY, {"scaling": name}, 3, CPU)
-    assert small.encoding is own and gap.measure(TINY, {"scaling": name}, 3, CPU) == found
-    assert gap.measure(TINY, {"scaling": name}, 4, CPU) != found
-    small.encoding = Rotary(64, frequencies=gap.frequencies(name))
-    tokens, once = gap.passage(3, 12), list(range(12))
+    found = position_gap.measure(TINY, {"scaling": name}, 3, CPU)
+    assert small.encoding is own and position_gap.measure(TINY, {"scaling": name}, 3, CPU) == found
+    assert position_gap.measure(TINY, {"scaling": name}, 4, CPU) != found
+    small.encoding = Rotary(64, frequencies=position_gap.frequencies(name))
+    tokens, once = position_gap.passage(3, 12), list(range(12))
     assert found["first"] == pytest.approx(slowly(small, tokens, torch.tensor(once))[0], abs=1e-5)
     for size, loss in zip(TINY["gaps"], found["repeat"], strict=True):
         positions = torch.tensor(once + [12 + size + n for n in range(12)])
@@ -75,39 +75,39 @@ def test_the_second_copy_is_read_behind_its_gap(name, small):
 
 def test_moved_is_the_largest_change_of_a_logit(small, monkeypatch):
     absolute = Sinusoidal(64)
-    monkeypatch.setattr(gap, "Rotary", lambda head_dim, frequencies: absolute)
-    found = gap.measure(TINY, {"scaling": "raw"}, 0, CPU)
+    monkeypatch.setattr(position_gap, "Rotary", lambda head_dim, frequencies: absolute)
+    found = position_gap.measure(TINY, {"scaling": "raw"}, 0, CPU)
     small.encoding = absolute
-    here, there = (slowly(small, gap.passage(0, 12), torch.arange(12) + by)[1] for by in (0, 48_000))
+    here, there = (slowly(small, position_gap.passage(0, 12), torch.arange(12) + by)[1] for by in (0, 48_000))
     expected = (here - there).abs().max().item()
     assert found["moved"] == pytest.approx(expected, rel=1e-4) and expected > 0.1
 
 
 def test_texts_are_verses():
     model = load_smollm2()
-    texts = [gap.passage(seed, 160) for seed in range(8)]
+    texts = [position_gap.passage(seed, 160) for seed in range(8)]
     assert all(text.shape == (1, 160) for text in texts)
     assert all("\n" + model.decode(text) in kjv().text for text in texts)
     assert len({tuple(text[0].tolist()) for text in texts}) == 8
-    assert torch.equal(texts[1], gap.passage(1, 160))
+    assert torch.equal(texts[1], position_gap.passage(1, 160))
 
 
 @pytest.mark.parametrize(("kind", "word"), [("code", "\ndef "), ("documentation", "expression")])
 def test_other_kinds_of_text(kind, word, small):
-    assert word in gap.whole(kind) and len(gap.whole(kind)) > 300_000
-    passages = [gap.passage(seed, 40, kind)[0].tolist() for seed in range(8)]
-    as_ids = "".join(chr(ord(symbol) % 50) for symbol in "\n" + gap.whole(kind))
+    assert word in position_gap.whole(kind) and len(position_gap.whole(kind)) > 300_000
+    passages = [position_gap.passage(seed, 40, kind)[0].tolist() for seed in range(8)]
+    as_ids = "".join(chr(ord(symbol) % 50) for symbol in "\n" + position_gap.whole(kind))
     begins = chr(ord("\n") % 50)
     assert all(begins + "".join(map(chr, ids)) in as_ids for ids in passages)
     assert len({tuple(ids) for ids in passages}) == 8
-    bible, other = (gap.measure(TINY, {"scaling": "raw"} | text, 3, CPU) for text in ({}, {"text": kind}))
+    bible, other = (position_gap.measure(TINY, {"scaling": "raw"} | text, 3, CPU) for text in ({}, {"text": kind}))
     assert bible["first"] != other["first"]
 
 
 def test_the_real_model_loses_the_copy_and_yarn_finds_it():
     settings = {"length": 48, "gaps": [0, 9000]}
     assert SMOLLM2.head_dim == 64
-    raw, yarn = (gap.measure(settings, {"scaling": name}, 0, CPU) for name in ("raw", "YaRN, s = 4"))
+    raw, yarn = (position_gap.measure(settings, {"scaling": name}, 0, CPU) for name in ("raw", "YaRN, s = 4"))
     assert raw["repeat"][0] < raw["first"] - 1.5 and raw["repeat"][1] > raw["first"] - 0.5
     assert max(yarn["repeat"]) < raw["first"] - 1.5
     assert raw["moved"] < 1e-3
@@ -124,10 +124,10 @@ def made(reach=REACH, first=None, moved=1e-4, preset="full") -> Record:
     def of(numbers, seed):
         return numbers[seed] if isinstance(numbers, tuple) else numbers
 
-    settings = gap.EXPERIMENT.presets[preset]
-    record = Record("gap", preset, "", settings, [0, 1, 2], "cpu", 1, {})
+    settings = position_gap.EXPERIMENT.presets[preset]
+    record = Record("position_gap", preset, "", settings, [0, 1, 2], "cpu", 1, {})
     for seed in record.seeds:
-        for cell in gap.cells(settings):
+        for cell in position_gap.cells(settings):
             name = cell["scaling"]
             losses = [0.5 if g + 160 <= of(reach[name], seed) else 3.5 for g in settings["gaps"]]
             price = of((first or {"PI, s = 4": 1.0}).get(name, 0.0), seed)
@@ -139,18 +139,18 @@ def made(reach=REACH, first=None, moved=1e-4, preset="full") -> Record:
 
 def test_reaches():
     settings = {"length": 100, "gaps": [0, 1000, 3000]}
-    record = Record("gap", "live", "", settings, [0, 1], "cpu", 1, {})
+    record = Record("position_gap", "live", "", settings, [0, 1], "cpu", 1, {})
     for name, losses in (("raw", ([0, 1, 3], [0, 4, 4])), ("PI, s = 4", ([3, 3, 3], [0, 0, 0]))):
         for seed in record.seeds:
             record.runs.append(Run({"scaling": name}, seed, {"first": 4.0, "repeat": losses[seed]}, 0.0))
-    assert gap.reaches(record, "raw") == [2100.0, 600.0]
-    assert gap.reaches(record, "PI, s = 4") == [0.0, 3100.0]
-    assert gap.ratio(record, "PI, s = 4").mean == pytest.approx((0 + 3100 / 600) / 2)
-    assert gap.left(record, "raw", 1000).values == (0.75, 0.0)
-    assert gap.left(record, "PI, s = 4", 0).values == (0.25, 1.0)
+    assert position_gap.reaches(record, "raw") == [2100.0, 600.0]
+    assert position_gap.reaches(record, "PI, s = 4") == [0.0, 3100.0]
+    assert position_gap.ratio(record, "PI, s = 4").mean == pytest.approx((0 + 3100 / 600) / 2)
+    assert position_gap.left(record, "raw", 1000).values == (0.75, 0.0)
+    assert position_gap.left(record, "PI, s = 4", 0).values == (0.25, 1.0)
 
 
-PI, NTK, YARN, NTK8, YARN8 = (name for name in gap.SCALINGS if name != "raw")
+PI, NTK, YARN, NTK8, YARN8 = (name for name in position_gap.SCALINGS if name != "raw")
 READS = "A scaling by s reads s times as far: "
 WAVES = "How far a scaling carries is told by its wavelengths: "
 PAPER = {
@@ -168,7 +168,7 @@ PAPER = {
 
 def verdicts(*args, **kwargs):
     """By claim, where they differ from those on REACH."""
-    findings = gap.findings(made(*args, **kwargs))[:len(PAPER)]
+    findings = position_gap.findings(made(*args, **kwargs))[:len(PAPER)]
     assert len(findings) == len(PAPER)
     assert all(f.claim.startswith(claim) for f, claim in zip(findings, PAPER, strict=True))
     return {claim: f.verdict for f, claim in zip(findings, PAPER, strict=True) if f.verdict != PAPER[claim]}
@@ -198,7 +198,7 @@ def test_passages_that_differ_show_nothing():
 
 
 def test_intervals_say_over_what_they_run():
-    findings = gap.findings(made())
+    findings = position_gap.findings(made())
     for n, f in enumerate(findings):
         over = "one book" if n < len(PAPER) else "each kind of text"
         assert f.ours.endswith(f"(3 passages of {over}, one model)")
@@ -209,9 +209,9 @@ def test_intervals_say_over_what_they_run():
 def test_figure_and_alt(preset):
     record = made(preset=preset)
     scaled = len(record.settings["scalings"]) - 1
-    assert len(gap.findings(record)) == 15 + scaled + 3 * ("texts" in record.settings)
-    assert len(png(gap.figure(record))) > 20_000
-    assert "PI, s = 4: 0; NTK-aware" in gap.alt(record) and "YaRN, s = 8: 65,536." in gap.alt(record)
+    assert len(position_gap.findings(record)) == 15 + scaled + 3 * ("texts" in record.settings)
+    assert len(png(position_gap.figure(record))) > 20_000
+    assert "PI, s = 4: 0; NTK-aware" in position_gap.alt(record) and "YaRN, s = 8: 65,536." in position_gap.alt(record)
 
 
 def test_other_texts_are_judged_by_themselves():
@@ -221,7 +221,7 @@ def test_other_texts_are_judged_by_themselves():
             if run.cell.get("text") == "code" and run.cell["scaling"] in of_code:
                 losses = of_code[run.cell["scaling"]]
                 run.values["repeat"] = [losses[run.seed]] * len(run.values["repeat"])
-        return [f.verdict for f in gap.findings(record)[len(PAPER):]]
+        return [f.verdict for f in position_gap.findings(record)[len(PAPER):]]
 
     assert told({}) == [HOLDS, HOLDS, HOLDS]
     raw = {"raw": (0.5, 0.5, 0.5)}

@@ -13,7 +13,7 @@ import torch
 from matplotlib.colors import to_rgb
 
 from course import experiments
-from tutorial_lib import explorers, legible, plots
+from tutorial_lib import explorers, plots, readability
 
 Z = torch.linspace(-1, 1, 6).view(2, 3)
 X = [1, 2, 3]
@@ -23,7 +23,7 @@ RECORDS = sorted(path.stem.removesuffix("-full") for path in experiments.RESULTS
 @plots.styled
 def faults(fig):
     plots.png(fig)
-    return legible.faults(fig)
+    return readability.faults(fig)
 
 
 @plots.styled
@@ -33,7 +33,7 @@ def dim(fig):
     A text with a halo stands on the halo.
     """
     plots.png(fig)
-    texts = list(legible.texts(fig))
+    texts = list(readability.texts(fig))
     boxes = [text.get_window_extent(fig.canvas.get_renderer()).extents for text in texts]
     colours = [text.get_color() for text in texts]
     for text in texts:
@@ -44,14 +44,14 @@ def dim(fig):
     for text, colour, (left, bottom, right, top) in zip(texts, colours, boxes, strict=True):
         behind = page[max(0, len(page) - int(top)):len(page) - int(bottom), max(0, int(left)):int(right) + 1]
         behind = np.ones((1, 1, 3)) if text.get_path_effects() else behind
-        if (least := legible.contrast(to_rgb(colour), behind).min()) < 4.5:
+        if (least := readability.contrast(to_rgb(colour), behind).min()) < 4.5:
             found.append(f"{text.get_text()!r}: {least:.2f}")
     return found
 
 
 def light(rgb):
     """The lightness L*, 0 ... 100."""
-    y = legible.luminance(rgb)
+    y = readability.luminance(rgb)
     return np.where(y > 0.008856, 116 * np.cbrt(y) - 16, 903.3 * y)
 
 
@@ -76,7 +76,7 @@ def test_the_picture_of_a_record_is_legible(name):
     record, experiment = experiments.load(name), experiments.find(name)
     fig = experiment.figure(record)
     assert faults(fig) == [] and dim(fig) == []
-    assert legible.alt_fault(experiment.alt(record)) == ""
+    assert readability.alt_fault(experiment.alt(record)) == ""
 
 
 @pytest.mark.parametrize("name", explorers.__all__)
@@ -88,7 +88,7 @@ def test_the_stored_pictures_of_an_explorer_are_legible(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _data, metadata = live.stored()
-    assert legible.alt_fault(metadata["image/png"]["alt"]) == ""
+    assert readability.alt_fault(metadata["image/png"]["alt"]) == ""
 
 
 @pytest.mark.parametrize("cmap", ["signed", "viridis"])
@@ -118,7 +118,7 @@ def test_lines_stand_out_from_the_page_and_differ_without_colour():
     styles = cycle()
     assert len(styles) == len({str(style["linestyle"]) for style in styles}) == len(set(plots.MARKERS)) == 7
     for style in styles:
-        assert legible.contrast(style["color"], "white") >= 3, style
+        assert readability.contrast(style["color"], "white") >= 3, style
     for kind in BLIND:  # neighbours in the cycle; the dashes tell the others apart
         for one, two in itertools.pairwise(styles):
             one, two = (seen(np.array(to_rgb(style["color"])), kind) for style in (one, two))
@@ -130,7 +130,7 @@ def test_a_colour_says_its_number_in_grey_and_to_the_colour_blind(cmap):
     ramp = matplotlib.colormaps[cmap](np.linspace(0, 1, 11))[:, :3]
     for colours in (ramp, *(seen(ramp, kind) for kind in BLIND)):
         assert (np.diff(light(colours)) > 2).all()  # two are about what can be told apart side by side
-    assert not legible.one_way("RdBu_r") and legible.one_way(cmap)
+    assert not readability.one_way("RdBu_r") and readability.one_way(cmap)
 
 
 def test_zero_has_no_colour():
@@ -148,7 +148,7 @@ def test_zero_has_no_colour():
     ("Bars of accuracy, which is not translated yet.", ""),
 ])
 def test_an_alternative_text_without_spaces_says_as_much(alt, fault):
-    found = legible.alt_fault(alt, "条形图|热图")
+    found = readability.alt_fault(alt, "条形图|热图")
     assert fault in found if fault else not found
 
 

@@ -231,7 +231,7 @@ SMALL = {"d_model": 64, "layers": 2, "heads": 4, "length": 64, "span": 24, "batc
          "multiples": MULTIPLES, "encodings": list(ENCODINGS)}
 
 EXPERIMENT = Experiment(
-    "far", "Who uses what is far?", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    "long_range", "Who uses what is far?", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
     setup=setup,
     presets={
         "live": SMALL | {"encodings": ["rotary", "alibi", "t5"], "steps": 500, "windows": 16,

@@ -18,7 +18,7 @@ from tutorial_lib.language import _, joined
 from . import cost, lengths, scale
 from .record import Record
 
-RECORDS = ("lengths", "scale", "far", "cost")
+RECORDS = ("lengths", "scale", "long_range", "cost")
 """The experiments whose records are shown, as far as they are given."""
 
 AT_L = ("table", "clipped", "t5", "kerple", "rotary", "alibi", "sinusoidal", "learned", "none")
@@ -120,7 +120,7 @@ def _used(record):
 
 
 def _far(records, ax):
-    record = records["far"]
+    record = records["long_range"]
     _lines(ax, record.settings["multiples"], _used(record), logx=2, xlabel=_("length / L"),
            title=_("Use made of a passage that far back"), ylabel=_("nats; a window of L has 0"))
 
@@ -196,5 +196,5 @@ def _ends(lines, form=".2f"):
         for name, line in lines.items())
 
 
-SAID = {"lengths": _said_lengths, "scale": _said_scale, "far": _said_far, "cost": _said_cost}
-PANELS = {"lengths": (_at_L, _beyond), "scale": (_with_size,), "far": (_far,), "cost": (_decoding, _memory)}
+SAID = {"lengths": _said_lengths, "scale": _said_scale, "long_range": _said_far, "cost": _said_cost}
+PANELS = {"lengths": (_at_L, _beyond), "scale": (_with_size,), "long_range": (_far,), "cost": (_decoding, _memory)}

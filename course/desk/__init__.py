@@ -1,6 +1,0 @@
-"""The learner's desk: JupyterLab as a course, with a working copy that no update overwrites.
-
-``python -m course.desk`` (or ``make lab``) brings the working copy up to date and opens it;
-``python -m course.desk again 06`` begins one notebook anew. Lessons need none of this: they
-run in anybody's JupyterLab, in Colab and in VS Code, only without its comforts.
-"""
