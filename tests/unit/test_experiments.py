@@ -569,7 +569,7 @@ def test_seeds_of_your_own(registered, tmp_path):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (("run", "tyni"), "name='tyni': it must be one of 'tuning', 'order'"),
+    (("run", "tyni"), "name='tyni': it must be one of 'tuning', 'word_order'"),
     (("run", "tiny", "--preset", "gpu"), "preset='gpu': 'tiny' has 'live', 'full'"),
     (("run", "tiny", "--seeds", "1,1"), "seeds=(1, 1)"),
     (("run", "tiny", "--device", "cuda:77"), "device 'cuda:77' is not available"),
