@@ -93,6 +93,7 @@ zh: setup  ## Make the course in Chinese, in build/zh, and its slides; `make lab
 
 lint: setup  ## Look for mistakes in the code and its types
 	$(BIN) -m ruff check
+	$(BIN) -m ruff format --check
 	$(BIN) -m mypy
 
 lock: setup  ## Pin what pyproject.toml asks for (ARGS=--upgrade: the newest of everything)

@@ -5,12 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
-def test_ruff_is_content():
-    result = subprocess.run([sys.executable, "-m", "ruff", "check", "--no-cache", "--output-format=concise"],
-                            cwd=ROOT, capture_output=True, text=True)
+@pytest.mark.parametrize("command", [("check", "--output-format=concise"), ("format", "--check")])
+def test_ruff_is_content(command):
+    line = [sys.executable, "-m", "ruff", *command, "--no-cache"]
+    result = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
