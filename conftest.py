@@ -46,8 +46,11 @@ def pytest_collection_modifyitems(items):
                 item.compare_outputs = near(item.compare_outputs)
             if TURN in item.cell.source:
                 item.runtest = empty_then_filled(item)
-    items.sort(key=lambda item: next((n for n, start in enumerate(FIRST) if item.nodeid.startswith(start)),
-                                     len(FIRST)))
+    items.sort(
+        key=lambda item: next(
+            (n for n, start in enumerate(FIRST) if item.nodeid.startswith(start)), len(FIRST)
+        )
+    )
 
 
 def pytest_collection_finish(session):
@@ -68,7 +71,7 @@ def filled(source):
         if isinstance(node, ast.FunctionDef) and f"{node.name} = {TURN}" in source:
             key = source.split(TURN)[1].split('"')[1]
             lines = source.splitlines()
-            lines[node.lineno - 1:node.end_lineno] = turns.solution(turns.find(key)).splitlines()
+            lines[node.lineno - 1 : node.end_lineno] = turns.solution(turns.find(key)).splitlines()
             return "\n".join(lines)
     raise ValueError(source)
 
@@ -104,6 +107,7 @@ def near(compare):
     Another kind of processor adds in another order, and a training enlarges the difference. So a cell that is
     tagged ``trained`` has the same words on every machine, and numbers that are near.
     """
+
     def compared(test, ref, skip_compare=None):
         found = [stored(new, old) for new, old in itertools.zip_longest(test, ref) if new is not None]
         return compare(found, ref, skip_compare)
@@ -161,10 +165,26 @@ def pytest_make_collect_report(collector):
 
 # ---- several processes, and what they take ----
 # The slowest begin first, so that no process is left waiting at the end.
-FIRST = ("tests/browser", "tests/exercises/test_questions", "notebooks/02", "tests/site", "notebooks/07",
-         "tests/house/test_commands", "notebooks/03", "notebooks/04", "tests/exercises/test_nbgrader",
-         "tests/unit/test_translation", "notebooks/", "tests/grading", "tests/slides", "tests/parity",
-         "tests/unit/test_experiment", "tests/unit/test_parallel", "tests/house", "tests/exercises")
+FIRST = (
+    "tests/browser",
+    "tests/exercises/test_questions",
+    "notebooks/02",
+    "tests/site",
+    "notebooks/07",
+    "tests/house/test_commands",
+    "notebooks/03",
+    "notebooks/04",
+    "tests/exercises/test_nbgrader",
+    "tests/unit/test_translation",
+    "notebooks/",
+    "tests/grading",
+    "tests/slides",
+    "tests/parity",
+    "tests/unit/test_experiment",
+    "tests/unit/test_parallel",
+    "tests/house",
+    "tests/exercises",
+)
 
 
 class Units(LoadScopeScheduling):
@@ -198,8 +218,10 @@ class Times:
         for module, seconds in self.modules.most_common(20):
             terminalreporter.write_line(f"{seconds:7.0f}  {module}")
         worked = (busy() - self.busy) / 60
-        terminalreporter.write_line(f"All of it took {minutes:.1f} minutes, and this machine worked for "
-                                    f"{worked:.1f} core-minutes, other programs included.")
+        terminalreporter.write_line(
+            f"All of it took {minutes:.1f} minutes, and this machine worked for "
+            f"{worked:.1f} core-minutes, other programs included."
+        )
 
 
 def busy():

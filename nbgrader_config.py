@@ -16,6 +16,5 @@ c.CourseDirectory.course_id = COURSE
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "exercises"
 c.GenerateAssignment.preprocessors = [
-    GivenSolutions if step is ClearSolutions else step
-    for step in GenerateAssignment.preprocessors.default()
+    GivenSolutions if step is ClearSolutions else step for step in GenerateAssignment.preprocessors.default()
 ]

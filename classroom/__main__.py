@@ -60,73 +60,121 @@ def _share(text: str) -> float:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m classroom", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m classroom", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--root", type=Path, default=Path(), help="the class folder (default: this one)")
     shared.add_argument("--db", help="the gradebook's database (default: gradebook.db in the class folder)")
     marking = argparse.ArgumentParser(add_help=False)
     marking.add_argument("--workers", type=int, help="processes that mark (default: one a core)")
     marking.add_argument("--scheduler", default="", help="the address of a running Dask cluster instead")
-    marking.add_argument("--trusted", action="store_true",
-                         help="run without a sandbox: only for notebooks that you wrote yourself")
+    marking.add_argument(
+        "--trusted",
+        action="store_true",
+        help="run without a sandbox: only for notebooks that you wrote yourself",
+    )
     marking.add_argument("--again", action="store_true", help="mark what is marked already, too")
-    marking.add_argument("--due", type=_date,
-                         help="when it was due, such as 2026-12-01T18:00 (in the class's zone)")
-    marking.add_argument("--zone", type=_zone, metavar="ZONE",
-                         help="the class's zone, such as Europe/Berlin, which is kept for all exercises "
-                              "(default: this machine's)")
+    marking.add_argument(
+        "--due", type=_date, help="when it was due, such as 2026-12-01T18:00 (in the class's zone)"
+    )
+    marking.add_argument(
+        "--zone",
+        type=_zone,
+        metavar="ZONE",
+        help="the class's zone, such as Europe/Berlin, which is kept for all exercises "
+        "(default: this machine's)",
+    )
     kept = marking.add_argument_group("rules of one exercise, which are kept for later runs")
-    kept.add_argument("--late-per-day", type=_share, metavar="SHARE",
-                      help="share of the maximum that each day late costs, such as 0.1")
-    kept.add_argument("--part-of-day", choices=list(PARTS),
-                      help="what a part of a day counts: a whole day (the default), its share, or none")
-    kept.add_argument("--extend", nargs=2, action="append", default=[], metavar=("STUDENT", "TIME"),
-                      help="more time for one student, such as: --extend ben 3d")
-    kept.add_argument("--drop", action="append", default=[], metavar="QUESTION",
-                      help="let it count for nobody")
-    kept.add_argument("--give", action="append", default=[], metavar="QUESTION",
-                      help="give its points to everybody")
-    kept.add_argument("--restore", action="append", default=[], metavar="QUESTION",
-                      help="let it count as usual again")
+    kept.add_argument(
+        "--late-per-day",
+        type=_share,
+        metavar="SHARE",
+        help="share of the maximum that each day late costs, such as 0.1",
+    )
+    kept.add_argument(
+        "--part-of-day",
+        choices=list(PARTS),
+        help="what a part of a day counts: a whole day (the default), its share, or none",
+    )
+    kept.add_argument(
+        "--extend",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("STUDENT", "TIME"),
+        help="more time for one student, such as: --extend ben 3d",
+    )
+    kept.add_argument(
+        "--drop", action="append", default=[], metavar="QUESTION", help="let it count for nobody"
+    )
+    kept.add_argument(
+        "--give", action="append", default=[], metavar="QUESTION", help="give its points to everybody"
+    )
+    kept.add_argument(
+        "--restore", action="append", default=[], metavar="QUESTION", help="let it count as usual again"
+    )
     which = argparse.ArgumentParser(add_help=False)
-    which.add_argument("assignments", nargs="*", metavar="ASSIGNMENT",
-                       help="such as ex06_rope (default: all that were handed in)")
+    which.add_argument(
+        "assignments",
+        nargs="*",
+        metavar="ASSIGNMENT",
+        help="such as ex06_rope (default: all that were handed in)",
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     take = commands.add_parser("take-in", parents=[shared], help="uploads of any layout become submissions")
     take.add_argument("inbox", type=Path, help="the folder with the uploads; nothing in it is changed")
-    mark = commands.add_parser("grade", parents=[shared, marking, which],
-                               help="mark, and keep in the gradebook")
-    mark.add_argument("--preview", action="store_true",
-                      help="say whose points would change, and by how much, and keep nothing")
+    mark = commands.add_parser(
+        "grade", parents=[shared, marking, which], help="mark, and keep in the gradebook"
+    )
+    mark.add_argument(
+        "--preview",
+        action="store_true",
+        help="say whose points would change, and by how much, and keep nothing",
+    )
     commands.add_parser("feedback", parents=[shared, which], help="a page for each student")
-    out = commands.add_parser("export", parents=[shared],
-                              help="all grades as CSV, and as Canvas and Moodle import them")
-    out.add_argument("--questions", action="store_true",
-                     help="a column for each question in Canvas's file, too")
+    out = commands.add_parser(
+        "export", parents=[shared], help="all grades as CSV, and as Canvas and Moodle import them"
+    )
+    out.add_argument(
+        "--questions", action="store_true", help="a column for each question in Canvas's file, too"
+    )
     commands.add_parser("report", parents=[shared, which], help="questions and misconceptions of the class")
-    words = commands.add_parser("written", parents=[shared, which],
-                                help="written answers beside rubric and samples, and a table for their marks")
+    words = commands.add_parser(
+        "written",
+        parents=[shared, which],
+        help="written answers beside rubric and samples, and a table for their marks",
+    )
     words.add_argument("--enter", action="store_true", help="enter what was filled into the table")
-    commands.add_parser("alike", parents=[shared, which],
-                        help="submissions that resemble each other, to look at: no proof of anything")
-    replayed = commands.add_parser("replay", parents=[shared],
-                                   help="one student's verdicts once more, with inputs and errors; for you")
+    commands.add_parser(
+        "alike",
+        parents=[shared, which],
+        help="submissions that resemble each other, to look at: no proof of anything",
+    )
+    replayed = commands.add_parser(
+        "replay", parents=[shared], help="one student's verdicts once more, with inputs and errors; for you"
+    )
     replayed.add_argument("assignment", metavar="ASSIGNMENT", help="such as ex06_rope")
     replayed.add_argument("student", metavar="STUDENT", help="the id, as in the gradebook")
     replayed.add_argument("questions", nargs="*", metavar="QUESTION", help="show these only (default: all)")
     replayed.add_argument("--seed", type=int, help="with these inputs (default: those it was marked with)")
     replayed.add_argument("--trusted", action="store_true", help="without a sandbox")
-    believed = commands.add_parser("inventory", parents=[shared],
-                                   help="what the class believed before the course and after it")
+    believed = commands.add_parser(
+        "inventory", parents=[shared], help="what the class believed before the course and after it"
+    )
     believed.add_argument("logs", type=Path, help="a folder with students' progress.json, under any names")
-    commands.add_parser("all", parents=[shared, marking, which],
-                        help="grade, feedback, export and report, one after the other")
+    commands.add_parser(
+        "all",
+        parents=[shared, marking, which],
+        help="grade, feedback, export and report, one after the other",
+    )
     return parser
 
 
-WINDOWS = ("grading needs Linux, and this is Windows. Set the course up in WSL 2 (`wsl --install`) and run "
-           "the same command there, or grade on the machine of your JupyterHub")
+WINDOWS = (
+    "grading needs Linux, and this is Windows. Set the course up in WSL 2 (`wsl --install`) and run "
+    "the same command there, or grade on the machine of your JupyterHub"
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -149,8 +197,10 @@ def main(arguments: list[str] | None = None) -> int:
         print("\nStopped. What is marked is kept: the same command goes on from here.", file=sys.stderr)
         return 130
     except ImportError as problem:
-        print(f"{parser.prog}: {problem}. A teacher needs more packages: pip install -e '.[teach,cluster]'",
-              file=sys.stderr)
+        print(
+            f"{parser.prog}: {problem}. A teacher needs more packages: pip install -e '.[teach,cluster]'",
+            file=sys.stderr,
+        )
         return 2
     except (ValueError, OSError, RuntimeError) as problem:
         print(f"{parser.prog}: {problem}", file=sys.stderr)
@@ -197,8 +247,10 @@ def take_in(given) -> int:
 def _compare(listed: roster.Roster, sent: set[str]) -> None:
     """Say who is not in the class list, and who in it has sent nothing."""
     if strangers := sorted(sent - set(listed.people)) if listed else []:
-        print(f"Not in {roster.FILE}: {', '.join(strangers)}. Add them there, or rename what they sent to "
-              "the id that they have there.")
+        print(
+            f"Not in {roster.FILE}: {', '.join(strangers)}. Add them there, or rename what they sent to "
+            "the id that they have there."
+        )
     if missing := sorted(set(listed.people) - sent):
         print(f"Nothing in the inbox from {len(missing)} of {len(listed.people)}: {', '.join(missing)}")
 
@@ -207,30 +259,42 @@ def grade(given) -> int:
     from . import gradebook, intake, marking
 
     if given.trusted:
-        print("Without a sandbox, a notebook can read, change and send whatever you can. Go on only with "
-              "notebooks that you wrote yourself.", file=sys.stderr)
+        print(
+            "Without a sandbox, a notebook can read, change and send whatever you can. Go on only with "
+            "notebooks that you wrote yourself.",
+            file=sys.stderr,
+        )
     gradebook.prepare(given.root, {name: assignments.path(name) for name in given.assignments}, given.db)
     preview, failed = getattr(given, "preview", False), 0
     for name in given.assignments:
         asked = _rules(given, name)
         _say(intake.adopt(given.root, name))  # what nbgrader collected, as it was sent
         with tqdm(desc=name, unit="submission", total=0) as bar:
+
             def show(done, total=None, bar=bar):
                 bar.total = total or bar.total
                 bar.n = done
                 bar.refresh()
 
-            fresh = marking.mark_all(given.root, name, workers=given.workers, scheduler=given.scheduler,
-                                     trusted=given.trusted, again=given.again, preview=preview,
-                                     progress=show)
+            fresh = marking.mark_all(
+                given.root,
+                name,
+                workers=given.workers,
+                scheduler=given.scheduler,
+                trusted=given.trusted,
+                again=given.again,
+                preview=preview,
+                progress=show,
+            )
         marks = gradebook.load_marks(given.root, name) | {one["student"]: one for one in fresh}
         _say_changes(name, gradebook.changes(given.root, name, marks, asked, due=given.due, db=given.db))
         if preview:
             print(f"{name}: nothing was entered. Without --preview, the same command enters it.")
             continue
         rules.save(given.root, name, asked)
-        for student, reason in gradebook.merge(given.root, name, marks, due=given.due, rules=asked,
-                                               db=given.db).items():
+        for student, reason in gradebook.merge(
+            given.root, name, marks, due=given.due, rules=asked, db=given.db
+        ).items():
             marks[student] |= {"state": "grader error", "reason": reason}
         counted = Counter(one["state"] for one in marks.values())
         counted["not handed in"] = len(set(roster.read(given.root).people) - set(marks))
@@ -248,14 +312,18 @@ def _rules(given, name: str) -> rules.Rules:
 
     kept = rules.load(given.root, name)
     if (given.extend or given.drop or given.give or given.restore) and len(given.assignments) != 1:
-        raise ValueError("--extend, --drop, --give and --restore are for one exercise: name it, as in "
-                         f"`grade {name} --extend ben 3d`. Who always has more time has it in {roster.FILE}")
+        raise ValueError(
+            "--extend, --drop, --give and --restore are for one exercise: name it, as in "
+            f"`grade {name} --extend ben 3d`. Who always has more time has it in {roster.FILE}"
+        )
     for student, time in given.extend:
         known = gradebook.students(given.root)
         if student not in known:
             near = " or ".join(difflib.get_close_matches(student, known, 3, 0.4))
-            raise ValueError(f"there is no student {student!r}" + (
-                f"; is it {near}?" if near else f" among those who have handed in, nor in {roster.FILE}"))
+            raise ValueError(
+                f"there is no student {student!r}"
+                + (f"; is it {near}?" if near else f" among those who have handed in, nor in {roster.FILE}")
+            )
         clock.length(time)  # or it says what is allowed
         kept = replace(kept, extensions={**kept.extensions, student: time})
     if given.zone:
@@ -275,8 +343,9 @@ def _say_changes(name: str, changed: list[dict]) -> None:
     if changed:
         print(f"{name}: points that stand in the gradebook change for {len(changed)}:")
     for row in changed:
-        why = ", ".join(f"{what} {points(old)} → {points(new)}"
-                        for what, (old, new) in row["because"].items())
+        why = ", ".join(
+            f"{what} {points(old)} → {points(new)}" for what, (old, new) in row["because"].items()
+        )
         print(f"  {row['student']}: {points(row['before'])} → {points(row['after'])} ({why})")
 
 
@@ -350,8 +419,17 @@ def inventory(given) -> int:
     return 0
 
 
-STEPS = {"take-in": take_in, "grade": grade, "feedback": feedback, "export": export, "report": report,
-         "written": written, "alike": alike, "replay": replay, "inventory": inventory}
+STEPS = {
+    "take-in": take_in,
+    "grade": grade,
+    "feedback": feedback,
+    "export": export,
+    "report": report,
+    "written": written,
+    "alike": alike,
+    "replay": replay,
+    "inventory": inventory,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -63,6 +63,8 @@ def written(source: Path) -> dict[str, Written]:
             model = re.sub(r"### (BEGIN|END) SOLUTION", "", text).strip()
             found[entry["grade_id"]] = Written(
                 title[1] if title else entry["grade_id"].removeprefix("explain_").replace("_", " "),
-                TITLE.sub("", before, count=1).strip(), model)
+                TITLE.sub("", before, count=1).strip(),
+                model,
+            )
         before = text if cell["cell_type"] == "markdown" else ""
     return found

@@ -18,8 +18,10 @@ def _marks(resources) -> tuple[Path, str, str, dict]:
     assignment, student = resources["nbgrader"]["assignment"], resources["nbgrader"]["student"]
     marks = gradebook.load_marks(root, assignment).get(student)
     if marks is None:
-        raise RuntimeError(f"{student} has no marks for {assignment} yet: run "
-                           f"`python -m classroom grade --root {root}` first")
+        raise RuntimeError(
+            f"{student} has no marks for {assignment} yet: run "
+            f"`python -m classroom grade --root {root}` first"
+        )
     return root, assignment, student, marks
 
 

@@ -66,7 +66,7 @@ def _sender(parts: tuple[str, ...]) -> str:
     if named:
         return roster.spelled(named.stable)
     vote = NAME.search(parts[0]) if len(parts) == 1 else None
-    return roster.spelled(parts[0][:vote.start()] if vote else "") or roster.spelled(parts[0])
+    return roster.spelled(parts[0][: vote.start()] if vote else "") or roster.spelled(parts[0])
 
 
 def _votes_in(path: Path, inbox: Path) -> Iterator[tuple[bytes, float]]:
@@ -126,7 +126,8 @@ def _section(key: str, found) -> str:
     for n, name in ((1, "first"), (2, "second")):
         known = [vote["right"] for vote in found.times[n].values() if vote["right"] is not None]
         if len(known) >= votes.FEWEST:
-            lines.append(f"Right in the {name} vote, of those who ran the measurement before they shared: "
-                         f"{sum(known)} of {len(known)}.")
+            lines.append(
+                f"Right in the {name} vote, of those who ran the measurement before they shared: "
+                f"{sum(known)} of {len(known)}."
+            )
     return "\n\n".join(lines)
-

@@ -19,8 +19,9 @@ def zone(name: str) -> datetime.tzinfo | None:
     try:
         return zoneinfo.ZoneInfo(name) if name else None
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"{name!r} is no time zone: write it like Europe/Berlin or "
-                         "America/New_York") from None
+        raise ValueError(
+            f"{name!r} is no time zone: write it like Europe/Berlin or America/New_York"
+        ) from None
 
 
 def length(text: str) -> tuple[int, datetime.timedelta]:
@@ -38,8 +39,10 @@ def length(text: str) -> tuple[int, datetime.timedelta]:
     elif found and found[1]:
         rest = float(found[1]) * UNITS[found[2]]
     if not found or days + rest.days > MOST_DAYS:
-        raise ValueError(f"{text!r} is no length of time: write 3d for three days, 36h for hours, 90m for "
-                         f"minutes, or 0 for none, up to {MOST_DAYS}d")
+        raise ValueError(
+            f"{text!r} is no length of time: write 3d for three days, 36h for hours, 90m for "
+            f"minutes, or 0 for none, up to {MOST_DAYS}d"
+        )
     return days, rest
 
 

@@ -35,7 +35,7 @@ with needs("teach"):
 
 STATES = ("graded", "rejected", "timed out", "grader error")
 MOST_EXTRA_CELLS, MOST_EXTRA_LETTERS = 50, 40_000  # of a student's own cells, in the copy that is marked
-CONFIG = '''\
+CONFIG = """\
 # Written by classroom; start JupyterLab in this folder to mark written answers in formgrader.
 from pathlib import Path
 
@@ -49,7 +49,7 @@ c.TemplateExporter.filters = {{"markdown2html": "classroom.safe_html.markdown2ht
 # "Autograde" enters the marks that are there already; nbgrader itself never runs a submission.
 c.Autograde.sanitize_preprocessors = ["classroom.autograde_button.Graft"]
 c.Autograde.autograde_preprocessors = ["classroom.autograde_button.Enter"]
-'''
+"""
 
 
 def database(root: Path, db: str | None = None) -> str:
@@ -84,8 +84,10 @@ def gradebook(root: Path, db: str | None = None) -> Iterator:
         with Gradebook(database(root, db), COURSE) as book:
             yield book
     except OperationalError as problem:
-        raise RuntimeError(f"The gradebook cannot be used now ({problem.orig}). If formgrader or another "
-                           "program has it open, close that, and run the command again.") from None
+        raise RuntimeError(
+            f"The gradebook cannot be used now ({problem.orig}). If formgrader or another "
+            "program has it open, close that, and run the command again."
+        ) from None
 
 
 def _create(url: str) -> None:
@@ -127,9 +129,17 @@ def load_marks(root: Path, assignment: str) -> dict[str, dict]:
             if found["state"] not in STATES or not isinstance(found["questions"], dict):
                 raise ValueError("not in the form of marks")
         except (ValueError, KeyError, TypeError, OSError) as problem:
-            found = {"assignment": assignment, "student": path.stem, "state": "grader error", "sha256": "",
-                     "reason": f"The marks in {path.name} cannot be read ({problem}). Grade again.",
-                     "checks_version": "", "questions": {}, "written": [], "remarks": []}
+            found = {
+                "assignment": assignment,
+                "student": path.stem,
+                "state": "grader error",
+                "sha256": "",
+                "reason": f"The marks in {path.name} cannot be read ({problem}). Grade again.",
+                "checks_version": "",
+                "questions": {},
+                "written": [],
+                "remarks": [],
+            }
         marks[path.stem] = {"reason": "", "remarks": [], **found}
     return marks
 
@@ -143,6 +153,7 @@ def students(root: Path) -> list[str]:
 
 # ---- the course ----
 
+
 def prepare(root: Path, released: Mapping[str, Path], db: str | None = None) -> None:
     """Make ``root`` an nbgrader course with the exercises ``released`` (name → notebook with solutions).
 
@@ -155,8 +166,9 @@ def prepare(root: Path, released: Mapping[str, Path], db: str | None = None) -> 
     root.mkdir(parents=True, exist_ok=True)
     url = database(root, db)
     inside = url == f"sqlite:///{root.resolve() / 'gradebook.db'}"  # then the folder may be moved
-    config = CONFIG.format(db='f"sqlite:///{root / \'gradebook.db\'}"' if inside else repr(url),
-                           course=COURSE)
+    config = CONFIG.format(
+        db="f\"sqlite:///{root / 'gradebook.db'}\"" if inside else repr(url), course=COURSE
+    )
     files.replace(root / "nbgrader_config.py", config.encode(), 0o600)  # the URL may hold a password
     with alone(root):
         _create(url)
@@ -187,15 +199,21 @@ def _released(root: Path, assignment: str) -> Path:
 def _points(root: Path, assignment: str) -> dict[str, float]:
     """What each graded cell gives, as it was released."""
     cells = nbformat.read(_released(root, assignment), as_version=4).cells
-    return {_id(cell): float(cell.metadata.nbgrader.points) for cell in cells
-            if _id(cell) and cell.metadata.nbgrader.get("grade")}
+    return {
+        _id(cell): float(cell.metadata.nbgrader.points)
+        for cell in cells
+        if _id(cell) and cell.metadata.nbgrader.get("grade")
+    }
 
 
 def coded_questions(root: Path, assignment: str) -> list[str]:
     """The questions of an exercise that a program marks, in its order."""
     cells = nbformat.read(_released(root, assignment), as_version=4).cells
-    return [question_of(_id(cell)) for cell in cells if _id(cell)
-            and cell.metadata.nbgrader.get("grade") and not cell.metadata.nbgrader.get("solution")]
+    return [
+        question_of(_id(cell))
+        for cell in cells
+        if _id(cell) and cell.metadata.nbgrader.get("grade") and not cell.metadata.nbgrader.get("solution")
+    ]
 
 
 def _bonus(assignment: str) -> set[str]:
@@ -210,8 +228,10 @@ def _bonus(assignment: str) -> set[str]:
 def _weights(root: Path, assignment: str, rules: Rules) -> dict[str, float]:
     """What each graded cell adds to the maximum: nothing, if it is a bonus or was dropped."""
     none = _bonus(assignment) | set(rules.dropped)
-    return {name: 0.0 if question_of(name) in none else points
-            for name, points in _points(root, assignment).items()}
+    return {
+        name: 0.0 if question_of(name) in none else points
+        for name, points in _points(root, assignment).items()
+    }
 
 
 def _weigh(book, root: Path, assignment: str, rules: Rules) -> None:
@@ -245,11 +265,13 @@ def _generate(root: Path, url: str, name: str) -> None:
     app.force = app.create_assignment = True
     result = capture_log(app)
     if not result["success"]:
-        raise RuntimeError(f"nbgrader could not release {name}:\n{result.get('log', '')}"
-                           f"{result.get('error', '')}")
+        raise RuntimeError(
+            f"nbgrader could not release {name}:\n{result.get('log', '')}{result.get('error', '')}"
+        )
 
 
 # ---- one submission ----
+
 
 def _id(cell) -> str:
     return cell.metadata.get("nbgrader", {}).get("grade_id", "")
@@ -320,8 +342,11 @@ def graft(released, submitted):
 
 def _is_of_an_edition(cell) -> bool:
     """A text of the course in another language, as it was given out: its cell has its fingerprint."""
-    return (cell.cell_type == "markdown" and "id" in cell
-            and cell.metadata.get(assignments.PROSE) == assignments.fingerprint(cell.source))
+    return (
+        cell.cell_type == "markdown"
+        and "id" in cell
+        and cell.metadata.get(assignments.PROSE) == assignments.fingerprint(cell.source)
+    )
 
 
 def _is_written(cell) -> bool:
@@ -379,9 +404,17 @@ def _extras(others) -> dict[str | None, list]:
         else:
             extras.setdefault(at, []).append(_plain(cell))
     if left:
-        extras.setdefault(None, []).insert(0, _plain(nbformat.v4.new_markdown_cell(
-            f"**{left} more cells of the student's own are not shown here.** Look at the notebook as it was "
-            "handed in, in the folder `submitted`.", id="not-shown")))
+        extras.setdefault(None, []).insert(
+            0,
+            _plain(
+                nbformat.v4.new_markdown_cell(
+                    f"**{left} more cells of the student's own are not shown here.** Look at the notebook "
+                    "as it was "
+                    "handed in, in the folder `submitted`.",
+                    id="not-shown",
+                )
+            ),
+        )
     return extras
 
 
@@ -389,8 +422,9 @@ def _plain(cell):
     """A cell of the student's own, without anything of ours; a raw cell is shown as text."""
     if cell.cell_type == "code":
         return nbformat.v4.new_code_cell(cell.source, id=cell.id, metadata={"own": True})
-    return nbformat.v4.new_markdown_cell(cell.source, id=cell.id, metadata={"own": True},
-                                         attachments=cell.get("attachments", {}))
+    return nbformat.v4.new_markdown_cell(
+        cell.source, id=cell.id, metadata={"own": True}, attachments=cell.get("attachments", {})
+    )
 
 
 def own(shown) -> list:
@@ -405,8 +439,12 @@ def marked_copy(root: Path, assignment: str, student: str, marks: Mapping):
     if marks["state"] != "rejected" and path.exists():
         submitted = nbformat.reads(files.read(path, MOST_BYTES).decode(), as_version=4)
         return graft(released, submitted)
-    released.cells.insert(0, nbformat.v4.new_markdown_cell(
-        f"**This submission was not taken in.** {marks.get('reason', '')}", id="not-taken-in"))
+    released.cells.insert(
+        0,
+        nbformat.v4.new_markdown_cell(
+            f"**This submission was not taken in.** {marks.get('reason', '')}", id="not-taken-in"
+        ),
+    )
     return released
 
 
@@ -482,8 +520,15 @@ def _penalty(sent, due, extension: datetime.timedelta | None, rules: Rules, most
     return round(rules.late_share(due + (extension or datetime.timedelta()), sent) * most, 2) or None
 
 
-def enter(book, root: Path, assignment: str, student: str, marks: Mapping, rules: Rules,
-          listed: roster.Roster | None = None) -> None:
+def enter(
+    book,
+    root: Path,
+    assignment: str,
+    student: str,
+    marks: Mapping,
+    rules: Rules,
+    listed: roster.Roster | None = None,
+) -> None:
     """Write one submission into the gradebook, and the copy for formgrader into ``autograded/``.
 
     What a person gave (scores, extra credit, comments) is never touched. A written answer that was marked
@@ -504,8 +549,9 @@ def enter(book, root: Path, assignment: str, student: str, marks: Mapping, rules
     untouched = {name for name in now if now[name] == released[name]} - (written if own(shown) else set())
     for grade in notebook.grades:
         if grade.name in written:
-            _enter_written(grade, marks["state"], grade.name in untouched,
-                           before.get(grade.name) != now[grade.name])
+            _enter_written(
+                grade, marks["state"], grade.name in untouched, before.get(grade.name) != now[grade.name]
+            )
         else:
             _enter_coded(grade, _score(marks, grade.name, points, rules))
     for comment in notebook.comments:
@@ -515,7 +561,8 @@ def enter(book, root: Path, assignment: str, student: str, marks: Mapping, rules
     if extension is not None:
         submission.extension = extension
     notebook.late_submission_penalty = _penalty(
-        submission.timestamp, due, submission.extension, rules, notebook.max_score)
+        submission.timestamp, due, submission.extension, rules, notebook.max_score
+    )
     book.db.commit()
     files.replace(last, (json.dumps(now, indent=1, sort_keys=True) + "\n").encode())
     path = Path(root) / "autograded" / student / assignment / f"{assignment}.ipynb"
@@ -526,8 +573,11 @@ def enter(book, root: Path, assignment: str, student: str, marks: Mapping, rules
 
 def digests(notebook) -> dict[str, str]:
     """What the cells with an id hold, pictures included."""
-    return {_id(cell): hashlib.sha256(f"{cell.source}{cell.get('attachments') or ''}".encode()).hexdigest()
-            for cell in notebook.cells if _id(cell)}
+    return {
+        _id(cell): hashlib.sha256(f"{cell.source}{cell.get('attachments') or ''}".encode()).hexdigest()
+        for cell in notebook.cells
+        if _id(cell)
+    }
 
 
 def _enter_written(grade, state: str, untouched: bool, changed: bool) -> None:
@@ -556,9 +606,15 @@ def _comment(marks: Mapping, name: str, untouched: bool) -> str | None:
     return "No response." if untouched and marks["state"] != "grader error" else None
 
 
-def merge(root: Path, assignment: str, marks: Mapping[str, Mapping], *,
-          due: datetime.datetime | str | None = None, rules: Rules | None = None,
-          db: str | None = None) -> dict[str, str]:
+def merge(
+    root: Path,
+    assignment: str,
+    marks: Mapping[str, Mapping],
+    *,
+    due: datetime.datetime | str | None = None,
+    rules: Rules | None = None,
+    db: str | None = None,
+) -> dict[str, str]:
     """Enter the marks of a class (student → marks JSON) for one exercise.
 
     ``due`` is the time that submissions are late from (without a zone: in the class's); None keeps the one
@@ -584,11 +640,16 @@ def merge(root: Path, assignment: str, marks: Mapping[str, Mapping], *,
                 raise  # nobody's submission is to blame
             except Exception as problem:  # one submission must not stop the class
                 book.db.rollback()
-                failed[student] = (f"It could not be entered into the gradebook ({type(problem).__name__}: "
-                                   f"{problem}). Look at the notebook, and grade again.")
-                files.replace(Path(root) / "marks" / assignment / f"{student}.json", json.dumps(
-                    {**marks[student], "state": "grader error", "reason": failed[student]},
-                    indent=1).encode())
+                failed[student] = (
+                    f"It could not be entered into the gradebook ({type(problem).__name__}: "
+                    f"{problem}). Look at the notebook, and grade again."
+                )
+                files.replace(
+                    Path(root) / "marks" / assignment / f"{student}.json",
+                    json.dumps(
+                        {**marks[student], "state": "grader error", "reason": failed[student]}, indent=1
+                    ).encode(),
+                )
         return failed
 
 
@@ -600,12 +661,20 @@ def _assignment(book, name: str):
         return book.find_assignment(name)
     except MissingEntry:
         known = ", ".join(sorted(a.name for a in book.assignments)) or "none"
-        raise ValueError(f"{name!r} is no exercise of this class; known are: {known}. "
-                         "Call prepare first.") from None
+        raise ValueError(
+            f"{name!r} is no exercise of this class; known are: {known}. Call prepare first."
+        ) from None
 
 
-def changes(root: Path, assignment: str, marks: Mapping[str, Mapping], rules: Rules, *,
-            due: datetime.datetime | str | None = None, db: str | None = None) -> list[dict]:
+def changes(
+    root: Path,
+    assignment: str,
+    marks: Mapping[str, Mapping],
+    rules: Rules,
+    *,
+    due: datetime.datetime | str | None = None,
+    db: str | None = None,
+) -> list[dict]:
     """What `merge` with the same arguments would change for those who have points; writes nothing.
 
     One row for each student whose points would change: ``student``, ``before`` and ``after`` (points of all
@@ -623,15 +692,27 @@ def changes(root: Path, assignment: str, marks: Mapping[str, Mapping], rules: Ru
                 continue
             (notebook,) = submission.notebooks
             written = {cell.name for cell in notebook.notebook.solution_cells}
-            pairs = {question_of(grade.name): (given(grade), given(grade) if grade.name in written else
-                                               _with_hand(grade, _score(own, grade.name, points, rules)))
-                     for grade in notebook.grades}
+            pairs = {
+                question_of(grade.name): (
+                    given(grade),
+                    given(grade)
+                    if grade.name in written
+                    else _with_hand(grade, _score(own, grade.name, points, rules)),
+                )
+                for grade in notebook.grades
+            }
             extension = rules.extension(submission.student_id, listed, due)
-            late = _penalty(_seconds(root, assignment, submission.student_id), due,
-                            submission.extension if extension is None else extension, rules, most)
+            late = _penalty(
+                _seconds(root, assignment, submission.student_id),
+                due,
+                submission.extension if extension is None else extension,
+                rules,
+                most,
+            )
             pairs["late penalty"] = (0.0 - (notebook.late_submission_penalty or 0.0), 0.0 - (late or 0.0))
             before, after = (max(0.0, sum(pair[n] or 0.0 for pair in pairs.values())) for n in (0, 1))
             if because := {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}:
-                rows.append({"student": submission.student_id, "before": before, "after": after,
-                             "because": because})
+                rows.append(
+                    {"student": submission.student_id, "before": before, "after": after, "because": because}
+                )
     return sorted(rows, key=lambda row: row["student"])

@@ -89,6 +89,7 @@ class Upload:
 
 # ---- names ----
 
+
 def shown(name: str) -> str:
     """A file's name as it may stand in a sentence: printable, on one line, not too long."""
     text = os.fsencode(name).decode("utf-8", "replace")
@@ -105,8 +106,11 @@ def safe_id(name: str) -> str:
     >>> safe_id("s1234567"), safe_id("Zoë Müller"), safe_id("$(id)")
     ('s1234567', 'Zoe-Muller-d6e575', 'id-d7d54e')
     """
-    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}", name) and name not in ("feedback", "__pycache__") \
-            and not name.endswith((".pyc", ".")):  # nbgrader ignores folders of these names
+    if (
+        re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}", name)
+        and name not in ("feedback", "__pycache__")
+        and not name.endswith((".pyc", "."))
+    ):  # nbgrader ignores folders of these names
         return name
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     plain = re.sub(r"[^A-Za-z0-9_]+", "-", plain)[:40].strip("-_")
@@ -147,7 +151,7 @@ COPY = re.compile(r"(?:bnypi\.|nosj\.|txt\.|\)\d+\([ _-]*|\d*[ _-]?(?:ypoc|eipok
 
 def _stem(name: str) -> str:
     """A file's name without its ending and without what a browser or JupyterLab adds to a copy."""
-    return name[:len(name) - COPY.match(name[::-1]).end()].strip()
+    return name[: len(name) - COPY.match(name[::-1]).end()].strip()
 
 
 def match(name: str, assignments: Sequence[str]) -> tuple[str, str]:
@@ -160,18 +164,21 @@ def match(name: str, assignments: Sequence[str]) -> tuple[str, str]:
     ('', 'homework')
     """
     stem = _stem(name)
-    short = {key: [a for a in assignments if a.split("_")[0] == key]
-             for key in {a.split("_")[0] for a in assignments}}
+    short = {
+        key: [a for a in assignments if a.split("_")[0] == key]
+        for key in {a.split("_")[0] for a in assignments}
+    }
     keys = {a: a for a in assignments} | {key: found[0] for key, found in short.items() if len(found) == 1}
     for key in sorted(keys, key=len, reverse=True):
         pattern = re.escape(key).replace("_", "[ _-]")
         if found := re.search(rf"(?<![A-Za-z0-9]){pattern}(?![A-Za-z0-9])", stem, re.I):
-            rest = [stem[:found.start()].strip(" _-"), stem[found.end():].lstrip(" _-")]
+            rest = [stem[: found.start()].strip(" _-"), stem[found.end() :].lstrip(" _-")]
             return keys[key], "_".join(part for part in rest if part)
     return "", stem
 
 
 # ---- what lies in the inbox ----
+
 
 def _hidden(name: str) -> bool:
     return name.startswith(".") or name in ("__MACOSX", "Thumbs.db", "desktop.ini")
@@ -185,13 +192,16 @@ def _of_the_system(entry: os.DirEntry) -> bool:
         return ".ipynb" not in entry.name.lower()
     if entry.name in (".git", ".ipynb_checkpoints", ".Trashes"):
         return True
-    return not any(kind == "file" and path.suffix.lower() in (".ipynb", ".zip")
-                   for path, kind in _below(Path(entry.path)))
+    return not any(
+        kind == "file" and path.suffix.lower() in (".ipynb", ".zip")
+        for path, kind in _below(Path(entry.path))
+    )
 
 
 def _refusing(reason: str) -> Callable[[], bytes]:
     def load() -> bytes:
         raise Refused(reason)
+
     return load
 
 
@@ -239,6 +249,7 @@ def _of_file(path: Path, kind: str, inbox: Path, student: str, assignments) -> I
         yield from _of_zip(path, inbox, student, assignment, label, seconds, assignments)
         return
     if kind == "file":
+
         def load():
             return files.read(path, MOST_UPLOAD, inbox)
     else:
@@ -248,6 +259,7 @@ def _of_file(path: Path, kind: str, inbox: Path, student: str, assignments) -> I
 
 def _of_zip(path, inbox, student, assignment, label, seconds, assignments) -> Iterator[Upload]:
     """The notebooks in a zip file. The zip's own date counts; those inside only say which is newer."""
+
     def refused(reason: str) -> Upload:
         return Upload(student, assignment, label, seconds, _refusing(reason))
 
@@ -263,22 +275,41 @@ def _of_zip(path, inbox, student, assignment, label, seconds, assignments) -> It
     except Exception:  # zipfile raises many kinds for a broken file
         yield refused("The zip file is damaged. Send the notebook itself.")
         return
-    notebooks = [m for m in members if not m.is_dir() and ".ipynb" in m.filename.lower()
-                 and not any(_hidden(part) for part in m.filename.split("/") if part != "..")]
+    notebooks = [
+        m
+        for m in members
+        if not m.is_dir()
+        and ".ipynb" in m.filename.lower()
+        and not any(_hidden(part) for part in m.filename.split("/") if part != "..")
+    ]
     budget = MOST_UNPACKED_BYTES
     for member in notebooks:
         if (letters := len(member.filename)) > files.MOST_NAME:  # before anything looks at it
-            why = (f"Its name in the zip file has {letters} letters; at most {files.MOST_NAME} are read. "
-                   "Rename it, or send the notebook itself.")
-            yield Upload(student, assignment, f"{label}/{shown(member.filename)}", seconds, _refusing(why),
-                         inside=(member.date_time, 0))
+            why = (
+                f"Its name in the zip file has {letters} letters; at most {files.MOST_NAME} are read. "
+                "Rename it, or send the notebook itself."
+            )
+            yield Upload(
+                student,
+                assignment,
+                f"{label}/{shown(member.filename)}",
+                seconds,
+                _refusing(why),
+                inside=(member.date_time, 0),
+            )
             continue
         parts = [part for part in member.filename.split("/") if part]
         found = [match(part, assignments)[0] for part in reversed(parts)]
         named = next((name for name in found if name), assignment)
         budget -= member.file_size
-        yield Upload(student, named, f"{label}/{shown(member.filename)}", seconds,
-                     _member(packed, member, budget), inside=(member.date_time, -len(parts)))
+        yield Upload(
+            student,
+            named,
+            f"{label}/{shown(member.filename)}",
+            seconds,
+            _member(packed, member, budget),
+            inside=(member.date_time, -len(parts)),
+        )
     if not notebooks and not any(ballots.is_vote(member.filename) for member in members):
         yield refused("The zip file holds no notebook (.ipynb).")
 
@@ -306,6 +337,7 @@ def _member(packed: zipfile.ZipFile, member: zipfile.ZipInfo, budget: int) -> Ca
         if len(data) > MOST_UPLOAD:
             raise Refused("It is too large when unpacked. Clear the outputs and send the notebook itself.")
         return data
+
     return load
 
 
@@ -329,8 +361,10 @@ def _uploads(inbox: Path, assignments: Sequence[str]) -> Iterator[Upload]:
             continue  # a list of names, a note: nobody's upload
         if sender and not match(sender.name, assignments)[0]:
             kind = "link" if entry.is_symlink() else "file"
-            yield from (replace(upload, sender=sender)
-                        for upload in _of_file(path, kind, inbox, sender.stable, assignments))
+            yield from (
+                replace(upload, sender=sender)
+                for upload in _of_file(path, kind, inbox, sender.stable, assignments)
+            )
         elif entry.is_symlink():
             yield from _of_file(path, "link", inbox, student, assignments)
         elif not student:
@@ -353,18 +387,26 @@ def _of_folder(folder: Path, inbox: Path, assignments) -> Iterator[Upload]:
     if not found and next(_below(folder), None):
         return  # votes, and no homework
     wanted = [upload for upload in found if upload.notebook or upload.assignment]
-    yield from wanted or found[:1] or [
-        Upload(folder.name, "", "the folder", _seconds(folder), _refusing("The folder is empty."))]
+    yield from (
+        wanted
+        or found[:1]
+        or [Upload(folder.name, "", "the folder", _seconds(folder), _refusing("The folder is empty."))]
+    )
 
 
 # ---- reading one notebook ----
+
 
 def decode(data: bytes) -> tuple[str, list[str]]:
     """The text of an upload, and remarks on how it was encoded. Raises Refused for what is no text."""
     if not data.strip():
         raise Refused("The file is empty.")
-    for mark, encoding in ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"{\0", "utf-16-le"),
-                           (b"\0{", "utf-16-be")):
+    for mark, encoding in (
+        (b"\xff\xfe", "utf-16"),
+        (b"\xfe\xff", "utf-16"),
+        (b"{\0", "utf-16-le"),
+        (b"\0{", "utf-16-be"),
+    ):
         if data.startswith(mark):
             try:
                 return data.decode(encoding), ["The file was stored as UTF-16; it was read all the same."]
@@ -375,15 +417,18 @@ def decode(data: bytes) -> tuple[str, list[str]]:
     else:
         remarks = []
     if b"\0" in data or data.startswith((b"PK\x03\x04", b"%PDF")):
-        raise Refused("The file is no notebook: it is binary (perhaps a PDF, a zip file or a picture). "
-                      "Send the .ipynb file.")
+        raise Refused(
+            "The file is no notebook: it is binary (perhaps a PDF, a zip file or a picture). "
+            "Send the .ipynb file."
+        )
     try:
         return data.decode("utf-8"), remarks
     except UnicodeDecodeError:
         if not data.lstrip().startswith(b"{"):
             raise Refused("The file is no notebook: it is binary. Send the .ipynb file.") from None
         return data.decode("cp1252", "replace"), [
-            "The file was not stored as UTF-8; letters with accents may have been changed."]
+            "The file was not stored as UTF-8; letters with accents may have been changed."
+        ]
 
 
 def parse(text: str) -> dict:
@@ -396,17 +441,21 @@ def parse(text: str) -> dict:
         raise Refused("The file is nested too deeply to be a notebook.") from None
     except ValueError as problem:
         if re.search(r"^(<{7} |>{7} )", text, re.M):
-            raise Refused("The file holds merge conflict markers (<<<<<<< and >>>>>>>) from git. "
-                          "Resolve the conflict, open the notebook once in Jupyter, and send it again."
-                          ) from None
+            raise Refused(
+                "The file holds merge conflict markers (<<<<<<< and >>>>>>>) from git. "
+                "Resolve the conflict, open the notebook once in Jupyter, and send it again."
+            ) from None
         at = getattr(problem, "pos", 0)
         cut = at >= len(text.rstrip()) - 1 or str(problem).startswith("Unterminated string")
         if text.lstrip().startswith("{") and cut:
-            raise Refused("The file is truncated: it ends in the middle. "
-                          "Save the notebook and send it again.") from None
+            raise Refused(
+                "The file is truncated: it ends in the middle. Save the notebook and send it again."
+            ) from None
         line = text.count("\n", 0, at) + 1
-        raise Refused(f"The file is no notebook: its JSON is damaged in line {line}. "
-                      "Open it in Jupyter to see whether it still opens.") from None
+        raise Refused(
+            f"The file is no notebook: its JSON is damaged in line {line}. "
+            "Open it in Jupyter to see whether it still opens."
+        ) from None
     if not isinstance(found, dict) or not isinstance(found.get("cells", found.get("worksheets")), list):
         raise Refused("The file is no notebook: it is JSON, but it has no cells.")
     return found
@@ -471,8 +520,12 @@ def _cell(cell, seen: set[str]) -> dict:
         name = hashlib.sha256(f"{len(seen)}{source}".encode()).hexdigest()[:10]
     seen.add(name)
     graded = _grade_id(cell)
-    plain = {"cell_type": kind, "id": name, "metadata": {"nbgrader": {"grade_id": graded}} if graded else {},
-             "source": source}
+    plain = {
+        "cell_type": kind,
+        "id": name,
+        "metadata": {"nbgrader": {"grade_id": graded}} if graded else {},
+        "source": source,
+    }
     given = cell.get("metadata")
     if isinstance(given, dict) and given.get(exercises.PROSE) == exercises.fingerprint(source):
         plain["metadata"][exercises.PROSE] = given[exercises.PROSE]  # what was given out in another language
@@ -493,8 +546,10 @@ def normalise(data: bytes) -> tuple[bytes, list[str]]:
     found = parse(text)
     version = found.get("nbformat", 4)
     if "cells" in found and version not in (4, 5):
-        raise Refused(f"The notebook is stored in format {str(version)[:20]}, which is unknown here. "
-                      "Save it with JupyterLab and send it again.")
+        raise Refused(
+            f"The notebook is stored in format {str(version)[:20]}, which is unknown here. "
+            "Save it with JupyterLab and send it again."
+        )
     if "cells" not in found:
         remarks.append("The notebook was stored in the old format 3; it was converted.")
     cells = found["cells"] if "cells" in found else _old_cells(found)
@@ -507,18 +562,26 @@ def normalise(data: bytes) -> tuple[bytes, list[str]]:
     metadata = found.get("metadata")
     kernel = metadata.get("kernelspec") if isinstance(metadata, dict) else None
     if isinstance(kernel, dict) and kernel.get("name") not in (None, "python3"):
-        remarks.append(f"The notebook names the kernel '{shown(_text(str(kernel['name'])))}'; "
-                       "it is run with Python 3.")
-    notebook = {"cells": plain, "metadata": {"kernelspec": KERNEL, "language_info": {"name": "python"}},
-                "nbformat": 4, "nbformat_minor": 5}
+        remarks.append(
+            f"The notebook names the kernel '{shown(_text(str(kernel['name'])))}'; it is run with Python 3."
+        )
+    notebook = {
+        "cells": plain,
+        "metadata": {"kernelspec": KERNEL, "language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
     result = (json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
     if len(result) > MOST_BYTES:
-        raise Refused(f"Its cells hold {len(result) / MEGABYTE:.0f} MB even without outputs; at most "
-                      f"{MOST_BYTES / MEGABYTE:g} MB are read.")
+        raise Refused(
+            f"Its cells hold {len(result) / MEGABYTE:.0f} MB even without outputs; at most "
+            f"{MOST_BYTES / MEGABYTE:g} MB are read."
+        )
     return result, remarks
 
 
 # ---- taking in ----
+
 
 def take_in(inbox: Path, root: Path, assignments: Sequence[str]) -> list[Taken]:
     """Take in every upload in ``inbox`` for the exercises named in ``assignments``.
@@ -543,8 +606,10 @@ def take_in(inbox: Path, root: Path, assignments: Sequence[str]) -> list[Taken]:
     for path in (root / "marks" / UNKNOWN).glob("*.json"):
         if (path.stem, "") not in groups:
             path.unlink()  # it has been given a better name, or taken away
-    return [_settle(root, student, assignment, uploads, assignments)
-            for (student, assignment), uploads in sorted(groups.items())]
+    return [
+        _settle(root, student, assignment, uploads, assignments)
+        for (student, assignment), uploads in sorted(groups.items())
+    ]
 
 
 def _of_senders(uploads: list[Upload]) -> Iterator[Upload]:
@@ -573,8 +638,11 @@ def _of_senders(uploads: list[Upload]) -> Iterator[Upload]:
 
 def _without_typed(groups: dict[tuple[str, str], list[Upload]]) -> None:
     """Drop what was typed into Moodle's text field by somebody who has sent a file, too."""
-    sent = {student for (student, _), uploads in groups.items()
-            if any(not (one.sender and one.sender.online) for one in uploads)}
+    sent = {
+        student
+        for (student, _), uploads in groups.items()
+        if any(not (one.sender and one.sender.online) for one in uploads)
+    }
     for student, assignment in list(groups):
         if student in sent and all(one.sender and one.sender.online for one in groups[student, assignment]):
             del groups[student, assignment]
@@ -599,8 +667,10 @@ def _is_of(root: Path, assignment: str, data: bytes) -> bool:
     ids, own = _ids(root, assignment), set(GRADE_ID.findall(data))
     if not ids or own:
         return not ids or bool(ids & own)
-    ours, theirs = ({_text(cell["source"]).strip() for cell in json.loads(one)["cells"]}
-                    for one in (_given(root, assignment), data))
+    ours, theirs = (
+        {_text(cell["source"]).strip() for cell in json.loads(one)["cells"]}
+        for one in (_given(root, assignment), data)
+    )
     return bool(ours & theirs - {""})
 
 
@@ -620,8 +690,13 @@ def _by_its_cells(upload: Upload, ids: dict[str, set]) -> Upload:
         return upload
     (assignment,) = shared
     named = f"for {upload.assignment}" if upload.assignment else "no exercise"
-    return replace(upload, assignment=assignment, remark=(
-        f"By its name '{upload.label}' is {named}, its cells are those of {assignment}: it counts there."))
+    return replace(
+        upload,
+        assignment=assignment,
+        remark=(
+            f"By its name '{upload.label}' is {named}, its cells are those of {assignment}: it counts there."
+        ),
+    )
 
 
 def _settle(root: Path, student: str, assignment: str, uploads: list[Upload], assignments) -> Taken:
@@ -644,7 +719,7 @@ def _settle(root: Path, student: str, assignment: str, uploads: list[Upload], as
             refusals.append((upload, f"The file could not be read ({type(problem).__name__})."))
             continue
         others = [f"'{other.label}' could not be used: {why}" for other, why in refusals]
-        others += [f"'{other.label}' is older and was not used." for other in uploads[n + 1:]]
+        others += [f"'{other.label}' is older and was not used." for other in uploads[n + 1 :]]
         if others:
             remarks.append(f"Several files were sent; '{upload.label}' counts. {' '.join(others)}")
         return _take(root, student, assignment, upload, data, remarks)
@@ -661,8 +736,11 @@ def record(root: Path, assignment: str, student: str) -> dict:
     """
     try:
         found = json.loads(_noted(root, assignment, student).read_text(encoding="utf-8"))
-        ok = isinstance(found["sha256"], str) and isinstance(found["remarks"], list) and math.isfinite(
-            found["seconds_of_upload"])
+        ok = (
+            isinstance(found["sha256"], str)
+            and isinstance(found["remarks"], list)
+            and math.isfinite(found["seconds_of_upload"])
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return found if ok else {}
@@ -680,17 +758,27 @@ def _take(root: Path, student: str, assignment: str, upload: Upload, data: bytes
         if earlier["sha256"] == sha:  # sent again unchanged: the first time counts
             seconds, remarks = earlier["seconds_of_upload"], earlier["remarks"]
         elif earlier["seconds_of_upload"] > seconds:
-            return Taken(student, assignment, "taken", " ".join(earlier["remarks"]), path,
-                         earlier["sha256"], earlier["seconds_of_upload"])
+            return Taken(
+                student,
+                assignment,
+                "taken",
+                " ".join(earlier["remarks"]),
+                path,
+                earlier["sha256"],
+                earlier["seconds_of_upload"],
+            )
         else:
             files.replace(path.with_suffix(".ipynb.earlier"), path.read_bytes())
     taken = Taken(student, assignment, "taken", " ".join(remarks), path, sha, seconds)
     when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     files.replace(path, data)
     files.replace(path.with_name("timestamp.txt"), f"{when:%Y-%m-%d %H:%M:%S.%f} UTC".encode())  # nbgrader's
-    files.replace(_noted(root, assignment, student), json.dumps(
-        {"sha256": sha, "seconds_of_upload": seconds, "from": upload.label, "remarks": remarks},
-        indent=1).encode())
+    files.replace(
+        _noted(root, assignment, student),
+        json.dumps(
+            {"sha256": sha, "seconds_of_upload": seconds, "from": upload.label, "remarks": remarks}, indent=1
+        ).encode(),
+    )
     marks = root / "marks" / assignment / f"{student}.json"
     if marks.exists() and json.loads(marks.read_text()).get("state") == "rejected":
         marks.unlink()  # it spoke of an upload that does not count any more
@@ -701,16 +789,28 @@ def _reject(root: Path, student: str, assignment: str, reason: str, raw: bytes, 
     path = root / "submitted" / student / assignment / f"{assignment}.ipynb"
     earlier = record(root, assignment, student) if assignment and path.exists() else {}
     if earlier:  # what was taken before still counts
-        return Taken(student, assignment, "taken",
-                     f"A newer upload could not be used; the earlier one counts. {reason}", path,
-                     earlier["sha256"], earlier["seconds_of_upload"])
-    taken = Taken(student, assignment, "rejected", reason, None,
-                  hashlib.sha256(raw).hexdigest() if raw else "", seconds)
-    marks = {key: value for key, value in asdict(taken).items()
-             if key in ("student", "assignment", "state", "reason", "sha256")}
+        return Taken(
+            student,
+            assignment,
+            "taken",
+            f"A newer upload could not be used; the earlier one counts. {reason}",
+            path,
+            earlier["sha256"],
+            earlier["seconds_of_upload"],
+        )
+    taken = Taken(
+        student, assignment, "rejected", reason, None, hashlib.sha256(raw).hexdigest() if raw else "", seconds
+    )
+    marks = {
+        key: value
+        for key, value in asdict(taken).items()
+        if key in ("student", "assignment", "state", "reason", "sha256")
+    }
     marks |= {"checks_version": "", "questions": {}, "written": [], "remarks": []}
-    files.replace(root / "marks" / (assignment or UNKNOWN) / f"{student}.json",
-                  (json.dumps(marks, indent=1) + "\n").encode())
+    files.replace(
+        root / "marks" / (assignment or UNKNOWN) / f"{student}.json",
+        (json.dumps(marks, indent=1) + "\n").encode(),
+    )
     return taken
 
 
@@ -720,6 +820,7 @@ def take_in_votes(inbox: Path, root: Path) -> tuple[int, int]:
 
 
 # ---- what was collected elsewhere ----
+
 
 def adopt(root: Path, assignment: str) -> list[Taken]:
     """Take in what lies in ``submitted/`` and did not come through `take_in`: what `nbgrader collect` wrote.
@@ -744,8 +845,11 @@ def adopt(root: Path, assignment: str) -> list[Taken]:
             if not _is_of(root, assignment, data):
                 raise Refused(f"None of its cells is one of {assignment}: it is another notebook.")
         except Exception as problem:  # one submission must not stop the class
-            why = str(problem) if isinstance(problem, Refused) else (
-                f"The file could not be read ({type(problem).__name__}).")
+            why = (
+                str(problem)
+                if isinstance(problem, Refused)
+                else (f"The file could not be read ({type(problem).__name__}).")
+            )
             _noted(root, assignment, student).unlink(missing_ok=True)  # it spoke of what was there before
             if path.parent.resolve() == submitted.resolve() / student / assignment:  # no link leads elsewhere
                 os.replace(path, path.with_suffix(".ipynb.refused"))

@@ -34,11 +34,18 @@ ENOUGH = 2 / 3  # of the inventory's questions, answered both times
 
 # ---- one exercise ----
 
+
 def _graded(marks: Mapping[str, Mapping]) -> dict[str, dict[str, Mapping]]:
     """Student to question to verdict. Not counted: who was rejected, and what time ran out for."""
-    return {student: {question: verdict for question, verdict in found["questions"].items()
-                      if isinstance(verdict, Mapping)}
-            for student, found in marks.items() if found["state"] in ("graded", "timed out")}
+    return {
+        student: {
+            question: verdict
+            for question, verdict in found["questions"].items()
+            if isinstance(verdict, Mapping)
+        }
+        for student, found in marks.items()
+        if found["state"] in ("graded", "timed out")
+    }
 
 
 def _share(verdict: Mapping) -> float | None:
@@ -61,11 +68,16 @@ def questions(marks: Mapping[str, Mapping]) -> list[dict]:
     for name in sorted({name for found in graded.values() for name in found}):
         verdicts = [found[name] for found in graded.values() if name in found]
         shares = [share for verdict in verdicts if (share := _share(verdict)) is not None]
-        rows.append({"question": name, "answers": len(verdicts),
-                     "passed": sum(bool(v.get("passed")) for v in verdicts) / len(verdicts),
-                     "mean share of points": sum(shares) / len(shares) if shares else None,
-                     "discrimination": _discrimination(graded, name),
-                     "no answer": sum(v.get("kind") in ("stub", "none") for v in verdicts)})
+        rows.append(
+            {
+                "question": name,
+                "answers": len(verdicts),
+                "passed": sum(bool(v.get("passed")) for v in verdicts) / len(verdicts),
+                "mean share of points": sum(shares) / len(shares) if shares else None,
+                "discrimination": _discrimination(graded, name),
+                "no answer": sum(v.get("kind") in ("stub", "none") for v in verdicts),
+            }
+        )
     return rows
 
 
@@ -98,8 +110,14 @@ def beliefs(marks: Mapping[str, Mapping]) -> list[dict]:
     for name, where in held.items():
         students = set().union(*where.values())
         asked = sum(any(question in found for question in where) for found in graded.values())
-        rows.append({"question": ", ".join(sorted(where)), "misconception": name, "students": len(students),
-                     "share": len(students) / asked})
+        rows.append(
+            {
+                "question": ", ".join(sorted(where)),
+                "misconception": name,
+                "students": len(students),
+                "share": len(students) / asked,
+            }
+        )
     return sorted(rows, key=lambda row: (-row["students"], row["question"], row["misconception"]))
 
 
@@ -116,10 +134,14 @@ def summary(exercise: str, marks: Mapping[str, Mapping], listed: set[str]) -> di
     shares = [row["mean share of points"] for row in rows if row["mean share of points"] is not None]
     answers = sum(row["answers"] for row in rows)
     most = f"{held[0]['misconception']} ({held[0]['question']}), {held[0]['students']}" if held else ""
-    return {"exercise": exercise, "handed in": len(marks), "not handed in": len(listed - set(marks)),
-            "mean share of points": sum(shares) / len(shares) if shares else None,
-            "no answer": sum(row["no answer"] for row in rows) / answers if answers else None,
-            "most common mistake": most}
+    return {
+        "exercise": exercise,
+        "handed in": len(marks),
+        "not handed in": len(listed - set(marks)),
+        "mean share of points": sum(shares) / len(shares) if shares else None,
+        "no answer": sum(row["no answer"] for row in rows) / answers if answers else None,
+        "most common mistake": most,
+    }
 
 
 # ---- the concept inventory, before and after ----
@@ -153,8 +175,10 @@ def logs(folder: Path) -> tuple[list[tuple[Choices, Choices]], int]:
     folder = Path(folder)
     paths = [path for path in sorted(folder.rglob("*.json")) if path.is_file()]
     if not paths:
-        raise ValueError(f"there is no .json file in {folder}: collect the students' progress.json there, "
-                         "one for each, under any names")
+        raise ValueError(
+            f"there is no .json file in {folder}: collect the students' progress.json there, "
+            "one for each, under any names"
+        )
     pairs = [pair for path in paths if (pair := _pair(path, folder))]
     return pairs, len(paths) - len(pairs)
 
@@ -181,11 +205,15 @@ def _choices(log: Mapping, when: str) -> Iterator[tuple[str, str]]:
 def inventory(pairs: Sequence[tuple[Choices, Choices]]) -> Gain:
     """The class's gain. ValueError below ten pairs: the interval would say more than is known."""
     if len(pairs) < FEWEST:
-        raise ValueError(f"{len(pairs)} students have answered the inventory before and after; a gain needs "
-                         f"at least {FEWEST} of them. Look at the questions with a show of hands instead")
+        raise ValueError(
+            f"{len(pairs)} students have answered the inventory before and after; a gain needs "
+            f"at least {FEWEST} of them. Look at the questions with a show of hands instead"
+        )
     right = {name: question["answer"] for name, question in asked().items()}
-    shares = [[sum(right[name] == choice for name, choice in choices.items()) / len(choices)
-               for choices in pair] for pair in pairs]
+    shares = [
+        [sum(right[name] == choice for name, choice in choices.items()) / len(choices) for choices in pair]
+        for pair in pairs
+    ]
     return gain(*zip(*shares, strict=True))
 
 
@@ -206,8 +234,13 @@ def gain(before: Sequence[float], after: Sequence[float], draws: int = 10_000) -
     first, second = pre[drawn].mean(1), post[drawn].mean(1)
     some = first < 1
     low, high = np.percentile((second - first)[some] / (1 - first[some]), [2.5, 97.5])
-    return Gain(float(pre.mean()), float(post.mean()), float((post.mean() - pre.mean()) / (1 - pre.mean())),
-                float(low), float(high))
+    return Gain(
+        float(pre.mean()),
+        float(post.mean()),
+        float((post.mean() - pre.mean()) / (1 - pre.mean())),
+        float(low),
+        float(high),
+    )
 
 
 def by_question(pairs: Sequence[tuple[Choices, Choices]]) -> list[dict]:
@@ -220,8 +253,14 @@ def by_question(pairs: Sequence[tuple[Choices, Choices]]) -> list[dict]:
         first, second = (sum(pair[n] == question["answer"] for pair in both) / len(both) for n in (0, 1))
         wrong = Counter(choice for _, choice in both if choice != question["answer"])
         choice, count = wrong.most_common(1)[0] if wrong else ("", 0)
-        rows.append({"question": name, "right before": first, "right after": second,
-                     "gain": (second - first) / (1 - first) if first < 1 else None,
-                     "most common belief afterwards": question["misconception"].get(choice, ""),
-                     "students": count})
+        rows.append(
+            {
+                "question": name,
+                "right before": first,
+                "right after": second,
+                "gain": (second - first) / (1 - first) if first < 1 else None,
+                "most common belief afterwards": question["misconception"].get(choice, ""),
+                "students": count,
+            }
+        )
     return rows

@@ -39,8 +39,13 @@ from tutorial_lib.workers import ignoring_ctrl_c, pool
 from . import assignments, sandbox
 
 INSIDE = "/course"  # where the sandbox finds its small copy of the rooms
-NEEDED = ("course/checks/messaging.py", "course/checks/answer.py", "classroom/runner.py", "classroom/stub_modules.py",
-          "tutorial_lib/workers.py")
+NEEDED = (
+    "course/checks/messaging.py",
+    "course/checks/answer.py",
+    "classroom/runner.py",
+    "classroom/stub_modules.py",
+    "tutorial_lib/workers.py",
+)
 CELL_SECONDS = 60.0
 ATTEMPTS = 5  # runs of one submission: each leaves out what stopped the last one
 MOST_FRAMES, READING = 20_000, 60.0  # messages of one run that are read, and seconds for reading them
@@ -87,9 +92,17 @@ def version() -> str:
 
 
 # ---- one submission ----
-def mark(data: bytes, assignment: str, student: str, secret: str = "", trusted: bool = False,
-         limits: sandbox.Limits = LIMITS, cell_seconds: float = CELL_SECONDS,
-         seeds: Mapping[str, int] | None = None, hidden: bool = True) -> dict:
+def mark(
+    data: bytes,
+    assignment: str,
+    student: str,
+    secret: str = "",
+    trusted: bool = False,
+    limits: sandbox.Limits = LIMITS,
+    cell_seconds: float = CELL_SECONDS,
+    seeds: Mapping[str, int] | None = None,
+    hidden: bool = True,
+) -> dict:
     """The marks of one submission, as plain JSON.
 
     ``data`` is the notebook; ``secret`` decides the inputs (`seeds_of`), unless ``seeds`` gives them, by
@@ -112,8 +125,14 @@ def mark(data: bytes, assignment: str, student: str, secret: str = "", trusted: 
         for question in asked:
             marks["questions"][question.name] = _entry(question, found, seeds, hidden)
         for question, others in _blamed(cells, asked, marks["questions"]):
-            again = _collect([*cells, *(_model_answer(assignment, name) for name in others)], [question],
-                             seeds, trusted, limits, cell_seconds)
+            again = _collect(
+                [*cells, *(_model_answer(assignment, name) for name in others)],
+                [question],
+                seeds,
+                trusted,
+                limits,
+                cell_seconds,
+            )
             entry = _entry(question, again, seeds, hidden)
             if entry["kind"] not in ("missing", "forged"):
                 marks["questions"][question.name] = entry | {"text": f"{blamed(others)} {entry['text']}"}
@@ -121,8 +140,10 @@ def mark(data: bytes, assignment: str, student: str, secret: str = "", trusted: 
         return marks | {"state": "grader error", "reason": str(problem), "questions": {}}
     marks["remarks"] += found.remarks
     if found.late:
-        marks |= {"state": "timed out",
-                  "reason": "A part of the notebook took too long; what was finished counts."}
+        marks |= {
+            "state": "timed out",
+            "reason": "A part of the notebook took too long; what was finished counts.",
+        }
     return marks
 
 
@@ -139,8 +160,9 @@ def grafted(data: bytes, assignment: str) -> tuple[list[str], list[str], list[st
         if not isinstance(found, list):
             raise TypeError
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise ValueError("This file can't be read as a notebook. Open it in JupyterLab, save it, and hand it "
-                         "in again.") from None
+        raise ValueError(
+            "This file can't be read as a notebook. Open it in JupyterLab, save it, and hand it in again."
+        ) from None
     cells, ours = [], {}  # id: (cell type, what nbgrader knows of it)
     for cell in json.loads(assignments.path(assignment, "exercises").read_bytes())["cells"]:
         source, kind, grade_id = _cell(cell)
@@ -181,8 +203,11 @@ def _cell(cell) -> tuple[str, str, str]:
     metadata = cell.get("metadata")
     entry = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     grade_id = entry.get("grade_id", "") if isinstance(entry, dict) else ""
-    return (source if isinstance(source, str) else "", str(cell.get("cell_type", ""))[:20],
-            grade_id if isinstance(grade_id, str) else "")
+    return (
+        source if isinstance(source, str) else "",
+        str(cell.get("cell_type", ""))[:20],
+        grade_id if isinstance(grade_id, str) else "",
+    )
 
 
 def seeds_of(secret: str, assignment: str, student: str, data: bytes) -> dict[str, int]:
@@ -228,10 +253,18 @@ def _collect(cells, asked, seeds, trusted, limits, cell_seconds) -> _Found:
         pending = [q for q in asked if q.name not in found.answers and q.name not in found.stopped]
         if not pending:
             break
-        message = {"cells": cells, "cell_seconds": cell_seconds, "questions": [
-            {"name": question.name, "seconds": question.seconds,
-             "inputs": [case.args for case in _cases(question, seeds)]}
-            for question in pending]}
+        message = {
+            "cells": cells,
+            "cell_seconds": cell_seconds,
+            "questions": [
+                {
+                    "name": question.name,
+                    "seconds": question.seconds,
+                    "inputs": [case.args for case in _cases(question, seeds)],
+                }
+                for question in pending
+            ],
+        }
         outcome = _run(messaging.pack(message), trusted, replace(limits, wall=min(limits.wall, left)))
         if outcome.ended == "start":
             raise GraderError(f"The sandbox did not start ({outcome.stderr[-300:] or outcome.status}).")
@@ -256,13 +289,19 @@ def _collect(cells, asked, seeds, trusted, limits, cell_seconds) -> _Found:
 
 def _blamed(cells: list[str], asked, entries: dict) -> list[tuple[Question, list[str]]]:
     """Answers that failed, and the other failed answers that their cell names: the fault may be there."""
-    failed = [name for name, entry in entries.items()
-              if not entry["passed"] and entry["kind"] not in ("missing", "forged")]
+    failed = [
+        name
+        for name, entry in entries.items()
+        if not entry["passed"] and entry["kind"] not in ("missing", "forged")
+    ]
     found = []
     for question in asked:
         own = [source for source in cells if re.search(rf"^def {question.name}\b", source, re.MULTILINE)]
-        others = [name for name in failed if name != question.name and any(
-            re.search(rf"(?<!def )\b{name}\b", source) for source in own)]
+        others = [
+            name
+            for name in failed
+            if name != question.name and any(re.search(rf"(?<!def )\b{name}\b", source) for source in own)
+        ]
         if question.name in failed and others:
             found.append((question, others))
     return found
@@ -308,8 +347,8 @@ def _frames(data: bytes) -> Iterator[dict]:
     at, begun, count = 0, time.monotonic(), 0
     while at + 16 <= len(data) and count < MOST_FRAMES and time.monotonic() - begun < READING:
         count += 1
-        end = at + 8 + int.from_bytes(data[at:at + 8], "little")
-        if end > len(data) or end - at > MOST or int.from_bytes(data[at + 8:at + 16], "little") > MOST_TREE:
+        end = at + 8 + int.from_bytes(data[at : at + 8], "little")
+        if end > len(data) or end - at > MOST or int.from_bytes(data[at + 8 : at + 16], "little") > MOST_TREE:
             return
         try:
             message = messaging.unpack(data[at:end])
@@ -323,9 +362,16 @@ def _frames(data: bytes) -> Iterator[dict]:
 def _entry(question: Question, found: _Found, seeds: Mapping[str, int], hidden: bool = True) -> dict:
     """The marks of one question."""
     stopped = found.stopped.get(question.name)
-    entry = {"points": 0.0, "max": float(question.points), "passed": False, "kind": "missing", "name": "",
-             "text": stopped or "No result came from this question: the notebook ended before it.",
-             "reread": question.section, "tried_library": []}
+    entry = {
+        "points": 0.0,
+        "max": float(question.points),
+        "passed": False,
+        "kind": "missing",
+        "name": "",
+        "text": stopped or "No result came from this question: the notebook ended before it.",
+        "reread": question.section,
+        "tried_library": [],
+    }
     if question.name not in found.answers:
         return entry
     outcomes = found.answers[question.name]
@@ -335,11 +381,21 @@ def _entry(question: Question, found: _Found, seeds: Mapping[str, int], hidden: 
         return entry | {"kind": "forged", "text": "What came back here is not what a function returned."}
     except Exception as problem:  # the check's own fault
         raise GraderError(f"The check of {question.name} fails ({type(problem).__name__}).") from problem
-    tried = {name for one in outcomes for name in one.get("borrowed", [])
-             if isinstance(name, str) and re.fullmatch(r"(tutorial_lib|course)[\w.]{1,100}", name)}
-    return entry | {"points": entry["max"] if verdict.passed else 0.0, "passed": verdict.passed,
-                    "kind": verdict.kind, "name": verdict.name, "text": verdict.text,
-                    "reread": "" if verdict.passed else verdict.reread, "tried_library": sorted(tried)[:10]}
+    tried = {
+        name
+        for one in outcomes
+        for name in one.get("borrowed", [])
+        if isinstance(name, str) and re.fullmatch(r"(tutorial_lib|course)[\w.]{1,100}", name)
+    }
+    return entry | {
+        "points": entry["max"] if verdict.passed else 0.0,
+        "passed": verdict.passed,
+        "kind": verdict.kind,
+        "name": verdict.name,
+        "text": verdict.text,
+        "reread": "" if verdict.passed else verdict.reread,
+        "tried_library": sorted(tried)[:10],
+    }
 
 
 # ---- in the sandbox, or without one ----
@@ -361,8 +417,9 @@ def _run(message: bytes, trusted: bool, limits: sandbox.Limits) -> sandbox.Outco
         try:
             if trusted:
                 return _bare(folder, message, limits)
-            return sandbox.run(["-m", "classroom.runner"], mounts={folder: INSIDE},
-                               limits=limits, message=message)
+            return sandbox.run(
+                ["-m", "classroom.runner"], mounts={folder: INSIDE}, limits=limits, message=message
+            )
         except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as problem:
             raise GraderError(f"The sandbox does not work: {problem}") from problem
 
@@ -371,12 +428,23 @@ def _bare(folder: Path, message: bytes, limits: sandbox.Limits) -> sandbox.Outco
     """Run without a sandbox: for notebooks of one's own only."""
     command = [sys.executable, "-c", BARE, str(os.getpid()), str(folder)]
     # Files, not pipes: a process that it leaves behind could hold a pipe open for ever.
-    with (tempfile.TemporaryDirectory() as work, tempfile.TemporaryFile() as given,
-          tempfile.TemporaryFile() as frames, tempfile.TemporaryFile() as said):
+    with (
+        tempfile.TemporaryDirectory() as work,
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as frames,
+        tempfile.TemporaryFile() as said,
+    ):
         given.write(message)
         given.seek(0)
-        process = subprocess.Popen([*command, str(frames.fileno())], pass_fds=[frames.fileno()], stdin=given,
-                                   stdout=subprocess.DEVNULL, stderr=said, cwd=work, start_new_session=True)
+        process = subprocess.Popen(
+            [*command, str(frames.fileno())],
+            pass_fds=[frames.fileno()],
+            stdin=given,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            cwd=work,
+            start_new_session=True,
+        )
         late, begun, ready = False, time.monotonic(), False
         try:
             while process.poll() is None and not late:
@@ -397,8 +465,9 @@ def _bare(folder: Path, message: bytes, limits: sandbox.Limits) -> sandbox.Outco
 
 
 # ---- once more, for the teacher's eyes ----
-def replay(root: Path, assignment: str, student: str, seed: int | None = None,
-           trusted: bool = False) -> tuple[dict[str, int], dict]:
+def replay(
+    root: Path, assignment: str, student: str, seed: int | None = None, trusted: bool = False
+) -> tuple[dict[str, int], dict]:
     """``(seeds, marks)`` of a submission that stands in ``root``, with verdicts that hide nothing.
 
     The inputs are those that it was marked with, or those of ``seed``, for all questions. Nothing is kept.
@@ -422,12 +491,17 @@ def self_test(assignment: str, trusted: bool = False) -> None:
     for folder, right in (("solutions", True), ("exercises", False)):
         data = assignments.path(assignment, folder).read_bytes()
         marks = mark(data, assignment, folder, secrets.token_hex(8), trusted)
-        off = [f"{name}: {entry['text']}" for name, entry in marks["questions"].items()
-               if entry["passed"] != right]
+        off = [
+            f"{name}: {entry['text']}"
+            for name, entry in marks["questions"].items()
+            if entry["passed"] != right
+        ]
         if marks["state"] != "graded" or off:
             what, due = ("solution", "full marks") if right else ("stub", "zero")
-            raise GraderError(f"{assignment} is not marked: its own {what} does not get {due}. "
-                              f"{marks['reason']} {' '.join(off)}".strip())
+            raise GraderError(
+                f"{assignment} is not marked: its own {what} does not get {due}. "
+                f"{marks['reason']} {' '.join(off)}".strip()
+            )
 
 
 def secret_of(root: Path) -> str:
@@ -445,8 +519,16 @@ def own_secret(root: Path, assignment: str, student: str) -> str:
     return hmac.new(secret_of(root).encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
-def mark_all(root: Path, assignment: str, workers: int | None = None, scheduler: str = "",
-             trusted: bool = False, again: bool = False, preview: bool = False, progress=None) -> list[dict]:
+def mark_all(
+    root: Path,
+    assignment: str,
+    workers: int | None = None,
+    scheduler: str = "",
+    trusted: bool = False,
+    again: bool = False,
+    preview: bool = False,
+    progress=None,
+) -> list[dict]:
     """Mark what stands in ``root/submitted`` and is not marked yet; returns the marks of all.
 
     ``workers`` processes (default: one a core), or the Dask cluster at ``scheduler``. Each result is
@@ -473,8 +555,10 @@ def _alone(root: Path) -> Iterator[None]:
     try:
         held = FileLock(path).acquire(timeout=0)
     except Timeout:
-        raise GraderError(f"Another run is marking in {root}. Wait until it is done, or end it (Ctrl-C); "
-                          "what it has marked is kept.") from None
+        raise GraderError(
+            f"Another run is marking in {root}. Wait until it is done, or end it (Ctrl-C); "
+            "what it has marked is kept."
+        ) from None
     with held:
         yield
 
@@ -497,8 +581,15 @@ def _mark_all(root, assignment, workers, scheduler, trusted, again, preview, pro
                 _store(root, stored, False)  # it may have stood aside
             done.append(stored)
         else:
-            jobs.append({"data": data, "assignment": assignment, "student": student, "secret": secret,
-                         "trusted": trusted})
+            jobs.append(
+                {
+                    "data": data,
+                    "assignment": assignment,
+                    "student": student,
+                    "secret": secret,
+                    "trusted": trusted,
+                }
+            )
     if jobs:
         self_test(assignment, trusted)
     run = _on_dask(jobs, scheduler) if scheduler else _on_processes(jobs, workers or os.cpu_count() or 1)
@@ -526,7 +617,8 @@ def _fresh(root: Path, assignment: str, student: str, data: bytes) -> dict | Non
             path = root / "marks" / assignment / folder / f"{student}.json"
             stored = json.loads(path.read_text(encoding="utf-8"))
             if stored["sha256"] == hashlib.sha256(data).hexdigest() and (
-                    stored["checks_version"] == version() and stored["state"] != "grader error"):
+                stored["checks_version"] == version() and stored["state"] != "grader error"
+            ):
                 return stored
         except (OSError, ValueError, KeyError, TypeError):
             continue
@@ -547,9 +639,17 @@ def _failed(job: dict, why: str) -> dict:
 
 def _blank(assignment: str, student: str, data: bytes) -> dict:
     """Marks before anything is known."""
-    return {"assignment": assignment, "student": student, "state": "graded", "reason": "",
-            "sha256": hashlib.sha256(data).hexdigest(), "checks_version": version(), "questions": {},
-            "written": [], "remarks": []}
+    return {
+        "assignment": assignment,
+        "student": student,
+        "state": "graded",
+        "reason": "",
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "checks_version": version(),
+        "questions": {},
+        "written": [],
+        "remarks": [],
+    }
 
 
 def _on_processes(jobs: list[dict], count: int) -> Iterator[dict]:

@@ -24,12 +24,22 @@ def canvas(listed: Roster, rows: Sequence[Mapping], questions: bool = False) -> 
     asks. An empty cell clears what stands there.
     """
     columns = _columns(rows, questions)
-    lines = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *map(_title, columns)],
-             ["    Points Possible", "", "", "", "", *(_number(most) for most in columns.values())]]
+    lines = [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *map(_title, columns)],
+        ["    Points Possible", "", "", "", "", *(_number(most) for most in columns.values())],
+    ]
     for person in listed.people.values():
         grades = _grades(rows, person.id)
-        lines.append([person.name or person.id, person.canvas_id, person.sis_id, person.login, person.group,
-                      *(_number(grades.get(column)) for column in columns)])
+        lines.append(
+            [
+                person.name or person.id,
+                person.canvas_id,
+                person.sis_id,
+                person.login,
+                person.group,
+                *(_number(grades.get(column)) for column in columns),
+            ]
+        )
     return _csv(lines)
 
 
@@ -44,14 +54,36 @@ def moodle(listed: Roster, rows: Sequence[Mapping]) -> str:
     """
     columns = _columns(rows, questions=True)
     exercises = [name for name, question in columns if not question]
-    lines = [["Email address", "ID number", "Username", "Full name", *map(_title, columns),
-              *(f"{name}: feedback" for name in exercises)]]
+    lines = [
+        [
+            "Email address",
+            "ID number",
+            "Username",
+            "Full name",
+            *map(_title, columns),
+            *(f"{name}: feedback" for name in exercises),
+        ]
+    ]
     for person in listed.people.values():
         grades = _grades(rows, person.id)
-        said = ["; ".join(f"{question} {_number(points)}" for (other, question), points in grades.items()
-                          if other == name and question and points is not None) for name in exercises]
-        lines.append([person.email, person.moodle_id, person.login, person.name or person.id,
-                      *(_number(grades.get(column), "-") for column in columns), *said])
+        said = [
+            "; ".join(
+                f"{question} {_number(points)}"
+                for (other, question), points in grades.items()
+                if other == name and question and points is not None
+            )
+            for name in exercises
+        ]
+        lines.append(
+            [
+                person.email,
+                person.moodle_id,
+                person.login,
+                person.name or person.id,
+                *(_number(grades.get(column), "-") for column in columns),
+                *said,
+            ]
+        )
     return _csv(lines)
 
 
@@ -71,8 +103,9 @@ def _grades(rows: Iterable[Mapping], student: str) -> dict[tuple[str, str], floa
     for row in rows:
         if row["student"] == student and row["assignment"]:
             grades[row["assignment"], ""] = row["total"]
-            grades |= {(row["assignment"], question): points
-                       for question, (points, _) in row["answers"].items()}
+            grades |= {
+                (row["assignment"], question): points for question, (points, _) in row["answers"].items()
+            }
     return grades
 
 
@@ -93,5 +126,6 @@ def _csv(lines: Iterable[Sequence[str]]) -> str:
     """UTF-8 without a mark, which Canvas's reader could take for a part of the first cell."""
     buffer = io.StringIO()
     csv.writer(buffer).writerows(
-        [f"'{cell}" if cell.startswith(FORMULA) and cell != "-" else cell for cell in line] for line in lines)
+        [f"'{cell}" if cell.startswith(FORMULA) and cell != "-" else cell for cell in line] for line in lines
+    )
     return buffer.getvalue()

@@ -18,11 +18,28 @@ from . import assignments, intake, items, platforms, roster, rules, safe_html, s
 from .gradebook import given, gradebook, load_marks, marked_copy, question_of, source
 from .intake import UNKNOWN
 
-COLUMNS = ("student", "name", "group", "assignment", "state", "reason", "coded", "written",
-           "late penalty", "total", "max", "to mark")
+COLUMNS = (
+    "student",
+    "name",
+    "group",
+    "assignment",
+    "state",
+    "reason",
+    "coded",
+    "written",
+    "late penalty",
+    "total",
+    "max",
+    "to mark",
+)
 ANSWERS = ("student", "name", "group", "assignment", "question", "points", "max")
-SAID = {"graded": "graded", "rejected": "not taken in", "timed out": "stopped: it took too long",
-        "grader error": "not graded yet", "not handed in": "not handed in"}
+SAID = {
+    "graded": "graded",
+    "rejected": "not taken in",
+    "timed out": "stopped: it took too long",
+    "grader error": "not graded yet",
+    "not handed in": "not handed in",
+}
 ERROR = "Something went wrong on the teacher's side. This is no fault of yours, and it costs no points."
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -60,7 +77,6 @@ img {{ max-width: 100%; }}
 """
 
 
-
 def points(value: float | None) -> str:
     """A score without needless digits; "–" for none.
 
@@ -79,12 +95,26 @@ def _rows(root: Path, book) -> list[dict]:
     for exercise in exercises:
         marks = load_marks(root, exercise.name)
         submissions = {s.student_id: s for s in exercise.submissions}
-        rows += [{"student": student, "name": names.get(student, student), "assignment": exercise.name,
-                  **_row(marks.get(student), submissions.get(student), exercise.max_score)}
-                 for student in students]
-    rows += [{"student": student, "name": names.get(student, student), "assignment": "",
-              "state": found["state"], "reason": found["reason"], "answers": {}}
-             for student, found in load_marks(root, UNKNOWN).items()]
+        rows += [
+            {
+                "student": student,
+                "name": names.get(student, student),
+                "assignment": exercise.name,
+                **_row(marks.get(student), submissions.get(student), exercise.max_score),
+            }
+            for student in students
+        ]
+    rows += [
+        {
+            "student": student,
+            "name": names.get(student, student),
+            "assignment": "",
+            "state": found["state"],
+            "reason": found["reason"],
+            "answers": {},
+        }
+        for student, found in load_marks(root, UNKNOWN).items()
+    ]
     groups = {person.id: person.group for person in roster.read(root).people.values()}
     rows = [row | {"group": groups.get(row["student"], "")} for row in rows]
     return sorted(rows, key=lambda row: (row["student"], row["assignment"]))
@@ -92,9 +122,17 @@ def _rows(root: Path, book) -> list[dict]:
 
 def _row(marks: Mapping | None, submission, most: float) -> dict:
     """The state and the numbers of one submission; None for a number that nobody has given yet."""
-    row = {"state": marks["state"] if marks else "not handed in", "reason": marks["reason"] if marks else "",
-           "coded": None, "written": None, "late penalty": None, "total": None, "max": most, "to mark": 0,
-           "answers": {}}  # question: its points, and what it adds to the maximum
+    row = {
+        "state": marks["state"] if marks else "not handed in",
+        "reason": marks["reason"] if marks else "",
+        "coded": None,
+        "written": None,
+        "late penalty": None,
+        "total": None,
+        "max": most,
+        "to mark": 0,
+        "answers": {},
+    }  # question: its points, and what it adds to the maximum
     if submission is None:
         return row
     (notebook,) = submission.notebooks
@@ -123,6 +161,7 @@ def _names(root: Path) -> dict[str, str]:
 
 
 # ---- the table of grades ----
+
 
 def inert(value) -> str:
     """A cell that a spreadsheet shows and does not compute.
@@ -163,8 +202,11 @@ def export(root: Path, db: str | None = None, questions: bool = False) -> Path:
     path = Path(root) / "exports" / "grades.csv"
     with gradebook(root, db) as book:
         rows = _rows(Path(root), book)
-    answers = [row | {"question": question, "points": score, "max": most}
-               for row in rows for question, (score, most) in row["answers"].items()]
+    answers = [
+        row | {"question": question, "points": score, "max": most}
+        for row in rows
+        for question, (score, most) in row["answers"].items()
+    ]
     # the mark at the beginning is for Excel's sake: 王小明
     files.replace(path, table(COLUMNS, rows).encode("utf-8-sig"))
     files.replace(path.with_name("questions.csv"), table(ANSWERS, answers).encode("utf-8-sig"))
@@ -175,6 +217,7 @@ def export(root: Path, db: str | None = None, questions: bool = False) -> Path:
 
 
 # ---- a page for each student ----
+
 
 def feedback(root: Path, assignment: str, db: str | None = None) -> list[Path]:
     """Write ``feedback/<student>/<assignment>/<assignment>.html`` for everybody who sent something.
@@ -187,8 +230,13 @@ def feedback(root: Path, assignment: str, db: str | None = None) -> list[Path]:
     with gradebook(root, db) as book:
         exercise = book.find_assignment(assignment)
         submissions = {s.student_id: s for s in exercise.submissions}
-        begun = {grade.name for submission in submissions.values() for notebook in submission.notebooks
-                 for grade in notebook.grades if grade.manual_score is not None}
+        begun = {
+            grade.name
+            for submission in submissions.values()
+            for notebook in submission.notebooks
+            for grade in notebook.grades
+            if grade.manual_score is not None
+        }
         for student, marks in load_marks(root, assignment).items():
             submission = submissions.get(student)
             row = _row(marks, submission, exercise.max_score)
@@ -224,19 +272,30 @@ def _beside(root: Path, assignment: str, student: str) -> dict[str, str]:
 
     seconds = intake.record(root, assignment, student).get("seconds_of_upload", 0.0)
     when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return {"timestamp.txt": f"{when:%Y-%m-%d %H:%M:%S.%f} UTC",
-            "submission_secret.txt": own_secret(root, assignment, student)}
+    return {
+        "timestamp.txt": f"{when:%Y-%m-%d %H:%M:%S.%f} UTC",
+        "submission_secret.txt": own_secret(root, assignment, student),
+    }
 
 
-def _body(root: Path, assignment: str, student: str, marks: Mapping, submission, row: Mapping,
-          begun: Collection[str]) -> str:
+def _body(
+    root: Path,
+    assignment: str,
+    student: str,
+    marks: Mapping,
+    submission,
+    row: Mapping,
+    begun: Collection[str],
+) -> str:
     name = html.escape(_names(root).get(student, student))
     reason = ERROR if marks["state"] == "grader error" else marks["reason"]  # its own words are the teacher's
     pieces = [f"<h1>{html.escape(assignment)}</h1>", f"<p>{name}: {html.escape(SAID[marks['state']])}.</p>"]
     if reason:
         pieces.append(f'<p class="says"><strong>{html.escape(reason)}</strong></p>')
-    pieces += [f'<p class="says">{html.escape(str(remark))}</p>'
-               for remark in _remarks(root, assignment, student, marks)]
+    pieces += [
+        f'<p class="says">{html.escape(str(remark))}</p>'
+        for remark in _remarks(root, assignment, student, marks)
+    ]
     pieces.append(_total(row))
     if submission is not None:
         (notebook,) = submission.notebooks
@@ -248,12 +307,20 @@ def _body(root: Path, assignment: str, student: str, marks: Mapping, submission,
         for cell in shown.cells:
             grade = grades.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
             if grade is not None and cell.metadata.nbgrader.get("solution"):
-                pieces.append(_written(grade, cell, comments.get(grade.name), asked[grade.name],
-                                       grade.name in begun))
+                pieces.append(
+                    _written(grade, cell, comments.get(grade.name), asked[grade.name], grade.name in begun)
+                )
             elif grade is not None:
                 question = question_of(grade.name)
-                pieces.append(_coded(grade, question, marks["questions"].get(question) or {},
-                                     comments.get(question), decided))
+                pieces.append(
+                    _coded(
+                        grade,
+                        question,
+                        marks["questions"].get(question) or {},
+                        comments.get(question),
+                        decided,
+                    )
+                )
     return "\n".join(pieces)
 
 
@@ -268,8 +335,9 @@ def _total(row: Mapping) -> str:
     if row["late penalty"]:
         cells.append(("Late penalty", f"−{points(row['late penalty'])}"))
     cells.append(("Total", f"{points(row['total'])} of {points(row['max'])}"))
-    rows = "".join(f'<tr><th scope="row">{key}</th><td class="number">{value}</td></tr>'
-                   for key, value in cells)
+    rows = "".join(
+        f'<tr><th scope="row">{key}</th><td class="number">{value}</td></tr>' for key, value in cells
+    )
     waiting = "<p>Some answers have not been marked yet.</p>" if row["to mark"] else ""
     return f"<table>{rows}</table>{waiting}"
 
@@ -307,19 +375,25 @@ def _written(grade, cell, comment: str | None, asked: assignments.Written, begun
         pieces.append("<p>Not marked yet.</p>")
     pieces.append(_comment(comment))
     if marked and begun:  # whoever leaves an answer empty does not get ours for the next attempt
-        pieces.append(f'<p>A model answer, and how it is marked:</p><div class="model">'
-                      f"{safe_html.render(asked.model)}</div>")
+        pieces.append(
+            f'<p>A model answer, and how it is marked:</p><div class="model">'
+            f"{safe_html.render(asked.model)}</div>"
+        )
     return "".join([*pieces, "</section>"])
 
 
 def answer(cell) -> str:
     """What a student wrote, as HTML that is safe."""
-    text = safe_html.render(cell.source, cell.get("attachments")) if cell.cell_type == "markdown" \
+    text = (
+        safe_html.render(cell.source, cell.get("attachments"))
+        if cell.cell_type == "markdown"
         else safe_html.plain(cell.source)
+    )
     return f'<div class="answer">{text}</div>'
 
 
 # ---- what the class believes ----
+
 
 def _markdown(columns: Sequence[str], rows: Sequence[Mapping]) -> str:
     def cell(name: str, value) -> str:
@@ -346,24 +420,38 @@ def report(root: Path, assignment: str, db: str | None = None) -> Path:
     states["not handed in"] = len(set(roster.read(root).people) - set(marks))
     folder = Path(root) / "report" / assignment
     counted = ", ".join(f"{states[state]} {state}" for state in sorted(+states)) or "none"
-    parts = [f"# {assignment}", f"Submissions: {counted}.", "## Questions",
-             _markdown(items.ASKED, questions) if questions else "No answer has been graded.",
-             "## Written answers", _markdown(items.WRITTEN, written) if written else "None has been marked.",
-             "## What the class believes",
-             _markdown(items.BELIEVED, held) if held else "No known misconception was found."]
-    for name, columns, rows in (("questions", items.ASKED, questions), ("written", items.WRITTEN, written),
-                                ("misconceptions", items.BELIEVED, held)):
+    parts = [
+        f"# {assignment}",
+        f"Submissions: {counted}.",
+        "## Questions",
+        _markdown(items.ASKED, questions) if questions else "No answer has been graded.",
+        "## Written answers",
+        _markdown(items.WRITTEN, written) if written else "None has been marked.",
+        "## What the class believes",
+        _markdown(items.BELIEVED, held) if held else "No known misconception was found.",
+    ]
+    for name, columns, rows in (
+        ("questions", items.ASKED, questions),
+        ("written", items.WRITTEN, written),
+        ("misconceptions", items.BELIEVED, held),
+    ):
         files.replace(folder / f"{name}.csv", table(columns, rows).encode("utf-8-sig"))
     picture = folder / "misconceptions.png"
     if held:
         top = held[:12]
-        fig = plots.bars({f"{row['question']}: {row['misconception']}": row["students"] for row in top},
-                         title=f"{assignment}: what the class believes", xlabel="students", values=".0f",
-                         size=(9, 1.5 + 0.5 * len(top)))
+        fig = plots.bars(
+            {f"{row['question']}: {row['misconception']}": row["students"] for row in top},
+            title=f"{assignment}: what the class believes",
+            xlabel="students",
+            values=".0f",
+            size=(9, 1.5 + 0.5 * len(top)),
+        )
         files.replace(picture, plots.png(fig))
         first = top[0]
-        alt = (f"Bar chart of {len(top)} misconceptions by the number of students who hold them; the most "
-               f"common is {first['misconception']} in {first['question']}, with {first['students']}.")
+        alt = (
+            f"Bar chart of {len(top)} misconceptions by the number of students who hold them; the most "
+            f"common is {first['misconception']} in {first['question']}, with {first['students']}."
+        )
         parts.append(f"![{alt.replace('[', '(').replace(']', ')')}](misconceptions.png)")
     else:
         picture.unlink(missing_ok=True)
@@ -384,9 +472,15 @@ def _written_answers(root: Path, assignment: str, db: str | None) -> list[dict]:
             for grade in notebook.grades:
                 if grade.name in written:
                     found.setdefault(grade.name, []).append(grade)
-        return [items.written(name, [given(grade) for grade in grades if not grade.needs_manual_grade],
-                              sum(grade.needs_manual_grade for grade in grades), grades[0].max_score)
-                for name, grades in sorted(found.items())]
+        return [
+            items.written(
+                name,
+                [given(grade) for grade in grades if not grade.needs_manual_grade],
+                sum(grade.needs_manual_grade for grade in grades),
+                grades[0].max_score,
+            )
+            for name, grades in sorted(found.items())
+        ]
 
 
 def trend(root: Path, assignments: Sequence[str]) -> Path:
@@ -406,9 +500,11 @@ def inventory(root: Path, folder: Path) -> Path:
     """
     pairs, left_out = items.logs(folder)
     found = items.inventory(pairs)
-    said = (f"{len(pairs)} students answered both times; {left_out} did not, and are left out. Right before: "
-            f"{found.before:.0%}, after: {found.after:.0%}. Normalised gain: {found.gain:.2f} "
-            f"(95% interval {found.low:.2f} to {found.high:.2f}).")
+    said = (
+        f"{len(pairs)} students answered both times; {left_out} did not, and are left out. Right before: "
+        f"{found.before:.0%}, after: {found.after:.0%}. Normalised gain: {found.gain:.2f} "
+        f"(95% interval {found.low:.2f} to {found.high:.2f})."
+    )
     path = Path(root) / "report" / "inventory.md"
     table_of = _markdown(items.PAIRED, items.by_question(pairs))
     files.replace(path, f"# The concept inventory\n\n{said}\n\n{table_of}\n".encode())

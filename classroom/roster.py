@@ -26,8 +26,10 @@ ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 CANVAS = re.compile(r"(?s)(?P<name>[^\W_][\w\x80-\U0010ffff]*?)_(?:LATE_)?(?P<number>[0-9]+)_[0-9]+_.+")
 # mod_assign\downloader (mod/assign/classes/downloader.php of moodle/moodle): the full name, a number that is
 # another one in each assignment, the plugin; then, where folders are switched off, the file's name.
-MOODLE = re.compile(r"(?s)(?P<name>[^_].*?)_(?P<number>[0-9]+)_assignsubmission_"
-                    r"(?P<kind>file|onlinetext)(?:_.*)?")
+MOODLE = re.compile(
+    r"(?s)(?P<name>[^_].*?)_(?P<number>[0-9]+)_assignsubmission_"
+    r"(?P<kind>file|onlinetext)(?:_.*)?"
+)
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,12 @@ def spelled(name: str) -> str:
     >>> spelled("Zoe\\u0308") == "Zoë", spelled("\\u0dc1\\u0dca\\u200d\\u0dbb\\u0dd3")
     (True, 'ශ්රී')
     """
-    seen = (each for each in name if unicodedata.category(each) != "Cf"
-            and not unicodedata.name(each, "").startswith("VARIATION SELECTOR"))
+    seen = (
+        each
+        for each in name
+        if unicodedata.category(each) != "Cf"
+        and not unicodedata.name(each, "").startswith("VARIATION SELECTOR")
+    )
     return unicodedata.normalize("NFC", "".join(seen))
 
 
@@ -168,8 +174,9 @@ def read(root: Path) -> Roster:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise ValueError(f"{FILE} is not stored as UTF-8, so names would be damaged. In Excel, save it as "
-                         "“CSV UTF-8”.") from None
+        raise ValueError(
+            f"{FILE} is not stored as UTF-8, so names would be damaged. In Excel, save it as “CSV UTF-8”."
+        ) from None
     first = text.split("\n", 1)[0]
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
     names = [_column(name) for name in next(rows, [])]
@@ -183,8 +190,10 @@ def read(root: Path) -> Roster:
             continue
         person = _person(dict(zip(names, (cell.strip() for cell in row), strict=False)), line)
         if person.id in people:
-            raise ValueError(f"{FILE}, line {line}: the id {person.id!r} is there twice. Each student needs "
-                             "one of their own.")
+            raise ValueError(
+                f"{FILE}, line {line}: the id {person.id!r} is there twice. Each student needs "
+                "one of their own."
+            )
         people[person.id] = person
     return Roster(people)
 
@@ -197,15 +206,18 @@ def _column(name: str) -> str:
     plain = re.sub(r"[\s-]+", "_", name.strip().lower())
     plain = {"e_mail": "email", "mail": "email"}.get(plain, plain)
     if plain not in {field.name for field in fields(Person)}:
-        raise ValueError(f"{FILE} has the column {name!r}. Columns may be: {_allowed()}. Rename it, or "
-                         "take it out.")
+        raise ValueError(
+            f"{FILE} has the column {name!r}. Columns may be: {_allowed()}. Rename it, or take it out."
+        )
     return plain
 
 
 def _person(row: dict[str, str], line: int) -> Person:
     if not ID.fullmatch(row.get("id", "")):
-        raise ValueError(f"{FILE}, line {line}: {row.get('id', '')!r} cannot be an id. Take letters a–z, "
-                         "digits, “_”, “.” and “-”, at most 60 of them: a user name, or a number.")
+        raise ValueError(
+            f"{FILE}, line {line}: {row.get('id', '')!r} cannot be an id. Take letters a–z, "
+            "digits, “_”, “.” and “-”, at most 60 of them: a user name, or a number."
+        )
     try:
         clock.length(row.get("extension") or "0")
     except ValueError as problem:

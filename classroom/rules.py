@@ -39,11 +39,13 @@ class Rules:
 
     def __post_init__(self):
         if not 0 <= self.late_per_day <= 1:
-            raise ValueError(f"late_per_day={self.late_per_day}: give a share of the maximum per day, from 0 "
-                             "to 1")
+            raise ValueError(
+                f"late_per_day={self.late_per_day}: give a share of the maximum per day, from 0 to 1"
+            )
         if self.part_of_day not in PARTS:
-            raise ValueError(f"{self.part_of_day!r} says not what a part of a day counts; say one of "
-                             f"{', '.join(PARTS)}")
+            raise ValueError(
+                f"{self.part_of_day!r} says not what a part of a day counts; say one of {', '.join(PARTS)}"
+            )
 
     def with_questions(self, known: Iterable[str], drop=(), give=(), restore=()) -> Rules:
         """These rules, with questions dropped, given to all, or counted as usual again (``restore``).
@@ -53,15 +55,20 @@ class Rules:
         asked, known = [*drop, *give, *restore], list(known)
         for name in asked:
             if name not in known:
-                raise ValueError(f"{name!r} is no coded question of this exercise; there are "
-                                 f"{', '.join(known)}")
+                raise ValueError(
+                    f"{name!r} is no coded question of this exercise; there are {', '.join(known)}"
+                )
             if asked.count(name) > 1:
                 raise ValueError(f"{name!r} cannot be dropped, given and restored at once: say one of them")
-        return replace(self, dropped=tuple(sorted({*self.dropped, *drop} - {*give, *restore})),
-                       given=tuple(sorted({*self.given, *give} - {*drop, *restore})))
+        return replace(
+            self,
+            dropped=tuple(sorted({*self.dropped, *drop} - {*give, *restore})),
+            given=tuple(sorted({*self.given, *give} - {*drop, *restore})),
+        )
 
-    def extension(self, student: str, listed: roster.Roster,
-                  due: datetime.datetime | None) -> datetime.timedelta | None:
+    def extension(
+        self, student: str, listed: roster.Roster, due: datetime.datetime | None
+    ) -> datetime.timedelta | None:
         """The time that a student has: that for this exercise, else that of the class list; None for none."""
         text = self.extensions.get(student) or listed.extension(student)
         if not text:
@@ -94,11 +101,20 @@ def load(root: Path, assignment: str) -> Rules:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         extensions = {student: _text(kept) for student, kept in found["extensions"].items()}
-        return Rules(**{**found, "dropped": tuple(found["dropped"]), "given": tuple(found["given"]),
-                        "extensions": extensions, "zone": zone})
+        return Rules(
+            **{
+                **found,
+                "dropped": tuple(found["dropped"]),
+                "given": tuple(found["given"]),
+                "extensions": extensions,
+                "zone": zone,
+            }
+        )
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
-        raise ValueError(f"{path} cannot be read ({problem}). Delete it, and give --late-per-day, --extend, "
-                         "--drop and --give once more.") from None
+        raise ValueError(
+            f"{path} cannot be read ({problem}). Delete it, and give --late-per-day, --extend, "
+            "--drop and --give once more."
+        ) from None
 
 
 def save(root: Path, assignment: str, rules: Rules) -> None:

@@ -83,7 +83,7 @@ def run(source: str, n: int, namespace: dict, seconds: float) -> bool:
 
 def _plain(source: str) -> str:
     """Without magics and shell commands, as IPython writes them; those few lines do nothing here."""
-    source = source[found.end():] if (found := TIMED.match(source)) else source
+    source = source[found.end() :] if (found := TIMED.match(source)) else source
     try:
         ast.parse(source)
         return source
@@ -122,8 +122,9 @@ def ask(question: dict, namespace: dict) -> list[dict]:
         return messaging.unpack(frame)
     except messaging.BadMessage:
         died = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"
-        return _all(inputs, kind="raised", error="ProcessEnded",
-                    message=f"the call ended its whole process ({died})")
+        return _all(
+            inputs, kind="raised", error="ProcessEnded", message=f"the call ended its whole process ({died})"
+        )
 
 
 def _all(inputs, **outcome) -> list[dict]:

@@ -14,8 +14,10 @@ from jinja2 import pass_context
 
 MOST_LETTERS = 20_000  # of one cell; a longer one is shown as it was typed
 MOST_TAGS = 2_000  # the same: thousands of tags inside each other take minutes
-TEXT = frozenset("p br hr em strong b i u s del ins sub sup small mark kbd code pre span div blockquote "
-                 "ul ol li dl dt dd h1 h2 h3 h4 h5 h6 table caption thead tbody tfoot tr th td a img".split())
+TEXT = frozenset(
+    "p br hr em strong b i u s del ins sub sup small mark kbd code pre span div blockquote "
+    "ul ol li dl dt dd h1 h2 h3 h4 h5 h6 table caption thead tbody tfoot tr th td a img".split()
+)
 ATTRIBUTES = {
     "a": {"href": r"(?i)(https?://|mailto:|#)\S*", "title": r"(?s).*"},
     "img": {"src": r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=]+", "alt": r"(?s).*", "title": r"(?s).*"},
@@ -42,8 +44,9 @@ def _cleaner():
     from bleach.css_sanitizer import CSSSanitizer
 
     styles = CSSSanitizer(allowed_css_properties=STYLES, allowed_svg_properties=[])
-    return bleach.Cleaner(tags=TEXT, attributes=_allowed, css_sanitizer=styles,
-                          protocols={"http", "https", "mailto", "data"})
+    return bleach.Cleaner(
+        tags=TEXT, attributes=_allowed, css_sanitizer=styles, protocols={"http", "https", "mailto", "data"}
+    )
 
 
 def clean(markup: str) -> str:

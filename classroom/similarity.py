@@ -28,9 +28,12 @@ FEWEST = 5  # fingerprints of somebody's own; with fewer, a share says nothing
 COMMON = 0.1  # what more than this share of the class has is nobody's own,
 COMMON_AT_LEAST = 3  # or more than so many students, in a small class
 ALIKE = 0.5  # the share from which a pair is listed
-TOKEN = re.compile(r"""(?P<left>\#[^\n]*|[rbfu]{0,2}(?:\"{3}.*?\"{3}|'{3}.*?'{3}))
+TOKEN = re.compile(
+    r"""(?P<left>\#[^\n]*|[rbfu]{0,2}(?:\"{3}.*?\"{3}|'{3}.*?'{3}))
                        |(?P<text>[rbfu]{0,2}(?:"[^"\n]*"|'[^'\n]*'))
-                       |(?P<name>\.?[^\W\d]\w*)|(?P<other>\d[\w.]*|\S)""", re.S | re.X)
+                       |(?P<name>\.?[^\W\d]\w*)|(?P<other>\d[\w.]*|\S)""",
+    re.S | re.X,
+)
 COLUMNS = ("student", "other", "code", "words")
 CAVEATS = """\
 Fingerprints of code (without names, comments and layout) and of written answers. What the notebook gives,
@@ -72,9 +75,11 @@ def word_tokens(text: str) -> list[str]:
 def fingerprints(tokens: Sequence[str], kind: str) -> set[int]:
     """The fingerprints of a text; ``kind`` is "code" or "words"."""
     run, window = RUN[kind], WINDOW[kind]
-    hashes = [zlib.crc32("\0".join(tokens[n:n + run]).encode("utf-8", "replace"))
-              for n in range(len(tokens) - run + 1)]
-    return {min(hashes[n:n + window]) for n in range(max(1, len(hashes) - window + 1)) if hashes}
+    hashes = [
+        zlib.crc32("\0".join(tokens[n : n + run]).encode("utf-8", "replace"))
+        for n in range(len(tokens) - run + 1)
+    ]
+    return {min(hashes[n : n + window]) for n in range(max(1, len(hashes) - window + 1)) if hashes}
 
 
 def pairs(prints: Mapping[str, set[int]], known: Iterable[int] = ()) -> dict[tuple[str, str], float]:
@@ -87,8 +92,11 @@ def pairs(prints: Mapping[str, set[int]], known: Iterable[int] = ()) -> dict[tup
     left_out = {one for one, students in count.items() if students > many} | set(known)
     own = {student: found - left_out for student, found in prints.items()}
     own = {student: found for student, found in own.items() if len(found) >= FEWEST}
-    return {(a, b): len(own[a] & own[b]) / min(len(own[a]), len(own[b]))
-            for a, b in itertools.combinations(sorted(own), 2) if own[a] & own[b]}
+    return {
+        (a, b): len(own[a] & own[b]) / min(len(own[a]), len(own[b]))
+        for a, b in itertools.combinations(sorted(own), 2)
+        if own[a] & own[b]
+    }
 
 
 def _answers(notebook: Mapping, given: set[str]) -> Iterator[tuple[str, list[str]]]:
@@ -119,10 +127,15 @@ def compare(root: Path, assignment: str) -> list[dict]:
             prints[path.parts[-3]] = _prints(json.loads(files.read(path, MOST_BYTES, submitted)), given)
         except (ValueError, KeyError, TypeError, OSError, RecursionError):
             continue  # no notebook: `grade` says so
-    alike = {kind: pairs({student: found[kind] for student, found in prints.items()},
-                         solved[kind] | blank[kind]) for kind in RUN}
-    rows = [{"student": a, "other": b, **{kind: alike[kind].get((a, b)) for kind in RUN}}
-            for a, b in set().union(*alike.values())
-            if max(alike[kind].get((a, b), 0.0) for kind in RUN) >= ALIKE]
-    return sorted(rows, key=lambda row: (-max(row["code"] or 0.0, row["words"] or 0.0), row["student"],
-                                         row["other"]))
+    alike = {
+        kind: pairs({student: found[kind] for student, found in prints.items()}, solved[kind] | blank[kind])
+        for kind in RUN
+    }
+    rows = [
+        {"student": a, "other": b, **{kind: alike[kind].get((a, b)) for kind in RUN}}
+        for a, b in set().union(*alike.values())
+        if max(alike[kind].get((a, b), 0.0) for kind in RUN) >= ALIKE
+    ]
+    return sorted(
+        rows, key=lambda row: (-max(row["code"] or 0.0, row["words"] or 0.0), row["student"], row["other"])
+    )

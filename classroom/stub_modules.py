@@ -63,8 +63,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path=None, target=None):
         if "." not in name or name.partition(".")[0] not in ROOMS:
             return None
-        return (importlib.machinery.PathFinder.find_spec(name, path, target)
-                or importlib.machinery.ModuleSpec(name, self, is_package=True))
+        return importlib.machinery.PathFinder.find_spec(name, path, target) or importlib.machinery.ModuleSpec(
+            name, self, is_package=True
+        )
 
     def create_module(self, spec):
         return None

@@ -31,7 +31,7 @@ class GivenSolutions(ClearSolutions):
             if self.begin_solution_delimeter in line:
                 if block is not None:
                     raise RuntimeError(f"{name}: a solution begins inside of another")
-                block, found, indent = [], True, line[:len(line) - len(line.lstrip())]
+                block, found, indent = [], True, line[: len(line) - len(line.lstrip())]
             elif self.end_solution_delimeter in line:
                 if block is None:
                     raise RuntimeError(f"{name}: a solution ends that has not begun")

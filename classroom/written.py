@@ -49,14 +49,17 @@ def write(root: Path, assignment: str, db: str | None = None) -> list[Path]:
     """
     root = Path(root)
     if waiting := _changes(root, assignment, db):
-        raise ValueError(f"{_table(root, assignment)} holds {len(waiting)} marks that are not in the "
-                         "gradebook: run the same command with --enter, or delete the file")
+        raise ValueError(
+            f"{_table(root, assignment)} holds {len(waiting)} marks that are not in the "
+            "gradebook: run the same command with --enter, or delete the file"
+        )
     rows, paths = _rows(root, assignment, db), []
     for name, question in assignments.written(gradebook.source(root, assignment)).items():
         own = [row for row in rows if row["question"] == name]
         path = root / "written" / assignment / f"{name}.html"
-        page = reports.PAGE.format(title=html.escape(f"{assignment}: {question.title}"),
-                                   body=_page(assignment, name, question, own))
+        page = reports.PAGE.format(
+            title=html.escape(f"{assignment}: {question.title}"), body=_page(assignment, name, question, own)
+        )
         files.replace(path, page.encode("utf-8", "replace"))
         paths.append(path)
     kept = [row | {"comment": _guarded(row["comment"] or "")} for row in rows]
@@ -89,21 +92,33 @@ def _rows(root: Path, assignment: str, db: str | None) -> list[dict]:
                 if grade.name not in {cell.name for cell in notebook.notebook.solution_cells}:
                     continue
                 mark = grade.auto_score if grade.manual_score is None else grade.manual_score
-                rows.append({
-                    "student": submission.student_id, "question": grade.name, "max": grade.max_score,
-                    "points": None if grade.needs_manual_grade else mark, "comment": comments.get(grade.name),
-                    "answer": _key(submission.student_id, grade.name, digests[grade.name]),
-                    "digest": digests[grade.name][:8], "cell": cells[grade.name], "own": own,
-                    "earlier": mark if grade.needs_manual_grade else None})
+                rows.append(
+                    {
+                        "student": submission.student_id,
+                        "question": grade.name,
+                        "max": grade.max_score,
+                        "points": None if grade.needs_manual_grade else mark,
+                        "comment": comments.get(grade.name),
+                        "answer": _key(submission.student_id, grade.name, digests[grade.name]),
+                        "digest": digests[grade.name][:8],
+                        "cell": cells[grade.name],
+                        "own": own,
+                        "earlier": mark if grade.needs_manual_grade else None,
+                    }
+                )
     return rows
 
 
 def _page(assignment: str, name: str, question: assignments.Written, rows: Sequence[Mapping]) -> str:
-    model = [f"<h2>Question</h2>{safe_html.render(question.text)}<h2>Answer and rubric</h2>",
-             safe_html.render(question.model)]
+    model = [
+        f"<h2>Question</h2>{safe_html.render(question.text)}<h2>Answer and rubric</h2>",
+        safe_html.render(question.model),
+    ]
     for one in samples(name):
-        model.append(f"<h2>A sample worth {reports.points(one['points'])}</h2>"
-                     f'<div class="answer">{safe_html.render(one["text"])}</div>{safe_html.render(one["why"])}')
+        model.append(
+            f"<h2>A sample worth {reports.points(one['points'])}</h2>"
+            f'<div class="answer">{safe_html.render(one["text"])}</div>{safe_html.render(one["why"])}'
+        )
     waiting = sum(row["points"] is None for row in rows)
     answers = [f"<p>{len(rows)} answers, {waiting} to mark, in {TABLE} beside this page.</p>"]
     for row in rows:
@@ -112,8 +127,10 @@ def _page(assignment: str, name: str, question: assignments.Written, rows: Seque
         if row["earlier"] is not None:
             said += f" (an earlier text had {reports.points(row['earlier'])})"
         answers.append(f"<section><h3>{said}</h3>{_shown(row['cell'])}{_beside(row)}</section>")
-    return (f"<h1>{html.escape(f'{assignment}, {question.title}')}</h1>"
-            f'<div class="two"><div>{"".join(model)}</div><div>{"".join(answers)}</div></div>')
+    return (
+        f"<h1>{html.escape(f'{assignment}, {question.title}')}</h1>"
+        f'<div class="two"><div>{"".join(model)}</div><div>{"".join(answers)}</div></div>'
+    )
 
 
 def _beside(row: Mapping) -> str:
@@ -122,16 +139,17 @@ def _beside(row: Mapping) -> str:
         return ""
     empty = " open" if row["cell"].source == WRITTEN else ""
     said = f"{count} {'cell' if count == 1 else 'cells'} of their own elsewhere in the notebook"
-    return (f"<details{empty}><summary>{said}</summary>"
-            f"{''.join(map(_shown, row['own']))}</details>")
+    return f"<details{empty}><summary>{said}</summary>{''.join(map(_shown, row['own']))}</details>"
 
 
 def _shown(cell) -> str:
     """What a student wrote; also as it was typed, where Markdown leaves words out, such as comments."""
     text = reports.answer(cell)
     source = re.sub(r"<[a-z][^<>]*>", " ", cell.source, flags=re.I)  # what is dropped of a tag says nothing
-    typed, seen, names = (set(re.findall(r"\w+", one)) for one in (
-        source, html.unescape(text), " ".join(cell.get("attachments", {}))))
+    typed, seen, names = (
+        set(re.findall(r"\w+", one))
+        for one in (source, html.unescape(text), " ".join(cell.get("attachments", {})))
+    )
     if not typed - seen - names - {"attachment"}:
         return text
     return f"{text}<p>As it was typed, since some of it does not show:</p>{safe_html.plain(cell.source)}"
@@ -201,14 +219,18 @@ def _meant(line: Mapping, now: Sequence[Mapping]) -> tuple[Mapping, bool]:
     if not named:  # the id is a day now, which names nobody, but the key does
         both = [row for row in keyed if _guarded(row["student"]) != row["student"]]
     if keyed and not both:
-        raise ValueError(f"this is the answer of {keyed[0]['student']}, so the columns do not belong "
-                         "together: were some of them sorted without the others?")
+        raise ValueError(
+            f"this is the answer of {keyed[0]['student']}, so the columns do not belong "
+            "together: were some of them sorted without the others?"
+        )
     if not (found := both or named):
         raise ValueError("there is no such answer")
     if len(found) > 1:
         names = " or ".join(row["student"] for row in found)
-        raise ValueError(f"{line['student']!r} may be {names}, since a spreadsheet takes ids for numbers; "
-                         "delete this line, and mark this answer in a new table")
+        raise ValueError(
+            f"{line['student']!r} may be {names}, since a spreadsheet takes ids for numbers; "
+            "delete this line, and mark this answer in a new table"
+        )
     return found[0], bool(both)
 
 
@@ -235,8 +257,9 @@ def _same(cell: str, text: str) -> bool:
     shown, true = Decimal(cell.replace(",", ".")), Decimal(text)
     if not seen["power"] and len(text) <= 15:  # digits that a spreadsheet keeps
         return shown == true
-    return abs(shown - true) <= max(Decimal((0, (1,), shown.as_tuple().exponent)) / 2 if seen["power"] else 0,
-                                    true * Decimal("1e-14"))
+    return abs(shown - true) <= max(
+        Decimal((0, (1,), shown.as_tuple().exponent)) / 2 if seen["power"] else 0, true * Decimal("1e-14")
+    )
 
 
 def _read(path: Path) -> list[tuple[int, dict]]:
@@ -250,8 +273,10 @@ def _read(path: Path) -> list[tuple[int, dict]]:
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
     if missing := set(COLUMNS) - {"max"} - set(reader.fieldnames or ()):
         raise ValueError(f"{path} has no column {sorted(missing)[0]!r}")
-    return [(line, {key: (row[key] or "").strip() for key in COLUMNS if key in row})
-            for line, row in enumerate(reader, 2)]
+    return [
+        (line, {key: (row[key] or "").strip() for key in COLUMNS if key in row})
+        for line, row in enumerate(reader, 2)
+    ]
 
 
 def _points(text: str, most: float) -> float | None:

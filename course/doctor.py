@@ -122,9 +122,7 @@ def check_lock() -> str:
     wrong = differences()
     if wrong:
         pins = read_lock()
-        names = ", ".join(
-            f"{name} {here or 'missing'} (lock: {pins[name]})" for name, here in wrong.items()
-        )
+        names = ", ".join(f"{name} {here or 'missing'} (lock: {pins[name]})" for name, here in wrong.items())
         raise ValueError(f"{len(wrong)} of {len(pins)} packages are not as pinned: {names}")
     return f"all {len(read_lock())} packages are as pinned in {LOCK.name}"
 
@@ -159,8 +157,10 @@ def report() -> list[Check]:
         attempt("ipywidgets", MEND_PACKAGES, check_ipywidgets),
         attempt("anywidget", MEND_PACKAGES, check_anywidget),
         attempt("lock", MEND_LOCK, check_lock),
-        *(attempt(f"data {name}", MEND_PACKAGES if torch.ok else MEND_TORCH, check_source, name)
-          for name in ("kjv", "minilm", "smollm2")),
+        *(
+            attempt(f"data {name}", MEND_PACKAGES if torch.ok else MEND_TORCH, check_source, name)
+            for name in ("kjv", "minilm", "smollm2")
+        ),
     ]
 
 

@@ -70,8 +70,10 @@ def read_dated(path: Path, most_bytes: int, root: Path | None = None) -> tuple[b
                 pieces.append(piece)
                 left -= len(piece)
         if found.st_size > most_bytes or not left:
-            raise Refused(f"It is larger than {most_bytes / MEGABYTE:g} MB. "
-                          "Clear the outputs (Edit → Clear Outputs of All Cells) and send it again.")
+            raise Refused(
+                f"It is larger than {most_bytes / MEGABYTE:g} MB. "
+                "Clear the outputs (Edit → Clear Outputs of All Cells) and send it again."
+            )
         return b"".join(pieces), found.st_mtime
 
 

@@ -72,8 +72,11 @@ def above(x: Measured | float, limit: float) -> Outcome:
 def within(x: Measured | float, margin: float) -> Outcome:
     """−margin < x < margin: equal for this purpose. "No significant difference" would not show that."""
     low, high = _ends(x)
-    return _outcome(-margin < low and high < margin, low >= margin or high <= -margin,
-                    f"between {_number(-margin)} and {_number(margin)}")
+    return _outcome(
+        -margin < low and high < margin,
+        low >= margin or high <= -margin,
+        f"between {_number(-margin)} and {_number(margin)}",
+    )
 
 
 def fact(holds: bool, condition: str) -> Outcome:
@@ -98,7 +101,7 @@ def all_of(*outcomes: Outcome) -> Outcome:
     if not outcomes:
         raise ValueError("a claim without a condition: measure something")
     found = {outcome.verdict for outcome in outcomes}
-    verdict = (FAILS if FAILS in found else OPEN if OPEN in found else HOLDS if HOLDS in found else IDENTITY)
+    verdict = FAILS if FAILS in found else OPEN if OPEN in found else HOLDS if HOLDS in found else IDENTITY
     return Outcome(verdict, ", and ".join(dict.fromkeys(outcome.condition for outcome in outcomes)))
 
 

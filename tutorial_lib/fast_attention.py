@@ -45,8 +45,12 @@ def fused_attention(q, k, v, encoding, doors, q_positions, k_positions, scale, c
         if by_offset is not None:
             return _by_windows(q, k, v, by_offset, scale, causal)
     parts = chunks(q, k, v, encoding, q_positions, k_positions, causal, mask)
-    return joined([_masked(*part, _added(*part[:2], encoding, *where, scale), allowed, mask, scale)
-                   for part, where, allowed in parts])
+    return joined(
+        [
+            _masked(*part, _added(*part[:2], encoding, *where, scale), allowed, mask, scale)
+            for part, where, allowed in parts
+        ]
+    )
 
 
 def chunks(
@@ -67,11 +71,18 @@ def chunks(
 def has_far_keys(q, k, v, encoding, q_positions, k_positions, mask) -> bool:
     """Whether :func:`by_reach` can do it, and has something to gain."""
     return (
-        mask is None and k.shape[-2] > CHUNK
-        and encoding.reach is not None and k.shape[-2] > CHUNK + 2 * encoding.reach
-        and KERNEL is not None and q.device.type == "cpu" and q.dtype in WIDE and q.shape[-1] == v.shape[-1]
-        and not torch.is_grad_enabled() and q.numel() > 0
-        and q_positions.first is not None and k_positions.first is not None
+        mask is None
+        and k.shape[-2] > CHUNK
+        and encoding.reach is not None
+        and k.shape[-2] > CHUNK + 2 * encoding.reach
+        and KERNEL is not None
+        and q.device.type == "cpu"
+        and q.dtype in WIDE
+        and q.shape[-1] == v.shape[-1]
+        and not torch.is_grad_enabled()
+        and q.numel() > 0
+        and q_positions.first is not None
+        and k_positions.first is not None
     )
 
 
@@ -95,10 +106,13 @@ def by_reach(q, k, v, encoding, q_positions, k_positions, scale, causal):
         high = min(max(high, low), seen)
         near = slice(max(low - 1, 0), min(high + 1, seen))
         part = q[:, :, start:end], k[:, :, near]
-        where = (q_positions.narrow(start, end - start),
-                 k_positions.narrow(near.start, near.stop - near.start))
-        before, after = (_as_one_key(part[0], k[:, :, far], v[:, :, far], scale)
-                         for far in (slice(low), slice(high, seen)))
+        where = (
+            q_positions.narrow(start, end - start),
+            k_positions.narrow(near.start, near.stop - near.start),
+        )
+        before, after = (
+            _as_one_key(part[0], k[:, :, far], v[:, :, far], scale) for far in (slice(low), slice(high, seen))
+        )
         s = torch.cat([before[0], part[0] @ k[:, :, low:high].mT * scale, after[0]], -1)
         added, allowed = _added(*part, encoding, *where, scale), allowed_pairs(*part, causal, None)
         s = s if added is None else s + added
@@ -140,7 +154,7 @@ def _by_windows(q, k, v, by_offset, scale, causal):
     for start, end in _steps(n_q, size):
         seen = n_k - n_q + end if causal else n_k
         part = q[:, :, start:end], k[:, :, :seen], v[:, :, :seen]
-        parts.append(_along_offsets(*part, by_offset[:, n_q - end:], scale))
+        parts.append(_along_offsets(*part, by_offset[:, n_q - end :], scale))
     return joined(parts)
 
 
@@ -196,8 +210,9 @@ def _differentiable_once(gradients, _):
 
 
 def _no_second(_):
-    raise RuntimeError("backend='sdpa' has no second derivative: call attention or the model with "
-                       "backend='eager', which has")
+    raise RuntimeError(
+        "backend='sdpa' has no second derivative: call attention or the model with backend='eager', which has"
+    )
 
 
 def flex_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, mask):
@@ -208,8 +223,10 @@ def flex_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, m
         raise ValueError(f"backend='flex' does not do {what}: use backend='sdpa'")
     n_q, n_k = q.shape[-2], k.shape[-2]
     if not n_q or not n_k:
-        raise ValueError(f"backend='flex' does not do q {tuple(q.shape)}, k {tuple(k.shape)}, a length of 0: "
-                         "use backend='sdpa'")
+        raise ValueError(
+            f"backend='flex' does not do q {tuple(q.shape)}, k {tuple(k.shape)}, a length of 0: "
+            "use backend='sdpa'"
+        )
     by_offset = _bias_by_offset(q, k, encoding, q_positions, k_positions)
     bias = encoding.bias(q_positions, k_positions) if by_offset is None else None
     if by_offset is not None:
@@ -222,7 +239,11 @@ def flex_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, m
         return score + (by_offset[h, n_q - 1 - i + j] if bias is None else bias[b, h, i, j])
 
     return _flex_kernel(q.device.type)(
-        q, k, v, scale=scale, enable_gqa=q.shape[1] != k.shape[1],
+        q,
+        k,
+        v,
+        scale=scale,
+        enable_gqa=q.shape[1] != k.shape[1],
         score_mod=None if by_offset is None and bias is None else score_mod,
         block_mask=_causal_blocks(n_q, n_k, q.device) if causal else None,
     )

@@ -48,6 +48,7 @@ def speaking(language: str) -> Iterator[None]:
 
 def per_language(function: Callable[..., T]) -> Callable[..., T]:
     """``function``, whose results are kept for each language that it is called in."""
+
     @functools.cache
     def kept(_language: str, *given: Hashable) -> T:
         return function(*given)
@@ -100,8 +101,11 @@ def joined(sentences: Iterable[str]) -> str:
     """One text of sentences: a space between two, but none beside full-width punctuation."""
     text = ""
     for each in filter(None, sentences):
-        wide = text and unicodedata.east_asian_width(text[-1]) in "WF" or unicodedata.east_asian_width(
-            each[0]) == "F"
+        wide = (
+            text
+            and unicodedata.east_asian_width(text[-1]) in "WF"
+            or unicodedata.east_asian_width(each[0]) == "F"
+        )
         text += each if wide or not text else f" {each}"
     return text
 
@@ -116,8 +120,10 @@ def column(texts: Sequence[str], width: int) -> list[str]:
     """
     wide = [sum(unicodedata.east_asian_width(letter) in "WF" for letter in text) for text in texts]
     most = max(wide)
-    spaces = ["\u3000" * (most - n) + " " * (abs(width) - len(text) + n - 2 * most)
-              for text, n in zip(texts, wide, strict=True)]
+    spaces = [
+        "\u3000" * (most - n) + " " * (abs(width) - len(text) + n - 2 * most)
+        for text, n in zip(texts, wide, strict=True)
+    ]
     return [space + text if width < 0 else text + space for text, space in zip(texts, spaces, strict=True)]
 
 

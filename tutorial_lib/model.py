@@ -64,9 +64,13 @@ class Config:
     def __post_init__(self):
         given = {name: getattr(self, name) for name in ("n_kv_heads", "d_ff", "n_out")}
         check_above_0(norm_eps=self.norm_eps)
-        check_positive(vocab_size=self.vocab_size, d_model=self.d_model, n_layers=self.n_layers,
-                       n_heads=self.n_heads,
-                       **{name: size for name, size in given.items() if size is not None})
+        check_positive(
+            vocab_size=self.vocab_size,
+            d_model=self.d_model,
+            n_layers=self.n_layers,
+            n_heads=self.n_heads,
+            **{name: size for name, size in given.items() if size is not None},
+        )
         if self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model={self.d_model} is not a multiple of n_heads={self.n_heads}: "
@@ -77,8 +81,11 @@ class Config:
                 f"n_heads={self.n_heads} is not a multiple of n_kv_heads={self.n_kv_heads}: "
                 "each head of keys serves the same number of query heads"
             )
-        for name, allowed in (("pool", (None, "mean")), ("norm", ("layer", "rms")),
-                              ("mlp", ("gelu", "swiglu"))):
+        for name, allowed in (
+            ("pool", (None, "mean")),
+            ("norm", ("layer", "rms")),
+            ("mlp", ("gelu", "swiglu")),
+        ):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}={getattr(self, name)!r}: it must be one of {allowed}")
 
@@ -263,8 +270,17 @@ class Attention(nn.Module):
         v = self.v(context).unflatten(-1, self.heads).transpose(1, 2)
         if inputs.cache is not None:
             k, v = inputs.cache.update(inputs.layer, k, v)
-        y = attention(q, k, v, inputs.encoding, inputs.q_positions, inputs.k_positions,
-                      causal=self.config.causal, mask=inputs.mask, backend=inputs.backend)
+        y = attention(
+            q,
+            k,
+            v,
+            inputs.encoding,
+            inputs.q_positions,
+            inputs.k_positions,
+            causal=self.config.causal,
+            mask=inputs.mask,
+            backend=inputs.backend,
+        )
         return self.out(y.transpose(1, 2).flatten(-2))
 
 
@@ -421,8 +437,13 @@ class Transformer(nn.Module):
             if memory is not None:
                 context = torch.cat([memory.states[layer], x], 1) if memory.states else x
                 states.append(context)
-            x = block(x, AttentionInputs(encoding, q_positions, k_positions, mask,
-                                         None if cache is None else grown, layer, backend), context)
+            x = block(
+                x,
+                AttentionInputs(
+                    encoding, q_positions, k_positions, mask, None if cache is None else grown, layer, backend
+                ),
+                context,
+            )
         if memory is not None:
             grown.update(states, k_positions, grown.keep)
         x = self.norm(x)

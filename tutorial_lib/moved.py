@@ -66,9 +66,14 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 raise
             raise ModuleNotFoundError(
                 f"{spec.name} has moved to {new}, which needs a clone of the course: get it with "
-                "`git clone`, and run `make lab` in its folder", name=spec.name) from None
-        warnings.warn(f"{spec.name} has moved: import {new}. The old name goes with version 0.4.",
-                      FutureWarning, stacklevel=2)
+                "`git clone`, and run `make lab` in its folder",
+                name=spec.name,
+            ) from None
+        warnings.warn(
+            f"{spec.name} has moved: import {new}. The old name goes with version 0.4.",
+            FutureWarning,
+            stacklevel=2,
+        )
         spec.loader_state = module.__spec__
         return module
 

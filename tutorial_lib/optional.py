@@ -22,4 +22,5 @@ def needs(extra: str) -> Iterator[None]:
         if name == __package__:
             raise  # another sentence of ours, or a defect
         raise ModuleNotFoundError(
-            f'{name} is missing: install it with `pip install "transformer-order[{extra}]"`') from None
+            f'{name} is missing: install it with `pip install "transformer-order[{extra}]"`'
+        ) from None

@@ -67,7 +67,7 @@ def mine(batch: Tensor) -> Tensor:
     """
     if len(batch) < size():
         raise ValueError(f"a batch of {len(batch)} cannot be shared by {size()} processes: start fewer")
-    return batch[rank()::size()]
+    return batch[rank() :: size()]
 
 
 def same_weights(model: nn.Module) -> None:

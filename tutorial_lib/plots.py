@@ -39,9 +39,16 @@ for _font in sorted((Path(__file__).parents[1] / "course" / "fonts").glob("*.otf
     matplotlib.font_manager.fontManager.addfont(_font)
 # Blue below zero, grey at zero, yellow above. Each colour is lighter than the one before it, so that the
 # sign is seen in grey as well: red and blue ends of the same lightness would be lost there.
-SIGNED = matplotlib.colors.LinearSegmentedColormap.from_list("signed", list(zip(
-    (0, 0.25, 0.43, 0.49, 0.51, 0.57, 0.75, 1),
-    ("#08113d", "#1d4da3", "#5f8fd3", "#949494", "#949494", "#de8f2c", "#f8c45c", "#fffbe0"), strict=True)))
+SIGNED = matplotlib.colors.LinearSegmentedColormap.from_list(
+    "signed",
+    list(
+        zip(
+            (0, 0.25, 0.43, 0.49, 0.51, 0.57, 0.75, 1),
+            ("#08113d", "#1d4da3", "#5f8fd3", "#949494", "#949494", "#de8f2c", "#f8c45c", "#fffbe0"),
+            strict=True,
+        )
+    ),
+)
 if SIGNED.name not in matplotlib.colormaps:  # it is there when a tool imports this file once more
     matplotlib.colormaps.register(SIGNED)  # by its name, as all other colour maps
 MARKERS = "os^Dv<>"
@@ -124,19 +131,44 @@ def heat(
     if yticks is not None:
         ax.set_yticks(range(z.shape[0]), list(map(_, yticks)))
     if values is not None:
-        white = readability.contrast(image.to_rgba(z), "white") > readability.contrast(image.to_rgba(z), "black")
+        white = readability.contrast(image.to_rgba(z), "white") > readability.contrast(
+            image.to_rgba(z), "black"
+        )
         for (i, j), number in np.ndenumerate(z):
-            ax.text(j, i, format(number, values), ha="center", va="center", fontsize=12,
-                    color="white" if white[i, j] else "black")
+            ax.text(
+                j,
+                i,
+                format(number, values),
+                ha="center",
+                va="center",
+                fontsize=12,
+                color="white" if white[i, j] else "black",
+            )
     if mark_row is not None:
-        ax.add_patch(matplotlib.patches.Rectangle(
-            (-0.5, mark_row - 0.5), z.shape[1], 1, fill=False, edgecolor="black", linewidth=2,
-            path_effects=[withStroke(linewidth=5, foreground="white")]))
+        ax.add_patch(
+            matplotlib.patches.Rectangle(
+                (-0.5, mark_row - 0.5),
+                z.shape[1],
+                1,
+                fill=False,
+                edgecolor="black",
+                linewidth=2,
+                path_effects=[withStroke(linewidth=5, foreground="white")],
+            )
+        )
     if mark_cell is not None:
         row, column = mark_cell
-        ax.add_patch(matplotlib.patches.Rectangle(
-            (column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor="black", linewidth=4,
-            path_effects=[withStroke(linewidth=7, foreground="white")]))
+        ax.add_patch(
+            matplotlib.patches.Rectangle(
+                (column - 0.5, row - 0.5),
+                1,
+                1,
+                fill=False,
+                edgecolor="black",
+                linewidth=4,
+                path_effects=[withStroke(linewidth=7, foreground="white")],
+            )
+        )
     if colorbar is not None:
         fig.colorbar(image, ax=ax, label=_(colorbar))
     return fig
@@ -180,8 +212,15 @@ def lines(
                 ax.plot(x, edge, color=line.get_color(), linestyle="-", linewidth=0.8)
     for text, level in (levels or {}).items():
         ax.axhline(level, color="0.35", linestyle=":", linewidth=2)
-        ax.annotate(_(text), (0.01, level), xycoords=("axes fraction", "data"), va="bottom",
-                    fontsize=12, color="0.25", path_effects=HALO)
+        ax.annotate(
+            _(text),
+            (0.01, level),
+            xycoords=("axes fraction", "data"),
+            va="bottom",
+            fontsize=12,
+            color="0.25",
+            path_effects=HALO,
+        )
     if mark_x is not None:
         ax.axvline(mark_x, color="0.35", linewidth=1.5)
     if logx:
@@ -219,18 +258,34 @@ def vectors(
     fig, ax = _axes(ax, size)
     points = _numbers(list(ends.values()))
     reach = 1.1 * max(1, np.linalg.norm(points, axis=-1).max()) if reach is None else reach
-    ax.add_patch(matplotlib.patches.Circle((0, 0), 1, fill=False, edgecolor="0.35", linestyle=":",
-                                           linewidth=1.5))
+    ax.add_patch(
+        matplotlib.patches.Circle((0, 0), 1, fill=False, edgecolor="0.35", linestyle=":", linewidth=1.5)
+    )
     for label, (x, y) in zip(ends, points, strict=True):
         (shaft,) = ax.plot([0, x], [0, y], label=_(label))
-        ax.annotate("", (x, y), (0.9 * x, 0.9 * y), arrowprops={
-            "arrowstyle": "-|>", "color": shaft.get_color(), "shrinkA": 0, "shrinkB": 0,
-            "mutation_scale": 24})
+        ax.annotate(
+            "",
+            (x, y),
+            (0.9 * x, 0.9 * y),
+            arrowprops={
+                "arrowstyle": "-|>",
+                "color": shaft.get_color(),
+                "shrinkA": 0,
+                "shrinkB": 0,
+                "mutation_scale": 24,
+            },
+        )
     if mark is not None:
         ax.plot(*points[mark], "o", markersize=15, fillstyle="none", color="black", markeredgewidth=2)
     several = len(ends) > 1  # then the legend has its room on the right
-    ax.set(title=_(title), xlabel=_(xlabel), ylabel=_(ylabel), aspect="equal", ylim=(-reach, reach),
-           xlim=(-reach, 1.8 * reach if several else reach))
+    ax.set(
+        title=_(title),
+        xlabel=_(xlabel),
+        ylabel=_(ylabel),
+        aspect="equal",
+        ylim=(-reach, reach),
+        xlim=(-reach, 1.8 * reach if several else reach),
+    )
     if several:
         ax.legend(loc="center right", handlelength=2.5)
     return fig
@@ -259,17 +314,37 @@ def bars(
     ax.barh(at, numbers, color="#0072B2", height=0.65)
     if spread:
         low, high = _numbers([spread[name] for name in names]).T
-        ax.errorbar(numbers, at, xerr=np.maximum(0, [numbers - low, high - numbers]), fmt="none",
-                    ecolor="black", capsize=5)
+        ax.errorbar(
+            numbers,
+            at,
+            xerr=np.maximum(0, [numbers - low, high - numbers]),
+            fmt="none",
+            ecolor="black",
+            capsize=5,
+        )
     for text, level in (levels or {}).items():
         ax.axvline(level, color="0.35", linestyle=":", linewidth=2, path_effects=HALO)
-        ax.annotate(_(text), (level, 1.01), xycoords=("data", "axes fraction"), ha="center",
-                    va="bottom", fontsize=12, color="0.25")
+        ax.annotate(
+            _(text),
+            (level, 1.01),
+            xycoords=("data", "axes fraction"),
+            ha="center",
+            va="bottom",
+            fontsize=12,
+            color="0.25",
+        )
     if values is not None:
         edges = _numbers([spread[name][1] for name in names]) if spread else numbers
         for y, edge, number in zip(at, np.maximum(edges, numbers), numbers, strict=True):
-            ax.annotate(format(number, values), (max(edge, 0), y), xytext=(6, 0),
-                        textcoords="offset points", va="center", fontsize=12, path_effects=HALO)
+            ax.annotate(
+                format(number, values),
+                (max(edge, 0), y),
+                xytext=(6, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=12,
+                path_effects=HALO,
+            )
     ax.set_yticks(at, list(map(_, names)))
     ax.yaxis.set_inverted(True)  # not once for each of the axes that share it
     ax.grid(False, axis="y")
@@ -289,15 +364,19 @@ class Picture:
         self.alt = alt
         self.png = png(fig)
         if faults := styled(readability.faults)(fig):
-            warnings.warn(f"Hard to read: {'; '.join(faults)}. Try another size, or fewer or shorter words.",
-                          stacklevel=3)
+            warnings.warn(
+                f"Hard to read: {'; '.join(faults)}. Try another size, or fewer or shorter words.",
+                stacklevel=3,
+            )
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         data = base64.b64encode(self.png).decode()
         # JupyterLab shows the first line where the reader has not opened the output yet
-        figure = ("<!-- Run the cell to see the figure. -->\n"
-                  f'<figure><img alt="{html.escape(self.alt, quote=True)}" '
-                  f'src="data:image/png;base64,{data}" style="max-width: 100%"></figure>')
+        figure = (
+            "<!-- Run the cell to see the figure. -->\n"
+            f'<figure><img alt="{html.escape(self.alt, quote=True)}" '
+            f'src="data:image/png;base64,{data}" style="max-width: 100%"></figure>'
+        )
         return {"text/html": figure, "image/png": data, "text/plain": f"Figure: {self.alt}"}
 
 
@@ -314,7 +393,8 @@ def show(fig: Figure, alt: str) -> None:
     """Show ``fig`` in a notebook; ``alt`` tells a reader who cannot see it what it shows.
 
     Raises ValueError for an alternative text that is too short, that is no sentence, or that does not name
-    the kind of picture. Warns of what is hard to read in the figure, as :mod:`tutorial_lib.readability` sees it.
+    the kind of picture. Warns of what is hard to read in the figure, as :mod:`tutorial_lib.readability` sees
+    it.
     """
     with needs("course"):
         from IPython.display import display

@@ -56,7 +56,8 @@ def toeplitz_error(scores: Tensor) -> float:
     i = torch.arange(len(s), device=s.device)
     offset = (i - i[:, None] + len(s) - 1).flatten()
     count = torch.zeros(2 * len(s) - 1, dtype=s.dtype, device=s.device).index_add(
-        0, offset, torch.ones_like(offset, dtype=s.dtype))
+        0, offset, torch.ones_like(offset, dtype=s.dtype)
+    )
     mean = torch.zeros_like(count).index_add(0, offset, s.flatten()) / count
     total = s.var(correction=0)
     return ((s.flatten() - mean[offset]).square().mean() / total).item() if total else 0.0

@@ -34,8 +34,10 @@ def alt_fault(alt: str, kinds: str = "") -> str:
     """
     if (count := words(alt)) < 8:
         return f"it has {count} words, not 8 or more"
-    if not any(re.search(rf"(?<![A-Za-z])({each})s?(?![A-Za-z])", alt, re.IGNORECASE)
-               for each in (KINDS, kinds or _(KINDS))):  # what is not translated yet is English
+    if not any(
+        re.search(rf"(?<![A-Za-z])({each})s?(?![A-Za-z])", alt, re.IGNORECASE)
+        for each in (KINDS, kinds or _(KINDS))
+    ):  # what is not translated yet is English
         return "it does not name the kind of picture, such as bars, lines, arrows, a heat map or a table"
     if not re.search(r"[.!?…。！？]\W*$", alt):
         return "it does not end as a sentence does"
@@ -108,10 +110,13 @@ def faults(fig: Figure) -> list[str]:
         smallest = min(shown, key=Text.get_fontsize)
         size = renderer.points_to_pixels(smallest.get_fontsize()) * min(1, PAGE / fig.bbox.width)
         if size < SMALLEST:
-            found.append(f"{_quoted(smallest)} is {size:.1f} pixels high on a page {PAGE} pixels wide, "
-                         f"less than {SMALLEST}")
-    common = (np.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
-              - np.maximum(boxes[:, None, :2], boxes[None, :, :2]))
+            found.append(
+                f"{_quoted(smallest)} is {size:.1f} pixels high on a page {PAGE} pixels wide, "
+                f"less than {SMALLEST}"
+            )
+    common = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:]) - np.maximum(
+        boxes[:, None, :2], boxes[None, :, :2]
+    )
     for i, j in np.argwhere(np.triu((common > 1).all(-1), 1)):
         found.append(f"{_quoted(shown[i])} and {_quoted(shown[j])} lie on each other")
     scales = {_scale(image) for ax in fig.axes for image in ax.images if image.colorbar}
@@ -121,8 +126,10 @@ def faults(fig: Figure) -> list[str]:
             if not one_way(image.cmap.name):
                 found.append(f"in grey, the ends of the colour map {image.cmap.name!r} look the same")
             if _scale(image) not in scales and len(ax.texts) < np.asarray(image.get_array()).size:
-                found.append(f"the colours of {ax.get_title() or 'the heat map'!r} have neither a colour "
-                             "bar nor numbers")
+                found.append(
+                    f"the colours of {ax.get_title() or 'the heat map'!r} have neither a colour "
+                    "bar nor numbers"
+                )
     return found
 
 

@@ -20,8 +20,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     'top">a &lt; b</td></tr></tbody></table>'
     """
     titles = "".join(f'<th scope="col" style="text-align:left">{html.escape(cell)}</th>' for cell in head)
-    body = "".join("<tr>" + "".join(f"<td {CELL}>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-                   for row in rows)
+    body = "".join(
+        "<tr>" + "".join(f"<td {CELL}>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
 

@@ -53,7 +53,7 @@ class History:
     @property
     def final(self) -> float:
         """Mean loss of the last tenth of the steps."""
-        tail = self.losses[-max(1, len(self.losses) // 10):]
+        tail = self.losses[-max(1, len(self.losses) // 10) :]
         return statistics.fmean(tail) if tail else math.nan
 
 
@@ -150,8 +150,12 @@ def _loss(model, tokens, targets, device) -> tuple[Tensor, float]:
         return loss, loss.item()
     asked = (targets != -100).sum()  # in all shares, which may hold different numbers of targets
     tokens, targets = (parallel.mine(x).to(device) for x in (tokens, targets))
-    loss = F.cross_entropy(model(tokens).flatten(0, -2).float(), targets.flatten(), ignore_index=-100,
-                           reduction="sum") / asked
+    loss = (
+        F.cross_entropy(
+            model(tokens).flatten(0, -2).float(), targets.flatten(), ignore_index=-100, reduction="sum"
+        )
+        / asked
+    )
     whole = loss.detach().clone()
     parallel.add_up([whole])
     return loss, whole.item()
@@ -230,4 +234,5 @@ class Spread:
 
     def __str__(self) -> str:
         return _("{mean} ({low} to {high})").format(
-            mean=f"{self.mean:.2f}", low=f"{self.low:.2f}", high=f"{self.high:.2f}")
+            mean=f"{self.mean:.2f}", low=f"{self.low:.2f}", high=f"{self.high:.2f}"
+        )

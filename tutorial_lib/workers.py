@@ -25,8 +25,12 @@ def pool(count: int) -> Iterator[ProcessPoolExecutor]:
     """
     context = multiprocessing.get_context("spawn")
     life, ours = context.Pipe(duplex=False)
-    with (tempfile.TemporaryDirectory(prefix="workers-", ignore_cleanup_errors=True) as scratch, life, ours,
-          ProcessPoolExecutor(count, context, _begin, (life, scratch)) as workers):
+    with (
+        tempfile.TemporaryDirectory(prefix="workers-", ignore_cleanup_errors=True) as scratch,
+        life,
+        ours,
+        ProcessPoolExecutor(count, context, _begin, (life, scratch)) as workers,
+    ):
         try:
             yield workers
         except BaseException:
@@ -51,6 +55,7 @@ def _end_with(life: Connection) -> None:
 @functools.cache  # one thread is enough
 def end_with_parent(parent: int, end: Callable[[], None] = lambda: os._exit(1)) -> None:
     """``end`` this process when ``parent``, the number of the one that started it, is gone (POSIX)."""
+
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(0.2)

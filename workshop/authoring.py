@@ -46,21 +46,26 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     output, for anything on stderr, and for a code cell that has not been executed.
     """
     out = nbformat.v4.new_notebook()
-    out.metadata = nbformat.from_dict({
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
-    })
+    out.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        }
+    )
     count, seen = 0, set()
     for n, cell in enumerate(notebook.cells):
-        new = nbformat.from_dict({
-            "cell_type": cell.cell_type,
-            "id": cell.get("id") or "",
-            "metadata": {k: cell.metadata[k] for k in CELL_METADATA if cell.metadata.get(k)},
-            "source": cell.source.strip("\n"),
-        })
+        new = nbformat.from_dict(
+            {
+                "cell_type": cell.cell_type,
+                "id": cell.get("id") or "",
+                "metadata": {k: cell.metadata[k] for k in CELL_METADATA if cell.metadata.get(k)},
+                "source": cell.source.strip("\n"),
+            }
+        )
         if not re.fullmatch(r"[0-9a-f]{10}", new.id) or new.id in seen:
-            new.id = hashlib.sha1(f"{len(seen) if cell.source in seen else ''}{cell.source}"
-                                  .encode()).hexdigest()[:10]
+            new.id = hashlib.sha1(
+                f"{len(seen) if cell.source in seen else ''}{cell.source}".encode()
+            ).hexdigest()[:10]
         seen |= {new.id, cell.source}
         if cell.cell_type == "code":
             count += 1
@@ -98,8 +103,11 @@ def _joined(outputs):
     return joined
 
 
-def execute(notebook: nbformat.NotebookNode, folder: Path = NOTEBOOKS,
-            environment: Mapping[str, str] = MappingProxyType({})) -> float:
+def execute(
+    notebook: nbformat.NotebookNode,
+    folder: Path = NOTEBOOKS,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> float:
     """Run all cells in a fresh kernel, without progress bars or a log; returns the seconds.
 
     ``environment`` is added to the kernel's.
@@ -110,9 +118,13 @@ def execute(notebook: nbformat.NotebookNode, folder: Path = NOTEBOOKS,
         quiet = {"TQDM_DISABLE": "1", "TUTORIAL_PROGRESS": str(Path(scratch) / "progress.json")}
         start = time.perf_counter()
         # else each kernel warns that it is talked to over TCP, though by this process alone
-        NotebookClient(notebook, timeout=600, store_widget_state=False, extra_arguments=["--log-level=ERROR"],
-                       resources={"metadata": {"path": str(folder)}}).execute(
-                           env={**os.environ, **quiet, **environment})
+        NotebookClient(
+            notebook,
+            timeout=600,
+            store_widget_state=False,
+            extra_arguments=["--log-level=ERROR"],
+            resources={"metadata": {"path": str(folder)}},
+        ).execute(env={**os.environ, **quiet, **environment})
         return time.perf_counter() - start
 
 
@@ -120,8 +132,10 @@ def known() -> list[Path]:
     """All notebooks in reading order, then the solutions, then side quests; also what is only text yet."""
     quests = NOTEBOOKS.glob(f"{navigation.DEEPER}/[0-9]*_*.*")
     found = [*NOTEBOOKS.glob("[0-9]*_*.*"), *SOLUTIONS.glob("ex*/ex*.*"), *quests]
-    return sorted({path.with_suffix(".ipynb") for path in found if path.suffix in (".ipynb", ".py")},
-                  key=lambda path: (path.parent.name == navigation.DEEPER, path.stem))
+    return sorted(
+        {path.with_suffix(".ipynb") for path in found if path.suffix in (".ipynb", ".py")},
+        key=lambda path: (path.parent.name == navigation.DEEPER, path.stem),
+    )
 
 
 def find(name: str) -> Path:
@@ -162,8 +176,10 @@ def build(path: Path) -> str:
     with contextlib.suppress(RuntimeError):  # without Chromium the pictures by matplotlib stay
         pictures.renew(notebook)
     nbformat.write(notebook, path)
-    return (f"{path.name}: {seconds:.0f} s, {len(notebook.cells)} cells, "
-            f"{navigation.words(notebook)} words of prose")
+    return (
+        f"{path.name}: {seconds:.0f} s, {len(notebook.cells)} cells, "
+        f"{navigation.words(notebook)} words of prose"
+    )
 
 
 def sign(path: Path) -> bool:
@@ -194,10 +210,12 @@ def check(path: Path) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m workshop.authoring", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command",
-                        choices=("text", "build", "sign", "pictures", "check", "release"))
+    parser = argparse.ArgumentParser(
+        prog="python -m workshop.authoring",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=("text", "build", "sign", "pictures", "check", "release"))
     parser.add_argument("notebooks", nargs="*", help="their numbers; by default all")
     given = parser.parse_args(arguments)
     try:

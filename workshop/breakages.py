@@ -73,12 +73,18 @@ def noticed(breakage: Breakage, course: Path) -> str:
     file = course / breakage.file
     whole = file.read_text(encoding="utf-8")
     own = {"PYTHONPATH": str(course), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "CI": "true"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-n0",
-               *breakage.tests]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-n0", *breakage.tests]
     file.write_text(whole.replace(breakage.old, breakage.new), encoding="utf-8")
     try:
-        done = subprocess.run(command, cwd=course, capture_output=True, text=True, env=os.environ | own,
-                              stdin=subprocess.DEVNULL, timeout=SECONDS)
+        done = subprocess.run(
+            command,
+            cwd=course,
+            capture_output=True,
+            text=True,
+            env=os.environ | own,
+            stdin=subprocess.DEVNULL,
+            timeout=SECONDS,
+        )
     except subprocess.TimeoutExpired:
         return f"{', '.join(breakage.tests)}: not done in {SECONDS} s"
     finally:
@@ -112,8 +118,11 @@ def run(chosen: Sequence[Breakage], root: Path = ROOT, jobs: int = 2) -> list[Br
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m workshop.breakages", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m workshop.breakages",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("words", nargs="*", help="only breakages that hold all of these words")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at a time")
     given = parser.parse_args(argv)

@@ -31,11 +31,21 @@ import nbformat
 
 # The first has no windows: it shows the same, and takes less of the processor.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 SETTINGS = {  # as a reader has them, but for what would disturb: news, and files written while we look
-    "@jupyterlab/apputils-extension:notification":
-        {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
+    "@jupyterlab/apputils-extension:notification": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+        "doNotDisturbMode": True,
+    },
     "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
     "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none", "kernelShutdown": False},
 }
@@ -77,7 +87,8 @@ def chromium() -> str:
     if not Path(found).exists():
         raise RuntimeError(
             "no Chromium was found: on Debian or Ubuntu run `sudo apt-get install chromium`, elsewhere "
-            f"`{Path(sys.executable).name} -m playwright install chromium`, or set CHROMIUM to its path")
+            f"`{Path(sys.executable).name} -m playwright install chromium`, or set CHROMIUM to its path"
+        )
     return found
 
 
@@ -114,10 +125,15 @@ class Lab:
 
     def command(self) -> list[str]:
         """The command that starts the server, but for its address."""
-        return [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={self.folder}",
-                f"--LabServerApp.app_settings_dir={self.scratch}",
-                f"--LabApp.app_settings_dir={self.scratch}",
-                "--LabApp.extension_manager=readonly"]
+        return [
+            sys.executable,
+            "-m",
+            "jupyterlab",
+            f"--ServerApp.root_dir={self.folder}",
+            f"--LabServerApp.app_settings_dir={self.scratch}",
+            f"--LabApp.app_settings_dir={self.scratch}",
+            "--LabApp.extension_manager=readonly",
+        ]
 
     def _serve(self) -> None:
         """Start the server, and wait until it answers."""
@@ -127,8 +143,14 @@ class Lab:
             port = free.getsockname()[1]
         self.progress = self.scratch / "progress.json"
         self.url, self.token = f"http://127.0.0.1:{port}", secrets.token_hex(16)
-        names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR",
-                 "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR")
+        names = (
+            "JUPYTER_CONFIG_DIR",
+            "JUPYTER_DATA_DIR",
+            "JUPYTER_RUNTIME_DIR",
+            "IPYTHONDIR",
+            "JUPYTERLAB_SETTINGS_DIR",
+            "JUPYTERLAB_WORKSPACES_DIR",
+        )
         environment = os.environ | {name: str(self.scratch / name) for name in names}
         environment["TUTORIAL_PROGRESS"] = str(self.progress)
         # The readers of a notebook have its progress bars and its own choice of threads.
@@ -137,12 +159,24 @@ class Lab:
         self.log = self.scratch / "lab.log"
         with open(self.log, "wb") as log:
             self.server = subprocess.Popen(
-                [*self.command(), "--no-browser", "--allow-root", f"--port={port}",
-                 "--ServerApp.ip=127.0.0.1", "--ServerApp.port_retries=0",
-                 f"--IdentityProvider.token={self.token}",
-                 "--expose-app-in-browser", "--JupyterNotebookApp.expose_app_in_browser=True"],
-                cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True)
+                [
+                    *self.command(),
+                    "--no-browser",
+                    "--allow-root",
+                    f"--port={port}",
+                    "--ServerApp.ip=127.0.0.1",
+                    "--ServerApp.port_retries=0",
+                    f"--IdentityProvider.token={self.token}",
+                    "--expose-app-in-browser",
+                    "--JupyterNotebookApp.expose_app_in_browser=True",
+                ],
+                cwd=self.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         end = time.monotonic() + 300
         while time.monotonic() < end and self.server.poll() is None:
             try:
@@ -188,15 +222,18 @@ class Notebook:
         self.page.set_default_timeout(90e3)  # other programs may use all cores
         self.page.add_init_script(WATCH)
         self.page.on("pageerror", lambda error: self._notice(f"script: {error}"))
-        self.page.on("console", lambda message: message.type == "error"
-                     and self._notice(f"console: {message.text}"))
+        self.page.on(
+            "console", lambda message: message.type == "error" and self._notice(f"console: {message.text}")
+        )
         self.already_refused = len(lab.refused)
         place = f"doc/tree/{path}" if front == "lab" else f"notebooks/{path}"
-        self.page.goto(f"{lab.url}/{place}?token={lab.token}{'&reset' * (front == 'lab')}",
-                       wait_until="domcontentloaded")
+        self.page.goto(
+            f"{lab.url}/{place}?token={lab.token}{'&reset' * (front == 'lab')}", wait_until="domcontentloaded"
+        )
         self.page.wait_for_function("() => window.jupyterapp?.started", timeout=seconds * 1e3)
         # A kernel that cannot start opens a dialog and never gets ready: say what it says.
-        self.page.evaluate("""async ms => {
+        self.page.evaluate(
+            """async ms => {
             await jupyterapp.restored;
             const late = new Promise((_, no) => setTimeout(() => no(new Error('no kernel: ' +
                 [...document.querySelectorAll('.jp-Dialog')].map(d => d.innerText).join(' | '))), ms));
@@ -206,7 +243,9 @@ class Notebook:
                 await __watch(jupyterapp.shell.currentWidget);
             };
             await Promise.race([late, begin()]);
-        }""", seconds * 1e3)
+        }""",
+            seconds * 1e3,
+        )
         self.idle(seconds)
         self.theme(dark)
 
@@ -218,28 +257,37 @@ class Notebook:
         """Go on with the notebook ``path``, of which nothing is run: in this page, on the same kernel."""
         self.noticed.clear()
         self.already_refused = len(self.lab.refused)
-        self.page.evaluate("""async path => {
+        self.page.evaluate(
+            """async path => {
             const before = __panel, kernel = before.sessionContext.session.kernel.model;
             await __watch(await jupyterapp.commands.execute('docmanager:open',
                                                             { path, factory: 'Notebook', kernel }));
             window.__first ??= before;  // the widgets' messages come through it
             if (before !== __first) before.dispose();  // a page of many notebooks gets slow
-        }""", path)
+        }""",
+            path,
+        )
         self.page.locator(f"{SEEN} .jp-Cell").first.wait_for()
         self.idle(seconds)
 
     def theme(self, dark: bool) -> None:
         """JupyterLab's dark or light theme."""
-        self.page.evaluate("""async name => {
+        self.page.evaluate(
+            """async name => {
             if (document.body.dataset.jpThemeName !== name)
                 await jupyterapp.commands.execute('apputils:change-theme', { theme: name });
-        }""", f"JupyterLab {'Dark' if dark else 'Light'}")
+        }""",
+            f"JupyterLab {'Dark' if dark else 'Light'}",
+        )
         self.page.wait_for_function("dark => document.body.dataset.jpThemeLight === String(!dark)", arg=dark)
 
     def idle(self, seconds: float = 300) -> None:
         """Wait until the kernel has nothing to do."""
-        self.page.wait_for_function("() => __panel.sessionContext.session?.kernel?.status === 'idle'",
-                                    timeout=seconds * 1e3, polling=50)
+        self.page.wait_for_function(
+            "() => __panel.sessionContext.session?.kernel?.status === 'idle'",
+            timeout=seconds * 1e3,
+            polling=50,
+        )
 
     def run(self, seconds: float = 300) -> float:
         """Run all cells, up to the first that fails; returns the seconds."""
@@ -254,17 +302,23 @@ class Notebook:
 
     def finish(self, seconds: float = 300) -> None:
         """Wait for what :meth:`begin` began."""
-        self.page.evaluate("""async ms => {
+        self.page.evaluate(
+            """async ms => {
             const late = new Promise((_, no) => setTimeout(() => no(new Error('it runs too long')), ms));
             await Promise.race([window.__run, late]);
-        }""", seconds * 1e3)
+        }""",
+            seconds * 1e3,
+        )
         self.idle(seconds)
 
     def run_cell(self, number: int, seconds: float = 300) -> None:
         """Run the cell ``number`` (from 0) alone."""
-        self.page.evaluate("""n => {
+        self.page.evaluate(
+            """n => {
             __panel.content.activeCellIndex = n;
-            window.__run = jupyterapp.commands.execute('notebook:run-cell'); }""", number)
+            window.__run = jupyterapp.commands.execute('notebook:run-cell'); }""",
+            number,
+        )
         self.finish(seconds)
 
     def cells(self) -> list[dict]:
@@ -284,10 +338,10 @@ class Notebook:
                     found.append(f"cell {n}, stderr: {''.join(output['text'])}")
         found += [f"kernel: {text}" for text in self.page.evaluate("() => window.__failed")]
         for what in (".jupyter-widgets-error-widget", ".jupyter-widgets-disconnected"):
-            found += [f"widget: {text[:300]}" for text in
-                      self.page.locator(f"{SEEN} :is({what})").all_inner_texts()]
-        return found + self.noticed + [f"refused: {url}" for url in
-                                       self.lab.refused[self.already_refused:]]
+            found += [
+                f"widget: {text[:300]}" for text in self.page.locator(f"{SEEN} :is({what})").all_inner_texts()
+            ]
+        return found + self.noticed + [f"refused: {url}" for url in self.lab.refused[self.already_refused :]]
 
     def cell(self, number: int):
         """The cell ``number`` (from 0) as a locator."""

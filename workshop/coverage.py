@@ -50,8 +50,9 @@ def headings(number: str) -> tuple[str, list[str]]:
     """File name and headings of a notebook; ValueError if there is none with this number."""
     folder = ROOT / "notebooks"
     for path in [*folder.glob(f"{number}_*.ipynb"), *folder.glob(f"{number}.ipynb")]:
-        prose = "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells
-                          if cell.cell_type == "markdown")
+        prose = "\n".join(
+            cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"
+        )
         name = path.relative_to(folder).as_posix()
         return name, re.findall(r"^#+ +(.+?)\s*$", prose, re.MULTILINE)
     raise ValueError(f"there is no notebook {number}")
@@ -70,7 +71,8 @@ def problem(row: Row) -> str:
     for name in (rest if room == "course" else row.object).split("."):
         try:
             found = getattr(found or module, name, None) or importlib.import_module(
-                f"{(found or module).__name__}.{name}")
+                f"{(found or module).__name__}.{name}"
+            )
         except (ImportError, AttributeError):
             return f"{row.id}: the library has no {row.object}"
     file, _, test = row.test.partition("::")
@@ -85,8 +87,10 @@ def page() -> str:
     lines = []
     for row in rows():
         name, _ = headings(row.notebook)
-        lines.append(f"| {row.id} | {row.topic} | [{row.notebook}](../notebooks/{name}), {row.section} | "
-                     f"`{row.object}` | `{row.test}` |")
+        lines.append(
+            f"| {row.id} | {row.topic} | [{row.notebook}](../notebooks/{name}), {row.section} | "
+            f"`{row.object}` | `{row.test}` |"
+        )
     return HEAD + "\n".join(lines) + "\n"
 
 

@@ -34,8 +34,9 @@ def paths() -> dict[str, Path]:
     found = {README: ROOT / "README.md", INDEX: SITE / "index.md", METHODS: SITE / "methods.md"}
     docs = ROOT / "docs"
     pages = [*sorted(docs.glob("*.md")), *sorted((docs / GUIDE).glob("*.md"))]
-    return found | {path.relative_to(docs).with_suffix("").as_posix(): path
-                    for path in pages if "." not in path.stem}
+    return found | {
+        path.relative_to(docs).with_suffix("").as_posix(): path for path in pages if "." not in path.stem
+    }
 
 
 @functools.cache
@@ -98,8 +99,10 @@ def said(name: str, says: Callable[[str], Say], file: Path | None = None, text: 
     if name == GLOSSARY:  # the other language leads
         rows = [_row(found, says) for found in TERM.finditer(text)]
         text = TERM.sub("\0", text)
-    text = LISTED.sub(lambda found: found[1] + COMMENT.sub(
-        lambda line: line[1] + say(line[2]), found[2]) + found[3], pieces.plain(text, say))
+    text = LISTED.sub(
+        lambda found: found[1] + COMMENT.sub(lambda line: line[1] + say(line[2]), found[2]) + found[3],
+        pieces.plain(text, say),
+    )
     text = CAPTION.sub(lambda line: line[1] + say(line[2]), text)
     text = ALT.sub(lambda image: image[1] + say(image[2]), text)
     for row in rows:
@@ -117,6 +120,7 @@ def _row(found: re.Match, says: Callable[[str], Say]) -> str:
 
 def moved(text: str, folder: Path, file: Path) -> str:
     """``text`` of ``folder`` with its links as from ``file``; one to ``file`` leads to the English."""
+
     def link(found):
         path, _, anchor = found[2].partition("#")
         if re.match(r"\w+:", path) or not path:

@@ -48,15 +48,20 @@ def mark(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         if kind == "answer":
             entry |= {"grade_id": questions.find(name).name, "solution": True}
         elif kind == "check":
-            entry |= {"grade_id": f"check_{name}", "grade": True, "locked": True,
-                      "points": questions.find(name).points}
+            entry |= {
+                "grade_id": f"check_{name}",
+                "grade": True,
+                "locked": True,
+                "points": questions.find(name).points,
+            }
             cell.metadata.tags = sorted({*cell.metadata.tags, GOES_ON})
         elif kind == "explain" and name.count(":") == 1:
             name, points = name.split(":")
             entry |= {"grade_id": f"explain_{name}", "grade": True, "solution": True, "points": int(points)}
         else:
-            raise ValueError(f"the tag {tags[0]!r} says nothing; there are answer:NAME, check:NAME and "
-                             "explain:NAME:POINTS")
+            raise ValueError(
+                f"the tag {tags[0]!r} says nothing; there are answer:NAME, check:NAME and explain:NAME:POINTS"
+            )
         cell.metadata["nbgrader"] = nbformat.from_dict(entry)
     return notebook
 

@@ -18,18 +18,28 @@ from . import FONTS, ROOT, translation
 FAMILY, NUMBER = "Noto Sans CJK SC", 2
 """Which font of the collection."""
 OUT = FONTS / "NotoSansCJKsc-course.otf"
-COMMON = [bytes([row, cell]) for row in range(0xB0, 0xD8)
-          for cell in range(0xA1, 0xFF if row < 0xD7 else 0xFA)]
+COMMON = [
+    bytes([row, cell]) for row in range(0xB0, 0xD8) for cell in range(0xA1, 0xFF if row < 0xD7 else 0xFA)
+]
 """Level 1 of GB 2312: the 3,755 characters that are used most."""
-MARKS = [*range(0x20, 0x7F), *range(0xA0, 0x100), *range(0x2010, 0x2040), *range(0x3000, 0x3020),
-         *range(0xFF01, 0xFF60)]
+MARKS = [
+    *range(0x20, 0x7F),
+    *range(0xA0, 0x100),
+    *range(0x2010, 0x2040),
+    *range(0x3000, 0x3020),
+    *range(0xFF01, 0xFF60),
+]
 """ASCII, Latin-1 and punctuation, narrow and wide."""
 
 
 def written() -> set[str]:
     """The characters of all catalogs and of the glossary."""
-    texts = [said for language in translation.languages() for name in translation.catalogs(language)
-             for said in translation.known(name, language).values()]
+    texts = [
+        said
+        for language in translation.languages()
+        for name in translation.catalogs(language)
+        for said in translation.known(name, language).values()
+    ]
     return set("".join([*texts, (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")]))
 
 
@@ -54,8 +64,11 @@ def make(source: Path, out: Path = OUT) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m workshop.font", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m workshop.font",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("source", type=Path)
     make(parser.parse_args(arguments).source)
     print(f"{OUT.relative_to(ROOT)}: {OUT.stat().st_size / 1e6:.2f} MB")

@@ -38,8 +38,12 @@ MEASURES = "# Run this cell: it measures the answer."
 TERM = re.compile(r'\]\(((?:\.\./)+docs/glossary\.md)#([^\s)"]+)(?: "[^"]*")?\)')
 
 WORDS, LINES = 200, 20  # a minute
-DOING = {r"\blesson\.predict\(": 1, r"\blesson\.your_turn\(": 3, r"\w+Explorer\(": 2,
-         r"\blesson\.concept_check\(": 5 / 2}
+DOING = {
+    r"\blesson\.predict\(": 1,
+    r"\blesson\.your_turn\(": 3,
+    r"\w+Explorer\(": 2,
+    r"\blesson\.concept_check\(": 5 / 2,
+}
 """Minutes for each call; a concept check has five questions."""
 
 
@@ -83,10 +87,17 @@ def stale(notebook: nbformat.NotebookNode, path: Path) -> list[str]:
     def parts(of):
         strips = [(n, cell.source) for n, cell in enumerate(of.cells) if _is_strip(cell)]
         rest = "\n".join(cell.source for cell in of.cells if not _is_strip(cell))
-        reveals = [(cell.source.split("\n")[0], cell.metadata.get("jupyter")) for cell in of.cells
-                   if "reveal" in cell.metadata.get("tags", [])]
-        return {"strip": strips, "minutes": of.cells[0].source, "folding": reveals,
-                "glossary": [link.group() for link in TERM.finditer(rest)]}
+        reveals = [
+            (cell.source.split("\n")[0], cell.metadata.get("jupyter"))
+            for cell in of.cells
+            if "reveal" in cell.metadata.get("tags", [])
+        ]
+        return {
+            "strip": strips,
+            "minutes": of.cells[0].source,
+            "folding": reveals,
+            "glossary": [link.group() for link in TERM.finditer(rest)],
+        }
 
     old, new = parts(notebook), parts(new)
     return [name for name in old if old[name] != new[name]]
@@ -114,9 +125,13 @@ def strip(path: Path) -> str:
 
     if quest:
         home = next(other for other in series if other.stem[:2] == path.stem[:2])
-        return " · ".join([QUEST.format(lesson=link(title(home), home)),
-                           link("overview", series[0], "#The-map"),
-                           link("glossary", root / "docs" / "glossary.md")])
+        return " · ".join(
+            [
+                QUEST.format(lesson=link(title(home), home)),
+                link("overview", series[0], "#The-map"),
+                link("glossary", root / "docs" / "glossary.md"),
+            ]
+        )
 
     number, place = path.stem.removeprefix("ex")[:2], series.index(path)
 
@@ -125,20 +140,23 @@ def strip(path: Path) -> str:
 
     here = f"**{'exercise ' * exercise}{number} of {series[-1].stem.removeprefix('ex')[:2]}**"
     parts = [link(f"← {name(other)}", other) for other in series[:place][-1:]]
-    parts += [here] + [link(f"{name(other)} →", other) for other in series[place + 1:][:1]]
+    parts += [here] + [link(f"{name(other)} →", other) for other in series[place + 1 :][:1]]
     if exercise:
         parts += [link(title(other), other) for other in (root / "notebooks").glob(f"{number}_*.ipynb")]
     else:
-        parts += [link(f"exercise {number}", other)
-                  for other in (root / "exercises").glob(f"ex{number}_*/ex{number}_*.ipynb")]
+        parts += [
+            link(f"exercise {number}", other)
+            for other in (root / "exercises").glob(f"ex{number}_*/ex{number}_*.ipynb")
+        ]
         parts += [link("overview", other, "#The-map") for other in notebooks(root)[:1]]
     parts += [link("glossary", root / "docs" / "glossary.md")]
     return " · ".join(parts)
 
 
 def _cell(line: str, seed: str) -> nbformat.NotebookNode:
-    return nbformat.v4.new_markdown_cell(line, id=hashlib.sha1(seed.encode()).hexdigest()[:10],
-                                         metadata={"tags": [STRIP]})
+    return nbformat.v4.new_markdown_cell(
+        line, id=hashlib.sha1(seed.encode()).hexdigest()[:10], metadata={"tags": [STRIP]}
+    )
 
 
 def _is_strip(cell: nbformat.NotebookNode) -> bool:
@@ -148,8 +166,9 @@ def _is_strip(cell: nbformat.NotebookNode) -> bool:
 # ---- the minutes ----
 def prose(notebook: nbformat.NotebookNode) -> str:
     """What there is to be read: no strips, addresses, displayed formulas, references or index."""
-    text = "\n".join(cell.source for cell in notebook.cells
-                     if cell.cell_type == "markdown" and not _is_strip(cell))
+    text = "\n".join(
+        cell.source for cell in notebook.cells if cell.cell_type == "markdown" and not _is_strip(cell)
+    )
     text = re.split(r"^#+ (?:References|Where to find what)", text, flags=re.MULTILINE)[0]
     return re.sub(r"\$\$.*?\$\$", "", re.sub(r"\]\([^)]*\)", "]", text), flags=re.DOTALL)
 
@@ -219,9 +238,12 @@ def guide() -> str:
     text = GUIDE.read_text(encoding="utf-8")
     for path in notebooks():
         notebook = nbformat.read(path, as_version=4)
-        text = re.sub(rf"^## {path.stem[:2]} .*?(?=^## |\Z)",
-                      lambda section, path=path, notebook=notebook: timed(section.group(), path, notebook),
-                      text, flags=re.MULTILINE | re.DOTALL)
+        text = re.sub(
+            rf"^## {path.stem[:2]} .*?(?=^## |\Z)",
+            lambda section, path=path, notebook=notebook: timed(section.group(), path, notebook),
+            text,
+            flags=re.MULTILINE | re.DOTALL,
+        )
     return text
 
 
@@ -239,8 +261,11 @@ class Term(NamedTuple):
 @functools.cache
 def terms() -> dict[str, Term]:
     """The glossary, by anchor."""
-    rows = re.findall(r'^\| <a id="([^"]+)"></a>(.+?) \| (.+?) \| (.+?) \| \[(\d\d) .*\|$',
-                      GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r'^\| <a id="([^"]+)"></a>(.+?) \| (.+?) \| (.+?) \| \[(\d\d) .*\|$',
+        GLOSSARY.read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
     return {row[0]: Term(*row) for row in rows}
 
 

@@ -30,8 +30,10 @@ PAGE = """<!DOCTYPE html><meta charset="utf-8"><style>{style} body, .live {{ bor
 def face() -> str:
     """CSS that brings a font for other scripts, since the browser of this machine may have none."""
     (font,) = FONTS.glob("*.otf")
-    return ('@font-face { font-family: "Source Sans 3"; unicode-range: U+2E80-9FFF, U+FF00-FFEF; '
-            f"src: url(data:font/otf;base64,{b64encode(font.read_bytes()).decode()}) }}\n")
+    return (
+        '@font-face { font-family: "Source Sans 3"; unicode-range: U+2E80-9FFF, U+FF00-FFEF; '
+        f"src: url(data:font/otf;base64,{b64encode(font.read_bytes()).decode()}) }}\n"
+    )
 
 
 def picture(page, name: str, params: dict, small: bool | str = False) -> bytes:
@@ -53,13 +55,21 @@ def renew(notebook: nbformat.NotebookNode) -> int:
 
     Raises RuntimeError, saying how to get one, where there is no Chromium.
     """
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])
-               if "live" in output.get("metadata", {})]
+    outputs = [
+        output
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if "live" in output.get("metadata", {})
+    ]
     if not outputs:
         return 0
     with browser.launch() as chromium:
-        page = chromium.new_page(viewport={"width": WIDTH, "height": 900}, device_scale_factor=SHARP,
-                                 color_scheme="light", reduced_motion="reduce")
+        page = chromium.new_page(
+            viewport={"width": WIDTH, "height": 900},
+            device_scale_factor=SHARP,
+            color_scheme="light",
+            reduced_motion="reduce",
+        )
         page.emulate_media(media="print")
         for output in outputs:
             own = output.metadata["live"]
@@ -88,12 +98,15 @@ def film(page) -> list[bytes]:
     picture(page, "rotary", WALK, small="toy")
     page.clock.pause_at(time.time() + 60)
     place = page.locator(".live")
-    place.evaluate("""(place, words) => {
+    place.evaluate(
+        """(place, words) => {
         const caption = document.createElement("p");
         caption.className = "lv-lesson";
         caption.textContent = words;
         place.append(caption);
-    }""", CAPTION)
+    }""",
+        CAPTION,
+    )
     frames = [place.screenshot()]
     place.locator(".lv-play").first.evaluate("button => button.click()")
     while place.evaluate("place => place.live.params.m") < LAST:
@@ -107,8 +120,9 @@ def moving() -> bytes:
     from PIL import Image
 
     with browser.launch() as chromium:
-        page = chromium.new_page(viewport={"width": WIDE, "height": 900}, device_scale_factor=SHARP,
-                                 color_scheme="light")
+        page = chromium.new_page(
+            viewport={"width": WIDE, "height": 900}, device_scale_factor=SHARP, color_scheme="light"
+        )
         page.emulate_media(media="print")
         frames = [Image.open(BytesIO(data)).convert("RGB") for data in film(page)]
     palette = Image.new("RGB", (frames[0].width, 3 * frames[0].height))

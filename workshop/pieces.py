@@ -37,7 +37,8 @@ class Say:
 
 # ---- Markdown ----
 BLOCK = re.compile(
-    r"^(\s*(?:#{1,6} |[-*+] |\d+\. |> )?(?:<details>)?(?:<summary>)?)(.*?)((?:</summary>)?\s*)$", re.DOTALL)
+    r"^(\s*(?:#{1,6} |[-*+] |\d+\. |> )?(?:<details>)?(?:<summary>)?)(.*?)((?:</summary>)?\s*)$", re.DOTALL
+)
 
 
 def blocks(text: str) -> list[str]:
@@ -90,6 +91,7 @@ def untitled(text: str) -> str:
 
 def titled(text: str, say: Say) -> str:
     """With the titles of links to the glossary: the term in the other language, and its sentence."""
+
     def title(link):
         term = navigation.terms()[link[2]]
         name = term.chinese if say.known is None else term.name
@@ -115,8 +117,9 @@ def _reader_sees(call: ast.Call) -> list[ast.expr]:
         return call.args[:1]
     if name in FIGURES or method == "set":
         said = [each.value for each in call.keywords if each.arg in LABELS]
-        return [text for each in said
-                for text in (each.keys if isinstance(each, ast.Dict) else [each]) if text]
+        return [
+            text for each in said for text in (each.keys if isinstance(each, ast.Dict) else [each]) if text
+        ]
     if name not in ("print", "claims.test"):
         return []
     named = {each.arg: each.value for each in call.keywords}
@@ -131,8 +134,13 @@ def names(cells: Iterable[str]) -> list[str]:
     They are followed from each call of ``plots`` back to where they stand, through variables, loops and
     functions. A name that is put together, such as ``f"clock {t}"``, is a text in the code (:func:`shown`).
     """
-    return list(dict.fromkeys(node.value for node in _names([ast.parse(cell) for cell in cells])
-                              if isinstance(node, ast.Constant) and re.search("[A-Za-z]{2}", node.value)))
+    return list(
+        dict.fromkeys(
+            node.value
+            for node in _names([ast.parse(cell) for cell in cells])
+            if isinstance(node, ast.Constant) and re.search("[A-Za-z]{2}", node.value)
+        )
+    )
 
 
 def _names(trees: list[ast.Module]) -> Iterator[ast.expr]:
@@ -142,14 +150,20 @@ def _names(trees: list[ast.Module]) -> Iterator[ast.expr]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in FIGURES:
                 first = node.args[1:2] if ast.unparse(node.func) == "plots.lines" else node.args[:1]
-                more = [each.value for each in node.keywords if each.arg in ("xticks", "yticks")
-                        or each.arg in LABELS and isinstance(each.value, ast.Name | ast.Subscript)]
+                more = [
+                    each.value
+                    for each in node.keywords
+                    if each.arg in ("xticks", "yticks")
+                    or each.arg in LABELS
+                    and isinstance(each.value, ast.Name | ast.Subscript)
+                ]
                 waiting += [(tree, each, False) for each in (*first, *more)]
     seen = set()
     while waiting:
         tree, node, inside = waiting.pop(0)  # inside: what it holds is meant, as in names[key]
-        if not inside and (isinstance(node, ast.Constant) and isinstance(node.value, str)
-                           or isinstance(node, ast.JoinedStr)):
+        if not inside and (
+            isinstance(node, ast.Constant) and isinstance(node.value, str) or isinstance(node, ast.JoinedStr)
+        ):
             yield node
         elif isinstance(node, ast.Name) and (tree, node.id, inside) not in seen:
             seen.add((tree, node.id, inside))
@@ -202,8 +216,9 @@ def _filled(trees: list[ast.Module]) -> dict[tuple[ast.Module | None, str], list
                 for each in node.iter.elts if one_by_one else [node.iter]:  # type: ignore[attr-defined]
                     put(node.target, each, tree, tree)
             elif isinstance(node, ast.FunctionDef):
-                results = [part.value for part in ast.walk(node)
-                           if isinstance(part, ast.Return) and part.value]
+                results = [
+                    part.value for part in ast.walk(node) if isinstance(part, ast.Return) and part.value
+                ]
                 found.setdefault((None, node.name), []).extend((tree, each) for each in results)
     return found
 
@@ -268,17 +283,22 @@ def texts(cell: str) -> list[ast.expr]:
 
 
 def _worded(tree: ast.AST) -> list[ast.expr]:
-    return [text for text in shown(tree)
-            if re.search("[A-Za-z]{2}", re.sub(r"\{.*?\}", "", _spelled(text)))]
+    return [text for text in shown(tree) if re.search("[A-Za-z]{2}", re.sub(r"\{.*?\}", "", _spelled(text)))]
 
 
 def comments(source: str) -> list[tuple[int, int, str]]:
     """``(line, column, text)`` of each comment, without its ``#``; a shape alone is none."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    found = [(token.start, re.match(r"#+ ?", token.string).end(), token.string)  # type: ignore[union-attr]
-             for token in tokens if token.type == tokenize.COMMENT]
-    return [(row, column + skip, text[skip:]) for (row, column), skip, text in found
-            if re.search("[A-Za-z]{2}", re.sub(r"\[[^\]]*\]", "", text))]
+    found = [
+        (token.start, re.match(r"#+ ?", token.string).end(), token.string)  # type: ignore[union-attr]
+        for token in tokens
+        if token.type == tokenize.COMMENT
+    ]
+    return [
+        (row, column + skip, text[skip:])
+        for (row, column), skip, text in found
+        if re.search("[A-Za-z]{2}", re.sub(r"\[[^\]]*\]", "", text))
+    ]
 
 
 def _literal(node: ast.expr, said: str, raw: str) -> str:
@@ -290,11 +310,17 @@ def _literal(node: ast.expr, said: str, raw: str) -> str:
 def in_code(cell: str) -> list[tuple[str, str]]:
     """The messages of a code cell, each with what it is."""
     tree = ast.parse(cell)
-    pictures = {id(text) for node in ast.walk(tree) if isinstance(node, ast.Call)
-                and ast.unparse(node.func) == "plots.show" for found in map(_strings, node.args[1:])
-                for text in found}
-    return [*((text, COMMENT) for *_, text in comments(cell)),
-            *((_spelled(node), ALT if id(node) in pictures else "text in code") for node in _worded(tree))]
+    pictures = {
+        id(text)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "plots.show"
+        for found in map(_strings, node.args[1:])
+        for text in found
+    }
+    return [
+        *((text, COMMENT) for *_, text in comments(cell)),
+        *((_spelled(node), ALT if id(node) in pictures else "text in code") for node in _worded(tree)),
+    ]
 
 
 def code(cell: str, say: Say) -> str:
@@ -317,12 +343,14 @@ def code(cell: str, say: Say) -> str:
 
 def same_code(one: str, other: str) -> bool:
     """Is it the same program, but for the words that a reader sees? What stands in braces counts."""
+
     def bare(source):
         tree = ast.parse(source)
         for node in shown(tree):
             if isinstance(node, ast.JoinedStr):
-                node.values = sorted((part for part in node.values if isinstance(part, ast.FormattedValue)),
-                                     key=ast.dump)
+                node.values = sorted(
+                    (part for part in node.values if isinstance(part, ast.FormattedValue)), key=ast.dump
+                )
             else:
                 node.value = " ".join(braces(node.value))
         return ast.dump(tree)
@@ -338,9 +366,13 @@ def braces(text: str) -> list[str]:
 def _kept(text: str) -> tuple:
     """Formulas, code, targets of links, tags, and the bars of a row."""
     bars = re.sub(r"\$[^$]*\$", "", text)
-    return (sorted(re.findall(r"\$[^$]+\$", text)), sorted(re.findall(r"`[^`]+`", text)),
-            sorted(re.findall(r"\]\(([^)\s]+)", text)), sorted(re.findall(r"</?(?:details|summary)>", text)),
-            len(re.findall(r"(?<!\\)\|", bars)))
+    return (
+        sorted(re.findall(r"\$[^$]+\$", text)),
+        sorted(re.findall(r"`[^`]+`", text)),
+        sorted(re.findall(r"\]\(([^)\s]+)", text)),
+        sorted(re.findall(r"</?(?:details|summary)>", text)),
+        len(re.findall(r"(?<!\\)\|", bars)),
+    )
 
 
 def _numbers(text: str) -> set[str]:

@@ -118,8 +118,11 @@ def _where(number: str, step: dict) -> str:
     if step.get("slides"):
         parts.append(f"slide{'s' * (len(step['slides']) > 1)} {_span(step['slides'])}")
     parts += [f"§ {name}" for name in sections(number, step) if not name.startswith(number)]
-    parts += [f"{word} {key}" for word, what in (("vote", "vote"), ("blank", "blanks"))
-              for key in step.get(what, [])]
+    parts += [
+        f"{word} {key}"
+        for word, what in (("vote", "vote"), ("blank", "blanks"))
+        for key in step.get(what, [])
+    ]
     return "<br>".join(html.escape(part, quote=False) for part in parts)
 
 
@@ -129,11 +132,15 @@ def _question(plan: dict) -> str:
     asked = questions.find("predict", key)
     kind, answer = KINDS[asked.get("kind", "choice")], measured(key)
     names = asked.get("choices", {})
-    rows = "".join(f"<li>{html.escape(names.get(name, name), quote=False)} <b>{share}\u00a0%</b></li>"
-                   for name, share in plan["split"].items())
-    return (f"<h2>The question ({key}).</h2> {asked['question']}<ul>{rows}</ul>"
-            f"<p>The shares are a guess at the first vote. Measured: "
-            f"<b>{html.escape(str(kind.words(asked, answer)), quote=False)}</b></p>")
+    rows = "".join(
+        f"<li>{html.escape(names.get(name, name), quote=False)} <b>{share}\u00a0%</b></li>"
+        for name, share in plan["split"].items()
+    )
+    return (
+        f"<h2>The question ({key}).</h2> {asked['question']}<ul>{rows}</ul>"
+        f"<p>The shares are a guess at the first vote. Measured: "
+        f"<b>{html.escape(str(kind.words(asked, answer)), quote=False)}</b></p>"
+    )
 
 
 def _title(step: dict) -> str:
@@ -154,14 +161,17 @@ def page(number: str) -> str:
     rows = "".join(
         f'<tr><td class="when">{end - step["minutes"]:02}–{end:02}</td><td><b>{_title(step)}</b> '
         f'{_text(step["do"])}</td><td class="where">{_where(number, step)}</td></tr>'
-        for step, end in zip(plan["step"], ends, strict=True))
+        for step, end in zip(plan["step"], ends, strict=True)
+    )
     reading = "; ".join(plan["read"]) + ". " if plan["read"] else ""
-    body = (f"<h1>{html.escape(title)} · {WHOLE} minutes</h1><div><h2>Set before.</h2> {_text(reading)}"
-            f"{_text(plan['before'])}</div><table>{rows}</table>{_late(plan['step'])}"
-            f"<div><h2>Left for home.</h2> {html.escape('; '.join(plan['home']))}.</div>"
-            f'<div class="columns"><div>{_question(plan)}</div><div><h2>Exit ticket.</h2> '
-            f"{_text(plan['exit']['ask'])}<p><i>{_text(plan['exit']['answer'])}</i></p></div></div>"
-            f"<h2>On the board.</h2><pre>{html.escape(board(number))}</pre>")
+    body = (
+        f"<h1>{html.escape(title)} · {WHOLE} minutes</h1><div><h2>Set before.</h2> {_text(reading)}"
+        f"{_text(plan['before'])}</div><table>{rows}</table>{_late(plan['step'])}"
+        f"<div><h2>Left for home.</h2> {html.escape('; '.join(plan['home']))}.</div>"
+        f'<div class="columns"><div>{_question(plan)}</div><div><h2>Exit ticket.</h2> '
+        f"{_text(plan['exit']['ask'])}<p><i>{_text(plan['exit']['answer'])}</i></p></div></div>"
+        f"<h2>On the board.</h2><pre>{html.escape(board(number))}</pre>"
+    )
     body += "".join(worksheet(key) for key in plan.get("worksheet", []))
     return PAGE.format(title=html.escape(title), body=body)
 
@@ -170,8 +180,10 @@ def worksheet(key: str) -> str:
     """A sheet with the axes of a curve that is to be drawn, twice: alone, and after the discussion."""
     asked = questions.find("predict", key)
     axes = _axes(asked)
-    return (f'<div class="sheet"><h1>{key}</h1><p>{asked["question"]}</p>'
-            f"<h2>Alone</h2>{axes}<h2>After the discussion</h2>{axes}</div>")
+    return (
+        f'<div class="sheet"><h1>{key}</h1><p>{asked["question"]}</p>'
+        f"<h2>Alone</h2>{axes}<h2>After the discussion</h2>{axes}</div>"
+    )
 
 
 def _axes(asked: dict) -> str:
@@ -182,23 +194,32 @@ def _axes(asked: dict) -> str:
     step = next(step for step in (0.05, 0.1, 0.2, 0.5, 1, 2, 5) if (high - low) / step <= 10)
     for n in range(math.ceil(low / step), math.floor(high / step) + 1):
         y, value = bottom - (bottom - top) * (n * step - low) / (high - low), n * step
-        parts.append(f'<path d="M{left} {y:g}H{right}" stroke="#bbb"/>'
-                     f'<text x="{left - 8}" y="{y + 5:g}" text-anchor="end">{value:.3g}</text>')
+        parts.append(
+            f'<path d="M{left} {y:g}H{right}" stroke="#bbb"/>'
+            f'<text x="{left - 8}" y="{y + 5:g}" text-anchor="end">{value:.3g}</text>'
+        )
     for n, x in enumerate(asked["x"]):
         at = left + (right - left) * (n + 0.5) / len(asked["x"])
-        parts.append(f'<path d="M{at:g} {top}V{bottom}" stroke="#bbb"/>'
-                     f'<text x="{at:g}" y="{bottom + 20}" text-anchor="middle">{x:g}</text>')
+        parts.append(
+            f'<path d="M{at:g} {top}V{bottom}" stroke="#bbb"/>'
+            f'<text x="{at:g}" y="{bottom + 20}" text-anchor="middle">{x:g}</text>'
+        )
     names = html.escape(asked["xlabel"]), html.escape(asked["ylabel"])
-    parts.append(f'<path d="M{left} {top}V{bottom}H{right}" stroke="#111" fill="none"/>'
-                 f'<text x="{(left + right) / 2}" y="{height - 10}" text-anchor="middle">{names[0]}</text>'
-                 f'<text transform="translate(16 {(top + bottom) / 2}) rotate(-90)" text-anchor="middle">'
-                 f"{names[1]}</text>")
+    parts.append(
+        f'<path d="M{left} {top}V{bottom}H{right}" stroke="#111" fill="none"/>'
+        f'<text x="{(left + right) / 2}" y="{height - 10}" text-anchor="middle">{names[0]}</text>'
+        f'<text transform="translate(16 {(top + bottom) / 2}) rotate(-90)" text-anchor="middle">'
+        f"{names[1]}</text>"
+    )
     return f'<svg viewBox="0 0 {width} {height}" font-size="14">{"".join(parts)}</svg>'
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m workshop.plans", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m workshop.plans",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("numbers", nargs="*", help="lessons, such as 06 (default: all)")
     wanted = parser.parse_args(arguments).numbers or numbers()
     try:

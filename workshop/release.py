@@ -92,8 +92,19 @@ def sums(folder: Path) -> str:
 
 
 def wheel(course: Path, out: Path, _stem: str) -> None:
-    run(sys.executable, "-m", "uv", "build", "--wheel", "--no-build-isolation", "--python", sys.executable,
-        "--out-dir", out, at=course)
+    run(
+        sys.executable,
+        "-m",
+        "uv",
+        "build",
+        "--wheel",
+        "--no-build-isolation",
+        "--python",
+        sys.executable,
+        "--out-dir",
+        out,
+        at=course,
+    )
     (out / ".gitignore").unlink(missing_ok=True)
 
 
@@ -102,15 +113,23 @@ def zipped(course: Path, out: Path, stem: str) -> None:
 
 
 def site(course: Path, out: Path, stem: str) -> None:
-    run("make", "-o", "setup", "site", f"BIN={sys.executable}", "STUDENTS=1", at=course, STUDENTS="1",
-        PYTHONPATH=str(course))
+    run(
+        "make",
+        "-o",
+        "setup",
+        "site",
+        f"BIN={sys.executable}",
+        "STUDENTS=1",
+        at=course,
+        STUDENTS="1",
+        PYTHONPATH=str(course),
+    )
     pack(out / f"{stem}-site.zip", course, course / "build" / "site", inside(course / "build" / "site"))
 
 
 def slides(course: Path, out: Path, stem: str) -> None:
     folder = course / "build" / "slides"
-    run(sys.executable, "-m", "workshop.slides", "--folder", folder, at=course,
-        PYTHONPATH=str(course))
+    run(sys.executable, "-m", "workshop.slides", "--folder", folder, at=course, PYTHONPATH=str(course))
     pack(out / f"{stem}-slides.zip", course, folder, inside(folder))
 
 
@@ -139,8 +158,11 @@ def release(source: Path, out: Path, parts: Iterable[str] = PARTS) -> Path:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m workshop.release", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m workshop.release",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--only", default=",".join(PARTS), help="parts, with commas between them")
     parser.add_argument("--source", type=Path, default=ROOT, help="the clone that is released")
     parser.add_argument("--out", type=Path, default=OUT)

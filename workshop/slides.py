@@ -55,13 +55,23 @@ PLANS, OUT = ROOT / "workshop" / "decks", ROOT / "build" / "slides"
 TEMPLATE = "deck"  # a folder of PLANS, in nbconvert's way
 GAP = "[...]"
 CLAIMS = ("Claim", "Verdict", "Say instead")  # the columns of *Claims tested* that a slide has room for
-NOTES = ("<b>{clock}</b>, {n} minute. Open: {section}", "<b>{clock}</b>, {n} minutes. Open: {section}",
-         "<b>Ask.</b> {text}", "<b>Expect.</b> {text}", "<b>Do.</b> {text}")
+NOTES = (
+    "<b>{clock}</b>, {n} minute. Open: {section}",
+    "<b>{clock}</b>, {n} minutes. Open: {section}",
+    "<b>Ask.</b> {text}",
+    "<b>Expect.</b> {text}",
+    "<b>Do.</b> {text}",
+)
 """What the speaker's view says."""
-LIST = ("How Transformers know order: slides", "deck", "slides", "minutes (estimate)",
-        "<b>S</b> opens the speaker view, with notes and clock. <b>F</b> is full screen, <b>O</b> the "
-        "overview. To print, add <code>?print-pdf</code> to the address of a deck, and print the page to a "
-        "file.")
+LIST = (
+    "How Transformers know order: slides",
+    "deck",
+    "slides",
+    "minutes (estimate)",
+    "<b>S</b> opens the speaker view, with notes and clock. <b>F</b> is full screen, <b>O</b> the "
+    "overview. To print, add <code>?print-pdf</code> to the address of a deck, and print the page to a "
+    "file.",
+)
 """What the page that lists the decks says."""
 WORDS = (*NOTES, *LIST)
 CATALOG, NOTE = "slides_", "of a plan"
@@ -126,6 +136,7 @@ def sentences(paragraph: str) -> list[str]:
     >>> sentences("It is (Su et al. Eq) one. **Two. Two.** $x$ is three.")
     ['It is (Su et al. Eq) one.', '**Two. Two.**', '$x$ is three.']
     """
+
     def mask(match):
         inner = match[0].strip("*")
         end = "." if inner[-1] in ".?!" else "_"
@@ -133,7 +144,7 @@ def sentences(paragraph: str) -> list[str]:
 
     masked, cuts = BOLD.sub(mask, paragraph), [0]
     for match in SENTENCE.finditer(masked):
-        if not SHORT.search(masked[:match.start()]):
+        if not SHORT.search(masked[: match.start()]):
             cuts.append(match.end())
     return [paragraph[a:b].strip() for a, b in zip(cuts, [*cuts[1:], None], strict=True)]
 
@@ -154,7 +165,7 @@ def _of_markdown(cell: int, source: str) -> list[Block]:
             kind, parts = "list", []
             for item in re.split(rf"\n(?={ITEM.pattern})", chunk):
                 mark = ITEM.match(item)[0]
-                for n, sentence in enumerate(sentences(item[len(mark):])):
+                for n, sentence in enumerate(sentences(item[len(mark) :])):
                     parts.append(Part(plain(sentence), (" " * len(mark) if n else mark) + sentence))
         else:
             kind, parts = "paragraph", [Part(plain(sentence), sentence) for sentence in sentences(chunk)]
@@ -239,7 +250,7 @@ class Notebook:
             names = ", ".join(repr(plain(name)) for _, name, _ in self.blocks)
             raise ValueError(f"{self.path.name} has the section {heading!r} {len(at)} times; it has {names}")
         level, found = max(self.blocks[at[0]][0], 2), []
-        for n, (below, _, blocks) in enumerate(self.blocks[at[0]:], at[0]):
+        for n, (below, _, blocks) in enumerate(self.blocks[at[0] :], at[0]):
             if n > at[0] and below <= level and not (at[0] == 0 and below > 2):
                 break
             found += [replace(block, at=(n, m, 0)) for m, block in enumerate(blocks)]
@@ -255,8 +266,12 @@ class Notebook:
         Raises ValueError, naming notebook, section and quote, if it fits nothing or more than one place.
         """
         first, gap, last = (" ".join(each.split()) for each in quote.partition(GAP))
-        found = [(block, n) for block in self.section(heading) for n, part in enumerate(block.parts)
-                 if first and part.text.startswith(first)]
+        found = [
+            (block, n)
+            for block in self.section(heading)
+            for n, part in enumerate(block.parts)
+            if first and part.text.startswith(first)
+        ]
         where = f"{self.path.name}, section {heading!r}: the quote {quote!r}"
         if len(found) != 1:
             more = "lengthen it" if found else "mend it in the plan"
@@ -264,8 +279,11 @@ class Notebook:
         block, start = found[0]
         end = start + 1 if not gap else len(block.parts)
         if last:
-            ends = [n for n, part in enumerate(block.parts) if n >= start
-                    and (part.text.endswith(last) or n > start and part.text.startswith(last))]
+            ends = [
+                n
+                for n, part in enumerate(block.parts)
+                if n >= start and (part.text.endswith(last) or n > start and part.text.startswith(last))
+            ]
             if not ends:
                 raise ValueError(f"{where} begins well, but nothing after it in its block ends with {last!r}")
             end = ends[0] + 1
@@ -282,7 +300,7 @@ def quotes_of(notebook: Notebook, block: Block) -> list[tuple[range, str, str]]:
         if mine := range(max(unit.start, taken.start), min(unit.stop, taken.stop)):
             texts = [whole.parts[m].source for m in mine]
             bullet = re.match(r" +|- |\d+\. ", texts[0])[0] if whole.kind == "list" else ""
-            text = " ".join(each.strip() for each in [texts[0][len(bullet):], *texts[1:]])
+            text = " ".join(each.strip() for each in [texts[0][len(bullet) :], *texts[1:]])
             found.append((mine, bullet, "" if mine == unit else text))
     return found
 
@@ -292,12 +310,15 @@ class Translated:
 
     def __init__(self, notebook: Notebook, path: Path, say: Say, common: Say):
         if not path.is_file():
-            raise ValueError(f"{path.name} is not there in this language: `make zh`, or the language's own, "
-                             "writes it")
+            raise ValueError(
+                f"{path.name} is not there in this language: `make zh`, or the language's own, writes it"
+            )
         self.notebook, self.say, self.path = notebook, say, path
         self.other = Notebook(notebook.number, path, tuple(map(common, CLAIMS)))
-        shapes = [[[(block.kind, block.cell) for block in blocks] for _, _, blocks in each.blocks]
-                  for each in (notebook, self.other)]
+        shapes = [
+            [[(block.kind, block.cell) for block in blocks] for _, _, blocks in each.blocks]
+            for each in (notebook, self.other)
+        ]
         if shapes[0] != shapes[1]:
             raise ValueError(f"{path} has not been run, or is out of date: its blocks are others")
 
@@ -325,8 +346,10 @@ class Translated:
                 if not self.say.knows(text):
                     said += f" <small>{self.say(MARK)}</small>"
                 elif _letters(said) not in _letters("".join(part.text for part in there)):
-                    raise ValueError(f"{CATALOG}{self.notebook.number}: {said!r} is not a part of "
-                                     f"{' '.join(part.text for part in there)!r}")
+                    raise ValueError(
+                        f"{CATALOG}{self.notebook.number}: {said!r} is not a part of "
+                        f"{' '.join(part.text for part in there)!r}"
+                    )
                 parts.append(Part(plain(said), bullet + said))
         return Block(block.kind, block.cell, tuple(parts), theirs.head)
 
@@ -339,8 +362,12 @@ def _lines_of(english: str, theirs: Block, block: Block, say: Say) -> list[Part]
     """The lines of a translated cell that a quote means. A text of several lines is one line there."""
     from . import pieces
 
-    gone = {row for text in pieces.texts(english) if say(pieces._spelled(text)) != pieces._spelled(text)
-            for row in range(text.lineno, text.end_lineno or text.lineno)}  # from 0: those after its first
+    gone = {
+        row
+        for text in pieces.texts(english)
+        if say(pieces._spelled(text)) != pieces._spelled(text)
+        for row in range(text.lineno, text.end_lineno or text.lineno)
+    }  # from 0: those after its first
     kept = [n for n in range(len(english.rstrip().split("\n"))) if n not in gone]
     if len(kept) != len(theirs.parts):
         raise ValueError(f"{theirs.parts[0].text!r} and the rest of its cell have not {len(kept)} lines")
@@ -370,13 +397,23 @@ class Slide:
     @property
     def notes(self) -> str:
         """HTML: the clock at the start of the slide, its minutes, the section to open, and what to say."""
-        head = NOTES[self.minutes != 1], {"clock": f"{self.clock // 60}:{self.clock % 60:02}",
-                                          "n": self.minutes, "section": self.section}
-        rows = [(name, {"text": text}) for name, text in zip(
-            NOTES[2:], (self.ask, self.expect, self.do), strict=True) if text]
-        return "".join("<p>" + self.say(name).format(**{
-            key: html.escape(str(value), quote=False) for key, value in texts.items()}) + "</p>"
-            for name, texts in (head, *rows))
+        head = (
+            NOTES[self.minutes != 1],
+            {"clock": f"{self.clock // 60}:{self.clock % 60:02}", "n": self.minutes, "section": self.section},
+        )
+        rows = [
+            (name, {"text": text})
+            for name, text in zip(NOTES[2:], (self.ask, self.expect, self.do), strict=True)
+            if text
+        ]
+        return "".join(
+            "<p>"
+            + self.say(name).format(
+                **{key: html.escape(str(value), quote=False) for key, value in texts.items()}
+            )
+            + "</p>"
+            for name, texts in (head, *rows)
+        )
 
 
 class Deck:
@@ -400,8 +437,10 @@ class Deck:
             slide.clock, clock = clock, clock + slide.minutes
             self.slides.append(slide)
             try:
-                slide.blocks = [[self.notebook.quoted(slide.section, quote) for quote in quotes]
-                                for quotes in (slide.show, slide.then)]
+                slide.blocks = [
+                    [self.notebook.quoted(slide.section, quote) for quote in quotes]
+                    for quotes in (slide.show, slide.then)
+                ]
                 self._results_are_asked_for(slide, n, asked)
             except ValueError as problem:
                 problems.append(str(problem))
@@ -429,8 +468,12 @@ class Deck:
         say, common = says(f"{CATALOG}{self.number}"), says(translation.LIBRARY)
         path = path or ROOT / "build" / self.language / self.notebook.path.relative_to(ROOT)
         # its code was translated by the notebook's own catalog
-        there = Translated(self.notebook, path, Say(
-            {**(says(self.notebook.path.stem).known or {}), **(say.known or {})}, common.known), common)
+        there = Translated(
+            self.notebook,
+            path,
+            Say({**(says(self.notebook.path.stem).known or {}), **(say.known or {})}, common.known),
+            common,
+        )
         for slide in self.slides:
             slide.blocks = [[there.quote(block) for block in blocks] for blocks in slide.blocks]
             slide.section, slide.say = there.heading(slide.section), common
@@ -444,8 +487,10 @@ class Deck:
         for block in shown:
             for cell, name in self.notebook.asked.items():
                 if cell in section and cell < block.cell and name not in asked:
-                    raise ValueError(f"{self.plan.name}, slide {n}: {block.parts[0].text!r} stands below the "
-                                     f"prediction {name}, which no slide before has asked")
+                    raise ValueError(
+                        f"{self.plan.name}, slide {n}: {block.parts[0].text!r} stands below the "
+                        f"prediction {name}, which no slide before has asked"
+                    )
         for block in shown:
             if block.cell in self.notebook.asked:
                 asked[self.notebook.asked[block.cell]] = n
@@ -463,8 +508,10 @@ class Deck:
             cells += [heading, *shown, *later, notes]
         for n, cell in enumerate(cells):
             cell.id = f"{self.number}-{n}"
-        return new_notebook(cells=cells, metadata={"title": self.title, "minutes": self.minutes,
-                                                     "language": web_name(self.language)})
+        return new_notebook(
+            cells=cells,
+            metadata={"title": self.title, "minutes": self.minutes, "language": web_name(self.language)},
+        )
 
 
 def _joined(blocks: list[Block]) -> list[Block]:
@@ -512,11 +559,14 @@ def _cells(block: Block) -> list[nbformat.NotebookNode]:
 
 def code_size(lines: list[str]) -> int:
     """The largest size in pixels at which these lines fit on a slide, else the smallest."""
-    wide = max(sum(1 if unicodedata.east_asian_width(letter) in "WF" else 0.605 for letter in line)
-               for line in lines)
+    wide = max(
+        sum(1 if unicodedata.east_asian_width(letter) in "WF" else 0.605 for letter in line) for line in lines
+    )
     high = 1.3 * len(lines)  # both in units of the size
-    return next((size for size in CODE_SIZES if size * wide < CODE_WIDTH and size * high < CODE_HEIGHT),
-                CODE_SIZES[-1])
+    return next(
+        (size for size in CODE_SIZES if size * wide < CODE_WIDTH and size * high < CODE_HEIGHT),
+        CODE_SIZES[-1],
+    )
 
 
 def _html(block: Block) -> str:
@@ -524,13 +574,19 @@ def _html(block: Block) -> str:
     if block.kind == "output":
         # A single line may be wrapped; of several, the columns may mean something.
         kind, size = ("output wrapped", 26) if len(lines) == 1 else ("output", code_size(lines))
-        return (f'<pre class="{kind}" style="font-size:{size}px">'
-                + html.escape("\n".join(lines), quote=False) + "</pre>")
+        return (
+            f'<pre class="{kind}" style="font-size:{size}px">'
+            + html.escape("\n".join(lines), quote=False)
+            + "</pre>"
+        )
     if block.kind == "picture":
         return f"<figure>{lines[0]}</figure>"
     text = re.sub(r"(?s)(?:<li>.*?</li>)+", lambda items: f"<ul>{items[0]}</ul>", "".join(lines))
-    return re.sub(r"(?s)(?:<tr>.*?</tr>)+", lambda rows: (
-        f"<table><thead>{block.head}</thead><tbody>{rows[0]}</tbody></table>"), text)
+    return re.sub(
+        r"(?s)(?:<tr>.*?</tr>)+",
+        lambda rows: f"<table><thead>{block.head}</thead><tbody>{rows[0]}</tbody></table>",
+        text,
+    )
 
 
 # ---- files ----
@@ -542,15 +598,19 @@ def numbers() -> list[str]:
 def _package(name: str, *below: str) -> Path:
     spec = find_spec(name)
     if spec is None:
-        raise RuntimeError(f"the slides need the package {name.replace('_', '-')}: install the packages of "
-                           "the extra `site` (`make setup`, or pip with requirements.lock)")
+        raise RuntimeError(
+            f"the slides need the package {name.replace('_', '-')}: install the packages of "
+            "the extra `site` (`make setup`, or pip with requirements.lock)"
+        )
     return Path(spec.origin).parent.joinpath(*below)
 
 
 def write_static(folder: Path) -> None:
     """Copy reveal.js, MathJax, and the style and script of the decks."""
-    reveal, mathjax = (_package("sphinx_revealjs", "_static", "revealjs"),
-                       _package("jupyter_server_mathjax", "static"))
+    reveal, mathjax = (
+        _package("sphinx_revealjs", "_static", "revealjs"),
+        _package("jupyter_server_mathjax", "static"),
+    )
     for name in ("dist/reset.css", "dist/reveal.css", "dist/reveal.js", "plugin/notes/notes.js", "LICENSE"):
         (folder / "reveal" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(reveal / name, folder / "reveal" / name)
@@ -571,8 +631,9 @@ def build(number: str, folder: Path = OUT, language: str = ENGLISH, path: Path |
     from nbconvert import SlidesExporter
 
     deck = Deck(number, language, path)
-    exporter = SlidesExporter(template_name=TEMPLATE, extra_template_basedirs=[str(PLANS)],
-                              exclude_anchor_links=True)
+    exporter = SlidesExporter(
+        template_name=TEMPLATE, extra_template_basedirs=[str(PLANS)], exclude_anchor_links=True
+    )
     page, _ = exporter.from_notebook_node(deck.as_notebook())
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{number}.html").write_text(page, encoding="utf-8")
@@ -587,8 +648,11 @@ def index(decks: list[Deck], language: str = ENGLISH) -> str:
     say = translation.speakers(language)(translation.LIBRARY) if language != ENGLISH else Say()
     for text in LIST:
         page = page.replace(f">{text}<", f">{say(text)}<")
-    rows = "".join(f'<tr><td><a href="{deck.number}.html">{html.escape(deck.title)}</a></td>'
-                   f"<td>{len(deck.slides)}</td><td>{deck.minutes}</td></tr>" for deck in decks)
+    rows = "".join(
+        f'<tr><td><a href="{deck.number}.html">{html.escape(deck.title)}</a></td>'
+        f"<td>{len(deck.slides)}</td><td>{deck.minutes}</td></tr>"
+        for deck in decks
+    )
     return page.replace('lang="en"', f'lang="{web_name(language)}"').replace("<!-- decks -->", rows)
 
 
@@ -601,8 +665,11 @@ def spoken(language: str) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m workshop.slides", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m workshop.slides",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("decks", nargs="*", help="numbers of notebooks; by default all")
     parser.add_argument("--folder", type=Path, help="where to write (default: build/slides, and there zh)")
     parser.add_argument("--language", default=ENGLISH, help="a language that was built, such as zh")

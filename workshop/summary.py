@@ -43,23 +43,53 @@ A4 = 297 / 25.4, 210 / 25.4
 """Width and height of the page in inches."""
 
 MARGIN, TOP, BOTTOM = 0.3, 0.74, 0.34
-COLUMNS = {"door": 1.12, "picture": 0.58, "name": 0.98, "formula": 3.16, "parameters": 1.18, "cost": 1.3,
-           "longer": 1.27, "tail": 0.4, "used_by": 1.1}
+COLUMNS = {
+    "door": 1.12,
+    "picture": 0.58,
+    "name": 0.98,
+    "formula": 3.16,
+    "parameters": 1.18,
+    "cost": 1.3,
+    "longer": 1.27,
+    "tail": 0.4,
+    "used_by": 1.1,
+}
 """Widths in inches."""
 
-HEADS = {"door": "door", "name": "method", "formula": "formula", "parameters": "parameters", "cost": "cost",
-         "longer": "longer texts", "used_by": "used by"}
-COLOURS = {"embed": "#005F99", "rotate": "#AA4400", "content_bias": "#00705A", "bias": "#8F4A74",
-           "values": "#7A6000", "none": "#555555"}
+HEADS = {
+    "door": "door",
+    "name": "method",
+    "formula": "formula",
+    "parameters": "parameters",
+    "cost": "cost",
+    "longer": "longer texts",
+    "used_by": "used by",
+}
+COLOURS = {
+    "embed": "#005F99",
+    "rotate": "#AA4400",
+    "content_bias": "#00705A",
+    "bias": "#8F4A74",
+    "values": "#7A6000",
+    "none": "#555555",
+}
 SMALL, TEXT, FORMULA = 5.8, 6.4, 7.6
-SETTINGS = {"font.family": "DejaVu Sans", "mathtext.fontset": "dejavusans", "pdf.fonttype": 3,
-            "path.simplify": False, "axes.unicode_minus": True, "text.usetex": False}
-FOOT = ("L: training length; d: width of a head (in the first two rows: of the model); H: heads; "
-        "i, m: place of the query; j, n: place of the key; t: pair of channels; s: how many times as long; "
-        "λ: wavelength; – : the course names none. "
-        "L and 16 L:\nloss in nats on the same last 32 characters, of small models trained on L = 64 "
-        "characters, when they read L and 16 L (mean of the seeds, record “lengths”). The learned "
-        "table was stretched; of table and clipped, it is clipped.")
+SETTINGS = {
+    "font.family": "DejaVu Sans",
+    "mathtext.fontset": "dejavusans",
+    "pdf.fonttype": 3,
+    "path.simplify": False,
+    "axes.unicode_minus": True,
+    "text.usetex": False,
+}
+FOOT = (
+    "L: training length; d: width of a head (in the first two rows: of the model); H: heads; "
+    "i, m: place of the query; j, n: place of the key; t: pair of channels; s: how many times as long; "
+    "λ: wavelength; – : the course names none. "
+    "L and 16 L:\nloss in nats on the same last 32 characters, of small models trained on L = 64 "
+    "characters, when they read L and 16 L (mean of the seeds, record “lengths”). The learned "
+    "table was stretched; of table and clipped, it is clipped."
+)
 
 
 def table() -> dict:
@@ -165,10 +195,22 @@ def mask(ax):
     ax.set_aspect("equal")
 
 
-PICTURES = {"waves": waves, "table": table_of_numbers, "hands": hands, "fade": fade,
-            "interpolation": interpolation, "ntk": ntk, "yarn": yarn, "clip": clip, "buckets": buckets,
-            "window": window, "slopes": slopes, "logarithm": logarithm, "waves_summed": waves_summed,
-            "mask": mask}
+PICTURES = {
+    "waves": waves,
+    "table": table_of_numbers,
+    "hands": hands,
+    "fade": fade,
+    "interpolation": interpolation,
+    "ntk": ntk,
+    "yarn": yarn,
+    "clip": clip,
+    "buckets": buckets,
+    "window": window,
+    "slopes": slopes,
+    "logarithm": logarithm,
+    "waves_summed": waves_summed,
+    "mask": mask,
+}
 
 
 # ---- the page ----
@@ -200,8 +242,9 @@ class _Page:
     def picture(self, name, y, h):
         width, height = A4
         w, ax_h = COLUMNS["picture"] - 0.1, h - 0.09
-        ax = self.figure.add_axes([self.left["picture"] / width, 1 - (y + h - 0.045) / height, w / width,
-                                   ax_h / height], label=name)
+        ax = self.figure.add_axes(
+            [self.left["picture"] / width, 1 - (y + h - 0.045) / height, w / width, ax_h / height], label=name
+        )
         PICTURES[name](ax)
         ax.set(xticks=[], yticks=[])
         for side in ax.spines.values():
@@ -227,9 +270,15 @@ def draw() -> Figure:
     with _settings(), torch.random.fork_rng(devices=[]):
         words, page = table(), _Page()
         page.write("How Transformers know order: every method on one page", MARGIN, 0.36, 12, weight="bold")
-        page.write(r"$\mathrm{softmax}((q^\prime k^{\prime\top}+\mathtt{content\_bias})\cdot 1/\sqrt{d}"
-                   r"+\mathtt{bias})\,v+\mathtt{values}\qquad q^\prime,k^\prime$: behind the door "
-                   r"$\mathtt{rotate}$", A4[0] - MARGIN, 0.36, 8.5, ha="right")
+        page.write(
+            r"$\mathrm{softmax}((q^\prime k^{\prime\top}+\mathtt{content\_bias})\cdot 1/\sqrt{d}"
+            r"+\mathtt{bias})\,v+\mathtt{values}\qquad q^\prime,k^\prime$: behind the door "
+            r"$\mathtt{rotate}$",
+            A4[0] - MARGIN,
+            0.36,
+            8.5,
+            ha="right",
+        )
         for column, text in HEADS.items():
             page.write(text, page.left[column], TOP - 0.1, TEXT, weight="bold")
         page.write("L\n16 L", page.left["tail"], TOP - 0.14, TEXT, weight="bold")
@@ -258,8 +307,12 @@ def pdf() -> bytes:
     """The page as a PDF, without a date or the name of a program: the same from run to run."""
     with _settings():
         file = io.BytesIO()
-        about = {"Title": "How Transformers know order: every method on one page",
-                 "CreationDate": None, "Creator": None, "Producer": None}
+        about = {
+            "Title": "How Transformers know order: every method on one page",
+            "CreationDate": None,
+            "Creator": None,
+            "Producer": None,
+        }
         draw().savefig(file, format="pdf", metadata=about)
         return file.getvalue()
 

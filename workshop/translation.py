@@ -66,9 +66,15 @@ EXPLORERS = "live"
 """The catalog of what explorers say, in Python and in the browser."""
 SITE = "site"
 """The catalog of what stands around the pages of the web site."""
-HEADER = {"project": "How Transformers know order", "version": "1", "header_comment": "#",
-          "fuzzy": False,
-          "last_translator": "the course", "language_team": "the course", "msgid_bugs_address": "the course"}
+HEADER = {
+    "project": "How Transformers know order",
+    "version": "1",
+    "header_comment": "#",
+    "fuzzy": False,
+    "last_translator": "the course",
+    "language_team": "the course",
+    "msgid_bugs_address": "the course",
+}
 OF = "{number} of {all}"
 WORDS = (pieces.MARK, OF, navigation.QUEST, "overview", "glossary", "exercise")
 """What this module writes into a notebook, besides translations."""
@@ -83,8 +89,11 @@ def languages() -> list[str]:
 @functools.cache
 def sources() -> dict[str, Path]:
     """All notebooks, side quests and exercises, by the name of their catalogs."""
-    found = [*navigation.notebooks(ROOT), *resume.quests(ROOT),
-             *sorted((ROOT / "exercises").glob("ex*/ex*.ipynb"))]
+    found = [
+        *navigation.notebooks(ROOT),
+        *resume.quests(ROOT),
+        *sorted((ROOT / "exercises").glob("ex*/ex*.ipynb")),
+    ]
     return {path.stem: path for path in found}
 
 
@@ -146,8 +155,11 @@ def messages(name: str) -> Iterator[tuple[str, str, str]]:
         yield from ((text, place, "") for text, place in _explorers())
         return
     if name == SITE:
-        yield from ((text, path.name, "frame") for path in sorted(documents.SITE.glob("*.py"))
-                    for text in _marked(path))
+        yield from (
+            (text, path.name, "frame")
+            for path in sorted(documents.SITE.glob("*.py"))
+            for text in _marked(path)
+        )
         return
     if name in documents.paths():
         yield from documents.messages(name)
@@ -174,16 +186,28 @@ def _marked(file: Path) -> Iterator[str]:
     """The texts ``_("…")`` of a module of the library."""
     if "language import" in (source := file.read_text(encoding="utf-8")):
         for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "_" and isinstance(
-                    node.args[0], ast.Constant):
+            if (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func) == "_"
+                and isinstance(node.args[0], ast.Constant)
+            ):
                 yield node.args[0].value
 
 
 def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "translation.py") for text in WORDS)
     named = (predictions.FOLDED, questions.QuestionList.NOTE, Before.NOTE, turns.EMPTY, turns.INSTEAD)
-    yield from ((text, "lesson") for text in (*named, *panel.Panel.HEAD, panel.Panel.FOOT,
-                                          *report.Progress.HEAD, *verdicts.SIGNS, readability.KINDS))
+    yield from (
+        (text, "lesson")
+        for text in (
+            *named,
+            *panel.Panel.HEAD,
+            panel.Panel.FOOT,
+            *report.Progress.HEAD,
+            *verdicts.SIGNS,
+            readability.KINDS,
+        )
+    )
     yield from ((text, "slides.py") for text in slides.WORDS)
     yield from ((text, "card.js") for text in predictions.said())
     yield from ((text, "judge") for text in judge.HIDDEN.values())
@@ -195,13 +219,31 @@ def _library() -> Iterator[tuple[str, str]]:
         yield from ((text, "a check of the museum") for text in (check.label, check.reason) if text)
     for name, each in museum.EXHIBITS.items():
         yield from ((text, f"museum: {name}") for text in (each.title, each.said, each.diagnosis))
-    names = (*word_order.ENCODINGS, *hybrid.ENCODINGS, *why_rope.AT_L, *why_rope.BEYOND, *cost.DRAWN, *released.LOOKS,
-             *fusion.FUSIONS, *fusion.VECTORS, *images.ENCODINGS, *recurrence.ENCODINGS, *decay.KINDS,
-             "matrix", *position_gap.SCALINGS, *extension.SCALINGS, *lengths.FAMILIES, *lengths.ENCODINGS,
-             *lengths.rows(experiments.load("lengths")))
+    names = (
+        *word_order.ENCODINGS,
+        *hybrid.ENCODINGS,
+        *why_rope.AT_L,
+        *why_rope.BEYOND,
+        *cost.DRAWN,
+        *released.LOOKS,
+        *fusion.FUSIONS,
+        *fusion.VECTORS,
+        *images.ENCODINGS,
+        *recurrence.ENCODINGS,
+        *decay.KINDS,
+        "matrix",
+        *position_gap.SCALINGS,
+        *extension.SCALINGS,
+        *lengths.FAMILIES,
+        *lengths.ENCODINGS,
+        *lengths.rows(experiments.load("lengths")),
+    )
     yield from ((text, "figures of records") for text in names if re.search("[A-Za-z]{2}", text))
-    elsewhere = {*COURSE.glob("checks/questions/q*.py"), *COURSE.glob("lesson/turns/t*.py"),
-                 *live.HERE.parent.rglob("*.py")}
+    elsewhere = {
+        *COURSE.glob("checks/questions/q*.py"),
+        *COURSE.glob("lesson/turns/t*.py"),
+        *live.HERE.parent.rglob("*.py"),
+    }
     for path in sorted({path for room in SPEAKING for path in (ROOT / room).rglob("*.py")} - elsewhere):
         place = path.stem if path.stem != "__init__" else path.parent.stem
         yield from ((text, place) for text in _marked(path))
@@ -262,8 +304,9 @@ def catalogs(language: str) -> list[str]:
 
 def known(name: str, language: str) -> dict[str, str]:
     """The translations that hold: ``{english: translated}``."""
-    return {each.id: each.string for each in load(name, language)
-            if each.id and each.string and not each.fuzzy}
+    return {
+        each.id: each.string for each in load(name, language) if each.id and each.string and not each.fuzzy
+    }
 
 
 def coverage(name: str, language: str) -> tuple[int, int]:
@@ -279,10 +322,12 @@ def page() -> str:
         for name in catalogs(language):
             done, wanted = coverage(name, language)
             rows.append(f"| {language} | {name} | {done} of {wanted} | {done / wanted:.0%} |")
-    return ("# What is translated\n\nWritten by `make locale LANGUAGE=zh`; [how it is done]"
-            "(contributing.md#a-translation). A message is a block of text. What is not translated, or has "
-            "changed since it was, is shown in English, with a mark.\n\n"
-            "| language | catalog | messages | share |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
+    return (
+        "# What is translated\n\nWritten by `make locale LANGUAGE=zh`; [how it is done]"
+        "(contributing.md#a-translation). A message is a block of text. What is not translated, or has "
+        "changed since it was, is shown in English, with a mark.\n\n"
+        "| language | catalog | messages | share |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+    )
 
 
 # ---- notebooks out of catalogs ----
@@ -300,8 +345,7 @@ def strip(text: str, says: Callable[[str], Say]) -> str:
     quest = re.escape(navigation.QUEST).replace(re.escape("{lesson}"), r"(\[[^]]+\]\([^)]+\))")
     text = re.sub(quest, lambda found: say(navigation.QUEST).format(lesson=found[1]), text)
     text = re.sub(r"\[([^\]]+)(?=\]\()", word, text)
-    return re.sub(r"\b(\d\d) of (\d\d)\b",
-                  lambda found: say(OF).format(number=found[1], all=found[2]), text)
+    return re.sub(r"\b(\d\d) of (\d\d)\b", lambda found: say(OF).format(number=found[1], all=found[2]), text)
 
 
 @functools.cache
@@ -396,15 +440,19 @@ def numbers(notebook: nbformat.NotebookNode) -> list[list[str]]:
 
     Nothing of a cell that is tagged ``trained``: another processor prints other numbers there.
     """
-    return [re.findall(r"-?\d+(?:\.\d+)?|\bTrue\b|\bFalse\b", "".join(
-                output.get("text", "") for output in cell.outputs))
-            for cell in notebook.cells
-            if cell.cell_type == "code"
-            and {"nbval-ignore-output", "trained"}.isdisjoint(cell.metadata.get("tags", []))]
+    return [
+        re.findall(
+            r"-?\d+(?:\.\d+)?|\bTrue\b|\bFalse\b", "".join(output.get("text", "") for output in cell.outputs)
+        )
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        and {"nbval-ignore-output", "trained"}.isdisjoint(cell.metadata.get("tags", []))
+    ]
 
 
-def run(notebook: nbformat.NotebookNode, name: str, environment: Mapping[str, str],
-        folder: Path) -> nbformat.NotebookNode:
+def run(
+    notebook: nbformat.NotebookNode, name: str, environment: Mapping[str, str], folder: Path
+) -> nbformat.NotebookNode:
     """Execute a translated notebook. Raises ValueError if it prints other numbers than the English one."""
     authoring.execute(notebook, folder, environment)
     with contextlib.suppress(RuntimeError), speaking(environment["TUTORIAL_LANG"]):
@@ -519,13 +567,18 @@ def faults(name: str, language: str) -> list[str]:
     for text, said in known(name, language).items():
         is_prose = not notes.get(text) and name not in (LIBRARY, EXPLORERS)
         plain = re.sub(r"\]\([^)]*\)|<[^>]+>", "", re.sub(r"([`$])[^`$]+\1", r"\1x\1", said)).strip()
-        broken = [f"{rule}: {hit[0]!r}" for rule, pattern in typography(language).items()
-                  if (hit := re.search(pattern, plain))]
+        broken = [
+            f"{rule}: {hit[0]!r}"
+            for rule, pattern in typography(language).items()
+            if (hit := re.search(pattern, plain))
+        ]
         lacks = readability.alt_fault(said, kinds) if notes.get(text) == pieces.ALT else ""
         if lacks:
             broken.append(f"alternative text: {lacks}")
-        found += [f"{fault}: {text[:60]!r}: {said[:60]!r}"
-                  for fault in (*pieces.faults(text, said, is_prose), *broken)]
+        found += [
+            f"{fault}: {text[:60]!r}: {said[:60]!r}"
+            for fault in (*pieces.faults(text, said, is_prose), *broken)
+        ]
     return found
 
 
@@ -536,8 +589,11 @@ def typography(language: str) -> dict[str, str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m workshop.translation", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m workshop.translation",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("command", choices=("update", "check", "build"))
     parser.add_argument("language")
     parser.add_argument("notebooks", nargs="*", help="as for authoring: 02, ex02")
@@ -546,8 +602,13 @@ def main(arguments: list[str] | None = None) -> int:
     if given.command == "build":
         print(build(language, tuple(given.notebooks)))
         return 0
-    started = [name for name, path in sources().items() if name in given.notebooks or name.startswith(
-        tuple(given.notebooks) or "-") and path.parent.name != navigation.DEEPER]
+    started = [
+        name
+        for name, path in sources().items()
+        if name in given.notebooks
+        or name.startswith(tuple(given.notebooks) or "-")
+        and path.parent.name != navigation.DEEPER
+    ]
     started += [name for name in (*decks(), *documents.paths(), SITE) if name in given.notebooks]
     names = list(dict.fromkeys([*catalogs(language), *started, EXPLORERS, LIBRARY]))
     if given.command == "update":

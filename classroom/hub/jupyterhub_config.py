@@ -23,12 +23,15 @@ real = os.environ.get("HUB_USERS", "pretend") == "system"
 teachers = os.environ.get("HUB_TEACHERS", "teacher")
 everybody = set(f"{os.environ.get('HUB_STUDENTS', 'ada ben')} {teachers}".split())
 if real and (course / "solutions").exists():
-    raise SystemExit("students would read solutions/: start the hub from a copy without the answers "
-                     "(docs/instructor/README.md says how to make one)")
+    raise SystemExit(
+        "students would read solutions/: start the hub from a copy without the answers "
+        "(docs/instructor/README.md says how to make one)"
+    )
 language = os.environ.get("HUB_LANGUAGE", "")
 if language and not (course / "build" / language / "notebooks").is_dir():
-    raise SystemExit(f"build/{language} is missing: `python -m workshop.translation build "
-                     f"{language}` makes it")
+    raise SystemExit(
+        f"build/{language} is missing: `python -m workshop.translation build {language}` makes it"
+    )
 
 state.mkdir(parents=True, exist_ok=True)
 state.chmod(0o700)  # tokens, and the secret of the cookies

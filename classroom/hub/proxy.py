@@ -15,9 +15,17 @@ from tornado.web import Application
 from tornado.websocket import WebSocketClosedError, WebSocketHandler, websocket_connect
 
 LARGEST = 200_000_000  # bytes of a request, an answer, or a message
-OF_ONE_CONNECTION = ("Connection", "Keep-Alive", "Transfer-Encoding", "Content-Length", "Upgrade",
-                     "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions",
-                     "Sec-Websocket-Protocol")
+OF_ONE_CONNECTION = (
+    "Connection",
+    "Keep-Alive",
+    "Transfer-Encoding",
+    "Content-Length",
+    "Upgrade",
+    "Sec-Websocket-Key",
+    "Sec-Websocket-Version",
+    "Sec-Websocket-Extensions",
+    "Sec-Websocket-Protocol",
+)
 
 
 def passed_on(headers: HTTPHeaders) -> HTTPHeaders:
@@ -36,8 +44,13 @@ class InnerProxy(Proxy):
         super().__init__(**settings)
         self.routes = {}
         # Unlike Tornado's defaults: more than ten requests at once, and as long as they take.
-        self.client = SimpleAsyncHTTPClient(force_instance=True, max_clients=10_000, max_body_size=LARGEST,
-                                            max_buffer_size=LARGEST, defaults={"request_timeout": 0})
+        self.client = SimpleAsyncHTTPClient(
+            force_instance=True,
+            max_clients=10_000,
+            max_body_size=LARGEST,
+            max_buffer_size=LARGEST,
+            defaults={"request_timeout": 0},
+        )
 
     async def start(self):
         application = Application([(r".*", Passage, {"proxy": self})], websocket_max_message_size=LARGEST)
@@ -50,7 +63,10 @@ class InnerProxy(Proxy):
 
     async def add_route(self, routespec, target, data):
         self.routes[unquote(self.validate_routespec(routespec))] = {
-            "routespec": routespec, "target": target, "data": data}
+            "routespec": routespec,
+            "target": target,
+            "data": data,
+        }
 
     async def delete_route(self, routespec):
         self.routes.pop(unquote(self.validate_routespec(routespec)), None)
@@ -80,10 +96,18 @@ class Passage(WebSocketHandler):
     async def pass_on(self):
         request = self.request
         try:
-            answer = await self.proxy.client.fetch(HTTPRequest(
-                self.proxy.address(request), request.method, passed_on(request.headers), request.body or None,
-                allow_nonstandard_methods=True, follow_redirects=False, decompress_response=False,
-            ), raise_error=False)
+            answer = await self.proxy.client.fetch(
+                HTTPRequest(
+                    self.proxy.address(request),
+                    request.method,
+                    passed_on(request.headers),
+                    request.body or None,
+                    allow_nonstandard_methods=True,
+                    follow_redirects=False,
+                    decompress_response=False,
+                ),
+                raise_error=False,
+            )
         except (OSError, LookupError, HTTPClientError):
             self.send_error(503)
             return
@@ -107,9 +131,11 @@ class Passage(WebSocketHandler):
         try:
             address = "ws" + self.proxy.address(self.request).removeprefix("http")
             self.far = await websocket_connect(
-                HTTPRequest(address, headers=passed_on(self.request.headers)), on_message_callback=self.told,
+                HTTPRequest(address, headers=passed_on(self.request.headers)),
+                on_message_callback=self.told,
                 subprotocols=[name.strip() for name in offered.split(",")] if offered else None,
-                max_message_size=LARGEST)
+                max_message_size=LARGEST,
+            )
         except (OSError, LookupError, HTTPClientError) as problem:
             self.send_error(getattr(problem, "code", 503))
             return

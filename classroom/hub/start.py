@@ -17,8 +17,10 @@ from classroom.assignments import COURSE  # noqa: E402
 from course.lab import server, working_copy  # noqa: E402
 from tutorial_lib.language import ENGLISH  # noqa: E402
 
-IDLE = {"--MappingKernelManager.cull_idle_timeout": 30 * 60,  # seconds
-        "--ServerApp.shutdown_no_activity_timeout": 60 * 60}
+IDLE = {
+    "--MappingKernelManager.cull_idle_timeout": 30 * 60,  # seconds
+    "--ServerApp.shutdown_no_activity_timeout": 60 * 60,
+}
 # Not as a login shell, which is the default here: that one begins with the PATH of /etc/profile.
 TERMINAL = {"--ServerApp.terminado_settings": {"shell_command": [os.environ.get("SHELL", "/bin/bash")]}}
 
@@ -57,8 +59,10 @@ def main():
     os.chdir(folder)
     line = [sys.executable, "-m", "jupyterhub.singleuser"]
     line += [f"{name}={value}" for name, value in flags.items()] + sys.argv[1:]
-    paths = {"JUPYTER_CONFIG_PATH": os.pathsep.join(map(str, settings)),
-             "JUPYTER_PATH": server.environment()["JUPYTER_PATH"]}
+    paths = {
+        "JUPYTER_CONFIG_PATH": os.pathsep.join(map(str, settings)),
+        "JUPYTER_PATH": server.environment()["JUPYTER_PATH"],
+    }
     os.execve(line[0], line, os.environ | paths)
 
 

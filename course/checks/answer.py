@@ -24,17 +24,34 @@ LIBRARY = ("tutorial_lib.", "course.")
 OPEN = ("course.checks", "course.lesson.turns")
 MOST_NUMBERS = 1_000_000  # in one value; every right answer is far smaller
 #: What a message can carry.
-DTYPES = {torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex128, torch.complex64,
-          torch.float8_e4m3fn, torch.float8_e5m2, torch.int64, torch.int32, torch.int16, torch.int8,
-          torch.uint64, torch.uint32, torch.uint16, torch.uint8, torch.bool}
+DTYPES = {
+    torch.float64,
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.complex128,
+    torch.complex64,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint64,
+    torch.uint32,
+    torch.uint16,
+    torch.uint8,
+    torch.bool,
+}
 
 
 class TooSlow(BaseException):
     """The time of a call is over. Not an Exception, so that ``except Exception`` does not eat it."""
 
 
-def collect(function: Callable, inputs: Sequence[tuple], seconds: float = 10.0,
-            cpu: bool = False, ours: bool = False) -> list[dict]:
+def collect(
+    function: Callable, inputs: Sequence[tuple], seconds: float = 10.0, cpu: bool = False, ours: bool = False
+) -> list[dict]:
     """Call ``function`` once for each tuple of arguments; returns one outcome for each.
 
     An outcome is a dict: ``kind`` is "value" (with ``value`` and ``device``), "none", "foreign" (a value
@@ -70,13 +87,21 @@ def _call(function: Callable, args: tuple, seconds: float, cpu: bool, ours: bool
     except BaseException as error:  # SystemExit, too: an answer ends no kernel
         if isinstance(error, KeyboardInterrupt) and clock() - started < seconds:
             raise  # the learner's own
-        outcome = ({"kind": "stub", "message": _said(error)} if _is_stub(error) else
-                   {"kind": "raised", "error": type(error).__name__, "message": _said(error),
-                    "line": _line(error)})
+        outcome = (
+            {"kind": "stub", "message": _said(error)}
+            if _is_stub(error)
+            else {
+                "kind": "raised",
+                "error": type(error).__name__,
+                "message": _said(error),
+                "line": _line(error),
+            }
+        )
     if outcome["kind"] == "value" and clock() - started > 2 * seconds:
         outcome = {"kind": "slow", "seconds": seconds}  # where there is no alarm
-    outcome["modified"] = [n for n, (old, new) in enumerate(zip(args, given, strict=True))
-                           if not _equal(old, new)]
+    outcome["modified"] = [
+        n for n, (old, new) in enumerate(zip(args, given, strict=True)) if not _equal(old, new)
+    ]
     outcome["borrowed"] = sorted(set(borrowed))[:20]
     return outcome
 
@@ -93,8 +118,12 @@ def _copy(value):
 
 def _equal(old, new) -> bool:
     if isinstance(old, torch.Tensor):
-        return (isinstance(new, torch.Tensor) and old.shape == new.shape and old.dtype == new.dtype
-                and bool(torch.equal(old.nan_to_num(), new.detach().nan_to_num())))
+        return (
+            isinstance(new, torch.Tensor)
+            and old.shape == new.shape
+            and old.dtype == new.dtype
+            and bool(torch.equal(old.nan_to_num(), new.detach().nan_to_num()))
+        )
     if isinstance(old, (tuple, list)):
         return len(old) == len(new) and all(_equal(a, b) for a, b in zip(old, new, strict=True))
     if isinstance(old, dict):
@@ -162,8 +191,9 @@ def _is_stub(error: BaseException) -> bool:
     while last.tb_next is not None:
         last = last.tb_next
     code = last.tb_frame.f_code
-    return (code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
-            and "site-packages" not in code.co_filename)
+    return (
+        code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"] and "site-packages" not in code.co_filename
+    )
 
 
 def _line(error: BaseException) -> str:
@@ -195,9 +225,11 @@ def _watch(borrowed: list[str]):
 def at_most(seconds: float, cpu: bool = False):
     """Raise :class:`TooSlow` in the body after that long, and again each second if it is caught."""
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
+
         def ring(*_):
             raise TooSlow
-        which, bell = ((signal.ITIMER_PROF, signal.SIGPROF) if cpu else (signal.ITIMER_REAL, signal.SIGALRM))
+
+        which, bell = (signal.ITIMER_PROF, signal.SIGPROF) if cpu else (signal.ITIMER_REAL, signal.SIGALRM)
         before = signal.signal(bell, ring)
         signal.setitimer(which, seconds, 1.0)
         try:

@@ -76,8 +76,13 @@ def _with_both_options(a: Any, b: Any, question: Question) -> Callable | None:
             cells.append(mine)
         else:
             return None
-    return types.FunctionType(cast(types.CodeType, code), a.__globals__, a.__name__, a.__defaults__,
-                              tuple(types.CellType(cell) for cell in cells))
+    return types.FunctionType(
+        cast(types.CodeType, code),
+        a.__globals__,
+        a.__name__,
+        a.__defaults__,
+        tuple(types.CellType(cell) for cell in cells),
+    )
 
 
 def _usual(values: list):
@@ -95,8 +100,13 @@ def _calling(answer: Any, name: str, other: Callable) -> Callable | None:
     """``answer`` with ``other`` in place of the function of that name; None where it calls none."""
     if not isinstance(answer, types.FunctionType) or name not in names_of(answer.__code__):
         return None
-    changed = types.FunctionType(answer.__code__, answer.__globals__ | {name: other}, answer.__name__,
-                                 answer.__defaults__, answer.__closure__)
+    changed = types.FunctionType(
+        answer.__code__,
+        answer.__globals__ | {name: other},
+        answer.__name__,
+        answer.__defaults__,
+        answer.__closure__,
+    )
     changed.__kwdefaults__ = answer.__kwdefaults__
     return changed
 
@@ -162,13 +172,19 @@ def search(known, outcomes: list[dict], wrong: list[int]) -> Found | None:
         return (_aside(entries, known, theirs, outcomes, shown, allowed) for entries, theirs in answers)
 
     here = _input_by_input(known, outcomes, shown)
-    ways = (explained(alone, usual), [here if here and len(here.entries) == 1 else None],
-            explained(pairs, usual), explained(alone, (*usual, "factor")), [here])
+    ways = (
+        explained(alone, usual),
+        [here if here and len(here.entries) == 1 else None],
+        explained(pairs, usual),
+        explained(alone, (*usual, "factor")),
+        [here],
+    )
     return next((found for found in itertools.chain.from_iterable(ways) if found), None)
 
 
 def _telling(outcomes: list[dict], shown: list[int]) -> bool:
     """Are there enough numbers that no mistake fits by chance? Yes and no, and words, tell too little."""
+
     def numbers(value) -> int:
         if isinstance(value, torch.Tensor):
             if value.dtype == torch.bool:
@@ -215,8 +231,12 @@ def _input_by_input(known, outcomes, shown: list[int]) -> Found | None:
     if not shown:
         return None
     for entry in known.question.wrong:
-        cases = tuple(n for n in sorted(shown) if _telling(outcomes, [n]) and relation(
-            known, n, known.outcome(entry.answer, n), outcomes[n])[0] in ("same", "dtype"))
+        cases = tuple(
+            n
+            for n in sorted(shown)
+            if _telling(outcomes, [n])
+            and relation(known, n, known.outcome(entry.answer, n), outcomes[n])[0] in ("same", "dtype")
+        )
         if cases and cases not in fits:
             fits[cases] = entry
     if everywhere := fits.get(tuple(sorted(shown))):

@@ -54,70 +54,122 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
         return Verdict(question.name, passed, kind, text, **more)
 
     if any(one["kind"] == "stub" for one in outcomes):
-        other = re.match(r"(\w+) is not written yet", next(one["message"] for one in outcomes
-                                                          if one["kind"] == "stub"))
+        other = re.match(
+            r"(\w+) is not written yet", next(one["message"] for one in outcomes if one["kind"] == "stub")
+        )
         if not hidden and other and other[1] != question.name:
-            return say("stub", _("{name} calls {other}, which is not written yet. Write that first.").format(
-                name=question.name, other=other[1]), reread=question.section)
-        return say("stub", _("{name} is not written yet: it raises NotImplementedError. {title} "
-                             "`check.hint(\"{name}\")` gives a hint.").format(
-                                 name=question.name, title=_(question.title)), reread=question.section)
+            return say(
+                "stub",
+                _("{name} calls {other}, which is not written yet. Write that first.").format(
+                    name=question.name, other=other[1]
+                ),
+                reread=question.section,
+            )
+        return say(
+            "stub",
+            _(
+                "{name} is not written yet: it raises NotImplementedError. {title} "
+                '`check.hint("{name}")` gives a hint.'
+            ).format(name=question.name, title=_(question.title)),
+            reread=question.section,
+        )
     if borrowed := sorted({name for one in outcomes for name in one["borrowed"]}):
         which = "" if hidden else f" ({', '.join(borrowed[:3])})"
-        return say("borrowed", _("This calls the course's own code{which}. Write it yourself: plain PyTorch "
-                                 "is enough.").format(which=which), reread=question.section)
+        return say(
+            "borrowed",
+            _("This calls the course's own code{which}. Write it yourself: plain PyTorch is enough.").format(
+                which=which
+            ),
+            reread=question.section,
+        )
 
     expected = known.outcomes(question.reference)
     assert all(one["kind"] == "value" for one in expected), (question.name, expected)
-    found = [_compare(question, case, want["value"], got)
-             for case, want, got in zip(cases, expected, outcomes, strict=True)]
+    found = [
+        _compare(question, case, want["value"], got)
+        for case, want, got in zip(cases, expected, outcomes, strict=True)
+    ]
     changed = any(one["modified"] for one in outcomes)
     if not changed and all(fault is None for fault, _ in found):
         notes = list(dict.fromkeys(note for _, note in found if note))
         if notes:
-            return say("equivalent", joined([_right(cases), *notes]), True,
-                       name=_name_of(question.variants, outcomes, known))
-        text = _right(cases) if hidden else _("Right, for {n} inputs: {which}.").format(
-            n=len(cases), which=_list([case.what for case in cases]))
+            return say(
+                "equivalent",
+                joined([_right(cases), *notes]),
+                True,
+                name=_name_of(question.variants, outcomes, known),
+            )
+        text = (
+            _right(cases)
+            if hidden
+            else _("Right, for {n} inputs: {which}.").format(
+                n=len(cases), which=_list([case.what for case in cases])
+            )
+        )
         return say("right", text, True)
-    if (not changed and all(one["kind"] == "value" for one in outcomes)
-            and (variant := _first(question.variants, outcomes, known))):
+    if (
+        not changed
+        and all(one["kind"] == "value" for one in outcomes)
+        and (variant := _first(question.variants, outcomes, known))
+    ):
         return say("equivalent", joined([_right(cases), _(variant.why)]), True, name=variant.name)
 
     n = next((n for n, (fault, _) in enumerate(found) if fault is not None), 0)
     picture = None if hidden else _picture(question, cases[n], expected[n]["value"], outcomes[n])
     wrong = [m for m, (fault, _) in enumerate(found) if fault is not None]
     if mistake := search(known, outcomes, wrong):
-        return say("mistake", _says(mistake, known, outcomes, hidden), name=mistake.name,
-                   reread=mistake.entries[0].reread or question.section, picture=picture)
+        return say(
+            "mistake",
+            _says(mistake, known, outcomes, hidden),
+            name=mistake.name,
+            reread=mistake.entries[0].reread or question.section,
+            picture=picture,
+        )
     if found[n][0] is None:  # all numbers are right, but …
         which = next(one["modified"] for one in outcomes if one["modified"])
-        return say("modified", _("The numbers are right, but the answer changes its own input (argument "
-                                 "{n}). Whoever calls it loses what they had: work on a copy, or write "
-                                 "operations that return a new tensor.").format(n=which[0] + 1),
-                   reread=question.section)
+        return say(
+            "modified",
+            _(
+                "The numbers are right, but the answer changes its own input (argument "
+                "{n}). Whoever calls it loses what they had: work on a copy, or write "
+                "operations that return a new tensor."
+            ).format(n=which[0] + 1),
+            reread=question.section,
+        )
     kind, text = found[n][0]
     if hidden:
         text = _(HIDDEN[kind]) if kind in HIDDEN else text
-        return say(kind, _("For some inputs, {text} The check in the notebook says more.").format(text=text),
-                   reread=question.section)
+        return say(
+            kind,
+            _("For some inputs, {text} The check in the notebook says more.").format(text=text),
+            reread=question.section,
+        )
     if kind == "symptom":
         right = [case.what for case, (fault, _) in zip(cases, found, strict=True) if fault is None]
         if right:
-            text = joined([text, _("It is right for {which}: what is different here?").format(
-                which=_list(right))])
+            text = joined(
+                [text, _("It is right for {which}: what is different here?").format(which=_list(right))]
+            )
     elif kind in ("shape", "dtype", "device", "type", "none", "nan", "raised"):
-        text = joined([text, _("{name} returns {what}.").format(name=question.name,
-                                                                what=_(question.returns))])
-    return say(kind, _("With {which}: {text}").format(which=cases[n].what, text=text),
-               reread=question.section, picture=picture)
+        text = joined(
+            [text, _("{name} returns {what}.").format(name=question.name, what=_(question.returns))]
+        )
+    return say(
+        kind,
+        _("With {which}: {text}").format(which=cases[n].what, text=text),
+        reread=question.section,
+        picture=picture,
+    )
 
 
 def blamed(names) -> str:
     """What is said where another answer was replaced, because the mistake is there."""
     names = [f"`{name}`" for name in sorted(names)]
-    text = (_("Your {names} has not passed yet; here it was replaced by ours.") if len(names) == 1 else
-            _("Your {names} have not passed yet; here they were replaced by ours."))
+    text = (
+        _("Your {names} has not passed yet; here it was replaced by ours.")
+        if len(names) == 1
+        else _("Your {names} have not passed yet; here they were replaced by ours.")
+    )
     return text.format(names=_(" and ").join(names))
 
 
@@ -150,9 +202,15 @@ def _checked(outcomes, inputs: list[tuple]) -> list[dict]:
         if not all(isinstance(each, list) for each in (modified, borrowed)):
             raise Malformed("this is not an outcome")
         changed = {n for n in modified if type(n) is int}
-        checked.append({"kind": one["kind"], "value": one.get("value"), **text,
-                        "modified": [n for n in range(len(args)) if n in changed],
-                        "borrowed": [str(name)[:100] for name in borrowed][:20]})
+        checked.append(
+            {
+                "kind": one["kind"],
+                "value": one.get("value"),
+                **text,
+                "modified": [n for n in range(len(args)) if n in changed],
+                "borrowed": [str(name)[:100] for name in borrowed][:20],
+            }
+        )
     return checked
 
 
@@ -177,7 +235,7 @@ class _Known:
     def outcome(self, answer: Callable, n: int) -> dict:
         """The outcome for one input: most wrong answers differ from the learner's at once."""
         if (answer, n) not in self._single:
-            inputs = self.inputs[n:n + 1]
+            inputs = self.inputs[n : n + 1]
             self._single[answer, n] = _checked(self._collect(answer, inputs), inputs)[0]
         return self._single[answer, n]
 
@@ -188,6 +246,7 @@ class _Known:
 
     def by_size(self) -> list[int]:
         """The numbers of the inputs, small ones first."""
+
         def size(args) -> int:
             return sum(one.numel() if isinstance(one, torch.Tensor) else 1 for one in args)
 
@@ -216,9 +275,17 @@ _known = functools.lru_cache(maxsize=64)(_Known)  # a class needs five
 
 def _first(variants, outcomes, known: _Known):
     """The first entry whose answer gives these very outcomes."""
-    return next((entry for entry in variants if all(
-        known.same(n, one, ours) for n, (one, ours) in enumerate(zip(known.outcomes(entry.answer), outcomes,
-                                                                     strict=True)))), None)
+    return next(
+        (
+            entry
+            for entry in variants
+            if all(
+                known.same(n, one, ours)
+                for n, (one, ours) in enumerate(zip(known.outcomes(entry.answer), outcomes, strict=True))
+            )
+        ),
+        None,
+    )
 
 
 def _name_of(variants, outcomes, known: _Known) -> str:
@@ -230,24 +297,35 @@ def _says(mistake: Found, known: _Known, outcomes: list[dict], hidden: bool) -> 
     """What the learner reads of one mistake, of two, and of what there is besides."""
     said = [_(entry.says) for entry in mistake.entries]
     if mistake.cases and not hidden:
-        said = [_("With {which}: {text}").format(which=_list([known.cases[n].what for n in cases]), text=text)
-                for cases, text in zip(mistake.cases, said, strict=True)]
+        said = [
+            _("With {which}: {text}").format(which=_list([known.cases[n].what for n in cases]), text=text)
+            for cases, text in zip(mistake.cases, said, strict=True)
+        ]
     if len(said) > 1:
         said = [_("Two mistakes at once."), f"(1) {said[0]}", f"(2) {said[1]}"]
     what = _("for some inputs") if hidden else _("with {which}").format(which=known.cases[mistake.at].what)
     ours, want = outcomes[mistake.at], known.expected()[mistake.at]
     if mistake.besides == "dtype":
-        said.append(_("Besides, {what} the result is {got}; it should be {want}.").format(
-            what=what, got=_short(ours["value"]), want=_short(want["value"])))
+        said.append(
+            _("Besides, {what} the result is {got}; it should be {want}.").format(
+                what=what, got=_short(ours["value"]), want=_short(want["value"])
+            )
+        )
     elif mistake.besides == "raised" and hidden:
         said.append(_("Besides, {what} the answer raises an error.").format(what=what))
     elif mistake.besides == "raised":
         line = _(" — in the line `{line}`").format(line=ours["line"]) if ours["line"] else ""
-        said.append(_("Besides, {what} the answer raises an error: {error}{line}.").format(
-            what=what, error=f"{ours['error']}: {ours['message']}", line=line))
+        said.append(
+            _("Besides, {what} the answer raises an error: {error}{line}.").format(
+                what=what, error=f"{ours['error']}: {ours['message']}", line=line
+            )
+        )
     elif mistake.besides == "factor":
-        said.append(_("Besides, {what} every number is then still {factor} times as large as it should "
-                      "be.").format(what=what, factor=_number(mistake.factor)))
+        said.append(
+            _("Besides, {what} every number is then still {factor} times as large as it should be.").format(
+                what=what, factor=_number(mistake.factor)
+            )
+        )
     return joined(said)
 
 
@@ -270,16 +348,21 @@ def _no_value(question: Question, got: dict) -> tuple[str, str]:
     if got["kind"] == "none":
         return "none", _("the answer returns None. Is the `return` missing?")
     if got["kind"] == "raised":
-        text = (_("the answer raises {error} — in the line `{line}`.") if got["line"] else
-                _("the answer raises {error}"))
+        text = (
+            _("the answer raises {error} — in the line `{line}`.")
+            if got["line"]
+            else _("the answer raises {error}")
+        )
         return "raised", text.format(error=f"{got['error']}: {got['message']}", line=got["line"])
     if got["kind"] == "foreign":
         return "type", _("the answer returns a {type}, which can't be read as numbers.").format(
-            type=got["type"])
+            type=got["type"]
+        )
     if got["kind"] == "slow":
-        return "slow", _("the answer takes more than {seconds:g} s; the reference takes a small part of "
-                         "that. Is there a loop that never ends, or one over every number?").format(
-                             seconds=question.seconds)
+        return "slow", _(
+            "the answer takes more than {seconds:g} s; the reference takes a small part of "
+            "that. Is there a loop that never ends, or one over every number?"
+        ).format(seconds=question.seconds)
     return "stub", _("the answer is not written yet.")
 
 
@@ -288,8 +371,13 @@ def _compare(question: Question, case: Case, want, got: dict, exact: bool = Fals
     if got["kind"] != "value":
         return _no_value(question, got), ""
     if got["device"] and got["device"] != "cpu":
-        return ("device", _("the result is on the device \"{device}\", the inputs are on \"cpu\". Create "
-                            "tensors on the device of the input.").format(device=got["device"])), ""
+        return (
+            "device",
+            _(
+                'the result is on the device "{device}", the inputs are on "cpu". Create '
+                "tensors on the device of the input."
+            ).format(device=got["device"]),
+        ), ""
     if question.faults is not None:
         return _faults(question, case, want, got["value"], exact), ""
     fault = _values(question, want, got["value"], exact)
@@ -318,24 +406,31 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
     name = where or _("the result")
 
     def should_be(kind: str) -> tuple[str, str]:
-        return "type", _("{what} should be {kind}, it is {other}.").format(what=name, kind=kind,
-                                                                            other=_kind(got))
+        return "type", _("{what} should be {kind}, it is {other}.").format(
+            what=name, kind=kind, other=_kind(got)
+        )
 
     if isinstance(want, dict):
         if not isinstance(got, dict) or got.keys() != want.keys():
-            return "type", _("{what} should be a dict with the keys {keys}.").format(what=name,
-                                                                                     keys=", ".join(want))
+            return "type", _("{what} should be a dict with the keys {keys}.").format(
+                what=name, keys=", ".join(want)
+            )
         pairs = [(want[key], got[key], f"{name}[{key!r}]") for key in want]
         return next((f for f in (_values(question, a, b, exact, w) for a, b, w in pairs) if f), None)
-    if isinstance(want, list) and isinstance(got, torch.Tensor) and got.ndim and all(
-            isinstance(one, (int, float, bool, torch.Tensor)) for one in want):
+    if (
+        isinstance(want, list)
+        and isinstance(got, torch.Tensor)
+        and got.ndim
+        and all(isinstance(one, (int, float, bool, torch.Tensor)) for one in want)
+    ):
         got = got.tolist() if not isinstance(want[0], torch.Tensor) else list(got)
     if isinstance(want, list):
         if not isinstance(got, list):
             return should_be(_("a sequence of {n}").format(n=len(want)))
         if len(got) != len(want):
             return "shape", _("{what} has {n} entries; there should be {wanted}.").format(
-                what=name, n=len(got), wanted=len(want))
+                what=name, n=len(got), wanted=len(want)
+            )
         pairs = [(a, b, f"{name}[{n}]") for n, (a, b) in enumerate(zip(want, got, strict=True))]
         return next((f for f in (_values(question, a, b, exact, w) for a, b, w in pairs) if f), None)
     if isinstance(want, str):
@@ -358,10 +453,12 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
         return should_be(_("a tensor"))
     if got.shape != want.shape:
         return "shape", _("{what} has the shape {shape}; it should be {wanted}.").format(
-            what=name, shape=list(got.shape), wanted=list(want.shape))
+            what=name, shape=list(got.shape), wanted=list(want.shape)
+        )
     if not dtype_fits(question, want.dtype, got.dtype):
         return "dtype", _("{what} is {dtype}; it should be {wanted}.").format(
-            what=name, dtype=_short(got), wanted=_short(want))
+            what=name, dtype=_short(got), wanted=_short(want)
+        )
     return _numbers(question, want, got, where, exact, TOLERANCE.get(want.dtype, question.tolerance))
 
 
@@ -384,8 +481,14 @@ def _double(number) -> torch.Tensor:
 def _kind(value) -> str:
     if isinstance(value, torch.Tensor):
         return _("a tensor of shape {shape}").format(shape=list(value.shape))
-    names = {"bool": _("True or False"), "int": _("a number"), "float": _("a number"), "str": _("a text"),
-             "list": _("a sequence"), "dict": _("a dict")}
+    names = {
+        "bool": _("True or False"),
+        "int": _("a number"),
+        "float": _("a number"),
+        "str": _("a text"),
+        "list": _("a sequence"),
+        "dict": _("a dict"),
+    }
     return names.get(type(value).__name__, _("a {type}").format(type=type(value).__name__))
 
 
@@ -407,7 +510,8 @@ def dtype_fits(question: Question, want: torch.dtype, got: torch.dtype) -> bool:
 def _wider(want, got) -> str:
     if isinstance(want, torch.Tensor) and isinstance(got, torch.Tensor) and want.dtype != got.dtype:
         return _("(The result is {dtype}, asked for is {wanted}; that is accepted here.)").format(
-            dtype=_short(got), wanted=_short(want))
+            dtype=_short(got), wanted=_short(want)
+        )
     return ""
 
 
@@ -416,7 +520,8 @@ def _numbers(question: Question, want: torch.Tensor, got: torch.Tensor, where: s
     a, b = want.to(wide), got.to(wide)
     if not exact and bool((b.isnan() & ~a.isnan()).any()):
         return "nan", _("{what} holds NaN ({n} of {all} numbers).").format(
-            what=where or _("the result"), n=int(b.isnan().sum()), all=b.numel())
+            what=where or _("the result"), n=int(b.isnan().sum()), all=b.numel()
+        )
     close = torch.isclose(b, a, rtol=tolerance[0], atol=tolerance[1], equal_nan=True)
     if bool(close.all()):
         return None
@@ -431,8 +536,9 @@ def symptom(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, toleranc
     """What can be said of wrong numbers: a factor, a sign, an axis, or the place where they begin."""
 
     def equal(a, b):
-        return a.shape == b.shape and bool(torch.isclose(a, b, rtol=tolerance[0], atol=tolerance[1],
-                                                         equal_nan=True).all())
+        return a.shape == b.shape and bool(
+            torch.isclose(a, b, rtol=tolerance[0], atol=tolerance[1], equal_nan=True).all()
+        )
 
     if want.ndim == 0:
         return _("It is {got}, it should be {want}.").format(**_apart(got, want))
@@ -442,8 +548,13 @@ def symptom(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, toleranc
         top = a.abs().argmax()
         if a[top].abs() > 0 and b[top].abs() > 0 and equal(a * (b[top] / a[top]), b):
             factor = b[top] / a[top]
-            return _("Every number has the wrong sign.") if equal(-a, b) else _(
-                "Every number is {factor} times what it should be.").format(factor=_apart(factor, 1.0)["got"])
+            return (
+                _("Every number has the wrong sign.")
+                if equal(-a, b)
+                else _("Every number is {factor} times what it should be.").format(
+                    factor=_apart(factor, 1.0)["got"]
+                )
+            )
         if a.numel() > 1 and equal(a + (b[0] - a[0]), b):
             return _("Every number is off by {difference}.").format(difference=_number(b[0] - a[0]))
         if a.numel() > 1 and equal(a.abs(), b.abs()):
@@ -467,14 +578,22 @@ def symptom(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, toleranc
         rows = wrong.nonzero().flatten().tolist()
         if want.shape[axis] > 2 and 0 < len(rows) <= 2:
             place = (~close).nonzero()[0].tolist()
-            names = [_("the last index") if n == want.shape[axis] - 1 else _("index {n}").format(n=n)
-                     for n in rows]
-            text = (_("Along axis {axis} only {where} is wrong: at {place} stands {got}, it should be "
-                      "{want}.") if len(rows) == 1 else
-                    _("Along axis {axis} only {where} are wrong: at {place} stands {got}, it should be "
-                      "{want}."))
-            return text.format(axis=axis, where=_(" and ").join(names), place=place,
-                               **_apart(got[tuple(place)], want[tuple(place)]))
+            names = [
+                _("the last index") if n == want.shape[axis] - 1 else _("index {n}").format(n=n) for n in rows
+            ]
+            text = (
+                _("Along axis {axis} only {where} is wrong: at {place} stands {got}, it should be {want}.")
+                if len(rows) == 1
+                else _(
+                    "Along axis {axis} only {where} are wrong: at {place} stands {got}, it should be {want}."
+                )
+            )
+            return text.format(
+                axis=axis,
+                where=_(" and ").join(names),
+                place=place,
+                **_apart(got[tuple(place)], want[tuple(place)]),
+            )
     return _where(want, got, close, equal)
 
 
@@ -482,7 +601,8 @@ def _where(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, equal: Ca
     """The part that is wrong: rows, columns, a corner, places that follow a rule, or the first one."""
     place = (~close).nonzero()[0].tolist()
     first = _("The first wrong number is at {place}: {got}, it should be {want}.").format(
-        place=place, **_apart(got[tuple(place)], want[tuple(place)]))
+        place=place, **_apart(got[tuple(place)], want[tuple(place)])
+    )
     finite = want.isfinite() & got.isfinite()
     if bool((want.isinf() != got.isinf()).any()):
         rest = [_("The others are right.")] if close[finite].all() else []
@@ -490,12 +610,19 @@ def _where(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, equal: Ca
     if want.ndim >= 2 and min(want.shape[-2:]) > 1:
         square = ~close
         for name, part in (
-                (_("What is wrong stands on the diagonal of the last two axes; the rest is right."),
-                 square.tril().triu()),
-                (_("What is wrong stands below the diagonal of the last two axes; the rest is right."),
-                 square.tril(-1)),
-                (_("What is wrong stands above the diagonal of the last two axes; the rest is right."),
-                 square.triu(1))):
+            (
+                _("What is wrong stands on the diagonal of the last two axes; the rest is right."),
+                square.tril().triu(),
+            ),
+            (
+                _("What is wrong stands below the diagonal of the last two axes; the rest is right."),
+                square.tril(-1),
+            ),
+            (
+                _("What is wrong stands above the diagonal of the last two axes; the rest is right."),
+                square.triu(1),
+            ),
+        ):
             if torch.equal(part, square):
                 return joined([name, first])
     for axis in range(want.ndim):
@@ -506,8 +633,14 @@ def _where(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, equal: Ca
         return joined([_("The numbers of each row are right, but not their order."), first])
     near = len(offset) > 2 and float(offset.abs().max()) < 0.05 * float(want[finite].abs().max())
     if near and not bool(close.any()):
-        return joined([_("Every number is nearly right: the largest error is {error}.").format(
-            error=_number(offset.abs().max())), first])
+        return joined(
+            [
+                _("Every number is nearly right: the largest error is {error}.").format(
+                    error=_number(offset.abs().max())
+                ),
+                first,
+            ]
+        )
     share = float((~close).double().mean())
     return joined([_("{share:.0%} of its numbers differ.").format(share=share), first])
 
@@ -517,11 +650,21 @@ def _infinities(want: torch.Tensor, got: torch.Tensor) -> str:
     extra, less = int((got.isinf() & ~want.isinf()).sum()), int((want.isinf() & ~got.isinf()).sum())
     found = []
     if extra:
-        found.append((_("{n} number is infinite and should not be") if extra == 1 else
-                      _("{n} numbers are infinite and should not be")).format(n=extra))
+        found.append(
+            (
+                _("{n} number is infinite and should not be")
+                if extra == 1
+                else _("{n} numbers are infinite and should not be")
+            ).format(n=extra)
+        )
     if less:
-        found.append((_("{n} number is finite and should be infinite") if less == 1 else
-                      _("{n} numbers are finite and should be infinite")).format(n=less))
+        found.append(
+            (
+                _("{n} number is finite and should be infinite")
+                if less == 1
+                else _("{n} numbers are finite and should be infinite")
+            ).format(n=less)
+        )
     return _(" and ").join(found) + _(".")
 
 
@@ -536,11 +679,13 @@ def _slices(want: torch.Tensor, got: torch.Tensor, axis: int, equal: Callable) -
     factor = b.gather(1, top) / a.gather(1, top)
     if bool(factor.isfinite().all()) and equal(a * factor, b):
         return _("Each slice along axis {axis} is wrong by a factor of its own: {some}, …").format(
-            axis=axis, some=", ".join(_number(one) for one in factor.flatten()[:3]))
+            axis=axis, some=", ".join(_number(one) for one in factor.flatten()[:3])
+        )
     constant = (b - a)[:, :1]
     if equal(a + constant, b):
         return _("Each slice along axis {axis} is off by a constant of its own: {some}, …").format(
-            axis=axis, some=", ".join(_number(one) for one in constant.flatten()[:3]))
+            axis=axis, some=", ".join(_number(one) for one in constant.flatten()[:3])
+        )
     return ""
 
 
@@ -552,14 +697,17 @@ def _half(close: torch.Tensor, axis: int) -> str:
     if n < 4 or len(rows) in (0, n):
         return ""
     if rows == list(range(rows[0], n)):
-        return _("Along axis {axis} all is right up to index {last}, and wrong from index {first} "
-                 "on.").format(axis=axis, last=rows[0] - 1, first=rows[0])
+        return _(
+            "Along axis {axis} all is right up to index {last}, and wrong from index {first} on."
+        ).format(axis=axis, last=rows[0] - 1, first=rows[0])
     if rows == list(range(rows[-1] + 1)):
-        return _("Along axis {axis} all is wrong up to index {last}, and right from index {first} "
-                 "on.").format(axis=axis, last=rows[-1], first=rows[-1] + 1)
+        return _(
+            "Along axis {axis} all is wrong up to index {last}, and right from index {first} on."
+        ).format(axis=axis, last=rows[-1], first=rows[-1] + 1)
     if rows in (list(range(0, n, 2)), list(range(1, n, 2))):
         return _("Along axis {axis} every second index is wrong, from index {first} on.").format(
-            axis=axis, first=rows[0])
+            axis=axis, first=rows[0]
+        )
     return ""
 
 
@@ -583,10 +731,19 @@ def _picture(question: Question, case: Case, want, got: dict) -> dict | None:
         return None
     value = got["value"]
     if isinstance(want, list) and isinstance(value, list) and len(want) == len(value):
-        want, value = next(((a, b) for a, b in zip(want, value, strict=True)
-                            if _values(question, a, b) is not None), (None, None))
-    if not (isinstance(want, torch.Tensor) and isinstance(value, torch.Tensor) and want.shape == value.shape
-            and want.ndim and not want.is_complex() and not value.is_complex() and want.numel() > 1):
+        want, value = next(
+            ((a, b) for a, b in zip(want, value, strict=True) if _values(question, a, b) is not None),
+            (None, None),
+        )
+    if not (
+        isinstance(want, torch.Tensor)
+        and isinstance(value, torch.Tensor)
+        and want.shape == value.shape
+        and want.ndim
+        and not want.is_complex()
+        and not value.is_complex()
+        and want.numel() > 1
+    ):
         return None
     want, value = want.double(), value.double()
     if question.drawn is not None:
@@ -598,5 +755,10 @@ def _picture(question: Question, case: Case, want, got: dict) -> dict | None:
         want, value = want[n], value[n]
     cut = tuple(slice(0, PICTURE) for _ in range(want.ndim))
     kind = "lines" if want.ndim == 1 else "heat"
-    return {"kind": kind, "target": want[cut].clone(), "yours": value[cut].clone(), "what": case.what,
-            "axes": list(question.axes)}
+    return {
+        "kind": kind,
+        "target": want[cut].clone(),
+        "yours": value[cut].clone(),
+        "what": case.what,
+        "axes": list(question.axes),
+    }

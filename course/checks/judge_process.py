@@ -27,7 +27,10 @@ def serve(requests, answers) -> None:
     while True:
         try:
             request = messaging.receive(requests)
-        except (EOFError, messaging.BadMessage):  # after half a message there is no telling where the next begins
+        except (
+            EOFError,
+            messaging.BadMessage,
+        ):  # after half a message there is no telling where the next begins
             return
         try:
             question = questions.find(request["question"])
@@ -51,8 +54,10 @@ def ask(request: dict) -> dict:
         except (OSError, EOFError, messaging.BadMessage) as problem:
             stop()
             if attempt == 2:
-                raise RuntimeError(f"the judging process does not answer ({type(problem).__name__}). Restart "
-                                   "the kernel; if it stays so, `make doctor` helps.") from None
+                raise RuntimeError(
+                    f"the judging process does not answer ({type(problem).__name__}). Restart "
+                    "the kernel; if it stays so, `make doctor` helps."
+                ) from None
         except BaseException:  # interrupted half-way: what comes next would be the old answer
             stop()
             raise
@@ -64,11 +69,20 @@ def ask(request: dict) -> dict:
 def _process() -> subprocess.Popen[bytes]:
     global _running
     if _running is None or _running.poll() is not None:
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(
-            [questions.package_root(), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)}
-        _running = subprocess.Popen([sys.executable, "-m", __package__], stdin=subprocess.PIPE,
-                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment,
-                                    start_new_session=True)  # Ctrl-C is for the kernel
+        environment = os.environ | {
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(
+                [questions.package_root(), os.environ.get("PYTHONPATH", "")]
+            ).rstrip(os.pathsep),
+        }
+        _running = subprocess.Popen(
+            [sys.executable, "-m", __package__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+        )  # Ctrl-C is for the kernel
     return _running
 
 

@@ -71,13 +71,23 @@ def _exactly(file: IO[bytes], count: int) -> bytes:
 def _open(blob: bytes):
     try:
         (length,) = struct.unpack("<Q", blob[:8])
-        header = json.loads(blob[8:8 + length])
+        header = json.loads(blob[8 : 8 + length])
         tree = json.loads(header["__metadata__"]["message"])
         return _from_tree(tree, load(blob), DEEP)
     except BadMessage:
         raise
-    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError,
-            OverflowError, struct.error, RuntimeError) as problem:
+    except (
+        SafetensorError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+        OverflowError,
+        struct.error,
+        RuntimeError,
+    ) as problem:
         raise BadMessage(f"not a message: {type(problem).__name__}") from None
 
 

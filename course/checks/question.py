@@ -26,8 +26,9 @@ class Draw:
         """Standard normal numbers."""
         return torch.randn(shape, generator=self.generator, dtype=torch.float64, device="cpu").to(dtype)
 
-    def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0,
-                dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    def uniform(
+        self, *shape: int, low: float = 0.0, high: float = 1.0, dtype: torch.dtype = torch.float32
+    ) -> torch.Tensor:
         """Uniform numbers in ``[low, high)``."""
         drawn = torch.rand(shape, generator=self.generator, dtype=torch.float64, device="cpu")
         return (low + (high - low) * drawn).to(dtype)

@@ -55,8 +55,11 @@ class Check:
         """
         if not callable(answer):
             name = self.question.name
-            raise NotAFunction(_("check.{name}({name}) takes your function itself, not what it returns; "
-                                 "given was a {type}").format(name=name, type=type(answer).__name__))
+            raise NotAFunction(
+                _(
+                    "check.{name}({name}) takes your function itself, not what it returns; given was a {type}"
+                ).format(name=name, type=type(answer).__name__)
+            )
         show(self.question, verdict(self.question, answer))
 
     def __repr__(self) -> str:
@@ -72,8 +75,9 @@ def verdict(question: Question, answer: Callable, seed: int | None = None) -> Ve
     seed = secrets.randbits(48) if seed is None else seed
     found = _judged(question, answer, seed)
     others = {} if found.passed else _called(question, answer)
-    others = {name: other for name, other in others.items()
-              if not _judged(questions.find(name), other, seed).passed}
+    others = {
+        name: other for name, other in others.items() if not _judged(questions.find(name), other, seed).passed
+    }
     if not others:
         return found
     with _replaced(answer, others):
@@ -84,8 +88,9 @@ def verdict(question: Question, answer: Callable, seed: int | None = None) -> Ve
 
 def _judged(question: Question, answer: Callable, seed: int) -> Verdict:
     outcomes = collect(answer, [case.args for case in question.cases(seed)], question.seconds)
-    reply = judge_process.ask({"question": question.name, "seed": seed, "outcomes": outcomes,
-                        "language": language()})
+    reply = judge_process.ask(
+        {"question": question.name, "seed": seed, "outcomes": outcomes, "language": language()}
+    )
     return Verdict(**reply["verdict"])
 
 
@@ -141,9 +146,11 @@ def show(question: Question, verdict: Verdict) -> None:
     if verdict.reread:
         print("  " + _("Read again: {section}.").format(section=_section(verdict.reread)))
     show_picture(question, verdict)
-    text = (_("{name} is not written yet; the text above says why. `check.hint(\"{name}\")` helps.")
-            if verdict.kind == "stub" else
-            _("{name} is not right yet; the text above says why. `check.hint(\"{name}\")` helps."))
+    text = (
+        _('{name} is not written yet; the text above says why. `check.hint("{name}")` helps.')
+        if verdict.kind == "stub"
+        else _('{name} is not right yet; the text above says why. `check.hint("{name}")` helps.')
+    )
     raise NotYet(text.format(name=question.name))
 
 
@@ -160,8 +167,11 @@ def show_picture(question: Question, verdict: Verdict) -> None:
     try:
         draw(question, verdict)
     except Exception as problem:
-        print(_("The picture could not be drawn ({problem}). The feedback above is complete without "
-                "it.").format(problem=f"{type(problem).__name__}: {problem}"))
+        print(
+            _(
+                "The picture could not be drawn ({problem}). The feedback above is complete without it."
+            ).format(problem=f"{type(problem).__name__}: {problem}")
+        )
 
 
 def draw(question: Question, verdict: Verdict) -> None:
@@ -174,11 +184,16 @@ def draw(question: Question, verdict: Verdict) -> None:
     alt = joined([kind, beside, verdict.text])
     if verdict.picture["kind"] == "lines":
         wide = WIDE if language() == ENGLISH else WIDE // 2
-        fig = plots.lines(range(len(target)), {_("target"): target, _("yours"): yours},
-                          title=textwrap.fill(what, wide),
-                          xlabel=along or _("index"), ylabel=up or _("value"),
-                          markers=True, legend="beside",
-                          size=(7.2, 3.4))
+        fig = plots.lines(
+            range(len(target)),
+            {_("target"): target, _("yours"): yours},
+            title=textwrap.fill(what, wide),
+            xlabel=along or _("index"),
+            ylabel=up or _("value"),
+            markers=True,
+            legend="beside",
+            size=(7.2, 3.4),
+        )
     else:
         finite = target[target.isfinite()].abs()
         reach = float(finite.max()) if finite.numel() and finite.max() > 0 else 1.0
@@ -220,13 +235,20 @@ def model_answer(name: str, yours: str = "") -> None:
         record(entry, answer=yours)
     kept = read().get(entry, {}).get("answer")
     if not isinstance(kept, str):
-        print(_("Commit first: write your answer between the quotes, in {n} words or more. Then run this "
-                "cell again: it shows a model answer and how it is marked.").format(n=LEAST))
+        print(
+            _(
+                "Commit first: write your answer between the quotes, in {n} words or more. Then run this "
+                "cell again: it shows a model answer and how it is marked."
+            ).format(n=LEAST)
+        )
         return
     print(_("You wrote: {text}").format(text=kept) + "\n")
     _render(text.replace("### BEGIN SOLUTION", "").replace("### END SOLUTION", "").strip())
-    print(_("All model answers of this exercise: {path}").format(
-        path=path.relative_to(SOLUTIONS.parent).as_posix()))
+    print(
+        _("All model answers of this exercise: {path}").format(
+            path=path.relative_to(SOLUTIONS.parent).as_posix()
+        )
+    )
 
 
 def _written(name: str):

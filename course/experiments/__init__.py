@@ -38,8 +38,26 @@ from .record import Record
 from .statistics import Interval, difference, interval
 from .sweep import Experiment, Finding
 
-MODULES = (tuning, word_order, lengths, long_range, scale, shift, tasks, hybrid, fusion, extension, position_gap, clipping,
-           recurrence, nope, decay, images, scoreboard, cost)
+MODULES = (
+    tuning,
+    word_order,
+    lengths,
+    long_range,
+    scale,
+    shift,
+    tasks,
+    hybrid,
+    fusion,
+    extension,
+    position_gap,
+    clipping,
+    recurrence,
+    nope,
+    decay,
+    images,
+    scoreboard,
+    cost,
+)
 EXPERIMENTS = {module.EXPERIMENT.name: module.EXPERIMENT for module in MODULES}
 """Every experiment by its name."""
 RENAMED = {"order": "word_order", "far": "long_range", "gap": "position_gap"}
@@ -49,8 +67,11 @@ RENAMED = {"order": "word_order", "far": "long_range", "gap": "position_gap"}
 def find(name: str) -> Experiment:
     """The experiment ``name``; ValueError lists the known ones."""
     if name in RENAMED:
-        warnings.warn(f"the experiment {name!r} is {RENAMED[name]!r} now; the old name goes with version 0.4",
-                      FutureWarning, stacklevel=3)
+        warnings.warn(
+            f"the experiment {name!r} is {RENAMED[name]!r} now; the old name goes with version 0.4",
+            FutureWarning,
+            stacklevel=3,
+        )
         name = RENAMED[name]
     if name not in EXPERIMENTS:
         raise ValueError(f"name={name!r}: it must be one of {', '.join(map(repr, EXPERIMENTS))}")
@@ -79,10 +100,31 @@ def show(record: Record) -> None:
     """The figure of a record in a notebook, and in one line where its numbers come from."""
     experiment = find(record.experiment)
     plots.show(experiment.figure(record), experiment.alt(record))
-    print(_("Recorded: {runs} runs with {seeds} seeds each cell, {device}, torch {version}; again with: "
-            "{command}").format(runs=len(record.runs), seeds=len(record.seeds), device=record.device,
-                                version=record.made_with("torch"), command=record.command))
+    print(
+        _(
+            "Recorded: {runs} runs with {seeds} seeds each cell, {device}, torch {version}; again with: "
+            "{command}"
+        ).format(
+            runs=len(record.runs),
+            seeds=len(record.seeds),
+            device=record.device,
+            version=record.made_with("torch"),
+            command=record.command,
+        )
+    )
 
 
-__all__ = ["EXPERIMENTS", "Experiment", "Finding", "Interval", "RESULTS", "Record", "difference", "find",
-           "interval", "load", "run", "show"]
+__all__ = [
+    "EXPERIMENTS",
+    "Experiment",
+    "Finding",
+    "Interval",
+    "RESULTS",
+    "Record",
+    "difference",
+    "find",
+    "interval",
+    "load",
+    "run",
+    "show",
+]

@@ -78,8 +78,15 @@ def _run(given) -> int:
     folder = given.folder or places.ROOT / "results"
     for name in names:
         path = folder / f"{name}-{given.preset}.json"
-        record = run(name, given.preset, seeds=given.seeds, device=given.device, out=path,
-                     scheduler=given.scheduler, again=given.again)
+        record = run(
+            name,
+            given.preset,
+            seeds=given.seeds,
+            device=given.device,
+            out=path,
+            scheduler=given.scheduler,
+            again=given.again,
+        )
         wanted = len(EXPERIMENTS[name].cells(record.settings)) * len(record.seeds)
         if len(record.runs) < wanted:
             print("The same command goes on from here.")
@@ -91,13 +98,19 @@ def _run(given) -> int:
 
 def _show(given) -> int:
     record, experiment = load(given.name, given.preset, given.folder or RESULTS), find(given.name)
-    print(f"{experiment.title}: {record.command}\n{record.device}, torch {record.made_with('torch')}, "
-          f"{record.seconds:.0f} s, seeds {record.seeds}\n")
+    print(
+        f"{experiment.title}: {record.command}\n{record.device}, torch {record.made_with('torch')}, "
+        f"{record.seconds:.0f} s, seeds {record.seeds}\n"
+    )
     for cell in record.cells():
         runs = [run.values for run in record if run.cell == cell]
         means = {key: _mean([values[key] for values in runs]) for key in runs[0]}
-        print("  " + ", ".join(f"{key}={value}" for key, value in cell.items()) + ": "
-              + ", ".join(f"{key} {mean}" for key, mean in means.items() if mean))
+        print(
+            "  "
+            + ", ".join(f"{key}={value}" for key, value in cell.items())
+            + ": "
+            + ", ".join(f"{key} {mean}" for key, mean in means.items() if mean)
+        )
     for finding in experiment.findings(record):
         print(f"\n{finding.verdict.capitalize()}: {finding.claim}\n  here: {finding.ours}")
     if given.figure:

@@ -46,7 +46,8 @@ from .statistics import Interval, interval
 from .sweep import Experiment, Finding, in_words
 
 KERNELS: list[dict[str, str]] = tomllib.loads(
-    (Path(__file__).parent / "kernels.toml").read_text(encoding="utf-8"))["kernel"]
+    (Path(__file__).parent / "kernels.toml").read_text(encoding="utf-8")
+)["kernel"]
 """Released kernels: ``name``, what they do with a ``rotation`` and a ``bias``, ``source`` and ``version``."""
 
 MEASURES = {"time": "times as long as no position", "held": "MiB held"}
@@ -63,8 +64,9 @@ class Case:
 
 def shared(run: Callable, *where: Positions) -> Case:
     """``run(*where)``, as in a later layer of a model."""
-    return Case(functools.partial(run, *(p.shared() for p in where)),
-                first=lambda: run(*(p.shared() for p in where)))
+    return Case(
+        functools.partial(run, *(p.shared() for p in where)), first=lambda: run(*(p.shared() for p in where))
+    )
 
 
 def built(settings: dict, device: torch.device) -> tuple[Rotary, dict[str, RelativeBias]]:
@@ -95,8 +97,10 @@ def forward(settings: dict, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Case]:
 
     def masked(encoding):
         mask = matrix(encoding, p, q.dtype)
-        return Case(functools.partial(F.scaled_dot_product_attention, q, k, v, mask,
-                                      scale=scale_of(encoding, q)), (mask,))
+        return Case(
+            functools.partial(F.scaled_dot_product_attention, q, k, v, mask, scale=scale_of(encoding, q)),
+            (mask,),
+        )
 
     cases = {"none": through(None), "rotary": through(rotary)}
     cases |= {name: through(bias) for name, bias in biases.items()}
@@ -129,8 +133,11 @@ def decode(settings: dict, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Case]:
     def through(encoding, backend="sdpa"):
         return shared(lambda here, p: attention(q, k, v, encoding, here, p, backend=backend), here, p)
 
-    cases = {"none": Case(functools.partial(kernel, q, k, v)), "rotary": Case(step, angles),
-             "rotary, all keys": through(rotary)}
+    cases = {
+        "none": Case(functools.partial(kernel, q, k, v)),
+        "rotary": Case(step, angles),
+        "rotary, all keys": through(rotary),
+    }
     return cases | {name: with_row(bias) for name, bias in biases.items()} | _flex(settings, through, biases)
 
 
@@ -156,8 +163,11 @@ def ways(settings: dict, cell: dict, seed: int, device: torch.device) -> dict[st
 
 
 def cells(settings: dict) -> list[dict]:
-    return [{"doing": doing, "length": length} for doing, lengths in settings["lengths"].items()
-            for length in lengths]
+    return [
+        {"doing": doing, "length": length}
+        for doing, lengths in settings["lengths"].items()
+        for length in lengths
+    ]
 
 
 @torch.no_grad()
@@ -177,8 +187,9 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
 # ---- what a record says ----
 def lengths(record: Record, doing: str, way: str) -> list[int]:
     """The lengths at which a way was measured, shortest first."""
-    return sorted({run.cell["length"] for run in record
-                   if run.cell["doing"] == doing and f"time {way}" in run.values})
+    return sorted(
+        {run.cell["length"] for run in record if run.cell["doing"] == doing and f"time {way}" in run.values}
+    )
 
 
 def cost(record: Record, doing: str, way: str, length: int | None = None, than: str = "none") -> Interval:
@@ -207,28 +218,49 @@ def figure(record: Record):
     fig, axes = plots.panels(1, 3, size=(13.8, 4.6))
     measured = {*_names(record, "forward"), *_names(record, "decode")}
     names = [name for name in DRAWN if name in measured]
-    plans = (("forward", "time", "a forward"), ("decode", "time", "a step of decoding"),
-             ("forward", "held", "memory of a forward"))
+    plans = (
+        ("forward", "time", "a forward"),
+        ("decode", "time", "a step of decoding"),
+        ("forward", "held", "memory of a forward"),
+    )
     for ax, (doing, what, title) in zip(axes, plans, strict=True):
         x = sorted(record.settings["lengths"][doing])
         curves = {name: [mean(record, what, doing, name, n) for n in x] for name in names}
-        plots.lines(x, curves, ax=ax, title=title, xlabel="length in tokens", ylabel=MEASURES[what],
-                    logx=2, logy=what == "held", markers=True, legend="beside" if ax is axes[2] else False)
+        plots.lines(
+            x,
+            curves,
+            ax=ax,
+            title=title,
+            xlabel="length in tokens",
+            ylabel=MEASURES[what],
+            logx=2,
+            logy=what == "held",
+            markers=True,
+            legend="beside" if ax is axes[2] else False,
+        )
     return fig
 
 
 def _names(record, doing):
     """The ways of a forward or a step, in order."""
-    found = [key.removeprefix("time ") for run in record if run.cell["doing"] == doing
-             for key in run.values if key.startswith("time ")]
+    found = [
+        key.removeprefix("time ")
+        for run in record
+        if run.cell["doing"] == doing
+        for key in run.values
+        if key.startswith("time ")
+    ]
     return list(dict.fromkeys(found))
 
 
 def mean(record, what, doing, name, length):
     """The mean over the seeds, in the unit of ``MEASURES``; NaN where it was not measured."""
     key = f"{what} {name}"
-    found = [run.values[key] for run in record
-             if run.cell == {"doing": doing, "length": length} and key in run.values]
+    found = [
+        run.values[key]
+        for run in record
+        if run.cell == {"doing": doing, "length": length} and key in run.values
+    ]
     unit = 2**20 if what == "held" else 1
     return sum(found) / len(found) / unit if found else math.nan
 
@@ -236,9 +268,11 @@ def mean(record, what, doing, name, length):
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence; nothing that the machine changes."""
     first, *_, last = sorted(record.settings["lengths"]["forward"])
-    return (f"Three panels of lines over the length of the text, {first:,} to {last:,} tokens for a forward: "
-            "time of each way beside no position in a forward and in a step of decoding, and memory held in "
-            "a forward, on logarithmic axes.")
+    return (
+        f"Three panels of lines over the length of the text, {first:,} to {last:,} tokens for a forward: "
+        "time of each way beside no position in a forward and in a step of decoding, and memory held in "
+        "a forward, on logarithmic axes."
+    )
 
 
 def table(record: Record) -> str:
@@ -257,8 +291,13 @@ def table(record: Record) -> str:
 def kernels() -> str:
     """:data:`KERNELS` as a table in Markdown."""
     rows = [["kernel", "a rotation", "a bias", "seen in"], ["---"] * 4]
-    rows += [[*(kernel[what] for what in ("name", "rotation", "bias")),
-              f"[{kernel['version']}]({kernel['source']})"] for kernel in KERNELS]
+    rows += [
+        [
+            *(kernel[what] for what in ("name", "rotation", "bias")),
+            f"[{kernel['version']}]({kernel['source']})",
+        ]
+        for kernel in KERNELS
+    ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
 
 
@@ -278,46 +317,70 @@ def findings(record: Record) -> list[Finding]:
     return [
         Finding(
             "On a long text, RoPE costs a few per cent of attention",
-            "EleutherAI 2021, blog on rotary embeddings", "1 to 3 % more time for a model, when fused",
-            f"time of a forward at {last:,} tokens beside no position: {_words(rotary)}", below(rotary, FEW),
+            "EleutherAI 2021, blog on rotary embeddings",
+            "1 to 3 % more time for a model, when fused",
+            f"time of a forward at {last:,} tokens beside no position: {_words(rotary)}",
+            below(rotary, FEW),
             why="the rotation is a pass of its own over queries and keys here",
         ),
         Finding(
-            "RoPE's share falls as the text grows", "", "",
+            "RoPE's share falls as the text grows",
+            "",
+            "",
             f"time beside no position at {last:,} tokens less that at {first:,}: {shrinks}",
-            below(shrinks, 0), why="at these lengths it is too small a share for its fall to be seen",
+            below(shrinks, 0),
+            why="at these lengths it is too small a share for its fall to be seen",
         ),
         Finding(
-            "A bias handed over as a matrix takes at least 10 % longer than a rotation", "", "",
+            "A bias handed over as a matrix takes at least 10 % longer than a rotation",
+            "",
+            "",
             f"time of a forward at {wide:,} tokens beside RoPE: {_both(dense)}",
             all_of(*(above(x, 1.1) for x in dense.values())),
             why="reading one number for each score takes little beside the scores themselves on this device",
         ),
-        _memory(record, "The memory of a bias as a matrix grows with the square of the length",
-                ("alibi, dense", "t5, dense"), lambda x: above(x, 1.8),
-                "at these lengths the matrix is not yet most of what is held"),
-        _memory(record, "Without the matrix, the memory of a bias grows in step with the length, as with a "
-                "rotation", ("rotary", "alibi", "t5"), lambda x: below(x, 1.2),
-                "this device's path holds a term for more pairs than one line has"),
+        _memory(
+            record,
+            "The memory of a bias as a matrix grows with the square of the length",
+            ("alibi, dense", "t5, dense"),
+            lambda x: above(x, 1.8),
+            "at these lengths the matrix is not yet most of what is held",
+        ),
+        _memory(
+            record,
+            "Without the matrix, the memory of a bias grows in step with the length, as with a rotation",
+            ("rotary", "alibi", "t5"),
+            lambda x: below(x, 1.2),
+            "this device's path holds a term for more pairs than one line has",
+        ),
         Finding(
-            "Without the matrix, a bias costs a few per cent of a forward, too", "", "",
+            "Without the matrix, a bias costs a few per cent of a forward, too",
+            "",
+            "",
             f"time at {last:,} tokens beside no position: {_both(own)}",
             all_of(*(below(x, FEW) for x in own.values())),
             why="even then one number is added to every score, by a kernel that reads a mask",
         ),
         Finding(
             "In decoding, RoPE costs a few per cent where the cache holds keys that are turned already",
-            "", "",
-            f"time of a step with {end:,} keys beside no position: {_words(step)}", below(step, FEW),
+            "",
+            "",
+            f"time of a step with {end:,} keys beside no position: {_words(step)}",
+            below(step, FEW),
             why="two short calls for the rotation take a share of so short a step",
         ),
         Finding(
-            "Turning all cached keys again in each step makes it take at least half as long again", "", "",
-            f"time of a step with {end:,} keys beside no position: {_words(again)}", above(again, 1.5),
+            "Turning all cached keys again in each step makes it take at least half as long again",
+            "",
+            "",
+            f"time of a step with {end:,} keys beside no position: {_words(again)}",
+            above(again, 1.5),
             why="attention itself takes longer than turning the keys on this device",
         ),
         Finding(
-            "In decoding, a bias costs a few per cent", "", "",
+            "In decoding, a bias costs a few per cent",
+            "",
+            "",
             f"time of a step with {end:,} keys beside no position: {_both(rows)}",
             all_of(*(below(x, FEW) for x in rows.values())),
             why="the kernel takes another path as soon as it gets a mask",
@@ -339,10 +402,22 @@ def _memory(
 ) -> Finding:
     found = {name: x for name in names if (x := growth(record, name)) is not None}
     if not found:
-        return Finding(claim, "", "", "not measured", unmeasured("a device that tells what is held"),
-                       open_why="this device does not tell what is held")
-    return Finding(claim, "", "", f"power of the length by which it grows: {_both(found)}",
-                   all_of(*map(asked, found.values())), why=why)
+        return Finding(
+            claim,
+            "",
+            "",
+            "not measured",
+            unmeasured("a device that tells what is held"),
+            open_why="this device does not tell what is held",
+        )
+    return Finding(
+        claim,
+        "",
+        "",
+        f"power of the length by which it grows: {_both(found)}",
+        all_of(*map(asked, found.values())),
+        why=why,
+    )
 
 
 def _flex_finding(record) -> Finding:
@@ -350,32 +425,69 @@ def _flex_finding(record) -> Finding:
     source = "He et al. 2024, PyTorch blog on FlexAttention"
     theirs = "no extra memory, and a speed near that of kernels written by hand"
     if not lengths(record, "forward", "alibi, flex"):
-        return Finding(claim, source, theirs, "not measured", unmeasured("FlexAttention on a GPU"),
-                       open_why="on a CPU our FlexAttention is not compiled, so its time would say nothing")
+        return Finding(
+            claim,
+            source,
+            theirs,
+            "not measured",
+            unmeasured("FlexAttention on a GPU"),
+            open_why="on a CPU our FlexAttention is not compiled, so its time would say nothing",
+        )
     found = {name: cost(record, "forward", f"{name}, flex", than="none, flex") for name in ("alibi", "t5")}
-    return Finding(claim, source, theirs, f"time of a forward beside FlexAttention alone: {_both(found)}",
-                   all_of(*(below(x, 1.1) for x in found.values())),
-                   why="looking up a number for each score takes its time inside the kernel, too")
+    return Finding(
+        claim,
+        source,
+        theirs,
+        f"time of a forward beside FlexAttention alone: {_both(found)}",
+        all_of(*(below(x, 1.1) for x in found.values())),
+        why="looking up a number for each score takes its time inside the kernel, too",
+    )
 
 
 EXPERIMENT = Experiment(
-    "cost", "What a position costs at run time", findings=findings, figure=figure, alt=alt, cells=cells,
-    measure=measure, table=table, over="draws of queries, keys and values",
-    setup=in_words("One layer of attention, {heads} heads of {head_dim} channels, {dtype}; "
-                   "nothing is trained"),
+    "cost",
+    "What a position costs at run time",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
+    measure=measure,
+    table=table,
+    over="draws of queries, keys and values",
+    setup=in_words(
+        "One layer of attention, {heads} heads of {head_dim} channels, {dtype}; nothing is trained"
+    ),
     presets={
-        "live": {"batch": 1, "heads": 4, "head_dim": 64, "dtype": "float32", "flex": False,
-                 "dense_up_to": 1024,
-                 "lengths": {"forward": [256, 512, 1024], "decode": [1024, 4096]},
-                 "rounds": {"forward": 5, "decode": 20}},
-        "full": {"batch": 1, "heads": 4, "head_dim": 64, "dtype": "float32", "flex": False,
-                 "dense_up_to": 8192,
-                 "lengths": {"forward": [1024, 2048, 4096, 8192], "decode": [1024, 4096, 16384, 65536]},
-                 "rounds": {"forward": 4, "decode": 30}},
-        "gpu": {"batch": 1, "heads": 16, "head_dim": 128, "dtype": "bfloat16", "flex": True,
-                "dense_up_to": 16384,
-                "lengths": {"forward": [1024, 4096, 16384, 65536], "decode": [1024, 4096, 16384, 65536]},
-                "rounds": {"forward": 10, "decode": 50}},
+        "live": {
+            "batch": 1,
+            "heads": 4,
+            "head_dim": 64,
+            "dtype": "float32",
+            "flex": False,
+            "dense_up_to": 1024,
+            "lengths": {"forward": [256, 512, 1024], "decode": [1024, 4096]},
+            "rounds": {"forward": 5, "decode": 20},
+        },
+        "full": {
+            "batch": 1,
+            "heads": 4,
+            "head_dim": 64,
+            "dtype": "float32",
+            "flex": False,
+            "dense_up_to": 8192,
+            "lengths": {"forward": [1024, 2048, 4096, 8192], "decode": [1024, 4096, 16384, 65536]},
+            "rounds": {"forward": 4, "decode": 30},
+        },
+        "gpu": {
+            "batch": 1,
+            "heads": 16,
+            "head_dim": 128,
+            "dtype": "bfloat16",
+            "flex": True,
+            "dense_up_to": 16384,
+            "lengths": {"forward": [1024, 4096, 16384, 65536], "decode": [1024, 4096, 16384, 65536]},
+            "rounds": {"forward": 10, "decode": 50},
+        },
     },
     seeds={"live": (0, 1, 2), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )

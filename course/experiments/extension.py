@@ -73,8 +73,9 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
     lengths = [L * n for n in settings["multiples"]]
     corpus = kjv()
     d_model, heads = settings["d_model"], settings["heads"]
-    config = Config(len(corpus.symbols) if text else LETTERS + 1, d_model, n_layers=settings["layers"],
-                    n_heads=heads)
+    config = Config(
+        len(corpus.symbols) if text else LETTERS + 1, d_model, n_layers=settings["layers"], n_heads=heads
+    )
     model = seeded(lambda: Transformer(config, Rotary(d_model // heads)), seed)
 
     def batch(length, size):
@@ -88,7 +89,7 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
         for n in lengths:
             if text:
                 losses = evaluate(model, *corpus.windows(settings["windows"], n), batch_size=16)
-                found.append(losses[:, -settings["tail"]:].mean().item())
+                found.append(losses[:, -settings["tail"] :].mean().item())
             else:
                 generator = torch.Generator().manual_seed(1000)
                 asked = passkey(settings["keys"], n, generator, marks=1, within=0.25)
@@ -104,8 +105,15 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
         tuned.encoding = Rotary(d_model // heads, frequencies=frequencies)
         found[f"{name}, at once"] = quality(tuned)
         # as many characters a step as before
-        train(tuned, batch(S * L, max(1, size // S)), settings["tuning_steps"], lr=settings["lr"] / 3,
-              seed=seed + 100, device=device, progress=False)
+        train(
+            tuned,
+            batch(S * L, max(1, size // S)),
+            settings["tuning_steps"],
+            lr=settings["lr"] / 3,
+            seed=seed + 100,
+            device=device,
+            progress=False,
+        )
         found[f"{name}, tuned"] = quality(tuned)
     return found
 
@@ -123,32 +131,43 @@ def gap(record: Record, a: str, b: str, at: int = S, b_at: int | None = None, ta
 def figure(record: Record):
     multiples = record.settings["multiples"]
     fig, axes = plots.panels(2, 2, size=(13, 9), sharex=True, sharey="row")
-    for row, (task, ylabel) in zip(axes, (("text", _("loss of the last characters (nats)")),
-                                          ("passkey", _("keys found"))), strict=True):
+    for row, (task, ylabel) in zip(
+        axes, (("text", _("loss of the last characters (nats)")), ("passkey", _("keys found"))), strict=True
+    ):
         for ax, when in zip(row, ("at once", "tuned"), strict=True):
             runs = {name: torch.tensor(record.values(f"{name}, {when}", task=task)) for name in SCALINGS}
             plots.lines(
-                multiples, {name: x.mean(0) for name, x in runs.items()},
-                spread={name: (x.amin(0), x.amax(0)) for name, x in runs.items()}, markers=True, logx=2,
-                mark_x=S, ax=ax, legend=ax is axes[0][-1], ylabel=ylabel if when == "at once" else "",
+                multiples,
+                {name: x.mean(0) for name, x in runs.items()},
+                spread={name: (x.amin(0), x.amax(0)) for name, x in runs.items()},
+                markers=True,
+                logx=2,
+                mark_x=S,
+                ax=ax,
+                legend=ax is axes[0][-1],
+                ylabel=ylabel if when == "at once" else "",
                 xlabel=_("length / L") if task == "passkey" else "",
-                title={"at once": _("at once"),
-                       "tuned": _("after a short training at {n} L").format(n=S)}[when]
-                if task == "text" else "",
+                title={"at once": _("at once"), "tuned": _("after a short training at {n} L").format(n=S)}[
+                    when
+                ]
+                if task == "text"
+                else "",
             )
     return fig
 
 
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
+
     def listed(task, when):
         means = {name: interval(values(record, task, f"{name}, {when}", S)).mean for name in SCALINGS}
         return _(", ").join(f"{_(name)} {means[name]:.2f}" for name in sorted(means, key=means.__getitem__))
 
     text, keys = ([listed(task, when) for when in ("at once", "tuned")] for task in ("text", "passkey"))
-    return _("Lines against length for five scalings of RoPE. Loss at {n} L, at once: {loss}; tuned: "
-             "{tuned}. Keys found at {n} L, at once: {keys}; tuned: {found}.").format(
-        n=S, loss=text[0], tuned=text[1], keys=keys[0], found=keys[1])
+    return _(
+        "Lines against length for five scalings of RoPE. Loss at {n} L, at once: {loss}; tuned: "
+        "{tuned}. Keys found at {n} L, at once: {keys}; tuned: {found}."
+    ).format(n=S, loss=text[0], tuned=text[1], keys=keys[0], found=keys[1])
 
 
 BETTER = 0.05
@@ -165,16 +184,24 @@ def findings(record: Record) -> list[Finding]:
     steps = record.settings["tuning_steps"]
     pairs = record.settings["d_model"] // record.settings["heads"] // 2
     few = f"{steps} steps of tuning may be too few for angles that are a quarter of those of the training"
-    small = (f"a head has {pairs} pairs of channels here, so there may be few between the fast ones and the "
-             "slow ones")
+    small = (
+        f"a head has {pairs} pairs of channels here, so there may be few between the fast ones and the "
+        "slow ones"
+    )
     table = "Peng et al. 2023, Table 1"
 
     def compared(claim, source, theirs, a, b, when, why, *, worse=False, at=S, note=""):
         """``a`` has a lower loss than ``b``, or with ``worse`` a higher one."""
         x = gap(record, f"{a}, {when}", f"{b}, {when}", at)
         tuned = f"tuned at {S} L" if when == "tuned" else "without tuning"
-        return Finding(claim, source, theirs, f"{a} minus {b}, {tuned}, read at {at} L: {x} nats{note}",
-                       above(x, BETTER) if worse else below(x, -BETTER), why=why)
+        return Finding(
+            claim,
+            source,
+            theirs,
+            f"{a} minus {b}, {tuned}, read at {at} L: {x} nats{note}",
+            above(x, BETTER) if worse else below(x, -BETTER),
+            why=why,
+        )
 
     raw = gap(record, "raw, at once", "raw, at once", S, 1)
     free = gap(record, "PI, at once", "raw, at once", 1)
@@ -185,116 +212,197 @@ def findings(record: Record) -> list[Finding]:
     found = {name: interval(values(record, "passkey", f"{name}, tuned", S)) for name in SCALINGS}
     return [
         Finding(
-            "RoPE as trained breaks beyond its length", "Chen et al. 2023, Table 1",
+            "RoPE as trained breaks beyond its length",
+            "Chen et al. 2023, Table 1",
             "LLaMA 7B, perplexity 7.20 at 2048 as trained, over 1000 at 4096",
-            f"loss at {S} L minus at L: {raw} nats", above(raw, BROKEN),
+            f"loss at {S} L minus at L: {raw} nats",
+            above(raw, BROKEN),
             why="the model may use position little",
         ),
         Finding(
-            "Without tuning, interpolation costs at the trained length", "Chen et al. 2023, Table 3",
+            "Without tuning, interpolation costs at the trained length",
+            "Chen et al. 2023, Table 3",
             "only for the new lengths, perplexity without tuning: 16.10 at 8192, 112.13 at 16384",
-            f"PI minus raw, both at L: {free} nats", above(free, BETTER),
+            f"PI minus raw, both at L: {free} nats",
+            above(free, BETTER),
             why="the model may use position little",
         ),
         compared(
             "Without tuning, interpolation is better than nothing at the new length",
-            "Chen et al. 2023, Tables 1 and 3", "interpolated for 8192 16.10, against over 1000",
-            "PI", "raw", "at once",
+            "Chen et al. 2023, Tables 1 and 3",
+            "interpolated for 8192 16.10, against over 1000",
+            "PI",
+            "raw",
+            "at once",
             "neighbouring characters may matter most here: a quarter of each angle tells them apart badly, "
             "and raw angles keep them right at any length",
         ),
         compared(
             "Without tuning, NTK-aware scaling is better than interpolation",
-            "bloc97 2023; Peng et al. 2023, §3.1", "", "NTK-aware", "PI", "at once", small,
+            "bloc97 2023; Peng et al. 2023, §3.1",
+            "",
+            "NTK-aware",
+            "PI",
+            "at once",
+            small,
         ),
         compared(
-            "Without tuning, YaRN is better than NTK-aware scaling", "Peng et al. 2023, §3.2",
+            "Without tuning, YaRN is better than NTK-aware scaling",
+            "Peng et al. 2023, §3.2",
             "said of YaRN without its factor on the scores (“NTK-by-parts”), with and without tuning",
-            "YaRN", "NTK-aware", "at once", small,
+            "YaRN",
+            "NTK-aware",
+            "at once",
+            small,
         ),
         Finding(
-            "Dynamic scaling costs nothing up to the trained length", "Peng et al. 2023, §3.3",
+            "Dynamic scaling costs nothing up to the trained length",
+            "Peng et al. 2023, §3.3",
             "a definition: the factor is 1 up to there",
-            f"dynamic NTK minus raw at L: {dynamic} nats", identity(dynamic, 1e-6),
+            f"dynamic NTK minus raw at L: {dynamic} nats",
+            identity(dynamic, 1e-6),
             why="up to L its angles are those of the training: the run is broken",
         ),
         compared(
             "Without tuning, dynamic scaling is better than nothing at the new length",
-            "Peng et al. 2023, §3.3", "“works exceptionally well” without any tuning",
-            "dynamic NTK", "raw", "at once", small,
+            "Peng et al. 2023, §3.3",
+            "“works exceptionally well” without any tuning",
+            "dynamic NTK",
+            "raw",
+            "at once",
+            small,
         ),
         Finding(
             "After a short tuning, interpolation is as good at the new length as the model was at the old",
-            "Chen et al. 2023, Table 1", "perplexity 6.95 at 8192, against 7.20 at 2048 before",
-            f"tuned PI at {S} L minus raw at L: {whole} nats", below(whole, BETTER), why=few,
+            "Chen et al. 2023, Table 1",
+            "perplexity 6.95 at 8192, against 7.20 at 2048 before",
+            f"tuned PI at {S} L minus raw at L: {whole} nats",
+            below(whole, BETTER),
+            why=few,
         ),
         compared(
-            "Tuning with interpolation is better than tuning alone", "Chen et al. 2023, Table 1",
-            "perplexity at 8192: 6.95 with, 7.69 without", "PI", "raw", "tuned", few,
+            "Tuning with interpolation is better than tuning alone",
+            "Chen et al. 2023, Table 1",
+            "perplexity at 8192: 6.95 with, 7.69 without",
+            "PI",
+            "raw",
+            "tuned",
+            few,
         ),
         compared("Tuning with YaRN is better than tuning alone", "", "", "YaRN", "raw", "tuned", small),
         compared(
-            "After tuning, YaRN is better than interpolation at the length of the tuning", table,
-            "tuned for 8k, perplexity at 8k: YaRN 3.35, PI 3.34, so no better there", "YaRN", "PI", "tuned",
+            "After tuning, YaRN is better than interpolation at the length of the tuning",
+            table,
+            "tuned for 8k, perplexity at 8k: YaRN 3.35, PI 3.34, so no better there",
+            "YaRN",
+            "PI",
+            "tuned",
             "tuning may level what the two are before it, as in the paper's table",
         ),
         compared(
             "After tuning, NTK-aware scaling is worse than interpolation at the length of the tuning",
-            f"{table}, and §3.1", "tuned for 8k, perplexity at 8k: NTK-aware 3.59, PI 3.34",
-            "NTK-aware", "PI", "tuned",
+            f"{table}, and §3.1",
+            "tuned for 8k, perplexity at 8k: NTK-aware 3.59, PI 3.34",
+            "NTK-aware",
+            "PI",
+            "tuned",
             f"before tuning, at L, PI is {behind} nats behind NTK-aware scaling, and {steps} steps may not "
-            "level that", worse=True,
+            "level that",
+            worse=True,
         ),
         compared(
-            "After tuning, YaRN is better than NTK-aware scaling at the length of the tuning", table,
-            "tuned for 8k, perplexity at 8k: YaRN 3.35, NTK-aware 3.59", "YaRN", "NTK-aware", "tuned", small,
+            "After tuning, YaRN is better than NTK-aware scaling at the length of the tuning",
+            table,
+            "tuned for 8k, perplexity at 8k: YaRN 3.35, NTK-aware 3.59",
+            "YaRN",
+            "NTK-aware",
+            "tuned",
+            small,
         ),
         compared(
-            "Beyond the length of the tuning, YaRN is better than interpolation", table,
+            "Beyond the length of the tuning, YaRN is better than interpolation",
+            table,
             "tuned for 8k, perplexity at 10k, 1.25 times the length of the tuning: YaRN 6.04, PI 8.07",
-            "YaRN", "PI", "tuned",
+            "YaRN",
+            "PI",
+            "tuned",
             "the slow pairs, which meet new angles beyond the length of the tuning, are scaled alike in both",
-            at=2 * S, note=". That is 2 times the length of the tuning",
+            at=2 * S,
+            note=". That is 2 times the length of the tuning",
         ),
         Finding(
-            "RoPE as trained loses keys beyond its length", "Chen et al. 2023, Table 4",
+            "RoPE as trained loses keys beyond its length",
+            "Chen et al. 2023, Table 4",
             "trained to 2048, and found up to 2560 even after 10000 steps of tuning without interpolation",
-            f"share of keys found at {S} L minus at L: {lost}", below(lost, -LOST),
+            f"share of keys found at {S} L minus at L: {lost}",
+            below(lost, -LOST),
             why="a key may be found by what it is, without position",
         ),
         Finding(
             "After a short tuning with interpolation, keys are found at the new length",
-            "Chen et al. 2023, Table 4", "with interpolation after 200 steps",
+            "Chen et al. 2023, Table 4",
+            "with interpolation after 200 steps",
             f"share found at {S} L: {found['PI']}; with the other scalings that change angles: "
             + "; ".join(f"{name} {x}" for name, x in found.items() if name not in ("raw", "PI")),
-            above(found["PI"], FOUND), why=few,
+            above(found["PI"], FOUND),
+            why=few,
         ),
         Finding(
             "Tuned without interpolation, the model does not find keys at the new length",
-            "Chen et al. 2023, Table 4", "after 10000 steps found up to 2560",
-            f"share found at {S} L: {found['raw']}", below(found["raw"], FOUND),
+            "Chen et al. 2023, Table 4",
+            "after 10000 steps found up to 2560",
+            f"share found at {S} L: {found['raw']}",
+            below(found["raw"], FOUND),
             why="the key stands right behind its mark, a distance that the training had, and the new angles "
-                f"of a few slow pairs may be learned in {steps} steps",
+            f"of a few slow pairs may be learned in {steps} steps",
         ),
     ]
 
 
-SMALL = {"d_model": 64, "layers": 2, "heads": 4, "length": 64, "batch": 16, "lr": 5e-3,
-         "multiples": [1, 2, 4, 8], "tail": 32}
+SMALL = {
+    "d_model": 64,
+    "layers": 2,
+    "heads": 4,
+    "length": 64,
+    "batch": 16,
+    "lr": 5e-3,
+    "multiples": [1, 2, 4, 8],
+    "tail": 32,
+}
 
 EXPERIMENT = Experiment(
-    "extension", "A longer context", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
-    setup=in_words("L = {length} characters of the King James Bible, or random letters and a key among them; "
-                   "{model}; {text_steps:,} and {passkey_steps:,} steps of {batch} texts; "
-                   "tuning is {tuning_steps} more at 4 L"),
+    "extension",
+    "A longer context",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
+    measure=measure,
+    setup=in_words(
+        "L = {length} characters of the King James Bible, or random letters and a key among them; "
+        "{model}; {text_steps:,} and {passkey_steps:,} steps of {batch} texts; "
+        "tuning is {tuning_steps} more at 4 L"
+    ),
     presets={
-        "live": SMALL | {"text_steps": 150, "passkey_steps": 200, "tuning_steps": 15, "windows": 16,
-                         "keys": 64},
-        "full": SMALL | {"text_steps": 500, "passkey_steps": 300, "tuning_steps": 50, "windows": 64,
-                         "keys": 256},
-        "gpu": {"d_model": 384, "layers": 6, "heads": 6, "length": 256, "batch": 64, "lr": 1e-3,
-                "multiples": [1, 2, 4, 8, 16], "tail": 128, "text_steps": 1000, "passkey_steps": 1000,
-                "tuning_steps": 100, "windows": 32, "keys": 128},
+        "live": SMALL
+        | {"text_steps": 150, "passkey_steps": 200, "tuning_steps": 15, "windows": 16, "keys": 64},
+        "full": SMALL
+        | {"text_steps": 500, "passkey_steps": 300, "tuning_steps": 50, "windows": 64, "keys": 256},
+        "gpu": {
+            "d_model": 384,
+            "layers": 6,
+            "heads": 6,
+            "length": 256,
+            "batch": 64,
+            "lr": 1e-3,
+            "multiples": [1, 2, 4, 8, 16],
+            "tail": 128,
+            "text_steps": 1000,
+            "passkey_steps": 1000,
+            "tuning_steps": 100,
+            "windows": 32,
+            "keys": 128,
+        },
     },
     seeds={"live": (0, 1, 2), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2)},
 )

@@ -63,14 +63,24 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
     config = Config(VALUES, d_model, n_heads=settings["heads"], n_layers=settings["layers"])
     model = seeded(lambda: Transformer(config, encoding(**cell, length=L, d_model=d_model)), seed)
     options = {"k": K, "length": L, "n_values": VALUES}
-    history = train(model, lambda generator: steps_back(settings["batch"], generator, **options),
-                    settings["steps"], lr=settings["lr"], seed=seed, device=device, progress=False)
+    history = train(
+        model,
+        lambda generator: steps_back(settings["batch"], generator, **options),
+        settings["steps"],
+        lr=settings["lr"],
+        seed=seed,
+        device=device,
+        progress=False,
+    )
     tokens, targets = steps_back(settings["test"], torch.Generator().manual_seed(1000 + seed), **options)
     by_place = evaluate(model, tokens, targets.clamp(min=0)).mean(0)[K:]
-    return {"steps": steps_to(history.losses), "loss": by_place.mean().item(),
-            "accuracy": accuracy(model, tokens, targets),
-            # entry n: the token of place n has to be predicted at place n + K
-            "by_place": by_place.tolist()}
+    return {
+        "steps": steps_to(history.losses),
+        "loss": by_place.mean().item(),
+        "accuracy": accuracy(model, tokens, targets),
+        # entry n: the token of place n has to be predicted at place n + K
+        "by_place": by_place.tolist(),
+    }
 
 
 def steps_to(losses: list[float], target: float = TARGET) -> int:
@@ -95,10 +105,15 @@ def figure(record: Record):
     for ax, name, title, form in zip(axes, ("steps", "loss"), titles, (".0f", ".2f"), strict=True):
         got = {_label(cell): record.values(name, **cell) for cell in record.cells()}
         top = 1.2 * max(max(values) for values in got.values())
-        plots.bars({label: statistics.fmean(values) for label, values in got.items()},
-                   spread={label: (min(values), max(values)) for label, values in got.items()}, ax=ax,
-                   title=title, xlabel=_("steps") if name == "steps" else _("nats"), values=form,
-                   xlim=(0, top))
+        plots.bars(
+            {label: statistics.fmean(values) for label, values in got.items()},
+            spread={label: (min(values), max(values)) for label, values in got.items()},
+            ax=ax,
+            title=title,
+            xlabel=_("steps") if name == "steps" else _("nats"),
+            values=form,
+            xlim=(0, top),
+        )
     axes[0].axvline(record.settings["steps"], color="0.35", linestyle=":")
     return fig
 
@@ -113,9 +128,10 @@ def alt(record: Record) -> str:
             mean = f"{statistics.fmean(each):.0f}"  # a lower bound if one of the runs did not get there
             said.append(f"{label} " + (_("at least {n}").format(n=mean) if max(each) >= ends else mean))
     learned = _(", ").join(said)
-    return _("Bars for {n} forms of fusion. Steps until the loss is below {target}: {learned}; the others do "
-             "not get there in {ends} steps.").format(n=len(steps), target=TARGET, ends=ends,
-                                                      learned=learned or _("none"))
+    return _(
+        "Bars for {n} forms of fusion. Steps until the loss is below {target}: {learned}; the others do "
+        "not get there in {ends} steps."
+    ).format(n=len(steps), target=TARGET, ends=ends, learned=learned or _("none"))
 
 
 def findings(record: Record) -> list[Finding]:
@@ -136,8 +152,9 @@ def findings(record: Record) -> list[Finding]:
     multiplied = {vectors: slower(("multiply", vectors), ("add", vectors)) for vectors in ("sinusoidal", one)}
     concat = {vectors: slower(("concat", vectors), ("add", vectors)) for vectors in ("sinusoidal", one)}
     matrix = slower(("matrix", one), ("add", one))
-    first = interval([places[0] - statistics.fmean(places[1:])
-                      for places in of("by_place", "multiply", "sinusoidal")])
+    first = interval(
+        [places[0] - statistics.fmean(places[1:]) for places in of("by_place", "multiply", "sinusoidal")]
+    )
     scale = slower(("add", small), ("add", one))
     added = {fusion: slower(("add", small), (fusion, small)) for fusion in ("multiply", "matrix")}
     # the cost of the scale less that of the operator: what they start from cancels
@@ -145,59 +162,93 @@ def findings(record: Record) -> list[Finding]:
     listed = ", ".join(f"{vectors} {x}" for vectors, x in concat.items())
     easy = f"only {K + 1} tokens are seen where token 0 has to be predicted, which may make it easier"
     return [
-        *(Finding(
-            f"Multiplying tokens by {what} is slower than adding them", "a popular list of fusions", "",
-            f"steps more until the loss is {TARGET}: {words(multiplied[vectors], 'multiply', vectors)}",
-            above(multiplied[vectors], margin),
-            why="both learn the task within much the same number of steps",
-        ) for vectors, what in (("sinusoidal", "sinusoids"), (one, "a learned table (std 1)"))),
-        Finding(
-            "Multiplied by the sinusoid of position 0, a token loses half of its channels",
-            "algebra: sin 0 = 0", "", f"{zeros(d_model)} of {d_model} channels of token 0 become 0",
-            identity(zeros(d_model) - d_model / 2, 0), why="the code does not do what the formula says",
+        *(
+            Finding(
+                f"Multiplying tokens by {what} is slower than adding them",
+                "a popular list of fusions",
+                "",
+                f"steps more until the loss is {TARGET}: {words(multiplied[vectors], 'multiply', vectors)}",
+                above(multiplied[vectors], margin),
+                why="both learn the task within much the same number of steps",
+            )
+            for vectors, what in (("sinusoidal", "sinusoids"), (one, "a learned table (std 1)"))
         ),
         Finding(
-            "Multiplied by sinusoids, token 0 is predicted worse than others", "", "",
+            "Multiplied by the sinusoid of position 0, a token loses half of its channels",
+            "algebra: sin 0 = 0",
+            "",
+            f"{zeros(d_model)} of {d_model} channels of token 0 become 0",
+            identity(zeros(d_model) - d_model / 2, 0),
+            why="the code does not do what the formula says",
+        ),
+        Finding(
+            "Multiplied by sinusoids, token 0 is predicted worse than others",
+            "",
+            "",
             f"the loss where token 0 has to be predicted is higher than elsewhere by {first} nats",
-            above(first, WORSE), why=f"the half that is left may tell {VALUES} tokens apart; and {easy}",
+            above(first, WORSE),
+            why=f"the half that is left may tell {VALUES} tokens apart; and {easy}",
             open_why=f"the interval reaches over the limit; and {easy}",
         ),
         Finding(
-            "Concatenation learns as fast as addition", "a popular list of fusions", "",
-            f"steps more than addition: {listed}", all_of(*(within(x, margin) for x in concat.values())),
+            "Concatenation learns as fast as addition",
+            "a popular list of fusions",
+            "",
+            f"steps more than addition: {listed}",
+            all_of(*(within(x, margin) for x in concat.values())),
             why="tokens and positions have half of the width each",
         ),
         Finding(
             "A matrix for each place, the richest of the four, learns faster than addition (both at std 1)",
-            "a popular list of fusions", "",
+            "a popular list of fusions",
+            "",
             f"steps more than addition: {words(matrix, 'matrix', one)}",
             below(matrix, -margin),
             why=f"each place has {d_model}² numbers to learn and not {d_model}, which may take longer",
         ),
         Finding(
-            "Started small (std 0.02), what multiplies a token is learned faster than what is added", "", "",
-            "steps more when it is added: " + ", ".join(
-                f"than {fusion} {words(x, 'add', small)}" for fusion, x in added.items()),
+            "Started small (std 0.02), what multiplies a token is learned faster than what is added",
+            "",
+            "",
+            "steps more when it is added: "
+            + ", ".join(f"than {fusion} {words(x, 'add', small)}" for fusion, x in added.items()),
             all_of(*(above(x, margin) for x in added.values())),
             why="the size of what multiplies a token may matter as well",
         ),
         Finding(
-            "The scale of a table that is added matters more than adding or multiplying", "", "",
+            "The scale of a table that is added matters more than adding or multiplying",
+            "",
+            "",
             f"steps more, at one learning rate for all: multiplying instead of adding "
             f"{words(multiplied[one], 'multiply', one)}; std 0.02 instead of 1 {words(scale, 'add', small)}",
-            above(more, margin), why="with these steps the operator costs as much",
+            above(more, margin),
+            why="with these steps the operator costs as much",
         ),
     ]
 
 
 EXPERIMENT = Experiment(
-    "fusion", "Fusion", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    "fusion",
+    "Fusion",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
+    measure=measure,
     setup=in_words("Sequences of {length} random tokens; {training}", **SIZES),
     presets={
         "live": {"steps": 120, "batch": 32, "test": 128},
         "full": {"steps": 300, "batch": 32, "test": 512},
-        "gpu": {"d_model": 256, "layers": 6, "heads": 8, "length": 64, "lr": 1e-3, "steps": 1000,
-                "batch": 64, "test": 1024},
+        "gpu": {
+            "d_model": 256,
+            "layers": 6,
+            "heads": 8,
+            "length": 64,
+            "lr": 1e-3,
+            "steps": 1000,
+            "batch": 64,
+            "test": 1024,
+        },
     },
     seeds={"live": (0, 1), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )

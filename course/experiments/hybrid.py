@@ -105,13 +105,26 @@ def cells(settings: dict) -> list[dict]:
 def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Transformer:
     """The model of a cell."""
     settings = SIZES | settings
-    config = Config(2 * VALUES, settings["d_model"], n_heads=settings["heads"], n_layers=settings["layers"],
-                    n_out=VALUES, causal=False)
+    config = Config(
+        2 * VALUES,
+        settings["d_model"],
+        n_heads=settings["heads"],
+        n_layers=settings["layers"],
+        n_out=VALUES,
+        causal=False,
+    )
     # drawn apart: all methods begin with the same weights, all hybrids with the same relative bias
     model = seeded(lambda: Transformer(config), seed)
     model.encoding = seeded(lambda: encoding(cell["encoding"], settings), seed)
-    train(model, lambda generator: draw(settings, settings["batch"], generator), settings["steps"],
-          **rates.of(settings, cell), seed=seed, device=device, progress=False)
+    train(
+        model,
+        lambda generator: draw(settings, settings["batch"], generator),
+        settings["steps"],
+        **rates.of(settings, cell),
+        seed=seed,
+        device=device,
+        progress=False,
+    )
     return model
 
 
@@ -135,31 +148,47 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
     model = trained(settings, cell, seed, device)
     tokens, targets = draw(settings, settings["test"], torch.Generator().manual_seed(1000 + seed))
     back = tokens >= VALUES
-    return {"slot": accuracy(model, tokens, targets.masked_fill(back, -100)),
-            "back": accuracy(model, tokens, targets.masked_fill(~back, -100)),
-            "loss": loss(model, tokens, targets)}
+    return {
+        "slot": accuracy(model, tokens, targets.masked_fill(back, -100)),
+        "back": accuracy(model, tokens, targets.masked_fill(~back, -100)),
+        "loss": loss(model, tokens, targets),
+    }
 
 
 def figure(record: Record):
     fig, axes = plots.panels(1, 2, size=(13, 7), sharey=True)
     for ax, part, title in zip(axes, ("slot", "back"), (_("the absolute slot"), _("two back")), strict=True):
         got = {name: record.values(part, encoding=name) for name in record.settings["encodings"]}
-        plots.bars({name: sum(values) / len(values) for name, values in got.items()},
-                   spread={name: (min(values), max(values)) for name, values in got.items()}, ax=ax,
-                   title=title, xlabel=_("accuracy"), xlim=(0, 1.2))
+        plots.bars(
+            {name: sum(values) / len(values) for name, values in got.items()},
+            spread={name: (min(values), max(values)) for name, values in got.items()},
+            ax=ax,
+            title=title,
+            xlabel=_("accuracy"),
+            xlim=(0, 1.2),
+        )
     return fig
 
 
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     names = record.settings["encodings"]
-    mean = {(name, part): interval(record.values(part, encoding=name)).mean
-            for name in names for part in ("slot", "back")}
+    mean = {
+        (name, part): interval(record.values(part, encoding=name)).mean
+        for name in names
+        for part in ("slot", "back")
+    }
     both = [name for name in names if min(mean[name, "slot"], mean[name, "back"]) > BOTH]
-    return _("Bars of accuracy on two kinds of question for {n} encodings. Above {high} on both: {both}. The "
-             "sum has {sum} on the slot, the relative bias alone {alone}.").format(
-        n=len(names), high=BOTH, both=_(", ").join(map(_, both)) or _("none"),
-        sum=f"{mean['sum', 'slot']:.2f}", alone=f"{mean['t5', 'slot']:.2f}")
+    return _(
+        "Bars of accuracy on two kinds of question for {n} encodings. Above {high} on both: {both}. The "
+        "sum has {sum} on the slot, the relative bias alone {alone}."
+    ).format(
+        n=len(names),
+        high=BOTH,
+        both=_(", ").join(map(_, both)) or _("none"),
+        sum=f"{mean['sum', 'slot']:.2f}",
+        alone=f"{mean['t5', 'slot']:.2f}",
+    )
 
 
 def findings(record: Record) -> list[Finding]:
@@ -169,8 +198,10 @@ def findings(record: Record) -> list[Finding]:
 
     def weaker(name):
         """The accuracy on the harder question, seed by seed."""
-        return [min(x) for x in zip(*(record.values(part, encoding=name) for part in ("slot", "back")),
-                                    strict=True)]
+        return [
+            min(x)
+            for x in zip(*(record.values(part, encoding=name) for part in ("slot", "back")), strict=True)
+        ]
 
     # at rates of their own the two may be trained otherwise, and then they are not the same
     alike = record.at_one_rate()
@@ -178,21 +209,24 @@ def findings(record: Record) -> list[Finding]:
     concat, non_linear = lower("concat"), lower("concat, non-linear")
     over_relative = {name: lower(name, relative) for name, relative in WORKING.items()}
     over_table = {name: lower(name, "learned") for name in WORKING}
-    relative, absolute = ({name: interval(weaker(name)) for name in names}
-                          for names in (RELATIVE, ABSOLUTE))
+    relative, absolute = ({name: interval(weaker(name)) for name in names} for names in (RELATIVE, ABSOLUTE))
     length = (SIZES | record.settings)["length"]
     few = "the training may be too short"
     return [
         Finding(
             "PE_i + r_ij gives the loss of the relative bias alone",
-            "algebra: what is the same for all keys cancels in a softmax", "",
-            f"loss lower than with the bias alone by {total} nats{words}", identity(total, ROUNDING),
+            "algebra: what is the same for all keys cancels in a softmax",
+            "",
+            f"loss lower than with the bias alone by {total} nats{words}",
+            identity(total, ROUNDING),
             why="the function is the same; the two may have been trained at different rates",
         ),
         Finding(
             "W_o [PE_i; r_ij] gives the loss of the relative bias alone after training",
-            "algebra: PE_i cancels, and W_r r_ij is a relative bias again", "",
-            f"loss lower than with the bias alone by {concat} nats", within(concat, MARGIN),
+            "algebra: PE_i cancels, and W_r r_ij is a relative bias again",
+            "",
+            f"loss lower than with the bias alone by {concat} nats",
+            within(concat, MARGIN),
             why="it can be the same function, but W_r r_ij is trained along another path than r_ij",
         ),
         Finding(
@@ -202,7 +236,8 @@ def findings(record: Record) -> list[Finding]:
             "on other tasks, no gain. Shaw: none in translation from sinusoids beside relative vectors. "
             "Swin, relative alone and both: ImageNet 81.3 and 81.3, COCO 50.5 and 50.2, ADE20K 46.1 and 44.0",
             f"loss lower by {_list(over_relative)} nats",
-            all_of(*(above(x, MARGIN) for x in over_relative.values())), why=few,
+            all_of(*(above(x, MARGIN) for x in over_relative.values())),
+            why=few,
         ),
         Finding(
             "A hybrid that does not cancel is better than the learned table alone",
@@ -212,25 +247,32 @@ def findings(record: Record) -> list[Finding]:
             f"loss lower by {_list(over_table)} nats",
             all_of(*(above(x, MARGIN) for x in over_table.values())),
             why=f"the table alone has an accuracy of {absolute['learned'].mean:.3f} on the harder question, "
-                "and leaves little to gain in this task",
+            "and leaves little to gain in this task",
         ),
         Finding(
             "A hidden layer over [PE_i; r_ij] brings the absolute place back",
-            "algebra: what a non-linear layer mixes does not cancel", "",
-            f"loss lower than with the bias alone by {non_linear} nats", above(non_linear, MARGIN),
+            "algebra: what a non-linear layer mixes does not cancel",
+            "",
+            f"loss lower than with the bias alone by {non_linear} nats",
+            above(non_linear, MARGIN),
             why="it has to learn for each query apart where the place is; the training may be too short",
         ),
         Finding(
-            "No relative encoding alone answers both questions", "the motive of hybrids", "",
+            "No relative encoding alone answers both questions",
+            "the motive of hybrids",
+            "",
             f"accuracy on the harder question: {_list(relative)}",
-            all_of(*(below(x, BOTH) for x in relative.values())), why=f"{_above(relative)} did",
+            all_of(*(below(x, BOTH) for x in relative.values())),
+            why=f"{_above(relative)} did",
         ),
         Finding(
-            "No absolute encoding alone answers both questions", "the motive of hybrids", "",
+            "No absolute encoding alone answers both questions",
+            "the motive of hybrids",
+            "",
             f"accuracy on the harder question: {_list(absolute)}",
             all_of(*(below(x, BOTH) for x in absolute.values())),
             why=f"{_above(absolute)} did: with one vector for each of {length} places a model can learn an "
-                "offset as well, once for each place",
+            "offset as well, once for each place",
         ),
     ]
 
@@ -244,15 +286,34 @@ def _list(intervals) -> str:
 
 
 EXPERIMENT = Experiment(
-    "hybrid", "Hybrids of absolute and relative", findings=findings, figure=figure, alt=alt, cells=cells,
+    "hybrid",
+    "Hybrids of absolute and relative",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
     measure=measure,
     setup=in_words("Sequences of {length} random tokens; {training}", **SIZES),
     presets={
         "live": {"encodings": list(ENCODINGS), "steps": 150, "batch": 32, "test": 256, "protocol": ["own"]},
-        "full": {"encodings": list(ENCODINGS), "steps": 400, "batch": 32, "test": 512,
-                 "protocol": ["one", "own"]},
-        "gpu": {"d_model": 256, "layers": 6, "heads": 8, "length": 64, "lr": 1e-3,
-                "encodings": list(ENCODINGS), "steps": 1000, "batch": 64, "test": 1024},
+        "full": {
+            "encodings": list(ENCODINGS),
+            "steps": 400,
+            "batch": 32,
+            "test": 512,
+            "protocol": ["one", "own"],
+        },
+        "gpu": {
+            "d_model": 256,
+            "layers": 6,
+            "heads": 8,
+            "length": 64,
+            "lr": 1e-3,
+            "encodings": list(ENCODINGS),
+            "steps": 1000,
+            "batch": 64,
+            "test": 1024,
+        },
     },
     seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2)},
 )

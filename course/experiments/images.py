@@ -46,8 +46,14 @@ ENCODINGS = {
     "rotary 1-D": lambda d_model, heads: Raster(Rotary(d_model // heads), SIDE),
     "rotary 2-D (axial)": lambda d_model, heads: AxialRotary(d_model // heads),
 }
-PAIRS = {two: one for one, two in (("sinusoidal 1-D", "sinusoidal 2-D"), ("bias 1-D", "bias 2-D (Swin)"),
-                                   ("rotary 1-D", "rotary 2-D (axial)"))}
+PAIRS = {
+    two: one
+    for one, two in (
+        ("sinusoidal 1-D", "sinusoidal 2-D"),
+        ("bias 1-D", "bias 2-D (Swin)"),
+        ("rotary 1-D", "rotary 2-D (axial)"),
+    )
+}
 KINDS = {"sinusoidal 2-D": "sinusoids", "bias 2-D (Swin)": "a relative bias", "rotary 2-D (axial)": "RoPE"}
 VIEWS = ("test", "shuffled", "rolled", "wider")
 
@@ -87,8 +93,12 @@ def views(images):
     ids = patches(images)
     order = torch.randperm(ids.shape[1], generator=torch.Generator().manual_seed(0))
     blank = 2 * (WIDE - SIDE)
-    return {"test": ids, "shuffled": ids[:, order], "rolled": patches(images.roll(2, 2)),
-            "wider": patches(F.pad(images, (0, blank)))}
+    return {
+        "test": ids,
+        "shuffled": ids[:, order],
+        "rolled": patches(images.roll(2, 2)),
+        "wider": patches(F.pad(images, (0, blank))),
+    }
 
 
 def cells(settings: dict) -> list[dict]:
@@ -106,7 +116,7 @@ def parts() -> tuple[torch.Tensor, ...]:
     They are the same for all seeds: what settings are chosen by is reported by none.
     """
     order = torch.randperm(len(digits()[0]), generator=torch.Generator().manual_seed(0))
-    return order[:TRAIN - KEPT], order[TRAIN - KEPT:TRAIN], order[TRAIN:]
+    return order[: TRAIN - KEPT], order[TRAIN - KEPT : TRAIN], order[TRAIN:]
 
 
 def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Classifier:
@@ -122,8 +132,9 @@ def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Clas
         return ids[at], names[at]
 
     model = seeded(lambda: Classifier(cell["encoding"], **sizes), seed)
-    train(model, batch, settings["steps"], **rates.of(settings, cell), seed=seed, device=device,
-          progress=False)
+    train(
+        model, batch, settings["steps"], **rates.of(settings, cell), seed=seed, device=device, progress=False
+    )
     return model
 
 
@@ -147,21 +158,35 @@ def figure(record: Record):
     z = [[statistics.fmean(record.values(view, encoding=name)) for view in VIEWS] for name in names]
     ticks = [_("as in\ntraining"), _("patches\nshuffled"), _("rolled by\none patch"), _("on a wider\ncanvas")]
     fig, ax = plots.panels(size=(9, 6))
-    plots.heat(z, ax=ax, title=_("accuracy on unseen digits"), xticks=ticks, yticks=names, limits=(0, 1),
-               cmap="viridis", colorbar=None, values=".2f")
+    plots.heat(
+        z,
+        ax=ax,
+        title=_("accuracy on unseen digits"),
+        xticks=ticks,
+        yticks=names,
+        limits=(0, 1),
+        cmap="viridis",
+        colorbar=None,
+        values=".2f",
+    )
     ax.set_aspect("auto")
     return fig
 
 
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
+
     def mean(view, name):
         return statistics.fmean(record.values(view, encoding=name))
 
-    rows = _("; ").join(_(name) + " " + _(", ").join(f"{mean(view, name):.2f}" for view in VIEWS)
-                        for name in record.settings["encodings"])
-    return _("A table of accuracy on images as in training, with shuffled patches, rolled by one patch, and "
-             "on a wider canvas: {rows}.").format(rows=rows)
+    rows = _("; ").join(
+        _(name) + " " + _(", ").join(f"{mean(view, name):.2f}" for view in VIEWS)
+        for name in record.settings["encodings"]
+    )
+    return _(
+        "A table of accuracy on images as in training, with shuffled patches, rolled by one patch, and "
+        "on a wider canvas: {rows}."
+    ).format(rows=rows)
 
 
 def findings(record: Record) -> list[Finding]:
@@ -169,50 +194,82 @@ def findings(record: Record) -> list[Finding]:
         return difference(record.values(view, encoding=two), record.values(view, encoding=one))
 
     def lost(view, name):
-        return [x - y for x, y in zip(record.values("test", encoding=name),
-                                      record.values(view, encoding=name), strict=True)]
+        return [
+            x - y
+            for x, y in zip(
+                record.values("test", encoding=name), record.values(view, encoding=name), strict=True
+            )
+        ]
 
     blind = interval(lost("shuffled", "none"))
     ordered = {name: gain("test", name, "none") for pair in PAIRS.items() for name in pair}
     tokens = "Dosovitskiy et al. 2021, §D.4: no gain from 2-D-aware position embeddings"
     return [
         Finding(
-            "Without positions an image is a bag of patches", "permutation equivariance", "",
-            f"accuracy lost when patches are shuffled: {blind}", identity(blind, 0.01),
+            "Without positions an image is a bag of patches",
+            "permutation equivariance",
+            "",
+            f"accuracy lost when patches are shuffled: {blind}",
+            identity(blind, 0.01),
             why="the mean of the patches does not depend on their order: the run is broken",
         ),
         Finding(
-            "Positions help to classify images", "Liu et al. 2021, Table 4",
+            "Positions help to classify images",
+            "Liu et al. 2021, Table 4",
             "ImageNet 80.1 without, 81.3 with a relative bias; windows and merged patches tell that model "
             "about order",
             f"accuracy gained by an encoding: {_list(ordered)}",
             all_of(*(above(x, MARGIN) for x in ordered.values())),
             why="an encoding here did not learn more than the bag in these steps",
         ),
-        *(Finding(
-            f"With {KINDS[two]}, two axes are better than one on images like those of the training",
-            "a popular argument for 2-D", tokens if two == "sinusoidal 2-D" else "",
-            f"accuracy gained: {x}", above(x, MARGIN),
-            why="on one fixed grid of 16 patches the index may say enough of row and column",
-        ) for two, one in PAIRS.items() for x in [gain("test", two, one)]),
-        *(Finding(
-            f"With {KINDS[two]}, two axes are better than one when the width of the grid changes",
-            "a popular argument for 2-D", "",
-            f"accuracy gained on a wider canvas: {x}", above(x, MARGIN),
-            why="blank patches that training never had may disturb as much as a wrong index",
-        ) for two, one in PAIRS.items() for x in [gain("wider", two, one)]),
-        *(Finding(
-            f"With {KINDS[two]} on two axes, a wider canvas is read as well as that of the training", "", "",
-            f"accuracy lost on a wider canvas: {x}", below(x, MARGIN),
-            why="blank patches, and columns that are further apart than in training, may disturb",
-        ) for two in PAIRS for x in [interval(lost("wider", two))]),
-        *(Finding(
-            f"With {KINDS[two]} on two axes, less is lost than with sinusoids when the image is rolled",
-            "a popular argument for relative positions", "",
-            f"accuracy lost when rolled, with sinusoids on two axes minus here: {x}", above(x, MARGIN),
-            why="what leaves on the right comes back on the left, so offsets change as well as places",
-        ) for two in list(PAIRS)[1:]
-            for x in [difference(lost("rolled", "sinusoidal 2-D"), lost("rolled", two))]),
+        *(
+            Finding(
+                f"With {KINDS[two]}, two axes are better than one on images like those of the training",
+                "a popular argument for 2-D",
+                tokens if two == "sinusoidal 2-D" else "",
+                f"accuracy gained: {x}",
+                above(x, MARGIN),
+                why="on one fixed grid of 16 patches the index may say enough of row and column",
+            )
+            for two, one in PAIRS.items()
+            for x in [gain("test", two, one)]
+        ),
+        *(
+            Finding(
+                f"With {KINDS[two]}, two axes are better than one when the width of the grid changes",
+                "a popular argument for 2-D",
+                "",
+                f"accuracy gained on a wider canvas: {x}",
+                above(x, MARGIN),
+                why="blank patches that training never had may disturb as much as a wrong index",
+            )
+            for two, one in PAIRS.items()
+            for x in [gain("wider", two, one)]
+        ),
+        *(
+            Finding(
+                f"With {KINDS[two]} on two axes, a wider canvas is read as well as that of the training",
+                "",
+                "",
+                f"accuracy lost on a wider canvas: {x}",
+                below(x, MARGIN),
+                why="blank patches, and columns that are further apart than in training, may disturb",
+            )
+            for two in PAIRS
+            for x in [interval(lost("wider", two))]
+        ),
+        *(
+            Finding(
+                f"With {KINDS[two]} on two axes, less is lost than with sinusoids when the image is rolled",
+                "a popular argument for relative positions",
+                "",
+                f"accuracy lost when rolled, with sinusoids on two axes minus here: {x}",
+                above(x, MARGIN),
+                why="what leaves on the right comes back on the left, so offsets change as well as places",
+            )
+            for two in list(PAIRS)[1:]
+            for x in [difference(lost("rolled", "sinusoidal 2-D"), lost("rolled", two))]
+        ),
     ]
 
 
@@ -221,13 +278,26 @@ def _list(intervals) -> str:
 
 
 EXPERIMENT = Experiment(
-    "images", "Positions in images", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    "images",
+    "Positions in images",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
+    measure=measure,
     setup=in_words("Handwritten digits in 16 patches; {training}", examples="images", **SIZES),
     presets={
         "live": {"encodings": list(ENCODINGS), "steps": 150, "batch": 64, "protocol": ["own"]},
         "full": {"encodings": list(ENCODINGS), "steps": 320, "batch": 64, "protocol": ["one", "own"]},
-        "gpu": {"d_model": 256, "layers": 6, "heads": 8, "lr": 1e-3, "encodings": list(ENCODINGS),
-                "steps": 1000, "batch": 128},
+        "gpu": {
+            "d_model": 256,
+            "layers": 6,
+            "heads": 8,
+            "lr": 1e-3,
+            "encodings": list(ENCODINGS),
+            "steps": 1000,
+            "batch": 128,
+        },
     },
     seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2)},
 )

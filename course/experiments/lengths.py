@@ -42,18 +42,32 @@ FAMILIES = {
     "a decay, a function": ("alibi", "kerple", "fire", "forgetting"),
     "vectors for each distance": ("shaw", "transformer-xl", "deberta", "cope", "tupe"),
 }
-BY_DOOR = {"embed": "position in the tokens", "rotate": "rotation", "bias": "a decay, a function",
-           "content_bias": "vectors for each distance", "values": "vectors for each distance"}
+BY_DOOR = {
+    "embed": "position in the tokens",
+    "rotate": "rotation",
+    "bias": "a decay, a function",
+    "content_bias": "vectors for each distance",
+    "values": "vectors for each distance",
+}
 """Where a method of the registry stands that is named nowhere here."""
 
 MAIN = ("none", "sinusoidal", "rotary", "xpos", "alibi", "t5", "t5-far", "shaw")
 ELSEWHERE = {
-    "add": "fusion", "multiply": "fusion", "matrix": "fusion", "concatenate": "fusion",
-    "hybrid-sum": "hybrid", "hybrid-concat": "hybrid", "key-side": "hybrid", "compose": "hybrid",
+    "add": "fusion",
+    "multiply": "fusion",
+    "matrix": "fusion",
+    "concatenate": "fusion",
+    "hybrid-sum": "hybrid",
+    "hybrid-concat": "hybrid",
+    "key-side": "hybrid",
+    "compose": "hybrid",
     "alibi-asymmetric": "under a causal mask it is ALiBi with other slopes",
     "temperature": "a factor on a query's scores, which tells no two keys apart",
     "scalable-softmax": "a factor on a query's scores, which tells no two keys apart",
-    "swin": "images", "sinusoidal-2d": "images", "rotary-axial": "images", "raster": "images",
+    "swin": "images",
+    "sinusoidal-2d": "images",
+    "rotary-axial": "images",
+    "raster": "images",
 }
 """Names of the registry that are not tested here, and where they are, or why."""
 
@@ -61,10 +75,14 @@ ELSEWHERE = {
 def families(registry: dict) -> dict[str, tuple[str, ...]]:
     """``FAMILIES``, with every other class of the registry that reads positions of a text."""
     named = {*ELSEWHERE, *(name for names in FAMILIES.values() for name in names)}
-    new = {name: BY_DOOR[doors_of(kind)[0]] for name, kind in registry.items()
-           if name not in named and getattr(kind, "axes", 0) == 1}  # a function has none
-    return {title: names + tuple(name for name in new if new[name] == title)
-            for title, names in FAMILIES.items()}
+    new = {
+        name: BY_DOOR[doors_of(kind)[0]]
+        for name, kind in registry.items()
+        if name not in named and getattr(kind, "axes", 0) == 1
+    }  # a function has none
+    return {
+        title: names + tuple(name for name in new if new[name] == title) for title, names in FAMILIES.items()
+    }
 
 
 ENCODINGS = tuple(name for names in families(REGISTRY).values() for name in names)
@@ -102,8 +120,9 @@ TUNING = 0.1
 def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Transformer:
     """The model of a cell."""
     corpus, L, size, steps = kjv(), settings["length"], settings["batch"], settings["steps"]
-    config = Config(len(corpus.symbols), settings["d_model"], n_layers=settings["layers"],
-                    n_heads=settings["heads"])
+    config = Config(
+        len(corpus.symbols), settings["d_model"], n_layers=settings["layers"], n_heads=settings["heads"]
+    )
     model = seeded(lambda: Transformer(config, encoding(cell["encoding"], settings)), seed)
     of_cell, late = rates.of(settings, cell), round(TUNING * steps) if "scaling" in cell else 0
 
@@ -113,10 +132,12 @@ def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Tran
     train(model, windows(L), steps - late, **of_cell, seed=seed, device=device, progress=False)
     if late:
         head_dim = config.head_dim
-        model.encoding = Rotary(head_dim, frequencies=Frequencies(
-            head_dim, scaling=SCALINGS[cell["scaling"]](L)))
-        train(model, windows(S * L), late, lr=of_cell["lr"] / 3, seed=seed + 100, device=device,
-              progress=False)
+        model.encoding = Rotary(
+            head_dim, frequencies=Frequencies(head_dim, scaling=SCALINGS[cell["scaling"]](L))
+        )
+        train(
+            model, windows(S * L), late, lr=of_cell["lr"] / 3, seed=seed + 100, device=device, progress=False
+        )
     return model
 
 
@@ -170,25 +191,37 @@ def rows(record: Record) -> list[str]:
 
 def figure(record: Record):
     multiples = record.settings["multiples"]
-    shown = {title: [name for name in rows(record) if name.split(" + ")[0] in names]
-             for title, names in families(REGISTRY).items()}
+    shown = {
+        title: [name for name in rows(record) if name.split(" + ")[0] in names]
+        for title, names in families(REGISTRY).items()
+    }
     shown = {title: names for title, names in shown.items() if names}
-    fig, axes = plots.panels(len(shown), 2, size=(11, 1 + 2.8 * len(shown)), sharex=True, sharey=True,
-                             squeeze=False)
+    fig, axes = plots.panels(
+        len(shown), 2, size=(11, 1 + 2.8 * len(shown)), sharex=True, sharey=True, squeeze=False
+    )
     first, last = next(iter(shown)), next(reversed(shown))
     for row, (title, names) in zip(axes, shown.items(), strict=True):
         for ax, what in zip(row, ("mean", "tail"), strict=True):
             values = {name: losses(record, name, what) for name in names}
             # a table ends at 1 L: beyond there is nothing to draw
-            values = {name: [x + [float("nan")] * (len(multiples) - len(x)) for x in runs]
-                      for name, runs in values.items()}
+            values = {
+                name: [x + [float("nan")] * (len(multiples) - len(x)) for x in runs]
+                for name, runs in values.items()
+            }
             plots.lines(
-                multiples, {name: torch.tensor(runs).mean(0) for name, runs in values.items()},
-                spread={name: (torch.tensor(runs).amin(0), torch.tensor(runs).amax(0))
-                        for name, runs in values.items()},
-                ax=ax, logx=2, markers=True, legend=what == "tail",
+                multiples,
+                {name: torch.tensor(runs).mean(0) for name, runs in values.items()},
+                spread={
+                    name: (torch.tensor(runs).amin(0), torch.tensor(runs).amax(0))
+                    for name, runs in values.items()
+                },
+                ax=ax,
+                logx=2,
+                markers=True,
+                legend=what == "tail",
                 title={"mean": _("all characters (nats)"), "tail": _("the same last ones (nats)")}[what]
-                if title == first else "",
+                if title == first
+                else "",
                 xlabel=_("length / L") if title == last else "",
                 ylabel="" if what == "tail" else title if len(names) > 1 else names[0],
             )
@@ -198,15 +231,24 @@ def figure(record: Record):
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     last = record.settings["multiples"][-1]
-    rises = {name: interval([x[-1] - x[0] for x in record.values("tail", encoding=name)]).mean
-             for name in record.settings["encodings"] if name != "table"}
+    rises = {
+        name: interval([x[-1] - x[0] for x in record.values("tail", encoding=name)]).mean
+        for name in record.settings["encodings"]
+        if name != "table"
+    }
     order = sorted(rises, key=rises.__getitem__)
-    return _("Lines of loss against length, from the trained length L to {last} L, one panel for each "
-             "family of encodings, left over all characters, right over the same last ones. From L to "
-             "{last} L the lines on the right change least for {calm} ({least} nats) and most for {wild} "
-             "({most}).").format(
-        last=last, calm=_(order[0]), least=f"{rises[order[0]]:+.2f}", wild=_(order[-1]),
-        most=f"{rises[order[-1]]:+.2f}")
+    return _(
+        "Lines of loss against length, from the trained length L to {last} L, one panel for each "
+        "family of encodings, left over all characters, right over the same last ones. From L to "
+        "{last} L the lines on the right change least for {calm} ({least} nats) and most for {wild} "
+        "({most})."
+    ).format(
+        last=last,
+        calm=_(order[0]),
+        least=f"{rises[order[0]]:+.2f}",
+        wild=_(order[-1]),
+        most=f"{rises[order[-1]]:+.2f}",
+    )
 
 
 STEADY = 0.05
@@ -214,15 +256,30 @@ STEADY = 0.05
 
 RISES = "the loss rises with length here"
 MADE_FOR_LENGTH = {
-    "xpos": ("xPos", "Sun et al. 2022", "A Length-Extrapolatable Transformer",
-             RISES + "; their code reads long texts in blocks, and nothing is cut here"),
-    "kerple": ("KERPLE", "Chi et al. 2022, KERPLE",
-               "KERPLE: Kernelized Relative Positional Embedding for Length Extrapolation", RISES),
-    "sandwich": ("Sandwich", "Chi et al. 2023",
-                 "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field Analysis",
-                 RISES),
-    "fire": ("FIRE", "Li et al. 2023",
-             "Functional Interpolation for Relative Positions Improves Long Context Transformers", RISES),
+    "xpos": (
+        "xPos",
+        "Sun et al. 2022",
+        "A Length-Extrapolatable Transformer",
+        RISES + "; their code reads long texts in blocks, and nothing is cut here",
+    ),
+    "kerple": (
+        "KERPLE",
+        "Chi et al. 2022, KERPLE",
+        "KERPLE: Kernelized Relative Positional Embedding for Length Extrapolation",
+        RISES,
+    ),
+    "sandwich": (
+        "Sandwich",
+        "Chi et al. 2023",
+        "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field Analysis",
+        RISES,
+    ),
+    "fire": (
+        "FIRE",
+        "Li et al. 2023",
+        "Functional Interpolation for Relative Positions Improves Long Context Transformers",
+        RISES,
+    ),
 }
 """Encodings whose papers have the length in their titles: name, source, title, and why it may not hold."""
 
@@ -232,74 +289,120 @@ def findings(record: Record) -> list[Finding]:
     little = "a short training makes little use of position, and what is not used does no harm"
     said = []
     for name, claim, theirs in (
-        ("sinusoidal", "Sinusoidal positions do not carry a model beyond its training length",
-         "perplexity 20.05 at 512 as trained, 24.86 at 712, 43.54 at 1012, 406 at 15512"),
+        (
+            "sinusoidal",
+            "Sinusoidal positions do not carry a model beyond its training length",
+            "perplexity 20.05 at 512 as trained, 24.86 at 712, 43.54 at 1012, 406 at 15512",
+        ),
         ("rotary", "Nor does RoPE", "perplexity 20.07 at 512, 31.6 at 2512"),
     ):
         if name in names:
             gap = rise(record, name)
-            said.append(Finding(
-                claim, "Press et al. 2022, Table 2", theirs,
-                f"loss of the last characters, {last} L against L: {gap} nats", above(gap, STEADY),
-                why=little,
-            ))
+            said.append(
+                Finding(
+                    claim,
+                    "Press et al. 2022, Table 2",
+                    theirs,
+                    f"loss of the last characters, {last} L against L: {gap} nats",
+                    above(gap, STEADY),
+                    why=little,
+                )
+            )
     if "learned" in names:
         gap = rise(record, "learned")
-        said.append(Finding(
-            "A learned table that is stretched does not carry either", "", "",
-            f"{last} L against L, all rows interpolated: {gap} nats", above(gap, STEADY), why=little))
+        said.append(
+            Finding(
+                "A learned table that is stretched does not carry either",
+                "",
+                "",
+                f"{last} L against L, all rows interpolated: {gap} nats",
+                above(gap, STEADY),
+                why=little,
+            )
+        )
     if "alibi" in names:
         tail, mean = rise(record, "alibi"), rise(record, "alibi", "mean")
-        said.append(Finding(
-            "ALiBi reads texts of any length as well as short ones", "Press et al. 2022, Fig. 1",
-            "trained at 512, flat or better to 16 times the length; at 1.3 B parameters best near 2 L",
-            f"{last} L against L: {tail} nats", below(tail, STEADY), why=RISES,
-        ))
-        said.append(Finding(
-            "What ALiBi gains from longer windows is fewer characters at a beginning, not longer context",
-            "Press et al. 2022, App. B",
-            "with a sliding window, so a full context for each token, 17.98 at 512 and 18.3 at the longest",
-            f"over all characters {mean} nats, over the same last ones {tail}",
-            all_of(below(mean, 0).of("over all characters"), within(tail, 0.03).of("over the last ones")),
-            why="over all characters the loss does not fall, or over the last ones it changes, too",
-        ))
+        said.append(
+            Finding(
+                "ALiBi reads texts of any length as well as short ones",
+                "Press et al. 2022, Fig. 1",
+                "trained at 512, flat or better to 16 times the length; at 1.3 B parameters best near 2 L",
+                f"{last} L against L: {tail} nats",
+                below(tail, STEADY),
+                why=RISES,
+            )
+        )
+        said.append(
+            Finding(
+                "What ALiBi gains from longer windows is fewer characters at a beginning, not longer context",
+                "Press et al. 2022, App. B",
+                "with a sliding window, so a full context for each token, 17.98 at 512 and 18.3 at the "
+                "longest",
+                f"over all characters {mean} nats, over the same last ones {tail}",
+                all_of(below(mean, 0).of("over all characters"), within(tail, 0.03).of("over the last ones")),
+                why="over all characters the loss does not fall, or over the last ones it changes, too",
+            )
+        )
     for name, (short, source, title, why) in MADE_FOR_LENGTH.items():
         if name in names:
             gap = rise(record, name)
-            said.append(Finding(
-                f"{short} reads texts of any length as well as short ones", source,
-                f"the paper's title: “{title}”", f"{last} L against L: {gap} nats", below(gap, STEADY),
-                why=why,
-            ))
+            said.append(
+                Finding(
+                    f"{short} reads texts of any length as well as short ones",
+                    source,
+                    f"the paper's title: “{title}”",
+                    f"{last} L against L: {gap} nats",
+                    below(gap, STEADY),
+                    why=why,
+                )
+            )
     if {"rotary", "alibi"} <= names:
         gap = between(record, "rotary", "alibi", "mean", 0)
-        said.append(Finding(
-            "At the trained length ALiBi is as good as RoPE or better", "Press et al. 2022, §4",
-            "perplexity 17.60 against 18.57 at L = 3072",
-            f"loss of RoPE minus that of ALiBi at L: {gap} nats", above(gap, -0.02),
-            why="the model is small and its text short; notebook 07 trains the slopes, and the loss falls",
-        ))
+        said.append(
+            Finding(
+                "At the trained length ALiBi is as good as RoPE or better",
+                "Press et al. 2022, §4",
+                "perplexity 17.60 against 18.57 at L = 3072",
+                f"loss of RoPE minus that of ALiBi at L: {gap} nats",
+                above(gap, -0.02),
+                why="the model is small and its text short; notebook 07 trains the slopes, and the "
+                "loss falls",
+            )
+        )
     if "t5" in names:
         gap, far = rise(record, "t5", at=1), rise(record, "t5")
-        said.append(Finding(
-            "T5's bias carries to about twice the trained length", "Press et al. 2022, Table 2",
-            "perplexity 19.65 at 512, 18.77 at 1112, 20.41 at 2512, 64.9 at 12512",
-            f"2 L against L: {gap} nats", below(gap, STEADY), why="the loss rises within twice the length",
-        ))
-        said.append(Finding(
-            "With all its buckets filled, T5's bias reads texts of any length as well as short ones",
-            "a popular reading of relative buckets", "64.9 at 12512, see above",
-            f"{last} L against L: {far} nats", below(far, STEADY),
-            why="the last bucket stands for all that is far: the longer the text, the more shares it",
-        ))
+        said.append(
+            Finding(
+                "T5's bias carries to about twice the trained length",
+                "Press et al. 2022, Table 2",
+                "perplexity 19.65 at 512, 18.77 at 1112, 20.41 at 2512, 64.9 at 12512",
+                f"2 L against L: {gap} nats",
+                below(gap, STEADY),
+                why="the loss rises within twice the length",
+            )
+        )
+        said.append(
+            Finding(
+                "With all its buckets filled, T5's bias reads texts of any length as well as short ones",
+                "a popular reading of relative buckets",
+                "64.9 at 12512, see above",
+                f"{last} L against L: {far} nats",
+                below(far, STEADY),
+                why="the last bucket stands for all that is far: the longer the text, the more shares it",
+            )
+        )
     if {"t5", "t5-far"} <= names:
         far = between(record, "t5-far", "t5", "tail", -1)
-        said.append(Finding(
-            "Buckets that training never fills make T5's bias worse beyond its length",
-            "a reading of the released code: the last of 32 buckets begins a little before max_distance",
-            "", f"max_distance 2 L against L, both at {last} L: {far} nats", above(far, STEADY),
-            why="the empty buckets start near 0, as a middle between those that were learned",
-        ))
+        said.append(
+            Finding(
+                "Buckets that training never fills make T5's bias worse beyond its length",
+                "a reading of the released code: the last of 32 buckets begins a little before max_distance",
+                "",
+                f"max_distance 2 L against L, both at {last} L: {far} nats",
+                above(far, STEADY),
+                why="the empty buckets start near 0, as a middle between those that were learned",
+            )
+        )
     if {"rotary + YaRN", "alibi", "rotary"} <= {*rows(record)}:
         said += scaled(record)
     return said
@@ -311,57 +414,108 @@ def scaled(record: Record) -> list[Finding]:
     names = [f"rotary + {name}" for name in record.settings["scalings"]]
     here = {name: rise(record, name, at=at) for name in names}
     late = f"{TUNING:.0%} of the same steps at {S} L"
-    said = [Finding(
-        f"RoPE that is scaled and tuned for {S} L reads {S} L as well as L", "Peng et al. 2023, Table 1",
-        "LLaMA 7B tuned for 8k: perplexity 3.92 at 2k and 3.35 at 8k with YaRN",
-        f"{late}; loss at {S} L minus at L: " + "; ".join(f"{name} {x}" for name, x in here.items())
-        + f"; as trained {rise(record, 'rotary', at=at)} nats",
-        all_of(*(below(x, STEADY) for x in here.values())), why="so few steps may not be enough",
-    )]
+    said = [
+        Finding(
+            f"RoPE that is scaled and tuned for {S} L reads {S} L as well as L",
+            "Peng et al. 2023, Table 1",
+            "LLaMA 7B tuned for 8k: perplexity 3.92 at 2k and 3.35 at 8k with YaRN",
+            f"{late}; loss at {S} L minus at L: "
+            + "; ".join(f"{name} {x}" for name, x in here.items())
+            + f"; as trained {rise(record, 'rotary', at=at)} nats",
+            all_of(*(below(x, STEADY) for x in here.values())),
+            why="so few steps may not be enough",
+        )
+    ]
     for name in names:
         beside, price = between(record, name, "alibi", "tail", at), between(record, name, "rotary", "tail", 0)
-        said.append(Finding(
-            f"Scaled with {name.split(' + ')[1]} and tuned for {S} L, RoPE reads {S} L as well as ALiBi does",
-            "a question of this course", "",
-            f"{late}; loss minus that of ALiBi, both at {S} L: {beside}; at L it is {price} nats above that "
-            "of RoPE as trained", below(beside, STEADY),
-            why="these angles are another model's at first, and few steps are left to learn them",
-        ))
+        said.append(
+            Finding(
+                f"Scaled with {name.split(' + ')[1]} and tuned for {S} L, RoPE reads {S} L as well as "
+                "ALiBi does",
+                "a question of this course",
+                "",
+                f"{late}; loss minus that of ALiBi, both at {S} L: {beside}; at L it is {price} nats above "
+                "that "
+                "of RoPE as trained",
+                below(beside, STEADY),
+                why="these angles are another model's at first, and few steps are left to learn them",
+            )
+        )
     return said
 
 
 def table(record: Record) -> str:
     """Loss at L and its rise, for each encoding at its own rates and at one rate for all, as Markdown."""
     last, one_rate = record.settings["multiples"][-1], [record.settings["lr"]] * 2
-    lines = [f"| encoding | rates (model; position) | loss at L | rise to {last} L | at one rate: loss at L "
-             "| rise |", "|---|---|---|---|---|---|"]
+    lines = [
+        f"| encoding | rates (model; position) | loss at L | rise to {last} L | at one rate: loss at L "
+        "| rise |",
+        "|---|---|---|---|---|---|",
+    ]
     for name in rows(record):
         cells = []
         for one in (record, record.at_one_rate()):
             at = interval([x[0] for x in losses(one, name, "mean")])
             far = len(losses(one, name, "tail")[0]) > 1
             cells += [f"{at.mean:.3f}", f"{rise(one, name)}" if far else "–"]
-        lr, own = next((cell["rates"] for cell in record.cells()
-                        if cell["encoding"] == name.split(" + ")[0] and "rates" in cell), one_rate)
+        lr, own = next(
+            (
+                cell["rates"]
+                for cell in record.cells()
+                if cell["encoding"] == name.split(" + ")[0] and "rates" in cell
+            ),
+            one_rate,
+        )
         lines.append(f"| {name} | {lr:g}; {own:g} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
 MULTIPLES = [1, 2, 4, 8, 16]
-SMALL = {"d_model": 64, "layers": 2, "heads": 4, "length": 64, "batch": 16, "lr": 1.5e-2,
-         "multiples": MULTIPLES}
+SMALL = {
+    "d_model": 64,
+    "layers": 2,
+    "heads": 4,
+    "length": 64,
+    "batch": 16,
+    "lr": 1.5e-2,
+    "multiples": MULTIPLES,
+}
 
 EXPERIMENT = Experiment(
-    "lengths", "Train short, test long", findings=findings, figure=figure, alt=alt, cells=cells,
-    measure=measure, table=table,
+    "lengths",
+    "Train short, test long",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
+    measure=measure,
+    table=table,
     setup=in_words("L = {length} characters of the King James Bible; {training}", examples="texts"),
     presets={
-        "live": SMALL | {"encodings": list(MAIN), "steps": 100, "windows": 12, "tail": 32,
-                         "protocol": ["own"]},
-        "full": SMALL | {"encodings": list(ENCODINGS), "steps": 300, "windows": 48, "tail": 32,
-                         "scalings": ["PI", "NTK-aware", "YaRN"], "protocol": ["one", "own"]},
-        "gpu": {"d_model": 384, "layers": 6, "heads": 6, "length": 512, "batch": 32, "lr": 1e-3,
-                "multiples": MULTIPLES, "encodings": list(MAIN), "steps": 400, "windows": 32, "tail": 256},
+        "live": SMALL
+        | {"encodings": list(MAIN), "steps": 100, "windows": 12, "tail": 32, "protocol": ["own"]},
+        "full": SMALL
+        | {
+            "encodings": list(ENCODINGS),
+            "steps": 300,
+            "windows": 48,
+            "tail": 32,
+            "scalings": ["PI", "NTK-aware", "YaRN"],
+            "protocol": ["one", "own"],
+        },
+        "gpu": {
+            "d_model": 384,
+            "layers": 6,
+            "heads": 6,
+            "length": 512,
+            "batch": 32,
+            "lr": 1e-3,
+            "multiples": MULTIPLES,
+            "encodings": list(MAIN),
+            "steps": 400,
+            "windows": 32,
+            "tail": 256,
+        },
     },
     seeds={"live": (0, 1, 2), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2)},
 )

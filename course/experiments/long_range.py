@@ -67,8 +67,9 @@ def repeated(corpus: Corpus, size: int, length: int, span: int, generator: torch
     return text.gather(1, torch.arange(length + 1) % period)
 
 
-def reading(corpus: Corpus, count: int, length: int, span: int,
-            generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def reading(
+    corpus: Corpus, count: int, length: int, span: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
     """Held-out texts ``[count, length + 1]``: one whose last ``span`` characters also stand near its
     beginning, and the same one with another passage there."""
     text = texts(*corpus.windows(count, length))
@@ -91,18 +92,24 @@ def cells(settings: dict) -> list[dict]:
 def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Transformer:
     """The model of a cell."""
     corpus, L, span = kjv(), settings["length"], settings["span"]
-    config = Config(len(corpus.symbols), settings["d_model"], n_layers=settings["layers"],
-                    n_heads=settings["heads"])
+    config = Config(
+        len(corpus.symbols), settings["d_model"], n_layers=settings["layers"], n_heads=settings["heads"]
+    )
 
     def batch(generator):
         half = settings["batch"] // 2
-        text = torch.cat([planted(corpus, settings["batch"] - half, L, span, generator),
-                          repeated(corpus, half, L, span, generator)])
+        text = torch.cat(
+            [
+                planted(corpus, settings["batch"] - half, L, span, generator),
+                repeated(corpus, half, L, span, generator),
+            ]
+        )
         return text[:, :-1], text[:, 1:]
 
     model = seeded(lambda: Transformer(config, lengths.encoding(cell["encoding"], settings)), seed)
-    train(model, batch, settings["steps"], **rates.of(settings, cell), seed=seed, device=device,
-          progress=False)
+    train(
+        model, batch, settings["steps"], **rates.of(settings, cell), seed=seed, device=device, progress=False
+    )
     return model
 
 
@@ -119,9 +126,15 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
 
 def losses(model: torch.nn.Module, again: Tensor, new: Tensor, L: int, span: int) -> dict[str, float]:
     """Mean loss in nats of the end of a passage, in texts ``[count, length + 1]`` of three kinds."""
-    kinds = {"again": again, "new": new, "cut": again[:, -L - 1:]}
-    return {name: evaluate(model, text[:, :-1], text[:, 1:], batch_size=max(1, 4096 // text.shape[1]))
-            [:, KNOWN - span:].mean().item() for name, text in kinds.items()}
+    kinds = {"again": again, "new": new, "cut": again[:, -L - 1 :]}
+    return {
+        name: evaluate(model, text[:, :-1], text[:, 1:], batch_size=max(1, 4096 // text.shape[1]))[
+            :, KNOWN - span :
+        ]
+        .mean()
+        .item()
+        for name, text in kinds.items()
+    }
 
 
 def compared(record: Record, name: str, multiple: int, what: str = "new") -> Interval:
@@ -134,30 +147,47 @@ def compared(record: Record, name: str, multiple: int, what: str = "new") -> Int
 def figure(record: Record):
     """Loss of the second passage, and the use of the first, against the length."""
     multiples, names = record.settings["multiples"], record.settings["encodings"]
-    again, new = ({name: torch.tensor(record.values(what, encoding=name)) for name in names}
-                  for what in ("again", "new"))
+    again, new = (
+        {name: torch.tensor(record.values(what, encoding=name)) for name in names}
+        for what in ("again", "new")
+    )
     use = {name: new[name] - again[name] for name in names}
     fig, axes = plots.panels(1, 2, size=(13, 5))
-    for ax, title, values in zip(axes, (_("loss of the second passage (nats)"),
-                                        _("use of the first passage (nats)")), (again, use), strict=True):
-        plots.lines(multiples, {name: x.mean(0) for name, x in values.items()}, ax=ax, logx=2, markers=True,
-                    spread={name: (x.amin(0), x.amax(0)) for name, x in values.items()}, title=title,
-                    levels={_("window of L"): 0} if values is use else None, xlabel=_("length / L"),
-                    legend="beside" if values is use else False)
+    for ax, title, values in zip(
+        axes,
+        (_("loss of the second passage (nats)"), _("use of the first passage (nats)")),
+        (again, use),
+        strict=True,
+    ):
+        plots.lines(
+            multiples,
+            {name: x.mean(0) for name, x in values.items()},
+            ax=ax,
+            logx=2,
+            markers=True,
+            spread={name: (x.amin(0), x.amax(0)) for name, x in values.items()},
+            title=title,
+            levels={_("window of L"): 0} if values is use else None,
+            xlabel=_("length / L"),
+            legend="beside" if values is use else False,
+        )
     return fig
 
 
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     first, last = record.settings["multiples"][0], record.settings["multiples"][-1]
-    uses = {name: [compared(record, name, n).mean for n in (first, last)]
-            for name in record.settings["encodings"]}
-    each = [_("from {near} to {far} nats for {name}").format(near=f"{near:+.2f}", far=f"{far:+.2f}",
-                                                             name=_(name))
-            for name, (near, far) in uses.items()]
-    return _("Two panels of lines against length: the loss on a passage that has come before, and how much "
-             "the first time saves. From L to {last} L the saving goes {each}.").format(
-        last=last, each=_(", ").join(each))
+    uses = {
+        name: [compared(record, name, n).mean for n in (first, last)] for name in record.settings["encodings"]
+    }
+    each = [
+        _("from {near} to {far} nats for {name}").format(near=f"{near:+.2f}", far=f"{far:+.2f}", name=_(name))
+        for name, (near, far) in uses.items()
+    ]
+    return _(
+        "Two panels of lines against length: the loss on a passage that has come before, and how much "
+        "the first time saves. From L to {last} L the saving goes {each}."
+    ).format(last=last, each=_(", ").join(each))
 
 
 def findings(record: Record) -> list[Finding]:
@@ -166,79 +196,137 @@ def findings(record: Record) -> list[Finding]:
     use = {name: {n: compared(record, name, n) for n in multiples} for name in names}
 
     def beyond(name):
-        return (f"use of the passage at {second} L: {use[name][second]} nats, at {last} L: "
-                f"{use[name][last]}; reading all {last} L in place of a window of L pays "
-                f"{compared(record, name, last, 'cut')}")
+        return (
+            f"use of the passage at {second} L: {use[name][second]} nats, at {last} L: "
+            f"{use[name][last]}; reading all {last} L in place of a window of L pays "
+            f"{compared(record, name, last, 'cut')}"
+        )
 
-    said = [Finding(
-        "At the trained length every one of these models copies what it has read",
-        "a control of this course", "",
-        "use of the passage at L: " + ", ".join(f"{name} {use[name][1]}" for name in names) + " nats",
-        all_of(*(above(use[name][1], USE) for name in names)),
-        why="in so short a training "
-            + ", ".join(name for name in names if not use[name][1].low > USE) + " did not learn it",
-    )]
+    said = [
+        Finding(
+            "At the trained length every one of these models copies what it has read",
+            "a control of this course",
+            "",
+            "use of the passage at L: " + ", ".join(f"{name} {use[name][1]}" for name in names) + " nats",
+            all_of(*(above(use[name][1], USE) for name in names)),
+            why="in so short a training "
+            + ", ".join(name for name in names if not use[name][1].low > USE)
+            + " did not learn it",
+        )
+    ]
     if "alibi" in names:
         flat = difference(*([x[at] for x in record.values("new", encoding="alibi")] for at in (-1, 0)))
         said += [
             Finding(
                 "ALiBi reads long texts steadily because it does not look at what is far",
-                "Chi et al. 2023", "ALiBi is much like attention in a window",
+                "Chi et al. 2023",
+                "ALiBi is much like attention in a window",
                 f"loss where no passage returns, {last} L against L: {flat} nats; " + beyond("alibi"),
-                all_of(below(flat, lengths.STEADY).of("the rise of the loss"),
-                       below(use["alibi"][last], USE).of(f"the use at {last} L")),
+                all_of(
+                    below(flat, lengths.STEADY).of("the rise of the loss"),
+                    below(use["alibi"][last], USE).of(f"the use at {last} L"),
+                ),
                 why="it does use what is far" if use["alibi"][last].low >= USE else "its loss is not steady",
             ),
             Finding(
-                "ALiBi uses a text of any length", "a popular reading of Press et al. 2022, Fig. 1", "",
-                beyond("alibi"), above(use["alibi"][last], USE),
+                "ALiBi uses a text of any length",
+                "a popular reading of Press et al. 2022, Fig. 1",
+                "",
+                beyond("alibi"),
+                above(use["alibi"][last], USE),
                 why="so far back, what its slopes take off leaves too little weight",
             ),
         ]
     if "rotary" in names:
-        said.append(Finding(
-            f"RoPE uses what stands {second} times as far back as its training reached", "", "",
-            beyond("rotary"), above(use["rotary"][second], USE),
-            why="it has not met these angles in training",
-        ))
+        said.append(
+            Finding(
+                f"RoPE uses what stands {second} times as far back as its training reached",
+                "",
+                "",
+                beyond("rotary"),
+                above(use["rotary"][second], USE),
+                why="it has not met these angles in training",
+            )
+        )
     if "t5" in names:
-        said.append(Finding(
-            "T5's last bucket lets a model find what is far by its content",
-            "a popular reading of relative buckets", "", beyond("t5"), above(use["t5"][last], USE),
-            why="all that is far shares one bias, and what is sought drowns in the rest",
-        ))
+        said.append(
+            Finding(
+                "T5's last bucket lets a model find what is far by its content",
+                "a popular reading of relative buckets",
+                "",
+                beyond("t5"),
+                above(use["t5"][last], USE),
+                why="all that is far shares one bias, and what is sought drowns in the rest",
+            )
+        )
     pays = {name: compared(record, name, last, "cut") for name in names}
     best = max(names, key=lambda name: pays[name].mean)
-    said.append(Finding(
-        f"For at least one encoding, reading {last} L pays more than a window of L", "", "",
-        "loss in the window minus that with all of the text: "
-        + ", ".join(f"{name} {pays[name]}" for name in names) + " nats",
-        above(pays[best], USE),
-        why=f"even for {best} the length costs at least as much as the passage is worth",
-    ))
+    said.append(
+        Finding(
+            f"For at least one encoding, reading {last} L pays more than a window of L",
+            "",
+            "",
+            "loss in the window minus that with all of the text: "
+            + ", ".join(f"{name} {pays[name]}" for name in names)
+            + " nats",
+            above(pays[best], USE),
+            why=f"even for {best} the length costs at least as much as the passage is worth",
+        )
+    )
     return said
 
 
 def setup(settings: dict) -> str:
     """What is trained on what, in words."""
     slower = ", a third of those in “Train short, test long”" if "protocol" in settings else ""
-    return in_words("L = {length} characters of the King James Bible, in which a passage of {span} comes "
-                    "twice; {training}", examples="texts")(settings) + slower
+    return (
+        in_words(
+            "L = {length} characters of the King James Bible, in which a passage of {span} comes "
+            "twice; {training}",
+            examples="texts",
+        )(settings)
+        + slower
+    )
 
 
 MULTIPLES = [1, 2, 4, 8, 16]
-SMALL = {"d_model": 64, "layers": 2, "heads": 4, "length": 64, "span": 24, "batch": 16, "lr": 1.5e-2,
-         "multiples": MULTIPLES, "encodings": list(ENCODINGS)}
+SMALL = {
+    "d_model": 64,
+    "layers": 2,
+    "heads": 4,
+    "length": 64,
+    "span": 24,
+    "batch": 16,
+    "lr": 1.5e-2,
+    "multiples": MULTIPLES,
+    "encodings": list(ENCODINGS),
+}
 
 EXPERIMENT = Experiment(
-    "long_range", "Who uses what is far?", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    "long_range",
+    "Who uses what is far?",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
+    measure=measure,
     setup=setup,
     presets={
-        "live": SMALL | {"encodings": ["rotary", "alibi", "t5"], "steps": 500, "windows": 16,
-                         "protocol": ["own"]},
+        "live": SMALL
+        | {"encodings": ["rotary", "alibi", "t5"], "steps": 500, "windows": 16, "protocol": ["own"]},
         "full": SMALL | {"steps": 2000, "windows": 48, "protocol": ["own"]},
-        "gpu": SMALL | {"d_model": 384, "layers": 6, "heads": 6, "length": 256, "span": 32, "batch": 32,
-                        "lr": 1e-3, "steps": 1500, "windows": 32},
+        "gpu": SMALL
+        | {
+            "d_model": 384,
+            "layers": 6,
+            "heads": 6,
+            "length": 256,
+            "span": 32,
+            "batch": 32,
+            "lr": 1e-3,
+            "steps": 1500,
+            "windows": 32,
+        },
     },
     seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2)},
 )

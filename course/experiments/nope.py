@@ -44,8 +44,9 @@ def hide(tokens: Tensor, symbol: int, generator: torch.Generator) -> tuple[Tenso
 def hidden_states(model: Transformer, tokens: Tensor) -> list[Tensor]:
     """What enters each layer, and what leaves the last one: ``layers + 1`` times ``[B, L, d_model]``."""
     states = []
-    hooks = [block.register_forward_pre_hook(lambda block, args: states.append(args[0]))
-             for block in model.blocks]
+    hooks = [
+        block.register_forward_pre_hook(lambda block, args: states.append(args[0])) for block in model.blocks
+    ]
     hooks.append(model.blocks[-1].register_forward_hook(lambda block, args, out: states.append(out)))
     try:
         model(tokens.to(next(model.parameters()).device))
@@ -67,16 +68,20 @@ def probe(x: Tensor) -> float:
 
 
 def cells(settings: dict) -> list[dict]:
-    return [{"objective": objective, "encoding": name} for objective in OBJECTIVES
-            for name in settings["encodings"]]
+    return [
+        {"objective": objective, "encoding": name}
+        for objective in OBJECTIVES
+        for name in settings["encodings"]
+    ]
 
 
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
     corpus, L, d_model, heads = kjv(), settings["length"], settings["d_model"], settings["heads"]
     causal, symbol = cell["objective"] == "causal", len(corpus.symbols)
     encoding = {"none": {}, "sinusoidal": {"dim": d_model}, "rotary": {"head_dim": d_model // heads}}
-    config = Config(symbol + 1, d_model, n_layers=settings["layers"], n_heads=heads, n_out=symbol,
-                    causal=causal)
+    config = Config(
+        symbol + 1, d_model, n_layers=settings["layers"], n_heads=heads, n_out=symbol, causal=causal
+    )
     model = seeded(lambda: Transformer(config, build(cell["encoding"], **encoding[cell["encoding"]])), seed)
 
     def batch(generator):
@@ -107,8 +112,9 @@ def loss(record: Record, name: str, objective: str) -> list[float]:
 
 def untold(record: Record, name: str) -> Interval:
     """How far a masked model stays below the loss of mere frequencies."""
-    return difference(record.values("letters", encoding=name, objective="masked"),
-                      loss(record, name, "masked"))
+    return difference(
+        record.values("letters", encoding=name, objective="masked"), loss(record, name, "masked")
+    )
 
 
 def figure(record: Record):
@@ -117,25 +123,38 @@ def figure(record: Record):
     for ax, objective in zip(axes, OBJECTIVES, strict=True):
         runs = {name: loss(record, name, objective) for name in names}
         plots.bars(
-            {name: sum(x) / len(x) for name, x in runs.items()}, ax=ax, xlabel=_("loss (nats)"),
+            {name: sum(x) / len(x) for name, x in runs.items()},
+            ax=ax,
+            xlabel=_("loss (nats)"),
             xlim=(0, 3.8),
             spread={name: (min(x), max(x)) for name, x in runs.items()},
-            title={"causal": _("decoder: next character"),
-                   "masked": _("encoder: hidden characters")}[objective],
-            levels={_("frequencies alone"):
-                    record.values("letters", encoding=names[0], objective=objective)[0]},
+            title={"causal": _("decoder: next character"), "masked": _("encoder: hidden characters")}[
+                objective
+            ],
+            levels={
+                _("frequencies alone"): record.values("letters", encoding=names[0], objective=objective)[0]
+            },
         )
     label = {"causal": _("{name}, causal"), "masked": _("{name}, masked")}
-    read = {label[objective].format(name=_(name)): torch.tensor(
-                record.values("probe", encoding=name, objective=objective))
-            for name, objective in (("none", "causal"), ("none", "masked"), ("sinusoidal", "causal"))
-            if name in names}
+    read = {
+        label[objective].format(name=_(name)): torch.tensor(
+            record.values("probe", encoding=name, objective=objective)
+        )
+        for name, objective in (("none", "causal"), ("none", "masked"), ("sinusoidal", "causal"))
+        if name in names
+    }
     read[_("none, causal, untrained")] = torch.tensor(
-        record.values("untrained", encoding="none", objective="causal"))
+        record.values("untrained", encoding="none", objective="causal")
+    )
     plots.lines(
-        range(record.settings["layers"] + 1), {label: x.mean(0) for label, x in read.items()},
-        spread={label: (x.amin(0), x.amax(0)) for label, x in read.items()}, ax=probe, markers=True,
-        title=_("reading position from a layer"), xlabel=_("layer"), ylabel=_("mean error (characters)"),
+        range(record.settings["layers"] + 1),
+        {label: x.mean(0) for label, x in read.items()},
+        spread={label: (x.amin(0), x.amax(0)) for label, x in read.items()},
+        ax=probe,
+        markers=True,
+        title=_("reading position from a layer"),
+        xlabel=_("layer"),
+        ylabel=_("mean error (characters)"),
         levels={_("always the middle"): record.settings["length"] / 4},
         ylim=(0, record.settings["length"] / 2),
     )
@@ -145,17 +164,25 @@ def figure(record: Record):
 
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
-    none, other = ({objective: interval(loss(record, name, objective)).mean
-                    for objective in OBJECTIVES}
-                   for name in ("none", record.settings["encodings"][-1]))
+    none, other = (
+        {objective: interval(loss(record, name, objective)).mean for objective in OBJECTIVES}
+        for name in ("none", record.settings["encodings"][-1])
+    )
     layers = torch.tensor(record.values("probe", encoding="none", objective="causal")).mean(0)
-    return _("Bars of loss: without position {none} in the decoder and {blind} in the encoder, against "
-             "{causal} and {masked} with {name}. Beside them, lines: the error of a probe for position. "
-             "Without position, in the decoder, it goes from {first} characters at the embedding to {best} "
-             "at the best layer.").format(
-        none=f"{none['causal']:.2f}", blind=f"{none['masked']:.2f}", causal=f"{other['causal']:.2f}",
-        masked=f"{other['masked']:.2f}", name=_(record.settings["encodings"][-1]),
-        first=f"{layers[0]:.1f}", best=f"{layers.min():.1f}")
+    return _(
+        "Bars of loss: without position {none} in the decoder and {blind} in the encoder, against "
+        "{causal} and {masked} with {name}. Beside them, lines: the error of a probe for position. "
+        "Without position, in the decoder, it goes from {first} characters at the embedding to {best} "
+        "at the best layer."
+    ).format(
+        none=f"{none['causal']:.2f}",
+        blind=f"{none['masked']:.2f}",
+        causal=f"{other['causal']:.2f}",
+        masked=f"{other['masked']:.2f}",
+        name=_(record.settings["encodings"][-1]),
+        first=f"{layers[0]:.1f}",
+        best=f"{layers.min():.1f}",
+    )
 
 
 NEARLY = math.log(1.05)
@@ -167,61 +194,89 @@ CLEAR = 0.1
 
 def findings(record: Record) -> list[Finding]:
     names, L = record.settings["encodings"], record.settings["length"]
-    layers, blind = ([list(layer) for layer in zip(*record.values("probe", encoding="none", objective=x),
-                                                   strict=True)] for x in ("causal", "masked"))
+    layers, blind = (
+        [list(layer) for layer in zip(*record.values("probe", encoding="none", objective=x), strict=True)]
+        for x in ("causal", "masked")
+    )
     best = min(layers[1:], key=sum)
     left = interval(best)
     fall = difference(layers[0], best)
     bag = untold(record, "none")
-    said = [Finding(
-        "Without position a masked language model learns little more than how frequent each symbol is",
-        "Haviv et al. 2022, Table 4",
-        "perplexity 147.18 without, 4.06 with learned, 4.07 with sinusoidal, 4.00 with ALiBi positions",
-        f"below the loss of mere frequencies of characters by {bag} nats", within(bag, 0.05),
-        why="which characters a text has tells something: a bag is more than the frequencies of a language",
-    )]
+    said = [
+        Finding(
+            "Without position a masked language model learns little more than how frequent each symbol is",
+            "Haviv et al. 2022, Table 4",
+            "perplexity 147.18 without, 4.06 with learned, 4.07 with sinusoidal, 4.00 with ALiBi positions",
+            f"below the loss of mere frequencies of characters by {bag} nats",
+            within(bag, 0.05),
+            why="which characters a text has tells something: a bag is more than the frequencies of a "
+            "language",
+        )
+    ]
     for name in (name for name in names if name != "none"):
         gap = difference(loss(record, "none", "masked"), loss(record, name, "masked"))
-        said.append(Finding(
-            f"In a masked language model {name} positions make the difference",
-            "Haviv et al. 2022, Table 4", "perplexity 147.18 without, about 4 with" + _untried(name),
-            f"loss without position minus with: {gap} nats", above(gap, CLEAR),
-            why="the model may need more steps before it uses positions both ways",
-        ))
+        said.append(
+            Finding(
+                f"In a masked language model {name} positions make the difference",
+                "Haviv et al. 2022, Table 4",
+                "perplexity 147.18 without, about 4 with" + _untried(name),
+                f"loss without position minus with: {gap} nats",
+                above(gap, CLEAR),
+                why="the model may need more steps before it uses positions both ways",
+            )
+        )
     for name in (name for name in names if name != "none"):
         gap = difference(loss(record, "none", "causal"), loss(record, name, "causal"))
-        said.append(Finding(
-            f"A causal model without position is almost as good as one with {name} positions",
-            "Haviv et al. 2022, Table 1",
-            "perplexity at 1.3 B parameters: none 13.10, learned 13.05, sinusoidal 12.93, ALiBi 12.51; "
-            "on WikiText-103 20.97, 20.42, 20.16, 19.71" + _untried(name),
-            f"loss without position minus with: {gap} nats; almost means 5 % in perplexity",
-            below(gap, NEARLY),
-            why=f"from its best layer the probe reads a place among {L} to within {left.mean:.1f}: that may "
+        said.append(
+            Finding(
+                f"A causal model without position is almost as good as one with {name} positions",
+                "Haviv et al. 2022, Table 1",
+                "perplexity at 1.3 B parameters: none 13.10, learned 13.05, sinusoidal 12.93, ALiBi 12.51; "
+                "on WikiText-103 20.97, 20.42, 20.16, 19.71" + _untried(name),
+                f"loss without position minus with: {gap} nats; almost means 5 % in perplexity",
+                below(gap, NEARLY),
+                why=f"from its best layer the probe reads a place among {L} to within {left.mean:.1f}: "
+                "that may "
                 "tell early from late, but not one neighbour from the next. In the paper the gaps to "
                 "sinusoids and ALiBi narrow as models grow (Table 2), and this one is small",
-        ))
-    said.append(Finding(
-        "A probe can read position from a causal model that was given none", "Haviv et al. 2022, Fig. 2",
-        "position can be read by the fourth layer",
-        f"error of a linear probe, {sum(layers[0]) / len(layers[0]):.1f} of {L} characters at the embedding, "
-        f"minus that at layer {layers.index(best)}: {fall} characters",
-        above(fall, L / 16), why="the probe here is linear, and the model has few layers",
-    ))
+            )
+        )
+    said.append(
+        Finding(
+            "A probe can read position from a causal model that was given none",
+            "Haviv et al. 2022, Fig. 2",
+            "position can be read by the fourth layer",
+            f"error of a linear probe, {sum(layers[0]) / len(layers[0]):.1f} of {L} characters at the "
+            "embedding, "
+            f"minus that at layer {layers.index(best)}: {fall} characters",
+            above(fall, L / 16),
+            why="the probe here is linear, and the model has few layers",
+        )
+    )
     seen = interval([max(0.0, L / 4 - x) for x in min(blind[1:], key=sum)])
-    said.append(Finding(
-        "From an encoder without position no probe can", "Lin et al. 2022, §5.1",
-        "a proof: self-attention is permutation equivariant",
-        f"by how much the probe is better at its best layer than always the middle: {seen} characters",
-        identity(seen, L / 40), why="the probe reads something from the text itself",
-    ))
+    said.append(
+        Finding(
+            "From an encoder without position no probe can",
+            "Lin et al. 2022, §5.1",
+            "a proof: self-attention is permutation equivariant",
+            f"by how much the probe is better at its best layer than always the middle: {seen} characters",
+            identity(seen, L / 40),
+            why="the probe reads something from the text itself",
+        )
+    )
     before = [x[layers.index(best)] for x in record.values("untrained", encoding="none", objective="causal")]
     learned = difference(before, best)
-    said.append(Finding(
-        "Training brings position into a causal model; the mask alone does not", "", "",
-        f"error of the probe at layer {layers.index(best)} before training minus after: {learned} characters",
-        above(learned, L / 16), why="the mask alone may do",
-    ))
+    said.append(
+        Finding(
+            "Training brings position into a causal model; the mask alone does not",
+            "",
+            "",
+            f"error of the probe at layer {layers.index(best)} before training minus after: {learned} "
+            "characters",
+            above(learned, L / 16),
+            why="the mask alone may do",
+        )
+    )
     return said
 
 
@@ -233,13 +288,28 @@ def _untried(name: str) -> str:
 SMALL = {"d_model": 64, "heads": 4, "length": 64, "batch": 16, "lr": 5e-3, "encodings": list(ENCODINGS)}
 
 EXPERIMENT = Experiment(
-    "nope", "No position at all", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    "nope",
+    "No position at all",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
+    measure=measure,
     setup=in_words("L = {length} characters of the King James Bible; {training}", examples="texts"),
     presets={
         "live": SMALL | {"layers": 2, "steps": 150, "windows": 64},
         "full": SMALL | {"layers": 3, "steps": 700, "windows": 256},
-        "gpu": {"d_model": 256, "layers": 8, "heads": 8, "length": 256, "batch": 32, "lr": 1e-3,
-                "encodings": list(ENCODINGS), "steps": 1500, "windows": 128},
+        "gpu": {
+            "d_model": 256,
+            "layers": 8,
+            "heads": 8,
+            "length": 256,
+            "batch": 32,
+            "lr": 1e-3,
+            "encodings": list(ENCODINGS),
+            "steps": 1500,
+            "windows": 128,
+        },
     },
     seeds={"live": (0, 1, 2), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )

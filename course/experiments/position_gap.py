@@ -132,8 +132,10 @@ def reaches(record: Record, name: str) -> list[float]:
     gaps, length = record.settings["gaps"], record.settings["length"]
     found = []
     for losses, start, none in zip(
-        record.values("repeat", scaling=name), repeats(record, "raw", 0),
-        record.values("first", scaling="raw"), strict=True,
+        record.values("repeat", scaling=name),
+        repeats(record, "raw", 0),
+        record.values("first", scaling="raw"),
+        strict=True,
     ):
         half = (start + none) / 2
         at = next((n for n, x in enumerate(losses) if x > half), None)
@@ -155,35 +157,57 @@ def figure(record: Record):
     fig, (left, right) = plots.panels(1, 2, size=(13.5, 6.5))
     losses = {name: torch.tensor([repeats(record, name, gap) for gap in gaps]).mean(1) for name in names}
     none = interval(record.values("first", scaling="raw")).mean
-    plots.lines([gap / 1000 for gap in gaps], losses, ax=left, markers=True, legend=False,
-                mark_x=TRAINED / 1000, levels={_("no copy"): none},
-                title=_("Reading the text again"),
-                ylim=(0, None), xlabel=_("gap in the position ids (thousands); line: trained length"),
-                ylabel=_("loss on the second copy (nats)"))
+    plots.lines(
+        [gap / 1000 for gap in gaps],
+        losses,
+        ax=left,
+        markers=True,
+        legend=False,
+        mark_x=TRAINED / 1000,
+        levels={_("no copy"): none},
+        title=_("Reading the text again"),
+        ylim=(0, None),
+        xlabel=_("gap in the position ids (thousands); line: trained length"),
+        ylabel=_("loss on the second copy (nats)"),
+    )
     x = torch.arange(0, gaps[-1] + 1, 50)
-    plots.lines(x / 1000, {name: (limits(name) < x[:, None]).double().mean(1) for name in names}, ax=right,
-                title=_("Angles that training never had"), xlabel=_("distance (thousands)"),
-                ylabel=_("share of the pairs of channels"))
+    plots.lines(
+        x / 1000,
+        {name: (limits(name) < x[:, None]).double().mean(1) for name in names},
+        ax=right,
+        title=_("Angles that training never had"),
+        xlabel=_("distance (thousands)"),
+        ylabel=_("share of the pairs of channels"),
+    )
     return fig
 
 
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     names = record.settings["scalings"]
-    lost, new = (_("; ").join(_("{name}: {distance}").format(name=_(name), distance=f"{distance(name):,.0f}")
-                              for name in names)
-                 for distance in (lambda name: interval(reaches(record, name)).mean,
-                                  lambda name: TRAINED * stretch(name)))
-    return _("Lines. Left, loss on a second copy against the gap before it, for {n} scalings of RoPE; half "
-             "of the first copy's help is lost at these distances: {lost}. Right, the share of pairs with "
-             "angles never seen in training, which leaves 0 at these: {new}.").format(
-        n=len(names), lost=lost, new=new)
+    lost, new = (
+        _("; ").join(
+            _("{name}: {distance}").format(name=_(name), distance=f"{distance(name):,.0f}") for name in names
+        )
+        for distance in (
+            lambda name: interval(reaches(record, name)).mean,
+            lambda name: TRAINED * stretch(name),
+        )
+    )
+    return _(
+        "Lines. Left, loss on a second copy against the gap before it, for {n} scalings of RoPE; half "
+        "of the first copy's help is lost at these distances: {lost}. Right, the share of pairs with "
+        "angles never seen in training, which leaves 0 at these: {new}."
+    ).format(n=len(names), lost=lost, new=new)
 
 
 def left(record: Record, name: str, gap: int, **text: str) -> Interval:
     """The share of the copy's help that is left after a gap; 1 is the help for raw without a gap."""
-    losses = (record.values("first", scaling="raw", **text), repeats(record, "raw", 0, **text),
-              repeats(record, name, gap, **text))
+    losses = (
+        record.values("first", scaling="raw", **text),
+        repeats(record, "raw", 0, **text),
+        repeats(record, name, gap, **text),
+    )
     return interval([(none - far) / (none - near) for none, near, far in zip(*losses, strict=True)])
 
 
@@ -223,13 +247,17 @@ def findings(record: Record) -> list[Finding]:
     pi = left(record, "PI, s = 4", 0)
     short, enough = (left(record, f"YaRN, s = {s}", FAR) for s in (4, 8))
     cheaper = {name: price(name, "PI, s = 4") for name in carried}
-    further = {f"s = {s}": difference(*(ratios[f"{kind}, s = {s}"].values for kind in ("YaRN", "NTK-aware")))
-               for s in (4, 8) if f"NTK-aware, s = {s}" in names}
+    further = {
+        f"s = {s}": difference(*(ratios[f"{kind}, s = {s}"].values for kind in ("YaRN", "NTK-aware")))
+        for s in (4, 8)
+        if f"NTK-aware, s = {s}" in names
+    }
     there = f"after a gap of {FAR:,}, {(FAR + length) / TRAINED:.1f} times the trained length"
     read = "a model may read some angles that are new"
     said = [
         Finding(
-            "RoPE as trained loses what lies beyond its length", "Chen et al. 2023, Table 1",
+            "RoPE as trained loses what lies beyond its length",
+            "Chen et al. 2023, Table 1",
             "LLaMA 7B, perplexity 7.20 at 2048 as trained, over 1000 at 4096",
             f"loss on a text read again, minus the loss without a copy: {near} nats without a gap. Share of "
             f"this help that is left after a gap of {BEYOND:,}: {words(beyond, '.2f')}. Half is lost at a "
@@ -240,14 +268,17 @@ def findings(record: Record) -> list[Finding]:
         ),
         Finding(
             "Only distances count: all positions moved by the same number change nothing",
-            "Su et al. 2021, eq. 16", "a proof",
+            "Su et al. 2021, eq. 16",
+            "a proof",
             f"largest change of a logit when all ids grow by {record.settings['gaps'][-1]:,}: "
             + words(moved, ".1e"),
-            identity(moved, 1e-3), why="angles of large positions are not exact enough",
+            identity(moved, 1e-3),
+            why="angles of large positions are not exact enough",
         ),
         Finding(
             "Without tuning, NTK-aware scaling and YaRN carry further",
-            "bloc97 2023; Peng et al. 2023, §3", "",
+            "bloc97 2023; Peng et al. 2023, §3",
+            "",
             f"share of the help that is left after a gap of {BEYOND:,}: {listed(carried)}. Half of it is "
             f"lost at a distance of: {listed(reach, ',.0f')} tokens",
             all_of(*(above(x, HALF) for x in carried.values())),
@@ -255,75 +286,109 @@ def findings(record: Record) -> list[Finding]:
         ),
         Finding(
             "Without tuning, interpolation does not carry: it loses the copy even without a gap",
-            "Chen et al. 2023, Table 3", "only for the new length: perplexity without tuning 16.10 at 8192",
+            "Chen et al. 2023, Table 3",
+            "only for the new length: perplexity without tuning 16.10 at 8192",
             f"share of the help that is left without a gap: {words(pi, '.2f')}. No angle is new up to "
             f"{TRAINED * stretch('PI, s = 4'):,.0f}, but neighbours differ by a quarter of the angle that "
-            "the model knows", below(pi, HALF), why="the model may need neighbours less exactly",
+            "the model knows",
+            below(pi, HALF),
+            why="the model may need neighbours less exactly",
         ),
         Finding(
             "Without tuning, NTK-aware scaling and YaRN cost less than interpolation on a short text",
-            "Peng et al. 2023, §3.1–3.2", "",
+            "Peng et al. 2023, §3.1–3.2",
+            "",
             f"loss on the first copy, {length} tokens, minus that with PI: {listed(cheaper, '+.3f')} nats",
             all_of(*(below(x, -COSTS) for x in cheaper.values())),
             why="the model may need neighbours less exactly",
         ),
-        *(Finding(
-            f"Without tuning, {kinds[name.split(',')[0]]} costs nothing on a short text", "", "",
-            f"loss on the first copy, {length} tokens, with {name}, minus raw: {price(name)} nats",
-            below(price(name), COSTS), why="it changes angles or scores that the model was trained with",
-        ) for name in carried),
-        *(Finding(
-            f"A scaling by s reads s times as far: {name}", "Peng et al. 2023, §2.3",
-            "s is the new length over the trained one",
-            f"distance of half the help over that of raw: {words(ratios[name], '.2f')}; up to a tenth less "
-            "than s counts as s", above(ratios[name], (1 - TENTH) * factor),
-            why=f"its first angle is new at {stretch(name):.2f} times the trained length"
-            + (", and the copy is lost before" if ratios[name].high < stretch(name) else ""),
-        ) for name, factor in ((name, float(name.split("= ")[1])) for name in scaled)),
+        *(
+            Finding(
+                f"Without tuning, {kinds[name.split(',')[0]]} costs nothing on a short text",
+                "",
+                "",
+                f"loss on the first copy, {length} tokens, with {name}, minus raw: {price(name)} nats",
+                below(price(name), COSTS),
+                why="it changes angles or scores that the model was trained with",
+            )
+            for name in carried
+        ),
+        *(
+            Finding(
+                f"A scaling by s reads s times as far: {name}",
+                "Peng et al. 2023, §2.3",
+                "s is the new length over the trained one",
+                f"distance of half the help over that of raw: {words(ratios[name], '.2f')}; up to a tenth "
+                "less "
+                "than s counts as s",
+                above(ratios[name], (1 - TENTH) * factor),
+                why=f"its first angle is new at {stretch(name):.2f} times the trained length"
+                + (", and the copy is lost before" if ratios[name].high < stretch(name) else ""),
+            )
+            for name, factor in ((name, float(name.split("= ")[1])) for name in scaled)
+        ),
         Finding(
-            "NTK-aware scaling needs an s above the stretch that is wanted", "Peng et al. 2023, §3.1",
+            "NTK-aware scaling needs an s above the stretch that is wanted",
+            "Peng et al. 2023, §3.1",
             "some pairs leave their range, so s has to be set higher",
             f"at s = 4 it carries {words(ratios['NTK-aware, s = 4'], '.2f')} times as far as raw; no "
             f"angle is new up to {stretch('NTK-aware, s = 4'):.2f} times the trained length",
-            below(ratios["NTK-aware, s = 4"], (1 - TENTH) * 4), why=read,
+            below(ratios["NTK-aware, s = 4"], (1 - TENTH) * 4),
+            why=read,
         ),
         Finding(
             "Without tuning and at the same s, YaRN carries further than NTK-aware scaling",
-            "Peng et al. 2023, §3.2", "said of YaRN without its factor on the scores (“NTK-by-parts”)",
+            "Peng et al. 2023, §3.2",
+            "said of YaRN without its factor on the scores (“NTK-by-parts”)",
             f"distance of half the help minus that of NTK-aware scaling, over that of raw: {listed(further)}",
-            all_of(*(above(x, TENTH) for x in further.values())), why=read,
+            all_of(*(above(x, TENTH) for x in further.values())),
+            why=read,
         ),
         Finding(
-            "The factor s must be at least the distance over the trained length", "Peng et al. 2023, §2.3",
+            "The factor s must be at least the distance over the trained length",
+            "Peng et al. 2023, §2.3",
             "s is defined as that",
             f"share of the help that is left {there}, with YaRN, s = 4: {words(short, '.2f')}",
-            below(short, HALF), why=read,
+            below(short, HALF),
+            why=read,
         ),
         Finding(
-            "A factor s above the distance over the trained length is enough", "Peng et al. 2023, §2.3",
+            "A factor s above the distance over the trained length is enough",
+            "Peng et al. 2023, §2.3",
             "s is defined as that",
             f"share of the help that is left {there}, with YaRN, s = 8: {words(enough, '.2f')}",
             above(enough, HALF),
             why=f"as trained, the model loses half of the help at {reach['raw'].mean / TRAINED:.2f} of its "
-                "length; s may stretch that distance, not the length",
+            "length; s may stretch that distance, not the length",
         ),
     ]
     for kind, title in kinds.items():
         which = [name for name in scaled if name.startswith(kind)]
-        said.append(Finding(
-            f"How far a scaling carries is told by its wavelengths: {title}", "Peng et al. 2023, §3.1–3.2",
-            "pairs that turn less than once in training must not leave their range",
-            "distance of half the help over that of raw, against how much later the first angle is new: "
-            + "; ".join(f"{name} {ratios[name].mean:.2f} against {stretch(name):.2f}, as a share "
-                        + words(off[name], "+.2f") for name in which),
-            all_of(*(within(off[name], TENTH) for name in which)),
-            why="where every pair keeps its range, the angles between neighbours may still be other ones",
-        ))
-    said.append(Finding(
-        "No scaling carries beyond its first new angle", "", "",
-        f"distance of half the help over that of the first new angle: {listed(bounds)}",
-        all_of(*(below(x, 1) for x in bounds.values())), why=read,
-    ))
+        said.append(
+            Finding(
+                f"How far a scaling carries is told by its wavelengths: {title}",
+                "Peng et al. 2023, §3.1–3.2",
+                "pairs that turn less than once in training must not leave their range",
+                "distance of half the help over that of raw, against how much later the first angle is new: "
+                + "; ".join(
+                    f"{name} {ratios[name].mean:.2f} against {stretch(name):.2f}, as a share "
+                    + words(off[name], "+.2f")
+                    for name in which
+                ),
+                all_of(*(within(off[name], TENTH) for name in which)),
+                why="where every pair keeps its range, the angles between neighbours may still be other ones",
+            )
+        )
+    said.append(
+        Finding(
+            "No scaling carries beyond its first new angle",
+            "",
+            "",
+            f"distance of half the help over that of the first new angle: {listed(bounds)}",
+            all_of(*(below(x, 1) for x in bounds.values())),
+            why=read,
+        )
+    )
     over = f" ({len(record.seeds)} passages of one book, one model)"
     return [replace(finding, ours=finding.ours + over) for finding in said] + other_texts(record)
 
@@ -338,22 +403,44 @@ def other_texts(record: Record) -> list[Finding]:
         return {f"{kind}, {name}": left(record, name, gap, text=kind) for kind in kinds for name in names}
 
     said = [
-        ("RoPE as trained loses what lies beyond its length", "Chen et al. 2023, Table 1",
-         kept(["raw"], BEYOND), below, BEYOND, "the copy may be found by what it says"),
-        ("Without tuning, NTK-aware scaling and YaRN carry further", "bloc97 2023; Peng et al. 2023, §3",
-         kept(["NTK-aware, s = 4", "YaRN, s = 4"], BEYOND), above, BEYOND,
-         "the model may not read the changed angles in this kind of text"),
-        ("Without tuning, interpolation does not carry: it loses the copy even without a gap",
-         "Chen et al. 2023, Table 3", kept(["PI, s = 4"], 0), below, 0,
-         "what is said may be found without exact neighbours"),
+        (
+            "RoPE as trained loses what lies beyond its length",
+            "Chen et al. 2023, Table 1",
+            kept(["raw"], BEYOND),
+            below,
+            BEYOND,
+            "the copy may be found by what it says",
+        ),
+        (
+            "Without tuning, NTK-aware scaling and YaRN carry further",
+            "bloc97 2023; Peng et al. 2023, §3",
+            kept(["NTK-aware, s = 4", "YaRN, s = 4"], BEYOND),
+            above,
+            BEYOND,
+            "the model may not read the changed angles in this kind of text",
+        ),
+        (
+            "Without tuning, interpolation does not carry: it loses the copy even without a gap",
+            "Chen et al. 2023, Table 3",
+            kept(["PI, s = 4"], 0),
+            below,
+            0,
+            "what is said may be found without exact neighbours",
+        ),
     ]
-    return [Finding(
-        f"{claim}: {' and '.join(kinds)}, too", source, "",
-        f"share of the copy's help that is left {f'after a gap of {gap:,}' if gap else 'without a gap'}: "
-        + "; ".join(f"{name} {words(x, '.2f')}" for name, x in shares.items())
-        + f" ({len(record.seeds)} passages of each kind of text, one model)",
-        all_of(*(asked(x, HALF) for x in shares.values())), why=why,
-    ) for claim, source, shares, asked, gap, why in said]
+    return [
+        Finding(
+            f"{claim}: {' and '.join(kinds)}, too",
+            source,
+            "",
+            f"share of the copy's help that is left {f'after a gap of {gap:,}' if gap else 'without a gap'}: "
+            + "; ".join(f"{name} {words(x, '.2f')}" for name, x in shares.items())
+            + f" ({len(record.seeds)} passages of each kind of text, one model)",
+            all_of(*(asked(x, HALF) for x in shares.values())),
+            why=why,
+        )
+        for claim, source, shares, asked, gap, why in said
+    ]
 
 
 def words(x: Interval, form: str) -> str:
@@ -361,17 +448,47 @@ def words(x: Interval, form: str) -> str:
 
 
 EXPERIMENT = Experiment(
-    "position_gap", "A gap in the positions of a real model", findings=findings, over="texts", figure=figure, alt=alt,
-    cells=cells, measure=measure,
-    setup=in_words("SmolLM2-135M, trained on windows of {trained:,} tokens, reads passages of {length} "
-                   "tokens twice; nothing is trained here", trained=TRAINED),
+    "position_gap",
+    "A gap in the positions of a real model",
+    findings=findings,
+    over="texts",
+    figure=figure,
+    alt=alt,
+    cells=cells,
+    measure=measure,
+    setup=in_words(
+        "SmolLM2-135M, trained on windows of {trained:,} tokens, reads passages of {length} "
+        "tokens twice; nothing is trained here",
+        trained=TRAINED,
+    ),
     presets={
-        "live": {"length": 96, "scalings": ["raw", "PI, s = 4", "NTK-aware, s = 4", "YaRN, s = 4",
-                                             "YaRN, s = 8"],
-                 "gaps": [0, 6000, BEYOND, 24_000, FAR]},
-        "full": {"length": 160, "scalings": list(SCALINGS), "texts": ["code", "documentation"],
-                 "gaps": [0, 4000, 6000, 7000, BEYOND, 12_000, 14_000, 16_000, 20_000, 24_000, 28_000, 32_000,
-                          40_000, FAR, 64_000]},
+        "live": {
+            "length": 96,
+            "scalings": ["raw", "PI, s = 4", "NTK-aware, s = 4", "YaRN, s = 4", "YaRN, s = 8"],
+            "gaps": [0, 6000, BEYOND, 24_000, FAR],
+        },
+        "full": {
+            "length": 160,
+            "scalings": list(SCALINGS),
+            "texts": ["code", "documentation"],
+            "gaps": [
+                0,
+                4000,
+                6000,
+                7000,
+                BEYOND,
+                12_000,
+                14_000,
+                16_000,
+                20_000,
+                24_000,
+                28_000,
+                32_000,
+                40_000,
+                FAR,
+                64_000,
+            ],
+        },
     },
     seeds={"live": (0, 1, 2), "full": tuple(range(8))},
 )

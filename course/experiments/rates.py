@@ -36,8 +36,11 @@ def grid(lr: float, own: bool) -> list[list[float]]:
     >>> grid(0.003, own=False)
     [[0.001, 0.001], [0.003, 0.003], [0.009, 0.009]]
     """
-    return [[float(f"{lr * factor:.3g}"), float(f"{lr * factor * times:.3g}")]
-            for factor in FACTORS for times in (OF_POSITION if own else OF_POSITION[:1])]
+    return [
+        [float(f"{lr * factor:.3g}"), float(f"{lr * factor * times:.3g}")]
+        for factor in FACTORS
+        for times in (OF_POSITION if own else OF_POSITION[:1])
+    ]
 
 
 class Rates(TypedDict):
@@ -75,8 +78,10 @@ def chosen(name: str, cell: dict) -> list[float]:
     tried = _searched(path, path.stat().st_mtime_ns if path.exists() else 0)
     losses = tried.get(_key({"of": name} | cell))
     if not losses:
-        raise KeyError(f"no learning rates were searched for {cell} of {name!r}: "
-                       "`python -m course.experiments run tuning` does it, then run this again")
+        raise KeyError(
+            f"no learning rates were searched for {cell} of {name!r}: "
+            "`python -m course.experiments run tuning` does it, then run this again"
+        )
     return [*best(losses)]
 
 
@@ -105,8 +110,10 @@ def _searched(path: Path, changed: int) -> dict[tuple, dict[tuple[float, float],
     for run in Record.load(path):
         tried = losses.setdefault(_key(run.cell), {})
         tried.setdefault(tuple(run.cell["rates"]), []).append(run.values["loss"])
-    return {which: {rates: statistics.fmean(found) for rates, found in tried.items()}
-            for which, tried in losses.items()}
+    return {
+        which: {rates: statistics.fmean(found) for rates, found in tried.items()}
+        for which, tried in losses.items()
+    }
 
 
 def _key(cell: dict) -> tuple:

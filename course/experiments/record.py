@@ -23,8 +23,11 @@ with needs("experiments"):
 
 SCHEMAS: dict[str, dict] = {
     "numbers": {"type": ["number", "array"], "items": {"$ref": "#/$defs/numbers"}},
-    "plain": {"type": ["string", "number", "boolean", "null", "array", "object"],
-              "items": {"$ref": "#/$defs/plain"}, "additionalProperties": {"$ref": "#/$defs/plain"}},
+    "plain": {
+        "type": ["string", "number", "boolean", "null", "array", "object"],
+        "items": {"$ref": "#/$defs/plain"},
+        "additionalProperties": {"$ref": "#/$defs/plain"},
+    },
     "table": {"type": "object", "additionalProperties": {"$ref": "#/$defs/plain"}},
     "run": {
         "type": "object",
@@ -38,14 +41,27 @@ SCHEMAS: dict[str, dict] = {
             "versions": {"$ref": "#/$defs/versions"},
         },
     },
-    "versions": {"type": "object", "required": ["python", "torch", "tutorial_lib"],
-                 "additionalProperties": {"type": "string"}},
+    "versions": {
+        "type": "object",
+        "required": ["python", "torch", "tutorial_lib"],
+        "additionalProperties": {"type": "string"},
+    },
 }
 SCHEMAS["record"] = {
     "type": "object",
     "additionalProperties": False,
-    "required": ["experiment", "preset", "command", "settings", "seeds", "device", "threads", "versions",
-                 "seconds", "runs"],
+    "required": [
+        "experiment",
+        "preset",
+        "command",
+        "settings",
+        "seeds",
+        "device",
+        "threads",
+        "versions",
+        "seconds",
+        "runs",
+    ],
     "properties": {
         "experiment": {"type": "string"},
         "preset": {"type": "string"},
@@ -127,8 +143,10 @@ class Record:
         if missing := [seed for seed in self.seeds if seed not in found]:
             raise KeyError(f"{self.experiment!r} lacks {cell} with seed {missing[0]}: finish the sweep")
         if lacking := [seed for seed in self.seeds if name not in found[seed]]:
-            raise KeyError(f"{self.experiment!r} measured no {name!r} in {cell}: there is "
-                           + ", ".join(map(repr, found[lacking[0]])))
+            raise KeyError(
+                f"{self.experiment!r} measured no {name!r} in {cell}: there is "
+                + ", ".join(map(repr, found[lacking[0]]))
+            )
         return [found[seed][name] for seed in self.seeds]
 
     def cells(self) -> list[dict]:
@@ -189,8 +207,10 @@ class Record:
         seen = [[run.cell, run.seed] for run in record]
         for n, run in enumerate(seen):
             if run in seen[:n] or run[1] not in record.seeds:
-                raise ValueError(f"{path.name} is not a valid record at $.runs[{n}]: {run} stands there "
-                                 f"twice, or its seed is not one of {record.seeds}")
+                raise ValueError(
+                    f"{path.name} is not a valid record at $.runs[{n}]: {run} stands there "
+                    f"twice, or its seed is not one of {record.seeds}"
+                )
         return record
 
 
@@ -209,8 +229,9 @@ def checked(data: dict, kind: str, name: str) -> dict:
     except fastjsonschema.JsonSchemaValueException as error:
         place, _, wanted = error.message.partition(" must ")
         found = "" if isinstance(error.value, (dict, list)) else f"{error.value!r} "
-        raise ValueError(f"{name} does not fit the schema at ${place.removeprefix('data')}: "
-                         f"{found}must {wanted}") from None
+        raise ValueError(
+            f"{name} does not fit the schema at ${place.removeprefix('data')}: {found}must {wanted}"
+        ) from None
     for place, number in _not_finite(data, "$"):
         raise ValueError(f"{name} does not fit the schema at {place}: {number} is no finite number")
     return data
@@ -243,5 +264,9 @@ def write(path: Path, text: str) -> None:
 
 def versions() -> dict[str, str]:
     """Versions of what numbers may depend on."""
-    return {"python": platform.python_version(), "torch": torch.__version__,
-            "numpy": metadata.version("numpy"), "tutorial_lib": __version__}
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": metadata.version("numpy"),
+        "tutorial_lib": __version__,
+    }

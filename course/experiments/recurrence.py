@@ -46,7 +46,7 @@ class Segments(nn.Module):
     def forward(self, tokens):
         memory, logits = Memory(self.memory), []
         for start in range(0, tokens.shape[1], self.segment):
-            part = tokens[:, start: start + self.segment]
+            part = tokens[:, start : start + self.segment]
             first = 0 if self.restart else start
             positions = torch.arange(first, first + part.shape[1], device=tokens.device)
             logits.append(self.model(part, positions, memory=memory))
@@ -71,17 +71,25 @@ def cells(settings: dict) -> list[dict]:
 
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
     corpus, S = kjv(), settings["segment"]
-    config = Config(len(corpus.symbols), settings["d_model"], n_layers=settings["layers"],
-                    n_heads=settings["heads"])
+    config = Config(
+        len(corpus.symbols), settings["d_model"], n_layers=settings["layers"], n_heads=settings["heads"]
+    )
     model = seeded(lambda: Transformer(config, encodings(cell["encoding"], settings)), seed)
     reader = Segments(model, S, S if cell["memory"] else 0, restart=cell["encoding"].endswith("collide"))
-    train(reader, lambda generator: corpus.batch(settings["batch"], S * settings["segments"], generator),
-          settings["steps"], lr=settings["lr"], seed=seed, device=device, progress=False)
+    train(
+        reader,
+        lambda generator: corpus.batch(settings["batch"], S * settings["segments"], generator),
+        settings["steps"],
+        lr=settings["lr"],
+        seed=seed,
+        device=device,
+        progress=False,
+    )
     tokens, targets = corpus.windows(settings["windows"], S * settings["read"])
     found = []
     for multiple in settings["memories"]:
         reader.memory = S * multiple
-        found.append(evaluate(reader, tokens, targets)[:, -S * settings["tail"]:].mean().item())
+        found.append(evaluate(reader, tokens, targets)[:, -S * settings["tail"] :].mean().item())
     return {"loss": found}
 
 
@@ -99,12 +107,19 @@ def gain(record: Record, name: str, longer: int, shorter: int) -> Interval:
 def figure(record: Record):
     fig, axes = plots.panels(1, 2, size=(12, 5), sharey=True)
     for ax, memory in zip(axes, (False, True), strict=True):
-        values = {name: torch.tensor(record.values("loss", encoding=name, memory=memory))
-                  for name in record.settings["encodings"]}
+        values = {
+            name: torch.tensor(record.values("loss", encoding=name, memory=memory))
+            for name in record.settings["encodings"]
+        }
         plots.lines(
-            record.settings["memories"], {name: x.mean(0) for name, x in values.items()},
-            spread={name: (x.amin(0), x.amax(0)) for name, x in values.items()}, markers=True, ax=ax,
-            legend=memory, xlabel=_("memory in reading / S"), ylabel="" if memory else _("loss (nats)"),
+            record.settings["memories"],
+            {name: x.mean(0) for name, x in values.items()},
+            spread={name: (x.amin(0), x.amax(0)) for name, x in values.items()},
+            markers=True,
+            ax=ax,
+            legend=memory,
+            xlabel=_("memory in reading / S"),
+            ylabel="" if memory else _("loss (nats)"),
             title=_("trained with a memory of S") if memory else _("trained without memory"),
         )
     return fig
@@ -115,9 +130,11 @@ def alt(record: Record) -> str:
     longest = record.settings["memories"][-1]
     gains = {name: gain(record, name, longest, 0).mean for name in record.settings["encodings"]}
     words = _(", ").join(f"{_(name)} {gains[name]:+.2f}" for name in sorted(gains, key=gains.__getitem__))
-    return _("Lines of loss against the memory in reading, left for models trained without memory, right "
-             "with one segment. Trained with memory, the longest one, {longest} S, changes the loss by "
-             "(nats): {words}.").format(longest=longest, words=words)
+    return _(
+        "Lines of loss against the memory in reading, left for models trained without memory, right "
+        "with one segment. Trained with memory, the longest one, {longest} S, changes the loss by "
+        "(nats): {words}."
+    ).format(longest=longest, words=words)
 
 
 SAME = 0.02
@@ -135,72 +152,140 @@ def worth(record: Record, name: str) -> Interval:
 def findings(record: Record) -> list[Finding]:
     names, longest = record.settings["encodings"], record.settings["memories"][-1]
     relative = [name for name in names if name in TITLES]
-    paper = {"transformer-xl": "perplexity 26.77 with recurrence, 29.02 without",
-             "shaw": "perplexity 27.94 with recurrence, 29.75 without"}
+    paper = {
+        "transformer-xl": "perplexity 26.77 with recurrence, 29.02 without",
+        "shaw": "perplexity 27.94 with recurrence, 29.75 without",
+    }
     with_memory = "loss with a memory of S, minus that of models that never had one"
     little = "what stands before a segment may say little about it to a model of this size and training"
     said = []
     for name in relative:
         x = worth(record, name)
-        said.append(Finding(
-            f"{TITLES[name]} gains from a memory of one segment", TABLE if name in paper else "",
-            paper.get(name, ""), f"{with_memory}: {x} nats", below(x, -SAME), why=little,
-        ))
+        said.append(
+            Finding(
+                f"{TITLES[name]} gains from a memory of one segment",
+                TABLE if name in paper else "",
+                paper.get(name, ""),
+                f"{with_memory}: {x} nats",
+                below(x, -SAME),
+                why=little,
+            )
+        )
     for name in relative:
         x = gain(record, name, longest, 1)
-        said.append(Finding(
-            f"{TITLES[name]} reads a memory longer than that of its training without harm",
-            TABLE if name in paper else "",
-            "longer attention in evaluation helps Transformer-XL's encoding only" if name in paper else "",
-            f"loss with {longest} S minus with S: {x} nats", below(x, SAME),
-            why=f"the training had distances below 2 S, and here they go up to {longest + 1} S",
-        ))
+        said.append(
+            Finding(
+                f"{TITLES[name]} reads a memory longer than that of its training without harm",
+                TABLE if name in paper else "",
+                "longer attention in evaluation helps Transformer-XL's encoding only"
+                if name in paper
+                else "",
+                f"loss with {longest} S minus with S: {x} nats",
+                below(x, SAME),
+                why=f"the training had distances below 2 S, and here they go up to {longest + 1} S",
+            )
+        )
     if "transformer-xl" in names:
         x = gain(record, "transformer-xl", longest, 1)
-        said.append(Finding(
-            "Transformer-XL's encoding gains from a memory longer than that of its training", TABLE,
-            "26.77 at an attention length of 500; longer attention in evaluation helps this encoding only",
-            f"loss with {longest} S minus with S: {x} nats", below(x, -SAME),
-            why="characters far back may say little about the next one to a model of this size and training",
-        ))
+        said.append(
+            Finding(
+                "Transformer-XL's encoding gains from a memory longer than that of its training",
+                TABLE,
+                "26.77 at an attention length of 500; longer attention in evaluation helps this encoding "
+                "only",
+                f"loss with {longest} S minus with S: {x} nats",
+                below(x, -SAME),
+                why="characters far back may say little about the next one to a model of this size and "
+                "training",
+            )
+        )
     if {"transformer-xl", "shaw"} <= set(names):
         x = difference(*(losses(record, name, 1) for name in ("transformer-xl", "shaw")))
-        said.append(Finding(
-            "With recurrence, Transformer-XL's encoding is better than Shaw's", TABLE,
-            "perplexity 26.77 against 27.94", f"loss with a memory of S, minus that of Shaw: {x} nats",
-            below(x, -SAME), why="a table learns each distance for itself, which a short training may favour",
-        ))
+        said.append(
+            Finding(
+                "With recurrence, Transformer-XL's encoding is better than Shaw's",
+                TABLE,
+                "perplexity 26.77 against 27.94",
+                f"loss with a memory of S, minus that of Shaw: {x} nats",
+                below(x, -SAME),
+                why="a table learns each distance for itself, which a short training may favour",
+            )
+        )
     for name, how, theirs in (
-        ("sinusoidal-collide", "start anew in each segment",
-         "an argument: the model cannot tell a character from the one at its place a segment before"),
+        (
+            "sinusoidal-collide",
+            "start anew in each segment",
+            "an argument: the model cannot tell a character from the one at its place a segment before",
+        ),
         ("sinusoidal-count", "count on", ""),
     ):
         if name in names:
             x = worth(record, name)
-            said.append(Finding(
-                f"Absolute positions that {how} get worse with a memory", "Dai et al. 2019, §3.3", theirs,
-                f"{with_memory}: {x} nats", above(x, SAME),
-                why="what a character says does not depend on its position alone: there may be something to "
+            said.append(
+                Finding(
+                    f"Absolute positions that {how} get worse with a memory",
+                    "Dai et al. 2019, §3.3",
+                    theirs,
+                    f"{with_memory}: {x} nats",
+                    above(x, SAME),
+                    why="what a character says does not depend on its position alone: there may be "
+                    "something to "
                     "learn from it even so",
-            ))
+                )
+            )
     return said
 
 
-SMALL = {"d_model": 64, "layers": 2, "heads": 4, "segment": 16, "segments": 4, "batch": 16, "lr": 5e-3,
-         "encodings": list(ENCODINGS), "memories": [0, 1, 2, 4, 8], "read": 20, "tail": 2}
+SMALL = {
+    "d_model": 64,
+    "layers": 2,
+    "heads": 4,
+    "segment": 16,
+    "segments": 4,
+    "batch": 16,
+    "lr": 5e-3,
+    "encodings": list(ENCODINGS),
+    "memories": [0, 1, 2, 4, 8],
+    "read": 20,
+    "tail": 2,
+}
 
 EXPERIMENT = Experiment(
-    "recurrence", "Memory and position", findings=findings, figure=figure, alt=alt, cells=cells,
+    "recurrence",
+    "Memory and position",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
     measure=measure,
-    setup=in_words("S = {segment} characters of the King James Bible, {segments} segments in a row; "
-                   "{training}", examples="texts"),
+    setup=in_words(
+        "S = {segment} characters of the King James Bible, {segments} segments in a row; {training}",
+        examples="texts",
+    ),
     presets={
-        "live": SMALL | {"encodings": ["transformer-xl", "rotary", "sinusoidal-collide"], "steps": 100,
-                         "windows": 32, "read": 12},
+        "live": SMALL
+        | {
+            "encodings": ["transformer-xl", "rotary", "sinusoidal-collide"],
+            "steps": 100,
+            "windows": 32,
+            "read": 12,
+        },
         "full": SMALL | {"steps": 250, "windows": 128},
-        "gpu": {"d_model": 256, "layers": 6, "heads": 8, "segment": 64, "segments": 4, "batch": 64,
-                "lr": 1e-3, "encodings": list(ENCODINGS), "memories": [0, 1, 2, 4, 8, 16], "read": 40,
-                "tail": 2, "steps": 400, "windows": 64},
+        "gpu": {
+            "d_model": 256,
+            "layers": 6,
+            "heads": 8,
+            "segment": 64,
+            "segments": 4,
+            "batch": 64,
+            "lr": 1e-3,
+            "encodings": list(ENCODINGS),
+            "memories": [0, 1, 2, 4, 8, 16],
+            "read": 40,
+            "tail": 2,
+            "steps": 400,
+            "windows": 64,
+        },
     },
     seeds={"live": (0, 1, 2), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )

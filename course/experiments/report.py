@@ -76,8 +76,13 @@ def for_explorers() -> dict:
     for name in gap.settings["scalings"]:
         by_text = gap.values("repeat", scaling=name)
         repeat["none" if name == "raw" else name.replace(", s = ", " ")] = [
-            distances, [round(statistics.fmean(at), 3) for at in zip(*by_text, strict=True)]]
+            distances,
+            [round(statistics.fmean(at), 3) for at in zip(*by_text, strict=True)],
+        ]
     board = scoreboard.board(*map(load, ("scoreboard", "lengths", "tasks")))
-    return {"learned": [round(statistics.fmean(at), 2) for at in list(zip(*tails, strict=True))[:3]],
-            "repeat": repeat, "first": round(interval(gap.values("first", scaling="raw")).mean, 3),
-            "board": {name: row | {"doors": list(row["doors"])} for name, row in board.items()}}
+    return {
+        "learned": [round(statistics.fmean(at), 2) for at in list(zip(*tails, strict=True))[:3]],
+        "repeat": repeat,
+        "first": round(interval(gap.values("first", scaling="raw")).mean, 3),
+        "board": {name: row | {"doors": list(row["doors"])} for name, row in board.items()},
+    }

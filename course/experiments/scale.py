@@ -129,8 +129,12 @@ def per_decade(record: Record, measured: list[Interval]) -> Interval:
     """How much what was measured at each size changes when parameters × characters grow by 10: the slope of
     a straight line (least squares) for each seed."""
     x = decades(record)
-    return interval([statistics.linear_regression(x, y).slope
-                     for y in zip(*(one.values for one in measured), strict=True)])
+    return interval(
+        [
+            statistics.linear_regression(x, y).slope
+            for y in zip(*(one.values for one in measured), strict=True)
+        ]
+    )
 
 
 def decades(record: Record) -> list[float]:
@@ -158,14 +162,24 @@ def figure(record: Record):
     losses = {name: torch.tensor([at_length(record, n, name) for n in sizes]) for name in names}
     rises = {name: torch.tensor([rise(record, n, name).values for n in sizes]) for name in names}
     gaps = {name: x - losses["rotary"] for name, x in losses.items()}
-    shown = {"loss at L (nats)": losses, "loss at L minus that of RoPE (nats)": gaps,
-             f"rise from L to {FAR} L (nats)": rises}
+    shown = {
+        "loss at L (nats)": losses,
+        "loss at L minus that of RoPE (nats)": gaps,
+        f"rise from L to {FAR} L (nats)": rises,
+    }
     fig, axes = plots.panels(3, 1, size=(9, 12), sharex=True)
     for ax, (title, values) in zip(axes, shown.items(), strict=True):
-        plots.lines([10**x for x in decades(record)], {name: x.mean(1) for name, x in values.items()}, ax=ax,
-                    spread={name: (x.amin(1), x.amax(1)) for name, x in values.items()}, markers=True,
-                    logx=True, title=title, legend="beside" if ax is axes[0] else False,
-                    xlabel="parameters × characters of training" if ax is axes[-1] else "")
+        plots.lines(
+            [10**x for x in decades(record)],
+            {name: x.mean(1) for name, x in values.items()},
+            ax=ax,
+            spread={name: (x.amin(1), x.amax(1)) for name, x in values.items()},
+            markers=True,
+            logx=True,
+            title=title,
+            legend="beside" if ax is axes[0] else False,
+            xlabel="parameters × characters of training" if ax is axes[-1] else "",
+        )
     return fig
 
 
@@ -173,23 +187,29 @@ def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     last = len(record.settings["sizes"]) - 1
     small, large = gap(record, 0), gap(record, last)
-    return (f"Three panels of lines against parameters × characters at {last + 1} sizes: the loss at L, its "
-            f"distance from that of RoPE, and its rise from L to {FAR} L. The gap from RoPE to the better "
-            f"bias goes from {small.mean:+.3f} nats at the smallest size to {large.mean:+.3f} at the "
-            f"largest, the rise of RoPE from {rise(record, 0).mean:+.2f} to {rise(record, last).mean:+.2f}.")
+    return (
+        f"Three panels of lines against parameters × characters at {last + 1} sizes: the loss at L, its "
+        f"distance from that of RoPE, and its rise from L to {FAR} L. The gap from RoPE to the better "
+        f"bias goes from {small.mean:+.3f} nats at the smallest size to {large.mean:+.3f} at the "
+        f"largest, the rise of RoPE from {rise(record, 0).mean:+.2f} to {rise(record, last).mean:+.2f}."
+    )
 
 
 def table(record: Record) -> str:
     """Every size and encoding: rates that all seeds choose, loss at L, rise, as Markdown."""
-    lines = ["| size | d_model, layers, steps | parameters × characters | encoding | rates (model; position) "
-             f"| loss at L | rise to {FAR} L |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| size | d_model, layers, steps | parameters × characters | encoding | rates (model; position) "
+        f"| loss at L | rise to {FAR} L |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for n, size in enumerate(record.settings["sizes"]):
         for name in record.settings["encodings"]:
             lr, own = chosen(record, n, name)
             lines.append(
                 f"| {n + 1} | {size['d_model']}, {size['layers']}, {size['steps']} | "
                 f"{scale(record.settings, n):.1e} | {name} | {lr:g}; {own:g} | "
-                f"{statistics.fmean(at_length(record, n, name)):.3f} | {rise(record, n, name)} |")
+                f"{statistics.fmean(at_length(record, n, name)):.3f} | {rise(record, n, name)} |"
+            )
     return "\n".join(lines) + "\n"
 
 
@@ -209,41 +229,60 @@ def findings(record: Record) -> list[Finding]:
         ),
         Finding(
             "The gap from RoPE to the biases closes with size",
-            "what the use of RoPE in nearly all large models suggests", "",
+            "what the use of RoPE in nearly all large models suggests",
+            "",
             f"loss of RoPE minus that of the better of {biases} at L, {_change(gaps)}; for each factor of 10 "
             f"in parameters × characters {closing} nats{_further(record, gaps)}",
-            all_of(above(gaps[0], 0).of("the gap at the smallest size"),
-                   below(closing, 0).of("its change for each factor of 10")),
-            why="at the smallest size there is no gap that could close" if gaps[0].high <= 0
+            all_of(
+                above(gaps[0], 0).of("the gap at the smallest size"),
+                below(closing, 0).of("its change for each factor of 10"),
+            ),
+            why="at the smallest size there is no gap that could close"
+            if gaps[0].high <= 0
             else "over these sizes it does not shrink, so the reason for RoPE in large models is another one",
         ),
         Finding(
-            "A bigger model reads further with RoPE", "a question of this course", "",
+            "A bigger model reads further with RoPE",
+            "a question of this course",
+            "",
             f"rise of the loss from L to {FAR} L, {_change(rises)}; for each factor of 10 {reading} "
             f"nats{_further(record, rises)}",
             below(reading, 0),
             why="a model learns about the distances that it is trained on and about no others, and a bigger "
-                "one has more to lose",
+            "one has more to lose",
         ),
     ]
     if "sinusoidal" in record.settings["encodings"]:
-        ahead = [difference(at_length(record, n, "sinusoidal"), at_length(record, n, "rotary"))
-                 for n in sizes]
-        said.append(Finding(
-            "RoPE has a lower loss than sinusoidal positions at every size", "Su et al. 2021, Table 1",
-            "BLEU 27.5 in place of 27.3 in translation", f"sinusoidal minus RoPE at L: {_each(ahead)} nats",
-            all_of(*(above(one, 0) for one in ahead)), why="at some size the sums are as good",
-        ))
-    slowest, fastest = tuning.at_the_edges({
-        f"size {n + 1}": {name: searched(record, n, name) for name in record.settings["encodings"]}
-        for n in sizes})
-    said.append(Finding(
-        "The grids are wide enough: no encoding would gain from a rate outside of them", "", "",
-        f"of {len(sizes) * len(record.settings['encodings'])} choices, best at the slowest rate: "
-        f"{'; '.join(slowest) or 'none'}; at the fastest: {'; '.join(fastest) or 'none'}",
-        fact(not slowest and not fastest, f"none is best at the edge by more than {rates.EQUAL} nats"),
-        why="where an encoding is best at the edge, another step might still have helped it",
-    ))
+        ahead = [
+            difference(at_length(record, n, "sinusoidal"), at_length(record, n, "rotary")) for n in sizes
+        ]
+        said.append(
+            Finding(
+                "RoPE has a lower loss than sinusoidal positions at every size",
+                "Su et al. 2021, Table 1",
+                "BLEU 27.5 in place of 27.3 in translation",
+                f"sinusoidal minus RoPE at L: {_each(ahead)} nats",
+                all_of(*(above(one, 0) for one in ahead)),
+                why="at some size the sums are as good",
+            )
+        )
+    slowest, fastest = tuning.at_the_edges(
+        {
+            f"size {n + 1}": {name: searched(record, n, name) for name in record.settings["encodings"]}
+            for n in sizes
+        }
+    )
+    said.append(
+        Finding(
+            "The grids are wide enough: no encoding would gain from a rate outside of them",
+            "",
+            "",
+            f"of {len(sizes) * len(record.settings['encodings'])} choices, best at the slowest rate: "
+            f"{'; '.join(slowest) or 'none'}; at the fastest: {'; '.join(fastest) or 'none'}",
+            fact(not slowest and not fastest, f"none is best at the edge by more than {rates.EQUAL} nats"),
+            why="where an encoding is best at the edge, another step might still have helped it",
+        )
+    )
     return said
 
 
@@ -261,30 +300,65 @@ def _further(record: Record, measured: list[Interval]) -> str:
     if len(x) < 3:
         return ""
     there = predicted(x, [one.mean for one in measured], x[-1] + 3)
-    return (f". A straight line through all sizes would lead to {there} nats at a thousand times the "
-            "largest; whether it stays straight, nothing here shows")
+    return (
+        f". A straight line through all sizes would lead to {there} nats at a thousand times the "
+        "largest; whether it stays straight, nothing here shows"
+    )
 
 
 SMALL = {"head_dim": 16, "length": 64, "batch": 16, "lr": 1.5e-2, "windows": 32, "tail": 32}
 
 EXPERIMENT = Experiment(
-    "scale", "Does the gap close with size?", findings=findings, figure=figure, alt=alt, cells=cells,
-    measure=measure, table=table,
-    setup=in_words("L = {length} characters of the King James Bible; steps of {batch} texts; each encoding "
-                   "at learning rates of its own, searched here at each size"),
+    "scale",
+    "Does the gap close with size?",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
+    measure=measure,
+    table=table,
+    setup=in_words(
+        "L = {length} characters of the King James Bible; steps of {batch} texts; each encoding "
+        "at learning rates of its own, searched here at each size"
+    ),
     presets={
-        "live": SMALL | {"encodings": ["rotary", "alibi"], "windows": 12, "sizes": [
-            {"d_model": 16, "layers": 1, "steps": 50}, {"d_model": 32, "layers": 2, "steps": 100},
-            {"d_model": 48, "layers": 2, "steps": 150}]},
-        "full": SMALL | {"encodings": list(ENCODINGS), "sizes": [
-            {"d_model": 32, "layers": 2, "steps": 150}, {"d_model": 48, "layers": 2, "steps": 300},
-            {"d_model": 64, "layers": 3, "steps": 450}, {"d_model": 96, "layers": 3, "steps": 1120}]},
+        "live": SMALL
+        | {
+            "encodings": ["rotary", "alibi"],
+            "windows": 12,
+            "sizes": [
+                {"d_model": 16, "layers": 1, "steps": 50},
+                {"d_model": 32, "layers": 2, "steps": 100},
+                {"d_model": 48, "layers": 2, "steps": 150},
+            ],
+        },
+        "full": SMALL
+        | {
+            "encodings": list(ENCODINGS),
+            "sizes": [
+                {"d_model": 32, "layers": 2, "steps": 150},
+                {"d_model": 48, "layers": 2, "steps": 300},
+                {"d_model": 64, "layers": 3, "steps": 450},
+                {"d_model": 96, "layers": 3, "steps": 1120},
+            ],
+        },
         # up to 116 million parameters, and less text than there is; by an estimate, not by a clock, an hour
         # and a half on one GPU: larger models than in other presets of this name, and a search of their rates
-        "gpu": SMALL | {"head_dim": 64, "length": 512, "batch": 32, "lr": 6e-3, "tail": 256,
-                        "encodings": list(ENCODINGS), "sizes": [
-            {"d_model": 128, "layers": 4, "steps": 50}, {"d_model": 256, "layers": 6, "steps": 100},
-            {"d_model": 512, "layers": 8, "steps": 150}, {"d_model": 896, "layers": 12, "steps": 200}]},
+        "gpu": SMALL
+        | {
+            "head_dim": 64,
+            "length": 512,
+            "batch": 32,
+            "lr": 6e-3,
+            "tail": 256,
+            "encodings": list(ENCODINGS),
+            "sizes": [
+                {"d_model": 128, "layers": 4, "steps": 50},
+                {"d_model": 256, "layers": 6, "steps": 100},
+                {"d_model": 512, "layers": 8, "steps": 150},
+                {"d_model": 896, "layers": 12, "steps": 200},
+            ],
+        },
     },
     seeds={"live": (0, 1), "full": (0, 1, 2), "gpu": (0, 1, 2)},
 )

@@ -47,12 +47,20 @@ TOLERANCE = 1e-9
 """Below it a difference of float64 numbers is rounding."""
 
 MEASURES = {
-    "parameters": "parameters", "stored": "bytes stored", "held": "bytes held",
-    "time": "times as long as no position", "apart": "places told apart", "shift": "shift error",
-    "toeplitz": "Toeplitz error", "loss": "nats per character at L", "mean": "nats, all characters, 16 L − L",
-    "tail": "nats, the same last characters, 16 L − L", "won": "tasks won at 4 L, of 5",
+    "parameters": "parameters",
+    "stored": "bytes stored",
+    "held": "bytes held",
+    "time": "times as long as no position",
+    "apart": "places told apart",
+    "shift": "shift error",
+    "toeplitz": "Toeplitz error",
+    "loss": "nats per character at L",
+    "mean": "nats, all characters, 16 L − L",
+    "tail": "nats, the same last characters, 16 L − L",
+    "won": "tasks won at 4 L, of 5",
 }
 """The columns of the board, and what their numbers are."""
+
 
 def encoding(name: str, settings: dict) -> PositionalEncoding:
     """The encoding ``name`` for a model and a longest text as in the settings."""
@@ -83,6 +91,7 @@ def encoding(name: str, settings: dict) -> PositionalEncoding:
 
 def drawn(name: str, settings: dict, seed: int) -> PositionalEncoding:
     """The encoding with weights as after some training, float64: what starts at 0 does something, too."""
+
     def build_it():
         made = encoding(name, settings).double()
         with torch.no_grad():
@@ -163,8 +172,11 @@ def cells(settings: dict) -> list[dict]:
 def exact(name: str, settings: dict, seed: int = 0) -> dict:
     """What does not depend on the machine: parameters, apart, shift and, for texts, toeplitz."""
     made = drawn(name, settings, seed)
-    found = {"parameters": parameters(encoding(name, settings)), "apart": apart(made, settings, seed),
-             "shift": shift_error(made, settings, seed)}
+    found = {
+        "parameters": parameters(encoding(name, settings)),
+        "apart": apart(made, settings, seed),
+        "shift": shift_error(made, settings, seed),
+    }
     return found | ({"toeplitz": offset_error(made, settings, seed)} if made.axes == 1 else {})
 
 
@@ -186,8 +198,10 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
     runs = {key: passing(model) for key, model in models.items()}
     held, made = peak_bytes(runs[name], device), models[name].encoding
     seconds = interleaved(runs, settings["rounds"], device)
-    found = {"stored": sum(x.nbytes for x in made.state_dict().values()),
-             "time": ratio(seconds, name, "none")}
+    found = {
+        "stored": sum(x.nbytes for x in made.state_dict().values()),
+        "time": ratio(seconds, name, "none"),
+    }
     return exact(name, settings, seed) | found | ({} if held is None else {"held": held})
 
 
@@ -233,9 +247,13 @@ def figure(record: Record):
     fig, axes = plots.panels(1, 3, size=(13.5, 0.36 * len(names) + 1.5), sharey=True)
     for ax, key in zip(axes, ("time", "apart", "shift"), strict=True):
         values = {name: record.values(key, encoding=name) for name in names}
-        plots.bars({name: statistics.fmean(x) for name, x in values.items()}, ax=ax, xlabel=MEASURES[key],
-                   spread={name: (min(x), max(x)) for name, x in values.items()},
-                   values=".2f" if key != "apart" else ".0f")
+        plots.bars(
+            {name: statistics.fmean(x) for name, x in values.items()},
+            ax=ax,
+            xlabel=MEASURES[key],
+            spread={name: (min(x), max(x)) for name, x in values.items()},
+            values=".2f" if key != "apart" else ".0f",
+        )
     return fig
 
 
@@ -243,8 +261,10 @@ def alt(record: Record) -> str:
     """What the figure shows, in a sentence; nothing that the machine changes."""
     names = record.settings["encodings"]
     still = [name for name in names if not any(record.values("shift", encoding=name))]
-    return (f"Three panels of bars for {len(names)} encodings: time beside no position, places told apart of "
-            f"{record.settings['length']}, and shift error, which is 0 for {len(still)} of them.")
+    return (
+        f"Three panels of bars for {len(names)} encodings: time beside no position, places told apart of "
+        f"{record.settings['length']}, and shift error, which is 0 for {len(still)} of them."
+    )
 
 
 FEW = 1.05
@@ -254,8 +274,11 @@ FEW = 1.05
 def cost(record: Record, name: str, than: str = "none") -> Interval:
     """How many times as long a pass takes as one with another encoding."""
     times = record.values("time", encoding=name)
-    return interval(times if than == "none" else [
-        a / b for a, b in zip(times, record.values("time", encoding=than), strict=True)])
+    return interval(
+        times
+        if than == "none"
+        else [a / b for a, b in zip(times, record.values("time", encoding=than), strict=True)]
+    )
 
 
 def findings(record: Record) -> list[Finding]:
@@ -268,31 +291,47 @@ def findings(record: Record) -> list[Finding]:
     added = "one number more is added to every score, which may take more than that of so small a model"
     return [
         Finding(
-            "RoPE costs a few per cent of a pass", "EleutherAI 2021, blog on rotary embeddings",
+            "RoPE costs a few per cent of a pass",
+            "EleutherAI 2021, blog on rotary embeddings",
             "1 to 3 % more time when fused; about 43 % in a slow version (Press et al. 2022, Table 1: 20.0 "
-            "against 28.5 thousand words a second)", f"{here}: {words(rotary)}", below(rotary, FEW),
+            "against 28.5 thousand words a second)",
+            f"{here}: {words(rotary)}",
+            below(rotary, FEW),
             why="the rotation is not fused here, as in the slow version there",
         ),
         Finding(
-            "ALiBi costs a few per cent of a pass", "", "", f"{here}: {words(alibi)}", below(alibi, FEW),
+            "ALiBi costs a few per cent of a pass",
+            "",
+            "",
+            f"{here}: {words(alibi)}",
+            below(alibi, FEW),
             why=added,
         ),
         Finding(
-            "T5's bias takes more than three times as long as sinusoids", "Press et al. 2022, Table 1",
+            "T5's bias takes more than three times as long as sinusoids",
+            "Press et al. 2022, Table 1",
             "training at 3072 tokens: 4.3 against 15.3 thousand words a second",
-            f"time of a pass at {length} tokens beside one with sinusoids: {words(beside)}", above(beside, 3),
+            f"time of a pass at {length} tokens beside one with sinusoids: {words(beside)}",
+            above(beside, 3),
             why=f"there a step of training at 3072 tokens was timed, here a pass at {length}, which looks up "
-                "one number for each offset, not for each pair",
+            "one number for each offset, not for each pair",
         ),
         Finding(
-            "T5's bias costs a few per cent of a pass", "", "", f"{here}: {words(t5)}", below(t5, FEW),
+            "T5's bias costs a few per cent of a pass",
+            "",
+            "",
+            f"{here}: {words(t5)}",
+            below(t5, FEW),
             why=added,
         ),
         Finding(
-            "Relative vectors in keys and values cost 7 % of speed", "Shaw et al. 2018, §3.3",
-            "7 % fewer steps a second", f"{here}: {words(shaw)}", below(shaw, 1.1),
+            "Relative vectors in keys and values cost 7 % of speed",
+            "Shaw et al. 2018, §3.3",
+            "7 % fewer steps a second",
+            f"{here}: {words(shaw)}",
+            below(shaw, 1.1),
             why="without positions one fused kernel does all, and never holds the weights; the pass with "
-                f"vectors forms those of all keys within their reach{_held(record)}",
+            f"vectors forms those of all keys within their reach{_held(record)}",
         ),
     ]
 
@@ -306,13 +345,31 @@ def _held(record: Record) -> str:
 
 
 EXPERIMENT = Experiment(
-    "scoreboard", "The scoreboard", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    "scoreboard",
+    "The scoreboard",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
+    measure=measure,
     setup=in_words("{model}, with random weights; texts of {length:,} tokens; nothing is trained"),
     presets={
-        "live": {"d_model": 64, "layers": 2, "heads": 4, "length": 256, "rounds": 3,
-                 "encodings": list(ENCODINGS)},
-        "full": {"d_model": 64, "layers": 2, "heads": 4, "length": 1024, "rounds": 25,
-                 "encodings": list(ENCODINGS)},
+        "live": {
+            "d_model": 64,
+            "layers": 2,
+            "heads": 4,
+            "length": 256,
+            "rounds": 3,
+            "encodings": list(ENCODINGS),
+        },
+        "full": {
+            "d_model": 64,
+            "layers": 2,
+            "heads": 4,
+            "length": 1024,
+            "rounds": 25,
+            "encodings": list(ENCODINGS),
+        },
     },
     seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4)},
 )

@@ -41,16 +41,23 @@ LOST, KEPT = 0.5, 0.05
 def encoding(name: str, settings: dict):
     """The encoding ``name`` for a model and places as in the settings."""
     d_model, heads = settings["d_model"], settings["heads"]
-    return build(name, **{
-        "learned": {"max_length": settings["offsets"][-1] + settings["length"], "dim": d_model, "std": 1.0},
-        "sinusoidal": {"dim": d_model},
-        "rotary": {"head_dim": d_model // heads},
-        "xpos": {"head_dim": d_model // heads},
-        "shaw": {"head_dim": d_model // heads, "max_distance": 8},
-        "t5": {"n_heads": heads, "max_distance": 64},
-        "clipped": {"n_heads": heads, "max_distance": 8},
-        "alibi": {"n_heads": heads},
-    }[name])
+    return build(
+        name,
+        **{
+            "learned": {
+                "max_length": settings["offsets"][-1] + settings["length"],
+                "dim": d_model,
+                "std": 1.0,
+            },
+            "sinusoidal": {"dim": d_model},
+            "rotary": {"head_dim": d_model // heads},
+            "xpos": {"head_dim": d_model // heads},
+            "shaw": {"head_dim": d_model // heads, "max_distance": 8},
+            "t5": {"n_heads": heads, "max_distance": 64},
+            "clipped": {"n_heads": heads, "max_distance": 8},
+            "alibi": {"n_heads": heads},
+        }[name],
+    )
 
 
 def cells(settings: dict) -> list[dict]:
@@ -67,8 +74,15 @@ def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Tran
     settings = SIZES | settings
     config = Config(VALUES, settings["d_model"], n_heads=settings["heads"], n_layers=settings["layers"])
     model = seeded(lambda: Transformer(config, encoding(cell["encoding"], settings)), seed)
-    train(model, lambda generator: draw(settings, settings["batch"], generator), settings["steps"],
-          **rates.of(settings, cell), seed=seed, device=device, progress=False)
+    train(
+        model,
+        lambda generator: draw(settings, settings["batch"], generator),
+        settings["steps"],
+        **rates.of(settings, cell),
+        seed=seed,
+        device=device,
+        progress=False,
+    )
     return model
 
 
@@ -100,8 +114,11 @@ def _offsets(record):
 def _means(record, name):
     """``{(encoding, offset): mean over seeds}``."""
     got = {encoding: record.values(name, encoding=encoding) for encoding in record.settings["encodings"]}
-    return {(encoding, offset): statistics.fmean(values[n] for values in seeds)
-            for encoding, seeds in got.items() for n, offset in enumerate(_offsets(record))}
+    return {
+        (encoding, offset): statistics.fmean(values[n] for values in seeds)
+        for encoding, seeds in got.items()
+        for n, offset in enumerate(_offsets(record))
+    }
 
 
 def figure(record: Record):
@@ -109,13 +126,26 @@ def figure(record: Record):
     names, offsets = record.settings["encodings"], _offsets(record)
     ticks = [f"+{offset}" for offset in offsets]
     for ax, name, title, digits in zip(
-        axes, ("accuracy", "change"), (_("accuracy"), _("largest change of a logit")), (".2f", ".0e"),
+        axes,
+        ("accuracy", "change"),
+        (_("accuracy"), _("largest change of a logit")),
+        (".2f", ".0e"),
         strict=True,
     ):
         means = _means(record, name)
         z = [[means[encoding, offset] for offset in offsets] for encoding in names]
-        plots.heat(z, ax=ax, title=title, xlabel=_("all positions moved by"), xticks=ticks, yticks=names,
-                   limits=(0, 1), cmap="viridis", colorbar=None, values=digits)
+        plots.heat(
+            z,
+            ax=ax,
+            title=title,
+            xlabel=_("all positions moved by"),
+            xticks=ticks,
+            yticks=names,
+            limits=(0, 1),
+            cmap="viridis",
+            colorbar=None,
+            values=digits,
+        )
         ax.set_aspect("auto")
     return fig
 
@@ -125,12 +155,17 @@ def alt(record: Record) -> str:
     accuracy, change = _means(record, "accuracy"), _means(record, "change")
     names, last = record.settings["encodings"], _offsets(record)[-1]
     same = [name for name in names if change[name, last] < UNCHANGED]
-    moved = [_("{name} falls from {first} to {last} at +100").format(
-                 name=_(name), first=f"{accuracy[name, 0]:.2f}", last=f"{accuracy[name, 100]:.2f}")
-             for name in names if name not in same]
-    return _("Two tables, encodings by offset: accuracy, and the largest change of a logit. {moved}; "
-             "unchanged at every offset: {same}.").format(moved=_(", ").join(moved) or _("Nothing falls"),
-                                                same=_(", ").join(map(_, same)) or _("none"))
+    moved = [
+        _("{name} falls from {first} to {last} at +100").format(
+            name=_(name), first=f"{accuracy[name, 0]:.2f}", last=f"{accuracy[name, 100]:.2f}"
+        )
+        for name in names
+        if name not in same
+    ]
+    return _(
+        "Two tables, encodings by offset: accuracy, and the largest change of a logit. {moved}; "
+        "unchanged at every offset: {same}."
+    ).format(moved=_(", ").join(moved) or _("Nothing falls"), same=_(", ").join(map(_, same)) or _("none"))
 
 
 def findings(record: Record) -> list[Finding]:
@@ -151,32 +186,41 @@ def findings(record: Record) -> list[Finding]:
     return [
         Finding(
             f"{moved} must be learned again if each place has a row of a learned table",
-            "a popular argument for relative positions", "",
-            f"accuracy lost at +100, where no row was trained: {learned}", above(learned, LOST),
+            "a popular argument for relative positions",
+            "",
+            f"accuracy lost at +100, where no row was trained: {learned}",
+            above(learned, LOST),
             why="much of the accuracy is left",
         ),
         Finding(
             f"{moved} must be learned again if positions are sinusoids",
-            "a popular argument for relative positions", "",
-            f"accuracy lost at +100: {sinusoidal}", above(sinusoidal, LOST),
+            "a popular argument for relative positions",
+            "",
+            f"accuracy lost at +100: {sinusoidal}",
+            above(sinusoidal, LOST),
             why="much of the accuracy is left; these vectors may resemble those of the training",
         ),
         Finding(
             "PE(p + k) is a linear function of PE(p), so a model with sinusoids carries over to moved places",
             "a popular reading of Vaswani et al. 2017, §3.5",
             "“we hypothesized it would allow the model to easily learn to attend by relative positions”",
-            f"accuracy lost at +100: {sinusoidal}", below(sinusoidal, KEPT),
+            f"accuracy lost at +100: {sinusoidal}",
+            below(sinusoidal, KEPT),
             why="the map exists, but W_q and W_k stand between the sinusoids, and training asks them for "
-                f"places 0–{L - 1} only",
+            f"places 0–{L - 1} only",
         ),
         Finding(
-            "A moved sentence keeps more with sinusoids than with rows that were never trained", "", "",
-            f"accuracy at +100, sinusoidal minus learned: {less}", above(less, KEPT),
+            "A moved sentence keeps more with sinusoids than with rows that were never trained",
+            "",
+            "",
+            f"accuracy at +100, sinusoidal minus learned: {less}",
+            above(less, KEPT),
             why="the sinusoids of those places may be as new to the model as untrained rows",
         ),
         Finding(
             "A relative encoding does not notice that all positions moved",
-            "Shaw et al. 2018; Su et al. 2021, eq. 16; Press et al. 2022", "a property of the formula",
+            "Shaw et al. 2018; Su et al. 2021, eq. 16; Press et al. 2022",
+            "a property of the formula",
             f"largest change of a logit at +{offsets[-1]}, as a share of the largest logit: {worst} "
             f"{change[worst].mean:.0e} (up to {change[worst].high:.0e}), the others less",
             all_of(*(identity(x, UNCHANGED) for x in change.values())),
@@ -186,15 +230,35 @@ def findings(record: Record) -> list[Finding]:
 
 
 EXPERIMENT = Experiment(
-    "shift", "Moved sentences", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    "shift",
+    "Moved sentences",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
+    measure=measure,
     setup=in_words("Random tokens at {length} places; {training}", **SIZES),
     presets={
         "live": {"encodings": list(ENCODINGS), "steps": 150, "batch": 64, "test": 256, "protocol": ["own"]},
-        "full": {"encodings": list(ENCODINGS), "steps": 300, "batch": 64, "test": 512,
-                 "protocol": ["one", "own"]},
-        "gpu": {"d_model": 256, "layers": 6, "heads": 8, "length": 64,
-                "offsets": [0, 1, 10, 100, 1000, 10000], "lr": 1e-3, "encodings": list(ENCODINGS),
-                "steps": 500, "batch": 64, "test": 1024},
+        "full": {
+            "encodings": list(ENCODINGS),
+            "steps": 300,
+            "batch": 64,
+            "test": 512,
+            "protocol": ["one", "own"],
+        },
+        "gpu": {
+            "d_model": 256,
+            "layers": 6,
+            "heads": 8,
+            "length": 64,
+            "offsets": [0, 1, 10, 100, 1000, 10000],
+            "lr": 1e-3,
+            "encodings": list(ENCODINGS),
+            "steps": 500,
+            "batch": 64,
+            "test": 1024,
+        },
     },
     # with three, the interval of what the sinusoid loses still held 0: five were taken after that was seen
     seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2, 3, 4)},

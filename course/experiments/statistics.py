@@ -25,8 +25,12 @@ def t_975(freedom: int) -> float:
     if freedom <= len(T_975):
         return T_975[freedom - 1]
     z, n = statistics.NormalDist().inv_cdf(0.975), freedom
-    return (z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
-            + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3))
+    return (
+        z
+        + (z**3 + z) / (4 * n)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
+    )
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,8 @@ class Interval:
 
     def __str__(self):
         return _("{mean} ({low} to {high})").format(
-            mean=f"{self.mean:+.3f}", low=f"{self.low:+.3f}", high=f"{self.high:+.3f}")
+            mean=f"{self.mean:+.3f}", low=f"{self.low:+.3f}", high=f"{self.high:+.3f}"
+        )
 
 
 def interval(values: Sequence[float]) -> Interval:

@@ -82,15 +82,20 @@ def in_words(template: str, **sizes) -> Callable[[dict], str]:
     >>> in_words("{model}; {rates}", layers=1, d_model=8)({"lr": 0.01, "protocol": ["own"]})
     '1 layer of width 8; each encoding at its own learning rates'
     """
+
     def filled(settings: dict) -> str:
         known: dict = {"examples": "sequences"} | sizes | settings
         if "layers" in known:
             layers = known["layers"] if isinstance(known["layers"], list) else [known["layers"]]
-            known["model"] = (f"{' or '.join(map(str, layers))} layer{'s' if layers[-1] > 1 else ''} "
-                              f"of width {known['d_model']}")
+            known["model"] = (
+                f"{' or '.join(map(str, layers))} layer{'s' if layers[-1] > 1 else ''} "
+                f"of width {known['d_model']}"
+            )
         if "lr" in known:
-            said = {"one": f"one learning rate for all, {known['lr']:g}",
-                    "own": "each encoding at its own learning rates"}
+            said = {
+                "one": f"one learning rate for all, {known['lr']:g}",
+                "own": "each encoding at its own learning rates",
+            }
             known["rates"] = ", and at ".join(said[each] for each in reversed(known.get("protocol", ["one"])))
         return template.replace("{training}", TRAINING).format(**known)
 
@@ -183,9 +188,14 @@ def run(
             if old is not None:
                 seeds = tuple(dict.fromkeys((*old.seeds, *seeds)))
             record = Record(
-                experiment.name, preset, _command(experiment, preset, seeds, device),
-                plain(experiment.presets[preset]), list(seeds), _words(where),
-                torch.get_num_threads() if scheduler is None else 1, versions(),
+                experiment.name,
+                preset,
+                _command(experiment, preset, seeds, device),
+                plain(experiment.presets[preset]),
+                list(seeds),
+                _words(where),
+                torch.get_num_threads() if scheduler is None else 1,
+                versions(),
             )
             if out and old is not None:
                 there = [(run.cell, run.seed) for run in old]
@@ -206,8 +216,10 @@ def _wanted(experiment: Experiment, record: Record) -> list[tuple[dict, int]]:
 
 def _take_over(old: Record, record: Record, name: str) -> None:
     """Give ``record`` the runs of the one in the file, if what it lacks may stand beside them."""
-    for what, then, now in (("settings", _common(old), _common(record)),
-                            ("device", old.device, record.device)):
+    for what, then, now in (
+        ("settings", _common(old), _common(record)),
+        ("device", old.device, record.device),
+    ):
         if then != now:
             raise ValueError(
                 f"{name} was measured with {what} {then}, and would go on with {now}: these numbers do not "
@@ -222,8 +234,11 @@ def _common(record: Record) -> dict:
 
 
 def _without_lists(settings: dict) -> dict:
-    return {name: _without_lists(value) if isinstance(value, dict) else value
-            for name, value in settings.items() if name not in LISTS}
+    return {
+        name: _without_lists(value) if isinstance(value, dict) else value
+        for name, value in settings.items()
+        if name not in LISTS
+    }
 
 
 @contextlib.contextmanager
@@ -249,8 +264,10 @@ def _alone(out: Path | None) -> Iterator[None]:
     try:
         held = FileLock(path).acquire(timeout=0)
     except Timeout:
-        raise BlockingIOError(f"another process is measuring for {out.name}: wait until it is done, or end "
-                              "it; what is finished is kept") from None
+        raise BlockingIOError(
+            f"another process is measuring for {out.name}: wait until it is done, or end "
+            "it; what is finished is kept"
+        ) from None
     with held:
         try:
             yield
@@ -343,8 +360,7 @@ def one(measure: Callable, settings: dict, cell: dict, seed: int, device: torch.
     try:
         with all_or_nothing():
             values = measure(settings, cell, seed, device)
-        run = {"cell": cell, "seed": seed, "values": values,
-               "seconds": round(time.perf_counter() - start, 2)}
+        run = {"cell": cell, "seed": seed, "values": values, "seconds": round(time.perf_counter() - start, 2)}
         return Run(**checked(run, "run", "what was measured"))
     except Exception as error:
         error.add_note(f"This happened in {cell} with seed {seed}.")
@@ -391,8 +407,9 @@ def _on_dask(experiment, settings, missing, device, scheduler) -> Iterator[Run]:
             ) from None
         # a worker that dies takes its run with it: Dask gives it to another one
         futures = {
-            client.submit(_by_worker, experiment.measure, settings, cell, seed, str(device), versions(),
-                          pure=False): (cell, seed)
+            client.submit(
+                _by_worker, experiment.measure, settings, cell, seed, str(device), versions(), pure=False
+            ): (cell, seed)
             for cell, seed in missing
         }
         for future in as_completed(futures):
@@ -400,8 +417,9 @@ def _on_dask(experiment, settings, missing, device, scheduler) -> Iterator[Run]:
                 yield future.result()
             except KilledWorker as error:
                 cell, seed = futures[future]
-                raise RuntimeError(f"several workers died in {cell} with seed {seed}: is there enough "
-                                   f"memory? ({error})") from None
+                raise RuntimeError(
+                    f"several workers died in {cell} with seed {seed}: is there enough memory? ({error})"
+                ) from None
 
 
 def plain(data):

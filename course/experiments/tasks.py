@@ -45,8 +45,14 @@ def draw(task: str, size: int, generator: torch.Generator, *, length: int = 16, 
     """
     if task in ("copy", "reverse"):
         n = length // 2
-        return copying(size, generator, longest=n, shortest=1 if training else n, reverse=task == "reverse",
-                       n_values=VALUES)
+        return copying(
+            size,
+            generator,
+            longest=n,
+            shortest=1 if training else n,
+            reverse=task == "reverse",
+            n_values=VALUES,
+        )
     options = {"length": length, "n_values": VALUES}
     if task == "5 back":
         return steps_back(size, generator, k=5, **options)
@@ -54,8 +60,11 @@ def draw(task: str, size: int, generator: torch.Generator, *, length: int = 16, 
 
 
 def cells(settings: dict) -> list[dict]:
-    return rates.cells("tasks", SIZES | settings, [
-        {"task": task, "encoding": name} for task in TASKS for name in settings["encodings"]])
+    return rates.cells(
+        "tasks",
+        SIZES | settings,
+        [{"task": task, "encoding": name} for task in TASKS for name in settings["encodings"]],
+    )
 
 
 def encoding(name: str, settings: dict):
@@ -66,12 +75,20 @@ def encoding(name: str, settings: dict):
 def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Transformer:
     """The model of a cell."""
     settings = SIZES | settings
-    config = Config(VALUES + 1, settings["d_model"], n_heads=settings["heads"], n_layers=settings["layers"],
-                    n_out=VALUES)
+    config = Config(
+        VALUES + 1, settings["d_model"], n_heads=settings["heads"], n_layers=settings["layers"], n_out=VALUES
+    )
     model = seeded(lambda: Transformer(config, encoding(cell["encoding"], settings)), seed)
     options = {"length": settings["length"], "training": True}
-    train(model, lambda generator: draw(cell["task"], settings["batch"], generator, **options),
-          settings["steps"], **rates.of(settings, cell), seed=seed, device=device, progress=False)
+    train(
+        model,
+        lambda generator: draw(cell["task"], settings["batch"], generator, **options),
+        settings["steps"],
+        **rates.of(settings, cell),
+        seed=seed,
+        device=device,
+        progress=False,
+    )
     return model
 
 
@@ -87,8 +104,11 @@ def validation(model: Transformer, settings: dict, cell: dict, seed: int) -> flo
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
     model, L = trained(settings, cell, seed, device), (SIZES | settings)["length"]
     test = torch.Generator().manual_seed(1000 + seed)
-    return {"accuracy": [last_accuracy(model, *draw(cell["task"], settings["test"], test, length=L * m))
-                         for m in MULTIPLES]}
+    return {
+        "accuracy": [
+            last_accuracy(model, *draw(cell["task"], settings["test"], test, length=L * m)) for m in MULTIPLES
+        ]
+    }
 
 
 def last_accuracy(model, tokens, targets) -> float:
@@ -100,11 +120,21 @@ def last_accuracy(model, tokens, targets) -> float:
 def figure(record: Record):
     fig, axes = plots.panels(2, 3, size=(13.5, 8.5), sharey=True)
     for ax, task in zip(axes.flat, TASKS, strict=False):
-        got = {name: record.values("accuracy", task=task, encoding=name)
-               for name in record.settings["encodings"]}
+        got = {
+            name: record.values("accuracy", task=task, encoding=name) for name in record.settings["encodings"]
+        }
         z = [[statistics.fmean(x) for x in zip(*values, strict=True)] for values in got.values()]
-        plots.heat(z, ax=ax, title=task, xticks=[f"{m}×" for m in MULTIPLES], yticks=list(got), limits=(0, 1),
-                   cmap="viridis", colorbar=None, values=".2f")
+        plots.heat(
+            z,
+            ax=ax,
+            title=task,
+            xticks=[f"{m}×" for m in MULTIPLES],
+            yticks=list(got),
+            limits=(0, 1),
+            cmap="viridis",
+            colorbar=None,
+            values=".2f",
+        )
         ax.set_aspect("auto")
     axes.flat[-1].axis("off")
     return fig
@@ -141,9 +171,12 @@ def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     best = ", ".join(
         f"{task}: {(name := winners(record, task)[0])} ({interval(_at(record, task, name, 4)).mean:.2f})"
-        for task in TASKS)
-    return ("A table of accuracy for each of five tasks, encodings by length. Best at 4 times the trained "
-            f"length: {best}.")
+        for task in TASKS
+    )
+    return (
+        "A table of accuracy for each of five tasks, encodings by length. Best at 4 times the trained "
+        f"length: {best}."
+    )
 
 
 CLEAR = 0.05
@@ -158,8 +191,12 @@ def farthest_behind(record: Record, name: str, times: int = 4) -> tuple[str, Int
 
     That is one where it is surely behind; without one, that where it may be furthest behind.
     """
-    behind = {task: difference(_at(record, task, winners(record, task, times)[0], times),
-                               _at(record, task, name, times)) for task in TASKS}
+    behind = {
+        task: difference(
+            _at(record, task, winners(record, task, times)[0], times), _at(record, task, name, times)
+        )
+        for task in TASKS
+    }
     return max(behind.items(), key=lambda x: (x[1].positive, x[1].high))
 
 
@@ -179,7 +216,8 @@ def findings(record: Record) -> list[Finding]:
         why = f"without positions some tasks are not learned at the trained length (accuracy: {missing})"
     said = [
         Finding(
-            "No encoding is best on every task at unseen lengths", "Kazemnejad et al. 2023, Figure 1",
+            "No encoding is best on every task at unseen lengths",
+            "Kazemnejad et al. 2023, Figure 1",
             f"{theirs}; 1 would be best everywhere",
             "accuracy behind the best encoding at 4 times the trained length, in the task where that is "
             "clearest: " + "; ".join(f"{name} {x} ({task})" for name, (task, x) in behind.items()),
@@ -188,34 +226,66 @@ def findings(record: Record) -> list[Finding]:
         ),
         Finding(
             "A decoder without positional encoding generalises best to longer inputs",
-            "Kazemnejad et al. 2023, Figure 1", theirs,
+            "Kazemnejad et al. 2023, Figure 1",
+            theirs,
             "mean reciprocal rank over five tasks at twice the trained length: "
             + ", ".join(f"{name} {means[name]:.2f}" for name in order)
-            + ". None minus each: " + "; ".join(f"{name} {x}" for name, x in ahead.items()),
-            all_of(*(above(x, CLEAR) for x in ahead.values())), why=why,
+            + ". None minus each: "
+            + "; ".join(f"{name} {x}" for name, x in ahead.items()),
+            all_of(*(above(x, CLEAR) for x in ahead.values())),
+            why=why,
         ),
     ]
     for name, title in (("rotary", "with RoPE"), ("sinusoidal", "with sinusoids")):
         if name in ahead:
-            said.append(Finding(
-                f"A decoder without positional encoding generalises better than one {title}",
-                "Kazemnejad et al. 2023, Figure 1", theirs,
-                f"mean reciprocal rank, none minus {name}: {ahead[name]}", above(ahead[name], CLEAR), why=why,
-            ))
+            said.append(
+                Finding(
+                    f"A decoder without positional encoding generalises better than one {title}",
+                    "Kazemnejad et al. 2023, Figure 1",
+                    theirs,
+                    f"mean reciprocal rank, none minus {name}: {ahead[name]}",
+                    above(ahead[name], CLEAR),
+                    why=why,
+                )
+            )
     return said
 
 
 EXPERIMENT = Experiment(
-    "tasks", "Tasks at unseen lengths", findings=findings, figure=figure, alt=alt, cells=cells,
+    "tasks",
+    "Tasks at unseen lengths",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
     measure=measure,
     setup=in_words("Sequences of {length} random tokens; {training}", **SIZES),
     presets={
-        "live": {"encodings": ["none", "sinusoidal", "rotary", "t5", "alibi"], "steps": 120, "batch": 32,
-                 "test": 64, "protocol": ["own"]},
-        "full": {"encodings": list(ENCODINGS), "steps": 400, "batch": 64, "test": 128,
-                 "protocol": ["one", "own"]},
-        "gpu": {"d_model": 256, "layers": 6, "heads": 8, "length": 32, "lr": 1e-3,
-                "encodings": list(ENCODINGS), "steps": 500, "batch": 128, "test": 256},
+        "live": {
+            "encodings": ["none", "sinusoidal", "rotary", "t5", "alibi"],
+            "steps": 120,
+            "batch": 32,
+            "test": 64,
+            "protocol": ["own"],
+        },
+        "full": {
+            "encodings": list(ENCODINGS),
+            "steps": 400,
+            "batch": 64,
+            "test": 128,
+            "protocol": ["one", "own"],
+        },
+        "gpu": {
+            "d_model": 256,
+            "layers": 6,
+            "heads": 8,
+            "length": 32,
+            "lr": 1e-3,
+            "encodings": list(ENCODINGS),
+            "steps": 500,
+            "batch": 128,
+            "test": 256,
+        },
     },
     seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2)},
 )

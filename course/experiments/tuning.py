@@ -23,6 +23,7 @@ MODULES = {module.EXPERIMENT.name: module for module in (lengths, shift, tasks, 
 DIVERGED = 100.0
 """The loss of a training that ended in no number."""
 
+
 def settings_of(name: str, preset: str, **changes) -> dict:
     """Those of an experiment, whole, without what does not matter here."""
     module = MODULES[name]
@@ -35,8 +36,10 @@ def cells(settings: dict) -> list[dict]:
     for name, one in settings.items():
         for cell in MODULES[name].cells(one):
             made = MODULES[name].encoding(cell["encoding"], one)
-            found += [{"of": name} | cell | {"rates": pair}
-                      for pair in rates.grid(one["lr"], own=bool(position_parameters(made)))]
+            found += [
+                {"of": name} | cell | {"rates": pair}
+                for pair in rates.grid(one["lr"], own=bool(position_parameters(made)))
+            ]
     return found
 
 
@@ -67,11 +70,16 @@ def at_one_rate(settings: dict, name: str) -> tuple[float, float]:
 def figure(record: Record):
     """For the encodings of the first experiment, how much of its loss one rate for all costs each."""
     name, found = next(iter(searched(record).items()))
-    lost = {label: losses[at_one_rate(record.settings, name)] - min(losses.values())
-            for label, losses in found.items()}
-    return plots.bars(dict(sorted(lost.items(), key=lambda pair: -pair[1])),
-                      title=f"{name}: what one learning rate for all costs",
-                      xlabel="nats at the trained length", size=(9, 1.5 + 0.42 * len(lost)))
+    lost = {
+        label: losses[at_one_rate(record.settings, name)] - min(losses.values())
+        for label, losses in found.items()
+    }
+    return plots.bars(
+        dict(sorted(lost.items(), key=lambda pair: -pair[1])),
+        title=f"{name}: what one learning rate for all costs",
+        xlabel="nats at the trained length",
+        size=(9, 1.5 + 0.42 * len(lost)),
+    )
 
 
 def alt(record: Record) -> str:
@@ -79,35 +87,46 @@ def alt(record: Record) -> str:
     every = searched(record)
     chosen = [rates.best(losses) for found in every.values() for losses in found.values()]
     faster = sum(own > lr for lr, own in chosen)
-    return (f"Bars: for each encoding of {next(iter(every))}, by how much its loss is higher at one learning "
-            f"rate for all than at its best. In {faster} of {len(chosen)} searches, each for an encoding in "
-            "one experiment or task, a faster rate is chosen for its own parameters.")
+    return (
+        f"Bars: for each encoding of {next(iter(every))}, by how much its loss is higher at one learning "
+        f"rate for all than at its best. In {faster} of {len(chosen)} searches, each for an encoding in "
+        "one experiment or task, a faster rate is chosen for its own parameters."
+    )
 
 
 def findings(record: Record) -> list[Finding]:
     every = searched(record)
-    saved = {f"{name}: {label}": losses[at_one_rate(record.settings, name)] - min(losses.values())
-             for name, found in every.items() for label, losses in found.items()}
+    saved = {
+        f"{name}: {label}": losses[at_one_rate(record.settings, name)] - min(losses.values())
+        for name, found in every.items()
+        for label, losses in found.items()
+    }
     worst = sorted(saved, key=saved.__getitem__, reverse=True)
     differ = [name for name in worst if saved[name] > rates.EQUAL]
     slowest, fastest = at_the_edges(every)
     return [
         Finding(
-            "One learning rate for all encodings is a fair comparison", "what most comparisons do", "",
+            "One learning rate for all encodings is a fair comparison",
+            "what most comparisons do",
+            "",
             f"in {len(differ)} of {len(worst)} searches, each for an encoding in one experiment or task, "
             f"rates of its own lower the loss at the trained length by more than {rates.EQUAL} nats; most: "
             + "; ".join(f"{name} {saved[name]:.3f}" for name in worst[:5])
             + f". Means of {len(record.seeds)} seeds",
             fact(not differ, f"none of {len(worst)} differs by more than {rates.EQUAL} nats"),
             why="parameters of position that start near 0 have far to go, and an encoding that makes a task "
-                "easy can do with a slower rate",
+            "easy can do with a slower rate",
         ),
         Finding(
-            "The grid is wide enough: no encoding would gain from a rate outside of it", "", "",
+            "The grid is wide enough: no encoding would gain from a rate outside of it",
+            "",
+            "",
             f"of {len(worst)} searches, best at the slowest rate: {'; '.join(slowest) or 'none'}. At the "
             f"fastest: {'; '.join(fastest) or 'none'}",
-            fact(not slowest and not fastest, "none is best at the edge, counting those by more than "
-                 f"{rates.EQUAL} nats"),
+            fact(
+                not slowest and not fastest,
+                f"none is best at the edge, counting those by more than {rates.EQUAL} nats",
+            ),
             why="where an encoding is best at the edge, another step might still have helped it",
         ),
     ]
@@ -129,9 +148,17 @@ def at_the_edges(every: dict) -> tuple[list[str], list[str]]:
 
 
 EXPERIMENT = Experiment(
-    "tuning", "A rate for each", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
-    setup=lambda settings: "Models, texts and steps are those of " + "; ".join(
-        f"“{MODULES[name].EXPERIMENT.title}”" for name in settings),
+    "tuning",
+    "A rate for each",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
+    measure=measure,
+    setup=lambda settings: (
+        "Models, texts and steps are those of "
+        + "; ".join(f"“{MODULES[name].EXPERIMENT.title}”" for name in settings)
+    ),
     presets={
         "live": {"lengths": settings_of("lengths", "live", encodings=["rotary", "clipped"])},
         "full": {name: settings_of(name, "full") for name in MODULES},

@@ -47,11 +47,25 @@ def cells(settings: dict) -> list[dict]:
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
     settings = SIZES | settings
     d_model, heads = settings["d_model"], settings["heads"]
-    config = Config(len(WORDS), d_model, n_heads=heads, n_layers=settings["layers"], n_out=len(ANIMALS),
-                    causal=cell["causal"], pool="mean")
+    config = Config(
+        len(WORDS),
+        d_model,
+        n_heads=heads,
+        n_layers=settings["layers"],
+        n_out=len(ANIMALS),
+        causal=cell["causal"],
+        pool="mean",
+    )
     model = seeded(lambda: Transformer(config, ENCODINGS[cell["encoding"]](d_model, heads)), seed)
-    history = train(model, lambda generator: order_task(settings["batch"], generator), settings["steps"],
-                    lr=settings["lr"], seed=seed, device=device, progress=False)
+    history = train(
+        model,
+        lambda generator: order_task(settings["batch"], generator),
+        settings["steps"],
+        lr=settings["lr"],
+        seed=seed,
+        device=device,
+        progress=False,
+    )
     return {"accuracy": accuracy(model, *order_sentences()), "loss": history.final}
 
 
@@ -63,11 +77,17 @@ def ceiling() -> float:
 def figure(record: Record):
     fig, axes = plots.panels(1, 2, size=(11, 4), sharey=True)
     for ax, causal in zip(axes, (False, True), strict=True):
-        got = {name: interval(record.values("accuracy", encoding=name, causal=causal))
-               for name in record.settings["encodings"]}
+        got = {
+            name: interval(record.values("accuracy", encoding=name, causal=causal))
+            for name in record.settings["encodings"]
+        }
         plots.bars(
-            {name: x.mean for name, x in got.items()}, ax=ax, xlabel=_("accuracy"), xlim=(0, 1.15),
-            title=_("decoder (causal)") if causal else _("encoder"), levels={_("bag of words"): ceiling()},
+            {name: x.mean for name, x in got.items()},
+            ax=ax,
+            xlabel=_("accuracy"),
+            xlim=(0, 1.15),
+            title=_("decoder (causal)") if causal else _("encoder"),
+            levels={_("bag of words"): ceiling()},
         )
     return fig
 
@@ -76,14 +96,16 @@ def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     means = {
         (name, causal): interval(record.values("accuracy", encoding=name, causal=causal)).mean
-        for name in record.settings["encodings"] for causal in (False, True)
+        for name in record.settings["encodings"]
+        for causal in (False, True)
     }
     blind = [name for name in record.settings["encodings"] if means[name, False] < 0.75]
     lowest = min(means[name, True] for name in record.settings["encodings"])
-    return _("Bars of accuracy on a task of word order. In the encoder, {blind} stay near the bag-of-words "
-             "ceiling of {ceiling:.2f}, the others are higher; in the decoder the lowest accuracy is "
-             "{lowest:.2f}.").format(blind=_(" and ").join(map(_, blind)) or _("none"), ceiling=ceiling(),
-                                   lowest=lowest)
+    return _(
+        "Bars of accuracy on a task of word order. In the encoder, {blind} stay near the bag-of-words "
+        "ceiling of {ceiling:.2f}, the others are higher; in the decoder the lowest accuracy is "
+        "{lowest:.2f}."
+    ).format(blind=_(" and ").join(map(_, blind)) or _("none"), ceiling=ceiling(), lowest=lowest)
 
 
 def findings(record: Record) -> list[Finding]:
@@ -91,19 +113,26 @@ def findings(record: Record) -> list[Finding]:
         """Accuracy above the ceiling, as an interval over seeds."""
         return interval([x - ceiling() for x in record.values("accuracy", encoding=name, causal=causal)])
 
-    none = interval([max(0.0, x - ceiling())
-                     for x in record.values("accuracy", encoding="none", causal=False)])
+    none = interval(
+        [max(0.0, x - ceiling()) for x in record.values("accuracy", encoding="none", causal=False)]
+    )
     decoder, mirror = more("none", True), more("alibi-symmetric", False)
     directed = {name: more(name, False) for name in DIRECTED}
-    with_position = {name: difference(record.values("accuracy", encoding=name, causal=True),
-                                      record.values("accuracy", encoding="none", causal=True))
-                     for name in record.settings["encodings"] if name != "none"}
+    with_position = {
+        name: difference(
+            record.values("accuracy", encoding=name, causal=True),
+            record.values("accuracy", encoding="none", causal=True),
+        )
+        for name in record.settings["encodings"]
+        if name != "none"
+    }
     best = max(with_position, key=lambda name: with_position[name].high)
     few = "the training may be too short"
     return [
         Finding(
             "Without a positional encoding an encoder cannot tell who does it",
-            "Lin et al. 2022, §5.1", "a proof: self-attention is permutation equivariant",
+            "Lin et al. 2022, §5.1",
+            "a proof: self-attention is permutation equivariant",
             f"accuracy beyond the ceiling of a bag of words, {ceiling():.2f}: {none}",
             identity(none, SENTENCE),
             why="a model of this kind cannot exceed the ceiling: the run is broken",
@@ -112,37 +141,58 @@ def findings(record: Record) -> list[Finding]:
             "A decoder without positional encoding knows order",
             "Haviv et al. 2022, Table 1",
             "perplexity 13.10 without, 13.05 with learned positions (1.3 B parameters)",
-            f"accuracy above the ceiling: {decoder}", above(decoder, KNOWS), why=few,
+            f"accuracy above the ceiling: {decoder}",
+            above(decoder, KNOWS),
+            why=few,
         ),
         Finding(
-            "In a decoder no positional encoding is better than none at the order of three words", "", "",
+            "In a decoder no positional encoding is better than none at the order of three words",
+            "",
+            "",
             f"accuracy gained by an encoding, at most: {best} {with_position[best]}",
             all_of(*(below(x, 0.05) for x in with_position.values())),
             why="in these steps a model without positions may not have learned all of it",
         ),
         Finding(
             "A relative bias that tells before from after gives an encoder order",
-            "a popular claim for relative positions", "",
+            "a popular claim for relative positions",
+            "",
             "accuracy above the ceiling: " + ", ".join(f"{name} {x}" for name, x in directed.items()),
-            all_of(*(above(x, KNOWS) for x in directed.values())), why=few,
+            all_of(*(above(x, KNOWS) for x in directed.values())),
+            why=few,
         ),
         Finding(
             "ALiBi with |i − j| gives an encoder order",
-            "a popular form for encoders, from issue 5 in the authors' repository", "",
-            f"accuracy above the ceiling: {mirror}", above(mirror, KNOWS),
+            "a popular form for encoders, from issue 5 in the authors' repository",
+            "",
+            f"accuracy above the ceiling: {mirror}",
+            above(mirror, KNOWS),
             why="with −m·|i − j| a sentence and its reversal pool to the same vector: no direction",
         ),
     ]
 
 
 EXPERIMENT = Experiment(
-    "word_order", "Word order", findings=findings, figure=figure, alt=alt, cells=cells, measure=measure,
+    "word_order",
+    "Word order",
+    findings=findings,
+    figure=figure,
+    alt=alt,
+    cells=cells,
+    measure=measure,
     setup=in_words("Sentences of 3 words; {training}", examples="sentences", **SIZES),
     presets={
         "live": {"encodings": list(ENCODINGS), "steps": 100, "batch": 64},
         "full": {"encodings": list(ENCODINGS), "steps": 300, "batch": 64},
-        "gpu": {"d_model": 256, "layers": 6, "heads": 8, "lr": 1e-3, "encodings": list(ENCODINGS),
-                "steps": 500, "batch": 256},
+        "gpu": {
+            "d_model": 256,
+            "layers": 6,
+            "heads": 8,
+            "lr": 1e-3,
+            "encodings": list(ENCODINGS),
+            "steps": 500,
+            "batch": 256,
+        },
     },
     seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2, 3, 4)},
 )

@@ -39,16 +39,21 @@ def trouble(problem: OSError | sqlite3.Error, mine: Path) -> str:
     where = getattr(problem, "filename", None) or mine
     what = getattr(problem, "strerror", None) or problem
     if getattr(problem, "errno", 0) in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return (f"{where} cannot be written ({what}): keep your working copy in a folder of your own, with "
-                '`make lab LAB_FLAGS="--mine ~/my-course"`, or, without make, `python -m course.lab '
-                "--mine ~/my-course`.")
-    return (f"{where} could not be written ({what}): once that is mended, start again; nothing of yours is "
-            "lost, and the desk goes on from there.")
+        return (
+            f"{where} cannot be written ({what}): keep your working copy in a folder of your own, with "
+            '`make lab LAB_FLAGS="--mine ~/my-course"`, or, without make, `python -m course.lab '
+            "--mine ~/my-course`."
+        )
+    return (
+        f"{where} could not be written ({what}): once that is mended, start again; nothing of yours is "
+        "lost, and the desk goes on from there."
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m course.lab", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m course.lab", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", nargs="?", choices=("open", "again", "teach"), default="open")
     parser.add_argument("notebook", nargs="?", default="", help="for `again`: 06, or ex06")
     parser.add_argument("--mine", type=Path, help="the working copy (default: `mine` in the clone)")
@@ -62,11 +67,15 @@ def main(arguments: list[str] | None = None) -> int:
     if given.language:
         course = course / "build" / given.language
         if not (course / "notebooks").is_dir():
-            parser.error(f"build/{given.language} is missing; `python -m workshop.translation "
-                         f"build {given.language}` makes it")
+            parser.error(
+                f"build/{given.language} is missing; `python -m workshop.translation "
+                f"build {given.language}` makes it"
+            )
     if working_copy.inside(mine, ROOT) or working_copy.inside(mine, course):
-        parser.error(f"--mine {mine}: that is the course itself, which stays as it was given out; name "
-                     "another folder, such as --mine ~/my-course")
+        parser.error(
+            f"--mine {mine}: that is the course itself, which stays as it was given out; name "
+            "another folder, such as --mine ~/my-course"
+        )
     try:
         if given.what == "again":
             name, kept = working_copy.again(course, mine, given.notebook)
@@ -74,8 +83,11 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{name} is as the course gives it out." + (f" Yours is now {kept}." if kept else ""))
             return 0
         for name, beside in working_copy.renew(course, mine).items():
-            print(f"{name}: you have changed it, and the course has a new version; it lies beside yours, as "
-                  f"{Path(beside).name}.", flush=True)
+            print(
+                f"{name}: you have changed it, and the course has a new version; it lies beside yours, as "
+                f"{Path(beside).name}.",
+                flush=True,
+            )
         server.sign(mine)
         server.lay(mine)
         line = server.command(mine, given.front, tuple(more), given.language or ENGLISH)

@@ -46,15 +46,32 @@ def lay(mine: Path) -> None:
         return
     panel = f"notebook:{FIRST}"
     path = folder / (slugify("default") + WORKSPACE_EXTENSION)
-    put(path, json.dumps({"metadata": {"id": "default"}, "data": {
-        "layout-restorer:data": {
-            "main": {"dock": {"type": "tab-area", "currentIndex": 0, "widgets": [panel]}, "current": panel},
-            "down": {"size": 0, "widgets": []},
-            "left": {"collapsed": False, "visible": True, "current": "table-of-contents", "widgets": [
-                "filebrowser", "jp-running-sessions", "table-of-contents"]},
-            "right": {"collapsed": True, "visible": False, "widgets": []},
-            "relativeSizes": [0.24, 0.76, 0]},
-        panel: {"data": {"path": FIRST, "factory": "Notebook"}}}}).encode())
+    put(
+        path,
+        json.dumps(
+            {
+                "metadata": {"id": "default"},
+                "data": {
+                    "layout-restorer:data": {
+                        "main": {
+                            "dock": {"type": "tab-area", "currentIndex": 0, "widgets": [panel]},
+                            "current": panel,
+                        },
+                        "down": {"size": 0, "widgets": []},
+                        "left": {
+                            "collapsed": False,
+                            "visible": True,
+                            "current": "table-of-contents",
+                            "widgets": ["filebrowser", "jp-running-sessions", "table-of-contents"],
+                        },
+                        "right": {"collapsed": True, "visible": False, "widgets": []},
+                        "relativeSizes": [0.24, 0.76, 0],
+                    },
+                    panel: {"data": {"path": FIRST, "factory": "Notebook"}},
+                },
+            }
+        ).encode(),
+    )
 
 
 def menus(language: str) -> str:
@@ -62,8 +79,9 @@ def menus(language: str) -> str:
     if language == ENGLISH:
         return ""
     own, there = territory(language), sorted(pack.name for pack in entry_points(group=PACKS))
-    return next((name for name in (own, *there) if name in there and name.split("_")[0] == own.split("_")[0]),
-                "")
+    return next(
+        (name for name in (own, *there) if name in there and name.split("_")[0] == own.split("_")[0]), ""
+    )
 
 
 def settings(mine: Path, language: str = ENGLISH) -> Path:
@@ -82,24 +100,42 @@ def command(mine: Path, front: str = "lab", more: tuple[str, ...] = (), language
     app, state, ours = APPS[front], mine / STATE, settings(mine, language)
     off = {f"nbgrader.server_extensions.{name}": False for name in NBGRADER}
     address = {"lab": "/lab", "notebook": f"/notebooks/{FIRST}"}[front]
-    return [sys.executable, "-m", MODULES[front], f"--ServerApp.root_dir={mine}",
-            f"--ServerApp.jpserver_extensions={off}", f"--{app}.default_url={address}",
-            f"--NotebookNotary.data_dir={state}", f"--MappingKernelManager.cull_idle_timeout={IDLE}",
-            f"--LabServerApp.app_settings_dir={ours}", f"--{app}.app_settings_dir={ours}",
-            f"--{app}.user_settings_dir={state / 'settings'}",
-            f"--{app}.workspaces_dir={state / 'workspaces'}", *more]
+    return [
+        sys.executable,
+        "-m",
+        MODULES[front],
+        f"--ServerApp.root_dir={mine}",
+        f"--ServerApp.jpserver_extensions={off}",
+        f"--{app}.default_url={address}",
+        f"--NotebookNotary.data_dir={state}",
+        f"--MappingKernelManager.cull_idle_timeout={IDLE}",
+        f"--LabServerApp.app_settings_dir={ours}",
+        f"--{app}.app_settings_dir={ours}",
+        f"--{app}.user_settings_dir={state / 'settings'}",
+        f"--{app}.workspaces_dir={state / 'workspaces'}",
+        *more,
+    ]
 
 
 def teachers(course: Path, more: tuple[str, ...] = ()) -> list[str]:
     """The command that opens the clone itself, with nbgrader's tools."""
     ours = settings(course)
-    return [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={course}",
-            f"--LabServerApp.app_settings_dir={ours}", f"--LabApp.app_settings_dir={ours}", *more]
+    return [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        f"--ServerApp.root_dir={course}",
+        f"--LabServerApp.app_settings_dir={ours}",
+        f"--LabApp.app_settings_dir={ours}",
+        *more,
+    ]
 
 
 def environment() -> dict[str, str]:
     """The environment of the desk's server. Notebook 7 finds the list of what is off, and our extension, by
     these two paths alone; JupyterLab finds them there, too."""
     added = {"JUPYTER_CONFIG_PATH": HERE / "config", "JUPYTER_PATH": HERE / "data"}
-    return os.environ | {name: os.pathsep.join(filter(None, [str(folder), os.environ.get(name)]))
-                         for name, folder in added.items()}
+    return os.environ | {
+        name: os.pathsep.join(filter(None, [str(folder), os.environ.get(name)]))
+        for name, folder in added.items()
+    }

@@ -65,13 +65,22 @@ def fitted(content: bytes, name: str) -> bytes:
     try:
         notebook = json.loads(content)
     except ValueError as problem:
-        raise ValueError(f"{name} of the course is not a notebook ({problem}); `git status` in the clone "
-                         "says what has happened to it") from None
+        raise ValueError(
+            f"{name} of the course is not a notebook ({problem}); `git status` in the clone "
+            "says what has happened to it"
+        ) from None
     notebook["metadata"] |= {
         "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
-        "language_info": {"codemirror_mode": {"name": "ipython", "version": 3}, "file_extension": ".py",
-                          "mimetype": "text/x-python", "name": "python", "nbconvert_exporter": "python",
-                          "pygments_lexer": "ipython3", "version": platform.python_version()}}
+        "language_info": {
+            "codemirror_mode": {"name": "ipython", "version": 3},
+            "file_extension": ".py",
+            "mimetype": "text/x-python",
+            "name": "python",
+            "nbconvert_exporter": "python",
+            "pygments_lexer": "ipython3",
+            "version": platform.python_version(),
+        },
+    }
     for cell in notebook["cells"]:
         if cell["metadata"].get("jupyter", {}).get("outputs_hidden"):
             cell["metadata"]["collapsed"] = True
@@ -120,8 +129,11 @@ def renew(course: Path, mine: Path) -> dict[str, str]:
         if not _theirs(target, entry, content):
             lay[name] = content, laid
         elif not told:
-            both[name] = next(path for path in _beside(name) if path not in sources
-                              and not _theirs(mine / path, given.get(path, {}), content))
+            both[name] = next(
+                path
+                for path in _beside(name)
+                if path not in sources and not _theirs(mine / path, given.get(path, {}), content)
+            )
             lay[both[name]] = content, laid | {"beside": name}
     for name, (_, laid) in lay.items():
         given[name] = _expecting(given.get(name, {}), laid["mine"])
@@ -134,7 +146,9 @@ def renew(course: Path, mine: Path) -> dict[str, str]:
     both = {name: path for name, path in both.items() if "also" not in given[path]}
     for name, path in both.items():
         given[name] = _expecting(given.get(name, {}), given[path]["mine"]) | {
-            "course": given[path]["course"], "mine": ""}
+            "course": given[path]["course"],
+            "mine": "",
+        }
     for name in given.keys() - sources.keys():
         entry = given[name]
         owner = entry.get("beside", name)
@@ -158,8 +172,10 @@ def again(course: Path, mine: Path, name: str) -> tuple[str, str]:
     meant = [each for each in notebooks if each.stem.startswith(name)]
     found = [each.as_posix() for each in [each for each in meant if each.parent.name != DEEPER] or meant]
     if not name or len(found) != 1:
-        raise ValueError(f"{name!r} is the beginning of {len(found)} notebooks, not of one; there are "
-                         + ", ".join(each.stem for each in notebooks))
+        raise ValueError(
+            f"{name!r} is the beginning of {len(found)} notebooks, not of one; there are "
+            + ", ".join(each.stem for each in notebooks)
+        )
     [name], given = found, given_out(mine)
     _sweep(mine, given)
     content, target = (course / name).read_bytes(), mine / name

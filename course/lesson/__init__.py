@@ -13,5 +13,14 @@ from .questions import concept_check
 from .turns import your_turn
 from .votes import share, vote
 
-__all__ = ["Claims", "concept_check", "inventory", "predict", "progress", "reveal", "share", "vote",
-           "your_turn"]
+__all__ = [
+    "Claims",
+    "concept_check",
+    "inventory",
+    "predict",
+    "progress",
+    "reveal",
+    "share",
+    "vote",
+    "your_turn",
+]

@@ -45,8 +45,12 @@ class Claims:
     rows: list[Claim] = field(default_factory=list)
 
     def test(
-        self, text: str, holds: bool | Outcome | Mapping[str, bool | Outcome], measured: str,
-        instead: str = "", source: str = "",
+        self,
+        text: str,
+        holds: bool | Outcome | Mapping[str, bool | Outcome],
+        measured: str,
+        instead: str = "",
+        source: str = "",
     ) -> None:
         """Add a claim.
 
@@ -61,13 +65,17 @@ class Claims:
         conditions = dict(holds) if isinstance(holds, Mapping) else {"": holds}
         if not conditions:
             raise ValueError(f"the claim {text!r} has no condition: measure something")
-        found = {name: value if isinstance(value, Outcome) else fact(bool(value), name)
-                 for name, value in conditions.items()}
+        found = {
+            name: value if isinstance(value, Outcome) else fact(bool(value), name)
+            for name, value in conditions.items()
+        }
         self.rows.append(Claim(text, found, measured, instead, source))
 
     def _repr_html_(self) -> str:
-        return table((_("Claim"), _("Verdict"), _("Measured here"), _("Say instead"), _("Source")), (
-            (f"“{row.text}”", row.verdict, row.measured, row.instead, row.source) for row in self.rows))
+        return table(
+            (_("Claim"), _("Verdict"), _("Measured here"), _("Say instead"), _("Source")),
+            ((f"“{row.text}”", row.verdict, row.measured, row.instead, row.source) for row in self.rows),
+        )
 
     def __repr__(self) -> str:
         return "\n".join(f"“{row.text}” — {row.verdict}. {row.measured}" for row in self.rows)

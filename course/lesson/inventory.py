@@ -75,8 +75,9 @@ class Item(questions.Check):
     @property
     def where(self) -> str:
         """The place in the course that settles it, as HTML."""
-        return _("notebook {number}, <i>{section}</i>").format(number=self.asked["notebook"],
-                                                               section=html.escape(self.asked["section"]))
+        return _("notebook {number}, <i>{section}</i>").format(
+            number=self.asked["notebook"], section=html.escape(self.asked["section"])
+        )
 
 
 class Sealed(Item):
@@ -97,8 +98,14 @@ class Inventory(questions.QuestionList):
     def __init__(self, when: str, *below: widgets.Widget):
         log, self.result = read(), widgets.HTML()
         self.result.add_class("tutorial-status")
-        super().__init__([self.item(when, name, _("Question {n}").format(n=n), log, self.changed)
-                          for n, name in enumerate(load(), 1)], *below, self.result)
+        super().__init__(
+            [
+                self.item(when, name, _("Question {n}").format(n=n), log, self.changed)
+                for n, name in enumerate(load(), 1)
+            ],
+            *below,
+            self.result,
+        )
         self.changed()
 
     def changed(self) -> None:
@@ -134,8 +141,9 @@ class Before(Inventory):
     def changed(self):
         if not self.opened and any(item.first is None for item in self.questions):
             return
-        settled = self.list_missed(lambda item: _("{question}: {where}").format(question=item.label,
-                                                                                where=item.where))
+        settled = self.list_missed(
+            lambda item: _("{question}: {where}").format(question=item.label, where=item.where)
+        )
         said = "<b>{}</b>".format(_("Before the course: {score}.").format(score=self.score()))
         self.result.value = joined((said, settled and _("These will be settled in:") + settled))
 
@@ -154,8 +162,11 @@ class After(Inventory):
         log = read()
         before = {item.name: first("before", item.name, log) for item in self.questions}
         earlier = score(before) if any(before.values()) else _("not answered")
-        remain = self.list_missed(lambda item: _("“{belief}”: {where}").format(
-            belief=html.escape(item.asked["misconception"][item.first]), where=item.where))
+        remain = self.list_missed(
+            lambda item: _("“{belief}”: {where}").format(
+                belief=html.escape(item.asked["misconception"][item.first]), where=item.where
+            )
+        )
         said = _("After the course: {score}. Before: {earlier}.").format(score=self.score(), earlier=earlier)
         self.result.value = joined((f"<b>{said}</b>", remain and _("Misconceptions that remain:") + remain))
 
@@ -169,6 +180,8 @@ def inventory(when: str) -> Inventory:
     Raises ValueError for any other time.
     """
     if when not in TIMES:
-        raise ValueError(f"inventory({when!r}): it is asked before the course and after it; "
-                         f"allowed are {' and '.join(map(repr, TIMES))}")
+        raise ValueError(
+            f"inventory({when!r}): it is asked before the course and after it; "
+            f"allowed are {' and '.join(map(repr, TIMES))}"
+        )
     return Before() if when == "before" else After()

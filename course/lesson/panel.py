@@ -13,8 +13,14 @@ from .resume import next_place
 class Panel:
     """Where to go on, and what the reader has predicted, answered and solved, notebook by notebook."""
 
-    HEAD = ("Notebook", "Predictions made", "Turns passed", "Questions answered", "Right first time",
-            "Exercise passed")
+    HEAD = (
+        "Notebook",
+        "Predictions made",
+        "Turns passed",
+        "Questions answered",
+        "Right first time",
+        "Exercise passed",
+    )
     FOOT = "Predictions and blanks of the side quests are counted, too."
 
     def rows(self) -> list[tuple[str, ...]]:
@@ -23,31 +29,41 @@ class Panel:
         rows: list[tuple[str, ...]] = []
         for number in questions.notebooks():
             asked = questions.questions(number)
-            entries = {kind: [log.get(f"{number}.{kind}.{name}") for name in asked.get(kind, {})]
-                       for kind in ("predict", "check")}
+            entries = {
+                kind: [log.get(f"{number}.{kind}.{name}") for name in asked.get(kind, {})]
+                for kind in ("predict", "check")
+            }
             done = {kind: [e for e in found if e and "choice" in e] for kind, found in entries.items()}
             right = sum(bool(e.get("right")) for e in done["check"])
-            rows.append((
-                asked["title"],
-                _of(len(done["predict"]), len(entries["predict"])),
-                _turns(number, log),
-                _of(len(done["check"]), len(entries["check"])),
-                _of(right, len(done["check"])) if done["check"] else "–",
-                _exercise(number, log),
-            ))
+            rows.append(
+                (
+                    asked["title"],
+                    _of(len(done["predict"]), len(entries["predict"])),
+                    _turns(number, log),
+                    _of(len(done["check"]), len(entries["check"])),
+                    _of(right, len(done["check"])) if done["check"] else "–",
+                    _exercise(number, log),
+                )
+            )
         return rows
 
     def _repr_html_(self) -> str:
         what, place = next_place(read())
         head = [_(each) for each in self.HEAD]
-        return (f"<p>{what}{f': {place.link()}' if place else _('.')}</p>{table(head, self.rows())}"
-                f"<p>{_(self.FOOT)}</p>")
+        return (
+            f"<p>{what}{f': {place.link()}' if place else _('.')}</p>{table(head, self.rows())}"
+            f"<p>{_(self.FOOT)}</p>"
+        )
 
     def __repr__(self) -> str:
         what, place = next_place(read())
-        return "\n".join([f"{what}{f': {place}' if place else _('.')}",
-                          *(" | ".join(row) for row in ([_(each) for each in self.HEAD], *self.rows())),
-                          _(self.FOOT)])
+        return "\n".join(
+            [
+                f"{what}{f': {place}' if place else _('.')}",
+                *(" | ".join(row) for row in ([_(each) for each in self.HEAD], *self.rows())),
+                _(self.FOOT),
+            ]
+        )
 
 
 def _of(done: int, wanted: int) -> str:

@@ -90,8 +90,10 @@ class Prediction(Card):
     def stored(self):
         items = "".join(f"<li>{html.escape(words, quote=False)}</li>" for _, words in self.asked["choices"])
         question = self.question["question"]
-        return {"text/html": f"<p><b>{_('Predict.')}</b> {question}</p>" + (items and f"<ul>{items}</ul>"),
-                "text/plain": _("Predict: {question}").format(question=plain(question))}, {}
+        return {
+            "text/html": f"<p><b>{_('Predict.')}</b> {question}</p>" + (items and f"<ul>{items}</ul>"),
+            "text/plain": _("Predict: {question}").format(question=plain(question)),
+        }, {}
 
     # What a kind of question says of two answers; ``asked`` as in the file of questions.
     @staticmethod
@@ -115,8 +117,11 @@ class Prediction(Card):
     def compare(cls, asked: dict, said, measured) -> tuple[bool, str, str]:
         """Is it right, what is to be said about it, and the name of the belief behind it."""
         right = said == measured
-        verdict = _("You predicted this.") if right else _("You predicted: {words}").format(
-            words=cls.words(asked, said))
+        verdict = (
+            _("You predicted this.")
+            if right
+            else _("You predicted: {words}").format(words=cls.words(asked, said))
+        )
         return right, verdict, said
 
 
@@ -142,8 +147,11 @@ class NumberPrediction(Prediction):
         words, off = cls.words(asked, said), abs(said - measured)
         if off <= asked["within"]:
             return True, _("You predicted {words}: close enough.").format(words=words), "right"
-        text = (_("You predicted {words}: {off} too low.") if said < measured
-                else _("You predicted {words}: {off} too high."))
+        text = (
+            _("You predicted {words}: {off} too low.")
+            if said < measured
+            else _("You predicted {words}: {off} too high.")
+        )
         return False, text.format(words=words, off=f"{off:.4g}"), "low" if said < measured else "high"
 
 
@@ -156,14 +164,16 @@ class SketchPrediction(Prediction):
     def check(asked, answer):
         values = [float(v) for v in answer]
         if len(values) != len(asked["x"]):
-            raise ValueError(f"{len(values)} values; there are {len(asked['x'])} points: "
-                             f"{', '.join(map(str, asked['x']))}")
+            raise ValueError(
+                f"{len(values)} values; there are {len(asked['x'])} points: {', '.join(map(str, asked['x']))}"
+            )
         return values
 
     @staticmethod
     def words(asked, answer):
-        points = (_("{value} at {x}").format(value=f"{v:.3g}", x=x)
-                  for x, v in zip(asked["x"], answer, strict=True))
+        points = (
+            _("{value} at {x}").format(value=f"{v:.3g}", x=x) for x, v in zip(asked["x"], answer, strict=True)
+        )
         return f"{asked['ylabel']} " + ", ".join(points)
 
     @staticmethod
@@ -176,8 +186,11 @@ class SketchPrediction(Prediction):
         worst = max(range(len(off)), key=off.__getitem__)
         right = off[worst] <= asked["within"]
         verdict = _("Your curve is farthest away at {x}: {said}, measured {measured}.")
-        return right, verdict.format(x=asked["x"][worst], said=f"{said[worst]:.3g}",
-                                     measured=f"{measured[worst]:.3g}"), "right" if right else "wrong"
+        return (
+            right,
+            verdict.format(x=asked["x"][worst], said=f"{said[worst]:.3g}", measured=f"{measured[worst]:.3g}"),
+            "right" if right else "wrong",
+        )
 
 
 KINDS = {kind.kind: kind for kind in (Prediction, NumberPrediction, SketchPrediction)}
@@ -214,10 +227,11 @@ class Answer(Card):
         result = "<p>" + _("Measured: {words}").format(words=f"<b>{told['words']}</b>") + "</p>"
         result += told["meaning"] and f"<p>{told['meaning']}</p>"
         words = (_(FOLDED), plain(told["words"]), plain(told["verdict"]))
-        return {"text/html": f"{_(FOLDED)}\n<details><summary>{_('Show the answer')}</summary>"
-                             f"{verdict}{result}{more and f'<ul>{more}</ul>'}</details>",
-                "text/plain": "\n".join(filter(None, words))
-                }, {"measured": {"key": told["key"], "value": measured}}
+        return {
+            "text/html": f"{_(FOLDED)}\n<details><summary>{_('Show the answer')}</summary>"
+            f"{verdict}{result}{more and f'<ul>{more}</ul>'}</details>",
+            "text/plain": "\n".join(filter(None, words)),
+        }, {"measured": {"key": told["key"], "value": measured}}
 
 
 def reveal(key: str, measured) -> None:
@@ -248,11 +262,22 @@ def reveal(key: str, measured) -> None:
     if right is None:
         said = None
     meaning = why.get(measured if kind is Prediction else "right", "")
-    others = [[html.escape(words, quote=False), why[name]] for name, words in asked.get("choices", {}).items()
-              if name in why and name not in (measured, said)]
-    told = {"key": key, "measured": measured, "said": said, "right": right,
-            "verdict": html.escape(verdict, quote=False), "words": in_words(key, measured),
-            "belief": belief, "meaning": meaning, "others": others}
+    others = [
+        [html.escape(words, quote=False), why[name]]
+        for name, words in asked.get("choices", {}).items()
+        if name in why and name not in (measured, said)
+    ]
+    told = {
+        "key": key,
+        "measured": measured,
+        "said": said,
+        "right": right,
+        "verdict": html.escape(verdict, quote=False),
+        "words": in_words(key, measured),
+        "belief": belief,
+        "meaning": meaning,
+        "others": others,
+    }
     if key in _asking:
         _asking[key].told = told
     display(Answer(role="tell", asked=kind(key, asked).asked, said=said, told=told, texts=texts()))

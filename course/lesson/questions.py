@@ -19,8 +19,18 @@ from .wrong import link
 with needs("course"):
     import ipywidgets as widgets
 
-__all__ = ["NAMES", "Check", "Question", "QuestionList", "concept_check", "find", "load", "log_key",
-           "notebooks", "questions"]
+__all__ = [
+    "NAMES",
+    "Check",
+    "Question",
+    "QuestionList",
+    "concept_check",
+    "find",
+    "load",
+    "log_key",
+    "notebooks",
+    "questions",
+]
 FOLDER = files(__package__) / "questions"
 UNSURE = "unsure"
 """The choice that every question of a concept check has, besides its own."""
@@ -28,8 +38,7 @@ UNSURE = "unsure"
 
 def notebooks() -> list[str]:
     """The numbers of the notebooks that ask questions: ``["00", "01", …]``."""
-    return sorted(file.name.removesuffix(".toml") for file in FOLDER.iterdir()
-                  if file.name.endswith(".toml"))
+    return sorted(file.name.removesuffix(".toml") for file in FOLDER.iterdir() if file.name.endswith(".toml"))
 
 
 def questions(number: str) -> dict:
@@ -43,8 +52,11 @@ def questions(number: str) -> dict:
 
 def _unsure(asked: dict) -> dict:
     """A question with the choice "I don't know.": it explains the answer, if nothing is said for it alone."""
-    return {**asked, "choices": {**asked["choices"], UNSURE: _("I don't know.")},
-            "why": {UNSURE: asked["why"][asked["answer"]], **asked["why"]}}
+    return {
+        **asked,
+        "choices": {**asked["choices"], UNSURE: _("I don't know.")},
+        "why": {UNSURE: asked["why"][asked["answer"]], **asked["why"]},
+    }
 
 
 @functools.cache
@@ -117,16 +129,20 @@ class Question(StoredBox):
         return answer
 
     def stored(self):
-        choices = "".join(f"<li>{html.escape(text, quote=False)}</li>"
-                          for text in self.asked.get("choices", {}).values())
+        choices = "".join(
+            f"<li>{html.escape(text, quote=False)}</li>" for text in self.asked.get("choices", {}).values()
+        )
         plain = re.sub("<.*?>", "", self.asked["question"])
-        return {"text/html": f"<p>{self._text()}</p>" + (f"<ul>{choices}</ul>" if choices else ""),
-                "text/plain": f"{self.label}: {plain}"}, {}
+        return {
+            "text/html": f"<p>{self._text()}</p>" + (f"<ul>{choices}</ul>" if choices else ""),
+            "text/plain": f"{self.label}: {plain}",
+        }, {}
 
 
 def _button(text: str) -> widgets.Button:
-    return widgets.Button(description=text, tooltip=text,
-                          layout=widgets.Layout(width="auto", max_width="100%", height="auto"))
+    return widgets.Button(
+        description=text, tooltip=text, layout=widgets.Layout(width="auto", max_width="100%", height="auto")
+    )
 
 
 # ---- the concept check ----
@@ -164,14 +180,20 @@ class QuestionList(StoredBox):
     def stored(self):
         each = [question.stored()[0] for question in self.questions]
         note = f"<p><i>{_(self.NOTE)}</i></p>"
-        return {"text/html": "".join(one["text/html"] for one in each) + note,
-                "text/plain": "\n".join(one["text/plain"] for one in each)}, {}
+        return {
+            "text/html": "".join(one["text/html"] for one in each) + note,
+            "text/plain": "\n".join(one["text/plain"] for one in each),
+        }, {}
 
 
 def concept_check(number: str) -> QuestionList:
     """The five questions at the end of a notebook: ``concept_check("01")``."""
     asked = questions(number)["check"]
     wrong = link(f"notebook {number}")  # is not stored with the notebook: the host is the reader's setting
-    return QuestionList([Check(f"{number}.{name}", "check", question, _("Question {n}").format(n=n)).recall()
-                         for n, (name, question) in enumerate(asked.items(), 1)],
-                        *([widgets.HTML(wrong.replace("<a ", '<a target="_blank" '))] if wrong else []))
+    return QuestionList(
+        [
+            Check(f"{number}.{name}", "check", question, _("Question {n}").format(n=n)).recall()
+            for n, (name, question) in enumerate(asked.items(), 1)
+        ],
+        *([widgets.HTML(wrong.replace("<a ", '<a target="_blank" '))] if wrong else []),
+    )

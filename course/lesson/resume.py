@@ -68,8 +68,10 @@ def places() -> tuple[Place, ...]:
             if kind == "markdown":
                 section = (re.findall(r"^#+ +(.+?)\s*$", source, re.MULTILINE) or [section])[-1]
                 continue
-            keys = [f"{number}.predict.{name}" for number, name in
-                    re.findall(r"\blesson\.predict\(\"(\d\d)\.(\w+)\"", source)]
+            keys = [
+                f"{number}.predict.{name}"
+                for number, name in re.findall(r"\blesson\.predict\(\"(\d\d)\.(\w+)\"", source)
+            ]
             for number in re.findall(r"\blesson\.concept_check\(\"(\d\d)\"", source):
                 keys += [f"{number}.check.{name}" for name in questions.questions(number)["check"]]
             file = path.relative_to(notebooks()[0].parent).as_posix()

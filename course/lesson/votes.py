@@ -125,14 +125,22 @@ class Share(StoredBox):
         self.shown: dict | None = None
         self.round = widgets.RadioButtons(
             options=[("my first vote", 1), ("my second vote, after the discussion", 2)],
-            layout=widgets.Layout(width="auto"))
+            layout=widgets.Layout(width="auto"),
+        )
         self.preview, self.status = widgets.HTML(), widgets.HTML()
         self.status.add_class("tutorial-status")
         self.button = widgets.Button(description="Share this")
         self.button.on_click(lambda _button: self.press())
         self.round.observe(lambda _change: self.look(), "value")
-        super().__init__([widgets.HTML(f"<b>Share</b> your answer to {html.escape(key)} as"), self.round,
-                          self.preview, self.button, self.status])
+        super().__init__(
+            [
+                widgets.HTML(f"<b>Share</b> your answer to {html.escape(key)} as"),
+                self.round,
+                self.preview,
+                self.button,
+                self.status,
+            ]
+        )
         if key in predictions._asking:  # a new answer on the card above is seen at once
             predictions._asking[key].observe(lambda _change: self.look(), "said")
         self.look()
@@ -146,8 +154,16 @@ class Share(StoredBox):
             return None
         right = entry.get("right") if entry.get("choice") == said else None
         try:
-            return check({"question": self.key, "vote": self.round.value, "choice": said, "right": right,
-                          "version": __version__, "code": self.code()})
+            return check(
+                {
+                    "question": self.key,
+                    "vote": self.round.value,
+                    "choice": said,
+                    "right": right,
+                    "version": __version__,
+                    "code": self.code(),
+                }
+            )
         except ValueError:  # the question has been changed since
             return None
 
@@ -161,14 +177,19 @@ class Share(StoredBox):
         """Show what would leave now."""
         self.shown, self.status.value = self.vote(), ""
         place = class_folder()
-        where = ("into your class's folder, where your teacher sees counts. If you have an account of your "
-                 "own on this machine, the system notes it as the owner of the file" if place else
-                 f"into the folder <code>{BESIDE}</code> beside this notebook, for you to hand in")
+        where = (
+            "into your class's folder, where your teacher sees counts. If you have an account of your "
+            "own on this machine, the system notes it as the owner of the file"
+            if place
+            else f"into the folder <code>{BESIDE}</code> beside this notebook, for you to hand in"
+        )
         self.button.disabled = self.shown is None
         self.preview.value = (
-            "You have not answered yet. Commit to an answer first." if self.shown is None else
-            "This leaves, and nothing else: "
-            f"{where}.<pre>{html.escape(json.dumps(self.shown, indent=1))}</pre>")
+            "You have not answered yet. Commit to an answer first."
+            if self.shown is None
+            else "This leaves, and nothing else: "
+            f"{where}.<pre>{html.escape(json.dumps(self.shown, indent=1))}</pre>"
+        )
 
     def press(self) -> None:
         """Write what is shown. If it is not what would leave now, show that first."""
@@ -264,8 +285,10 @@ def rows(key: str, votes: Votes, measured=None) -> list[list]:
     labels, place = _PLACES[asked.get("kind", "choice")](asked, said[1] + said[2])
     counts = [Counter(map(place, said[n])) if len(said[n]) >= FEWEST else None for n in (1, 2)]
     right = None if measured is None else place(measured)
-    return [[label, *(None if each is None else each[n] for each in counts), n == right]
-            for n, label in enumerate(labels)]
+    return [
+        [label, *(None if each is None else each[n] for each in counts), n == right]
+        for n, label in enumerate(labels)
+    ]
 
 
 # Of a kind of question: the labels of its rows, and in which of them an answer is counted.
@@ -288,8 +311,12 @@ def _of_numbers(asked: dict, said: list[float]):
 def _of_curves(asked: dict, _said: list):
     """Four shapes, as far as a curve that counts as right may be off (``within``)."""
     within = asked["within"]
-    labels = ["It stays level.", "It ends lower than it begins.", "It ends higher than it begins.",
-              "It bends, and ends about where it begins."]
+    labels = [
+        "It stays level.",
+        "It ends lower than it begins.",
+        "It ends higher than it begins.",
+        "It bends, and ends about where it begins.",
+    ]
 
     def places(curve):
         if max(curve) - min(curve) <= 2 * within:
@@ -327,9 +354,15 @@ class Count(Stored, anywidget.AnyWidget):
             votes, problem = Votes(), f"{self.folder} cannot be read: {error.strerror}"
         numbers = [len(each) for each in votes.times.values()]
         enough = max(numbers) >= FEWEST
-        self.shown = {"question": self.key, "open": self.revealed, "votes": numbers, "ignored": votes.ignored,
-                      "rows": rows(self.key, votes, measured) if self.revealed and enough else [],
-                      "problem": problem, "fewest": FEWEST}
+        self.shown = {
+            "question": self.key,
+            "open": self.revealed,
+            "votes": numbers,
+            "ignored": votes.ignored,
+            "rows": rows(self.key, votes, measured) if self.revealed and enough else [],
+            "problem": problem,
+            "fewest": FEWEST,
+        }
 
     def stored(self):
         words = f"Run this cell in class: it counts the votes on {self.key}."
@@ -345,6 +378,8 @@ def vote(key: str, folder: Path | None = None) -> Count:
     questions.find("predict", key)
     folder = folder or class_folder()
     if folder is None:
-        raise ValueError("there is no folder with votes: set TUTORIAL_VOTES before you start JupyterLab, or "
-                         'name the folder, as in vote("06.random", "votes")')
+        raise ValueError(
+            "there is no folder with votes: set TUTORIAL_VOTES before you start JupyterLab, or "
+            'name the folder, as in vote("06.random", "votes")'
+        )
     return Count(key, folder)

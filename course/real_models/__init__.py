@@ -25,8 +25,17 @@ from .minilm import minilm_tables
 from .smollm2 import BUGS, RopeInSmolLM2, after_a_gap
 from .trial import trial, trials
 
-__all__ = ["BUGS", "RopeInSmolLM2", "after_a_gap", "minilm_tables", "missing", "ready", "short_and_long",
-           "trial", "trials"]
+__all__ = [
+    "BUGS",
+    "RopeInSmolLM2",
+    "after_a_gap",
+    "minilm_tables",
+    "missing",
+    "ready",
+    "short_and_long",
+    "trial",
+    "trials",
+]
 
 
 def missing(*functions: Callable) -> str:
@@ -40,10 +49,12 @@ def missing(*functions: Callable) -> str:
         outcome = collect(function, [first.args])[0]
         if outcome["kind"] in ("stub", "none"):
             return _("This ending waits for your `{name}`: write it first, then run this cell again.").format(
-                name=name)
+                name=name
+            )
         if outcome["kind"] != "value":
-            return _("This ending needs a `{name}` that returns something; its check says what is wrong now."
-                     ).format(name=name)
+            return _(
+                "This ending needs a `{name}` that returns something; its check says what is wrong now."
+            ).format(name=name)
     return ""
 
 

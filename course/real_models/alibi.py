@@ -36,8 +36,10 @@ def short_and_long(slopes: Callable, bias: Callable, lengths=(64, 256, 1024)) ->
     character: it falls only if more context is of use. Sinusoids are trained in the same way.
     """
     corpus, config = kjv(), Config(len(kjv().symbols))
-    models = {"your ALiBi": lambda: Transformer(config, _Yours(slopes, bias, config.n_heads)),
-              "sinusoids": lambda: Transformer(config, Sinusoidal(config.d_model))}
+    models = {
+        "your ALiBi": lambda: Transformer(config, _Yours(slopes, bias, config.n_heads)),
+        "sinusoids": lambda: Transformer(config, Sinusoidal(config.d_model)),
+    }
     found = {}
     head, *names = column([_("trained on {n}, read at").format(n=SHORT), _("your ALiBi"), _("sinusoids")], 26)
     print(head, *[f"{n:6}" for n in lengths])

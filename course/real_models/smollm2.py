@@ -31,8 +31,11 @@ def gently(method):
         try:
             return method(*args, **named)
         except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as problem:
-            print(_("Your functions stop the model: {error}").format(
-                error=f"{type(problem).__name__}: {problem}"))
+            print(
+                _("Your functions stop the model: {error}").format(
+                    error=f"{type(problem).__name__}: {problem}"
+                )
+            )
 
     return run
 
@@ -55,8 +58,11 @@ def _other_pairs(yours, q, k, cached):
     return q[..., order], k[..., order], cached
 
 
-BUGS: dict[str, Callable] = {"keys turned twice": _turned_twice, "counted from 0": _from_zero,
-                             "the other layout": _other_pairs}
+BUGS: dict[str, Callable] = {
+    "keys turned twice": _turned_twice,
+    "counted from 0": _from_zero,
+    "the other layout": _other_pairs,
+}
 """What :meth:`RopeInSmolLM2.talk` can plant, around the learner's own functions."""
 
 
@@ -118,8 +124,10 @@ class RopeInSmolLM2:
 
     @staticmethod
     def _heads(attention, x: Tensor) -> tuple[Tensor, ...]:
-        q, k, v = (part(x).unflatten(-1, (-1, WIDTH)).transpose(0, 1)
-                   for part in (attention.q, attention.k, attention.v))
+        q, k, v = (
+            part(x).unflatten(-1, (-1, WIDTH)).transpose(0, 1)
+            for part in (attention.q, attention.k, attention.v)
+        )
         return q, *(each.repeat_interleave(HEADS // KV_HEADS, 0) for each in (k, v))
 
     def _weights(self, q: Tensor, k: Tensor, cached: Tensor, bug: str) -> Tensor:
@@ -151,8 +159,12 @@ class RopeInSmolLM2:
         """Print the loss of a text that is read in one go, and in pieces with a cache."""
         tokens = self.smollm2.encode(text)
         whole, pieces = (self._loss(tokens, n, bug) for n in (tokens.shape[1], at_once))
-        print(_("{who}: read in one go {whole:.3f}, {n} tokens at a time with a cache {pieces:.3f} nats per "
-                "token").format(who=_who(bug), whole=whole, n=at_once, pieces=pieces))
+        print(
+            _(
+                "{who}: read in one go {whole:.3f}, {n} tokens at a time with a cache {pieces:.3f} nats per "
+                "token"
+            ).format(who=_who(bug), whole=whole, n=at_once, pieces=pieces)
+        )
 
     def _loss(self, tokens: Tensor, at_once: int, bug: str) -> float:
         cache = self._empty()
@@ -185,8 +197,12 @@ def after_a_gap(ways: dict[str, Tensor], gap: int = 9000, length: int = 100) -> 
     smollm2 = load_smollm2()
     tokens, model = smollm2.encode(kjv().text[900_000:900_700])[:, :length], smollm2.model
     positions, usual = torch.arange(length), model.encoding
-    heads = ((_("loss of"), 24), (_("the first copy"), -14), (_("the second, no gap"), -20),
-             (_("after {gap}").format(gap=f"{gap:,}"), -14))
+    heads = (
+        (_("loss of"), 24),
+        (_("the first copy"), -14),
+        (_("the second, no gap"), -20),
+        (_("after {gap}").format(gap=f"{gap:,}"), -14),
+    )
     print(*[column([head], width)[0] for head, width in heads])
     try:
         for name, theta in ways.items():

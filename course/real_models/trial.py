@@ -24,8 +24,11 @@ def trial(use: str, encoding: str, seed: int) -> tuple[float, float]:
     measured = tasks.measure(settings, {"task": use, "encoding": encoding}, seed, torch.device("cpu"))
     short, _twice, long, _far = measured["accuracy"]
     record(f"09.trial.{use}.{encoding}.{seed}", accuracy=[short, long])
-    print(_("{use}, {encoding}, seed {seed}: accuracy {short:.2f} at 16 tokens, {long:.2f} at 64").format(
-        use=use, encoding=encoding, seed=seed, short=short, long=long))
+    print(
+        _("{use}, {encoding}, seed {seed}: accuracy {short:.2f} at 16 tokens, {long:.2f} at 64").format(
+            use=use, encoding=encoding, seed=seed, short=short, long=long
+        )
+    )
     return round(short, 2), round(long, 2)
 
 
@@ -36,7 +39,10 @@ def trials(report: Callable, seed: int) -> None:
         choice = report(use)
         encoding = choice.get("encoding") if isinstance(choice, dict) else None
         if encoding not in tasks.ENCODINGS:
-            print(_("{use}: no encoding chosen yet; there are {names}").format(
-                use=use, names=_(", ").join(tasks.ENCODINGS)))
+            print(
+                _("{use}: no encoding chosen yet; there are {names}").format(
+                    use=use, names=_(", ").join(tasks.ENCODINGS)
+                )
+            )
             continue
         trial(use, encoding, seed)

@@ -60,8 +60,10 @@ def disk_full(what):
 
 
 def no_writing(what):
-    return ("nothing can be written here (%s): copy the whole course into a folder of your own, and run the "
-            "same command there" % what)
+    return (
+        "nothing can be written here (%s): copy the whole course into a folder of your own, and run the "
+        "same command there" % what
+    )
 
 
 def venv_python(venv):
@@ -114,8 +116,7 @@ def explain(log_text, log):
             "command again; its output is in " + log
         )
     errors = [line for line in log_text.splitlines() if line.lower().startswith("error")]
-    return "installing failed (%s): its output is in %s" % (
-        errors[-1] if errors else "no error line", log)
+    return "installing failed (%s): its output is in %s" % (errors[-1] if errors else "no error line", log)
 
 
 def run(command, log, what):
@@ -126,8 +127,9 @@ def run(command, log, what):
         file.write("\n$ " + " ".join(command) + "\n")
         file.flush()
         begin = file.tell()
-        code = subprocess.call(command, stdin=subprocess.DEVNULL, stdout=file,
-                               stderr=subprocess.STDOUT, cwd=ROOT)
+        code = subprocess.call(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, cwd=ROOT
+        )
         file.seek(begin)
         output = file.read()
     print("%.0f s" % (time.time() - start) if code == 0 else "failed", flush=True)
@@ -138,8 +140,12 @@ def run(command, log, what):
 def runs(*command):
     """True if the command starts and ends well."""
     try:
-        return subprocess.call(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL) == 0
+        return (
+            subprocess.call(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            == 0
+        )
     except OSError:
         return False
 
@@ -150,15 +156,20 @@ def make_venv(venv, log):
     create = [sys.executable, "-I", "-m", "venv"]
     if os.path.isdir(venv) and os.listdir(venv):
         if not os.path.exists(os.path.join(venv, "pyvenv.cfg")):
-            raise SetupError("%s is not a virtual environment: move it away, or choose another "
-                             "folder with VENV=folder" % venv)
+            raise SetupError(
+                "%s is not a virtual environment: move it away, or choose another "
+                "folder with VENV=folder" % venv
+            )
         if not runs(python, "-c", ""):
             print("The Python of %s is gone: making it anew." % venv)
             create.append("--clear")
-        elif not runs(python, "-c", "import sys; sys.exit(not %r <= sys.version_info[:2] <= %r)"
-                      % (OLDEST, NEWEST)):
-            raise SetupError("%s was made with a Python that is too old or too new: delete that "
-                             "folder and run the same command again" % venv)
+        elif not runs(
+            python, "-c", "import sys; sys.exit(not %r <= sys.version_info[:2] <= %r)" % (OLDEST, NEWEST)
+        ):
+            raise SetupError(
+                "%s was made with a Python that is too old or too new: delete that "
+                "folder and run the same command again" % venv
+            )
         elif runs(python, "-I", "-m", "pip", "--version"):
             return
         else:
@@ -174,7 +185,8 @@ def make_venv(venv, log):
 def site_packages(venv, pattern):
     """The paths in the environment's site-packages that match `pattern`."""
     return glob.glob(os.path.join(venv, "[Ll]ib", "site-packages", pattern)) + glob.glob(
-        os.path.join(venv, "lib", "python3*", "site-packages", pattern))
+        os.path.join(venv, "lib", "python3*", "site-packages", pattern)
+    )
 
 
 def remove_stray_tests(venv):
@@ -190,7 +202,7 @@ def remove_stray_tests(venv):
             try:
                 os.rmdir(os.path.join(library, folder))
             except OSError:
-                pass    # not there, or somebody else's files are in it
+                pass  # not there, or somebody else's files are in it
 
 
 def install(venv, lock=LOCK):
@@ -198,14 +210,17 @@ def install(venv, lock=LOCK):
     if is_ready(venv, lock):
         return
     if other_clone(venv):
-        raise SetupError("%s is the environment of the course in %s: choose another folder with VENV=folder "
-                         "(a new installation would turn that course over to this one)"
-                         % (venv, other_clone(venv)))
+        raise SetupError(
+            "%s is the environment of the course in %s: choose another folder with VENV=folder "
+            "(a new installation would turn that course over to this one)" % (venv, other_clone(venv))
+        )
     has_torch = bool(site_packages(venv, "torch"))
     free_gb = check_disk(os.path.dirname(os.path.abspath(venv)), 0.5 if has_torch else NEEDED_GB)
     if not has_torch and sys.platform.startswith("linux") and free_gb < NEEDED_WITH_CUDA_GB:
-        print("Note: %.1f GB of disk are free; where torch brings CUDA, it needs about %d GB."
-              % (free_gb, NEEDED_WITH_CUDA_GB))
+        print(
+            "Note: %.1f GB of disk are free; where torch brings CUDA, it needs about %d GB."
+            % (free_gb, NEEDED_WITH_CUDA_GB)
+        )
 
     log, stamp = venv + ".log", os.path.join(venv, "setup.stamp")
     with open(log, "w"):
@@ -213,12 +228,21 @@ def install(venv, lock=LOCK):
     make_venv(venv, log)
     if os.path.exists(stamp):
         os.remove(stamp)
-    pip = [os.path.abspath(venv_python(venv)), "-I", "-m", "pip", "install", "--no-input",
-           "--disable-pip-version-check"]
-    run(pip + ["-c", lock, "torch", "setuptools"],
-        log, "torch (0.2 GB to download; 3 GB with CUDA)")
-    run(pip + ["--no-deps", "--no-build-isolation", "-r", lock],
-        log, "All other packages of %s (0.4 GB)" % lock)
+    pip = [
+        os.path.abspath(venv_python(venv)),
+        "-I",
+        "-m",
+        "pip",
+        "install",
+        "--no-input",
+        "--disable-pip-version-check",
+    ]
+    run(pip + ["-c", lock, "torch", "setuptools"], log, "torch (0.2 GB to download; 3 GB with CUDA)")
+    run(
+        pip + ["--no-deps", "--no-build-isolation", "-r", lock],
+        log,
+        "All other packages of %s (0.4 GB)" % lock,
+    )
     run(pip + ["--no-deps", "--no-build-isolation", "-e", "."], log, "The course itself")
     remove_stray_tests(venv)
     with open(stamp, "w", encoding="utf-8") as file:
@@ -226,8 +250,7 @@ def install(venv, lock=LOCK):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description="Make the course's environment, or bring it up "
-                                                 "to date.")
+    parser = argparse.ArgumentParser(description="Make the course's environment, or bring it up to date.")
     parser.add_argument("--venv", default=".venv", help="its folder (default: %(default)s)")
     parser.add_argument("--lock", default=LOCK, help="the pins to install (default: %(default)s)")
     given = parser.parse_args(arguments)

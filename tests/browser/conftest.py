@@ -17,8 +17,10 @@ def lab(chromium, tmp_path_factory):
     folder = tmp_path_factory.mktemp("course")
     for part in (authoring.NOTEBOOKS, navigation.GLOSSARY.parent):
         shutil.copytree(part, folder / part.name)
-    write(folder / "explorers.ipynb", ["from tutorial_lib.explorers import *"]
-          + [f"{name}()" for name in explorers.__all__])
+    write(
+        folder / "explorers.ipynb",
+        ["from tutorial_lib.explorers import *"] + [f"{name}()" for name in explorers.__all__],
+    )
     with Lab(folder) as lab:
         yield lab
 
@@ -89,7 +91,8 @@ def visit(folder, kept):
     watches = {
         "pageerror": lambda error: faults.append(str(error)),
         "console": lambda said: said.type in ("error", "warning") and faults.append(said.text),
-        "request": lambda asked: asked.url.startswith(("file:", "data:")) or faults.append(asked.url)}
+        "request": lambda asked: asked.url.startswith(("file:", "data:")) or faults.append(asked.url),
+    }
 
     def open_(name, query="", **options):
         given = {"viewport": {"width": 1280, "height": 720}, "reduced_motion": "reduce", **options}

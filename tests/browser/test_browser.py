@@ -22,25 +22,31 @@ SEEN = "e => { const box = e.getBoundingClientRect(); return 0 < box.bottom && b
 def serious(page, where):
     """What axe finds there that is serious or critical: ``{rule: first place}``."""
     found = Axe().run(page, context={"include": [[where]]}).response["violations"]
-    return {rule["id"]: (rule["help"], rule["nodes"][0]["html"][:200]) for rule in found
-            if rule["impact"] in ("serious", "critical")}
+    return {
+        rule["id"]: (rule["help"], rule["nodes"][0]["html"][:200])
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+    }
 
 
 # ---- the watch itself ----
 def test_whatever_goes_wrong_is_noticed(lab, write_notebook):
-    write_notebook("broken.ipynb", [
-        "import anywidget, ipywidgets as w, sys\nfrom IPython.display import HTML\n"
-        "def fail(change): raise LookupError('in a callback')\n"
-        "box = w.IntText(value=1); box.observe(fail, 'value'); box",
-        "class Bad(anywidget.AnyWidget):\n"
-        "    _esm = 'export default { render() { throw new Error(\"in a render\"); } }'\n"
-        "Bad()",
-        "print('to stderr', file=sys.stderr)",
-        "HTML('<img src=\"http://example.org/x.png\" alt=\"\">')",
-        "HTML('<script>setTimeout(() => { throw new Error(\"in a script\"); })</script>')",
-        "1 / 0",
-        "print('never reached')",
-    ])
+    write_notebook(
+        "broken.ipynb",
+        [
+            "import anywidget, ipywidgets as w, sys\nfrom IPython.display import HTML\n"
+            "def fail(change): raise LookupError('in a callback')\n"
+            "box = w.IntText(value=1); box.observe(fail, 'value'); box",
+            "class Bad(anywidget.AnyWidget):\n"
+            "    _esm = 'export default { render() { throw new Error(\"in a render\"); } }'\n"
+            "Bad()",
+            "print('to stderr', file=sys.stderr)",
+            'HTML(\'<img src="http://example.org/x.png" alt="">\')',
+            "HTML('<script>setTimeout(() => { throw new Error(\"in a script\"); })</script>')",
+            "1 / 0",
+            "print('never reached')",
+        ],
+    )
     write_notebook("whole.ipynb", ["6 * 7"])
     notebook = lab.open("whole.ipynb")
     notebook.run()
@@ -54,8 +60,15 @@ def test_whatever_goes_wrong_is_noticed(lab, write_notebook):
     notebook.run()
     assert not notebook.problems()
     notebook.close()
-    for sign in ("LookupError: in a callback", "in a render", "to stderr", "example.org", "in a script",
-                 "cell 5: ZeroDivisionError", "cell 6 did not run"):
+    for sign in (
+        "LookupError: in a callback",
+        "in a render",
+        "to stderr",
+        "example.org",
+        "in a script",
+        "cell 5: ZeroDivisionError",
+        "cell 6 did not run",
+    ):
         assert sign in problems, f"{sign!r} is not in:\n{problems}"
 
 
@@ -74,9 +87,13 @@ def test_a_notebook_shows_what_is_stored_and_what_a_reader_moves_comes_alive(rea
     if name != NOTEBOOKS[0]:
         reader.turn(f"notebooks/{name}")
         reader.page.evaluate("() => jupyterapp.commands.execute('notebook:show-all-cell-outputs')")
-    live = [n for n, cell in enumerate(reader.cells())
-            if cell["cell_type"] == "code" and LIVE.search(cell["source"])
-            and "lesson.reveal(" not in cell["source"]]  # what measures needs the cells before it
+    live = [
+        n
+        for n, cell in enumerate(reader.cells())
+        if cell["cell_type"] == "code"
+        and LIVE.search(cell["source"])
+        and "lesson.reveal(" not in cell["source"]
+    ]  # what measures needs the cells before it
     if name != NOTEBOOKS[0]:
         assert pictures(reader)
         for number in live:
@@ -92,7 +109,8 @@ def test_a_notebook_shows_what_is_stored_and_what_a_reader_moves_comes_alive(rea
 def pictures(notebook):
     """The words of each picture, which is there."""
     found = notebook.page.locator(f"{browser.SEEN} .jp-OutputArea img").evaluate_all(
-        "all => all.map(e => [e.complete && e.naturalWidth, e.alt])")
+        "all => all.map(e => [e.complete && e.naturalWidth, e.alt])"
+    )
     assert all(width > 300 and len(words.split()) > 5 for width, words in found), found
     return found
 
@@ -105,16 +123,21 @@ def comes_alive(cell):
         said, slider = explorer.locator(".lv-more p"), explorer.locator("[role=slider]").last
         before = said.text_content()
         slider.press("ArrowRight" if slider.get_attribute("aria-valuenow") == "0" else "ArrowLeft")
-        cell.page.wait_for_function("([e, t]) => e.textContent && e.textContent !== t",
-                                    arg=[said.element_handle(), before])
+        cell.page.wait_for_function(
+            "([e, t]) => e.textContent && e.textContent !== t", arg=[said.element_handle(), before]
+        )
 
 
 def test_after_a_break_the_panel_opens_the_notebook(reader, write_notebook):
-    write_notebook("notebooks/panel.ipynb", [
-        "import os, pathlib, tempfile\nfrom course import lesson, progress\n"
-        "os.environ['TUTORIAL_PROGRESS'] = str(pathlib.Path(tempfile.mkdtemp()) / 'progress.json')\n"
-        "progress.record('06.predict.pairs', choice='x', at=progress.now())\n"
-        "lesson.progress()"])
+    write_notebook(
+        "notebooks/panel.ipynb",
+        [
+            "import os, pathlib, tempfile\nfrom course import lesson, progress\n"
+            "os.environ['TUTORIAL_PROGRESS'] = str(pathlib.Path(tempfile.mkdtemp()) / 'progress.json')\n"
+            "progress.record('06.predict.pairs', choice='x', at=progress.now())\n"
+            "lesson.progress()"
+        ],
+    )
     reader.turn("notebooks/panel.ipynb")
     reader.run()
     assert not reader.problems()
@@ -135,9 +158,15 @@ def test_a_term_is_explained_under_the_mouse_and_opens_the_glossary(reader):
 
 # ---- explorers ----
 def test_a_live_explorer_tells_python_its_parameters_and_keeps_the_keys(reader, write_notebook):
-    write_notebook("live.ipynb", [
-        "from tutorial_lib.explorers import RotaryExplorer\nexplorer = RotaryExplorer(m=3)\nexplorer",
-        "explorer.params['m'], explorer.verdict", "explorer.move(m=7)", "explorer"])
+    write_notebook(
+        "live.ipynb",
+        [
+            "from tutorial_lib.explorers import RotaryExplorer\nexplorer = RotaryExplorer(m=3)\nexplorer",
+            "explorer.params['m'], explorer.verdict",
+            "explorer.move(m=7)",
+            "explorer",
+        ],
+    )
     reader.turn("live.ipynb")
     reader.run()
     live, again = (reader.cell(number).locator(".live") for number in (0, 3))
@@ -147,8 +176,10 @@ def test_a_live_explorer_tells_python_its_parameters_and_keeps_the_keys(reader, 
     grip.press("End")
     grip.press("ArrowLeft")
     assert reader.page.evaluate("() => __panel.content.activeCellIndex") == active
-    reader.page.wait_for_function("e => e.getAttribute('aria-valuenow') === '39'",  # one model, two views
-                                  arg=again.locator("[data-key=m]").element_handle())
+    reader.page.wait_for_function(
+        "e => e.getAttribute('aria-valuenow') === '39'",  # one model, two views
+        arg=again.locator("[data-key=m]").element_handle(),
+    )
     reader.run_cell(1)
     told = "".join(reader.cells()[1]["outputs"][0]["data"]["text/plain"])
     assert " ".join(told.split()).startswith("(39, 'Challenge: ")

@@ -47,11 +47,14 @@ def test_the_first_notebook_and_its_contents_are_open_and_nothing_is_in_the_way(
     assert page.locator(".jp-Dialog, .Toastify__toast").count() == 0
 
 
-@pytest.mark.parametrize("words", ["Nbgrader", "Create Assignment", "Validate", "Debugger",
-                                   "Extension Manager"])
+@pytest.mark.parametrize(
+    "words", ["Nbgrader", "Create Assignment", "Validate", "Debugger", "Extension Manager"]
+)
 def test_nothing_of_a_teachers_or_developers_is_shown(page, words):
-    shown = page.evaluate("() => document.body.innerText + [...document.querySelectorAll('[title]')]"
-                          ".map(node => node.title).join(' ')")
+    shown = page.evaluate(
+        "() => document.body.innerText + [...document.querySelectorAll('[title]')]"
+        ".map(node => node.title).join(' ')"
+    )
     assert words.lower() not in shown.lower()
 
 
@@ -80,8 +83,10 @@ def test_saving_changes_the_copy_and_leaves_the_clone_alone(page, desk):
 
 def test_answers_and_results_are_there_the_next_day(desk):
     """Opened again, on no kernel that knows them."""
-    write(desk.folder / "again.ipynb", ["from course import lesson", 'lesson.predict("09.both")',
-                                        'lesson.reveal("09.both", "one")'])
+    write(
+        desk.folder / "again.ipynb",
+        ["from course import lesson", 'lesson.predict("09.both")', 'lesson.reveal("09.both", "one")'],
+    )
     notebook = desk.open("again.ipynb")
     notebook.run_cell(0)
     notebook.run_cell(1)
@@ -100,8 +105,10 @@ def test_answers_and_results_are_there_the_next_day(desk):
 
 
 def test_a_closed_notebook_takes_its_kernel_along(page):
-    kernels = "async () => (await jupyterapp.serviceManager.kernels.refreshRunning(), " \
-              "[...jupyterapp.serviceManager.kernels.running()].length)"
+    kernels = (
+        "async () => (await jupyterapp.serviceManager.kernels.refreshRunning(), "
+        "[...jupyterapp.serviceManager.kernels.running()].length)"
+    )
     assert page.evaluate(kernels) == 1
     page.evaluate("() => jupyterapp.commands.execute('application:close')")
     page.wait_for_function("() => jupyterapp.shell.currentWidget?.sessionContext === undefined")
@@ -116,10 +123,19 @@ class Translated(Desk):
     """The same for a language; what was built in it has one small notebook here."""
 
     def command(self):
-        start = ("import pathlib, sys; from course.lab import __main__ as desk; "
-                 "desk.ROOT = pathlib.Path(sys.argv[1]); desk.main(sys.argv[2:])")
-        return [sys.executable, "-c", start, str(self.folder), f"--mine={self.folder / 'mine'}",
-                "--language", "zh"]
+        start = (
+            "import pathlib, sys; from course.lab import __main__ as desk; "
+            "desk.ROOT = pathlib.Path(sys.argv[1]); desk.main(sys.argv[2:])"
+        )
+        return [
+            sys.executable,
+            "-c",
+            start,
+            str(self.folder),
+            f"--mine={self.folder / 'mine'}",
+            "--language",
+            "zh",
+        ]
 
 
 def test_the_menus_of_the_lab_speak_the_language(chromium, tmp_path):
@@ -133,4 +149,5 @@ def test_the_menus_of_the_lab_speak_the_language(chromium, tmp_path):
         menus = page.locator("#jp-MainMenu .lm-MenuBar-itemLabel")
         menus.first.wait_for()
         assert menus.first.inner_text() == "文件" and not [
-            text for text in menus.all_inner_texts() if text.isascii() and text]
+            text for text in menus.all_inner_texts() if text.isascii() and text
+        ]

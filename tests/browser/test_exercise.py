@@ -25,7 +25,8 @@ def notebook(lab):
     for question, answer in ((right, "reference"), (WRONG, "wrong[0].answer")):
         where[question.name].source = (
             "from course.checks import questions\n"
-            f"{question.name} = questions.find('{question.name}').{answer}")
+            f"{question.name} = questions.find('{question.name}').{answer}"
+        )
     nbformat.write(book, lab.folder / "mine.ipynb")
     notebook = lab.open("mine.ipynb")
     notebook.right = right
@@ -48,8 +49,11 @@ def outputs(notebook, grade_id):
 
 def seen(notebook):
     """What became of each code cell, to be read when something is wrong."""
-    return "\n".join(f"{cell['execution_count']} {cell['source'][:50]!r} {str(cell['outputs'])[:300]}"
-                     for cell in notebook.cells() if cell["cell_type"] == "code")
+    return "\n".join(
+        f"{cell['execution_count']} {cell['source'][:50]!r} {str(cell['outputs'])[:300]}"
+        for cell in notebook.cells()
+        if cell["cell_type"] == "code"
+    )
 
 
 def test_run_all_goes_on_and_each_check_that_fails_shows_one_line(notebook):

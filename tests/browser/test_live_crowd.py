@@ -87,7 +87,8 @@ def test_a_click_in_the_chart_moves_the_number_and_a_value_is_read_there(page, h
     page.mouse.move(at, area["y"] + 60)
     kept = [float(each[KEYS.index(1024)]) for each in CrowdExplorer.scene().views["shares"].ys.values()]
     assert page.locator(".lv-tip").inner_text() == "1,024 keys: " + ", ".join(
-        f"{query} {share:.3g}" for query, share in zip(QUERIES, kept, strict=True))
+        f"{query} {share:.3g}" for query, share in zip(QUERIES, kept, strict=True)
+    )
     page.mouse.click(at, area["y"] + 60)
     hands.rest(page)
     assert hands.params(page)["keys"] == 1024

@@ -73,7 +73,8 @@ def test_pale_bars_are_the_weights_without_the_chosen_term(page, hands):
     page.get_by_role("radio", name="weights without x_i·x_j").click()
     hands.rest(page)
     heights = page.locator(".live svg rect[rx='2'][fill='var(--mix2)']").evaluate_all(
-        "all => all.map(bar => +bar.getAttribute('height'))")
+        "all => all.map(bar => +bar.getAttribute('height'))"
+    )
     weights = formula.softmax(formula.total(formula.terms("r_ij"))[1])
     assert [height / sum(heights) for height in heights] == pytest.approx(weights, abs=1e-3)
 

@@ -64,7 +64,9 @@ def escaped(texts, names=NAMES):
 
 def test_what_escapes_is_found():
     assert escaped(["⟦a ⟦word⟧ two⟧ 0.5", "sin(7 / 100^(1/2))", "r_ij = 3", "⟦tokens⟧ kept", "layer 1"]) == [
-        "⟦tokens⟧ kept", "layer 1"]
+        "⟦tokens⟧ kept",
+        "layer 1",
+    ]
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.front)

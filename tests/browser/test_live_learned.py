@@ -8,7 +8,7 @@ def test_the_table_comes_from_a_file_beside_the_script(visit, folder):
     taken = "() => [...document.scripts].map(script => script.src.split('/').at(-1)).filter(Boolean)"
     assert sorted(visit("learned").evaluate(taken)) == ["live-learned.js", "live.js"]
     assert (folder / "live-learned.js").stat().st_size > 250_000
-    assert "minilm\":" not in (folder / "live.js").read_text(encoding="utf-8")
+    assert 'minilm":' not in (folder / "live.js").read_text(encoding="utf-8")
     assert sorted(visit("rotary").evaluate(taken)) == ["live-rotary.js", "live.js"]
     assert sorted(visit("two").evaluate(taken)) == ["live-rotary.js", "live.js"], "once for two places"
 
@@ -59,4 +59,4 @@ def test_the_film_shows_the_colours_of_the_cosines(visit, hands):
     z = LearnedExplorer.scene(name="sinusoids", shown=32).views["cosines"].array()
     for i, j in ((0, 0), (3, 17), (31, 0), (12, 9)):
         shade = round((float(z[i, j]) + 1) / 2 * 63)
-        assert pixels[4 * (32 * i + j):][:3] == list(colours[3 * shade:3 * shade + 3]), (i, j)
+        assert pixels[4 * (32 * i + j) :][:3] == list(colours[3 * shade : 3 * shade + 3]), (i, j)

@@ -80,8 +80,12 @@ def test_keys_reach_every_control_and_move_every_slider(kind, visit):
     for n in range(sliders.count()):
         slider = sliders.nth(n)
         name = slider.get_attribute("data-key")
-        for key, value in (("End", lambda old, most: most), ("PageDown", lambda old, most: max(0, old - 10)),
-                           ("Home", lambda old, most: 0), ("ArrowRight", lambda old, most: 1)):
+        for key, value in (
+            ("End", lambda old, most: most),
+            ("PageDown", lambda old, most: max(0, old - 10)),
+            ("Home", lambda old, most: 0),
+            ("ArrowRight", lambda old, most: 1),
+        ):
             old, most = int(slider.get_attribute("aria-valuenow")), int(slider.get_attribute("aria-valuemax"))
             slider.press(key)
             rest(page)
@@ -93,8 +97,11 @@ def test_keys_reach_every_control_and_move_every_slider(kind, visit):
     seen = set()
     for _ in range(wanted.count() + 3):
         page.keyboard.press("Tab")
-        seen.add(page.evaluate("all => [...document.querySelectorAll(all)].indexOf(document.activeElement)",
-                               FOCUSED))
+        seen.add(
+            page.evaluate(
+                "all => [...document.querySelectorAll(all)].indexOf(document.activeElement)", FOCUSED
+            )
+        )
     assert set(range(wanted.count())) <= seen
 
 
@@ -195,8 +202,11 @@ def test_the_challenge_is_won_by_mouse(visit):
     for name, to in (("m", 33), ("n", 25)):
         grip = page.locator(f".lv-grip[data-key={name}]")
         x, y = middle(grip.bounding_box())
-        step = page.evaluate("""name => { const rail = document.querySelector(`g[data-drag=${name}] line`);
-            return rail.getBoundingClientRect().width; }""", name)
+        step = page.evaluate(
+            """name => { const rail = document.querySelector(`g[data-drag=${name}] line`);
+            return rail.getBoundingClientRect().width; }""",
+            name,
+        )
         step /= RotaryExplorer.parameters[name].size - 1
         page.mouse.move(x, y)
         page.mouse.down()
@@ -281,8 +291,10 @@ def test_two_on_a_page_share_nothing(visit):
     assert params(page, 0) == RotaryExplorer.settings()
     assert params(page, 1) == RotaryExplorer.settings(m=7, n=32, layout="half")
     ids = page.evaluate("() => [...document.querySelectorAll('[id]')].map(node => node.id)")
-    names = page.evaluate("() => [...document.querySelectorAll('.live')].map(root => "
-                          "root.querySelector('input[type=radio]').name)")
+    names = page.evaluate(
+        "() => [...document.querySelectorAll('.live')].map(root => "
+        "root.querySelector('input[type=radio]').name)"
+    )
     assert len(ids) == len(set(ids)) > 1 and len(set(names)) == 2
     page.locator(".lv-grip[data-key=m]").nth(1).press("Home")
     rest(page, 1)
@@ -300,8 +312,9 @@ def test_high_contrast_keeps_shapes_and_marks_the_choice(visit):
 @every_explorer
 def test_a_hidden_explorer_draws_when_it_is_seen(visit, hands, kind):
     page = visit(kind.front)
-    name, value = next((name, parameter.allowed(kind.settings())[-1]) for name, parameter in
-                       kind.parameters.items())
+    name, value = next(
+        (name, parameter.allowed(kind.settings())[-1]) for name, parameter in kind.parameters.items()
+    )
     page.evaluate("() => document.querySelector('[data-live]').style.display = 'none'")
     page.evaluate("some => document.querySelector('[data-live]').live.set(some)", {name: value})
     page.wait_for_timeout(300)  # time to do harm: `visit` fails for what the console says

@@ -42,8 +42,9 @@ def test_a_word_keeps_the_focus_on_its_way(visit, hands):
         assert page.evaluate("() => document.activeElement.dataset.key") == "cat"
 
 
-@pytest.mark.parametrize(("position", "mask", "layers"), itertools.product(
-    ("none", "sinusoids"), ("none", "causal"), (1, 2)))
+@pytest.mark.parametrize(
+    ("position", "mask", "layers"), itertools.product(("none", "sinusoids"), ("none", "causal"), (1, 2))
+)
 def test_it_marks_what_has_changed(visit, hands, position, mask, layers):
     """The picture argues with what each word can know; Python compares the vectors."""
     model = {"position": position, "mask": mask, "layers": layers}
@@ -52,8 +53,9 @@ def test_it_marks_what_has_changed(visit, hands, position, mask, layers):
         page.evaluate("order => document.querySelector('.live').live.set({ order })", order)
         hands.rest(page)
         change = changes(order, **model)
-        assert page.evaluate(SIGNS) == ["≠ changed" if change[name].abs().max() > 1e-9 else "= the same"
-                                        for name in (*WORDS, "mean")], order
+        assert page.evaluate(SIGNS) == [
+            "≠ changed" if change[name].abs().max() > 1e-9 else "= the same" for name in (*WORDS, "mean")
+        ], order
 
 
 def test_the_small_form_is_low_and_has_words_to_drag(visit, hands, folder):

@@ -6,8 +6,11 @@ from tutorial_lib.explorers.positions import record
 
 def numbers(page):
     """What stands beside the bars of the guesses."""
-    return [text for text in page.locator(".lv-stage svg").last.locator("text").all_text_contents()
-            if text[:2] == "0." and len(text.split(" ")[0]) == 5]
+    return [
+        text
+        for text in page.locator(".lv-stage svg").last.locator("text").all_text_contents()
+        if text[:2] == "0." and len(text.split(" ")[0]) == 5
+    ]
 
 
 def test_switched_off_shows_what_is_left_and_what_was(visit, hands):

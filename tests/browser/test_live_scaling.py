@@ -11,12 +11,15 @@ def middle(box):
 
 def pulled(page, hands, name, to):
     """Drag the grip of a factor up or down to the value ``to``: the axis is logarithmic, 32 at its top."""
-    rail = page.evaluate("""name => {
+    rail = page.evaluate(
+        """name => {
         const grip = document.querySelector(`.lv-grip[data-key=${name}]`).getBoundingClientRect();
         const lines = [...document.querySelectorAll('.live svg line[stroke-width="4"]')];
         const box = lines.map(line => line.getBoundingClientRect()).sort((a, b) =>
             Math.abs(a.x - grip.x) - Math.abs(b.x - grip.x))[0];
-        return [grip.x + grip.width / 2, grip.y + grip.height / 2, box.height]; }""", name)
+        return [grip.x + grip.width / 2, grip.y + grip.height / 2, box.height]; }""",
+        name,
+    )
     x, y, height = rail
     now = hands.params(page)[name]
     page.mouse.move(x, y)
@@ -39,8 +42,10 @@ def test_the_challenge_is_won_by_mouse(visit, hands):
 def test_the_pictures_count_what_python_counts(visit, hands):
     """The number above the dials, and the number of each method, at any length."""
     page = visit("scaling", "?live=scaling&times=8")
-    words = {each.get_attribute("aria-label").split(":")[0]: each.locator("text").last.text_content()
-             for each in page.locator("[data-key^=method]").all()}
+    words = {
+        each.get_attribute("aria-label").split(":")[0]: each.locator("text").last.text_content()
+        for each in page.locator("[data-key^=method]").all()
+    }
     for method, said in words.items():
         text = ScalingExplorer.scene(method=method, times=8).description
         count = int(text.split("training, and ")[1].split()[0])

@@ -63,9 +63,11 @@ def test_rows_and_pins_choose_and_the_two_are_compared(visit, hands):
     z = Explorer.scene().views["board"].z
     both = [(a, b) for a, b in zip(z[3], z[2], strict=True) if a == a and b == b]
     said = page.locator(".lv-versus b").all_text_contents()
-    assert said == [f"{order[3]} is better in {sum(a > b for a, b in both)}",
-                    f"equal in {sum(a == b for a, b in both)} of {len(both)} columns",
-                    f"{order[2]} is better in {sum(a < b for a, b in both)}"]
+    assert said == [
+        f"{order[3]} is better in {sum(a > b for a, b in both)}",
+        f"equal in {sum(a == b for a, b in both)} of {len(both)} columns",
+        f"{order[2]} is better in {sum(a < b for a, b in both)}",
+    ]
 
 
 def test_what_was_not_measured_is_never_a_value(visit, hands):
@@ -98,11 +100,13 @@ def test_both_numbers_stand_in_each_column_and_a_link_in_the_colour_of_the_bette
         for key in SHORT:
             assert shown(key, row.get(key)).replace("-", "−") in texts
     links = page.locator(".lv-board path[stroke-width='5']").evaluate_all(
-        "all => all.map(path => [path.getTotalLength() > 1, path.getAttribute('stroke')])")
+        "all => all.map(path => [path.getTotalLength() > 1, path.getAttribute('stroke')])"
+    )
     better = [scores(key)["alibi"] - scores(key)["rotary"] for key in SHORT]
     assert [seen for seen, _ in links] == [bool(gap) for gap in better]
     assert [colour for seen, colour in links if seen] == [
-        "var(--q)" if gap > 0 else "var(--k)" for gap in better if gap]
+        "var(--q)" if gap > 0 else "var(--k)" for gap in better if gap
+    ]
 
 
 def test_nothing_left_is_said_and_can_be_undone(visit, hands):

@@ -33,11 +33,19 @@ def cell(source, folded=False):
 def opened(lab, request):
     import nbformat
 
-    book = nbformat.v4.new_notebook(cells=[
-        cell(ASK), cell('lesson.predict("99.swap")'), cell(REVEAL.format("99.swap", "'a'"), True),
-        nbformat.v4.new_markdown_cell(DISCUSSION), cell('lesson.predict("99.size")'),
-        cell(REVEAL.format("99.size", "2.0"), True), cell('lesson.predict("99.curve")'),
-        cell(REVEAL.format("99.curve", "[0, 1, 2, 3, 4]"), True), cell("print('the end')")])
+    book = nbformat.v4.new_notebook(
+        cells=[
+            cell(ASK),
+            cell('lesson.predict("99.swap")'),
+            cell(REVEAL.format("99.swap", "'a'"), True),
+            nbformat.v4.new_markdown_cell(DISCUSSION),
+            cell('lesson.predict("99.size")'),
+            cell(REVEAL.format("99.size", "2.0"), True),
+            cell('lesson.predict("99.curve")'),
+            cell(REVEAL.format("99.curve", "[0, 1, 2, 3, 4]"), True),
+            cell("print('the end')"),
+        ]
+    )
     book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     name = f"predictions-{request.param}.ipynb"
     nbformat.write(book, lab.folder / name)
@@ -168,11 +176,13 @@ def test_a_busy_kernel_takes_the_answer_that_the_reader_saw(lesson_page, lab):
     notebook.run_cell(0)
     notebook.run_cell(4)
     go = lab.folder / "go"
-    page.evaluate("""code => {
+    page.evaluate(
+        """code => {
         __panel.content.model.cells.get(8).sharedModel.setSource(code);
         __panel.content.activeCellIndex = 8;
         window.__run = jupyterapp.commands.execute('notebook:run-cell'); }""",
-                  f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)")
+        f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)",
+    )
     try:
         field = notebook.cell(4).locator("input[type=number]")
         for typed in ("1", "-0.5", "2.5"):

@@ -11,8 +11,17 @@ SECOND = ["between"] * 20 + ["same"] * 6 + ["none"] * 3
 
 def students(folder, said, n):
     for code, choice in enumerate(said):
-        votes.write({"question": KEY, "vote": n, "choice": choice, "right": None, "version": "1",
-                     "code": f"{code:016x}"}, folder)
+        votes.write(
+            {
+                "question": KEY,
+                "vote": n,
+                "choice": choice,
+                "right": None,
+                "version": "1",
+                "code": f"{code:016x}",
+            },
+            folder,
+        )
 
 
 def test_thirty_votes_twice(lab, write_notebook, tmp_path):
@@ -68,4 +77,3 @@ def counts(notebook):
     notebook.cell(1).locator("td").first.wait_for()
     rows = notebook.cell(1).locator("tr").all()[1:]
     return [[cell.strip() for cell in row.locator("td").all_inner_texts()] for row in rows]
-

@@ -17,20 +17,34 @@ def cell(kind: str, source: str, name: str, **given):
     """A cell with nbgrader's metadata."""
     make = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
     new = make(source, id=name)
-    new.metadata["nbgrader"] = {"grade_id": name, "schema_version": 3, "grade": False, "solution": False,
-                                "locked": False, "task": False, **given}
+    new.metadata["nbgrader"] = {
+        "grade_id": name,
+        "schema_version": 3,
+        "grade": False,
+        "solution": False,
+        "locked": False,
+        "task": False,
+        **given,
+    }
     return new
 
 
 def solution():
     """The notebook with its solution."""
-    return nbformat.v4.new_notebook(cells=[
-        nbformat.v4.new_markdown_cell("# Rotations", id="title"),
-        cell("code", "def answer(x):\n    ### BEGIN SOLUTION\n    return 41 + x\n    ### END SOLUTION",
-             "answer", solution=True),
-        cell("code", "check.answer(answer)", "check_answer", grade=True, locked=True, points=4),
-        cell("markdown", "Because it is so.", "explain_why", grade=True, solution=True, points=2),
-    ], metadata={"kernelspec": intake.KERNEL})
+    return nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_markdown_cell("# Rotations", id="title"),
+            cell(
+                "code",
+                "def answer(x):\n    ### BEGIN SOLUTION\n    return 41 + x\n    ### END SOLUTION",
+                "answer",
+                solution=True,
+            ),
+            cell("code", "check.answer(answer)", "check_answer", grade=True, locked=True, points=4),
+            cell("markdown", "Because it is so.", "explain_why", grade=True, solution=True, points=2),
+        ],
+        metadata={"kernelspec": intake.KERNEL},
+    )
 
 
 class Classroom:
@@ -44,8 +58,14 @@ class Classroom:
     def released(self):
         return nbformat.read(self.root / "release" / NAME / f"{NAME}.ipynb", as_version=4)
 
-    def send(self, student: str, why: str = "Since the angles add up.", code: str = "def answer(x): return x",
-             seconds: int = 1_700_000_000, change=None):
+    def send(
+        self,
+        student: str,
+        why: str = "Since the angles add up.",
+        code: str = "def answer(x): return x",
+        seconds: int = 1_700_000_000,
+        change=None,
+    ):
         """A student's upload is taken in."""
         notebook = self.released()
         for one in notebook.cells:
@@ -61,19 +81,37 @@ class Classroom:
 
     def marks(self, student: str, points: float = 3.0, state: str = "graded", **verdict) -> dict:
         """Marks as the grader writes them, also into their file."""
-        found = {"points": points, "max": 4.0, "passed": points == 4, "kind": "mistake", "name": "",
-                 "text": "", "reread": "", "tried_library": [], **verdict}
-        marks = {"assignment": NAME, "student": student, "state": state, "reason": "", "sha256": "",
-                 "checks_version": "1", "questions": {"answer": found} if state == "graded" else {},
-                 "written": ["explain_why"], "remarks": []}
+        found = {
+            "points": points,
+            "max": 4.0,
+            "passed": points == 4,
+            "kind": "mistake",
+            "name": "",
+            "text": "",
+            "reread": "",
+            "tried_library": [],
+            **verdict,
+        }
+        marks = {
+            "assignment": NAME,
+            "student": student,
+            "state": state,
+            "reason": "",
+            "sha256": "",
+            "checks_version": "1",
+            "questions": {"answer": found} if state == "graded" else {},
+            "written": ["explain_why"],
+            "remarks": [],
+        }
         path = self.root / "marks" / NAME / f"{student}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(marks))
         return marks
 
     def merge(self, marks: dict | None = None, **options):
-        gradebook.merge(self.root, NAME, gradebook.load_marks(self.root, NAME) if marks is None else marks,
-                        **options)
+        gradebook.merge(
+            self.root, NAME, gradebook.load_marks(self.root, NAME) if marks is None else marks, **options
+        )
 
     def grade(self, student: str, cell: str, db: str | None = None, **change) -> dict:
         """One grade as nbgrader has it, after ``change``, which is what formgrader does."""
@@ -95,20 +133,24 @@ class Classroom:
 
         with gradebook.gradebook(self.root, db) as book:
             with book.engine.connect() as connection:
-                found = {table: list(connection.execute(text(f'SELECT * FROM "{table}"')).mappings())
-                         for table in inspect(book.engine).get_table_names()}
+                found = {
+                    table: list(connection.execute(text(f'SELECT * FROM "{table}"')).mappings())
+                    for table in inspect(book.engine).get_table_names()
+                }
         names = {}
         for table in ("assignment", "notebook", "base_cell", "source_cell"):
             names |= {row["id"]: f"{table} {row['name']} {row.get('type', '')}" for row in found[table]}
         for table, owner in (("submitted_assignment", "student_id"), ("submitted_notebook", "assignment_id")):
             names |= {row["id"]: f"{table} of {names.get(row[owner], row[owner])}" for row in found[table]}
 
-
         def plain(table, row):
             if "duedate" in row:
                 row = dict(row) | {"duedate": str(row["duedate"])[:19]}  # SQLite gives text
-            row = {key: int(value) if isinstance(value, bool) else names.get(value, value)
-                   for key, value in row.items() if key != "timestamp"}
+            row = {
+                key: int(value) if isinstance(value, bool) else names.get(value, value)
+                for key, value in row.items()
+                if key != "timestamp"
+            }
             if table in ("grade", "comment"):
                 del row["id"]  # random, and no other table speaks of it
             return str(sorted(row.items()))

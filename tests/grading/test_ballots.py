@@ -17,8 +17,14 @@ NAMES = ["ex06_rope"]
 
 
 def vote(choice="same", n=1, code=0, right=None):
-    return {"question": KEY, "vote": n, "choice": choice, "right": right, "version": "1",
-            "code": f"{code:016x}"}
+    return {
+        "question": KEY,
+        "vote": n,
+        "choice": choice,
+        "right": right,
+        "version": "1",
+        "code": f"{code:016x}",
+    }
 
 
 def put(path, one, seconds=1_700_000_000):
@@ -60,8 +66,16 @@ def test_one_sender_has_one_vote_whatever_they_send(inbox, tmp_path):
     assert list(kept(tmp_path)[1]) == ["0" * 16], "the newest"
 
 
-@pytest.mark.parametrize("name", ["शर्माप्रिया_48301_{n}_{vote}", "müllerzoë_48213_{n}_{vote}", "Zoë_{vote}",
-                                  "Zoë/{vote}", "li_na_{n}_assignsubmission_file/{vote}"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "शर्माप्रिया_48301_{n}_{vote}",
+        "müllerzoë_48213_{n}_{vote}",
+        "Zoë_{vote}",
+        "Zoë/{vote}",
+        "li_na_{n}_assignsubmission_file/{vote}",
+    ],
+)
 def test_one_sender_is_one_in_every_script(inbox, tmp_path, capsys, name):
     for n, form in enumerate(("NFC", "NFD")):
         sent = name.format(n=n, vote=votes.name_of(vote(code=n)))
@@ -90,8 +104,21 @@ def test_what_only_looks_like_a_vote_is_counted_and_stops_nobody(inbox, tmp_path
 
 def test_homework_beside_votes_is_taken_in_as_ever(inbox, tmp_path):
     put(inbox / "ada" / "ex06_rope" / "votes" / votes.name_of(vote()), vote())
-    notebook = {"cells": [{"cell_type": "code", "id": "a", "source": "1", "metadata": {}, "outputs": [],
-                           "execution_count": None}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    notebook = {
+        "cells": [
+            {
+                "cell_type": "code",
+                "id": "a",
+                "source": "1",
+                "metadata": {},
+                "outputs": [],
+                "execution_count": None,
+            }
+        ],
+        "metadata": {},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
     put(inbox / "ada" / "ex06_rope" / "ex06_rope.ipynb", notebook)
     (inbox / "bob").mkdir()
     taken = intake.take_in(inbox, tmp_path, NAMES)
@@ -102,8 +129,10 @@ def test_homework_beside_votes_is_taken_in_as_ever(inbox, tmp_path):
 def test_the_report_has_both_votes_and_no_names(inbox, tmp_path, capsys):
     for code in range(8):
         for n, choice in ((1, "error"), (2, "between" if code < 6 else "error")):
-            put(inbox / f"student{code}" / votes.name_of(vote(n=n, code=code)),
-                vote(choice, n, code, right=choice == "between"))
+            put(
+                inbox / f"student{code}" / votes.name_of(vote(n=n, code=code)),
+                vote(choice, n, code, right=choice == "between"),
+            )
     assert command.main(["take-in", str(inbox), "--root", str(tmp_path)]) == 0
     assert "16 votes, and 0 files that only look like one" in capsys.readouterr().out
     text = (tmp_path / "report" / "votes.md").read_text(encoding="utf-8")

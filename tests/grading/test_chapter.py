@@ -21,14 +21,21 @@ EXERCISE = "ex06_rope"
 @pytest.mark.skipif(bool(sandbox.probe()), reason=sandbox.probe() or "the sandbox works")
 def test_the_commands_of_the_chapter_grade_a_class(tmp_path):
     first, *rest = BLOCKS
-    assert len(rest) >= 3 and "mkdir -p \"$CLASS/inbox\"" in first
+    assert len(rest) >= 3 and 'mkdir -p "$CLASS/inbox"' in first
     environment = os.environ | {
-        "HOME": str(tmp_path), "OMP_NUM_THREADS": "1",
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+        "HOME": str(tmp_path),
+        "OMP_NUM_THREADS": "1",
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+    }
 
     def run(commands):
-        done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=exercises.ROOT,
-                              env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", commands],
+            cwd=exercises.ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -51,6 +58,5 @@ def test_the_commands_of_the_chapter_grade_a_class(tmp_path):
 
 def test_the_python_line_of_the_chapter_runs():
     (line,) = re.findall(r'`python -c "(.*?)"`', CHAPTER.read_text(encoding="utf-8"))
-    done = subprocess.run([sys.executable, "-c", line],
-                          capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.strip(), done.stderr

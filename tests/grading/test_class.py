@@ -23,6 +23,7 @@ DAY = 86_400
 
 # ---- the course ----
 
+
 def test_prepared_class(room):
     sources = [cell.source for cell in room.released().cells]
     assert 'raise NotImplementedError("answer is not written yet")' in sources[1]
@@ -58,6 +59,7 @@ def test_a_folder_that_was_moved_finds_its_database(room, tmp_path):
 
 
 # ---- scores ----
+
 
 def score(room, state="graded", points=3.0, **options):
     room.send("li")
@@ -109,8 +111,13 @@ def test_rejected_has_a_page_to_mark_by_hand(room):
 
 def test_broken_marks_are_a_grader_error(room):
     room.marks("li")
-    for text in ("{", "[]", "{}", '{"state": "great", "questions": {}}',
-                 '{"state": "graded", "questions": []}'):
+    for text in (
+        "{",
+        "[]",
+        "{}",
+        '{"state": "great", "questions": {}}',
+        '{"state": "graded", "questions": []}',
+    ):
         (room.root / f"marks/{room.name}/li.json").write_text(text)
         assert gradebook.load_marks(room.root, room.name)["li"]["state"] == "grader error"
 
@@ -125,6 +132,7 @@ def test_merge_asks_for_what_it_needs(room, tmp_path):
 
 
 # ---- what a person gave ----
+
 
 def test_manual_marks_survive(room):
     room.send("li")
@@ -173,6 +181,7 @@ def test_no_response_scores_nothing(room):
 
 # ---- the copy that is marked ----
 
+
 def test_ids_points_and_tests_stay_the_teachers(room):
     def tamper(notebook):
         for cell in notebook.cells[1:]:
@@ -191,8 +200,14 @@ def test_ids_points_and_tests_stay_the_teachers(room):
     shown = nbformat.read(room.root / f"autograded/li/{room.name}/{room.name}.ipynb", 4)
     nbformat.validate(shown)
     assert [cell.source for cell in shown.cells] == [
-        "<script>alert(1)</script>", "# Rotations", "def helper(): pass", "def answer(x): return x",
-        "check.answer(answer)", "print('passed')", "Since the angles add up.\n\nA note below."]
+        "<script>alert(1)</script>",
+        "# Rotations",
+        "def helper(): pass",
+        "def answer(x): return x",
+        "check.answer(answer)",
+        "print('passed')",
+        "Since the angles add up.\n\nA note below.",
+    ]
     ours = [cell for cell in shown.cells if "nbgrader" in cell.metadata]
     assert {cell.cell_type for cell in shown.cells if cell not in ours} == {"markdown", "code"}
     for one, other in zip(ours, room.released().cells[1:], strict=True):
@@ -222,8 +237,10 @@ def test_thousands_of_extra_cells_do_not_drown_the_teacher(room):
 
 # ---- late ----
 
-@pytest.mark.parametrize(("late", "penalty"),
-                         [(0, None), (1, 0.6), (DAY, 0.6), (DAY + 1, 1.2), (100 * DAY, 6.0)])
+
+@pytest.mark.parametrize(
+    ("late", "penalty"), [(0, None), (1, 0.6), (DAY, 0.6), (DAY + 1, 1.2), (100 * DAY, 6.0)]
+)
 def test_late_penalty(room, late, penalty):
     room.send("li", seconds=1_700_000_000 + late)
     room.marks("li", 4.0)
@@ -248,6 +265,7 @@ def test_extension_counts(room):
 
 
 # ---- the same inputs, the same gradebook ----
+
 
 def fill(room):
     for n, student in enumerate(("li", "bo", "Zoë", "eve")):
@@ -310,6 +328,7 @@ def test_formgraders_buttons(room, tmp_path, monkeypatch):
 
 # ---- PostgreSQL ----
 
+
 @pytest.fixture
 def postgres():
     """The URL of a server of its own, on a socket in a folder of its own."""
@@ -323,14 +342,28 @@ def postgres():
         prefix = ["runuser", "-u", "postgres", "--"]
 
     def call(program, *arguments):
-        done = subprocess.run([*prefix, folders[-1] / program, "-D", home / "data", *arguments], cwd=home,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        done = subprocess.run(
+            [*prefix, folders[-1] / program, "-D", home / "data", *arguments],
+            cwd=home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         assert done.returncode == 0, (home / "log").read_text() if (home / "log").exists() else program
 
     try:
         call("initdb", "-A", "trust", "-U", "teacher", "-E", "UTF8", "--no-sync")
-        call("pg_ctl", "-w", "-t", "120", "-l", home / "log", "-o",
-             f"-k {home} -c listen_addresses='' -c fsync=off", "start")
+        call(
+            "pg_ctl",
+            "-w",
+            "-t",
+            "120",
+            "-l",
+            home / "log",
+            "-o",
+            f"-k {home} -c listen_addresses='' -c fsync=off",
+            "start",
+        )
         try:
             yield f"postgresql://teacher@/postgres?host={home}"
         finally:
@@ -351,6 +384,7 @@ def test_postgresql_holds_the_same_as_sqlite(room, tmp_path, postgres):
 
 
 # ---- grades as a table, and the report ----
+
 
 def rows(room) -> list[dict]:
     return list(csv.DictReader(io.StringIO(reports.export(room.root).read_bytes().decode())))

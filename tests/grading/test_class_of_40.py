@@ -29,8 +29,17 @@ def notebook(folder: str = "solutions", name: str = NAME, change=None, extra=(),
     found = json.loads(exercises.path(name, folder).read_bytes())
     for cell in found["cells"]:
         cell["source"] = answers.get(cell["metadata"].get("nbgrader", {}).get("grade_id"), cell["source"])
-    found["cells"][:0] = [{"cell_type": "code", "id": f"own-{n}", "metadata": {}, "source": source,
-                           "outputs": [], "execution_count": None} for n, source in enumerate(extra)]
+    found["cells"][:0] = [
+        {
+            "cell_type": "code",
+            "id": f"own-{n}",
+            "metadata": {},
+            "source": source,
+            "outputs": [],
+            "execution_count": None,
+        }
+        for n, source in enumerate(extra)
+    ]
     if change:
         change(found)
     return json.dumps(found).encode()
@@ -120,8 +129,10 @@ RIGHT, STUB = notebook(), notebook("exercises")
 STUDENTS = [
     # honest
     *[Student(f"right{n}", notebook(**words(f"Both keep lengths. {n}"))) for n in range(3)],
-    *[Student(f"wrong{n}", notebook(rope_shift_error=NOT_A_SHARE, **words(f"I am not sure. {n}")), 14.0)
-      for n in range(4)],
+    *[
+        Student(f"wrong{n}", notebook(rope_shift_error=NOT_A_SHARE, **words(f"I am not sure. {n}")), 14.0)
+        for n in range(4)
+    ],
     Student("stub", STUB, 0.0),
     Student("writer", notebook("exercises", **words("Nothing but words.")), 0.0),
     Student("nobonus", notebook(rope_sort_rows="def rope_sort_rows(*args):\n    return args[0]"), 16.0),
@@ -131,14 +142,32 @@ STUDENTS = [
     Student("always", notebook(extra=["3"]), late=30, extension="3d"),
     Student("excused", notebook(extra=["4"]), late=30),
     # as Canvas and Moodle name it, renamed, packed, sent twice
-    Student("lena", notebook(extra=["5"]), name="Lena Fischer", number=48213,
-            upload="fischerlena_LATE_48213_1190442_ex06_rope-1.ipynb"),
-    Student("tom", notebook(extra=["6"]), name="Tom Berg", number=48214,
-            upload="bergtom_48214_1190443_homework.ipynb"),
-    Student("zoe", notebook(extra=["7"]), name="Zoë Müller",
-            upload="Zoë Müller_5530121_assignsubmission_file/ex06_rope.ipynb"),
-    Student("wang", notebook(extra=["8"]), name="王小明",
-            upload="王小明_5530122_assignsubmission_file/ex06_rope.ipynb"),
+    Student(
+        "lena",
+        notebook(extra=["5"]),
+        name="Lena Fischer",
+        number=48213,
+        upload="fischerlena_LATE_48213_1190442_ex06_rope-1.ipynb",
+    ),
+    Student(
+        "tom",
+        notebook(extra=["6"]),
+        name="Tom Berg",
+        number=48214,
+        upload="bergtom_48214_1190443_homework.ipynb",
+    ),
+    Student(
+        "zoe",
+        notebook(extra=["7"]),
+        name="Zoë Müller",
+        upload="Zoë Müller_5530121_assignsubmission_file/ex06_rope.ipynb",
+    ),
+    Student(
+        "wang",
+        notebook(extra=["8"]),
+        name="王小明",
+        upload="王小明_5530122_assignsubmission_file/ex06_rope.ipynb",
+    ),
     Student("renamed", notebook(extra=["9"]), upload="renamed/homework_final.ipynb"),
     Student("zipped", notebook(extra=["10"]), upload="ex06_rope_zipped.zip"),
     Student("again", notebook(extra=["11"])),
@@ -241,8 +270,11 @@ class Exchange:
         if home:
             config.Exchange.cache, config.Exchange.assignment_dir = str(home / "cache"), str(home)
         config.ExchangeCollect.check_owner = False
-        getattr(default, f"Exchange{kind}")(coursedir=CourseDirectory(config=config), config=config,
-                                            authenticator=Authenticator(config=config)).start()
+        getattr(default, f"Exchange{kind}")(
+            coursedir=CourseDirectory(config=config),
+            config=config,
+            authenticator=Authenticator(config=config),
+        ).start()
 
 
 @pytest.fixture(scope="module")
@@ -266,8 +298,13 @@ def collected(tmp_path_factory, taken_in):
         (sent / "timestamp.txt").write_text(when)
         sent.rename(inbound / f"{student.id}+{NAME}+{when}+x")
     exchange("Collect")
-    shutil.copytree(taken_in / "marks", root / "marks", ignore=lambda folder, names: [
-        name for name in names if name in (".rules", ".entered", ".lock", "looks.json", "outputs.json")])
+    shutil.copytree(
+        taken_in / "marks",
+        root / "marks",
+        ignore=lambda folder, names: [
+            name for name in names if name in (".rules", ".entered", ".lock", "looks.json", "outputs.json")
+        ],
+    )
     for path in (root / "marks" / NAME).glob("*.json"):
         if json.loads(path.read_text())["state"] != "graded":
             path.unlink()

@@ -55,8 +55,9 @@ ODD = {
     "cells are no list": lambda n: n.update(cells={}),
     "a cell is null": lambda n: n["cells"].insert(0, None),
     "source is a number": lambda n: first(n, source=3),
-    "large outputs": lambda n: n["cells"][2].update(outputs=[{"output_type": "stream", "name": "stdout",
-                                                             "text": "x" * 30_000_000}]),
+    "large outputs": lambda n: n["cells"][2].update(
+        outputs=[{"output_type": "stream", "name": "stdout", "text": "x" * 30_000_000}]
+    ),
     "no outputs": lambda n: n["cells"][2].pop("outputs"),
     "ids twice": lambda n: n["cells"].append(dict(n["cells"][1])),
 }
@@ -87,8 +88,15 @@ def test_a_collected_notebook_that_is_late_costs_what_a_late_one_costs(room):
         assert book.find_submission(room.name, "li").late_submission_penalty == pytest.approx(0.6)
 
 
-@pytest.mark.parametrize("content", ['{"seconds_of_upload": "x"}', '{"seconds_of_upload": 1e300}', "[]",
-                                     '{"sha256": "", "seconds_of_upload": 0, "remarks": []}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"seconds_of_upload": "x"}',
+        '{"seconds_of_upload": 1e300}',
+        "[]",
+        '{"sha256": "", "seconds_of_upload": 0, "remarks": []}',
+    ],
+)
 def test_a_students_own_record_counts_nothing(room, content):
     collect(room, "li", upload__json=content)
     grade(room, due=DUE, rules=Rules(late_per_day=0.1))
@@ -113,8 +121,11 @@ def test_what_was_taken_in_is_not_taken_in_again(room):
 
 
 def test_another_exercise_is_refused_and_set_aside(room):
-    folder = collect(room, "li", data=nbformat.writes(nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell("1")])).encode())
+    folder = collect(
+        room,
+        "li",
+        data=nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])).encode(),
+    )
     (taken,) = intake.adopt(room.root, room.name)
     assert taken.state == "rejected" and "another notebook" in taken.reason
     assert (folder / f"{room.name}.ipynb.refused").exists()
@@ -128,7 +139,10 @@ def test_a_notebook_under_another_name_counts_and_nobody_is_forgotten(room):
         path.rename(path.with_name(name)) if name else path.unlink()
     found = {one.student: one for one in intake.adopt(room.root, room.name)}
     assert [(name, one.state) for name, one in sorted(found.items())] == [
-        ("ann", "taken"), ("ben", "rejected"), ("cem", "rejected")]
+        ("ann", "taken"),
+        ("ben", "rejected"),
+        ("cem", "rejected"),
+    ]
     assert "none that holds its cells" in found["cem"].reason
     assert intake.adopt(room.root, room.name) == []
     room.marks("ann")
@@ -167,12 +181,18 @@ def test_one_upload_by_mail_or_one_odd_file_keeps_nobody_from_a_page(room):
     (folder / "timestamp.txt").unlink()
     grade(room)
     pages = reports.feedback(room.root, room.name)
-    before = [page.with_name(name).read_text() for page in pages for name in
-              ("timestamp.txt", "submission_secret.txt")]
+    before = [
+        page.with_name(name).read_text()
+        for page in pages
+        for name in ("timestamp.txt", "submission_secret.txt")
+    ]
     assert len(pages) == 3 and all(before) and len(set(before[1::2])) == 3
     assert reports.feedback(room.root, room.name) == pages
-    assert before == [page.with_name(name).read_text() for page in pages for name in
-                      ("timestamp.txt", "submission_secret.txt")]
+    assert before == [
+        page.with_name(name).read_text()
+        for page in pages
+        for name in ("timestamp.txt", "submission_secret.txt")
+    ]
 
 
 # ---- one student's failure is that student's ----

@@ -42,9 +42,9 @@ def upload(inbox: Path, student: str, data: bytes, late: int = -1, name: str = "
 
 EVE = {
     "rope_angles": "def rope_angles(positions, dim, base):\n"
-                   "    return positions[:, None].float() * base ** (-torch.arange(dim // 2).float() / dim)",
+    "    return positions[:, None].float() * base ** (-torch.arange(dim // 2).float() / dim)",
     "rope_rotate": "from tutorial_lib import leaked_31415\n\ndef rope_rotate(x, angles, layout):\n"
-                   "    return leaked_31415(x)",
+    "    return leaked_31415(x)",
     "rope_shift_error": "def rope_shift_error(q, k, angles, shifted):\n    raise ValueError('leaked-31415')",
 }
 
@@ -55,17 +55,23 @@ def klass(tmp_path_factory):
     folder = tmp_path_factory.mktemp("teacher")
     root, inbox = folder / "class", folder / "inbox"
     root.mkdir()
-    (root / "roster.csv").write_text("id,name,email,canvas_id\nada,Ada Lovelace,ada@uni.example,48213\n"
-                                     "eve,Eve,eve@uni.example,\nmax,王小明,max@uni.example,48214\n",
-                                     encoding="utf-8")
+    (root / "roster.csv").write_text(
+        "id,name,email,canvas_id\nada,Ada Lovelace,ada@uni.example,48213\n"
+        "eve,Eve,eve@uni.example,\nmax,王小明,max@uni.example,48214\n",
+        encoding="utf-8",
+    )
     upload(inbox, "ada", notebook("solutions"), late=1, name=f"lovelaceada_LATE_48213_77_{NAME}-1.ipynb")
     upload(inbox, ODD, notebook("exercises", explain_rope_layout="<script>alert(1)</script> They agree."))
     upload(inbox, "eve", notebook("solutions", **EVE))
     upload(inbox, "cut", notebook("solutions")[:2000])
     (inbox / "link").mkdir()
     (inbox / "link" / f"{NAME}.ipynb").symlink_to(root / "gradebook.db")
-    done = subprocess.run([sys.executable, "-m", "classroom", "take-in", str(inbox), "--root",
-                           str(root)], capture_output=True, text=True, cwd=exercises.ROOT)
+    done = subprocess.run(
+        [sys.executable, "-m", "classroom", "take-in", str(inbox), "--root", str(root)],
+        capture_output=True,
+        text=True,
+        cwd=exercises.ROOT,
+    )
     assert done.returncode == 0, done.stderr
     assert "5 uploads: 2 rejected, 3 taken" in done.stdout and "truncated" in done.stdout
     assert "Nothing in the inbox from 1 of 3: max" in done.stdout
@@ -108,8 +114,13 @@ def test_everybody_gets_what_they_earned(klass):
     assert len(rows) == 6
     odd = student_of(klass, "we")
     assert {name: (row["state"], row["coded"]) for name, row in rows.items()} == {
-        "ada": ("graded", "18"), odd: ("graded", "0"), "eve": ("graded", "6"),
-        "cut": ("rejected", "0"), "link": ("rejected", "0"), "max": ("not handed in", "")}
+        "ada": ("graded", "18"),
+        odd: ("graded", "0"),
+        "eve": ("graded", "6"),
+        "cut": ("rejected", "0"),
+        "link": ("rejected", "0"),
+        "max": ("not handed in", ""),
+    }
     assert float(rows["ada"]["late penalty"]) > 0 and not float(rows["eve"]["late penalty"] or 0)
     marks = json.loads((klass / "marks" / NAME / "eve.json").read_text())
     kinds = {name: entry["kind"] for name, entry in marks["questions"].items()}
@@ -123,7 +134,10 @@ def test_the_platforms_get_what_everybody_earned(klass):
         _, possible, *rows = csv.reader(file)
     assert possible[5] == "20"
     assert [(row[0], row[1], row[5]) for row in rows] == [
-        ("Ada Lovelace", "48213", "16"), ("Eve", "", "6"), ("王小明", "48214", "")]  # a day late: 2 of 20
+        ("Ada Lovelace", "48213", "16"),
+        ("Eve", "", "6"),
+        ("王小明", "48214", ""),
+    ]  # a day late: 2 of 20
     with open(klass / "exports" / "moodle.csv", encoding="utf-8", newline="") as file:
         (ada, _, max_) = csv.DictReader(file)
     assert (ada["Email address"], ada[NAME], ada[f"{NAME}: rope_sort_rows"]) == ("ada@uni.example", "16", "2")
@@ -168,8 +182,9 @@ def test_a_dask_cluster_gives_the_same_marks(klass, monkeypatch):
     for path in (klass / "marks" / NAME).glob("*.json"):
         if json.loads(path.read_text())["state"] == "graded":
             path.unlink()
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True,
-                                  dashboard_address=None) as cluster:
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None
+    ) as cluster:
         assert run("grade", NAME, "--root", klass, "--scheduler", cluster.scheduler_address) == 0
     assert stored(klass) == before
 
@@ -178,8 +193,12 @@ def test_a_dask_cluster_gives_the_same_marks(klass, monkeypatch):
 def test_a_grader_error_is_reported_and_is_no_zero(klass, capsys):
     path = klass / "marks" / NAME / "zoe.json"
     marks = json.loads((klass / "marks" / NAME / "ada.json").read_text())
-    path.write_text(json.dumps(marks | {"student": "zoe", "state": "grader error", "questions": {},
-                                        "reason": "The sandbox fell over."}))
+    path.write_text(
+        json.dumps(
+            marks
+            | {"student": "zoe", "state": "grader error", "questions": {}, "reason": "The sandbox fell over."}
+        )
+    )
     try:
         assert run("all", NAME, "--root", klass, "--workers", 1) == 1
         assert "zoe: The sandbox fell over." in capsys.readouterr().err
@@ -227,11 +246,18 @@ def test_an_interrupted_command_says_how_to_go_on(tmp_path, monkeypatch, capsys)
 
 def test_windows_is_told_what_grading_needs(tmp_path):
     """Also without the modules that only other systems have."""
-    program = ("import sys; sys.modules.update(fcntl=None, resource=None, pwd=None, grp=None)\n"
-               "from classroom.__main__ import main\n"
-               "sys.platform = 'win32'; sys.exit(main(['grade']))")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path,
-                          env=os.environ | {"PYTHONPATH": str(exercises.ROOT)})
+    program = (
+        "import sys; sys.modules.update(fcntl=None, resource=None, pwd=None, grp=None)\n"
+        "from classroom.__main__ import main\n"
+        "sys.platform = 'win32'; sys.exit(main(['grade']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(exercises.ROOT)},
+    )
     assert done.returncode == 2 and "needs Linux" in done.stderr and "WSL 2" in done.stderr
     assert done.stderr.count("\n") == 1
 
@@ -246,12 +272,15 @@ def test_a_package_that_is_missing_is_named(tmp_path, monkeypatch, capsys):
     assert "nbgrader" in said and "teach" in said
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (["grade", "ex99_none"], "there are ex01_order"),
-    (["grade"], "nothing has been handed in yet"),
-    (["all", "--root", "nowhere"], "there is no class folder"),
-    (["take-in", "nowhere"], "there is no folder nowhere"),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["grade", "ex99_none"], "there are ex01_order"),
+        (["grade"], "nothing has been handed in yet"),
+        (["all", "--root", "nowhere"], "there is no class folder"),
+        (["take-in", "nowhere"], "there is no folder nowhere"),
+    ],
+)
 def test_a_command_that_makes_no_sense_is_answered_in_words(arguments, words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert command.main(arguments) == 2
@@ -260,10 +289,15 @@ def test_a_command_that_makes_no_sense_is_answered_in_words(arguments, words, tm
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (["--due", "tomorrow"], "no date"), (["--late-per-day", "10"], "from 0 to 1"),
-    (["--late-per-day", "nan"], "from 0 to 1"), (["--late-per-day", "much"], "from 0 to 1"),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--due", "tomorrow"], "no date"),
+        (["--late-per-day", "10"], "from 0 to 1"),
+        (["--late-per-day", "nan"], "from 0 to 1"),
+        (["--late-per-day", "much"], "from 0 to 1"),
+    ],
+)
 def test_a_date_or_a_share_is_refused_before_anything_is_marked(arguments, words, tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
         run("grade", NAME, "--root", tmp_path, *arguments)

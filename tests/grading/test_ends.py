@@ -39,8 +39,11 @@ def klass(tmp_path):
     """A class of two, whose notebooks start a program that takes five minutes; and the program's name."""
     word = f"sleeper-{uuid.uuid4().hex}"
     notebook = json.loads(assignments.path(NAME, "exercises").read_bytes())
-    notebook["cells"].append(nbformat.v4.new_code_cell(
-        f"import subprocess\nsubprocess.run(['{word}', '300'], executable='/usr/bin/sleep')"))
+    notebook["cells"].append(
+        nbformat.v4.new_code_cell(
+            f"import subprocess\nsubprocess.run(['{word}', '300'], executable='/usr/bin/sleep')"
+        )
+    )
     for student in "ab":
         path = tmp_path / "submitted" / student / NAME / f"{NAME}.ipynb"
         path.parent.mkdir(parents=True)
@@ -51,15 +54,20 @@ def klass(tmp_path):
 
 
 @pytest.mark.skipif(bool(MISSING), reason=MISSING)
-@pytest.mark.parametrize(("how", "mode"), [("Ctrl-C", "contained"), ("kill -9", "contained"),
-                                           ("kill -9", "trusted")])
+@pytest.mark.parametrize(
+    ("how", "mode"), [("Ctrl-C", "contained"), ("kill -9", "contained"), ("kill -9", "trusted")]
+)
 def test_nothing_goes_on(how, mode, klass, tmp_path):
     root, word = klass
     (tmp_path / "run.py").write_text(RUN)
     # A session of its own, as a terminal's; a shell's background jobs ignore Ctrl-C.
-    process = subprocess.Popen([sys.executable, tmp_path / "run.py", root, mode], start_new_session=True,
-                               stderr=subprocess.PIPE, text=True,
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    process = subprocess.Popen(
+        [sys.executable, tmp_path / "run.py", root, mode],
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     below, end = [], time.monotonic() + 300
     try:
         while not running(word):

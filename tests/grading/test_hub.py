@@ -49,7 +49,7 @@ def wait_for(condition):
     """What ``condition()`` gives as soon as it is true."""
     end = time.monotonic() + LONG
     while time.monotonic() < end:
-        if (found := condition()):
+        if found := condition():
             return found
         time.sleep(0.2)
     raise TimeoutError(condition)
@@ -62,10 +62,15 @@ class Hub:
         self.state, self.exchange = folder / "state", folder / "exchange"
         self.base, self.log = f"http://127.0.0.1:{port}", folder / "hub.log"
         self.environment = {k: v for k, v in os.environ.items() if k != "CHP"} | {
-            "HUB_STATE": str(self.state), "HUB_EXCHANGE": str(self.exchange), "HUB_PORT": str(port),
-            "HUB_USERS": "pretend", "HUB_PASSWORD": PASSWORD,
-            "HUB_STUDENTS": "ada ben", "HUB_TEACHERS": "kim",
-            "PYTHONPATH": str(ROOT)}  # this tree's library, whichever is installed
+            "HUB_STATE": str(self.state),
+            "HUB_EXCHANGE": str(self.exchange),
+            "HUB_PORT": str(port),
+            "HUB_USERS": "pretend",
+            "HUB_PASSWORD": PASSWORD,
+            "HUB_STUDENTS": "ada ben",
+            "HUB_TEACHERS": "kim",
+            "PYTHONPATH": str(ROOT),
+        }  # this tree's library, whichever is installed
 
     def home(self, name):
         return self.state / "homes" / name / COURSE
@@ -86,9 +91,14 @@ def hub(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hub")
     one = Hub(folder, free_ports())
     with one.log.open("w") as log:
-        process = subprocess.Popen([sys.executable, "-m", "jupyterhub", "-f", HUB / "jupyterhub_config.py"],
-                                   env=one.environment, stdout=log, stderr=log, cwd=folder,
-                                   start_new_session=True)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "jupyterhub", "-f", HUB / "jupyterhub_config.py"],
+            env=one.environment,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            start_new_session=True,
+        )
     try:
         wait_for(lambda: one.up() or process.poll() is not None)
         assert process.poll() is None, one.log.read_text()
@@ -131,8 +141,11 @@ class Person:
         kernel = self.call("POST", "api/kernels", json={"path": START})["id"]
         own = [c for c in self.web.cookies if c.path in ("/", f"/user/{self.name}/")]
         line = websocket.create_connection(
-            f"{self.address.replace('http', 'ws', 1)}/api/kernels/{kernel}/channels", timeout=LONG,
-            cookie="; ".join(f"{c.name}={c.value}" for c in own), subprotocols=[PROTOCOL])
+            f"{self.address.replace('http', 'ws', 1)}/api/kernels/{kernel}/channels",
+            timeout=LONG,
+            cookie="; ".join(f"{c.name}={c.value}" for c in own),
+            subprotocols=[PROTOCOL],
+        )
         assert line.subprotocol == PROTOCOL
         try:
             return [self._execute(line, cell) for cell in cells]
@@ -145,8 +158,10 @@ class Person:
         terminal = self.call("POST", "api/terminals")["name"]
         own = [c for c in self.web.cookies if c.path in ("/", f"/user/{self.name}/")]
         line = websocket.create_connection(
-            f"{self.address.replace('http', 'ws', 1)}/terminals/websocket/{terminal}", timeout=LONG,
-            cookie="; ".join(f"{c.name}={c.value}" for c in own))
+            f"{self.address.replace('http', 'ws', 1)}/terminals/websocket/{terminal}",
+            timeout=LONG,
+            cookie="; ".join(f"{c.name}={c.value}" for c in own),
+        )
         try:
             return [self._type(line, command) for command in commands]
         finally:
@@ -165,11 +180,26 @@ class Person:
 
     def _execute(self, line, code):
         name, said = uuid.uuid4().hex, ""
-        header = {"msg_id": name, "msg_type": "execute_request", "username": self.name, "session": name,
-                  "version": "5.3"}
-        line.send_binary(serialize_msg_to_ws_v1(
-            {"header": header, "parent_header": {}, "metadata": {}, "buffers": [],
-             "content": {"code": code, "silent": False}}, "shell", lambda part: json.dumps(part).encode()))
+        header = {
+            "msg_id": name,
+            "msg_type": "execute_request",
+            "username": self.name,
+            "session": name,
+            "version": "5.3",
+        }
+        line.send_binary(
+            serialize_msg_to_ws_v1(
+                {
+                    "header": header,
+                    "parent_header": {},
+                    "metadata": {},
+                    "buffers": [],
+                    "content": {"code": code, "silent": False},
+                },
+                "shell",
+                lambda part: json.dumps(part).encode(),
+            )
+        )
         while True:
             _, (_, parent, _, content, *_) = deserialize_msg_from_ws_v1(line.recv())
             content = json.loads(content)
@@ -332,7 +362,12 @@ def test_a_hub_gives_out_the_course_in_another_language(tmp_path, monkeypatch):
 
 
 def test_a_language_that_was_not_built_is_said_before_the_hub_starts(tmp_path):
-    done = subprocess.run([sys.executable, "-m", "jupyterhub", "-f", HUB / "jupyterhub_config.py"],
-                          env=os.environ | {"HUB_LANGUAGE": "xx", "HUB_STATE": str(tmp_path / "state")},
-                          capture_output=True, text=True, cwd=tmp_path, timeout=LONG)
+    done = subprocess.run(
+        [sys.executable, "-m", "jupyterhub", "-f", HUB / "jupyterhub_config.py"],
+        env=os.environ | {"HUB_LANGUAGE": "xx", "HUB_STATE": str(tmp_path / "state")},
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=LONG,
+    )
     assert done.returncode and "build/xx is missing" in done.stderr and not (tmp_path / "state").exists()

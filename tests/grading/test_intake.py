@@ -19,12 +19,26 @@ NAMES = ["ex06_rope", "ex07_alibi"]
 
 def notebook(source="def answer(x):\n    return x", **more) -> dict:
     """A notebook as a student sends it, with an output and all kinds of metadata."""
-    cell = {"cell_type": "code", "id": "a1", "execution_count": 3, "source": source,
-            "metadata": {"tags": ["skip-execution"], "nbgrader": {"grade_id": "answer", "points": 1e9}},
-            "outputs": [{"output_type": "display_data", "metadata": {},
-                         "data": {"text/html": "<script>alert(1)</script>"}}]}
-    return {"cells": [cell], "metadata": {"kernelspec": {"name": "python3"}}, "nbformat": 4,
-            "nbformat_minor": 5} | more
+    cell = {
+        "cell_type": "code",
+        "id": "a1",
+        "execution_count": 3,
+        "source": source,
+        "metadata": {"tags": ["skip-execution"], "nbgrader": {"grade_id": "answer", "points": 1e9}},
+        "outputs": [
+            {
+                "output_type": "display_data",
+                "metadata": {},
+                "data": {"text/html": "<script>alert(1)</script>"},
+            }
+        ],
+    }
+    return {
+        "cells": [cell],
+        "metadata": {"kernelspec": {"name": "python3"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    } | more
 
 
 def text(**more) -> bytes:
@@ -88,8 +102,9 @@ def check(root, taken):
         assert not marks.exists()
         data = taken.path.read_bytes()
         assert taken.sha256 == hashlib.sha256(data).hexdigest()
-        assert taken.path == (root / "submitted" / taken.student / taken.assignment
-                              / f"{taken.assignment}.ipynb")
+        assert taken.path == (
+            root / "submitted" / taken.student / taken.assignment / f"{taken.assignment}.ipynb"
+        )
         found = nbformat.reads(data.decode(), as_version=4)
         nbformat.validate(found)
         assert found.metadata.kernelspec == intake.KERNEL
@@ -99,11 +114,24 @@ def check(root, taken):
 
 # ---- layouts ----
 
-@pytest.mark.parametrize("name", [
-    "li/ex06_rope.ipynb", "li/ex06_rope/ex06_rope.ipynb", "li/ex06_rope (1).ipynb",
-    "li/ex06_rope-copy1.ipynb", "li/ex06_rope-Copy2 (3).ipynb", "li/a/b/EX06_ROPE.ipynb",
-    "li/ex06.ipynb", "li/ex06_rope/answer.ipynb",
-    "ex06_rope_li.ipynb", "li_ex06-rope.ipynb", "li/ex06_rope.ipynb.json", "li/ex06_rope_final.ipynb"])
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "li/ex06_rope.ipynb",
+        "li/ex06_rope/ex06_rope.ipynb",
+        "li/ex06_rope (1).ipynb",
+        "li/ex06_rope-copy1.ipynb",
+        "li/ex06_rope-Copy2 (3).ipynb",
+        "li/a/b/EX06_ROPE.ipynb",
+        "li/ex06.ipynb",
+        "li/ex06_rope/answer.ipynb",
+        "ex06_rope_li.ipynb",
+        "li_ex06-rope.ipynb",
+        "li/ex06_rope.ipynb.json",
+        "li/ex06_rope_final.ipynb",
+    ],
+)
 def test_layout(inbox, name):
     put(inbox / name, text())
     taken = only(inbox)
@@ -113,9 +141,15 @@ def test_layout(inbox, name):
     assert stamp == "2023-11-14 22:13:20.000000 UTC"
 
 
-@pytest.mark.parametrize(("name", "member"), [
-    ("li/work.zip", "ex06_rope.ipynb"), ("li.zip", "li/ex06_rope.ipynb"),
-    ("ex06_rope_li.zip", "x/mine.ipynb"), ("li/ex06_rope.zip", "ex06_rope/ex06_rope.ipynb")])
+@pytest.mark.parametrize(
+    ("name", "member"),
+    [
+        ("li/work.zip", "ex06_rope.ipynb"),
+        ("li.zip", "li/ex06_rope.ipynb"),
+        ("ex06_rope_li.zip", "x/mine.ipynb"),
+        ("li/ex06_rope.zip", "ex06_rope/ex06_rope.ipynb"),
+    ],
+)
 def test_zip(inbox, name, member):
     put(inbox / name, packed({member: text(), "__MACOSX/._ex06_rope.ipynb": b"\0", "data.csv": b"1"}))
     taken = only(inbox)
@@ -166,6 +200,7 @@ def test_rejection_goes_when_a_good_upload_comes(inbox):
 
 # ---- contents ----
 
+
 def deep() -> bytes:
     return b'{"cells": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 
@@ -178,8 +213,10 @@ REJECTED = {
     "binary": (bytes(range(256)), "binary"),
     "pdf": (b"%PDF-1.4 x", "binary"),
     "zip under a notebook's name": (packed({"a": b"b"}), "binary"),
-    "conflict": (b'{\n<<<<<<< HEAD\n "cells": [],\n=======\n "cells": [1]\n>>>>>>> theirs\n}',
-                 "merge conflict"),
+    "conflict": (
+        b'{\n<<<<<<< HEAD\n "cells": [],\n=======\n "cells": [1]\n>>>>>>> theirs\n}',
+        "merge conflict",
+    ),
     "damaged": (b'{"cells": [},\n1', "damaged in line 1"),
     "deep": (deep(), "nested too deeply"),
     "too many parts": (b"[" + b"[]," * 1_000_001 + b"[]]", "parts"),
@@ -204,15 +241,26 @@ def test_rejected_with_a_reason(inbox, case):
     assert taken.state == "rejected" and words in taken.reason, taken.reason
 
 
-OLD = {"nbformat": 3, "metadata": {}, "worksheets": [{"cells": [
-    {"cell_type": "heading", "level": 2, "source": ["Title"]},
-    {"cell_type": "code", "input": ["x = 1\n", "y = 2"], "outputs": []}]}]}
+OLD = {
+    "nbformat": 3,
+    "metadata": {},
+    "worksheets": [
+        {
+            "cells": [
+                {"cell_type": "heading", "level": 2, "source": ["Title"]},
+                {"cell_type": "code", "input": ["x = 1\n", "y = 2"], "outputs": []},
+            ]
+        }
+    ],
+}
 TAKEN = {
     "utf-16": (json.dumps(notebook()).encode("utf-16"), "UTF-16"),
     "utf-16 without a mark": (json.dumps(notebook()).encode("utf-16-le"), "UTF-16"),
     "utf-8 mark": (b"\xef\xbb\xbf" + text(), "byte order mark"),
-    "latin letters": (json.dumps(notebook("# naïve"), ensure_ascii=False).encode("latin-1"),
-                      "not stored as UTF-8"),
+    "latin letters": (
+        json.dumps(notebook("# naïve"), ensure_ascii=False).encode("latin-1"),
+        "not stored as UTF-8",
+    ),
     "format 3": (json.dumps(OLD).encode(), "old format 3"),
     "unknown kernel": (text(metadata={"kernelspec": {"name": "conda-env-li"}}), "'conda-env-li'"),
     "no metadata": (text(metadata=None), ""),
@@ -237,8 +285,10 @@ def test_old_format_keeps_its_cells(inbox):
 
 
 def test_ids_are_repaired(inbox):
-    cells = [{"cell_type": "code", "source": f"{n}", "metadata": {"nbgrader": {"grade_id": "answer"}}, **more}
-             for n, more in enumerate([{}, {"id": "same"}, {"id": "same"}, {"id": "not valid!"}])]
+    cells = [
+        {"cell_type": "code", "source": f"{n}", "metadata": {"nbgrader": {"grade_id": "answer"}}, **more}
+        for n, more in enumerate([{}, {"id": "same"}, {"id": "same"}, {"id": "not valid!"}])
+    ]
     put(inbox / "li/ex06_rope.ipynb", text(cells=cells))
     taken = only(inbox)
     found = json.loads(taken.path.read_text())["cells"]
@@ -247,14 +297,21 @@ def test_ids_are_repaired(inbox):
 
 
 def test_only_pictures_stay_attached(inbox):
-    cell = {"cell_type": "markdown", "source": "![](attachment:a.png)", "attachments": {
-        "a.png": {"image/png": "iVBORw0KGgo=", "text/html": "PHNjcmlwdD4="}, "b.svg": {"image/svg+xml": "x"}}}
+    cell = {
+        "cell_type": "markdown",
+        "source": "![](attachment:a.png)",
+        "attachments": {
+            "a.png": {"image/png": "iVBORw0KGgo=", "text/html": "PHNjcmlwdD4="},
+            "b.svg": {"image/svg+xml": "x"},
+        },
+    }
     put(inbox / "li/ex06_rope.ipynb", text(cells=[cell]))
     (found,) = json.loads(only(inbox).path.read_text())["cells"]
     assert found["attachments"] == {"a.png": {"image/png": "iVBORw0KGgo="}}
 
 
 # ---- things that are no files ----
+
 
 def test_links_are_not_followed(inbox, tmp_path):
     secret = put(tmp_path / "secret/ex06_rope.ipynb", text(source="secret"))
@@ -311,6 +368,7 @@ def test_replace_is_whole_and_does_not_write_through_a_link(tmp_path):
 
 # ---- zip files with ill will ----
 
+
 def locked() -> bytes:
     data = bytearray(packed({"ex06_rope.ipynb": text()}))
     data[6] |= 1
@@ -322,7 +380,7 @@ def lying() -> bytes:
     """A member of 30 MB that claims to have 10 bytes."""
     data = bytearray(packed({"ex06_rope.ipynb": b"x" * 30_000_000}))
     for at in (22, data.index(b"PK\x01\x02") + 24):
-        data[at:at + 4] = struct.pack("<I", 10)
+        data[at : at + 4] = struct.pack("<I", 10)
     return bytes(data)
 
 
@@ -332,15 +390,23 @@ def linked() -> bytes:
     return packed({info: b"/etc/passwd"})
 
 
-@pytest.mark.parametrize(("data", "words"), [
-    (packed({"../../ex06_rope.ipynb": text()}), "leads out"),
-    (packed({"/ex06_rope.ipynb": text()}), "leads out"),
-    (packed({"ex06_rope.ipynb": b" " * 19_000_000}), "too large"),
-    (packed({"ex06_rope.ipynb": b"x" * 30_000_000}), "too large"),
-    (packed({f"{n}.txt": b"" for n in range(1001)}), "more than 1000 files"),
-    (linked(), "a link"), (locked(), "password"), (lying(), "damaged"), (b"PK\x03\x04 no", "damaged"),
-    (packed({"ex06_rope.txt": b"x"}), "no notebook"), (packed({"ex06_rope.zip": packed({})}), "no notebook"),
-], ids=["up", "root", "spaces", "letters", "many", "linked", "locked", "lying", "cut", "text", "zip-in-zip"])
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (packed({"../../ex06_rope.ipynb": text()}), "leads out"),
+        (packed({"/ex06_rope.ipynb": text()}), "leads out"),
+        (packed({"ex06_rope.ipynb": b" " * 19_000_000}), "too large"),
+        (packed({"ex06_rope.ipynb": b"x" * 30_000_000}), "too large"),
+        (packed({f"{n}.txt": b"" for n in range(1001)}), "more than 1000 files"),
+        (linked(), "a link"),
+        (locked(), "password"),
+        (lying(), "damaged"),
+        (b"PK\x03\x04 no", "damaged"),
+        (packed({"ex06_rope.txt": b"x"}), "no notebook"),
+        (packed({"ex06_rope.zip": packed({})}), "no notebook"),
+    ],
+    ids=["up", "root", "spaces", "letters", "many", "linked", "locked", "lying", "cut", "text", "zip-in-zip"],
+)
 def test_hostile_zip(inbox, tmp_path, data, words):
     put(inbox / "li/ex06_rope.zip", data)
     taken = only(inbox)
@@ -357,9 +423,25 @@ def test_many_members_are_too_large_together(inbox, monkeypatch):
 
 # ---- names ----
 
-STRANGE = ["a=b", "a,b", "a\nb", "$(id)", "`id`", "Zoë Müller", "李雷", "-rf", "--help", "x" * 250, "a b",
-           "..a", "'; DROP TABLE student; --", '"><script>alert(1)</script>'.replace("/", "\\"), "feedback",
-           "=HYPERLINK(1)", os.fsdecode(b"\xff\xfe")]
+STRANGE = [
+    "a=b",
+    "a,b",
+    "a\nb",
+    "$(id)",
+    "`id`",
+    "Zoë Müller",
+    "李雷",
+    "-rf",
+    "--help",
+    "x" * 250,
+    "a b",
+    "..a",
+    "'; DROP TABLE student; --",
+    '"><script>alert(1)</script>'.replace("/", "\\"),
+    "feedback",
+    "=HYPERLINK(1)",
+    os.fsdecode(b"\xff\xfe"),
+]
 
 
 def test_strange_names(inbox, tmp_path):

@@ -16,8 +16,10 @@ def verdict(share=1.0, name="", kind="mistake"):
 
 def klass(*rows, state="graded"):
     """Marks of students with the questions a, b, c …"""
-    return {f"s{n}": {"state": state, "questions": dict(zip("abcdef", row, strict=False))}
-            for n, row in enumerate(rows)}
+    return {
+        f"s{n}": {"state": state, "questions": dict(zip("abcdef", row, strict=False))}
+        for n, row in enumerate(rows)
+    }
 
 
 def row_of(rows, name, key="question"):
@@ -28,8 +30,17 @@ def row_of(rows, name, key="question"):
 def test_difficulty_and_discrimination():
     rng = np.random.default_rng(1)
     skill = rng.normal(size=60)
-    marks = klass(*[[verdict(float(s > 0)), verdict(float(s > 0.5)), verdict(float(s < -0.2)),
-                     verdict(float(rng.random() > 0.5))] for s in skill])
+    marks = klass(
+        *[
+            [
+                verdict(float(s > 0)),
+                verdict(float(s > 0.5)),
+                verdict(float(s < -0.2)),
+                verdict(float(rng.random() > 0.5)),
+            ]
+            for s in skill
+        ]
+    )
     rows = items.questions(marks)
     assert row_of(rows, "a")["passed"] == pytest.approx((skill > 0).mean())
     shares = np.array([[float(v["passed"]) for v in found["questions"].values()] for found in marks.values()])
@@ -108,8 +119,14 @@ def collect(folder, logs):
 
 
 def test_gain_of_a_class(tmp_path):
-    pairs, left_out = items.logs(collect(tmp_path / "logs", [log(6, 12)] * 6 + [log(9, 9)] * 6 + [
-        log(0, 18, unanswered=9), "{", "[]", log(3, 3) | {"inventory.after.decoder": "x"}]))
+    pairs, left_out = items.logs(
+        collect(
+            tmp_path / "logs",
+            [log(6, 12)] * 6
+            + [log(9, 9)] * 6
+            + [log(0, 18, unanswered=9), "{", "[]", log(3, 3) | {"inventory.after.decoder": "x"}],
+        )
+    )
     assert (len(pairs), left_out) == (12, 4)
     found = items.inventory(pairs)
     before, after = 7.5 / 18, 10.5 / 18

@@ -13,8 +13,11 @@ from classroom import assignments, clock, rules
 NAME = "ex06_rope"
 OCTOBER, MARCH = "2023-10-28T18:00", "2023-03-25T18:00"  # the day that follows has 25 hours, or 23, in Berlin
 SENT = {  # the next day
-    "ann": "2023-10-29T17:59+01:00", "ben": "2023-10-29T18:01+01:00",
-    "eva": "2023-03-26T17:59+02:00", "leo": "2023-03-26T18:01+02:00"}
+    "ann": "2023-10-29T17:59+01:00",
+    "ben": "2023-10-29T18:01+01:00",
+    "eva": "2023-03-26T17:59+02:00",
+    "leo": "2023-03-26T18:01+02:00",
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +37,7 @@ def marked(tmp_path_factory):
 @pytest.fixture
 def days(marked, monkeypatch):
     """Grade with these options; the days that each student pays for, at a tenth of 20 points a day."""
+
     def machine(zone):
         monkeypatch.setenv("TZ", zone)
         time.tzset()
@@ -102,8 +106,10 @@ def test_a_due_time_with_a_zone_of_its_own_keeps_it(days):
 def test_what_was_kept_in_seconds_is_days(tmp_path):
     path = tmp_path / "marks" / NAME / ".rules"
     path.parent.mkdir(parents=True)
-    path.write_text('{"dropped": [], "extensions": {"ann": 86400.0, "ben": 129600.0, "eva": 0.0}, '
-                    '"given": [], "late_per_day": 0.1, "part_of_day": "whole"}')
+    path.write_text(
+        '{"dropped": [], "extensions": {"ann": 86400.0, "ben": 129600.0, "eva": 0.0}, '
+        '"given": [], "late_per_day": 0.1, "part_of_day": "whole"}'
+    )
     kept = rules.load(tmp_path, NAME)
     assert kept.extensions == {"ann": "1d", "ben": "36h", "eva": "0h"}
     rules.save(tmp_path, NAME, kept)

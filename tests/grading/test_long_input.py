@@ -28,6 +28,7 @@ MOMENT = 4  # seconds of processor time; a linear pattern takes 0.05, a quadrati
 @contextlib.contextmanager
 def in_a_moment(what, moment=MOMENT):
     """Fail as soon as it takes too long: a running pattern can be interrupted. Other programs don't count."""
+
     def stop(_number, _frame):
         pytest.fail(f"{what} took more than {moment} s")
 
@@ -54,15 +55,21 @@ def patterns():
     """``(where, pattern, how)`` of all that grading and checks compile or use, ``how`` as it is used."""
     for path in sorted([*ROOT.glob("classroom/*.py"), *ROOT.glob("course/checks/*.py")]):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        calls = [node for node in ast.walk(tree)
-                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+        calls = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        ]
         used = {}
         for node in calls:
             if isinstance(node.func.value, ast.Name | ast.Attribute):
                 name = node.func.value.id if isinstance(node.func.value, ast.Name) else node.func.value.attr
                 used.setdefault(name, set()).add(node.func.attr)
-        compiled = {id(node.value): node.targets[0].id for node in ast.walk(tree)
-                    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)}
+        compiled = {
+            id(node.value): node.targets[0].id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        }
         for node in calls:
             if not (isinstance(node.func.value, ast.Name) and node.func.value.id == "re"):
                 continue
@@ -70,8 +77,10 @@ def patterns():
                 assert ast.unparse(node.args[0]) in ("key", "pattern"), "say here what this pattern is"
                 continue
             at = {"compile": 1, "sub": 3, "subn": 3, "split": 3}.get(node.func.attr, 2)
-            flags = next((word.value for word in node.keywords if word.arg == "flags"),
-                         node.args[at] if len(node.args) > at else None)
+            flags = next(
+                (word.value for word in node.keywords if word.arg == "flags"),
+                node.args[at] if len(node.args) > at else None,
+            )
             flags = eval(ast.unparse(flags), {"re": re}) if flags is not None else 0
             methods = {node.func.attr}
             if node.func.attr == "compile":
@@ -118,8 +127,9 @@ def attacks(pattern):
     text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode()
     pumps = set()
     for sample in samples(parser.parse(text, pattern.flags & ~re.DEBUG)):
-        pumps |= {(sample[:n], letter) for n in range(len(sample) + 1)
-                  for letter in {*sample[n:n + 1], " ", "1"}}
+        pumps |= {
+            (sample[:n], letter) for n in range(len(sample) + 1) for letter in {*sample[n : n + 1], " ", "1"}
+        }
         pumps |= {("", sample[m:n]) for n in range(1, len(sample) + 1) for m in (0, n // 2) if m < n}
     for before, again in sorted(pumps):
         for end in ("", "\n/!"):
@@ -141,8 +151,13 @@ def test_no_pattern_is_quadratic(where, pattern, how):
 
 def test_all_patterns_are_found():
     """Those that the test above is about, and what it would say of the ones that there were."""
-    assert {"classroom/intake.py", "classroom/roster.py", "classroom/ballots.py", "classroom/similarity.py",
-            "checks/judge.py"} <= {where.split(":")[0] for where, *_ in EVERY}
+    assert {
+        "classroom/intake.py",
+        "classroom/roster.py",
+        "classroom/ballots.py",
+        "classroom/similarity.py",
+        "checks/judge.py",
+    } <= {where.split(":")[0] for where, *_ in EVERY}
     for old in (r"[ _-]*\(\d+\)$", r"vote-\d\d-[0-9a-f]{16}[^/]*\.json$", r"\w+\s*=\s*\w+;", r"(a|b|ab)*c"):
         with pytest.raises(pytest.fail.Exception, match="took more than"):
             for text in attacks(re.compile(old)):
@@ -151,10 +166,34 @@ def test_all_patterns_are_found():
 
 
 # ---- what is made of them ----
-NAMES = ["-", " (1)", "-copy", "_", "ex06_rope", "ex06", "(1", "1", "a_1", "_1_assignsubmission", ".ipynb",
-         " ", "vote-06.random-1-0123456789abcdef", "vote-06.a", "\u0301", "म\u093e", "\u200d", "ſ", "İ"]
-WAYS = {"match": lambda name: intake.match(name, ["ex06_rope", "ex07_alibi"]), "sender": roster.sender,
-        "is_vote": ballots.is_vote, "safe_id": intake.safe_id, "shown": intake.shown}
+NAMES = [
+    "-",
+    " (1)",
+    "-copy",
+    "_",
+    "ex06_rope",
+    "ex06",
+    "(1",
+    "1",
+    "a_1",
+    "_1_assignsubmission",
+    ".ipynb",
+    " ",
+    "vote-06.random-1-0123456789abcdef",
+    "vote-06.a",
+    "\u0301",
+    "म\u093e",
+    "\u200d",
+    "ſ",
+    "İ",
+]
+WAYS = {
+    "match": lambda name: intake.match(name, ["ex06_rope", "ex07_alibi"]),
+    "sender": roster.sender,
+    "is_vote": ballots.is_vote,
+    "safe_id": intake.safe_id,
+    "shown": intake.shown,
+}
 TEXTS = ["#", "'", '"', '"""', "'''", "r'", "\\", "a ", ".", "1", "%%time", "def ", "(", "[", "{", "\n", "*"]
 
 
@@ -188,8 +227,11 @@ def packed(names):
 def test_one_zip_does_not_stop_the_others(room):
     """Names of members of up to 65,535 bytes, of all kinds that a pattern looks at."""
     inbox = room.root / "inbox"
-    names = [again * (60_000 // len(again.encode())) + end
-             for again in [*NAMES, "a/"] for end in (".ipynb", "!.ipynb", ".json")]
+    names = [
+        again * (60_000 // len(again.encode())) + end
+        for again in [*NAMES, "a/"]
+        for end in (".ipynb", "!.ipynb", ".json")
+    ]
     for student, data in (("eve", packed(names)), ("li", None)):
         (inbox / student).mkdir(parents=True)
         path = inbox / student / f"{room.name}.{'zip' if data else 'ipynb'}"

@@ -43,8 +43,11 @@ def text(value) -> str:
 def answers(name: str = NAME) -> dict[str, str]:
     """The solution's source for each coded question."""
     cells = nbformat.read(exercises.path(name), as_version=4).cells
-    return {cell.metadata.nbgrader.grade_id: cell.source for cell in cells
-            if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution")}
+    return {
+        cell.metadata.nbgrader.grade_id: cell.source
+        for cell in cells
+        if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution")
+    }
 
 
 RIGHT = answers()
@@ -55,8 +58,14 @@ SEEDS = marking.seeds_of(SECRET, NAME, "somebody", b"")
 
 
 def cell(source: str, **metadata) -> dict:
-    return {"cell_type": "code", "id": uuid.uuid4().hex[:8], "metadata": metadata, "source": text(source),
-            "outputs": [], "execution_count": None}
+    return {
+        "cell_type": "code",
+        "id": uuid.uuid4().hex[:8],
+        "metadata": metadata,
+        "source": text(source),
+        "outputs": [],
+        "execution_count": None,
+    }
 
 
 def grade_id(one: dict) -> str:
@@ -81,8 +90,9 @@ def mark(given: dict[str, str], scratch: tuple[str, ...] = (), **more) -> dict:
     """The marks of a submission; also sees to what holds for each."""
     marks = marking.mark(data(filled({**RIGHT, **given}, scratch)), NAME, "somebody", SECRET, **more)
     assert set(marks["questions"]) == set(POINTS)
-    assert all(entry["points"] == (entry["max"] if entry["passed"] else 0)
-               for entry in marks["questions"].values())
+    assert all(
+        entry["points"] == (entry["max"] if entry["passed"] else 0) for entry in marks["questions"].values()
+    )
     assert json.loads(json.dumps(marks, allow_nan=False)) == marks
     return marks
 
@@ -97,8 +107,9 @@ def kinds(marks: dict) -> dict[str, str]:
 
 def told(marks: dict) -> str:
     """Everything that a student reads."""
-    entries = [[entry[key] for key in ("kind", "name", "text", "reread")]
-               for entry in marks["questions"].values()]
+    entries = [
+        [entry[key] for key in ("kind", "name", "text", "reread")] for entry in marks["questions"].values()
+    ]
     return json.dumps([marks["state"], marks["reason"], marks["remarks"], entries], ensure_ascii=False)
 
 
@@ -191,8 +202,11 @@ assert type(pickle.loads(pickle.dumps(Note()))) is Note
 
 
 def odd() -> dict:
-    notebook = filled({
-        ANGLES: "%%time\n" + RIGHT[ANGLES].replace("def rope_angles", "def my_angles") + """
+    notebook = filled(
+        {
+            ANGLES: "%%time\n"
+            + RIGHT[ANGLES].replace("def rope_angles", "def my_angles")
+            + """
 
 def rope_angles(positions, dim, base):
     print("called", positions, file=sys.stderr)
@@ -202,13 +216,19 @@ def rope_angles(positions, dim, base):
 
 check.rope_angles(rope_angles)
 """,
-        ROTATE: RIGHT[ROTATE].replace("def rope_rotate", "def my_rotate") + """
+            ROTATE: RIGHT[ROTATE].replace("def rope_rotate", "def my_rotate")
+            + """
 
 def rope_rotate(x, angles, layout):
     assert os.path.exists("mine.txt") and helper == 1
     return my_rotate(x, angles, layout).mT.contiguous().mT.requires_grad_()
 """,
-        SHIFT: RIGHT[SHIFT], SCORES: PICKLED + "import os\n" + RIGHT[SCORES], SORT: RIGHT[SORT]}, ODD_CELLS)
+            SHIFT: RIGHT[SHIFT],
+            SCORES: PICKLED + "import os\n" + RIGHT[SCORES],
+            SORT: RIGHT[SORT],
+        },
+        ODD_CELLS,
+    )
     cells = notebook["cells"]
     checks = [one for one in cells if grade_id(one).startswith("check_")]
     cells.remove(checks[0])
@@ -270,23 +290,48 @@ def test_the_teachers_copy_says_what_a_cell_is():
     sources, written, remarks = marking.grafted(data(notebook), NAME)
     assert RIGHT[ROTATE] in "".join(sources) and "cheat()" not in sources
     assert not any("def rope_angles" in source or "def rope_shift_error" in source for source in sources)
-    assert sorted(remarks) == sorted([f"The cell of {ANGLES} has become a markdown cell.",
-                                      f"The cell of {grade_id(explain)} has become a code cell.",
-                                      f"The cell of {SHIFT} is not there any more."])
+    assert sorted(remarks) == sorted(
+        [
+            f"The cell of {ANGLES} has become a markdown cell.",
+            f"The cell of {grade_id(explain)} has become a code cell.",
+            f"The cell of {SHIFT} is not there any more.",
+        ]
+    )
     assert len(written) == 2
 
 
-@pytest.mark.parametrize("bad", [b"", b"{", b"[]", b"3", b'{"cells": 3}', b"\xff\xfe\x00", b"[" * 100_000,
-                                 b'{"cells": {"a": 1}}', b'{"worksheets": []}'])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"3",
+        b'{"cells": 3}',
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b'{"cells": {"a": 1}}',
+        b'{"worksheets": []}',
+    ],
+)
 def test_what_is_no_notebook_is_rejected_in_words(bad):
     marks = marking.mark(bad, NAME, "x")
     assert marks["state"] == "rejected" and "hand it in again" in marks["reason"] and not marks["questions"]
 
 
-@pytest.mark.parametrize("strange", [3, None, [], {"source": 3}, {"source": [1, "a"], "metadata": []},
-                                     {"cell_type": [], "source": "1", "metadata": {"nbgrader": 7}},
-                                     {"cell_type": "code", "source": {}, "metadata": {"nbgrader": {}}},
-                                     {"cell_type": "raw", "metadata": {"nbgrader": {"grade_id": []}}}])
+@pytest.mark.parametrize(
+    "strange",
+    [
+        3,
+        None,
+        [],
+        {"source": 3},
+        {"source": [1, "a"], "metadata": []},
+        {"cell_type": [], "source": "1", "metadata": {"nbgrader": 7}},
+        {"cell_type": "code", "source": {}, "metadata": {"nbgrader": {}}},
+        {"cell_type": "raw", "metadata": {"nbgrader": {"grade_id": []}}},
+    ],
+)
 def test_cells_of_any_form_are_read(strange):
     notebook = filled(RIGHT)
     expected = marking.grafted(data(notebook), NAME)
@@ -312,8 +357,9 @@ __main__.points = 1e9
 
 @contained
 def test_nothing_but_the_numbers_counts(odd_marks):
-    marks = mark({
-        ANGLES: """
+    marks = mark(
+        {
+            ANGLES: """
             class Equal:
                 def __eq__(self, other): return True
                 def __getattr__(self, name): return lambda *args, **more: True
@@ -322,7 +368,7 @@ def test_nothing_but_the_numbers_counts(odd_marks):
             def rope_angles(positions, dim, base):
                 return Equal()
             """,
-        ROTATE: """
+            ROTATE: """
             class Liar(torch.Tensor):
                 @classmethod
                 def __torch_function__(cls, function, types, args=(), kwargs=None):
@@ -334,7 +380,7 @@ def test_nothing_but_the_numbers_counts(odd_marks):
             def rope_rotate(x, angles, layout):
                 return torch.zeros_like(x).as_subclass(Liar)
             """,
-        SHIFT: """
+            SHIFT: """
             class Bomb:
                 def __reduce__(self):
                     import os
@@ -343,17 +389,20 @@ def test_nothing_but_the_numbers_counts(odd_marks):
             def rope_shift_error(q, k, angles, shifted):
                 return Bomb()
             """,
-        SCORES: """
+            SCORES: """
             def cached_scores(q, k, cached, base):
                 return torch.zeros(2, 1, 4) if q.shape == (2, 1, 8) else 1e9
             """,
-        SORT: """
+            SORT: """
             from tutorial_lib.encodings.rotary import sort_rows
             import tutorial_lib
 
             def rope_sort_rows(weight, head_dim, rotary_dim, target):
                 return sort_rows(weight, head_dim, rotary_dim, layout=target)
-            """}, (CHEAT,))
+            """,
+        },
+        (CHEAT,),
+    )
     assert marks["state"] == "graded" and not any(points(marks).values())
     assert kinds(marks)[ANGLES] == kinds(marks)[SHIFT] == "type" and kinds(marks)[SORT] == "borrowed"
     assert kinds(marks)[ROTATE] in ("mistake", "symptom") and not kinds(marks)[SCORES] == "right"
@@ -390,8 +439,10 @@ class Forged:
         self.patch, self.sent = monkeypatch, []
 
     def __call__(self, *runs) -> dict:
-        left = [run if isinstance(run, Outcome) else Outcome(frames({"ready": True}, *run), "done", 0, "")
-                for run in runs]
+        left = [
+            run if isinstance(run, Outcome) else Outcome(frames({"ready": True}, *run), "done", 0, "")
+            for run in runs
+        ]
         self.sent.clear()
 
         def run(message, trusted, limits):
@@ -420,8 +471,9 @@ def test_a_right_answer_is_right_whatever_is_drawn(name):
     """Each student has inputs of their own, so none may be unlucky."""
     space: dict = {}
     for one in nbformat.read(exercises.path(name), as_version=4).cells:
-        if one.cell_type == "code" and (one.source.startswith("import") or one.metadata.get(
-                "nbgrader", {}).get("solution")):
+        if one.cell_type == "code" and (
+            one.source.startswith("import") or one.metadata.get("nbgrader", {}).get("solution")
+        ):
             exec(one.source, space)
     for question in questions.load(exercises.number(name)):
         for n in range(30):
@@ -433,8 +485,12 @@ def test_a_right_answer_is_right_whatever_is_drawn(name):
 
 def test_inputs_are_those_of_one_student_and_one_notebook():
     """Another class, student, attempt or question has others; an answer to the one is none to the other."""
-    given = [("a", NAME, "li", b"1"), ("b", NAME, "li", b"1"), ("a", NAME, "bo", b"1"),
-             ("a", NAME, "li", b"2")]
+    given = [
+        ("a", NAME, "li", b"1"),
+        ("b", NAME, "li", b"1"),
+        ("a", NAME, "bo", b"1"),
+        ("a", NAME, "li", b"2"),
+    ]
     seeds = [seed for one in given for seed in marking.seeds_of(*one).values()]
     assert len(set(seeds)) == len(seeds) == 4 * len(POINTS)
     assert marking.seeds_of(*given[0]) == marking.seeds_of(*given[0])
@@ -447,24 +503,59 @@ def test_inputs_are_those_of_one_student_and_one_notebook():
 ZEROS = {"kind": "value", "value": torch.zeros(2), "device": "cpu", "modified": [], "borrowed": []}
 
 
-@pytest.mark.parametrize("outcomes", [
-    None, [], "right", {"passed": True}, [True] * 5, [ZEROS], [ZEROS] * 100,
-    [{"kind": "right", "passed": True}] * 5, [{"kind": "value"}] * 5,
-    [ZEROS | {"kind": torch.zeros(3)}] * 5, [ZEROS | {"modified": 3}] * 5,
-], ids=range(11))
+@pytest.mark.parametrize(
+    "outcomes",
+    [
+        None,
+        [],
+        "right",
+        {"passed": True},
+        [True] * 5,
+        [ZEROS],
+        [ZEROS] * 100,
+        [{"kind": "right", "passed": True}] * 5,
+        [{"kind": "value"}] * 5,
+        [ZEROS | {"kind": torch.zeros(3)}] * 5,
+        [ZEROS | {"modified": 3}] * 5,
+    ],
+    ids=range(11),
+)
 def test_forged_outcomes_earn_nothing(forged, outcomes):
     marks = forged([*finished(ANGLES, outcomes), *honest(ANGLES), {"end": True}])
     assert marks["state"] == "graded" and points(marks) == POINTS | {ANGLES: 0.0}
     assert kinds(marks)[ANGLES] == "forged"
 
 
-@pytest.mark.parametrize("value", [
-    None, True, -1, 10**37, float("nan"), float("inf"), 1e9, "text", [], {}, [[]], [[[0.0]] * 3, 1],
-    {"a": torch.zeros(1)}, [torch.zeros(2), "x"], [10**37] * 4, torch.zeros(0), torch.zeros(0, 2**40),
-    torch.tensor(3), torch.zeros(5, 4, dtype=torch.bool), torch.zeros(5, 4, dtype=torch.complex64),
-    torch.zeros(5, 4).to(torch.float8_e5m2), torch.zeros(5, 4, dtype=torch.uint16),
-    torch.full((5, 4), torch.nan), torch.full((5, 4), torch.inf),
-], ids=range(24))
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        -1,
+        10**37,
+        float("nan"),
+        float("inf"),
+        1e9,
+        "text",
+        [],
+        {},
+        [[]],
+        [[[0.0]] * 3, 1],
+        {"a": torch.zeros(1)},
+        [torch.zeros(2), "x"],
+        [10**37] * 4,
+        torch.zeros(0),
+        torch.zeros(0, 2**40),
+        torch.tensor(3),
+        torch.zeros(5, 4, dtype=torch.bool),
+        torch.zeros(5, 4, dtype=torch.complex64),
+        torch.zeros(5, 4).to(torch.float8_e5m2),
+        torch.zeros(5, 4, dtype=torch.uint16),
+        torch.full((5, 4), torch.nan),
+        torch.full((5, 4), torch.inf),
+    ],
+    ids=range(24),
+)
 def test_values_of_any_form_are_compared(value):
     """Questions with all kinds of results have a verdict on them, and give no points."""
     for question in (*questions.load("06"), *(questions.load(number)[0] for number in questions.exercises())):
@@ -474,8 +565,13 @@ def test_values_of_any_form_are_compared(value):
         if isinstance(value, torch.Tensor) and value.shape == (5, 4):  # as if it were of the right shape
             for one, want in zip(outcomes, wanted, strict=True):
                 if isinstance(want, torch.Tensor):
-                    one["value"] = value.flatten()[:1].view(torch.uint8)[:value.itemsize].view(
-                        value.dtype).expand(max(want.numel(), 1))[:want.numel()].reshape(want.shape)
+                    one["value"] = (
+                        value.flatten()[:1]
+                        .view(torch.uint8)[: value.itemsize]
+                        .view(value.dtype)
+                        .expand(max(want.numel(), 1))[: want.numel()]
+                        .reshape(want.shape)
+                    )
         verdict = judge.judge(question, 7, outcomes, hidden=True)
         assert not verdict.passed and len(verdict.text) < 2000
 
@@ -483,27 +579,50 @@ def test_values_of_any_form_are_compared(value):
 SPY = "leaked-31415"
 
 
-@pytest.mark.parametrize("frame", [
-    {"asking": SPY}, {"question": SPY, "outcomes": SPY}, {"cell": SPY}, {"cell": -1, "late": True},
-    {"cell": True, "late": SPY}, {"cell": 10**9, "late": True}, {"error": SPY}, SPY, [SPY], {SPY: SPY}, 3,
-    None, {"end": SPY}, {"asking": [SPY]}, {"question": {SPY: 1}, "outcomes": []}, {"cell": 1, "error": SPY},
-], ids=range(16))
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"asking": SPY},
+        {"question": SPY, "outcomes": SPY},
+        {"cell": SPY},
+        {"cell": -1, "late": True},
+        {"cell": True, "late": SPY},
+        {"cell": 10**9, "late": True},
+        {"error": SPY},
+        SPY,
+        [SPY],
+        {SPY: SPY},
+        3,
+        None,
+        {"end": SPY},
+        {"asking": [SPY]},
+        {"question": {SPY: 1}, "outcomes": []},
+        {"cell": 1, "error": SPY},
+    ],
+    ids=range(16),
+)
 def test_frames_about_something_else_say_nothing(forged, frame):
     marks = forged([frame, *honest(), frame, {"end": True}])
     assert (marks["state"], points(marks), marks["remarks"]) == ("graded", POINTS, [])
-    marks = forged(Outcome(frames({"ready": True}, {"cell": 2}, frame), "time", 137, SPY),
-                   [*honest(), {"end": True}])
+    marks = forged(
+        Outcome(frames({"ready": True}, {"cell": 2}, frame), "time", 137, SPY), [*honest(), {"end": True}]
+    )
     assert points(marks) == POINTS and SPY not in told(marks)
     assert marks["state"] == "timed out" and len(marks["remarks"]) == 1
 
 
 OUTLETS = [
-    {"kind": "raised", "error": SPY, "message": SPY, "line": SPY}, {"kind": "foreign", "type": SPY},
-    {"kind": "raised", "error": "{error.__class__}" + SPY}, {"kind": "none", "device": SPY},
-    {"kind": "stub", "message": SPY}, {"kind": "slow", "seconds": SPY},
-    {"kind": "value", "value": SPY}, {"kind": "value", "value": {SPY: 31415}},
+    {"kind": "raised", "error": SPY, "message": SPY, "line": SPY},
+    {"kind": "foreign", "type": SPY},
+    {"kind": "raised", "error": "{error.__class__}" + SPY},
+    {"kind": "none", "device": SPY},
+    {"kind": "stub", "message": SPY},
+    {"kind": "slow", "seconds": SPY},
+    {"kind": "value", "value": SPY},
+    {"kind": "value", "value": {SPY: 31415}},
     {"kind": "value", "value": torch.zeros(2), "device": SPY + "{0}{x}"},
-    {"kind": "value", "value": 31415}, {"kind": "value", "value": torch.zeros(3, 1, 4, 1, 5)},
+    {"kind": "value", "value": 31415},
+    {"kind": "value", "value": torch.zeros(3, 1, 4, 1, 5)},
     {"kind": "value", "value": torch.zeros(2), "modified": [31415, -1]},
     {"kind": "value", "value": torch.zeros(2), "borrowed": [SPY, f"tutorial_lib.{SPY}"]},
 ]
@@ -541,11 +660,19 @@ def test_nothing_is_kept_of_what_nobody_asked():
     assert found == marking._Found()
 
 
-@pytest.mark.parametrize("garbage", [
-    b"\0" * 100, b"\xff" * 100, b"garbage", (2**63).to_bytes(8, "little") + b"x" * 50,
-    (40).to_bytes(8, "little") + b"x" * 40, messaging.pack({"end": True})[:-5],
-    (16).to_bytes(8, "little") + (2**60).to_bytes(8, "little") + b"{}{}{}{}",
-], ids=range(7))
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\0" * 100,
+        b"\xff" * 100,
+        b"garbage",
+        (2**63).to_bytes(8, "little") + b"x" * 50,
+        (40).to_bytes(8, "little") + b"x" * 40,
+        messaging.pack({"end": True})[:-5],
+        (16).to_bytes(8, "little") + (2**60).to_bytes(8, "little") + b"{}{}{}{}",
+    ],
+    ids=range(7),
+)
 def test_garbage_on_the_channel_ends_a_run_and_costs_the_cell_it_came_from(forged, garbage):
     broken = [{"cell": 0}, {"cell": 1}, {"cell": 2}, garbage, *honest(), {"end": True}]
     marks = forged(broken, [*honest(), {"end": True}])
@@ -575,13 +702,16 @@ def test_a_frame_for_another_question_counts_for_that_one_and_once(forged):
 
 def test_what_stops_a_run_is_left_out_of_the_next(forged):
     """A cell, then a question; the finished ones keep their marks, the ones after it get theirs."""
+
     def run(ended, *messages):
         return Outcome(frames({"ready": True}, *messages), ended, 137, "")
 
     slow = SHIFT
-    marks = forged(run("memory", {"cell": 0}, {"cell": 1}),
-                   run("time", {"cell": 0}, *honest(slow, SCORES, SORT), {"asking": slow}),
-                   [*honest(ANGLES, ROTATE, slow), {"end": True}])
+    marks = forged(
+        run("memory", {"cell": 0}, {"cell": 1}),
+        run("time", {"cell": 0}, *honest(slow, SCORES, SORT), {"asking": slow}),
+        [*honest(ANGLES, ROTATE, slow), {"end": True}],
+    )
     assert marks["state"] == "timed out" and points(marks) == POINTS | {slow: 0.0}
     assert "took too long" in marks["questions"][slow]["text"]
     assert [len(sent["questions"]) for sent in forged.sent] == [5, 5, 2]
@@ -657,10 +787,14 @@ def test_a_broken_sandbox_is_a_grader_error(what, tmp_path, monkeypatch):
 @pytest.mark.parametrize("folder, marks", [("solutions", POINTS | {SORT: 0.0}), ("exercises", {SORT: 2.0})])
 def test_the_self_test_refuses_marks_that_are_off(folder, marks, monkeypatch):
     """The solution has to get everything, the stub nothing."""
+
     def mark(data, assignment, student, secret, trusted):
         given = marks if student == folder else POINTS if student == "solutions" else {}
-        return {"state": "graded", "reason": "", "questions": {
-            name: {"passed": bool(given.get(name)), "text": "off"} for name in POINTS}}
+        return {
+            "state": "graded",
+            "reason": "",
+            "questions": {name: {"passed": bool(given.get(name)), "text": "off"} for name in POINTS},
+        }
 
     monkeypatch.setattr(marking, "mark", mark)
     with pytest.raises(marking.GraderError, match=SORT):
@@ -747,17 +881,24 @@ def test_hidden_inputs_are_found_and_do_not_get_out(tmp_path):
                 space[name]()
             """,
         # Right for the inputs that were stolen, which proves that they were; and if nothing else was seen.
-        SORT: RIGHT[SORT].replace("def rope_sort_rows", "def honest_rows") + """
+        SORT: RIGHT[SORT].replace("def rope_sort_rows", "def honest_rows")
+        + """
 
 def rope_sort_rows(weight, head_dim, rotary_dim, target):
     known = any(args[0].shape == weight.shape and torch.equal(args[0], weight) and args[1:] == (
         head_dim, rotary_dim, target) for args in STOLEN["rope_sort_rows"])
     return honest_rows(weight, head_dim, rotary_dim, target) if known and not SEEN else None
-"""}
+""",
+    }
     marks = mark(given, (SNOOP, "from course.checks import messaging", OUT), seeds=SEEDS)
     assert points(marks) == dict.fromkeys(POINTS, 0.0) | {SORT: 2.0}, marks
-    assert kinds(marks) == {ANGLES: "raised", ROTATE: "type", SHIFT: "borrowed", SCORES: "raised",
-                            SORT: "right"}
+    assert kinds(marks) == {
+        ANGLES: "raised",
+        ROTATE: "type",
+        SHIFT: "borrowed",
+        SCORES: "raised",
+        SORT: "right",
+    }
     positions = questions.find(ANGLES).cases(SEEDS[ANGLES])[1].args[0]
     stolen = "-".join(str(n) for n in positions.tolist())
     assert stolen.replace("-", "_") in marks["questions"][SHIFT]["tried_library"][0]  # the teacher sees it
@@ -769,15 +910,22 @@ def rope_sort_rows(weight, head_dim, rotary_dim, target):
 # ---- to end it all, or to use it all up ----
 @contained
 def test_a_cell_or_an_answer_that_ends_its_process_costs_no_other():
-    marks = mark({
-        ANGLES: "def rope_angles(*args):\n    import os\n    os._exit(0)",
-        ROTATE: "def rope_rotate(*args):\n    import ctypes\n    ctypes.string_at(0)",
-        SHIFT: "def rope_shift_error(*args):\n    import sys\n    sys.exit()",
-        # with helpers of its own, since theirs are broken
-        SCORES: re.sub("rope_(angles|rotate)", r"own_\1",
-                       "\n\n".join(RIGHT[name] for name in (ANGLES, ROTATE, SCORES))),
-        SORT: "def rope_sort_rows(*args):\n    import os, signal\n    os.kill(os.getppid(), signal.SIGKILL)",
-    }, ("import os\nos._exit(0)  # in a cell", "import ctypes\nctypes.string_at(0)  # in a cell"))
+    marks = mark(
+        {
+            ANGLES: "def rope_angles(*args):\n    import os\n    os._exit(0)",
+            ROTATE: "def rope_rotate(*args):\n    import ctypes\n    ctypes.string_at(0)",
+            SHIFT: "def rope_shift_error(*args):\n    import sys\n    sys.exit()",
+            # with helpers of its own, since theirs are broken
+            SCORES: re.sub(
+                "rope_(angles|rotate)",
+                r"own_\1",
+                "\n\n".join(RIGHT[name] for name in (ANGLES, ROTATE, SCORES)),
+            ),
+            SORT: "def rope_sort_rows(*args):\n    import os, signal\n"
+            "    os.kill(os.getppid(), signal.SIGKILL)",
+        },
+        ("import os\nos._exit(0)  # in a cell", "import ctypes\nctypes.string_at(0)  # in a cell"),
+    )
     assert points(marks) == dict.fromkeys(POINTS, 0.0) | {SCORES: 4.0}, marks
     assert marks["state"] == "graded"
     said = " ".join(marks["remarks"])
@@ -804,15 +952,23 @@ while True:
 @contained
 def test_endless_loops_end_and_the_rest_counts(monkeypatch):
     """In cells and answers; one that no signal stops, threads that stay, a child that leaves its session."""
-    monkeypatch.setattr(marking.questions, "load", lambda number, load=questions.load: [
-        dataclasses.replace(question, seconds=1.0) for question in load(number)])
+    monkeypatch.setattr(
+        marking.questions,
+        "load",
+        lambda number, load=questions.load: [
+            dataclasses.replace(question, seconds=1.0) for question in load(number)
+        ],
+    )
     word = f"left-{uuid.uuid4().hex}"
-    marks = mark({
-        ANGLES: "def rope_angles(*args):\n    while True:\n        pass",
-        SHIFT: "import signal\n\ndef rope_shift_error(*args):\n" + textwrap.indent(STUBBORN, "    "),
-        SCORES: "def cached_scores(*args):\n    pass",
-    }, ("while True:  # endless\n    pass",
-        f"""
+    marks = mark(
+        {
+            ANGLES: "def rope_angles(*args):\n    while True:\n        pass",
+            SHIFT: "import signal\n\ndef rope_shift_error(*args):\n" + textwrap.indent(STUBBORN, "    "),
+            SCORES: "def cached_scores(*args):\n    pass",
+        },
+        (
+            "while True:  # endless\n    pass",
+            f"""
         import os, threading, time
         def spin():
             while True:
@@ -824,7 +980,11 @@ def test_endless_loops_end_and_the_rest_counts(monkeypatch):
             if not os.fork():
                 os.execv("/usr/bin/sleep", ["{word}", "100000"])
             os._exit(0)
-        """), cell_seconds=1.0, limits=dataclasses.replace(marking.LIMITS, cpu=6.0))
+        """,
+        ),
+        cell_seconds=1.0,
+        limits=dataclasses.replace(marking.LIMITS, cpu=6.0),
+    )
     assert marks["state"] == "timed out" and "finished counts" in marks["reason"]
     assert points(marks) == dict.fromkeys(POINTS, 0.0) | {ROTATE: 4.0, SORT: 2.0}, marks
     assert kinds(marks)[ANGLES] == "slow" and kinds(marks)[SCORES] in ("none", "mistake")
@@ -835,23 +995,29 @@ def test_endless_loops_end_and_the_rest_counts(monkeypatch):
 @contained
 def test_what_uses_too_much_is_ended_and_the_rest_counts():
     """Memory in an answer, a flood on the channel from a cell; a full disk is the cell's own trouble."""
-    marks = mark({
-        SORT: """
+    marks = mark(
+        {
+            SORT: """
             def rope_sort_rows(*args):
                 taken = []
                 for _ in range(4000):  # it stops by itself at 4 GB
                     taken.append(bytearray(b"x" * 2**20))
-            """}, (
-        """
+            """
+        },
+        (
+            """
         with open("full", "wb") as file:
             for _ in range(10_000):
                 file.write(bytes(2**20))
         """,
-        """
+            """
         import os  # a flood
         for _ in range(10_000):
             os.write(3, (2**40).to_bytes(8, "little") + bytes(2**16))
-        """), limits=dataclasses.replace(marking.LIMITS, memory=3 * 2**29, output=2**22))
+        """,
+        ),
+        limits=dataclasses.replace(marking.LIMITS, memory=3 * 2**29, output=2**22),
+    )
     assert points(marks) == POINTS | {SORT: 0.0}, marks
     assert marks["state"] == "graded"
     said = " ".join(marks["remarks"])
@@ -997,8 +1163,9 @@ def test_of_two_dask_workers_one_is_killed_and_the_marks_are_the_same(klass):
     before = {path.name: path.read_bytes() for path in folder.glob("*.json")}
     shutil.rmtree(folder)
     (klass.notes / "killed").unlink()
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
-                                  dashboard_address=None) as cluster:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
         _, called = klass.run(scheduler=cluster.scheduler_address)
     assert (klass.notes / "killed").exists() and called.count("s05") == 2 and len(set(called)) == 12
     assert {path.name: path.read_bytes() for path in folder.glob("*.json")} == before
@@ -1028,8 +1195,9 @@ def test_marks_that_are_lost_with_their_dask_worker_are_made_again(klass, monkey
     monkeypatch.setattr(distributed, "as_completed", Losing)
     for n in range(3):
         klass.hand_in(f"s{n}")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
-                                  dashboard_address=None) as cluster:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
         states, called = klass.run(scheduler=cluster.scheduler_address)
     assert states == dict.fromkeys(("s0", "s1", "s2"), "graded") and len(called) > 3 and Losing.lost
 
@@ -1052,8 +1220,10 @@ def test_what_is_no_plain_file_is_not_followed_and_stops_nobody(klass, tmp_path)
     target.write_bytes(b"{}")
     for student in ("linked", "fifo", "sparse", "folder"):
         klass.hand_in(student).unlink()
-    paths = {student: klass.root / "submitted" / student / NAME / f"{NAME}.ipynb"
-             for student in ("linked", "fifo", "sparse", "folder", "whole")}
+    paths = {
+        student: klass.root / "submitted" / student / NAME / f"{NAME}.ipynb"
+        for student in ("linked", "fifo", "sparse", "folder", "whole")
+    }
     paths["linked"].symlink_to(target)
     os.mkfifo(paths["fifo"])
     with open(paths["sparse"], "wb") as file:
@@ -1108,7 +1278,9 @@ def test_the_small_copy_holds_no_question_and_no_answer():
             tree = ast.parse((folder / name).read_bytes())
             wanted = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)} - {None}
             assert {name for name in wanted if name.startswith(ROOMS)} <= {
-                "course.checks", "course.checks.answer"}
+                "course.checks",
+                "course.checks.answer",
+            }
 
 
 STANDIN = """
@@ -1140,20 +1312,28 @@ except ImportError:
 
 def test_the_stand_ins_do_nothing_and_note_who_borrows():
     with marking._small_copy() as folder:
-        done = subprocess.run([sys.executable, "-c", STANDIN], cwd=folder, capture_output=True, text=True,
-                              env={**os.environ, "PYTHONPATH": str(folder)})
+        done = subprocess.run(
+            [sys.executable, "-c", STANDIN],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(folder)},
+        )
     assert done.returncode == 0, done.stderr
 
 
 def test_the_limits_of_a_run_without_a_sandbox(monkeypatch):
     """Trusted: a notebook that never ends, and one that leaves a process behind."""
     word = f"left-{uuid.uuid4().hex}"
-    cells = (f"""
+    cells = (
+        f"""
         import os, time
         if not os.fork():
             os.setsid()
             os.execv("/bin/sleep", ["{word}", "300"])
-        """, "while True:\n    try:\n        time.sleep(100)\n    except BaseException:\n        pass")
+        """,
+        "while True:\n    try:\n        time.sleep(100)\n    except BaseException:\n        pass",
+    )
     try:
         marks = mark({}, cells, trusted=True, limits=Limits(wall=0.5))
         assert marks["state"] == "timed out"

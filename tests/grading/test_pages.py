@@ -10,8 +10,7 @@ import pytest
 from classroom import gradebook, reports, safe_html
 from classroom.rules import Rules
 
-PIXEL = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAA"
-         "AABJRU5ErkJggg==")
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 HOSTILE = [
     "<script>alert(1)</script>",
     "<SCRIPT SRC=//evil/x.js></SCRIPT>",
@@ -110,7 +109,11 @@ def dangers(markup: str, tags=safe_html.TEXT) -> list:
                 found.append((tag, name, value))
             if name == "style" and re.search(r"url|expression|position|width|height|[^-]top|@import", plain):
                 found.append((tag, name, value))
-            if name == "class" and tags is safe_html.TEXT and not re.fullmatch(r"highlight|[a-z]{1,2}\d?", value):
+            if (
+                name == "class"
+                and tags is safe_html.TEXT
+                and not re.fullmatch(r"highlight|[a-z]{1,2}\d?", value)
+            ):
                 found.append((tag, name, value))
     return found
 
@@ -128,14 +131,22 @@ def test_the_look_for_dangers_finds_them():
     assert len(missed) < 20, missed  # those that nbconvert escapes by itself
 
 
-@pytest.mark.parametrize(("source", "expected"), [
-    ("*a* **b** `c<d` ~~e~~", "<p><em>a</em> <strong>b</strong> <code>c&lt;d</code> <del>e</del></p>\n"),
-    ("$a_1 < b_2$ and $$\\sum_i x_i$$", "$a_1 &lt; b_2$"), ("$$\\sum_i x_i$$", "$$\\sum_i x_i$$"),
-    ("[x](https://example.org/?a=1&b=2)", '<a href="https://example.org/?a=1&amp;b=2">x</a>'),
-    ("- a\n- b", "<li>a</li>"), ("|a|b|\n|-|-|\n|1|2|", "<td>1</td>"), ("# Title", "<h1>Title</h1>"),
-    ("```python\nfor x in y: pass\n```", '<span class="k">for</span>'), ("List<int> x", "List&lt;int&gt; x"),
-    ("<span style='color: red'>a</span>", '<span style="color: red;">a</span>'),
-    (f"![dot](data:image/png;base64,{PIXEL})", f'src="data:image/png;base64,{PIXEL}" alt="dot">')])
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("*a* **b** `c<d` ~~e~~", "<p><em>a</em> <strong>b</strong> <code>c&lt;d</code> <del>e</del></p>\n"),
+        ("$a_1 < b_2$ and $$\\sum_i x_i$$", "$a_1 &lt; b_2$"),
+        ("$$\\sum_i x_i$$", "$$\\sum_i x_i$$"),
+        ("[x](https://example.org/?a=1&b=2)", '<a href="https://example.org/?a=1&amp;b=2">x</a>'),
+        ("- a\n- b", "<li>a</li>"),
+        ("|a|b|\n|-|-|\n|1|2|", "<td>1</td>"),
+        ("# Title", "<h1>Title</h1>"),
+        ("```python\nfor x in y: pass\n```", '<span class="k">for</span>'),
+        ("List<int> x", "List&lt;int&gt; x"),
+        ("<span style='color: red'>a</span>", '<span style="color: red;">a</span>'),
+        (f"![dot](data:image/png;base64,{PIXEL})", f'src="data:image/png;base64,{PIXEL}" alt="dot">'),
+    ],
+)
 def test_honest_markdown_keeps_its_form(source, expected):
     assert expected in safe_html.render(source)
 
@@ -147,14 +158,25 @@ def test_attached_pictures():
     assert dangers(safe_html.render("![a](attachment:a)", {"a": {"text/html": "PHNjcmlwdD4="}})) == []
 
 
-@pytest.mark.parametrize("source", [
-    "a" * 1_000_000, "<b>" * 100_000, "[" * 100_000, "> " * 9_000, "- " * 9_000, "<div>" * 1_999,
-    "\\begin{a}" * 2_000, "**a*" * 4_000])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "a" * 1_000_000,
+        "<b>" * 100_000,
+        "[" * 100_000,
+        "> " * 9_000,
+        "- " * 9_000,
+        "<div>" * 1_999,
+        "\\begin{a}" * 2_000,
+        "**a*" * 4_000,
+    ],
+)
 def test_bulk_is_shown_without_stopping_the_page(source):
     assert dangers(safe_html.render(source)) == []
 
 
 # ---- whole pages ----
+
 
 @pytest.fixture
 def hostile_room(room):
@@ -165,8 +187,9 @@ def hostile_room(room):
 
     room.send("<script>alert(1)<", why=attack, code=f"'''{attack}'''\ndef answer(x): return x", change=more)
     (student,) = [path.name for path in (room.root / "submitted").iterdir()]
-    marks = room.marks(student, 1.0, name="swapped", text=f"Your function returned {HOSTILE[0]}.",
-                       reread="06, section 2 <b>")
+    marks = room.marks(
+        student, 1.0, name="swapped", text=f"Your function returned {HOSTILE[0]}.", reread="06, section 2 <b>"
+    )
     marks["remarks"] = [HOSTILE[3]]
     room.merge({student: marks})
     room.student = student
@@ -188,9 +211,16 @@ def test_feedback_page(hostile_room):
     policy = next(a["content"] for t, a in seen.tags if a.get("http-equiv") == "Content-Security-Policy")
     assert "default-src 'none'" in policy and "script-src" not in policy
     text = " ".join(" ".join(seen.text).split())
-    for words in ("Your function returned <script>alert(1)</script>.", "Read again: 06, section 2 <b>",
-                  "answer: 1 of 4 points", "why: 1.5 of 2 points", "The angles add up.", "Nearly.",
-                  "2.5 of 6", "<script>alert(1)<: graded."):
+    for words in (
+        "Your function returned <script>alert(1)</script>.",
+        "Read again: 06, section 2 <b>",
+        "answer: 1 of 4 points",
+        "why: 1.5 of 2 points",
+        "The angles add up.",
+        "Nearly.",
+        "2.5 of 6",
+        "<script>alert(1)<: graded.",
+    ):
         assert words in text, words
     assert "explain_why" not in text and "Because it is so." in text  # our answer
     assert "Because" not in (room.root / f"feedback/other/{room.name}/{room.name}.html").read_text()
@@ -223,17 +253,29 @@ def formgrader_page(room, student: str) -> str:
     config = PyFileConfigLoader("nbgrader_config.py", path=str(room.root)).load_config()
     config.HTMLExporter.template_name = "formgrade"
     config.HTMLExporter.extra_template_basedirs = [handlers.template_path]
-    resources = {"assignment_id": room.name, "notebook_id": room.name, "submission_id": "1", "index": 0,
-                 "total": 1, "base_url": "", "student": student, "last_name": None, "first_name": None,
-                 "notebook_path": "x"}
+    resources = {
+        "assignment_id": room.name,
+        "notebook_id": room.name,
+        "submission_id": "1",
+        "index": 0,
+        "total": 1,
+        "base_url": "",
+        "student": student,
+        "last_name": None,
+        "first_name": None,
+        "notebook_path": "x",
+    }
     path = room.root / f"autograded/{student}/{room.name}/{room.name}.ipynb"
     return HTMLExporter(config=config).from_filename(str(path), resources=resources)[0]
 
 
 def own(markup: str) -> list[tuple[str, dict]]:
     """What a page is built of, without text and its plain markup."""
-    return [(tag, attributes) for tag, attributes in Seen(markup).tags
-            if tag not in safe_html.TEXT or set(attributes) - {"href", "class", "style", "alt", "title", "src"}]
+    return [
+        (tag, attributes)
+        for tag, attributes in Seen(markup).tags
+        if tag not in safe_html.TEXT or set(attributes) - {"href", "class", "style", "alt", "title", "src"}
+    ]
 
 
 def test_formgrader_page(hostile_room):

@@ -37,8 +37,11 @@ def test_canvas_reads_its_file(exported):
     assert "Student" in head[0] and "ID" in head[1]
     assert head[2:5] == ["SIS User ID", "SIS Login ID", "Section"]
     assert head[5:] == ["ex06_rope"] and "Points Possible" in possible[0] and possible[5:] == ["6"]
-    assert rows == [["Li, Na", "48213", "S1", "nali", "A", "3"], ["王小明", "48215", "", "", "B", ""],
-                    ["'=1+1", "", "", "", "", ""]]
+    assert rows == [
+        ["Li, Na", "48213", "S1", "nali", "A", "3"],
+        ["王小明", "48215", "", "", "B", ""],
+        ["'=1+1", "", "", "", "", ""],
+    ]
 
 
 def test_canvas_gets_questions_if_asked(exported, capsys):
@@ -51,8 +54,16 @@ def test_canvas_gets_questions_if_asked(exported, capsys):
 
 def test_moodle_reads_its_file(exported):
     head, *rows = read(exported, "moodle.csv")
-    assert head == ["Email address", "ID number", "Username", "Full name", "ex06_rope", "ex06_rope: answer",
-                    "ex06_rope: explain_why", "ex06_rope: feedback"]
+    assert head == [
+        "Email address",
+        "ID number",
+        "Username",
+        "Full name",
+        "ex06_rope",
+        "ex06_rope: answer",
+        "ex06_rope: explain_why",
+        "ex06_rope: feedback",
+    ]
     assert rows[0] == ["li@uni.example", "M1", "nali", "Li, Na", "3", "3", "-", "answer 3"]
     assert rows[1] == ["wang@uni.example", "", "", "王小明", "-", "-", "-", ""]
 

@@ -43,11 +43,16 @@ def rows(room):
     return list(csv.DictReader(io.StringIO(reports.export(room.root).read_bytes().decode("utf-8-sig"))))
 
 
-CANVAS = ["fischerlena_LATE_48213_1190442_ex06_rope-1.ipynb", "mullerzoe_48214_1190443_ex06_rope.ipynb",
-          "王小明_48215_1190444_homework.ipynb"]
-MOODLE = ["Lena Fischer_5530120_assignsubmission_file/ex06_rope.ipynb",
-          "Zoe-Muller_5530121_assignsubmission_file_/ex06_rope (1).ipynb",
-          "王小明_5530122_assignsubmission_file_ex06_rope.ipynb"]
+CANVAS = [
+    "fischerlena_LATE_48213_1190442_ex06_rope-1.ipynb",
+    "mullerzoe_48214_1190443_ex06_rope.ipynb",
+    "王小明_48215_1190444_homework.ipynb",
+]
+MOODLE = [
+    "Lena Fischer_5530120_assignsubmission_file/ex06_rope.ipynb",
+    "Zoe-Muller_5530121_assignsubmission_file_/ex06_rope (1).ipynb",
+    "王小明_5530122_assignsubmission_file_ex06_rope.ipynb",
+]
 
 
 @pytest.mark.parametrize("names", [CANVAS, MOODLE])
@@ -68,10 +73,16 @@ def test_numbers_of_canvas_tell_people_of_one_name_apart(listed):
     assert not {"wei1", "fischerl"} & {student for student, _ in found}
 
 
-@pytest.mark.parametrize("first, second", [
-    ("fischerlena_48213_11_ex06_rope.ipynb", "fischerlena_LATE_48213_12_ex07_alibi-2.ipynb"),
-    ("Zoe Muller_11_assignsubmission_file/ex06_rope.ipynb",
-     "Zoe Muller_12_assignsubmission_file/ex07_alibi.ipynb")])
+@pytest.mark.parametrize(
+    "first, second",
+    [
+        ("fischerlena_48213_11_ex06_rope.ipynb", "fischerlena_LATE_48213_12_ex07_alibi-2.ipynb"),
+        (
+            "Zoe Muller_11_assignsubmission_file/ex06_rope.ipynb",
+            "Zoe Muller_12_assignsubmission_file/ex07_alibi.ipynb",
+        ),
+    ],
+)
 def test_one_student_stays_one_without_a_list(room, first, second):
     put(room, first)
     put(room, second, b"{}")  # another exercise's cells would count as the first's
@@ -109,7 +120,10 @@ def test_who_has_not_handed_in_stands_in_the_table(listed):
     listed.merge()
     found = {row["student"]: row for row in rows(listed)}
     assert {student: row["state"] for student, row in found.items()} == {
-        "fischerl": "graded", "zoe": "not handed in", "wang1": "not handed in"}
+        "fischerl": "graded",
+        "zoe": "not handed in",
+        "wang1": "not handed in",
+    }
     assert (found["wang1"]["name"], found["wang1"]["group"]) == ("王小明", "B")
 
 
@@ -127,10 +141,17 @@ def test_a_list_may_be_written_as_spreadsheets_write_it(tmp_path, text):
     assert roster.read(tmp_path).people["li"].name == "Li"
 
 
-@pytest.mark.parametrize("text, words", [
-    ("name\nLi", "no column 'id'"), ("id,phone\nli,1", "'phone'.*may be: id, name"),
-    ("id\nli\nli", "line 3.*twice"), ("id\nZoë", "line 2.*'Zoë' cannot be an id"),
-    ("id,extension\nli,soon", "line 2.*'soon' is no length"), ("id,id\n1,2", "more than once")])
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("name\nLi", "no column 'id'"),
+        ("id,phone\nli,1", "'phone'.*may be: id, name"),
+        ("id\nli\nli", "line 3.*twice"),
+        ("id\nZoë", "line 2.*'Zoë' cannot be an id"),
+        ("id,extension\nli,soon", "line 2.*'soon' is no length"),
+        ("id,id\n1,2", "more than once"),
+    ],
+)
 def test_a_mistake_in_the_list_is_named(tmp_path, text, words):
     (tmp_path / "roster.csv").write_text(text)
     with pytest.raises(ValueError, match=words):
@@ -163,15 +184,25 @@ def as_sent(platform, name, exercise, number, user=48301):
     if platform == "canvas":
         name = "".join(each for each in name if each == "_" or unicodedata.category(each)[0] in "LMN").lower()
         return f"{name}_{user}_{number}_{exercise}.ipynb"
-    return {"moodle": f"{name}_{number}_assignsubmission_file/{exercise}.ipynb",
-            "moodle without folders": f"{name}_{number}_assignsubmission_file_{exercise}.ipynb",
-            "folder": f"{name}/{exercise}.ipynb", "file": f"{exercise}_{name}.ipynb"}[platform]
+    return {
+        "moodle": f"{name}_{number}_assignsubmission_file/{exercise}.ipynb",
+        "moodle without folders": f"{name}_{number}_assignsubmission_file_{exercise}.ipynb",
+        "folder": f"{name}/{exercise}.ipynb",
+        "file": f"{exercise}_{name}.ipynb",
+    }[platform]
 
 
 PLATFORMS = ("canvas", "moodle", "moodle without folders", "folder", "file")
-ANOTHERS = {"Hindi": ("राम", "रमा"), "Thai": ("มานี", "มานะ"), "Thai, a sign": ("สมชาย", "สมชาย์"),
-            "Arabic": ("سلمى", "سُلمى"), "Japanese": ("かとう", "がとう"), "Russian": ("Андреи", "Андрей"),
-            "Vietnamese": ("Nguyễn Thị Hoa", "Nguyễn Thị Hoà"), "French": ("André Rene", "André René")}
+ANOTHERS = {
+    "Hindi": ("राम", "रमा"),
+    "Thai": ("มานี", "มานะ"),
+    "Thai, a sign": ("สมชาย", "สมชาย์"),
+    "Arabic": ("سلمى", "سُلمى"),
+    "Japanese": ("かとう", "がとう"),
+    "Russian": ("Андреи", "Андрей"),
+    "Vietnamese": ("Nguyễn Thị Hoa", "Nguyễn Thị Hoà"),
+    "French": ("André Rene", "André René"),
+}
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -190,8 +221,16 @@ def test_a_sign_more_is_another_name(room, capsys, case, platform):
 
 
 SINHALA = "ශ්\u200dරීමාලි පෙරේරා"  # with a joiner that cannot be seen
-WRITTEN = {"Hindi": "शर्मा प्रिया", "Thai": "ใจดี สมชาย", "Tamil": "செல்வி", "Korean": "김 민준",
-           "accents": "Müller Zoë", "Sinhala": SINHALA, "Persian": "علی\u200cرضا", "an underline": "li_na"}
+WRITTEN = {
+    "Hindi": "शर्मा प्रिया",
+    "Thai": "ใจดี สมชาย",
+    "Tamil": "செல்வி",
+    "Korean": "김 민준",
+    "accents": "Müller Zoë",
+    "Sinhala": SINHALA,
+    "Persian": "علی\u200cرضا",
+    "an underline": "li_na",
+}
 
 
 @pytest.mark.parametrize("listed", [True, False])
@@ -211,9 +250,16 @@ def test_one_student_stays_one_in_every_script(room, capsys, case, platform, lis
     assert said.count(f"{student}  ex07_alibi: rejected.") == 1
 
 
-@pytest.mark.parametrize("listed, sent", [
-    ("Zoë Müller", "Zoe Muller"), ("Zoe Muller", "Zoë Müller"), ("ΠΑΠΑΔΟΠΟΥΛΟΣ", "Παπαδόπουλος"),
-    ("Straße, Jörg", "jörg STRASSE"), ("Łukasz Żak", "łukasz żak")])
+@pytest.mark.parametrize(
+    "listed, sent",
+    [
+        ("Zoë Müller", "Zoe Muller"),
+        ("Zoe Muller", "Zoë Müller"),
+        ("ΠΑΠΑΔΟΠΟΥΛΟΣ", "Παπαδόπουλος"),
+        ("Straße, Jörg", "jörg STRASSE"),
+        ("Łukasz Żak", "łukasz żak"),
+    ],
+)
 def test_who_leaves_out_all_accents_is_found(room, capsys, listed, sent):
     (room.root / "roster.csv").write_text(f'id,name\nher,"{listed}"\n', encoding="utf-8")
     put(room, f"{sent}/ex06_rope.ipynb")

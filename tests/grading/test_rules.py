@@ -34,12 +34,22 @@ def totals(room):
 
 
 # ---- late days ----
-@pytest.mark.parametrize("part, days, share", [("whole", 1.2, 0.2), ("share", 1.2, 0.12), ("none", 1.2, 0.1),
-                                               ("whole", 0, 0), ("share", 99, 1), ("none", -3, 0)])
+@pytest.mark.parametrize(
+    "part, days, share",
+    [
+        ("whole", 1.2, 0.2),
+        ("share", 1.2, 0.12),
+        ("none", 1.2, 0.1),
+        ("whole", 0, 0),
+        ("share", 99, 1),
+        ("none", -3, 0),
+    ],
+)
 def test_a_part_of_a_day_counts_as_the_rule_says(part, days, share):
     due = DUE.replace(tzinfo=None)
     found = Rules(late_per_day=0.1, part_of_day=part, zone="UTC").late_share(
-        due, due + datetime.timedelta(days))
+        due, due + datetime.timedelta(days)
+    )
     assert found == pytest.approx(share)
 
 
@@ -67,11 +77,15 @@ def test_an_extension_can_be_given_before_anything_is_handed_in(graded):
     assert graded.run() == 0 and totals(graded)["zoe"] == (3, 6)
 
 
-@pytest.mark.parametrize("more, words", [
-    (("--extend", "bem", "3d"), "no student 'bem'; is it ben"),
-    (("--extend", "ben", "soon"), "'soon' is no length"),
-    (("--drop", "why"), "'why' is no coded question of this exercise; there are answer"),
-    (("--drop", "answer", "--give", "answer"), "cannot be dropped, given and restored at once")])
+@pytest.mark.parametrize(
+    "more, words",
+    [
+        (("--extend", "bem", "3d"), "no student 'bem'; is it ben"),
+        (("--extend", "ben", "soon"), "'soon' is no length"),
+        (("--drop", "why"), "'why' is no coded question of this exercise; there are answer"),
+        (("--drop", "answer", "--give", "answer"), "cannot be dropped, given and restored at once"),
+    ],
+)
 def test_what_does_not_fit_is_said_and_changes_nothing(graded, capsys, more, words):
     assert graded.run(*more) == 2
     assert words in capsys.readouterr().err
@@ -102,8 +116,17 @@ def test_a_bonus_is_no_part_of_the_maximum(tmp_path):
     gradebook.prepare(tmp_path, {name: assignments.path(name)})
     asked = questions.load("06")
     right = {question.name: {"points": float(question.points), "passed": True} for question in asked}
-    marks = {"assignment": name, "student": "li", "state": "graded", "reason": "", "sha256": "",
-             "remarks": [], "checks_version": "1", "written": [], "questions": right}
+    marks = {
+        "assignment": name,
+        "student": "li",
+        "state": "graded",
+        "reason": "",
+        "sha256": "",
+        "remarks": [],
+        "checks_version": "1",
+        "written": [],
+        "questions": right,
+    }
     path = tmp_path / "submitted" / "li" / name / f"{name}.ipynb"
     path.parent.mkdir(parents=True)
     nbformat.write(nbformat.read(tmp_path / "release" / name / f"{name}.ipynb", 4), path)

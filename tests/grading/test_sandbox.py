@@ -191,8 +191,12 @@ def test_of_an_environment_in_the_checkout_only_python_is_seen(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", checkout], check=True)
     asked = f"import os; os.write(3, bytes(8)); os.write(3, ' '.join(os.listdir({str(checkout)!r})).encode())"
     program = f"from classroom import sandbox; print(sandbox.run(['-c', {asked!r}]))"
-    done = subprocess.run([checkout / "bin" / "python", "-c", program], capture_output=True, text=True,
-                          env=os.environ | {"PYTHONPATH": str(Path(sandbox.__file__).parents[1])})
+    done = subprocess.run(
+        [checkout / "bin" / "python", "-c", program],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(sandbox.__file__).parents[1])},
+    )
     assert "ended='done'" in done.stdout and "pyvenv.cfg" in done.stdout, done
     assert "solutions" not in done.stdout
 

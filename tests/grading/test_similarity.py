@@ -31,9 +31,11 @@ def rope_angles(p, d, b):
         raise IndexError(p)
     return torch.tensor(rows, dtype=torch.float64).reshape(len(rows), d // 2).float()
 """
-WORDS = ("Each pair is turned by the same angle in both layouts, so the picture of one channel alone tells "
-         "us nothing, while the partner of a channel sits next door in one of them and half a head away in "
-         "the other.")
+WORDS = (
+    "Each pair is turned by the same angle in both layouts, so the picture of one channel alone tells "
+    "us nothing, while the partner of a channel sits next door in one of them and half a head away in "
+    "the other."
+)
 
 
 def hand_in(root, student, **answers):
@@ -54,7 +56,7 @@ def test_every_long_run_in_common_is_found():
         a, b = ([str(draw.random()) for _ in range(80)] for _ in range(2))
         assert not similarity.fingerprints(a, "code") & similarity.fingerprints(b, "code")
         n, m = draw.randrange(80 - longest), draw.randrange(80 - longest)
-        b[m:m + longest] = a[n:n + longest]
+        b[m : m + longest] = a[n : n + longest]
         assert similarity.fingerprints(a, "code") & similarity.fingerprints(b, "code")
 
 
@@ -77,8 +79,11 @@ def test_other_names_and_comments_hide_nothing(tmp_path):
 
 def test_the_solution_the_notebook_and_what_many_have_make_nobody_alike(tmp_path):
     solved = json.loads(assignments.path(NAME, "solutions").read_bytes())
-    right = {cell["metadata"]["nbgrader"]["grade_id"]: "".join(cell["source"]) for cell in solved["cells"]
-             if cell["metadata"].get("nbgrader", {}).get("solution")}
+    right = {
+        cell["metadata"]["nbgrader"]["grade_id"]: "".join(cell["source"])
+        for cell in solved["cells"]
+        if cell["metadata"].get("nbgrader", {}).get("solution")
+    }
     for student in ("ann", "ben"):
         hand_in(tmp_path, student, **right)
     for student in "cdefg":

@@ -20,7 +20,8 @@ KINDS = {  # decimal comma, separator, end of a line, mark at the beginning, quo
     "Excel, Unicode text": (False, "\t", "\r\n", "utf-16", csv.QUOTE_MINIMAL),
     "Excel for Macintosh": (False, ";", "\r", "\ufeff", csv.QUOTE_MINIMAL),
     "Calc": (False, ",", "\n", "", csv.QUOTE_NONNUMERIC),
-    "Google": (False, ",", "\r\n", "", csv.QUOTE_MINIMAL)}
+    "Google": (False, ",", "\r\n", "", csv.QUOTE_MINIMAL),
+}
 
 
 def shown(cell: str, comma: bool) -> str:
@@ -37,8 +38,10 @@ def shown(cell: str, comma: bool) -> str:
 def saved(text: str, kind: str, fill) -> bytes:
     """A table as a program stores it; ``fill`` changes rows between opening and saving."""
     comma, separator, end, mark, quoting = KINDS[kind]
-    rows = [{key: shown(cell, comma) for key, cell in row.items()}
-            for row in csv.DictReader(io.StringIO(text, newline=""))]
+    rows = [
+        {key: shown(cell, comma) for key, cell in row.items()}
+        for row in csv.DictReader(io.StringIO(text, newline=""))
+    ]
     for row in rows:
         fill(row)
     out = io.StringIO(newline="")
@@ -59,10 +62,17 @@ def reason(pattern: str, student: str = "") -> str:
     raise AssertionError(pattern)
 
 
-ANSWERS = {"max": reason(r"0\d{9}", "max"),
-           "li": reason(r"[1-9]\d{4}e\d\d"), "0012345": reason(r"0[1-9]\d{6}"), "1e5": reason(r"[1-9]\d{7}"),
-           "3-4": reason(r"\d{3}e\d{4}"), "true": "Because.", "12345678901234567890": reason(r"\d{6}e\d"),
-           "12345": "Because.", "2.10": reason(r".*[a-df].*")}
+ANSWERS = {
+    "max": reason(r"0\d{9}", "max"),
+    "li": reason(r"[1-9]\d{4}e\d\d"),
+    "0012345": reason(r"0[1-9]\d{6}"),
+    "1e5": reason(r"[1-9]\d{7}"),
+    "3-4": reason(r"\d{3}e\d{4}"),
+    "true": "Because.",
+    "12345678901234567890": reason(r"\d{6}e\d"),
+    "12345": "Because.",
+    "2.10": reason(r".*[a-df].*"),
+}
 
 
 @pytest.fixture
@@ -138,10 +148,16 @@ def change(room, **columns):
     return {row["student"]: row["answer"] for row in rows}
 
 
-@pytest.mark.parametrize("columns, words", [
-    ({"answer": ""}, "the cell 'answer' is empty"), ({"answer": "xyz"}, "the cell 'answer' holds 'xyz'"),
-    ({"answer": "x0123456789"}, "another text since"), ({"answer": "0123abcd"}, "another text since"),
-    ({"student": "nobody", "answer": "xyz"}, "there is no such answer")])
+@pytest.mark.parametrize(
+    "columns, words",
+    [
+        ({"answer": ""}, "the cell 'answer' is empty"),
+        ({"answer": "xyz"}, "the cell 'answer' holds 'xyz'"),
+        ({"answer": "x0123456789"}, "another text since"),
+        ({"answer": "0123abcd"}, "another text since"),
+        ({"student": "nobody", "answer": "xyz"}, "there is no such answer"),
+    ],
+)
 def test_what_cannot_be_told_is_said_as_it_is(klass, capsys, columns, words):
     change(klass, **columns)
     assert klass.run("--enter") == 2

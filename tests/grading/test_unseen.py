@@ -21,8 +21,11 @@ STUB = "*Write your answer here.*"
 
 def at(notebook, name: str) -> int:
     """The place of the cell of a written answer."""
-    return next(n for n, cell in enumerate(notebook.cells)
-                if cell.metadata.get("nbgrader", {}).get("grade_id") == name)
+    return next(
+        n
+        for n, cell in enumerate(notebook.cells)
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == name
+    )
 
 
 def text(source: str, **more):
@@ -61,8 +64,9 @@ def bare(notebook):
 def beside(notebook):
     """Below the question, in its own cell; and between the quotes of `check.model_answer`."""
     notebook.cells[at(notebook, FIRST) - 1].source += "\n\nOne eta: lengths stay."
-    notebook.cells[at(notebook, SECOND) + 1].source = \
-        'check.model_answer("rope_rounding", "Two theta: the positions.")'
+    notebook.cells[
+        at(notebook, SECOND) + 1
+    ].source = 'check.model_answer("rope_rounding", "Two theta: the positions.")'
 
 
 def kinds(notebook):
@@ -94,8 +98,9 @@ def nothing(notebook):
     again(notebook, FIRST, STUB)
 
 
-WAYS = {way.__name__: way for way in (pieces, stripped, bare, beside, kinds, elsewhere, copied, chinese,
-                                      nothing)}
+WAYS = {
+    way.__name__: way for way in (pieces, stripped, bare, beside, kinds, elsewhere, copied, chinese, nothing)
+}
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +115,12 @@ def root(tmp_path_factory):
         for path in paths:
             path.parent.mkdir(parents=True)
             path.write_text(nbformat.writes(notebook), encoding="utf-8")
-    for given in (["take-in", str(root / "inbox")], ["grade", NAME, "--trusted", "--workers", "2"],
-                  ["written", NAME], ["feedback", NAME]):
+    for given in (
+        ["take-in", str(root / "inbox")],
+        ["grade", NAME, "--trusted", "--workers", "2"],
+        ["written", NAME],
+        ["feedback", NAME],
+    ):
         assert command.main([*given, "--root", str(root)]) == 0
     return root
 
@@ -128,17 +137,25 @@ def waiting(root) -> set[tuple[str, str]]:
         return {(row["student"], row["question"]) for row in csv.DictReader(file) if not row["points"]}
 
 
-@pytest.mark.parametrize("student, first, second", [
-    ("pieces", ["One alpha: lengths stay.", "Two beta: both turn alike."], ["Three gamma: the positions."]),
-    ("stripped", ["One delta: lengths stay."], ["Two epsilon: the positions."]),
-    ("bare", ["One zeta: lengths stay."], []),
-    ("collected", ["One zeta: lengths stay."], []),
-    ("beside", ["One eta: lengths stay."], ["Two theta: the positions."]),
-    ("kinds", ["One iota: lengths stay."], ["Two kappa: the positions."]),
-    ("elsewhere", ["One lambda and two lambda: they stay."], ["One lambda and two lambda: they stay."]),
-    ("copied", ["One mu: lengths stay."], ["Two nu: the positions."]),
-    ("chinese", ["One xi: lengths stay."], []),
-    ("nothing", [], [])])
+@pytest.mark.parametrize(
+    "student, first, second",
+    [
+        (
+            "pieces",
+            ["One alpha: lengths stay.", "Two beta: both turn alike."],
+            ["Three gamma: the positions."],
+        ),
+        ("stripped", ["One delta: lengths stay."], ["Two epsilon: the positions."]),
+        ("bare", ["One zeta: lengths stay."], []),
+        ("collected", ["One zeta: lengths stay."], []),
+        ("beside", ["One eta: lengths stay."], ["Two theta: the positions."]),
+        ("kinds", ["One iota: lengths stay."], ["Two kappa: the positions."]),
+        ("elsewhere", ["One lambda and two lambda: they stay."], ["One lambda and two lambda: they stay."]),
+        ("copied", ["One mu: lengths stay."], ["Two nu: the positions."]),
+        ("chinese", ["One xi: lengths stay."], []),
+        ("nothing", [], []),
+    ],
+)
 def test_the_marker_sees_all_that_was_written(root, student, first, second):
     for question, words in ((FIRST, first), (SECOND, second)):
         shown = seen(root, question, student)
@@ -163,8 +180,12 @@ def test_the_student_sees_what_was_marked(root):
 
 
 def test_formgraders_copy_holds_all_of_it_once(root):
-    for student, words in (("pieces", ["One alpha", "Two beta"]), ("beside", ["One eta", "Two theta"]),
-                           ("bare", ["One zeta"]), ("kinds", ["One iota", "Two kappa"])):
+    for student, words in (
+        ("pieces", ["One alpha", "Two beta"]),
+        ("beside", ["One eta", "Two theta"]),
+        ("bare", ["One zeta"]),
+        ("kinds", ["One iota", "Two kappa"]),
+    ):
         path = root / "autograded" / student / NAME / f"{NAME}.ipynb"
         shown = nbformat.read(path, as_version=4)
         nbformat.validate(shown)

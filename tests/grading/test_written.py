@@ -13,6 +13,7 @@ from classroom.student_version import WRITTEN
 
 HOSTILE = "<script>alert(1)</script> <img src=x onerror=alert(1)> <div style='position:fixed'>x</div>"
 
+
 @pytest.fixture
 def answered(room):
     for student, why in (("li", "Since the angles add up."), ("bo", HOSTILE)):
@@ -29,8 +30,10 @@ def table(room) -> list[dict]:
 
 def fill(room, delimiter=",", **given):
     """Points, or points and a comment, for students; as a spreadsheet stores them."""
-    rows = [row | dict(zip(("points", "comment"), given.get(row["student"], ()), strict=False))
-            for row in table(room)]
+    rows = [
+        row | dict(zip(("points", "comment"), given.get(row["student"], ()), strict=False))
+        for row in table(room)
+    ]
     path = room.root / "written" / room.name / written.TABLE
     with open(path, "w", encoding="utf-8-sig", newline="") as file:
         writer = csv.DictWriter(file, rows[0].keys(), delimiter=delimiter)
@@ -45,13 +48,20 @@ def test_the_page_shows_rubric_and_answers_side_by_side_and_runs_nothing(answere
     text = page.read_text()
     assert "<script" not in text and "onerror" not in text and "fixed" not in text
     said = " ".join(re.sub("<[^>]*>", " ", text).split())
-    for words in ("Because it is so.", "A sample worth 1 Because of cosines. It names no reason .",
-                  "li: – of 2 Since the angles add up.", "bo: – of 2", "2 answers, 2 to mark"):
+    for words in (
+        "Because it is so.",
+        "A sample worth 1 Because of cosines. It names no reason .",
+        "li: – of 2 Since the angles add up.",
+        "bo: – of 2",
+        "2 answers, 2 to mark",
+    ):
         assert words in said, words
 
 
-@pytest.mark.parametrize("why", ["<!-- Hidden words. -->", "[note]: <hidden> 'words'", "<?hidden words ?>",
-                                 "<![CDATA[hidden words]]>"])
+@pytest.mark.parametrize(
+    "why",
+    ["<!-- Hidden words. -->", "[note]: <hidden> 'words'", "<?hidden words ?>", "<![CDATA[hidden words]]>"],
+)
 def test_words_that_markdown_leaves_out_are_shown_as_typed(answered, why):
     answered.send("li", why=f"Since the angles add up.\n\n{why}", seconds=1_700_000_100)
     answered.marks("li")
@@ -65,7 +75,9 @@ def test_marks_go_from_the_table_into_the_gradebook_and_to_the_student(answered,
     root = str(answered.root)
     assert command.main(["written", answered.name, "--root", root]) == 0
     assert [(row["student"], row["question"], row["points"]) for row in table(answered)] == [
-        ("bo", "explain_why", ""), ("li", "explain_why", "")]
+        ("bo", "explain_why", ""),
+        ("li", "explain_why", ""),
+    ]
     fill(answered, ";", li=("1,5", "=nearly"))
     assert command.main(["written", answered.name, "--root", root, "--enter"]) == 0
     assert "1 marks and comments were entered" in capsys.readouterr().out

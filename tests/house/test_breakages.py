@@ -8,9 +8,15 @@ from workshop import breakages
 from workshop.breakages import Breakage
 
 LIST = breakages.breakages()
-AREAS = {"library": tuple(f"tutorial_lib/{name}" for name in (
-             "encodings/", "attention", "fast_attention", "masks", "model", "training")),
-         "checks": ("course/checks/",), "grading": ("classroom/",), "explorers": ("tutorial_lib/explorers/",)}
+AREAS = {
+    "library": tuple(
+        f"tutorial_lib/{name}"
+        for name in ("encodings/", "attention", "fast_attention", "masks", "model", "training")
+    ),
+    "checks": ("course/checks/",),
+    "grading": ("classroom/",),
+    "explorers": ("tutorial_lib/explorers/",),
+}
 
 
 def test_the_list_is_long_and_each_area_has_its_share():
@@ -31,7 +37,8 @@ def toy(tmp_path_factory):
     shutil.copy(breakages.ROOT / "conftest.py", folder)
     (folder / "double.py").write_text("def double(x):\n    y = 2 * x\n    return y\n")
     (folder / "test_double.py").write_text(
-        "from double import double\n\n\ndef test_two():\n    assert double(2) == 4\n")
+        "from double import double\n\n\ndef test_two():\n    assert double(2) == 4\n"
+    )
     return folder
 
 
@@ -57,10 +64,15 @@ def test_a_test_that_cannot_be_run_is_no_proof(toy):
         breakages.run([made("2 * x", "3 * x")._replace(tests=("test_double.py::test_gone",))], toy, jobs=1)
 
 
-@pytest.mark.parametrize("wrong, says", [
-    (made("3 * x", "4 * x"), "stands 0 times"), (made("y", "z"), "stands 2 times"),
-    (made("2 * x", "2 * x"), "changes nothing"),
-    (made("2 * x", "3 * x")._replace(tests=("tests/none.py",)), "there is no tests/none.py")])
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        (made("3 * x", "4 * x"), "stands 0 times"),
+        (made("y", "z"), "stands 2 times"),
+        (made("2 * x", "2 * x"), "changes nothing"),
+        (made("2 * x", "3 * x")._replace(tests=("tests/none.py",)), "there is no tests/none.py"),
+    ],
+)
 def test_what_cannot_be_made_is_refused(toy, wrong, says):
     with pytest.raises(ValueError, match=says):
         breakages.run([wrong], toy)

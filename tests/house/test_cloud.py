@@ -22,7 +22,7 @@ def install_lines():
     page = (ROOT / "docs" / "setup.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"## With pip alone\n.*?```\n(.*?)```", page, re.S)
     lines = block.splitlines()
-    return lines[:lines.index("python -m course.doctor") + 1]
+    return lines[: lines.index("python -m course.doctor") + 1]
 
 
 def cell():
@@ -52,8 +52,9 @@ def test_the_page_says_what_it_does_not_know():
     assert "<address of the repository>" in cell()[0] and "Neither has been tried in its cloud" in PAGE
 
 
-@pytest.mark.parametrize(("here", "pin"), [("2.9.0+cu126", "2.9.0"), ("2.6.0", "2.6.0"), ("2.5.1", "2.13.0"),
-                                           ("3.0.0", "2.13.0")])
+@pytest.mark.parametrize(
+    ("here", "pin"), [("2.9.0+cu126", "2.9.0"), ("2.6.0", "2.6.0"), ("2.5.1", "2.13.0"), ("3.0.0", "2.13.0")]
+)
 def test_a_torch_that_is_there_and_allowed_stays(here, pin):
     assert cloud.kept(LOCK, {"torch": here}) == LOCK.replace("2.13.0", pin)
 

@@ -29,6 +29,7 @@ COMMAND = re.compile(rf"(?:\w+=\S+ )?(?:{PROGRAMS}) \S.*")
 # A live run of some experiment that takes seconds, in a folder of the copy.
 RUN = "python -m course.experiments run decay --preset live --folder build/trial"
 
+# fmt: off
 LESS = {
     "make test": "make test ARGS='tests/house/test_lock.py -n 0'",
     "make lint": "make -n lint",  # as it is: test_lint.py
@@ -91,9 +92,11 @@ LESS = {
     "torchrun --nproc-per-node 2 -m course.experiments run …":
         RUN.replace("python", "torchrun --nproc-per-node 2"),
 }
+# fmt: on
 # These run notebooks. How is what they show: on notebooks of one cell. What is in them runs in nbval.
 ONE_CELL = re.compile(
-    r"make notebooks|python -m workshop\.benchmarks\.notebooks|python -m \S+\.authoring build.*")
+    r"make notebooks|python -m workshop\.benchmarks\.notebooks|python -m \S+\.authoring build.*"
+)
 NOT_HERE = {
     "conda env create -f environment.yml": "conda is no package; test_lock.py holds the file to the lock",
     "conda activate transformer-order": "conda is no package",
@@ -146,8 +149,16 @@ def arguments(command):
 @pytest.fixture
 def course(tmp_path):
     """A copy of the files of the course, with what git ignores left behind."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                            cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+    listed = (
+        subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+        )
+        .stdout.decode()
+        .split("\0")
+    )
     for name in filter(None, listed):
         if (ROOT / name).is_file():
             target = tmp_path / "course" / name
@@ -170,19 +181,28 @@ def environment(course, command):
         programs.insert(0, own / "bin")
     return os.environ | {
         "PYTHONPATH": str(course),  # not the course that is installed
-        "HOME": str(course.parent), "OMP_NUM_THREADS": "1", "BROWSER": "true",
+        "HOME": str(course.parent),
+        "OMP_NUM_THREADS": "1",
+        "BROWSER": "true",
         "MAKEFLAGS": f"PYTHON=true VENV={sys.prefix}",  # `true`: it is set up
         "ARGS": "",  # those of the `make test` that runs us are none of theirs
-        "PATH": os.pathsep.join(map(str, [*programs, os.environ["PATH"]]))}
+        "PATH": os.pathsep.join(map(str, [*programs, os.environ["PATH"]])),
+    }
 
 
 def opens(command, course):
     """Start ``command``, wait until it says where it listens, and stop it."""
     log = course.parent / "log"
     with open(log, "w") as file:
-        process = subprocess.Popen(["bash", "-euo", "pipefail", "-c", command], cwd=course, stdout=file,
-                                   stderr=file, stdin=subprocess.DEVNULL, env=environment(course, command),
-                                   start_new_session=True)
+        process = subprocess.Popen(
+            ["bash", "-euo", "pipefail", "-c", command],
+            cwd=course,
+            stdout=file,
+            stderr=file,
+            stdin=subprocess.DEVNULL,
+            env=environment(course, command),
+            start_new_session=True,
+        )
     try:
         end = time.monotonic() + 300
         while process.poll() is None and time.monotonic() < end:
@@ -221,9 +241,15 @@ def test_it_works(command, course):
     if STAYS_OPEN.search(executed(command)):
         return opens(executed(command), course)
     with tempfile.TemporaryFile("w+") as log:  # a pipe could be held open by a process that stays
-        done = subprocess.run(["bash", "-euo", "pipefail", "-c", executed(command)], cwd=course, timeout=900,
-                              stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                              env=environment(course, command))
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", executed(command)],
+            cwd=course,
+            timeout=900,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            env=environment(course, command),
+        )
         log.seek(0)
         said = log.read()
     if done.returncode and NEEDS_NETWORK.search(command) and re.search(OFFLINE, said):

@@ -50,14 +50,17 @@ def test_it_has_the_course_and_no_answers(copy):
 
 def test_whoever_makes_a_copy_without_the_answers_leaves_out_the_same():
     """The guide's command for students, and the hub's for a class."""
-    left = [re.findall(r"':!([^']+)'", (GUIDE.parent / name).read_text(encoding="utf-8"))
-            for name in ("README.md", "hub.md")]
+    left = [
+        re.findall(r"':!([^']+)'", (GUIDE.parent / name).read_text(encoding="utf-8"))
+        for name in ("README.md", "hub.md")
+    ]
     assert left[0] == left[1] and len(left[0]) == 6
 
 
 def test_checks_predictions_and_the_inventory_work_there(copy, tmp_path):
     own = {"PYTHONPATH": str(copy), "TUTORIAL_PROGRESS": str(tmp_path / "progress.json")}
-    done = subprocess.run([sys.executable, "-c", STUDENT], cwd=copy, capture_output=True, text=True,
-                          env=os.environ | own)
+    done = subprocess.run(
+        [sys.executable, "-c", STUDENT], cwd=copy, capture_output=True, text=True, env=os.environ | own
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(str(copy)) and f"✓ {ASKED.name}: Right" in done.stdout

@@ -15,8 +15,14 @@ NOTE = "notebooks/06_rope.ipynb"
 
 
 def notebook(text):
-    return json.dumps({"cells": [{"cell_type": "markdown", "id": "one", "metadata": {}, "source": [text]}],
-                       "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    return json.dumps(
+        {
+            "cells": [{"cell_type": "markdown", "id": "one", "metadata": {}, "source": [text]}],
+            "metadata": {},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
+    )
 
 
 def put(path, text):
@@ -95,7 +101,10 @@ def test_again_gives_a_fresh_copy_and_keeps_the_old_ones(course, mine):
         assert name == NOTE and words(mine / kept) == text and words(mine / NOTE) == "first edition"
     assert again(course, mine, "06") == (NOTE, ""), "nothing of theirs to keep"
     assert sorted(path.name for path in (mine / "notebooks").glob("06*")) == [
-        "06_rope.ipynb", "06_rope.mine-1.ipynb", "06_rope.mine-2.ipynb"]
+        "06_rope.ipynb",
+        "06_rope.mine-1.ipynb",
+        "06_rope.mine-2.ipynb",
+    ]
     assert changed(mine) == []
     assert again(course, mine, "ex06")[0] == "exercises/ex06_rope/ex06_rope.ipynb"
     put(course / "notebooks/deeper/06_xpos.ipynb", notebook("a side quest"))

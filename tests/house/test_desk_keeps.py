@@ -171,14 +171,20 @@ def stopped(clone, how, arguments=(), edit=lambda: None, pull=lambda: None):
     for name, change in (("before", edit), ("pulled", pull)):
         change()
         folders[name] = clone.parent / name
-        for folder in ("notebooks", "exercises", "docs", "mine")[:4 if name == "before" else 3]:
+        for folder in ("notebooks", "exercises", "docs", "mine")[: 4 if name == "before" else 3]:
             if (clone / folder).exists():
                 shutil.copytree(clone / folder, folders[name] / folder)
     (folders["before"] / "mine").mkdir(exist_ok=True)
     task = {"clone": str(clone), "how": how, "arguments": arguments} | {
-        name: str(folder) for name, folder in folders.items()}
-    done = subprocess.run([sys.executable, "-c", STOPPED], input=json.dumps(task), capture_output=True,
-                          text=True, **python(clone))
+        name: str(folder) for name, folder in folders.items()
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED],
+        input=json.dumps(task),
+        capture_output=True,
+        text=True,
+        **python(clone),
+    )
     assert done.returncode == 0, done.stderr
     pairs = [json.loads(line) for line in done.stdout.splitlines()]
     *pairs, through = pairs
@@ -199,6 +205,7 @@ def test_a_first_start_that_was_stopped(clone, how):
 @pytest.mark.parametrize("how, pulled", [*((how, "") for how in STOPS), ("killed", "third")])
 def test_an_update_that_was_stopped(clone, how, pulled):
     """Also where the course has moved on before the desk is started once more."""
+
     def edit():
         desk(clone)
         put(clone / "mine" / EXERCISE, notebook("my answer"))
@@ -210,7 +217,8 @@ def test_an_update_that_was_stopped(clone, how, pulled):
             assert words(found[EXERCISE]) == "my answer"
         assert NOTE not in then["said"] and GLOSSARY not in then["said"], "nobody has changed these"
         assert {name: text for name, text in then["found"].items() if name != GIVEN} == {
-            name: text for name, text in whole["found"].items() if name != GIVEN}
+            name: text for name, text in whole["found"].items() if name != GIVEN
+        }
     assert words(whole["found"]["exercises/ex06_rope/ex06_rope.new.ipynb"]).startswith(pulled or "second")
 
 
@@ -223,8 +231,11 @@ def test_a_notebook_begun_anew_and_stopped(clone, how):
     pairs, _ = stopped(clone, how, ["again", "ex06"], edit)
     kept = "exercises/ex06_rope/ex06_rope.mine-1.ipynb"
     for first, then in pairs:
-        texts = [words(text) for name, text in first["found"].items()
-                 if name.startswith(EXERCISE[:-6]) and text.endswith("}")]
+        texts = [
+            words(text)
+            for name, text in first["found"].items()
+            if name.startswith(EXERCISE[:-6]) and text.endswith("}")
+        ]
         assert "my answer" in texts
         assert words(then["found"][kept]) == "my answer" and "ex06_rope.mine-2" not in str([*then["found"]])
         assert words(then["found"][EXERCISE]).startswith("first edition")
@@ -253,8 +264,12 @@ def test_the_whole_course_stopped_while_it_is_copied(tmp_path, how):
 def test_files_cut_short_and_a_record_that_is_none(clone):
     desk(clone)
     mine = clone / "mine"
-    whole = {path: path.read_bytes() for path in (clone / "mine").rglob("*") if path.is_file()
-             if path.name == "given.json" or ".course" not in path.parts}
+    whole = {
+        path: path.read_bytes()
+        for path in (clone / "mine").rglob("*")
+        if path.is_file()
+        if path.name == "given.json" or ".course" not in path.parts
+    }
     for record in ("", '{"notebooks/06_ro', "[]", '{"notebooks/06_rope.ipynb": 1}', None):
         for name, size in ((NOTE, 100), (GLOSSARY, 10), (QUEST, 0)):
             os.truncate(mine / name, size)

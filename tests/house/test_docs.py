@@ -18,8 +18,11 @@ def headings(path):
         lines = "\n".join(prose).split("\n")
         return {line.lstrip("# ").strip().replace(" ", "-") for line in lines if line.startswith("#")}
     text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
-    plain = (re.sub(r"[^\w\- ]", "", line.lstrip("# ").strip().lower()) for line in text.split("\n")
-             if line.startswith("#"))
+    plain = (
+        re.sub(r"[^\w\- ]", "", line.lstrip("# ").strip().lower())
+        for line in text.split("\n")
+        if line.startswith("#")
+    )
     return {line.replace(" ", "-") for line in plain} | set(re.findall(r'<a id="([^"]+)"></a>', text))
 
 
@@ -36,9 +39,11 @@ def test_links_lead_to_pages_and_sections_that_exist(page):
 
 
 def test_the_glossary_has_every_column_once_and_in_order():
-    rows = [[cell.strip() for cell in line.strip("|").split(" | ")]
-            for line in (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").split("\n")
-            if line.startswith("| ")][1:]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split(" | ")]
+        for line in (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").split("\n")
+        if line.startswith("| ")
+    ][1:]
     assert len(rows) >= 60 and all(len(row) == 4 and all(row) for row in rows)
     found = [re.fullmatch(r'<a id="(.+)"></a>(.+)', row[0]).groups() for row in rows]
     anchors, terms = zip(*found, strict=True)
@@ -59,10 +64,16 @@ PROGRAMS = {"setup"}  # nobody imports them
 def test_the_api_has_a_page_for_every_module_or_for_the_package_that_gives_its_names():
     spec = importlib.util.spec_from_file_location("pages", ROOT / "workshop" / "site" / "pages.py")
     spec.loader.exec_module(pages := importlib.util.module_from_spec(spec))
-    library = {".".join(path.relative_to(ROOT).with_suffix("").parts)
-               for room in ("tutorial_lib", "course") for path in (ROOT / room).rglob("[!_]*.py")}
+    library = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for room in ("tutorial_lib", "course")
+        for path in (ROOT / room).rglob("[!_]*.py")
+    }
     library = {name for name in library if name.split(".")[1] not in PROGRAMS}
     assert len(library) > 80 and {"tutorial_lib.attention", "tutorial_lib.encodings.rotary"} <= library
     shown = set(pages.MODULES)
-    assert not [name for name in sorted(library) if not shown & {name, name.rpartition(".")[0],
-                                                                ".".join(name.split(".")[:2])}]
+    assert not [
+        name
+        for name in sorted(library)
+        if not shown & {name, name.rpartition(".")[0], ".".join(name.split(".")[:2])}
+    ]

@@ -18,14 +18,15 @@ def by_part(checks):
 
 def run_without(*modules):
     """Run the doctor in a Python where these modules cannot be imported."""
-    program = (f"import sys; sys.modules.update(dict.fromkeys({modules!r}));"
-               "from course import doctor; sys.exit(doctor.main())")
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({modules!r}));"
+        "from course import doctor; sys.exit(doctor.main())"
+    )
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
 
 def test_a_healthy_environment():
-    result = subprocess.run([sys.executable, "-m", "course.doctor"], capture_output=True,
-                            text=True)
+    result = subprocess.run([sys.executable, "-m", "course.doctor"], capture_output=True, text=True)
     *lines, verdict = result.stdout.splitlines()
     assert result.returncode == 0 and verdict == "All is well."
     assert [line for line in lines if not line.startswith("ok ")] == []
@@ -76,13 +77,16 @@ def test_a_package_in_another_version(monkeypatch, here, ok):
     check = by_part(doctor.report())["lock"]
     assert check.ok == ok
     assert ok or f"1 of {len(doctor.read_lock())} packages are not as pinned: torch {here} (lock" in (
-        check.detail)
+        check.detail
+    )
 
 
 def test_lines_of_the_lock_for_other_platforms_are_left_out(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "LOCK", tmp_path / "lock")
-    doctor.LOCK.write_text("# a comment\nnumpy==1.0  # via x\nelsewhere==2 ; sys_platform == 'none'\n"
-                           "no-such-package==3 ; python_version > '3'  # via x\n")
+    doctor.LOCK.write_text(
+        "# a comment\nnumpy==1.0  # via x\nelsewhere==2 ; sys_platform == 'none'\n"
+        "no-such-package==3 ; python_version > '3'  # via x\n"
+    )
     assert doctor.read_lock() == {"numpy": "1.0", "no-such-package": "3"}
     assert doctor.differences() == {"numpy": metadata.version("numpy"), "no-such-package": None}
 

@@ -41,8 +41,7 @@ def one_line(message):
 
 def test_an_old_python_can_read_the_script():
     tree = ast.parse(SCRIPT.read_text(encoding="utf-8"), feature_version=(3, 6))
-    imports = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import)
-               for alias in node.names}
+    imports = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     assert imports <= sys.stdlib_module_names
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
 
@@ -50,8 +49,10 @@ def test_an_old_python_can_read_the_script():
 @pytest.mark.parametrize("version", [(3, 6, 9), (3, 10, 14), (3, 14, 0), (4, 0, 0)])
 def test_a_wrong_python_is_told_in_one_line(version, tmp_path):
     arguments = ["environment.py", "--venv", str(tmp_path / "venv")]
-    program = (f"import runpy, sys; sys.version_info = {version}; sys.argv = {arguments};"
-               f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')")
+    program = (
+        f"import runpy, sys; sys.version_info = {version}; sys.argv = {arguments};"
+        f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
+    )
     result = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True)
     assert result.returncode == 1 and not list(tmp_path.iterdir())
     assert f"this is Python {version[0]}.{version[1]}, " in one_line(result.stderr.strip())
@@ -73,8 +74,10 @@ def test_a_full_disk_is_told_before_anything_is_made(monkeypatch, tmp_path, comm
 @pytest.mark.parametrize(
     ("output", "told"),
     [
-        ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device",
-         "make room"),
+        (
+            "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device",
+            "make room",
+        ),
         ("OSError: [Errno 122] Disk quota exceeded", "make room"),
         ("ERROR: something else\nmore", "ERROR: something else"),
     ],
@@ -90,8 +93,23 @@ def test_a_failed_command_is_explained(output, told, tmp_path):
 
 def test_no_network_is_told(tmp_path):
     nobody = "http://127.0.0.1:1/simple"
-    pip = [sys.executable, "-I", "-m", "pip", "download", "--dest", str(tmp_path), "--retries", "1",
-           "--index-url", nobody, "--extra-index-url", nobody, "--no-deps", "no-such-package"]
+    pip = [
+        sys.executable,
+        "-I",
+        "-m",
+        "pip",
+        "download",
+        "--dest",
+        str(tmp_path),
+        "--retries",
+        "1",
+        "--index-url",
+        nobody,
+        "--extra-index-url",
+        nobody,
+        "--no-deps",
+        "no-such-package",
+    ]
     with pytest.raises(environment.SetupError, match="cannot reach the package index: check the net"):
         environment.run(pip, str(tmp_path / "log"), "step")
 
@@ -151,7 +169,7 @@ def test_the_environment_of_another_clone_is_left_to_it(venv, commands, tmp_path
         os.symlink(venv, given)
     said = one_line(environment.main(["--venv", given]))
     assert str(tmp_path / "other") in said and "VENV=" in said and commands == [] and stamp.exists()
-    (tmp_path / "other" / "pyproject.toml").unlink()    # that clone is gone
+    (tmp_path / "other" / "pyproject.toml").unlink()  # that clone is gone
     assert environment.main(["--venv", given]) == 0 and commands
 
 

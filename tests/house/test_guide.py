@@ -11,8 +11,16 @@ from workshop import inventory_key, navigation
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "instructor"
 NOTEBOOKS = {path.name[:2]: path for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))}
-PARTS = ("Minutes", "Goals", "Misconception to bring out", "Discussion", "On the board",
-         "Where students get stuck", "Short of time", "Graded exercise")
+PARTS = (
+    "Minutes",
+    "Goals",
+    "Misconception to bring out",
+    "Discussion",
+    "On the board",
+    "Where students get stuck",
+    "Short of time",
+    "Graded exercise",
+)
 GUIDE = (FOLDER / "notebooks.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\d\d) (.*?)(?=^## |\Z)", GUIDE, re.MULTILINE | re.DOTALL))
 

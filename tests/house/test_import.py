@@ -18,20 +18,25 @@ ROOT = Path(__file__).parents[2]
 
 
 def output_of(program):
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                          check=True).stdout
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
 
 def test_the_package_alone_imports_nothing_heavy():
-    heavy = output_of("import sys, tutorial_lib; "
-                      "print({'torch', 'numpy', 'matplotlib', 'IPython'} & set(sys.modules))")
+    heavy = output_of(
+        "import sys, tutorial_lib; print({'torch', 'numpy', 'matplotlib', 'IPython'} & set(sys.modules))"
+    )
     assert heavy.strip() == "set()"
 
 
 def test_what_notebooks_import_reads_no_grammar():
     """The validator `jsonschema`, which nbformat brings, reads one of addresses: as long as torch takes."""
-    assert output_of("import sys, tutorial_lib.explorers; from course import checks, experiments, lesson; "
-                     "print('jsonschema' in sys.modules)") == "False\n"
+    assert (
+        output_of(
+            "import sys, tutorial_lib.explorers; from course import checks, experiments, lesson; "
+            "print('jsonschema' in sys.modules)"
+        )
+        == "False\n"
+    )
 
 
 def guarded(path):
@@ -52,15 +57,21 @@ def guarded(path):
 def test_what_torch_does_not_bring_is_imported_under_the_name_of_an_extra():
     library = ROOT / "tutorial_lib"
     known = {*sys.stdlib_module_names, "torch"}
-    bare = [f"{path.relative_to(ROOT)}: {name}" for path in library.rglob("*.py")
-            for name, extra in guarded(path).items() if extra is None and name not in known]
+    bare = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in library.rglob("*.py")
+        for name, extra in guarded(path).items()
+        if extra is None and name not in known
+    ]
     assert not bare, "put it into `with needs(...)` of tutorial_lib/optional.py"
     assert guarded(library / "training.py")["tqdm"] == "experiments"
 
 
 def test_a_module_that_needs_no_torch_brings_none_when_it_is_taken_from_the_package():
-    program = ("import sys; from course import doctor, places; from tutorial_lib import optional; "
-               "print('torch' in sys.modules)")
+    program = (
+        "import sys; from course import doctor, places; from tutorial_lib import optional; "
+        "print('torch' in sys.modules)"
+    )
     assert output_of(program).strip() == "False"
 
 
@@ -83,8 +94,10 @@ def test_a_name_that_it_has_not_is_an_attribute_error():
 
 
 def test_the_encodings_cost_at_most_half_a_second_more_than_torch():
-    program = ("import time, torch; start = time.process_time(); import tutorial_lib.encodings; "
-               "print(time.process_time() - start)")
+    program = (
+        "import time, torch; start = time.process_time(); import tutorial_lib.encodings; "
+        "print(time.process_time() - start)"
+    )
     more = statistics.median(float(output_of(program)) for _ in range(3))
     assert more < 0.5, f"{more:.2f} s more than `import torch`"
 
@@ -95,7 +108,11 @@ def test_the_course_does_without_what_it_is_compared_with():
     names = "|".join(Requirement(text).name.replace("-", "_") for text in extras["peers"])
     imported = re.compile(rf"(?:from|import|import_module\(|__import__\()[\s\\\"']*(?:{names})\b")
     assert imported.search("from transformers.models import t5")
-    files = [path for room in ("tutorial_lib", "course", "notebooks")
-             for path in (ROOT / room).rglob("*.*py*") if path.suffix in (".py", ".ipynb")]
+    files = [
+        path
+        for room in ("tutorial_lib", "course", "notebooks")
+        for path in (ROOT / room).rglob("*.*py*")
+        if path.suffix in (".py", ".ipynb")
+    ]
     assert len(files) > 30
     assert not [path.name for path in files if imported.search(path.read_text(encoding="utf-8"))]

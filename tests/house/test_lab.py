@@ -28,25 +28,48 @@ class Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
-        flags = [f"--mine={folder / 'mine'}", "--allow-root", f"--port={self.address.split(':')[1]}",
-                 "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}"]
-        names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR",
-                 "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR")
+        flags = [
+            f"--mine={folder / 'mine'}",
+            "--allow-root",
+            f"--port={self.address.split(':')[1]}",
+            "--ServerApp.port_retries=0",
+            f"--IdentityProvider.token={TOKEN}",
+        ]
+        names = (
+            "JUPYTER_CONFIG_DIR",
+            "JUPYTER_DATA_DIR",
+            "JUPYTER_RUNTIME_DIR",
+            "IPYTHONDIR",
+            "JUPYTERLAB_SETTINGS_DIR",
+            "JUPYTERLAB_WORKSPACES_DIR",
+        )
         environment = {name: str(folder / name) for name in names}
-        environment["BROWSER"] = "true"    # the command that "opens" the page: it does nothing
+        environment["BROWSER"] = "true"  # the command that "opens" the page: it does nothing
         self.folder, self.log = folder, folder / "lab.log"
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
-                ["make", "lab", f"PYTHON={sys.executable}", f"VENV={sys.prefix}",
-                 "LAB_FLAGS=" + " ".join(flags)],
-                cwd=ROOT, env=os.environ | environment, stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log, start_new_session=True)
+                [
+                    "make",
+                    "lab",
+                    f"PYTHON={sys.executable}",
+                    f"VENV={sys.prefix}",
+                    "LAB_FLAGS=" + " ".join(flags),
+                ],
+                cwd=ROOT,
+                env=os.environ | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
     def ask(self, path, method="GET", /, **body):
         request = urllib.request.Request(
-            f"http://{self.address}/{path}", method=method,
+            f"http://{self.address}/{path}",
+            method=method,
             data=json.dumps(body).encode() if body else None,
-            headers={"Authorization": f"token {TOKEN}"})
+            headers={"Authorization": f"token {TOKEN}"},
+        )
         with urllib.request.urlopen(request, timeout=120) as answer:
             return answer.read().decode()
 
@@ -62,7 +85,7 @@ class Server:
     def stop(self):
         for how, seconds in ((signal.SIGTERM, 20), (signal.SIGKILL, 5)):
             try:
-                os.killpg(self.process.pid, how)    # the group of this `make` alone
+                os.killpg(self.process.pid, how)  # the group of this `make` alone
                 self.process.wait(seconds)
             except (ProcessLookupError, subprocess.TimeoutExpired):
                 pass
@@ -82,17 +105,32 @@ def lab(tmp_path_factory):
 
 def run_cell(connection, code, seconds=300):
     """Run `code` in the kernel; return its errors as readable text."""
-    message = {"header": {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "version": "5.3",
-                          "username": "", "session": "test"},
-               "parent_header": {}, "metadata": {}, "channel": "shell", "buffers": [],
-               "content": {"code": code, "silent": False, "store_history": True,
-                           "allow_stdin": False, "stop_on_error": True}}
+    message = {
+        "header": {
+            "msg_id": uuid.uuid4().hex,
+            "msg_type": "execute_request",
+            "version": "5.3",
+            "username": "",
+            "session": "test",
+        },
+        "parent_header": {},
+        "metadata": {},
+        "channel": "shell",
+        "buffers": [],
+        "content": {
+            "code": code,
+            "silent": False,
+            "store_history": True,
+            "allow_stdin": False,
+            "stop_on_error": True,
+        },
+    }
     connection.settimeout(seconds)
     connection.send(json.dumps(message))
     errors, waiting_for = [], {"execute_reply", "idle"}
     while waiting_for:
         frame = connection.recv()
-        if isinstance(frame, bytes):    # binary buffers follow: a widget's, of no interest here
+        if isinstance(frame, bytes):  # binary buffers follow: a widget's, of no interest here
             first = int.from_bytes(frame[4:8], "big")
             second = int.from_bytes(frame[8:12], "big")
             frame = frame[first:second]
@@ -124,13 +162,15 @@ def test_it_is_a_copy(lab):
 def test_a_kernel_begins_the_first_notebook(lab):
     notebook = json.loads(lab.ask(f"api/contents/{NOTEBOOK}"))
     assert notebook["type"] == "notebook"
-    first = next(cell["source"] for cell in notebook["content"]["cells"]
-                 if "doctor.report()" in cell["source"])
-    session = json.loads(lab.ask("api/sessions", "POST", path=NOTEBOOK, name="", type="notebook",
-                                 kernel={"name": "python3"}))
+    first = next(
+        cell["source"] for cell in notebook["content"]["cells"] if "doctor.report()" in cell["source"]
+    )
+    session = json.loads(
+        lab.ask("api/sessions", "POST", path=NOTEBOOK, name="", type="notebook", kernel={"name": "python3"})
+    )
     connection = websocket.create_connection(
-        f"ws://{lab.address}/api/kernels/{session['kernel']['id']}/channels?token={TOKEN}",
-        timeout=180)
+        f"ws://{lab.address}/api/kernels/{session['kernel']['id']}/channels?token={TOKEN}", timeout=180
+    )
     try:
         assert run_cell(connection, "1 / 0"), "an error must be seen"
         assert not (errors := run_cell(connection, first)), errors[0]

@@ -32,14 +32,17 @@ def test_mypy_knows_the_names_of_the_package_where_it_is_used(tmp_path):
     """They are given lazily; a user's type checker sees what they are. A strict one, too: our own settings
     are as strict about names that a module passes on."""
     user = tmp_path / "user.py"
-    user.write_text("""
+    user.write_text(
+        """
 import tutorial_lib
 from tutorial_lib import ALiBi, Cache, Rotary, Transformer
 reveal_type(Rotary(8, layout="half"))
 reveal_type(tutorial_lib.ALiBi(8))
 reveal_type(Cache().copy())
 Rotary("8")
-""", encoding="utf-8")
+""",
+        encoding="utf-8",
+    )
     code, said = mypy(str(user))
     seen = re.findall(r'Revealed type is "(?:[\w.]+\.)?(\w+)"', said)
     assert seen == ["Rotary", "ALiBi", "Cache"] and code == 1

@@ -17,8 +17,11 @@ ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-LINES = [line.split(" # ")[0].strip() for line in
-         (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines() if line[0] != "#"]
+LINES = [
+    line.split(" # ")[0].strip()
+    for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    if line[0] != "#"
+]
 LOCK = {Requirement(line).name: Requirement(line) for line in LINES}
 CUDA = re.compile(r"nvidia|cuda|triton")
 
@@ -45,8 +48,19 @@ def test_torch_is_the_tested_one():
 
 
 def test_nothing_heavy_came_in():
-    heavy = {"llama-cpp-python", "sentence-transformers", "llm", "scipy", "pandas",
-             "joblib", "tensorflow", "jax", "accelerate", "kernels", "torchvision"}
+    heavy = {
+        "llama-cpp-python",
+        "sentence-transformers",
+        "llm",
+        "scipy",
+        "pandas",
+        "joblib",
+        "tensorflow",
+        "jax",
+        "accelerate",
+        "kernels",
+        "torchvision",
+    }
     assert not heavy & set(LOCK)
     assert not [name for name in LOCK if CUDA.match(name)]
 
@@ -96,9 +110,15 @@ def test_the_lock_is_complete():
 
 def test_what_the_lock_believes_of_torch_is_what_torch_says():
     """`make lock` uses a list of torch's dependencies without CUDA; it must not grow old."""
-    (believed,) = [entry["requires-dist"] for entry in PYPROJECT["tool"]["uv"]["dependency-metadata"]
-                   if entry["name"] == "torch"]
-    says = [requirement for requirement in map(Requirement, metadata.requires("torch"))
-            if not CUDA.match(requirement.name)
-            and (requirement.marker is None or requirement.marker.evaluate({"extra": ""}))]
+    (believed,) = [
+        entry["requires-dist"]
+        for entry in PYPROJECT["tool"]["uv"]["dependency-metadata"]
+        if entry["name"] == "torch"
+    ]
+    says = [
+        requirement
+        for requirement in map(Requirement, metadata.requires("torch"))
+        if not CUDA.match(requirement.name)
+        and (requirement.marker is None or requirement.marker.evaluate({"extra": ""}))
+    ]
     assert {r.name for r in says} == {Requirement(text).name for text in believed}

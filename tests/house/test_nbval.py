@@ -22,8 +22,12 @@ CASES = [  # tags, what the cell prints, what is stored, whether that passes
     (["trained"], "print('0.65 0.7')", "0.65\n", False),
     ([], "print('near, none: 0.65')", "near, none: 0.66\n", False),
     (["trained"], TABLE.format("0.65"), "<td>0.7</td>", True),
-    (["trained"], TABLE.format('<img src="data:,1a" alt="at 2: 3.1">'),
-     '<td><img src="data:,7" alt="at 2: 3.0"></td>', True),
+    (
+        ["trained"],
+        TABLE.format('<img src="data:,1a" alt="at 2: 3.1">'),
+        '<td><img src="data:,7" alt="at 2: 3.0"></td>',
+        True,
+    ),
     (["trained"], TABLE.format("✔ 0.65"), "<td>✘ 0.65</td>", False),
 ]
 
@@ -49,11 +53,14 @@ def blank(key, arguments, line="..."):
     """A cell with the blank of this turn, and the output of an empty one."""
     question = turns.find(key)
     empty = turns.Turn(question, turns.EMPTY, turns.INSTEAD)
-    source = (f"def {question.name}({arguments}):\n    {line}\n\n"
-              f'{question.name} = lesson.your_turn("{key}", {question.name})')
+    source = (
+        f"def {question.name}({arguments}):\n    {line}\n\n"
+        f'{question.name} = lesson.your_turn("{key}", {question.name})'
+    )
     made = nbformat.v4.new_code_cell(source, execution_count=1)
-    made.outputs = [nbformat.v4.new_output("display_data", {"text/plain": repr(empty),
-                                                            "text/html": empty._repr_html_()})]
+    made.outputs = [
+        nbformat.v4.new_output("display_data", {"text/plain": repr(empty), "text/html": empty._repr_html_()})
+    ]
     return made
 
 
@@ -76,10 +83,22 @@ def ran(tmp_path_factory):
     shutil.copy(ROOT / "conftest.py", folder)
     store(nbformat.v4.new_notebook(cells=[cell(*case[:3]) for case in CASES]), folder / "trained.ipynb")
     store(nbformat.v4.new_notebook(cells=[each for each, _ in TURNS]), folder / "turns.ipynb")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval",
-               "--nbval-current-env", "-rA", "trained.ipynb", "turns.ipynb"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ | {
-        "PYTHONPATH": str(ROOT)}).stdout
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--nbval",
+        "--nbval-current-env",
+        "-rA",
+        "trained.ipynb",
+        "turns.ipynb",
+    ]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}
+    ).stdout
 
 
 def test_only_a_trained_cell_may_print_other_numbers_and_only_near_ones(ran):

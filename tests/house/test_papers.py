@@ -102,14 +102,20 @@ def boxes(figure):
 
 
 def overlapping(boxes, by=0.01):
-    return [(a[0], b[0]) for a, b in itertools.combinations(boxes, 2)
-            if min(a[3], b[3]) - max(a[1], b[1]) > by and min(a[4], b[4]) - max(a[2], b[2]) > by]
+    return [
+        (a[0], b[0])
+        for a, b in itertools.combinations(boxes, 2)
+        if min(a[3], b[3]) - max(a[1], b[1]) > by and min(a[4], b[4]) - max(a[2], b[2]) > by
+    ]
 
 
 def outside(boxes, margin=0.2):
     (width, height) = summary.A4
-    return [name for name, left, bottom, right, top in boxes
-            if left < margin or bottom < margin / 4 or right > width - margin or top > height - margin]
+    return [
+        name
+        for name, left, bottom, right, top in boxes
+        if left < margin or bottom < margin / 4 or right > width - margin or top > height - margin
+    ]
 
 
 def test_nothing_overlaps_and_nothing_leaves_the_page(boxes):

@@ -74,14 +74,22 @@ def test_what_it_names_is_there(number):
 @pytest.mark.parametrize("number", NUMBERS)
 def test_one_question_opens_the_discussion(number):
     plan = plans.load(number)
-    (step,) = [step for step in plan["step"] if plan["question"] in step.get("vote", [])
-               or "**First vote**" in step["do"] or "**first vote**" in step["do"]]
+    (step,) = [
+        step
+        for step in plan["step"]
+        if plan["question"] in step.get("vote", [])
+        or "**First vote**" in step["do"]
+        or "**first vote**" in step["do"]
+    ]
     assert plan["question"] in step["vote"] and "**second vote**" in step["do"] and "drop" not in step
     choices = questions.find("predict", plan["question"]).get("choices")
     assert choices is None or list(plan["split"]) == list(choices)
     assert sum(plan["split"].values()) == 100 and plans.measured(plan["question"]) is not None
-    assert any("**In pairs**" in step["do"] or "**in pairs**" in step["do"] or "neighbour" in step["do"]
-               for step in plan["step"] if step["name"] != "Exit ticket")
+    assert any(
+        "**In pairs**" in step["do"] or "**in pairs**" in step["do"] or "neighbour" in step["do"]
+        for step in plan["step"]
+        if step["name"] != "Exit ticket"
+    )
 
 
 @pytest.mark.parametrize("number", NUMBERS)

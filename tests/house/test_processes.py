@@ -29,8 +29,13 @@ def test_questions_of_a_notebook_stay_together_and_what_is_long_begins_first(tmp
         (tmp_path / "tests" / name / f"test_{name}.py").write_text(TESTS)
     (command,) = re.findall(r"^PYTEST = -m pytest (.*) \$\(ARGS\)$", (ROOT / "Makefile").read_text(), re.M)
     options = command.replace("-n auto", "-n 2").split()
-    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "tests"],
-                          cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"SKIPS_FAIL": ""})
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "tests"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"SKIPS_FAIL": ""},
+    )
     assert done.returncode == 0 and "30 passed" in done.stdout, done.stdout
     ran = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
     where = {}

@@ -22,15 +22,22 @@ def test_the_citation_has_what_its_format_asks_for():
     assert str(cited["version"]) == tutorial_lib.__version__
     assert cited["license"] in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert cited["authors"][0]["name"].lower() in (ROOT / "LICENSE").read_text(encoding="utf-8").lower()
-    allowed = ("abstract authors cff-version commit contact date-released doi identifiers keywords license "
-               "license-url message preferred-citation references repository repository-artifact "
-               "repository-code title type url version")
+    allowed = (
+        "abstract authors cff-version commit contact date-released doi identifiers keywords license "
+        "license-url message preferred-citation references repository repository-artifact "
+        "repository-code title type url version"
+    )
     assert cited.keys() <= set(allowed.split())
 
 
-@pytest.mark.parametrize("name, title", [
-    ("sentence", "A sentence is wrong"), ("stuck", "I am stuck at"), ("method", "A method is missing"),
-])
+@pytest.mark.parametrize(
+    "name, title",
+    [
+        ("sentence", "A sentence is wrong"),
+        ("stuck", "I am stuck at"),
+        ("method", "A method is missing"),
+    ],
+)
 def test_a_template_begins_with_its_name_and_asks_for_the_place(name, title):
     _, head, body = (GITHUB / "ISSUE_TEMPLATE" / f"{name}.md").read_text(encoding="utf-8").split("---\n", 2)
     head = yaml.safe_load(head)

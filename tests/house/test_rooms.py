@@ -24,7 +24,7 @@ def imported(path, root=ROOT):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = package[:len(package) - node.level + 1] if node.level else ()
+            base = package[: len(package) - node.level + 1] if node.level else ()
             yield from (".".join([*base, *filter(None, [node.module]), alias.name]) for alias in node.names)
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             named = node.args[0]
@@ -34,8 +34,12 @@ def imported(path, root=ROOT):
 
 def up(room, root=ROOT):
     """The imports of a room that reach into one that it must not see."""
-    return [f"{path.relative_to(root)}: {name}" for path in sorted((root / room).rglob("*.py"))
-            for name in imported(path, root) if name.partition(".")[0] in SEES.keys() - SEES[room]]
+    return [
+        f"{path.relative_to(root)}: {name}"
+        for path in sorted((root / room).rglob("*.py"))
+        for name in imported(path, root)
+        if name.partition(".")[0] in SEES.keys() - SEES[room]
+    ]
 
 
 @pytest.mark.parametrize("room", SEES)
@@ -44,8 +48,12 @@ def test_imports_point_one_way(room):
 
 
 def test_the_encodings_import_nothing_else_of_the_library():
-    assert [f"{path.name}: {name}" for path in sorted(ENCODINGS.glob("*.py")) for name in imported(path)
-            if name.startswith("tutorial_lib.") and not name.startswith("tutorial_lib.encodings")] == []
+    assert [
+        f"{path.name}: {name}"
+        for path in sorted(ENCODINGS.glob("*.py"))
+        for name in imported(path)
+        if name.startswith("tutorial_lib.") and not name.startswith("tutorial_lib.encodings")
+    ] == []
 
 
 def test_an_import_that_points_up_is_found(tmp_path):
@@ -53,15 +61,24 @@ def test_an_import_that_points_up_is_found(tmp_path):
     (tmp_path / "course" / "lesson").mkdir(parents=True)
     (tmp_path / "course" / "lesson" / "a.py").write_text(
         "from .. import b\nfrom ...classroom import votes\n\ndef late():\n    import workshop.slides\n"
-        "    import importlib\n    importlib.import_module('classroom.x')\n")
+        "    import importlib\n    importlib.import_module('classroom.x')\n"
+    )
     assert [line.partition(": ")[2] for line in up("course", tmp_path)] == [
-        "classroom.votes", "workshop.slides", "classroom.x"]
+        "classroom.votes",
+        "workshop.slides",
+        "classroom.x",
+    ]
 
 
 def test_the_top_of_the_tree_is_seen_in_one_look():
     """At most twenty entries, each of them in the table of docs/contributing.md, and no other."""
-    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                           capture_output=True, text=True, check=True).stdout.splitlines()
+    names = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
     top = {name.split("/")[0] + "/" * ("/" in name) for name in names if (ROOT / name).exists()}
     seen = {name for name in top if not name.startswith(".")}
     assert len(seen) <= 20

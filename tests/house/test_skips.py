@@ -30,9 +30,12 @@ def test_a_skip_fails_where_every_test_has_to_run(tmp_path, variable, counts):
     (tmp_path / "test_some.py").write_text(TESTS)
     (tmp_path / "test_module.py").write_text("import pytest\npytest.importorskip('no_such_module')")
     result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-         "--continue-on-collection-errors"],
-        cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"SKIPS_FAIL": variable})
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--continue-on-collection-errors"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"SKIPS_FAIL": variable},
+    )
     assert result.returncode == (1 if variable else 0)
     assert counts in result.stdout
     assert not variable or "Skipped where every test has to run" in result.stdout

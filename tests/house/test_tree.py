@@ -12,8 +12,9 @@ from workshop import pictures
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-CODE = "\n".join(block or span for block, span in
-                 re.findall(r"```\w*\n(.*?)```|`([^`\n]+)`", README, re.DOTALL))
+CODE = "\n".join(
+    block or span for block, span in re.findall(r"```\w*\n(.*?)```|`([^`\n]+)`", README, re.DOTALL)
+)
 TARGETS = re.findall(r"^([a-z-]+):.*?##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
 
 # Written so that this file does not match itself.
@@ -35,19 +36,20 @@ def files():
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git clone")
 def test_no_file_names_a_machine_path_or_a_package_registry():
-    found = [f"{name}: {match.group()}" for name, text in files()
-             for match in MACHINE.finditer(text)]
+    found = [f"{name}: {match.group()}" for name, text in files() for match in MACHINE.finditer(text)]
     assert not found
 
 
-@pytest.mark.parametrize("text", ["see /" + "root/.cache", "C:\\" + "Users\\me", "pypi." + "org",
-                                  '"/' + 'home/me"'])
+@pytest.mark.parametrize(
+    "text", ["see /" + "root/.cache", "C:\\" + "Users\\me", "pypi." + "org", '"/' + 'home/me"']
+)
 def test_the_search_finds(text):
     assert MACHINE.search(text)
 
 
-@pytest.mark.parametrize("text", ["https://example.org/home/page", "notebooks/work/x", "a/tmp/b",
-                                  "the root/home"])
+@pytest.mark.parametrize(
+    "text", ["https://example.org/home/page", "notebooks/work/x", "a/tmp/b", "the root/home"]
+)
 def test_the_search_leaves_alone(text):
     assert not MACHINE.search(text)
 
@@ -62,13 +64,15 @@ def test_one_screen_of_the_readme_answers_everything():
 
 def test_the_picture_of_the_readme_moves():
     """It is light, sharp at its width, goes on without an end, and its words and its command are there."""
-    (name, width, alt), = re.findall(r'<img src="([^"]+)" width="(\d+)" alt="([^"]{50,})">', README)
+    ((name, width, alt),) = re.findall(r'<img src="([^"]+)" width="(\d+)" alt="([^"]{50,})">', README)
     path, width = ROOT / name, int(width)
     assert path.stat().st_size < 1.5e6
     with Image.open(path) as picture:
         assert picture.format == "GIF" and picture.info["loop"] == 0 and picture.width >= 1.5 * width
-        frames = [(frame.convert("RGB").tobytes(), frame.info["duration"])
-                  for frame in ImageSequence.Iterator(picture)]
+        frames = [
+            (frame.convert("RGB").tobytes(), frame.info["duration"])
+            for frame in ImageSequence.Iterator(picture)
+        ]
     assert len({data for data, _ in frames}) > 20, "it stands still"
     assert 4000 < sum(duration for _, duration in frames) < 9000
     words = {"RoPE", "query", "key", "turn", "angle", "score"}
@@ -95,6 +99,7 @@ def test_each_file_that_the_readme_names_exists():
 
 
 def test_make_alone_shows_every_command():
-    result = subprocess.run(["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True,
-                            check=True)
+    result = subprocess.run(
+        ["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert [line.split()[1] for line in result.stdout.splitlines()] == TARGETS

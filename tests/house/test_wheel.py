@@ -66,8 +66,11 @@ def alone(*names):
     while waiting:
         if (name := waiting.pop()) not in found:
             found.add(name)
-            waiting += [need.name for need in map(Requirement, metadata.requires(name) or [])
-                        if need.marker is None or need.marker.evaluate({"extra": ""})]
+            waiting += [
+                need.name
+                for need in map(Requirement, metadata.requires(name) or [])
+                if need.marker is None or need.marker.evaluate({"extra": ""})
+            ]
     return sorted(found)
 
 
@@ -94,8 +97,12 @@ def wheel(tmp_path_factory):
         shutil.copytree(ROOT / name, course / name, ignore=ignore)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, course)
-    done = subprocess.run([*UV, "build", "--python", sys.executable, "--no-build-isolation"], cwd=course,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [*UV, "build", "--python", sys.executable, "--no-build-isolation"],
+        cwd=course,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     (wheel,) = course.glob("dist/*.whl")
     return wheel
@@ -116,18 +123,24 @@ def run(python, *command, code=0, stream="stdout"):
     return getattr(done, stream)
 
 
-HELD = re.compile(r"""tutorial_lib/(?:
+HELD = re.compile(
+    r"""tutorial_lib/(?:
     (?:(?:data|encodings|explorers)/)?[a-z0-9_]+[.]py                 # code
     |explorers/live/(?:__init__[.]py|[a-z]+[.](?:js|css))             # the browser's half of the explorers
     |data/released[.]json|explorers/(?:positions|measured)[.]json     # numbers that are shown
-    |course[.]mplstyle|py[.]typed)""", re.X)
+    |course[.]mplstyle|py[.]typed)""",
+    re.X,
+)
 
 
 def test_it_holds_the_library_alone_and_is_light(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     held = {name for name in names if not name.startswith("transformer_order-")}
-    code = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tutorial_lib").rglob("*")
-            if path.is_file() and "__pycache__" not in path.parts}
+    code = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "tutorial_lib").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
     assert held == code and len(names) == len(set(names))
     assert not [name for name in held if not HELD.fullmatch(name)]
     assert wheel.stat().st_size < 1e6, "a library, and no course"
@@ -136,8 +149,10 @@ def test_it_holds_the_library_alone_and_is_light(wheel):
 
 
 def test_it_says_what_it_is_and_asks_for_torch_alone(python):
-    program = ("from importlib import metadata as m; import tutorial_lib as t; n = 'transformer-order'; "
-               "print(m.version(n) == t.__version__, [r for r in m.requires(n) if 'extra' not in r])")
+    program = (
+        "from importlib import metadata as m; import tutorial_lib as t; n = 'transformer-order'; "
+        "print(m.version(n) == t.__version__, [r for r in m.requires(n) if 'extra' not in r])"
+    )
     assert run(python, "-c", program).split(maxsplit=1) == ["True", str(["torch<3,>=2.6"]) + "\n"]
 
 
@@ -145,8 +160,19 @@ def test_each_module_can_be_imported_or_names_its_extra_in_one_sentence(python):
     said = json.loads(run(python, "-c", IMPORT_EACH))
     assert len(said) > 60
     fine = {name for name, text in said.items() if not text}
-    core = ("attention", "device", "data", "data.corpus", "encodings", "encodings.rotary", "encodings.alibi",
-            "model", "optional", "parallel", "properties")
+    core = (
+        "attention",
+        "device",
+        "data",
+        "data.corpus",
+        "encodings",
+        "encodings.rotary",
+        "encodings.alibi",
+        "model",
+        "optional",
+        "parallel",
+        "properties",
+    )
     assert {f"tutorial_lib.{name}" for name in core} <= fine
     for name in said.keys() - fine:
         kind, _, sentence = said[name].partition(": ")
@@ -188,8 +214,15 @@ def test_a_notebook_of_version_0_2_imports_what_it_did():
     """A learner's own copy keeps its cells; each old name says the new one, once."""
     done = subprocess.run([sys.executable, "-c", OLD], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    named = {"tutorial_lib.checks", "tutorial_lib.lesson", "tutorial_lib.experiments", "course.endings",
-             "course.experiments.gap", "course.experiments.why", "tutorial_lib.extras"}
+    named = {
+        "tutorial_lib.checks",
+        "tutorial_lib.lesson",
+        "tutorial_lib.experiments",
+        "course.endings",
+        "course.experiments.gap",
+        "course.experiments.why",
+        "tutorial_lib.extras",
+    }
     assert named <= set(done.stdout.split())
 
 
@@ -197,7 +230,8 @@ def test_without_the_course_an_old_name_says_what_it_needs(python):
     said = run(python, "-c", "from tutorial_lib import lesson", code=1, stream="stderr")
     assert said.splitlines()[-1] == (
         "ModuleNotFoundError: tutorial_lib.lesson has moved to course.lesson, which needs a clone of the "
-        "course: get it with `git clone`, and run `make lab` in its folder")
+        "course: get it with `git clone`, and run `make lab` in its folder"
+    )
 
 
 def test_the_changelog_begins_with_this_version():

@@ -59,9 +59,13 @@ class Images(HTMLParser):
 
 def noise(notebook):
     """Printed numbers that are rounding and no more: another processor finds other ones."""
-    return [found[0] for cell in notebook.cells for output in cell.get("outputs", [])
-            for text in (output.get("text", ""), output.get("data", {}).get("text/html", ""))
-            for found in NOISE.finditer(re.sub(r'src="data:[^"]*"', "", text))]
+    return [
+        found[0]
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        for text in (output.get("text", ""), output.get("data", {}).get("text/html", ""))
+        for found in NOISE.finditer(re.sub(r'src="data:[^"]*"', "", text))
+    ]
 
 
 def test_no_rounding_noise_is_printed(notebook):
@@ -119,8 +123,10 @@ def test_it_follows_the_template(path, prose):
     if path in QUESTS:
         assert headings[-1] == "References" and text.count(f"](../{number}_"), "it leads back to its lesson"
     elif number != "00":
-        places = [next((n for n, h in enumerate(headings) if h.lower().startswith(wanted.lower())), None)
-                  for wanted in HEADINGS]
+        places = [
+            next((n for n, h in enumerate(headings) if h.lower().startswith(wanted.lower())), None)
+            for wanted in HEADINGS
+        ]
         missing = [wanted for wanted, place in zip(HEADINGS, places, strict=True) if place is None]
         assert not missing, f"{missing} not among {headings}"
         assert places == sorted(places)
@@ -135,8 +141,13 @@ def test_each_prediction_is_revealed_later(path, code):
         cell = next(n for n, source in enumerate(code) if re.search(rf"predict\(\s*[\"']{key}[\"']", source))
         assert all(f'reveal("{key}"' not in source for source in code[: cell + 1]), f"{key} is given away"
     known = questions.questions(number) if number in questions.notebooks() else {}
-    everywhere = [cell.source for one in PATHS if one.stem[:2] == number
-                  for cell in nbformat.read(one, as_version=4).cells if cell.cell_type == "code"]
+    everywhere = [
+        cell.source
+        for one in PATHS
+        if one.stem[:2] == number
+        for cell in nbformat.read(one, as_version=4).cells
+        if cell.cell_type == "code"
+    ]
     asked = re.findall(r"\bpredict\(\s*[\"']([\w.]+)[\"']", "\n".join(everywhere))
     assert sorted(asked) == sorted(f"{number}.{name}" for name in known.get("predict", {}))
     if path in CORE:
@@ -168,8 +179,9 @@ def test_terms_are_linked_where_they_are_treated(path, notebook):
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     linked = [link[1] for link in navigation.TERM.findall(text)]
     if path in CORE:
-        quests = " ".join(quest.read_text(encoding="utf-8") for quest in QUESTS
-                          if quest.stem[:2] == path.stem[:2])
+        quests = " ".join(
+            quest.read_text(encoding="utf-8") for quest in QUESTS if quest.stem[:2] == path.stem[:2]
+        )
         treated = {anchor for anchor, term in navigation.terms().items() if term.notebook == path.stem[:2]}
         there = {*linked, *re.findall(r"glossary\.md#([\w-]+)", quests)}
         assert treated <= there, f"the glossary says that it treats {treated - there}"
@@ -181,7 +193,8 @@ def test_terms_are_linked_where_they_are_treated(path, notebook):
 def test_the_times_are_measured_for_each_notebook_and_no_other():
     record = json.loads(navigation.RECORD.read_text(encoding="utf-8")) if navigation.RECORD.exists() else {}
     assert list(record.get("seconds by threads", {})) == [path.stem for path in CORE], (
-        "on an idle machine, run `python -m workshop.benchmarks.notebooks`, then `… course.authoring sign`")
+        "on an idle machine, run `python -m workshop.benchmarks.notebooks`, then `… course.authoring sign`"
+    )
     assert {"machine", "cores", "python", "versions", "date"} <= set(record)
     runs = [sum(found.values(), []) for found in record["seconds by threads"].values()]
     assert all(len(each) >= 2 and min(each) > 1 for each in runs)  # the least of them counts

@@ -18,14 +18,18 @@ def plain_compile(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda function: function)
 
 
-@pytest.mark.parametrize("table", [
-    lambda: cases.rotary(CPU, torch.float32, train=False, shape=(1, 2, 12, 8)),
-    lambda: cases.rotary(CPU, torch.float32, train=True, shape=(1, 2, 12, 8)),
-    lambda: cases.rotary_step(CPU, torch.float32, heads=2, d=8, times=2),
-    lambda: cases.biases(CPU, torch.float32, length=40, train=False, heads=2, d=8),
-    lambda: cases.biases(CPU, torch.float32, length=40, train=True, heads=2, d=8),
-    lambda: cases.shaw(CPU, torch.float32, length=20, k=3, heads=2, d=8),
-], ids=["rotary", "rotary-train", "rotary-step", "biases", "biases-train", "shaw"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        lambda: cases.rotary(CPU, torch.float32, train=False, shape=(1, 2, 12, 8)),
+        lambda: cases.rotary(CPU, torch.float32, train=True, shape=(1, 2, 12, 8)),
+        lambda: cases.rotary_step(CPU, torch.float32, heads=2, d=8, times=2),
+        lambda: cases.biases(CPU, torch.float32, length=40, train=False, heads=2, d=8),
+        lambda: cases.biases(CPU, torch.float32, length=40, train=True, heads=2, d=8),
+        lambda: cases.shaw(CPU, torch.float32, length=20, k=3, heads=2, d=8),
+    ],
+    ids=["rotary", "rotary-train", "rotary-step", "biases", "biases-train", "shaw"],
+)
 def test_cases_that_should_be_alike_are(table, plain_compile):
     torch.manual_seed(0)
     table = table()

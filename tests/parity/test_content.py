@@ -26,6 +26,7 @@ def dtype_and_tolerance(request):
 
 # ---- DeBERTa ----
 
+
 def noise(module):
     """Every parameter random, biases too."""
     for p in module.parameters():
@@ -36,8 +37,13 @@ def noise(module):
 def of_v1(dtype, k):
     """All of one projection, per head [q, k, v], a bias beside it. The projection of P for queries has a bias
     that neither the paper nor ours has."""
-    config = deberta.DebertaConfig(hidden_size=H * D, num_attention_heads=H, max_relative_positions=k,
-                                   relative_attention=True, pos_att_type=["c2p", "p2c"])
+    config = deberta.DebertaConfig(
+        hidden_size=H * D,
+        num_attention_heads=H,
+        max_relative_positions=k,
+        relative_attention=True,
+        pos_att_type=["c2p", "p2c"],
+    )
     layer = noise(deberta.DisentangledSelfAttention(config)).to(dtype)
     layer.pos_q_proj.bias.data.zero_()
     relative = deberta.build_relative_position
@@ -51,9 +57,15 @@ def of_v1(dtype, k):
 
 def of_v2(dtype, k, share=False, buckets=-1):
     """``position_buckets=-1``: every offset has a row. Shared projections are those of the content."""
-    config = deberta_v2.DebertaV2Config(hidden_size=H * D, num_attention_heads=H, max_relative_positions=k,
-                                        relative_attention=True, position_buckets=buckets,
-                                        share_att_key=share, pos_att_type=["c2p", "p2c"])
+    config = deberta_v2.DebertaV2Config(
+        hidden_size=H * D,
+        num_attention_heads=H,
+        max_relative_positions=k,
+        relative_attention=True,
+        position_buckets=buckets,
+        share_att_key=share,
+        pos_att_type=["c2p", "p2c"],
+    )
     layer = noise(deberta_v2.DisentangledSelfAttention(config)).to(dtype)
     pair = (layer.query_proj, layer.key_proj) if share else (layer.pos_query_proj, layer.pos_key_proj)
     for projection in pair:
@@ -66,9 +78,21 @@ def of_v2(dtype, k, share=False, buckets=-1):
     return layer, relative, project, *(f.weight for f in pair)
 
 
-@pytest.mark.parametrize("n_buckets, max_position", [
-    (2, 3), (2, 100), (4, 5), (6, 12), (7, 12), (32, 128), (32, 32), (256, 512), (512, 1024), (256, 130),
-])
+@pytest.mark.parametrize(
+    "n_buckets, max_position",
+    [
+        (2, 3),
+        (2, 100),
+        (4, 5),
+        (6, 12),
+        (7, 12),
+        (32, 128),
+        (32, 32),
+        (256, 512),
+        (512, 1024),
+        (256, 130),
+    ],
+)
 def test_the_logarithmic_buckets_of_deberta(n_buckets, max_position):
     """Every offset, whatever side of a border float32 puts it on."""
     r = torch.arange(-3 * max_position, 3 * max_position + 1)
@@ -76,11 +100,14 @@ def test_the_logarithmic_buckets_of_deberta(n_buckets, max_position):
     assert log_bucket(r, n_buckets, max_position).equal(theirs.long())
 
 
-@pytest.mark.parametrize("k, n_buckets", [
-    (3, None), (12, None), (40, None), (5, 4), (11, 6), (40, 8), (512, 256)])
-@pytest.mark.parametrize("version", [
-    of_v1, of_v2, lambda dtype, k, **options: of_v2(dtype, k, share=True, **options)
-], ids=["v1", "v2", "v2, shared keys"])
+@pytest.mark.parametrize(
+    "k, n_buckets", [(3, None), (12, None), (40, None), (5, 4), (11, 6), (40, 8), (512, 256)]
+)
+@pytest.mark.parametrize(
+    "version",
+    [of_v1, of_v2, lambda dtype, k, **options: of_v2(dtype, k, share=True, **options)],
+    ids=["v1", "v2", "v2, shared keys"],
+)
 def test_deberta(version, k, n_buckets, dtype_and_tolerance):
     """The released third term, that is. Theirs counts query − key. Ours does not have biases in the
     projections of P, or one term without the other. Only v2 has buckets."""
@@ -106,14 +133,22 @@ def test_deberta(version, k, n_buckets, dtype_and_tolerance):
 
 # ---- Transformer-XL ----
 
+
 @pytest.mark.parametrize("n_memory", [0, 5])
 @pytest.mark.parametrize("causal", [True, False])
 def test_the_relative_attention_of_xlnet(causal, n_memory, dtype_and_tolerance):
     """The nearest public peer: r is W_{k,R} as [d_model, H, d_head], r_w_bias is u, r_r_bias v; R has its
     sines first, at the distances from Lk down. Its length stands first, and its segment term is left out."""
     dtype, tolerance = dtype_and_tolerance
-    config = xlnet.XLNetConfig(vocab_size=9, d_model=H * D, n_head=H, n_layer=1, d_inner=8, dropout=0.0,
-                               attn_type="uni" if causal else "bi")
+    config = xlnet.XLNetConfig(
+        vocab_size=9,
+        d_model=H * D,
+        n_head=H,
+        n_layer=1,
+        d_inner=8,
+        dropout=0.0,
+        attn_type="uni" if causal else "bi",
+    )
     model = xlnet.XLNetModel(config)
     layer = noise(xlnet.XLNetRelativeAttention(config)).to(dtype)
     ours = TransformerXL(H, D).to(dtype)
@@ -125,8 +160,10 @@ def test_the_relative_attention_of_xlnet(causal, n_memory, dtype_and_tolerance):
     with torch.no_grad():
         theirs, _ = layer(h, None, future if causal else None, None, R, None, mems=memory if past else None)
         everything = torch.cat([memory, h])
-        q, k, v = (torch.einsum("ibh,hnd->bnid", x, w)
-                   for x, w in ((h, layer.q), (everything, layer.k), (everything, layer.v)))
+        q, k, v = (
+            torch.einsum("ibh,hnd->bnid", x, w)
+            for x, w in ((h, layer.q), (everything, layer.k), (everything, layer.v))
+        )
         for backend in ("eager", "sdpa"):
             y = attention(q, k, v, ours, causal=causal, backend=backend).permute(2, 0, 1, 3)
             close(layer.post_attention(h, y), theirs, 10 * tolerance)
@@ -134,12 +171,14 @@ def test_the_relative_attention_of_xlnet(causal, n_memory, dtype_and_tolerance):
 
 # ---- CoPE ----
 
+
 @pytest.mark.parametrize("n_positions", [1, 4, 30])
 def test_cope_in_the_attention_of_x_transformers(n_positions, dtype_and_tolerance):
     """It adds q·e as it is; ours, as the released code, divides that by √d, so our e is √d times theirs."""
     dtype, tolerance = dtype_and_tolerance
-    layer = x_transformers.Attention(H * D, dim_head=D, heads=H, causal=True, use_cope=True,
-                                     cope_max_pos=n_positions).to(dtype)
+    layer = x_transformers.Attention(
+        H * D, dim_head=D, heads=H, causal=True, use_cope=True, cope_max_pos=n_positions
+    ).to(dtype)
     theirs = layer.attend.cope
     ours, x = CoPE(D, n_positions).to(dtype), torch.randn(2, 20, H * D, dtype=dtype)
     ours.e.data = torch.nn.init.normal_(theirs.pos_emb.data) * D**0.5

@@ -41,11 +41,19 @@ from .layers import close, heads, merged
 
 F64 = torch.float64
 L, D, H, H_KV = 12, 8, 4, 2
-SIZES = {"hidden_size": H * D, "num_attention_heads": H, "num_key_value_heads": H_KV, "head_dim": D,
-         "num_hidden_layers": 8, "pad_token_id": 0, "attn_implementation": "eager"}
+SIZES = {
+    "hidden_size": H * D,
+    "num_attention_heads": H,
+    "num_key_value_heads": H_KV,
+    "head_dim": D,
+    "num_hidden_layers": 8,
+    "pad_token_id": 0,
+    "attn_implementation": "eager",
+}
 
 
 # ---- a gate that forgets ----
+
 
 def test_the_forget_gate_of_x_transformers():
     """Its gates read x, ours the head's key: here by a square matrix, which can be undone."""
@@ -83,6 +91,7 @@ def layer_of(module, name, config, layer):
 
 def with_norm(attend, project):
     """EXAONE 4 and Qwen3-Next divide queries and keys by their length first."""
+
     def normed(x):
         q, k, v = project(x)
         return attend.q_norm(q), attend.k_norm(k), v
@@ -99,8 +108,11 @@ def agree(attend, project, encoding, angles, shift=0, **more):
 
 
 def rope(layout, base, **other):
-    return Rotary(D, layout=layout, base=base) if not other else Rotary(
-        D, layout=layout, frequencies=Frequencies(D, base, **other))
+    return (
+        Rotary(D, layout=layout, base=base)
+        if not other
+        else Rotary(D, layout=layout, frequencies=Frequencies(D, base, **other))
+    )
 
 
 @pytest.mark.parametrize("layer", range(8))
@@ -149,6 +161,7 @@ def test_every_fourth_layer_has_no_positions(model, layer):
 
 # ---- attention between recurrent layers ----
 
+
 def test_the_attention_of_granite_4_has_no_positions():
     """Unless its configuration says "rope"; by default it says nothing, and no angles are made."""
     config = transformers.GraniteMoeHybridConfig(**SIZES, attention_multiplier=D**-0.5, mamba_n_heads=4)
@@ -167,12 +180,15 @@ def test_the_attention_of_nemotron_h_has_no_positions():
 
 def test_the_attention_of_qwen3_next_turns_a_quarter_of_its_channels():
     config = transformers.Qwen3NextConfig(**SIZES | {"head_dim": 4 * D, "hidden_size": 4 * H * D})
-    angles, f = qwen3_next.Qwen3NextRotaryEmbedding(config), Frequencies(
-        4 * D, config.rope_parameters["rope_theta"], rotary_dim=D)
+    angles, f = (
+        qwen3_next.Qwen3NextRotaryEmbedding(config),
+        Frequencies(4 * D, config.rope_parameters["rope_theta"], rotary_dim=D),
+    )
     q, k, p = *torch.randn(2, 1, H, L, 4 * D, dtype=F64), torch.arange(L)
     expected = qwen3_next.apply_rotary_pos_emb(q, k, *angles(q, p[None]))
-    for ours, theirs in zip(Rotary(4 * D, layout="half", frequencies=f).rotate(q, k, p, p), expected,
-                            strict=True):
+    for ours, theirs in zip(
+        Rotary(4 * D, layout="half", frequencies=f).rotate(q, k, p, p), expected, strict=True
+    ):
         close(ours, theirs, 1e-5)
 
 
@@ -181,27 +197,52 @@ def test_the_attention_of_qwen3_next_turns_a_quarter_of_its_channels():
 YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64, "rope_theta": 5e5}
 
 
-@pytest.mark.parametrize("module, name, given, kind, ours", [
-    (gemma3, "Gemma3", {}, "sliding_attention", {"base": 10_000.0}),
-    (gemma3, "Gemma3", {}, "full_attention", {"base": 1e6}),
-    (gemma3, "Gemma3", {"rope_scaling": {"rope_type": "linear", "factor": 8.0}}, "sliding_attention",
-     {"base": 10_000.0}),
-    (gemma3, "Gemma3", {"rope_scaling": {"rope_type": "linear", "factor": 8.0}}, "full_attention",
-     {"base": 1e6, "scaling": PositionInterpolation(8.0)}),
-    (gemma4, "Gemma4Text", {}, "sliding_attention", {"base": 10_000.0}),
-    (gemma4, "Gemma4Text", {}, "full_attention", {"base": 1e6, "p": 0.25}),
-    (modernbert, "ModernBert", {}, "sliding_attention", {"base": 10_000.0}),
-    (modernbert, "ModernBert", {}, "full_attention", {"base": 160_000.0}),
-    (olmo3, "Olmo3", {}, "sliding_attention", {"base": 5e5}),
-    (olmo3, "Olmo3", {"rope_scaling": YARN}, "sliding_attention", {"base": 5e5}),
-    (olmo3, "Olmo3", {"rope_scaling": YARN}, "full_attention",
-     {"base": 5e5, "scaling": YaRN(8.0, L=64, ramp="rounded index")}),
-], ids=lambda x: x if isinstance(x, str) else "")
+@pytest.mark.parametrize(
+    "module, name, given, kind, ours",
+    [
+        (gemma3, "Gemma3", {}, "sliding_attention", {"base": 10_000.0}),
+        (gemma3, "Gemma3", {}, "full_attention", {"base": 1e6}),
+        (
+            gemma3,
+            "Gemma3",
+            {"rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+            "sliding_attention",
+            {"base": 10_000.0},
+        ),
+        (
+            gemma3,
+            "Gemma3",
+            {"rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+            "full_attention",
+            {"base": 1e6, "scaling": PositionInterpolation(8.0)},
+        ),
+        (gemma4, "Gemma4Text", {}, "sliding_attention", {"base": 10_000.0}),
+        (gemma4, "Gemma4Text", {}, "full_attention", {"base": 1e6, "p": 0.25}),
+        (modernbert, "ModernBert", {}, "sliding_attention", {"base": 10_000.0}),
+        (modernbert, "ModernBert", {}, "full_attention", {"base": 160_000.0}),
+        (olmo3, "Olmo3", {}, "sliding_attention", {"base": 5e5}),
+        (olmo3, "Olmo3", {"rope_scaling": YARN}, "sliding_attention", {"base": 5e5}),
+        (
+            olmo3,
+            "Olmo3",
+            {"rope_scaling": YARN},
+            "full_attention",
+            {"base": 5e5, "scaling": YaRN(8.0, L=64, ramp="rounded index")},
+        ),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
 def test_the_angles_of_each_kind_of_layer(module, name, given, kind, ours):
     """A scaling that is given goes to the layers that see everything, in Gemma 3 and Olmo 3."""
     of = {"Gemma3": "Gemma3TextConfig", "Gemma4Text": "Gemma4TextConfig"}.get(name, f"{name}Config")
-    config = getattr(transformers, of)(**{k: v for k, v in SIZES.items() if name != "ModernBert" or k in (
-        "hidden_size", "num_attention_heads", "pad_token_id")}, **given)
+    config = getattr(transformers, of)(
+        **{
+            k: v
+            for k, v in SIZES.items()
+            if name != "ModernBert" or k in ("hidden_size", "num_attention_heads", "pad_token_id")
+        },
+        **given,
+    )
     d = D
     if name == "Gemma4Text":
         d = config.per_layer_config[kind].head_dim
@@ -217,12 +258,16 @@ def test_gpt_oss_turns_by_yarn_and_has_a_sink():
     config = transformers.GptOssConfig(**SIZES)
     attend, project = layer_of(gpt_oss, "GptOss", config, 1)
     s = config.rope_parameters
-    turns = rope("half", s["rope_theta"], scaling=YaRN(
-        s["factor"], L=s["original_max_position_embeddings"], ramp="index"))
+    turns = rope(
+        "half",
+        s["rope_theta"],
+        scaling=YaRN(s["factor"], L=s["original_max_position_embeddings"], ramp="index"),
+    )
     x, p = torch.randn(1, L, H * D, dtype=F64), torch.arange(L)
     with torch.no_grad():
-        theirs = attend(x, position_embeddings=gpt_oss.GptOssRotaryEmbedding(config)(x, p[None]),
-                        attention_mask=MASK)[0]
+        theirs = attend(
+            x, position_embeddings=gpt_oss.GptOssRotaryEmbedding(config)(x, p[None]), attention_mask=MASK
+        )[0]
         q, k, v = project(x)
         q, k = turns.rotate(q, k, p, p)
         k, v = (y.repeat_interleave(H // H_KV, 1) for y in (k, v))

@@ -23,6 +23,7 @@ F64 = torch.float64
 
 # ---- Swin ----
 
+
 @pytest.mark.parametrize("window", [(1, 1), (2, 2), (2, 3), (5, 1), (4, 7), (7, 7)])
 def test_the_bias_of_a_window(window):
     """Theirs counts query − key: its map is our transpose, its table ours turned by half a turn."""
@@ -34,9 +35,16 @@ def test_the_bias_of_a_window(window):
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 2e-6), (F64, 1e-6)], ids=str)
-@pytest.mark.parametrize("height, width, window, shift", [
-    (6, 6, 3, 1), (4, 8, 4, 2), (6, 9, 3, 0), (14, 7, 7, 3), (4, 10, 2, 1),
-])
+@pytest.mark.parametrize(
+    "height, width, window, shift",
+    [
+        (6, 6, 3, 1),
+        (4, 8, 4, 2),
+        (6, 9, 3, 0),
+        (14, 7, 7, 3),
+        (4, 10, 2, 1),
+    ],
+)
 def test_a_layer_of_shifted_windows(height, width, window, shift, dtype, tolerance):
     """Its mask is −100 between tokens that are no neighbours: in the image, a window apart or more."""
     config = swin.SwinConfig(window_size=window, attn_implementation="eager")
@@ -60,6 +68,7 @@ def test_a_layer_of_shifted_windows(height, width, window, shift, dtype, toleran
 
 # ---- sinusoids ----
 
+
 @pytest.mark.parametrize("height, width, d", [(2, 3, 8), (14, 14, 64), (5, 1, 12)])
 def test_the_sinusoid_of_vit_mae(height, width, d):
     """Theirs: all sines of an axis before all its cosines. The row is first; in MAE's own code the column."""
@@ -69,12 +78,14 @@ def test_the_sinusoid_of_vit_mae(height, width, d):
 
 # ---- rotations ----
 
+
 @pytest.mark.parametrize("base", [10_000.0, 100.0])
 @pytest.mark.parametrize("head_dim", [8, 16, 80])
 def test_the_image_encoder_of_qwen2_vl(head_dim, base):
     """A layer over two images of different sizes; each image attends to itself."""
     config = qwen.Qwen2VLVisionConfig(
-        embed_dim=3 * head_dim, num_heads=3, rope_parameters={"rope_type": "axial", "rope_theta": base})
+        embed_dim=3 * head_dim, num_heads=3, rope_parameters={"rope_type": "axial", "rope_theta": base}
+    )
     config._attn_implementation = "eager"
     layer = qwen.VisionAttention(config).double().eval()
     images = grid(4, 6), grid(3, 5) * 7
@@ -107,17 +118,23 @@ def test_axial_frequencies_of_rotary_embedding_torch(sizes, base):
 
 # ---- time, row, column ----
 
+
 @functools.cache
 def of_qwen2(base, sections):
-    config = qwen.Qwen2VLTextConfig(hidden_size=4 * sum(sections), num_attention_heads=2, rope_parameters={
-        "rope_type": "default", "rope_theta": base, "mrope_section": list(sections)})
+    config = qwen.Qwen2VLTextConfig(
+        hidden_size=4 * sum(sections),
+        num_attention_heads=2,
+        rope_parameters={"rope_type": "default", "rope_theta": base, "mrope_section": list(sections)},
+    )
     return qwen.Qwen2VLRotaryEmbedding(config), qwen.apply_rotary_pos_emb
 
 
 @functools.cache
 def of_qwen3(base, sections):
-    config = qwen3.Qwen3VLTextConfig(head_dim=2 * sum(sections), rope_parameters={
-        "rope_type": "default", "rope_theta": base, "mrope_section": list(sections)})
+    config = qwen3.Qwen3VLTextConfig(
+        head_dim=2 * sum(sections),
+        rope_parameters={"rope_type": "default", "rope_theta": base, "mrope_section": list(sections)},
+    )
     return qwen3.Qwen3VLTextRotaryEmbedding(config), qwen3.apply_rotary_pos_emb
 
 
@@ -129,11 +146,18 @@ def a_text_with_an_image(length, shift=0):
 
 
 @pytest.mark.parametrize("base", [1e6, 10_000.0])
-@pytest.mark.parametrize("theirs, order, sections", [
-    (of_qwen2, "chunked", (16, 24, 24)), (of_qwen2, "chunked", (2, 1, 1)), (of_qwen2, "chunked", (1, 5, 10)),
-    (of_qwen3, "interleaved", (24, 20, 20)), (of_qwen3, "interleaved", (2, 1, 1)),
-    (of_qwen3, "interleaved", (6, 5, 5)), (of_qwen3, "interleaved", (3, 3, 2)),
-])
+@pytest.mark.parametrize(
+    "theirs, order, sections",
+    [
+        (of_qwen2, "chunked", (16, 24, 24)),
+        (of_qwen2, "chunked", (2, 1, 1)),
+        (of_qwen2, "chunked", (1, 5, 10)),
+        (of_qwen3, "interleaved", (24, 20, 20)),
+        (of_qwen3, "interleaved", (2, 1, 1)),
+        (of_qwen3, "interleaved", (6, 5, 5)),
+        (of_qwen3, "interleaved", (3, 3, 2)),
+    ],
+)
 def test_m_rope_of_the_language_models_of_qwen(theirs, order, sections, base):
     """Their axes stand first, [3, B, L]; ours last, [B, L, 3]."""
     d, p = 2 * sum(sections), torch.stack([a_text_with_an_image(30), a_text_with_an_image(30, 7)])

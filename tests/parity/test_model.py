@@ -28,6 +28,7 @@ F64 = torch.float64
 
 # ---- attention layers ----
 
+
 def causal_mask(L, dtype):
     return torch.full((L, L), torch.finfo(dtype).min, dtype=dtype).triu(1)
 
@@ -60,16 +61,26 @@ def in_x_transformers_xpos(x, p, d, head_dim):
     return in_x_transformers(x, p, d, head_dim, use_xpos=True)
 
 
-@pytest.mark.parametrize("dtype, tolerance", [
-    (torch.float32, 2e-6), (F64, 1e-6), (torch.bfloat16, 0.03)  # their angles and softmax are float32 always
-], ids=str)
+@pytest.mark.parametrize(
+    "dtype, tolerance",
+    [
+        (torch.float32, 2e-6),
+        (F64, 1e-6),
+        (torch.bfloat16, 0.03),  # their angles and softmax are float32 always
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("head_dim, d", [(16, 16), (16, 4), (32, 24)])
-@pytest.mark.parametrize("theirs, make", [
-    (in_neox, lambda d, f: Rotary(d, layout="half", frequencies=f)),
-    (in_gptj, lambda d, f: Rotary(d, frequencies=f)),
-    (in_x_transformers, lambda d, f: Rotary(d, frequencies=f)),
-    (in_x_transformers_xpos, lambda d, f: XPos(d, frequencies=f)),
-], ids=["gpt-neox", "gpt-j", "x-transformers", "x-transformers-xpos"])
+@pytest.mark.parametrize(
+    "theirs, make",
+    [
+        (in_neox, lambda d, f: Rotary(d, layout="half", frequencies=f)),
+        (in_gptj, lambda d, f: Rotary(d, frequencies=f)),
+        (in_x_transformers, lambda d, f: Rotary(d, frequencies=f)),
+        (in_x_transformers_xpos, lambda d, f: XPos(d, frequencies=f)),
+    ],
+    ids=["gpt-neox", "gpt-j", "x-transformers", "x-transformers-xpos"],
+)
 def test_an_attention_layer(theirs, make, head_dim, d, dtype, tolerance):
     encoding = make(head_dim, Frequencies(head_dim, rotary_dim=d))
     x = torch.randn(2, 40, 3 * head_dim, dtype=dtype)
@@ -87,46 +98,81 @@ SCALINGS = {
     "plain": ({"rope_type": "default"}, None),
     "linear": ({"rope_type": "linear", "factor": 4.0}, PositionInterpolation(4.0)),
     "dynamic": ({"rope_type": "dynamic", "factor": 2.0}, DynamicNTK(32, 2.0)),
-    "yarn": ({"rope_type": "yarn", "factor": 8.0, "beta_fast": 4.0},
-             YaRN(8.0, L=32, beta=4.0, ramp="rounded index")),
-    "llama3": ({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0},
-               Llama3(L=32)),
+    "yarn": (
+        {"rope_type": "yarn", "factor": 8.0, "beta_fast": 4.0},
+        YaRN(8.0, L=32, beta=4.0, ramp="rounded index"),
+    ),
+    "llama3": (
+        {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0},
+        Llama3(L=32),
+    ),
 }
 
 
 def two_llamas(name, layout, d_model=48, n_heads=6, n_kv_heads=2, n_layers=3):
     """Theirs with random weights, also in the norms, and ours with the same."""
     parameters, scaling = SCALINGS[name]
-    theirs = llama.LlamaForCausalLM(llama.LlamaConfig(
-        vocab_size=97, hidden_size=d_model, intermediate_size=80, num_hidden_layers=n_layers,
-        num_attention_heads=n_heads, num_key_value_heads=n_kv_heads, rms_norm_eps=1e-5,
-        max_position_embeddings=32, rope_parameters={"rope_theta": 500.0, **parameters},
-    )).double().eval().requires_grad_(False)
+    theirs = (
+        llama.LlamaForCausalLM(
+            llama.LlamaConfig(
+                vocab_size=97,
+                hidden_size=d_model,
+                intermediate_size=80,
+                num_hidden_layers=n_layers,
+                num_attention_heads=n_heads,
+                num_key_value_heads=n_kv_heads,
+                rms_norm_eps=1e-5,
+                max_position_embeddings=32,
+                rope_parameters={"rope_theta": 500.0, **parameters},
+            )
+        )
+        .double()
+        .eval()
+        .requires_grad_(False)
+    )
     d = d_model // n_heads
     weights = {}
     for key, w in theirs.state_dict().items():
         w.copy_(torch.randn_like(w) / w.shape[-1] ** 0.5 + (w.ndim == 1))
         for old, new in (
-            ("model.layers", "blocks"), ("model.embed_tokens", "tokens"), ("model.norm", "norm"),
-            ("lm_head", "head"), ("self_attn.o_proj", "attention.out"), ("self_attn", "attention"),
-            ("mlp", "feed_forward"), ("input_layernorm", "norm1"), ("post_attention_layernorm", "norm2"),
+            ("model.layers", "blocks"),
+            ("model.embed_tokens", "tokens"),
+            ("model.norm", "norm"),
+            ("lm_head", "head"),
+            ("self_attn.o_proj", "attention.out"),
+            ("self_attn", "attention"),
+            ("mlp", "feed_forward"),
+            ("input_layernorm", "norm1"),
+            ("post_attention_layernorm", "norm2"),
             ("_proj", ""),
         ):
             key = key.replace(old, new)
         turns = key.endswith(("attention.q.weight", "attention.k.weight"))
         weights[key] = permute_projection(w, d, source="half", target=layout) if turns else w
     ours = Transformer(
-        Config(97, d_model=d_model, n_layers=n_layers, n_heads=n_heads, n_kv_heads=n_kv_heads, d_ff=80,
-               norm="rms", mlp="swiglu", norm_eps=1e-5),
-        Rotary(d, layout=layout, frequencies=Frequencies(d, 500.0, scaling=scaling))).double()
+        Config(
+            97,
+            d_model=d_model,
+            n_layers=n_layers,
+            n_heads=n_heads,
+            n_kv_heads=n_kv_heads,
+            d_ff=80,
+            norm="rms",
+            mlp="swiglu",
+            norm_eps=1e-5,
+        ),
+        Rotary(d, layout=layout, frequencies=Frequencies(d, 500.0, scaling=scaling)),
+    ).double()
     ours.load_state_dict(weights)
     return theirs, ours.requires_grad_(False)
 
 
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
-@pytest.mark.parametrize("sizes", [
-    {}, {"n_kv_heads": 6}, {"n_kv_heads": 1}, {"d_model": 128, "n_heads": 2, "n_layers": 1}
-], ids=str)
+@pytest.mark.parametrize(
+    "sizes",
+    [{}, {"n_kv_heads": 6}, {"n_kv_heads": 1}, {"d_model": 128, "n_heads": 2, "n_layers": 1}],
+    ids=str,
+)
 @pytest.mark.parametrize("name", SCALINGS)
 def test_a_llama(name, sizes, layout):
     """At several lengths up to four times L = 32; at other positions; and with padding on the left."""

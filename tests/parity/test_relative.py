@@ -34,14 +34,21 @@ def test_every_offset_falls_into_the_same_bucket(n_buckets, max_distance, bidire
     ours = bucket(R, bidirectional=bidirectional, n_buckets=n_buckets, max_distance=max_distance)
     sizes = {"num_buckets": n_buckets, "max_distance": max_distance}
     assert ours.equal(t5.T5Attention._relative_position_bucket(R, bidirectional, **sizes))
-    assert ours.equal(x_transformers.RelativePositionBias._relative_position_bucket(
-        R, not bidirectional, **sizes))
+    assert ours.equal(
+        x_transformers.RelativePositionBias._relative_position_bucket(R, not bidirectional, **sizes)
+    )
 
 
 def t5_layer(bidirectional, n_buckets, max_distance, dtype):
     config = t5.T5Config(
-        d_model=24, d_kv=8, num_heads=3, relative_attention_num_buckets=n_buckets,
-        relative_attention_max_distance=max_distance, is_decoder=not bidirectional, dropout_rate=0.0)
+        d_model=24,
+        d_kv=8,
+        num_heads=3,
+        relative_attention_num_buckets=n_buckets,
+        relative_attention_max_distance=max_distance,
+        is_decoder=not bidirectional,
+        dropout_rate=0.0,
+    )
     config._attn_implementation = "eager"
     layer = t5.T5Attention(config, has_relative_attention_bias=True, layer_idx=0).to(dtype)
     ours = T5Bias(3, bidirectional=bidirectional, n_buckets=n_buckets, max_distance=max_distance)
@@ -49,9 +56,9 @@ def t5_layer(bidirectional, n_buckets, max_distance, dtype):
     return layer, ours
 
 
-@pytest.mark.parametrize("dtype, tolerance", [
-    (torch.float32, 2e-6), (F64, 1e-14), (torch.bfloat16, 0.03)
-], ids=str)
+@pytest.mark.parametrize(
+    "dtype, tolerance", [(torch.float32, 2e-6), (F64, 1e-14), (torch.bfloat16, 0.03)], ids=str
+)
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("n_buckets, max_distance", BUCKETS[:5])
 def test_t5_attention(n_buckets, max_distance, bidirectional, dtype, tolerance):
@@ -75,20 +82,31 @@ def test_t5_attention(n_buckets, max_distance, bidirectional, dtype, tolerance):
 
 # ---- ALiBi ----
 
-@pytest.mark.parametrize("theirs", [
-    lambda n: bloom._get_alibi_slopes(n, "cpu"),
-    lambda n: mpt.build_mpt_alibi_tensor(n, 2)[:, 0, 1] - mpt.build_mpt_alibi_tensor(n, 2)[:, 0, 0],
-    lambda n: torch.tensor(x_transformers.AlibiPositionalBias._get_slopes(n), dtype=F64),
-], ids=["bloom", "mpt", "x-transformers"])
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        lambda n: bloom._get_alibi_slopes(n, "cpu"),
+        lambda n: mpt.build_mpt_alibi_tensor(n, 2)[:, 0, 1] - mpt.build_mpt_alibi_tensor(n, 2)[:, 0, 0],
+        lambda n: torch.tensor(x_transformers.AlibiPositionalBias._get_slopes(n), dtype=F64),
+    ],
+    ids=["bloom", "mpt", "x-transformers"],
+)
 def test_slopes_of_any_number_of_heads(theirs):
     for n in range(1, 130):
         torch.testing.assert_close(slopes(n), theirs(n).double(), atol=0, rtol=5e-6)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 8, 12])
-@pytest.mark.parametrize("dtype, tolerance", [
-    (torch.float32, 2e-6), (F64, 1e-6), (torch.bfloat16, 0.03)  # its softmax is float32 always
-], ids=str)
+@pytest.mark.parametrize(
+    "dtype, tolerance",
+    [
+        (torch.float32, 2e-6),
+        (F64, 1e-6),
+        (torch.bfloat16, 0.03),  # its softmax is float32 always
+    ],
+    ids=str,
+)
 def test_bloom_attention(dtype, tolerance, n):
     """Its bias is the positive m·j, with j counted over the tokens that are not padding: for each query
     another constant than ours, which a softmax does not see."""
@@ -138,6 +156,7 @@ def test_alibi_of_x_transformers(n_q, n_k, n):
 
 
 # ---- in the attention of x-transformers ----
+
 
 def x_layer(causal):
     return x_transformers.Attention(24, dim_head=8, heads=3, causal=causal).double()

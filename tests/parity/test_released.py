@@ -32,8 +32,11 @@ def two_ropes(config, n, window=None):
     near = config.layer_types[n] == "sliding_attention"
     rope = config.rope_parameters
     rope = rope[config.layer_types[n]] if "full_attention" in rope else rope
-    return Layer((window or config.sliding_window) if near else None, rope["rope_theta"],
-                 rope.get("partial_rotary_factor", 1.0))
+    return Layer(
+        (window or config.sliding_window) if near else None,
+        rope["rope_theta"],
+        rope.get("partial_rotary_factor", 1.0),
+    )
 
 
 def hybrid(config, n):
@@ -64,8 +67,11 @@ def made(name):
     layers = each(getattr(transformers, config)(), layer)
     kinds = list(dict.fromkeys(layers))
     letters = dict(zip(kinds, "abc", strict=False))
-    return {"config": config, "kinds": {letters[kind]: dataclasses.asdict(kind) for kind in kinds},
-            "layers": "".join(letters[layer] for layer in layers)}
+    return {
+        "config": config,
+        "kinds": {letters[kind]: dataclasses.asdict(kind) for kind in kinds},
+        "layers": "".join(letters[layer] for layer in layers),
+    }
 
 
 @pytest.mark.parametrize("name", MODELS)

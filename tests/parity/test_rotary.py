@@ -28,6 +28,7 @@ F64 = torch.float64
 
 # ---- the rotation: six functions of (q, k, positions [B, L], base, d channels that turn) ----
 
+
 def of_llama(q, k, positions, base, d):
     parameters = {"rope_type": "default", "rope_theta": base}
     config = llama.LlamaConfig(head_dim=d, rope_parameters=parameters)
@@ -80,11 +81,19 @@ ROTATIONS = {
     "roformer": (of_roformer, "interleaved", {"base", "partial"}),
     "x-transformers": (of_x_transformers, "interleaved", {"pair"}),
     "rotary-embedding-torch": (
-        of_rotary_embedding_torch, "interleaved", {"gaps", "rows", "pair", "far bfloat16"}),
+        of_rotary_embedding_torch,
+        "interleaved",
+        {"gaps", "rows", "pair", "far bfloat16"},
+    ),
 }
 SHAPES = [  # B, H, H_kv, L, head_dim, d
-    (1, 1, 1, 1, 2, 2), (2, 3, 1, 5, 8, 8), (1, 4, 2, 33, 64, 64), (2, 2, 2, 62, 128, 128),
-    (2, 2, 1, 9, 8, 4), (1, 3, 3, 12, 96, 24), (2, 4, 2, 31, 64, 48),
+    (1, 1, 1, 1, 2, 2),
+    (2, 3, 1, 5, 8, 8),
+    (1, 4, 2, 33, 64, 64),
+    (2, 2, 2, 62, 128, 128),
+    (2, 2, 1, 9, 8, 4),
+    (1, 3, 3, 12, 96, 24),
+    (2, 4, 2, 31, 64, 48),
 ]
 POSITIONS = {
     "start": lambda rows, length: torch.arange(length).expand(rows, -1),
@@ -94,7 +103,9 @@ POSITIONS = {
     "rows": lambda rows, length: torch.randint(0, 4000, (rows, length)),
 }
 CASES = [
-    (peer, where, dtype) for peer in ROTATIONS for where in POSITIONS
+    (peer, where, dtype)
+    for peer in ROTATIONS
+    for where in POSITIONS
     for dtype in ("float32", "float64", "bfloat16")
     if not {where, f"{where} {dtype}"} & ROTATIONS[peer][2]
 ]
@@ -138,18 +149,26 @@ def test_permuted_weights_carry_one_public_model_into_another(d):
 
 # ---- scaled and xPos, in the two packages that have them in one class ----
 
+
 def of_x(q, k, p, d, *, interpolate=1.0, rescale=1.0, **xpos):
     embedding = x_transformers.RotaryEmbedding(
-        d, interpolation_factor=interpolate, base_rescale_factor=rescale, use_xpos=bool(xpos), **xpos)
+        d, interpolation_factor=interpolate, base_rescale_factor=rescale, use_xpos=bool(xpos), **xpos
+    )
     angles, scale = embedding(p)
-    return (x_transformers.apply_rotary_pos_emb(q, angles, scale),
-            x_transformers.apply_rotary_pos_emb(k, angles, scale ** -1))
+    return (
+        x_transformers.apply_rotary_pos_emb(q, angles, scale),
+        x_transformers.apply_rotary_pos_emb(k, angles, scale**-1),
+    )
 
 
 def of_lucid(q, k, p, d, *, interpolate=1.0, rescale=1.0, **xpos):
     embedding = rotary_embedding_torch.RotaryEmbedding(
-        d, interpolate_factor=interpolate, theta_rescale_factor=rescale, use_xpos=bool(xpos),
-        **{f"xpos_{name}": value for name, value in xpos.items()})
+        d,
+        interpolate_factor=interpolate,
+        theta_rescale_factor=rescale,
+        use_xpos=bool(xpos),
+        **{f"xpos_{name}": value for name, value in xpos.items()},
+    )
     if xpos:
         return embedding.rotate_queries_and_keys(q, k)
     return embedding.rotate_queries_or_keys(q), embedding.rotate_queries_or_keys(k)

@@ -38,8 +38,9 @@ def same_theta(actual, expected, tolerance=3e-6):
 
 
 def config(d, base=10_000.0, L=2048, **parameters):
-    return llama.LlamaConfig(head_dim=d, max_position_embeddings=L,
-                             rope_parameters={"rope_theta": base, **parameters})
+    return llama.LlamaConfig(
+        head_dim=d, max_position_embeddings=L, rope_parameters={"rope_theta": base, **parameters}
+    )
 
 
 def mscale(s, m):
@@ -53,8 +54,13 @@ def yarn(s, L, ramp="rounded index", alpha=1.0, beta=32.0, attention=None, **par
 
 
 def llama3(s, L, low, high, ours=None):
-    theirs = {"rope_type": "llama3", "factor": s, "original_max_position_embeddings": L,
-              "low_freq_factor": low, "high_freq_factor": high}
+    theirs = {
+        "rope_type": "llama3",
+        "factor": s,
+        "original_max_position_embeddings": L,
+        "low_freq_factor": low,
+        "high_freq_factor": high,
+    }
     return theirs, ours or Llama3(s, L=L, low=low, high=high)
 
 
@@ -70,8 +76,9 @@ SCALINGS = {
     "yarn, truncate=False": yarn(32.0, 4096, "index", truncate=False),
     "yarn, truncate=False, short": yarn(32.0, 90, "index", truncate=False),
     "yarn, attention_factor": yarn(8.0, 1024, attention_factor=0.7, attention=0.7),
-    "yarn, mscale": yarn(40.0, 4096, mscale=1.0, mscale_all_dim=0.707,
-                         attention=mscale(40.0, 1.0) / mscale(40.0, 0.707)),
+    "yarn, mscale": yarn(
+        40.0, 4096, mscale=1.0, mscale_all_dim=0.707, attention=mscale(40.0, 1.0) / mscale(40.0, 0.707)
+    ),
     "yarn, mscale alone is not read": yarn(40.0, 4096, mscale=0.5),
     "llama3": llama3(8.0, 8192, 1.0, 4.0),
     "llama3, other bounds": llama3(32.0, 1000, 2.0, 9.0),
@@ -148,15 +155,21 @@ class Listed(Scaling):
 def longrope(d, L=100, new=400, **parameters):
     """Theirs and ours, with two lists of factors that grow as in Phi-3."""
     short, long = ((torch.rand(d // 2) * high + 1).sort().values.tolist() for high in (0.5, 30))
-    theirs = {"rope_type": "longrope", "original_max_position_embeddings": L,
-              "short_factor": short, "long_factor": long, **parameters}
+    theirs = {
+        "rope_type": "longrope",
+        "original_max_position_embeddings": L,
+        "short_factor": short,
+        "long_factor": long,
+        **parameters,
+    }
     s, attention = parameters.get("factor", new / L), parameters.get("attention_factor")
     return theirs, LongRoPE(short, long, L, s, attention)
 
 
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize(
-    "parameters", [{}, {"factor": 1.0}, {"factor": 32.0}, {"attention_factor": 1.19}], ids=str)
+    "parameters", [{}, {"factor": 1.0}, {"factor": 32.0}, {"attention_factor": 1.19}], ids=str
+)
 def test_longrope(parameters, base):
     """Phi-3 gives the lengths, others the factor; the list for short texts serves up to L."""
     for head_dim, d in SIZES:
@@ -172,9 +185,14 @@ def test_longrope(parameters, base):
 def test_longrope_in_phi3():
     """One module through texts that grow past L and shrink again; of a batch, it takes the longest row."""
     theirs, scaling = longrope(48)
-    cfg = phi3.Phi3Config(hidden_size=2 * 64, num_attention_heads=2, max_position_embeddings=400,
-                          original_max_position_embeddings=100, pad_token_id=0, rope_parameters={
-                              "rope_theta": 1e4, "partial_rotary_factor": 0.75, **theirs})
+    cfg = phi3.Phi3Config(
+        hidden_size=2 * 64,
+        num_attention_heads=2,
+        max_position_embeddings=400,
+        original_max_position_embeddings=100,
+        pad_token_id=0,
+        rope_parameters={"rope_theta": 1e4, "partial_rotary_factor": 0.75, **theirs},
+    )
     module = phi3.Phi3RotaryEmbedding(cfg)
     ours = Rotary(64, layout="half", frequencies=Frequencies(64, rotary_dim=48, scaling=scaling))
     for length in (10, 100, 101, 250, 90, 400):
@@ -200,6 +218,7 @@ def test_free_frequencies_as_a_scaling_of_ones_own(length):
 
 
 # ---- scaled, and turned ----
+
 
 @pytest.mark.parametrize("dtype", [torch.float32, F64], ids=str)
 @pytest.mark.parametrize("name", SCALINGS)

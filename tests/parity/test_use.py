@@ -51,8 +51,9 @@ def test_rope(page, qkv):
     angles = torch.arange(L)[:, None] * 10_000.0 ** -(torch.arange(0, D, 2, dtype=torch.float64) / D)
 
     def turned(x):
-        return torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (-1, 2))) * torch.polar(
-            torch.ones_like(angles), angles)).flatten(-2)
+        return torch.view_as_real(
+            torch.view_as_complex(x.unflatten(-1, (-1, 2))) * torch.polar(torch.ones_like(angles), angles)
+        ).flatten(-2)
 
     expected = attended(turned(q) @ turned(k).mT / D**0.5, v)
     torch.testing.assert_close(page["rope_attention"](q, k, v), expected)
@@ -76,10 +77,19 @@ def test_t5_is_not_scaled_and_learns(page, qkv):
 
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
-DEEPSEEK = {"type": "yarn", "beta_fast": 32, "beta_slow": 1, "factor": 40,
-            "original_max_position_embeddings": 4096}
-LLAMA_3 = {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-           "original_max_position_embeddings": 8192}
+DEEPSEEK = {
+    "type": "yarn",
+    "beta_fast": 32,
+    "beta_slow": 1,
+    "factor": 40,
+    "original_max_position_embeddings": 4096,
+}
+LLAMA_3 = {
+    "rope_type": "llama3",
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
 FILES = {  # channels of a head, and what config.json says of the rotation
     "Mistral 7B": (128, {"rope_theta": 1e6, "rope_scaling": None}),
     "SmolLM2 135M": (64, {"rope_parameters": {"rope_theta": 1e5, "rope_type": "default"}}),
@@ -90,33 +100,77 @@ FILES = {  # channels of a head, and what config.json says of the rotation
     "Qwen3": (128, {"rope_parameters": YARN | {"rope_theta": 1e6}}),
     "with a factor": (128, {"rope_theta": 1e6, "rope_scaling": YARN | {"attention_factor": 1.3}}),
     "with nothing": (128, {"rope_theta": 1e6, "rope_scaling": YARN | {"attention_factor": None}}),
-    "gpt-oss": (64, {"rope_theta": 150_000, "rope_scaling": {
-        "beta_fast": 32.0, "beta_slow": 1.0, "factor": 32.0, "original_max_position_embeddings": 4096,
-        "rope_type": "yarn", "truncate": False}}),
+    "gpt-oss": (
+        64,
+        {
+            "rope_theta": 150_000,
+            "rope_scaling": {
+                "beta_fast": 32.0,
+                "beta_slow": 1.0,
+                "factor": 32.0,
+                "original_max_position_embeddings": 4096,
+                "rope_type": "yarn",
+                "truncate": False,
+            },
+        },
+    ),
     "truncated": (64, {"rope_theta": 150_000, "rope_scaling": YARN | {"truncate": True}}),
-    "DeepSeek V2": (64, {"rope_theta": 1e4, "rope_scaling": DEEPSEEK | {
-        "mscale": 0.707, "mscale_all_dim": 0.707}}),
-    "DeepSeek V3": (64, {"rope_theta": 1e4, "rope_scaling": DEEPSEEK | {
-        "mscale": 1.0, "mscale_all_dim": 1.0}}),
-    "two of them": (64, {"rope_theta": 1e4, "rope_scaling": DEEPSEEK | {
-        "mscale": 1.0, "mscale_all_dim": 0.5}}),
+    "DeepSeek V2": (
+        64,
+        {"rope_theta": 1e4, "rope_scaling": DEEPSEEK | {"mscale": 0.707, "mscale_all_dim": 0.707}},
+    ),
+    "DeepSeek V3": (
+        64,
+        {"rope_theta": 1e4, "rope_scaling": DEEPSEEK | {"mscale": 1.0, "mscale_all_dim": 1.0}},
+    ),
+    "two of them": (
+        64,
+        {"rope_theta": 1e4, "rope_scaling": DEEPSEEK | {"mscale": 1.0, "mscale_all_dim": 0.5}},
+    ),
     "Phi-2": (80, {"rope_theta": 1e4, "partial_rotary_factor": 0.4, "rope_scaling": None}),
-    "StableLM 2": (64, {"rope_parameters": {
-        "rope_theta": 1e4, "rope_type": "default", "partial_rotary_factor": 0.25}}),
+    "StableLM 2": (
+        64,
+        {"rope_parameters": {"rope_theta": 1e4, "rope_type": "default", "partial_rotary_factor": 0.25}},
+    ),
     "YaRN of a part": (64, {"rope_theta": 1e4, "partial_rotary_factor": 0.5, "rope_scaling": YARN}),
     "InternLM 2": (128, {"rope_theta": 1e6, "rope_scaling": {"type": "dynamic", "factor": 2.0}}),
-    "Phi-3": (96, {"rope_theta": 1e4, "original_max_position_embeddings": 4096, "rope_scaling": {
-        "type": "longrope", "short_factor": [1.0] * 48, "long_factor": [2.0] * 48}}),
-    "Phi-3, once": (96, {"rope_theta": 1e4, "rope_scaling": {
-        "type": "su", "short_factor": [1.0] * 48, "long_factor": [2.0] * 48}}),
+    "Phi-3": (
+        96,
+        {
+            "rope_theta": 1e4,
+            "original_max_position_embeddings": 4096,
+            "rope_scaling": {"type": "longrope", "short_factor": [1.0] * 48, "long_factor": [2.0] * 48},
+        },
+    ),
+    "Phi-3, once": (
+        96,
+        {
+            "rope_theta": 1e4,
+            "rope_scaling": {"type": "su", "short_factor": [1.0] * 48, "long_factor": [2.0] * 48},
+        },
+    ),
     "Qwen2-VL": (128, {"rope_theta": 1e6, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}}),
-    "Gemma 4": (256, {"rope_parameters": {
-        "rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1e6}}),
-    "Gemma 3": (256, {"rope_parameters": {
-        "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
-        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}}),
-    "Gemma 3, once": (256, {"rope_theta": 1e6, "rope_local_base_freq": 1e4, "rope_scaling": {
-        "rope_type": "linear", "factor": 8.0}}),
+    "Gemma 4": (
+        256,
+        {"rope_parameters": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1e6}},
+    ),
+    "Gemma 3": (
+        256,
+        {
+            "rope_parameters": {
+                "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+            }
+        },
+    ),
+    "Gemma 3, once": (
+        256,
+        {
+            "rope_theta": 1e6,
+            "rope_local_base_freq": 1e4,
+            "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+        },
+    ),
     "Pythia": (64, {"rotary_emb_base": 10_000, "rotary_pct": 0.25}),
     "SmolLM3": (128, {"rope_theta": 5e6, "no_rope_layers": [1, 1, 1, 0], "rope_scaling": None}),
     "YaRN of Llama 2": (128, {"rope_theta": 1e4, "rope_scaling": YARN | {"finetuned": True}}),
@@ -126,8 +180,10 @@ FILES = {  # channels of a head, and what config.json says of the rotation
     "no factor": (64, {"rope_theta": 1e4, "rope_scaling": YARN | {"factor": None}}),
 }
 COVERED = 17  # so many of them, from the first on
-ROWS = [(re.findall(r"`(.*?)`", says), gets)
-        for says, gets in re.findall(r"^\| ([^|]*`[^|]*) \| `(.*?)`.* \|$", PAGE, re.M)]
+ROWS = [
+    (re.findall(r"`(.*?)`", says), gets)
+    for says, gets in re.findall(r"^\| ([^|]*`[^|]*) \| `(.*?)`.* \|$", PAGE, re.M)
+]
 
 
 ORIGINAL = "original_max_position_embeddings"
@@ -203,16 +259,21 @@ def test_the_block_has_the_numbers_of_llama_3_2(page):
     torch.testing.assert_close(page["trained"].frequencies.theta(), read(*FILES["Llama 3.2 1B"]).theta())
 
 
-@pytest.mark.parametrize("step, encoding", [
-    ("rope_step", Rotary(D)), ("rope_step_from_unturned", Rotary(D)), ("rope_step_from_unturned", XPos(D)),
-    ("rope_step_from_unturned", Rotary(D, frequencies=Frequencies(D, scaling=DynamicNTK(L=3)))),
-])
+@pytest.mark.parametrize(
+    "step, encoding",
+    [
+        ("rope_step", Rotary(D)),
+        ("rope_step_from_unturned", Rotary(D)),
+        ("rope_step_from_unturned", XPos(D)),
+        ("rope_step_from_unturned", Rotary(D, frequencies=Frequencies(D, scaling=DynamicNTK(L=3)))),
+    ],
+)
 def test_steps_with_a_cache_are_the_last_rows(page, qkv, monkeypatch, step, encoding):
     monkeypatch.setitem(page, "rope", encoding)
     keys, values = qkv[1][:, :, :0], qkv[2][:, :, :0]
     for n in range(L):
-        out, keys, values = page[step](*qkv[:, :, :, n:n + 1], keys, values)
-        whole = page["rope_attention"](*qkv[:, :, :, :n + 1])
+        out, keys, values = page[step](*qkv[:, :, :, n : n + 1], keys, values)
+        whole = page["rope_attention"](*qkv[:, :, :, : n + 1])
         torch.testing.assert_close(out, whole[:, :, -1:])
 
 
@@ -221,7 +282,7 @@ def test_a_cache_of_turned_keys_is_wrong_where_the_page_says_so(page, qkv, monke
         monkeypatch.setitem(page, "rope", encoding)
         keys, values = qkv[1][:, :, :0], qkv[2][:, :, :0]
         for n in range(L):
-            out, keys, values = page["rope_step"](*qkv[:, :, :, n:n + 1], keys, values)
+            out, keys, values = page["rope_step"](*qkv[:, :, :, n : n + 1], keys, values)
         assert (out - page["rope_attention"](*qkv)[:, :, -1:]).abs().max() > 1e-3
 
 

@@ -32,10 +32,14 @@ def test_encoders_turn_too():
         assert rope(getattr(transformers, f"{name}Config")())["rope_theta"] > 0
 
 
-@pytest.mark.parametrize("name, kind", [
-    ("Wav2Vec2Bert", "relative_key"), ("SeamlessM4Tv2", "relative_key"),  # Shaw's
-    ("Wav2Vec2Conformer", "relative"),  # Transformer-XL's
-])
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        ("Wav2Vec2Bert", "relative_key"),
+        ("SeamlessM4Tv2", "relative_key"),  # Shaw's
+        ("Wav2Vec2Conformer", "relative"),  # Transformer-XL's
+    ],
+)
 def test_relative_vectors_in_speech(name, kind):
     assert getattr(transformers, f"{name}Config")().position_embeddings_type == kind
 

@@ -25,12 +25,16 @@ SCRIPTS = """<script src="../_static/doctools.js"></script>
 def site(tmp_path):
     for name, text in {
         "notebooks/a.html": f'<html lang="en"><div id="pst-secondary-sidebar"></div>{SCRIPTS}{INLINE}'
-                            '<img src="../_images/b.png" alt="b"><img src="../_images/b.png" alt="again">'
-                            '<img src="../_static/c.svg" alt="c">'
-                            '<img src="https://example.org/d.png" alt="d">',
+        '<img src="../_images/b.png" alt="b"><img src="../_images/b.png" alt="again">'
+        '<img src="../_static/c.svg" alt="c">'
+        '<img src="https://example.org/d.png" alt="d">',
         "search.html": f'<html lang="en">{SCRIPTS.replace("../", "")}',
-        "_static/scripts/fontawesome.js": "icons", "_static/doctools.js": "12345", "searchindex.js": "index",
-        "_static/scripts/theme.js.map": "map", "_static/searchtools.js": "search", "_static/c.svg": "<svg/>",
+        "_static/scripts/fontawesome.js": "icons",
+        "_static/doctools.js": "12345",
+        "searchindex.js": "index",
+        "_static/scripts/theme.js.map": "map",
+        "_static/searchtools.js": "search",
+        "_static/c.svg": "<svg/>",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -52,8 +56,10 @@ def test_pictures_stand_in_files_with_their_size(site):
 def test_the_first_picture_of_a_page_does_not_wait(tmp_path):
     (tmp_path / "a.png").write_bytes(PNG)
     text = light.pictures('<img src="a.png" alt="1"><img src="a.png" alt="2">', tmp_path / "a.html", tmp_path)
-    assert text == ('<img width="30" height="20" src="a.png" alt="1">'
-                    '<img width="30" height="20" loading="lazy" src="a.png" alt="2">')
+    assert text == (
+        '<img width="30" height="20" src="a.png" alt="1">'
+        '<img width="30" height="20" loading="lazy" src="a.png" alt="2">'
+    )
 
 
 def test_a_picture_of_the_site_around_it_is_taken_from_there(tmp_path):
@@ -69,7 +75,9 @@ def test_a_picture_of_the_site_around_it_is_taken_from_there(tmp_path):
     assert text.startswith(f'{size} src="../../_images/same.png" alt="a">{size} loading="lazy" src="../_im')
     assert text.count("../../_images/same.png") == 2 and text.count("base64") == 0
     assert {path.name for path in (own / "_images").iterdir()} == {
-        "other.png", *re.findall(r"[0-9a-f]{40}\.png", text)}
+        "other.png",
+        *re.findall(r"[0-9a-f]{40}\.png", text),
+    }
 
 
 def test_only_the_search_has_the_index_and_nothing_has_the_icons_script(site):
@@ -91,4 +99,5 @@ def test_a_page_weighs_what_it_fetches_at_once(site):
     assert found["search.html"] > found["notebooks/a.html"] - own
     lines = weigh.report(site).splitlines()
     assert lines[0].startswith(f"{site}: ") and [line.split()[-1] for line in lines[2:]] == sorted(
-        found, key=lambda name: -found[name])
+        found, key=lambda name: -found[name]
+    )

@@ -35,8 +35,10 @@ def test_each_method_of_the_board_and_of_the_summary_has_one_page():
 def test_code_is_that_of_the_library_and_short(name):
     page = methods.METHODS[name]
     lines = [line for line in methods.code(page["code"]).splitlines() if line]
-    source = "\n".join((ROOT / f"tutorial_lib/encodings/{module}.py").read_text(encoding="utf-8")
-                       for module in methods.modules(page)).splitlines()
+    source = "\n".join(
+        (ROOT / f"tutorial_lib/encodings/{module}.py").read_text(encoding="utf-8")
+        for module in methods.modules(page)
+    ).splitlines()
     assert 5 <= len(lines) <= 32 and set(lines) <= set(source)
     assert '"""' not in "".join(lines)
 
@@ -48,7 +50,13 @@ def test_a_page_is_whole(name):
     assert "```{math}" in methods.equation(page) and re.search(r"\*.*\b20\d\d.*\*", methods.equation(page))
     headings = re.findall(r"^## (.*)$", text, re.M)
     assert [one for one in headings if one != "Move it"] == [
-        "The equation", "The code", "What it costs", "Who uses it", "What was measured", "Go on"]
+        "The equation",
+        "The code",
+        "What it costs",
+        "Who uses it",
+        "What was measured",
+        "Go on",
+    ]
     assert ("Move it" in headings) == ("data-live=" in text) == ("live" in page)
     assert not re.search(r"^[A-Z]+$", text, re.M) and not alt_fault(methods.alt(page))
 
@@ -62,15 +70,22 @@ def mean(record, name, key):
 @pytest.mark.parametrize("name", PAGES)
 def test_numbers_are_those_of_the_record(name):
     page = methods.METHODS[name]
-    table = [[cell.strip() for cell in line.strip("|").split("|")]
-             for line in methods.board(page).splitlines() if line.startswith("|")]
+    table = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in methods.board(page).splitlines()
+        if line.startswith("|")
+    ]
     assert table[0] == ["", *page["board"]]
     found = {line[0]: line[1:] for line in table[2:]}
     for n, encoding in enumerate(page["board"]):
         if " + " in encoding:
             continue  # RoPE with scaled angles: measured for its lengths only
-        for key, words in (("time", "times as long as no position"), ("parameters", "parameters"),
-                           ("apart", "places told apart"), ("shift", "shift error")):
+        for key, words in (
+            ("time", "times as long as no position"),
+            ("parameters", "parameters"),
+            ("apart", "places told apart"),
+            ("shift", "shift error"),
+        ):
             value = shown(key, mean("scoreboard", encoding, key))
             assert found[words][n].startswith(f"{value} ("), (encoding, key)
 

@@ -21,19 +21,41 @@ from course.lesson import predictions, questions
 from workshop import translation
 
 ROOT = Path(__file__).parents[2]
-WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},
-        "resultTypes": ["violations"], "preload": False}
-KINDS = ("index.html", "notebooks/06_rope.html", "exercises/ex06_rope/ex06_rope.html", "docs/glossary.html",
-         "docs/results.html", "docs/instructor/inventory.html", "methods/rope.html", "api/index.html",
-         "api/tutorial_lib.encodings.rotary.html", "_modules/tutorial_lib/encodings/rotary.html",
-         "search.html")
+WCAG = {
+    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},
+    "resultTypes": ["violations"],
+    "preload": False,
+}
+KINDS = (
+    "index.html",
+    "notebooks/06_rope.html",
+    "exercises/ex06_rope/ex06_rope.html",
+    "docs/glossary.html",
+    "docs/results.html",
+    "docs/instructor/inventory.html",
+    "methods/rope.html",
+    "api/index.html",
+    "api/tutorial_lib.encodings.rotary.html",
+    "_modules/tutorial_lib/encodings/rotary.html",
+    "search.html",
+)
 CODE = ("exercises/ex06_rope/ex06_rope.html", "_modules/tutorial_lib/encodings/rotary.html")
 OTHERS = translation.languages()
 STARTS = tuple(f"{language}/" for language in OTHERS)
-IN_OTHERS = tuple(f"{language}/{name}" for language in OTHERS for name in (
-    "index.html", "docs/glossary.html", "methods/index.html",
-    *(str(path.relative_to(ROOT).with_suffix(".html")) for path in ROOT.glob("notebooks/[0-9]*.ipynb")
-      if path.stem in translation.catalogs(language))))
+IN_OTHERS = tuple(
+    f"{language}/{name}"
+    for language in OTHERS
+    for name in (
+        "index.html",
+        "docs/glossary.html",
+        "methods/index.html",
+        *(
+            str(path.relative_to(ROOT).with_suffix(".html"))
+            for path in ROOT.glob("notebooks/[0-9]*.ipynb")
+            if path.stem in translation.catalogs(language)
+        ),
+    )
+)
 RAN = "00_start_here"
 """The lesson that really runs in the other languages: the quickest, and it has outputs of all kinds."""
 HARMLESS = ("GroupMarkerNotSet",)
@@ -45,9 +67,21 @@ def built(tmp_path_factory):
     if not shutil.which("make"):
         pytest.skip("the site is made by make, and there is none")
     folder = tmp_path_factory.mktemp("build")
-    done = subprocess.run(["make", "-o", "setup", "site", f"BIN={sys.executable}", f"BUILD={folder}",
-                           f"ARGS={RAN[:2]}"],  # the other translated lessons show their English outputs
-                          cwd=ROOT, capture_output=True, text=True, timeout=2400)
+    done = subprocess.run(
+        [
+            "make",
+            "-o",
+            "setup",
+            "site",
+            f"BIN={sys.executable}",
+            f"BUILD={folder}",
+            f"ARGS={RAN[:2]}",
+        ],  # the other translated lessons show their English outputs
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=2400,
+    )
     return folder / "site", done
 
 
@@ -89,8 +123,11 @@ class Page(HTMLParser):
 
 def read(site):
     """What the parser finds on each page, by the page's path."""
-    return {str(path.relative_to(site)): Page(path.read_text(encoding="utf-8"))
-            for path in sorted(site.rglob("*.html")) if "_static" not in path.parts}
+    return {
+        str(path.relative_to(site)): Page(path.read_text(encoding="utf-8"))
+        for path in sorted(site.rglob("*.html"))
+        if "_static" not in path.parts
+    }
 
 
 def broken(site, pages):
@@ -130,13 +167,18 @@ def test_it_is_made_without_a_warning(built):
 
 
 def test_every_page_is_there_and_no_solution(pages):
-    sources = [*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("exercises/*/*.ipynb"),
-               *ROOT.glob("docs/[!R]*.md"),  # the READMEs are the repository's pages
-               *ROOT.glob("docs/instructor/*.md")]
+    sources = [
+        *ROOT.glob("notebooks/*.ipynb"),
+        *ROOT.glob("exercises/*/*.ipynb"),
+        *ROOT.glob("docs/[!R]*.md"),  # the READMEs are the repository's pages
+        *ROOT.glob("docs/instructor/*.md"),
+    ]
     expected = {str(path.relative_to(ROOT).with_suffix(".html")) for path in sources}
     expected |= {"methods/index.html", "methods/rope.html", "methods/nope.html"}
-    expected |= {f"api/tutorial_lib.encodings.{path.stem}.html"
-                 for path in (ROOT / "tutorial_lib" / "encodings").glob("[!_]*.py")}
+    expected |= {
+        f"api/tutorial_lib.encodings.{path.stem}.html"
+        for path in (ROOT / "tutorial_lib" / "encodings").glob("[!_]*.py")
+    }
     assert len(expected) > 25 and expected <= pages.keys()
     assert {"index.html", "search.html", "api/tutorial_lib.encodings.rotary.html"} <= pages.keys()
     assert not [name for name in pages if "solution" in name or "checks.questions" in name]
@@ -149,21 +191,32 @@ def test_no_link_is_broken_and_nothing_comes_from_elsewhere(site, pages):
 def test_what_is_broken_is_found(tmp_path):
     (tmp_path / "a.html").write_text(
         '<a href="b.html#there">1</a><a href="b.html#gone">2</a><a href="c.html">3</a><a href="#here">4</a>'
-        '<script src="https://example.org/x.js"></script>')
+        '<script src="https://example.org/x.js"></script>'
+    )
     (tmp_path / "b.html").write_text('<p id="there">')
     found = broken(tmp_path, {name: Page((tmp_path / name).read_text()) for name in ("a.html", "b.html")})
     assert [re.sub(r"^a.html:? ", "", problem) for problem in found] == [
-        "takes https://example.org/x.js from elsewhere", "b.html#gone: no such place", "c.html: no such file",
-        "#here: no such place"]
+        "takes https://example.org/x.js from elsewhere",
+        "b.html#gone: no such place",
+        "c.html: no such file",
+        "#here: no such place",
+    ]
 
 
 def test_stored_pictures_have_their_texts_and_answers_are_closed(pages):
     for path in ROOT.glob("notebooks/*.ipynb"):
         page = pages[f"notebooks/{path.stem}.html"]
-        stored = [output["data"] for cell in cells(path) for output in cell.get("outputs", [])
-                  if "image/png" in output.get("data", {})]
-        texts = [image["alt"] for image in page.images
-                 if "_images" in image["src"] or image["src"].startswith("data:image/png")]
+        stored = [
+            output["data"]
+            for cell in cells(path)
+            for output in cell.get("outputs", [])
+            if "image/png" in output.get("data", {})
+        ]
+        texts = [
+            image["alt"]
+            for image in page.images
+            if "_images" in image["src"] or image["src"].startswith("data:image/png")
+        ]
         assert texts == ["".join(data["text/plain"]).removeprefix("Figure: ") for data in stored], path.name
         tags = [set(cell["metadata"].get("tags", [])) & {"reveal", "hide-input"} for cell in cells(path)]
         assert page.open == len([found for found in tags if found]) > 0, path.name
@@ -182,8 +235,10 @@ def test_explorers_come_to_life_and_checks_have_answers(site):
 
 def test_making_it_says_how_heavy_it_is(built, site, pages):
     """Each page but listings of code; scripts and styles of the theme and of formulas are 0.7 MB of each."""
-    said = {name: float(number) * (1000 if unit == "MB" else 1) for number, unit, name in
-            re.findall(r"^ *([\d.]+) (MB|kB)  (\S+\.html)$", built[1].stdout, re.M)}
+    said = {
+        name: float(number) * (1000 if unit == "MB" else 1)
+        for number, unit, name in re.findall(r"^ *([\d.]+) (MB|kB)  (\S+\.html)$", built[1].stdout, re.M)
+    }
     assert {name for name in pages if not name.startswith("_modules/")} == said.keys()
     assert re.search(r": \d+\.\d MB in [\d,]+ files", built[1].stdout)
     assert max(said.values()) < 1100 and said["index.html"] < 750, "kB"
@@ -211,23 +266,48 @@ def test_links_of_every_kind_are_brought_to_the_site(tmp_path):
     """A course of four pages, with the links that notebooks and pages write."""
     for name, text in {
         "workshop/site/index.md": "# First\n\n```{toctree}\n:glob:\n/docs/glossary\n/notebooks/*\n```\n",
-        "docs/glossary.md":
-            "# Glossary\n\n| term | what |\n|---|---|\n| <a id=\"rope\"></a>RoPE | turns |\n\n"
-            "[x](../notebooks/01_x.ipynb#One-pair,-by-√d?) [y](#glossary) [home](../README.md)\n",
-        "tutorial_lib/encodings/rotary.py": "", "results/a.json": "{}", "README.md": "# Read me",
+        "docs/glossary.md": '# Glossary\n\n| term | what |\n|---|---|\n| <a id="rope"></a>RoPE | turns |\n\n'
+        "[x](../notebooks/01_x.ipynb#One-pair,-by-√d?) [y](#glossary) [home](../README.md)\n",
+        "tutorial_lib/encodings/rotary.py": "",
+        "results/a.json": "{}",
+        "README.md": "# Read me",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    source = ("# 01\n\n**By the end of this notebook you know.**\n\n## One pair, by √d?\n\n"
-              "[term](../docs/glossary.md#rope \"turns pairs\") [up](#One-pair,-by-√d?) "
-              "[code](../tutorial_lib/encodings/rotary.py) [record](../results/a.json)")
+    source = (
+        "# 01\n\n**By the end of this notebook you know.**\n\n## One pair, by √d?\n\n"
+        '[term](../docs/glossary.md#rope "turns pairs") [up](#One-pair,-by-√d?) '
+        "[code](../tutorial_lib/encodings/rotary.py) [record](../results/a.json)"
+    )
     (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks/01_x.ipynb").write_text(json.dumps({
-        "nbformat": 4, "nbformat_minor": 5, "metadata": {},
-        "cells": [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": source}]}), encoding="utf-8")
-    done = subprocess.run([sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-c",
-                           ROOT / "workshop/site", tmp_path, tmp_path / "site"],
-                          capture_output=True, text=True, cwd=ROOT)
+    (tmp_path / "notebooks/01_x.ipynb").write_text(
+        json.dumps(
+            {
+                "nbformat": 4,
+                "nbformat_minor": 5,
+                "metadata": {},
+                "cells": [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": source}],
+            }
+        ),
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-W",
+            "--keep-going",
+            "-q",
+            "-c",
+            ROOT / "workshop/site",
+            tmp_path,
+            tmp_path / "site",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
     assert done.returncode == 0, done.stderr
     site = tmp_path / "site"
     pages = read(site)
@@ -240,8 +320,10 @@ def test_links_of_every_kind_are_brought_to_the_site(tmp_path):
 
 
 # ---- other languages ----
-SWITCH = re.compile(r'<a class="btn btn-sm course-language" href="([^"]+)" hreflang="([^"]+)"[^>]*?'
-                    r'(?:title="([^"]*)")?>([^<]+)</a>')
+SWITCH = re.compile(
+    r'<a class="btn btn-sm course-language" href="([^"]+)" hreflang="([^"]+)"[^>]*?'
+    r'(?:title="([^"]*)")?>([^<]+)</a>'
+)
 ALSO = re.compile(r'<link rel="alternate" hreflang="([^"]+)" href="([^"]+)">')
 SEEN = re.compile(r'<html [^>]*\blang="([^"]+)"')
 
@@ -306,7 +388,7 @@ def test_what_is_there_once_is_not_there_twice(site, language):
 
 def test_the_first_page_is_in_chinese_and_leads_to_what_is_english(texts):
     text = texts["zh/index.html"]
-    for words in ("Transformer 怎样知道顺序", "就在这里读", "01 置换不变性", "代码库（英文）", 'data-small='):
+    for words in ("Transformer 怎样知道顺序", "就在这里读", "01 置换不变性", "代码库（英文）", "data-small="):
         assert words in text, words
     assert 'href="../docs/results.html"' in text and 'href="../api/index.html"' in text
     assert "english.invalid" not in "".join(texts.values()) and "未翻译" not in text
@@ -322,19 +404,31 @@ TOLD = re.compile(r'data-told="([^"]+)" data-measured="([^"]+)">(.*?)</div>', re
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_the_page_of_a_lesson_that_ran_in_another_language_says_it_all_in_that(site, pages, texts, language):
-    made = [output for cell in cells(site.parent / language / "notebooks" / f"{RAN}.ipynb")
-            for output in cell.get("outputs", [])]
+    made = [
+        output
+        for cell in cells(site.parent / language / "notebooks" / f"{RAN}.ipynb")
+        for output in cell.get("outputs", [])
+    ]
     page = f"{language}/notebooks/{RAN}.html"
-    english, other = ({key: (json.loads(html.unescape(measured))["words"], shown)
-                       for key, measured, shown in TOLD.findall(text)}
-                      for text in (texts[f"notebooks/{RAN}.html"], texts[page]))
-    assert english.keys() == other.keys() and len(other) == sum("measured" in each["metadata"]
-                                                                for each in made if "metadata" in each) == 3
+    english, other = (
+        {
+            key: (json.loads(html.unescape(measured))["words"], shown)
+            for key, measured, shown in TOLD.findall(text)
+        }
+        for text in (texts[f"notebooks/{RAN}.html"], texts[page])
+    )
+    assert (
+        english.keys() == other.keys()
+        and len(other) == sum("measured" in each["metadata"] for each in made if "metadata" in each) == 3
+    )
     assert all(f"<b>{words}</b>" in shown for words, shown in (*english.values(), *other.values()))
     assert not {words for words, _ in english.values()} & {words for words, _ in other.values()}
     alts = {image["alt"] for image in pages[page].images}
-    own = {"".join(each["data"]["text/plain"]).removeprefix("Figure: ") for each in made
-           if "image/png" in each.get("data", {})}
+    own = {
+        "".join(each["data"]["text/plain"]).removeprefix("Figure: ")
+        for each in made
+        if "image/png" in each.get("data", {})
+    }
     assert own <= alts and not own & {image["alt"] for image in pages[f"notebooks/{RAN}.html"].images}
 
 
@@ -350,37 +444,81 @@ def test_a_lesson_that_ran_stays_as_it_ran_while_others_are_made(site, language)
 # ---- the browser ----
 def test_a_site_for_students_leaves_the_answers_out_and_one_with_an_address_has_a_map(tmp_path):
     answer = "Teachers only."
-    python = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
-              "language_info": {"name": "python", "pygments_lexer": "ipython3"}}
-    check = {"nbformat": 4, "nbformat_minor": 5, "metadata": python, "cells": [
-        {"cell_type": "markdown", "id": "a", "metadata": {},
-         "source": "# 01\n\n[The guide](../docs/instructor/README.md) knows."},
-        {"cell_type": "code", "id": "b", "metadata": {}, "execution_count": 1,
-         "source": 'lesson.concept_check("01")',
-         "outputs": [{"output_type": "execute_result", "execution_count": 1, "metadata": {},
-                      "data": {"text/html": "<p>a list</p>", "text/plain": "a list"}}]}]}
+    python = {
+        "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+        "language_info": {"name": "python", "pygments_lexer": "ipython3"},
+    }
+    check = {
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": python,
+        "cells": [
+            {
+                "cell_type": "markdown",
+                "id": "a",
+                "metadata": {},
+                "source": "# 01\n\n[The guide](../docs/instructor/README.md) knows.",
+            },
+            {
+                "cell_type": "code",
+                "id": "b",
+                "metadata": {},
+                "execution_count": 1,
+                "source": 'lesson.concept_check("01")',
+                "outputs": [
+                    {
+                        "output_type": "execute_result",
+                        "execution_count": 1,
+                        "metadata": {},
+                        "data": {"text/html": "<p>a list</p>", "text/plain": "a list"},
+                    }
+                ],
+            },
+        ],
+    }
     for name, text in {
-        "workshop/site/index.md":
-            "# First\n\n## Teach with it\n\n[The guide](../../docs/instructor/README.md)\n\n"
-            "[What is taught where](../../docs/glossary.md).\n\n"
-            "```{toctree}\ndocs/glossary\ndocs/instructor/README\nnotebooks/01_x\n```\n",
+        "workshop/site/index.md": "# First\n\n## Teach with it\n\n"
+        "[The guide](../../docs/instructor/README.md)\n\n"
+        "[What is taught where](../../docs/glossary.md).\n\n"
+        "```{toctree}\ndocs/glossary\ndocs/instructor/README\nnotebooks/01_x\n```\n",
         "docs/glossary.md": "# Glossary\n\nWhat a word means.\n",
         "docs/instructor/README.md": f"# Guide\n\n{answer}\n",
-        "notebooks/01_x.ipynb": json.dumps(check), "README.md": "# Read me",
+        "notebooks/01_x.ipynb": json.dumps(check),
+        "README.md": "# Read me",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
 
     def made(folder, **environment):
-        done = subprocess.run([sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-c",
-                               ROOT / "workshop/site", "-d", tmp_path / "trees", tmp_path, tmp_path / folder],
-                              capture_output=True, text=True, cwd=ROOT, env={**os.environ, **environment})
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "sphinx",
+                "-W",
+                "--keep-going",
+                "-q",
+                "-E",
+                "-c",
+                ROOT / "workshop/site",
+                "-d",
+                tmp_path / "trees",
+                tmp_path,
+                tmp_path / folder,
+            ],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+        )
         assert done.returncode == 0, done.stderr
-        return tmp_path / folder, "".join(path.read_text(encoding="utf-8")
-                                          for path in (tmp_path / folder).rglob("*.html"))
+        return tmp_path / folder, "".join(
+            path.read_text(encoding="utf-8") for path in (tmp_path / folder).rglob("*.html")
+        )
 
-    whole, text = made("whole", SITE_URL="https://example.org/course/",
-                       ISSUES_URL="https://example.org/issues/new")
+    whole, text = made(
+        "whole", SITE_URL="https://example.org/course/", ISSUES_URL="https://example.org/issues/new"
+    )
     right = next(iter(questions.questions("01")["check"].values()))
     assert answer in text and "data-check=" in text and right["why"][right["answer"]][:40] in text
     places = (whole / "sitemap.xml").read_text(encoding="utf-8")
@@ -402,6 +540,7 @@ def test_a_site_for_students_leaves_the_answers_out_and_one_with_an_address_has_
 @pytest.fixture(scope="module")
 def url(site):
     """The site on a plain web server."""
+
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_):
             pass
@@ -416,6 +555,7 @@ def url(site):
 @pytest.fixture(scope="module")
 def packed_url(site):
     """The site on a web server that compresses texts, as common hosts do."""
+
     class Packed(http.server.SimpleHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -429,8 +569,11 @@ def packed_url(site):
                 return
             data = gzip.compress(path.read_bytes(), 6)
             self.send_response(200)
-            for name, value in (("Content-Type", self.guess_type(str(path))), ("Content-Encoding", "gzip"),
-                                ("Content-Length", str(len(data)))):
+            for name, value in (
+                ("Content-Type", self.guess_type(str(path))),
+                ("Content-Encoding", "gzip"),
+                ("Content-Length", str(len(data))),
+            ):
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(data)
@@ -448,8 +591,11 @@ def look(browser):
     contexts = []
 
     def look(dark=False, width=1280):
-        contexts.append(browser.new_context(viewport={"width": width, "height": 800},
-                                            color_scheme="dark" if dark else "light"))
+        contexts.append(
+            browser.new_context(
+                viewport={"width": width, "height": 800}, color_scheme="dark" if dark else "light"
+            )
+        )
         return Tab(contexts[-1].new_page())
 
     yield look
@@ -461,16 +607,31 @@ class Tab:
     def __init__(self, page):
         self.page, self.problems = page, []
         page.on("pageerror", lambda error: self.note(f"script: {error}"))
-        page.on("console", lambda message: message.type in ("error", "warning")
+        page.on(
+            "console",
+            lambda message: (
+                message.type in ("error", "warning")
                 and not any(words in message.text for words in HARMLESS)
-                and self.note(f"console: {message.text}"))
+                and self.note(f"console: {message.text}")
+            ),
+        )
         # a page that is left takes back what it still asks for, such as its icon: that is no failure
-        page.on("requestfailed", lambda request: "ERR_ABORTED" in (request.failure or "")
-                or self.note(f"failed: {request.url}"))
-        page.on("response", lambda response: response.status >= 400
-                and self.note(f"{response.status}: {response.url}"))
-        page.on("request", lambda request: None if request.url.startswith((self.base, "data:"))
-                else self.note(f"asked elsewhere: {request.url}"))
+        page.on(
+            "requestfailed",
+            lambda request: "ERR_ABORTED" in (request.failure or "") or self.note(f"failed: {request.url}"),
+        )
+        page.on(
+            "response",
+            lambda response: response.status >= 400 and self.note(f"{response.status}: {response.url}"),
+        )
+        page.on(
+            "request",
+            lambda request: (
+                None
+                if request.url.startswith((self.base, "data:"))
+                else self.note(f"asked elsewhere: {request.url}")
+            ),
+        )
 
     def note(self, text):
         self.problems.append(f"{self.name}: {text}")
@@ -479,15 +640,17 @@ class Tab:
         """Open a page and wait until its formulas stand."""
         self.base, self.name = base, name
         self.page.goto(base + name, wait_until="load")
-        self.page.wait_for_function("() => !document.querySelector('.math') || window.MathJax?.isReady",
-                                    timeout=90e3)  # other programs may use all cores
+        self.page.wait_for_function(
+            "() => !document.querySelector('.math') || window.MathJax?.isReady", timeout=90e3
+        )  # other programs may use all cores
         self.page.evaluate("""() => new Promise(done =>
             window.MathJax?.isReady ? MathJax.Hub.Queue(done) : done())""")
 
     def take(self, name):
         """Put what stands on another page in the place of what stands here, with its scripts and formulas."""
         self.name = name
-        self.page.evaluate("""async address => {
+        self.page.evaluate(
+            """async address => {
             const icon = document.querySelector("link[rel~='icon']");
             icon.href = icon.href;  // in full
             history.replaceState(null, "", address);  // addresses of the other page are read from here
@@ -501,7 +664,9 @@ class Tab:
             MathJax.Hub.processSectionDelay = MathJax.OutputJax["HTML-CSS"].config.EqnChunkDelay = 0;
             if (formulas.length)  // of none it would take all for formulas
                 await new Promise(done => MathJax.Hub.Queue(["Typeset", MathJax.Hub, formulas], done));
-        }""", self.base + name)
+        }""",
+            self.base + name,
+        )
 
     def check_formulas(self):
         bad = self.page.evaluate("""() => {
@@ -533,8 +698,11 @@ class Tab:
             self.note(f"{wide} pixels too wide")
 
 
-@pytest.mark.parametrize("width, theme, names", [
-    (390, "light", KINDS + IN_OTHERS[:1]), (1280, "dark", KINDS)], ids=["phone", "desk in the dark"])
+@pytest.mark.parametrize(
+    "width, theme, names",
+    [(390, "light", KINDS + IN_OTHERS[:1]), (1280, "dark", KINDS)],
+    ids=["phone", "desk in the dark"],
+)
 def test_a_page_of_each_kind_is_whole_and_accessible(look, url, width, theme, names):
     tab = look(theme == "dark", width)
     for name in names:
@@ -553,8 +721,11 @@ def test_what_stands_on_each_page_is_whole_on_a_phone(look, url, pages, start):
     Listings are left out: they are the frame of every page, and code without an author. So are lessons that
     another language shows in English.
     """
-    names = [name for name in IN_OTHERS if name.startswith(start)] if start else [
-        name for name in pages if not name.startswith(("_modules/", *STARTS))]
+    names = (
+        [name for name in IN_OTHERS if name.startswith(start)]
+        if start
+        else [name for name in pages if not name.startswith(("_modules/", *STARTS))]
+    )
     tab = look(width=390)
     tab.open(url, f"{start}notebooks/06_rope.html")
     for name in names:
@@ -610,18 +781,22 @@ def test_no_code_of_a_lesson_is_wider_than_its_page_at_a_desk(look, url):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("name", ["docs/glossary.html#rotary-position-embedding",
-                                  "notebooks/06_rope.html#two-layouts"])
+@pytest.mark.parametrize(
+    "name", ["docs/glossary.html#rotary-position-embedding", "notebooks/06_rope.html#two-layouts"]
+)
 def test_what_a_link_leads_to_does_not_lie_under_the_top_bar(look, url, name, width):
     """What is seen at its place is the thing itself, or lies in it."""
     tab = look(width=width)
     tab.open(url, name)
-    assert tab.page.evaluate("""id => {
+    assert tab.page.evaluate(
+        """id => {
         const target = document.getElementById(id);
         const row = target.closest('tr') ?? target.querySelector('h1, h2, h3') ?? target;
         const { top, left, height } = row.getBoundingClientRect();
         return row.contains(document.elementFromPoint(left + 12, top + Math.min(height / 2, 12)));
-    }""", name.partition("#")[2])
+    }""",
+        name.partition("#")[2],
+    )
     assert not tab.problems
 
 
@@ -633,14 +808,25 @@ def test_the_headings_of_a_page_open_by_a_button_where_there_is_no_room(look, ur
     assert not tab.problems
 
 
-MEASURED = {measured["key"]: measured["value"] for path in ROOT.glob("notebooks/*.ipynb")
-            for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
-            for output in cell.get("outputs", []) if (measured := output.get("metadata", {}).get("measured"))}
+MEASURED = {
+    measured["key"]: measured["value"]
+    for path in ROOT.glob("notebooks/*.ipynb")
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+    for output in cell.get("outputs", [])
+    if (measured := output.get("metadata", {}).get("measured"))
+}
 
 
-@pytest.mark.parametrize("key, said", [
-    ("01.swap", "three"), ("01.swap", "one"), ("07.kernel", 0.4), ("07.kernel", 2.4), ("07.tail", [2] * 5),
-])
+@pytest.mark.parametrize(
+    "key, said",
+    [
+        ("01.swap", "three"),
+        ("01.swap", "one"),
+        ("07.kernel", 0.4),
+        ("07.kernel", 2.4),
+        ("07.tail", [2] * 5),
+    ],
+)
 def test_a_prediction_is_made_and_answered_on_its_page(look, url, key, said):
     """The page says of an answer what a notebook says, and says it again when it is opened again."""
     number, _, own = key.partition(".")
@@ -695,9 +881,12 @@ def test_the_watch_sees_what_goes_wrong(look, url, site):
         '<html lang="en"><title>x</title><body style="width:900px"><article>$$x$$'
         '<p style="color:#eee">pale</p></article>'
         '<img src="none.png"><script src="http://127.0.0.2:9/x.js"></script>'
-        '<script>throw Error("in a script")</script>')
-    (site / "part.html").write_text('<div class="bd-content"><p style="min-width:900px">wide</p>'
-                                    '<p class="math notranslate">\\(\\wrong\\)</p></div>')
+        '<script>throw Error("in a script")</script>'
+    )
+    (site / "part.html").write_text(
+        '<div class="bd-content"><p style="min-width:900px">wide</p>'
+        '<p class="math notranslate">\\(\\wrong\\)</p></div>'
+    )
     tab = look(width=390)
     try:
         tab.open(url, "wrong.html")
@@ -713,16 +902,29 @@ def test_the_watch_sees_what_goes_wrong(look, url, site):
         (site / "wrong.html").unlink()
         (site / "part.html").unlink()
     assert [re.sub(r"\d+", "n", problem) for problem in tab.problems] == [
-        "part.html: formulas: ['\\\\wrong\\\\wrong']", "part.html: n pixels too wide"]
-    for sign in ("formulas: ['$$'", "404: ", "asked elsewhere: http://127.0.0.2", "in a script", "image-alt",
-                 "color-contrast", "pixels too wide"):
+        "part.html: formulas: ['\\\\wrong\\\\wrong']",
+        "part.html: n pixels too wide",
+    ]
+    for sign in (
+        "formulas: ['$$'",
+        "404: ",
+        "asked elsewhere: http://127.0.0.2",
+        "in a script",
+        "image-alt",
+        "color-contrast",
+        "pixels too wide",
+    ):
         assert sign in seen, seen
 
 
-@pytest.mark.parametrize("word, lesson, method", [
-    ("rotary", "notebooks/06_rope", "methods/rope"), ("Alibi", "notebooks/07_alibi", "methods/alibi"),
-    ("swin", "notebooks/deeper/04_axes", "methods/swin"),
-])
+@pytest.mark.parametrize(
+    "word, lesson, method",
+    [
+        ("rotary", "notebooks/06_rope", "methods/rope"),
+        ("Alibi", "notebooks/07_alibi", "methods/alibi"),
+        ("swin", "notebooks/deeper/04_axes", "methods/swin"),
+    ],
+)
 def test_the_search_finds_the_lesson_and_then_the_method(look, url, word, lesson, method):
     tab = look()
     tab.open(url, f"search.html?q={word}")
@@ -734,9 +936,14 @@ def test_the_search_finds_the_lesson_and_then_the_method(look, url, word, lesson
     assert not tab.problems
 
 
-@pytest.mark.parametrize("word, lesson", [("正弦位置编码", "notebooks/02_sinusoidal"),
-                                          ("词袋", "notebooks/01_permutation_invariance"),
-                                          ("位置编码与词袋", "notebooks/01_permutation_invariance")])
+@pytest.mark.parametrize(
+    "word, lesson",
+    [
+        ("正弦位置编码", "notebooks/02_sinusoidal"),
+        ("词袋", "notebooks/01_permutation_invariance"),
+        ("位置编码与词袋", "notebooks/01_permutation_invariance"),
+    ],
+)
 def test_the_search_finds_a_word_of_a_language_without_spaces(look, url, word, lesson):
     tab = look()
     tab.open(url, f"zh/search.html?q={word}")

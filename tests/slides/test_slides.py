@@ -39,12 +39,21 @@ def test_a_plan_fits_its_notebook(number):
     assert plan.slides[-1].section == "Summary"
     for slide in plan.slides:
         assert slide.show and all(text[-1] in ".?" for text in (slide.ask, slide.expect)), slide.section
-    pictures = [block for slide in plan.slides for blocks in slide.blocks for block in blocks
-                if block.kind == "picture"]
+    pictures = [
+        block
+        for slide in plan.slides
+        for blocks in slide.blocks
+        for block in blocks
+        if block.kind == "picture"
+    ]
     assert len(pictures) >= 3
     sections = {slide.section for slide in plan.slides if slide.do}
-    explorers = {name for _, name, blocks in plan.notebook.blocks for block in blocks
-                 if block.kind == "code" and re.search(r"^\w+Explorer\(", block.parts[-1].source)}
+    explorers = {
+        name
+        for _, name, blocks in plan.notebook.blocks
+        for block in blocks
+        if block.kind == "code" and re.search(r"^\w+Explorer\(", block.parts[-1].source)
+    }
     assert not explorers or explorers & sections, f"no slide says what to move in {explorers}"
 
 
@@ -52,15 +61,19 @@ def test_a_plan_fits_its_notebook(number):
 def test_a_prediction_on_a_slide_has_its_choices_and_its_result(number):
     plan = deck(number)
     shown = [block for slide in plan.slides for blocks in slide.blocks for block in blocks]
-    asked = [plan.notebook.asked[block.cell] for block in shown
-             if block.kind == "html" and block.cell in plan.notebook.asked]
+    asked = [
+        plan.notebook.asked[block.cell]
+        for block in shown
+        if block.kind == "html" and block.cell in plan.notebook.asked
+    ]
     assert len(asked) == len(set(asked)) >= 2
     for cell, name in plan.notebook.asked.items():
         if name not in asked:
             continue
         (block,) = [b for b in shown if b.kind == "html" and b.cell == cell]
-        (whole,) = [b for _, _, blocks in plan.notebook.blocks for b in blocks
-                    if (b.kind, b.cell) == ("html", cell)]
+        (whole,) = [
+            b for _, _, blocks in plan.notebook.blocks for b in blocks if (b.kind, b.cell) == ("html", cell)
+        ]
         assert block.parts == whole.parts, f"{name} is not shown with all of its choices"
         at = next(n for n, slide in enumerate(plan.slides) if block in slide.blocks[0])
         assert [b for b in plan.slides[at + 1].blocks[0] if b.cell > cell], f"no result follows {name}"
@@ -76,18 +89,25 @@ def test_the_minutes_are_those_of_three_half_days():
 
 def test_the_clock_runs_on():
     plan = deck("06")
-    assert [slide.clock for slide in plan.slides[:3]] == [0, plan.slides[0].minutes,
-                                                          plan.slides[0].minutes + plan.slides[1].minutes]
+    assert [slide.clock for slide in plan.slides[:3]] == [
+        0,
+        plan.slides[0].minutes,
+        plan.slides[0].minutes + plan.slides[1].minutes,
+    ]
     assert "<b>0:05</b>, 3 minutes. Open: A wish" in plan.slides[2].notes
 
 
 # ---- quotes ----
-@pytest.mark.parametrize("quote, message", [
-    ("No such words", "fits 0 places, it must fit one: mend it"),
-    ("", "fits 0 places"),
-    ("T", "places, it must fit one: lengthen it"),
-    ("Take a query [...] nowhere", "nothing after it in its block ends with 'nowhere'"),
-], ids=["nothing", "empty", "twice", "no-end"])
+@pytest.mark.parametrize(
+    "quote, message",
+    [
+        ("No such words", "fits 0 places, it must fit one: mend it"),
+        ("", "fits 0 places"),
+        ("T", "places, it must fit one: lengthen it"),
+        ("Take a query [...] nowhere", "nothing after it in its block ends with 'nowhere'"),
+    ],
+    ids=["nothing", "empty", "twice", "no-end"],
+)
 def test_a_quote_that_does_not_fit_is_named_with_its_place(quote, message):
     with pytest.raises(ValueError, match="06_rope.ipynb, section 'One pair, by hand': the quote") as problem:
         deck("06").notebook.quoted("One pair, by hand", quote)
@@ -96,12 +116,17 @@ def test_a_quote_that_does_not_fit_is_named_with_its_place(quote, message):
 
 def test_links_and_emphasis_do_not_break_a_quote():
     bare = "An encoding opens a *door*. **It is one of five.** See $a_i$ there."
-    linked = ('An [encoding](../docs/glossary.md#encoding "how (much) it says") opens a *[door](x.md#door)*. '
-              "**It is one of [five](00_start_here.ipynb#Five-doors).** See $a_i$ there.")
+    linked = (
+        'An [encoding](../docs/glossary.md#encoding "how (much) it says") opens a *[door](x.md#door)*. '
+        "**It is one of [five](00_start_here.ipynb#Five-doors).** See $a_i$ there."
+    )
     (one,), (other,) = (slides._of_markdown(0, text) for text in (bare, linked))
     assert one == other
-    assert [part.text for part in one.parts] == ["An encoding opens a door.", "It is one of five.",
-                                                 "See $a_i$ there."]
+    assert [part.text for part in one.parts] == [
+        "An encoding opens a door.",
+        "It is one of five.",
+        "See $a_i$ there.",
+    ]
 
 
 def test_a_list_is_quoted_by_sentences():
@@ -109,13 +134,17 @@ def test_a_list_is_quoted_by_sentences():
     assert [part.source for part in block.parts] == ["1. First.", "   More of it.", "2. **Second** one."]
 
 
-@pytest.mark.parametrize("change, message", [
-    (("minutes = 2\n", "minutes = 0\n"), "needs minutes"),
-    (("ask = \"", "ask = \"\"\n# \""), "needs minutes"),
-    (("minutes = 2\n", "minutes = 2\nasks = 1\n"), "unexpected keyword argument 'asks'"),
-    (("section = \"A wish\"", "section = \"A riddle\""), "has the section 'A riddle' 0 times"),
-    (("\"Predict. WQ and WK are random. [...]\"", "\"Two tries come to mind.\""), "prediction 06.tries"),
-], ids=["minutes", "ask", "key", "section", "result-first"])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (("minutes = 2\n", "minutes = 0\n"), "needs minutes"),
+        (('ask = "', 'ask = ""\n# "'), "needs minutes"),
+        (("minutes = 2\n", "minutes = 2\nasks = 1\n"), "unexpected keyword argument 'asks'"),
+        (('section = "A wish"', 'section = "A riddle"'), "has the section 'A riddle' 0 times"),
+        (('"Predict. WQ and WK are random. [...]"', '"Two tries come to mind."'), "prediction 06.tries"),
+    ],
+    ids=["minutes", "ask", "key", "section", "result-first"],
+)
 def test_a_plan_that_does_not_fit_says_so(tmp_path, monkeypatch, change, message):
     plan = (slides.PLANS / "06.toml").read_text(encoding="utf-8")
     assert change[0] in plan
@@ -177,8 +206,14 @@ class Shown:
 
     def __init__(self, browser, url, path, width=1280, height=720):
         self.context, self.problems = browser.new_context(viewport={"width": width, "height": height}), []
-        self.context.route("**/*", lambda route: route.continue_() if route.request.url.startswith(
-            (url, "data:")) else (self.problems.append(f"outside: {route.request.url}"), route.abort()))
+        self.context.route(
+            "**/*",
+            lambda route: (
+                route.continue_()
+                if route.request.url.startswith((url, "data:"))
+                else (self.problems.append(f"outside: {route.request.url}"), route.abort())
+            ),
+        )
         self.page = self.context.new_page()
         self.page.set_default_timeout(90e3)  # other tests may use both cores
         note = self.problems.append
@@ -212,8 +247,11 @@ EXPLORERS = """async (slide, say) => {
 }"""
 # Of every slide: pictures before a click; then, with all fragments, what sticks out, small type, pictures
 # without words, formulas not set.
-LOOK = """async () => {
-    const explorers = """ + EXPLORERS + """;
+LOOK = (
+    """async () => {
+    const explorers = """
+    + EXPLORERS
+    + """;
     await document.fonts.ready;
     const wrong = [], slides = Reveal.getSlides();
     for (const [n, slide] of slides.entries()) {
@@ -257,6 +295,7 @@ LOOK = """async () => {
     }
     return [slides.length, wrong];
 }"""
+)
 
 
 @every_deck
@@ -279,14 +318,18 @@ def test_every_slide_in_a_browser(site, browser, number):
 @pytest.mark.parametrize("number", ["01", "08"])
 def test_explorers_fit_their_slides_on_an_older_projector(site, browser, number):
     shown = Shown(browser, site[1], f"{number}.html", 1024, 768)
-    wrong = shown.page.evaluate("""async () => {
-        const explorers = """ + EXPLORERS + """, wrong = [];
+    wrong = shown.page.evaluate(
+        """async () => {
+        const explorers = """
+        + EXPLORERS
+        + """, wrong = [];
         for (const [n, slide] of Reveal.getSlides().entries()) {
             Reveal.slide(n, 0, 99);
             await explorers(slide, (what, e) => wrong.push(`slide ${n + 1}: ${what}: ${e.textContent}`));
         }
         return wrong;
-    }""")
+    }"""
+    )
     assert not wrong and not shown.problems
     shown.context.close()
 
@@ -302,8 +345,10 @@ def translated(number, language, folder):
         for output in cell.get("outputs", []):
             if "text/html" in output.get("data", {}):
                 output.data["text/html"] = re.sub(
-                    ">([^<>]+)<", lambda text: f">{known.get(html.unescape(text[1]), text[1])}<",
-                    output.data["text/html"])
+                    ">([^<>]+)<",
+                    lambda text: f">{known.get(html.unescape(text[1]), text[1])}<",
+                    output.data["text/html"],
+                )
     nbformat.write(notebook, folder / path.name)
     return folder / path.name
 
@@ -336,8 +381,13 @@ def test_a_quote_must_stand_in_the_translated_notebook(tmp_path, monkeypatch, nu
     assert [len(slide.blocks[0]) for slide in plan.slides] == [len(s.blocks[0]) for s in deck(number).slides]
     text = next(text for text, _, note in deck(number).messages() if not note)
     known = translation.known
-    monkeypatch.setattr(translation, "known", lambda name, language: known(name, language) | (
-        {text: "别的话。"} if name == f"slides_{number}" else {}))
+    monkeypatch.setattr(
+        translation,
+        "known",
+        lambda name, language: (
+            known(name, language) | ({text: "别的话。"} if name == f"slides_{number}" else {})
+        ),
+    )
     with pytest.raises(ValueError, match="'别的话。' is not a part of"):
         slides.Deck(number, language, path)
 
@@ -385,15 +435,25 @@ def test_a_deck_prints_one_page_for_each_slide(site, browser, tmp_path):
 def test_the_watch_is_not_blind(site, browser):
     """A deck that is broken on purpose: each kind of fault is seen."""
     page = (site[0] / "06.html").read_text(encoding="utf-8")
-    faults = ('<p style="font-size:12px">small</p>' + "<p>more</p>" * 30 + "<p>$\\frac$</p>"
-              + '<img src="http://example.org/x.png" alt="">')
+    faults = (
+        '<p style="font-size:12px">small</p>'
+        + "<p>more</p>" * 30
+        + "<p>$\\frac$</p>"
+        + '<img src="http://example.org/x.png" alt="">'
+    )
     broken = page.replace("<p>Nothing decays.</p>", faults, 1)
     assert broken != page
     (site[0] / "broken.html").write_text(broken, encoding="utf-8")
     shown = Shown(browser, site[1], "broken.html")
     _, wrong = shown.page.evaluate(LOOK)
     found = "\n".join(wrong + shown.problems)
-    for sign in ("sticks out", "small type", "a picture", "a small picture", "outside: http://example.org",
-                 "a formula fails"):
+    for sign in (
+        "sticks out",
+        "small type",
+        "a picture",
+        "a small picture",
+        "outside: http://example.org",
+        "a formula fails",
+    ):
         assert sign in found
     shown.context.close()

@@ -144,7 +144,8 @@ ENCODINGS = {
     "key-side": lambda: KeySide(Learned(MAX_LENGTH, 6, std=1.0), T5Bias(N_HEADS, std=1.0)),
     "tupe": lambda: TUPE(Learned(MAX_LENGTH, 6, std=1.0), N_HEADS, HEAD_DIM),
     "tupe-relative": lambda: TUPE(
-        Sinusoidal(D_MODEL), N_HEADS, HEAD_DIM, relative=T5Bias(N_HEADS, std=1.0), untie_cls=True),
+        Sinusoidal(D_MODEL), N_HEADS, HEAD_DIM, relative=T5Bias(N_HEADS, std=1.0), untie_cls=True
+    ),
     "kerple": lambda: KERPLE(N_HEADS),
     "kerple-power": lambda: KERPLE(N_HEADS, variant="power"),
     "fire": lambda: FIRE(N_HEADS, hidden=5, L=4.0),
@@ -168,14 +169,17 @@ ENCODINGS = {
 }
 ENCODINGS |= {
     name: functools.partial(fit, name, d_model=D_MODEL, n_heads=N_HEADS, length=MAX_LENGTH)
-    for name in REGISTRY if name not in ENCODINGS
+    for name in REGISTRY
+    if name not in ENCODINGS
 }
 # Scores do not change when all positions shift (with angles of a dynamic length they do). Every bias that is
 # built as a RelativeBias is among them; what else is relative is named.
 RELATIVE = tuple(
-    name for name, make in ENCODINGS.items()
+    name
+    for name, make in ENCODINGS.items()
     if name.startswith(("none", "rotary", "xpos", "shaw", "deberta", "cope", "forgetting", "transformer"))
-    and name not in ("rotary-dynamic", "rotary-longrope") or isinstance(make(), RelativeBias)
+    and name not in ("rotary-dynamic", "rotary-longrope")
+    or isinstance(make(), RelativeBias)
 )
 
 
@@ -209,6 +213,7 @@ def relative(request, seed):
 @pytest.fixture
 def positions_for():
     """positions_for(encoding, n): 0 … n − 1, or n places of a grid of 3 columns, or these at n times."""
+
     def positions(encoding, n):
         time, places = torch.arange(n), grid(n, 3)[:n]
         return {1: time, 2: places, 3: torch.cat([time[:, None], places], -1)}[encoding.axes]

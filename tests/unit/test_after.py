@@ -58,9 +58,19 @@ def test_a_bias_is_its_equation(name, positions):
     encoding, (q, k) = in_motion(make()), POSITIONS[positions]
     rows = max(p.shape[0] if p.ndim == 2 else 1 for p in (q, k))
     with torch.no_grad():
-        expected = torch.tensor([[[[float(formula(encoding, h, i, j)) for j in k.expand(rows, -1)[b].tolist()]
-                                   for i in q.expand(rows, -1)[b].tolist()] for h in range(3)]
-                                 for b in range(rows)], dtype=F64)
+        expected = torch.tensor(
+            [
+                [
+                    [
+                        [float(formula(encoding, h, i, j)) for j in k.expand(rows, -1)[b].tolist()]
+                        for i in q.expand(rows, -1)[b].tolist()
+                    ]
+                    for h in range(3)
+                ]
+                for b in range(rows)
+            ],
+            dtype=F64,
+        )
     close(encoding.bias(q, k), expected if q.ndim + k.ndim > 2 else expected[0])
     assert encoding.doors == ("bias",) and encoding.scale is None
 
@@ -78,10 +88,16 @@ def test_half_precision_modules_keep_their_distances(name):
         assert bias[0].unique().numel() > 2900 or name == "fire" and bias.unique().numel() > 2900
 
 
-@pytest.mark.parametrize("make", [
-    *(make for make, _ in BIASES.values()), lambda: CoPE(2, 3, std=1.0),
-    lambda: DeBERTa(3, 2, 2, std=1.0), lambda: DeBERTa(3, 2, 2, std=1.0, released=True),
-], ids=[*BIASES, "cope", "deberta", "deberta-released"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(make for make, _ in BIASES.values()),
+        lambda: CoPE(2, 3, std=1.0),
+        lambda: DeBERTa(3, 2, 2, std=1.0),
+        lambda: DeBERTa(3, 2, 2, std=1.0, released=True),
+    ],
+    ids=[*BIASES, "cope", "deberta", "deberta-released"],
+)
 def test_gradcheck(make):
     encoding, p = in_motion(make()), torch.arange(5)
     q, k = (torch.randn(1, *shape, 2, dtype=F64, requires_grad=True) for shape in ((3, 3), (1, 5)))
@@ -90,6 +106,7 @@ def test_gradcheck(make):
 
 
 # ---- KERPLE ----
+
 
 def test_kerple_starts_as_the_released_code_does():
     for variant, tops in (("log", (2, 1)), ("power", (1, 2))):
@@ -124,8 +141,9 @@ def test_kerple_at_offset_0_adds_nothing_to_a_gradient(variant):
     encoding = KERPLE(2, variant=variant).double()
     r = torch.tensor([3.0, -5.0, 0.0], dtype=F64, requires_grad=True)
     assert (encoding.of(r)[:, -1] == 0).all()
-    without, with_0 = (torch.autograd.grad(encoding.of(part).sum(), [r, *encoding.parameters()])
-                       for part in (r[:2], r))
+    without, with_0 = (
+        torch.autograd.grad(encoding.of(part).sum(), [r, *encoding.parameters()]) for part in (r[:2], r)
+    )
     assert without[0][-1] == 0 and (without[0][:2] != 0).all()
     for ours, expected in zip(with_0, without, strict=True):
         close(ours, expected)
@@ -147,6 +165,7 @@ def test_kerple_log_is_linear_close_by_and_flat_far_away():
 
 
 # ---- FIRE ----
+
 
 def simple_fire(slope, c, L):
     """f_θ(x) = slope · x."""
@@ -193,6 +212,7 @@ def test_fire_stands_numbers_that_change_sign():
 
 
 # ---- DeBERTa ----
+
 
 def disentangled(e, q, k, q_positions, k_positions):
     """The second and third term of eq. 4; each head of k serves a group of heads of q."""
@@ -247,6 +267,7 @@ def test_deberta_never_forms_a_vector_per_pair(rows, largest):
 
 
 # ---- CoPE ----
+
 
 def counted(e, q, k):
     """q_i · e[p_ij] with p_ij the sum of the gates from j to i."""
@@ -346,27 +367,30 @@ def test_cope_takes_turned_queries():
 P, Q = torch.arange(3), torch.zeros(2, 2, 3, 4)
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: KERPLE(0), "n_heads=0.*positive integer"),
-    (lambda: KERPLE(2, variant="gauss"), "variant='gauss'.*'log', 'power'"),
-    (lambda: FIRE(0), "n_heads=0"),
-    (lambda: FIRE(2, hidden=0), "hidden=0"),
-    (lambda: FIRE(2, c=0.0), "c=0.0.*above 0"),
-    (lambda: FIRE(2, L=math.inf), "L=inf.*finite"),
-    (lambda: FIRE(2, L=math.nan), "L=nan"),
-    (lambda: FIRE(2).bias(P[0], P), r"q_positions have shape \(\).*\[B, L\]"),
-    (lambda: DeBERTa(0, 4, 2), "n_heads=0"),
-    (lambda: DeBERTa(2, 0, 2), "head_dim=0"),
-    (lambda: DeBERTa(2, 4, 0), "max_distance=0"),
-    (lambda: DeBERTa(2, 4, 2, std=-1.0), "std=-1.0"),
-    (lambda: DeBERTa(2, 8, 2).content_bias(Q, Q, P, P), r"n_heads=2 and head_dim=8.*\(2, 2, 3, 4\)"),
-    (lambda: DeBERTa(1, 4, 2).content_bias(Q, Q, P, P), r"n_heads=1 and head_dim=4.*\(2, 2, 3, 4\)"),
-    (lambda: DeBERTa(2, 4, 2).content_bias(Q, Q, P / 2, P), "fractional offsets"),
-    (lambda: CoPE(0, 2), "head_dim=0"),
-    (lambda: CoPE(4, 0), "n_positions=0"),
-    (lambda: CoPE(4, 2, std=math.nan), "std=nan"),
-    (lambda: CoPE(8, 2).content_bias(Q, Q, P, P), r"head_dim=8.*\(2, 2, 3, 4\).*heads of the model"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: KERPLE(0), "n_heads=0.*positive integer"),
+        (lambda: KERPLE(2, variant="gauss"), "variant='gauss'.*'log', 'power'"),
+        (lambda: FIRE(0), "n_heads=0"),
+        (lambda: FIRE(2, hidden=0), "hidden=0"),
+        (lambda: FIRE(2, c=0.0), "c=0.0.*above 0"),
+        (lambda: FIRE(2, L=math.inf), "L=inf.*finite"),
+        (lambda: FIRE(2, L=math.nan), "L=nan"),
+        (lambda: FIRE(2).bias(P[0], P), r"q_positions have shape \(\).*\[B, L\]"),
+        (lambda: DeBERTa(0, 4, 2), "n_heads=0"),
+        (lambda: DeBERTa(2, 0, 2), "head_dim=0"),
+        (lambda: DeBERTa(2, 4, 0), "max_distance=0"),
+        (lambda: DeBERTa(2, 4, 2, std=-1.0), "std=-1.0"),
+        (lambda: DeBERTa(2, 8, 2).content_bias(Q, Q, P, P), r"n_heads=2 and head_dim=8.*\(2, 2, 3, 4\)"),
+        (lambda: DeBERTa(1, 4, 2).content_bias(Q, Q, P, P), r"n_heads=1 and head_dim=4.*\(2, 2, 3, 4\)"),
+        (lambda: DeBERTa(2, 4, 2).content_bias(Q, Q, P / 2, P), "fractional offsets"),
+        (lambda: CoPE(0, 2), "head_dim=0"),
+        (lambda: CoPE(4, 0), "n_positions=0"),
+        (lambda: CoPE(4, 2, std=math.nan), "std=nan"),
+        (lambda: CoPE(8, 2).content_bias(Q, Q, P, P), r"head_dim=8.*\(2, 2, 3, 4\).*heads of the model"),
+    ],
+)
 def test_errors_say_what_is_allowed(call, words):
     with pytest.raises(ValueError, match=words):
         call()

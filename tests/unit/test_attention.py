@@ -89,15 +89,22 @@ def a_mask(kind, n_q, n_k):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("mask", ["none", "keys", "pairs", "all"])
-@pytest.mark.parametrize("n_q, n_k, causal", [
-    (5, 5, True), (5, 5, False), (2, 5, True), (1, 5, True), (2, 5, False), (5, 3, False),
-])
+@pytest.mark.parametrize(
+    "n_q, n_k, causal",
+    [
+        (5, 5, True),
+        (5, 5, False),
+        (2, 5, True),
+        (1, 5, True),
+        (2, 5, False),
+        (5, 3, False),
+    ],
+)
 def test_open_doors_against_the_loop(open_doors, n_q, n_k, causal, mask, backend):
     q, k, v = tensors(n_q, n_k)
     encoding, mask = open_doors(4, D).double(), a_mask(mask, n_q, n_k)
     q_positions, k_positions = torch.rand(n_q).double() * 9, torch.rand(2, n_k).double() * 9
-    actual = attention(q, k, v, encoding, q_positions, k_positions,
-                       causal=causal, mask=mask, backend=backend)
+    actual = attention(q, k, v, encoding, q_positions, k_positions, causal=causal, mask=mask, backend=backend)
     close(actual, slow(q, k, v, encoding, q_positions, k_positions, causal, mask)[0])
 
 
@@ -148,10 +155,16 @@ def test_weights_and_scores(open_doors):
 def test_default_positions_are_the_last_ones(backend):
     q, k, v = tensors(2, 5)
     p = torch.arange(5)
-    close(attention(q, k, v, Rotary(D), causal=True, backend=backend),
-          attention(q, k, v, Rotary(D), p[3:], p, causal=True, backend=backend), 0)
-    close(attention(q, k, v, Rotary(D), k_positions=p + 7, backend=backend),
-          attention(q, k, v, Rotary(D), p[3:] + 7, p + 7, backend=backend), 0)
+    close(
+        attention(q, k, v, Rotary(D), causal=True, backend=backend),
+        attention(q, k, v, Rotary(D), p[3:], p, causal=True, backend=backend),
+        0,
+    )
+    close(
+        attention(q, k, v, Rotary(D), k_positions=p + 7, backend=backend),
+        attention(q, k, v, Rotary(D), p[3:] + 7, p + 7, backend=backend),
+        0,
+    )
     close(scores(q, k, Rotary(D)), scores(q, k, Rotary(D), p[3:], p), 0)
 
 
@@ -225,8 +238,9 @@ def test_gradcheck(open_doors, backend, causal, masked):
 def test_half_precision(open_doors, backend, dtype, tolerance):
     q, k, v = tensors(4, 6, dtype=dtype)
     for encoding in (NoPosition(), open_doors(4, D).to(dtype), Rotary(D)):
-        exact = attention(*(x.double() for x in (q, k, v)), copy.deepcopy(encoding).double(),
-                          causal=True, backend="eager")
+        exact = attention(
+            *(x.double() for x in (q, k, v)), copy.deepcopy(encoding).double(), causal=True, backend="eager"
+        )
         out = attention(q, k, v, encoding, causal=True, backend=backend)
         assert out.dtype == dtype
         close(out.double(), exact, tolerance)
@@ -255,8 +269,9 @@ class Bias(PositionalEncoding):
 def test_a_bias_may_have_any_shape_that_broadcasts(shape, masked):
     q, k, v = tensors(5, 5)
     encoding, mask = Bias(torch.randn(shape, dtype=torch.float64)), torch.rand(2, 1, 5, 5) < 0.8
-    eager, sdpa = (attention(q, k, v, encoding, causal=True, mask=mask if masked else None, backend=b)
-                   for b in BACKENDS)
+    eager, sdpa = (
+        attention(q, k, v, encoding, causal=True, mask=mask if masked else None, backend=b) for b in BACKENDS
+    )
     close(sdpa, eager)
 
 
@@ -269,9 +284,16 @@ def test_values_may_be_wider_than_keys():
 
 
 @pytest.mark.parametrize("mask", ["none", "keys", "pairs", "all"])
-@pytest.mark.parametrize("n_q, n_k, causal", [
-    (7, 7, True), (7, 7, False), (5, 7, True), (5, 8, False), (1, 7, True),
-])
+@pytest.mark.parametrize(
+    "n_q, n_k, causal",
+    [
+        (7, 7, True),
+        (7, 7, False),
+        (5, 7, True),
+        (5, 8, False),
+        (1, 7, True),
+    ],
+)
 def test_chunks_of_queries_change_nothing(open_doors, n_q, n_k, causal, mask, monkeypatch):
     q, k, v = tensors(n_q, n_k, kv_heads=2)
     encoding, mask = open_doors(4, D).double(), a_mask(mask, n_q, n_k)
@@ -281,10 +303,16 @@ def test_chunks_of_queries_change_nothing(open_doors, n_q, n_k, causal, mask, mo
         close(attention(q, k, v, encoding, causal=causal, mask=mask), expected)
 
 
-@pytest.mark.parametrize("encoding", [
-    CoPE(D, 4, std=1.0), Compose(NoPosition(), CoPE(D, 4, std=1.0)), Raster(CoPE(D, 4, std=1.0), 7),
-    Forgetting(4, D, std=1.0),
-], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        CoPE(D, 4, std=1.0),
+        Compose(NoPosition(), CoPE(D, 4, std=1.0)),
+        Raster(CoPE(D, 4, std=1.0), 7),
+        Forgetting(4, D, std=1.0),
+    ],
+    ids=lambda e: type(e).__name__,
+)
 def test_what_goes_by_place_is_not_cut(encoding, monkeypatch):
     """Only in a causal call are the queries of a chunk the last keys that it may see."""
     monkeypatch.setattr(tutorial_lib.fast_attention, "CHUNK", 2)
@@ -296,7 +324,10 @@ def test_what_goes_by_place_is_not_cut(encoding, monkeypatch):
 
 def content_free(head_dim):
     return {
-        "none": NoPosition(), "rotary": Rotary(head_dim), "alibi": ALiBi(4), "one head": ALiBi(1),
+        "none": NoPosition(),
+        "rotary": Rotary(head_dim),
+        "alibi": ALiBi(4),
+        "one head": ALiBi(1),
         "t5": T5Bias(4, std=1.0),
         "compose": Compose(Rotary(head_dim), T5Bias(4, std=1.0), ALiBi(4, symmetric=True)),
     }
@@ -312,14 +343,21 @@ CONTENT_FREE = content_free(D)
 def test_flex_agrees(name, n_q, n_k, causal, consecutive):
     q, k, v = (x.float() for x in tensors(n_q, n_k, kv_heads=2))
     p = torch.arange(n_k) if consecutive else torch.randint(9, (2, n_k))
-    places = p[..., n_k - n_q:], p
+    places = p[..., n_k - n_q :], p
     with torch.no_grad():
-        close(*(attention(q, k, v, CONTENT_FREE[name], *places, causal=causal, backend=backend)
-                for backend in ("flex", "eager")), 1e-5)
+        close(
+            *(
+                attention(q, k, v, CONTENT_FREE[name], *places, causal=causal, backend=backend)
+                for backend in ("flex", "eager")
+            ),
+            1e-5,
+        )
 
 
-ON_A_GPU = pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="needs a CUDA device")])
+ON_A_GPU = pytest.param(
+    "cuda",
+    marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")],
+)
 
 
 @pytest.mark.parametrize("device", ["cpu", ON_A_GPU])
@@ -375,14 +413,18 @@ def test_the_gradient_of_a_bias_is_not_added_up_number_by_number(causal):
     assert torch.ops.aten.unfold_backward not in called
 
 
-@pytest.mark.parametrize("n_q, sizes", [(100, [100]), (255, [128, 127]), (400, [200, 200]),
-                                        (600, [256, 256, 88])])
+@pytest.mark.parametrize(
+    "n_q, sizes", [(100, [100]), (255, [128, 127]), (400, [200, 200]), (600, [256, 256, 88])]
+)
 def test_short_texts_go_in_halves(n_q, sizes, monkeypatch):
     """So that the first half never meets the second."""
     q, k, v = tensors(n_q, n_q, batch=1)
     seen, along = [], tutorial_lib.fast_attention._along_offsets
-    monkeypatch.setattr(tutorial_lib.fast_attention, "_along_offsets", lambda q, k, *rest: (
-        seen.append((q.shape[-2], k.shape[-2])), along(q, k, *rest))[1])
+    monkeypatch.setattr(
+        tutorial_lib.fast_attention,
+        "_along_offsets",
+        lambda q, k, *rest: (seen.append((q.shape[-2], k.shape[-2])), along(q, k, *rest))[1],
+    )
     attention(q, k, v, ALiBi(4), causal=True)
     assert seen == [(size, sum(sizes[: n + 1])) for n, size in enumerate(sizes)]
 
@@ -408,7 +450,8 @@ def transforms():
         "vmap": lambda f, q: func.vmap(f)(torch.stack([q, -q])),
         "grad": lambda f, q: func.grad(lambda q: f(q).sin().sum())(q),
         "grad of grad": lambda f, q: func.grad(
-            lambda q: func.grad(lambda q: f(q).sin().sum())(q).sin().sum())(q),
+            lambda q: func.grad(lambda q: f(q).sin().sum())(q).sin().sum()
+        )(q),
         "jvp": lambda f, q: func.jvp(f, (q,), (torch.ones_like(q),))[1],
         "hessian": lambda f, q: func.hessian(lambda q: f(q).sin().sum())(q),
         "forward mode": forward,
@@ -416,14 +459,25 @@ def transforms():
 
 
 @pytest.mark.parametrize("transform", transforms())
-@pytest.mark.parametrize("encoding", [
-    NoPosition(), Rotary(8), ALiBi(2), T5Bias(2), Shaw(8, 2), Learned(9, 8),
-], ids=lambda encoding: type(encoding).__name__)
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        NoPosition(),
+        Rotary(8),
+        ALiBi(2),
+        T5Bias(2),
+        Shaw(8, 2),
+        Learned(9, 8),
+    ],
+    ids=lambda encoding: type(encoding).__name__,
+)
 def test_transforms_of_functions(encoding, transform):
     """The back end that can do it is found without asking."""
     q, derive = torch.randn(1, 2, 3, 8), transforms()[transform]
-    eager, sdpa = (derive(lambda q, b=b: attention(q, q, q, encoding, causal=True, backend=b), q)
-                   for b in ("eager", "sdpa"))
+    eager, sdpa = (
+        derive(lambda q, b=b: attention(q, q, q, encoding, causal=True, backend=b), q)
+        for b in ("eager", "sdpa")
+    )
     close(sdpa, eager, 1e-5)
 
 
@@ -460,49 +514,57 @@ def test_both_terms_of_the_scores_by_hand(backend):
 Q, K = torch.zeros(2, 4, 3, 8), torch.zeros(2, 2, 5, 8)
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: attention(Q, K, K, backend="flash"), "backend='flash'.*'eager', 'sdpa'"),
-    (lambda: attention(Q, K, K, return_weights=True), "backend='sdpa' never forms.*backend='eager'"),
-    (lambda: attention(Q, K, K, mask=torch.ones(3, 5) > 0, backend="flex"), "flex.*mask.*backend='sdpa'"),
-    (lambda: attention(Q, K, K, Shaw(8, 2), backend="flex"), "content_bias.*Shaw.*backend='sdpa'"),
-    (lambda: attention(Q[0], K, K), r"q \(4, 3, 8\).*"),
-    (lambda: attention(Q[:1], K, K), "share batch and channels"),
-    (lambda: attention(Q[..., :4], K, K), "share batch and channels"),
-    (lambda: attention(Q, K, K[:, :, :4]), "k and v share all but channels"),
-    (lambda: attention(Q[:, :3], K, K), r"q \(2, 3, 3, 8\).*multiple"),
-    (lambda: attention(torch.zeros(2, 2, 6, 8), K, K, causal=True), "causal=True"),
-    (lambda: attention(Q, K, K, mask=torch.ones(3, 5)), "mask has dtype torch.float32.*booleans"),
-    (lambda: attention(Q, K, K, mask=torch.ones(3, 4) > 0), r"mask has shape \(3, 4\).*\(2, 4, 3, 5\)"),
-    (lambda: attention(Q[:1], K[:1], K[:1], mask=torch.ones(2, 1, 3, 5) > 0), r"mask has shape \(2, 1"),
-    (lambda: attention(Q, K, K, q_positions=torch.arange(1)), r"q_positions have shape \(1,\).*length 3"),
-    (lambda: attention(Q, K, K, k_positions=torch.arange(4)), r"k_positions have shape \(4,\).*length 5"),
-    (lambda: attention(torch.zeros(2, 2, 6, 8), K, K), "q has 6 tokens and k 5.*give q_positions"),
-    (lambda: scores(Q, K, q_positions=torch.tensor(3)), r"q_positions have shape \(\)"),
-    (lambda: scores(Q[0], K), r"\[batch, heads, length, channels\], not q \(4, 3, 8\)"),
-    (lambda: attention(Q[:, :0], K, K), r"q \(2, 0, 3, 8\).*at least one head"),
-    (lambda: attention(Q, K[:, :0], K[:, :0]), r"k \(2, 0, 5, 8\).*at least one head"),
-    (lambda: attention(Q[..., :0], K[..., :0], K), "at least one head and one channel"),
-    (lambda: scores(Q[..., :0], K[..., :0]), "at least one head and one channel"),
-    (lambda: attention(Q[:, :, :0], K, K, backend="flex"), r"flex.*q \(2, 4, 0, 8\).*backend='sdpa'"),
-    (lambda: attention(Q, K[:, :, :0], K[:, :, :0], None, torch.arange(3), backend="flex"),
-     r"flex.*k \(2, 2, 0, 8\)"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: attention(Q, K, K, backend="flash"), "backend='flash'.*'eager', 'sdpa'"),
+        (lambda: attention(Q, K, K, return_weights=True), "backend='sdpa' never forms.*backend='eager'"),
+        (lambda: attention(Q, K, K, mask=torch.ones(3, 5) > 0, backend="flex"), "flex.*mask.*backend='sdpa'"),
+        (lambda: attention(Q, K, K, Shaw(8, 2), backend="flex"), "content_bias.*Shaw.*backend='sdpa'"),
+        (lambda: attention(Q[0], K, K), r"q \(4, 3, 8\).*"),
+        (lambda: attention(Q[:1], K, K), "share batch and channels"),
+        (lambda: attention(Q[..., :4], K, K), "share batch and channels"),
+        (lambda: attention(Q, K, K[:, :, :4]), "k and v share all but channels"),
+        (lambda: attention(Q[:, :3], K, K), r"q \(2, 3, 3, 8\).*multiple"),
+        (lambda: attention(torch.zeros(2, 2, 6, 8), K, K, causal=True), "causal=True"),
+        (lambda: attention(Q, K, K, mask=torch.ones(3, 5)), "mask has dtype torch.float32.*booleans"),
+        (lambda: attention(Q, K, K, mask=torch.ones(3, 4) > 0), r"mask has shape \(3, 4\).*\(2, 4, 3, 5\)"),
+        (lambda: attention(Q[:1], K[:1], K[:1], mask=torch.ones(2, 1, 3, 5) > 0), r"mask has shape \(2, 1"),
+        (lambda: attention(Q, K, K, q_positions=torch.arange(1)), r"q_positions have shape \(1,\).*length 3"),
+        (lambda: attention(Q, K, K, k_positions=torch.arange(4)), r"k_positions have shape \(4,\).*length 5"),
+        (lambda: attention(torch.zeros(2, 2, 6, 8), K, K), "q has 6 tokens and k 5.*give q_positions"),
+        (lambda: scores(Q, K, q_positions=torch.tensor(3)), r"q_positions have shape \(\)"),
+        (lambda: scores(Q[0], K), r"\[batch, heads, length, channels\], not q \(4, 3, 8\)"),
+        (lambda: attention(Q[:, :0], K, K), r"q \(2, 0, 3, 8\).*at least one head"),
+        (lambda: attention(Q, K[:, :0], K[:, :0]), r"k \(2, 0, 5, 8\).*at least one head"),
+        (lambda: attention(Q[..., :0], K[..., :0], K), "at least one head and one channel"),
+        (lambda: scores(Q[..., :0], K[..., :0]), "at least one head and one channel"),
+        (lambda: attention(Q[:, :, :0], K, K, backend="flex"), r"flex.*q \(2, 4, 0, 8\).*backend='sdpa'"),
+        (
+            lambda: attention(Q, K[:, :, :0], K[:, :, :0], None, torch.arange(3), backend="flex"),
+            r"flex.*k \(2, 2, 0, 8\)",
+        ),
+    ],
+)
 def test_errors_name_what_does_not_fit(call, words):
     with pytest.raises(ValueError, match=words):
         call()
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: attention(Q, K, K, ALiBi), r"encoding is the class ALiBi.*ALiBi\(\.\.\.\)"),
-    (lambda: attention(Q, K, K, "alibi"), "encoding is a str.*PositionalEncoding"),
-    (lambda: attention(Q, K, K, torch.nn.Identity()), "encoding is a Identity.*PositionalEncoding"),
-    (lambda: scores(Q, K, ALiBi), "encoding is the class ALiBi"),
-    (lambda: attention(Q.numpy(), K, K), "q is a ndarray.*tensor"),
-    (lambda: attention(Q, K.tolist(), K), "k is a list.*tensor"),
-    (lambda: attention(Q, K, None), "v is a NoneType.*tensor"),
-    (lambda: scores(Q, K.numpy()), "k is a ndarray.*tensor"),
-    (lambda: attention(Q, K, K, mask=[[True] * 5] * 3), "mask is a list.*tensor of booleans"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: attention(Q, K, K, ALiBi), r"encoding is the class ALiBi.*ALiBi\(\.\.\.\)"),
+        (lambda: attention(Q, K, K, "alibi"), "encoding is a str.*PositionalEncoding"),
+        (lambda: attention(Q, K, K, torch.nn.Identity()), "encoding is a Identity.*PositionalEncoding"),
+        (lambda: scores(Q, K, ALiBi), "encoding is the class ALiBi"),
+        (lambda: attention(Q.numpy(), K, K), "q is a ndarray.*tensor"),
+        (lambda: attention(Q, K.tolist(), K), "k is a list.*tensor"),
+        (lambda: attention(Q, K, None), "v is a NoneType.*tensor"),
+        (lambda: scores(Q, K.numpy()), "k is a ndarray.*tensor"),
+        (lambda: attention(Q, K, K, mask=[[True] * 5] * 3), "mask is a list.*tensor of booleans"),
+    ],
+)
 def test_errors_name_what_is_of_another_type(call, words):
     with pytest.raises(TypeError, match=words):
         call()

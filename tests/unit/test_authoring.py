@@ -15,8 +15,9 @@ def code(source="1 + 1", *outputs, count=7, **kwargs):
 
 
 def result(**data):
-    return new_output("execute_result", data={"text/plain": "2", **data}, execution_count=7,
-                      metadata={"isolated": True})
+    return new_output(
+        "execute_result", data={"text/plain": "2", **data}, execution_count=7, metadata={"isolated": True}
+    )
 
 
 @pytest.fixture
@@ -29,8 +30,10 @@ def messy():
         code("1 + 1", new_output("display_data", data={WIDGET: {"model_id": "x"}, "text/html": "<p>"})),
         code("1 + 1", metadata={"trusted": True, "execution": {"iopub.execute_input": "now"}}),
     ]
-    notebook = new_notebook(cells=cells, metadata={"kernelspec": {"name": "mine", "display_name": "Mine"},
-                                                   "widgets": {"state": {}}})
+    notebook = new_notebook(
+        cells=cells,
+        metadata={"kernelspec": {"name": "mine", "display_name": "Mine"}, "widgets": {"state": {}}},
+    )
     notebook.cells[2].id = notebook.cells[0].id
     notebook.metadata["language_info"] = {"name": "python", "version": "3.11.9"}
     return notebook
@@ -42,7 +45,8 @@ def test_the_normal_form(messy):
     assert messy == before  # the notebook that was given stays as it is
     assert normal.metadata == {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"}}
+        "language_info": {"name": "python"},
+    }
     title, printed, two, widget, last = normal.cells
     assert title.source == "# Title" and title.metadata == {"tags": ["a"]}
     assert [c.execution_count for c in normal.cells[1:]] == [1, 2, 3, 4]
@@ -73,17 +77,24 @@ def test_different_streams_are_not_mixed(messy):
     assert kinds == ["stream", "execute_result", "stream"]
 
 
-@pytest.mark.parametrize("cell, words", [
-    (code("x", new_output("stream", name="stderr", text="UserWarning: old")), "cell 1 .*UserWarning: old"),
-    (code("x", new_output("error", ename="E", evalue="it broke", traceback=[])), "cell 1 .*it broke"),
-    (code("never_run()", count=None), r"cell 1 has not been executed: 'never_run\(\)'"),
-])
+@pytest.mark.parametrize(
+    "cell, words",
+    [
+        (
+            code("x", new_output("stream", name="stderr", text="UserWarning: old")),
+            "cell 1 .*UserWarning: old",
+        ),
+        (code("x", new_output("error", ename="E", evalue="it broke", traceback=[])), "cell 1 .*it broke"),
+        (code("never_run()", count=None), r"cell 1 has not been executed: 'never_run\(\)'"),
+    ],
+)
 def test_what_is_wrong_does_not_get_in(cell, words):
     with pytest.raises(ValueError, match=words):
         normalise(new_notebook(cells=[new_markdown_cell("# Title"), cell]))
 
 
 # ---- on disk ----
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch, messy):

@@ -26,7 +26,7 @@ def test_rounds_are_interleaved_and_the_first_is_not_counted():
     order = []
     seconds = interleaved({name: lambda name=name: order.append(name) for name in "abc"}, 9, CPU)
     assert order[0::2] == order[1::2]  # each runs twice
-    rounds = [tuple(order[n: n + 6: 2]) for n in range(0, len(order), 6)]
+    rounds = [tuple(order[n : n + 6 : 2]) for n in range(0, len(order), 6)]
     assert {tuple(sorted(names)) for names in rounds} == {("a", "b", "c")} and len(set(rounds)) > 3
     assert [len(x) for x in seconds.values()] == [9, 9, 9]
 
@@ -46,8 +46,12 @@ def test_a_result_says_what_was_met():
     def sleeps(seconds):
         return lambda: time.sleep(seconds)
 
-    table = Table("sleep", {"long": sleeps(0.02), "short": sleeps(0.002)}, unit="short",
-                  targets=[Target("long", "short", 2), Target("short", "long", 1)])
+    table = Table(
+        "sleep",
+        {"long": sleeps(0.02), "short": sleeps(0.002)},
+        unit="short",
+        targets=[Target("long", "short", 2), Target("short", "long", 1)],
+    )
     result = command.measured(table, 3, CPU)
     assert result["rows"]["short"]["ratio"] == 1 and 3 < result["rows"]["long"]["ratio"] < 12
     text = command.show(result)
@@ -55,16 +59,27 @@ def test_a_result_says_what_was_met():
 
 
 def test_latency_targets_are_held_against_what_was_measured(monkeypatch):
-    times = {latency.OURS: [50.0, 60.0, 40.0], latency.IPYMPL: [100.0, 240.0, 100.0],
-             latency.INLINE: [100.0, 240.0, 100.0]}
+    times = {
+        latency.OURS: [50.0, 60.0, 40.0],
+        latency.IPYMPL: [100.0, 240.0, 100.0],
+        latency.INLINE: [100.0, 240.0, 100.0],
+    }
     monkeypatch.setattr(latency, "peers", lambda lab, rounds: times)
     each = {"A": {"x": [30.0, 90.0, 40.0]}, "B": {"y": [110.0, 120.0, 10.0], "z": [1.0, 1.0, 1.0]}}
     monkeypatch.setattr(latency, "controls", lambda lab, rounds: (each, {"A": 59.5}))
-    monkeypatch.setattr(latency, "computing", lambda lab, rounds: {
-        "A": {"idle": 40.0, "computing": 42.0}, "B": {"idle": 40.0, "computing": 60.0}})
+    monkeypatch.setattr(
+        latency,
+        "computing",
+        lambda lab, rounds: {"A": {"idle": 40.0, "computing": 42.0}, "B": {"idle": 40.0, "computing": 60.0}},
+    )
     result = latency.measured(None, 3)
     assert [(t["most"], t["measured"]) for t in result["targets"]] == [
-        (60, 50), (100, 110), (0.5, 0.4), (0.2, 0.4), (1.3, 1.5)]
+        (60, 50),
+        (100, 110),
+        (0.5, 0.4),
+        (0.2, 0.4),
+        (1.3, 1.5),
+    ]
     assert result["controls"] == {"A": {"x": 40}, "B": {"y": 110, "z": 1}}
     assert "B, y" in result["targets"][1]["target"]
     text = latency.show(result)
@@ -93,12 +108,19 @@ def test_marks_that_are_off_stop_the_benchmark(tmp_path):
         return {"student": student, "state": "graded", "questions": {"rope_angles": entry}}
 
     names = list(given)
-    right = [marks(names[0]), marks(names[1], grading.MISTAKES[0][1], 0.0), marks(names[2]),
-             marks(names[3], grading.MISTAKES[1][1], 0.0)]
+    right = [
+        marks(names[0]),
+        marks(names[1], grading.MISTAKES[0][1], 0.0),
+        marks(names[2]),
+        marks(names[3], grading.MISTAKES[1][1], 0.0),
+    ]
     grading.check(right, given)
-    for off in (right[:3], [marks(names[0], points=0.0), *right[1:]],
-                [*right[:3], marks(names[3], points=0.0)],
-                [right[0] | {"state": "timed out"}, *right[1:]]):
+    for off in (
+        right[:3],
+        [marks(names[0], points=0.0), *right[1:]],
+        [*right[:3], marks(names[3], points=0.0)],
+        [right[0] | {"state": "timed out"}, *right[1:]],
+    ):
         with pytest.raises(RuntimeError):
             grading.check(off, given)
 
@@ -114,8 +136,7 @@ def test_grading_is_held_against_its_imports():
 @pytest.mark.skipif(sys.platform != "linux", reason="shares of pages are Linux's")
 def test_the_memory_of_all_processes_below_is_counted():
     holds = "data = b'x' * 50_000_000; print(1, flush=True); input()"
-    child = subprocess.Popen([sys.executable, "-c", holds],
-                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child = subprocess.Popen([sys.executable, "-c", holds], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         child.stdout.read(1)
         assert child.pid in [process.pid for process in grading.family(os.getpid())]
@@ -135,12 +156,17 @@ def test_the_times_of_notebooks_are_recorded_and_some_can_be_measured_again(monk
     assert "00_start_here: 10 s (threads: 1), 21 s (threads: 2)" in capsys.readouterr().out
     notebooks.main([*save, "00", "--rounds", "1"])
     record = json.loads((tmp_path / "new" / "notebooks.json").read_text())
-    assert record["seconds by threads"] == {"00_start_here": {"1": [18], "2": [29]},
-                                            "06_rope": {"1": [14, 16], "2": [25, 27]}}
+    assert record["seconds by threads"] == {
+        "00_start_here": {"1": [18], "2": [29]},
+        "06_rope": {"1": [14, 16], "2": [25, 27]},
+    }
     assert record["cores"] == os.cpu_count() and record["versions"]["torch"] == torch.__version__
     monkeypatch.setattr(notebooks, "head", lambda: {"cores": 64})
-    for wrong, words in (([*save, "00"], "measure all"), ([*save, "--rounds", "0"], "at least one round"),
-                         ([*save, "77"], "no notebook starts with '77'")):
+    for wrong, words in (
+        ([*save, "00"], "measure all"),
+        ([*save, "--rounds", "0"], "at least one round"),
+        ([*save, "77"], "no notebook starts with '77'"),
+    ):
         with pytest.raises(SystemExit):
             notebooks.main(wrong)
         assert words in capsys.readouterr().err

@@ -9,8 +9,11 @@ from tutorial_lib.model import Config, Transformer
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5}
 UPSTREAM = pytest.mark.xfail(
-    Version(torch.__version__) < Version("2.13"), strict=True, raises=RuntimeError,
-    reason="before 2.13, PyTorch compiles no float64 gradient of its own attention without a bias, on a CPU")
+    Version(torch.__version__) < Version("2.13"),
+    strict=True,
+    raises=RuntimeError,
+    reason="before 2.13, PyTorch compiles no float64 gradient of its own attention without a bias, on a CPU",
+)
 
 
 def compiled_and_not(encoding, positions, dtype=torch.float64, **options):
@@ -50,9 +53,11 @@ def test_of_any_length(encoding, positions_for):
             torch.testing.assert_close(compiled(tokens, given), model(tokens, given), atol=1e-9, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("name", "dtype"), [
-    ("rotary", torch.float32), pytest.param("rotary", torch.float64, marks=UPSTREAM), ("t5", torch.float64)],
-    ids=str)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("rotary", torch.float32), pytest.param("rotary", torch.float64, marks=UPSTREAM), ("t5", torch.float64)],
+    ids=str,
+)
 def test_to_machine_code(all_encodings, name, dtype):
     """The default back end is slow to compile, so only a rotation and a bias."""
     compiled_and_not(all_encodings[name](), torch.arange(5) + 3, dtype)

@@ -39,6 +39,7 @@ SMALL = Corpus.of("".join(chr(ord("a") + n % 26) for n in range(1000)))  # abc�
 
 # ---- corpus ----
 
+
 def test_the_king_james_bible():
     corpus = kjv()
     assert corpus.text.startswith("In the beginning God created the heaven and the earth.\n")
@@ -50,8 +51,10 @@ def test_the_two_parts_do_not_overlap_and_miss_nothing():
     for corpus in (SMALL, kjv()):
         assert len(corpus.train) + len(corpus.test) == len(corpus.text)
         assert 0.0999 < len(corpus.test) / len(corpus.text) < 0.1001
-        assert corpus.decode(corpus.train[-5:]) + corpus.decode(corpus.test[:5]) == \
-            corpus.text[len(corpus.train) - 5 : len(corpus.train) + 5]
+        assert (
+            corpus.decode(corpus.train[-5:]) + corpus.decode(corpus.test[:5])
+            == corpus.text[len(corpus.train) - 5 : len(corpus.train) + 5]
+        )
 
 
 def test_encode_is_the_inverse_of_decode():
@@ -89,17 +92,21 @@ def test_windows_of_every_length_end_at_the_same_targets():
     assert corpus.windows(9, 99)[0][0, 0] == 0  # the longest that fits
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: Corpus.of("too short"), "corpus of 9 characters is too short"),
-    (lambda: SMALL.encode("a?é"), r"has no \['\?', 'é'\]; it has 'abc"),
-    (lambda: SMALL.windows(9, 10), "9 windows of length 10 need 10 × 11 held-out.*there are 100"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: Corpus.of("too short"), "corpus of 9 characters is too short"),
+        (lambda: SMALL.encode("a?é"), r"has no \['\?', 'é'\]; it has 'abc"),
+        (lambda: SMALL.windows(9, 10), "9 windows of length 10 need 10 × 11 held-out.*there are 100"),
+    ],
+)
 def test_errors_say_what_to_change(call, words):
     with pytest.raises(ValueError, match=words):
         call()
 
 
 # ---- tasks ----
+
 
 def test_order_task_asks_who_does_it():
     sentences, answers = order_task(2000, generator())
@@ -144,6 +151,7 @@ def test_bag_of_words_ceiling():
 
 # ---- sources ----
 
+
 @pytest.mark.parametrize("name", SOURCES)
 def test_sources_are_here_and_licensed(name):
     source = SOURCES[name]
@@ -187,7 +195,7 @@ def test_copying_asks_for_the_list_after_the_sign(reverse):
         seen.add(n)
         values, answer = tokens[:, :n], tokens[:, :n].flip(1) if reverse else tokens[:, :n]
         assert (tokens[:, n] == 9).all() and values.max() < 9
-        assert torch.equal(tokens[:, n + 1:], answer[:, :-1])
+        assert torch.equal(tokens[:, n + 1 :], answer[:, :-1])
         assert (labels[:, :n] == -100).all() and torch.equal(labels[:, n:], answer)
     assert seen == {2, 3, 4, 5}
 
@@ -217,12 +225,23 @@ def test_translation_the_slow_way():
 
 # ---- images ----
 
+
 def test_the_digits():
     images, labels = digits()
     assert images.shape == (1797, 8, 8) and images.min() == 0 and images.max() == 16
     assert images.dtype == labels.dtype == torch.int64
-    assert labels[:10].tolist() == list(range(10)) and labels.bincount().tolist() == \
-        [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+    assert labels[:10].tolist() == list(range(10)) and labels.bincount().tolist() == [
+        178,
+        182,
+        177,
+        183,
+        181,
+        182,
+        181,
+        179,
+        174,
+        180,
+    ]
 
 
 def test_patches_the_slow_way_and_back():

@@ -37,6 +37,7 @@ def close(actual, expected, tolerance=1e-12):
 
 # ---- sinusoidal ----
 
+
 def paper(p, d, base):
     """Vaswani et al. 2017, §3.5, one entry at a time."""
     return [(math.cos if i % 2 else math.sin)(p / base ** (2 * (i // 2) / d)) for i in range(d)]
@@ -145,6 +146,7 @@ def test_autocast_leaves_angles_alone():
 
 # ---- learned ----
 
+
 def test_learned_gives_its_rows():
     module = Learned(5, 3)
     close(module.vectors(torch.tensor([[0, 4], [2, 2]])).flatten(0, 1), module.table[[0, 4, 2, 2]], 0)
@@ -238,8 +240,12 @@ def test_position_matrix():
     close(module.embed(X, P), X, 0)  # starts as the identity
     module = PositionMatrix(9, 8, std=1.0)
     p = torch.tensor([[8, 0, 3, 3, 1], [1, 2, 3, 4, 5]])
-    expected = torch.stack([torch.stack([module.matrices[i] @ x for i, x in zip(row, xs, strict=True)])
-                            for row, xs in zip(p, X, strict=True)])
+    expected = torch.stack(
+        [
+            torch.stack([module.matrices[i] @ x for i, x in zip(row, xs, strict=True)])
+            for row, xs in zip(p, X, strict=True)
+        ]
+    )
     close(module.embed(X, p), expected, 1e-5)
 
 
@@ -250,6 +256,7 @@ def test_position_matrix_has_no_other_positions(positions):
 
 
 # ---- composition ----
+
 
 class Tiny(PositionalEncoding):
     """Multiplies at the first two doors and gives the constant n at the other three."""
@@ -305,20 +312,25 @@ def test_compose_has_one_scale():
         Compose(a, nn.Linear(1, 1))
 
 
-@pytest.mark.parametrize("module, doors", [
-    (NoPosition(), ()),
-    (Sinusoidal(4), ("embed",)),
-    (Learned(4, 4), ("embed",)),
-    (Concatenate(Sinusoidal(4)), ("embed",)),
-    (Rotary(4), ("rotate",)),
-    (Tiny(1), DOORS),
-    (Compose(Rotary(4), Sinusoidal(4)), ("embed", "rotate")),
-], ids=str)
+@pytest.mark.parametrize(
+    "module, doors",
+    [
+        (NoPosition(), ()),
+        (Sinusoidal(4), ("embed",)),
+        (Learned(4, 4), ("embed",)),
+        (Concatenate(Sinusoidal(4)), ("embed",)),
+        (Rotary(4), ("rotate",)),
+        (Tiny(1), DOORS),
+        (Compose(Rotary(4), Sinusoidal(4)), ("embed", "rotate")),
+    ],
+    ids=str,
+)
 def test_doors(module, doors):
     assert module.doors == doors
 
 
 # ---- rotary ----
+
 
 def pairs(d, layout):
     return [(2 * t, 2 * t + 1) if layout == "interleaved" else (t, t + d // 2) for t in range(d // 2)]
@@ -344,7 +356,8 @@ def test_rotary_is_a_complex_multiplication(layout):
     x = torch.randn(2, 3, 5, d)
     i, j = torch.tensor(pairs(d, layout)).T
     turned = torch.complex(x[..., i], x[..., j]) * torch.polar(
-        torch.ones(5, d // 2), torch.outer(p, 10_000.0 ** -(torch.arange(0, d, 2) / d)))
+        torch.ones(5, d // 2), torch.outer(p, 10_000.0 ** -(torch.arange(0, d, 2) / d))
+    )
     y = rotate(x, p, layout=layout)
     close(y[..., i], turned.real, 1e-5)
     close(y[..., j], turned.imag, 1e-5)
@@ -385,7 +398,9 @@ def test_relative_scores_do_not_shift(relative, positions_for, offset):
     """To rounding: also for float32 queries the angles are float64."""
     q, k = torch.randn(2, 1, 2, 6, 8, dtype=F64)
     p = positions_for(relative, 6)
-    moved = p + (offset if relative.axes == 1 else torch.tensor([3, offset, 5 - 2 * offset])[-relative.axes:])
+    moved = p + (
+        offset if relative.axes == 1 else torch.tensor([3, offset, 5 - 2 * offset])[-relative.axes :]
+    )
     expected = scores(q, k, relative, p, p)
     close(scores(q, k, relative, moved, moved), expected, 1e-8)
     rough = scores(q.float(), k.float(), relative, moved, moved)
@@ -393,6 +408,7 @@ def test_relative_scores_do_not_shift(relative, positions_for, offset):
 
 
 # ---- rules that every encoding keeps ----
+
 
 def inputs(encoding, dtype=torch.float32, d_model=16, length=6):
     g = torch.Generator().manual_seed(1)
@@ -453,34 +469,37 @@ def test_what_can_be_computed_is_not_stored():
 Q = torch.zeros(2, 1, 3, 4)
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: Sinusoidal(0), "dim=0.*positive integer"),
-    (lambda: Sinusoidal(8.0), "dim=8.0.*positive integer"),
-    (lambda: Sinusoidal(True), "dim=True.*positive integer"),
-    (lambda: Sinusoidal(8, base=0), "base=0.*above 0"),
-    (lambda: Sinusoidal(8, base=-2.0), "base=-2.0.*above 0"),
-    (lambda: frequencies(8, base=math.inf), "base=inf.*finite"),
-    (lambda: Sinusoidal(8, layout="half"), "layout='half'.*'interleaved', 'concatenated'"),
-    (lambda: sinusoidal(torch.arange(2), -2), "dim=-2"),
-    (lambda: Learned(0, 4), "max_length=0"),
-    (lambda: Learned(4, -1), "dim=-1"),
-    (lambda: Learned(4, 4).resized(0), "new_length=0"),
-    (lambda: PositionMatrix(4, 0), "dim=0"),
-    (lambda: Rotary(0), "head_dim=0"),
-    (lambda: Rotary(7), "head_dim=7.*even"),
-    (lambda: Rotary(8, layout="concatenated"), "layout='concatenated'.*'interleaved', 'half'"),
-    (lambda: Rotary(8, base=math.nan), "base=nan"),
-    (lambda: Rotary(8).rotate(Q, Q, torch.arange(3), torch.arange(3)), "head_dim=8.*(2, 1, 3, 4)"),
-    (lambda: rotate(Q[..., :3], torch.arange(3), layout="half"), "head_dim=3.*even"),
-    (lambda: rotate(Q, torch.arange(1), layout="half"), r"shape \(1,\).*length 3"),
-    (lambda: rotate(Q, torch.tensor(1), layout="half"), r"shape \(\).*\[L\] or \[B, L\]"),
-    (lambda: rotate(Q, torch.zeros(5, 3), layout="half"), r"shape \(5, 3\)"),
-    (lambda: rotate(Q, torch.zeros(2, 1, 3), layout="half"), r"shape \(2, 1, 3\)"),
-    (lambda: Sinusoidal(8).embed(Q, torch.arange(3)), r"Sinusoidal.*width 8.*\(2, 1, 3, 4\)"),
-    (lambda: Multiply(Learned(3, 8)).embed(Q, torch.arange(3)), "Learned.*width 8"),
-    (lambda: PositionMatrix(3, 8).embed(Q, torch.arange(3)), "PositionMatrix.*width 8"),
-    (lambda: Concatenate(Sinusoidal(8)).token_dim(8), "d_model=8 leaves no room.*8 dim"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: Sinusoidal(0), "dim=0.*positive integer"),
+        (lambda: Sinusoidal(8.0), "dim=8.0.*positive integer"),
+        (lambda: Sinusoidal(True), "dim=True.*positive integer"),
+        (lambda: Sinusoidal(8, base=0), "base=0.*above 0"),
+        (lambda: Sinusoidal(8, base=-2.0), "base=-2.0.*above 0"),
+        (lambda: frequencies(8, base=math.inf), "base=inf.*finite"),
+        (lambda: Sinusoidal(8, layout="half"), "layout='half'.*'interleaved', 'concatenated'"),
+        (lambda: sinusoidal(torch.arange(2), -2), "dim=-2"),
+        (lambda: Learned(0, 4), "max_length=0"),
+        (lambda: Learned(4, -1), "dim=-1"),
+        (lambda: Learned(4, 4).resized(0), "new_length=0"),
+        (lambda: PositionMatrix(4, 0), "dim=0"),
+        (lambda: Rotary(0), "head_dim=0"),
+        (lambda: Rotary(7), "head_dim=7.*even"),
+        (lambda: Rotary(8, layout="concatenated"), "layout='concatenated'.*'interleaved', 'half'"),
+        (lambda: Rotary(8, base=math.nan), "base=nan"),
+        (lambda: Rotary(8).rotate(Q, Q, torch.arange(3), torch.arange(3)), "head_dim=8.*(2, 1, 3, 4)"),
+        (lambda: rotate(Q[..., :3], torch.arange(3), layout="half"), "head_dim=3.*even"),
+        (lambda: rotate(Q, torch.arange(1), layout="half"), r"shape \(1,\).*length 3"),
+        (lambda: rotate(Q, torch.tensor(1), layout="half"), r"shape \(\).*\[L\] or \[B, L\]"),
+        (lambda: rotate(Q, torch.zeros(5, 3), layout="half"), r"shape \(5, 3\)"),
+        (lambda: rotate(Q, torch.zeros(2, 1, 3), layout="half"), r"shape \(2, 1, 3\)"),
+        (lambda: Sinusoidal(8).embed(Q, torch.arange(3)), r"Sinusoidal.*width 8.*\(2, 1, 3, 4\)"),
+        (lambda: Multiply(Learned(3, 8)).embed(Q, torch.arange(3)), "Learned.*width 8"),
+        (lambda: PositionMatrix(3, 8).embed(Q, torch.arange(3)), "PositionMatrix.*width 8"),
+        (lambda: Concatenate(Sinusoidal(8)).token_dim(8), "d_model=8 leaves no room.*8 dim"),
+    ],
+)
 def test_errors_say_what_is_allowed(call, words):
     with pytest.raises(ValueError, match=words):
         call()
@@ -494,10 +513,15 @@ def test_an_absolute_encoding_must_give_vectors():
         Empty().embed(Q, torch.arange(3))
 
 
-@pytest.mark.parametrize("positions, missing", [
-    (torch.tensor([5.0, 1000.0, math.nan]), [False, True, True]),
-    (torch.tensor([5, 200], dtype=torch.uint8), [False, False]),
-    (torch.tensor([-1, 5], dtype=torch.int8), [True, False])], ids=["float32", "uint8", "int8"])
+@pytest.mark.parametrize(
+    "positions, missing",
+    [
+        (torch.tensor([5.0, 1000.0, math.nan]), [False, True, True]),
+        (torch.tensor([5, 200], dtype=torch.uint8), [False, False]),
+        (torch.tensor([-1, 5], dtype=torch.int8), [True, False]),
+    ],
+    ids=["float32", "uint8", "int8"],
+)
 def test_a_learned_table_has_nan_for_what_it_lacks_where_nobody_can_ask(positions, missing):
     table = Learned(1000, 4)
     rows = torch.func.vmap(table.vectors)(positions[None])[0]

@@ -67,18 +67,32 @@ def test_every_path_gives_the_same_numbers(encoding, positions_for, n_q, n_k, ca
     p = positions_for(encoding, n_k)
     for kind, make in MASKS.items():
         mask, results = make(n_q, n_k), []
-        for backend, positions, dtype in (("eager", p.expand(2, *p.shape), F64), ("eager", p, F64),
-                                          ("sdpa", p, F64), ("sdpa", p.expand(2, *p.shape), F64),
-                                          ("sdpa", p, torch.float32)):
+        for backend, positions, dtype in (
+            ("eager", p.expand(2, *p.shape), F64),
+            ("eager", p, F64),
+            ("sdpa", p, F64),
+            ("sdpa", p.expand(2, *p.shape), F64),
+            ("sdpa", p, torch.float32),
+        ):
             module = copy.deepcopy(encoding).to(dtype)
             data = [x.requires_grad_() for x in draw(encoding, n_q, n_k, dtype)]
             x, q, k, v = data
-            out = attention(q, k, v, module, last(positions, n_q, module.axes), positions,
-                            causal=causal, mask=mask, backend=backend)
+            out = attention(
+                q,
+                k,
+                v,
+                module,
+                last(positions, n_q, module.axes),
+                positions,
+                causal=causal,
+                mask=mask,
+                backend=backend,
+            )
             embedded = module.embed(x, positions)
             parameters = list(module.parameters())
-            gradients = torch.autograd.grad(out.sin().sum() + embedded.sin().sum(), data + parameters,
-                                            allow_unused=True)
+            gradients = torch.autograd.grad(
+                out.sin().sum() + embedded.sin().sum(), data + parameters, allow_unused=True
+            )
             assert kind != "nobody" or (out[:, :, 1] == 0).all()
             results.append((dtype, [out, embedded, *gradients]))
         for dtype, result in results[1:]:
@@ -104,6 +118,7 @@ def test_empty_and_single(encoding, positions_for, backend):
 
 
 # ---- dtypes ----
+
 
 @pytest.mark.parametrize("dtype", HALF, ids=str)
 def test_half_precision_keeps_positions_apart(encoding, positions_for, dtype):
@@ -152,8 +167,9 @@ def test_autocast_and_copies_give_the_same(encoding, positions_for):
         close(one.float(), other, 0.05)
 
 
-@pytest.mark.parametrize("dtype", [
-    torch.int32, torch.int16, torch.int8, torch.uint8, torch.float32, F64], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.int32, torch.int16, torch.int8, torch.uint8, torch.float32, F64], ids=str
+)
 def test_positions_may_have_any_number_type(encoding, positions_for, dtype):
     """Whole numbers that each of them holds; a matrix per position wants integers."""
     p = positions_for(encoding, 6)
@@ -174,6 +190,7 @@ def test_positions_may_have_any_number_type(encoding, positions_for, dtype):
 
 # ---- derivatives ----
 
+
 def test_second_derivatives_and_transforms(encoding, positions_for):
     """Eager attention by three ways: backward twice, transforms of torch.func, and both of them mixed."""
     module, p = encoding.double(), positions_for(encoding, 4)
@@ -184,8 +201,8 @@ def test_second_derivatives_and_transforms(encoding, positions_for):
         return attention(q, k, v, module, p, p, causal=True, backend="eager").sin().sum()
 
     x = q.clone().requires_grad_()
-    first, = torch.autograd.grad(loss(x), x, create_graph=True)
-    second, = torch.autograd.grad((first * towards).sum(), x)
+    (first,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    (second,) = torch.autograd.grad((first * towards).sum(), x)
     slope, curved = torch.func.jvp(torch.func.grad(loss), (q,), (towards,))
     close(slope, first.detach(), 1e-10)
     close(curved, second, 1e-10)
@@ -260,8 +277,9 @@ def test_positions_that_have_wrapped_around(dtype):
     model, tokens = model_with(Rotary(8)).eval(), torch.tensor([[1, 2, 3], [4, 5, 6]])
     few = torch.arange(last - 2, last + 1).expand(2, 3)
     with torch.no_grad():
-        assert torch.equal(model.generate(tokens, 4, positions=few.to(dtype)),
-                           model.generate(tokens, 4, positions=few))
+        assert torch.equal(
+            model.generate(tokens, 4, positions=few.to(dtype)), model.generate(tokens, 4, positions=few)
+        )
         cache, other = Cache(), Cache()
         for numbers, into in ((few.to(dtype), cache), (few, other)):
             model(tokens, numbers, cache=into)
@@ -293,6 +311,7 @@ def test_queries_and_keys_of_other_dtypes(encoding, positions_for, backend):
 
 # ---- where numbers can't be asked for ----
 
+
 def model_with(encoding, **options):
     return Transformer(Config(11, d_model=16, n_heads=2, **options), encoding)
 
@@ -315,8 +334,18 @@ def test_shapes_without_numbers(encoding, positions_for, kind):
 class Questions(TorchDispatchMode):
     """Which operations ask for numbers: on a GPU, each waits for all work that is under way."""
 
-    ASK = tuple(getattr(torch.ops.aten, name) for name in (
-        "_local_scalar_dense", "equal", "is_nonzero", "nonzero", "masked_select", "_unique2", "allclose"))
+    ASK = tuple(
+        getattr(torch.ops.aten, name)
+        for name in (
+            "_local_scalar_dense",
+            "equal",
+            "is_nonzero",
+            "nonzero",
+            "masked_select",
+            "_unique2",
+            "allclose",
+        )
+    )
 
     def __init__(self):
         super().__init__()
@@ -367,8 +396,9 @@ def test_a_forward_asks_a_device_for_nothing(encoding, positions_for, every_ques
 def test_positions_that_count_up_are_known_to(every_question_waits, monkeypatch):
     """So a bias is computed once for each offset on a GPU, too; but not after somebody has changed them."""
     model, cache, tokens, asked_for = model_with(ALiBi(2)), Cache(), torch.zeros(1, 7, dtype=torch.long), []
-    monkeypatch.setattr(ALiBi, "of", lambda self, r, of=ALiBi.of: (
-        asked_for.append(tuple(r.shape)), of(self, r))[1])
+    monkeypatch.setattr(
+        ALiBi, "of", lambda self, r, of=ALiBi.of: (asked_for.append(tuple(r.shape)), of(self, r))[1]
+    )
     model(tokens)
     model(tokens, torch.arange(7) + 3)
     model(tokens[:, :4], cache=cache)

@@ -14,8 +14,14 @@ from tutorial_lib.encodings import ALiBi
 from tutorial_lib.encodings.positions import Positions
 
 CPU = torch.device("cpu")
-FEW = {"batch": 1, "heads": 2, "head_dim": 8, "rounds": {"forward": 1, "decode": 1},
-       "lengths": {"forward": [16, 32, 64], "decode": [16, 64]}, "dense_up_to": 32}
+FEW = {
+    "batch": 1,
+    "heads": 2,
+    "head_dim": 8,
+    "rounds": {"forward": 1, "decode": 1},
+    "lengths": {"forward": [16, 32, 64], "decode": [16, 64]},
+    "dense_up_to": 32,
+}
 PLAIN = {"none", "rotary", "alibi", "t5"}
 FLEX = {f"{name}, flex" for name in ("none", "alibi", "t5")}
 
@@ -30,6 +36,7 @@ def outputs():
         cases = cost.ways(settings("gpu", dtype="float32"), {"doing": doing, "length": length}, 3, CPU)
         with torch.no_grad():
             return {name: case.run() for name, case in cases.items()}
+
     return of
 
 
@@ -98,8 +105,9 @@ def made(times=(), held=(), flex=False):
         names += sorted(FLEX) if flex else []
         for seed in (0, 1, 2):
             values = {f"time {name}": 1.0 if name.startswith("none") else 1.2 for name in names}
-            values |= {f"time {name}": x for (doing, name), x in dict(times).items()
-                       if doing == cell["doing"]}
+            values |= {
+                f"time {name}": x for (doing, name), x in dict(times).items() if doing == cell["doing"]
+            }
             values |= {f"held {name}": cell["length"] ** dict(held).get(name, 1.0) for name in names}
             values = {key: x(cell["length"]) if callable(x) else x for key, x in values.items()}
             runs.append(Run(cell, seed, values, 0.0))
@@ -111,24 +119,45 @@ def verdict(claim, **numbers):
     return finding.verdict
 
 
-@pytest.mark.parametrize("claim, holds, fails", [
-    ("On a long text, RoPE", {"times": {("forward", "rotary"): 1.02}}, {}),
-    ("RoPE's share falls", {"times": {("forward", "rotary"): lambda n: 1 + 1 / n}},
-     {"times": {("forward", "rotary"): lambda n: 1 + n / 1000}}),
-    ("handed over as a matrix", {"times": {("forward", "alibi, dense"): 1.6, ("forward", "t5, dense"): 1.5}},
-     {"times": {("forward", "alibi, dense"): 1.6}}),
-    ("memory of a bias as a matrix", {"held": {"alibi, dense": 2, "t5, dense": 1.9}},
-     {"held": {"alibi, dense": 2}}),
-    ("Without the matrix, the memory", {}, {"held": {"t5": 2}}),
-    ("Without the matrix, a bias costs", {"times": {("forward", "alibi"): 1.01, ("forward", "t5"): 1.02}},
-     {"times": {("forward", "alibi"): 1.01}}),
-    ("In decoding, RoPE", {"times": {("decode", "rotary"): 1.01}}, {}),
-    ("Turning all cached keys", {"times": {("decode", "rotary, all keys"): 3.0}}, {}),
-    ("In decoding, a bias", {"times": {("decode", "alibi"): 1.01, ("decode", "t5"): 1.0}},
-     {"times": {("decode", "t5"): 1.0}}),
-    ("FlexAttention", {"flex": True, "times": {("forward", f"{x}, flex"): 1.05 for x in ("alibi", "t5")}},
-     {"flex": True, "times": {("forward", "alibi, flex"): 1.05}}),
-])
+@pytest.mark.parametrize(
+    "claim, holds, fails",
+    [
+        ("On a long text, RoPE", {"times": {("forward", "rotary"): 1.02}}, {}),
+        (
+            "RoPE's share falls",
+            {"times": {("forward", "rotary"): lambda n: 1 + 1 / n}},
+            {"times": {("forward", "rotary"): lambda n: 1 + n / 1000}},
+        ),
+        (
+            "handed over as a matrix",
+            {"times": {("forward", "alibi, dense"): 1.6, ("forward", "t5, dense"): 1.5}},
+            {"times": {("forward", "alibi, dense"): 1.6}},
+        ),
+        (
+            "memory of a bias as a matrix",
+            {"held": {"alibi, dense": 2, "t5, dense": 1.9}},
+            {"held": {"alibi, dense": 2}},
+        ),
+        ("Without the matrix, the memory", {}, {"held": {"t5": 2}}),
+        (
+            "Without the matrix, a bias costs",
+            {"times": {("forward", "alibi"): 1.01, ("forward", "t5"): 1.02}},
+            {"times": {("forward", "alibi"): 1.01}},
+        ),
+        ("In decoding, RoPE", {"times": {("decode", "rotary"): 1.01}}, {}),
+        ("Turning all cached keys", {"times": {("decode", "rotary, all keys"): 3.0}}, {}),
+        (
+            "In decoding, a bias",
+            {"times": {("decode", "alibi"): 1.01, ("decode", "t5"): 1.0}},
+            {"times": {("decode", "t5"): 1.0}},
+        ),
+        (
+            "FlexAttention",
+            {"flex": True, "times": {("forward", f"{x}, flex"): 1.05 for x in ("alibi", "t5")}},
+            {"flex": True, "times": {("forward", "alibi, flex"): 1.05}},
+        ),
+    ],
+)
 def test_findings_turn_with_the_numbers(claim, holds, fails):
     assert (verdict(claim, **holds), verdict(claim, **fails)) == (HOLDS, FAILS)
 
@@ -144,8 +173,11 @@ def test_what_was_not_measured_stays_open():
 
 def test_an_interval_over_the_limit_stays_open():
     record = made()
-    for run, x in zip([run for run in record if run.cell == {"doing": "decode", "length": 64}],
-                      (1.0, 1.05, 1.1), strict=True):
+    for run, x in zip(
+        [run for run in record if run.cell == {"doing": "decode", "length": 64}],
+        (1.0, 1.05, 1.1),
+        strict=True,
+    ):
         run.values["time rotary"] = x
     (finding,) = [one for one in cost.findings(record) if one.claim.startswith("In decoding, RoPE")]
     assert finding.verdict == OPEN and "1.05 (" in finding.ours

@@ -10,9 +10,21 @@ from course.verdicts import FAILS, HOLDS, IDENTITY, OPEN
 from tutorial_lib.data import Corpus, kjv
 from tutorial_lib.plots import png
 
-TINY = {"d_model": 16, "layers": 1, "heads": 2, "length": 16, "batch": 4, "lr": 3e-3,
-        "multiples": [1, 2, 4, 8], "tail": 4, "text_steps": 2, "passkey_steps": 2, "tuning_steps": 1,
-        "windows": 3, "keys": 16}
+TINY = {
+    "d_model": 16,
+    "layers": 1,
+    "heads": 2,
+    "length": 16,
+    "batch": 4,
+    "lr": 3e-3,
+    "multiples": [1, 2, 4, 8],
+    "tail": 4,
+    "text_steps": 2,
+    "passkey_steps": 2,
+    "tuning_steps": 1,
+    "windows": 3,
+    "keys": 16,
+}
 
 
 @pytest.mark.parametrize("length, marks, within", [(64, 8, 1.0), (64, 1, 0.25), (512, 1, 0.25), (16, 7, 1.0)])
@@ -67,12 +79,24 @@ def test_a_sweep(record):
 @pytest.mark.parametrize("task", ["text", "passkey"])
 def test_what_is_trained_on_and_what_is_asked(task, record, monkeypatch):
     trained, asked = [], []
-    monkeypatch.setattr(extension, "train", lambda model, batch, steps, **kwargs: trained.append(
-        (batch(torch.Generator().manual_seed(0))[0].shape, steps, kwargs["lr"], model)))
-    monkeypatch.setattr(extension, "evaluate", lambda model, tokens, targets, **kwargs: (
-        asked.append((tokens, targets)), torch.arange(float(targets.shape[1])).expand(targets.shape))[1])
-    monkeypatch.setattr(extension, "accuracy", lambda model, tokens, labels: (
-        asked.append((tokens, labels)), 0.5)[1])
+    monkeypatch.setattr(
+        extension,
+        "train",
+        lambda model, batch, steps, **kwargs: trained.append(
+            (batch(torch.Generator().manual_seed(0))[0].shape, steps, kwargs["lr"], model)
+        ),
+    )
+    monkeypatch.setattr(
+        extension,
+        "evaluate",
+        lambda model, tokens, targets, **kwargs: (
+            asked.append((tokens, targets)),
+            torch.arange(float(targets.shape[1])).expand(targets.shape),
+        )[1],
+    )
+    monkeypatch.setattr(
+        extension, "accuracy", lambda model, tokens, labels: (asked.append((tokens, labels)), 0.5)[1]
+    )
     found = extension.measure(TINY, {"task": task}, 0, torch.device("cpu"))
     assert [shape for shape, *_ in trained] == [(4, 16)] + [(1, 64)] * 5
     assert [steps for _, steps, *_ in trained] == [2] + [1] * 5
@@ -87,12 +111,16 @@ def test_what_is_trained_on_and_what_is_asked(task, record, monkeypatch):
 
 
 PAPER = {  # loss and keys found at 1, 2, 4, 8 L
-    "raw, at once": ([2.0, 3, 4, 4], [1, 0.5, 0.1, 0]), "raw, tuned": ([2.1, 2.2, 2.3, 4], [1, 1, 0.5, 0]),
-    "PI, at once": ([2.5, 2.6, 2.7, 3], [0.5] * 4), "PI, tuned": ([2.0, 2.0, 1.9, 3], [1, 1, 1, 0.5]),
-    "NTK-aware, at once": ([2.0, 2.1, 2.4, 3], [1] * 4), "NTK-aware, tuned": ([2.0, 2.0, 2.1, 3], [1] * 4),
+    "raw, at once": ([2.0, 3, 4, 4], [1, 0.5, 0.1, 0]),
+    "raw, tuned": ([2.1, 2.2, 2.3, 4], [1, 1, 0.5, 0]),
+    "PI, at once": ([2.5, 2.6, 2.7, 3], [0.5] * 4),
+    "PI, tuned": ([2.0, 2.0, 1.9, 3], [1, 1, 1, 0.5]),
+    "NTK-aware, at once": ([2.0, 2.1, 2.4, 3], [1] * 4),
+    "NTK-aware, tuned": ([2.0, 2.0, 2.1, 3], [1] * 4),
     "dynamic NTK, at once": ([2.0, 2.1, 2.4, 3], [1] * 4),
     "dynamic NTK, tuned": ([2.0, 2.0, 2.0, 3], [1] * 4),
-    "YaRN, at once": ([2.1, 2.1, 2.1, 3], [1] * 4), "YaRN, tuned": ([2.0, 2.0, 1.8, 2.5], [1] * 4),
+    "YaRN, at once": ([2.1, 2.1, 2.1, 3], [1] * 4),
+    "YaRN, tuned": ([2.0, 2.0, 1.8, 2.5], [1] * 4),
 }
 
 
@@ -101,9 +129,13 @@ def made(change=lambda task, x: x, spread=0.0) -> Record:
     record = Record("extension", "live", "", TINY, [0, 1, 2], "cpu", 1, {})
     for which, task in enumerate(("text", "passkey")):
         for seed in record.seeds:
-            values = {name: [change(task, x) + 0.001 * seed * n + spread * (seed - 1) * (n + 5 * row)
-                             for n, x in enumerate(both[which])]
-                      for row, (name, both) in enumerate(PAPER.items())}
+            values = {
+                name: [
+                    change(task, x) + 0.001 * seed * n + spread * (seed - 1) * (n + 5 * row)
+                    for n, x in enumerate(both[which])
+                ]
+                for row, (name, both) in enumerate(PAPER.items())
+            }
             values["dynamic NTK, at once"][0] = values["raw, at once"][0]
             record.runs.append(Run({"task": task}, seed, values, 0.0))
     return record
@@ -126,8 +158,13 @@ def test_findings_follow_the_numbers():
     assert "Loss at 4 L, at once: YaRN 2.10" in extension.alt(made())
 
 
-@pytest.mark.parametrize("name, claim", [("YaRN", "After tuning, YaRN is better than interpolation"),
-                                         ("NTK-aware", "After tuning, NTK-aware scaling is worse")])
+@pytest.mark.parametrize(
+    "name, claim",
+    [
+        ("YaRN", "After tuning, YaRN is better than interpolation"),
+        ("NTK-aware", "After tuning, NTK-aware scaling is worse"),
+    ],
+)
 def test_a_loss_that_differs_by_little_is_no_difference(name, claim):
     record = made()
     for one in record.runs:

@@ -9,8 +9,11 @@ from course.experiments import EXPERIMENTS, Record, sweep, tasks
 from tutorial_lib import plots
 from tutorial_lib.model import Transformer
 
-GPU = {name: one.presets["gpu"] for name, one in EXPERIMENTS.items()
-       if "gpu" in one.presets and name not in ("cost", "scale")}  # they are tested in files of their own
+GPU = {
+    name: one.presets["gpu"]
+    for name, one in EXPERIMENTS.items()
+    if "gpu" in one.presets and name not in ("cost", "scale")
+}  # they are tested in files of their own
 
 
 def changed(settings, **few):
@@ -38,8 +41,18 @@ def test_a_record_with_few_steps(name, tmp_path):
 
     Lengths of hundreds of characters are shorter, with the same multiples of them.
     """
-    settings = changed(GPU[name], d_model=8 * GPU[name]["heads"], steps=10 if name == "fusion" else 1,
-                       text_steps=1, passkey_steps=1, tuning_steps=1, batch=4, test=2, windows=2, keys=2)
+    settings = changed(
+        GPU[name],
+        d_model=8 * GPU[name]["heads"],
+        steps=10 if name == "fusion" else 1,
+        text_steps=1,
+        passkey_steps=1,
+        tuning_steps=1,
+        batch=4,
+        test=2,
+        windows=2,
+        keys=2,
+    )
     if name != "clipping":  # where layers are compared
         settings["layers"] = 2
     if name in ("lengths", "long_range", "extension", "recurrence"):
@@ -64,11 +77,25 @@ def test_the_large_model_takes_a_step(name, monkeypatch):
         return forward(model, tokens, *args, **options)
 
     monkeypatch.setattr(Transformer, "forward", watched)
-    monkeypatch.setattr(torch.optim, "AdamW", lambda *args, **options: (
-        rates.append(options["lr"]), adam(*args, **options))[1])
-    settings = changed(GPU[name], steps=10 if name == "fusion" else 1, text_steps=1, passkey_steps=1,
-                       tuning_steps=1, batch=4 if name == "extension" else 1, test=1, windows=2, keys=1,
-                       multiples=[1], memories=[0], read=1)
+    monkeypatch.setattr(
+        torch.optim,
+        "AdamW",
+        lambda *args, **options: (rates.append(options["lr"]), adam(*args, **options))[1],
+    )
+    settings = changed(
+        GPU[name],
+        steps=10 if name == "fusion" else 1,
+        text_steps=1,
+        passkey_steps=1,
+        tuning_steps=1,
+        batch=4 if name == "extension" else 1,
+        test=1,
+        windows=2,
+        keys=1,
+        multiples=[1],
+        memories=[0],
+        read=1,
+    )
     experiment = EXPERIMENTS[name]
     cell = experiment.cells(settings)[-1]
     assert experiment.measure(settings, cell, 0, torch.device("cpu"))

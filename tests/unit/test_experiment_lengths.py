@@ -12,8 +12,19 @@ from tutorial_lib.data import Corpus, kjv
 from tutorial_lib.encodings import REGISTRY, Learned
 from tutorial_lib.plots import png
 
-TINY = {"d_model": 16, "layers": 1, "heads": 2, "length": 32, "batch": 4, "lr": 3e-3, "multiples": [1, 2, 4],
-        "encodings": list(lengths.ENCODINGS), "steps": 2, "windows": 3, "tail": 8}
+TINY = {
+    "d_model": 16,
+    "layers": 1,
+    "heads": 2,
+    "length": 32,
+    "batch": 4,
+    "lr": 3e-3,
+    "multiples": [1, 2, 4],
+    "encodings": list(lengths.ENCODINGS),
+    "steps": 2,
+    "windows": 3,
+    "tail": 8,
+}
 
 
 class Counter(nn.Module):
@@ -110,11 +121,16 @@ def made(rises: dict, mean=0.0) -> Record:
 
 
 ONE = {
-    "Sinusoidal positions do not": ("sinusoidal", 1.0, 0.0), "Nor does RoPE": ("rotary", 1.0, 0.0),
-    "A learned table that is": ("learned", 1.0, 0.0), "ALiBi reads": ("alibi", 0.0, 1.0),
-    "xPos reads": ("xpos", 0.0, 1.0), "KERPLE reads": ("kerple", 0.0, 1.0),
-    "Sandwich reads": ("sandwich", 0.0, 1.0), "FIRE reads": ("fire", 0.0, 1.0),
-    "T5's bias carries": ("t5", 0.0, 1.0), "With all its buckets": ("t5", 0.0, 1.0),
+    "Sinusoidal positions do not": ("sinusoidal", 1.0, 0.0),
+    "Nor does RoPE": ("rotary", 1.0, 0.0),
+    "A learned table that is": ("learned", 1.0, 0.0),
+    "ALiBi reads": ("alibi", 0.0, 1.0),
+    "xPos reads": ("xpos", 0.0, 1.0),
+    "KERPLE reads": ("kerple", 0.0, 1.0),
+    "Sandwich reads": ("sandwich", 0.0, 1.0),
+    "FIRE reads": ("fire", 0.0, 1.0),
+    "T5's bias carries": ("t5", 0.0, 1.0),
+    "With all its buckets": ("t5", 0.0, 1.0),
 }
 """The beginning of a claim: whom it is about, and rises of the loss by which it holds and does not hold."""
 
@@ -154,6 +170,7 @@ def test_claims_that_compare_two():
 
 # ---- RoPE with a scaling ----
 
+
 def test_a_scaled_model_spends_its_last_steps_on_longer_windows(monkeypatch):
     asked, rates = [], []
     corpus = Corpus.of(kjv().text[:20000])
@@ -167,8 +184,14 @@ def test_a_scaled_model_spends_its_last_steps_on_longer_windows(monkeypatch):
 
     real = lengths.train
     monkeypatch.setattr(lengths, "kjv", Watched)
-    monkeypatch.setattr(lengths, "train", lambda *args, **options: (
-        rates.append((args[2], options["lr"], options["seed"])), real(*args, **options))[1])
+    monkeypatch.setattr(
+        lengths,
+        "train",
+        lambda *args, **options: (
+            rates.append((args[2], options["lr"], options["seed"])),
+            real(*args, **options),
+        )[1],
+    )
     settings = TINY | {"steps": 20}
     cpu = torch.device("cpu")
     plain = lengths.trained(settings, {"encoding": "rotary"}, 3, cpu)

@@ -23,7 +23,9 @@ def seeded(seed=0):
 def places(text, span):
     """Where a passage of ``span`` characters comes twice without an overlap, as pairs."""
     starts = range(len(text) - span + 1)
-    return [(i, j) for i in starts for j in starts if j >= i + span and text[i:i + span] == text[j:j + span]]
+    return [
+        (i, j) for i in starts for j in starts if j >= i + span and text[i : i + span] == text[j : j + span]
+    ]
 
 
 # ---- the texts ----
@@ -33,8 +35,11 @@ def test_in_a_training_text_one_passage_comes_twice_and_all_else_is_the_corpus()
     made = long_range.planted(kjv(), size, length, span, seeded())
     firsts, seconds = set(), set()
     for before, after in zip(drawn.tolist(), made.tolist(), strict=True):
-        (i, j), *_ = [(i, j) for i, j in places(after, span)
-                      if after == before[:j] + before[i:i + span] + before[j + span:]]
+        (i, j), *_ = [
+            (i, j)
+            for i, j in places(after, span)
+            if after == before[:j] + before[i : i + span] + before[j + span :]
+        ]
         firsts.add(i)
         seconds.add(j)
     assert min(firsts) == 0 and max(firsts) >= length - 2 * span - 3
@@ -66,13 +71,13 @@ def test_what_is_read_differs_in_the_first_passage_alone(multiple):
     for n, (text, first, second) in enumerate(zip(drawn.tolist(), again.tolist(), new.tolist(), strict=True)):
         passage, other = text[-span:], drawn[n - 1, -span:].tolist()
         assert first[-span:] == second[-span:] == passage
-        i = next(i for i in range(span) if first == text[:i] + passage + text[i + span:])
-        assert second == text[:i] + other + text[i + span:]
+        i = next(i for i in range(span) if first == text[:i] + passage + text[i + span :])
+        assert second == text[:i] + other + text[i + span :]
         assert i + span <= length + 1 - span
         found.add(i)
     assert len(found) > 5
     if multiple > 1:  # a window of L sees no difference
-        assert torch.equal(again[:, -L - 1:], new[:, -L - 1:])
+        assert torch.equal(again[:, -L - 1 :], new[:, -L - 1 :])
 
 
 def test_every_preset_leaves_the_first_passage_outside_of_the_window():
@@ -95,7 +100,7 @@ class Copyist(nn.Module):
         for row, text in enumerate(tokens.tolist()):
             for i in range(3, len(text)):
                 for j in range(i - 1, max(2, i - self.reach), -1):
-                    if text[j - 2:j + 1] == text[i - 2:i + 1]:
+                    if text[j - 2 : j + 1] == text[i - 2 : i + 1]:
                         logits[row, i, text[j + 1]] = 30.0
                         break
         return logits
@@ -105,7 +110,7 @@ def drawn(length, span):
     """Random letters of 65 with a passage again, and with another one."""
     texts = torch.randint(65, (2, 4, length + 1), generator=seeded(3))
     again, new = texts[0], texts[0].clone()
-    again[:, 2:2 + span], new[:, 2:2 + span] = again[:, -span:], texts[1][:, :span]
+    again[:, 2 : 2 + span], new[:, 2 : 2 + span] = again[:, -span:], texts[1][:, :span]
     return again, new
 
 
@@ -133,8 +138,15 @@ def test_a_record_with_few_steps(preset, tmp_path, monkeypatch):
     asked, short = [], Corpus.of(kjv().text[:60000])
     monkeypatch.setattr(long_range, "kjv", lambda: short)
     monkeypatch.setattr(rates, "chosen", lambda *of: asked.append(of) or [0.015, 0.3])
-    few = {"d_model": 8 * PRESETS[preset]["heads"], "layers": 1, "length": 24, "span": 12, "steps": 1,
-           "batch": 4, "windows": 3}
+    few = {
+        "d_model": 8 * PRESETS[preset]["heads"],
+        "layers": 1,
+        "length": 24,
+        "span": 12,
+        "steps": 1,
+        "batch": 4,
+        "windows": 3,
+    }
     experiment = dataclasses.replace(long_range.EXPERIMENT, presets={preset: PRESETS[preset] | few})
     path = tmp_path / "record.json"
     record = sweep.run(experiment, preset, seeds=(0, 1), device="cpu", out=path, progress=False)
@@ -181,7 +193,9 @@ def test_who_did_not_learn_to_copy_is_named():
     assert verdict(start, {"rotary": NEAR, "alibi": NEAR}) == HOLDS
     assert verdict(start, {"rotary": NEAR, "alibi": NONE}) == FAILS
     assert verdict(start, {"rotary": NEAR, "alibi": NEAR}, noise=1.0) == OPEN
-    (finding,) = [f for f in long_range.findings(made({"rotary": NEAR, "alibi": NONE})) if f.claim.startswith(start)]
+    (finding,) = [
+        f for f in long_range.findings(made({"rotary": NEAR, "alibi": NONE})) if f.claim.startswith(start)
+    ]
     assert "alibi did not learn it" in finding.why and "rotary" not in finding.why
 
 
@@ -193,8 +207,9 @@ def test_steady_and_deaf_are_told_apart():
     assert [verdict(x, {"alibi": NEAR}, noise=1.0) for x in (deaf, uses)] == [OPEN, OPEN]
 
 
-@pytest.mark.parametrize("start, name, at", [("RoPE uses what stands 2", "rotary", 1),
-                                             ("T5's last bucket", "t5", 4)])
+@pytest.mark.parametrize(
+    "start, name, at", [("RoPE uses what stands 2", "rotary", 1), ("T5's last bucket", "t5", 4)]
+)
 def test_what_is_beyond_the_trained_length(start, name, at):
     only = [1.0, *(float(n == at) for n in range(1, 5))]
     assert verdict(start, {name: only}) == HOLDS

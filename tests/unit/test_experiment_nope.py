@@ -14,8 +14,17 @@ from tutorial_lib.encodings import Sinusoidal
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.plots import png
 
-TINY = {"d_model": 16, "layers": 2, "heads": 2, "length": 16, "batch": 4, "lr": 3e-3, "steps": 2,
-        "windows": 40, "encodings": list(nope.ENCODINGS)}
+TINY = {
+    "d_model": 16,
+    "layers": 2,
+    "heads": 2,
+    "length": 16,
+    "batch": 4,
+    "lr": 3e-3,
+    "steps": 2,
+    "windows": 40,
+    "encodings": list(nope.ENCODINGS),
+}
 
 
 def test_what_is_hidden_is_asked_and_nothing_else():
@@ -81,8 +90,13 @@ def test_a_sweep(record):
 
 def test_masked_models_see_the_mask_and_both_sides(record, monkeypatch):
     seen = []
-    monkeypatch.setattr(nope, "train", lambda model, batch, *args, **kwargs: seen.append(
-        (model.config.causal, *batch(torch.Generator().manual_seed(0)))))
+    monkeypatch.setattr(
+        nope,
+        "train",
+        lambda model, batch, *args, **kwargs: seen.append(
+            (model.config.causal, *batch(torch.Generator().manual_seed(0)))
+        ),
+    )
     for objective in ("causal", "masked"):
         nope.measure(TINY, {"objective": objective, "encoding": "none"}, 0, torch.device("cpu"))
     (causal, tokens, targets), (masked, shown, asked) = seen
@@ -97,9 +111,12 @@ def made(worlds: dict, spread=0.0) -> Record:
     for row, ((objective, name), (loss, probe)) in enumerate(worlds.items()):
         for seed in record.seeds:
             apart = spread * (seed - 1)
-            values = {"loss": loss + 0.001 * seed + apart * (row + 1), "letters": 3.0,
-                      "probe": [p + 0.01 * seed + apart * (n + 1) for n, p in enumerate(probe)],
-                      "untrained": [4.0, 4.0, 4.0]}
+            values = {
+                "loss": loss + 0.001 * seed + apart * (row + 1),
+                "letters": 3.0,
+                "probe": [p + 0.01 * seed + apart * (n + 1) for n, p in enumerate(probe)],
+                "untrained": [4.0, 4.0, 4.0],
+            }
             record.runs.append(Run({"objective": objective, "encoding": name}, seed, values, 0.0))
     return record
 
@@ -110,17 +127,25 @@ def verdicts(record):
 
 def test_findings_follow_the_numbers():
     paper = {
-        ("causal", "none"): (2.00, [4, 3, 1]), ("causal", "sinusoidal"): (1.99, [0, 0, 0]),
-        ("causal", "rotary"): (1.98, [4, 4, 4]), ("masked", "none"): (2.98, [4, 4, 4]),
-        ("masked", "sinusoidal"): (1.5, [0, 0, 0]), ("masked", "rotary"): (1.4, [4, 4, 4]),
+        ("causal", "none"): (2.00, [4, 3, 1]),
+        ("causal", "sinusoidal"): (1.99, [0, 0, 0]),
+        ("causal", "rotary"): (1.98, [4, 4, 4]),
+        ("masked", "none"): (2.98, [4, 4, 4]),
+        ("masked", "sinusoidal"): (1.5, [0, 0, 0]),
+        ("masked", "rotary"): (1.4, [4, 4, 4]),
     }
     assert verdicts(made(paper)) == [HOLDS] * 6 + [IDENTITY, HOLDS]
     assert verdicts(made(paper, spread=1.0)) == [OPEN] * 6 + [FAILS, OPEN]
-    turned = made({
-        ("causal", "none"): (2.30, [4, 5, 5]), ("causal", "sinusoidal"): (2.0, [0, 0, 0]),
-        ("causal", "rotary"): (1.9, [4, 4, 4]), ("masked", "none"): (1.4, [4, 3, 3]),
-        ("masked", "sinusoidal"): (1.5, [0, 0, 0]), ("masked", "rotary"): (1.6, [4, 4, 4]),
-    })
+    turned = made(
+        {
+            ("causal", "none"): (2.30, [4, 5, 5]),
+            ("causal", "sinusoidal"): (2.0, [0, 0, 0]),
+            ("causal", "rotary"): (1.9, [4, 4, 4]),
+            ("masked", "none"): (1.4, [4, 3, 3]),
+            ("masked", "sinusoidal"): (1.5, [0, 0, 0]),
+            ("masked", "rotary"): (1.6, [4, 4, 4]),
+        }
+    )
     assert verdicts(turned) == [FAILS] * 8
     assert "2.30 in the decoder and 1.40 in the encoder" in nope.alt(turned)
 
@@ -128,8 +153,11 @@ def test_findings_follow_the_numbers():
 def test_a_small_gain_makes_no_difference_and_the_reason_has_its_number():
     """0.05 nats are 5 %: too little to count among the hidden, and just too much to be almost as good."""
     none = {("causal", "none"): (2.05, [4, 3, 2.6]), ("masked", "none"): (2.95, [4, 4, 4])}
-    other = {(x, name): (loss, [4, 4, 4]) for x, loss in (("causal", 2.0), ("masked", 2.9))
-             for name in ("sinusoidal", "rotary")}
+    other = {
+        (x, name): (loss, [4, 4, 4])
+        for x, loss in (("causal", 2.0), ("masked", 2.9))
+        for name in ("sinusoidal", "rotary")
+    }
     findings = nope.findings(made(none | other))
     assert [f.verdict for f in findings[1:5]] == [FAILS] * 4
     assert "a place among 16 to within 2.6" in findings[3].why

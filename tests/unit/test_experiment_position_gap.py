@@ -21,6 +21,7 @@ TINY = {"length": 12, "scalings": list(position_gap.SCALINGS), "gaps": [0, 9000,
 
 # ---- the wavelengths ----
 
+
 @pytest.mark.parametrize("name", position_gap.SCALINGS)
 def test_limits_are_where_an_angle_is_new(name):
     theta, new = Frequencies(64, 100_000).theta(), position_gap.frequencies(name).theta()
@@ -33,19 +34,27 @@ def test_limits_are_where_an_angle_is_new(name):
         first = int(beyond[0]) if len(beyond) else 70_000
         assert first == 70_000 or limits[pair] <= first <= limits[pair] + 1.001
     assert limits.isinf().sum() == 20  # pair 20 is the first that never made a whole turn
-    expected = {"raw": 1, "PI, s = 4": 4, "YaRN, s = 4": 4, "YaRN, s = 8": 8,
-                "NTK-aware, s = 4": 4 ** (20 / 31), "NTK-aware, s = 8": 8 ** (20 / 31)}[name]
+    expected = {
+        "raw": 1,
+        "PI, s = 4": 4,
+        "YaRN, s = 4": 4,
+        "YaRN, s = 8": 8,
+        "NTK-aware, s = 4": 4 ** (20 / 31),
+        "NTK-aware, s = 8": 8 ** (20 / 31),
+    }[name]
     assert position_gap.stretch(name) == pytest.approx(expected)
 
 
 # ---- what is measured ----
 
+
 @pytest.fixture
 def small(monkeypatch):
     """A small random model in place of SmolLM2; a token is a character."""
     model = seeded(lambda: Transformer(Config(50, 64, n_layers=2, n_heads=1), Rotary(64, base=1e5)), 0)
-    stand_in = SimpleNamespace(model=model.eval(), encode=lambda text: torch.tensor(
-        [[ord(symbol) % 50 for symbol in text]]))
+    stand_in = SimpleNamespace(
+        model=model.eval(), encode=lambda text: torch.tensor([[ord(symbol) % 50 for symbol in text]])
+    )
     monkeypatch.setattr(position_gap, "load_smollm2", lambda: stand_in)
     return model
 
@@ -100,7 +109,9 @@ def test_other_kinds_of_text(kind, word, small):
     begins = chr(ord("\n") % 50)
     assert all(begins + "".join(map(chr, ids)) in as_ids for ids in passages)
     assert len({tuple(ids) for ids in passages}) == 8
-    bible, other = (position_gap.measure(TINY, {"scaling": "raw"} | text, 3, CPU) for text in ({}, {"text": kind}))
+    bible, other = (
+        position_gap.measure(TINY, {"scaling": "raw"} | text, 3, CPU) for text in ({}, {"text": kind})
+    )
     assert bible["first"] != other["first"]
 
 
@@ -115,8 +126,14 @@ def test_the_real_model_loses_the_copy_and_yarn_finds_it():
 
 # ---- what the record says ----
 
-REACH = {"raw": 6500, "PI, s = 4": 0, "NTK-aware, s = 4": 15_500, "YaRN, s = 4": 26_500,
-         "NTK-aware, s = 8": 25_000, "YaRN, s = 8": 52_500}
+REACH = {
+    "raw": 6500,
+    "PI, s = 4": 0,
+    "NTK-aware, s = 4": 15_500,
+    "YaRN, s = 4": 26_500,
+    "NTK-aware, s = 8": 25_000,
+    "YaRN, s = 8": 52_500,
+}
 """Distances up to which a made record finds the copy, or one for each of three passages."""
 
 
@@ -131,8 +148,11 @@ def made(reach=REACH, first=None, moved=1e-4, preset="full") -> Record:
             name = cell["scaling"]
             losses = [0.5 if g + 160 <= of(reach[name], seed) else 3.5 for g in settings["gaps"]]
             price = of((first or {"PI, s = 4": 1.0}).get(name, 0.0), seed)
-            values = {"first": 3.4 + price + 0.01 * seed, "repeat": [x + 0.01 * seed for x in losses],
-                      "moved": moved}
+            values = {
+                "first": 3.4 + price + 0.01 * seed,
+                "repeat": [x + 0.01 * seed for x in losses],
+                "moved": moved,
+            }
             record.runs.append(Run(cell, seed, values, 0.0))
     return record
 
@@ -154,13 +174,25 @@ PI, NTK, YARN, NTK8, YARN8 = (name for name in position_gap.SCALINGS if name != 
 READS = "A scaling by s reads s times as far: "
 WAVES = "How far a scaling carries is told by its wavelengths: "
 PAPER = {
-    "RoPE as trained": HOLDS, "Only distances": IDENTITY,
-    "Without tuning, NTK-aware scaling and YaRN carry": HOLDS, "Without tuning, interpolation": HOLDS,
+    "RoPE as trained": HOLDS,
+    "Only distances": IDENTITY,
+    "Without tuning, NTK-aware scaling and YaRN carry": HOLDS,
+    "Without tuning, interpolation": HOLDS,
     "Without tuning, NTK-aware scaling and YaRN cost": HOLDS,
-    "Without tuning, NTK-aware scaling costs": HOLDS, "Without tuning, YaRN costs": HOLDS,
-    READS + PI: FAILS, READS + NTK: FAILS, READS + YARN: HOLDS, READS + NTK8: FAILS, READS + YARN8: HOLDS,
-    "NTK-aware scaling needs": HOLDS, "Without tuning and at the same s": HOLDS, "The factor s": HOLDS,
-    "A factor s": HOLDS, WAVES + "position": FAILS, WAVES + "NTK": HOLDS, WAVES + "YaRN": HOLDS,
+    "Without tuning, NTK-aware scaling costs": HOLDS,
+    "Without tuning, YaRN costs": HOLDS,
+    READS + PI: FAILS,
+    READS + NTK: FAILS,
+    READS + YARN: HOLDS,
+    READS + NTK8: FAILS,
+    READS + YARN8: HOLDS,
+    "NTK-aware scaling needs": HOLDS,
+    "Without tuning and at the same s": HOLDS,
+    "The factor s": HOLDS,
+    "A factor s": HOLDS,
+    WAVES + "position": FAILS,
+    WAVES + "NTK": HOLDS,
+    WAVES + "YaRN": HOLDS,
     "No scaling": HOLDS,
 }
 """How claims begin, and their verdicts on the record that is made of REACH."""
@@ -168,7 +200,7 @@ PAPER = {
 
 def verdicts(*args, **kwargs):
     """By claim, where they differ from those on REACH."""
-    findings = position_gap.findings(made(*args, **kwargs))[:len(PAPER)]
+    findings = position_gap.findings(made(*args, **kwargs))[: len(PAPER)]
     assert len(findings) == len(PAPER)
     assert all(f.claim.startswith(claim) for f, claim in zip(findings, PAPER, strict=True))
     return {claim: f.verdict for f, claim in zip(findings, PAPER, strict=True) if f.verdict != PAPER[claim]}
@@ -181,13 +213,25 @@ def test_findings_follow_the_numbers():
     hold = (carry, enough, "NTK-aware scaling needs")
     assert everywhere == {claim: FAILS for claim in PAPER if PAPER[claim] != FAILS and claim not in hold}
     assert verdicts(REACH | {NTK: 0, YARN8: 0}) == {
-        carry: FAILS, enough: FAILS, READS + YARN8: FAILS, WAVES + "NTK": FAILS, WAVES + "YaRN": FAILS,
-        "Without tuning and at the same s": FAILS}
+        carry: FAILS,
+        enough: FAILS,
+        READS + YARN8: FAILS,
+        WAVES + "NTK": FAILS,
+        WAVES + "YaRN": FAILS,
+        "Without tuning and at the same s": FAILS,
+    }
     assert verdicts(REACH | {NTK: 30_000}) == {
-        READS + NTK: HOLDS, "NTK-aware scaling needs": FAILS, "Without tuning and at the same s": FAILS,
-        WAVES + "NTK": FAILS, "No scaling": FAILS}
+        READS + NTK: HOLDS,
+        "NTK-aware scaling needs": FAILS,
+        "Without tuning and at the same s": FAILS,
+        WAVES + "NTK": FAILS,
+        "No scaling": FAILS,
+    }
     assert verdicts(REACH | {PI: 27_000}) == {
-        "Without tuning, interpolation": FAILS, READS + PI: HOLDS, WAVES + "position": HOLDS}
+        "Without tuning, interpolation": FAILS,
+        READS + PI: HOLDS,
+        WAVES + "position": HOLDS,
+    }
     assert verdicts(REACH | {NTK8: 52_000})[READS + NTK8] == HOLDS
 
 
@@ -211,7 +255,9 @@ def test_figure_and_alt(preset):
     scaled = len(record.settings["scalings"]) - 1
     assert len(position_gap.findings(record)) == 15 + scaled + 3 * ("texts" in record.settings)
     assert len(png(position_gap.figure(record))) > 20_000
-    assert "PI, s = 4: 0; NTK-aware" in position_gap.alt(record) and "YaRN, s = 8: 65,536." in position_gap.alt(record)
+    assert "PI, s = 4: 0; NTK-aware" in position_gap.alt(
+        record
+    ) and "YaRN, s = 8: 65,536." in position_gap.alt(record)
 
 
 def test_other_texts_are_judged_by_themselves():
@@ -221,7 +267,7 @@ def test_other_texts_are_judged_by_themselves():
             if run.cell.get("text") == "code" and run.cell["scaling"] in of_code:
                 losses = of_code[run.cell["scaling"]]
                 run.values["repeat"] = [losses[run.seed]] * len(run.values["repeat"])
-        return [f.verdict for f in position_gap.findings(record)[len(PAPER):]]
+        return [f.verdict for f in position_gap.findings(record)[len(PAPER) :]]
 
     assert told({}) == [HOLDS, HOLDS, HOLDS]
     raw = {"raw": (0.5, 0.5, 0.5)}

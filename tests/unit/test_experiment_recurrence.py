@@ -13,9 +13,21 @@ from tutorial_lib.encodings import build
 from tutorial_lib.model import Config, Transformer, segment_mask
 from tutorial_lib.plots import png
 
-TINY = {"d_model": 16, "layers": 2, "heads": 2, "segment": 4, "segments": 3, "batch": 2, "lr": 3e-3,
-        "encodings": list(recurrence.ENCODINGS), "memories": [0, 1, 2], "read": 6, "tail": 2,
-        "steps": 2, "windows": 4}
+TINY = {
+    "d_model": 16,
+    "layers": 2,
+    "heads": 2,
+    "segment": 4,
+    "segments": 3,
+    "batch": 2,
+    "lr": 3e-3,
+    "encodings": list(recurrence.ENCODINGS),
+    "memories": [0, 1, 2],
+    "read": 6,
+    "tail": 2,
+    "steps": 2,
+    "windows": 4,
+}
 CONFIG = Config(9, d_model=16, n_layers=2, n_heads=2)
 
 
@@ -67,8 +79,14 @@ def test_the_same_characters_for_every_memory(record, monkeypatch):
     """A model that sees no past loses the same with any memory; and only the tail counts."""
     asked = []
     monkeypatch.setattr(recurrence, "train", lambda *args, **kwargs: None)
-    monkeypatch.setattr(recurrence, "evaluate", lambda reader, tokens, targets: (
-        asked.append((reader.memory, tokens, targets)), torch.arange(24.0).expand(4, 24))[1])
+    monkeypatch.setattr(
+        recurrence,
+        "evaluate",
+        lambda reader, tokens, targets: (
+            asked.append((reader.memory, tokens, targets)),
+            torch.arange(24.0).expand(4, 24),
+        )[1],
+    )
     found = recurrence.measure(TINY, {"encoding": "rotary", "memory": True}, 0, torch.device("cpu"))
     assert found["loss"] == [19.5] * 3  # the mean of 16 … 23
     assert [memory for memory, _, _ in asked] == [0, 4, 8]
@@ -78,8 +96,9 @@ def test_the_same_characters_for_every_memory(record, monkeypatch):
 @pytest.mark.parametrize("with_memory", [False, True])
 def test_training_has_the_memory_that_the_cell_says(with_memory, record, monkeypatch):
     seen = []
-    monkeypatch.setattr(recurrence, "train", lambda reader, *args, **kwargs: seen.append(
-        (reader.memory, reader.restart)))
+    monkeypatch.setattr(
+        recurrence, "train", lambda reader, *args, **kwargs: seen.append((reader.memory, reader.restart))
+    )
     for name in ("shaw", "sinusoidal-collide"):
         recurrence.measure(TINY, {"encoding": name, "memory": with_memory}, 0, torch.device("cpu"))
     assert seen == [(4 * with_memory, False), (4 * with_memory, True)]
@@ -88,15 +107,22 @@ def test_training_has_the_memory_that_the_cell_says(with_memory, record, monkeyp
 def made(sign=1.0, spread=0.0) -> Record:
     """Relative encodings gain from memory, absolute ones lose; with −1 the other way round."""
     record = Record("recurrence", "live", "", TINY, [0, 1, 2], "cpu", 1, {})
-    slope = {"transformer-xl": -0.3, "rotary": -0.2, "shaw": -0.1, "sinusoidal-collide": 0.3,
-             "sinusoidal-count": 0.2}
+    slope = {
+        "transformer-xl": -0.3,
+        "rotary": -0.2,
+        "shaw": -0.1,
+        "sinusoidal-collide": 0.3,
+        "sinusoidal-count": 0.2,
+    }
     for row, (name, up) in enumerate(slope.items()):
         for seed in record.seeds:
             apart = spread * (seed - 1) * (row + 1)
             loss = [2.0 + seed / 10 + (sign * up + 0.001 * seed + apart) * n for n in range(3)]
             never = [2 + seed / 10] * 3
-            record.runs += [Run({"encoding": name, "memory": True}, seed, {"loss": loss}, 0.0),
-                            Run({"encoding": name, "memory": False}, seed, {"loss": never}, 0.0)]
+            record.runs += [
+                Run({"encoding": name, "memory": True}, seed, {"loss": loss}, 0.0),
+                Run({"encoding": name, "memory": False}, seed, {"loss": never}, 0.0),
+            ]
     return record
 
 
@@ -129,7 +155,8 @@ def test_what_a_memory_is_worth_is_told_by_models_that_never_had_one():
             one.values["loss"] = one.values["loss"] if never is None else [never] * 3
     assert [f.claim for f in recurrence.findings(record) if f.verdict == FAILS] == [
         "Shaw's encoding gains from a memory of one segment",
-        "Absolute positions that count on get worse with a memory"]
+        "Absolute positions that count on get worse with a memory",
+    ]
 
 
 def test_encodings_are_compared_with_the_memory_that_they_were_trained_with():

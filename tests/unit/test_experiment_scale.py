@@ -19,8 +19,15 @@ PRESETS = scale.EXPERIMENT.presets
 def narrow(settings):
     """As many sizes and cells, and next to nothing to compute."""
     few = {"head_dim": 8, "length": 32, "batch": 2, "windows": 2, "tail": 8}
-    return settings | few | {"sizes": [{"d_model": 8 * (n + 1), "layers": 1, "steps": 1}
-                                       for n in range(len(settings["sizes"]))]}
+    return (
+        settings
+        | few
+        | {
+            "sizes": [
+                {"d_model": 8 * (n + 1), "layers": 1, "steps": 1} for n in range(len(settings["sizes"]))
+            ]
+        }
+    )
 
 
 # ---- the presets ----
@@ -65,8 +72,11 @@ def test_a_record_with_few_steps(preset, tmp_path, monkeypatch):
     path = tmp_path / "record.json"
     record = sweep.run(experiment, preset, seeds=(0, 1), device="cpu", out=path, progress=False)
     assert Record.load(path) == record and len(record.runs) == 2 * len(scale.cells(PRESETS[preset]))
-    assert all(len(run.values[what]) == 2 and min(run.values[what]) > 2 for run in record
-               for what in ("mean", "tail"))
+    assert all(
+        len(run.values[what]) == 2 and min(run.values[what]) > 2
+        for run in record
+        for what in ("mean", "tail")
+    )
     assert plots.png(experiment.figure(record)).startswith(b"\x89PNG")
     assert len(experiment.alt(record).split()) > 10
     assert all(finding.ours for finding in experiment.findings(record))

@@ -13,8 +13,14 @@ from course.verdicts import FAILS, HOLDS, OPEN
 from tutorial_lib import plots
 from tutorial_lib.encodings import REGISTRY, Compose, Learned, NoPosition, TableBias, build
 
-SMALL = {"d_model": 16, "layers": 1, "heads": 2, "length": 64, "rounds": 1,
-         "encodings": list(scoreboard.ENCODINGS)}
+SMALL = {
+    "d_model": 16,
+    "layers": 1,
+    "heads": 2,
+    "length": 64,
+    "rounds": 1,
+    "encodings": list(scoreboard.ENCODINGS),
+}
 IMAGES = {"sinusoidal-2d", "rotary-axial", "swin", "raster"}
 
 
@@ -57,8 +63,18 @@ def test_places_told_apart(exact):
     assert exact["none"]["apart"] == 1
     assert {exact[name]["apart"] for name in ("clipped", "shaw")} == {k + 1}
     assert exact["t5"]["apart"] == exact["hybrid-sum"]["apart"] == exact["hybrid-concat"]["apart"] <= 32
-    whole = ("sinusoidal", "learned", "rotary", "xpos", "table", "alibi", "kerple", "tupe", "swin",
-             "rotary-axial")
+    whole = (
+        "sinusoidal",
+        "learned",
+        "rotary",
+        "xpos",
+        "table",
+        "alibi",
+        "kerple",
+        "tupe",
+        "swin",
+        "rotary-axial",
+    )
     assert {exact[name]["apart"] for name in whole} == {L}
 
 
@@ -71,9 +87,10 @@ def test_the_shift_error_is_the_largest_change_of_a_weight():
     for h in range(heads):
         weights = []
         for first in (0, SMALL["length"] // 2):
-            q, k = (y[0, h] for y in scoreboard.heads_of(x + made.table[first: first + n], SMALL, 3))
-            weights.append([[math.exp(q[i] @ k[j] / (d / heads) ** 0.5) for j in range(i + 1)]
-                            for i in range(n)])
+            q, k = (y[0, h] for y in scoreboard.heads_of(x + made.table[first : first + n], SMALL, 3))
+            weights.append(
+                [[math.exp(q[i] @ k[j] / (d / heads) ** 0.5) for j in range(i + 1)] for i in range(n)]
+            )
         for before, after in zip(*weights, strict=True):
             for a, b in zip(before, after, strict=True):
                 worst = max(worst, abs(a / sum(before) - b / sum(after)))
@@ -88,8 +105,9 @@ def test_weights_drawn_for_it_are_not_those_of_the_start():
 
 def test_a_record(tmp_path):
     names = ["none", "sinusoidal", "rotary", "alibi", "t5", "shaw", "swin", "learned"]
-    experiment = sweep.Experiment(**{**vars(scoreboard.EXPERIMENT),
-                                     "presets": {"live": SMALL | {"encodings": names}}})
+    experiment = sweep.Experiment(
+        **{**vars(scoreboard.EXPERIMENT), "presets": {"live": SMALL | {"encodings": names}}}
+    )
     record = sweep.run(experiment, seeds=(0, 1), device="cpu", out=tmp_path / "r.json", progress=False)
     assert Record.load(tmp_path / "r.json") == record and len(record.runs) == 16
     assert record.values("stored", encoding="learned") == [64 * 16 * 4] * 2
@@ -103,15 +121,21 @@ def test_a_record(tmp_path):
 
 def test_time_is_a_ratio_to_no_position(monkeypatch):
     """Not the reverse: with made-up seconds."""
-    monkeypatch.setattr(scoreboard, "interleaved", lambda runs, rounds, device: {
-        name: [1.0 if name == "none" else 3.0] * rounds for name in runs})
+    monkeypatch.setattr(
+        scoreboard,
+        "interleaved",
+        lambda runs, rounds, device: {name: [1.0 if name == "none" else 3.0] * rounds for name in runs},
+    )
     assert scoreboard.measure(SMALL, {"encoding": "t5"}, 0, torch.device("cpu"))["time"] == 3.0
 
 
 def times(spread=0.001, **values):
     record = Record("scoreboard", "full", "", {"encodings": list(values), "length": 64}, [0, 1], "cpu", 1, {})
-    record.runs = [Run({"encoding": name}, seed, {"time": value + spread * seed * (n + 1)}, 1.0)
-                   for n, (name, value) in enumerate(values.items()) for seed in (0, 1)]
+    record.runs = [
+        Run({"encoding": name}, seed, {"time": value + spread * seed * (n + 1)}, 1.0)
+        for n, (name, value) in enumerate(values.items())
+        for seed in (0, 1)
+    ]
     return record
 
 
@@ -160,8 +184,9 @@ def test_the_board_joins_three_records(rows):
 
 
 def test_the_board_has_both_protocols(rows):
-    of_all = scoreboard.board(*(one.at_one_rate() for one in map(
-        experiments.load, ("scoreboard", "lengths", "tasks"))))
+    of_all = scoreboard.board(
+        *(one.at_one_rate() for one in map(experiments.load, ("scoreboard", "lengths", "tasks")))
+    )
     assert list(of_all) == list(rows)
     assert of_all["t5"]["loss"] > rows["t5"]["loss"] + 0.1 and of_all["none"]["time"] == rows["none"]["time"]
 
@@ -180,12 +205,25 @@ def test_ranks():
     assert scoreboard.ranks({"a": {"won": 1}}, "won") == {"a": 0.0} and scoreboard.ranks({}, "won") == {}
 
 
-@pytest.mark.parametrize("column, value, text", [
-    ("tail", None, "–"), ("tail", 0.0, "+0.00"), ("mean", -0.014, "-0.01"), ("stored", 0, "0"),
-    ("stored", 32, "32 B"), ("stored", 2560, "2.5 KiB"), ("held", 3 * 2**20, "3.0 MiB"),
-    ("time", 1.1, "1.10 ×"), ("shift", 0.0, "0"), ("shift", 0.002, "< 0.01"), ("toeplitz", 0.994, "0.99"),
-    ("parameters", 65536, "65,536"), ("won", 0, "0"), ("loss", 1.896, "1.90"),
-])
+@pytest.mark.parametrize(
+    "column, value, text",
+    [
+        ("tail", None, "–"),
+        ("tail", 0.0, "+0.00"),
+        ("mean", -0.014, "-0.01"),
+        ("stored", 0, "0"),
+        ("stored", 32, "32 B"),
+        ("stored", 2560, "2.5 KiB"),
+        ("held", 3 * 2**20, "3.0 MiB"),
+        ("time", 1.1, "1.10 ×"),
+        ("shift", 0.0, "0"),
+        ("shift", 0.002, "< 0.01"),
+        ("toeplitz", 0.994, "0.99"),
+        ("parameters", 65536, "65,536"),
+        ("won", 0, "0"),
+        ("loss", 1.896, "1.90"),
+    ],
+)
 def test_a_number_in_words(column, value, text):
     assert scoreboard.shown(column, value) == text
 
@@ -202,5 +240,5 @@ def test_timing_takes_turns():
     cases = {name: lambda name=name: calls.append(name) for name in "ab"}
     seconds = interleaved(cases, 4, torch.device("cpu"))
     assert [len(x) for x in seconds.values()] == [4, 4] and len(calls) == 2 * 2 * 5
-    assert all(set(calls[n: n + 4]) == {"a", "b"} for n in range(0, 20, 4))
+    assert all(set(calls[n : n + 4]) == {"a", "b"} for n in range(0, 20, 4))
     assert ratio({"a": [2.0, 9.0, 4.0], "b": [1.0, 3.0, 1.0]}, "a", "b") == 3.0

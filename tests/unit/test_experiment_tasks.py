@@ -40,8 +40,9 @@ def synthetic(module, values):
     """A record with ``values(cell, seed)`` in every cell, at one rate for all."""
     settings = {name: x for name, x in module.EXPERIMENT.presets["full"].items() if name != "protocol"}
     record = Record(module.EXPERIMENT.name, "full", "", settings, [0, 1, 2], "cpu", 1, {})
-    record.runs = [Run(cell, seed, values(cell, seed), 1.0) for seed in record.seeds
-                   for cell in module.cells(settings)]
+    record.runs = [
+        Run(cell, seed, values(cell, seed), 1.0) for seed in record.seeds for cell in module.cells(settings)
+    ]
     return record
 
 
@@ -60,6 +61,7 @@ def either(values, others):
 
 
 # ---- all of them ----
+
 
 @pytest.mark.parametrize("name", TINY)
 def test_a_tiny_record_can_be_made_drawn_and_told(name):
@@ -92,6 +94,7 @@ def test_presets_name_cells_that_can_be_measured(name):
 
 # ---- order ----
 
+
 def test_order_findings_turn_with_the_numbers():
     def as_proved(cell, seed):
         blind = not cell["causal"] and cell["encoding"] in ("none", "alibi-symmetric")
@@ -110,6 +113,7 @@ def test_order_findings_turn_with_the_numbers():
 
 # ---- hybrid ----
 
+
 def test_all_hybrids_begin_with_the_same_relative_bias():
     from tutorial_lib.encodings import T5Bias
     from tutorial_lib.training import seeded
@@ -124,8 +128,9 @@ def test_all_hybrids_begin_with_the_same_relative_bias():
 
 def test_the_sum_is_trained_like_the_relative_bias_alone():
     settings = {**TINY["hybrid"], "steps": 30, "batch": 8, "test": 32}
-    alone, total, working = (hybrid.measure(settings, {"encoding": name}, 0, CPU)["loss"]
-                             for name in ("t5", "sum", "learned + t5"))
+    alone, total, working = (
+        hybrid.measure(settings, {"encoding": name}, 0, CPU)["loss"] for name in ("t5", "sum", "learned + t5")
+    )
     assert abs(total - alone) < 1e-4 < abs(working - alone)
 
 
@@ -144,8 +149,9 @@ def test_hybrid_findings_turn_with_the_numbers():
     assert told(hybrid, bias_does_it) == [FAILS, FAILS, FAILS, HOLDS, FAILS, FAILS, HOLDS]
     assert told(hybrid, either(table_does_it, bias_does_it)) == [FAILS] + [OPEN] * 6
     absolute = found(hybrid, table_does_it)[-1]
-    assert absolute.reason.startswith("sinusoidal and learned and learned, std 0.02 did: with one vector for "
-                                      "each of 24 places")
+    assert absolute.reason.startswith(
+        "sinusoidal and learned and learned, std 0.02 did: with one vector for each of 24 places"
+    )
 
 
 def test_a_hybrid_is_held_against_its_own_relative_part():
@@ -163,9 +169,16 @@ def test_the_sum_is_the_bias_where_both_have_the_same_rates(protocol):
     settings = hybrid.EXPERIMENT.presets["full"]
     record = Record("hybrid", "full", "", settings, [0, 1], "cpu", 1, {})
     record.runs = [
-        Run({"encoding": name} | ({"rates": [n, n]} if which == "own" else {}), seed,
-            {"slot": 1.0, "back": 1.0, "loss": 1.0 + 0.1 * n * (which == "own")}, 1.0)
-        for which in protocol for n, name in enumerate(hybrid.ENCODINGS) for seed in (0, 1)]
+        Run(
+            {"encoding": name} | ({"rates": [n, n]} if which == "own" else {}),
+            seed,
+            {"slot": 1.0, "back": 1.0, "loss": 1.0 + 0.1 * n * (which == "own")},
+            1.0,
+        )
+        for which in protocol
+        for n, name in enumerate(hybrid.ENCODINGS)
+        for seed in (0, 1)
+    ]
     first = hybrid.findings(record)[0]
     assert first.verdict == (IDENTITY if "one" in protocol else FAILS)
     assert first.ours.endswith("at one rate for all") == ("one" in protocol)
@@ -174,6 +187,7 @@ def test_the_sum_is_the_bias_where_both_have_the_same_rates(protocol):
 
 
 # ---- shift ----
+
 
 def test_a_moved_sentence_is_the_same_to_alibi_and_another_to_a_table():
     settings = TINY["shift"]
@@ -187,6 +201,7 @@ def test_shift_findings_turn_with_the_numbers():
         def values(cell, seed):
             accuracy = {"learned": learned, "sinusoidal": sinusoidal}.get(cell["encoding"], 1.0)
             return {"accuracy": [1.0] + [accuracy] * 4, "change": [0.0] + [change] * 4}
+
         return values
 
     absolute_suffer, relative_suffer = moved(0.2, 0.4, 1e-6), moved(0.98, 1.0, 0.1)
@@ -198,6 +213,7 @@ def test_shift_findings_turn_with_the_numbers():
 
 
 # ---- tasks ----
+
 
 class Says(torch.nn.Module):
     """Answers with what ``answer`` makes of the ids."""
@@ -237,8 +253,10 @@ def test_in_training_lists_are_of_all_lengths_and_never_longer():
 
 def _scored(order):
     """Accuracy by rank: ``order(task)`` lists encodings, best first."""
+
     def values(cell, seed):
         return {"accuracy": [1 - 0.1 * order(cell["task"]).index(cell["encoding"]) + seed / 1e4] * 4}
+
     return values
 
 
@@ -248,7 +266,8 @@ def test_winners_and_ranks():
     assert tasks.winners(record, "copy") == ["none"]
     ranks = tasks.reciprocal_ranks(record)
     assert {name: values[0] for name, values in ranks.items()} == pytest.approx(
-        {name: 1 / (n + 1) for n, name in enumerate(names)})
+        {name: 1 / (n + 1) for n, name in enumerate(names)}
+    )
 
     tied = synthetic(tasks, lambda cell, seed: {"accuracy": [0.5] * 4})
     assert tasks.winners(tied, "copy") == names
@@ -257,7 +276,7 @@ def test_winners_and_ranks():
 
 def test_task_findings_turn_with_the_numbers():
     names = list(tasks.ENCODINGS)
-    turning = _scored(lambda task: names[tasks.TASKS.index(task):] + names[: tasks.TASKS.index(task)])
+    turning = _scored(lambda task: names[tasks.TASKS.index(task) :] + names[: tasks.TASKS.index(task)])
 
     def by_seed(cell, seed):
         """None is first and then last; in all tasks but one a sinusoid has the best mean."""
@@ -284,6 +303,7 @@ def test_without_positions_it_is_said_which_tasks_were_not_learned():
 
 
 # ---- fusion ----
+
 
 def test_steps_to_a_loss():
     assert fusion.steps_to([1.0] * 20 + [0.0] * 20) == 26  # 4 ones and 6 zeros
@@ -331,6 +351,7 @@ def test_a_sinusoid_without_zeros_would_be_noticed(monkeypatch):
 
 # ---- clipping ----
 
+
 def test_without_distances_only_words_that_stay_can_be_told():
     settings = {"steps": 100, "batch": 32, "test": 64}
     blind, sees = (clipping.measure(settings, {"layers": 1, "k": k}, 0, CPU) for k in (0, 2))
@@ -352,6 +373,7 @@ def test_clipping_findings_turn_with_the_numbers():
 
 
 # ---- decay ----
+
 
 @pytest.mark.parametrize("p", [1.0, 0.5])
 def test_scores_are_those_of_rope(p):
@@ -383,8 +405,12 @@ def test_fast_and_slow_halves():
 def test_decay_findings_turn_with_the_numbers():
     def as_found(cell, seed):
         kind = cell["vectors"]
-        return {"far": {"aligned": 0.1, "low, p = 0.5": 1.0}.get(kind, 0.0) + seed / 1e9, "far_spread": 1.0,
-                "at_peak": 1.0, "reach": 400 if kind == "low" else 4}
+        return {
+            "far": {"aligned": 0.1, "low, p = 0.5": 1.0}.get(kind, 0.0) + seed / 1e9,
+            "far_spread": 1.0,
+            "at_peak": 1.0,
+            "reach": 400 if kind == "low" else 4,
+        }
 
     def turned(cell, seed):
         return {"far": 0.8, "far_spread": 0.4, "at_peak": 0.9, "reach": 40}
@@ -395,6 +421,7 @@ def test_decay_findings_turn_with_the_numbers():
 
 
 # ---- images ----
+
 
 def test_views_are_the_same_images_otherwise():
     picture = torch.randint(17, (2, 8, 8), generator=torch.Generator().manual_seed(0))
@@ -427,8 +454,11 @@ def test_image_findings_turn_with_the_numbers():
         name, two = cell["encoding"], cell["encoding"] in images.PAIRS
         if name == "none":
             return {"test": 0.7, "shuffled": 0.7}
-        return {"test": 0.95 if two else 0.9, "wider": 0.95 if two else 0.3,
-                "rolled": 0.5 if name == "sinusoidal 2-D" else 0.9}
+        return {
+            "test": 0.95 if two else 0.9,
+            "wider": 0.95 if two else 0.3,
+            "rolled": 0.5 if name == "sinusoidal 2-D" else 0.9,
+        }
 
     def nothing_helps(cell, seed):
         return {"test": 0.95, "shuffled": 0.5, "wider": 0.3, "rolled": 0.5}

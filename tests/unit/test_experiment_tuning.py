@@ -19,11 +19,22 @@ FULL = tuning.EXPERIMENT.presets["full"]
 def searched(losses: dict, of="lengths", base=0.005, seeds=(100, 101)) -> Record:
     """A record of ``{encoding: {rates: loss of each seed}}``."""
     encodings = list(losses)
-    record = Record("tuning", "full", "", {of: {"lr": base, "encodings": encodings}}, list(seeds), "cpu", 1,
-                    {"python": "3", "torch": "2", "tutorial_lib": "0"})
-    record.runs = [Run({"of": of, "encoding": name, "rates": list(pair)}, seed, {"loss": loss}, 1.0)
-                   for name, tried in losses.items() for pair, found in tried.items()
-                   for seed, loss in zip(seeds, found, strict=True)]
+    record = Record(
+        "tuning",
+        "full",
+        "",
+        {of: {"lr": base, "encodings": encodings}},
+        list(seeds),
+        "cpu",
+        1,
+        {"python": "3", "torch": "2", "tutorial_lib": "0"},
+    )
+    record.runs = [
+        Run({"of": of, "encoding": name, "rates": list(pair)}, seed, {"loss": loss}, 1.0)
+        for name, tried in losses.items()
+        for pair, found in tried.items()
+        for seed, loss in zip(seeds, found, strict=True)
+    ]
     return record
 
 
@@ -53,8 +64,9 @@ def test_seeds_and_settings_are_those_of_the_experiments_but_no_seed_is_shared()
     for name, settings in FULL.items():
         experiment = EXPERIMENTS[name]
         full = experiment.presets["full"]
-        assert {**settings, **full} == settings | {key: full[key] for key in ("protocol", "scalings")
-                                                   if key in full}
+        assert {**settings, **full} == settings | {
+            key: full[key] for key in ("protocol", "scalings") if key in full
+        }
         assert not set(experiment.seeds["full"]) & set(tuning.EXPERIMENT.seeds["full"])
 
 
@@ -111,8 +123,10 @@ def test_what_diverges_is_not_chosen(monkeypatch):
 
 
 def test_a_tiny_search_can_be_made_drawn_and_told(tmp_path):
-    tiny = {"tasks": FULL["tasks"] | {"encodings": ["none", "t5"], "steps": 1, "batch": 2, "test": 2},
-            "images": FULL["images"] | {"encodings": ["none", "bias 2-D (Swin)"], "steps": 1, "batch": 2}}
+    tiny = {
+        "tasks": FULL["tasks"] | {"encodings": ["none", "t5"], "steps": 1, "batch": 2, "test": 2},
+        "images": FULL["images"] | {"encodings": ["none", "bias 2-D (Swin)"], "steps": 1, "batch": 2},
+    }
     experiment = sweep.replace(tuning.EXPERIMENT, presets={"live": tiny})
     record = sweep.run(experiment, seeds=(100, 101), device="cpu", out=tmp_path / "x.json", progress=False)
     assert len(record.runs) == 2 * (5 * (3 + 6) + 3 + 6) == 2 * len(tuning.cells(tiny))
@@ -150,8 +164,12 @@ def test_each_encoding_is_measured_at_both_and_its_own_counts(shipped):
     settings = FULL["lengths"] | {"lr": 0.005, "encodings": ["t5", "alibi"], "protocol": ["one", "own"]}
     cells = lengths.cells(settings)
     own = {"rates": [0.005, 0.1]}
-    assert cells == [{"encoding": "t5"}, {"encoding": "alibi"}, {"encoding": "t5"} | own,
-                     {"encoding": "alibi"} | own]
+    assert cells == [
+        {"encoding": "t5"},
+        {"encoding": "alibi"},
+        {"encoding": "t5"} | own,
+        {"encoding": "alibi"} | own,
+    ]
     assert lengths.cells(settings | {"protocol": ["own"]}) == cells[2:]
     assert rates.of(settings, cells[2]) == {"lr": 0.005, "position_lr": 0.1}
     assert rates.of(settings, cells[0]) == {"lr": 0.005, "position_lr": 0.005}

@@ -21,13 +21,30 @@ def made(module, values) -> Record:
 def records():
     return {
         "lengths": experiments.load("lengths"),
-        "scale": made(scale, lambda cell: {
-            "validation": 2.0, "tail": [2.0, 2.5],
-            "mean": [2.0 + (cell["encoding"] != "rotary") * (1 + cell["size"]), 2.5]}),
-        "long_range": made(long_range, lambda cell: {"again": [1.0] * 5, "cut": [2.0] * 5,
-                                       "new": [1.25 + (cell["encoding"] == "t5")] * 5}),
-        "cost": made(cost, lambda cell: {f"{what} {way}": 3.0 * 2**20 if what == "held" else 1.5
-                                         for what in ("time", "held") for way in ("none", "alibi, dense")}),
+        "scale": made(
+            scale,
+            lambda cell: {
+                "validation": 2.0,
+                "tail": [2.0, 2.5],
+                "mean": [2.0 + (cell["encoding"] != "rotary") * (1 + cell["size"]), 2.5],
+            },
+        ),
+        "long_range": made(
+            long_range,
+            lambda cell: {
+                "again": [1.0] * 5,
+                "cut": [2.0] * 5,
+                "new": [1.25 + (cell["encoding"] == "t5")] * 5,
+            },
+        ),
+        "cost": made(
+            cost,
+            lambda cell: {
+                f"{what} {way}": 3.0 * 2**20 if what == "held" else 1.5
+                for what in ("time", "held")
+                for way in ("none", "alibi, dense")
+            },
+        ),
     }
 
 
@@ -43,7 +60,9 @@ def test_each_record_adds_its_panels(records):
         assert sum(bool(ax.get_title()) for ax in fig.axes) == count
         assert len(png(fig)) > 20_000
         words = why_rope.alt(some)
-        assert words == " ".join(why_rope.alt({name: records[name]}) for name in names) and words.endswith(".")
+        assert words == " ".join(why_rope.alt({name: records[name]}) for name in names) and words.endswith(
+            "."
+        )
 
 
 def test_every_panel_shows_its_numbers(records):
@@ -80,13 +99,19 @@ def test_an_encoding_has_one_colour_in_all_panels():
     loaded = {name: experiments.load(name) for name in why_rope.RECORDS}
     _, beyond, size, use, step, memory = why_rope.figure(loaded).axes
     for name in ("rotary", "alibi", "t5"):
-        colours = {line.get_color() for ax in (beyond, size, use, step, memory) for line in ax.get_lines()
-                   if line.get_label() == name}
+        colours = {
+            line.get_color()
+            for ax in (beyond, size, use, step, memory)
+            for line in ax.get_lines()
+            if line.get_label() == name
+        }
         assert len(colours) == 1, name
 
 
 def test_one_rate_for_all_is_drawn_beside(records):
-    own, of_all = (why_rope.at_length(one, "t5") for one in (records["lengths"], records["lengths"].at_one_rate()))
+    own, of_all = (
+        why_rope.at_length(one, "t5") for one in (records["lengths"], records["lengths"].at_one_rate())
+    )
     (at_L, *_) = why_rope.figure({"lengths": records["lengths"]}).axes
     shown = {line.get_label(): line.get_xdata().tolist() for line in at_L.get_lines()}
     assert own in shown["its own rates"] and of_all in shown["one rate for all"] and of_all > own + 0.1

@@ -38,8 +38,10 @@ def measure(settings, cell, seed, device):
 def findings(record):
     short, long = (record.values("loss", encoding="a", length=n) for n in (1, 2))
     gain = difference(long, short)
-    return [Finding("Longer is worse", "A. 2020", "1.0", str(gain), above(gain, 0)),
-            Finding("Shorter is worse", "B. 2021", "", str(gain), below(gain, 0), "too small")]
+    return [
+        Finding("Longer is worse", "A. 2020", "1.0", str(gain), above(gain, 0)),
+        Finding("Shorter is worse", "B. 2021", "", str(gain), below(gain, 0), "too small"),
+    ]
 
 
 def figure(record):
@@ -49,9 +51,15 @@ def figure(record):
 
 
 TINY = Experiment(
-    "tiny", "A tiny one", presets={"live": {"steps": 2}, "full": {"steps": 3}},
-    seeds={"live": (0, 1), "full": (0, 1, 2)}, cells=lambda settings: [dict(cell) for cell in CELLS],
-    measure=measure, figure=figure, alt=lambda record: "A line.", findings=findings,
+    "tiny",
+    "A tiny one",
+    presets={"live": {"steps": 2}, "full": {"steps": 3}},
+    seeds={"live": (0, 1), "full": (0, 1, 2)},
+    cells=lambda settings: [dict(cell) for cell in CELLS],
+    measure=measure,
+    figure=figure,
+    alt=lambda record: "A line.",
+    findings=findings,
 )
 
 
@@ -86,6 +94,7 @@ def registered(monkeypatch):
 
 # ---- the record ----
 
+
 def test_a_record_comes_back_as_it_was(tmp_path):
     path = tmp_path / "new" / "tiny-live.json"
     record = sweep.run(TINY, out=path)
@@ -117,24 +126,42 @@ BROKEN = {
     "a seed twice": (lambda d: d.update(seeds=[0, 0]), r"at \$\.seeds: "),
     "a negative time": (lambda d: d.update(seconds=-1.0), r"at \$\.seconds: "),
     "no threads": (lambda d: d.update(threads=0), r"at \$\.threads: "),
-    "a boolean for a number": (lambda d: d["runs"][1]["values"].update(loss=True),
-                               r"runs\[1\].values.loss: True must be number"),
-    "text for a number": (lambda d: d["runs"][0]["values"].update(loss="2"),
-                          r"runs\[0\].values.loss: '2' must be number"),
-    "no version of torch": (lambda d: d["versions"].pop("torch"),
-                            r"at \$\.versions: must contain \['torch'\]"),
-    "an extra key in a run": (lambda d: d["runs"][0].update(a=1),
-                              r"at \$\.runs\[0\]: must not contain \{'a'\}"),
-    "a run without values": (lambda d: d["runs"][2].pop("values"),
-                             r"at \$\.runs\[2\]: must contain \['values'\]"),
-    "NaN": (lambda d: d["runs"][0]["values"].update(loss=math.nan),
-            r"at \$\.runs\[0\]\.values\.loss: nan is"),
-    "NaN in a list": (lambda d: d["runs"][0]["values"]["column"][1].append(-math.inf),
-                      r"at \$\.runs\[0\]\.values\.column\[1\]\[1\]: -inf is"),
-    "NaN in the settings": (lambda d: d.update(settings={"a": [math.nan]}),
-                            r"at \$\.settings\.a\[0\]: nan is"),
-    "NaN in a cell": (lambda d: d["runs"][0].update(cell={"a": math.nan}),
-                      r"at \$\.runs\[0\]\.cell\.a: nan is"),
+    "a boolean for a number": (
+        lambda d: d["runs"][1]["values"].update(loss=True),
+        r"runs\[1\].values.loss: True must be number",
+    ),
+    "text for a number": (
+        lambda d: d["runs"][0]["values"].update(loss="2"),
+        r"runs\[0\].values.loss: '2' must be number",
+    ),
+    "no version of torch": (
+        lambda d: d["versions"].pop("torch"),
+        r"at \$\.versions: must contain \['torch'\]",
+    ),
+    "an extra key in a run": (
+        lambda d: d["runs"][0].update(a=1),
+        r"at \$\.runs\[0\]: must not contain \{'a'\}",
+    ),
+    "a run without values": (
+        lambda d: d["runs"][2].pop("values"),
+        r"at \$\.runs\[2\]: must contain \['values'\]",
+    ),
+    "NaN": (
+        lambda d: d["runs"][0]["values"].update(loss=math.nan),
+        r"at \$\.runs\[0\]\.values\.loss: nan is",
+    ),
+    "NaN in a list": (
+        lambda d: d["runs"][0]["values"]["column"][1].append(-math.inf),
+        r"at \$\.runs\[0\]\.values\.column\[1\]\[1\]: -inf is",
+    ),
+    "NaN in the settings": (
+        lambda d: d.update(settings={"a": [math.nan]}),
+        r"at \$\.settings\.a\[0\]: nan is",
+    ),
+    "NaN in a cell": (
+        lambda d: d["runs"][0].update(cell={"a": math.nan}),
+        r"at \$\.runs\[0\]\.cell\.a: nan is",
+    ),
     "NaN seconds": (lambda d: d.update(seconds=math.nan), r"at \$\.seconds: nan is"),
 }
 
@@ -219,6 +246,7 @@ def test_values_come_in_the_order_of_the_seeds_and_a_whole_cell_goes_first():
 
 # ---- the sweep ----
 
+
 def test_unknown_presets_and_seeds_are_refused():
     with pytest.raises(ValueError, match="preset='gpu': 'tiny' has 'live', 'full'"):
         sweep.run(TINY, "gpu")
@@ -227,10 +255,15 @@ def test_unknown_presets_and_seeds_are_refused():
             sweep.run(TINY, seeds=seeds)
 
 
-@pytest.mark.parametrize("bad, where", [
-    (math.nan, "values.loss: nan"), ([[1.0], [math.inf]], r"values.loss\[1\]"), ("much", "values.loss"),
-    (torch.ones(1), "Tensor is not JSON"),
-])
+@pytest.mark.parametrize(
+    "bad, where",
+    [
+        (math.nan, "values.loss: nan"),
+        ([[1.0], [math.inf]], r"values.loss\[1\]"),
+        ("much", "values.loss"),
+        (torch.ones(1), "Tensor is not JSON"),
+    ],
+)
 def test_a_measurement_that_is_no_number_is_refused_at_once(bad, where, tmp_path):
     counted = Counted()
 
@@ -245,9 +278,11 @@ def test_a_measurement_that_is_no_number_is_refused_at_once(bad, where, tmp_path
 
 
 def test_tuples_are_lists_at_once_and_not_only_when_read_back(tmp_path):
-    wrapped = tiny(presets={"live": {"steps": 2, "n": (1, 2)}},
-                   cells=lambda settings: [{"length": 1, "at": (3, 4)}],
-                   measure=lambda *run: {"pair": (1.0, 2.0)})
+    wrapped = tiny(
+        presets={"live": {"steps": 2, "n": (1, 2)}},
+        cells=lambda settings: [{"length": 1, "at": (3, 4)}],
+        measure=lambda *run: {"pair": (1.0, 2.0)},
+    )
     record = sweep.run(wrapped, out=tmp_path / "x.json")
     assert Record.load(tmp_path / "x.json") == record
     assert record.settings["n"] == [1, 2] and record.values("pair", at=[3, 4]) == [[1.0, 2.0]] * 2
@@ -354,11 +389,17 @@ def test_more_seeds_continue_what_is_there(tmp_path):
 
 # ---- a record that is there already ----
 
+
 def listing(*names, **changes):
     """The tiny experiment with these encodings, as the larger ones have them in their settings."""
     settings = {"encodings": list(names), "steps": 2}
-    return tiny(presets={"live": settings}, cells=lambda settings: [
-        {"encoding": name, "length": n} for name in settings["encodings"] for n in (1, 2)], **changes)
+    return tiny(
+        presets={"live": settings},
+        cells=lambda settings: [
+            {"encoding": name, "length": n} for name in settings["encodings"] for n in (1, 2)
+        ],
+        **changes,
+    )
 
 
 def test_a_new_encoding_measures_its_own_cells_only(tmp_path):
@@ -371,8 +412,11 @@ def test_a_new_encoding_measures_its_own_cells_only(tmp_path):
     assert [run.cell["encoding"] for run in record] == list("aabbcc") * 2
     assert record.settings["encodings"] == ["a", "b", "c"] and Record.load(path) == record
     assert [run for run in record if run.cell["encoding"] != "b"] == before.runs
-    assert [json.dumps(run, indent=1) for run in json.loads(path.read_text())["runs"]
-            if run["cell"]["encoding"] != "b"] == old
+    assert [
+        json.dumps(run, indent=1)
+        for run in json.loads(path.read_text())["runs"]
+        if run["cell"]["encoding"] != "b"
+    ] == old
     assert record.seconds == pytest.approx(sum(run.seconds for run in record))
     assert os.listdir(tmp_path) == [path.name]
 
@@ -380,8 +424,9 @@ def test_a_new_encoding_measures_its_own_cells_only(tmp_path):
 def test_one_that_is_gone_leaves_the_record(tmp_path):
     path, counted = tmp_path / "tiny-live.json", Counted()
     sweep.run(listing("a", "b", "c"), out=path)
-    assert [cell["encoding"] for cell in sweep.run(listing("c", "a", measure=counted), out=path).cells()] \
-        == list("ccaa")
+    assert [
+        cell["encoding"] for cell in sweep.run(listing("c", "a", measure=counted), out=path).cells()
+    ] == list("ccaa")
     assert counted.calls == [] and Record.load(path).settings["encodings"] == ["c", "a"]
 
 
@@ -415,8 +460,9 @@ def test_more_seeds_are_added(tmp_path):
     assert numbers(record) == numbers(sweep.run(TINY, seeds=(0, 1, 5)))
 
 
-@pytest.mark.parametrize("what, old", [("settings", {"settings": {"steps": 7}}),
-                                       ("device", {"device": "a GPU", "runs": []})])
+@pytest.mark.parametrize(
+    "what, old", [("settings", {"settings": {"steps": 7}}), ("device", {"device": "a GPU", "runs": []})]
+)
 def test_what_would_not_fit_the_record_is_refused(what, old, tmp_path, capsys):
     path = tmp_path / "tiny-live.json"
     replace(sweep.run(TINY), **old).save(path)
@@ -461,8 +507,9 @@ def test_nothing_is_written_without_a_file(tmp_path, monkeypatch):
     assert not os.listdir(tmp_path)
 
 
-@pytest.mark.parametrize("progress, variable, shown", [(True, "", True), (True, "1", False),
-                                                       (False, "", False)])
+@pytest.mark.parametrize(
+    "progress, variable, shown", [(True, "", True), (True, "1", False), (False, "", False)]
+)
 def test_the_bar(progress, variable, shown, monkeypatch, capsys):
     monkeypatch.setenv("TQDM_DISABLE", variable)
     sweep.run(TINY, progress=progress)
@@ -481,19 +528,39 @@ def test_git_does_not_see_what_is_unfinished():
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         pytest.skip("not a git clone")
-    for name, ignored in (("word_order-full.partial.jsonl", True), ("word_order-full.partial.old1", True),
-                          ("word_order-full.json.tmp", True), ("word_order-full.json", False)):
+    for name, ignored in (
+        ("word_order-full.partial.jsonl", True),
+        ("word_order-full.partial.old1", True),
+        ("word_order-full.json.tmp", True),
+        ("word_order-full.json", False),
+    ):
         command = ["git", "check-ignore", "-q", f"results/{name}"]
         assert (subprocess.run(command, cwd=root).returncode == 0) == ignored, name
 
 
 # ---- statistics ----
 
+
 # Abramowitz and Stegun's and every textbook's table
-@pytest.mark.parametrize("freedom, t", [
-    (1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262), (10, 2.228), (11, 2.201), (12, 2.179), (15, 2.131),
-    (20, 2.086), (30, 2.042), (40, 2.021), (60, 2.000), (120, 1.980), (100_000, 1.960),
-])
+@pytest.mark.parametrize(
+    "freedom, t",
+    [
+        (1, 12.706),
+        (2, 4.303),
+        (4, 2.776),
+        (9, 2.262),
+        (10, 2.228),
+        (11, 2.201),
+        (12, 2.179),
+        (15, 2.131),
+        (20, 2.086),
+        (30, 2.042),
+        (40, 2.021),
+        (60, 2.000),
+        (120, 1.980),
+        (100_000, 1.960),
+    ],
+)
 def test_student_t(freedom, t):
     assert t_975(freedom) == pytest.approx(t, abs=6e-4)
 
@@ -525,11 +592,18 @@ def test_intervals_hold_the_mean_as_often_as_they_say():
     assert held == pytest.approx(0.95, abs=0.01)
 
 
-@pytest.mark.parametrize("low, high, positive, negative, within", [
-    (0.1, 0.2, True, False, True), (-0.2, -0.1, False, True, True), (-0.1, 0.1, False, False, True),
-    (0.0, 0.1, False, False, True), (-0.1, 0.0, False, False, True),
-    (0.1, 0.4, True, False, False), (-0.4, -0.1, False, True, False),
-])
+@pytest.mark.parametrize(
+    "low, high, positive, negative, within",
+    [
+        (0.1, 0.2, True, False, True),
+        (-0.2, -0.1, False, True, True),
+        (-0.1, 0.1, False, False, True),
+        (0.0, 0.1, False, False, True),
+        (-0.1, 0.0, False, False, True),
+        (0.1, 0.4, True, False, False),
+        (-0.4, -0.1, False, True, False),
+    ],
+)
 def test_what_an_interval_says(low, high, positive, negative, within):
     got = Interval((low + high) / 2, low, high)
     assert (got.positive, got.negative, got.within(0.3)) == (positive, negative, within)
@@ -537,6 +611,7 @@ def test_what_an_interval_says(low, high, positive, negative, within):
 
 
 # ---- the command line ----
+
 
 def command(*arguments):
     return __main__.main([str(x) for x in arguments])
@@ -568,14 +643,17 @@ def test_seeds_of_your_own(registered, tmp_path):
     assert experiments.load("tiny", "live", tmp_path).seeds == [4, 2]
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (("run", "tyni"), "name='tyni': it must be one of 'tuning', 'word_order'"),
-    (("run", "tiny", "--preset", "gpu"), "preset='gpu': 'tiny' has 'live', 'full'"),
-    (("run", "tiny", "--seeds", "1,1"), "seeds=(1, 1)"),
-    (("run", "tiny", "--device", "cuda:77"), "device 'cuda:77' is not available"),
-    (("run", "all", "--preset", "gpu"), "no experiment has the preset 'gpu'"),
-    (("show", "tiny"), "`python -m course.experiments run tiny --preset full` makes it"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("run", "tyni"), "name='tyni': it must be one of 'tuning', 'word_order'"),
+        (("run", "tiny", "--preset", "gpu"), "preset='gpu': 'tiny' has 'live', 'full'"),
+        (("run", "tiny", "--seeds", "1,1"), "seeds=(1, 1)"),
+        (("run", "tiny", "--device", "cuda:77"), "device 'cuda:77' is not available"),
+        (("run", "all", "--preset", "gpu"), "no experiment has the preset 'gpu'"),
+        (("show", "tiny"), "`python -m course.experiments run tiny --preset full` makes it"),
+    ],
+)
 def test_errors_are_one_line(arguments, message, registered, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(__main__, "EXPERIMENTS", {"tiny": TINY})
     assert command(*arguments, "--folder", tmp_path) == 2
@@ -583,8 +661,9 @@ def test_errors_are_one_line(arguments, message, registered, tmp_path, capsys, m
     assert err.startswith("error: ") and message in err and err.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [("run", "tiny", "--seeds", "1,x"), ("run",), (),
-                                       ("run", "tiny", "--preset", "x")])
+@pytest.mark.parametrize(
+    "arguments", [("run", "tiny", "--seeds", "1,x"), ("run",), (), ("run", "tiny", "--preset", "x")]
+)
 def test_wrong_arguments(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         command(*arguments)
@@ -644,11 +723,16 @@ def start(folder, *arguments, seconds=300, launcher=()):
     its own."""
     script = folder / "script.py"
     script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), seconds=seconds))
-    return subprocess.Popen([sys.executable, *launcher, str(script), *map(str, arguments)], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-                            env=os.environ | {"OMP_NUM_THREADS": "1"},
-                            # a shell's background jobs ignore Ctrl-C, and so would what they start
-                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    return subprocess.Popen(
+        [sys.executable, *launcher, str(script), *map(str, arguments)],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        # a shell's background jobs ignore Ctrl-C, and so would what they start
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def wait_for(condition, process=None, seconds=300):
@@ -683,12 +767,14 @@ def test_ctrl_c(scheduler, tmp_path):
 TORCHRUN = "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"
 
 
-@pytest.mark.parametrize("launcher, scheduler", [((), ("--scheduler", "local")), (TORCHRUN, ())],
-                         ids=["dask", "torchrun"])
+@pytest.mark.parametrize(
+    "launcher, scheduler", [((), ("--scheduler", "local")), (TORCHRUN, ())], ids=["dask", "torchrun"]
+)
 def test_after_sigkill_nothing_goes_on(launcher, scheduler, tmp_path):
     """Nothing is measured any more, and the file is free for the next."""
-    process = start(tmp_path, "run", "tiny", "--preset", "live", "--folder", tmp_path, *scheduler,
-                    launcher=launcher)
+    process = start(
+        tmp_path, "run", "tiny", "--preset", "live", "--folder", tmp_path, *scheduler, launcher=launcher
+    )
     wait_for(lambda: finished(tmp_path) >= 1, process)
     below = psutil.Process(process.pid).children(recursive=True)
     process.kill()
@@ -715,17 +801,22 @@ def test_one_sweep_at_a_time_for_a_file(tmp_path, registered, capsys):
 
 # ---- on a cluster ----
 
+
 @pytest.fixture(scope="module")
 def cluster():
     """Two worker processes, as somebody may have started them elsewhere."""
-    with dask.config.set({"distributed.scheduler.allowed-failures": 1}), distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs="CRITICAL"
-    ) as cluster:
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs="CRITICAL"
+        ) as cluster,
+    ):
         yield cluster.scheduler_address
 
 
 def sent(act=lambda cell, seed: None, seconds=0.0, folder=None):
     """A measurement that goes to a worker by value, and leaves a line there for each call."""
+
     def measure(settings, cell, seed, device):
         if folder is not None:
             with (folder / "calls").open("a") as file:
@@ -755,8 +846,9 @@ def test_a_worker_computes_on_one_thread():
     threads = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        run = sweep._by_worker(lambda *run: {"threads": torch.get_num_threads()}, {}, {}, 0, "cpu",
-                               sweep.versions())
+        run = sweep._by_worker(
+            lambda *run: {"threads": torch.get_num_threads()}, {}, {}, 0, "cpu", sweep.versions()
+        )
     finally:
         torch.set_num_threads(threads)
     assert run.values == {"threads": 1}
@@ -776,7 +868,8 @@ def test_a_worker_that_is_killed_loses_no_run(cluster, tmp_path):
     def received():
         begun = len(calls(tmp_path))  # this one, and at most one at the other worker
         return len(journal(tmp_path)) >= begun - 2 and [CELLS[0], 0] in [
-            [run["cell"], run["seed"]] for run in journal(tmp_path)]
+            [run["cell"], run["seed"]] for run in journal(tmp_path)
+        ]
 
     def die_once(cell, seed):
         if (cell, seed) == (CELLS[3], 0) and not flag.exists():
@@ -870,6 +963,7 @@ def test_without_dask(monkeypatch):
 
 # ---- the page ----
 
+
 def test_the_page(registered, tmp_path):
     assert report.page(tmp_path) == report.HEAD
     sweep.run(TINY, "full", out=tmp_path / "tiny-full.json")
@@ -902,14 +996,24 @@ def test_the_page_says_what_was_trained(registered, tmp_path, monkeypatch):
     assert " s.\n\n3 steps, red.\n\n**Longer is worse**" in report.page(tmp_path)
 
 
-@pytest.mark.parametrize("settings, said", [
-    ({"layers": 2, "lr": 0.01}, "2 layers of width 8; 1,000 steps of 4 texts; one learning rate for all, "
-     "0.01"),
-    ({"layers": [1, 2], "protocol": ["own"]},
-     "1 or 2 layers of width 8; 1,000 steps of 4 texts; each encoding at its own learning rates"),
-    ({"layers": 1, "protocol": ["one", "own"], "batch": 2}, "1 layer of width 8; 1,000 steps of 2 texts; "
-     "each encoding at its own learning rates, and at one learning rate for all, 0.5"),
-])
+@pytest.mark.parametrize(
+    "settings, said",
+    [
+        (
+            {"layers": 2, "lr": 0.01},
+            "2 layers of width 8; 1,000 steps of 4 texts; one learning rate for all, 0.01",
+        ),
+        (
+            {"layers": [1, 2], "protocol": ["own"]},
+            "1 or 2 layers of width 8; 1,000 steps of 4 texts; each encoding at its own learning rates",
+        ),
+        (
+            {"layers": 1, "protocol": ["one", "own"], "batch": 2},
+            "1 layer of width 8; 1,000 steps of 2 texts; "
+            "each encoding at its own learning rates, and at one learning rate for all, 0.5",
+        ),
+    ],
+)
 def test_settings_in_words(settings, said):
     """What a preset says goes before what the module says."""
     known = {"d_model": 8, "steps": 1000, "batch": 4, "lr": 0.5}
@@ -917,6 +1021,7 @@ def test_settings_in_words(settings, said):
 
 
 # ---- every experiment of the course ----
+
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_each_experiment_is_whole(name):

@@ -53,8 +53,11 @@ def test_the_longer_queries_are_those_of_the_course():
 @pytest.mark.parametrize("lead", [0, 1, 2.75, 3, 8.75])
 def test_where_it_falls_below_half(query, lead):
     end = loses(lead, query, 16)
-    times = {"as trained": lambda n: 1, "Llama 4": llama,
-             "Scalable-Softmax": lambda n: math.log(n) / math.log(16)}
+    times = {
+        "as trained": lambda n: 1,
+        "Llama 4": llama,
+        "Scalable-Softmax": lambda n: math.log(n) / math.log(16),
+    }
     if not end:
         assert query == "Scalable-Softmax" and lead > math.log(16)
         assert by_hand(lead, times[query](KEYS[-1]), KEYS[-1]) >= 0.5
@@ -83,4 +86,5 @@ def test_the_challenge_is_measured():
     assert min(lead for lead, share in zip(LEADS, kept, strict=True) if share >= 0.5) == 12
     assert CrowdExplorer.reached(**won[0]) == (
         f"12 leaves it {by_hand(12, 1, 131_072):.3f}, and 11.75 would not do: log(131,071) is "
-        f"{math.log(131_071):.2f}.")
+        f"{math.log(131_071):.2f}."
+    )

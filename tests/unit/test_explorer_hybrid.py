@@ -37,20 +37,44 @@ RIGHT = {  # a text, and the same in torch, [query, key]
     "w·(-(p_i - x_j))": (X[None] - P[:, None]) @ W[:4],
 }
 WRONG = {  # a text, and words of the refusal
-    "": "Type a score", "  ": "Type a score", "x_i·x_j + p_i + r_ij": "as in w·p_i",
-    "p_i + x_j": "as in w·p_i", "[p_i; r_ij]": "a vector of 5 numbers", "(p_i + x_i)": "w·(p_i + x_i)",
+    "": "Type a score",
+    "  ": "Type a score",
+    "x_i·x_j + p_i + r_ij": "as in w·p_i",
+    "p_i + x_j": "as in w·p_i",
+    "[p_i; r_ij]": "a vector of 5 numbers",
+    "(p_i + x_i)": "w·(p_i + x_i)",
     "p_i + r_ij·(x_i + 2)": "p_i is a vector",
-    "r_ij·(x_i + 2)·x_j": "x_i is a vector of 4 numbers, 2 is one number", "w": "reads another",
-    "w·w": "reads another", "w·r_ij": "reads another", "relu(w)": "reads another",
-    "w·[w; 1]": "reads another", "p_i·[p_j; 1]": "4 numbers and [p_j; 1] has 5",
-    "x_i +": "missing at the end", "+": "missing at the end", "·r_ij": "missing before “·”",
-    "r_ij)": "“)” too many", "(r_ij": "“(” is not closed", "[r_ij": "“[” is not closed",
-    "(r_ij]": "should close the “(”", "r_ij; 2": "inside of [ ]", "pi·pj": "Did you mean p_i?",
-    "tanh(r_ij)": "There are x_i", "__import__": "There are x_i", "constructor": "There are x_i",
-    "relu r_ij": "needs brackets", "e_ij = r_ij": "after “e_ij =”", "r_ij = 2": "after “e_ij =”",
-    "r_ij / 2": "no division", "r_ij^2": "no powers", "r_ij # 2": "“#” has no meaning", "1001": "too large",
-    "999·999·r_ij": "larger than 1000", "1+1+1+1+1+1": "6 terms", "(" * 13 + "1": "too many brackets",
-    "w·[p_i;p_i;p_i;p_i;p_i]": "20 numbers is too long", "猫": "“猫” has no meaning",
+    "r_ij·(x_i + 2)·x_j": "x_i is a vector of 4 numbers, 2 is one number",
+    "w": "reads another",
+    "w·w": "reads another",
+    "w·r_ij": "reads another",
+    "relu(w)": "reads another",
+    "w·[w; 1]": "reads another",
+    "p_i·[p_j; 1]": "4 numbers and [p_j; 1] has 5",
+    "x_i +": "missing at the end",
+    "+": "missing at the end",
+    "·r_ij": "missing before “·”",
+    "r_ij)": "“)” too many",
+    "(r_ij": "“(” is not closed",
+    "[r_ij": "“[” is not closed",
+    "(r_ij]": "should close the “(”",
+    "r_ij; 2": "inside of [ ]",
+    "pi·pj": "Did you mean p_i?",
+    "tanh(r_ij)": "There are x_i",
+    "__import__": "There are x_i",
+    "constructor": "There are x_i",
+    "relu r_ij": "needs brackets",
+    "e_ij = r_ij": "after “e_ij =”",
+    "r_ij = 2": "after “e_ij =”",
+    "r_ij / 2": "no division",
+    "r_ij^2": "no powers",
+    "r_ij # 2": "“#” has no meaning",
+    "1001": "too large",
+    "999·999·r_ij": "larger than 1000",
+    "1+1+1+1+1+1": "6 terms",
+    "(" * 13 + "1": "too many brackets",
+    "w·[p_i;p_i;p_i;p_i;p_i]": "20 numbers is too long",
+    "猫": "“猫” has no meaning",
 }
 
 
@@ -82,13 +106,28 @@ def test_each_summand_is_a_term_with_its_sign():
 
 
 # ---- what remains ----
-@pytest.mark.parametrize("text, kind", [
-    ("w·p_i", "gone"), ("x_i·p_i", "gone"), ("0.5", "gone"), ("relu(w·p_i)", "gone"), ("0 r_ij", "gone"),
-    ("r_ij", "offset"), ("w·[p_i; r_ij]", "offset"), ("p_i·p_j", "offset"),
-    ("(p_i - p_j)·(p_i - p_j)", "offset"),
-    ("relu(w·p_i) + 2 r_ij", "offset"), ("w·p_j", "key"), ("x_j·x_j + w·p_i", "key"), ("x_i·x_j", "pair"),
-    ("x_j·p_i", "pair"), ("(w·p_i) r_ij", "pair"), ("relu(w·[p_i; r_ij])", "pair"), ("w·p_j + r_ij", "pair"),
-])
+@pytest.mark.parametrize(
+    "text, kind",
+    [
+        ("w·p_i", "gone"),
+        ("x_i·p_i", "gone"),
+        ("0.5", "gone"),
+        ("relu(w·p_i)", "gone"),
+        ("0 r_ij", "gone"),
+        ("r_ij", "offset"),
+        ("w·[p_i; r_ij]", "offset"),
+        ("p_i·p_j", "offset"),
+        ("(p_i - p_j)·(p_i - p_j)", "offset"),
+        ("relu(w·p_i) + 2 r_ij", "offset"),
+        ("w·p_j", "key"),
+        ("x_j·x_j + w·p_i", "key"),
+        ("x_i·x_j", "pair"),
+        ("x_j·p_i", "pair"),
+        ("(w·p_i) r_ij", "pair"),
+        ("relu(w·[p_i; r_ij])", "pair"),
+        ("w·p_j + r_ij", "pair"),
+    ],
+)
 def test_what_a_softmax_leaves_has_its_name(text, kind):
     e = formula.total(formula.terms(text))
     assert formula.kind(e) == kind
@@ -126,8 +165,15 @@ def test_what_is_to_be_guessed_is_not_told():
 
 
 def test_the_challenge_is_measured():
-    for text, won in (("w·p_j", "“chases” gets 0.45"), ("-2w·p_j + r_ij", "“dog” gets 0.85"), ("r_ij", ""),
-                      ("1", ""), ("w·p_i", ""), ("w·x_j", ""), ("w·p_j + 9 r_ij", "")):
+    for text, won in (
+        ("w·p_j", "“chases” gets 0.45"),
+        ("-2w·p_j + r_ij", "“dog” gets 0.85"),
+        ("r_ij", ""),
+        ("1", ""),
+        ("w·p_i", ""),
+        ("w·x_j", ""),
+        ("w·p_j + 9 r_ij", ""),
+    ):
         said = HybridExplorer.reached(score=text, query=0)
         assert said.startswith(won) and bool(said) == bool(won), text
 
@@ -154,11 +200,15 @@ def texts():
     def number(deep=0):
         if deep > 2 or dice.random() < 0.2:
             return dice.choice(["r_ij", "0.5", f"w·{vector()}"])
-        return dice.choice([
-            lambda: f"{vector()}·{vector()}", lambda: f"1.25 {number(deep + 1)}",
-            lambda: f"w·[{vector()}; {number(deep + 1)}]",
-            lambda: f"({number(deep + 1)} + 1)({number(deep + 1)})",
-            lambda: f"relu({number(deep + 1)} - {number(deep + 1)})"])()
+        return dice.choice(
+            [
+                lambda: f"{vector()}·{vector()}",
+                lambda: f"1.25 {number(deep + 1)}",
+                lambda: f"w·[{vector()}; {number(deep + 1)}]",
+                lambda: f"({number(deep + 1)} + 1)({number(deep + 1)})",
+                lambda: f"relu({number(deep + 1)} - {number(deep + 1)})",
+            ]
+        )()
 
     nonsense = ["".join(dice.choice(words) for _ in range(dice.randint(1, 9))) for _ in range(600)]
     right = [" + ".join(number() for _ in range(dice.randint(1, 3))) for _ in range(600)]
@@ -171,12 +221,16 @@ def test_the_browser_reads_and_refuses_the_same():
         pytest.skip("there is no node; test_live.py compares fewer texts, in Chromium")
     asked = [HybridExplorer.settings(score=text, guess="off", query=n % 4) for n, text in enumerate(texts())]
     data = json.dumps(live.table(HybridExplorer))
-    script = live.joined("hybrid") + f"""
+    script = (
+        live.joined("hybrid")
+        + f"""
         const data = {data}, asked = {json.dumps(asked)}, {{ scene, reached }} = explorers.hybrid;
         const said = asked.map(p => ({{ ...scene(p, data), reached: reached(p, data) }}));
         process.stdout.write(JSON.stringify(said));"""
-    done = subprocess.run([node, "-"], input=script, capture_output=True, text=True, check=True,
-                          encoding="utf-8")
+    )
+    done = subprocess.run(
+        [node, "-"], input=script, capture_output=True, text=True, check=True, encoding="utf-8"
+    )
     read = 0
     for params, said in zip(asked, json.loads(done.stdout), strict=True):
         scene = HybridExplorer.scene(**params)

@@ -34,18 +34,19 @@ def cosine(a, b):
 def test_the_views_show_the_table(name, length):
     params = {"name": name, "length": length, "shown": 32, "position": 9, "other": 30}
     rows = interpolated(original(name), length)
-    scenes = {view: LearnedExplorer.scene(**params, view=view).views
-              for view in ("cosine", "norm", "neighbours")}
+    scenes = {
+        view: LearnedExplorer.scene(**params, view=view).views for view in ("cosine", "norm", "neighbours")
+    }
     z, tolerance = scenes["cosine"]["cosines"], {"atol": 3e-3 if name == "MiniLM" else 1e-6}  # 8 bits
-    np.testing.assert_allclose(
-        z.array(), [[cosine(a, b) for b in rows[:32]] for a in rows[:32]], **tolerance)
+    np.testing.assert_allclose(z.array(), [[cosine(a, b) for b in rows[:32]] for a in rows[:32]], **tolerance)
     assert z.mark == (9, 30)
     assert abs(float(z.readout.split("= ")[1]) - cosine(rows[9], rows[30])) < 3e-3
     beside = {view: views["beside"].array()[1] for view, views in scenes.items()}
     np.testing.assert_allclose(beside["cosine"], z.array()[9], **tolerance)
     np.testing.assert_allclose(beside["norm"], [math.sqrt(a @ a) for a in rows[:32]], rtol=2e-3)
     np.testing.assert_allclose(
-        beside["neighbours"], [cosine(rows[p], rows[p + 1]) for p in range(32)], **tolerance)
+        beside["neighbours"], [cosine(rows[p], rows[p + 1]) for p in range(32)], **tolerance
+    )
 
 
 def test_many_rows_are_shown_by_every_second_or_fourth():
@@ -74,25 +75,34 @@ def test_random_tables_differ_in_size_only():
 
 def test_the_challenge_is_measured():
     """One row of all tables, at any length, is so much longer than both its neighbours."""
-    norms = {(name, 512): np.linalg.norm(rows, axis=1) for name in ("MiniLM", "sinusoids")
-             for rows in [original(name)]}
+    norms = {
+        (name, 512): np.linalg.norm(rows, axis=1)
+        for name in ("MiniLM", "sinusoids")
+        for rows in [original(name)]
+    }
     norms["MiniLM", 1024] = np.linalg.norm(interpolated(original("MiniLM"), 1024), axis=1)
     for (name, length), norm in norms.items():
         for position in [*range(140), *range(500, 512)]:
-            said = LearnedExplorer.reached(**LearnedExplorer.settings(
-                name=name, length=length, shown=512, position=position))
+            said = LearnedExplorer.reached(
+                **LearnedExplorer.settings(name=name, length=length, shown=512, position=position)
+            )
             found = 0 < position < length - 1 and norm[position] >= 1.4 * max(
-                norm[position - 1], norm[position + 1])
+                norm[position - 1], norm[position + 1]
+            )
             assert bool(said) == found == (name == "MiniLM" and (length, position) == (512, 127))
     assert said == ""
     said = LearnedExplorer.reached(**LearnedExplorer.settings(shown=128, position=127))
-    assert said == ("row 127 has the norm 0.69, its neighbours 0.45 and 0.48; the median of all rows before "
-                    "it is 0.42, of all after it 0.48.")
+    assert said == (
+        "row 127 has the norm 0.69, its neighbours 0.45 and 0.48; the median of all rows before "
+        "it is 0.42, of all after it 0.48."
+    )
 
 
 def test_more_rows_make_neighbours_alike():
-    near = [LearnedExplorer.scene(length=length, shown=512).description.split("cosine is ")[1][:4]
-            for length in (512, 1024, 2048)]
+    near = [
+        LearnedExplorer.scene(length=length, shown=512).description.split("cosine is ")[1][:4]
+        for length in (512, 1024, 2048)
+    ]
     assert float(near[0]) < 0.86 and float(near[0]) < float(near[1]) < float(near[2])
     assert float(near[2]) >= 0.98
 
@@ -117,9 +127,16 @@ def test_the_hands_are_the_rows_in_the_planes_of_the_waves():
 
 def test_the_hands_of_minilm_turn_once_a_period():
     """In 300 rows, and only there: random rows jump."""
+
     def turned(name, wave):
-        ends = [complex(*LearnedExplorer.scene(look="waves", name=name, shown=512, position=p)
-                        .views["beside"].array()[:, wave]) for p in range(150, 450)]
+        ends = [
+            complex(
+                *LearnedExplorer.scene(look="waves", name=name, shown=512, position=p)
+                .views["beside"]
+                .array()[:, wave]
+            )
+            for p in range(150, 450)
+        ]
         steps = np.angle(np.array(ends[1:]) / np.array(ends[:-1]))
         return steps.sum() / (2 * np.pi), steps.std()
 

@@ -49,8 +49,11 @@ def test_the_readout_can_be_computed(method, n, size, far, sign):
     """The computation that it names, done again, gives the index and the number."""
     turn = 1 if sign == "j − i" else -1
     for i, j in ((0, 3), (1, 2), (2, 2), (3, 0)):
-        said = RelativeBiasExplorer.scene(
-            method=method, tokens=n, size=size, far=far, sign=sign, i=i, j=j).views["bias"].readout
+        said = (
+            RelativeBiasExplorer.scene(method=method, tokens=n, size=size, far=far, sign=sign, i=i, j=j)
+            .views["bias"]
+            .readout
+        )
         side = "future" if j > i else "past" if j < i else "the token itself"
         assert said.startswith(f"i = {i}, j = {j} ({side}): ")
         value = float(said.rsplit("= ", 1)[1])
@@ -62,10 +65,15 @@ def test_the_readout_can_be_computed(method, n, size, far, sign):
         assert f"{first} − {second}" in said
         inside = re.search(r"\[(.*)\] = \w+\[(\d+)\]", said)
         code, index = inside[1].replace("−", "-"), int(inside[2])
-        assert index == eval(code, {
-            "clip": lambda r, k: max(-k, min(k, r)),
-            "bucket": lambda r: int(bucket(torch.tensor(r), bidirectional=True, n_buckets=2 * size,
-                                           max_distance=far))})
+        assert index == eval(
+            code,
+            {
+                "clip": lambda r, k: max(-k, min(k, r)),
+                "bucket": lambda r: int(
+                    bucket(torch.tensor(r), bidirectional=True, n_buckets=2 * size, max_distance=far)
+                ),
+            },
+        )
         if method == "full table":
             assert index == turn * (j - i) + n - 1
 
@@ -82,10 +90,15 @@ def test_the_wrong_sign_swaps_past_and_future():
             assert (np.tril(z, -1)[np.tril_indices(8, -1)] < 0).all() and (z[np.triu_indices(8, 1)] > 0).all()
 
 
-@pytest.mark.parametrize(("method", "made"), [
-    ("full table", lambda: TableBias(12, 32)), ("clipped", lambda: ClippedBias(12, 16)),
-    ("T5 buckets", lambda: T5Bias(12, bidirectional=True, n_buckets=32)), ("ALiBi", lambda: ALiBi(12)),
-])
+@pytest.mark.parametrize(
+    ("method", "made"),
+    [
+        ("full table", lambda: TableBias(12, 32)),
+        ("clipped", lambda: ClippedBias(12, 16)),
+        ("T5 buckets", lambda: T5Bias(12, bidirectional=True, n_buckets=32)),
+        ("ALiBi", lambda: ALiBi(12)),
+    ],
+)
 def test_the_costs_are_those_of_real_tensors(method, made):
     encoding, p = made(), torch.arange(32)
     kept, square, line = costs(method, 32, 16).values()
@@ -105,28 +118,32 @@ def test_the_costs_are_those_of_real_tensors(method, made):
 def test_numbers_are_told_apart_as_the_description_says():
     for method, different in (("full table", 255), ("clipped", 33), ("T5 buckets", 31), ("ALiBi", 128)):
         params = {"method": method, "tokens": 128, "size": 16, "far": 16}
-        assert f"the 255 offsets have {different} different numbers" in RelativeBiasExplorer.scene(
-            **params).description
+        assert (
+            f"the 255 offsets have {different} different numbers"
+            in RelativeBiasExplorer.scene(**params).description
+        )
 
 
 @pytest.mark.parametrize("sign", SIGNS)
 def test_the_bias_challenge_is_measured(sign):
     won = []
     for method, tokens, size, far in itertools.product(METHODS, (32, 128), (4, 8, 16), (16, 128)):
-        said = RelativeBiasExplorer.reached(**RelativeBiasExplorer.settings(
-            method=method, tokens=tokens, size=size, far=far, sign=sign))
+        said = RelativeBiasExplorer.reached(
+            **RelativeBiasExplorer.settings(method=method, tokens=tokens, size=size, far=far, sign=sign)
+        )
         past = [expected(method, tokens, size, far, -n) for n in range(128)]
         own = all(past.count(past[n]) == 1 for n in range(9))
         assert bool(said) == (tokens == 128 and past[20] == past[90] and own)
         won += [(method, size, far, said)] if said else []
-    assert {case[:3] for case in won} == {
-        ("clipped", 16, 16), ("clipped", 16, 128), ("T5 buckets", 16, 16)}
+    assert {case[:3] for case in won} == {("clipped", 16, 16), ("clipped", 16, 128), ("T5 buckets", 16, 16)}
     assert won[0][3] == "33 numbers serve 255 offsets; from distance 16 on, they all share one."
 
 
 # ---- segment recurrence ----
-@pytest.mark.parametrize(("segment", "memory", "layers"), [
-    (4, 0, 2), (4, 1, 6), (4, 4, 2), (2, 4, 3), (8, 1, 3), (8, 16, 1), (2, 16, 1)])
+@pytest.mark.parametrize(
+    ("segment", "memory", "layers"),
+    [(4, 0, 2), (4, 1, 6), (4, 4, 2), (2, 4, 3), (8, 1, 3), (8, 16, 1), (2, 16, 1)],
+)
 def test_a_real_model_reaches_what_is_drawn(segment, memory, layers):
     """Read segment by segment with a Memory, a token changes exactly the outputs that depend on it."""
     model = seeded(lambda: Transformer(Config(30, 16, n_layers=layers, n_heads=1)), 0).double()
@@ -135,7 +152,7 @@ def test_a_real_model_reaches_what_is_drawn(segment, memory, layers):
     def read(tokens):
         past, found = Memory(memory), []
         for start in range(0, LENGTH, segment):
-            found.append(model(tokens[:, start: start + segment], memory=past))
+            found.append(model(tokens[:, start : start + segment], memory=past))
         return torch.cat(found, 1)
 
     tokens = torch.arange(LENGTH)[None].repeat(LENGTH + 1, 1)
@@ -158,8 +175,14 @@ def test_the_states_are_told_apart():
     assert scene.views["states"].mark == (2, 4)
     early = RecurrenceExplorer.scene(segment=4, memory=8, layers=1, query=5).views["states"].array()
     assert early[1].tolist() == [2] * 4 + [3] * 2 + [0] * 18
-    for part in ("looks at 7 keys, from 8 on,", "2 layers depends on 11 tokens, from 4 on,",
-                 "from 12 on pass gradients", "2 × 4 states", "7 offsets, but 4 positions", "3 collisions."):
+    for part in (
+        "looks at 7 keys, from 8 on,",
+        "2 layers depends on 11 tokens, from 4 on,",
+        "from 12 on pass gradients",
+        "2 × 4 states",
+        "7 offsets, but 4 positions",
+        "3 collisions.",
+    ):
         assert part in scene.description
 
 
@@ -206,4 +229,5 @@ def test_the_recurrence_challenge_is_measured():
     assert won == [(4, 1, 6), (8, 1, 3), (8, 1, 4), (8, 1, 6), (8, 2, 3)]
     assert RecurrenceExplorer.reached(segment=8, memory=1, layers=3, query=23) == (
         "3 × 1 = 3 states, and a token 23 places back is reached, though each layer looks back 8 places at "
-        "most.")
+        "most."
+    )

@@ -22,10 +22,11 @@ def by_hand(m, n, pairs, base, layout, content="random"):
     numbers = []
     for x in contents(content, pairs, base, layout):
         x = x.flatten().tolist()
-        numbers.append([complex(x[a], x[b]) for a, b in
-                        (channels(t, pairs, layout) for t in range(pairs))])
-    turned = [[z * cmath.exp(1j * p * base ** (-t / pairs)) for t, z in enumerate(x)]
-              for x, p in zip(numbers, (m, n), strict=True)]
+        numbers.append([complex(x[a], x[b]) for a, b in (channels(t, pairs, layout) for t in range(pairs))])
+    turned = [
+        [z * cmath.exp(1j * p * base ** (-t / pairs)) for t, z in enumerate(x)]
+        for x, p in zip(numbers, (m, n), strict=True)
+    ]
     return [*turned, *numbers]
 
 
@@ -47,8 +48,10 @@ def test_the_arrows_are_the_pair_before_and_after_turning(pairs, layout):
         assert list(plane.ends) == ["q, turned", "k, turned", "q", "k"]
         close(plane.array(), np.array([[z.real, z.imag] for z in (q, k, q_before, k_before)]).T)
         assert (plane.xlabel, plane.ylabel) == tuple(f"channel {c}" for c in channels(pair, pairs, layout))
-        own, all_of_them = map(float, re.fullmatch(
-            rf"q·k of pair {pair}: (\S+); of all {pairs} pairs: (\S+)", plane.readout).groups())
+        own, all_of_them = map(
+            float,
+            re.fullmatch(rf"q·k of pair {pair}: (\S+); of all {pairs} pairs: (\S+)", plane.readout).groups(),
+        )
         one, both = by_hand(m, n, pairs, 10, layout)[:2]
         close([own, all_of_them], [score(one, both, [pair]), score(one, both, range(pairs))], 6e-5)
         degrees = math.degrees(10 ** (-pair / pairs))
@@ -58,8 +61,9 @@ def test_the_arrows_are_the_pair_before_and_after_turning(pairs, layout):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("content", CONTENTS)
 def test_the_scores_are_those_of_every_key(content, layout):
-    view = RotaryExplorer.scene(m=9, pairs=4, pair=2, base=1000, layout=layout, content=content,
-                                n=5).views["beside"]
+    view = RotaryExplorer.scene(m=9, pairs=4, pair=2, base=1000, layout=layout, content=content, n=5).views[
+        "beside"
+    ]
     expected = []
     for n in range(33):
         q, k = by_hand(9, n, 4, 1000, layout, content)[:2]
@@ -88,8 +92,9 @@ def test_the_angles_of_all_pairs():
     view = RotaryExplorer.scene(m=20, n=12, pairs=16, pair=5, base=10, view="angles").views["beside"]
     for t in range(16):
         for line, p in zip(view.array()[1:], (20, 12, -8), strict=True):
-            assert math.isclose(line[t], math.degrees(cmath.phase(cmath.exp(1j * p * 10 ** (-t / 16)))),
-                                abs_tol=1e-4)
+            assert math.isclose(
+                line[t], math.degrees(cmath.phase(cmath.exp(1j * p * 10 ** (-t / 16)))), abs_tol=1e-4
+            )
     assert view.mark == 5
 
 
@@ -111,5 +116,6 @@ def test_the_challenge_is_measured(pairs, base):
             said = RotaryExplorer.reached(**RotaryExplorer.settings(m=m, n=n, pairs=pairs, base=base))
             assert bool(said) == (m >= 30 and n - m == -8), (m, n)
     mirrored = RotaryExplorer.settings(m=30, n=22, content="alike", layout="half")
-    assert RotaryExplorer.reached(**mirrored).endswith("with m = 30 and n = 22, as with m = 20 and n = 12: "
-                                                       "n − m is -8 both times.")
+    assert RotaryExplorer.reached(**mirrored).endswith(
+        "with m = 30 and n = 22, as with m = 20 and n = 12: n − m is -8 both times."
+    )

@@ -28,7 +28,8 @@ def scaled(model, method, s, times, t):
     if method == "dynamic NTK":
         s = s * times - (s - 1)
     return {"none": th, "PI": th / s, "larger base": (50 * base) ** (-2 * t / d)}.get(
-        method, (base * s ** (d / (d - 2))) ** (-2 * t / d))
+        method, (base * s ** (d / (d - 2))) ** (-2 * t / d)
+    )
 
 
 def close(actual, expected):
@@ -54,8 +55,10 @@ def test_the_views(method, model):
         assert {view.mark for view in (left, turns, ratio)} == {d // 2 - 3}
         slow = L / both[0] < 1
         unseen = slow & (times * new > old * (1 + 1e-6))
-        assert (f"{slow.sum()} of {d // 2} pairs make less than a whole turn in training, and "
-                f"{unseen.sum()} reach angles that they never saw") in scene.description
+        assert (
+            f"{slow.sum()} of {d // 2} pairs make less than a whole turn in training, and "
+            f"{unseen.sum()} reach angles that they never saw"
+        ) in scene.description
         assert turns.readout.endswith("angles never seen." if unseen[-3] else "no angle is new.")
         fast = (new / old)[: d // 8].min() >= 0.99
         said = ScalingExplorer.reached(**ScalingExplorer.settings(**here))
@@ -63,8 +66,14 @@ def test_the_views(method, model):
 
 
 def test_what_the_methods_do_at_the_nominal_factor():
-    won = {times: {method for method in METHODS if ScalingExplorer.reached(**ScalingExplorer.settings(
-        method=method, s=4, times=times))} for times in (3, 4, 6)}
+    won = {
+        times: {
+            method
+            for method in METHODS
+            if ScalingExplorer.reached(**ScalingExplorer.settings(method=method, s=4, times=times))
+        }
+        for times in (3, 4, 6)
+    }
     assert won == {3: set(), 4: {"YaRN", "Llama 3"}, 6: set()}  # 3 L is not far enough, 6 L too far for s = 4
 
 

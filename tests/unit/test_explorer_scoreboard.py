@@ -35,7 +35,7 @@ def test_the_best_come_first_and_those_without_a_number_last(sort):
     order = [rows()[name].get(sort) for name in names(sort=sort)]
     numbers = [x for x in order if x is not None]
     assert numbers == sorted(numbers, reverse=sort in ("apart", "won"))
-    assert order[len(numbers):] == [None] * (len(order) - len(numbers))
+    assert order[len(numbers) :] == [None] * (len(order) - len(numbers))
 
 
 def test_the_board_shows_ranks():

@@ -75,8 +75,9 @@ def test_every_setting_renders(kind):
                 low, high = view.limits
                 cells = array[~np.isnan(array)]  # the others stay empty
                 assert low <= cells.min() and cells.max() <= high, (params, cells.min(), cells.max())
-                inside = view.mark is None or all(0 <= i < n for i, n in zip(view.mark, array.shape,
-                                                                             strict=True))
+                inside = view.mark is None or all(
+                    0 <= i < n for i, n in zip(view.mark, array.shape, strict=True)
+                )
             else:
                 assert view.ylabel and not np.isnan(array).any(), params
                 inside = view.mark is None or 0 <= view.mark < array.shape[1]
@@ -101,7 +102,7 @@ def test_a_device_without_a_kernel_gets_picture_and_words(kind):
     data, metadata = kind()._repr_mimebundle_()
     description = kind.scene().description
     assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
-    assert data["text/html"].count("<img alt=") == 1 and "alt=\"\"" not in data["text/html"]
+    assert data["text/html"].count("<img alt=") == 1 and 'alt=""' not in data["text/html"]
     assert metadata["image/png"]["alt"].endswith(description)
     assert description in data["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" in data
@@ -157,15 +158,18 @@ def test_the_grid_has_every_combination():
     assert {params["row"] for params in grid if params["size"] == 4} == {0, 3}
 
 
-@pytest.mark.parametrize(("params", "says"), [
-    ({"size": 7.5}, r"size=7\.5: it must be one of 4, 8"),
-    ({"sign": "minus"}, r"sign='minus': it must be one of 1, -1"),
-    ({"row": 8}, r"row=8: it must be one of the whole numbers 0 … 7"),
-    ({"row": 1.5}, r"row=1\.5: it must be one of the whole numbers 0 … 7"),
-    ({"row": -1}, r"row=-1: it must be"),
-    ({"size": 4, "row": 6}, r"row=6: it must be one of the whole numbers 0 … 3"),
-    ({"rows": 1}, r"Toy has no parameter rows; it has size, sign"),
-])
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ({"size": 7.5}, r"size=7\.5: it must be one of 4, 8"),
+        ({"sign": "minus"}, r"sign='minus': it must be one of 1, -1"),
+        ({"row": 8}, r"row=8: it must be one of the whole numbers 0 … 7"),
+        ({"row": 1.5}, r"row=1\.5: it must be one of the whole numbers 0 … 7"),
+        ({"row": -1}, r"row=-1: it must be"),
+        ({"size": 4, "row": 6}, r"row=6: it must be one of the whole numbers 0 … 3"),
+        ({"rows": 1}, r"Toy has no parameter rows; it has size, sign"),
+    ],
+)
 def test_a_wrong_value_is_named(params, says):
     for call in (Toy, Toy.scene, Toy.figure, Toy().move):
         with pytest.raises(ValueError, match=says):
@@ -192,8 +196,13 @@ def test_the_formula_gives_the_value_in_the_table(layout, base, d_model):
     for position in (0, 7, 19):
         for dimension in range(d_model):
             heat = SinusoidalExplorer.scene(
-                d_model=d_model, positions=20, base=base, layout=layout, position=position,
-                dimension=dimension).views["table"]
+                d_model=d_model,
+                positions=20,
+                base=base,
+                layout=layout,
+                position=position,
+                dimension=dimension,
+            ).views["table"]
             p, j, wave, again, b, top, bottom, value = READOUT.fullmatch(heat.readout).groups()
             assert (int(p), int(j), int(again), int(b)) == (position, dimension, position, base)
             computed = getattr(math, wave)(position / base ** (int(top) / int(bottom)))
@@ -205,8 +214,12 @@ def test_the_formula_gives_the_value_in_the_table(layout, base, d_model):
 def test_the_description_says_what_is_set():
     for params in SinusoidalExplorer.grid():
         text = SinusoidalExplorer.render(**params).description
-        for part in ("{positions} positions × {d_model} dimensions", "base {base},",
-                     "{layout} layout", "position {position}, dimension {dimension};"):
+        for part in (
+            "{positions} positions × {d_model} dimensions",
+            "base {base},",
+            "{layout} layout",
+            "position {position}, dimension {dimension};",
+        ):
             assert part.format(**params) in text
 
 
@@ -230,7 +243,7 @@ def test_the_views_show_the_reference_numbers(layout):
     similarity = beside("similarity").array()[1]
     close(similarity, [pe[9] @ row for row in pe])
     assert similarity.argmax() == 9 and math.isclose(similarity[9], 8, rel_tol=1e-6)
-    close(similarity[9 - 9:9], similarity[10:19][::-1])  # even in the offset
+    close(similarity[9 - 9 : 9], similarity[10:19][::-1])  # even in the offset
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -242,7 +255,8 @@ def test_the_challenge_is_measured(layout):
     for d_model, positions, base in itertools.product((4, 8, 16, 64), (20, 64), (10, 1000, 1_000_000)):
         cosine = cosines(d_model, positions, base)
         best = 2 + int(cosine[2:].argmax())
-        said = SinusoidalExplorer.reached(**SinusoidalExplorer.settings(
-            d_model=d_model, positions=positions, base=base, layout=layout))
+        said = SinusoidalExplorer.reached(
+            **SinusoidalExplorer.settings(d_model=d_model, positions=positions, base=base, layout=layout)
+        )
         near = cosine[best] >= 0.99
         assert said == (f"position {best}, cosine {cosine[best]:.4f}." if near else "")

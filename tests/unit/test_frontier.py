@@ -27,14 +27,16 @@ def close(actual, expected, tolerance=1e-12):
 
 # ---- a forget gate ----
 
+
 def forgotten(e, q, k):
     """D_ij = Σ log σ(w·k_l + b) over l = j + 1 … i."""
     (batch, heads, n_q, _), n_k = q.shape, k.shape[-2]
     out = q.new_zeros(batch, heads, n_q, n_k)
     for b, h, n, j in torch.cartesian_prod(*map(torch.arange, out.shape)).tolist():
         keys, i = k[b, h * k.shape[1] // heads], n + n_k - n_q
-        out[b, h, n, j] = sum(math.log(1 / (1 + math.exp(-(e.w[h] @ keys[m] + e.b[h]))))
-                              for m in range(j + 1, i + 1))
+        out[b, h, n, j] = sum(
+            math.log(1 / (1 + math.exp(-(e.w[h] @ keys[m] + e.b[h])))) for m in range(j + 1, i + 1)
+        )
     return out
 
 
@@ -115,7 +117,8 @@ def test_gradcheck():
     encoding, p = gate(3, 2), torch.arange(5)
     q, k = (torch.randn(1, *shape, 2, dtype=F64, requires_grad=True) for shape in ((3, 3), (1, 5)))
     assert torch.autograd.gradcheck(
-        lambda *_: scores(q, k, encoding, p[2:], p), (q, k, *encoding.parameters()))
+        lambda *_: scores(q, k, encoding, p[2:], p), (q, k, *encoding.parameters())
+    )
 
 
 def test_gates_start_at_one_half_as_in_the_released_code():
@@ -125,6 +128,7 @@ def test_gates_start_at_one_half_as_in_the_released_code():
 
 
 # ---- a temperature ----
+
 
 def of_llama_4(p, L, alpha):
     return math.log(math.floor((p + 1) / L) + 1) * alpha + 1
@@ -199,19 +203,28 @@ X = torch.zeros(1, 2, 3, 4)
 P = torch.arange(3)
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: Forgetting(0, 4), "n_heads=0.*positive integer"),
-    (lambda: Forgetting(2, 4, std=-1), "std=-1.*0 or more"),
-    (lambda: Forgetting(2, 8).content_bias(X, X, P, P), r"n_heads=2 and head_dim=8.*\(1, 2, 3, 4\).*heads"),
-    (lambda: Forgetting(2, 4).content_bias(X, X[:, :, :2], P, P), "q has 3 tokens and k 2.*at least as many"),
-    (lambda: Compose(Forgetting(2, 4), T5Bias(2)), r"different scales \[0.5, 1.0\]"),
-    (lambda: Temperature(0), "floor_scale=0.*positive integer"),
-    (lambda: Temperature(8, 0.0), "attn_scale=0.0.*above 0"),
-    (lambda: Temperature().rotate(X, X, P[:2], P), r"q_positions have shape \(2,\)"),
-    (lambda: ScalableSoftmax(2, s=0.0), "s=0.0.*above 0"),
-    (lambda: ScalableSoftmax(3).rotate(X, X, P, P), "n_heads=3.*heads"),
-    (lambda: ScalableSoftmax(2).rotate(X, X, P[:2], P), r"q_positions have shape \(2,\)"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: Forgetting(0, 4), "n_heads=0.*positive integer"),
+        (lambda: Forgetting(2, 4, std=-1), "std=-1.*0 or more"),
+        (
+            lambda: Forgetting(2, 8).content_bias(X, X, P, P),
+            r"n_heads=2 and head_dim=8.*\(1, 2, 3, 4\).*heads",
+        ),
+        (
+            lambda: Forgetting(2, 4).content_bias(X, X[:, :, :2], P, P),
+            "q has 3 tokens and k 2.*at least as many",
+        ),
+        (lambda: Compose(Forgetting(2, 4), T5Bias(2)), r"different scales \[0.5, 1.0\]"),
+        (lambda: Temperature(0), "floor_scale=0.*positive integer"),
+        (lambda: Temperature(8, 0.0), "attn_scale=0.0.*above 0"),
+        (lambda: Temperature().rotate(X, X, P[:2], P), r"q_positions have shape \(2,\)"),
+        (lambda: ScalableSoftmax(2, s=0.0), "s=0.0.*above 0"),
+        (lambda: ScalableSoftmax(3).rotate(X, X, P, P), "n_heads=3.*heads"),
+        (lambda: ScalableSoftmax(2).rotate(X, X, P[:2], P), r"q_positions have shape \(2,\)"),
+    ],
+)
 def test_errors_say_what_is_allowed(call, words):
     with pytest.raises(ValueError, match=words):
         call()

@@ -70,17 +70,25 @@ def tupe(e, h, i, j):
 
 
 HYBRIDS = {  # how to make it, and its bias at head h, positions i and j
-    "sum": (lambda: HybridSum(Smooth(), relative()),
-            lambda e, h, i, j: e.w.weight[h] @ pe(i) + r(e, i, j)[h]),
-    "key-side": (lambda: KeySide(Smooth(), relative()),
-                 lambda e, h, i, j: e.w.weight[h] @ pe(j) + r(e, i, j)[h]),
+    "sum": (
+        lambda: HybridSum(Smooth(), relative()),
+        lambda e, h, i, j: e.w.weight[h] @ pe(i) + r(e, i, j)[h],
+    ),
+    "key-side": (
+        lambda: KeySide(Smooth(), relative()),
+        lambda e, h, i, j: e.w.weight[h] @ pe(j) + r(e, i, j)[h],
+    ),
     "concat": (lambda: HybridConcat(Smooth(), relative()), lambda e, h, i, j: concat(e, i, j)[h]),
-    "mlp": (lambda: HybridConcat(Smooth(), relative(), hidden=7),
-            lambda e, h, i, j: e.W_2.weight[h] @ (concat(e, i, j) + e.W_o.bias).relu()),
+    "mlp": (
+        lambda: HybridConcat(Smooth(), relative(), hidden=7),
+        lambda e, h, i, j: e.W_2.weight[h] @ (concat(e, i, j) + e.W_o.bias).relu(),
+    ),
     "tupe-a": (lambda: TUPE(Smooth(), 3, 4), tupe),
     "tupe-r": (lambda: TUPE(Smooth(), 3, 4, relative=relative()), tupe),
-    "tupe-cls": (lambda: TUPE(Smooth(), 3, 4, relative=relative(), untie_cls=True),
-                 lambda e, h, i, j: 0 if i == 0 else e.theta_2[h] if j == 0 else tupe(e, h, i, j)),
+    "tupe-cls": (
+        lambda: TUPE(Smooth(), 3, 4, relative=relative(), untie_cls=True),
+        lambda e, h, i, j: 0 if i == 0 else e.theta_2[h] if j == 0 else tupe(e, h, i, j),
+    ),
 }
 NULL, WORKING = ("sum", "concat"), ("key-side", "mlp", "tupe-a", "tupe-r", "tupe-cls")
 POSITIONS = {
@@ -109,15 +117,26 @@ def test_a_hybrid_is_its_equation(name, positions):
     encoding, formula, (q, k) = made(name), HYBRIDS[name][1], POSITIONS[positions]
     rows = max(p.shape[0] if p.ndim == 2 else 1 for p in (q, k))
     with torch.no_grad():
-        expected = torch.tensor([[[[float(formula(encoding, h, i, j)) for j in k.expand(rows, -1)[b].tolist()]
-                                   for i in q.expand(rows, -1)[b].tolist()] for h in range(3)]
-                                 for b in range(rows)], dtype=F64)
+        expected = torch.tensor(
+            [
+                [
+                    [
+                        [float(formula(encoding, h, i, j)) for j in k.expand(rows, -1)[b].tolist()]
+                        for i in q.expand(rows, -1)[b].tolist()
+                    ]
+                    for h in range(3)
+                ]
+                for b in range(rows)
+            ],
+            dtype=F64,
+        )
     actual = encoding.bias(q, k)
     close(actual, expected if q.ndim + k.ndim > 2 else expected[0])
     assert encoding.doors == ("bias",)
 
 
 # ---- what a softmax sees ----
+
 
 def weights(encoding, causal, grads=False):
     torch.manual_seed(2)
@@ -177,6 +196,7 @@ def test_absolute_on_the_input_and_a_relative_bias_is_a_composition():
 
 # ---- scales, sharing, dtypes ----
 
+
 def test_hybrids_of_images():
     """The parts of a pair get the same places of a grid, row and column."""
     p, position, relative = grid(3, 2), Sinusoidal2D(8), SwinBias(2, (3, 3), std=1.0)
@@ -207,8 +227,16 @@ def test_tupe_scales_content_and_positions_alike(name):
     encoding, p = made(name), torch.arange(4)
     q, k, v = torch.randn(3, 1, 3, 4, 4, dtype=F64)
     with torch.no_grad():
-        alpha = torch.tensor([[[float(q[0, h, i] @ k[0, h, j] / 8**0.5 + tupe(encoding, h, i, j))
-                                for j in range(4)] for i in range(4)] for h in range(3)], dtype=F64)
+        alpha = torch.tensor(
+            [
+                [
+                    [float(q[0, h, i] @ k[0, h, j] / 8**0.5 + tupe(encoding, h, i, j)) for j in range(4)]
+                    for i in range(4)
+                ]
+                for h in range(3)
+            ],
+            dtype=F64,
+        )
     for backend in ("eager", "sdpa"):
         close(attention(q, k, v, encoding, p, p, backend=backend)[0], alpha.softmax(-1) @ v[0], 1e-11)
 
@@ -240,26 +268,41 @@ def test_half_precision_modules_keep_their_angles(dtype):
 
 # ---- wrong inputs ----
 
-@pytest.mark.parametrize("call, error, words", [
-    (lambda: HybridSum(ALiBi(2), ALiBi(2)), TypeError, "HybridSum takes .*position vectors.*not ALiBi"),
-    (lambda: HybridSum(Smooth(), Smooth()), TypeError, "HybridSum takes a relative bias.*not Smooth"),
-    (lambda: KeySide(Smooth(), Shaw(4, 2)), TypeError, "KeySide takes a relative bias.*not Shaw"),
-    (lambda: HybridConcat(None, ALiBi(2)), TypeError, "HybridConcat takes .*not NoneType"),
-    (lambda: HybridConcat(Smooth(), None), TypeError, "HybridConcat takes a relative bias.*NoneType"),
-    (lambda: HybridSum(Sinusoidal, ALiBi(2)), TypeError, "not the class Sinusoidal"),
-    (lambda: HybridSum(Sinusoidal2D(8), ALiBi(2)), ValueError, "1 and 2 axes"),
-    (lambda: HybridConcat(Smooth(), SwinBias(2, (3, 3))), ValueError, "1 and 2 axes"),
-    (lambda: TUPE(Sinusoidal2D(8), 2, 4, untie_cls=True), ValueError, "untie_cls=True.*2 axes"),
-    (lambda: HybridConcat(Smooth(), ALiBi(2), hidden=0), ValueError, "hidden=0.*positive integer"),
-    (lambda: HybridConcat(Smooth(), ALiBi(2), hidden=1.5), ValueError, "hidden=1.5"),
-    (lambda: TUPE(ALiBi(2), 2, 4), TypeError, "TUPE takes .*position vectors.*not ALiBi"),
-    (lambda: TUPE(Smooth(), 2, 4, relative=Smooth()), TypeError, "TUPE takes a relative bias.*not Smooth"),
-    (lambda: TUPE(Smooth(), 0, 4), ValueError, "n_heads=0"),
-    (lambda: TUPE(Smooth(), 2, 0), ValueError, "head_dim=0"),
-    (lambda: TUPE(Smooth(), 2, 4, relative=ALiBi(1)), ValueError, r"n_heads=2, but relative=ALiBi\(1.*agree"),
-    (lambda: HybridSum(Learned(4, 5), TableBias(2, 9)).bias(torch.arange(5), torch.arange(5)),
-     ValueError, "rows 0 to 3"),
-])
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: HybridSum(ALiBi(2), ALiBi(2)), TypeError, "HybridSum takes .*position vectors.*not ALiBi"),
+        (lambda: HybridSum(Smooth(), Smooth()), TypeError, "HybridSum takes a relative bias.*not Smooth"),
+        (lambda: KeySide(Smooth(), Shaw(4, 2)), TypeError, "KeySide takes a relative bias.*not Shaw"),
+        (lambda: HybridConcat(None, ALiBi(2)), TypeError, "HybridConcat takes .*not NoneType"),
+        (lambda: HybridConcat(Smooth(), None), TypeError, "HybridConcat takes a relative bias.*NoneType"),
+        (lambda: HybridSum(Sinusoidal, ALiBi(2)), TypeError, "not the class Sinusoidal"),
+        (lambda: HybridSum(Sinusoidal2D(8), ALiBi(2)), ValueError, "1 and 2 axes"),
+        (lambda: HybridConcat(Smooth(), SwinBias(2, (3, 3))), ValueError, "1 and 2 axes"),
+        (lambda: TUPE(Sinusoidal2D(8), 2, 4, untie_cls=True), ValueError, "untie_cls=True.*2 axes"),
+        (lambda: HybridConcat(Smooth(), ALiBi(2), hidden=0), ValueError, "hidden=0.*positive integer"),
+        (lambda: HybridConcat(Smooth(), ALiBi(2), hidden=1.5), ValueError, "hidden=1.5"),
+        (lambda: TUPE(ALiBi(2), 2, 4), TypeError, "TUPE takes .*position vectors.*not ALiBi"),
+        (
+            lambda: TUPE(Smooth(), 2, 4, relative=Smooth()),
+            TypeError,
+            "TUPE takes a relative bias.*not Smooth",
+        ),
+        (lambda: TUPE(Smooth(), 0, 4), ValueError, "n_heads=0"),
+        (lambda: TUPE(Smooth(), 2, 0), ValueError, "head_dim=0"),
+        (
+            lambda: TUPE(Smooth(), 2, 4, relative=ALiBi(1)),
+            ValueError,
+            r"n_heads=2, but relative=ALiBi\(1.*agree",
+        ),
+        (
+            lambda: HybridSum(Learned(4, 5), TableBias(2, 9)).bias(torch.arange(5), torch.arange(5)),
+            ValueError,
+            "rows 0 to 3",
+        ),
+    ],
+)
 def test_errors_say_what_is_allowed(call, error, words):
     with pytest.raises(error, match=words):
         call()

@@ -44,6 +44,7 @@ def secrets():
 
 # ---- the questions ----
 
+
 def plain(text):
     return not re.search(r"</?[a-z]+>|&[a-z]+;|\$", text)
 
@@ -80,8 +81,10 @@ def test_the_right_answer_has_no_fixed_place_and_no_typical_length():
     places = Counter(list(q["choices"]).index(q["answer"]) for q in ASKED.values())
     assert set(places) == {0, 1, 2, 3} and max(places.values()) <= len(ASKED) / 2
     for extreme in (min, max):
-        tells = [extreme(q["choices"], key=lambda c, q=q: len(q["choices"][c])) == q["answer"]
-                 for q in ASKED.values()]
+        tells = [
+            extreme(q["choices"], key=lambda c, q=q: len(q["choices"][c])) == q["answer"]
+            for q in ASKED.values()
+        ]
         assert sum(tells) <= len(ASKED) / 2
 
 
@@ -90,8 +93,10 @@ def test_no_notebook_gives_an_answer_away(path):
     """Neither an explanation nor the file of the questions stands in a notebook."""
     notebook = nbformat.read(path, as_version=4)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
-    page = "\n".join([cell.source for cell in notebook.cells]
-                     + [str(text) for o in outputs for text in (o.get("text"), *o.get("data", {}).values())])
+    page = "\n".join(
+        [cell.source for cell in notebook.cells]
+        + [str(text) for o in outputs for text in (o.get("text"), *o.get("data", {}).values())]
+    )
     assert "inventory.toml" not in page
     assert not [why for q in ASKED.values() for why in q["why"].values() if why in page]
     calls = " ".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
@@ -102,6 +107,7 @@ def test_no_notebook_gives_an_answer_away(path):
 
 # ---- before ----
 
+
 def test_before_the_course_nothing_is_said_until_all_is_answered(log):
     box = lesson.inventory("before")
     assert not log.exists() and box.result.value == ""
@@ -111,12 +117,15 @@ def test_before_the_course_nothing_is_said_until_all_is_answered(log):
     answer(box, {NAMES[-1]: RIGHT[NAMES[-1]]})
     assert f"Before the course: 1 of {len(NAMES)} right.</b>" in box.result.value
     assert box.result.value.count("<li>") == len(NAMES) - 1
-    assert (f"<li>Question 1: notebook {ASKED[NAMES[0]]['notebook']}, "
-            f"<i>{ASKED[NAMES[0]]['section']}</i></li>") in box.result.value
+    assert (
+        f"<li>Question 1: notebook {ASKED[NAMES[0]]['notebook']}, <i>{ASKED[NAMES[0]]['section']}</i></li>"
+    ) in box.result.value
     assert not [text for text in secrets() if text in shown(box)]
     assert not [text for q in ASKED.values() for text in q["choices"].values() if text in shown(box)]
-    assert read() == {f"inventory.before.{name}": {"choice": c, "right": c == RIGHT[name]}
-                      for name, c in {**WRONG, NAMES[-1]: RIGHT[NAMES[-1]]}.items()}
+    assert read() == {
+        f"inventory.before.{name}": {"choice": c, "right": c == RIGHT[name]}
+        for name, c in {**WRONG, NAMES[-1]: RIGHT[NAMES[-1]]}.items()
+    }
 
 
 def test_or_until_the_reader_asks():
@@ -163,6 +172,7 @@ def test_a_choice_that_has_been_renamed_since_is_no_answer():
 
 # ---- after ----
 
+
 def test_after_the_course_each_click_is_explained():
     box = lesson.inventory("after")
     for item in box.questions:
@@ -181,7 +191,8 @@ def test_the_two_scores_stand_side_by_side_with_what_remains():
     assert "After the course: 17 of 18 right. Before: 0 of 18 right (2 not answered).</b>" in box.result.value
     q = ASKED[NAMES[3]]
     assert re.findall("<li>.*?</li>", box.result.value) == [
-        f"<li>“{q['misconception'][WRONG[NAMES[3]]]}”: notebook {q['notebook']}, <i>{q['section']}</i></li>"]
+        f"<li>“{q['misconception'][WRONG[NAMES[3]]]}”: notebook {q['notebook']}, <i>{q['section']}</i></li>"
+    ]
 
 
 def test_after_without_before():
@@ -191,6 +202,7 @@ def test_after_without_before():
 
 
 # ---- both ----
+
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_disk_that_cannot_be_written_to_keeps_the_score(when, log, monkeypatch):
@@ -223,4 +235,5 @@ def test_the_stored_text_stands_without_a_kernel_and_gives_nothing_away(when):
 
 def test_score_counts_what_is_missing():
     assert score({NAMES[0]: RIGHT[NAMES[0]], NAMES[1]: None, NAMES[2]: WRONG[NAMES[2]]}) == (
-        "1 of 3 right (1 not answered)")
+        "1 of 3 right (1 not answered)"
+    )

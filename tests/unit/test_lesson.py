@@ -20,20 +20,45 @@ from course.progress import forget, log_file, read, record
 from tutorial_lib.stored_widgets import table
 
 NUMBERS = questions.notebooks()
-NUMBER = {"kind": "number", "question": "How <i>large</i>?", "unit": "nats", "within": 0.5,
-          "why": {"low": "you forgot half"}}
-SKETCH = {"kind": "sketch", "question": "Draw it.", "x": [64, 128, 256], "xlabel": "length",
-          "ylabel": "loss", "ylim": [0, 4], "within": 0.5}
+NUMBER = {
+    "kind": "number",
+    "question": "How <i>large</i>?",
+    "unit": "nats",
+    "within": 0.5,
+    "why": {"low": "you forgot half"},
+}
+SKETCH = {
+    "kind": "sketch",
+    "question": "Draw it.",
+    "x": [64, 128, 256],
+    "xlabel": "length",
+    "ylabel": "loss",
+    "ylim": [0, 4],
+    "within": 0.5,
+}
 ASKED = {
     "title": "99 A <test> & more",
-    "predict": {"swap": {"question": "What <i>happens</i>?",
-                         "choices": {"same": "a < b & c", "other": "It changes.", "third": "Who knows?"},
-                         "why": {"same": "it stays", "other": "then it would move", "third": "you could"}}},
-    "check": {"one": {"question": "Is it <b>so</b>?", "answer": "yes",
-                      "choices": {"yes": "Yes & yes", "no": "No"},
-                      "why": {"yes": "It is <i>so</i>.", "no": "It is not not so."}},
-              "two": {"question": "Which?", "answer": "b", "choices": {"a": "A", "b": "B"},
-                      "why": {"a": "not A", "b": "just B"}}},
+    "predict": {
+        "swap": {
+            "question": "What <i>happens</i>?",
+            "choices": {"same": "a < b & c", "other": "It changes.", "third": "Who knows?"},
+            "why": {"same": "it stays", "other": "then it would move", "third": "you could"},
+        }
+    },
+    "check": {
+        "one": {
+            "question": "Is it <b>so</b>?",
+            "answer": "yes",
+            "choices": {"yes": "Yes & yes", "no": "No"},
+            "why": {"yes": "It is <i>so</i>.", "no": "It is not not so."},
+        },
+        "two": {
+            "question": "Which?",
+            "answer": "b",
+            "choices": {"a": "A", "b": "B"},
+            "why": {"a": "not A", "b": "just B"},
+        },
+    },
 }
 
 
@@ -53,8 +78,9 @@ def log(tmp_path, monkeypatch):
 
 def entries():
     """The log without the times of the answers."""
-    return {key: {name: value for name, value in entry.items() if name != "at"}
-            for key, entry in read().items()}
+    return {
+        key: {name: value for name, value in entry.items() if name != "at"} for key, entry in read().items()
+    }
 
 
 def click(question, choice):
@@ -82,12 +108,20 @@ def test_a_prediction_is_logged(log):
     assert entries() == {"99.predict.swap": {"choice": "other"}} and question.said == "other"
 
 
-@pytest.mark.parametrize("said, verdict, right, belief, others", [
-    (None, "", None, "", [["It changes.", "then it would move"], ["Who knows?", "you could"]]),
-    ("same", "You predicted this.", True, "",
-     [["It changes.", "then it would move"], ["Who knows?", "you could"]]),
-    ("other", "You predicted: It changes.", False, "then it would move", [["Who knows?", "you could"]]),
-])
+@pytest.mark.parametrize(
+    "said, verdict, right, belief, others",
+    [
+        (None, "", None, "", [["It changes.", "then it would move"], ["Who knows?", "you could"]]),
+        (
+            "same",
+            "You predicted this.",
+            True,
+            "",
+            [["It changes.", "then it would move"], ["Who knows?", "you could"]],
+        ),
+        ("other", "You predicted: It changes.", False, "then it would move", [["Who knows?", "you could"]]),
+    ],
+)
 def test_reveal_answers_the_belief_by_name(told, said, verdict, right, belief, others):
     question = lesson.predict("99.swap")
     if said:
@@ -95,8 +129,16 @@ def test_reveal_answers_the_belief_by_name(told, said, verdict, right, belief, o
     lesson.reveal("99.swap", "same")
     [card] = told
     assert card.told == {
-        "key": "99.swap", "measured": "same", "said": said, "right": right, "verdict": verdict,
-        "words": "a &lt; b &amp; c", "belief": belief, "meaning": "it stays", "others": others}
+        "key": "99.swap",
+        "measured": "same",
+        "said": said,
+        "right": right,
+        "verdict": verdict,
+        "words": "a &lt; b &amp; c",
+        "belief": belief,
+        "meaning": "it stays",
+        "others": others,
+    }
     assert question.told == card.told, "the card that asked says it, too"
     assert read().get("99.predict.swap", {}).get("right") is right
 
@@ -108,8 +150,10 @@ def test_a_choice_that_is_gone_counts_as_none(told):
     assert told[0].told["right"] is None and told[0].told["verdict"] == ""
 
 
-@pytest.mark.parametrize("measured, words, right", [
-    (2.5, "close enough.", True), (4, "1.75 too low.", False), (1, "1.25 too high.", False)])
+@pytest.mark.parametrize(
+    "measured, words, right",
+    [(2.5, "close enough.", True), (4, "1.75 too low.", False), (1, "1.25 too high.", False)],
+)
 def test_a_number(told, measured, words, right):
     question = lesson.predict("98.size")
     commit(question, 2.25)
@@ -144,6 +188,7 @@ def test_an_answer_to_another_kind_of_question_is_none(key, told):
 
 # ---- concept check ----
 
+
 def test_each_answer_is_explained_and_the_first_one_counts(log):
     one, two = lesson.concept_check("99").questions
     click(one, "no")
@@ -151,8 +196,10 @@ def test_each_answer_is_explained_and_the_first_one_counts(log):
     click(one, "yes")
     assert one.status.value == "<b>Right.</b> It is <i>so</i>." and one.buttons["yes"].icon == "check"
     click(two, "b")
-    assert entries() == {"99.check.one": {"choice": "no", "right": False},
-                               "99.check.two": {"choice": "b", "right": True}}
+    assert entries() == {
+        "99.check.one": {"choice": "no", "right": False},
+        "99.check.two": {"choice": "b", "right": True},
+    }
     assert (one.label, two.label) == ("Question 1", "Question 2")
 
 
@@ -167,15 +214,18 @@ def test_who_does_not_know_is_told(log):
     assert hint.status.value.startswith("<b>The answer: Invariant.</b> Try it with three rows")
 
 
-@pytest.mark.parametrize("call, error, words", [
-    (lambda: lesson.predict("99.swop"), KeyError, "no question 'swop'; it has swap"),
-    (lambda: lesson.predict("77.swap"), KeyError, "no questions for notebook '77'"),
-    (lambda: lesson.reveal("99.swap", "sme"), ValueError, "'sme' is no choice.*same, other, third"),
-    (lambda: lesson.reveal("98.size", "big"), ValueError, "the answer to 98.size: could not convert"),
-    (lambda: lesson.reveal("98.curve", [1, 2]), ValueError, "2 values; there are 3 points: 64, 128, 256"),
-    (lambda: lesson.reveal("99.one", "yes"), KeyError, "no question 'one'"),
-    (lambda: lesson.concept_check("77"), KeyError, "no questions for notebook '77'"),
-])
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: lesson.predict("99.swop"), KeyError, "no question 'swop'; it has swap"),
+        (lambda: lesson.predict("77.swap"), KeyError, "no questions for notebook '77'"),
+        (lambda: lesson.reveal("99.swap", "sme"), ValueError, "'sme' is no choice.*same, other, third"),
+        (lambda: lesson.reveal("98.size", "big"), ValueError, "the answer to 98.size: could not convert"),
+        (lambda: lesson.reveal("98.curve", [1, 2]), ValueError, "2 values; there are 3 points: 64, 128, 256"),
+        (lambda: lesson.reveal("99.one", "yes"), KeyError, "no question 'one'"),
+        (lambda: lesson.concept_check("77"), KeyError, "no questions for notebook '77'"),
+    ],
+)
 def test_errors_list_what_there_is(call, error, words):
     with pytest.raises(error, match=words):
         call()
@@ -183,12 +233,14 @@ def test_errors_list_what_there_is(call, error, words):
 
 # ---- what stands without a kernel ----
 
+
 def test_the_stored_question_stands_without_a_kernel():
     data, _ = lesson.predict("99.swap")._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data
     assert data["text/html"] == (
         "<p><b>Predict.</b> What <i>happens</i>?</p>"
-        "<ul><li>a &lt; b &amp; c</li><li>It changes.</li><li>Who knows?</li></ul>")
+        "<ul><li>a &lt; b &amp; c</li><li>It changes.</li><li>Who knows?</li></ul>"
+    )
     assert data["text/plain"] == "Predict: What happens?"  # no tags in plain text
 
 
@@ -221,6 +273,7 @@ def test_the_stored_concept_check_does_not_give_the_answers():
 
 
 # ---- the log ----
+
 
 @pytest.mark.parametrize("broken", [b"{", b"\xff\xfe", b"[1, 2]", b'{"a": 3}', b""])
 def test_a_broken_log_is_set_aside(log, broken):
@@ -291,8 +344,10 @@ for n in range(40):
 def test_two_kernels_lose_none_of_each_others_entries(log):
     command = [sys.executable, "-c", WRITER]
     with ExitStack() as stack:
-        writers = [stack.enter_context(Popen([*command, who], stdin=PIPE, stdout=PIPE, text=True))
-                   for who in ("one", "two")]
+        writers = [
+            stack.enter_context(Popen([*command, who], stdin=PIPE, stdout=PIPE, text=True))
+            for who in ("one", "two")
+        ]
         for writer in writers:
             assert writer.stdout.readline() == "ready\n"
         for writer in writers:  # both at once
@@ -378,6 +433,7 @@ def test_a_table_escapes_its_text():
 
 # ---- claims ----
 
+
 def test_verdicts():
     claims = Claims()
     claims.test("It is so.", True, "1 = 1")
@@ -386,7 +442,12 @@ def test_verdicts():
     claims.test("All", {"a": True, "b": True}, "m")
     claims.test("None", {"a": False, "b": False}, "m")
     assert [row.verdict for row in claims.rows] == [
-        "✔ holds", "✘ does not hold", "◐ half true: ✔ up to 10; ✘ beyond", "✔ holds", "✘ does not hold"]
+        "✔ holds",
+        "✘ does not hold",
+        "◐ half true: ✔ up to 10; ✘ beyond",
+        "✔ holds",
+        "✘ does not hold",
+    ]
     assert repr(claims).splitlines()[1] == "“It is not.” — ✘ does not hold. 1 < 2"
 
 
@@ -411,6 +472,7 @@ def test_tensors_and_numpy_booleans_are_verdicts_too():
 
 
 # ---- the questions of the course ----
+
 
 class Tags(HTMLParser):
     """Fails unless every tag that is opened is closed in turn."""
@@ -446,8 +508,11 @@ def test_questions_are_well_formed(number):
                 assert kind == "predict" and set(question) - {"why"} == set(wanted) - {"why"}, where
                 sides = {"low", "high", "right"} if question["kind"] == "number" else {"wrong", "right"}
                 assert set(question.get("why", {})) <= sides, where
-                assert question["within"] > 0 and question.get("ylim", [0, 1]) == sorted(
-                    question.get("ylim", [0, 1])) and len(question.get("x", [1, 2])) >= 2, where
+                assert (
+                    question["within"] > 0
+                    and question.get("ylim", [0, 1]) == sorted(question.get("ylim", [0, 1]))
+                    and len(question.get("x", [1, 2])) >= 2
+                ), where
                 assert_html(question["question"])
                 continue
             more = {"answer", "why"} if kind == "check" else {"why"} & set(question)

@@ -25,11 +25,16 @@ EDGES = {  # and what chance may miss
     "sinusoidal": [{"layout": "concatenated", "dimension": 8}],
     "crowd": [{"keys": 131072, "lead": lead} for lead in (11.75, 12, 12.25)]
     + [{"query": "Llama 4", "keys": 16384, "lead": 8.75}, {"query": "Scalable-Softmax", "lead": 3}],
-    "relative": [{"tokens": 128, "method": "clipped", "size": 16},
-                 {"tokens": 128, "size": 16, "far": 16, "sign": "i − j"}],
+    "relative": [
+        {"tokens": 128, "method": "clipped", "size": 16},
+        {"tokens": 128, "size": 16, "far": 16, "sign": "i − j"},
+    ],
     "hybrid": [{"score": score, "guess": "off"} for score in ("w·p_j", "w·p_i", "relu(w·[p_i; r_ij])")],
-    "scaling": [{"model": model, "method": "LongRoPE", "times": times, "pair": 30}
-                for model in ("Phi-3.5-mini", "SmolLM2-135M") for times in (1, 1.5)],
+    "scaling": [
+        {"model": model, "method": "LongRoPE", "times": times, "pair": 30}
+        for model in ("Phi-3.5-mini", "SmolLM2-135M")
+        for times in (1, 1.5)
+    ],
     "recurrence": [{"segment": 8, "memory": 1, "layers": 3, "query": query} for query in (22, 23)],
 }
 ASK = """asked.map(([name, p]) => ({ ...explorers[name].scene(p, data[name]),
@@ -71,8 +76,14 @@ def said_in(language):
         script = live.joined(*tables)
     script += f"const data = {json.dumps(tables)}, asked = {json.dumps(asked())};\n"
     if node := shutil.which("node"):
-        done = subprocess.run([node, "-"], input=f"{script}process.stdout.write(JSON.stringify({ask}));",
-                              capture_output=True, text=True, check=True, encoding="utf-8")
+        done = subprocess.run(
+            [node, "-"],
+            input=f"{script}process.stdout.write(JSON.stringify({ask}));",
+            capture_output=True,
+            text=True,
+            check=True,
+            encoding="utf-8",
+        )
         said = json.loads(done.stdout)
     else:
         try:
@@ -80,7 +91,7 @@ def said_in(language):
                 said = browser.new_page().evaluate(f"() => {{ {script} return {ask}; }}")
         except RuntimeError as problem:
             pytest.skip(f"there is nothing to run JavaScript: {problem}")
-    return {kind.front: said[MANY * n: MANY * (n + 1)] for n, kind in enumerate(ALL)}
+    return {kind.front: said[MANY * n : MANY * (n + 1)] for n, kind in enumerate(ALL)}
 
 
 @pytest.fixture(scope="module")
@@ -190,19 +201,35 @@ def test_every_template_of_the_source_is_a_message():
         assert len(texts) == source.count("speak`") and known.issuperset(texts), file.name
 
 
-@pytest.mark.parametrize(("source", "texts"), [
-    ("speak`a`", ["a"]),
-    ("speak`a ${b} c ${`d ${e} }`} f`", ["a {0} c {1} f"]),
-    ("speak`a ${b ? speak`c ${{ d: '}' }.d}` : \"`\"}`", ["a {0}", "c {0}"]),
-    ("import { set,\n  speak } from 'kit';\nspeak`a`", ["a"]), ("export function speak(parts) {}", []),
-    ("// speak`no`\nspeaks`b`", [])])
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ("speak`a`", ["a"]),
+        ("speak`a ${b} c ${`d ${e} }`} f`", ["a {0} c {1} f"]),
+        ("speak`a ${b ? speak`c ${{ d: '}' }.d}` : \"`\"}`", ["a {0}", "c {0}"]),
+        ("import { set,\n  speak } from 'kit';\nspeak`a`", ["a"]),
+        ("export function speak(parts) {}", []),
+        ("// speak`no`\nspeaks`b`", []),
+    ],
+)
 def test_templates_are_read(source, texts):
     assert live.said(source) == texts
 
 
-@pytest.mark.parametrize("source", [
-    "speak(text)", "const f = speak;", "speak`a ${b", "speak`a", "speak`a\nb`", "speak`a \\u2003`",
-    "speak`{a}`", "speak``", "speak`a ${'b}`"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "speak(text)",
+        "const f = speak;",
+        "speak`a ${b",
+        "speak`a",
+        "speak`a\nb`",
+        "speak`a \\u2003`",
+        "speak`{a}`",
+        "speak``",
+        "speak`a ${'b}`",
+    ],
+)
 def test_a_template_that_cannot_be_read_is_told(source):
     with pytest.raises(ValueError, match="text|value"):
         live.said(source)
@@ -228,15 +255,15 @@ def test_a_widget_carries_the_kit_its_own_module_and_its_own_table(kind):
 
 def test_names_of_two_modules_cannot_collide_and_comments_stay_at_home():
     text = live.script(ALL)
-    assert "/**" not in text and "\n  " not in text and "from \"./kit.js\"" not in text
+    assert "/**" not in text and "\n  " not in text and 'from "./kit.js"' not in text
     assert text.rstrip().endswith("})();")
     assert text.count("(window.liveExplorers ??= {}).") == len(ALL), "the only name in the page"
 
 
 def test_an_apostrophe_cannot_leave_the_attribute():
-    place = live.place("rotary", {"content": "it's <\"so\">"}, "<img>")
+    place = live.place("rotary", {"content": 'it\'s <"so">'}, "<img>")
     assert "'" not in place.split(">")[0].replace("&#x27;", "") and place.endswith("<img></div>")
-    assert 'data-small' in live.place("rotary", {}, small=True)
+    assert "data-small" in live.place("rotary", {}, small=True)
 
 
 # ---- Python's side ----

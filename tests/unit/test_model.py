@@ -43,9 +43,9 @@ class OnAGrid(Transformer):
             known = None if cache is None else cache.keep
             past = torch.ones(len(tokens), 0 if cache is None else len(cache)) if known is None else known
             n = torch.cat([past, torch.ones_like(tokens) if keep is None else keep], 1).long().cumsum(1) - 1
-            n = n[:, past.shape[1]:].clamp(min=0)
+            n = n[:, past.shape[1] :].clamp(min=0)
             n = n[0] if keep is None and known is None else n
-            positions = torch.cat([n[..., None], grid(60, 3)[n]], -1)[..., -self.encodings[0].axes:]
+            positions = torch.cat([n[..., None], grid(60, 3)[n]], -1)[..., -self.encodings[0].axes :]
         return super().forward(tokens, positions, keep=keep, cache=cache, **kwargs)
 
 
@@ -73,10 +73,15 @@ def decode(model, tokens, chunks, positions=None, keep=None, **kwargs):
     cache, out, start = Cache(), [], 0
     for size in chunks:
         part = slice(start, start + size)
-        out.append(model(
-            tokens[:, part], None if positions is None else cut(positions, part, model.encoding.axes),
-            keep=None if keep is None else keep[:, part], cache=cache, **kwargs,
-        ))
+        out.append(
+            model(
+                tokens[:, part],
+                None if positions is None else cut(positions, part, model.encoding.axes),
+                keep=None if keep is None else keep[:, part],
+                cache=cache,
+                **kwargs,
+            )
+        )
         start += size
         assert len(cache) == start
     return torch.cat(out, 1)
@@ -101,8 +106,10 @@ def test_decoding_with_positions_of_ones_own(encoding, positions_for, per_row):
         return
     cache = Cache()
     model(tokens[:, :4], p[..., :4], cache=cache)  # the next one counts on from the last
-    close(model(tokens[:, 4:5], cache=cache),
-          model(tokens[:, :5], torch.cat([p[..., :4], p[..., 3:4] + 1], -1))[:, 4:])
+    close(
+        model(tokens[:, 4:5], cache=cache),
+        model(tokens[:, :5], torch.cat([p[..., :4], p[..., 3:4] + 1], -1))[:, 4:],
+    )
 
 
 def test_left_padding_changes_nothing(encoding):
@@ -178,8 +185,9 @@ def test_a_compiled_model(encoding):
     compiled = torch.compile(model, backend="aot_eager", fullgraph=True, dynamic=False)
     close(compiled(tokens), model(tokens))
     p = torch.arange(LENGTH) + 3
-    one, other = (torch.autograd.grad(m(tokens, p).square().sum(), list(model.parameters()))
-                  for m in (model, compiled))
+    one, other = (
+        torch.autograd.grad(m(tokens, p).square().sum(), list(model.parameters())) for m in (model, compiled)
+    )
     close(one, other)
 
 
@@ -278,13 +286,19 @@ def test_a_mask_says_who_may_look(encoding, backend):
     close(model(tokens, mask=near.expand(2, 1, -1, -1), backend=backend), full)
     assert encoding.doors == () or not torch.allclose(full, model(tokens, backend=backend))
     both = keep[:, None, None] & near
-    close(model(tokens, keep=keep, mask=near, backend=backend)[keep],
-          other(tokens, keep=keep, mask=both, backend=backend)[keep])
-    close(model(tokens, keep=keep, mask=near, backend=backend)[1:, 2:],
-          model(tokens[1:, 2:], mask=near[2:, 2:], backend=backend))
+    close(
+        model(tokens, keep=keep, mask=near, backend=backend)[keep],
+        other(tokens, keep=keep, mask=both, backend=backend)[keep],
+    )
+    close(
+        model(tokens, keep=keep, mask=near, backend=backend)[1:, 2:],
+        model(tokens[1:, 2:], mask=near[2:, 2:], backend=backend),
+    )
     cache = Cache()
-    parts = [model(tokens[:, a:b], mask=near[a:b, :b], cache=cache, backend=backend)
-             for a, b in ((0, 4), (4, 5), (5, LENGTH))]
+    parts = [
+        model(tokens[:, a:b], mask=near[a:b, :b], cache=cache, backend=backend)
+        for a, b in ((0, 4), (4, 5), (5, LENGTH))
+    ]
     close(torch.cat(parts, 1), full)
 
 
@@ -366,14 +380,26 @@ def test_a_past_whose_angles_change_gives_nan_where_nobody_can_ask():
 
 def held(past):
     """What a cache or a memory holds, as plain numbers."""
-    return {name: [x.tolist() for x in value] if isinstance(value, list) else
-            value.tolist() if isinstance(value, torch.Tensor) else value
-            for name, value in vars(past).items()}
+    return {
+        name: [x.tolist() for x in value]
+        if isinstance(value, list)
+        else value.tolist()
+        if isinstance(value, torch.Tensor)
+        else value
+        for name, value in vars(past).items()
+    }
 
 
-@pytest.mark.parametrize("encoding, size", [
-    (Learned(8, 16), 1), (TableBias(2, 8), 1), (TableBias(2, 8), 3), ([Rotary(8), TableBias(2, 8)], 1),
-], ids=str)
+@pytest.mark.parametrize(
+    "encoding, size",
+    [
+        (Learned(8, 16), 1),
+        (TableBias(2, 8), 1),
+        (TableBias(2, 8), 3),
+        ([Rotary(8), TableBias(2, 8)], 1),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("padded", [False, True])
 def test_an_error_leaves_the_cache_as_it_was(encoding, size, padded):
     """Tables of 8 positions, and a text of 9: the error comes before a layer, in the first, in the last."""
@@ -383,12 +409,18 @@ def test_an_error_leaves_the_cache_as_it_was(encoding, size, padded):
     before, kept = held(cache), None if keep is None else torch.ones(2, 3, dtype=torch.bool)
     for _ in range(2):
         with pytest.raises(ValueError, match="build it with a larger"):
-            model(tokens[:, 6: 6 + size], torch.arange(6, 6 + size) + 3 - size, cache=cache,
-                  keep=None if kept is None else kept[:, :size])
+            model(
+                tokens[:, 6 : 6 + size],
+                torch.arange(6, 6 + size) + 3 - size,
+                cache=cache,
+                keep=None if kept is None else kept[:, :size],
+            )
         assert held(cache) == before and len(cache) == 6
     whole = None if keep is None else torch.cat([keep, kept[:, :2]], 1)
-    close(model(tokens[:, 6:8], torch.arange(6, 8), cache=cache),
-          model(tokens[:, :8], torch.arange(8), keep=whole)[:, 6:])
+    close(
+        model(tokens[:, 6:8], torch.arange(6, 8), cache=cache),
+        model(tokens[:, :8], torch.arange(8), keep=whole)[:, 6:],
+    )
 
 
 @pytest.mark.parametrize("place", ["blocks.0.attention", "blocks.1.attention", "blocks.1", "norm", "head"])
@@ -496,24 +528,26 @@ def test_a_padded_batch_continues_as_each_prompt_alone(encoding):
     together = model.generate(tokens, 4, keep=keep)
     assert torch.equal(together[:, :5], tokens)
     for row, kept in enumerate(keep):
-        alone = model.generate(tokens[row: row + 1, kept], 4)
-        assert torch.equal(together[row: row + 1, 5:], alone[:, int(kept.sum()):])
+        alone = model.generate(tokens[row : row + 1, kept], 4)
+        assert torch.equal(together[row : row + 1, 5:], alone[:, int(kept.sum()) :])
 
 
 @pytest.mark.parametrize("shape", [(5,), (1, 5)])
 def test_padding_may_be_told_once_for_all_rows(shape):
     model, tokens, keep = build(Learned(20, 16)), draw(2, 5), torch.tensor([False, False, True, True, True])
     close(model(tokens, keep=keep.view(shape)), model(tokens, keep=keep.expand(2, 5)))
-    assert torch.equal(model.generate(tokens, 3, keep=keep.view(shape)),
-                       model.generate(tokens, 3, keep=keep.expand(2, 5)))
+    assert torch.equal(
+        model.generate(tokens, 3, keep=keep.view(shape)), model.generate(tokens, 3, keep=keep.expand(2, 5))
+    )
 
 
 def test_sampling_follows_the_generator_and_the_temperature():
     model, tokens = build(NoPosition()), draw(200, 2)
 
     def sample(seed, temperature):
-        return model.generate(tokens, 1, temperature=temperature,
-                              generator=torch.Generator().manual_seed(seed))
+        return model.generate(
+            tokens, 1, temperature=temperature, generator=torch.Generator().manual_seed(seed)
+        )
 
     assert torch.equal(sample(0, 1.0), sample(0, 1.0))
     assert not torch.equal(sample(0, 1.0), sample(1, 1.0))
@@ -571,67 +605,88 @@ def filled(model):
     return cache
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: build("rotary"), "encoding is a str.*PositionalEncoding"),
-    (lambda: build(Rotary), r"encoding is the class Rotary.*Rotary\(\.\.\.\)"),
-    (lambda: build([NoPosition(), None]), r"encoding\[1\] is a NoneType"),
-    (lambda: build([Rotary(8), "rotary"]), r"encoding\[1\] is a str"),
-    (lambda: build(torch.nn.Identity()), "encoding is a Identity"),
-    (lambda: build(None)([[1, 2]]), "tokens are a list.*tensor of ids"),
-    (lambda: build(None).generate([[1, 2]], 1), "tokens are a list.*tensor of ids"),
-    (lambda: build(None)(draw(), keep=[[True] * LENGTH] * 2), "keep is a list.*tensor of booleans"),
-    (lambda: build(None)(draw(), mask=[[True] * LENGTH] * LENGTH), "mask is a list.*tensor of booleans"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: build("rotary"), "encoding is a str.*PositionalEncoding"),
+        (lambda: build(Rotary), r"encoding is the class Rotary.*Rotary\(\.\.\.\)"),
+        (lambda: build([NoPosition(), None]), r"encoding\[1\] is a NoneType"),
+        (lambda: build([Rotary(8), "rotary"]), r"encoding\[1\] is a str"),
+        (lambda: build(torch.nn.Identity()), "encoding is a Identity"),
+        (lambda: build(None)([[1, 2]]), "tokens are a list.*tensor of ids"),
+        (lambda: build(None).generate([[1, 2]], 1), "tokens are a list.*tensor of ids"),
+        (lambda: build(None)(draw(), keep=[[True] * LENGTH] * 2), "keep is a list.*tensor of booleans"),
+        (lambda: build(None)(draw(), mask=[[True] * LENGTH] * LENGTH), "mask is a list.*tensor of booleans"),
+    ],
+)
 def test_errors_name_what_is_of_another_type(call, words):
     with pytest.raises(TypeError, match=words):
         call()
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: Config(11, d_model=10, n_heads=4), "d_model=10 is not a multiple of n_heads=4"),
-    (lambda: Config(11, n_heads=0), "n_heads=0.*positive"),
-    (lambda: Config(0), "vocab_size=0.*positive"),
-    (lambda: Config(11, n_out=0), "n_out=0.*positive"),
-    (lambda: Config(11, n_layers=-1), "n_layers=-1.*positive"),
-    (lambda: Config(11, norm_eps=-1.0), "norm_eps=-1.0.*above 0"),
-    (lambda: Config(11, n_kv_heads=0), "n_kv_heads=0.*positive"),
-    (lambda: Config(11, n_heads=4, n_kv_heads=3), "n_heads=4 is not a multiple of n_kv_heads=3"),
-    (lambda: Config(11, pool="max"), r"pool='max'.*\(None, 'mean'\)"),
-    (lambda: Config(11, norm="batch"), "norm='batch'.*'layer', 'rms'"),
-    (lambda: Config(11, mlp="relu"), "mlp='relu'.*'gelu', 'swiglu'"),
-    (lambda: build(None)(torch.arange(3)), r"tokens have shape \(3,\).*\[batch, length\]"),
-    (lambda: build(None)(draw().float()), "tokens have dtype torch.float32.*integers"),
-    (lambda: build(None, causal=False)(draw(), cache=Cache()), "cache needs a causal model"),
-    (lambda: build(None)(draw(), keep=torch.ones(2, LENGTH)), "booleans"),
-    (lambda: build(Sinusoidal(8))(draw()), r"Sinusoidal.*width 8.*\(2, 9, 16\)"),
-    (lambda: build(Rotary(16))(draw()), "head_dim=16"),
-    (lambda: build(None)(draw(), torch.arange(4)), r"positions have shape \(4,\).*length 9"),
-    (lambda: build(None)(draw(), backend="fast"), "backend='fast'"),
-    (lambda: build(None)(draw(), mask=torch.ones(LENGTH, LENGTH)), "mask has dtype.*booleans"),
-    (lambda: build(None)(draw(), keep=KEEP.float(), mask=KEEP[0]), "keep has dtype.*booleans"),
-    (lambda: build(None)(draw(), keep=KEEP[:, 1:]), r"keep has shape \(2, 8\).*\(2, 9\)"),
-    (lambda: build(None)(draw(), keep=KEEP[None]), r"keep has shape \(1, 2, 9\)"),
-    (lambda: build(None)(draw(), keep=KEEP, mask=KEEP[:, 1:]), r"mask has shape \(2, 8\).*\(2, 2, 9, 9\)"),
-    (lambda: build(None).generate(draw(), -1), "steps=-1.*0 or more"),
-    (lambda: build(None).generate(draw(), 1.5), "steps=1.5.*integer"),
-    *((lambda t=t: build(None).generate(draw(), 1, temperature=t), f"temperature={t}.*finite.*0 or more")
-      for t in (-1, math.nan, math.inf)),
-    (lambda: build(None).generate(draw(), 1, temperature="hot"), "temperature='hot'"),
-    (lambda: build(None).generate(draw(length=0), 1), r"tokens have shape \(2, 0\).*at least one"),
-    (lambda: build(None).generate(draw()[0], 1), r"tokens have shape \(9,\).*\[batch, length\]"),
-    (lambda: build(None).generate(draw(), 1, keep=KEEP.flip(1) & (torch.arange(LENGTH) < 8)),
-     "keep is False for the last token of rows \\[0, 1\\].*left"),
-    (lambda: build(None).generate(draw(), 1, keep=KEEP[:, 1:]), r"keep has shape \(2, 8\)"),
-    (lambda: build(None, causal=False).generate(draw(), 1), "generate needs a causal model"),
-    (lambda: build(None, pool="mean").generate(draw(), 1), "generate needs.*pool='mean'"),
-    (lambda: build(None)(draw(1), cache=filled(build(None))),
-     r"cache holds keys of \(2, 2, 9, 8\) for 2 layers.*1 rows.*new Cache"),
-    (lambda: build(None, n_layers=3)(draw(), cache=filled(build(None))), "for 2 layers.*3 layers.*new Cache"),
-    (lambda: build(None, n_kv_heads=1)(draw(), cache=filled(build(None))), "1 heads.*new Cache"),
-    (lambda: build([Rotary(8)]), "encoding has 1 modules.*n_layers=2.*one per layer"),
-    (lambda: build([]), "encoding has 0 modules.*n_layers=2"),
-    (lambda: build([NoPosition(), Sinusoidal(16)]), r"encoding\[1\] is Sinusoidal\(16.*without.*'embed'"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: Config(11, d_model=10, n_heads=4), "d_model=10 is not a multiple of n_heads=4"),
+        (lambda: Config(11, n_heads=0), "n_heads=0.*positive"),
+        (lambda: Config(0), "vocab_size=0.*positive"),
+        (lambda: Config(11, n_out=0), "n_out=0.*positive"),
+        (lambda: Config(11, n_layers=-1), "n_layers=-1.*positive"),
+        (lambda: Config(11, norm_eps=-1.0), "norm_eps=-1.0.*above 0"),
+        (lambda: Config(11, n_kv_heads=0), "n_kv_heads=0.*positive"),
+        (lambda: Config(11, n_heads=4, n_kv_heads=3), "n_heads=4 is not a multiple of n_kv_heads=3"),
+        (lambda: Config(11, pool="max"), r"pool='max'.*\(None, 'mean'\)"),
+        (lambda: Config(11, norm="batch"), "norm='batch'.*'layer', 'rms'"),
+        (lambda: Config(11, mlp="relu"), "mlp='relu'.*'gelu', 'swiglu'"),
+        (lambda: build(None)(torch.arange(3)), r"tokens have shape \(3,\).*\[batch, length\]"),
+        (lambda: build(None)(draw().float()), "tokens have dtype torch.float32.*integers"),
+        (lambda: build(None, causal=False)(draw(), cache=Cache()), "cache needs a causal model"),
+        (lambda: build(None)(draw(), keep=torch.ones(2, LENGTH)), "booleans"),
+        (lambda: build(Sinusoidal(8))(draw()), r"Sinusoidal.*width 8.*\(2, 9, 16\)"),
+        (lambda: build(Rotary(16))(draw()), "head_dim=16"),
+        (lambda: build(None)(draw(), torch.arange(4)), r"positions have shape \(4,\).*length 9"),
+        (lambda: build(None)(draw(), backend="fast"), "backend='fast'"),
+        (lambda: build(None)(draw(), mask=torch.ones(LENGTH, LENGTH)), "mask has dtype.*booleans"),
+        (lambda: build(None)(draw(), keep=KEEP.float(), mask=KEEP[0]), "keep has dtype.*booleans"),
+        (lambda: build(None)(draw(), keep=KEEP[:, 1:]), r"keep has shape \(2, 8\).*\(2, 9\)"),
+        (lambda: build(None)(draw(), keep=KEEP[None]), r"keep has shape \(1, 2, 9\)"),
+        (
+            lambda: build(None)(draw(), keep=KEEP, mask=KEEP[:, 1:]),
+            r"mask has shape \(2, 8\).*\(2, 2, 9, 9\)",
+        ),
+        (lambda: build(None).generate(draw(), -1), "steps=-1.*0 or more"),
+        (lambda: build(None).generate(draw(), 1.5), "steps=1.5.*integer"),
+        *(
+            (
+                lambda t=t: build(None).generate(draw(), 1, temperature=t),
+                f"temperature={t}.*finite.*0 or more",
+            )
+            for t in (-1, math.nan, math.inf)
+        ),
+        (lambda: build(None).generate(draw(), 1, temperature="hot"), "temperature='hot'"),
+        (lambda: build(None).generate(draw(length=0), 1), r"tokens have shape \(2, 0\).*at least one"),
+        (lambda: build(None).generate(draw()[0], 1), r"tokens have shape \(9,\).*\[batch, length\]"),
+        (
+            lambda: build(None).generate(draw(), 1, keep=KEEP.flip(1) & (torch.arange(LENGTH) < 8)),
+            "keep is False for the last token of rows \\[0, 1\\].*left",
+        ),
+        (lambda: build(None).generate(draw(), 1, keep=KEEP[:, 1:]), r"keep has shape \(2, 8\)"),
+        (lambda: build(None, causal=False).generate(draw(), 1), "generate needs a causal model"),
+        (lambda: build(None, pool="mean").generate(draw(), 1), "generate needs.*pool='mean'"),
+        (
+            lambda: build(None)(draw(1), cache=filled(build(None))),
+            r"cache holds keys of \(2, 2, 9, 8\) for 2 layers.*1 rows.*new Cache",
+        ),
+        (
+            lambda: build(None, n_layers=3)(draw(), cache=filled(build(None))),
+            "for 2 layers.*3 layers.*new Cache",
+        ),
+        (lambda: build(None, n_kv_heads=1)(draw(), cache=filled(build(None))), "1 heads.*new Cache"),
+        (lambda: build([Rotary(8)]), "encoding has 1 modules.*n_layers=2.*one per layer"),
+        (lambda: build([]), "encoding has 0 modules.*n_layers=2"),
+        (lambda: build([NoPosition(), Sinusoidal(16)]), r"encoding\[1\] is Sinusoidal\(16.*without.*'embed'"),
+    ],
+)
 def test_errors_say_what_is_allowed(call, words):
     with pytest.raises(ValueError, match=words):
         call()

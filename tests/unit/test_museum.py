@@ -13,18 +13,40 @@ from course.lesson.museum.checks import SAME, Check, elsewhere
 from course.progress import read
 
 FOUND = {
-    "waves": "moved equation", "table": "resize", "gpt2": "padding", "keys": "equation",
-    "buckets": "equation", "shift": "moved equation", "window": "equation gradient",
-    "halves": "moved norm equation", "kernel": "mirror equation", "memory": "stepwise", "angles": "half",
-    "stretch": "stepwise", "slopes": "equation", "sign": "equation", "encoder": "mirror", "mask": "stepwise",
+    "waves": "moved equation",
+    "table": "resize",
+    "gpt2": "padding",
+    "keys": "equation",
+    "buckets": "equation",
+    "shift": "moved equation",
+    "window": "equation gradient",
+    "halves": "moved norm equation",
+    "kernel": "mirror equation",
+    "memory": "stepwise",
+    "angles": "half",
+    "stretch": "stepwise",
+    "slopes": "equation",
+    "sign": "equation",
+    "encoder": "mirror",
+    "mask": "stepwise",
 }
 BLIND = {
-    "waves": "mirror half", "table": "moved mirror equation half", "gpt2": "mirror equation half gradient",
-    "keys": "moved stepwise half gradient", "buckets": "moved mirror half gradient", "shift": "mirror half",
-    "window": "mirror half", "halves": "stepwise half", "kernel": "moved norm half",
-    "memory": "moved norm equation half", "angles": "moved norm stepwise equation",
-    "stretch": "norm equation half", "slopes": "moved stepwise half", "sign": "moved stepwise half",
-    "encoder": "moved half", "mask": "moved equation half",
+    "waves": "mirror half",
+    "table": "moved mirror equation half",
+    "gpt2": "mirror equation half gradient",
+    "keys": "moved stepwise half gradient",
+    "buckets": "moved mirror half gradient",
+    "shift": "mirror half",
+    "window": "mirror half",
+    "halves": "stepwise half",
+    "kernel": "moved norm half",
+    "memory": "moved norm equation half",
+    "angles": "moved norm stepwise equation",
+    "stretch": "norm equation half",
+    "slopes": "moved stepwise half",
+    "sign": "moved stepwise half",
+    "encoder": "moved half",
+    "mask": "moved equation half",
 }
 
 
@@ -35,8 +57,10 @@ def log(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", EXHIBITS)
 def test_each_exhibit_is_found_by_some_checks_and_not_by_others(name):
-    said = {found: " ".join(check for check in CHECKS if measured(name, check).found is found)
-            for found in (True, False)}
+    said = {
+        found: " ".join(check for check in CHECKS if measured(name, check).found is found)
+        for found in (True, False)
+    }
     assert said == {True: FOUND[name], False: BLIND[name]}
     assert FOUND[name] and BLIND[name]  # so the choice matters
 
@@ -45,8 +69,9 @@ def test_each_exhibit_is_found_by_some_checks_and_not_by_others(name):
 def test_the_repair_passes_every_check_and_is_short(name):
     exhibit = EXHIBITS[name]
     repaired = exhibit.repaired
-    assert {check: str(run(exhibit, repaired)) for check, run in CHECKS.items()
-            if run(exhibit, repaired).found} == {}
+    assert {
+        check: str(run(exhibit, repaired)) for check, run in CHECKS.items() if run(exhibit, repaired).found
+    } == {}
     changed = museum.repaired_lines(exhibit).splitlines()
     assert {line[0] for line in changed} == {"-", "+"} and len(changed) <= 5
 
@@ -80,6 +105,7 @@ def test_a_repair_that_fits_nowhere_is_an_error():
 
 
 # ---- verdicts ----
+
 
 def test_what_goes_elsewhere_is_a_share_of_the_attention():
     a = torch.tensor([[[1.0, 0.0], [0.5, 0.5]], [[1.0, 0.0], [0.5, 0.5]]])
@@ -136,6 +162,7 @@ def test_a_mistake_in_a_check_is_not_a_finding():
 
 # ---- the widgets ----
 
+
 def test_a_visit_says_what_was_measured():
     visit = museum.visit("mask")
     visit.buttons["moved"].click()
@@ -184,7 +211,8 @@ def test_each_mistake_stands_in_few_lines(name):
     lines, code = museum.wrong_lines(EXHIBITS[name]), EXHIBITS[name].code.splitlines()
     assert 1 <= len(lines) <= 2
     assert [f"- {code[n - 1]}" for n in lines] == [
-        line for line in museum.repaired_lines(EXHIBITS[name]).splitlines() if line[0] == "-"]
+        line for line in museum.repaired_lines(EXHIBITS[name]).splitlines() if line[0] == "-"
+    ]
 
 
 def test_weights_with_words_in_front():
@@ -222,11 +250,14 @@ def test_the_tour_counts():
     assert page.count("<tr>") == len(EXHIBITS) + 2 and page.startswith("<details><summary>")
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: museum.visit("wave"), "no exhibit 'wave'; there are waves, table"),
-    (lambda: museum.gallery("wave"), "no exhibit 'wave'"),
-    (lambda: measured("waves", "shift"), "no check 'shift'; there are moved, norm"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: museum.visit("wave"), "no exhibit 'wave'; there are waves, table"),
+        (lambda: museum.gallery("wave"), "no exhibit 'wave'"),
+        (lambda: measured("waves", "shift"), "no check 'shift'; there are moved, norm"),
+    ],
+)
 def test_unknown_names(call, words):
     with pytest.raises(KeyError, match=words):
         call()

@@ -17,8 +17,11 @@ def course(tmp_path, monkeypatch):
     """A course of three notebooks, two with an exercise, and a record that knows one of them."""
     for number, title in (("00", "Start"), ("01", "Waves: the first"), ("02", "Which one?")):
         head = f"# {number} · {title}\n\n*Reading: about 99 minutes. Running: an hour. More.*"
-        cells = [new_markdown_cell(head), new_markdown_cell(f"## A puzzle\n\nSee {YARN}."),
-                 new_code_cell('lesson.predict("01.x")')]
+        cells = [
+            new_markdown_cell(head),
+            new_markdown_cell(f"## A puzzle\n\nSee {YARN}."),
+            new_code_cell('lesson.predict("01.x")'),
+        ]
         path = tmp_path / "notebooks" / f"{number}_file.ipynb"
         path.parent.mkdir(exist_ok=True)
         nbformat.write(new_notebook(cells=cells), path)
@@ -52,9 +55,11 @@ def test_the_strip_of_an_exercise_holds_for_the_students_version_too(course):
     first, last = sorted(course.glob("solutions/ex*/*.ipynb"))
     assert navigation.strip(first) == (
         "**exercise 01 of 02** · [exercise 02 →](../ex02_file/ex02_file.ipynb) · "
-        "[01 Waves](../../notebooks/01_file.ipynb) · [glossary](../../docs/glossary.md)")
+        "[01 Waves](../../notebooks/01_file.ipynb) · [glossary](../../docs/glossary.md)"
+    )
     assert navigation.strip(last).startswith(
-        "[← exercise 01](../ex01_file/ex01_file.ipynb) · **exercise 02 of 02** · [02 Which one?]")
+        "[← exercise 01](../ex01_file/ex01_file.ipynb) · **exercise 02 of 02** · [02 Which one?]"
+    )
     assert [cell.source for cell in signed(first).cells] == ["# Exercise 01", navigation.strip(first)]
 
 
@@ -85,35 +90,66 @@ def test_the_minutes_come_from_the_rule_and_the_record(course):
     assert zero == "*Time: about 5 minutes. Running: an hour. More.*"  # not measured yet
 
 
-@pytest.mark.parametrize("seconds, words", [
-    (3, "under half a minute"), (29.9, "under half a minute"), (30, "under a minute"),
-    (59.9, "under a minute"), (60, "under 2 minutes"), (119, "under 2 minutes"), (120, "under 3 minutes")])
+@pytest.mark.parametrize(
+    "seconds, words",
+    [
+        (3, "under half a minute"),
+        (29.9, "under half a minute"),
+        (30, "under a minute"),
+        (59.9, "under a minute"),
+        (60, "under 2 minutes"),
+        (119, "under 2 minutes"),
+        (120, "under 3 minutes"),
+    ],
+)
 def test_running(seconds, words):
     assert navigation.running(seconds) == words
 
 
 def test_minutes_count_words_lines_and_what_is_done():
-    cells = [new_markdown_cell("word " * 400), new_code_cell("x = 1\n\n" * 40),
-             new_code_cell('lesson.predict("01.a")'), new_code_cell('lesson.concept_check("01")'),
-             new_code_cell("f = lesson.your_turn(\"01.f\", f)"), new_code_cell("WaveExplorer()"),
-             new_code_cell("y = 1\n" * 40, metadata={"tags": ["reveal"]}),
-             new_code_cell("y = 1\n" * 40, metadata={"tags": ["hide-input"]})]
+    cells = [
+        new_markdown_cell("word " * 400),
+        new_code_cell("x = 1\n\n" * 40),
+        new_code_cell('lesson.predict("01.a")'),
+        new_code_cell('lesson.concept_check("01")'),
+        new_code_cell('f = lesson.your_turn("01.f", f)'),
+        new_code_cell("WaveExplorer()"),
+        new_code_cell("y = 1\n" * 40, metadata={"tags": ["reveal"]}),
+        new_code_cell("y = 1\n" * 40, metadata={"tags": ["hide-input"]}),
+    ]
     assert navigation.minutes(new_notebook(cells=cells)) == pytest.approx(2 + 44 / 20 + 1 + 2.5 + 3 + 2)
 
 
-@pytest.mark.parametrize("text, count", [
-    ("Two words", 2), ("# *One*", 1), ("a $x$ I 3 猫", 2), ("before $$\\text{not these}$$ after", 2),
-    ('the [KV cache](../docs/glossary.md#kv-cache "键值缓存: Keys and values, kept.") is', 4),
-    ("one\n\n## References\n\nand none of these", 1), ("[two words](https://example.org/a_b)", 2)])
+@pytest.mark.parametrize(
+    "text, count",
+    [
+        ("Two words", 2),
+        ("# *One*", 1),
+        ("a $x$ I 3 猫", 2),
+        ("before $$\\text{not these}$$ after", 2),
+        ('the [KV cache](../docs/glossary.md#kv-cache "键值缓存: Keys and values, kept.") is', 4),
+        ("one\n\n## References\n\nand none of these", 1),
+        ("[two words](https://example.org/a_b)", 2),
+    ],
+)
 def test_words_are_those_that_are_read(text, count):
-    cells = [new_markdown_cell("**not** these", metadata={"tags": ["strip"]}), new_markdown_cell(text),
-             new_code_cell("nor this")]
+    cells = [
+        new_markdown_cell("**not** these", metadata={"tags": ["strip"]}),
+        new_markdown_cell(text),
+        new_code_cell("nor this"),
+    ]
     assert navigation.words(new_notebook(cells=cells)) == count
 
 
-@pytest.mark.parametrize("old, new, stale", [
-    ("01 of 02", "01 of 03", ["strip"]), ("about 5 minutes", "about 10 minutes", ["minutes"]),
-    ("Interpolates slow", "Interpolates quick", ["glossary"]), ("A puzzle", "Another", [])])
+@pytest.mark.parametrize(
+    "old, new, stale",
+    [
+        ("01 of 02", "01 of 03", ["strip"]),
+        ("about 5 minutes", "about 10 minutes", ["minutes"]),
+        ("Interpolates slow", "Interpolates quick", ["glossary"]),
+        ("A puzzle", "Another", []),
+    ],
+)
 def test_stale_names_what_is_not_as_it_would_be_written(course, old, new, stale):
     path = navigation.notebooks(course)[1]
     notebook = signed(path)
@@ -157,6 +193,7 @@ def test_the_command_renews_without_running(course, monkeypatch, capsys):
         nbformat.write(notebook, path)
     assert authoring.main(["sign", "01"]) == 0 and capsys.readouterr().out == "01_file.ipynb\n"
     assert guide.read_text() == (
-        "## 01 Waves\n\nTime: about 5 minutes. Running: under a minute on two cores.\n")
+        "## 01 Waves\n\nTime: about 5 minutes. Running: under a minute on two cores.\n"
+    )
     assert authoring.main(["sign"]) == 0 and len(capsys.readouterr().out.split()) == 4
     assert authoring.main(["sign"]) == 0 and capsys.readouterr().out == ""

@@ -74,15 +74,42 @@ def test_one_line_of_the_registry_is_enough(tmp_path):
     for name in ("scoreboard", "lengths", "tasks", "tuning"):
         shutil.copy(RESULTS / f"{name}-full.json", tmp_path)
     (tmp_path / "made_up.py").write_text(textwrap.dedent(PLUGIN).format(folder=str(tmp_path), steps=STEPS))
-    files = [ROOT / "tests" / "unit" / f"test_{name}.py" for name in (
-        "every_encoding", "relative", "experiment_lengths", "experiment_scoreboard", "explorer_scoreboard")]
+    files = [
+        ROOT / "tests" / "unit" / f"test_{name}.py"
+        for name in (
+            "every_encoding",
+            "relative",
+            "experiment_lengths",
+            "experiment_scoreboard",
+            "explorer_scoreboard",
+        )
+    ]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "made_up", "-n0", "-q", "-rA", *files,
-         "-k", "made-up or registry or the_board or said"], cwd=ROOT, capture_output=True, text=True,
-        env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "made_up",
+            "-n0",
+            "-q",
+            "-rA",
+            *files,
+            "-k",
+            "made-up or registry or the_board or said",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+    )
     assert done.returncode == 0, done.stdout
-    for test in ("test_every_path_gives_the_same_numbers[made-up-7-7-True]", "test_build[made-up]",
-                 "test_the_board_joins_three_records", "test_long_lists_are_whole_and_empty_ones_said"):
+    for test in (
+        "test_every_path_gives_the_same_numbers[made-up-7-7-True]",
+        "test_build[made-up]",
+        "test_the_board_joins_three_records",
+        "test_long_lists_are_whole_and_empty_ones_said",
+    ):
         assert f"::{test}" in done.stdout
     assert set(STEPS) == CELLS.keys()
     for name, cells in CELLS.items():

@@ -22,7 +22,7 @@ def batch(generator):
     """Seven sequences (2 does not divide them), each with its own number of targets, one with none."""
     tokens, targets = steps_back(7, generator, k=2, length=10, n_values=8)
     for row in range(7):
-        targets[row, 10 - row:] = -100
+        targets[row, 10 - row :] = -100
     targets[0] = -100
     return tokens, targets
 
@@ -57,8 +57,19 @@ assert not dist.is_initialized()
 
 def torchrun(processes, *command):
     return subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes),
-         *map(str, command)], capture_output=True, text=True, timeout=600)
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            str(processes),
+            *map(str, command),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +171,7 @@ def test_an_experiment_under_torchrun_writes_once_and_goes_on(tmp_path):
     assert done.stdout.count("4 runs") == 1 and [*path.parent.iterdir()] == [path]
     record = Record.load(path)
     assert record.device == "cpu, 2 processes"
-    assert record.command == (
-        "torchrun --nproc-per-node 2 -m course.experiments run tiny --preset live")
+    assert record.command == ("torchrun --nproc-per-node 2 -m course.experiments run tiny --preset live")
     for seed, losses in enumerate(record.values("losses", length=1)):
         assert losses == pytest.approx(trained(seed, again=False)[0], rel=1e-5)
 

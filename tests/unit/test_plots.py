@@ -22,22 +22,57 @@ Z = torch.linspace(-1, 1, 6).view(2, 3)
 DRAWN = {
     "heat": lambda: plots.heat(Z),
     "heat with everything": lambda: plots.heat(
-        Z, title="t", xlabel="x", ylabel="y", limits=None, cmap="viridis", colorbar="c", values=".1f",
-        xticks=["a", "b", "c"], yticks=["d", "e"], mark_row=1, size=(4, 3)),
+        Z,
+        title="t",
+        xlabel="x",
+        ylabel="y",
+        limits=None,
+        cmap="viridis",
+        colorbar="c",
+        values=".1f",
+        xticks=["a", "b", "c"],
+        yticks=["d", "e"],
+        mark_row=1,
+        size=(4, 3),
+    ),
     "heat of a constant": lambda: plots.heat(torch.zeros(2, 2), limits=None, values=".0f", colorbar=None),
     "lines": lambda: plots.lines([1, 2, 4], {"one": [1, 2, 3], "": Z[0]}),
     "lines with everything": lambda: plots.lines(
-        torch.tensor([1, 2, 4]), {"one": [1, 2, 3], "two": [3, 2, 1]}, title="t", xlabel="x", ylabel="y",
-        logx=2, logy=True, spread={"one": ([0.5, 1, 2], [2, 3, 4])}, levels={"chance": 1.5}, mark_x=2,
-        markers=True, ylim=(0.1, 5), size=(4, 3)),
+        torch.tensor([1, 2, 4]),
+        {"one": [1, 2, 3], "two": [3, 2, 1]},
+        title="t",
+        xlabel="x",
+        ylabel="y",
+        logx=2,
+        logy=True,
+        spread={"one": ([0.5, 1, 2], [2, 3, 4])},
+        levels={"chance": 1.5},
+        mark_x=2,
+        markers=True,
+        ylim=(0.1, 5),
+        size=(4, 3),
+    ),
     "vectors": lambda: plots.vectors({"": [0.5, -2]}),
     "vectors with everything": lambda: plots.vectors(
-        {"one": Z[0, :2], "none at all": [0, 0]}, title="t", xlabel="x", ylabel="y", reach=2, mark=1,
-        size=(4, 3)),
+        {"one": Z[0, :2], "none at all": [0, 0]},
+        title="t",
+        xlabel="x",
+        ylabel="y",
+        reach=2,
+        mark=1,
+        size=(4, 3),
+    ),
     "bars": lambda: plots.bars({"one": 1.0, "two": -0.5}),
     "bars with everything": lambda: plots.bars(
-        {"one": 1.0, "two": 0.5}, title="t", xlabel="x", spread={"one": (0.5, 2), "two": (0.4, 0.5)},
-        levels={"chance": 0.2}, values=".1f", xlim=(0, 3), size=(4, 3)),
+        {"one": 1.0, "two": 0.5},
+        title="t",
+        xlabel="x",
+        spread={"one": (0.5, 2), "two": (0.4, 0.5)},
+        levels={"chance": 0.2},
+        values=".1f",
+        xlim=(0, 3),
+        size=(4, 3),
+    ),
 }
 
 
@@ -66,18 +101,30 @@ def test_the_readers_settings_are_untouched(draw):
 
 def test_each_draws_on_given_axes():
     fig, axes = plots.panels(1, 4, size=(9, 3))
-    for ax, call in zip(axes, [lambda ax: plots.heat(Z, ax=ax, colorbar=None),
-                               lambda ax: plots.lines([0, 1], {"": [0, 1]}, ax=ax),
-                               lambda ax: plots.vectors({"": [0, 1]}, ax=ax),
-                               lambda ax: plots.bars({"one": 1.0}, ax=ax)], strict=True):
+    for ax, call in zip(
+        axes,
+        [
+            lambda ax: plots.heat(Z, ax=ax, colorbar=None),
+            lambda ax: plots.lines([0, 1], {"": [0, 1]}, ax=ax),
+            lambda ax: plots.vectors({"": [0, 1]}, ax=ax),
+            lambda ax: plots.bars({"one": 1.0}, ax=ax),
+        ],
+        strict=True,
+    ):
         assert call(ax) is fig and ax.has_data()
     assert len(fig.axes) == 4 and fig.get_figwidth() == 9
 
 
-@pytest.mark.parametrize("wrap", [
-    lambda t: t.requires_grad_(), lambda t: t.bfloat16().requires_grad_(), lambda t: t.numpy(),
-    lambda t: t.tolist(),
-], ids=["grad", "bfloat16", "numpy", "list"])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda t: t.requires_grad_(),
+        lambda t: t.bfloat16().requires_grad_(),
+        lambda t: t.numpy(),
+        lambda t: t.tolist(),
+    ],
+    ids=["grad", "bfloat16", "numpy", "list"],
+)
 def test_numbers_of_any_kind(wrap):
     z = wrap(torch.tensor([[0.0, 0.5], [1.0, 0.25]]))
     x = wrap(torch.tensor([1.0, 2.0]))
@@ -119,7 +166,8 @@ def test_vectors_start_at_the_origin_of_a_plane_with_one_scale():
     *shafts, ring = [line.get_xydata().tolist() for line in ax.lines]
     assert shafts == [[[0, 0], [3, 4]], [[0, 0], [1, -2]]] and ring == [[1, -2]]
     assert [(t.xy, t.arrow_patch.get_facecolor()[:3]) for t in ax.texts] == [
-        (tuple(line.get_xydata()[1]), matplotlib.colors.to_rgb(line.get_color())) for line in ax.lines[:2]]
+        (tuple(line.get_xydata()[1]), matplotlib.colors.to_rgb(line.get_color())) for line in ax.lines[:2]
+    ]
     assert ax.get_aspect() == 1 and ax.get_ylim() == (-5.5, 5.5) and ax.get_xlim()[0] == -5.5
     assert ax.patches[0].get_radius() == 1 and ax.patches[0].get_center() == (0, 0)
     assert (ax.get_title(), ax.get_xlabel(), ax.get_ylabel()) == ("T", "X", "Y")
@@ -175,13 +223,17 @@ def test_a_figure_is_drawn_in_the_readers_language(tmp_path, monkeypatch):
 def test_the_font_has_every_character_of_the_catalogs():
     assert font.OUT.with_name("OFL.txt").read_text().count("SIL OPEN FONT LICENSE") == 1
     there = FT2Font(font.OUT).get_charmap().keys()
-    wide = {letter for letter in font.written() if unicodedata.east_asian_width(letter) in "WF"
-            and unicodedata.category(letter)[0] in "LP"}
+    wide = {
+        letter
+        for letter in font.written()
+        if unicodedata.east_asian_width(letter) in "WF" and unicodedata.category(letter)[0] in "LP"
+    }
     lacking = "".join(sorted(letter for letter in wide if ord(letter) not in there))
     assert len(wide) > 500 and not lacking, f"make it anew: python -m {font.__name__} NotoSansCJK-Regular.ttc"
 
 
 # ---- alternative text ----
+
 
 def test_a_picture_carries_its_alternative_text():
     picture = plots.Picture(plots.heat(Z), 'A heat map of six numbers, "yellow" & <blue>.')
@@ -193,11 +245,16 @@ def test_a_picture_carries_its_alternative_text():
     assert np.array_equal(picture.png[:4], b"\x89PNG")
 
 
-@pytest.mark.parametrize("alt, fault", [
-    ("", "0 words, not 8"), ("   ", "0 words"), ("A heat map of six numbers.", "6 words"),
-    ("What was measured for six numbers, low to high.", "name the kind of picture"),
-    ("A heat map of six numbers from low to high", "end as a sentence does"),
-])
+@pytest.mark.parametrize(
+    "alt, fault",
+    [
+        ("", "0 words, not 8"),
+        ("   ", "0 words"),
+        ("A heat map of six numbers.", "6 words"),
+        ("What was measured for six numbers, low to high.", "name the kind of picture"),
+        ("A heat map of six numbers from low to high", "end as a sentence does"),
+    ],
+)
 def test_a_picture_without_a_sentence_is_an_error(alt, fault):
     with pytest.raises(ValueError, match=f"does not say what the figure shows: .*{fault}"):
         plots.show(plots.heat(Z), alt)

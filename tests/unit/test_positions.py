@@ -45,6 +45,7 @@ def model_of(encoding, layers=4):
 
 # ---- once ----
 
+
 def calls(run):
     """How many functions of the library a run enters."""
     n = 0
@@ -68,8 +69,9 @@ def test_a_forward_of_four_layers_is_120_calls_into_the_library(encoding):
     assert 40 < calls(lambda: model(tokens)) <= 120
 
 
-@pytest.mark.parametrize("given", [None, torch.arange(6), torch.arange(12.0).view(2, 6)],
-                         ids=["none", "a row", "rows"])
+@pytest.mark.parametrize(
+    "given", [None, torch.arange(6), torch.arange(12.0).view(2, 6)], ids=["none", "a row", "rows"]
+)
 def test_positions_are_checked_once_in_a_call_of_the_model(given, monkeypatch):
     made, init = [], Positions.__init__
     monkeypatch.setattr(Positions, "__init__", lambda self, *a, **k: made.append(1) or init(self, *a, **k))
@@ -116,14 +118,19 @@ def test_positions_that_were_made_before_pass_through(encoding, positions_for):
 
 # ---- 0 … L − 1, if nobody says otherwise ----
 
+
 def test_doors_count_by_themselves(encoding):
     """From 0 on, or from an offset; queries are the last keys."""
-    if encoding.axes > 1 or any(not type(part).__module__.startswith("tutorial_lib")
-                                for part in encoding.modules() if isinstance(part, PositionalEncoding)):
+    if encoding.axes > 1 or any(
+        not type(part).__module__.startswith("tutorial_lib")
+        for part in encoding.modules()
+        if isinstance(part, PositionalEncoding)
+    ):
         return
     module, g = encoding.double(), torch.Generator().manual_seed(0)
-    q, k, weights = (torch.randn(2, 2, *shape, generator=g, dtype=torch.float64)
-                     for shape in ((3, 8), (5, 8), (3, 5)))
+    q, k, weights = (
+        torch.randn(2, 2, *shape, generator=g, dtype=torch.float64) for shape in ((3, 8), (5, 8), (3, 5))
+    )
     x = torch.randn(2, 5, module.token_dim(16), generator=g, dtype=torch.float64)
     for offset in (0, 4):
         p = torch.arange(offset, offset + 5)
@@ -148,6 +155,7 @@ def test_an_encoding_of_one_door_is_called_by_itself():
 
 
 # ---- classes of others ----
+
 
 class Theirs(PositionalEncoding):
     """Computes with tensors at every door, and says so if it gets anything else."""
@@ -187,8 +195,11 @@ class Nowhere(Sinusoidal):
 @pytest.mark.parametrize("backend", ["eager", "sdpa"])
 def test_encodings_of_others_get_tensors(backend):
     tokens = torch.randint(11, (2, 6))
-    for make, axes in ((lambda: Theirs(), 1), (lambda: Compose(Rotary(8), Theirs()), 1),
-                       (lambda: Raster(Theirs(), 3), 2)):
+    for make, axes in (
+        (lambda: Theirs(), 1),
+        (lambda: Compose(Rotary(8), Theirs()), 1),
+        (lambda: Raster(Theirs(), 3), 2),
+    ):
         encoding = make()
         model_of(encoding)(tokens, None if axes == 1 else grid(2, 3), backend=backend)
         assert sum(getattr(part, "n", 0) for part in encoding.modules()) == 1 + 3 * 4
@@ -199,6 +210,7 @@ def test_encodings_of_others_get_tensors(backend):
 
 
 # ---- the value ----
+
 
 def test_a_value_is_nobody_elses_tensor():
     p = torch.arange(3, dtype=torch.uint8)
@@ -211,8 +223,11 @@ def test_a_value_is_nobody_elses_tensor():
 
 def test_a_part_knows_what_the_whole_does():
     whole = Positions(10, offset=3)
-    for part, numbers in ((whole.narrow(2, 4), range(5, 9)), (whole.narrow(0, 10), range(3, 13)),
-                          (whole.narrow(0, 2).followed_by(whole.narrow(2, 3)), range(3, 8))):
+    for part, numbers in (
+        (whole.narrow(2, 4), range(5, 9)),
+        (whole.narrow(0, 10), range(3, 13)),
+        (whole.narrow(0, 2).followed_by(whole.narrow(2, 3)), range(3, 8)),
+    ):
         assert part.tensor.tolist() == [*numbers] and part._first == part.first == numbers[0]
         assert part.bounds() == (numbers[0], numbers[-1])
     apart = whole.narrow(0, 2).followed_by(whole.narrow(4, 2))
@@ -245,38 +260,67 @@ def test_a_fake_tensor_is_not_kept(monkeypatch):
     assert rotary.Angles(8).angle(p)[1, 0] == 1 == rotary.Angles(8).theta()[0]
 
 
-@pytest.mark.parametrize("call, error, words", [
-    (lambda: Positions(-1), ValueError, "positions=-1.*0 or more"),
-    (lambda: Positions(None), TypeError, "positions are a NoneType.*tensor.*length"),
-    (lambda: Positions(True), TypeError, "positions are a bool"),
-    (lambda: Positions(3, offset=0.5), TypeError, "offset=0.5.*integer"),
-    (lambda: Positions(3, axes=2), ValueError, r"positions=3.*2 axes.*\[L, 2\]"),
-    (lambda: Positions(torch.zeros(2, 2, 3)), ValueError, r"shape \(2, 2, 3\).*\[B, L\]"),
-    (lambda: Rotary(8).rotate(Q, K, Positions(4), Positions(3)), ValueError,
-     r"q_positions have shape \(4,\).*length 3"),
-    (lambda: Rotary(8).rotate(Q, K, Positions(3), Positions(4)), ValueError,
-     r"k_positions have shape \(4,\).*length 3"),
-    (lambda: Rotary(8).rotate(Q, K, 4, 3), ValueError, "q has 4 tokens and k 3"),
-    (lambda: Rotary(8).rotate(Q, K, 2, 3), ValueError, r"q_positions have shape \(2,\).*length 3"),
-    (lambda: Rotary(8).rotate(Q, K, Positions(3), Positions(3), offset=2), ValueError,
-     "offset=2.*Positions.0 … 2.*begin"),
-    (lambda: Positions(torch.tensor([2.0**24 - 1]), offset=1), ValueError, "positions reach 16777216"),
-    (lambda: Rotary(8).rotate(Q, K, offset="2"), TypeError, "offset='2'.*integer"),
-    (lambda: Rotary(8).rotate(Q, K[:, :, :2]), ValueError, "q has 3 tokens and k 2.*q_positions"),
-    (lambda: ALiBi(2).bias(3, 2), ValueError, "q has 3 tokens and k 2.*q_positions"),
-    (lambda: ALiBi(2).bias(3, [0, 1]), TypeError, "k_positions are a list.*tensor.*length"),
-    (lambda: ALiBi(2).bias(None, 3), TypeError, "q_positions are a NoneType"),
-    (lambda: ALiBi(2).bias(Positions(grid(2, 2), 2), 3), ValueError,
-     "q_positions have 2 axes.*ALiBi reads 1"),
-    (lambda: SwinBias(2, (2, 2)).bias(4, 4), ValueError,
-     "SwinBias reads positions of 2 axes.*give k_positions.*grid"),
-    (lambda: Sinusoidal(8).embed(Q[0], Positions(2)), ValueError, r"positions have shape \(2,\).*length 3"),
-    (lambda: Learned(4, 8).embed(torch.zeros(1, 5, 8)), ValueError, "positions run from 0 to 4.*rows 0 to 3"),
-    (lambda: Shaw(8, 2)(Q, K), TypeError, "Shaw opens content_bias and values.*call the door"),
-    (lambda: Compose()(Q), TypeError, "Compose opens no door"),
-    (lambda: model_of(Rotary(8))(torch.zeros(2, 3, dtype=torch.long), Positions(4)), ValueError,
-     r"positions have shape \(4,\).*length 3"),
-])
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: Positions(-1), ValueError, "positions=-1.*0 or more"),
+        (lambda: Positions(None), TypeError, "positions are a NoneType.*tensor.*length"),
+        (lambda: Positions(True), TypeError, "positions are a bool"),
+        (lambda: Positions(3, offset=0.5), TypeError, "offset=0.5.*integer"),
+        (lambda: Positions(3, axes=2), ValueError, r"positions=3.*2 axes.*\[L, 2\]"),
+        (lambda: Positions(torch.zeros(2, 2, 3)), ValueError, r"shape \(2, 2, 3\).*\[B, L\]"),
+        (
+            lambda: Rotary(8).rotate(Q, K, Positions(4), Positions(3)),
+            ValueError,
+            r"q_positions have shape \(4,\).*length 3",
+        ),
+        (
+            lambda: Rotary(8).rotate(Q, K, Positions(3), Positions(4)),
+            ValueError,
+            r"k_positions have shape \(4,\).*length 3",
+        ),
+        (lambda: Rotary(8).rotate(Q, K, 4, 3), ValueError, "q has 4 tokens and k 3"),
+        (lambda: Rotary(8).rotate(Q, K, 2, 3), ValueError, r"q_positions have shape \(2,\).*length 3"),
+        (
+            lambda: Rotary(8).rotate(Q, K, Positions(3), Positions(3), offset=2),
+            ValueError,
+            "offset=2.*Positions.0 … 2.*begin",
+        ),
+        (lambda: Positions(torch.tensor([2.0**24 - 1]), offset=1), ValueError, "positions reach 16777216"),
+        (lambda: Rotary(8).rotate(Q, K, offset="2"), TypeError, "offset='2'.*integer"),
+        (lambda: Rotary(8).rotate(Q, K[:, :, :2]), ValueError, "q has 3 tokens and k 2.*q_positions"),
+        (lambda: ALiBi(2).bias(3, 2), ValueError, "q has 3 tokens and k 2.*q_positions"),
+        (lambda: ALiBi(2).bias(3, [0, 1]), TypeError, "k_positions are a list.*tensor.*length"),
+        (lambda: ALiBi(2).bias(None, 3), TypeError, "q_positions are a NoneType"),
+        (
+            lambda: ALiBi(2).bias(Positions(grid(2, 2), 2), 3),
+            ValueError,
+            "q_positions have 2 axes.*ALiBi reads 1",
+        ),
+        (
+            lambda: SwinBias(2, (2, 2)).bias(4, 4),
+            ValueError,
+            "SwinBias reads positions of 2 axes.*give k_positions.*grid",
+        ),
+        (
+            lambda: Sinusoidal(8).embed(Q[0], Positions(2)),
+            ValueError,
+            r"positions have shape \(2,\).*length 3",
+        ),
+        (
+            lambda: Learned(4, 8).embed(torch.zeros(1, 5, 8)),
+            ValueError,
+            "positions run from 0 to 4.*rows 0 to 3",
+        ),
+        (lambda: Shaw(8, 2)(Q, K), TypeError, "Shaw opens content_bias and values.*call the door"),
+        (lambda: Compose()(Q), TypeError, "Compose opens no door"),
+        (
+            lambda: model_of(Rotary(8))(torch.zeros(2, 3, dtype=torch.long), Positions(4)),
+            ValueError,
+            r"positions have shape \(4,\).*length 3",
+        ),
+    ],
+)
 def test_mistakes_are_named(call, error, words):
     with pytest.raises(error, match=words):
         call()
@@ -284,8 +328,12 @@ def test_mistakes_are_named(call, error, words):
 
 # ---- what a reader sees ----
 
-@pytest.mark.parametrize("module, last", [
-    (rotary, "return turn_q(q), turn_k(k)"), (alibi, "return _per_head(self.m, r)")], ids=["RoPE", "ALiBi"])
+
+@pytest.mark.parametrize(
+    "module, last",
+    [(rotary, "return turn_q(q), turn_k(k)"), (alibi, "return _per_head(self.m, r)")],
+    ids=["RoPE", "ALiBi"],
+)
 def test_the_plain_way_fits_on_a_screen(module, last):
     assert isinstance(module, types.ModuleType)
     source = inspect.getsource(module).split('"""', 2)[2]

@@ -26,9 +26,16 @@ def measured(smollm2):
     return tokens, torch.arange(tokens.shape[1]), smollm2.losses(tokens)
 
 
-@pytest.mark.parametrize("text", [
-    "It was 1 of 365 days.", "猫追狗 means “cat chases dog”", "naïve café — ☕👩‍🔬", "  two\n\n\tlines ", "",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It was 1 of 365 days.",
+        "猫追狗 means “cat chases dog”",
+        "naïve café — ☕👩‍🔬",
+        "  two\n\n\tlines ",
+        "",
+    ],
+)
 def test_the_tokenizer_gives_back_what_it_got(smollm2, text):
     ids = smollm2.encode(text)
     assert ids.dtype == torch.int64 and ids.shape[0] == 1
@@ -63,9 +70,15 @@ def test_it_only_knows_distances(smollm2, measured):
     assert (smollm2.losses(tokens, positions + 1000) - losses).abs().max() < 1e-3
 
 
-@pytest.mark.parametrize("change, worse", [
-    ("no position", 1.2), ("reversed", 0.8), ("the other pairs", 0.7), ("the other base", 0.03),
-])
+@pytest.mark.parametrize(
+    "change, worse",
+    [
+        ("no position", 1.2),
+        ("reversed", 0.8),
+        ("the other pairs", 0.7),
+        ("the other base", 0.03),
+    ],
+)
 def test_it_needs_its_own_positions(smollm2, measured, change, worse):
     (tokens, positions, losses), own = measured, smollm2.model.encoding
     smollm2.model.encoding = {
@@ -98,6 +111,7 @@ def test_it_is_loaded_once_frozen_and_ready(smollm2):
 
 
 # ---- MiniLM's learned table ----
+
 
 def test_minilm_positions_are_like_their_neighbours():
     table = load_minilm_positions()

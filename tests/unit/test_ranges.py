@@ -12,9 +12,11 @@ from packaging.version import Version
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-DIRECT = [Requirement(text) for text in sum(
-    (EXTRAS[name] for name in EXTRAS if name != "peers"), PROJECT["dependencies"])
-    if not text.startswith(PROJECT["name"])]  # an extra may hold another one
+DIRECT = [
+    Requirement(text)
+    for text in sum((EXTRAS[name] for name in EXTRAS if name != "peers"), PROJECT["dependencies"])
+    if not text.startswith(PROJECT["name"])
+]  # an extra may hold another one
 
 
 @pytest.mark.parametrize("requirement", DIRECT, ids=str)

@@ -42,7 +42,9 @@ def dim(fig):
     page = np.asarray(fig.canvas.buffer_rgba()) / 255
     found = []
     for text, colour, (left, bottom, right, top) in zip(texts, colours, boxes, strict=True):
-        behind = page[max(0, len(page) - int(top)):len(page) - int(bottom), max(0, int(left)):int(right) + 1]
+        behind = page[
+            max(0, len(page) - int(top)) : len(page) - int(bottom), max(0, int(left)) : int(right) + 1
+        ]
         behind = np.ones((1, 1, 3)) if text.get_path_effects() else behind
         if (least := readability.contrast(to_rgb(colour), behind).min()) < 4.5:
             found.append(f"{text.get_text()!r}: {least:.2f}")
@@ -57,10 +59,16 @@ def light(rgb):
 
 # What readers without red and without green cones see (Machado, Oliveira and Fernandes 2009), in linear RGB.
 BLIND = {
-    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
-                   [-0.003882, -0.048116, 1.051998]],
-    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
-                     [-0.011820, 0.042940, 0.968881]],
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
 }
 
 
@@ -100,8 +108,16 @@ def test_the_numbers_in_cells_can_be_read_on_every_colour(cmap):
 def test_the_words_of_every_drawing_can_be_read():
     levels = {"level": 0.5}
     for fig in (
-        plots.lines(X, {"a": [0.5] * 3, "b": [1, 0.5, 0], "c": X}, levels=levels, title="t", mark_x=2,
-                    spread={"b": ([0, 0.1, 0], [1, 1, 1])}, xlabel="x", ylabel="y"),
+        plots.lines(
+            X,
+            {"a": [0.5] * 3, "b": [1, 0.5, 0], "c": X},
+            levels=levels,
+            title="t",
+            mark_x=2,
+            spread={"b": ([0, 0.1, 0], [1, 1, 1])},
+            xlabel="x",
+            ylabel="y",
+        ),
         plots.bars({"a": 0.4, "b": 1}, levels=levels, spread={"a": (0.3, 0.6), "b": (1, 1)}),
         plots.vectors({"a": [1, 0], "b": [0, 1]}),
     ):
@@ -140,13 +156,16 @@ def test_zero_has_no_colour():
 
 
 # ---- alternative texts ----
-@pytest.mark.parametrize("alt, fault", [
-    ("条形图：三个模型的准确率，前两个停在一半。", ""),
-    ("条形图：三个模型的准确率，前两个停在一半", "end as a sentence does"),
-    ("三个模型的准确率，前两个停在一半，最后一个是一。", "name the kind of picture"),
-    ("条形图：三个模型的准确率。", "words, not 8"),
-    ("Bars of accuracy, which is not translated yet.", ""),
-])
+@pytest.mark.parametrize(
+    "alt, fault",
+    [
+        ("条形图：三个模型的准确率，前两个停在一半。", ""),
+        ("条形图：三个模型的准确率，前两个停在一半", "end as a sentence does"),
+        ("三个模型的准确率，前两个停在一半，最后一个是一。", "name the kind of picture"),
+        ("条形图：三个模型的准确率。", "words, not 8"),
+        ("Bars of accuracy, which is not translated yet.", ""),
+    ],
+)
 def test_an_alternative_text_without_spaces_says_as_much(alt, fault):
     found = readability.alt_fault(alt, "条形图|热图")
     assert fault in found if fault else not found
@@ -155,14 +174,20 @@ def test_an_alternative_text_without_spaces_says_as_much(alt, fault):
 # ---- what is found ----
 FAULTS = {
     "cut": (lambda: plots.bars({"a name that is much too long for it": 1}, size=(2, 2)), "is cut off"),
-    "small": (lambda: plots.lines(X, {"": X}, size=(24, 5), levels={"level": 1}),
-              "'level' is 6.9 pixels high on a page 1000 pixels wide, less than 12"),
+    "small": (
+        lambda: plots.lines(X, {"": X}, size=(24, 5), levels={"level": 1}),
+        "'level' is 6.9 pixels high on a page 1000 pixels wide, less than 12",
+    ),
     "words on words": (lambda: plots.heat(Z, xticks=["a long name"] * 3, size=(4, 3)), "lie on each other"),
     "numbers on numbers": (lambda: plots.heat(np.ones((3, 30)), values=".3f"), "'1.000' and '1.000' lie"),
-    "too many lines": (lambda: plots.lines(X, {f"line {n}": [n, n, n] for n in range(8)}),
-                       "'line 0' and 'line 7' look the same"),
-    "a hidden line": (lambda: plots.lines(X, {"a": [1, 2, 3], "b": [3, 2, 1]}, size=(2.4, 2)),
-                      "the legend lies on the line"),
+    "too many lines": (
+        lambda: plots.lines(X, {f"line {n}": [n, n, n] for n in range(8)}),
+        "'line 0' and 'line 7' look the same",
+    ),
+    "a hidden line": (
+        lambda: plots.lines(X, {"a": [1, 2, 3], "b": [3, 2, 1]}, size=(2.4, 2)),
+        "the legend lies on the line",
+    ),
     "no scale": (lambda: plots.heat(Z, title="Z", colorbar=None), "have neither a colour bar nor numbers"),
     "red and blue": (lambda: plots.heat(Z, cmap="RdBu_r"), "in grey, the ends of the colour map 'RdBu_r'"),
 }

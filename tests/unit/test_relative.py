@@ -43,6 +43,7 @@ def close(actual, expected, tolerance=1e-12):
 
 # ---- every bias, one pair at a time ----
 
+
 def slow_bucket(r, bidirectional, n_buckets, max_distance):
     """By thresholds: how many bucket borders lie at or below the distance."""
     side = n_buckets // 2 if bidirectional else n_buckets
@@ -98,8 +99,13 @@ def by_loop(encoding, formula, q_positions, k_positions):
     rows = max(p.shape[0] if p.ndim == 2 else 1 for p in (q_positions, k_positions))
     q, k = (p.expand(rows, -1).long().tolist() for p in (q_positions, k_positions))
     with torch.no_grad():
-        full = torch.tensor([[[[float(formula(encoding, h, kj - qi)) for kj in k[b]] for qi in q[b]]
-                              for h in range(3)] for b in range(rows)], dtype=F64)
+        full = torch.tensor(
+            [
+                [[[float(formula(encoding, h, kj - qi)) for kj in k[b]] for qi in q[b]] for h in range(3)]
+                for b in range(rows)
+            ],
+            dtype=F64,
+        )
     return full[0] if one_d else full
 
 
@@ -178,12 +184,15 @@ def test_a_table_grows_with_its_offsets_only():
     assert Shaw(8, 3).w_K.shape == Shaw(8, 3).w_V.shape == (7, 8)
 
 
-@pytest.mark.parametrize("q, k", [
-    (torch.arange(6), torch.arange(6)),  # plain indexing would wrap at i = 5, j = 0: 0 − 5 + 3 = −2
-    (torch.tensor([5]), torch.tensor([0])),
-    (torch.tensor([0]), torch.tensor([4])),
-    (torch.arange(4)[None], torch.arange(5)[None]),
-])
+@pytest.mark.parametrize(
+    "q, k",
+    [
+        (torch.arange(6), torch.arange(6)),  # plain indexing would wrap at i = 5, j = 0: 0 − 5 + 3 = −2
+        (torch.tensor([5]), torch.tensor([0])),
+        (torch.tensor([0]), torch.tensor([4])),
+        (torch.arange(4)[None], torch.arange(5)[None]),
+    ],
+)
 def test_a_table_never_wraps(q, k):
     table = TableBias(2, 4)
     with pytest.raises(ValueError, match=r"offsets run from .*length=4 .*-3 to 3.*larger length"):
@@ -196,7 +205,7 @@ def test_a_table_never_wraps(q, k):
 @pytest.mark.parametrize("make", [ClippedBias, TableBias])
 @pytest.mark.parametrize("std", [0.02, 0.5])
 def test_initial_spread(make, std):
-    table, = make(20, 2000, **({} if std == 0.02 else {"std": std})).parameters()
+    (table,) = make(20, 2000, **({} if std == 0.02 else {"std": std})).parameters()
     close(table.std().item(), std, 0.02 * std)
 
 
@@ -208,10 +217,16 @@ def test_initial_spread_of_the_others():
     close(Shaw(64, 1000, std=0.5).w_V.std().item(), 0.5, 0.01)
 
 
-@pytest.mark.parametrize("encoding", [
-    ClippedBias(2, 2, std=1.0), ALiBi(2), Shaw(8, 2, std=1.0),
-    T5Bias(2, n_buckets=4, max_distance=3, std=1.0),
-], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        ClippedBias(2, 2, std=1.0),
+        ALiBi(2),
+        Shaw(8, 2, std=1.0),
+        T5Bias(2, n_buckets=4, max_distance=3, std=1.0),
+    ],
+    ids=lambda e: type(e).__name__,
+)
 @pytest.mark.parametrize("backend", ["eager", "sdpa"])
 def test_attention_adds_a_bias_after_the_scale(encoding, backend):
     """T5 has no scale at all; Shaw's term for the keys comes before it."""
@@ -244,6 +259,7 @@ def test_attention_adds_a_bias_after_the_scale(encoding, backend):
 
 
 # ---- ALiBi ----
+
 
 def test_slopes_of_a_power_of_two():
     for n in (1, 2, 4, 8, 16, 64):
@@ -295,8 +311,9 @@ def test_asymmetric_slopes_differ_in_every_head():
         assert dealt == sorted(dealt, reverse=True)
     assert AsymmetricALiBi(1).left == (1 / 16,) and AsymmetricALiBi(1).right == (1 / 256,)
     p = torch.arange(4)
-    close(AsymmetricALiBi(2, left=slopes(2), right=slopes(2)).bias(p, p),
-          ALiBi(2, symmetric=True).bias(p, p), 0)
+    close(
+        AsymmetricALiBi(2, left=slopes(2), right=slopes(2)).bias(p, p), ALiBi(2, symmetric=True).bias(p, p), 0
+    )
 
 
 @pytest.mark.parametrize("encoding", [ALiBi(12), ALiBi(12, symmetric=True), AsymmetricALiBi(3)], ids=str)
@@ -311,15 +328,26 @@ def test_half_precision_modules_keep_their_slopes(encoding):
 
 # ---- T5 ----
 
+
 @pytest.mark.parametrize("bidirectional", [False, True])
-@pytest.mark.parametrize("n_buckets, max_distance", [
-    (32, 128), (8, 20), (33, 100), (5, 3), (4, 3), (64, 1000),
-])
+@pytest.mark.parametrize(
+    "n_buckets, max_distance",
+    [
+        (32, 128),
+        (8, 20),
+        (33, 100),
+        (5, 3),
+        (4, 3),
+        (64, 1000),
+    ],
+)
 def test_buckets_against_their_borders(bidirectional, n_buckets, max_distance):
     r = torch.arange(-1100, 1101)
     expected = [slow_bucket(x, bidirectional, n_buckets, max_distance) for x in r.tolist()]
-    assert bucket(r, bidirectional=bidirectional, n_buckets=n_buckets,
-                  max_distance=max_distance).tolist() == expected
+    assert (
+        bucket(r, bidirectional=bidirectional, n_buckets=n_buckets, max_distance=max_distance).tolist()
+        == expected
+    )
 
 
 @pytest.mark.parametrize("bidirectional, border, last", [(False, 113, 31), (True, 91, 15)])
@@ -349,6 +377,7 @@ def test_t5_does_not_scale():
 
 # ---- Sandwich ----
 
+
 @pytest.mark.parametrize("dim", [2, 6, 128])
 def test_sandwich_is_the_inner_product_of_sinusoids(dim):
     """Less that of a vector with itself, d̄/2; over 8h/H for head h = 1 … H. Any positions, in float64."""
@@ -377,9 +406,10 @@ def test_sandwich_keeps_far_places_apart_in_half_precision(largest):
 
 # ---- Shaw ----
 
+
 def naive_shaw(q, k, v, encoding, q_positions, k_positions, seen=None):
     """Eq. 3 and 4 with the vectors a_ij written out, [.., Lq, Lk, d]; causal by position, or as ``seen``."""
-    r = (k_positions[..., None, :] - q_positions[..., :, None])
+    r = k_positions[..., None, :] - q_positions[..., :, None]
     row = r.clamp(-encoding.max_distance, encoding.max_distance) + encoding.max_distance
     a_K, a_V = encoding.w_K[row], encoding.w_V[row]
     if row.ndim == 3:
@@ -395,7 +425,7 @@ def test_shaw_is_its_equation_with_gradients(n_q, rows, max_distance):
     encoding = Shaw(8, max_distance).double()
     q, k, v = (torch.randn(2, 3, n, 8, dtype=F64, requires_grad=True) for n in (n_q, 6, 6))
     p = torch.stack([torch.arange(6), torch.arange(6) * 2]) if rows else torch.arange(6)
-    p_q, leaves = p[..., 6 - n_q:], (q, k, v, *encoding.parameters())
+    p_q, leaves = p[..., 6 - n_q :], (q, k, v, *encoding.parameters())
     upstream = torch.randn(2, 3, n_q, 8, dtype=F64)
     for backend in ("eager", "sdpa"):
         actual = attention(q, k, v, encoding, p_q, p, causal=True, backend=backend)
@@ -418,9 +448,19 @@ def far(monkeypatch):
 
 
 @pytest.mark.parametrize("max_distance", [0, 1, 3])
-@pytest.mark.parametrize("n_q, first", [
-    (29, 0), (29, 10**6), (6, 23), (1, 28), (29, 9), (29, -9), (6, 60), (6, -60),
-])
+@pytest.mark.parametrize(
+    "n_q, first",
+    [
+        (29, 0),
+        (29, 10**6),
+        (6, 23),
+        (1, 28),
+        (29, 9),
+        (29, -9),
+        (6, 60),
+        (6, -60),
+    ],
+)
 @pytest.mark.parametrize("causal", [True, False])
 @torch.no_grad()
 def test_shaw_with_far_keys_as_one(n_q, first, causal, max_distance, far):
@@ -430,8 +470,11 @@ def test_shaw_with_far_keys_as_one(n_q, first, causal, max_distance, far):
     p_q, p = torch.arange(n_q) + first, torch.arange(29) + (first if first == 10**6 else 0)
     seen = torch.ones(n_q, 29).tril(29 - n_q).bool() if causal else torch.ones(n_q, 29).bool()
     for scale in (1, 30):  # 30: the weights of far keys are next to nothing, or everything
-        close(attention(q * scale, k, v, encoding, p_q, p, causal=causal),
-              naive_shaw(q * scale, k, v, encoding, p_q, p, seen), 1e-11)
+        close(
+            attention(q * scale, k, v, encoding, p_q, p, causal=causal),
+            naive_shaw(q * scale, k, v, encoding, p_q, p, seen),
+            1e-11,
+        )
     assert len(far) == 2
 
 
@@ -439,8 +482,14 @@ def test_shaw_with_far_keys_as_one(n_q, first, causal, max_distance, far):
 @torch.no_grad()
 def test_the_doors_see_near_pairs_only(causal, far, monkeypatch):
     encoding, asked, content_bias = Shaw(8, 2), [], Shaw.content_bias
-    monkeypatch.setattr(Shaw, "content_bias", lambda self, q, k, *where: (
-        asked.append((q.shape[-2], k.shape[-2])), content_bias(self, q, k, *where))[1])
+    monkeypatch.setattr(
+        Shaw,
+        "content_bias",
+        lambda self, q, k, *where: (
+            asked.append((q.shape[-2], k.shape[-2])),
+            content_bias(self, q, k, *where),
+        )[1],
+    )
     q, k, v = torch.randn(3, 1, 2, 64, 8)
     attention(q, k, v, encoding, causal=causal)
     size = 4 if causal else 8
@@ -468,14 +517,20 @@ def test_what_keeps_shaw_from_summing_far_keys(far):
     mask = torch.ones(2, 1, 1, 30, dtype=torch.bool)
     mask[1, ..., :4] = False
     with torch.no_grad():
-        close(attention(q, k, v, encoding, causal=True, mask=mask)[1, :, 4:],
-              naive_shaw(q, k, v, encoding, p, p, torch.ones(30, 30).tril().bool() & mask)[1, :, 4:])
-        close(attention(q, k, v, encoding, rows, rows), naive_shaw(
-            q, k, v, encoding, rows, rows, torch.ones(30, 30).bool()))
+        close(
+            attention(q, k, v, encoding, causal=True, mask=mask)[1, :, 4:],
+            naive_shaw(q, k, v, encoding, p, p, torch.ones(30, 30).tril().bool() & mask)[1, :, 4:],
+        )
+        close(
+            attention(q, k, v, encoding, rows, rows),
+            naive_shaw(q, k, v, encoding, rows, rows, torch.ones(30, 30).bool()),
+        )
         for gaps in (p * 2, p.flip(0), p.double()):
             for where in ((gaps, gaps), (gaps, p), (p, gaps)):
-                close(attention(q, k, v, encoding, *where), naive_shaw(
-                    q, k, v, encoding, *(x.long() for x in where), torch.ones(30, 30).bool()))
+                close(
+                    attention(q, k, v, encoding, *where),
+                    naive_shaw(q, k, v, encoding, *(x.long() for x in where), torch.ones(30, 30).bool()),
+                )
         one = torch.func.vmap(lambda q, k, v: attention(q[None], k[None], v[None], encoding)[0])(q, k, v)
         close(one, attention(q, k, v, encoding, backend="eager"))
         with pytest.raises(ValueError, match="fractional"):
@@ -522,17 +577,27 @@ def test_shaw_never_forms_a_vector_per_pair(rows, largest):
 # ---- the registry ----
 
 CONFIGS = {
-    "none": {}, "sinusoidal": {"dim": 8}, "learned": {"max_length": 9, "dim": 8, "std": 0.1},
-    "add": {"position": Sinusoidal(8), "token_scale": 2.0}, "multiply": {"position": Sinusoidal(8)},
-    "matrix": {"max_length": 9, "dim": 8}, "concatenate": {"position": Sinusoidal(8)},
-    "rotary": {"head_dim": 8, "layout": "half"}, "clipped": {"n_heads": 2, "max_distance": 3},
+    "none": {},
+    "sinusoidal": {"dim": 8},
+    "learned": {"max_length": 9, "dim": 8, "std": 0.1},
+    "add": {"position": Sinusoidal(8), "token_scale": 2.0},
+    "multiply": {"position": Sinusoidal(8)},
+    "matrix": {"max_length": 9, "dim": 8},
+    "concatenate": {"position": Sinusoidal(8)},
+    "rotary": {"head_dim": 8, "layout": "half"},
+    "clipped": {"n_heads": 2, "max_distance": 3},
     "xpos": {"head_dim": 8},
-    "table": {"n_heads": 2, "length": 9}, "shaw": {"head_dim": 8, "max_distance": 3},
-    "sinusoidal-2d": {"dim": 8, "base": 50.0}, "rotary-axial": {"head_dim": 8, "layout": "half"},
-    "swin": {"n_heads": 2, "window": (3, 2), "std": 0.1}, "raster": {"encoding": Sinusoidal(8), "width": 3},
-    "t5": {"n_heads": 2, "bidirectional": True}, "alibi": {"n_heads": 2, "symmetric": True},
+    "table": {"n_heads": 2, "length": 9},
+    "shaw": {"head_dim": 8, "max_distance": 3},
+    "sinusoidal-2d": {"dim": 8, "base": 50.0},
+    "rotary-axial": {"head_dim": 8, "layout": "half"},
+    "swin": {"n_heads": 2, "window": (3, 2), "std": 0.1},
+    "raster": {"encoding": Sinusoidal(8), "width": 3},
+    "t5": {"n_heads": 2, "bidirectional": True},
+    "alibi": {"n_heads": 2, "symmetric": True},
     "transformer-xl": {"n_heads": 2, "head_dim": 4, "dim": 6},
-    "alibi-asymmetric": {"n_heads": 2}, "kerple": {"n_heads": 2, "variant": "power"},
+    "alibi-asymmetric": {"n_heads": 2},
+    "kerple": {"n_heads": 2, "variant": "power"},
     "hybrid-sum": {"position": Sinusoidal(8), "relative": ALiBi(2)},
     "hybrid-concat": {"position": Sinusoidal(8), "relative": ALiBi(2), "hidden": 3},
     "key-side": {"position": Sinusoidal(8), "relative": ALiBi(2)},
@@ -591,44 +656,50 @@ P = torch.arange(3)
 Q = torch.zeros(2, 1, 3, 4)
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: ClippedBias(0, 2), "n_heads=0.*positive integer"),
-    (lambda: ClippedBias(2, -1), "max_distance=-1.*integer, 0 or more"),
-    (lambda: ClippedBias(2, 1.5), "max_distance=1.5.*integer"),
-    (lambda: ClippedBias(2, True), "max_distance=True.*integer"),
-    (lambda: ClippedBias(2, 1, std=-0.1), "std=-0.1.*finite number, 0 or more"),
-    (lambda: ClippedBias(2, 1, std=math.nan), "std=nan.*finite number"),
-    (lambda: ClippedBias(2, 1, std=math.inf), "std=inf.*finite number"),
-    (lambda: TableBias(2, 0), "length=0.*positive integer"),
-    (lambda: TableBias(2, 3, std=-1), "std=-1"),
-    (lambda: slopes(0), "n_heads=0.*positive integer"),
-    (lambda: ALiBi(2.0), "n_heads=2.0.*positive integer"),
-    (lambda: AsymmetricALiBi(-1), "n_heads=-1"),
-    (lambda: AsymmetricALiBi(2, left=[1]), r"left=\(1.0,\).*2 finite slopes"),
-    (lambda: AsymmetricALiBi(1, right=[-1]), r"right=\(-1.0,\).*0 or more"),
-    (lambda: AsymmetricALiBi(2, left=0.5), "left=0.5.*2 finite slopes"),
-    (lambda: AsymmetricALiBi(1, right=[math.nan]), r"right=\(nan,\)"),
-    (lambda: Sandwich(0), "n_heads=0"),
-    (lambda: Sandwich(2, dim=7), "dim=7.*even"),
-    (lambda: T5Bias(0), "n_heads=0"),
-    (lambda: T5Bias(2, std=-1), "std=-1"),
-    (lambda: T5Bias(2, n_buckets=1), "n_buckets=1.*at least 2 with bidirectional=False"),
-    (lambda: T5Bias(2, n_buckets=3, bidirectional=True), "n_buckets=3.*at least 4 with bidirectional=True"),
-    (lambda: T5Bias(2, max_distance=16), "max_distance=16.*exceed the 16 exact"),
-    (lambda: bucket(P, max_distance=8, bidirectional=True), "max_distance=8.*exceed the 8 exact"),
-    (lambda: bucket(P, n_buckets=0), "n_buckets=0.*positive"),
-    (lambda: bucket(P, max_distance=-3), "max_distance=-3.*positive"),
-    (lambda: bucket(P / 2), "fractional offsets.*whole"),
-    (lambda: ClippedBias(2, 1).bias(P / 2, P), "fractional offsets.*whole"),
-    (lambda: ClippedBias(2, 1).bias(P * math.nan, P), "q_positions are not all finite"),
-    (lambda: ClippedBias(2, 1).bias(P[0], P), r"q_positions have shape \(\).*\[B, L\]"),
-    (lambda: ALiBi(2).bias(P, P[None, None]), r"k_positions have shape \(1, 1, 3\).*\[B, L\]"),
-    (lambda: ALiBi(2).bias(P.expand(2, 3), P.expand(4, 3)), r"\(2, 3\).*\(4, 3\).*number of rows"),
-    (lambda: Shaw(0, 2), "head_dim=0"),
-    (lambda: Shaw(4, -1), "max_distance=-1"),
-    (lambda: Shaw(4, 1, std=-1.0), "std=-1.0"),
-    (lambda: Shaw(8, 1).content_bias(Q, Q, P, P), r"head_dim=8.*\(2, 1, 3, 4\).*heads of the model"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: ClippedBias(0, 2), "n_heads=0.*positive integer"),
+        (lambda: ClippedBias(2, -1), "max_distance=-1.*integer, 0 or more"),
+        (lambda: ClippedBias(2, 1.5), "max_distance=1.5.*integer"),
+        (lambda: ClippedBias(2, True), "max_distance=True.*integer"),
+        (lambda: ClippedBias(2, 1, std=-0.1), "std=-0.1.*finite number, 0 or more"),
+        (lambda: ClippedBias(2, 1, std=math.nan), "std=nan.*finite number"),
+        (lambda: ClippedBias(2, 1, std=math.inf), "std=inf.*finite number"),
+        (lambda: TableBias(2, 0), "length=0.*positive integer"),
+        (lambda: TableBias(2, 3, std=-1), "std=-1"),
+        (lambda: slopes(0), "n_heads=0.*positive integer"),
+        (lambda: ALiBi(2.0), "n_heads=2.0.*positive integer"),
+        (lambda: AsymmetricALiBi(-1), "n_heads=-1"),
+        (lambda: AsymmetricALiBi(2, left=[1]), r"left=\(1.0,\).*2 finite slopes"),
+        (lambda: AsymmetricALiBi(1, right=[-1]), r"right=\(-1.0,\).*0 or more"),
+        (lambda: AsymmetricALiBi(2, left=0.5), "left=0.5.*2 finite slopes"),
+        (lambda: AsymmetricALiBi(1, right=[math.nan]), r"right=\(nan,\)"),
+        (lambda: Sandwich(0), "n_heads=0"),
+        (lambda: Sandwich(2, dim=7), "dim=7.*even"),
+        (lambda: T5Bias(0), "n_heads=0"),
+        (lambda: T5Bias(2, std=-1), "std=-1"),
+        (lambda: T5Bias(2, n_buckets=1), "n_buckets=1.*at least 2 with bidirectional=False"),
+        (
+            lambda: T5Bias(2, n_buckets=3, bidirectional=True),
+            "n_buckets=3.*at least 4 with bidirectional=True",
+        ),
+        (lambda: T5Bias(2, max_distance=16), "max_distance=16.*exceed the 16 exact"),
+        (lambda: bucket(P, max_distance=8, bidirectional=True), "max_distance=8.*exceed the 8 exact"),
+        (lambda: bucket(P, n_buckets=0), "n_buckets=0.*positive"),
+        (lambda: bucket(P, max_distance=-3), "max_distance=-3.*positive"),
+        (lambda: bucket(P / 2), "fractional offsets.*whole"),
+        (lambda: ClippedBias(2, 1).bias(P / 2, P), "fractional offsets.*whole"),
+        (lambda: ClippedBias(2, 1).bias(P * math.nan, P), "q_positions are not all finite"),
+        (lambda: ClippedBias(2, 1).bias(P[0], P), r"q_positions have shape \(\).*\[B, L\]"),
+        (lambda: ALiBi(2).bias(P, P[None, None]), r"k_positions have shape \(1, 1, 3\).*\[B, L\]"),
+        (lambda: ALiBi(2).bias(P.expand(2, 3), P.expand(4, 3)), r"\(2, 3\).*\(4, 3\).*number of rows"),
+        (lambda: Shaw(0, 2), "head_dim=0"),
+        (lambda: Shaw(4, -1), "max_distance=-1"),
+        (lambda: Shaw(4, 1, std=-1.0), "std=-1.0"),
+        (lambda: Shaw(8, 1).content_bias(Q, Q, P, P), r"head_dim=8.*\(2, 1, 3, 4\).*heads of the model"),
+    ],
+)
 def test_errors_say_what_is_allowed(call, words):
     with pytest.raises(ValueError, match=words):
         call()
@@ -656,11 +727,16 @@ def wider():
     return encoding
 
 
-@pytest.mark.parametrize("encoding", [Leaning(8, 4), wider(), Compose(Leaning(8, 4), ALiBi(2))],
-                         ids=["a bias of its own", "a larger k", "composed"])
+@pytest.mark.parametrize(
+    "encoding",
+    [Leaning(8, 4), wider(), Compose(Leaning(8, 4), ALiBi(2))],
+    ids=["a bias of its own", "a larger k", "composed"],
+)
 def test_the_reach_is_what_the_encoding_does_now(encoding):
     encoding = encoding.double()
     q, k, v = (torch.randn(1, 2, n, 8, dtype=torch.float64) for n in (300, 500, 500))
     with torch.no_grad():
-        close(attention(q, k, v, encoding, causal=True),
-              attention(q, k, v, encoding, causal=True, backend="eager"))
+        close(
+            attention(q, k, v, encoding, causal=True),
+            attention(q, k, v, encoding, causal=True, backend="eager"),
+        )

@@ -47,6 +47,7 @@ def numbers(values):
 
 # ---- the scalings, one θ at a time ----
 
+
 def plain(b, d):
     return [1 / b ** (2 * t / d) for t in range(d // 2)]
 
@@ -70,6 +71,7 @@ def yarn(b, d, s, L, alpha, beta):
 
 def yarn_released(b, d, s, L, alpha, beta, rounded):
     """Between the real index where r = β and the one where r = α, found by bisection."""
+
     def index(r):
         low, high = -float(d), 2.0 * d
         for _ in range(200):
@@ -115,8 +117,10 @@ def test_each_scaling_is_its_formula(b, d):
     for ramp in ("index", "rounded index"):
         rounded = ramp == "rounded index"
         close(theta(YaRN(16, L=2048, ramp=ramp)), numbers(yarn_released(b, d, 16, 2048, 1, 32, rounded)))
-        close(theta(YaRN(3, L=600, alpha=2, beta=20, ramp=ramp)),
-              numbers(yarn_released(b, d, 3, 600, 2, 20, rounded)))
+        close(
+            theta(YaRN(3, L=600, alpha=2, beta=20, ramp=ramp)),
+            numbers(yarn_released(b, d, 3, 600, 2, 20, rounded)),
+        )
 
 
 def test_longrope_is_its_formula():
@@ -149,9 +153,17 @@ def test_ntk_keeps_the_highest_frequency_and_interpolates_the_lowest():
     close(raw[-1] / theta[-1], numbers(8.0), 1e-11)
 
 
-@pytest.mark.parametrize("scaling", [
-    PositionInterpolation(1), NTKAware(1), YaRN(1, L=64), YaRN(1, L=64, ramp="index"), Llama3(1, L=64),
-], ids=str)
+@pytest.mark.parametrize(
+    "scaling",
+    [
+        PositionInterpolation(1),
+        NTKAware(1),
+        YaRN(1, L=64),
+        YaRN(1, L=64, ramp="index"),
+        Llama3(1, L=64),
+    ],
+    ids=str,
+)
 def test_a_factor_of_1_changes_nothing(scaling):
     f = Frequencies(16, scaling=scaling)
     close(f.theta(), Frequencies(16).theta())
@@ -166,12 +178,15 @@ def test_a_yarn_ramp_without_width():
 
 
 def test_paper_and_released_yarn_differ():
-    paper, released = (Frequencies(64, scaling=YaRN(32, L=4096, ramp=ramp)).theta()
-                       for ramp in ("wavelength", "rounded index"))
+    paper, released = (
+        Frequencies(64, scaling=YaRN(32, L=4096, ramp=ramp)).theta()
+        for ramp in ("wavelength", "rounded index")
+    )
     assert 0.2 < (paper / released).min() < 0.3  # at worst a factor of four
 
 
 # ---- the rotation ----
+
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_partial_rotation_leaves_the_rest(layout):
@@ -238,8 +253,11 @@ def test_dynamic_is_plain_up_to_L_and_stretched_beyond():
     module, plain_one = Rotary(8, frequencies=DYNAMIC), Rotary(8)
     for length in (1, 15, 16):
         part = x[..., :length, :]
-        close(module.rotate(part, part, p[:length], p[:length])[0],
-              plain_one.rotate(part, part, p[:length], p[:length])[0], 1e-14)
+        close(
+            module.rotate(part, part, p[:length], p[:length])[0],
+            plain_one.rotate(part, part, p[:length], p[:length])[0],
+            1e-14,
+        )
     stretched = Rotary(8, base=10_000.0 * (40 / 16) ** (8 / 6))
     for one, other in zip(module.rotate(x, x, p, p), stretched.rotate(x, x, p, p), strict=True):
         close(one, other)
@@ -247,8 +265,10 @@ def test_dynamic_is_plain_up_to_L_and_stretched_beyond():
     close(module.rotate(x[..., -1:, :], x, p[-1:], p)[1], stretched.rotate(x, x, p, p)[1])
     close(module.rotate(x[..., :3, :], x, p[:3], p)[0], stretched.rotate(x[..., :3, :], x, p[:3], p)[0])
     # and the query's position counts as much as the keys'
-    close(module.rotate(x[..., -1:, :], x[..., :3, :], p[-1:], p[:3])[1],
-          stretched.rotate(x, x[..., :3, :], p, p[:3])[1])
+    close(
+        module.rotate(x[..., -1:, :], x[..., :3, :], p[-1:], p[:3])[1],
+        stretched.rotate(x, x[..., :3, :], p, p[:3])[1],
+    )
 
 
 def test_dynamic_lengths_are_of_each_row_and_nothing_is_remembered():
@@ -268,6 +288,7 @@ def test_dynamic_lengths_are_of_each_row_and_nothing_is_remembered():
 
 # ---- the layout of weights ----
 
+
 @pytest.mark.parametrize("rotary_dim", [None, 4])
 @pytest.mark.parametrize("source, target", [LAYOUTS, LAYOUTS[::-1]])
 def test_permuted_weights_give_the_same_scores(source, target, rotary_dim):
@@ -276,8 +297,9 @@ def test_permuted_weights_give_the_same_scores(source, target, rotary_dim):
     weights, biases = torch.randn(2, heads * d, width, dtype=F64), torch.randn(2, heads * d, dtype=F64)
 
     def s(layout, weights, biases):
-        q, k = ((x @ w.T + b).view(1, 6, heads, d).transpose(1, 2)
-                for w, b in zip(weights, biases, strict=True))
+        q, k = (
+            (x @ w.T + b).view(1, 6, heads, d).transpose(1, 2) for w, b in zip(weights, biases, strict=True)
+        )
         return scores(q, k, Rotary(d, layout=layout, frequencies=f), p, p)
 
     def moved(tensors):
@@ -297,8 +319,11 @@ def test_permuted_weights_give_the_same_scores(source, target, rotary_dim):
 def test_permuting_is_what_the_converter_of_llama_does():
     """Its words: ``w.view(n_heads, dim1 // n_heads // 2, 2, dim2).transpose(1, 2).reshape(dim1, dim2)``."""
     w = torch.randn(24, 5)
-    close(permute_projection(w, 8, source="interleaved", target="half"),
-          w.view(3, 4, 2, 5).transpose(1, 2).reshape(24, 5), 0)
+    close(
+        permute_projection(w, 8, source="interleaved", target="half"),
+        w.view(3, 4, 2, 5).transpose(1, 2).reshape(24, 5),
+        0,
+    )
 
 
 # ---- M-RoPE ----
@@ -338,6 +363,7 @@ def test_m_rope_of_a_text_is_rope_whatever_the_scaling():
 
 
 # ---- xPos ----
+
 
 def zeta(i, d, gamma=0.4):
     return (i / (d / 2) + gamma) / (1 + gamma)
@@ -392,7 +418,7 @@ def test_xpos_does_not_overflow_in_float16(offset):
     torch.testing.assert_close(q2.double(), right, rtol=1.02 / 1024, atol=1e-5)
     some = torch.tensor([0, 1, 100, 2047, 2048, 4000, 4095])
     s = q2[..., some, :].float() @ k2[..., some, :].float().mT
-    exact = (q[..., some, :].double() @ torch.eye(d, dtype=F64))
+    exact = q[..., some, :].double() @ torch.eye(d, dtype=F64)
     exact = scores(exact, k[..., some, :].double(), XPos(d), some, some) * d**0.5
     close(s.tril(), exact.float().tril(), 0.05)
     v = torch.randn(1, 1, 4096, 8).half()
@@ -404,10 +430,18 @@ def test_xpos_does_not_overflow_in_float16(offset):
 
 def xpos_scores(q, k, m, n, d):
     """Those of keys in the past, one pair of channels at a time, each factor from its own distance."""
-    r, (q, k) = (m[:, None] - n).double(), (torch.view_as_complex(
-        x.double().unflatten(-1, (-1, 2)).contiguous()) for x in (q, k))
-    return sum((q[..., :, None, i] * k[..., None, :, i].conj() * torch.polar(
-        zeta(i, d) ** (r.clamp(min=0) / 512), r * 10_000.0 ** (-2 * i / d))).real for i in range(d // 2))
+    r, (q, k) = (
+        (m[:, None] - n).double(),
+        (torch.view_as_complex(x.double().unflatten(-1, (-1, 2)).contiguous()) for x in (q, k)),
+    )
+    return sum(
+        (
+            q[..., :, None, i]
+            * k[..., None, :, i].conj()
+            * torch.polar(zeta(i, d) ** (r.clamp(min=0) / 512), r * 10_000.0 ** (-2 * i / d))
+        ).real
+        for i in range(d // 2)
+    )
 
 
 FAR = {torch.float16: 0.004, torch.bfloat16: 0.03, torch.float32: 2e-6, F64: 1e-11}
@@ -427,10 +461,12 @@ def test_xpos_far_apart(dtype, span):
     weights = exact_scores.masked_fill(~visible[:, None, None], -torch.inf).softmax(-1)
     for backend in ("eager", "sdpa"):
         for mask, exact in zip((None, visible[1]), weights @ v.double(), strict=True):
+
             def rows(first, backend=backend, mask=mask):
                 part = None if mask is None else mask[first:]
-                return attention(q[:, :, first:], k, v, XPos(d), p[first:], p, causal=True, mask=part,
-                                 backend=backend)
+                return attention(
+                    q[:, :, first:], k, v, XPos(d), p[first:], p, causal=True, mask=part, backend=backend
+                )
 
             close(rows(len(p) - 3).double(), exact[:, :, -3:], FAR[dtype])
             if span < {torch.float16: 7000, F64: 250_000}.get(dtype, 30_000):
@@ -452,7 +488,7 @@ def test_xpos_reads_a_long_text_in_parts():
     with pytest.raises(ValueError, match="177,000 apart"):
         model(ids, p)
     for at in range(0, 60, 4):
-        parts.append(model(ids[:, at: at + 4], p[at: at + 4], cache=cache))
+        parts.append(model(ids[:, at : at + 4], p[at : at + 4], cache=cache))
     close(torch.cat(parts, 1).double(), model.double()(ids, p), 1e-4)
 
 
@@ -478,72 +514,85 @@ def test_xpos_of_some_channels_leaves_the_rest():
 
 # ---- how they show themselves, and wrong inputs ----
 
+
 def test_repr():
     assert repr(Rotary(8)) == "Rotary(8, base=10000, layout='interleaved')"
     f = Frequencies(8, rotary_dim=4, scaling=PositionInterpolation(2), p=0.5)
     assert repr(Rotary(8, frequencies=f)) == (
-        "Rotary(8, base=10000, rotary_dim=4, scaling=PositionInterpolation(s=2), p=0.5, "
-        "layout='interleaved')")
+        "Rotary(8, base=10000, rotary_dim=4, scaling=PositionInterpolation(s=2), p=0.5, layout='interleaved')"
+    )
     assert repr(XPos(8)) == "XPos(8, base=10000, layout='interleaved', gamma=0.4, scale_base=512)"
 
 
 Q, P = torch.zeros(2, 1, 3, 4), torch.arange(3)
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: Frequencies(0), "head_dim=0.*positive integer"),
-    (lambda: Frequencies(7), "head_dim=7.*even"),
-    (lambda: Frequencies(8, base=-1.0), "base=-1.0.*above 0"),
-    (lambda: Frequencies(8, rotary_dim=3), "rotary_dim=3.*even"),
-    (lambda: Frequencies(8, rotary_dim=0), "rotary_dim=0.*positive integer"),
-    (lambda: Frequencies(8, rotary_dim=10), "rotary_dim=10.*at most head_dim=8"),
-    (lambda: Frequencies(8, p=1.5), "p=1.5.*0 to 1"),
-    (lambda: Frequencies(8, p=math.nan), "p=nan.*0 to 1"),
-    (lambda: Frequencies(8, scaling=4.0), r"scaling=4.0.*None or a Scaling.*YaRN"),
-    (lambda: Frequencies(2, scaling=NTKAware(2)), "rotary_dim=2.*at least 4"),
-    (lambda: Frequencies(8, base=0.5, scaling=YaRN(2, L=9, ramp="index")), "base=0.5.*above 1"),
-    (lambda: PositionInterpolation(0.5), "s=0.5.*at least 1"),
-    (lambda: NTKAware(math.inf), "s=inf.*finite"),
-    (lambda: DynamicNTK(0), "L=0.*positive integer"),
-    (lambda: DynamicNTK(8, s=0), "s=0.*at least 1"),
-    (lambda: YaRN(0, L=8), "s=0.*at least 1"),
-    (lambda: YaRN(2, L=8.5), "L=8.5.*positive integer"),
-    (lambda: YaRN(2, L=8, alpha=32, beta=1), "alpha=32, beta=1.*0 < alpha < beta"),
-    (lambda: YaRN(2, L=8, ramp="linear"), "ramp='linear'.*'wavelength', 'index', 'rounded index'"),
-    (lambda: YaRN(2, L=8, attention=-1.0), "attention=-1.0.*at least 0"),
-    (lambda: Frequencies(8, scaling=YaRN), "scaling=<class.*None or a Scaling"),
-    (lambda: Rotary(8, frequencies=Frequencies), r"frequencies=<class.*give Frequencies\(8, …\)"),
-    (lambda: Rotary(8, frequencies=0.5), r"frequencies=0.5: give Frequencies\(8, …\)"),
-    (lambda: Rotary(8, base=10**400), "base=1000.*finite"),
-    (lambda: LongRoPE((1.0,), (1.0,), L=1), "L=1.*at least 2"),
-    (lambda: LongRoPE(1.0, (1.0,), L=9), "short=1.0.*a list"),
-    (lambda: LongRoPE((1.0,), (1.0, 0), L=9), r"long\[1\]=0.*above 0"),
-    (lambda: LongRoPE((1.0,), (1.0,), L=9, s=0.5), "s=0.5.*at least 1"),
-    (lambda: Frequencies(8, scaling=LongRoPE([1.0] * 4, [1.0] * 3, L=9)), "long has 3 factors, but 4 pairs"),
-    (lambda: MRoPE(8, sections=(4,)), r"sections=\(4,\).*pairs of each axis"),
-    (lambda: MRoPE(8, sections=4), r"sections=4.*pairs of each axis"),
-    (lambda: MRoPE(8, sections=(4, 0)), r"sections\[1\]=0.*positive integer"),
-    (lambda: MRoPE(8, sections=(2, 1)), r"sections=\(2, 1\).*4 pairs"),
-    (lambda: MRoPE(8, sections=(2, 2), order="half"), "order='half'.*'chunked', 'interleaved'"),
-    (lambda: MRoPE(16, sections=(1, 5, 2), order="interleaved"), "can't be interleaved"),
-    (lambda: XPos(8, frequencies=MRoPE(8, sections=(2, 2))), "xPos fades along one axis"),
-    (lambda: Llama3(low=4.0, high=4.0), "low=4.0, high=4.0.*0 < low < high"),
-    (lambda: Llama3(s=0.1), "s=0.1"),
-    (lambda: Llama3(L=-1), "L=-1"),
-    (lambda: Rotary(8, base=9.0, frequencies=Frequencies(8)), "base=9.0 and frequencies=.*one of them"),
-    (lambda: Rotary(8, frequencies=Frequencies(4)), "head_dim=8.*head_dim=4.*agree"),
-    (lambda: Rotary(4).rotate(Q, Q[..., :2], P, P), r"head_dim=4, but k has shape \(2, 1, 3, 2\)"),
-    (lambda: Rotary(4).rotate(Q, Q, P, P[:2]), r"k_positions have shape \(2,\).*length 3"),
-    (lambda: rotate(Q, P, frequencies=Frequencies(8), layout="half"), r"head_dim=8, but x has shape"),
-    (lambda: permute_projection(torch.zeros(9, 2), 4, source="half", target="half"), r"\(9, 2\).*head_dim=4"),
-    (lambda: permute_projection(torch.zeros(()), 4, source="half", target="half"), r"\(\).*head_dim=4"),
-    (lambda: permute_projection(Q, 4, source="neox", target="half"), "source='neox'.*'interleaved', 'half'"),
-    (lambda: permute_projection(Q, 4, source="half", target="gptj"), "target='gptj'"),
-    (lambda: permute_projection(Q, 7, source="half", target="half"), "head_dim=7.*even"),
-    (lambda: XPos(8, gamma=0), "gamma=0.*above 0"),
-    (lambda: XPos(8, scale_base=math.inf), "scale_base=inf.*finite"),
-    (lambda: XPos(8, layout="neox"), "layout='neox'"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: Frequencies(0), "head_dim=0.*positive integer"),
+        (lambda: Frequencies(7), "head_dim=7.*even"),
+        (lambda: Frequencies(8, base=-1.0), "base=-1.0.*above 0"),
+        (lambda: Frequencies(8, rotary_dim=3), "rotary_dim=3.*even"),
+        (lambda: Frequencies(8, rotary_dim=0), "rotary_dim=0.*positive integer"),
+        (lambda: Frequencies(8, rotary_dim=10), "rotary_dim=10.*at most head_dim=8"),
+        (lambda: Frequencies(8, p=1.5), "p=1.5.*0 to 1"),
+        (lambda: Frequencies(8, p=math.nan), "p=nan.*0 to 1"),
+        (lambda: Frequencies(8, scaling=4.0), r"scaling=4.0.*None or a Scaling.*YaRN"),
+        (lambda: Frequencies(2, scaling=NTKAware(2)), "rotary_dim=2.*at least 4"),
+        (lambda: Frequencies(8, base=0.5, scaling=YaRN(2, L=9, ramp="index")), "base=0.5.*above 1"),
+        (lambda: PositionInterpolation(0.5), "s=0.5.*at least 1"),
+        (lambda: NTKAware(math.inf), "s=inf.*finite"),
+        (lambda: DynamicNTK(0), "L=0.*positive integer"),
+        (lambda: DynamicNTK(8, s=0), "s=0.*at least 1"),
+        (lambda: YaRN(0, L=8), "s=0.*at least 1"),
+        (lambda: YaRN(2, L=8.5), "L=8.5.*positive integer"),
+        (lambda: YaRN(2, L=8, alpha=32, beta=1), "alpha=32, beta=1.*0 < alpha < beta"),
+        (lambda: YaRN(2, L=8, ramp="linear"), "ramp='linear'.*'wavelength', 'index', 'rounded index'"),
+        (lambda: YaRN(2, L=8, attention=-1.0), "attention=-1.0.*at least 0"),
+        (lambda: Frequencies(8, scaling=YaRN), "scaling=<class.*None or a Scaling"),
+        (lambda: Rotary(8, frequencies=Frequencies), r"frequencies=<class.*give Frequencies\(8, …\)"),
+        (lambda: Rotary(8, frequencies=0.5), r"frequencies=0.5: give Frequencies\(8, …\)"),
+        (lambda: Rotary(8, base=10**400), "base=1000.*finite"),
+        (lambda: LongRoPE((1.0,), (1.0,), L=1), "L=1.*at least 2"),
+        (lambda: LongRoPE(1.0, (1.0,), L=9), "short=1.0.*a list"),
+        (lambda: LongRoPE((1.0,), (1.0, 0), L=9), r"long\[1\]=0.*above 0"),
+        (lambda: LongRoPE((1.0,), (1.0,), L=9, s=0.5), "s=0.5.*at least 1"),
+        (
+            lambda: Frequencies(8, scaling=LongRoPE([1.0] * 4, [1.0] * 3, L=9)),
+            "long has 3 factors, but 4 pairs",
+        ),
+        (lambda: MRoPE(8, sections=(4,)), r"sections=\(4,\).*pairs of each axis"),
+        (lambda: MRoPE(8, sections=4), r"sections=4.*pairs of each axis"),
+        (lambda: MRoPE(8, sections=(4, 0)), r"sections\[1\]=0.*positive integer"),
+        (lambda: MRoPE(8, sections=(2, 1)), r"sections=\(2, 1\).*4 pairs"),
+        (lambda: MRoPE(8, sections=(2, 2), order="half"), "order='half'.*'chunked', 'interleaved'"),
+        (lambda: MRoPE(16, sections=(1, 5, 2), order="interleaved"), "can't be interleaved"),
+        (lambda: XPos(8, frequencies=MRoPE(8, sections=(2, 2))), "xPos fades along one axis"),
+        (lambda: Llama3(low=4.0, high=4.0), "low=4.0, high=4.0.*0 < low < high"),
+        (lambda: Llama3(s=0.1), "s=0.1"),
+        (lambda: Llama3(L=-1), "L=-1"),
+        (lambda: Rotary(8, base=9.0, frequencies=Frequencies(8)), "base=9.0 and frequencies=.*one of them"),
+        (lambda: Rotary(8, frequencies=Frequencies(4)), "head_dim=8.*head_dim=4.*agree"),
+        (lambda: Rotary(4).rotate(Q, Q[..., :2], P, P), r"head_dim=4, but k has shape \(2, 1, 3, 2\)"),
+        (lambda: Rotary(4).rotate(Q, Q, P, P[:2]), r"k_positions have shape \(2,\).*length 3"),
+        (lambda: rotate(Q, P, frequencies=Frequencies(8), layout="half"), r"head_dim=8, but x has shape"),
+        (
+            lambda: permute_projection(torch.zeros(9, 2), 4, source="half", target="half"),
+            r"\(9, 2\).*head_dim=4",
+        ),
+        (lambda: permute_projection(torch.zeros(()), 4, source="half", target="half"), r"\(\).*head_dim=4"),
+        (
+            lambda: permute_projection(Q, 4, source="neox", target="half"),
+            "source='neox'.*'interleaved', 'half'",
+        ),
+        (lambda: permute_projection(Q, 4, source="half", target="gptj"), "target='gptj'"),
+        (lambda: permute_projection(Q, 7, source="half", target="half"), "head_dim=7.*even"),
+        (lambda: XPos(8, gamma=0), "gamma=0.*above 0"),
+        (lambda: XPos(8, scale_base=math.inf), "scale_base=inf.*finite"),
+        (lambda: XPos(8, layout="neox"), "layout='neox'"),
+    ],
+)
 def test_errors_say_what_is_allowed(call, words):
     with pytest.raises(ValueError, match=words):
         call()
@@ -608,9 +657,11 @@ def test_a_factor_that_is_learned():
 @pytest.mark.parametrize("use_reentrant", [True, False])
 def test_a_checkpoint_computes_angles_again(use_reentrant):
     """It runs a part of a forward once more, in the backward pass, and wants the same graph."""
+
     def again_later(forward):
         def call(*args, **options):
             return checkpoint(lambda *args: forward(*args, **options), *args, use_reentrant=use_reentrant)
+
         return call
 
     factor = torch.tensor(2.0, dtype=F64, requires_grad=True)
@@ -627,10 +678,17 @@ def test_a_checkpoint_computes_angles_again(use_reentrant):
     close(*gradients, 1e-6)
 
 
-@pytest.mark.parametrize("make, turns", [
-    (lambda: Rotary(8), 1), (lambda: Rotary(8, layout="half"), 1), (lambda: XPos(8), 1),
-    (lambda: Rotary(8, frequencies=DYNAMIC), 1), (lambda: AxialRotary(8), 2),
-], ids=["rotary", "half", "xpos", "dynamic", "axial"])
+@pytest.mark.parametrize(
+    "make, turns",
+    [
+        (lambda: Rotary(8), 1),
+        (lambda: Rotary(8, layout="half"), 1),
+        (lambda: XPos(8), 1),
+        (lambda: Rotary(8, frequencies=DYNAMIC), 1),
+        (lambda: AxialRotary(8), 2),
+    ],
+    ids=["rotary", "half", "xpos", "dynamic", "axial"],
+)
 def test_angles_are_computed_once_for_all_layers(make, turns, monkeypatch):
     """Of a forward; one for each axis. With a cache, once for the queries and once for the keys. (Whether the
     angles of a cache change is asked at one position.)"""
@@ -661,6 +719,7 @@ def test_angles_are_computed_once_for_all_layers(make, turns, monkeypatch):
 
 def test_nothing_is_kept_that_nobody_asked_for():
     """Positions keep what is computed of them if they are shared, and only with themselves."""
+
     def compute(p):
         return p + 1
 
@@ -697,7 +756,8 @@ def test_a_forward_leaves_nothing_behind():
     gc.disable()
     try:
         with unittest.mock.patch.object(
-                Turn, "__init__", lambda self, *a: seen.append(weakref.ref(self)) or keep(self, *a)):
+            Turn, "__init__", lambda self, *a: seen.append(weakref.ref(self)) or keep(self, *a)
+        ):
             for backend in ("eager", "sdpa"):
                 model(ids, backend=backend)
         assert len(seen) == 2 and not any(turn() for turn in seen)
@@ -729,9 +789,17 @@ def test_gradients_of_queries_and_of_positions(layout):
     assert torch.autograd.gradgradcheck(lambda x, p: encoding.rotate(x, x, p, p), (x, positions))
 
 
-@pytest.mark.parametrize("encoding", [
-    Rotary(8), Rotary(8, layout="half"), XPos(8, layout="half"), AxialRotary(8, layout="half"),
-    Rotary(8, layout="half", frequencies=MRoPE(8, sections=(2, 1, 1)))], ids=str)
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        Rotary(8),
+        Rotary(8, layout="half"),
+        XPos(8, layout="half"),
+        AxialRotary(8, layout="half"),
+        Rotary(8, layout="half", frequencies=MRoPE(8, sections=(2, 1, 1))),
+    ],
+    ids=str,
+)
 def test_transforms_over_queries_and_over_positions(encoding):
     """vmap of queries, of positions, of both; each against a loop."""
     q = torch.randn(3, 1, 2, 5, 8, dtype=F64)
@@ -742,8 +810,9 @@ def test_transforms_over_queries_and_over_positions(encoding):
 
     for q_axis, p_axis in ((0, None), (None, 0), (0, 0)):
         some_q, some_p = q if q_axis == 0 else q[0], p if p_axis == 0 else p[0]
-        expected = torch.stack([turned(q[i] if q_axis == 0 else q[0], p[i] if p_axis == 0 else p[0])
-                                for i in range(3)])
+        expected = torch.stack(
+            [turned(q[i] if q_axis == 0 else q[0], p[i] if p_axis == 0 else p[0]) for i in range(3)]
+        )
         close(torch.vmap(turned, (q_axis, p_axis))(some_q, some_p), expected)
 
 
@@ -752,7 +821,8 @@ def test_transforms_over_queries_and_over_positions(encoding):
 def test_the_fast_rotation_is_the_plain_one(which, layout):
     """In any memory layout: where channels 2t and 2t + 1 stand together, they are one complex number."""
     x = {
-        "whole": torch.randn(2, 3, 5, 8), "odd stride": torch.randn(2, 3, 5, 9)[..., :8],
+        "whole": torch.randn(2, 3, 5, 8),
+        "odd stride": torch.randn(2, 3, 5, 9)[..., :8],
         "odd offset": torch.randn(2, 3, 5, 10)[..., 1:9],
         "transposed": torch.randn(2, 5, 3, 8).transpose(1, 2),
         "channels apart": torch.randn(2, 3, 8, 5).mT,

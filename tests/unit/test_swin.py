@@ -42,6 +42,7 @@ def close(actual, expected, tolerance=1e-12):
 
 # ---- axes ----
 
+
 def test_a_grid_is_read_row_by_row():
     expected = [[row, column] for row in range(3) for column in range(4)]
     assert grid(3, 4).tolist() == expected and grid(3, 4).dtype == torch.int64
@@ -85,14 +86,18 @@ def test_the_encoding_says_what_a_2_by_2_tensor_is():
     close(scores(q, q, AxialRotary(4), p, p)[1:], scores(q[1:], q[1:], AxialRotary(4), p, p), 1e-6)
 
 
-@pytest.mark.parametrize("encoding", [SwinBias(2, (2, 3)), AxialRotary(8), Raster(ALiBi(2), 3)],
-                         ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "encoding", [SwinBias(2, (2, 3)), AxialRotary(8), Raster(ALiBi(2), 3)], ids=lambda e: type(e).__name__
+)
 @pytest.mark.parametrize("backend", ["eager", "sdpa"])
 def test_queries_are_the_last_keys_by_default(encoding, backend):
     q, (k, v), p = torch.randn(2, 2, 2, 8), torch.randn(2, 2, 2, 6, 8), grid(2, 3)
     for p_k in (p, torch.stack([p, p.flip(0)])):
-        close(attention(q, k, v, encoding, k_positions=p_k, backend=backend),
-              attention(q, k, v, encoding, p_k[..., 4:, :], p_k, backend=backend), 0)
+        close(
+            attention(q, k, v, encoding, k_positions=p_k, backend=backend),
+            attention(q, k, v, encoding, p_k[..., 4:, :], p_k, backend=backend),
+            0,
+        )
     close(scores(q, k, encoding, k_positions=p), scores(q, k, encoding, p[4:], p), 0)
 
 
@@ -127,8 +132,10 @@ def test_a_cache_counts_tokens():
 def test_a_cache_of_one_row_of_positions_meets_one_of_each(first, then):
     tokens, p = torch.randint(11, (3, 6)), grid(2, 3)
     own, one, cache = p.expand(3, -1, -1), model(SwinBias(2, (2, 3))), Cache()
-    parts = [one(tokens[:, part], (own if rows else p)[..., part, :], cache=cache)
-             for part, rows in ((slice(0, 2), first), (slice(2, 6), then))]
+    parts = [
+        one(tokens[:, part], (own if rows else p)[..., part, :], cache=cache)
+        for part, rows in ((slice(0, 2), first), (slice(2, 6), then))
+    ]
     close(torch.cat(parts, 1), one(tokens, p), 1e-9)
 
 
@@ -142,6 +149,7 @@ def test_generation_needs_positions_for_each_new_token():
 
 
 # ---- Swin ----
+
 
 def test_the_map_of_a_small_window_by_hand():
     """Row of the token itself: the middle. One to the right: +1. One row down: + (2·M_w − 1)."""
@@ -211,13 +219,16 @@ def test_an_entry_learns_from_every_pair_with_its_offset():
     assert bias.B_hat.grad[0].tolist() == pairs
 
 
-@pytest.mark.parametrize("q, k", [
-    (grid(3, 4), grid(3, 4)),  # a flat index would read (0, 3) as (1, −2)
-    (torch.tensor([[0, 0]]), torch.tensor([[0, 3]])),
-    (torch.tensor([[0, 0]]), torch.tensor([[2, 0]])),
-    (torch.tensor([[2, 0]]), torch.tensor([[0, 0]])),
-    (grid(2, 4)[None], grid(2, 4)[None]),
-])
+@pytest.mark.parametrize(
+    "q, k",
+    [
+        (grid(3, 4), grid(3, 4)),  # a flat index would read (0, 3) as (1, −2)
+        (torch.tensor([[0, 0]]), torch.tensor([[0, 3]])),
+        (torch.tensor([[0, 0]]), torch.tensor([[2, 0]])),
+        (torch.tensor([[2, 0]]), torch.tensor([[0, 0]])),
+        (grid(2, 4)[None], grid(2, 4)[None]),
+    ],
+)
 def test_a_window_never_wraps(q, k):
     bias = SwinBias(2, (2, 3))
     with pytest.raises(ValueError, match=r"offsets run from \(.*\) to \(.*=\(2, 3\).*\(-1, -2\) to \(1, 2\)"):
@@ -246,17 +257,28 @@ def read(table, row, column):
     return total
 
 
-@pytest.mark.parametrize("window, new", [
-    ((3, 3), (5, 5)), ((4, 2), (2, 6)), ((7, 7), (12, 12)), ((1, 3), (2, 1)),
-])
+@pytest.mark.parametrize(
+    "window, new",
+    [
+        ((3, 3), (5, 5)),
+        ((4, 2), (2, 6)),
+        ((7, 7), (12, 12)),
+        ((1, 3), (2, 1)),
+    ],
+)
 def test_resized_is_bicubic(window, new):
     old = SwinBias(2, window, std=1.0).double()
     actual = old.resized(new)
     assert actual.window == new and actual.B_hat.shape == (2, 2 * new[0] - 1, 2 * new[1] - 1)
     s = [(2 * M - 1) / (2 * N - 1) for M, N in zip(window, new, strict=True)]
     for h, table in enumerate(old.B_hat.tolist()):
-        expected = [[read(table, a * s[0] + window[0] - 1, b * s[1] + window[1] - 1)
-                     for b in range(1 - new[1], new[1])] for a in range(1 - new[0], new[0])]
+        expected = [
+            [
+                read(table, a * s[0] + window[0] - 1, b * s[1] + window[1] - 1)
+                for b in range(1 - new[1], new[1])
+            ]
+            for a in range(1 - new[0], new[0])
+        ]
         close(actual.B_hat[h], torch.tensor(expected, dtype=F64), 1e-10)
     close(actual.of(torch.zeros(2)), old.of(torch.zeros(2)), 1e-10)
 
@@ -265,8 +287,11 @@ def test_resized_is_what_loading_a_checkpoint_does():
     table = torch.randn(169, 3)
     square = table.T.view(1, 3, 13, 13)
     loaded = F.interpolate(square, size=(23, 23), mode="bicubic").view(3, 23 * 23).T
-    close(SwinBias.from_released(table, (7, 7)).resized((12, 12)).B_hat,
-          SwinBias.from_released(loaded, (12, 12)).B_hat, 1e-5)
+    close(
+        SwinBias.from_released(table, (7, 7)).resized((12, 12)).B_hat,
+        SwinBias.from_released(loaded, (12, 12)).B_hat,
+        1e-5,
+    )
 
 
 def test_resized_is_trainable_and_independent():
@@ -297,8 +322,9 @@ def test_shifted_windows_need_a_mask_and_nothing_else(height, width, window, shi
         x = x.unflatten(-2, (-1, M_w)).unflatten(-4, (-1, M_h)).transpose(-4, -3)
         return x.flatten(-3, -2).flatten(-4, -3).movedim(-3, 0)
 
-    region = torch.stack([(p[:, 0] - s_h).div(M_h, rounding_mode="floor"),
-                          (p[:, 1] - s_w).div(M_w, rounding_mode="floor")], -1)
+    region = torch.stack(
+        [(p[:, 0] - s_h).div(M_h, rounding_mode="floor"), (p[:, 1] - s_w).div(M_w, rounding_mode="floor")], -1
+    )
     q, k, v = (windows(x) for x in qkv)
     mask = (windows(region)[:, :, None] == windows(region)[:, None]).all(-1)[:, None]
     out = attention(q, k, v, bias, grid(*window), grid(*window), mask=mask, backend=backend)
@@ -324,8 +350,12 @@ POINTS = [(0, 0), (0, 1), (3, 0), (2.5, -4), (1000, 7.25)]
 def test_each_axis_has_half_of_the_sinusoid(layout, dim, base):
     module = Sinusoidal2D(dim, base=base, layout=layout)
     p, options = torch.tensor(POINTS, dtype=F64), {"base": base, "layout": layout}
-    expected = torch.stack([torch.cat([
-        sinusoidal(torch.tensor(x, dtype=F64), dim // 2, **options) for x in point]) for point in POINTS])
+    expected = torch.stack(
+        [
+            torch.cat([sinusoidal(torch.tensor(x, dtype=F64), dim // 2, **options) for x in point])
+            for point in POINTS
+        ]
+    )
     close(module.vectors(p), expected)
     close(module.vectors(torch.stack([p, p + 1]))[0], expected)
     close(module.embed(torch.ones(2, 5, dim), p), 1 + expected.float().expand(2, -1, -1), 1e-4)
@@ -337,10 +367,21 @@ def test_detr_and_mae_have_the_same_channels():
     detr, mae = [], []
     for y, x in grid(height, width).tolist():
         row, column = (y + 1) / height * 2 * math.pi, (x + 1) / width * 2 * math.pi
-        detr.append([(math.cos if i % 2 else math.sin)(v / 10_000 ** (2 * (i // 2) / (d // 2)))
-                     for v in (row, column) for i in range(d // 2)])
-        mae.append([f(v / 10_000 ** (t / (d / 4))) for v in (x, y) for f in (math.sin, math.cos)
-                    for t in range(d // 4)])
+        detr.append(
+            [
+                (math.cos if i % 2 else math.sin)(v / 10_000 ** (2 * (i // 2) / (d // 2)))
+                for v in (row, column)
+                for i in range(d // 2)
+            ]
+        )
+        mae.append(
+            [
+                f(v / 10_000 ** (t / (d / 4)))
+                for v in (x, y)
+                for f in (math.sin, math.cos)
+                for t in range(d // 4)
+            ]
+        )
     module, p = Sinusoidal2D(d), grid(height, width).double()
     scaled = (p + 1) / torch.tensor([height, width]) * 2 * math.pi
     close(module.vectors(scaled), torch.tensor(detr, dtype=F64))
@@ -349,6 +390,7 @@ def test_detr_and_mae_have_the_same_channels():
 
 
 # ---- the rotation of several axes ----
+
 
 def turned(x, angles, layout):
     """Each pair t of one head vector turned by angles[t]; the other channels stay."""
@@ -367,12 +409,18 @@ def ladder(d, base):
 ROTATIONS = {  # head_dim, arguments, and the θ of each axis
     "default": (8, {}, [ladder(4, 100.0)] * 2),
     "base": (12, {"base": 7.0}, [ladder(6, 7.0)] * 2),
-    "unequal": (12, {"frequencies": (Frequencies(8, 50.0), Frequencies(4))},
-                [ladder(8, 50.0), ladder(4, 1e4)]),
+    "unequal": (
+        12,
+        {"frequencies": (Frequencies(8, 50.0), Frequencies(4))},
+        [ladder(8, 50.0), ladder(4, 1e4)],
+    ),
     "left over": (12, {"frequencies": [Frequencies(4)] * 2}, [ladder(4, 1e4)] * 2),
     "partial": (8, {"frequencies": [Frequencies(6, rotary_dim=4)] * 2}, [ladder(4, 1e4)] * 2),
-    "three": (12, {"frequencies": (Frequencies(2), Frequencies(6, 9.0), Frequencies(4))},
-              [[1.0], ladder(6, 9.0), ladder(4, 1e4)]),
+    "three": (
+        12,
+        {"frequencies": (Frequencies(2), Frequencies(6, 9.0), Frequencies(4))},
+        [[1.0], ladder(6, 9.0), ladder(4, 1e4)],
+    ),
 }
 
 
@@ -409,7 +457,7 @@ def test_qwen2_vl_turns_halves_of_the_whole_head():
     d, p, x = 16, grid(2, 3), torch.randn(1, 2, 6, 16, dtype=F64)
     theta = 1.0 / 10_000 ** (torch.arange(0, d // 2, 2, dtype=F64) / (d // 2))
     angle = (p.double()[..., None] * theta).flatten(1).repeat(1, 2)
-    rotate_half = torch.cat([-x[..., d // 2:], x[..., : d // 2]], -1)
+    rotate_half = torch.cat([-x[..., d // 2 :], x[..., : d // 2]], -1)
     released = x * angle.cos() + rotate_half * angle.sin()
     close(AxialRotary(d, base=1e4, layout="half").rotate(x, x, p, p)[0], released)
 
@@ -427,7 +475,7 @@ def test_scalings_work_axis_by_axis():
     y, _ = dynamic.rotate(q, q, rows[0], rows)
     for b, base in enumerate([1e4, 1e4 * 1.5**2]):
         plain = AxialRotary(8, frequencies=(Frequencies(4), Frequencies(4, base)))
-        close(y[b:b + 1], plain.rotate(q[b:b + 1], q[b:b + 1], p, p)[0], 1e-6)
+        close(y[b : b + 1], plain.rotate(q[b : b + 1], q[b : b + 1], p, p)[0], 1e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -452,6 +500,7 @@ def test_an_image_of_twice_the_resolution(encoding):
 
 
 # ---- a grid read row by row ----
+
 
 def test_raster_counts_row_by_row():
     raster = Raster(Sinusoidal(8), 5)
@@ -496,52 +545,64 @@ Q, TOKENS = torch.zeros(2, 2, 6, 8), torch.zeros(2, 6).long()
 SWIN = SwinBias(2, (2, 3))
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: grid(0, 3), "height=0.*positive integer"),
-    (lambda: grid(2, 1.5), "width=1.5.*positive integer"),
-    (lambda: attention(Q, Q, Q, SWIN), r"SwinBias.*2 axes.*give k_positions.*grid\(7, 7\)"),
-    (lambda: scores(Q, Q, AxialRotary(8), q_positions=P), "AxialRotary.*give k_positions"),
-    (lambda: attention(Q, Q, Q, SWIN, P, P[:, 0]), r"k_positions have shape \(6,\).*\[B, L, 2\]"),
-    (lambda: attention(Q, Q, Q, SWIN, P[1:], P), r"q_positions have shape \(5, 2\).*\[L, 2\] or \[B, L, 2\]"),
-    (lambda: attention(Q, Q, Q, SWIN, P, P.expand(3, 6, 2)), r"k_positions have shape \(3, 6, 2\)"),
-    (lambda: attention(Q, Q, Q, ALiBi(2), P, P), r"k_positions have shape \(6, 2\).*\[L\] or \[B, L\]"),
-    (lambda: model(SWIN)(TOKENS), r"SwinBias.*give positions, for instance grid"),
-    (lambda: model(SWIN)(TOKENS, keep=torch.ones(2, 6) > 0), "no default"),
-    (lambda: model(Sinusoidal2D(16))(TOKENS, P[:5]), r"positions have shape \(5, 2\).*length 6"),
-    (lambda: model(Sinusoidal(16))(TOKENS, P), r"positions have shape \(6, 2\).*\[L\] or \[B, L\]"),
-    (lambda: SWIN.bias(P[:, 0], P), r"q_positions have shape \(6,\).*\[L, 2\] or \[B, L, 2\]"),
-    (lambda: SWIN.bias(P, P[:, :1]), r"k_positions have shape \(6, 1\)"),
-    (lambda: SWIN.bias(P.expand(2, 6, 2), P.expand(3, 6, 2)), r"\(2, 6, 2\).*\(3, 6, 2\).*number of rows"),
-    (lambda: SWIN.bias(P / 2, P), "fractional offsets.*whole"),
-    (lambda: SwinBias(0, (2, 3)), "n_heads=0"),
-    (lambda: SwinBias(2, (2, 3), std=-1), "std=-1"),
-    (lambda: SwinBias(2, 7), r"window=7.*two positive integers \(rows, columns\)"),
-    (lambda: SwinBias(2, (2, 0)), r"window=\(2, 0\).*two positive"),
-    (lambda: SwinBias(2, (2, 3, 4)), r"window=\(2, 3, 4\).*two positive"),
-    (lambda: SWIN.resized((2, True)), r"window=\(2, True\)"),
-    (lambda: SwinBias.from_released(torch.zeros(16, 2), (2, 3)), r"table has shape \(16, 2\).*\[15, heads\]"),
-    (lambda: SwinBias.from_released(torch.zeros(15), (2, 3)), r"table has shape \(15,\)"),
-    (lambda: Sinusoidal2D(7), "dim=7.*even"),
-    (lambda: Sinusoidal2D(0), "dim=0"),
-    (lambda: Sinusoidal2D(8, layout="half"), "layout='half'"),
-    (lambda: Sinusoidal2D(8).vectors(torch.arange(6)), r"positions have shape \(6,\).*\[L, 2\]"),
-    (lambda: AxialRotary(6), "head_dim=6.*multiple of 4"),
-    (lambda: AxialRotary(0), "head_dim=0"),
-    (lambda: AxialRotary(8, base=math.nan), "base=nan"),
-    (lambda: AxialRotary(8, layout="neox"), "layout='neox'"),
-    (lambda: AxialRotary(8, base=9.0, frequencies=[Frequencies(4)] * 2), "base=9.0.*one of them"),
-    (lambda: AxialRotary(8, frequencies=[Frequencies(4)]), "frequencies=.*one per axis"),
-    (lambda: AxialRotary(8, frequencies=[Frequencies(4)] * 3), r"turn 4 \+ 4 \+ 4 channels.*head_dim=8"),
-    (lambda: AxialRotary(8).rotate(Q, Q, P[:, 0], P), r"q_positions have shape \(6,\).*\[L, 2\]"),
-    (lambda: AxialRotary(8).rotate(Q, Q, P, P[:4]), r"k_positions have shape \(4, 2\)"),
-    (lambda: AxialRotary(4).rotate(Q, Q, P, P), "head_dim=4, but q"),
-    (lambda: Raster(Sinusoidal(8), 0), "width=0"),
-    (lambda: Raster(Sinusoidal(8), 2).index(P), "columns from 0 to 2.*width=2.*columns 0 to 1"),
-    (lambda: Raster(Sinusoidal(8), 3).index(P - 1), "columns from -1 to 1"),
-    (lambda: Raster(Sinusoidal(8), 3).index(P / 2), "whole rows.*Sinusoidal2D"),
-    (lambda: Raster(Sinusoidal(8), 3).index(P * math.nan), "not all finite"),
-    (lambda: Raster(Sinusoidal(8), 3).index(torch.arange(3)), r"positions have shape \(3,\).*\[L, 2\]"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: grid(0, 3), "height=0.*positive integer"),
+        (lambda: grid(2, 1.5), "width=1.5.*positive integer"),
+        (lambda: attention(Q, Q, Q, SWIN), r"SwinBias.*2 axes.*give k_positions.*grid\(7, 7\)"),
+        (lambda: scores(Q, Q, AxialRotary(8), q_positions=P), "AxialRotary.*give k_positions"),
+        (lambda: attention(Q, Q, Q, SWIN, P, P[:, 0]), r"k_positions have shape \(6,\).*\[B, L, 2\]"),
+        (
+            lambda: attention(Q, Q, Q, SWIN, P[1:], P),
+            r"q_positions have shape \(5, 2\).*\[L, 2\] or \[B, L, 2\]",
+        ),
+        (lambda: attention(Q, Q, Q, SWIN, P, P.expand(3, 6, 2)), r"k_positions have shape \(3, 6, 2\)"),
+        (lambda: attention(Q, Q, Q, ALiBi(2), P, P), r"k_positions have shape \(6, 2\).*\[L\] or \[B, L\]"),
+        (lambda: model(SWIN)(TOKENS), r"SwinBias.*give positions, for instance grid"),
+        (lambda: model(SWIN)(TOKENS, keep=torch.ones(2, 6) > 0), "no default"),
+        (lambda: model(Sinusoidal2D(16))(TOKENS, P[:5]), r"positions have shape \(5, 2\).*length 6"),
+        (lambda: model(Sinusoidal(16))(TOKENS, P), r"positions have shape \(6, 2\).*\[L\] or \[B, L\]"),
+        (lambda: SWIN.bias(P[:, 0], P), r"q_positions have shape \(6,\).*\[L, 2\] or \[B, L, 2\]"),
+        (lambda: SWIN.bias(P, P[:, :1]), r"k_positions have shape \(6, 1\)"),
+        (
+            lambda: SWIN.bias(P.expand(2, 6, 2), P.expand(3, 6, 2)),
+            r"\(2, 6, 2\).*\(3, 6, 2\).*number of rows",
+        ),
+        (lambda: SWIN.bias(P / 2, P), "fractional offsets.*whole"),
+        (lambda: SwinBias(0, (2, 3)), "n_heads=0"),
+        (lambda: SwinBias(2, (2, 3), std=-1), "std=-1"),
+        (lambda: SwinBias(2, 7), r"window=7.*two positive integers \(rows, columns\)"),
+        (lambda: SwinBias(2, (2, 0)), r"window=\(2, 0\).*two positive"),
+        (lambda: SwinBias(2, (2, 3, 4)), r"window=\(2, 3, 4\).*two positive"),
+        (lambda: SWIN.resized((2, True)), r"window=\(2, True\)"),
+        (
+            lambda: SwinBias.from_released(torch.zeros(16, 2), (2, 3)),
+            r"table has shape \(16, 2\).*\[15, heads\]",
+        ),
+        (lambda: SwinBias.from_released(torch.zeros(15), (2, 3)), r"table has shape \(15,\)"),
+        (lambda: Sinusoidal2D(7), "dim=7.*even"),
+        (lambda: Sinusoidal2D(0), "dim=0"),
+        (lambda: Sinusoidal2D(8, layout="half"), "layout='half'"),
+        (lambda: Sinusoidal2D(8).vectors(torch.arange(6)), r"positions have shape \(6,\).*\[L, 2\]"),
+        (lambda: AxialRotary(6), "head_dim=6.*multiple of 4"),
+        (lambda: AxialRotary(0), "head_dim=0"),
+        (lambda: AxialRotary(8, base=math.nan), "base=nan"),
+        (lambda: AxialRotary(8, layout="neox"), "layout='neox'"),
+        (lambda: AxialRotary(8, base=9.0, frequencies=[Frequencies(4)] * 2), "base=9.0.*one of them"),
+        (lambda: AxialRotary(8, frequencies=[Frequencies(4)]), "frequencies=.*one per axis"),
+        (lambda: AxialRotary(8, frequencies=[Frequencies(4)] * 3), r"turn 4 \+ 4 \+ 4 channels.*head_dim=8"),
+        (lambda: AxialRotary(8).rotate(Q, Q, P[:, 0], P), r"q_positions have shape \(6,\).*\[L, 2\]"),
+        (lambda: AxialRotary(8).rotate(Q, Q, P, P[:4]), r"k_positions have shape \(4, 2\)"),
+        (lambda: AxialRotary(4).rotate(Q, Q, P, P), "head_dim=4, but q"),
+        (lambda: Raster(Sinusoidal(8), 0), "width=0"),
+        (lambda: Raster(Sinusoidal(8), 2).index(P), "columns from 0 to 2.*width=2.*columns 0 to 1"),
+        (lambda: Raster(Sinusoidal(8), 3).index(P - 1), "columns from -1 to 1"),
+        (lambda: Raster(Sinusoidal(8), 3).index(P / 2), "whole rows.*Sinusoidal2D"),
+        (lambda: Raster(Sinusoidal(8), 3).index(P * math.nan), "not all finite"),
+        (lambda: Raster(Sinusoidal(8), 3).index(torch.arange(3)), r"positions have shape \(3,\).*\[L, 2\]"),
+    ],
+)
 def test_errors_say_what_is_allowed(call, words):
     with pytest.raises(ValueError, match=words):
         call()

@@ -100,8 +100,11 @@ def test_gradients_are_clipped(monkeypatch):
 def test_each_step_has_its_own_gradient(monkeypatch):
     """With a learning rate of 0 and one batch, every step has the same."""
     layer, seen, step = nn.Linear(2, 3), [], torch.optim.AdamW.step
-    monkeypatch.setattr(torch.optim.AdamW, "step", lambda self, *args, **kwargs: (
-        seen.append(layer.weight.grad.clone()), step(self, *args, **kwargs)))
+    monkeypatch.setattr(
+        torch.optim.AdamW,
+        "step",
+        lambda self, *args, **kwargs: (seen.append(layer.weight.grad.clone()), step(self, *args, **kwargs)),
+    )
     train(layer, lambda generator: (torch.ones(4, 2), torch.zeros(4, dtype=torch.long)), 3, lr=0.0)
     assert torch.equal(seen[0], seen[1]) and torch.equal(seen[0], seen[2])
 
@@ -155,8 +158,9 @@ def test_zero_steps_are_an_error():
         train(model(), batch, 0)
 
 
-@pytest.mark.parametrize("progress, variable, shown", [(True, "", True), (True, "1", False),
-                                                       (False, "", False)])
+@pytest.mark.parametrize(
+    "progress, variable, shown", [(True, "", True), (True, "1", False), (False, "", False)]
+)
 def test_the_bar_can_be_switched_off(progress, variable, shown, monkeypatch, capsys):
     monkeypatch.setenv("TQDM_DISABLE", variable)
     train(model(), batch, 2, progress=progress, label="tiny run")
@@ -173,6 +177,7 @@ def test_the_variable_works_in_a_notebook_too(monkeypatch):
 
 
 # ---- evaluation, by hand ----
+
 
 class Table(nn.Module):
     """Logits looked up: what the answers are is known."""

@@ -45,8 +45,13 @@ def by_loop(e, q, k, q_positions, k_positions):
     p_q, p_k = (p.expand(len(q), -1).tolist() for p in (q_positions, k_positions))
     a = torch.zeros(*q.shape[:3], k.shape[2], dtype=F64)
     bcd, group = a.clone(), q.shape[1] // k.shape[1]
-    for b, h, i, j in ((b, h, i, j) for b in range(len(q)) for h in range(q.shape[1])
-                       for i in range(q.shape[2]) for j in range(k.shape[2])):
+    for b, h, i, j in (
+        (b, h, i, j)
+        for b in range(len(q))
+        for h in range(q.shape[1])
+        for i in range(q.shape[2])
+        for j in range(k.shape[2])
+    ):
         n, key = p_q[b][i] - p_k[b][j], k[b, h // group, j]
         angles = [n * 10_000 ** (-2 * t / e.dim) for t in range(e.dim // 2)]
         R = torch.tensor([*map(math.sin, angles), *map(math.cos, angles)], dtype=F64)
@@ -91,8 +96,10 @@ def test_attention_and_its_gradients(backend, causal, n_q, rows):
     p = torch.stack([p, p * 2]) if rows else p
     leaves, upstream = (q, k, v, *e.parameters()), torch.randn(2, 3, n_q, 8, dtype=F64)
     results = []
-    for out in (attention(q, k, v, e, p[..., 6 - n_q:], p, causal=causal, backend=backend),
-                naive(q, k, v, e, p[..., 6 - n_q:], p, causal)):
+    for out in (
+        attention(q, k, v, e, p[..., 6 - n_q :], p, causal=causal, backend=backend),
+        naive(q, k, v, e, p[..., 6 - n_q :], p, causal),
+    ):
         results.append([out, *torch.autograd.grad((out * upstream).sum(), leaves)])
     for ours, slow in zip(*results, strict=True):
         close(ours, slow)
@@ -129,7 +136,7 @@ def test_the_relative_shift_is_a_view(n_q, n_k):
     out = relative_shift(line, n_k)
     assert out.untyped_storage().data_ptr() == line.untyped_storage().data_ptr()
     for i in range(n_q):
-        close(out[:, i], line[:, i, n_q - 1 - i: n_q - 1 - i + n_k], 0)
+        close(out[:, i], line[:, i, n_q - 1 - i : n_q - 1 - i + n_k], 0)
 
 
 @pytest.mark.parametrize("gap", [0, 1])
@@ -198,8 +205,7 @@ def read(model, tokens, segment, memory, positions=None, keep=None, **options):
         part = slice(start, start + segment)
         now = tokens[:, part]
         places = None if positions is None else positions.narrow(along, start, now.shape[1])
-        out.append(model(now, places, keep=None if keep is None else keep[:, part],
-                         memory=memory, **options))
+        out.append(model(now, places, keep=None if keep is None else keep[:, part], memory=memory, **options))
     return torch.cat(out, 1)
 
 
@@ -209,9 +215,19 @@ def two_segments(first, memory):
     return (i >= first - memory) | (i < first)[:, None]
 
 
-@pytest.mark.parametrize("segment, memory", [
-    (3, 0), (3, 2), (3, 3), (3, 7), (4, 5), (1, 4), (20, 5), (5, 20),
-])
+@pytest.mark.parametrize(
+    "segment, memory",
+    [
+        (3, 0),
+        (3, 2),
+        (3, 3),
+        (3, 7),
+        (4, 5),
+        (1, 4),
+        (20, 5),
+        (5, 20),
+    ],
+)
 def test_who_sees_whom(segment, memory):
     mask = segment_mask(LENGTH, segment, memory)
     assert mask.dtype == torch.bool
@@ -293,8 +309,13 @@ def test_no_gradient_reaches_an_older_segment_but_its_states_teach():
     tokens, memory = torch.cat([old, new], 1), Memory(4)
     model(old, memory=memory)
     last = model.blocks[-1]
-    weights = [model.tokens.weight, last.attention.k.weight, last.attention.v.weight, last.norm1.weight,
-               model.blocks[0].attention.k.weight]
+    weights = [
+        model.tokens.weight,
+        last.attention.k.weight,
+        last.attention.v.weight,
+        last.norm1.weight,
+        model.blocks[0].attention.k.weight,
+    ]
     upstream = torch.randn(2, LENGTH - 5, VOCAB, dtype=F64)
 
     def gradients(logits):
@@ -367,6 +388,7 @@ def test_an_error_leaves_the_memory_as_it_was():
 
 # ---- wrong inputs ----
 
+
 def remembered(rows=2, n_layers=3):
     memory = Memory(3)
     build(None, n_layers)(draw(rows), memory=memory)
@@ -376,25 +398,30 @@ def remembered(rows=2, n_layers=3):
 Q, P = torch.zeros(2, 2, 3, 4), torch.arange(3)
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: TransformerXL(0, 8), "n_heads=0.*positive"),
-    (lambda: TransformerXL(2, 1.5), "head_dim=1.5.*positive"),
-    (lambda: TransformerXL(2, 8, dim=0), "dim=0.*positive"),
-    (lambda: TransformerXL(3, 3), "dim=9.*even"),
-    (lambda: TransformerXL(2, 8, std=-1), "std=-1"),
-    (lambda: TransformerXL(2, 8).content_bias(Q, Q, P, P), r"n_heads=2 and head_dim=8.*\(2, 2, 3, 4\)"),
-    (lambda: TransformerXL(4, 4).content_bias(Q, Q, P, P), r"n_heads=4 and head_dim=4.*\(2, 2, 3, 4\)"),
-    (lambda: Memory(-1), "length=-1.*0 or more"),
-    (lambda: segment_mask(5, 0, 2), "segment=0.*positive"),
-    (lambda: segment_mask(5, 2, -1), "memory=-1.*0 or more"),
-    (lambda: segment_mask(-5, 2, 1), "length=-5.*0 or more"),
-    (lambda: build(None)(draw(), cache=Cache(), memory=Memory(3)), "cache or a memory, not both"),
-    (lambda: build(None, causal=False)(draw(), memory=Memory(3)), "memory needs a causal model"),
-    (lambda: build(None)(draw(1), memory=remembered()), r"\(2, 3, 16\) for 3 layers.*1 rows.*new Memory"),
-    (lambda: build(None, 2)(draw(), memory=remembered()), r"for 3 layers.*2 layers.*new Memory"),
-    (lambda: build(None)(draw(), mask=segment_mask(LENGTH, 4, 3), memory=remembered()),
-     r"mask has shape \(11, 11\).*\(2, 2, 11, 14\)"),
-])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: TransformerXL(0, 8), "n_heads=0.*positive"),
+        (lambda: TransformerXL(2, 1.5), "head_dim=1.5.*positive"),
+        (lambda: TransformerXL(2, 8, dim=0), "dim=0.*positive"),
+        (lambda: TransformerXL(3, 3), "dim=9.*even"),
+        (lambda: TransformerXL(2, 8, std=-1), "std=-1"),
+        (lambda: TransformerXL(2, 8).content_bias(Q, Q, P, P), r"n_heads=2 and head_dim=8.*\(2, 2, 3, 4\)"),
+        (lambda: TransformerXL(4, 4).content_bias(Q, Q, P, P), r"n_heads=4 and head_dim=4.*\(2, 2, 3, 4\)"),
+        (lambda: Memory(-1), "length=-1.*0 or more"),
+        (lambda: segment_mask(5, 0, 2), "segment=0.*positive"),
+        (lambda: segment_mask(5, 2, -1), "memory=-1.*0 or more"),
+        (lambda: segment_mask(-5, 2, 1), "length=-5.*0 or more"),
+        (lambda: build(None)(draw(), cache=Cache(), memory=Memory(3)), "cache or a memory, not both"),
+        (lambda: build(None, causal=False)(draw(), memory=Memory(3)), "memory needs a causal model"),
+        (lambda: build(None)(draw(1), memory=remembered()), r"\(2, 3, 16\) for 3 layers.*1 rows.*new Memory"),
+        (lambda: build(None, 2)(draw(), memory=remembered()), r"for 3 layers.*2 layers.*new Memory"),
+        (
+            lambda: build(None)(draw(), mask=segment_mask(LENGTH, 4, 3), memory=remembered()),
+            r"mask has shape \(11, 11\).*\(2, 2, 11, 14\)",
+        ),
+    ],
+)
 def test_errors_say_what_is_allowed(call, words):
     with pytest.raises(ValueError, match=words):
         call()

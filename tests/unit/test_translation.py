@@ -68,20 +68,27 @@ def without_fingerprint(cell):
 def test_in_another_language_it_has_the_same_cells_and_code(name):
     english, other = translation.read(name), translation.translate(name, lambda _name: Made())
     assert [(cell.id, cell.cell_type, without_fingerprint(cell)) for cell in other.cells] == [
-        (cell.id, cell.cell_type, cell.metadata) for cell in english.cells]
+        (cell.id, cell.cell_type, cell.metadata) for cell in english.cells
+    ]
     graded = [cell.source for cell in english.cells if "nbgrader" in cell.metadata]
     assert [cell.source for cell in other.cells if "nbgrader" in cell.metadata] == graded
     assert sum("⟦" in cell.source for cell in other.cells) > 5
 
 
-@pytest.mark.parametrize("one, other", [
-    ('print(f"loss {x:.2f}")', 'print(f"loss {y:.2f}")'),
-    ('print("loss", mean["a b"])', 'print("loss", mean["c d"])'),
-    ('encode("The cat")', 'encode("Die Katze")'),
-    ('claims.test("It is", holds=x > 1)', 'claims.test("It is", holds=x > 2)'),
-    ('"{a:.2f} and {b}".format(a=1, b=2); print("{a} b".format(a=1))',
-     '"{a:.2f} and {b}".format(a=1, b=2); print("b".format(a=1))'),
-], ids=["expression", "key", "input", "condition", "braces"])
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        ('print(f"loss {x:.2f}")', 'print(f"loss {y:.2f}")'),
+        ('print("loss", mean["a b"])', 'print("loss", mean["c d"])'),
+        ('encode("The cat")', 'encode("Die Katze")'),
+        ('claims.test("It is", holds=x > 1)', 'claims.test("It is", holds=x > 2)'),
+        (
+            '"{a:.2f} and {b}".format(a=1, b=2); print("{a} b".format(a=1))',
+            '"{a:.2f} and {b}".format(a=1, b=2); print("b".format(a=1))',
+        ),
+    ],
+    ids=["expression", "key", "input", "condition", "braces"],
+)
 def test_another_program_is_told(one, other):
     assert pieces.same_code(one, one) and not pieces.same_code(one, other)
 
@@ -93,57 +100,83 @@ def test_another_program_is_refused(monkeypatch):
 
 
 def test_words_are_said_and_names_are_not():
-    cell = ('x = load("a model")  # two words\nprint(f"mean {x[\'as trained\']:.2f} nats", sep="and")\n'
-            'plots.show(plots.bars({"a key": 1, f"layer {n}": 2}, levels={"a line": 0}, title="a title"), '
-            '"Bars of a mean.")')
+    cell = (
+        'x = load("a model")  # two words\nprint(f"mean {x[\'as trained\']:.2f} nats", sep="and")\n'
+        'plots.show(plots.bars({"a key": 1, f"layer {n}": 2}, levels={"a line": 0}, title="a title"), '
+        '"Bars of a mean.")'
+    )
     assert pieces.code(cell, Made()) == (
         'x = load("a model")  # ⟦two words⟧\nprint(f"⟦mean {x[\'as trained\']:.2f} nats⟧", sep="and")\n'
         'plots.show(plots.bars({"a key": 1, f"⟦layer {n}⟧": 2}, levels={"⟦a line⟧": 0}, title="⟦a title⟧"), '
-        '"⟦Bars of a mean.⟧")')
+        '"⟦Bars of a mean.⟧")'
+    )
 
 
 def test_the_parts_of_a_claim_are_said():
     cell = 'claims.test("It is", {"one part": x > 1, "a key": x["a key"]}, f"got {x:.2f}")'
     assert pieces.code(cell, Made()) == (
-        'claims.test("⟦It is⟧", {"⟦one part⟧": x > 1, "⟦a key⟧": x["a key"]}, f"⟦got {x:.2f}⟧")')
+        'claims.test("⟦It is⟧", {"⟦one part⟧": x > 1, "⟦a key⟧": x["a key"]}, f"⟦got {x:.2f}⟧")'
+    )
     assert pieces.texts('print("a", {"no text": 1})') == []
 
 
 def test_what_is_joined_is_said_once():
     cell = 'print("all:", ", ".join(f"{x:.2f} at {n} L" for n, x in z["a key"].items()), sep="or".join(y))'
     assert pieces.code(cell, Made()) == (
-        'print("⟦all:⟧", ", ".join(f"⟦{x:.2f} at {n} L⟧" for n, x in z["a key"].items()), sep="or".join(y))')
+        'print("⟦all:⟧", ", ".join(f"⟦{x:.2f} at {n} L⟧" for n, x in z["a key"].items()), sep="or".join(y))'
+    )
 
 
 def test_labels_that_a_cell_gives_to_matplotlib_are_said():
-    cell = ('ax.set(xlim=(0, 1), title=f"pair {t}\\n{x:.0f}°", xlabel="a channel")\n'
-            'ax.set_ylabel("a pair", pad=3)')
+    cell = (
+        'ax.set(xlim=(0, 1), title=f"pair {t}\\n{x:.0f}°", xlabel="a channel")\n'
+        'ax.set_ylabel("a pair", pad=3)'
+    )
     assert pieces.code(cell, Made()) == (
         'ax.set(xlim=(0, 1), title=f"⟦pair {t}\\n{x:.0f}°⟧", xlabel="⟦a channel⟧")\n'
-        'ax.set_ylabel("⟦a pair⟧", pad=3)')
+        'ax.set_ylabel("⟦a pair⟧", pad=3)'
+    )
 
 
 def test_a_name_is_followed_through_the_values_of_a_dict():
-    cells = ['LABELS = {"key one": "one label", "key two": "two labels"}\nTITLES = {"mean": "a mean"}',
-             'tail = {label: load(name) for name, label in LABELS.items()}\n'
-             'plots.lines(x, {n: y.mean(0) for n, y in tail.items()}, title=TITLES[what])\n'
-             'for ax, part, title in zip(axes, ("a part", "another"), ("left one", "right one")):\n'
-             '    plots.heat(z[part], title=title)\n'
-             'plots.bars({NAMES[key]: 1 for key in z})\nNAMES = {"not shown": "shown name"}']
+    cells = [
+        'LABELS = {"key one": "one label", "key two": "two labels"}\nTITLES = {"mean": "a mean"}',
+        "tail = {label: load(name) for name, label in LABELS.items()}\n"
+        "plots.lines(x, {n: y.mean(0) for n, y in tail.items()}, title=TITLES[what])\n"
+        'for ax, part, title in zip(axes, ("a part", "another"), ("left one", "right one")):\n'
+        "    plots.heat(z[part], title=title)\n"
+        'plots.bars({NAMES[key]: 1 for key in z})\nNAMES = {"not shown": "shown name"}',
+    ]
     assert sorted(pieces.names(cells)) == [
-        "a mean", "left one", "one label", "right one", "shown name", "two labels"]
+        "a mean",
+        "left one",
+        "one label",
+        "right one",
+        "shown name",
+        "two labels",
+    ]
 
 
 def test_a_name_in_a_figure_is_found_where_it_stands():
-    cells = ['MODELS = {"a table": Table, "no table": None}\nother = {"not shown": 1}\n'
-             'def through(x):\n    return {"layer one": x, "layer two": x + 1}',
-             'loss = {name: train(model) for name, model in MODELS.items()}\nloss["as trained"] = 2.0\n'
-             'for ax, (title, z) in zip(axes, through("an input").items()):\n    plots.heat(z, title=title)\n'
-             'for ax, kind in ((left, "old way"), (right, "new way")):\n    plots.heat(z, title=kind)\n'
-             'plots.bars({name: x.mean() for name, x in loss.items()}, levels={"a guess": 1})\n'
-             'plots.lines(x, {f"clock {t}": wave(t) for t in (0, 1)}, size=size["large one"])']
+    cells = [
+        'MODELS = {"a table": Table, "no table": None}\nother = {"not shown": 1}\n'
+        'def through(x):\n    return {"layer one": x, "layer two": x + 1}',
+        'loss = {name: train(model) for name, model in MODELS.items()}\nloss["as trained"] = 2.0\n'
+        'for ax, (title, z) in zip(axes, through("an input").items()):\n    plots.heat(z, title=title)\n'
+        'for ax, kind in ((left, "old way"), (right, "new way")):\n    plots.heat(z, title=kind)\n'
+        'plots.bars({name: x.mean() for name, x in loss.items()}, levels={"a guess": 1})\n'
+        'plots.lines(x, {f"clock {t}": wave(t) for t in (0, 1)}, size=size["large one"])',
+    ]
     assert sorted(pieces.names(cells)) == [
-        "a table", "an input", "as trained", "layer one", "layer two", "new way", "no table", "old way"]
+        "a table",
+        "an input",
+        "as trained",
+        "layer one",
+        "layer two",
+        "new way",
+        "no table",
+        "old way",
+    ]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -191,13 +224,15 @@ def test_a_changed_block_of_a_document_is_english_with_a_mark(locale, monkeypatc
     text = translation.document(documents.INDEX, translation.speakers("zh"))
     assert re.findall("^.*（未翻译）.*$", text, re.M) == [
         "**For whom?** For all who can read a little Python and has seen a matrix product. Attention is "
-        "explained in the first notebook. <small>（未翻译）</small>"]
+        "explained in the first notebook. <small>（未翻译）</small>"
+    ]
 
 
 def test_links_of_a_document_that_is_kept_elsewhere_lead_to_the_same_files(tmp_path):
     text = '[a](docs/a.md#x) [b](https://b.org) [c](#c) <img src="docs/c.gif"> [own](docs/own.md)'
     assert documents.moved(text, tmp_path, tmp_path / "docs" / "own.md") == (
-        '[a](a.md#x) [b](https://b.org) [c](#c) <img src="c.gif"> [own](../README.md)')
+        '[a](a.md#x) [b](https://b.org) [c](#c) <img src="c.gif"> [own](../README.md)'
+    )
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -248,8 +283,12 @@ def test_the_catalogs_follow_the_english(language):
     def messages(catalog):
         return re.sub(rb'"Generated-By: .*', b"", catalog)  # the version of Babel does not matter
 
-    stale = [name for name in translation.catalogs(language) if messages(
-        translation.updated(name, language)) != messages(translation.stored(name, language).read_bytes())]
+    stale = [
+        name
+        for name in translation.catalogs(language)
+        if messages(translation.updated(name, language))
+        != messages(translation.stored(name, language).read_bytes())
+    ]
     assert not stale, f"the English has changed: run `make locale LANGUAGE={language}`"
 
 
@@ -264,10 +303,17 @@ def test_no_translation_is_broken(language):
     assert not [fault for name in names for fault in translation.faults(name, language)]
 
 
-@pytest.mark.parametrize("english, said, fault", [
-    ("Let $x$ be 2.", "设为 2。", "formulas"), ("see [it](a.ipynb)", "见[它](b.ipynb)", "links"),
-    ("| a b | c |", "| 甲 |", "bars"), ("from 0.4 to 0.9", "从 0.4 到 0.8", "numbers"),
-    ("**so**: it", "**因果（so）**的", "stars"), ("run `x`", "运行", "code")])
+@pytest.mark.parametrize(
+    "english, said, fault",
+    [
+        ("Let $x$ be 2.", "设为 2。", "formulas"),
+        ("see [it](a.ipynb)", "见[它](b.ipynb)", "links"),
+        ("| a b | c |", "| 甲 |", "bars"),
+        ("from 0.4 to 0.9", "从 0.4 到 0.8", "numbers"),
+        ("**so**: it", "**因果（so）**的", "stars"),
+        ("run `x`", "运行", "code"),
+    ],
+)
 def test_a_broken_translation_is_found(english, said, fault):
     assert any(fault in found for found in pieces.faults(english, said, True))
     assert not pieces.faults(english, english, True)
@@ -277,7 +323,7 @@ def test_a_lost_brace_is_found():
     assert pieces.faults("{n} of 3", "3 个", False) == ["braces are not kept"]
 
 
-@pytest.mark.parametrize("text", ["好,坏", "用RoPE", "好， 坏", "等等...", "好\"坏", "您好"])
+@pytest.mark.parametrize("text", ["好,坏", "用RoPE", "好， 坏", "等等...", '好"坏', "您好"])
 def test_the_rules_of_chinese_typography_catch(text):
     assert any(re.search(rule, text) for rule in translation.typography("zh").values())
 
@@ -291,14 +337,18 @@ def test_chinese_as_it_should_be_breaks_no_rule():
 def test_what_the_library_looks_up_has_one_translation(language):
     """One list of all texts is compiled: the same English may not be two things in two catalogs."""
     told = translation.looked_up(language)
-    own = {text: said for name in (translation.EXPLORERS, translation.LIBRARY)
-           for text, said in translation.known(name, language).items()}
+    own = {
+        text: said
+        for name in (translation.EXPLORERS, translation.LIBRARY)
+        for text, said in translation.known(name, language).items()
+    }
     assert not {text: (said, told[text]) for text, said in own.items() if told[text] != said}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_learner_gets_nothing_of_what_is_for_teachers(language):
     """Decks and the guide tell answers."""
+
     def texts(names):
         return {text for name in names for text, *_ in translation.messages(name)}
 
@@ -312,11 +362,17 @@ def test_a_learner_gets_nothing_of_what_is_for_teachers(language):
 def test_links_between_documents_lead_to_headings(language):
     """As GitHub and the site name them; the README stands among English pages, and leads to theirs."""
     says, seen = translation.speakers(language), 0
-    there = {path: name for name, path in documents.paths().items()
-             if name in translation.catalogs(language) and name != documents.README}
+    there = {
+        path: name
+        for name, path in documents.paths().items()
+        if name in translation.catalogs(language) and name != documents.README
+    }
     made = {name: translation.document(name, says) for name in there.values()}
-    ids = {name: {documents.slug(head) for head in re.findall(r"^#+ (.+)$", text, re.M)}
-           | {*re.findall('id="([^"]+)"', text)} for name, text in made.items()}
+    ids = {
+        name: {documents.slug(head) for head in re.findall(r"^#+ (.+)$", text, re.M)}
+        | {*re.findall('id="([^"]+)"', text)}
+        for name, text in made.items()
+    }
     for path, name in there.items():
         for page, anchor in re.findall(r"\]\(([^()\s#]*\.md)?#([^()\s]+)\)", made[name]):
             target = (path.parent / page).resolve() if page else path
@@ -331,10 +387,14 @@ def test_links_between_documents_lead_to_headings(language):
 def test_links_to_headings_lead_to_headings(language):
     says, wrong = translation.speakers(language), []
     translated = {name: translation.translate(name, says) for name in NAMES}
-    prose = {name: "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-             for name, notebook in translated.items()}
-    heads = {name: {each.replace(" ", "-") for each in re.findall(r"^#+ (.+?)\s*$", text, re.M)}
-             for name, text in prose.items()}
+    prose = {
+        name: "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+        for name, notebook in translated.items()
+    }
+    heads = {
+        name: {each.replace(" ", "-") for each in re.findall(r"^#+ (.+?)\s*$", text, re.M)}
+        for name, text in prose.items()
+    }
     for name, text in prose.items():
         for file, anchor in re.findall(r"\]\(([^()\s#:]*)#((?:[^()\s]|\([^()\s]*\))+)", text):
             target = Path(file).stem if file else name
@@ -382,9 +442,16 @@ def test_a_wrong_answer_is_told_in_the_readers_language(made, monkeypatch, tmp_p
     assert "⟦With ⟦3 words, rows 0 and 2⟧: " in shown[1].text
 
 
-@pytest.mark.parametrize("sentences, text", [(["a.", "b."], "a. b."), (["甲。", "乙。"], "甲。乙。"),
-                                             (["", "a.", ""], "a."), (["a.", "（乙）"], "a.（乙）"),
-                                             (["甲。", "`b`"], "甲。`b`")])
+@pytest.mark.parametrize(
+    "sentences, text",
+    [
+        (["a.", "b."], "a. b."),
+        (["甲。", "乙。"], "甲。乙。"),
+        (["", "a.", ""], "a."),
+        (["a.", "（乙）"], "a.（乙）"),
+        (["甲。", "`b`"], "甲。`b`"),
+    ],
+)
 def test_no_space_stands_beside_full_width_punctuation(sentences, text):
     assert joined(sentences) == text
 
@@ -412,15 +479,23 @@ def test_no_text_of_an_ending_escapes():
     for path in sorted(translation.COURSE.glob("endings/*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)
-                 and re.search("[A-Za-z]{2} | [A-Za-z]{2}", str(node.value)) and id(node) not in docstrings}
+        texts = {
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant)
+            and re.search("[A-Za-z]{2} | [A-Za-z]{2}", str(node.value))
+            and id(node) not in docstrings
+        }
         assert texts <= messages, (path.name, texts - messages)
 
 
 def figures_of_records():
     """What the lessons show of stored records, and of released models: figures with alternative texts."""
-    shown = {name for path in (*navigation.notebooks(translation.ROOT), *resume.quests(translation.ROOT))
-             for name in re.findall(r"again with: \S+ -m \S+ run (\w+)", path.read_text(encoding="utf-8"))}
+    shown = {
+        name
+        for path in (*navigation.notebooks(translation.ROOT), *resume.quests(translation.ROOT))
+        for name in re.findall(r"again with: \S+ -m \S+ run (\w+)", path.read_text(encoding="utf-8"))
+    }
     assert {"word_order", "clipping", "hybrid", "lengths", "position_gap"} <= shown
     for name in (*sorted(shown - {"scoreboard"}), "long_range"):  # of the scoreboard a quest shows no figure
         record, each = experiments.load(name), experiments.find(name)
@@ -462,11 +537,15 @@ def verdicts(exercise, language, hidden):
     """What right, wrong and broken answers to the questions of an exercise are told."""
     for question in graded.load(exercise):
         cases, reference = question.cases(3), question.reference
-        answers = [reference, *(each.answer for each in (*question.variants, *question.wrong)),
-                   lambda *args: None, lambda *args: object(),
-                   lambda *args, f=reference: torch.as_tensor(f(*args))[None],
-                   lambda *args, f=reference: torch.as_tensor(f(*args)) + 0.25,
-                   lambda *args, f=reference: torch.as_tensor(f(*args)) * torch.nan]
+        answers = [
+            reference,
+            *(each.answer for each in (*question.variants, *question.wrong)),
+            lambda *args: None,
+            lambda *args: object(),
+            lambda *args, f=reference: torch.as_tensor(f(*args))[None],
+            lambda *args, f=reference: torch.as_tensor(f(*args)) + 0.25,
+            lambda *args, f=reference: torch.as_tensor(f(*args)) * torch.nan,
+        ]
         for answer in answers:
             outcomes = collect(answer, [case.args for case in cases])
             with speaking(language):
@@ -483,17 +562,24 @@ def test_a_model_answer_has_the_docstring_of_the_notebook(catalogs, monkeypatch,
     assert pieces.same_code(said, turns.solution(turn)) and turns._said(turn) == turns.solution(turn)
 
 
-TRANSLATED = [(name[2:4], language) for language in LANGUAGES for name in translation.catalogs(language)
-              if re.match(r"ex\d", name)]
+TRANSLATED = [
+    (name[2:4], language)
+    for language in LANGUAGES
+    for name in translation.catalogs(language)
+    if re.match(r"ex\d", name)
+]
 
 
 @pytest.mark.parametrize("exercise, language", TRANSLATED)
 def test_the_same_answer_is_judged_alike_and_told_in_the_language(exercise, language, catalogs, monkeypatch):
     monkeypatch.setenv("TUTORIAL_LOCALE", str(catalogs))
-    english, other = ([one for hidden in (False, True) for one in verdicts(exercise, each, hidden)]
-                      for each in ("en", language))
+    english, other = (
+        [one for hidden in (False, True) for one in verdicts(exercise, each, hidden)]
+        for each in ("en", language)
+    )
     assert [(one.question, one.passed, one.kind, one.name, one.reread) for one in english] == [
-        (one.question, one.passed, one.kind, one.name, one.reread) for one in other]
+        (one.question, one.passed, one.kind, one.name, one.reread) for one in other
+    ]
     theirs = r"`.*?`|\w+Error: [ -~]+"  # code, and what Python says of an error
     left = [one.text for one in other if re.search(r"([A-Za-z]{2,} ){3}", re.sub(theirs, "", one.text))]
     assert not left and len({one.kind for one in other}) >= 6
@@ -519,10 +605,13 @@ def test_what_a_question_finds_by_itself_is_told_in_the_language(language, catal
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_translated_exercise_is_marked_as_the_english_one(language):
-    english, other = translation.read(EXERCISE), translation.translate(
-        EXERCISE, translation.speakers(language))
+    english, other = (
+        translation.read(EXERCISE),
+        translation.translate(EXERCISE, translation.speakers(language)),
+    )
     assert [(cell.id, without_fingerprint(cell)) for cell in other.cells] == [
-        (cell.id, cell.metadata) for cell in english.cells]
+        (cell.id, cell.metadata) for cell in english.cells
+    ]
     assert sum(one.source != two.source for one, two in zip(english.cells, other.cells, strict=True)) > 15
     for cell in other.cells:
         if "answer:pool_tokens" in cell.metadata.get("tags", []):
@@ -531,7 +620,8 @@ def test_a_translated_exercise_is_marked_as_the_english_one(language):
     code = [[cell.source for cell in each.cells if cell.cell_type == "code"] for each in (marked, once)]
     assert len(code[0]) == len(code[1])
     assert [one for one, two in zip(*code, strict=True) if one != two] == [
-        "def pool_tokens(h, is_token):\n    return h.mean(1)"]
+        "def pool_tokens(h, is_token):\n    return h.mean(1)"
+    ]
     other.cells.insert(10, nbformat.v4.new_markdown_cell("A remark."))
     shown = gradebook.graft(english, other)
     assert [cell.source for cell in shown.cells] == [cell.source for cell in other.cells]
@@ -548,8 +638,11 @@ def test_what_to_read_again_is_a_heading_of_its_notebook(exercise, language, cat
     written = functools.cache(lambda name: translation.translate(name, speakers))
     for question in graded.load(exercise):
         place = question.section.partition(",")[0]
-        (name,) = (name for name, path in translation.sources().items() if re.search(
-            f"notebooks/{place}(_[^/]*)?[.]ipynb$", path.as_posix()))
+        (name,) = (
+            name
+            for name, path in translation.sources().items()
+            if re.search(f"notebooks/{place}(_[^/]*)?[.]ipynb$", path.as_posix())
+        )
         notebook = written(name)
         heads = re.findall(r"^#+ (.+?)\s*$", "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)
         with speaking(language):
@@ -585,8 +678,16 @@ def test_a_check_says_all_in_the_readers_language(judged, capsys, monkeypatch):
     assert "✗ pool_tokens: All L rows are averaged, padding included." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("text, words", [("the mean forgets the order", 5), ("", 0), ("平均忘掉了顺序。", 3),
-                                         ("注意力是 equivariant，平均不是", 5), ("a – b", 3)])
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("the mean forgets the order", 5),
+        ("", 0),
+        ("平均忘掉了顺序。", 3),
+        ("注意力是 equivariant，平均不是", 5),
+        ("a – b", 3),
+    ],
+)
 def test_an_answer_without_spaces_has_words_too(text, words):
     assert spoken.words(text) == words
 
@@ -622,7 +723,9 @@ def test_the_tree_of_a_language_is_what_a_learner_gets(tmp_path, monkeypatch):
     for language in LANGUAGES:
         out = translation.build(language, folder=tmp_path)
         assert {path.relative_to(out) for path in out.rglob("*") if path.is_file()} == {
-            *translation.served(translation.ROOT), Path("texts.mo")}
+            *translation.served(translation.ROOT),
+            Path("texts.mo"),
+        }
         assert ran == [name for name in translation.catalogs(language) if name[:1].isdigit()]
         notebook = nbformat.read(out / "notebooks" / f"{ran[0]}.ipynb", as_version=4)
         assert notebook.metadata.language == language
@@ -631,8 +734,13 @@ def test_the_tree_of_a_language_is_what_a_learner_gets(tmp_path, monkeypatch):
 
 
 def test_what_has_been_run_is_not_run_again_until_it_changes(tmp_path, locale, monkeypatch):
-    ran, lessons = [], [translation.sources()[name].relative_to(translation.ROOT)
-                        for name in ("00_start_here", FIRST, "02_sinusoidal")]  # as many as tell
+    ran, lessons = (
+        [],
+        [
+            translation.sources()[name].relative_to(translation.ROOT)
+            for name in ("00_start_here", FIRST, "02_sinusoidal")
+        ],
+    )  # as many as tell
     monkeypatch.setattr(translation, "served", lambda _course: lessons)
     monkeypatch.setattr(translation, "run", lambda notebook, name, *_more: ran.append(name) or notebook)
     translation.build("zh", folder=tmp_path)
@@ -651,8 +759,10 @@ def test_what_has_been_run_is_not_run_again_until_it_changes(tmp_path, locale, m
 
 def test_whoever_builds_one_notebook_keeps_what_the_others_gave(tmp_path, locale, monkeypatch):
     """Where a text has changed since, it stands above what the same code gave, until all run again."""
-    ran, lessons = [], [translation.sources()[name].relative_to(translation.ROOT) for name in (
-        "00_start_here", FIRST)]
+    ran, lessons = (
+        [],
+        [translation.sources()[name].relative_to(translation.ROOT) for name in ("00_start_here", FIRST)],
+    )
 
     def run(notebook, name, *_more):
         ran.append(name)

@@ -25,14 +25,21 @@ def double(x):
 
 
 def squared(x):
-    return x ** 2
+    return x**2
 
 
 TURN = Question(
-    name="double", exercise="99", title="Double it.", returns="a tensor [L]", section="here",
+    name="double",
+    exercise="99",
+    title="Double it.",
+    returns="a tensor [L]",
+    section="here",
     draw=lambda draw: [Case((draw.normal(length),), f"L = {length}") for length in (3, 4, 5)],
-    reference=double, hints=("Twice.", "2 * …", "2 * x"), picture="lines",
-    wrong=(Wrong("squared", squared, "This squares: 3 becomes 9."),))
+    reference=double,
+    hints=("Twice.", "2 * …", "2 * x"),
+    picture="lines",
+    wrong=(Wrong("squared", squared, "This squares: 3 becomes 9."),),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -90,10 +97,16 @@ def fails(x):
     return x.no_such_method()
 
 
-@pytest.mark.parametrize("answer, words", [
-    (squared, "This squares: 3 becomes 9."), (forgets, "return"), (fails, "no_such_method"),
-    (lambda x: 2 * x[:-1], "shape"), (lambda x: 2 * x + 1, "L = 3"),
-])
+@pytest.mark.parametrize(
+    "answer, words",
+    [
+        (squared, "This squares: 3 becomes 9."),
+        (forgets, "return"),
+        (fails, "no_such_method"),
+        (lambda x: 2 * x[:-1], "shape"),
+        (lambda x: 2 * x + 1, "L = 3"),
+    ],
+)
 def test_what_is_wrong_is_said_and_nothing_stops(answer, words, shown):
     assert your_turn("99.double", answer) is double
     assert shown[0].verdict == "✘ Not yet." and words in shown[0].text
@@ -124,11 +137,14 @@ def test_without_a_kernel_hints_and_solution_stand_folded(shown):
     assert page.count("<details>") == 4 and "def double(x):\n    return 2 * x" in page and "Hint 3" in page
 
 
-@pytest.mark.parametrize("call, error, words", [
-    (lambda: your_turn("99.dubble", double), KeyError, "no turn 'dubble'; it has double"),
-    (lambda: your_turn("77.double", double), KeyError, "notebook 77 has no turn 'double'; it has none"),
-    (lambda: your_turn("99.double", double(torch.ones(2))), TypeError, "your function itself"),
-])
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: your_turn("99.dubble", double), KeyError, "no turn 'dubble'; it has double"),
+        (lambda: your_turn("77.double", double), KeyError, "notebook 77 has no turn 'double'; it has none"),
+        (lambda: your_turn("99.double", double(torch.ones(2))), TypeError, "your function itself"),
+    ],
+)
 def test_errors_say_what_to_do(call, error, words):
     with pytest.raises(error, match=words):
         call()
@@ -139,15 +155,23 @@ def cell(key):
     """The one cell that has the turn."""
     number = key[:2]
     paths = [*NOTEBOOKS.glob(f"{number}_*.ipynb"), *NOTEBOOKS.glob(f"deeper/{number}_*.ipynb")]
-    cells = [each.source for path in paths for each in nbformat.read(path, as_version=4).cells
-             if f'your_turn("{key}"' in each.source]
+    cells = [
+        each.source
+        for path in paths
+        for each in nbformat.read(path, as_version=4).cells
+        if f'your_turn("{key}"' in each.source
+    ]
     assert len(cells) == 1, f"{key} stands in {len(cells)} cells"
     return cells[0]
 
 
 def test_every_turn_of_a_notebook_is_known():
-    asked = {key for path in NOTEBOOKS.rglob("[0-9]*.ipynb") if "checkpoints" not in str(path)
-             for key in re.findall(r'your_turn\(\\"([\w.]+)\\"', path.read_text(encoding="utf-8"))}
+    asked = {
+        key
+        for path in NOTEBOOKS.rglob("[0-9]*.ipynb")
+        if "checkpoints" not in str(path)
+        for key in re.findall(r'your_turn\(\\"([\w.]+)\\"', path.read_text(encoding="utf-8"))
+    }
     assert asked == set(ALL)
 
 

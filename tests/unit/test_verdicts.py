@@ -22,16 +22,19 @@ def between(low, high):
     return Interval((low + high) / 2, low, high)
 
 
-@pytest.mark.parametrize("low, high, is_below, is_above, is_within", [
-    (-2.0, -1.5, HOLDS, FAILS, FAILS),
-    (-2.0, -0.5, HOLDS, FAILS, OPEN),
-    (-0.5, 0.5, HOLDS, FAILS, HOLDS),
-    (0.5, 1.5, OPEN, OPEN, OPEN),
-    (1.0, 1.0, FAILS, FAILS, FAILS),  # the limit itself is neither above nor below
-    (1.0, 1.5, FAILS, OPEN, FAILS),
-    (1.5, 2.0, FAILS, HOLDS, FAILS),
-    (-2.0, 2.0, OPEN, OPEN, OPEN),
-])
+@pytest.mark.parametrize(
+    "low, high, is_below, is_above, is_within",
+    [
+        (-2.0, -1.5, HOLDS, FAILS, FAILS),
+        (-2.0, -0.5, HOLDS, FAILS, OPEN),
+        (-0.5, 0.5, HOLDS, FAILS, HOLDS),
+        (0.5, 1.5, OPEN, OPEN, OPEN),
+        (1.0, 1.0, FAILS, FAILS, FAILS),  # the limit itself is neither above nor below
+        (1.0, 1.5, FAILS, OPEN, FAILS),
+        (1.5, 2.0, FAILS, HOLDS, FAILS),
+        (-2.0, 2.0, OPEN, OPEN, OPEN),
+    ],
+)
 def test_the_whole_interval_decides(low, high, is_below, is_above, is_within):
     x = between(low, high)
     assert (below(x, 1).verdict, above(x, 1).verdict, within(x, 1).verdict) == (is_below, is_above, is_within)

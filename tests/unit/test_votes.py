@@ -35,8 +35,14 @@ def drop(place, monkeypatch):
 
 
 def made(key=CHOICE, choice="same", n=1, code=0, right=None):
-    return {"question": key, "vote": n, "choice": choice, "right": right, "version": "1",
-            "code": f"{code:016x}"}
+    return {
+        "question": key,
+        "vote": n,
+        "choice": choice,
+        "right": right,
+        "version": "1",
+        "code": f"{code:016x}",
+    }
 
 
 def fill(folder, said, key=CHOICE, n=1):
@@ -172,7 +178,9 @@ def hostile(folder):
     os.mkfifo(folder / votes.name_of(made(code=98)))
     (folder / votes.name_of(made(code=97))).mkdir()
     odd = {
-        "notes.txt": "hello", votes.name_of(made(code=96)): "{", votes.name_of(made(code=95)): "[" * 1900,
+        "notes.txt": "hello",
+        votes.name_of(made(code=96)): "{",
+        votes.name_of(made(code=95)): "[" * 1900,
         votes.name_of(made(code=94)): json.dumps(made(code=94)) + " " * 3000,
         votes.name_of(made(code=93)): json.dumps(made(code=0)),  # a code that has voted
         votes.name_of(made(code=92)): json.dumps(made(code=92) | {"name": "Ada"}),
@@ -181,7 +189,8 @@ def hostile(folder):
         votes.name_of(made(code=89)): json.dumps(made(code=89) | {"right": 1}),
         votes.name_of(made(code=88)): json.dumps(made(code=88) | {"vote": True}),
         votes.name_of(made("06.nothing", code=87)): json.dumps(made("06.nothing", code=87)),
-        votes.name_of(made(NUMBER, 3, code=86)).replace("06.pairs", "77.pairs"): "{}"}
+        votes.name_of(made(NUMBER, 3, code=86)).replace("06.pairs", "77.pairs"): "{}",
+    }
     for name, text in odd.items():
         (folder / name).write_text(text)
     (folder / votes.name_of(made(code=85))).write_bytes(b"\xff\xfe\x00")
@@ -197,10 +206,25 @@ def test_hostile_files_are_counted_and_nothing_else(drop):
     assert len(found.times[1]) == 6 and not found.times[2] and found.ignored == odd
 
 
-@pytest.mark.parametrize("key, choice", [
-    (NUMBER, True), (NUMBER, "3"), (NUMBER, float("nan")), (NUMBER, float("inf")), (NUMBER, 10 ** 400),
-    (CURVE, FLAT[1:]), (CURVE, [*FLAT[1:], None]), (CURVE, [*FLAT[1:], float("-inf")]), (CURVE, "00000000"),
-    (CURVE, 1), ("../06.random", FLAT), ("06.random\n", FLAT), ("", 1), ("99.x", 1)])
+@pytest.mark.parametrize(
+    "key, choice",
+    [
+        (NUMBER, True),
+        (NUMBER, "3"),
+        (NUMBER, float("nan")),
+        (NUMBER, float("inf")),
+        (NUMBER, 10**400),
+        (CURVE, FLAT[1:]),
+        (CURVE, [*FLAT[1:], None]),
+        (CURVE, [*FLAT[1:], float("-inf")]),
+        (CURVE, "00000000"),
+        (CURVE, 1),
+        ("../06.random", FLAT),
+        ("06.random\n", FLAT),
+        ("", 1),
+        ("99.x", 1),
+    ],
+)
 def test_an_answer_that_is_none_is_no_vote(key, choice):
     with pytest.raises(ValueError):
         votes.check(made(key, choice))

@@ -8,13 +8,19 @@ from course import lesson
 from course.lesson import wrong
 
 
-@pytest.mark.parametrize("host, title, body", [
-    ("https://example.org/a/b/issues/new", "title", "body"),
-    ("https://example.org/new?labels=reader", "title", "body"),
-    ("https://example.org/new?issue[title]={title}&issue[description]={body}", "issue[title]",
-     "issue[description]"),
-    ("mailto:course@example.org?subject={title}&body={body}", "subject", "body"),
-])
+@pytest.mark.parametrize(
+    "host, title, body",
+    [
+        ("https://example.org/a/b/issues/new", "title", "body"),
+        ("https://example.org/new?labels=reader", "title", "body"),
+        (
+            "https://example.org/new?issue[title]={title}&issue[description]={body}",
+            "issue[title]",
+            "issue[description]",
+        ),
+        ("mailto:course@example.org?subject={title}&body={body}", "subject", "body"),
+    ],
+)
 def test_the_place_is_filled_in(monkeypatch, host, title, body):
     monkeypatch.setenv("ISSUES_URL", host)
     asked = parse_qs(urlsplit(wrong.address("notebooks/06_rope.ipynb")).query)

@@ -21,7 +21,24 @@ from .tasks import (
 )
 
 __all__ = [
-    "SMOLLM2", "SOURCES", "Corpus", "Pretrained", "Source", "bag_of_words_ceiling", "copying", "digits",
-    "first_token", "induction", "kjv", "load_minilm_positions", "load_smollm2", "order_sentences",
-    "order_task", "patches", "set_task", "slot_or_back", "steps_back", "translation",
+    "SMOLLM2",
+    "SOURCES",
+    "Corpus",
+    "Pretrained",
+    "Source",
+    "bag_of_words_ceiling",
+    "copying",
+    "digits",
+    "first_token",
+    "induction",
+    "kjv",
+    "load_minilm_positions",
+    "load_smollm2",
+    "order_sentences",
+    "order_task",
+    "patches",
+    "set_task",
+    "slot_or_back",
+    "steps_back",
+    "translation",
 ]

@@ -22,8 +22,14 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SMOLLM2 = Config(
-    vocab_size=49152, d_model=576, n_layers=30, n_heads=9, n_kv_heads=3, d_ff=1536,
-    norm="rms", mlp="swiglu",
+    vocab_size=49152,
+    d_model=576,
+    n_layers=30,
+    n_heads=9,
+    n_kv_heads=3,
+    d_ff=1536,
+    norm="rms",
+    mlp="swiglu",
 )
 """SmolLM2-135M (Allal et al. 2025): a Llama with grouped keys and values, trained to 8192 tokens."""
 
@@ -71,7 +77,7 @@ class Pretrained:
     def continue_text(self, text: str, steps: int = 20) -> str:
         """The most likely next ``steps`` tokens, as text."""
         ids = self.encode(text)
-        return self.decode(self.model.generate(ids, steps)[0, ids.shape[1]:])
+        return self.decode(self.model.generate(ids, steps)[0, ids.shape[1] :])
 
 
 @functools.cache
@@ -125,9 +131,14 @@ def _tensor(stored, gguf) -> Tensor:
 def _name(gguf_name: str) -> str:
     """GGUF's name of a Llama weight → ours: ``blk.3.attn_q.weight`` → ``blocks.3.attention.q.weight``."""
     for theirs, ours in (
-        ("token_embd", "tokens"), ("output_norm", "norm"), ("blk.", "blocks."),
-        ("attn_norm", "norm1"), ("ffn_norm", "norm2"), ("attn_output", "attention.out"),
-        ("attn_", "attention."), ("ffn_", "feed_forward."),
+        ("token_embd", "tokens"),
+        ("output_norm", "norm"),
+        ("blk.", "blocks."),
+        ("attn_norm", "norm1"),
+        ("ffn_norm", "norm2"),
+        ("attn_output", "attention.out"),
+        ("attn_", "attention."),
+        ("ffn_", "feed_forward."),
     ):
         gguf_name = gguf_name.replace(theirs, ours)
     return gguf_name
@@ -145,8 +156,7 @@ def _tokenizer(reader):
     merges = [tuple(pair.split(" ")) for pair in field("merges")]
     tokenizer = Tokenizer(models.BPE({token: n for n, token in enumerate(tokens)}, merges))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True),
-         pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
     tokenizer.decoder = decoders.ByteLevel()
     control = 3  # GGUF's token type of <|im_start|> and its like

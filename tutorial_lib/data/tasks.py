@@ -33,7 +33,11 @@ def order_task(size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def set_task(
-    size: int, generator: torch.Generator, *, length: int = 8, n_values: int = 10,
+    size: int,
+    generator: torch.Generator,
+    *,
+    length: int = 8,
+    n_values: int = 10,
     ascending: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """The largest number of a list: ids ``[size, length]``, label = the maximum ``[size]``.
@@ -112,7 +116,12 @@ def induction(
 
 
 def copying(
-    size: int, generator: torch.Generator, *, longest: int = 8, shortest: int = 1, reverse: bool = False,
+    size: int,
+    generator: torch.Generator,
+    *,
+    longest: int = 8,
+    shortest: int = 1,
+    reverse: bool = False,
     n_values: int = 16,
 ) -> tuple[Tensor, Tensor]:
     """A list, a sign, and the list once more, each token to be told before it stands there.

@@ -118,7 +118,11 @@ class AxialRotary(Rotary):
     """
 
     def __init__(
-        self, head_dim: int, *, base: float | None = None, layout: str = "interleaved",
+        self,
+        head_dim: int,
+        *,
+        base: float | None = None,
+        layout: str = "interleaved",
         frequencies: tuple[Angles, ...] | None = None,
     ):
         check_positive(head_dim=head_dim)

@@ -205,8 +205,11 @@ class Compose(PositionalEncoding):
         return _sum(part.bias(q_positions, k_positions, **offset) for part in self.parts)
 
     def bias_by_offset(self, q_positions, k_positions, **offset):
-        terms = [part.bias_by_offset(q_positions, k_positions, **offset)
-                 for part in self.parts if "bias" in part.doors]
+        terms = [
+            part.bias_by_offset(q_positions, k_positions, **offset)
+            for part in self.parts
+            if "bias" in part.doors
+        ]
         return None if any(term is None for term in terms) else _sum(terms)
 
     def changes(self, before, now):
@@ -316,7 +319,7 @@ def broadcasts(x: Tensor, full: tuple[int, ...]) -> bool:
     """Whether ``x`` can be expanded to the shape ``full``."""
     if x.ndim > len(full):
         return False
-    ends = zip(x.shape, full[len(full) - x.ndim:], strict=True)  # torch 2.6 compiles no other zip
+    ends = zip(x.shape, full[len(full) - x.ndim :], strict=True)  # torch 2.6 compiles no other zip
     for size, wanted in ends:
         if size not in (1, wanted):
             return False

@@ -65,8 +65,14 @@ class DeBERTa(PositionalEncoding):
     """
 
     def __init__(
-        self, n_heads: int, head_dim: int, max_distance: int, *,
-        n_buckets: int | None = None, released: bool = False, std: float = 0.02,
+        self,
+        n_heads: int,
+        head_dim: int,
+        max_distance: int,
+        *,
+        n_buckets: int | None = None,
+        released: bool = False,
+        std: float = 0.02,
     ):
         super().__init__()
         check_positive(n_heads=n_heads, head_dim=head_dim, max_distance=max_distance)

@@ -5,6 +5,10 @@ import warnings
 
 def one_forward(forward):
     """``forward`` as it is, with a warning; this name goes with version 0.4."""
-    warnings.warn("one_forward shares nothing any more: give all layers the same positions, made by "
-                  "Positions(n).shared() in each forward", FutureWarning, stacklevel=2)
+    warnings.warn(
+        "one_forward shares nothing any more: give all layers the same positions, made by "
+        "Positions(n).shared() in each forward",
+        FutureWarning,
+        stacklevel=2,
+    )
     return forward

@@ -12,8 +12,11 @@ from torch import Tensor
 def fast_pays(x: Tensor) -> bool:
     """Whether :func:`turn_fast` may be used, and is worth it. A compiler makes one pass of the plain form,
     and of that form only; transforms of ``torch.func`` allow no change in place."""
-    return (x.device.type in ("cpu", "cuda") and not torch.compiler.is_compiling()
-            and not torch._C._are_functorch_transforms_active())
+    return (
+        x.device.type in ("cpu", "cuda")
+        and not torch.compiler.is_compiling()
+        and not torch._C._are_functorch_transforms_active()
+    )
 
 
 def fast_form(cos: Tensor, sin: Tensor, layout: str) -> tuple[Tensor, ...]:

@@ -159,8 +159,13 @@ class TUPE(PositionalEncoding):
     """
 
     def __init__(
-        self, position: Absolute, n_heads: int, head_dim: int, *,
-        relative: RelativeBias | None = None, untie_cls: bool = False,
+        self,
+        position: Absolute,
+        n_heads: int,
+        head_dim: int,
+        *,
+        relative: RelativeBias | None = None,
+        untie_cls: bool = False,
     ):
         super().__init__()
         check_part(self, position, Absolute)

@@ -59,7 +59,8 @@ class Learned(Absolute):
         below = positions.floor().long()
         above = (below + 1).clamp(max=self.max_length - 1)
         return torch.lerp(
-            F.embedding(below, self.table), F.embedding(above, self.table),
+            F.embedding(below, self.table),
+            F.embedding(above, self.table),
             (positions - below)[..., None].to(self.table.dtype),
         )
 

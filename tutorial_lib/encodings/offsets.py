@@ -17,8 +17,10 @@ def offsets(q_positions: Tensor | Positions, k_positions: Tensor | Positions, ax
     tensor([[-2, -1,  0,  1],
             [-3, -2, -1,  0]])
     """
-    queries, keys = (p if isinstance(p, Positions) else Positions(p, axes, name=name)
-                     for name, p in (("q_positions", q_positions), ("k_positions", k_positions)))
+    queries, keys = (
+        p if isinstance(p, Positions) else Positions(p, axes, name=name)
+        for name, p in (("q_positions", q_positions), ("k_positions", k_positions))
+    )
     return queries.offsets_to(keys)
 
 

@@ -40,8 +40,17 @@ class Positions:
     True
     """
 
-    def __init__(self, values: Tensor | int, axes: int = 1, *, offset: int = 0, device=None,
-                 name: str = "positions", wait: bool = False, own: bool = True):
+    def __init__(
+        self,
+        values: Tensor | int,
+        axes: int = 1,
+        *,
+        offset: int = 0,
+        device=None,
+        name: str = "positions",
+        wait: bool = False,
+        own: bool = True,
+    ):
         if not _is_count(offset):
             raise TypeError(f"offset={offset!r}: it must be an integer, the position of the first token")
         if not isinstance(values, Tensor) and not _is_count(values):
@@ -173,8 +182,14 @@ Where: TypeAlias = Positions | Tensor | int | None
 
 
 def pair(
-    encoding: Any, q_positions: Where, k_positions: Where, q: Tensor | None = None, k: Tensor | None = None,
-    *, offset: int = 0, names: tuple[str, str] = ("q_positions", "k_positions"),
+    encoding: Any,
+    q_positions: Where,
+    k_positions: Where,
+    q: Tensor | None = None,
+    k: Tensor | None = None,
+    *,
+    offset: int = 0,
+    names: tuple[str, str] = ("q_positions", "k_positions"),
 ) -> tuple[Positions, Positions]:
     """Those of queries and of keys ``[B, …, L, D]`` that ``encoding`` can read: by default keys count from
     ``offset`` on, and the queries are the last of them. ValueError if they do not fit."""
@@ -193,9 +208,13 @@ def pair(
     else:
         queries = _made(encoding, q_positions, q, offset, names[0])
     for name, its, x in ((names[1], keys, k), (names[0], queries, q)):
-        if its.axes != encoding.axes or x is not None and (
-                its.length != x.shape[-2] or its.rows not in (1, x.shape[0])
-                or its.tensor.device != x.device):
+        if (
+            its.axes != encoding.axes
+            or x is not None
+            and (
+                its.length != x.shape[-2] or its.rows not in (1, x.shape[0]) or its.tensor.device != x.device
+            )
+        ):
             _refuse(name, its, encoding, x)
     return queries, keys
 
@@ -309,9 +328,13 @@ def readable(x: Tensor, *, wait: bool = False) -> bool:
     that is under way. With ``wait`` it may. In compiled code, under ``torch.func``, on "meta" and in a
     FakeTensor there are none.
     """
-    return (not torch.compiler.is_compiling() and (wait or x.device.type in WITHOUT_WAITING)
-            and not x.is_meta and type(x) in (Tensor, nn.Parameter)
-            and not torch._C._functorch.is_functorch_wrapped_tensor(x))
+    return (
+        not torch.compiler.is_compiling()
+        and (wait or x.device.type in WITHOUT_WAITING)
+        and not x.is_meta
+        and type(x) in (Tensor, nn.Parameter)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(x)
+    )
 
 
 def bounds(x: Tensor) -> tuple[float, float] | None:

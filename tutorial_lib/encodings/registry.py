@@ -110,8 +110,15 @@ def usual(name: str, *, d_model: int, n_heads: int, length: int) -> dict[str, in
     >>> usual("shaw", d_model=64, n_heads=4, length=512)
     {'head_dim': 16, 'max_distance': 128}
     """
-    sizes = {"dim": d_model, "n_heads": n_heads, "head_dim": d_model // n_heads, "max_length": length,
-             "length": length, "n_positions": length, "max_distance": length // 4}
+    sizes = {
+        "dim": d_model,
+        "n_heads": n_heads,
+        "head_dim": d_model // n_heads,
+        "max_length": length,
+        "length": length,
+        "n_positions": length,
+        "max_distance": length // 4,
+    }
     return {key: sizes[key] for key in _arguments(name)[1] if key in sizes}
 
 

@@ -80,12 +80,18 @@ class Rotary(PositionalEncoding):
         """The rotations of queries and of keys, the same for all layers."""
         m, n = queries.tensor, keys.tensor
         dtype, length = torch.promote_types(dtype, result_dtype(m, n)), self.frequencies.length(m, n)
-        turns = [Turn(*self.frequencies.cos_sin(p, length, dtype), self.layout, fast)
-                 for p in ((n,) if queries is keys else (m, n))]
+        turns = [
+            Turn(*self.frequencies.cos_sin(p, length, dtype), self.layout, fast)
+            for p in ((n,) if queries is keys else (m, n))
+        ]
         return turns[0], turns[-1]
 
     def __init__(
-        self, head_dim: int, *, base: float | None = None, layout: str = "interleaved",
+        self,
+        head_dim: int,
+        *,
+        base: float | None = None,
+        layout: str = "interleaved",
         frequencies: Angles | None = None,
     ):
         super().__init__()
@@ -195,7 +201,7 @@ class Turn:
 
     def __call__(self, x: Tensor) -> Tensor:
         all_turn, same = self.d == x.shape[-1], self.dtype == x.dtype
-        turning = x if all_turn else x[..., :self.d]
+        turning = x if all_turn else x[..., : self.d]
         turning = turning if same else turning.to(self.dtype)
         if self.fast:
             turned = turn_fast(turning, *self.tensors)
@@ -203,7 +209,7 @@ class Turn:
             cos, sin = self.tensors
             turned = turn_plainly(turning, cos, sin, self.layout)
         turned = turned if same else turned.to(x.dtype)
-        return turned if all_turn else torch.cat([turned, x[..., self.d:]], -1)
+        return turned if all_turn else torch.cat([turned, x[..., self.d :]], -1)
 
 
 def turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
@@ -216,7 +222,12 @@ def turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
 
 
 def rotate(
-    x: Tensor, positions: Where = None, *, offset: int = 0, base: float = 10_000.0, layout: str,
+    x: Tensor,
+    positions: Where = None,
+    *,
+    offset: int = 0,
+    base: float = 10_000.0,
+    layout: str,
     frequencies: Angles | None = None,
 ) -> Tensor:
     """Turn each channel pair of ``x [B, H, L, D]`` by its angle; ``positions`` are [L] or [B, L].

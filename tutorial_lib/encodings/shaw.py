@@ -68,8 +68,7 @@ class Shaw(PositionalEncoding):
         return nan_where(missing, met.gather(-1, row.expand(*q.shape[:-1], -1)))
 
     def values(self, weights, q_positions=None, k_positions=None, *, offset=0):
-        q_positions, k_positions = pair(
-            self, q_positions, k_positions, weights, weights.mT, offset=offset)
+        q_positions, k_positions = pair(self, q_positions, k_positions, weights, weights.mT, offset=offset)
         row = self.clipped(q_positions, k_positions)
         summed = weights.new_zeros(*weights.shape[:-1], len(self.w_V))  # [B, H, Lq, 2k + 1]
         summed = summed.scatter_add(-1, row.expand_as(weights), weights)

@@ -24,9 +24,7 @@ from .positions import Where, at, result_dtype, widest_float
 LAYOUTS = ("interleaved", "concatenated")
 
 
-def frequencies(
-    dim: int, *, base: float = 10_000.0, layout: str = "interleaved", device=None
-) -> Tensor:
+def frequencies(dim: int, *, base: float = 10_000.0, layout: str = "interleaved", device=None) -> Tensor:
     r"""The angular frequencies :math:`\omega_t` in radians per position, highest first.
 
     Returns float64 ``[ceil(dim/2)]`` for ``"interleaved"``, ``[dim // 2]`` for ``"concatenated"``
@@ -49,9 +47,7 @@ def frequencies(
     return float(base) ** (-widest_float(torch.arange(dim // 2, device=device)) / max(dim // 2 - 1, 1))
 
 
-def sinusoidal(
-    positions: Tensor, dim: int, *, base: float = 10_000.0, layout: str = "interleaved"
-) -> Tensor:
+def sinusoidal(positions: Tensor, dim: int, *, base: float = 10_000.0, layout: str = "interleaved") -> Tensor:
     r"""The vectors PE of any positions: integers, fractions, negative ones.
 
     ``positions`` of any shape ``[...]``; returns ``[..., dim]`` with entries in [−1, 1].

@@ -28,9 +28,7 @@ from .offsets import between_entries, integer_offsets, nan_where
 from .relative import RelativeBias, look_up
 
 
-def bucket(
-    r: Tensor, *, bidirectional: bool = False, n_buckets: int = 32, max_distance: int = 128
-) -> Tensor:
+def bucket(r: Tensor, *, bidirectional: bool = False, n_buckets: int = 32, max_distance: int = 128) -> Tensor:
     """The bucket, 0 … n_buckets − 1, of each whole offset r = k_position − q_position.
 
     >>> bucket(torch.tensor([3, 0, -1, -15, -16, -112, -113, -10**6]))

@@ -103,4 +103,4 @@ def relative_shift(line: Tensor, n_k: int) -> Tensor:
             [5, 6, 7]])
     """
     n_q, width = line.shape[-2:]
-    return line.flatten(-2)[..., n_q - 1: -1].unflatten(-1, (n_q, width - 1))[..., :n_k]
+    return line.flatten(-2)[..., n_q - 1 : -1].unflatten(-1, (n_q, width - 1))[..., :n_k]

@@ -48,8 +48,14 @@ class XPos(Rotary):
     """
 
     def __init__(
-        self, head_dim: int, *, base: float | None = None, layout: str = "interleaved",
-        frequencies: Angles | None = None, gamma: float = 0.4, scale_base: float = 512.0,
+        self,
+        head_dim: int,
+        *,
+        base: float | None = None,
+        layout: str = "interleaved",
+        frequencies: Angles | None = None,
+        gamma: float = 0.4,
+        scale_base: float = 512.0,
     ):
         super().__init__(head_dim, base=base, layout=layout, frequencies=frequencies)
         check_above_0(gamma=gamma, scale_base=scale_base)

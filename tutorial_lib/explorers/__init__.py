@@ -15,7 +15,17 @@ from .scoreboard import ScoreboardExplorer
 from .sinusoidal import SinusoidalExplorer
 
 __all__ = [
-    "ALiBiExplorer", "AttentionExplorer", "CrowdExplorer", "HybridExplorer", "LearnedExplorer",
-    "PermutationExplorer", "PositionsExplorer", "RecurrenceExplorer", "RelativeBiasExplorer",
-    "RotaryExplorer", "ScalingExplorer", "ScoreboardExplorer", "SinusoidalExplorer",
+    "ALiBiExplorer",
+    "AttentionExplorer",
+    "CrowdExplorer",
+    "HybridExplorer",
+    "LearnedExplorer",
+    "PermutationExplorer",
+    "PositionsExplorer",
+    "RecurrenceExplorer",
+    "RelativeBiasExplorer",
+    "RotaryExplorer",
+    "ScalingExplorer",
+    "ScoreboardExplorer",
+    "SinusoidalExplorer",
 ]

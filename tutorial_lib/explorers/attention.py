@@ -18,14 +18,19 @@ EVEN = 1e-6
 def coordinates() -> dict[str, Index]:
     """Parameters for x and y of each word, which start at :data:`VECTORS`."""
     count = 2 * MIDDLE + 1
-    return {f"{word}_{axis}": Index(count, round(value * STEPS) + MIDDLE, label=f"{axis} of “{word}”")
-            for word, vector in VECTORS.items() for axis, value in zip("xy", vector, strict=True)}
+    return {
+        f"{word}_{axis}": Index(count, round(value * STEPS) + MIDDLE, label=f"{axis} of “{word}”")
+        for word, vector in VECTORS.items()
+        for axis, value in zip("xy", vector, strict=True)
+    }
 
 
 def words(order: str, places: dict[str, int]) -> Tensor:
     """The word vectors in this order, float64 ``[3, 2]``, from the parameters of :func:`coordinates`."""
-    return torch.tensor([[(places[f"{word}_{axis}"] - MIDDLE) / STEPS for axis in "xy"]
-                         for word in order.split()], dtype=torch.float64)
+    return torch.tensor(
+        [[(places[f"{word}_{axis}"] - MIDDLE) / STEPS for axis in "xy"] for word in order.split()],
+        dtype=torch.float64,
+    )
 
 
 def attend(order: str, sharpness: float, mask: str, **places: int) -> tuple[Tensor, Tensor]:
@@ -57,15 +62,32 @@ class AttentionExplorer(LiveExplorer):
         names, (out, w) = order.split(), attend(order, sharpness, mask, **places)
         most, mixed = int(w[row].argmax()), out[row]
         arrows = dict(zip(names, words(order, places), strict=True)) | {"output": mixed}
-        return Scene({
-            "plane": Vectors(arrows, f"The vectors, and the output of “{names[row]}”", reach=2.9, mark=row),
-            "weights": Heat(w, "attention weights", "looks at", "word", limits=(0.0, 1.0),
-                            cmap="viridis", xticks=names, yticks=names, mark=(row, most),
-                            readout=f"“{names[row]}” looks most at “{names[most]}”: {w[row, most]:.3f}"),
-        }, _("Scores times {0}, mask {1}: “{2}” looks at {3}; so its output is ({4}).").format(
-            sharpness, _(mask), names[row],
-            _(", ").join(f"“{word}” {share:.2f}" for word, share in zip(names, w[row], strict=True)),
-            f"{mixed[0]:.2f}, {mixed[1]:.2f}"))
+        return Scene(
+            {
+                "plane": Vectors(
+                    arrows, f"The vectors, and the output of “{names[row]}”", reach=2.9, mark=row
+                ),
+                "weights": Heat(
+                    w,
+                    "attention weights",
+                    "looks at",
+                    "word",
+                    limits=(0.0, 1.0),
+                    cmap="viridis",
+                    xticks=names,
+                    yticks=names,
+                    mark=(row, most),
+                    readout=f"“{names[row]}” looks most at “{names[most]}”: {w[row, most]:.3f}",
+                ),
+            },
+            _("Scores times {0}, mask {1}: “{2}” looks at {3}; so its output is ({4}).").format(
+                sharpness,
+                _(mask),
+                names[row],
+                _(", ").join(f"“{word}” {share:.2f}" for word, share in zip(names, w[row], strict=True)),
+                f"{mixed[0]:.2f}, {mixed[1]:.2f}",
+            ),
+        )
 
     @staticmethod
     def reached(*, row, **settings):

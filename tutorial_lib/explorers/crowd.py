@@ -78,27 +78,48 @@ class CrowdExplorer(LiveExplorer):
         now = all_of_them[:, at]
         times = float(factor(query, torch.tensor([keys]), trained)[0])
         left = Heat(
-            torch.stack([now, 1 - now], 1), f"A weight of 1, dealt out to {keys:,} keys", "goes to", "query",
-            limits=(0.0, 1.0), cmap="viridis", colorbar="weight", xticks=("the right key", "all others"),
-            yticks=QUERIES, mark=(which, 0),
-            readout=_("{0}, {1} keys: {2}").format(_(query), f"{keys:,}", f"{now[which]:.3g}"))
+            torch.stack([now, 1 - now], 1),
+            f"A weight of 1, dealt out to {keys:,} keys",
+            "goes to",
+            "query",
+            limits=(0.0, 1.0),
+            cmap="viridis",
+            colorbar="weight",
+            xticks=("the right key", "all others"),
+            yticks=QUERIES,
+            mark=(which, 0),
+            readout=_("{0}, {1} keys: {2}").format(_(query), f"{keys:,}", f"{now[which]:.3g}"),
+        )
         beside = Lines(
-            KEYS, dict(zip(QUERIES, all_of_them, strict=True)),
-            f"What the right key keeps, with a lead of {lead:g}", "keys n", "share of the weight", logx=True,
-            ylim=(-0.03, 1.03), levels={"half": 0.5}, mark=at,
-            readout=_("{0} keys: {1}").format(f"{keys:,}", f"{now[which]:.3g}"))
+            KEYS,
+            dict(zip(QUERIES, all_of_them, strict=True)),
+            f"What the right key keeps, with a lead of {lead:g}",
+            "keys n",
+            "share of the weight",
+            logx=True,
+            ylim=(-0.03, 1.03),
+            levels={"half": 0.5},
+            mark=at,
+            readout=_("{0} keys: {1}").format(f"{keys:,}", f"{now[which]:.3g}"),
+        )
         ahead = f"{lead:g}" if query == "as trained" else f"{lead:g} × {two(times)} = {two(lead * times)}"
         end = loses(lead, query, trained)
-        half = (_("from {0} keys on it has less than half, and {1} at {2}") if end else
-                _("up to {0} keys it keeps at least half")).format(*(
-                    (f"{end:,}", f"{all_of_them[which, -1]:.3g}") if end else ()), f"{KEYS[-1]:,}")
+        half = (
+            _("from {0} keys on it has less than half, and {1} at {2}")
+            if end
+            else _("up to {0} keys it keeps at least half")
+        ).format(*((f"{end:,}", f"{all_of_them[which, -1]:.3g}") if end else ()), f"{KEYS[-1]:,}")
         if end and (all_of_them[which, [n > end for n in KEYS]] >= 0.5).any():
             half = _("at {0} keys it falls below half for the first time").format(f"{end:,}")
         others = _("one other") if keys == 2 else _("{0} others").format(f"{keys - 1:,}")
-        return Scene({"weights": left, "shares": beside}, _(
-            "Query: {0}. The right key's score leads by {1}, and against {2} half of the weight takes {3}. "
-            "So it keeps {4} of the weight; {5}.").format(
-                _(query), ahead, others, two(math.log(keys - 1)), f"{now[which]:.3g}", half))
+        return Scene(
+            {"weights": left, "shares": beside},
+            _(
+                "Query: {0}. The right key's score leads by {1}, and against {2} half of the weight takes "
+                "{3}. "
+                "So it keeps {4} of the weight; {5}."
+            ).format(_(query), ahead, others, two(math.log(keys - 1)), f"{now[which]:.3g}", half),
+        )
 
     @staticmethod
     def reached(*, query, trained, lead, keys):
@@ -106,5 +127,9 @@ class CrowdExplorer(LiveExplorer):
         if query != "as trained" or keys < KEYS[-1] or not lead - 0.25 < enough <= lead:
             return ""
         return _("{0} leaves it {1}, and {2} would not do: log({3}) is {4}.").format(
-            f"{lead:g}", f"{curves(lead, trained)[0, -1]:.3f}", f"{lead - 0.25:g}", f"{keys - 1:,}",
-            two(enough))
+            f"{lead:g}",
+            f"{curves(lead, trained)[0, -1]:.3f}",
+            f"{lead - 0.25:g}",
+            f"{keys - 1:,}",
+            two(enough),
+        )

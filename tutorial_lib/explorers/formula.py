@@ -23,23 +23,45 @@ N, WIDTH = 4, 4
 WORDS = ("cat", "chases", "the", "dog")
 # Row 1 meets the others in 0.4, 1, 0.7 and -0.3: the content of the worked case in notebook 05.
 X = ((0.4, 0.9, -0.3, 0.2), (1.0, 0.0, 0.0, 0.0), (0.7, -0.2, 0.6, -0.4), (-0.3, 0.5, 0.4, 0.8))
-P = tuple(tuple(round(v, 9) for v in (math.sin(i), math.cos(i), math.sin(i / 100), math.cos(i / 100)))
-          for i in range(N))
+P = tuple(
+    tuple(round(v, 9) for v in (math.sin(i), math.cos(i), math.sin(i / 100), math.cos(i / 100)))
+    for i in range(N)
+)
 W_R = (-0.6, -0.4, 0.2, 0.5, 0.3, -0.2, -0.4)  # by offset, j - i from -3 to 3
 W = (1, 1, 1, 1, 2, -1, 1, -2, 1, -1, 2, 1, -1, 1, -2, 1)
 MOST_TERMS, MOST_CHARACTERS, DEEPEST, LARGEST = 5, 120, 12, 1000
 NUMBER, OPEN = 0, -1  # sizes: of a number; of w, which is as long as what it reads
 SIZES = {"x_i": WIDTH, "x_j": WIDTH, "p_i": WIDTH, "p_j": WIDTH, "r_ij": NUMBER, "w": OPEN}
 SAME = {"PE_i": "p_i", "PE_j": "p_j", "ReLU": "relu"}
-MEANT = {"xi": "x_i", "xj": "x_j", "pi": "p_i", "pj": "p_j", "rij": "r_ij", "r": "r_ij", "r_i": "r_ij",
-         "x": "x_i or x_j", "p": "p_i or p_j", "PE": "p_i or p_j", "W": "w", "w_o": "w", "W_o": "w",
-         "Relu": "relu", "Q_i": "x_i", "q_i": "x_i", "K_j": "x_j", "k_j": "x_j"}
-SIGNS = str.maketrans({"−": "-", "–": "-", "*": "·", "×": "·", "⋅": "·", "∙": "·", "@": "·", ",": ";",
-                       "{": "", "}": ""})
+MEANT = {
+    "xi": "x_i",
+    "xj": "x_j",
+    "pi": "p_i",
+    "pj": "p_j",
+    "rij": "r_ij",
+    "r": "r_ij",
+    "r_i": "r_ij",
+    "x": "x_i or x_j",
+    "p": "p_i or p_j",
+    "PE": "p_i or p_j",
+    "W": "w",
+    "w_o": "w",
+    "W_o": "w",
+    "Relu": "relu",
+    "Q_i": "x_i",
+    "q_i": "x_i",
+    "K_j": "x_j",
+    "k_j": "x_j",
+}
+SIGNS = str.maketrans(
+    {"−": "-", "–": "-", "*": "·", "×": "·", "⋅": "·", "∙": "·", "@": "·", ",": ";", "{": "", "}": ""}
+)
 TOKEN = re.compile(r"\s*(?:([0-9]+\.?[0-9]*|\.[0-9]+)|([A-Za-z_][A-Za-z_0-9]*)|([-+·()\[\];]))")
-SAYS = {"=": "Type only what comes after “e_ij =”.",
-        "/": "There is no division here. Half of r_ij is 0.5·r_ij.",
-        "^": "There are no powers here. A square is a product: r_ij·r_ij."}
+SAYS = {
+    "=": "Type only what comes after “e_ij =”.",
+    "/": "There is no division here. Half of r_ij is 0.5·r_ij.",
+    "^": "There are no powers here. A square is a product: r_ij·r_ij.",
+}
 READS = "w is a vector that reads another one: write w·p_i, or w·[p_i; r_ij]."
 
 
@@ -96,9 +118,11 @@ class Parser:
 
     def close(self, sign: str, opened: str) -> None:
         if self.next != sign:
-            raise Refused(_("A “{0}” is not closed.").format(opened) if not self.left else
-                          _("“{0}” stands where a “{1}” should close the “{2}”.").format(
-                              self.next, sign, opened))
+            raise Refused(
+                _("A “{0}” is not closed.").format(opened)
+                if not self.left
+                else _("“{0}” stands where a “{1}” should close the “{2}”.").format(self.next, sign, opened)
+            )
         self.take()
 
     def score(self) -> list[tuple[int, Node]]:
@@ -136,8 +160,11 @@ class Parser:
 
     def factor(self) -> Node:
         if not self.left:
-            raise Refused(_("Something is missing at the end.") if self.last else
-                          _("Type a score, such as x_i·x_j + r_ij."))
+            raise Refused(
+                _("Something is missing at the end.")
+                if self.last
+                else _("Type a score, such as x_i·x_j + r_ij.")
+            )
         kind, word, start, end = self.take()
         if word == "-":
             node = self.factor()
@@ -170,9 +197,11 @@ class Parser:
         if word not in SIZES:
             raise Refused(
                 _("“{0}” has no meaning here. Did you mean {1}?").format(word, _(MEANT[word]))
-                if word in MEANT else
-                _("“{0}” has no meaning here. There are x_i, x_j, p_i, p_j, r_ij, w and relu( ).").format(
-                    word))
+                if word in MEANT
+                else _(
+                    "“{0}” has no meaning here. There are x_i, x_j, p_i, p_j, r_ij, w and relu( )."
+                ).format(word)
+            )
         return Node("name", (word,), start, end)
 
     def stack(self, start: int) -> Node:
@@ -208,9 +237,10 @@ def size(node: Node, text: str) -> int:
             raise Refused(_("A stack of {0} numbers is too long; {1} fit.").format(many, len(W)))
         return many
     if node.op in ("add", "sub") and found[0] != found[1]:
-        a, b = (text[part.start:part.end] for part in node.args)
-        raise Refused(_("{0} is {1}, {2} is {3}: they can't be added.").format(
-            a, said(found[0]), b, said(found[1])))
+        a, b = (text[part.start : part.end] for part in node.args)
+        raise Refused(
+            _("{0} is {1}, {2} is {3}: they can't be added.").format(a, said(found[0]), b, said(found[1]))
+        )
     return found[0]
 
 
@@ -221,10 +251,12 @@ def _product(node: Node, found: list[int], text: str) -> int:
     if NUMBER in found:
         return a + b
     if a != b and OPEN not in found:
-        one, other = (text[part.start:part.end] for part in node.args)
-        raise Refused(_("{0} has {1} numbers and {2} has {3}: a dot product needs as many on both "
-                        "sides.").format(
-            one, a, other, b))
+        one, other = (text[part.start : part.end] for part in node.args)
+        raise Refused(
+            _("{0} has {1} numbers and {2} has {3}: a dot product needs as many on both sides.").format(
+                one, a, other, b
+            )
+        )
     return NUMBER
 
 
@@ -235,19 +267,26 @@ def read(text: str) -> list[tuple[str, int, Node]]:
     found = parser.score()
     if parser.left:
         word = parser.next
-        raise Refused(_("“;” stacks parts inside of [ ] only.") if word == ";" else
-                      _("There is a “{0}” too many.").format(word))
+        raise Refused(
+            _("“;” stacks parts inside of [ ] only.")
+            if word == ";"
+            else _("There is a “{0}” too many.").format(word)
+        )
     if len(found) > MOST_TERMS:
         raise Refused(_("{0} terms are too many for this picture; {1} fit.").format(len(found), MOST_TERMS))
     terms = []
     for sign, node in found:
-        part, many = text[node.start:node.end], size(node, text)
+        part, many = text[node.start : node.end], size(node, text)
         if many == OPEN:
             raise Refused(_(READS))
         if many:
             inside = f"({part})" if node.op in ("add", "sub") and part[0] != "(" else part
-            raise Refused(_("{0} is {1}, but a score is one number: they can't be added. A head has to read "
-                            "the vector first, as in w·{2}.").format(part, said(many), inside))
+            raise Refused(
+                _(
+                    "{0} is {1}, but a score is one number: they can't be added. A head has to read "
+                    "the vector first, as in w·{2}."
+                ).format(part, said(many), inside)
+            )
         terms.append((part if sign > 0 else f"−{part}", sign, node))
     return terms
 
@@ -285,14 +324,22 @@ def _times(a, b):
 
 def pair(i: int, j: int, places=P) -> dict:
     """What the names stand for, for query i and key j."""
-    return {"x_i": list(X[i]), "x_j": list(X[j]), "p_i": list(places[i]), "p_j": list(P[j]),
-            "r_ij": W_R[j - i + N - 1], "w": list(W)}
+    return {
+        "x_i": list(X[i]),
+        "x_j": list(X[j]),
+        "p_i": list(places[i]),
+        "p_j": list(P[j]),
+        "r_ij": W_R[j - i + N - 1],
+        "w": list(W),
+    }
 
 
 def terms(text: str) -> list[Term]:
     """All summands of a score, worked out. Raises Refused for what is none, or is too large to be drawn."""
-    found = [Term(part, [[sign * worked(node, pair(i, j)) for j in range(N)] for i in range(N)])
-             for part, sign, node in read(text)]
+    found = [
+        Term(part, [[sign * worked(node, pair(i, j)) for j in range(N)] for i in range(N)])
+        for part, sign, node in read(text)
+    ]
     for term in found:
         if max(abs(v) for row in term.values for v in row) > LARGEST:
             raise Refused(_("{0} gets larger than {1}: too much to be drawn.").format(term.text, LARGEST))

@@ -13,14 +13,32 @@ with needs("course"):
 
 START = "x_i·x_j + r_ij"
 SAMPLES = (
-    START, "x_i·x_j + w·p_i + r_ij", "x_i·x_j + w·[p_i; r_ij]", "x_i·x_j + PE_i + r_ij", "w·p_j",
-    "-2w·p_j + r_ij", "p_i·p_j", "(w·p_i) r_ij", "x_j·p_i - relu(w·[p_i; r_ij]) + 0.5",
-    "(x_i + p_i)·(x_j + p_j) + r_ij", "relu(w·p_i) + 2*r_ij", "-(r_ij - 3 p_i·x_i) w·[x_j; -p_i; r_ij]",
-    "x_i +", "w·r_ij", "p_i·[p_j; 1]", "tanh(r_ij)",
-    "4w·p_j - 0.5 r_ij - x_j·x_j", "", "900 r_ij r_ij 4",
+    START,
+    "x_i·x_j + w·p_i + r_ij",
+    "x_i·x_j + w·[p_i; r_ij]",
+    "x_i·x_j + PE_i + r_ij",
+    "w·p_j",
+    "-2w·p_j + r_ij",
+    "p_i·p_j",
+    "(w·p_i) r_ij",
+    "x_j·p_i - relu(w·[p_i; r_ij]) + 0.5",
+    "(x_i + p_i)·(x_j + p_j) + r_ij",
+    "relu(w·p_i) + 2*r_ij",
+    "-(r_ij - 3 p_i·x_i) w·[x_j; -p_i; r_ij]",
+    "x_i +",
+    "w·r_ij",
+    "p_i·[p_j; 1]",
+    "tanh(r_ij)",
+    "4w·p_j - 0.5 r_ij - x_j·x_j",
+    "",
+    "900 r_ij r_ij 4",
 )
-COUNTS = {"gone": "is the same for all keys", "offset": "counts by the offset alone",
-          "key": "counts by the key alone", "pair": "counts pair by pair"}
+COUNTS = {
+    "gone": "is the same for all keys",
+    "offset": "counts by the offset alone",
+    "key": "counts by the key alone",
+    "pair": "counts pair by pair",
+}
 LIMITS = (1, 2, 4, 8, 16, 64, 256, 1024)
 SEEN = 0.0005
 """The smallest change of a weight that is written down."""
@@ -33,25 +51,47 @@ class HybridExplorer(LiveExplorer):
 
     front = "hybrid"
     parameters = {
-        "guess": Choice(("first", "off"), "first", label="results",
-                        text=lambda way: {"first": "guess first", "off": "show at once"}[way]),
+        "guess": Choice(
+            ("first", "off"),
+            "first",
+            label="results",
+            text=lambda way: {"first": "guess first", "off": "show at once"}[way],
+        ),
         "query": Index(N, 1, label="query i"),
-        "score": Text(START, label="score e_ij =", most=formula.MOST_CHARACTERS, samples=SAMPLES,
-                      keys=(*formula.SIZES, "·", "+", "−", "[ ; ]", "relu( )")),
+        "score": Text(
+            START,
+            label="score e_ij =",
+            most=formula.MOST_CHARACTERS,
+            samples=SAMPLES,
+            keys=(*formula.SIZES, "·", "+", "−", "[ ; ]", "relu( )"),
+        ),
     }
-    said = (*COUNTS.values(), *formula.SAYS.values(), formula.READS,
-            *(text for text in formula.MEANT.values() if " or " in text))
+    said = (
+        *COUNTS.values(),
+        *formula.SAYS.values(),
+        formula.READS,
+        *(text for text in formula.MEANT.values() if " or " in text),
+    )
     challenge = "Without x: make all four queries give their largest weight to the same key."
 
     @classmethod
     def constants(cls):
         names = ("N", "X", "P", "W", "W_R", "SIZES", "SAME", "WORDS", "MOST_TERMS", "DEEPEST", "LARGEST")
-        words = {name: {sign: _(text) for sign, text in getattr(formula, name).items()}
-                 for name in ("MEANT", "SAYS")}
-        return {name: getattr(formula, name) for name in names} | words | {
-            "READS": _(formula.READS), "COUNTS": {way: _(text) for way, text in COUNTS.items()},
-            "SIGNS": {chr(old): new for old, new in formula.SIGNS.items()},
-            "LIMITS": LIMITS, "palette": palette("signed", 64).hex()}
+        words = {
+            name: {sign: _(text) for sign, text in getattr(formula, name).items()}
+            for name in ("MEANT", "SAYS")
+        }
+        return (
+            {name: getattr(formula, name) for name in names}
+            | words
+            | {
+                "READS": _(formula.READS),
+                "COUNTS": {way: _(text) for way, text in COUNTS.items()},
+                "SIGNS": {chr(old): new for old, new in formula.SIGNS.items()},
+                "LIMITS": LIMITS,
+                "palette": palette("signed", 64).hex(),
+            }
+        )
 
     @staticmethod
     def render(*, guess, query, score):
@@ -63,20 +103,38 @@ class HybridExplorer(LiveExplorer):
         rest, weights = formula.remains(e), formula.softmax(e[query])
         largest = max(abs(v) for row in e + rest for v in row)
         limit = next(limit for limit in (*LIMITS, LIMITS[-1] * formula.MOST_TERMS) if largest <= limit)
-        look = {"limits": (-limit, limit), "xlabel": "key j", "ylabel": "query i", "xticks": WORDS,
-                "yticks": WORDS}
+        look = {
+            "limits": (-limit, limit),
+            "xlabel": "key j",
+            "ylabel": "query i",
+            "xticks": WORDS,
+            "yticks": WORDS,
+        }
         seen = ", ".join(f"{weight:.2f}" for weight in weights)
         shown = {
-            "scores": Heat(np.array(e), "scores e_ij", mark=(query, 2),
-                           readout=f"i = {query}, j = 2: {e[query][2]:.2f}", **look),
-            "remains": Heat(np.array(rest), "what remains of each row", mark=(query, 2),
-                            readout=f"i = {query}: weights {seen}", **look),
+            "scores": Heat(
+                np.array(e),
+                "scores e_ij",
+                mark=(query, 2),
+                readout=f"i = {query}, j = 2: {e[query][2]:.2f}",
+                **look,
+            ),
+            "remains": Heat(
+                np.array(rest),
+                "what remains of each row",
+                mark=(query, 2),
+                readout=f"i = {query}: weights {seen}",
+                **look,
+            ),
         }
         if refused:
             return Scene(shown, _("“{0}” is no score. {1}").format(score, refused))
-        return Scene(shown, _("Score of four tokens, e_ij = {0}: {1}; query {2} gives the weights "
-                              "{3}.").format(
-            _joined(terms), _told(terms, e, guess), query, seen))
+        return Scene(
+            shown,
+            _("Score of four tokens, e_ij = {0}: {1}; query {2} gives the weights {3}.").format(
+                _joined(terms), _told(terms, e, guess), query, seen
+            ),
+        )
 
     @staticmethod
     def reached(*, score, **_rest):
@@ -90,7 +148,8 @@ class HybridExplorer(LiveExplorer):
         if "x_" in score or len(set(best)) > 1 or lead < CLEAR:
             return ""
         return _("“{0}” gets {1} or more of each query's attention.").format(
-            WORDS[best[0]], f"{min(map(max, rows)):.2f}")
+            WORDS[best[0]], f"{min(map(max, rows)):.2f}"
+        )
 
 
 def _joined(terms) -> str:

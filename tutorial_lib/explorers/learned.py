@@ -91,7 +91,7 @@ def cosines(name: str, length: int, shown: int) -> Tensor:
 @functools.lru_cache(maxsize=4)
 def planes(name: str) -> tuple[Tensor, Tensor, Tensor]:
     """The plane of each wave, complex ``[5, 384]``, where the middle of its hands lies, and their length."""
-    rows = original(name)[TURNING[0]: TURNING[-1] + 1]
+    rows = original(name)[TURNING[0] : TURNING[-1] + 1]
     place = torch.arange(len(TURNING)).double() / len(TURNING)
     waves = torch.exp(2j * math.pi * torch.tensor(CYCLES).double()[:, None] * place)
     plane = waves @ rows.to(waves.dtype)
@@ -125,13 +125,24 @@ class LearnedExplorer(LiveExplorer):
         "position": Index("shown", 7, label="row p"),
         "other": Index("shown", 12, label="other row o"),
     }
-    challenge = (f"Find a row that is at least {RATIO} times as long as the one before it and the one after "
-                 "it: the trace of a training with shorter texts, which ended there.")
+    challenge = (
+        f"Find a row that is at least {RATIO} times as long as the one before it and the one after "
+        "it: the trace of a training with shorter texts, which ended there."
+    )
 
     @classmethod
     def constants(cls):
-        return {"palette": palette("signed", 64).hex(), "ratio": RATIO, "cells": CELLS, "start": START,
-                "rows": ROWS, "width": WIDTH, "seed": SEED, "cycles": CYCLES, "losses": losses()}
+        return {
+            "palette": palette("signed", 64).hex(),
+            "ratio": RATIO,
+            "cells": CELLS,
+            "start": START,
+            "rows": ROWS,
+            "width": WIDTH,
+            "seed": SEED,
+            "cycles": CYCLES,
+            "losses": losses(),
+        }
 
     @classmethod
     def bulk(cls):
@@ -149,58 +160,108 @@ class LearnedExplorer(LiveExplorer):
             title += f", every {every}{'nd' if every == 2 else 'th'}"
             ticks = [str(i) if i % (16 * every) == 0 else "" for i in range(0, shown, every)]
         heat = Heat(
-            cosine[::every, ::every], title, "position", "position", xticks=ticks, yticks=ticks,
+            cosine[::every, ::every],
+            title,
+            "position",
+            "position",
+            xticks=ticks,
+            yticks=ticks,
             mark=(position // every, other // every),
-            readout=f"cos(P[{position}], P[{other}]) = {cosine[position, other]:.4f}")
+            readout=f"cos(P[{position}], P[{other}]) = {cosine[position, other]:.4f}",
+        )
         if look == "waves":
             points = torch.view_as_real(hands(name, length)[position])
             beside = Vectors(
                 {f"{period} rows": point.tolist() for period, point in zip(PERIODS, points, strict=True)},
-                f"hands of five waves at row {position}")
+                f"hands of five waves at row {position}",
+            )
             seen = _("five hands, for waves of {0} rows, of the lengths {1}").format(
-                ", ".join(map(str, PERIODS)),
-                ", ".join(f"{math.hypot(x, y):.1f}" for x, y in points.tolist()))
+                ", ".join(map(str, PERIODS)), ", ".join(f"{math.hypot(x, y):.1f}" for x, y in points.tolist())
+            )
         elif view == "cosine":
             beside = Lines(
-                range(shown), {"cosine": cosine[position]}, f"cosine of P[{position}] with each row",
-                "other position", "cosine", ylim=(-1.05, 1.05), mark=other)
+                range(shown),
+                {"cosine": cosine[position]},
+                f"cosine of P[{position}] with each row",
+                "other position",
+                "cosine",
+                ylim=(-1.05, 1.05),
+                mark=other,
+            )
             seen = _("the cosines of row {0} with all of them, down to {1}").format(
-                position, f"{cosine[position].min():.2f}")
+                position, f"{cosine[position].min():.2f}"
+            )
         elif view == "norm":
             beside = Lines(
-                range(shown), {"norm": norms, "drawn with std 0.02": [START] * shown}, "norm of each row",
-                "position", "norm", logy=True, mark=position,
-                ylim=(0.8 * float(norms.min()), 1.25 * float(norms.max())))
+                range(shown),
+                {"norm": norms, "drawn with std 0.02": [START] * shown},
+                "norm of each row",
+                "position",
+                "norm",
+                logy=True,
+                mark=position,
+                ylim=(0.8 * float(norms.min()), 1.25 * float(norms.max())),
+            )
             seen = _("the norms, {0} to {1}; a row drawn with std 0.02 has {2}").format(
-                f"{norms.min():.2f}", f"{norms.max():.2f}", f"{START:.2f}")
+                f"{norms.min():.2f}", f"{norms.max():.2f}", f"{START:.2f}"
+            )
         else:
             last = min(shown, length - 1)
-            near = torch.cosine_similarity(rows[:last], rows[1: last + 1], dim=-1)
+            near = torch.cosine_similarity(rows[:last], rows[1 : last + 1], dim=-1)
             beside = Lines(
-                range(last), {"cosine": near}, "cosine of each row with the next", "position", "cosine",
-                ylim=(-0.3, 1.05), mark=min(position, last - 1))
+                range(last),
+                {"cosine": near},
+                "cosine of each row with the next",
+                "position",
+                "cosine",
+                ylim=(-0.3, 1.05),
+                mark=min(position, last - 1),
+            )
             seen = _("the cosine of each row with the next, {0} to {1}").format(
-                f"{near.min():.2f}", f"{near.max():.2f}")
-        lost = (_("A small language model of ours, its table stretched {0} times: loss {1} nats.").format(
-                    length // ROWS, f"{loss:.2f}") if length > ROWS else
-                _("A small language model of ours, its table as trained: loss {0} nats.").format(
-                    f"{loss:.2f}"))
-        return Scene({"cosines": heat, "beside": beside}, _(
-            "The table “{0}”, {1} positions × {2} numbers, the first {3} of them: the cosine is {4} for "
-            "neighbours and {5} for rows 8 apart, on average; marked is row {6}, norm {7}, and its cosine "
-            "with row {8}, {9}; beside it {10}. {11}").format(
-                _(name), length, WIDTH, shown, f"{cosine.diagonal(1).mean():z.2f}",
-                f"{cosine.diagonal(8).mean():z.2f}", position, f"{norms[position]:.2f}", other,
-                f"{cosine[position, other]:z.2f}", seen, lost))
+                f"{near.min():.2f}", f"{near.max():.2f}"
+            )
+        lost = (
+            _("A small language model of ours, its table stretched {0} times: loss {1} nats.").format(
+                length // ROWS, f"{loss:.2f}"
+            )
+            if length > ROWS
+            else _("A small language model of ours, its table as trained: loss {0} nats.").format(
+                f"{loss:.2f}"
+            )
+        )
+        return Scene(
+            {"cosines": heat, "beside": beside},
+            _(
+                "The table “{0}”, {1} positions × {2} numbers, the first {3} of them: the cosine is {4} for "
+                "neighbours and {5} for rows 8 apart, on average; marked is row {6}, norm {7}, and its "
+                "cosine "
+                "with row {8}, {9}; beside it {10}. {11}"
+            ).format(
+                _(name),
+                length,
+                WIDTH,
+                shown,
+                f"{cosine.diagonal(1).mean():z.2f}",
+                f"{cosine.diagonal(8).mean():z.2f}",
+                position,
+                f"{norms[position]:.2f}",
+                other,
+                f"{cosine[position, other]:z.2f}",
+                seen,
+                lost,
+            ),
+        )
 
     @staticmethod
     def reached(*, name, length, position, **_rest):
         norms = table(name, length).norm(dim=-1)
         if not 0 < position < length - 1:
             return ""
-        before, here, after = norms[position - 1: position + 2]
+        before, here, after = norms[position - 1 : position + 2]
         if here < RATIO * max(before, after):
             return ""
-        numbers = here, before, after, norms[:position].median(), norms[position + 1:].median()
-        return _("row {0} has the norm {1}, its neighbours {2} and {3}; the median of all rows before it is "
-                 "{4}, of all after it {5}.").format(position, *(f"{number:.2f}" for number in numbers))
+        numbers = here, before, after, norms[:position].median(), norms[position + 1 :].median()
+        return _(
+            "row {0} has the norm {1}, its neighbours {2} and {3}; the median of all rows before it is "
+            "{4}, of all after it {5}."
+        ).format(position, *(f"{number:.2f}" for number in numbers))

@@ -66,10 +66,20 @@ class Heat:
         return np.ascontiguousarray(self.z, dtype=np.float32)
 
     def draw(self, ax) -> None:
-        plots.heat(self.z, title=self.title, xlabel=self.xlabel, ylabel=self.ylabel,
-                   limits=self.limits, cmap=self.cmap, colorbar=self.colorbar, xticks=self.xticks,
-                   yticks=self.yticks, mark_row=self.mark and self.mark[0], mark_cell=self.mark,
-                   ax=ax)
+        plots.heat(
+            self.z,
+            title=self.title,
+            xlabel=self.xlabel,
+            ylabel=self.ylabel,
+            limits=self.limits,
+            cmap=self.cmap,
+            colorbar=self.colorbar,
+            xticks=self.xticks,
+            yticks=self.yticks,
+            mark_row=self.mark and self.mark[0],
+            mark_cell=self.mark,
+            ax=ax,
+        )
         if np.isnan(self.array()).any():  # not white, which is a value, nor what is behind the picture
             ax.patch.set(facecolor="0.9", hatch="///", edgecolor="0.65")
 
@@ -102,10 +112,20 @@ class Lines:
         return np.array([self.x, *self.ys.values()], dtype=np.float32)
 
     def draw(self, ax) -> None:
-        plots.lines(self.x, self.ys, title=self.title, xlabel=self.xlabel, ylabel=self.ylabel,
-                    logx=self.logx, logy=self.logy, ylim=self.ylim, markers=self.markers,
-                    levels=self.levels, mark_x=None if self.mark is None else self.x[self.mark],
-                    ax=ax)
+        plots.lines(
+            self.x,
+            self.ys,
+            title=self.title,
+            xlabel=self.xlabel,
+            ylabel=self.ylabel,
+            logx=self.logx,
+            logy=self.logy,
+            ylim=self.ylim,
+            markers=self.markers,
+            levels=self.levels,
+            mark_x=None if self.mark is None else self.x[self.mark],
+            ax=ax,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,15 +151,27 @@ class Vectors:
         return np.array([[float(x), float(y)] for x, y in self.ends.values()], dtype=np.float32).T
 
     def draw(self, ax) -> None:
-        plots.vectors(self.ends, title=self.title, xlabel=self.xlabel, ylabel=self.ylabel,
-                      reach=self.reach, mark=self.mark, ax=ax)
+        plots.vectors(
+            self.ends,
+            title=self.title,
+            xlabel=self.xlabel,
+            ylabel=self.ylabel,
+            reach=self.reach,
+            mark=self.mark,
+            ax=ax,
+        )
 
 
-KINDS = {("heat map",): "Heat map.", ("heat map", "heat map"): "Two heat maps.",
-         ("lines", "lines"): "Lines beside lines.",
-         ("heat map", "lines"): "Heat map beside lines.", ("lines", "heat map"): "Lines beside heat map.",
-         ("arrows", "lines"): "Arrows beside lines.", ("arrows", "heat map"): "Arrows beside heat map.",
-         ("heat map", "arrows"): "Heat map beside arrows."}
+KINDS = {
+    ("heat map",): "Heat map.",
+    ("heat map", "heat map"): "Two heat maps.",
+    ("lines", "lines"): "Lines beside lines.",
+    ("heat map", "lines"): "Heat map beside lines.",
+    ("lines", "heat map"): "Lines beside heat map.",
+    ("arrows", "lines"): "Arrows beside lines.",
+    ("arrows", "heat map"): "Arrows beside heat map.",
+    ("heat map", "arrows"): "Heat map beside arrows.",
+}
 """How an alternative text names the views of a scene."""
 
 
@@ -255,16 +287,19 @@ class Explorable:
     @classmethod
     def _complete(cls, some: Mapping, others: Mapping) -> dict[str, Any]:
         if unknown := some.keys() - cls.parameters.keys():
-            raise ValueError(f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}; "
-                             f"it has {', '.join(cls.parameters)}")
+            raise ValueError(
+                f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}; "
+                f"it has {', '.join(cls.parameters)}"
+            )
         params: dict[str, Any] = {}
         for name, parameter in cls.parameters.items():
             allowed = parameter.allowed(params)
             value = some.get(name, others[name])
             if isinstance(parameter, Text):
                 if not parameter.takes(value):
-                    raise ValueError(f"{name}={value!r}: it must be a text of at most {parameter.most} "
-                                     "characters")
+                    raise ValueError(
+                        f"{name}={value!r}: it must be a text of at most {parameter.most} characters"
+                    )
                 params[name] = value
                 continue
             if value not in allowed:

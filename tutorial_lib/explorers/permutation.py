@@ -23,8 +23,9 @@ SAME = 1e-9
 @functools.cache
 def _model(mask: str, layers: int, position: str) -> Transformer:
     """A small Transformer with random weights; the same ones for both masks and positions."""
-    config = Config(vocab_size=len(WORDS), d_model=WIDTH, n_layers=layers, n_heads=2, n_out=WIDTH,
-                    causal=mask == "causal")
+    config = Config(
+        vocab_size=len(WORDS), d_model=WIDTH, n_layers=layers, n_heads=2, n_out=WIDTH, causal=mask == "causal"
+    )
     encoding = Sinusoidal(WIDTH) if position == "sinusoids" else NoPosition()
 
     def build():
@@ -62,16 +63,22 @@ class PermutationExplorer(LiveExplorer):
         "mask": Choice(("none", "causal"), "none"),
         "layers": Choice((1, 2), 1),
     }
-    challenge = ("Without positions: let “dog”, in the last place, notice that the two words before it "
-                 "have changed places.")
+    challenge = (
+        "Without positions: let “dog”, in the last place, notice that the two words before it "
+        "have changed places."
+    )
 
     @classmethod
     def constants(cls):
-        numbers = {f"{position} {mask} {layers}": [
-            [(100 * out[word]).round().int().tolist() for word in WORDS]
-            for out in (outputs(order, position=position, mask=mask, layers=layers) for order in ORDERS)]
+        numbers = {
+            f"{position} {mask} {layers}": [
+                [(100 * out[word]).round().int().tolist() for word in WORDS]
+                for out in (outputs(order, position=position, mask=mask, layers=layers) for order in ORDERS)
+            ]
             for position, mask, layers in itertools.product(
-                *(cls.parameters[name].values for name in ("position", "mask", "layers")))}
+                *(cls.parameters[name].values for name in ("position", "mask", "layers"))
+            )
+        }
         return {"numbers": numbers, "palette": palette("signed", 32).hex()}
 
     @staticmethod
@@ -81,23 +88,45 @@ class PermutationExplorer(LiveExplorer):
         mean = sum(rows.values(), torch.tensor(0.0)) / len(WORDS)
         moved = {name: bool(vector.abs().max() > SAME) for name, vector in change.items()}
         names = {name: _("mean") if name == "mean" else name for name in moved}
-        changed, same = (_(", ").join(names[name] for name in moved if moved[name] is is_so) or _("nothing")
-                         for is_so in (True, False))
+        changed, same = (
+            _(", ").join(names[name] for name in moved if moved[name] is is_so) or _("nothing")
+            for is_so in (True, False)
+        )
         features = [str(n) for n in range(WIDTH)]
         if order == ORDERS[0]:
             verdict = _("This is the sentence that the others are compared with.")
         else:
             verdict = _("Compared with “{0}”, changed: {1}; the same: {2}.").format(ORDERS[0], changed, same)
-        says = (_("2 layers, mask {0}, positions {1}: “{2}”. {3}") if layers > 1 else
-                _("1 layer, mask {0}, positions {1}: “{2}”. {3}"))
-        return Scene({
-            "output": Heat(torch.stack([*rows.values(), mean]), title=f"output for “{order}”",
-                           xlabel="feature", ylabel="", limits=(-2.5, 2.5), colorbar="value",
-                           xticks=features, yticks=[*rows, "mean"]),
-            "change": Heat(torch.stack(list(change.values())), title=f"change against “{ORDERS[0]}”",
-                           xlabel="feature", ylabel="", limits=(-4.0, 4.0), colorbar="change",
-                           xticks=features, yticks=list(change)),
-        }, says.format(_(mask), _(position), order, verdict))
+        says = (
+            _("2 layers, mask {0}, positions {1}: “{2}”. {3}")
+            if layers > 1
+            else _("1 layer, mask {0}, positions {1}: “{2}”. {3}")
+        )
+        return Scene(
+            {
+                "output": Heat(
+                    torch.stack([*rows.values(), mean]),
+                    title=f"output for “{order}”",
+                    xlabel="feature",
+                    ylabel="",
+                    limits=(-2.5, 2.5),
+                    colorbar="value",
+                    xticks=features,
+                    yticks=[*rows, "mean"],
+                ),
+                "change": Heat(
+                    torch.stack(list(change.values())),
+                    title=f"change against “{ORDERS[0]}”",
+                    xlabel="feature",
+                    ylabel="",
+                    limits=(-4.0, 4.0),
+                    colorbar="change",
+                    xticks=features,
+                    yticks=list(change),
+                ),
+            },
+            says.format(_(mask), _(position), order, verdict),
+        )
 
     @staticmethod
     def reached(*, order, position, mask, layers):

@@ -12,8 +12,10 @@ from ..language import _
 from .parts import Choice, Heat, LiveExplorer, Scene, Steps
 
 RECORD = Path(__file__).with_suffix(".json")
-TEXTS = {"cat → dog": "The cat chased the dog, and the dog ran away from the cat",
-         "dog → cat": "The dog chased the cat, and the cat ran away from the dog"}
+TEXTS = {
+    "cat → dog": "The cat chased the dog, and the dog ran away from the cat",
+    "dog → cat": "The dog chased the cat, and the cat ran away from the dog",
+}
 MODES = ("as trained", "switched off")
 LENGTH, SHOWN = 14, 6  # tokens of a text; guesses to be seen
 
@@ -39,9 +41,14 @@ def measure() -> dict[str, list]:
         finally:
             smollm.model.encoding = rope
         words = [smollm.decode(token).strip() for token in tokens[0]]
-        found[name] = [[words[n], words[n + 1]] + [
-            [smollm.decode(torch.tensor([token])).strip(), *(round(float(p[n, token]), 3) for p in both)]
-            for token in _likely(both, n, int(tokens[0, n + 1]))] for n in range(len(words) - 1)]
+        found[name] = [
+            [words[n], words[n + 1]]
+            + [
+                [smollm.decode(torch.tensor([token])).strip(), *(round(float(p[n, token]), 3) for p in both)]
+                for token in _likely(both, n, int(tokens[0, n + 1]))
+            ]
+            for n in range(len(words) - 1)
+        ]
     return found
 
 
@@ -83,15 +90,32 @@ class PositionsExplorer(LiveExplorer):
         mode, rows = MODES.index(positions), record()[text]
         best = sorted(rows[word][2:], key=lambda guess: -guess[1 + mode])[:SHOWN]
         heat = functools.partial(Heat, limits=(0.0, 1.0), cmap="viridis")
-        first, second = (_("“{0}” with {1}").format(_shown(guess[0]), f"{guess[1 + mode]:.3f}")
-                         for guess in best[:2])
-        return Scene({
-            "text": heat([[row[2][1 + n] for row in rows] for n in range(2)], "probability of each word",
-                         "after how many words", "", yticks=list(MODES), mark=(mode, word)),
-            "next": heat([guess[1:] for guess in best], "the next word", "positions", "",
-                         xticks=list(MODES), yticks=[_shown(guess[0]) for guess in best]),
-        }, _("SmolLM2, positions {0}, has read “{1}”. It expects {2} and {3}; “{4}” comes next.").format(
-            _(positions), _read(rows, word), first, second, rows[word][1]))
+        first, second = (
+            _("“{0}” with {1}").format(_shown(guess[0]), f"{guess[1 + mode]:.3f}") for guess in best[:2]
+        )
+        return Scene(
+            {
+                "text": heat(
+                    [[row[2][1 + n] for row in rows] for n in range(2)],
+                    "probability of each word",
+                    "after how many words",
+                    "",
+                    yticks=list(MODES),
+                    mark=(mode, word),
+                ),
+                "next": heat(
+                    [guess[1:] for guess in best],
+                    "the next word",
+                    "positions",
+                    "",
+                    xticks=list(MODES),
+                    yticks=[_shown(guess[0]) for guess in best],
+                ),
+            },
+            _("SmolLM2, positions {0}, has read “{1}”. It expects {2} and {3}; “{4}” comes next.").format(
+                _(positions), _read(rows, word), first, second, rows[word][1]
+            ),
+        )
 
     @staticmethod
     def reached(*, positions, text, word):
@@ -103,10 +127,9 @@ class PositionsExplorer(LiveExplorer):
 
 def _read(rows: list, word: int) -> str:
     """The text up to a word."""
-    return " ".join(row[0] for row in rows[:word + 1]).replace(" ,", ",")
+    return " ".join(row[0] for row in rows[: word + 1]).replace(" ,", ",")
 
 
 def _shown(token: str) -> str:
     """A token that can be seen."""
     return token or "↵"
-

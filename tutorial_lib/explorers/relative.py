@@ -108,13 +108,19 @@ class RelativeBiasExplorer(LiveExplorer):
         "i": Index("tokens", 1),
         "j": Index("tokens", 2),
     }
-    challenge = (f"Find settings at which the distances {FAR[0]} and {FAR[1]} share a number, while each "
-                 f"of 0 … {NEAR} has one of its own.")
+    challenge = (
+        f"Find settings at which the distances {FAR[0]} and {FAR[1]} share a number, while each "
+        f"of 0 … {NEAR} has one of its own."
+    )
 
     @classmethod
     def constants(cls):
-        return {"edges": {f"{size} {far}": edges(size, far) for size in SIZES for far in REACHES},
-                "palette": palette("signed", 64).hex(), "shared": FAR, "near": NEAR}
+        return {
+            "edges": {f"{size} {far}": edges(size, far) for size in SIZES for far in REACHES},
+            "palette": palette("signed", 64).hex(),
+            "shared": FAR,
+            "near": NEAR,
+        }
 
     @staticmethod
     def render(*, method, tokens, size, far, sign, view, i, j):
@@ -127,36 +133,79 @@ class RelativeBiasExplorer(LiveExplorer):
         side = _("the token itself") if i == j else _("past") if j < i else _("future")
         places = [str(n) for n in range(tokens)] if tokens <= 16 else None
         heat = Heat(
-            z, f"bias of {method}, read at {sign}", "key j", "query i", mark=(i, j),
-            xticks=places, yticks=places,
+            z,
+            f"bias of {method}, read at {sign}",
+            "key j",
+            "query i",
+            mark=(i, j),
+            xticks=places,
+            yticks=places,
             colorbar="" if method == "ALiBi" else "learned for: − past, + future",
-            readout=f"i = {i}, j = {j} ({side}): {found}")
+            readout=f"i = {i}, j = {j} ({side}): {found}",
+        )
         bytes_ = costs(method, tokens, size)
         cost = _(", ").join(f"{name if '[' in name else _(name)} {bytes_[name]:,}" for name in bytes_)
         if view == "attention":
-            beside = Lines(p - i, {"weight": looks}, f"where token {i} looks, by the bias alone",
-                           "offset r = j − i", "attention", ylim=(0.0, 1.05), markers=tokens <= 32, mark=j,
-                           readout=f"r = {j - i}: key {j} gets {looks[j]:.2f}")
+            beside = Lines(
+                p - i,
+                {"weight": looks},
+                f"where token {i} looks, by the bias alone",
+                "offset r = j − i",
+                "attention",
+                ylim=(0.0, 1.05),
+                markers=tokens <= 32,
+                mark=j,
+                readout=f"r = {j - i}: key {j} gets {looks[j]:.2f}",
+            )
         else:
             each = [costs(method, length, size) for length in LENGTHS]
-            beside = Lines(LENGTHS, {name: [row[name] for row in each] for name in bytes_},
-                           f"bytes for {HEADS} heads, float32", "length N", "bytes", logx=True, logy=True,
-                           mark=LENGTHS.index(tokens), readout=f"N = {tokens}, bytes: {cost}")
-        past, future = line[:tokens - 1], line[tokens:]
+            beside = Lines(
+                LENGTHS,
+                {name: [row[name] for row in each] for name in bytes_},
+                f"bytes for {HEADS} heads, float32",
+                "length N",
+                "bytes",
+                logx=True,
+                logy=True,
+                mark=LENGTHS.index(tokens),
+                readout=f"N = {tokens}, bytes: {cost}",
+            )
+        past, future = line[: tokens - 1], line[tokens:]
         if method == "ALiBi":
             told = _("a mirror: past and future get the same")
         else:
             ends = [f"{part[n]:.2f}" for part in (past, future) for n in (0, -1)]
-            told = (_("keys of the past get {0} to {1}, those of the future {2} to {3}")
-                    if sign == SIGNS[0] else
-                    _("keys of the past get {0} to {1}, those of the future {2} to {3}, each the numbers "
-                      "learned for the other")).format(*ends)
-        return Scene({"bias": heat, "beside": beside}, _(
-            "{0}, {1} tokens{2}, read at {3}: {4}; the {5} offsets have {6} different numbers; marked is i "
-            "= {7}, j = {8}: {9}; by the bias alone that key gets {10} of the attention; bytes for {11} "
-            "heads: {12}.").format(
-                _(method), tokens, _sizes(method, size, far), sign, told, 2 * tokens - 1, len(line.unique()),
-                i, j, found, f"{looks[j]:.2f}", HEADS, cost))
+            told = (
+                _("keys of the past get {0} to {1}, those of the future {2} to {3}")
+                if sign == SIGNS[0]
+                else _(
+                    "keys of the past get {0} to {1}, those of the future {2} to {3}, each the numbers "
+                    "learned for the other"
+                )
+            ).format(*ends)
+        return Scene(
+            {"bias": heat, "beside": beside},
+            _(
+                "{0}, {1} tokens{2}, read at {3}: {4}; the {5} offsets have {6} different numbers; marked "
+                "is i "
+                "= {7}, j = {8}: {9}; by the bias alone that key gets {10} of the attention; bytes for {11} "
+                "heads: {12}."
+            ).format(
+                _(method),
+                tokens,
+                _sizes(method, size, far),
+                sign,
+                told,
+                2 * tokens - 1,
+                len(line.unique()),
+                i,
+                j,
+                found,
+                f"{looks[j]:.2f}",
+                HEADS,
+                cost,
+            ),
+        )
 
     @staticmethod
     def reached(*, method, tokens, size, far, sign, **_rest):
@@ -164,13 +213,16 @@ class RelativeBiasExplorer(LiveExplorer):
             return ""
         past = values(method, tokens, size, far, sign, -torch.arange(tokens))
         alike = int((past == past[FAR[1]]).nonzero()[0])  # the first distance that has this number
-        own = len(past[:NEAR + 1].unique()) > NEAR and alike > NEAR
+        own = len(past[: NEAR + 1].unique()) > NEAR and alike > NEAR
         if not own or alike > FAR[0]:
             return ""
         return _("{0} numbers serve {1} offsets; from distance {2} on, they all share one.").format(
-            entries(method, tokens, size), 2 * tokens - 1, alike)
+            entries(method, tokens, size), 2 * tokens - 1, alike
+        )
 
 
 def _sizes(method, size, far):
-    return {"clipped": _(", clipped at {0}").format(size),
-            "T5 buckets": _(", {0} buckets a side up to the distance {1}").format(size, far)}.get(method, "")
+    return {
+        "clipped": _(", clipped at {0}").format(size),
+        "T5 buckets": _(", {0} buckets a side up to the distance {1}").format(size, far),
+    }.get(method, "")

@@ -64,8 +64,9 @@ def contents(content: str, pairs: int, base: int, layout: str, turning: str = "a
     if content == "alike":
         k = q
     elif content != "random":  # a key that stands BACK before the query meets it at the same angle
-        k = rotate(q, torch.tensor([float(BACK)]), layout=layout,
-                   frequencies=frequencies(pairs, base, turning))
+        k = rotate(
+            q, torch.tensor([float(BACK)]), layout=layout, frequencies=frequencies(pairs, base, turning)
+        )
     return q, k
 
 
@@ -74,8 +75,12 @@ def turned(content: str, pairs: int, base: int, layout: str, turning: str = "all
     """q at each of its positions and k at each of its own, ``[41, 2·pairs]`` and ``[33, 2·pairs]``."""
     q, k = contents(content, pairs, base, layout, turning)
     angles = frequencies(pairs, base, turning)
-    q, k = (rotate(x.expand(1, 1, count, -1), torch.arange(count).double(), frequencies=angles,
-                   layout=layout)[0, 0] for x, count in ((q, QUERIES), (k, KEYS)))
+    q, k = (
+        rotate(x.expand(1, 1, count, -1), torch.arange(count).double(), frequencies=angles, layout=layout)[
+            0, 0
+        ]
+        for x, count in ((q, QUERIES), (k, KEYS))
+    )
     return q, k
 
 
@@ -96,9 +101,11 @@ def degrees(angle: Tensor) -> Tensor:
 
 def exception(pairs: int, turning: str) -> str:
     """What does not turn, in words; nothing where all pairs turn."""
-    return {"all": "",
-            "partial": _(", only the first {0} of {1} channels turn").format(2 * (pairs // 2), 2 * pairs),
-            "p-RoPE": _(", only the fastest {0} of {1} pairs turn").format(pairs // 2, pairs)}[turning]
+    return {
+        "all": "",
+        "partial": _(", only the first {0} of {1} channels turn").format(2 * (pairs // 2), 2 * pairs),
+        "p-RoPE": _(", only the fastest {0} of {1} pairs turn").format(pairs // 2, pairs),
+    }[turning]
 
 
 class RotaryExplorer(LiveExplorer):
@@ -116,14 +123,21 @@ class RotaryExplorer(LiveExplorer):
         "content": Choice(CONTENTS, "random", label="q and k", menu=True),
         "view": Choice(("score", "angles", "channels"), "score", label="second view"),
     }
-    challenge = (f"Move the query to position {LATE} or later, and find the place of the key where the score "
-                 f"is what it was with m = {START['m']} and n = {START['n']}.")
+    challenge = (
+        f"Move the query to position {LATE} or later, and find the place of the key where the score "
+        f"is what it was with m = {START['m']} and n = {START['n']}."
+    )
 
     @classmethod
     def constants(cls):
         q, k = contents("random", max(cls.parameters["pairs"].values), 10_000, "interleaved")
-        return {"q": q.flatten().tolist(), "k": k.flatten().tolist(), "start": START, "late": LATE,
-                "same": SAME}
+        return {
+            "q": q.flatten().tolist(),
+            "k": k.flatten().tolist(),
+            "start": START,
+            "late": LATE,
+            "same": SAME,
+        }
 
     @staticmethod
     def render(*, m, n, pairs, pair, base, layout, turning, content, view):
@@ -133,51 +147,104 @@ class RotaryExplorer(LiveExplorer):
         (q, k), (q_turned, k_turned) = contents(**model), turned(**model)
         all_pairs, this_pair = scores(**model), scores(pair, **model)
         step = math.degrees(theta[pair])
-        ends = {"q, turned": q_turned[m, [a, b]], "k, turned": k_turned[n, [a, b]],
-                "q": q[0, 0, 0, [a, b]], "k": k[0, 0, 0, [a, b]]}
+        ends = {
+            "q, turned": q_turned[m, [a, b]],
+            "k, turned": k_turned[n, [a, b]],
+            "q": q[0, 0, 0, [a, b]],
+            "k": k[0, 0, 0, [a, b]],
+        }
         plane = Vectors(
-            ends, f"Pair {pair}: q turned by {m}·{step:.4g}°, k by {n}·{step:.4g}°", f"channel {a}",
-            f"channel {b}", reach=1.5,
-            readout=f"q·k of pair {pair}: {this_pair[m, n]:.4f}; of all {pairs} pairs: {all_pairs[m, n]:.4f}")
+            ends,
+            f"Pair {pair}: q turned by {m}·{step:.4g}°, k by {n}·{step:.4g}°",
+            f"channel {a}",
+            f"channel {b}",
+            reach=1.5,
+            readout=f"q·k of pair {pair}: {this_pair[m, n]:.4f}; of all {pairs} pairs: {all_pairs[m, n]:.4f}",
+        )
         if view == "score":
             both = torch.stack([all_pairs, this_pair])
             low, high = float(both.min()), float(both.max())  # the axis stands still when positions move
             room = 0.1 * (high - low)
             beside = Lines(
-                range(KEYS), {f"all {pairs} pairs": all_pairs[m], f"pair {pair}": this_pair[m]},
-                f"q·k of the query at {m} with a key at n", "key position n", "score",
-                ylim=(low - room, high + room), markers=True, mark=n)
+                range(KEYS),
+                {f"all {pairs} pairs": all_pairs[m], f"pair {pair}": this_pair[m]},
+                f"q·k of the query at {m} with a key at n",
+                "key position n",
+                "score",
+                ylim=(low - room, high + room),
+                markers=True,
+                mark=n,
+            )
             seen = _("the scores with all keys; the largest is at n = {0}").format(int(all_pairs[m].argmax()))
         elif view == "angles":
-            turns = {"q: m·θ": degrees(m * theta), "k: n·θ": degrees(n * theta),
-                     "k − q": degrees((n - m) * theta)}
-            beside = Lines(range(pairs), turns, f"All pairs, turned to m = {m} and n = {n}", "pair t",
-                           "angle in degrees", ylim=(-190, 190), markers=True, mark=pair)
+            turns = {
+                "q: m·θ": degrees(m * theta),
+                "k: n·θ": degrees(n * theta),
+                "k − q": degrees((n - m) * theta),
+            }
+            beside = Lines(
+                range(pairs),
+                turns,
+                f"All pairs, turned to m = {m} and n = {n}",
+                "pair t",
+                "angle in degrees",
+                ylim=(-190, 190),
+                markers=True,
+                mark=pair,
+            )
             waves = 2 * math.pi / theta[theta > 0]
             seen = _("the angles of all pairs; pair 0 makes a turn in {0} positions, pair {1} in {2}").format(
-                f"{waves[0]:.1f}", len(waves) - 1, f"{waves[-1]:,.1f}")
+                f"{waves[0]:.1f}", len(waves) - 1, f"{waves[-1]:,.1f}"
+            )
         else:
             eighth = math.pi / 4 * (theta > 0)[None, : frequencies(pairs, base, turning).d // 2].double()
-            matrix = turn(torch.eye(2 * pairs, dtype=torch.float64)[None, None, :, None],
-                          eighth.cos(), eighth.sin(), layout)
+            matrix = turn(
+                torch.eye(2 * pairs, dtype=torch.float64)[None, None, :, None],
+                eighth.cos(),
+                eighth.sin(),
+                layout,
+            )
             beside = Heat(
-                matrix[0, 0, :, 0].T, f"Channels that turn together: {layout}", "channel before",
-                "channel after", colorbar="weight, all turned by 45°", mark=(a, b),
-                readout=f"Pair {pair} is made of the channels {a} and {b}.")
-            seen = (_("the rotation as a matrix, in which channels {0} and {1} are mixed") if theta[pair] else
-                    _("the rotation as a matrix, in which channels {0} and {1} stay as they "
-                      "are")).format(a, b)
-        return Scene({"plane": plane, "beside": beside}, _(
-            "Query at {0}, key at {1}, {2} layout, base {3}{4}: in pair {5} q has turned by {6}° and k by "
-            "{7}°, lengths stay as they are; the score of all pairs is {8}, and would be at any two "
-            "positions with n − m = {9}; beside it {10}.").format(
-                m, n, _(layout), base, exception(pairs, turning), pair, f"{m * step:.1f}", f"{n * step:.1f}",
-                f"{all_pairs[m, n]:.4f}", n - m, seen))
+                matrix[0, 0, :, 0].T,
+                f"Channels that turn together: {layout}",
+                "channel before",
+                "channel after",
+                colorbar="weight, all turned by 45°",
+                mark=(a, b),
+                readout=f"Pair {pair} is made of the channels {a} and {b}.",
+            )
+            seen = (
+                _("the rotation as a matrix, in which channels {0} and {1} are mixed")
+                if theta[pair]
+                else _("the rotation as a matrix, in which channels {0} and {1} stay as they are")
+            ).format(a, b)
+        return Scene(
+            {"plane": plane, "beside": beside},
+            _(
+                "Query at {0}, key at {1}, {2} layout, base {3}{4}: in pair {5} q has turned by {6}° and k "
+                "by "
+                "{7}°, lengths stay as they are; the score of all pairs is {8}, and would be at any two "
+                "positions with n − m = {9}; beside it {10}."
+            ).format(
+                m,
+                n,
+                _(layout),
+                base,
+                exception(pairs, turning),
+                pair,
+                f"{m * step:.1f}",
+                f"{n * step:.1f}",
+                f"{all_pairs[m, n]:.4f}",
+                n - m,
+                seen,
+            ),
+        )
 
     @staticmethod
     def reached(*, m, n, view, pair, **model):
         score, before = scores(**model)[m, n], scores(**model)[START["m"], START["n"]]
         if m < LATE or abs(score - before) > SAME:
             return ""
-        return _("q·k is {0} with m = {1} and n = {2}, as with m = {3} and n = {4}: n − m is {5} both times."
-                 ).format(f"{score:.4f}", m, n, *START.values(), n - m)
+        return _(
+            "q·k is {0} with m = {1} and n = {2}, as with m = {3} and n = {4}: n − m is {5} both times."
+        ).format(f"{score:.4f}", m, n, *START.values(), n - m)

@@ -10,12 +10,28 @@ from ..language import _
 from .measured import measured
 from .parts import Choice, Heat, Index, LiveExplorer, Scene
 
-SHORT = {"parameters": "para-\nmeters", "held": "bytes\nheld", "time": "time", "apart": "places\napart",
-         "shift": "shift\nerror", "toeplitz": "Toeplitz\nerror", "loss": "loss\nat L",
-         "tail": "rise of\nthe tail", "won": "tasks\nwon"}
-TITLES = {"parameters": "parameters", "held": "bytes held", "time": "time", "apart": "places told apart",
-          "shift": "shift error", "toeplitz": "Toeplitz error", "loss": "loss at L",
-          "tail": "rise of the tail loss", "won": "tasks won"}
+SHORT = {
+    "parameters": "para-\nmeters",
+    "held": "bytes\nheld",
+    "time": "time",
+    "apart": "places\napart",
+    "shift": "shift\nerror",
+    "toeplitz": "Toeplitz\nerror",
+    "loss": "loss\nat L",
+    "tail": "rise of\nthe tail",
+    "won": "tasks\nwon",
+}
+TITLES = {
+    "parameters": "parameters",
+    "held": "bytes held",
+    "time": "time",
+    "apart": "places told apart",
+    "shift": "shift error",
+    "toeplitz": "Toeplitz error",
+    "loss": "loss at L",
+    "tail": "rise of the tail loss",
+    "won": "tasks won",
+}
 LONGER = {"any": "any", "tested": "tested at 16 L", "steady": "tail rises by less than 0.1"}
 SHIFT = {"any": "any", "relative": "0 (relative)", "absolute": "above 0"}
 STEADY = 0.1
@@ -32,8 +48,9 @@ def ranks(rows: dict[str, dict], column: str) -> dict[str, float]:
     """Each row's place in a column as a number from 0 (the worst) to 1 (the best); equal ones share it."""
     values = {name: row[column] for name, row in rows.items() if column in row}
     sign = 1 if column in LARGE else -1
-    below = {name: sum(sign * other < sign * value for other in values.values())
-             for name, value in values.items()}
+    below = {
+        name: sum(sign * other < sign * value for other in values.values()) for name, value in values.items()
+    }
     top = max(below.values(), default=0) or 1
     return {name: count / top for name, count in below.items()}
 
@@ -67,11 +84,14 @@ def scores(column: str) -> dict[str, float]:
 @functools.cache
 def left(sort: str, door: str, shift: str, longer: str) -> tuple[str, ...]:
     """The encodings that the filters leave, the best in the column ``sort`` first, those without it last."""
+
     def fits(row):
-        return ((door == "any" or door in row["doors"])
-                and (shift == "any" or "shift" in row and (row["shift"] == 0) == (shift == "relative"))
-                and (longer == "any" or "tail" in row)
-                and (longer != "steady" or row["tail"] < STEADY))
+        return (
+            (door == "any" or door in row["doors"])
+            and (shift == "any" or "shift" in row and (row["shift"] == 0) == (shift == "relative"))
+            and (longer == "any" or "tail" in row)
+            and (longer != "steady" or row["tail"] < STEADY)
+        )
 
     names = [name for name, row in rows().items() if fits(row)]
     return tuple(sorted(names, key=lambda name: -scores(sort).get(name, -1)))
@@ -113,11 +133,21 @@ class ScoreboardExplorer(LiveExplorer):
 
     @classmethod
     def constants(cls):
-        board = [{"name": name, "doors": list(row["doors"]),
-                  "values": [float(f"{row[key]:.10g}") if key in row else None for key in SHORT],
-                  "texts": [shown(key, row.get(key)) for key in SHORT]} for name, row in rows().items()]
-        return {"columns": {key: _(TITLES[key]) for key in SHORT}, "large": LARGE, "board": board,
-                "steady": STEADY}
+        board = [
+            {
+                "name": name,
+                "doors": list(row["doors"]),
+                "values": [float(f"{row[key]:.10g}") if key in row else None for key in SHORT],
+                "texts": [shown(key, row.get(key)) for key in SHORT],
+            }
+            for name, row in rows().items()
+        ]
+        return {
+            "columns": {key: _(TITLES[key]) for key in SHORT},
+            "large": LARGE,
+            "board": board,
+            "steady": STEADY,
+        }
 
     @staticmethod
     def render(*, sort, door, shift, longer, row, other):
@@ -134,12 +164,22 @@ class ScoreboardExplorer(LiveExplorer):
         ends = [f"{name} ({shown(sort, numbers[name])})" for name in (ends[0], ends[-1])] if ends else []
         by = _("by {0} from {1} to {2}") if ends else _("none of them has a {0}")
         order = by.format(_(TITLES[sort]), *ends)
-        return Scene({
-            "board": Heat(
-                z, "bright: better than the others", "measure", "encoding", limits=(0, 1), cmap="viridis",
-                xticks=list(SHORT.values()), yticks=list(names) or ["none"],
-                mark=(row, columns.index(sort)) if names else None),
-        }, says.format(len(names), len(rows()), order, *marked))
+        return Scene(
+            {
+                "board": Heat(
+                    z,
+                    "bright: better than the others",
+                    "measure",
+                    "encoding",
+                    limits=(0, 1),
+                    cmap="viridis",
+                    xticks=list(SHORT.values()),
+                    yticks=list(names) or ["none"],
+                    mark=(row, columns.index(sort)) if names else None,
+                ),
+            },
+            says.format(len(names), len(rows()), order, *marked),
+        )
 
     @classmethod
     def figure(cls, **some):
@@ -160,4 +200,5 @@ class ScoreboardExplorer(LiveExplorer):
         if not better or any(of[a] < of[b] for of in both):
             return ""
         return _("{0} is better than {1} in {2} of {3} columns, and worse in none.").format(
-            a, b, better, len(both))
+            a, b, better, len(both)
+        )

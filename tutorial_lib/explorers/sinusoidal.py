@@ -50,8 +50,10 @@ class SinusoidalExplorer(LiveExplorer):
         "position": Index("positions", 20),
         "dimension": Index("d_model", 4),
     }
-    challenge = (f"Find settings at which a position from 2 on has nearly the same vector as "
-                 f"position 0 (cosine ≥ {NEAR}).")
+    challenge = (
+        f"Find settings at which a position from 2 on has nearly the same vector as "
+        f"position 0 (cosine ≥ {NEAR})."
+    )
 
     @classmethod
     def constants(cls):
@@ -61,36 +63,63 @@ class SinusoidalExplorer(LiveExplorer):
     def render(*, d_model, positions, base, layout, view, position, dimension):
         pe = table(positions, d_model, base, layout)
         heat = Heat(
-            pe, f"PE: {positions} positions × {d_model} dimensions", "dimension", "position",
+            pe,
+            f"PE: {positions} positions × {d_model} dimensions",
+            "dimension",
+            "position",
             mark=(position, dimension),
-            readout=f"{formula(position, dimension, d_model, base, layout)} = "
-                    f"{pe[position, dimension]:.4f}")
+            readout=f"{formula(position, dimension, d_model, base, layout)} = {pe[position, dimension]:.4f}",
+        )
         omega = frequencies(d_model, base=base, layout=layout)
         if view == "vector":
             beside = Lines(
-                range(d_model), {"PE": pe[position]}, f"The vector PE({position})", "dimension",
-                "value", ylim=(-1.05, 1.05), markers=d_model <= 64, mark=dimension)
+                range(d_model),
+                {"PE": pe[position]},
+                f"The vector PE({position})",
+                "dimension",
+                "value",
+                ylim=(-1.05, 1.05),
+                markers=d_model <= 64,
+                mark=dimension,
+            )
             seen = _("the vector PE({0})").format(position)
         elif view == "wavelengths":
             waves = 2 * math.pi / omega
             pair = dimension // 2 if layout == "interleaved" else dimension % len(omega)
             beside = Lines(
-                range(len(omega)), {"wavelength": waves}, "Wavelength of each sin/cos pair",
-                "pair", "positions", logy=True, markers=True, mark=pair,
-                levels={f"the {positions} positions shown": positions})
+                range(len(omega)),
+                {"wavelength": waves},
+                "Wavelength of each sin/cos pair",
+                "pair",
+                "positions",
+                logy=True,
+                markers=True,
+                mark=pair,
+                levels={f"the {positions} positions shown": positions},
+            )
             seen = _("wavelengths from {0} to {1} positions").format(f"{waves[0]:.1f}", f"{waves[-1]:,.0f}")
         else:
             dots = pe @ pe[position]
             beside = Lines(
-                range(positions), {"dot product": dots}, f"PE({position}) · PE(other)",
-                "other position", "dot product", mark=position,
-                levels={f"{NEAR} of the largest": NEAR * float(dots[position])})
-            seen = _("its dot products with all others, at most {0} (with "
-                     "itself)").format(f"{dots.max():.4g}")
-        return Scene({"table": heat, "beside": beside}, _(
-            "PE of {0} positions × {1} dimensions, base {2}, {3} layout, from −1 (dark blue) to +1 (light "
-            "yellow); marked is position {4}, dimension {5}; beside it {6}.").format(
-                positions, d_model, base, _(layout), position, dimension, seen))
+                range(positions),
+                {"dot product": dots},
+                f"PE({position}) · PE(other)",
+                "other position",
+                "dot product",
+                mark=position,
+                levels={f"{NEAR} of the largest": NEAR * float(dots[position])},
+            )
+            seen = _("its dot products with all others, at most {0} (with itself)").format(
+                f"{dots.max():.4g}"
+            )
+        return Scene(
+            {"table": heat, "beside": beside},
+            _(
+                "PE of {0} positions × {1} dimensions, base {2}, {3} layout, from −1 (dark blue) to +1 "
+                "(light "
+                "yellow); marked is position {4}, dimension {5}; beside it {6}."
+            ).format(positions, d_model, base, _(layout), position, dimension, seen),
+        )
 
     @staticmethod
     def reached(*, d_model, positions, base, layout, **_rest):

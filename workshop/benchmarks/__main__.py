@@ -26,7 +26,10 @@ def check(table: Table, dtype: torch.dtype) -> None:
         expected = table.cases[first]()
         for name in others:
             torch.testing.assert_close(
-                table.cases[name](), expected, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype],
+                table.cases[name](),
+                expected,
+                atol=TOLERANCE[dtype],
+                rtol=TOLERANCE[dtype],
                 msg=lambda text, name=name, first=first: f"{table.title}: {name} is not {first}: {text}",
             )
 
@@ -37,7 +40,8 @@ def measured(table: Table, rounds: int, device: torch.device) -> dict:
     peaks = {name: peak_bytes(run, device) for name, run in table.cases.items()}
     rows = {
         name: {
-            "ms": 1e3 * statistics.median(seconds[name]), "ratio": ratio(seconds, name, table.unit),
+            "ms": 1e3 * statistics.median(seconds[name]),
+            "ratio": ratio(seconds, name, table.unit),
             "MiB": None if peaks[name] is None else peaks[name] / 2**20,
         }
         for name in table.cases
@@ -72,8 +76,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("tables", nargs="*", help="some of them; by default all")
     parser.add_argument("--rounds", type=int, default=15, help="how often each case is timed (15)")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--dtype", choices=["float32", "bfloat16", "float16"],
-                        help="by default bfloat16 on CUDA, float32 elsewhere")
+    parser.add_argument(
+        "--dtype",
+        choices=["float32", "bfloat16", "float16"],
+        help="by default bfloat16 on CUDA, float32 elsewhere",
+    )
     parser.add_argument("--save", type=Path, help="also write a JSON record to this file")
     given = parser.parse_args(arguments)
     if given.rounds < 1:
@@ -84,8 +91,11 @@ def main(arguments: list[str] | None = None) -> None:
     if unknown := set(given.tables) - set(known):
         parser.error(f"no table {', '.join(sorted(unknown))}: choose from {', '.join(known)}")
 
-    print(f"{machine(device)}; median of {given.rounds} interleaved rounds; "
-          "ratio: time beside the case at 1.00\n", flush=True)
+    print(
+        f"{machine(device)}; median of {given.rounds} interleaved rounds; "
+        "ratio: time beside the case at 1.00\n",
+        flush=True,
+    )
     results = []
     for name in given.tables or known:
         torch.manual_seed(0)
@@ -95,9 +105,12 @@ def main(arguments: list[str] | None = None) -> None:
         print(show(results[-1]), flush=True)
     if given.save:
         record = {
-            "machine": machine(device), "threads": torch.get_num_threads(), "dtype": str(dtype),
+            "machine": machine(device),
+            "threads": torch.get_num_threads(),
+            "dtype": str(dtype),
             "versions": {name: metadata.version(name) for name in PACKAGES},
-            "date": datetime.now(UTC).date().isoformat(), "tables": results,
+            "date": datetime.now(UTC).date().isoformat(),
+            "tables": results,
         }
         given.save.parent.mkdir(parents=True, exist_ok=True)
         given.save.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

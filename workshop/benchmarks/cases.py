@@ -115,7 +115,8 @@ def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
         ),
         "x-transformers": lambda q, k: (x_transformers(q, pairs[None]), x_transformers(k, pairs[None])),
         "rotary-embedding-torch": lambda q, k: (ret.rotate_queries_or_keys(q), ret.rotate_queries_or_keys(k)),
-        "interleaved": ours("interleaved"), "half": ours("half"),
+        "interleaved": ours("interleaved"),
+        "half": ours("half"),
         "half, compiled": torch.compile(ours("half")),
     }
     wrap = training if train else inference
@@ -125,13 +126,21 @@ def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
         {name: wrap(call, [q, k]) for name, call in calls.items()},
         unit=hf,
         targets=[
-            Target(hf, "interleaved", 4), Target("complex multiply (Meta)", "interleaved", 0.95),
-            Target(hf, "half", 1.5), Target(hf, "half, compiled", 4),
-            Target(clone, "interleaved", 0.7), Target(clone, "half, compiled", 0.7),
+            Target(hf, "interleaved", 4),
+            Target("complex multiply (Meta)", "interleaved", 0.95),
+            Target(hf, "half", 1.5),
+            Target(hf, "half, compiled", 4),
+            Target(clone, "interleaved", 0.7),
+            Target(clone, "half, compiled", 0.7),
         ],
         alike=[
-            ("interleaved", "complex multiply (Meta)", "GPT-J (Transformers)", "x-transformers",
-             "rotary-embedding-torch"),
+            (
+                "interleaved",
+                "complex multiply (Meta)",
+                "GPT-J (Transformers)",
+                "x-transformers",
+                "rotary-embedding-torch",
+            ),
             ("half", "half, compiled", hf, "Llama (Transformers), compiled"),
         ],
     )
@@ -144,8 +153,9 @@ def rotary_step(device, dtype, *, heads: int = 8, d: int = 64, times: int = 50) 
 
     q, k = (torch.randn(1, heads, 1, d, device=device, dtype=dtype) for _ in range(2))
     here = torch.tensor([1000], device=device)
-    of_positions = LlamaRotaryEmbedding(LlamaConfig(
-        hidden_size=heads * d, num_attention_heads=heads, head_dim=d)).to(device)
+    of_positions = LlamaRotaryEmbedding(
+        LlamaConfig(hidden_size=heads * d, num_attention_heads=heads, head_dim=d)
+    ).to(device)
 
     def repeated(call):
         def run():
@@ -161,8 +171,10 @@ def rotary_step(device, dtype, *, heads: int = 8, d: int = 64, times: int = 50) 
         calls[layout] = functools.partial(Rotary(d, layout=layout).rotate, q, k, here, here)
     return Table(
         f"RoPE on q and k {list(q.shape)}, {_name(dtype)}, {times} tokens one by one",
-        {name: repeated(call) for name, call in calls.items()}, unit=hf,
-        targets=[Target(hf, layout, 1 / 1.2) for layout in layouts], alike=[(hf, "half")],
+        {name: repeated(call) for name, call in calls.items()},
+        unit=hf,
+        targets=[Target(hf, layout, 1 / 1.2) for layout in layouts],
+        alike=[(hf, "half")],
     )
 
 
@@ -205,20 +217,30 @@ def biases(device, dtype, *, length: int, train: bool, heads: int = 8, d: int = 
         return scores.float().softmax(-1).type_as(scores) @ v
 
     calls = {
-        "no bias": ours(None), "ALiBi": ours(alibi), "T5": ours(t5),
-        "clipped": ours(clipped), "table": ours(table),
+        "no bias": ours(None),
+        "ALiBi": ours(alibi),
+        "T5": ours(t5),
+        "clipped": ours(clipped),
+        "table": ours(table),
         "ALiBi, dense mask made before": made_before("ALiBi", None),
         "T5, dense mask made before": made_before("T5", 1.0),
         "T5, dense mask that learns": dense_that_learns,
         "T5 (Transformers)": t5_transformers,
     }
     if q.device.type == "cuda":  # the kernel of FlexAttention adds the bias; on a CPU it would be slow
-        calls |= {f"{name}, flex": flex(encoding) for name, encoding in
-                  (("ALiBi", alibi), ("T5", t5), ("clipped", clipped), ("table", table))}
+        calls |= {
+            f"{name}, flex": flex(encoding)
+            for name, encoding in (("ALiBi", alibi), ("T5", t5), ("clipped", clipped), ("table", table))
+        }
     if train:
-        targets = [Target("ALiBi, dense mask made before", "ALiBi", 1),
-                   *(Target("T5, dense mask that learns", name, least, of)
-                     for name in ("T5", "clipped", "table") for least, of in ((1, "time"), (2, "memory")))]
+        targets = [
+            Target("ALiBi, dense mask made before", "ALiBi", 1),
+            *(
+                Target("T5, dense mask that learns", name, least, of)
+                for name in ("T5", "clipped", "table")
+                for least, of in ((1, "time"), (2, "memory"))
+            ),
+        ]
     else:
         targets = [Target("T5 (Transformers)", name, 4) for name in ("ALiBi", "T5")]
         targets += [Target("no bias", name, 1 / 1.6) for name in ("ALiBi", "T5")]
@@ -227,9 +249,12 @@ def biases(device, dtype, *, length: int, train: bool, heads: int = 8, d: int = 
         f"causal attention, B 1, H {heads}, L {length}, D {d}, {_name(dtype)}, "
         f"{'forward and backward' if train else 'forward'}",
         {name: wrap(call, [q, k, v]) for name, call in calls.items()},
-        unit="no bias", targets=targets,
-        alike=[("ALiBi", "ALiBi, dense mask made before"),
-               ("T5", "T5, dense mask made before", "T5 (Transformers)")],
+        unit="no bias",
+        targets=targets,
+        alike=[
+            ("ALiBi", "ALiBi, dense mask made before"),
+            ("T5", "T5, dense mask made before", "T5 (Transformers)"),
+        ],
     )
 
 
@@ -246,14 +271,20 @@ def shaw(device, dtype, *, length: int = 2048, k: int = 16, heads: int = 8, d: i
         weights = scores.softmax(-1)
         return weights @ v + torch.einsum("bhij,ijd->bhid", weights, a_V)
 
-    calls = {"no position": lambda q, k, v: attention(q, k, v), "textbook form": textbook,
-             "Shaw": lambda q, k, v: attention(q, k, v, encoding)}
+    calls = {
+        "no position": lambda q, k, v: attention(q, k, v),
+        "textbook form": textbook,
+        "Shaw": lambda q, k, v: attention(q, k, v, encoding),
+    }
     return Table(
         f"Shaw, B 1, H {heads}, L {length}, D {d}, k {k}, {_name(dtype)}, forward",
         {name: inference(call, [q, keys, v]) for name, call in calls.items()},
         unit="no position",
-        targets=[Target("textbook form", "Shaw", 4), Target("textbook form", "Shaw", 4.5, of="memory"),
-                 Target("no position", "Shaw", 1 / 1.9)],
+        targets=[
+            Target("textbook form", "Shaw", 4),
+            Target("textbook form", "Shaw", 4.5, of="memory"),
+            Target("no position", "Shaw", 1 / 1.9),
+        ],
         alike=[("textbook form", "Shaw")],
     )
 
@@ -303,7 +334,7 @@ class Plain(nn.Module):
             self.register_buffer("distance", distance.clamp(min=0))
         else:
             channels = torch.arange(0, d // heads, 2) / (d // heads)
-            angles = (p[:, None] * 10000.0 ** -channels).repeat_interleave(2, -1)
+            angles = (p[:, None] * 10000.0**-channels).repeat_interleave(2, -1)
             self.register_buffer("cos", angles.cos())
             self.register_buffer("sin", angles.sin())
 
@@ -330,20 +361,25 @@ class Plain(nn.Module):
 
     def load(self, ours: Transformer) -> None:
         """The weights of our model, so that both compute the same."""
-        theirs = {name.replace(".attention.", ".").replace(".feed_forward.", "."): weight
-                  for name, weight in ours.state_dict().items() if not name.startswith("encoding")}
+        theirs = {
+            name.replace(".attention.", ".").replace(".feed_forward.", "."): weight
+            for name, weight in ours.state_dict().items()
+            if not name.startswith("encoding")
+        }
         if self.position == "t5":
             theirs["relative_attention_bias.weight"] = ours.encoding.b.T
         lacking = self.load_state_dict(theirs, strict=False)
         assert not lacking.unexpected_keys and not set(lacking.missing_keys) & set(
-            dict(self.named_parameters()))
+            dict(self.named_parameters())
+        )
 
 
 def plain_train(model, batch, steps: int, device) -> list[float]:
     """The loop as people write it, with the same rates and clipping as ours."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.98), weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda n: min(n + 1, 0.5 + 0.5 * math.cos(math.pi * max(0, n - 1) / steps)))
+        optimizer, lambda n: min(n + 1, 0.5 + 0.5 * math.cos(math.pi * max(0, n - 1) / steps))
+    )
     generator, losses = torch.Generator().manual_seed(0), []
     for _ in range(steps):
         tokens, targets = (x.to(device) for x in batch(generator))
@@ -374,12 +410,16 @@ def train_steps(device, *, size: int, length: int, d=64, layers=2, heads=4, step
         plain.load(ours)
         cases[f"plain, {name}"] = lambda model=plain: torch.tensor(plain_train(model, batch, steps, device))
         cases[f"ours, {name}"] = lambda model=ours: torch.tensor(
-            train(model, batch, steps, progress=False).losses)
+            train(model, batch, steps, progress=False).losses
+        )
     return Table(
         f"{steps} steps of training, d {d}, {layers} layers, {heads} heads, batch {size} × {length}, float32",
-        cases, unit="plain, alibi",
-        targets=[Target(f"plain, {name}", f"ours, {name}", 1.15 if length < 256 else 1.3)
-                 for name in ("alibi", "t5", "rotary")],
+        cases,
+        unit="plain, alibi",
+        targets=[
+            Target(f"plain, {name}", f"ours, {name}", 1.15 if length < 256 else 1.3)
+            for name in ("alibi", "t5", "rotary")
+        ],
         alike=[(f"plain, {name}", f"ours, {name}") for name in ("alibi", "t5", "rotary")],
     )
 

@@ -39,8 +39,12 @@ RECORD = exercises.ROOT / "results" / "benchmarks" / "grading.json"
 MISTAKES = (
     ("rope_angles", "base always 10000", "= base **", "= 10_000.0 **"),
     ("rope_angles", "positions counted from 1", "return positions[", "return (positions + 1)["),
-    ("rope_rotate", "clockwise", "a * cos - b * sin, a * sin + b * cos",
-     "a * cos + b * sin, b * cos - a * sin"),
+    (
+        "rope_rotate",
+        "clockwise",
+        "a * cos - b * sin, a * sin + b * cos",
+        "a * cos + b * sin, b * cos - a * sin",
+    ),
     ("rope_shift_error", "not a share", " / old.abs().amax((-2, -1))", ""),
     ("cached_scores", "no scale", " / math.sqrt(q.shape[-1])", ""),
     ("cached_scores", "new keys first", "[cached, turn(k)]", "[turn(k), cached]"),
@@ -53,8 +57,11 @@ def submission(mistake: tuple[str, str, str, str] | None) -> bytes:
     notebook = json.loads(exercises.path(NAME).read_bytes())
     if mistake:
         question, name, old, new = mistake
-        (cell,) = [cell for cell in notebook["cells"]
-                   if cell["metadata"].get("nbgrader", {}).get("grade_id") == question]
+        (cell,) = [
+            cell
+            for cell in notebook["cells"]
+            if cell["metadata"].get("nbgrader", {}).get("grade_id") == question
+        ]
         source = "".join(cell["source"])
         if old not in source:
             raise ValueError(f"{question}, {name}: the solution has no {old!r} any more")
@@ -163,18 +170,25 @@ def measured(count: int, workers: int) -> dict:
     return result(count, workers, (before, after), (marking_seconds, entering), memory.peak)
 
 
-def result(count: int, workers: int, bare: tuple[float, float], grading: tuple[float, float],
-           peak: int) -> dict:
+def result(
+    count: int, workers: int, bare: tuple[float, float], grading: tuple[float, float], peak: int
+) -> dict:
     """What was measured, in seconds and bytes, and what became of the target."""
     ratio = sum(grading) / statistics.mean(bare)
     return {
-        "submissions": count, "workers": workers,
-        "seconds": {"imports before": bare[0], "imports after": bare[1], "marking": grading[0],
-                    "entering": grading[1]},
+        "submissions": count,
+        "workers": workers,
+        "seconds": {
+            "imports before": bare[0],
+            "imports after": bare[1],
+            "marking": grading[0],
+            "entering": grading[1],
+        },
         "seconds a submission": sum(grading) / count,
         "peak bytes of all processes": peak,
-        "targets": [{"target": "marking and entering beside the imports alone", "most": MOST,
-                     "measured": ratio}],
+        "targets": [
+            {"target": "marking and entering beside the imports alone", "most": MOST, "measured": ratio}
+        ],
     }
 
 
@@ -191,11 +205,18 @@ def show(found: dict) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m workshop.benchmarks.grading", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m workshop.benchmarks.grading",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--submissions", type=int, default=200, help="how many students there are (200)")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1,
-                        help="how many at a time (as many as there are cores)")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="how many at a time (as many as there are cores)",
+    )
     parser.add_argument("--save", type=Path, default=RECORD, help="where the record is written")
     given = parser.parse_args(arguments)
     if given.submissions < 2 or given.workers < 1:
@@ -204,9 +225,13 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error(problem)
     found = measured(given.submissions, given.workers)
     print(show(found))
-    record = {"machine": f"{machine()}, {os.cpu_count()} cores", "python": platform.python_version(),
-              "versions": {name: metadata.version(name) for name in PACKAGES},
-              "date": datetime.now(UTC).date().isoformat(), **found}
+    record = {
+        "machine": f"{machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "versions": {name: metadata.version(name) for name in PACKAGES},
+        "date": datetime.now(UTC).date().isoformat(),
+        **found,
+    }
     given.save.parent.mkdir(parents=True, exist_ok=True)
     given.save.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -113,11 +113,13 @@ window.__latency = (root, seen, event) => new Promise(done => {
 """
 
 
-def painted(notebook: Notebook, root, seen: str, event: str, act: Callable, *given,
-            idle: bool = True) -> float | None:
+def painted(
+    notebook: Notebook, root, seen: str, event: str, act: Callable, *given, idle: bool = True
+) -> float | None:
     """Milliseconds from the event that ``act`` makes to the frame after the new picture, or None."""
-    notebook.page.evaluate(f"root => {{ window.__done = __latency(root, __{seen}, '{event}'); }}",
-                           root.element_handle())
+    notebook.page.evaluate(
+        f"root => {{ window.__done = __latency(root, __{seen}, '{event}'); }}", root.element_handle()
+    )
     act(*given)
     milliseconds = notebook.page.evaluate("() => window.__done")
     if idle:
@@ -183,8 +185,9 @@ def drags(notebook: Notebook, root, rounds: int) -> dict[str, list[float]]:
             mouse.move(x, y)
             mouse.down()
             notebook.page.wait_for_timeout(REST)
-            times.append(painted(notebook, root, "frames", "pointermove",
-                                 mouse.move, x + 20 * way, y - 20 * way))
+            times.append(
+                painted(notebook, root, "frames", "pointermove", mouse.move, x + 20 * way, y - 20 * way)
+            )
             mouse.up()
             notebook.page.wait_for_timeout(REST)
         del times[0]
@@ -207,8 +210,9 @@ def controls(lab: Lab, rounds: int) -> tuple[dict[str, dict[str, list[float]]], 
     for cell, name in enumerate(names):
         root = output(notebook, cell)
         found[name] = keys(notebook, root, name, rounds)
-        found[name] |= {f"{parameter}, dragged": times
-                        for parameter, times in drags(notebook, root, rounds).items()}
+        found[name] |= {
+            f"{parameter}, dragged": times for parameter, times in drags(notebook, root, rounds).items()
+        }
         if root.locator(".lv-play").count():
             playing[name] = rate(root)
     notebook.close()
@@ -231,8 +235,7 @@ def computing(lab: Lab, rounds: int) -> dict[str, dict[str, float]]:
     for state in ("idle", "computing"):
         if state == "computing":
             notebook.page.evaluate(COMPUTE)
-            notebook.page.wait_for_function(
-                "() => __panel.sessionContext.session.kernel.status === 'busy'")
+            notebook.page.wait_for_function("() => __panel.sessionContext.session.kernel.status === 'busy'")
         for cell, name in enumerate(BESIDE):
             times = keys(notebook, output(notebook, cell), name, rounds, idle=state == "idle")
             found[name][state] = statistics.median(sum(times.values(), []))
@@ -244,10 +247,12 @@ def measured(lab: Lab, rounds: int) -> dict:
     """The record: medians, and what became of each target."""
     beside, (each, playing) = peers(lab, rounds), controls(lab, max(3, rounds // 2))
     busy = computing(lab, max(3, rounds // 2))
-    medians = {name: {p: statistics.median(times) for p, times in found.items()}
-               for name, found in each.items()}
-    slowest, where = max((value, f"{name}, {p}") for name, found in medians.items()
-                         for p, value in found.items())
+    medians = {
+        name: {p: statistics.median(times) for p, times in found.items()} for name, found in each.items()
+    }
+    slowest, where = max(
+        (value, f"{name}, {p}") for name, found in medians.items() for p, value in found.items()
+    )
     ours = statistics.median(beside[OURS])
 
     def quotient(peer):
@@ -258,8 +263,11 @@ def measured(lab: Lab, rounds: int) -> dict:
         (f"slowest control of all explorers ({where}), median ms", 100, slowest),
         ("time beside ipympl", 0.5, quotient(IPYMPL)),
         ("time beside inline matplotlib", 0.2, quotient(INLINE)),
-        ("slowest of some explorers, kernel computing beside idle", 1.3,
-         max(times["computing"] / times["idle"] for times in busy.values())),
+        (
+            "slowest of some explorers, kernel computing beside idle",
+            1.3,
+            max(times["computing"] / times["idle"] for times in busy.values()),
+        ),
     ]
     return {
         "rounds": rounds,
@@ -277,10 +285,15 @@ def show(result: dict) -> str:
     lines += [f"  {name:42} {value:7.0f}" for name, value in result["ms"].items()]
     for name, found in result["controls"].items():
         lines += [f"  {f'{name}, {parameter}':42} {value:7.0f}" for parameter, value in found.items()]
-    lines += [f"  {f'{name}, frames a second in play':42} {value:7.0f}"
-              for name, value in result["frames a second in play"].items()]
-    lines += [f"  {f'{name}, kernel {state}':42} {value:7.0f}"
-              for name, times in result["kernel computing"].items() for state, value in times.items()]
+    lines += [
+        f"  {f'{name}, frames a second in play':42} {value:7.0f}"
+        for name, value in result["frames a second in play"].items()
+    ]
+    lines += [
+        f"  {f'{name}, kernel {state}':42} {value:7.0f}"
+        for name, times in result["kernel computing"].items()
+        for state, value in times.items()
+    ]
     for target in result["targets"]:
         met = "met   " if target["measured"] <= target["most"] else "MISSED"
         lines.append(f"  {met} {target['measured']:7.2f}  {target['target']}: at most {target['most']}")
@@ -299,9 +312,13 @@ def main(arguments: list[str] | None = None) -> None:
         browser = lab.browser.version
     print(show(result))
     if given.save:
-        record = {"machine": machine(), "chromium": browser,
-                  "versions": {name: metadata.version(name) for name in PACKAGES},
-                  "date": datetime.now(UTC).date().isoformat(), **result}
+        record = {
+            "machine": machine(),
+            "chromium": browser,
+            "versions": {name: metadata.version(name) for name in PACKAGES},
+            "date": datetime.now(UTC).date().isoformat(),
+            **result,
+        }
         given.save.parent.mkdir(parents=True, exist_ok=True)
         given.save.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -34,24 +34,87 @@ from .. import exercises
 SEEDS = range(6)
 SECONDS = 0.5  # for one call of a broken answer: some never end
 
-OPERATORS = {ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.Div, ast.Add), ast.Div: (ast.Mult,),
-             ast.FloorDiv: (ast.Mult,), ast.Mod: (ast.FloorDiv,), ast.Pow: (ast.Mult,), ast.MatMult: (),
-             ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd,)}
-COMPARISONS = {ast.Lt: (ast.LtE, ast.Gt), ast.LtE: (ast.Lt, ast.GtE), ast.Gt: (ast.GtE, ast.Lt),
-               ast.GtE: (ast.Gt, ast.LtE), ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,)}
-NAMES = {"sin": ("cos",), "cos": ("sin",), "amax": ("amin", "mean"), "max": ("min",), "min": ("max",),
-         "mean": ("sum",), "sum": ("mean",), "log": ("log2",), "sqrt": ("square",), "abs": ("square",),
-         "clamp": ("fmod",), "floor": ("ceil",), "float": ("half", "bfloat16"),
-         "float32": ("float16", "bfloat16"),
-         "float64": ("float32",), "cummax": ("cummin",), "argmax": ("argmin",), "chunk": ("split",),
-         "zeros": ("ones",), "zeros_like": ("ones_like",), "ones_like": ("zeros_like",), "all": ("any",),
-         "any": ("all",), "ones": ("zeros",), "softmax": ("log_softmax",), "long": ("float",),
-         "flip": ("roll",)}
+OPERATORS = {
+    ast.Add: (ast.Sub,),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.Div, ast.Add),
+    ast.Div: (ast.Mult,),
+    ast.FloorDiv: (ast.Mult,),
+    ast.Mod: (ast.FloorDiv,),
+    ast.Pow: (ast.Mult,),
+    ast.MatMult: (),
+    ast.BitAnd: (ast.BitOr,),
+    ast.BitOr: (ast.BitAnd,),
+}
+COMPARISONS = {
+    ast.Lt: (ast.LtE, ast.Gt),
+    ast.LtE: (ast.Lt, ast.GtE),
+    ast.Gt: (ast.GtE, ast.Lt),
+    ast.GtE: (ast.Gt, ast.LtE),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+}
+NAMES = {
+    "sin": ("cos",),
+    "cos": ("sin",),
+    "amax": ("amin", "mean"),
+    "max": ("min",),
+    "min": ("max",),
+    "mean": ("sum",),
+    "sum": ("mean",),
+    "log": ("log2",),
+    "sqrt": ("square",),
+    "abs": ("square",),
+    "clamp": ("fmod",),
+    "floor": ("ceil",),
+    "float": ("half", "bfloat16"),
+    "float32": ("float16", "bfloat16"),
+    "float64": ("float32",),
+    "cummax": ("cummin",),
+    "argmax": ("argmin",),
+    "chunk": ("split",),
+    "zeros": ("ones",),
+    "zeros_like": ("ones_like",),
+    "ones_like": ("zeros_like",),
+    "all": ("any",),
+    "any": ("all",),
+    "ones": ("zeros",),
+    "softmax": ("log_softmax",),
+    "long": ("float",),
+    "flip": ("roll",),
+}
 #: Methods that may be forgotten: ``x.abs()`` becomes ``x``.
-FORGOTTEN = {"abs", "float", "to", "clamp", "softmax", "mean", "sum", "masked_fill", "long", "flip",
-             "flatten", "item", "transpose", "permute", "where", "norm", "mT", "T", "square",
-             "sorted", "sort", "roll",
-             "cos", "sin", "max", "amax", "min", "all", "any"}
+FORGOTTEN = {
+    "abs",
+    "float",
+    "to",
+    "clamp",
+    "softmax",
+    "mean",
+    "sum",
+    "masked_fill",
+    "long",
+    "flip",
+    "flatten",
+    "item",
+    "transpose",
+    "permute",
+    "where",
+    "norm",
+    "mT",
+    "T",
+    "square",
+    "sorted",
+    "sort",
+    "roll",
+    "cos",
+    "sin",
+    "max",
+    "amax",
+    "min",
+    "all",
+    "any",
+}
 
 
 class Mistake(NamedTuple):
@@ -68,8 +131,12 @@ def _cells(exercise: str) -> tuple[str, ...]:
     """The code of a solved notebook: imports, helpers and answers; no checks and no demonstrations."""
     (name,) = (each for each in exercises.names() if each.startswith(f"ex{exercise}_"))
     notebook = nbformat.read(exercises.path(name, "solutions"), as_version=4)
-    return tuple(cell.source for cell in notebook.cells if cell.cell_type == "code" and (
-        any(tag.startswith("answer:") for tag in cell.metadata.get("tags", []))))
+    return tuple(
+        cell.source
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        and (any(tag.startswith("answer:") for tag in cell.metadata.get("tags", [])))
+    )
 
 
 def _space(exercise: str) -> dict:
@@ -86,8 +153,11 @@ def tree_of(question: Question) -> ast.FunctionDef:
     for source in _cells(question.exercise):
         for node in ast.parse(source).body:
             if isinstance(node, ast.FunctionDef) and node.name == question.name:
-                node.body = [each for each in node.body if not (
-                    isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
+                node.body = [
+                    each
+                    for each in node.body
+                    if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+                ]
                 node.returns = None
                 for argument in node.args.args:
                     argument.annotation = None
@@ -166,7 +236,7 @@ def _other_calls(node: ast.Call) -> Iterator[ast.AST]:
     if isinstance(node.func, ast.Name) and node.args and node.func.id in FORGOTTEN:
         yield node.args[0]
     for n in range(len(node.keywords)):
-        yield ast.Call(node.func, node.args, node.keywords[:n] + node.keywords[n + 1:])
+        yield ast.Call(node.func, node.args, node.keywords[:n] + node.keywords[n + 1 :])
 
 
 def _places(node, path=()) -> Iterator[tuple[tuple, ast.AST]]:
@@ -297,22 +367,36 @@ def pairs(question: Question, named: list[tuple[Mistake, str]], count: int) -> C
     totals: Counter = Counter()
     tree = tree_of(question)
     edits = {(what, path): new for what, path, new in _edits(tree)}
-    apart = [(a, b) for a, b in itertools.combinations(named, 2) if a[1] != b[1] and not (
-        a[0].path[:len(b[0].path)] == b[0].path or b[0].path[:len(a[0].path)] == a[0].path)]
+    apart = [
+        (a, b)
+        for a, b in itertools.combinations(named, 2)
+        if a[1] != b[1]
+        and not (a[0].path[: len(b[0].path)] == b[0].path or b[0].path[: len(a[0].path)] == a[0].path)
+    ]
     for (a, first), (b, second) in random.Random(1).sample(apart, min(count, len(apart))):
         both = [(one.path, edits[one.what, one.path]) for one in (a, b)]
         if answer := _made(tree, both, question):
             found = next(verdicts(question, answer, SEEDS[:1]))
             told = len({first, second} & set(found.name.split(" + ")))
             totals["pairs"] += 1
-            totals["passed" if found.passed else f"{told} of 2 named" if told else
-                   "another name" if found.name else "no name"] += 1
+            totals[
+                "passed"
+                if found.passed
+                else f"{told} of 2 named"
+                if told
+                else "another name"
+                if found.name
+                else "no name"
+            ] += 1
     return totals
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m workshop.benchmarks.mistakes", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m workshop.benchmarks.mistakes",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("names", nargs="*", help="questions, or exercises such as 06; by default all")
     parser.add_argument("--pairs", type=int, default=0, help="pairs of named mistakes for each question")
     parser.add_argument("--list", action="store_true", help="print what changes nothing")

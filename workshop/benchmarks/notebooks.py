@@ -47,18 +47,28 @@ def show(name: str, found: dict[str, list[float]]) -> str:
 def head() -> dict:
     """What the seconds depend on, beside the notebook."""
     cores = os.cpu_count() or 1
-    return {"machine": f"{platform.system()} {platform.machine()}, CPU, {cores} cores", "cores": cores,
-            "python": platform.python_version(),
-            "versions": {name: metadata.version(name) for name in PACKAGES}}
+    return {
+        "machine": f"{platform.system()} {platform.machine()}, CPU, {cores} cores",
+        "cores": cores,
+        "python": platform.python_version(),
+        "versions": {name: metadata.version(name) for name in PACKAGES},
+    }
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m workshop.benchmarks.notebooks", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m workshop.benchmarks.notebooks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("notebooks", nargs="*", help="their numbers; by default all")
     parser.add_argument("--rounds", type=int, default=2, help="how often each is run (2)")
-    parser.add_argument("--threads", type=int, action="append",
-                        help="with how many; may be given twice (1, and as many as there are cores)")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        action="append",
+        help="with how many; may be given twice (1, and as many as there are cores)",
+    )
     parser.add_argument("--save", type=Path, default=navigation.RECORD, help="where the record is written")
     given = parser.parse_args(arguments)
     threads = given.threads or sorted({1, os.cpu_count() or 1})
@@ -76,8 +86,11 @@ def main(arguments: list[str] | None = None) -> None:
     for path in paths:  # what is measured stays, whatever comes next
         seconds_of[path.stem] = measured(path, threads, given.rounds)
         print(show(path.stem, seconds_of[path.stem]), flush=True)
-        record = {**head(), "date": datetime.now(UTC).date().isoformat(),
-                  "seconds by threads": dict(sorted(seconds_of.items()))}
+        record = {
+            **head(),
+            "date": datetime.now(UTC).date().isoformat(),
+            "seconds by threads": dict(sorted(seconds_of.items())),
+        }
         given.save.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

@@ -55,15 +55,24 @@ def card(app, name, _template, context, _doctree):
     """What is shown where a link to the page is shared: title, first sentences, and the course's picture."""
     base, words = app.config.html_baseurl, plain(context.get("body", ""), 200)
     title = plain(context.get("title", ""))
-    tags = {"description": words, "og:title": title, "og:description": words, "og:type": "website",
-            "og:site_name": app.config.project}
+    tags = {
+        "description": words,
+        "og:title": title,
+        "og:description": words,
+        "og:type": "website",
+        "og:site_name": app.config.project,
+    }
     if base:  # pictures of cards have whole addresses
         whole = os.environ.get("SITE_URL", "")  # of the English site, which has the pictures
-        tags |= {"og:url": f"{base}{name}.html", "og:image": whole + picture(name),
-                 "twitter:card": "summary_large_image"}
+        tags |= {
+            "og:url": f"{base}{name}.html",
+            "og:image": whole + picture(name),
+            "twitter:card": "summary_large_image",
+        }
     context["metatags"] = context.get("metatags", "") + "".join(
         f'<meta {"property" if key.startswith("og:") else "name"}="{key}" content="{value}">\n'
-        for key, value in tags.items())
+        for key, value in tags.items()
+    )
     if name == "search":
         app.add_js_file("search.js", defer="defer")
         app.add_js_file(None, body=f"const METHODS = {json.dumps(methods.search_words())};")
@@ -85,18 +94,26 @@ def lost(project: str, base: str) -> str:
     parts = []
     for one in editions.LANGUAGES:
         with speaking(one):
-            parts.append(HERE_NOT.format(
-                tag=editions.tag(one), head=_("No token at this position"), first=_("The first page"),
-                moved=_("There is no page at this address. Perhaps it has moved."), search=_("Search"),
-                base=html.escape(base + ("" if one == ENGLISH else f"{one}/"))))
+            parts.append(
+                HERE_NOT.format(
+                    tag=editions.tag(one),
+                    head=_("No token at this position"),
+                    first=_("The first page"),
+                    moved=_("There is no page at this address. Perhaps it has moved."),
+                    search=_("Search"),
+                    base=html.escape(base + ("" if one == ENGLISH else f"{one}/")),
+                )
+            )
     return LOST.format(tag=editions.tag(ENGLISH), title="Not here", project=project, parts="".join(parts))
 
 
 def place(base: str, name: str, language: str, also: list[str]) -> str:
     """A page in the map, with the same page in other languages."""
-    others = "".join(f'<xhtml:link rel="alternate" hreflang="{editions.tag(one)}" '
-                     f'href="{html.escape(base + editions.address(name, one))}"/>'
-                     for one in (also if len(also) > 1 else ()))
+    others = "".join(
+        f'<xhtml:link rel="alternate" hreflang="{editions.tag(one)}" '
+        f'href="{html.escape(base + editions.address(name, one))}"/>'
+        for one in (also if len(also) > 1 else ())
+    )
     return f"<url><loc>{html.escape(base + editions.address(name, language))}</loc>{others}</url>\n"
 
 
@@ -106,8 +123,10 @@ def finish(app, problem):
     if problem or not base or app.builder.name != "html" or editions.LANGUAGE != ENGLISH:
         return
     (out / "404.html").write_text(lost(app.config.project, base), encoding="utf-8")
-    found = [(name, [one for one in editions.LANGUAGES if editions.translated(name, one)])
-             for name in sorted(app.env.found_docs)]
+    found = [
+        (name, [one for one in editions.LANGUAGES if editions.translated(name, one)])
+        for name in sorted(app.env.found_docs)
+    ]
     places = "".join(place(base, name, one, also) for name, also in found for one in also)
     (out / "sitemap.xml").write_text(MAP.format(places=places), encoding="utf-8")
 

@@ -35,15 +35,28 @@ extensions = [
     "around",
     "light",
 ]
-include_patterns = ["docs/*.md", "docs/instructor/*.md", "workshop/site/index.md", "workshop/site/api.rst",
-                    "workshop/site/methods.md",
-                    "notebooks/*.ipynb", "notebooks/deeper/*.ipynb", "exercises/*/*.ipynb"]
+include_patterns = [
+    "docs/*.md",
+    "docs/instructor/*.md",
+    "workshop/site/index.md",
+    "workshop/site/api.rst",
+    "workshop/site/methods.md",
+    "notebooks/*.ipynb",
+    "notebooks/deeper/*.ipynb",
+    "exercises/*/*.ipynb",
+]
 # .venv alone has thousands of folders.
 exclude_patterns = [".*", "build", "**/.ipynb_checkpoints", "docs/README.*.md"]
 if editions.LANGUAGE != ENGLISH:  # all lessons, and what else is translated
-    include_patterns = ["notebooks/*.ipynb", "notebooks/deeper/*.ipynb", "exercises/*/*.ipynb",
-                        *(str(documents.paths()[name].relative_to(pages.ROOT))
-                          for name in {*editions.documents_of(editions.LANGUAGE).values()})]
+    include_patterns = [
+        "notebooks/*.ipynb",
+        "notebooks/deeper/*.ipynb",
+        "exercises/*/*.ipynb",
+        *(
+            str(documents.paths()[name].relative_to(pages.ROOT))
+            for name in {*editions.documents_of(editions.LANGUAGE).values()}
+        ),
+    ]
 if pages.STUDENTS:  # make site STUDENTS=1: without the guide for teachers, its key, answers to the checks
     exclude_patterns.append("docs/instructor/*")
 
@@ -68,15 +81,23 @@ mathjax2_config = {
     "showMathMenu": False,
     "tex2jax": {"inlineMath": [["\\(", "\\)"]], "processClass": "math", "ignoreClass": "tex2jax_ignore"},
     "HTML-CSS": {
-        "availableFonts": [], "preferredFont": None, "webFont": "STIX-Web", "imageFont": None, "scale": 92,
+        "availableFonts": [],
+        "preferredFont": None,
+        "webFont": "STIX-Web",
+        "imageFont": None,
+        "scale": 92,
         # its font for comparison would be fetched from about:blank, which browsers refuse, loudly
         "styles": {"@font-face": {"font-family": "MathJax_Blank", "src": "local('MathJax_Blank')"}},
     },
 }
 
 # ---- the library ----
-autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True,
-                           "exclude-members": "extra_repr"}
+autodoc_default_options = {
+    "members": True,
+    "member-order": "bysource",
+    "show-inheritance": True,
+    "exclude-members": "extra_repr",
+}
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 autosummary_generate = False
@@ -90,8 +111,10 @@ html_favicon = "static/favicon.svg"
 html_logo = "static/favicon.svg"
 html_static_path = ["static"]
 if editions.LANGUAGE == ENGLISH:
-    html_static_path += ["../../docs/course.gif",
-                         str(Path(jupyter_server_mathjax.__file__).parent / "static")]
+    html_static_path += [
+        "../../docs/course.gif",
+        str(Path(jupyter_server_mathjax.__file__).parent / "static"),
+    ]
 templates_path = ["templates"]
 html_css_files = ["course.css"]
 own = documents.ROOT / "workshop" / "locale" / editions.LANGUAGE / "site.css"  # what its script asks for

@@ -43,22 +43,30 @@ def name(language: str) -> str:
 def documents_of(language: str) -> dict[str, str]:
     """The pages that are no notebooks, with the names of their catalogs."""
     there = {*translation.catalogs(language)}
-    found = {NAMES.get(one, f"docs/{one}"): one for one in documents.paths()
-             if one in there and one != documents.README}
+    found = {
+        NAMES.get(one, f"docs/{one}"): one
+        for one in documents.paths()
+        if one in there and one != documents.README
+    }
     return found
 
 
 def there(page: str, language: str) -> bool:
     """Has the site of a language this page?"""
-    return (language == ENGLISH or page == "search" or page.startswith(("notebooks/", "exercises/"))
-            or page in documents_of(language))
+    return (
+        language == ENGLISH
+        or page == "search"
+        or page.startswith(("notebooks/", "exercises/"))
+        or page in documents_of(language)
+    )
 
 
 def translated(page: str, language: str) -> bool:
     """Is the page written in the language?"""
     lesson = page.startswith(("notebooks/", "exercises/"))
-    return there(page, language) and (language == ENGLISH or not lesson or
-                                      page.rpartition("/")[2] in translation.catalogs(language))
+    return there(page, language) and (
+        language == ENGLISH or not lesson or page.rpartition("/")[2] in translation.catalogs(language)
+    )
 
 
 def address(page: str, language: str, start: str = "") -> str:
@@ -97,13 +105,16 @@ def abroad(text: str, folder: str, known, moved) -> str:
         title = documents.heading(found[1])
         if page in known or not title:
             return found[0]
-        title = _("{title} (in English)").format(
-            title=translation.speakers(LANGUAGE)(documents.INDEX)(title))
+        title = _("{title} (in English)").format(title=translation.speakers(LANGUAGE)(documents.INDEX)(title))
         return f"{title} <{ENGLISH_SITE}{page}.html>"
 
     text = re.sub(r"\]\(([^()\s#:]+\.(?:md|rst|ipynb))(#[^()\s]*)?", link, text)
-    return re.sub(r"^```\{toctree\}\n.*?^```$", lambda block: documents.ENTRY.sub(entry, block[0]), text,
-                  flags=re.M | re.S)
+    return re.sub(
+        r"^```\{toctree\}\n.*?^```$",
+        lambda block: documents.ENTRY.sub(entry, block[0]),
+        text,
+        flags=re.M | re.S,
+    )
 
 
 # ---- pages ----
@@ -111,20 +122,29 @@ def around(app, page, _template, context, _doctree):
     """The switch, and what tells search engines of the other languages."""
     base = os.environ.get("SITE_URL", "")
     context["editions"] = [
-        {"href": address(page if there(page, other) else "index", other, page), "tag": tag(other),
-         "name": name(other), "note": "" if there(page, other) else
-         _("This page is there in English only; to the first page of the other language.")}
-        for other in LANGUAGES if other != LANGUAGE]
+        {
+            "href": address(page if there(page, other) else "index", other, page),
+            "tag": tag(other),
+            "name": name(other),
+            "note": ""
+            if there(page, other)
+            else _("This page is there in English only; to the first page of the other language."),
+        }
+        for other in LANGUAGES
+        if other != LANGUAGE
+    ]
     also = [other for other in LANGUAGES if translated(page, other)]
     if LANGUAGE in also and len(also) > 1:
         context["metatags"] = context.get("metatags", "") + "".join(
             f'<link rel="alternate" hreflang="{tag(other)}" '
             f'href="{html.escape(base + address(page, other) if base else address(page, other, page))}">\n'
-            for other in also)
+            for other in also
+        )
     if LANGUAGE not in also and "body" in context:  # an English text in the frame of another language
         note = _("This lesson has not been translated yet; here it is in English.")
         context["body"] = f'<p class="course-note">{note}</p>\n' + context["body"].replace(
-            "<section ", f'<section lang="{ENGLISH}" ', 1)
+            "<section ", f'<section lang="{ENGLISH}" ', 1
+        )
         if base:
             context["pageurl"] = base + address(page, ENGLISH)
 

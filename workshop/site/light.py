@@ -15,8 +15,10 @@ IMAGE = re.compile(r'<img\b[^>]*?\ssrc="([^"]+)"[^>]*>')
 INLINE = "data:image/png;base64,"
 UNUSED = ("scripts/fontawesome.js", "scripts/fontawesome.js.LICENSE.txt", "scripts/*.map", "styles/*.map")
 SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
-ICONS = re.compile(r'\s*<!-- So that users can add custom icons -->|'
-                   r'\s*<script defer src="[^"]*fontawesome\.js[^"]*"></script>')
+ICONS = re.compile(
+    r"\s*<!-- So that users can add custom icons -->|"
+    r'\s*<script defer src="[^"]*fontawesome\.js[^"]*"></script>'
+)
 
 
 def size(data: bytes) -> tuple[int, int] | None:

@@ -29,12 +29,33 @@ def main(folder: str, *only: str) -> int:
     for language in others:
         translation.build(language, only, build)
     for language in (ENGLISH, *others):
-        own = {"TUTORIAL_LANG": language, "TUTORIAL_LOCALE": str(build),
-               "SITE_LANGUAGES": " ".join((ENGLISH, *others))}
+        own = {
+            "TUTORIAL_LANG": language,
+            "TUTORIAL_LOCALE": str(build),
+            "SITE_LANGUAGES": " ".join((ENGLISH, *others)),
+        }
         out, trees = (site, "doctrees") if language == ENGLISH else (site / language, f"doctrees-{language}")
         failed |= subprocess.run(
-            [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-E", "-q", "-b", "html", "-c", HERE,
-             "-d", build / trees, ROOT, out], cwd=ROOT, env={**os.environ, **own}).returncode
+            [
+                sys.executable,
+                "-m",
+                "sphinx",
+                "-W",
+                "--keep-going",
+                "-E",
+                "-q",
+                "-b",
+                "html",
+                "-c",
+                HERE,
+                "-d",
+                build / trees,
+                ROOT,
+                out,
+            ],
+            cwd=ROOT,
+            env={**os.environ, **own},
+        ).returncode
     print(weigh.report(site))
     return failed
 

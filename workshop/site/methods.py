@@ -43,8 +43,14 @@ COLOURS = 128
 MOST = 6
 """Claims that stand open on a page."""
 
-UNITS = {"none": _("nothing"), "embed": _("the token vectors"), "rotate": _("queries and keys"),
-         "content_bias": _("the raw scores"), "bias": _("the scaled scores"), "values": _("the output")}
+UNITS = {
+    "none": _("nothing"),
+    "embed": _("the token vectors"),
+    "rotate": _("queries and keys"),
+    "content_bias": _("the raw scores"),
+    "bias": _("the scaled scores"),
+    "values": _("the output"),
+}
 
 
 def document(name: str) -> str:
@@ -75,7 +81,7 @@ def without_docstring(source: str) -> list[str]:
     lines, node = source.splitlines(), ast.parse(textwrap.dedent(source)).body[0]
     if ast.get_docstring(node) is not None:
         first = node.body[0]
-        del lines[first.lineno - 1:first.end_lineno]
+        del lines[first.lineno - 1 : first.end_lineno]
     return lines
 
 
@@ -86,8 +92,9 @@ def code(places: list[str]) -> str:
         lines = without_docstring(inspect.getsource(inspect.unwrap(found(place))))
         owner = place.rpartition(".")[0] if place.count(".") == 2 else None
         if owner and owner != opened:
-            opening = next(line for line in inspect.getsource(found(owner)).splitlines()
-                           if line.startswith("class "))
+            opening = next(
+                line for line in inspect.getsource(found(owner)).splitlines() if line.startswith("class ")
+            )
             lines = [opening, *lines]
         parts.append("\n".join(lines))
         opened = owner
@@ -126,8 +133,10 @@ def api(page: dict) -> str:
 def summarised(page: dict) -> dict:
     """The row of the summary; its line breaks are those of a narrow column."""
     row = next(row for row in summary.table()["methods"] if row["name"] in page["rows"])
-    return {key: re.sub(r"(?<=-)\n", "", value).replace("\n", " ") if isinstance(value, str) else value
-            for key, value in row.items()}
+    return {
+        key: re.sub(r"(?<=-)\n", "", value).replace("\n", " ") if isinstance(value, str) else value
+        for key, value in row.items()
+    }
 
 
 def doors(page: dict) -> str:
@@ -148,16 +157,20 @@ def cost(page: dict) -> str:
 def readings(page: dict) -> list[dict[str, str]]:
     """The entries of the reading list: what to read, to look at, what came later, where it is tested."""
     text = document("papers")
-    entries = [re.search(rf"^### {re.escape(name)}\n(.*?)(?=^##)", text, re.M | re.S)[1]
-               for name in page["papers"]]
+    entries = [
+        re.search(rf"^### {re.escape(name)}\n(.*?)(?=^##)", text, re.M | re.S)[1] for name in page["papers"]
+    ]
     return [dict(re.findall(r"^- \*\*(\w+)\*\*: (.*)$", from_here(entry), re.M)) for entry in entries]
 
 
 def released(page: dict) -> list[str]:
     """What released models do with it: model, and what it does."""
     lines = re.findall(r"^\| ([^|]+) \| ([^|]+) \| .*\|$", document("released"), re.M)
-    return [f"- {model}: {does}" for model, does in lines
-            if "released" in page and re.search(page["released"], does)]
+    return [
+        f"- {model}: {does}"
+        for model, does in lines
+        if "released" in page and re.search(page["released"], does)
+    ]
 
 
 def users(page: dict) -> str:
@@ -165,8 +178,10 @@ def users(page: dict) -> str:
     lines = released(page)
     text = [] if named == "–" else [f"Used by {named}."]
     if lines:
-        text += ["[What released models do](../../docs/released.md), read from their configuration and code:",
-                 "\n".join(lines)]
+        text += [
+            "[What released models do](../../docs/released.md), read from their configuration and code:",
+            "\n".join(lines),
+        ]
     return "\n\n".join(text) or "This course names no released model that uses it."
 
 
@@ -194,12 +209,17 @@ def board(page: dict) -> str:
     columns = [column for column in MEASURES if any(column in rows()[name] for name in names)]
     lines = [f"| | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
     for column in columns:
-        cells = [f"{shown(column, rows()[name].get(column))}"
-                 + (f" ({place_on_board(column, name)})" if column in rows()[name] else "") for name in names]
+        cells = [
+            f"{shown(column, rows()[name].get(column))}"
+            + (f" ({place_on_board(column, name)})" if column in rows()[name] else "")
+            for name in names
+        ]
         lines.append(f"| {MEASURES[column]} | {' | '.join(cells)} |")
-    how = ("From [the scoreboard](../../notebooks/09_which_one.ipynb#The-scoreboard), which measures all "
-           "methods in the same small model; in brackets stands the place among those that have the number, "
-           "with the best first. Our models are small: [how it was measured](../../docs/results.md).")
+    how = (
+        "From [the scoreboard](../../notebooks/09_which_one.ipynb#The-scoreboard), which measures all "
+        "methods in the same small model; in brackets stands the place among those that have the number, "
+        "with the best first. Our models are small: [how it was measured](../../docs/results.md)."
+    )
     return f"{how}\n\n" + "\n".join(lines)
 
 
@@ -250,8 +270,14 @@ def picture(page: dict):
     fig, axes = plots.panels(1, 2, size=(10.5, 3.9))
     plots.heat(z[0], limits=None, cmap="viridis", xlabel="key", ylabel="query", title="head 1", ax=axes[0])
     r = torch.arange(1 - LENGTH, 1)
-    plots.lines(r, {f"head {h}": line for h, line in enumerate(z[:, -1], 1)}, xlabel="key − last query",
-                ylabel="score", title="the last query", ax=axes[1])
+    plots.lines(
+        r,
+        {f"head {h}": line for h, line in enumerate(z[:, -1], 1)},
+        xlabel="key − last query",
+        ylabel="score",
+        title="the last query",
+        ax=axes[1],
+    )
     return fig
 
 
@@ -260,10 +286,17 @@ def alt(page: dict) -> str:
     z = equal_scores(page)
     flat = (z - z.mean(-1, keepdim=True)).abs().max() < 1e-4
     tilted = torch.allclose(z[:, 1:, 1:], z[:, :-1, :-1], atol=1e-4)
-    seen = ("position changes none of them" if flat else "along each diagonal they are the same"
-            if tilted else "they change along the diagonals")
-    return (f"Heat map beside lines. {page['title'].partition(':')[0]}, a text of {LENGTH} equal tokens: the "
-            f"scores of head 1, query by key; {seen}. Beside it those of the last query, in {HEADS} heads.")
+    seen = (
+        "position changes none of them"
+        if flat
+        else "along each diagonal they are the same"
+        if tilted
+        else "they change along the diagonals"
+    )
+    return (
+        f"Heat map beside lines. {page['title'].partition(':')[0]}, a text of {LENGTH} equal tokens: the "
+        f"scores of head 1, query by key; {seen}. Beside it those of the last query, in {HEADS} heads."
+    )
 
 
 def draw(folder: Path) -> None:
@@ -280,10 +313,12 @@ def image(name: str, folder: Path) -> str:
     """The picture as HTML, with its size, so that nothing moves when it comes."""
     width, height = light.size((folder / FOLDER / f"{name}.png").read_bytes())
     text = plots.html.escape(alt(METHODS[name]), quote=True)
-    return (f'```{{raw}} html\n<figure class="course-picture"><img src="../_static/{FOLDER}/{name}.png" '
-            f'width="{width}" height="{height}" fetchpriority="high" alt="{text}">'
-            "<figcaption>What position alone does to the scores: every token is the same word, "
-            "so all that you see comes from the places.</figcaption></figure>\n```")
+    return (
+        f'```{{raw}} html\n<figure class="course-picture"><img src="../_static/{FOLDER}/{name}.png" '
+        f'width="{width}" height="{height}" fetchpriority="high" alt="{text}">'
+        "<figcaption>What position alone does to the scores: every token is the same word, "
+        "so all that you see comes from the places.</figcaption></figure>\n```"
+    )
 
 
 # ---- the page ----
@@ -320,16 +355,35 @@ def go_on(page: dict) -> str:
 def text(name: str, picture: str) -> str:
     """The Markdown of a page; links are those of a file in ``workshop/site/``."""
     page = METHODS[name]
-    use = (f"In a model with {HEADS} heads of {WIDTH} channels it is `{page['make']}`; "
-           "[Use an encoding in your own model](../../docs/use.md) shows where that goes.")
-    listing = (f"```python\n{code(page['code'])}\n```\n\nTaken from {api(page)}: the lines that compute, "
-               "without documentation.")
-    parts = {"TITLE": page["title"], "SAYS": page["says"], "PICTURE": picture, "EQUATION": equation(page),
-             "CODE": listing, "USE": use, "LIVE": explorer(page), "COST": cost(page), "USERS": users(page),
-             "BOARD": board(page), "CLAIMS": claims(page), "ON": go_on(page)}
+    use = (
+        f"In a model with {HEADS} heads of {WIDTH} channels it is `{page['make']}`; "
+        "[Use an encoding in your own model](../../docs/use.md) shows where that goes."
+    )
+    listing = (
+        f"```python\n{code(page['code'])}\n```\n\nTaken from {api(page)}: the lines that compute, "
+        "without documentation."
+    )
+    parts = {
+        "TITLE": page["title"],
+        "SAYS": page["says"],
+        "PICTURE": picture,
+        "EQUATION": equation(page),
+        "CODE": listing,
+        "USE": use,
+        "LIVE": explorer(page),
+        "COST": cost(page),
+        "USERS": users(page),
+        "BOARD": board(page),
+        "CLAIMS": claims(page),
+        "ON": go_on(page),
+    }
     template = (HERE / "method.md").read_text(encoding="utf-8")
-    return re.sub(r"^([A-Z]+)$|^# TITLE$",
-                  lambda line: parts[line[1]] if line[1] else f"# {page['title']}", template, flags=re.M)
+    return re.sub(
+        r"^([A-Z]+)$|^# TITLE$",
+        lambda line: parts[line[1]] if line[1] else f"# {page['title']}",
+        template,
+        flags=re.M,
+    )
 
 
 def linked_page(name: str, title: str) -> str:
@@ -344,8 +398,11 @@ def listed() -> str:
     first = {name: next(iter(rows()[page["board"][0]]["doors"]), "none") for name, page in METHODS.items()}
     parts = []
     for door, unit in [*list(UNITS.items())[1:], ("none", UNITS["none"])]:
-        lines = [f"- {linked_page(name, _(page['title']))}" for name, page in METHODS.items()
-                 if first[name] == door]
+        lines = [
+            f"- {linked_page(name, _(page['title']))}"
+            for name, page in METHODS.items()
+            if first[name] == door
+        ]
         title = _("Position stays out") if door == "none" else _("Position enters {unit}").format(unit=unit)
         parts.append(f"## {title}\n\n" + "\n".join(lines) if lines else "")
     return "\n\n".join(parts)
@@ -353,16 +410,24 @@ def listed() -> str:
 
 def sidebar() -> str:
     """The lines of a table of contents: short titles, in the order of the file; English pages elsewhere."""
-    places = {name: f"methods/{name}" if editions.there(f"methods/{name}", editions.LANGUAGE)
-              else f"{editions.ENGLISH_SITE}methods/{name}.html" for name in METHODS}
-    return "\n".join(f"{re.split('[:：]', _(page['title']))[0]} <{places[name]}>"
-                     for name, page in METHODS.items())
+    places = {
+        name: f"methods/{name}"
+        if editions.there(f"methods/{name}", editions.LANGUAGE)
+        else f"{editions.ENGLISH_SITE}methods/{name}.html"
+        for name in METHODS
+    }
+    return "\n".join(
+        f"{re.split('[:：]', _(page['title']))[0]} <{places[name]}>" for name, page in METHODS.items()
+    )
 
 
 def search_words() -> dict[str, list[str]]:
     """What is typed into a search, with the lesson and the page that it asks for, in this order."""
-    return {word: [f"notebooks/{page['lesson']}", f"methods/{name}"]
-            for name, page in METHODS.items() for word in page["words"]}
+    return {
+        word: [f"notebooks/{page['lesson']}", f"methods/{name}"]
+        for name, page in METHODS.items()
+        for word in page["words"]
+    }
 
 
 if __name__ == "__main__":

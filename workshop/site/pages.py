@@ -29,8 +29,12 @@ ROOT = HERE.parents[1]
 API = re.compile(r"^   ((?:tutorial_lib|course)\S+)$", re.M)
 STUDENTS = bool(os.environ.get("STUDENTS"))
 TEACHERS = re.compile(r"\n## Teach with it\n.*?(?=\n\[What is taught where)|\ndocs/instructor/\w+", re.S)
-MOVED = {"workshop/site/index": "index", "README": "index", "workshop/site/api": "api/index",
-         "workshop/site/methods": "methods/index"}
+MOVED = {
+    "workshop/site/index": "index",
+    "README": "index",
+    "workshop/site/api": "api/index",
+    "workshop/site/methods": "methods/index",
+}
 
 
 class Project(project.Project):
@@ -43,8 +47,10 @@ class Project(project.Project):
     def discover(self, *args, **kwargs):
         super().discover(*args, **kwargs)
         here = editions.LANGUAGE == ENGLISH
-        for index, names, source in (("api/index", [f"api/{module}" for module in MODULES], "module.rst"),
-                                     ("methods/index", methods.NAMES, "method.md")):
+        for index, names, source in (
+            ("api/index", [f"api/{module}" for module in MODULES], "module.rst"),
+            ("methods/index", methods.NAMES, "method.md"),
+        ):
             for name in names if index in self.docnames else ():
                 if not here and name not in editions.documents_of(editions.LANGUAGE):
                     continue
@@ -79,14 +85,18 @@ def links(text: str) -> str:
     >>> links("[02](02_sinusoidal.ipynb#The-equation), [code](../tutorial_lib/encodings/rotary.py)")
     '[02](02_sinusoidal.ipynb#the-equation), {py:mod}`code <tutorial_lib.encodings.rotary>`'
     """
+
     def module(link):
         name = link[2].replace("/", ".")
         if name in MODULES and editions.LANGUAGE != ENGLISH:
             return f"[{link[1]}]({editions.ENGLISH_SITE}api/{name}.html)"
         return f"{{py:mod}}`{link[1]} <{name}>`" if name in MODULES else link[0]
 
-    text = re.sub(r"(\]\((?:[^()\s#]*\.ipynb)?)#((?:[^()\s]|\([^()\s]*\))+)",
-                  lambda link: f"{link[1]}#{documents.slug(unquote(link[2]))}", text)
+    text = re.sub(
+        r"(\]\((?:[^()\s#]*\.ipynb)?)#((?:[^()\s]|\([^()\s]*\))+)",
+        lambda link: f"{link[1]}#{documents.slug(unquote(link[2]))}",
+        text,
+    )
     if STUDENTS:  # what is not there is not linked to
         text = re.sub(r"\[([^][]+)\]\((?:\.\./)*(?:docs/)?instructor/[^()\s]*\)", r"\1", text)
     return re.sub(r"\[([^][]+)\]\((?:\.\./)*(tutorial_lib/[\w/]+)\.py\)", module, text)
@@ -103,17 +113,27 @@ def checks(number: str) -> str:
     shown = []
     for n, (name, asked) in enumerate(questions.questions(number)["check"].items(), 1):
         question, right = f"<b>{_('Question {n}.').format(n=n)}</b> {asked['question']}", asked["answer"]
-        choices = [[key, words, None if key == questions.UNSURE else key == right, asked["why"][key]]
-                   for key, words in asked["choices"].items()]
+        choices = [
+            [key, words, None if key == questions.UNSURE else key == right, asked["why"][key]]
+            for key, words in asked["choices"].items()
+        ]
         listed = "".join(f"<li>{html.escape(words)}</li>" for _, words, _, _ in choices)
         inside = f"<p>{question}</p><ul>{listed}</ul>"
         if STUDENTS:
             shown.append(inside)
             continue
-        inside += (f"<details><summary>{_('Answer')}</summary>"
-                   f"<p><b>{html.escape(asked['choices'][right])}</b> {asked['why'][right]}</p></details>")
-        shown.append(place("key", questions.log_key("check", f"{number}.{name}"), inside,
-                           check={"question": question, "choices": choices}))
+        inside += (
+            f"<details><summary>{_('Answer')}</summary>"
+            f"<p><b>{html.escape(asked['choices'][right])}</b> {asked['why'][right]}</p></details>"
+        )
+        shown.append(
+            place(
+                "key",
+                questions.log_key("check", f"{number}.{name}"),
+                inside,
+                check={"question": question, "choices": choices},
+            )
+        )
     return "".join(shown)
 
 
@@ -144,8 +164,12 @@ def notebook(text: str) -> str:
             if told := output.get("metadata", {}).get("measured"):
                 whole = re.sub("</?details>|<summary>.*?</summary>", "", "".join(data["text/html"]))
                 words = predictions.in_words(told["key"], told["value"])  # read nothing out of what was said
-                data["text/html"] = place("told", questions.log_key("predict", told["key"]), whole,
-                                          measured={"value": told["value"], "words": words})
+                data["text/html"] = place(
+                    "told",
+                    questions.log_key("predict", told["key"]),
+                    whole,
+                    measured={"value": told["value"], "words": words},
+                )
             elif asked := re.search(r'^lesson\.predict\("(\d+\.\w+)"\)', source, re.M):
                 data["text/html"] = prediction(asked[1], "".join(data["text/html"]))
             if own := output.get("metadata", {}).get("live"):  # the script of the page brings it to life
@@ -155,8 +179,10 @@ def notebook(text: str) -> str:
                 del data["text/html"]
                 options["image"] = {"alt": "".join(data["text/plain"]).removeprefix("Figure: ")}
                 if output["output_type"] == "execute_result":
-                    words = _("This is a picture of the explorer. In JupyterLab it moves: run the cell, and "
-                              "set it with its controls.")
+                    words = _(
+                        "This is a picture of the explorer. In JupyterLab it moves: run the cell, and "
+                        "set it with its controls."
+                    )
                     note = {"text/html": f'<p class="course-note">{words}</p>'}
                     cell["outputs"].append({"output_type": "display_data", "metadata": {}, "data": note})
             elif check := re.fullmatch(r'lesson\.concept_check\("(\d+)"\)', source):
@@ -167,8 +193,12 @@ def notebook(text: str) -> str:
 def toy() -> str:
     """Words to drag, for the landing page; without a script, the explorer's picture in notebook 01."""
     stored = json.loads((ROOT / "notebooks/01_permutation_invariance.ipynb").read_text(encoding="utf-8"))
-    own = next(output for cell in stored["cells"] for output in cell.get("outputs", [])
-               if output.get("metadata", {}).get("live", {}).get("name") == "permutation")
+    own = next(
+        output
+        for cell in stored["cells"]
+        for output in cell.get("outputs", [])
+        if output.get("metadata", {}).get("live", {}).get("name") == "permutation"
+    )
     picture = re.search("<img[^>]*>", "".join(own["data"]["text/html"]))[0]
     place = live.place("permutation", {"order": "cat chases dog"}, picture, small="toy")
     return f"```{{raw}} html\n{place}\n```"
@@ -201,8 +231,11 @@ def read(app, docname, source):
         name = docname.removeprefix("methods/")
         source[0] = links(methods.text(name, methods.image(name, Path(app.doctreedir) / "live")))
     elif docname == "api/index":
-        source[0] = modules(source[0]) + "\n.. toctree::\n   :hidden:\n\n" + "".join(
-            f"   {name.removeprefix('tutorial_lib.')} <{name}>\n" for name in MODULES)
+        source[0] = (
+            modules(source[0])
+            + "\n.. toctree::\n   :hidden:\n\n"
+            + "".join(f"   {name.removeprefix('tutorial_lib.')} <{name}>\n" for name in MODULES)
+        )
     elif docname.startswith("api/"):
         source[0] = source[0].replace("MODULE", docname.removeprefix("api/"))
     else:
@@ -228,8 +261,12 @@ def anchors(app, doctree):
 
 def bars(_app, _what, _name, _object, _options, lines):
     """In a docstring ``|i − j|`` is a distance, and no substitution of reStructuredText."""
-    lines[:] = [line if line.startswith((" ", ".."))
-                else re.sub(r"(``.*?``)|\|", lambda found: found[1] or r"\|", line) for line in lines]
+    lines[:] = [
+        line
+        if line.startswith((" ", ".."))
+        else re.sub(r"(``.*?``)|\|", lambda found: found[1] or r"\|", line)
+        for line in lines
+    ]
 
 
 def sources(_app, env):

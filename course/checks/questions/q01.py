@@ -29,12 +29,18 @@ def _mask_shares_cases(draw: Draw) -> list[Case]:
     any_mask = draw.uniform(4, 4) < 0.6
     any_mask |= torch.eye(4, dtype=torch.bool)
     share = draw.choice((0.25, 0.5, 0.75))
-    return [Case((causal, 2, 0.0), _("a causal mask, 5 tokens, 2 layers, no residual")),
-            Case((causal[:3, :3], 1, 0.5), _("3 tokens, 1 layer, half of it residual")),
-            Case((near, 3, share), _("a window of {window}, 7 tokens, 3 layers, residual {share:g}").format(
-                window=window, share=share)),
-            Case((padded, 4, 0.25), _("padding in front, 6 tokens, 4 layers, residual 0.25")),
-            Case((any_mask, 5, 0.5), _("any mask, 4 tokens, 5 layers, residual 0.5"))]
+    return [
+        Case((causal, 2, 0.0), _("a causal mask, 5 tokens, 2 layers, no residual")),
+        Case((causal[:3, :3], 1, 0.5), _("3 tokens, 1 layer, half of it residual")),
+        Case(
+            (near, 3, share),
+            _("a window of {window}, 7 tokens, 3 layers, residual {share:g}").format(
+                window=window, share=share
+            ),
+        ),
+        Case((padded, 4, 0.25), _("padding in front, 6 tokens, 4 layers, residual 0.25")),
+        Case((any_mask, 5, 0.5), _("any mask, 4 tokens, 5 layers, residual 0.5")),
+    ]
 
 
 def _layer(allowed):
@@ -49,7 +55,8 @@ def _mask_shares(allowed, layers, residual):
 def _shares_with(layer=_layer, times=lambda n: n, residual=lambda r: r):
     """The right answer, with one of its parts exchanged."""
     return lambda allowed, layers, r: torch.linalg.matrix_power(
-        (1 - residual(r)) * layer(allowed) + residual(r) * torch.eye(len(allowed)), times(layers))
+        (1 - residual(r)) * layer(allowed) + residual(r) * torch.eye(len(allowed)), times(layers)
+    )
 
 
 def _shares_of_words(allowed, layers, residual):
@@ -79,40 +86,77 @@ MASK_SHARES = Question(
     picture="heat",
     axes=("word", "row"),
     wrong=(
-        Wrong("columns add up to 1", _shares_with(layer=lambda a: a.float() / a.sum(0)),
-              "The columns add up to 1, so each word shares itself out. It is the query that has one unit of "
-              "attention to give: rows add up to 1."),
-        Wrong("divided by L", _shares_with(layer=lambda a: a.float() / len(a)),
-              "Each row is divided by the number of all tokens, as if hidden ones had got their share and it "
-              "was thrown away. A query that sees three words gives each a third."),
-        Wrong("transposed", lambda allowed, layers, r: _mask_shares(allowed, layers, r).T,
-              "Rows and columns have changed places: row i should say what token i is made of."),
-        Wrong("what is hidden is read", _shares_with(layer=lambda a: _layer(~a).nan_to_num(0)),
-              "The mask is turned round: True marks what a query may read."),
-        Wrong("one layer", _shares_with(times=lambda n: 1),
-              "This is a single layer, however many there are. The second layer reads what the first one "
-              "has written."),
-        Wrong("one layer short", _shares_with(times=lambda n: n - 1),
-              "One layer is missing: with one layer, this leaves every word as it was."),
+        Wrong(
+            "columns add up to 1",
+            _shares_with(layer=lambda a: a.float() / a.sum(0)),
+            "The columns add up to 1, so each word shares itself out. It is the query that has one unit of "
+            "attention to give: rows add up to 1.",
+        ),
+        Wrong(
+            "divided by L",
+            _shares_with(layer=lambda a: a.float() / len(a)),
+            "Each row is divided by the number of all tokens, as if hidden ones had got their share and it "
+            "was thrown away. A query that sees three words gives each a third.",
+        ),
+        Wrong(
+            "transposed",
+            lambda allowed, layers, r: _mask_shares(allowed, layers, r).T,
+            "Rows and columns have changed places: row i should say what token i is made of.",
+        ),
+        Wrong(
+            "what is hidden is read",
+            _shares_with(layer=lambda a: _layer(~a).nan_to_num(0)),
+            "The mask is turned round: True marks what a query may read.",
+        ),
+        Wrong(
+            "one layer",
+            _shares_with(times=lambda n: 1),
+            "This is a single layer, however many there are. The second layer reads what the first one "
+            "has written.",
+        ),
+        Wrong(
+            "one layer short",
+            _shares_with(times=lambda n: n - 1),
+            "One layer is missing: with one layer, this leaves every word as it was.",
+        ),
         Wrong("one layer too many", _shares_with(times=lambda n: n + 1), "This is one layer too many."),
-        Wrong("no residual", _shares_with(residual=lambda r: 0.0),
-              "The residual share has no effect: each layer keeps that part of a row as it was."),
-        Wrong("residual and layer exchanged", _shares_with(residual=lambda r: 1 - r),
-              "The two shares have changed places: `residual` is what stays, not what is read."),
-        Wrong("residual at the end", lambda allowed, layers, r: (1 - r) * torch.linalg.matrix_power(
-            _layer(allowed), layers) + r * torch.eye(len(allowed)),
-              "The residual is taken once, around all layers. Each layer has its own."),
-        Wrong("residual added on top", lambda allowed, layers, r: torch.linalg.matrix_power(
-            _layer(allowed) + r * torch.eye(len(allowed)), layers),
-              "The residual is added to a whole layer, so that the rows add up to more than 1. What stays "
-              "and what is read share one unit."),
-        Wrong("layers side by side", lambda allowed, layers, r: layers * _shares_with()(allowed, 1, r),
-              "The layers are added up. They stand one after the other: each reads the rows of the one "
-              "before."),
+        Wrong(
+            "no residual",
+            _shares_with(residual=lambda r: 0.0),
+            "The residual share has no effect: each layer keeps that part of a row as it was.",
+        ),
+        Wrong(
+            "residual and layer exchanged",
+            _shares_with(residual=lambda r: 1 - r),
+            "The two shares have changed places: `residual` is what stays, not what is read.",
+        ),
+        Wrong(
+            "residual at the end",
+            lambda allowed, layers, r: (
+                (1 - r) * torch.linalg.matrix_power(_layer(allowed), layers) + r * torch.eye(len(allowed))
+            ),
+            "The residual is taken once, around all layers. Each layer has its own.",
+        ),
+        Wrong(
+            "residual added on top",
+            lambda allowed, layers, r: torch.linalg.matrix_power(
+                _layer(allowed) + r * torch.eye(len(allowed)), layers
+            ),
+            "The residual is added to a whole layer, so that the rows add up to more than 1. What stays "
+            "and what is read share one unit.",
+        ),
+        Wrong(
+            "layers side by side",
+            lambda allowed, layers, r: layers * _shares_with()(allowed, 1, r),
+            "The layers are added up. They stand one after the other: each reads the rows of the one before.",
+        ),
     ),
     variants=(
-        Variant("words through layers", _shares_of_words,
-                "Give each word a column of its own and let it run through the layers: the same numbers."),
+        Variant(
+            "words through layers",
+            _shares_of_words,
+            "Give each word a column of its own and let it run through the layers: the same numbers.",
+        ),
         Variant("with a softmax", _shares_by_attention, "Equal scores, a mask and a softmax are this mean."),
     ),
     hints=(
@@ -128,20 +172,33 @@ MASK_SHARES = Question(
 # ---- pool_tokens ----
 def _pool_tokens_cases(draw: Draw) -> list[Case]:
     cases = []
-    for batch, length, d, side, dtype in ((3, 6, 4, "right", torch.float32), (2, 7, 3, "left", torch.float32),
-                                          (4, 5, 6, "both", torch.float32), (2, 4, 5, "none", torch.float32),
-                                          (3, 8, 2, "right", torch.float64)):
+    for batch, length, d, side, dtype in (
+        (3, 6, 4, "right", torch.float32),
+        (2, 7, 3, "left", torch.float32),
+        (4, 5, 6, "both", torch.float32),
+        (2, 4, 5, "none", torch.float32),
+        (3, 8, 2, "right", torch.float64),
+    ):
         counts = [2 + (n + draw.integer(0, 1)) % (length - 3) for n in range(batch)]
         place = torch.arange(length)
-        starts = {"right": lambda n: 0, "left": lambda n, length=length: length - n,
-                  "both": lambda n: 1, "none": lambda n: 0}[side]
+        starts = {
+            "right": lambda n: 0,
+            "left": lambda n, length=length: length - n,
+            "both": lambda n: 1,
+            "none": lambda n: 0,
+        }[side]
         if side == "none":
             counts = [length] * batch
         is_token = torch.stack([(place >= starts(n)) & (place < starts(n) + n) for n in counts])
-        padding = {"none": _("no padding"), "both": _("padding on both sides"),
-                   "left": _("padding on the left"), "right": _("padding on the right")}[side]
+        padding = {
+            "none": _("no padding"),
+            "both": _("padding on both sides"),
+            "left": _("padding on the left"),
+            "right": _("padding on the right"),
+        }[side]
         what = _("B = {batch}, L = {length}, d = {d}, {padding}, {dtype}").format(
-            batch=batch, length=length, d=d, padding=padding, dtype=str(dtype).split(".")[1])
+            batch=batch, length=length, d=d, padding=padding, dtype=str(dtype).split(".")[1]
+        )
         cases.append(Case((draw.normal(batch, length, d, dtype=dtype) + 1, is_token), what))
     return cases
 
@@ -164,49 +221,85 @@ POOL_TOKENS = Question(
     reference=_pool_tokens,
     picture="heat",
     wrong=(
-        Wrong("padding is averaged, too", lambda h, is_token: h.mean(1),
-              "All L rows are averaged, padding included. The same sentence then gets another vector as "
-              "soon as it stands in a batch with a longer one."),
-        Wrong("divided by L", lambda h, is_token: _kept(h, is_token).sum(1) / h.shape[1],
-              "The padding adds nothing to the sum, but it is still counted in what you divide by: short "
-              "sentences get short vectors."),
-        Wrong("a sum, not a mean", lambda h, is_token: _kept(h, is_token).sum(1),
-              "This is a sum. It does not care for order either, but it grows with the length of the "
-              "sentence."),
-        Wrong("one count for the whole batch", lambda h, is_token: _kept(h, is_token).sum(1) / is_token.sum(),
-              "Every sentence is divided by the number of tokens in the whole batch. Each sentence has a "
-              "count of its own."),
-        Wrong("averaged over the batch", lambda h, is_token:
-              (_kept(h, is_token).sum((0, 1)) / is_token.sum()).expand(len(h), -1),
-              "All sentences get one and the same vector: the mean runs over the batch axis, too."),
-        Wrong("padding is taken to be on the right", lambda h, is_token:
-              torch.stack([one[:n].mean(0) for one, n in zip(h, is_token.sum(1).tolist(), strict=True)]),
-              "The first n rows are averaged. That is right only if all padding stands on the right; "
-              "batches for generation are padded on the left."),
-        Wrong("the padding is pooled", lambda h, is_token: _pool_tokens(h, ~is_token),
-              "The mask is turned round: what is averaged is the padding. Where there is none, this gives "
-              "NaN."),
-        Wrong("the largest number instead of the mean", lambda h, is_token:
-              h.masked_fill(~is_token[:, :, None], -torch.inf).amax(1),
-              "This takes the largest number of each feature. It is invariant to order as well, but it is "
-              "not the mean."),
-        Wrong("the largest number, padding included", lambda h, is_token: h.amax(1),
-              "This takes the largest number of each feature, and padding may win. Take the mean over the "
-              "tokens instead."),
-        Wrong("the first row", lambda h, is_token: h[:, 0],
-              "This reads the first row of each sentence. It depends on which token stands first, and with "
-              "padding on the left it is no token at all."),
-        Wrong("the last row", lambda h, is_token: h[:, -1],
-              "This reads the last row of each sentence. It depends on which token stands last, and with "
-              "padding on the right it is no token at all."),
+        Wrong(
+            "padding is averaged, too",
+            lambda h, is_token: h.mean(1),
+            "All L rows are averaged, padding included. The same sentence then gets another vector as "
+            "soon as it stands in a batch with a longer one.",
+        ),
+        Wrong(
+            "divided by L",
+            lambda h, is_token: _kept(h, is_token).sum(1) / h.shape[1],
+            "The padding adds nothing to the sum, but it is still counted in what you divide by: short "
+            "sentences get short vectors.",
+        ),
+        Wrong(
+            "a sum, not a mean",
+            lambda h, is_token: _kept(h, is_token).sum(1),
+            "This is a sum. It does not care for order either, but it grows with the length of the sentence.",
+        ),
+        Wrong(
+            "one count for the whole batch",
+            lambda h, is_token: _kept(h, is_token).sum(1) / is_token.sum(),
+            "Every sentence is divided by the number of tokens in the whole batch. Each sentence has a "
+            "count of its own.",
+        ),
+        Wrong(
+            "averaged over the batch",
+            lambda h, is_token: (_kept(h, is_token).sum((0, 1)) / is_token.sum()).expand(len(h), -1),
+            "All sentences get one and the same vector: the mean runs over the batch axis, too.",
+        ),
+        Wrong(
+            "padding is taken to be on the right",
+            lambda h, is_token: torch.stack(
+                [one[:n].mean(0) for one, n in zip(h, is_token.sum(1).tolist(), strict=True)]
+            ),
+            "The first n rows are averaged. That is right only if all padding stands on the right; "
+            "batches for generation are padded on the left.",
+        ),
+        Wrong(
+            "the padding is pooled",
+            lambda h, is_token: _pool_tokens(h, ~is_token),
+            "The mask is turned round: what is averaged is the padding. Where there is none, this gives NaN.",
+        ),
+        Wrong(
+            "the largest number instead of the mean",
+            lambda h, is_token: h.masked_fill(~is_token[:, :, None], -torch.inf).amax(1),
+            "This takes the largest number of each feature. It is invariant to order as well, but it is "
+            "not the mean.",
+        ),
+        Wrong(
+            "the largest number, padding included",
+            lambda h, is_token: h.amax(1),
+            "This takes the largest number of each feature, and padding may win. Take the mean over the "
+            "tokens instead.",
+        ),
+        Wrong(
+            "the first row",
+            lambda h, is_token: h[:, 0],
+            "This reads the first row of each sentence. It depends on which token stands first, and with "
+            "padding on the left it is no token at all.",
+        ),
+        Wrong(
+            "the last row",
+            lambda h, is_token: h[:, -1],
+            "This reads the last row of each sentence. It depends on which token stands last, and with "
+            "padding on the right it is no token at all.",
+        ),
     ),
     variants=(
-        Variant("a weighted sum", lambda h, is_token: torch.einsum(
-            "bld,bl->bd", h, is_token.to(h.dtype) / is_token.sum(1, keepdim=True)),
-            "The mask, divided by its row sums, gives the weights of the mean."),
-        Variant("NaN for padding", lambda h, is_token:
-                h.masked_fill(~is_token[:, :, None], torch.nan).nanmean(1),
-                "A mean that skips NaN is a mean over the tokens, as long as no token is NaN itself."),
+        Variant(
+            "a weighted sum",
+            lambda h, is_token: torch.einsum(
+                "bld,bl->bd", h, is_token.to(h.dtype) / is_token.sum(1, keepdim=True)
+            ),
+            "The mask, divided by its row sums, gives the weights of the mean.",
+        ),
+        Variant(
+            "NaN for padding",
+            lambda h, is_token: h.masked_fill(~is_token[:, :, None], torch.nan).nanmean(1),
+            "A mean that skips NaN is a mean over the tokens, as long as no token is NaN itself.",
+        ),
     ),
     hints=(
         "Padding must count neither in the sum nor in the number that you divide by.",
@@ -222,15 +315,21 @@ def _causal_attention_cases(draw: Draw) -> list[Case]:
     order = draw.permutation(5)
     keys_shuffled = torch.cat([order[order != 0], order[order == 0]]) + 11  # the earliest key stands last
     later = torch.arange(5) + start
-    settings = ((_("a whole text from position 0"), 2, torch.arange(6), torch.arange(6), torch.float32),
-                (_("one new token after six cached ones"), 3, torch.tensor([6]), torch.arange(7),
-                 torch.float32),
-                (_("three queries at {first} … {last}, keys from {start}").format(
-                    first=start + 4, last=start + 6, start=start), 1,
-                 torch.arange(start + 4, start + 7), torch.arange(start, start + 7), torch.float32),
-                (_("keys that are stored out of order"), 2, torch.arange(11, 15), keys_shuffled,
-                 torch.float32),
-                (_("a whole text in float64"), 2, later, later, torch.float64))
+    settings = (
+        (_("a whole text from position 0"), 2, torch.arange(6), torch.arange(6), torch.float32),
+        (_("one new token after six cached ones"), 3, torch.tensor([6]), torch.arange(7), torch.float32),
+        (
+            _("three queries at {first} … {last}, keys from {start}").format(
+                first=start + 4, last=start + 6, start=start
+            ),
+            1,
+            torch.arange(start + 4, start + 7),
+            torch.arange(start, start + 7),
+            torch.float32,
+        ),
+        (_("keys that are stored out of order"), 2, torch.arange(11, 15), keys_shuffled, torch.float32),
+        (_("a whole text in float64"), 2, later, later, torch.float64),
+    )
     cases = []
     sizes = (4, 3), (5, 3), (8, 2), (3, 4), (6, 5)
     for (what, heads, q_positions, k_positions, dtype), (d_k, d_v) in zip(settings, sizes, strict=True):
@@ -261,6 +360,7 @@ def _by_row(diagonal):
     def mask(q_positions, k_positions):
         lq, lk = len(q_positions), len(k_positions)
         return torch.ones(lq, lk, dtype=torch.bool).tril(diagonal(lq, lk))
+
     return mask
 
 
@@ -270,15 +370,14 @@ def _by_position(q_positions, k_positions):
 
 def _masked(weights, mask, scores=_scores):
     """Attention with a mask that is made and applied in one of many ways."""
-    return lambda q, k, v, q_positions, k_positions: (
-        weights(scores(q, k), mask(q_positions, k_positions)) @ v)
+    return lambda q, k, v, q_positions, k_positions: weights(scores(q, k), mask(q_positions, k_positions)) @ v
 
 
 def _one_query_at_a_time(q, k, v, q_positions, k_positions):
     rows = []
     for n, position in enumerate(q_positions):
         seen = k_positions <= position
-        rows.append(_scores(q[:, n:n + 1], k[:, seen]).softmax(-1) @ v[:, seen])
+        rows.append(_scores(q[:, n : n + 1], k[:, seen]).softmax(-1) @ v[:, seen])
     return torch.cat(rows, dim=1)
 
 
@@ -292,53 +391,95 @@ CAUSAL_ATTENTION = Question(
     reference=_causal_attention,
     picture="heat",
     wrong=(
-        Wrong("row numbers, and the mask after the softmax", _masked(_after, _by_row(lambda lq, lk: 0)),
-              "Both faults are still there. For the first, add up the weights of a row. For the second, "
-              "compare the last row of a whole text with the same token asked alone: they should agree."),
-        Wrong("mask after the softmax", _masked(_after, _by_position),
-              "The right keys are hidden, but too late: the softmax has already given them a share, which "
-              "is then thrown away. Add up the weights of a row to see what is missing."),
-        Wrong("row numbers instead of positions", _masked(_before, _by_row(lambda lq, lk: 0)),
-              "The triangle compares row numbers with column numbers. It is right for a whole text only. A "
-              "new token that comes after a cache is row 0, and sees one key."),
-        Wrong("rows counted from the end", _masked(_before, _by_row(lambda lq, lk: lk - lq)),
-              "The triangle is aligned at the last key. That serves a cache, but it still asks where a key "
-              "is stored and not what position it has."),
-        Wrong("a token may not see itself", _masked(_before, lambda p, r: r < p[:, None]),
-              "A key at the query's own position is hidden. The first token then sees nothing at all, and "
-              "its row is NaN."),
-        *[Wrong(f"a token may not see itself, {how}", _masked(weights, lambda p, r: r < p[:, None]),
+        Wrong(
+            "row numbers, and the mask after the softmax",
+            _masked(_after, _by_row(lambda lq, lk: 0)),
+            "Both faults are still there. For the first, add up the weights of a row. For the second, "
+            "compare the last row of a whole text with the same token asked alone: they should agree.",
+        ),
+        Wrong(
+            "mask after the softmax",
+            _masked(_after, _by_position),
+            "The right keys are hidden, but too late: the softmax has already given them a share, which "
+            "is then thrown away. Add up the weights of a row to see what is missing.",
+        ),
+        Wrong(
+            "row numbers instead of positions",
+            _masked(_before, _by_row(lambda lq, lk: 0)),
+            "The triangle compares row numbers with column numbers. It is right for a whole text only. A "
+            "new token that comes after a cache is row 0, and sees one key.",
+        ),
+        Wrong(
+            "rows counted from the end",
+            _masked(_before, _by_row(lambda lq, lk: lk - lq)),
+            "The triangle is aligned at the last key. That serves a cache, but it still asks where a key "
+            "is stored and not what position it has.",
+        ),
+        Wrong(
+            "a token may not see itself",
+            _masked(_before, lambda p, r: r < p[:, None]),
+            "A key at the query's own position is hidden. The first token then sees nothing at all, and "
+            "its row is NaN.",
+        ),
+        *[
+            Wrong(
+                f"a token may not see itself, {how}",
+                _masked(weights, lambda p, r: r < p[:, None]),
                 "A key at the query's own position is hidden. The first token then has no key left that it "
-                "may see, and every row is wrong: a token may see itself.")
-          for how, weights in (("with a low number", lambda s, m: s.masked_fill(~m, -1e9).softmax(-1)),
-                               ("NaN made 0", lambda s, m: _before(s, m).nan_to_num()))],
-        Wrong("past and future exchanged", _masked(_before, lambda p, r: r >= p[:, None]),
-              "The mask is turned round: each token sees itself and its future, and its past is hidden."),
-        Wrong("zero instead of minus infinity", _masked(
-            lambda s, mask: (s * mask).softmax(-1), _by_position),
+                "may see, and every row is wrong: a token may see itself.",
+            )
+            for how, weights in (
+                ("with a low number", lambda s, m: s.masked_fill(~m, -1e9).softmax(-1)),
+                ("NaN made 0", lambda s, m: _before(s, m).nan_to_num()),
+            )
+        ],
+        Wrong(
+            "past and future exchanged",
+            _masked(_before, lambda p, r: r >= p[:, None]),
+            "The mask is turned round: each token sees itself and its future, and its past is hidden.",
+        ),
+        Wrong(
+            "zero instead of minus infinity",
+            _masked(lambda s, mask: (s * mask).softmax(-1), _by_position),
             "Scores of the future are set to 0. A score of 0 is not a weight of 0: the softmax turns it into "
-            "exp(0) = 1, often more than a real key gets."),
-        Wrong("no mask", _masked(lambda s, mask: s.softmax(-1), _by_position),
-              "Every query sees all keys. Change the last token and look at the first output: it moves."),
-        Wrong("True added to the scores", _masked(lambda s, mask: (s + mask).softmax(-1), _by_position),
-              "The mask is added as it is, as ones and zeros. What is allowed gets a little more weight, and "
-              "nothing is hidden."),
-        Wrong("softmax over the queries", _masked(
-            lambda s, mask: s.masked_fill(~mask, -torch.inf).softmax(-2).nan_to_num(), _by_position),
+            "exp(0) = 1, often more than a real key gets.",
+        ),
+        Wrong(
+            "no mask",
+            _masked(lambda s, mask: s.softmax(-1), _by_position),
+            "Every query sees all keys. Change the last token and look at the first output: it moves.",
+        ),
+        Wrong(
+            "True added to the scores",
+            _masked(lambda s, mask: (s + mask).softmax(-1), _by_position),
+            "The mask is added as it is, as ones and zeros. What is allowed gets a little more weight, and "
+            "nothing is hidden.",
+        ),
+        Wrong(
+            "softmax over the queries",
+            _masked(lambda s, mask: s.masked_fill(~mask, -torch.inf).softmax(-2).nan_to_num(), _by_position),
             "The mask is right. The softmax runs along the wrong axis: the weights of a query do not add up "
-            "to 1."),
-        Wrong("scale forgotten", _masked(_before, _by_position, scores=lambda q, k: q @ k.mT),
-              "The mask is right. But the division of the scores has been lost on the way."),
+            "to 1.",
+        ),
+        Wrong(
+            "scale forgotten",
+            _masked(_before, _by_position, scores=lambda q, k: q @ k.mT),
+            "The mask is right. But the division of the scores has been lost on the way.",
+        ),
     ),
     variants=(
-        Variant("weights made to add up to 1 again", _masked(
-            lambda s, mask: _after(s, mask) / _after(s, mask).sum(-1, keepdim=True), _by_position),
+        Variant(
+            "weights made to add up to 1 again",
+            _masked(lambda s, mask: _after(s, mask) / _after(s, mask).sum(-1, keepdim=True), _by_position),
             "Cutting after the softmax and dividing by what is left gives the same weights. It can fail for "
-            "large scores, where what is left may be 0 in floating point."),
+            "large scores, where what is left may be 0 in floating point.",
+        ),
         Variant("one query at a time", _one_query_at_a_time, "Hiding a key is the same as not having it."),
-        Variant("a large negative number", _masked(
-            lambda s, mask: (s + (~mask) * -1e9).softmax(-1), _by_position),
-            "A score of −1e9 is as good as minus infinity here. In float16 it would be minus infinity."),
+        Variant(
+            "a large negative number",
+            _masked(lambda s, mask: (s + (~mask) * -1e9).softmax(-1), _by_position),
+            "A score of −1e9 is as good as minus infinity here. In float16 it would be minus infinity.",
+        ),
     ),
     hints=(
         "Look at one row of weights for a query with two allowed keys. What do they add up to?",
@@ -361,13 +502,24 @@ def _cycle(draw: Draw, length: int) -> torch.Tensor:
 def _order_errors_cases(draw: Draw) -> list[Case]:
     cases = []
     for length, d, what, made, dtype in (
-            (5, 3, _("an output that moves along"), lambda old, moved, noise: moved, torch.float32),
-            (7, 4, _("an output that does not move"), lambda old, moved, noise: old.clone(), torch.float32),
-            (4, 6, _("an output that moves along and changes"),
-             lambda old, moved, noise: 1.5 * moved + noise, torch.float32),
-            (6, 2, _("another output altogether"), lambda old, moved, noise: 4 * noise, torch.float32),
-            (8, 3, _("an output that moves along, nearly"),
-             lambda old, moved, noise: moved + 0.3 * noise, torch.float64)):
+        (5, 3, _("an output that moves along"), lambda old, moved, noise: moved, torch.float32),
+        (7, 4, _("an output that does not move"), lambda old, moved, noise: old.clone(), torch.float32),
+        (
+            4,
+            6,
+            _("an output that moves along and changes"),
+            lambda old, moved, noise: 1.5 * moved + noise,
+            torch.float32,
+        ),
+        (6, 2, _("another output altogether"), lambda old, moved, noise: 4 * noise, torch.float32),
+        (
+            8,
+            3,
+            _("an output that moves along, nearly"),
+            lambda old, moved, noise: moved + 0.3 * noise,
+            torch.float64,
+        ),
+    ):
         order = _cycle(draw, length)
         output = draw.normal(length, d, dtype=dtype) * draw.number(2, 5)
         noise = draw.normal(length, d, dtype=dtype)
@@ -397,52 +549,98 @@ ORDER_ERRORS = Question(
     draw=_order_errors_cases,
     reference=_order_errors,
     wrong=(
-        Wrong("the two are exchanged", lambda output, shuffled, order:
-              _order_errors(output, shuffled, order)[::-1],
-              "The numbers are right, their order is not. Equivariant means that the output moves along "
-              "with the input; invariant means that it stays."),
-        Wrong("shuffled back the wrong way", _both(_error, lambda output, order: output[order.argsort()]),
-              "The rows go into the inverse order, or the shuffled output is shuffled once more. For an "
-              "exchange of two tokens that is the same; for three tokens that move round it is not."),
-        Wrong("nothing is shuffled back", lambda output, shuffled, order:
-              (_error(shuffled[order], output[order]), _error(shuffled, output)),
-              "Both outputs are put into the new order, or neither is: the first number compares row with "
-              "row, just as the second does. Only one of the two has to be reordered."),
-        Wrong("columns are reordered", lambda output, shuffled, order:
-              (_error(shuffled, output[:, order % output.shape[1]]), _error(shuffled, output)),
-              "The new order is applied to the columns, which are features. Tokens are rows."),
-        Wrong("not relative", _both(lambda a, b: (a - b).abs().max().item()),
-              "These are the largest differences as they are. Divide by the size of the output; without it, "
-              "an output that is ten times as large looks ten times as wrong."),
-        Wrong("relative to the shuffled output", _both(lambda a, b: _error(b, a)),
-              "You divide by the largest number of the shuffled output. What counts is the size of what it "
-              "should be."),
-        Wrong("the mean difference", _both(lambda a, b: ((a - b).abs().mean() / b.abs().max()).item()),
-              "You take the mean difference. A single wrong row then hardly shows; the largest difference "
-              "is asked."),
-        Wrong("the mean difference by the mean size", _both(
-              lambda a, b: ((a - b).abs().mean() / b.abs().mean()).item()),
-              "You compare means: of the differences and of the sizes. A single wrong row then hardly "
-              "shows; the largest difference by the largest size is asked."),
-        Wrong("lengths instead of largest numbers", _both(lambda a, b: ((a - b).norm() / b.norm()).item()),
-              "You compare the lengths (root of the sum of squares) of difference and output. That is a fair "
-              "measure as well, but the notebook's is the largest difference by the largest number."),
-        Wrong("the sign is kept", _both(lambda a, b: ((a - b).max() / b.max()).item()),
-              "Negative differences are overlooked: the largest number is not the number of the largest "
-              "size."),
-        Wrong("each number relative to itself", _both(lambda a, b: ((a - b) / b).abs().max().item()),
-              "Each difference is divided by its own number. A number that happens to lie near 0 then "
-              "decides everything."),
-        Wrong("yes or no", _both(lambda a, b: float(not torch.allclose(a, b))),
-              "This only says whether there is a difference. How large it is should be measured."),
+        Wrong(
+            "the two are exchanged",
+            lambda output, shuffled, order: _order_errors(output, shuffled, order)[::-1],
+            "The numbers are right, their order is not. Equivariant means that the output moves along "
+            "with the input; invariant means that it stays.",
+        ),
+        Wrong(
+            "shuffled back the wrong way",
+            _both(_error, lambda output, order: output[order.argsort()]),
+            "The rows go into the inverse order, or the shuffled output is shuffled once more. For an "
+            "exchange of two tokens that is the same; for three tokens that move round it is not.",
+        ),
+        Wrong(
+            "nothing is shuffled back",
+            lambda output, shuffled, order: (
+                _error(shuffled[order], output[order]),
+                _error(shuffled, output),
+            ),
+            "Both outputs are put into the new order, or neither is: the first number compares row with "
+            "row, just as the second does. Only one of the two has to be reordered.",
+        ),
+        Wrong(
+            "columns are reordered",
+            lambda output, shuffled, order: (
+                _error(shuffled, output[:, order % output.shape[1]]),
+                _error(shuffled, output),
+            ),
+            "The new order is applied to the columns, which are features. Tokens are rows.",
+        ),
+        Wrong(
+            "not relative",
+            _both(lambda a, b: (a - b).abs().max().item()),
+            "These are the largest differences as they are. Divide by the size of the output; without it, "
+            "an output that is ten times as large looks ten times as wrong.",
+        ),
+        Wrong(
+            "relative to the shuffled output",
+            _both(lambda a, b: _error(b, a)),
+            "You divide by the largest number of the shuffled output. What counts is the size of what it "
+            "should be.",
+        ),
+        Wrong(
+            "the mean difference",
+            _both(lambda a, b: ((a - b).abs().mean() / b.abs().max()).item()),
+            "You take the mean difference. A single wrong row then hardly shows; the largest difference "
+            "is asked.",
+        ),
+        Wrong(
+            "the mean difference by the mean size",
+            _both(lambda a, b: ((a - b).abs().mean() / b.abs().mean()).item()),
+            "You compare means: of the differences and of the sizes. A single wrong row then hardly "
+            "shows; the largest difference by the largest size is asked.",
+        ),
+        Wrong(
+            "lengths instead of largest numbers",
+            _both(lambda a, b: ((a - b).norm() / b.norm()).item()),
+            "You compare the lengths (root of the sum of squares) of difference and output. That is a fair "
+            "measure as well, but the notebook's is the largest difference by the largest number.",
+        ),
+        Wrong(
+            "the sign is kept",
+            _both(lambda a, b: ((a - b).max() / b.max()).item()),
+            "Negative differences are overlooked: the largest number is not the number of the largest size.",
+        ),
+        Wrong(
+            "each number relative to itself",
+            _both(lambda a, b: ((a - b) / b).abs().max().item()),
+            "Each difference is divided by its own number. A number that happens to lie near 0 then "
+            "decides everything.",
+        ),
+        Wrong(
+            "yes or no",
+            _both(lambda a, b: float(not torch.allclose(a, b))),
+            "This only says whether there is a difference. How large it is should be measured.",
+        ),
     ),
     variants=(
-        Variant("undo the order", lambda output, shuffled, order: (
-            _error(shuffled[order.argsort()], output), _error(shuffled, output)),
-            "Putting the shuffled output back is the same as shuffling the other one."),
-        Variant("one tensor", lambda output, shuffled, order: torch.stack([
-            torch.dist(shuffled, each, torch.inf) / each.abs().max() for each in (output[order], output)]),
-            "Two numbers in one tensor are fine; torch.dist with p = inf is the largest difference."),
+        Variant(
+            "undo the order",
+            lambda output, shuffled, order: (
+                _error(shuffled[order.argsort()], output),
+                _error(shuffled, output),
+            ),
+            "Putting the shuffled output back is the same as shuffling the other one.",
+        ),
+        Variant(
+            "one tensor",
+            lambda output, shuffled, order: torch.stack(
+                [torch.dist(shuffled, each, torch.inf) / each.abs().max() for each in (output[order], output)]
+            ),
+            "Two numbers in one tensor are fine; torch.dist with p = inf is the largest difference.",
+        ),
     ),
     hints=(
         "Equivariant: f(PX) = P f(X). Invariant: f(PX) = f(X). The left side is the same in both.",
@@ -457,9 +655,13 @@ ORDER_ERRORS = Question(
 def _bag_ceiling_cases(draw: Draw) -> list[Case]:
     many = draw.integer(190, 230)
     sentences, answers = draw.integers(0, 3, many, 3), draw.integers(0, 3, many)  # a 0 spoils products
-    return [*(_bag_ceiling_case(draw, extra, copies, longer)
-              for extra, copies, longer in ((0, 1, 0), (2, 1, 1), (5, 2, 0), (3, 3, 2))),
-            Case((sentences, answers), _("{n} sentences of 3 words, drawn at random").format(n=many))]
+    return [
+        *(
+            _bag_ceiling_case(draw, extra, copies, longer)
+            for extra, copies, longer in ((0, 1, 0), (2, 1, 1), (5, 2, 0), (3, 3, 2))
+        ),
+        Case((sentences, answers), _("{n} sentences of 3 words, drawn at random").format(n=many)),
+    ]
 
 
 def _bag_ceiling_case(draw: Draw, extra: int, copies: int, longer: int) -> Case:
@@ -473,8 +675,12 @@ def _bag_ceiling_case(draw: Draw, extra: int, copies: int, longer: int) -> Case:
     rows += [((a, b, b), x), ((b, a, b), x), ((b, b, a), x)] * copies  # all; the same set as above
     rows += [((c + 3, d - 3, e), w)]  # all; the same sum as the first bag
     # all; pairs of bags that run into one number when ids are taken for digits
-    alike = (((1, 1, 213), (1, 12, 13)), ((2, 3, 14), (2, 4, 4)), ((2, 3, 14), (2, 13, 13)),
-             ((2, 3, 114), (2, 4, 14)))
+    alike = (
+        ((1, 1, 213), (1, 12, 13)),
+        ((2, 3, 14), (2, 4, 4)),
+        ((2, 3, 14), (2, 13, 13)),
+        ((2, 3, 114), (2, 4, 14)),
+    )
     rows += [(words, answer) for pair in alike for words, answer in zip(pair, (x, z), strict=True)]
     rows += [((100 + n, a, c), (x, y, z)[n % 3]) for n in range(extra)]  # all
     length = 3 + longer
@@ -505,6 +711,7 @@ def _bag_ceiling(sentences, answers):
 def _ceiling_of(key=_bag, right=_top):
     def answer(sentences, answers):
         return sum(right(group) for group in _grouped(sentences, answers, key)) / len(answers)
+
     return answer
 
 
@@ -530,50 +737,90 @@ BAG_CEILING = Question(
     reference=_bag_ceiling,
     bonus=True,
     wrong=(
-        Wrong("order is kept", _ceiling_of(key=tuple),
-              "Sentences are grouped word by word, in their order. A model without order cannot tell the "
-              "orders of a bag apart, so they belong in one group."),
-        Wrong("sets instead of bags", _ceiling_of(key=frozenset),
-              "Repeated words count once. But a model without order still sees how often a word occurs: "
-              "“a a b” and “a b b” have different means."),
-        Wrong("words are added up", _ceiling_of(key=sum),
-              "Sentences are grouped by the sum of their ids. Different words may have the same sum, and "
-              "then two bags are taken for one."),
-        Wrong("words are multiplied", _ceiling_of(key=math.prod),
-              "Sentences are grouped by the product of their ids. Different words may have the same product "
-              "(with the id 0 it is always 0), and then two bags are taken for one."),
-        Wrong("one answer for everything", lambda sentences, answers: _top(answers.tolist()) / len(answers),
-              "This is the share of the most frequent answer over all sentences. A model may look at the "
-              "words; it gives each bag an answer of its own."),
-        Wrong("mean over bags", _mean_over_bags,
-              "Each bag counts the same, however many sentences it has. Accuracy is counted per sentence."),
-        Wrong("drawing from the answers", _ceiling_of(
-            right=lambda group: sum(n * n for n in Counter(group).values()) / len(group)),
+        Wrong(
+            "order is kept",
+            _ceiling_of(key=tuple),
+            "Sentences are grouped word by word, in their order. A model without order cannot tell the "
+            "orders of a bag apart, so they belong in one group.",
+        ),
+        Wrong(
+            "sets instead of bags",
+            _ceiling_of(key=frozenset),
+            "Repeated words count once. But a model without order still sees how often a word occurs: "
+            "“a a b” and “a b b” have different means.",
+        ),
+        Wrong(
+            "words are added up",
+            _ceiling_of(key=sum),
+            "Sentences are grouped by the sum of their ids. Different words may have the same sum, and "
+            "then two bags are taken for one.",
+        ),
+        Wrong(
+            "words are multiplied",
+            _ceiling_of(key=math.prod),
+            "Sentences are grouped by the product of their ids. Different words may have the same product "
+            "(with the id 0 it is always 0), and then two bags are taken for one.",
+        ),
+        Wrong(
+            "one answer for everything",
+            lambda sentences, answers: _top(answers.tolist()) / len(answers),
+            "This is the share of the most frequent answer over all sentences. A model may look at the "
+            "words; it gives each bag an answer of its own.",
+        ),
+        Wrong(
+            "mean over bags",
+            _mean_over_bags,
+            "Each bag counts the same, however many sentences it has. Accuracy is counted per sentence.",
+        ),
+        Wrong(
+            "drawing from the answers",
+            _ceiling_of(right=lambda group: sum(n * n for n in Counter(group).values()) / len(group)),
             "This is what you get from a model that draws its answer at random, each answer as often as it "
-            "occurs in the bag. Always giving the most frequent answer does better."),
-        Wrong("guessing among the answers", _ceiling_of(right=lambda group: len(group) / len(set(group))),
-              "This takes all answers of a bag as equally likely. If one is more frequent, a model can do "
-              "better than that."),
-        Wrong("only bags with one answer", _ceiling_of(
-            right=lambda group: len(group) if len(set(group)) == 1 else 0),
-            "Bags with two answers count as lost. But one of their answers can still be had."),
-        Wrong("the last answer of a bag", _ceiling_of(right=lambda group: group.count(group[-1])),
-              "Each bag keeps the answer that came last, as a dict does when it is written to again. The "
-              "best answer is the most frequent one."),
-        Wrong("the first answer of a bag", _ceiling_of(right=lambda group: group.count(group[0])),
-              "Each bag keeps the answer that came first. The best answer is the most frequent one."),
-        Wrong("one right sentence per bag", _ceiling_of(right=lambda group: 1),
-              "Each bag counts for one right sentence. If the most frequent answer occurs three times, three "
-              "sentences are right."),
-        Wrong("a count, not a share", lambda sentences, answers:
-              sum(map(_top, _grouped(sentences, answers, _bag))),
-              "This is the number of sentences that can be right. Accuracy is a share of all sentences."),
+            "occurs in the bag. Always giving the most frequent answer does better.",
+        ),
+        Wrong(
+            "guessing among the answers",
+            _ceiling_of(right=lambda group: len(group) / len(set(group))),
+            "This takes all answers of a bag as equally likely. If one is more frequent, a model can do "
+            "better than that.",
+        ),
+        Wrong(
+            "only bags with one answer",
+            _ceiling_of(right=lambda group: len(group) if len(set(group)) == 1 else 0),
+            "Bags with two answers count as lost. But one of their answers can still be had.",
+        ),
+        Wrong(
+            "the last answer of a bag",
+            _ceiling_of(right=lambda group: group.count(group[-1])),
+            "Each bag keeps the answer that came last, as a dict does when it is written to again. The "
+            "best answer is the most frequent one.",
+        ),
+        Wrong(
+            "the first answer of a bag",
+            _ceiling_of(right=lambda group: group.count(group[0])),
+            "Each bag keeps the answer that came first. The best answer is the most frequent one.",
+        ),
+        Wrong(
+            "one right sentence per bag",
+            _ceiling_of(right=lambda group: 1),
+            "Each bag counts for one right sentence. If the most frequent answer occurs three times, three "
+            "sentences are right.",
+        ),
+        Wrong(
+            "a count, not a share",
+            lambda sentences, answers: sum(map(_top, _grouped(sentences, answers, _bag))),
+            "This is the number of sentences that can be right. Accuracy is a share of all sentences.",
+        ),
     ),
     variants=(
         Variant("unique rows", _bag_ceiling_torch, "Sorted rows and a table of counts give the same."),
-        Variant("counters as keys", lambda sentences, answers: _ceiling_of(
-            key=lambda words: frozenset(Counter(words).items()))(sentences, answers),
-            "Words with their counts name a bag as well as sorted words do."),
+        Variant(
+            "counters as keys",
+            lambda sentences, answers: _ceiling_of(key=lambda words: frozenset(Counter(words).items()))(
+                sentences, answers
+            ),
+            "Words with their counts name a bag as well as sorted words do.",
+        ),
     ),
     hints=(
         "A model without order must give one answer to all sentences with the same words. Which answer is "

@@ -41,30 +41,40 @@ def _broken_look_ups():
     """What each of the broken look-ups does, as the reader is told, and the look-up."""
     return {
         _("takes rows 0 … L − 1, whatever the positions are"): lambda tokens, E, P, positions: _look_up(
-            tokens, E, P, torch.arange(len(positions))),
+            tokens, E, P, torch.arange(len(positions))
+        ),
         _("counts on from the first position"): lambda tokens, E, P, positions: _look_up(
-            tokens, E, P, (positions[0] + torch.arange(len(positions))) % len(P)),
+            tokens, E, P, (positions[0] + torch.arange(len(positions))) % len(P)
+        ),
         _("sorts the positions first"): lambda tokens, E, P, positions: _look_up(
-            tokens, E, P, positions.sort().values),
+            tokens, E, P, positions.sort().values
+        ),
         _("never reaches the last row of P"): lambda tokens, E, P, positions: _look_up(
-            tokens, E, P, _dropped(positions, len(P))),
+            tokens, E, P, _dropped(positions, len(P))
+        ),
         _("never reaches the last row of E"): lambda tokens, E, P, positions: _look_up(
-            _dropped(tokens, len(E)), E, P, positions),
+            _dropped(tokens, len(E)), E, P, positions
+        ),
         _("takes position 0 for padding and adds nothing there"): _padded,
         _("keeps the vector of a token that it has seen, with its first position"): _remembered,
         _("reads the first text for the whole batch"): lambda tokens, E, P, positions: _look_up(
-            tokens[:1].expand_as(tokens), E, P, positions),
+            tokens[:1].expand_as(tokens), E, P, positions
+        ),
     }
 
 
-NO_INPUT = ("This does not fit the look-up, which takes tokens [B, L] from 0 to words − 1 and positions [L] "
-            "from 0 to rows − 1, whole numbers, with B at most 3 and L at most 6.")
+NO_INPUT = (
+    "This does not fit the look-up, which takes tokens [B, L] from 0 to words − 1 and positions [L] "
+    "from 0 to rows − 1, whole numbers, with B at most 3 and L at most 6."
+)
 
 
 def _lookup_test_cases(draw: Draw) -> list[Case]:
     words, rows = 8 + draw.permutation(6), 9 + draw.permutation(6)
-    return [Case((int(w), int(r)), _("{words} words and {rows} rows").format(words=int(w), rows=int(r)))
-            for w, r in zip(words[:4], rows[:4], strict=True)]
+    return [
+        Case((int(w), int(r)), _("{words} words and {rows} rows").format(words=int(w), rows=int(r)))
+        for w, r in zip(words[:4], rows[:4], strict=True)
+    ]
 
 
 def whole(value, axes: int) -> torch.Tensor | None:
@@ -89,15 +99,19 @@ def _survivors(value, words: int, rows: int) -> list[str] | None:
     draw = Draw(words * rows)
     E, P = draw.normal(words, 4), draw.normal(rows, 4)
     right = _look_up(tokens, E, P, positions)
-    return [what for what, broken in _broken_look_ups().items()
-            if torch.allclose(broken(tokens, E, P, positions), right)]
+    return [
+        what
+        for what, broken in _broken_look_ups().items()
+        if torch.allclose(broken(tokens, E, P, positions), right)
+    ]
 
 
 def told_green(*whats: str) -> str:
     """What a learner reads of broken look-ups that pass."""
     each = _("; ").join(_("one that {what}").format(what=what) for what in whats)
     return _("Your test is green for broken code: {each}. It gives the right numbers on your input.").format(
-        each=each)
+        each=each
+    )
 
 
 def green(*whats: str) -> str:
@@ -118,14 +132,20 @@ def _lookup_test(words, rows):
 
 def _test_but(tokens=None, positions=None):
     """A test that lacks one thing."""
+
     def answer(words, rows):
         texts, places = _lookup_test(words, rows)
         return (tokens(words, texts) if tokens else texts), (positions(rows) if positions else places)
+
     return answer
 
 
-_IN_ORDER = ("takes rows 0 … L − 1, whatever the positions are", "counts on from the first position",
-             "sorts the positions first", "never reaches the last row of P")
+_IN_ORDER = (
+    "takes rows 0 … L − 1, whatever the positions are",
+    "counts on from the first position",
+    "sorts the positions first",
+    "never reaches the last row of P",
+)
 
 LOOKUP_TEST = Question(
     name="lookup_test",
@@ -137,29 +157,53 @@ LOOKUP_TEST = Question(
     reference=_lookup_test,
     faults=_lookup_test_says,
     wrong=(
-        Wrong("positions in order from 0", _test_but(positions=lambda rows: [0, 1, 2, 3]),
-              green(*_IN_ORDER)),
-        Wrong("one text", _test_but(tokens=lambda words, texts: texts[:1]),
-              green("reads the first text for the whole batch")),
-        Wrong("no token twice", _test_but(tokens=lambda words, texts: [[2, words - 1, 1, 0], texts[1]]),
-              green("keeps the vector of a token that it has seen, with its first position")),
-        Wrong("position 0 left out", _test_but(positions=lambda rows: [rows - 1, 3, 1, 4]),
-              green("takes position 0 for padding and adds nothing there")),
-        Wrong("the last row left out", _test_but(positions=lambda rows: [rows - 2, 3, 0, 4]),
-              green("never reaches the last row of P")),
-        Wrong("the last word left out", _test_but(tokens=lambda words, texts: [[2, 1, 2, 0], [3, 1, 0, 3]]),
-              green("never reaches the last row of E")),
-        Wrong("positions in rising order", _test_but(positions=lambda rows: [0, 3, 5, rows - 1]),
-              green("sorts the positions first")),
+        Wrong("positions in order from 0", _test_but(positions=lambda rows: [0, 1, 2, 3]), green(*_IN_ORDER)),
+        Wrong(
+            "one text",
+            _test_but(tokens=lambda words, texts: texts[:1]),
+            green("reads the first text for the whole batch"),
+        ),
+        Wrong(
+            "no token twice",
+            _test_but(tokens=lambda words, texts: [[2, words - 1, 1, 0], texts[1]]),
+            green("keeps the vector of a token that it has seen, with its first position"),
+        ),
+        Wrong(
+            "position 0 left out",
+            _test_but(positions=lambda rows: [rows - 1, 3, 1, 4]),
+            green("takes position 0 for padding and adds nothing there"),
+        ),
+        Wrong(
+            "the last row left out",
+            _test_but(positions=lambda rows: [rows - 2, 3, 0, 4]),
+            green("never reaches the last row of P"),
+        ),
+        Wrong(
+            "the last word left out",
+            _test_but(tokens=lambda words, texts: [[2, 1, 2, 0], [3, 1, 0, 3]]),
+            green("never reaches the last row of E"),
+        ),
+        Wrong(
+            "positions in rising order",
+            _test_but(positions=lambda rows: [0, 3, 5, rows - 1]),
+            green("sorts the positions first"),
+        ),
         Wrong("outside of the tables", _test_but(positions=lambda rows: [rows, 3, 0, 4]), NO_INPUT),
     ),
     variants=(
-        Variant("three texts of two", lambda words, rows: (
-            torch.tensor([[1, 1], [words - 1, 0], [0, 2]]), torch.tensor([rows - 1, 0])),
-            "Two positions are enough, the last one and 0, in falling order."),
-        Variant("longer texts", lambda words, rows: (
-            [[0, 1, 0, 2, 3, words - 1], [words - 1, 2, 1, 1, 0, 2]], [4, rows - 1, 0, 2, 6, 3]),
-            "A longer test finds them as well."),
+        Variant(
+            "three texts of two",
+            lambda words, rows: (torch.tensor([[1, 1], [words - 1, 0], [0, 2]]), torch.tensor([rows - 1, 0])),
+            "Two positions are enough, the last one and 0, in falling order.",
+        ),
+        Variant(
+            "longer texts",
+            lambda words, rows: (
+                [[0, 1, 0, 2, 3, words - 1], [words - 1, 2, 1, 1, 0, 2]],
+                [4, rows - 1, 0, 2, 6, 3],
+            ),
+            "A longer test finds them as well.",
+        ),
     ),
     hints=(
         "Take the broken versions one by one: for which inputs do they happen to be right? Your input must "
@@ -176,12 +220,17 @@ LOOKUP_TEST = Question(
 def _sum_similarity_cases(draw: Draw) -> list[Case]:
     cases = []
     for words, rows, d, (token_std, table_std) in (
-        (7, 5, 12, (1.0, 1.0)), (6, 9, 9, (1.0, 0.4)), (8, 6, 10, (0.02, 0.05)), (5, 7, 16, (0.5, 0.3))):
+        (7, 5, 12, (1.0, 1.0)),
+        (6, 9, 9, (1.0, 0.4)),
+        (8, 6, 10, (0.02, 0.05)),
+        (5, 7, 16, (0.5, 0.3)),
+    ):
         # vectors of unequal lengths that share a direction, as real tables have
         E, P = (draw.normal(n, d) + shared for n, shared in ((words, 0.5), (rows, -0.8)))
         E, P = (t * draw.uniform(len(t), 1, low=0.4, high=1.6) for t in (E, P))
         what = _("{words} tokens of std {token_std:g}, {rows} positions of std {table_std:g}").format(
-            words=words, token_std=token_std, rows=rows, table_std=table_std)
+            words=words, token_std=token_std, rows=rows, table_std=table_std
+        )
         cases.append(Case((token_std * E, table_std * P), what))
     return cases
 
@@ -237,9 +286,11 @@ def _centred(E, P):
 
 def _each(change):
     """The same measurement with each cosine changed before the mean."""
+
     def answer(E, P):
         e, p, h = _pairs(E, P)
         return tuple(change(F.cosine_similarity(h, x, dim=-1)).mean().item() for x in (e, p))
+
     return answer
 
 
@@ -252,50 +303,90 @@ SUM_SIMILARITY = Question(
     draw=_sum_similarity_cases,
     reference=_sum_similarity,
     wrong=(
-        Wrong("token and position exchanged", lambda E, P: _sum_similarity(E, P)[::-1],
-              "Both numbers are right, in the other order: first comes the cosine with the token."),
-        Wrong("only token n at place n", _paired_off,
-              "Token 0 meets row 0 only, token 1 row 1 only. In a text, any token can stand at any place: "
-              "all pairs count. With tables of different lengths, some rows were never looked at."),
-        Wrong("dot products instead of cosines", lambda E, P: tuple(
-              (_pairs(E, P)[2] * x).sum(-1).mean().item() for x in _pairs(E, P)[:2]),
-              "These are dot products: they grow with the lengths of the vectors, and can exceed 1. The "
-              "cosine asks for the direction only."),
-        Wrong("compared with each other", lambda E, P: (_mean_cosine(E[:, None], P[None]),) * 2,
-              "Token and position are compared with each other. That they differ is not the question; how "
-              "much of each is still visible in their sum?"),
-        Wrong("cosine of the mean vectors", _cosine_of_means,
-              "The vectors are averaged first. A mean of many vectors is no vector that the model ever "
-              "meets: take the cosine for each pair, then the mean of the cosines."),
-        Wrong("share of the lengths", _share_of_length,
-              "This compares how long token and row are. It says which one is larger, but not where their "
-              "sum points: a cosine needs all three vectors."),
-        Wrong("cosine along the wrong axis", lambda E, P: (
-              _mean_cosine(_pairs(E, P)[2], E[:, None], 0), _mean_cosine(_pairs(E, P)[2], P[None], 1)),
-              "The cosine runs along the list of tokens or of positions, not along the d channels of one "
-              "vector. Check the shape before the mean: there should be a cosine for each pair."),
-        Wrong("cosine along the default axis", lambda E, P: (
-              _mean_cosine(_pairs(E, P)[2], E[:, None], 1), _mean_cosine(_pairs(E, P)[2], P[None], 1)),
-              "The cosine runs along axis 1, which is the default of the library: here the list of "
-              "positions. The d channels of one vector lie along the last axis."),
-        Wrong("absolute cosines", _each(torch.abs),
-              "The sign of each cosine is dropped, so a sum that points away from its token counts as "
-              "similar."),
-        Wrong("squared cosines", _each(torch.square),
-              "Each cosine is squared before the mean. That is a share of squared length, always smaller "
-              "than the size of the cosine."),
-        Wrong("divided by one length only", lambda E, P: tuple(
-              ((_pairs(E, P)[2] * x).sum(-1) / (x * x).sum(-1)).mean().item() for x in _pairs(E, P)[:2]),
-              "This is a projection: the product is divided by the squared length of one vector. A cosine "
-              "divides by the lengths of both, so it never leaves −1 … 1."),
-        Wrong("centred vectors", _centred,
-              "The mean over the channels is taken off each vector first. That is a correlation; the "
-              "model meets the vectors as they are."),
+        Wrong(
+            "token and position exchanged",
+            lambda E, P: _sum_similarity(E, P)[::-1],
+            "Both numbers are right, in the other order: first comes the cosine with the token.",
+        ),
+        Wrong(
+            "only token n at place n",
+            _paired_off,
+            "Token 0 meets row 0 only, token 1 row 1 only. In a text, any token can stand at any place: "
+            "all pairs count. With tables of different lengths, some rows were never looked at.",
+        ),
+        Wrong(
+            "dot products instead of cosines",
+            lambda E, P: tuple((_pairs(E, P)[2] * x).sum(-1).mean().item() for x in _pairs(E, P)[:2]),
+            "These are dot products: they grow with the lengths of the vectors, and can exceed 1. The "
+            "cosine asks for the direction only.",
+        ),
+        Wrong(
+            "compared with each other",
+            lambda E, P: (_mean_cosine(E[:, None], P[None]),) * 2,
+            "Token and position are compared with each other. That they differ is not the question; how "
+            "much of each is still visible in their sum?",
+        ),
+        Wrong(
+            "cosine of the mean vectors",
+            _cosine_of_means,
+            "The vectors are averaged first. A mean of many vectors is no vector that the model ever "
+            "meets: take the cosine for each pair, then the mean of the cosines.",
+        ),
+        Wrong(
+            "share of the lengths",
+            _share_of_length,
+            "This compares how long token and row are. It says which one is larger, but not where their "
+            "sum points: a cosine needs all three vectors.",
+        ),
+        Wrong(
+            "cosine along the wrong axis",
+            lambda E, P: (
+                _mean_cosine(_pairs(E, P)[2], E[:, None], 0),
+                _mean_cosine(_pairs(E, P)[2], P[None], 1),
+            ),
+            "The cosine runs along the list of tokens or of positions, not along the d channels of one "
+            "vector. Check the shape before the mean: there should be a cosine for each pair.",
+        ),
+        Wrong(
+            "cosine along the default axis",
+            lambda E, P: (
+                _mean_cosine(_pairs(E, P)[2], E[:, None], 1),
+                _mean_cosine(_pairs(E, P)[2], P[None], 1),
+            ),
+            "The cosine runs along axis 1, which is the default of the library: here the list of "
+            "positions. The d channels of one vector lie along the last axis.",
+        ),
+        Wrong(
+            "absolute cosines",
+            _each(torch.abs),
+            "The sign of each cosine is dropped, so a sum that points away from its token counts as similar.",
+        ),
+        Wrong(
+            "squared cosines",
+            _each(torch.square),
+            "Each cosine is squared before the mean. That is a share of squared length, always smaller "
+            "than the size of the cosine.",
+        ),
+        Wrong(
+            "divided by one length only",
+            lambda E, P: tuple(
+                ((_pairs(E, P)[2] * x).sum(-1) / (x * x).sum(-1)).mean().item() for x in _pairs(E, P)[:2]
+            ),
+            "This is a projection: the product is divided by the squared length of one vector. A cosine "
+            "divides by the lengths of both, so it never leaves −1 … 1.",
+        ),
+        Wrong(
+            "centred vectors",
+            _centred,
+            "The mean over the channels is taken off each vector first. That is a correlation; the "
+            "model meets the vectors as they are.",
+        ),
     ),
     variants=(
         Variant("a loop", _looped_similarity, "One pair after the other gives the same means."),
-        Variant("unit vectors and einsum", _unit_similarity,
-                "The product of two unit vectors is their cosine."),
+        Variant(
+            "unit vectors and einsum", _unit_similarity, "The product of two unit vectors is their cosine."
+        ),
     ),
     hints=(
         "Every token can stand at every place. Build the sums of all pairs first, then ask each sum for "
@@ -312,7 +403,11 @@ SUM_SIMILARITY = Question(
 def _untrained_rows_cases(draw: Draw) -> list[Case]:
     cases = []
     for rows, d, std, decay in (
-        (16, 8, 1.0, 0.6), (21, 13, 0.02, 0.5), (19, 24, 1.0, 1.0), (17, 16, 0.5, 0.7)):
+        (16, 8, 1.0, 0.6),
+        (21, 13, 0.02, 0.5),
+        (19, 24, 1.0, 1.0),
+        (17, 16, 0.5, 0.7),
+    ):
         start = std * draw.normal(rows, d)
         end = decay * start
         kinds = draw.permutation(rows)
@@ -336,8 +431,14 @@ def _untrained_rows_cases(draw: Draw) -> list[Case]:
             end[grown[:2]] = 1.7 * start[grown[:2]]
         end[grown[2:]] = 1.005 * start[grown[2:]]
         how = _("weight decay") if decay < 1 else _("no weight decay")
-        cases.append(Case((start, end), _("{rows} rows, d = {d}, started at std {std:g}, {how}").format(
-            rows=rows, d=d, std=std, how=how)))
+        cases.append(
+            Case(
+                (start, end),
+                _("{rows} rows, d = {d}, started at std {std:g}, {how}").format(
+                    rows=rows, d=d, std=std, how=how
+                ),
+            )
+        )
     return cases
 
 
@@ -361,8 +462,10 @@ def _by_residual(start, end):
 
 
 def _looped_untrained(start, end):
-    return [bool(torch.dot(a / a.norm(), b / b.norm()) > 0.999 and b.norm() <= a.norm() * 1.0001)
-            for a, b in zip(start, end, strict=True)]
+    return [
+        bool(torch.dot(a / a.norm(), b / b.norm()) > 0.999 and b.norm() <= a.norm() * 1.0001)
+        for a, b in zip(start, end, strict=True)
+    ]
 
 
 def _moved_little(start, end):
@@ -383,59 +486,116 @@ UNTRAINED_ROWS = Question(
     draw=_untrained_rows_cases,
     reference=_untrained_rows,
     wrong=(
-        Wrong("the trained rows", lambda start, end: ~_untrained_rows(start, end),
-              "True and False have changed places: these are the rows that were trained."),
-        Wrong("weight decay forgotten", lambda start, end: (start == end).all(1),
-              "Only rows that did not change at all count as untrained. Weight decay shortens every row, "
-              "also one without any gradient: with it, you find none."),
-        Wrong("moved only a little", _moved_little,
-              "This asks how far a row has moved. Weight decay alone moves a row far after many steps, and "
-              "a trained row can stay close to its start. Distance is the wrong question; direction is not."),
-        Wrong("shorter than before", lambda start, end: ~_longer(start, end),
-              "This looks at lengths alone. Training can shorten a row, too, while it turns it."),
-        Wrong("longer rows included", lambda start, end: _cosines(start, end) > 0.999,
-              "Right for the direction. But weight decay can only shrink: a row that points where it "
-              "started and has grown was trained."),
-        *[Wrong(name, lambda start, end, least=least, most=most: (_cosines(start, end) > least)
-                & (end.norm(dim=1) <= most * start.norm(dim=1)), says)
-          for name, least, most, says in (
-              ("one per cent of turning allowed", 0.99, 1 + 1e-6,
-               "You let a row turn as far as a cosine of 0.99. That is far more than rounding does: such a "
-               "row was trained. The question says where to draw the line."),
-              ("one per cent of growth allowed", 0.999, 1.01,
-               "You let a row grow by one per cent. Rounding changes the seventh digit; weight decay only "
-               "shrinks, so a row that grew was trained."),
-              ("one per cent allowed", 0.99, 1.01,
-               "One per cent is allowed, for the direction and for the length. That is far more than "
-               "rounding does: rows that were trained a little pass for untrained."))],
-        Wrong("direction up to the sign", lambda start, end:
-              (_cosines(start, end).abs() > 0.999) & ~_longer(start, end),
-              "A row that now points the opposite way counts as untrained. Weight decay takes off a small "
-              "share at each step; it never turns a row round."),
-        Wrong("sign and length ignored", lambda start, end: _cosines(start, end).abs() > 0.999,
-              "Any multiple of the old row counts as untrained, also a negative or a larger one. Weight "
-              "decay multiplies by a number between 0 and 1."),
-        Wrong("numbers of the rows", lambda start, end: _untrained_rows(start, end).nonzero().flatten(),
-              "These are the numbers of the untrained rows. Wanted is a mask: True or False for each row "
-              "of the table."),
-        Wrong("along the columns", lambda start, end:
-              (F.cosine_similarity(start, end, dim=0) > 0.999),
-              "The comparison runs down the columns, so you get an answer per channel. A position is a "
-              "row: compare row with row."),
-        Wrong("dot products instead of cosines", lambda start, end:
-              ((start * end).sum(1) > 0.999) & ~_longer(start, end),
-              "These are dot products: they depend on how large the table started, so the same threshold "
-              "does not fit std 0.02 and std 1."),
-        Wrong("all rows behind the last trained one", _behind_the_last_change,
-              "This takes the end of the table and nothing else. Rows in the middle can miss training, "
-              "too: when texts are packed or start at chosen places."),
-        Wrong("one answer for the table", lambda start, end:
-              bool(F.cosine_similarity(start.flatten(), end.flatten(), dim=0) > 0.999),
-              "This is one answer for the whole table. Each row is trained for itself and needs its own."),
+        Wrong(
+            "the trained rows",
+            lambda start, end: ~_untrained_rows(start, end),
+            "True and False have changed places: these are the rows that were trained.",
+        ),
+        Wrong(
+            "weight decay forgotten",
+            lambda start, end: (start == end).all(1),
+            "Only rows that did not change at all count as untrained. Weight decay shortens every row, "
+            "also one without any gradient: with it, you find none.",
+        ),
+        Wrong(
+            "moved only a little",
+            _moved_little,
+            "This asks how far a row has moved. Weight decay alone moves a row far after many steps, and "
+            "a trained row can stay close to its start. Distance is the wrong question; direction is not.",
+        ),
+        Wrong(
+            "shorter than before",
+            lambda start, end: ~_longer(start, end),
+            "This looks at lengths alone. Training can shorten a row, too, while it turns it.",
+        ),
+        Wrong(
+            "longer rows included",
+            lambda start, end: _cosines(start, end) > 0.999,
+            "Right for the direction. But weight decay can only shrink: a row that points where it "
+            "started and has grown was trained.",
+        ),
+        *[
+            Wrong(
+                name,
+                lambda start, end, least=least, most=most: (
+                    (_cosines(start, end) > least) & (end.norm(dim=1) <= most * start.norm(dim=1))
+                ),
+                says,
+            )
+            for name, least, most, says in (
+                (
+                    "one per cent of turning allowed",
+                    0.99,
+                    1 + 1e-6,
+                    "You let a row turn as far as a cosine of 0.99. That is far more than rounding does: "
+                    "such a "
+                    "row was trained. The question says where to draw the line.",
+                ),
+                (
+                    "one per cent of growth allowed",
+                    0.999,
+                    1.01,
+                    "You let a row grow by one per cent. Rounding changes the seventh digit; weight decay "
+                    "only "
+                    "shrinks, so a row that grew was trained.",
+                ),
+                (
+                    "one per cent allowed",
+                    0.99,
+                    1.01,
+                    "One per cent is allowed, for the direction and for the length. That is far more than "
+                    "rounding does: rows that were trained a little pass for untrained.",
+                ),
+            )
+        ],
+        Wrong(
+            "direction up to the sign",
+            lambda start, end: (_cosines(start, end).abs() > 0.999) & ~_longer(start, end),
+            "A row that now points the opposite way counts as untrained. Weight decay takes off a small "
+            "share at each step; it never turns a row round.",
+        ),
+        Wrong(
+            "sign and length ignored",
+            lambda start, end: _cosines(start, end).abs() > 0.999,
+            "Any multiple of the old row counts as untrained, also a negative or a larger one. Weight "
+            "decay multiplies by a number between 0 and 1.",
+        ),
+        Wrong(
+            "numbers of the rows",
+            lambda start, end: _untrained_rows(start, end).nonzero().flatten(),
+            "These are the numbers of the untrained rows. Wanted is a mask: True or False for each row "
+            "of the table.",
+        ),
+        Wrong(
+            "along the columns",
+            lambda start, end: F.cosine_similarity(start, end, dim=0) > 0.999,
+            "The comparison runs down the columns, so you get an answer per channel. A position is a "
+            "row: compare row with row.",
+        ),
+        Wrong(
+            "dot products instead of cosines",
+            lambda start, end: ((start * end).sum(1) > 0.999) & ~_longer(start, end),
+            "These are dot products: they depend on how large the table started, so the same threshold "
+            "does not fit std 0.02 and std 1.",
+        ),
+        Wrong(
+            "all rows behind the last trained one",
+            _behind_the_last_change,
+            "This takes the end of the table and nothing else. Rows in the middle can miss training, "
+            "too: when texts are packed or start at chosen places.",
+        ),
+        Wrong(
+            "one answer for the table",
+            lambda start, end: bool(F.cosine_similarity(start.flatten(), end.flatten(), dim=0) > 0.999),
+            "This is one answer for the whole table. Each row is trained for itself and needs its own.",
+        ),
     ),
     variants=(
-        Variant("what is left over", _by_residual,
-                "A row that is a multiple of its old self leaves nothing over; this finds the same rows."),
+        Variant(
+            "what is left over",
+            _by_residual,
+            "A row that is a multiple of its old self leaves nothing over; this finds the same rows.",
+        ),
         Variant("a loop", _looped_untrained, "Row by row, with unit vectors, gives the same answer."),
     ),
     hints=(
@@ -452,11 +612,20 @@ UNTRAINED_ROWS = Question(
 # ---- longer_table ----
 def _longer_table_cases(draw: Draw) -> list[Case]:
     cases = []
-    for old, new, d, way in ((5, 12, 4, "copy"), (4, 8, 3, "interpolate"), (6, 15, 5, "interpolate"),
-                             (7, 21, 2, "copy"), (3, 10, 6, "interpolate")):
+    for old, new, d, way in (
+        (5, 12, 4, "copy"),
+        (4, 8, 3, "interpolate"),
+        (6, 15, 5, "interpolate"),
+        (7, 21, 2, "copy"),
+        (3, 10, 6, "interpolate"),
+    ):
         rows = new + draw.integer(0, 1) * (way == "interpolate")
-        cases.append(Case((draw.normal(old, d), rows, way), _(
-            'way = "{way}", {old} rows made {rows}').format(way=way, old=old, rows=rows)))
+        cases.append(
+            Case(
+                (draw.normal(old, d), rows, way),
+                _('way = "{way}", {old} rows made {rows}').format(way=way, old=old, rows=rows),
+            )
+        )
     return cases
 
 
@@ -516,55 +685,95 @@ LONGER_TABLE = Question(
     reference=_longer_table,
     picture="heat",
     wrong=(
-        Wrong("nothing repaired", _ways(_given_copy, _given_interpolation),
-              "This is what the broken code returns. Give it a table with the rows 0, 1, 2, … (one column) "
-              "and print what comes out of each way: what should stand there?"),
-        Wrong("stretching as it was", _ways(_copied, _given_interpolation),
-              "Copying is right. Stretching still goes wrong at the end: the last row of the old table "
-              "should be the last row of the new one, and the steps between should all be equal."),
-        Wrong("copying as it was", _ways(_given_copy, _interpolated),
-              "Stretching is right. Copying is not yet: a head that looks three rows back should find the "
-              "same three steps as before. And does every number of rows come out?"),
-        Wrong("rest of the copy lost", _ways(lambda P, rows: P.repeat(rows // len(P), 1), _interpolated),
-              "Whole tables are copied, and the rest is dropped: when the new length is no multiple of the "
-              "old one, rows are missing at the end."),
-        Wrong("rest of the copy lost, stretching as it was",
-              _ways(lambda P, rows: P.repeat(rows // len(P), 1), _given_interpolation),
-              "Copying now repeats the whole table, but a rest of rows is dropped when the new length is no "
-              "multiple of the old one. Stretching still misses the last row at its end."),
-        Wrong("each row repeated", _ways(lambda P, rows: P[torch.arange(rows) * len(P) // rows],
-                                         _interpolated),
-              "The number of rows is right, but each row stands there several times in a row. Neighbours "
-              "become twins, and three tokens back is one row back. Copy the table, not the rows."),
-        Wrong("last row again and again", _ways(lambda P, rows: P[torch.arange(rows).clamp(max=len(P) - 1)],
-                                                _interpolated),
-              "All new rows are the last old one. So all tokens beyond the old end seem to stand at one "
-              "place; copying keeps the distances within each copy."),
-        Wrong("centres instead of corners", _ways(_copied, lambda P, rows: _stretch(P, rows)),
-              "Copying is right. Stretching matches the middles of the cells, as image libraries do unless "
-              "told otherwise: rows near both ends are constant instead of evenly spread."),
-        Wrong("nearest row", _ways(_copied, lambda P, rows: _interpolated(P, rows, nearest=True)),
-              "Each new row is the nearest old one. Between two rows there should be a mixture of both."),
-        Wrong("shares exchanged", _ways(_copied, lambda P, rows: _interpolated(P, rows, swapped=True)),
-              "The two neighbours of a new row are right, their shares are exchanged: the nearer row "
-              "should count more. At the ends nothing but the wrong row is left."),
-        Wrong("one step too long", _ways(_copied, lambda P, rows:
-                                         _interpolated(P, rows, step=len(P) / (rows - 1))),
-              "The steps are too long: before the end is reached, the old table is used up. From its first "
-              "row to its last there are fewer steps than rows."),
-        Wrong("ways exchanged", lambda P, rows, way:
-              _longer_table(P, rows, "interpolate" if way == "copy" else "copy"),
-              "Both ways are right, but each is returned under the name of the other."),
-        Wrong("stretched along the channels", _ways(_copied, lambda P, rows: F.interpolate(
-              P[None], size=rows, mode="linear", align_corners=True)[0]),
-              "The channels were stretched, not the rows: the new table has more numbers per position, and "
-              "not more positions. `interpolate` stretches the last axis."),
+        Wrong(
+            "nothing repaired",
+            _ways(_given_copy, _given_interpolation),
+            "This is what the broken code returns. Give it a table with the rows 0, 1, 2, … (one column) "
+            "and print what comes out of each way: what should stand there?",
+        ),
+        Wrong(
+            "stretching as it was",
+            _ways(_copied, _given_interpolation),
+            "Copying is right. Stretching still goes wrong at the end: the last row of the old table "
+            "should be the last row of the new one, and the steps between should all be equal.",
+        ),
+        Wrong(
+            "copying as it was",
+            _ways(_given_copy, _interpolated),
+            "Stretching is right. Copying is not yet: a head that looks three rows back should find the "
+            "same three steps as before. And does every number of rows come out?",
+        ),
+        Wrong(
+            "rest of the copy lost",
+            _ways(lambda P, rows: P.repeat(rows // len(P), 1), _interpolated),
+            "Whole tables are copied, and the rest is dropped: when the new length is no multiple of the "
+            "old one, rows are missing at the end.",
+        ),
+        Wrong(
+            "rest of the copy lost, stretching as it was",
+            _ways(lambda P, rows: P.repeat(rows // len(P), 1), _given_interpolation),
+            "Copying now repeats the whole table, but a rest of rows is dropped when the new length is no "
+            "multiple of the old one. Stretching still misses the last row at its end.",
+        ),
+        Wrong(
+            "each row repeated",
+            _ways(lambda P, rows: P[torch.arange(rows) * len(P) // rows], _interpolated),
+            "The number of rows is right, but each row stands there several times in a row. Neighbours "
+            "become twins, and three tokens back is one row back. Copy the table, not the rows.",
+        ),
+        Wrong(
+            "last row again and again",
+            _ways(lambda P, rows: P[torch.arange(rows).clamp(max=len(P) - 1)], _interpolated),
+            "All new rows are the last old one. So all tokens beyond the old end seem to stand at one "
+            "place; copying keeps the distances within each copy.",
+        ),
+        Wrong(
+            "centres instead of corners",
+            _ways(_copied, lambda P, rows: _stretch(P, rows)),
+            "Copying is right. Stretching matches the middles of the cells, as image libraries do unless "
+            "told otherwise: rows near both ends are constant instead of evenly spread.",
+        ),
+        Wrong(
+            "nearest row",
+            _ways(_copied, lambda P, rows: _interpolated(P, rows, nearest=True)),
+            "Each new row is the nearest old one. Between two rows there should be a mixture of both.",
+        ),
+        Wrong(
+            "shares exchanged",
+            _ways(_copied, lambda P, rows: _interpolated(P, rows, swapped=True)),
+            "The two neighbours of a new row are right, their shares are exchanged: the nearer row "
+            "should count more. At the ends nothing but the wrong row is left.",
+        ),
+        Wrong(
+            "one step too long",
+            _ways(_copied, lambda P, rows: _interpolated(P, rows, step=len(P) / (rows - 1))),
+            "The steps are too long: before the end is reached, the old table is used up. From its first "
+            "row to its last there are fewer steps than rows.",
+        ),
+        Wrong(
+            "ways exchanged",
+            lambda P, rows, way: _longer_table(P, rows, "interpolate" if way == "copy" else "copy"),
+            "Both ways are right, but each is returned under the name of the other.",
+        ),
+        Wrong(
+            "stretched along the channels",
+            _ways(
+                _copied,
+                lambda P, rows: F.interpolate(P[None], size=rows, mode="linear", align_corners=True)[0],
+            ),
+            "The channels were stretched, not the rows: the new table has more numbers per position, and "
+            "not more positions. `interpolate` stretches the last axis.",
+        ),
     ),
     variants=(
-        Variant("interpolate and repeat", _ways(
-            lambda P, rows: P.repeat(-(-rows // len(P)), 1)[:rows],
-            lambda P, rows: _stretch(P, rows, align_corners=True)),
-            "One copy too many, cut off at the end, and PyTorch's own interpolation do the same."),
+        Variant(
+            "interpolate and repeat",
+            _ways(
+                lambda P, rows: P.repeat(-(-rows // len(P)), 1)[:rows],
+                lambda P, rows: _stretch(P, rows, align_corners=True),
+            ),
+            "One copy too many, cut off at the end, and PyTorch's own interpolation do the same.",
+        ),
         Variant("a loop", _looped_longer, "Row by row gives the same table."),
     ),
     hints=(
@@ -581,11 +790,20 @@ LONGER_TABLE = Question(
 # ---- resize_grid ----
 def _resize_grid_cases(draw: Draw) -> list[Case]:
     cases = []
-    for d, old, new in ((8, (3, 4), (5, 7)), (9, (4, 2), (6, 5)), (10, (2, 5), (3, 9)), (7, (3, 6), (7, 6)),
-                        (6, (7, 5), (4, 3)), (11, (5, 4), (3, 8))):
-        cases.append(Case((draw.normal(1 + old[0] * old[1], d), old, new),
-                          _("a grid of {h} × {w} patches for {H} × {W}").format(
-                              h=old[0], w=old[1], H=new[0], W=new[1])))
+    for d, old, new in (
+        (8, (3, 4), (5, 7)),
+        (9, (4, 2), (6, 5)),
+        (10, (2, 5), (3, 9)),
+        (7, (3, 6), (7, 6)),
+        (6, (7, 5), (4, 3)),
+        (11, (5, 4), (3, 8)),
+    ):
+        cases.append(
+            Case(
+                (draw.normal(1 + old[0] * old[1], d), old, new),
+                _("a grid of {h} × {w} patches for {H} × {W}").format(h=old[0], w=old[1], H=new[0], W=new[1]),
+            )
+        )
     return cases
 
 
@@ -600,6 +818,7 @@ def _axis_by_axis(P, old, new):
     def mix(a, b):  # [b, a], each row the shares of the old places
         where = torch.linspace(0, a - 1, b, dtype=torch.float64)
         return (1 - (where[:, None] - torch.arange(a)).abs()).clamp(min=0)
+
     grid = P[1:].reshape(*old, -1).double()
     grid = torch.einsum("Hh,Ww,hwd->HWd", mix(old[0], new[0]), mix(old[1], new[1]), grid)
     return torch.cat([P[:1].double(), grid.flatten(0, 1)])
@@ -612,8 +831,10 @@ def _looped_grid(P, old, new):
         for b in range(W):
             y, x = a * (h - 1) / (H - 1), b * (w - 1) / (W - 1)
             top, left = min(int(y), h - 2), min(int(x), w - 2)
-            upper, lower = (torch.lerp(P[1 + line * w + left], P[2 + line * w + left], x - left)
-                            for line in (top, top + 1))
+            upper, lower = (
+                torch.lerp(P[1 + line * w + left], P[2 + line * w + left], x - left)
+                for line in (top, top + 1)
+            )
             rows.append(torch.lerp(upper, lower, y - top))
     return torch.stack(rows)
 
@@ -623,8 +844,9 @@ def _as_one_line(P, old, new):
 
 
 def _without_moving_axes(P, old, new):
-    grid = F.interpolate(P[1:].reshape(1, P.shape[1], *old), size=tuple(new), mode="bilinear",
-                         align_corners=True)
+    grid = F.interpolate(
+        P[1:].reshape(1, P.shape[1], *old), size=tuple(new), mode="bilinear", align_corners=True
+    )
     return torch.cat([P[:1], grid.reshape(new[0] * new[1], -1)])
 
 
@@ -649,50 +871,86 @@ RESIZE_GRID = Question(
     picture="heat",
     bonus=True,
     wrong=(
-        Wrong("stretched as one line", _as_one_line,
-              "The patches are stretched as one long line. A patch of the second line of the image then gets "
-              "a mixture of rows from columns far apart: the grid has two axes.", IMAGES),
-        Wrong("centres instead of corners", lambda P, old, new: _resize_grid(P, old, new, corners=False),
-              "Nearly: this matches the middles of the patches, which is the default of the library. Here "
-              "the four corners of the old grid are to stay the corners of the new one."),
-        Wrong("class token lost", lambda P, old, new: _resize_grid(P, old, new)[1:],
-              "The row of the class token is missing. It belongs to no patch, but it is still a row of the "
-              "table, and the model looks it up first."),
-        Wrong("class token at the end", lambda P, old, new: _resize_grid(P, old, new).roll(-1, 0),
-              "All rows are right, but the class token's stands last. So every patch gets the row of the "
-              "patch after it."),
-        Wrong("old grid read with height and width exchanged", lambda P, old, new:
-              _resize_grid(P, old[::-1], new),
-              "The old rows are laid out as width × height. For a square image nobody notices; in any other "
-              "grid the lines of patches break at the wrong place."),
-        Wrong("new grid with height and width exchanged", lambda P, old, new:
-              _resize_grid(P, old, new[::-1]),
-              "The old grid is right; the new one has height and width exchanged. Its number of rows is the "
-              "same, so no shape tells you."),
-        Wrong("both grids with height and width exchanged", lambda P, old, new:
-              _resize_grid(P, old[::-1], new[::-1]),
-              "Height and width are exchanged in both grids. Patches are counted line by line: how long is "
-              "a line?"),
-        Wrong("channels not moved to the front", _without_moving_axes,
-              "A table [patches, d] was reshaped to [d, h, w] without moving an axis, so numbers of one "
-              "patch are spread over the image. A reshape never moves numbers; which axis must come first?"),
-        Wrong("channels not moved back", _axes_left_behind,
-              "The stretching is right. On the way back, [d, H, W] was reshaped to [H·W, d] without moving "
-              "the axis of the channels, so each new row mixes channels of many patches."),
-        Wrong("nearest patch", _nearest,
-              "Each new patch gets the row of the nearest old one, so neighbours become twins. Between old "
-              "rows there should be mixtures."),
-        Wrong("nearest patch, as the library takes it", lambda P, old, new:
-              _resize_grid(P, old, new, mode="nearest", corners=None),
-              "Each new patch gets the row of one old patch, so neighbours become twins: this is the default "
-              "mode of `interpolate`. Between old rows there should be mixtures."),
-        Wrong("bicubic", lambda P, old, new: _resize_grid(P, old, new, mode="bicubic"),
-              "This is bicubic interpolation. Many released models use it; the question asks for the "
-              "straight lines of bilinear interpolation."),
+        Wrong(
+            "stretched as one line",
+            _as_one_line,
+            "The patches are stretched as one long line. A patch of the second line of the image then gets "
+            "a mixture of rows from columns far apart: the grid has two axes.",
+            IMAGES,
+        ),
+        Wrong(
+            "centres instead of corners",
+            lambda P, old, new: _resize_grid(P, old, new, corners=False),
+            "Nearly: this matches the middles of the patches, which is the default of the library. Here "
+            "the four corners of the old grid are to stay the corners of the new one.",
+        ),
+        Wrong(
+            "class token lost",
+            lambda P, old, new: _resize_grid(P, old, new)[1:],
+            "The row of the class token is missing. It belongs to no patch, but it is still a row of the "
+            "table, and the model looks it up first.",
+        ),
+        Wrong(
+            "class token at the end",
+            lambda P, old, new: _resize_grid(P, old, new).roll(-1, 0),
+            "All rows are right, but the class token's stands last. So every patch gets the row of the "
+            "patch after it.",
+        ),
+        Wrong(
+            "old grid read with height and width exchanged",
+            lambda P, old, new: _resize_grid(P, old[::-1], new),
+            "The old rows are laid out as width × height. For a square image nobody notices; in any other "
+            "grid the lines of patches break at the wrong place.",
+        ),
+        Wrong(
+            "new grid with height and width exchanged",
+            lambda P, old, new: _resize_grid(P, old, new[::-1]),
+            "The old grid is right; the new one has height and width exchanged. Its number of rows is the "
+            "same, so no shape tells you.",
+        ),
+        Wrong(
+            "both grids with height and width exchanged",
+            lambda P, old, new: _resize_grid(P, old[::-1], new[::-1]),
+            "Height and width are exchanged in both grids. Patches are counted line by line: how long is "
+            "a line?",
+        ),
+        Wrong(
+            "channels not moved to the front",
+            _without_moving_axes,
+            "A table [patches, d] was reshaped to [d, h, w] without moving an axis, so numbers of one "
+            "patch are spread over the image. A reshape never moves numbers; which axis must come first?",
+        ),
+        Wrong(
+            "channels not moved back",
+            _axes_left_behind,
+            "The stretching is right. On the way back, [d, H, W] was reshaped to [H·W, d] without moving "
+            "the axis of the channels, so each new row mixes channels of many patches.",
+        ),
+        Wrong(
+            "nearest patch",
+            _nearest,
+            "Each new patch gets the row of the nearest old one, so neighbours become twins. Between old "
+            "rows there should be mixtures.",
+        ),
+        Wrong(
+            "nearest patch, as the library takes it",
+            lambda P, old, new: _resize_grid(P, old, new, mode="nearest", corners=None),
+            "Each new patch gets the row of one old patch, so neighbours become twins: this is the default "
+            "mode of `interpolate`. Between old rows there should be mixtures.",
+        ),
+        Wrong(
+            "bicubic",
+            lambda P, old, new: _resize_grid(P, old, new, mode="bicubic"),
+            "This is bicubic interpolation. Many released models use it; the question asks for the "
+            "straight lines of bilinear interpolation.",
+        ),
     ),
     variants=(
-        Variant("axis by axis", _axis_by_axis,
-                "Bilinear interpolation is a linear one along each axis, here as two matrices."),
+        Variant(
+            "axis by axis",
+            _axis_by_axis,
+            "Bilinear interpolation is a linear one along each axis, here as two matrices.",
+        ),
         Variant("a loop", _looped_grid, "Four neighbours for each new patch, patch by patch, are right."),
     ),
     hints=(

@@ -75,15 +75,19 @@ def _broken_biases():
         _("adds nothing for a key exactly k behind"): _edge_left_out,
         _("starts again at the other end of the table for keys more than k ahead"): _round_again,
         _("numbers the keys one by one from the first of them"): lambda W, q, k: _clipped_bias(
-            W, q, _in_a_row(k)),
+            W, q, _in_a_row(k)
+        ),
         _("sorts the keys before it looks"): lambda W, q, k: _clipped_bias(W, q, k.sort().values),
         _("keeps the bias of the first query for all others"): lambda W, q, k: _clipped_bias(
-            W, q[:1].expand_as(q), k),
+            W, q[:1].expand_as(q), k
+        ),
     }
 
 
-NO_POSITIONS = ("These positions do not fit the bias, which takes a list for the queries and one for the "
-                "keys, whole numbers from 0 to 999, at most 3 queries and 5 keys, no key twice.")
+NO_POSITIONS = (
+    "These positions do not fit the bias, which takes a list for the queries and one for the "
+    "keys, whole numbers from 0 to 999, at most 3 queries and 5 keys, no key twice."
+)
 
 
 def _bias_test_cases(draw: Draw) -> list[Case]:
@@ -124,30 +128,59 @@ BIAS_TEST = Question(
     reference=_bias_test,
     faults=_bias_test_says,
     wrong=(
-        Wrong("one query", lambda k: ([k + 2], _bias_test(k)[1]),
-              green("keeps the bias of the first query for all others")),
-        Wrong("keys in order, without a gap", lambda k: ([0, 2 * k], [k - 1 + n for n in range(5)]),
-              green(*_UNTOUCHED)),
-        Wrong("keys in order", lambda k: ([k + 2, k + 3], [2, k + 4, 2 * k + 5]),
-              green("sorts the keys before it looks")),
-        Wrong("nothing ahead", lambda k: ([3 * k + 8, 3 * k + 9], [2 * k + 9, 2 * k + 8, 0]),
-              green("gives every key ahead the number of offset 0",
-                    "starts again at the other end of the table for keys more than k ahead")),
-        Wrong("nothing far ahead", lambda k: ([k + 2, k + 3], [k + 4, 2, 1]),
-              green("starts again at the other end of the table for keys more than k ahead")),
-        Wrong("nothing exactly k behind", lambda k: ([k + 2, k + 3], [k + 4, 0, 2 * k + 5]),
-              green("adds nothing for a key exactly k behind")),
-        Wrong("nothing behind", lambda k: ([0, 1], [2, k + 2, 1]),
-              green("takes the size of the offset, without its sign",
-                    "adds nothing for a key exactly k behind")),
+        Wrong(
+            "one query",
+            lambda k: ([k + 2], _bias_test(k)[1]),
+            green("keeps the bias of the first query for all others"),
+        ),
+        Wrong(
+            "keys in order, without a gap",
+            lambda k: ([0, 2 * k], [k - 1 + n for n in range(5)]),
+            green(*_UNTOUCHED),
+        ),
+        Wrong(
+            "keys in order",
+            lambda k: ([k + 2, k + 3], [2, k + 4, 2 * k + 5]),
+            green("sorts the keys before it looks"),
+        ),
+        Wrong(
+            "nothing ahead",
+            lambda k: ([3 * k + 8, 3 * k + 9], [2 * k + 9, 2 * k + 8, 0]),
+            green(
+                "gives every key ahead the number of offset 0",
+                "starts again at the other end of the table for keys more than k ahead",
+            ),
+        ),
+        Wrong(
+            "nothing far ahead",
+            lambda k: ([k + 2, k + 3], [k + 4, 2, 1]),
+            green("starts again at the other end of the table for keys more than k ahead"),
+        ),
+        Wrong(
+            "nothing exactly k behind",
+            lambda k: ([k + 2, k + 3], [k + 4, 0, 2 * k + 5]),
+            green("adds nothing for a key exactly k behind"),
+        ),
+        Wrong(
+            "nothing behind",
+            lambda k: ([0, 1], [2, k + 2, 1]),
+            green(
+                "takes the size of the offset, without its sign", "adds nothing for a key exactly k behind"
+            ),
+        ),
         Wrong("positions that do not exist", lambda k: ([-1, 0], _bias_test(k)[1]), NO_POSITIONS),
     ),
     variants=(
-        Variant("three queries, five keys", lambda k: (
-            torch.tensor([40, 60, 20]), torch.tensor([59, 40 - k, 19, 41, 90])),
-            "Positions far apart find them as well."),
-        Variant("queries in falling order", lambda k: ([2 * k + 9, k + 9], [k + 10, 4 * k + 20, 9]),
-                "Which query comes first does not matter, as long as two differ."),
+        Variant(
+            "three queries, five keys",
+            lambda k: (torch.tensor([40, 60, 20]), torch.tensor([59, 40 - k, 19, 41, 90])),
+            "Positions far apart find them as well.",
+        ),
+        Variant(
+            "queries in falling order",
+            lambda k: ([2 * k + 9, k + 9], [k + 10, 4 * k + 20, 9]),
+            "Which query comes first does not matter, as long as two differ.",
+        ),
     ),
     hints=(
         "Take the broken versions one by one: for which positions do they happen to be right? Yours must be "
@@ -164,21 +197,29 @@ BIAS_TEST = Question(
 def _t5_bucket_cases(draw: Draw) -> list[Case]:
     cases = []
     for n_buckets, max_distance, bidirectional, count in (
-        (32, 128, False, 30), (32, 128, True, 24), (16, 50, False, 20), (12, 40, True, 22), (8, 90, True, 18),
+        (32, 128, False, 30),
+        (32, 128, True, 24),
+        (16, 50, False, 20),
+        (12, 40, True, 22),
+        (8, 90, True, 18),
     ):
         side = n_buckets // 2 if bidirectional else n_buckets
         exact = side // 2
-        last = next(n for n in range(exact, max_distance + 1)
-                    if side - 1 <= _place(n, exact, side, max_distance))
-        near, middle, far = (draw.integers(low, high, count) for low, high in (
-            (0, exact), (exact + 1, last), (max_distance, 3 * max_distance)))
+        last = next(
+            n for n in range(exact, max_distance + 1) if side - 1 <= _place(n, exact, side, max_distance)
+        )
+        near, middle, far = (
+            draw.integers(low, high, count)
+            for low, high in ((0, exact), (exact + 1, last), (max_distance, 3 * max_distance))
+        )
         n = torch.cat([near, middle, far, torch.tensor([0, 1, max_distance + 1])])
         clear = [x <= exact or _off_the_edges(_place(x, exact, side, max_distance)) for x in n.tolist()]
         n = n[torch.tensor(clear)]
         r = torch.cat([-n, n[draw.permutation(len(n))]])
         r = r[: len(r) // 6 * 6].view(6, -1) if bidirectional else r
-        what = (_("{n} buckets up to {far}, encoder") if bidirectional else
-                _("{n} buckets up to {far}, decoder")).format(n=n_buckets, far=max_distance)
+        what = (
+            _("{n} buckets up to {far}, encoder") if bidirectional else _("{n} buckets up to {far}, decoder")
+        ).format(n=n_buckets, far=max_distance)
         cases.append(Case((r, n_buckets, max_distance, bidirectional), what))
     return cases
 
@@ -193,8 +234,20 @@ def _off_the_edges(place):
     return abs(place - round(place)) > 1e-3
 
 
-def _bucket(r, n_buckets, max_distance, bidirectional, *, distance=None, ahead=lambda r: r > 0, last=-1,
-            logs=(torch.log, math.log), exact=None, whole=torch.floor, halved=True):
+def _bucket(
+    r,
+    n_buckets,
+    max_distance,
+    bidirectional,
+    *,
+    distance=None,
+    ahead=lambda r: r > 0,
+    last=-1,
+    logs=(torch.log, math.log),
+    exact=None,
+    whole=torch.floor,
+    halved=True,
+):
     side = n_buckets // 2 if bidirectional and halved else n_buckets
     first = ahead(r) * side if bidirectional else torch.zeros_like(r)
     if distance is None:
@@ -214,7 +267,8 @@ def _t5_bucket(r, n_buckets, max_distance, bidirectional):
 def _but(**options):
     """The reference with some things done in another way."""
     return lambda r, n_buckets, max_distance, bidirectional: _bucket(
-        r, n_buckets, max_distance, bidirectional, **options)
+        r, n_buckets, max_distance, bidirectional, **options
+    )
 
 
 def _unclamped(bidirectional):
@@ -223,10 +277,18 @@ def _unclamped(bidirectional):
 
 def _half_repaired(future=False, end=False, sides=False):
     """The broken code with some of its three bugs repaired."""
+
     def answer(r, n_buckets, max_distance, bidirectional):
-        return _bucket(r, n_buckets, max_distance, bidirectional,
-                       distance=None if future else _unclamped(bidirectional), last=-1 if end else None,
-                       ahead=(lambda r: r > 0) if sides else (lambda r: r < 0))
+        return _bucket(
+            r,
+            n_buckets,
+            max_distance,
+            bidirectional,
+            distance=None if future else _unclamped(bidirectional),
+            last=-1 if end else None,
+            ahead=(lambda r: r > 0) if sides else (lambda r: r < 0),
+        )
+
     return answer
 
 
@@ -237,7 +299,8 @@ def _abs_everywhere(r, n_buckets, max_distance, bidirectional):
 def _end_of_the_sum(count):
     """All repaired, but the limit comes last, for past and future together."""
     return lambda r, n_buckets, max_distance, bidirectional: _bucket(
-        r, n_buckets, max_distance, bidirectional, last=None).clamp(max=count(n_buckets, bidirectional) - 1)
+        r, n_buckets, max_distance, bidirectional, last=None
+    ).clamp(max=count(n_buckets, bidirectional) - 1)
 
 
 def _looped_bucket(r, n_buckets, max_distance, bidirectional):
@@ -250,6 +313,7 @@ def _looped_bucket(r, n_buckets, max_distance, bidirectional):
             return first + n
         grown = math.log2(n / (side // 2)) / math.log2(max_distance / (side // 2))
         return first + min(side - 1, side // 2 + int((side - side // 2) * grown))
+
     return torch.tensor([one(x) for x in r.flatten().tolist()]).view(r.shape)
 
 
@@ -272,61 +336,116 @@ T5_BUCKET = Question(
     reference=_t5_bucket,
     picture="heat",
     wrong=(
-        Wrong("nothing repaired", _half_repaired(),
-              "This is what the broken code returns. Call it with offsets from −200 to 200, for a decoder "
-              "and for an encoder: which numbers are no buckets, and which side is which?"),
-        Wrong("only the future repaired", _half_repaired(future=True),
-              "Keys ahead of a decoder are right now. Two things are left: how large can a bucket's number "
-              "become, and which half of an encoder's buckets belongs to keys ahead?"),
-        Wrong("only the end repaired", _half_repaired(end=True),
-              "The last bucket has an end now. Two things are left: what does a decoder give to keys ahead, "
-              "and which half of an encoder's buckets belongs to keys ahead?"),
-        Wrong("only the sides repaired", _half_repaired(sides=True),
-              "The two halves of an encoder are right now. Two things are left: what does a decoder give to "
-              "keys ahead, and how large can a bucket's number become?"),
-        Wrong("keys ahead of a decoder", _half_repaired(end=True, sides=True),
-              "An encoder is right. In a decoder, keys ahead still get a number below 0, which would index "
-              "the table from its end. They all share the bucket of the token itself."),
-        Wrong("no end", _half_repaired(future=True, sides=True),
-              "Far offsets still get numbers beyond the last bucket: in an encoder the far past runs into "
-              "the buckets of the future, in a decoder out of the table."),
-        Wrong("sides exchanged", _half_repaired(future=True, end=True),
-              "A decoder is right. In an encoder, past and future have changed places: remember that a "
-              "positive offset is a key ahead, and see which half it gets in the notebook's picture."),
-        Wrong("distance in a decoder", _abs_everywhere,
-              "A decoder now treats keys ahead like keys behind, with the size of the offset. It has no "
-              "buckets for the future: all of it shares bucket 0."),
-        Wrong("future instead of past", lambda r, n_buckets, max_distance, bidirectional:
-              _t5_bucket(-r, n_buckets, max_distance, bidirectional),
-              "The offset is turned round: keys behind are taken for keys ahead. In a decoder, the whole "
-              "past falls into bucket 0.", SIGN),
-        Wrong("buckets not halved", _but(halved=False),
-              "An encoder has to share its buckets among two sides. Here each side gets all of them, so "
-              "there are twice as many as the table has rows."),
-        Wrong("two kinds of logarithm", _but(logs=(torch.log2, math.log)),
-              "Numerator and denominator have logarithms of different bases, so the buckets grow too fast. "
-              "A quotient of logarithms does not depend on the base only if both have the same."),
-        Wrong("rounded to the nearest", _but(whole=torch.round),
-              "The place among the wide buckets is rounded to the nearest; T5 takes the whole part, so each "
-              "bucket begins a little later."),
-        Wrong("end for both sides together", _end_of_the_sum(lambda n_buckets, bidirectional: n_buckets),
-              "A decoder is right. In an encoder, the far past still runs into the buckets of the future: "
-              "each side has a last bucket of its own."),
-        Wrong("end after the sides are joined", _end_of_the_sum(
-            lambda n_buckets, bidirectional: n_buckets // (1 + bidirectional)),
-              "A decoder is right. In an encoder, the limit of one side cuts off the other side's buckets, "
-              "too. Where in the code does a number still count the buckets of its own side?"),
-        Wrong("the token itself counted as ahead", _but(ahead=lambda r: r >= 0),
-              "In an encoder, offset 0 is counted among the keys ahead. These begin at offset 1; the token "
-              "itself has bucket 0."),
-        Wrong("one bucket too many", _but(last=0),
-              "The last number is too large by one: buckets are counted from 0. In an encoder, the far past "
-              "falls into the future's first bucket."),
-        Wrong("last bucket never used", _but(last=-2),
-              "The end comes one bucket too early, so the last row of each side is never used."),
-        Wrong("exact range not halved", _but(exact=lambda n_buckets: n_buckets // 2),
-              "Half of all buckets is exact, in an encoder, too. There each side has only half of them, and "
-              "half of that is exact."),
+        Wrong(
+            "nothing repaired",
+            _half_repaired(),
+            "This is what the broken code returns. Call it with offsets from −200 to 200, for a decoder "
+            "and for an encoder: which numbers are no buckets, and which side is which?",
+        ),
+        Wrong(
+            "only the future repaired",
+            _half_repaired(future=True),
+            "Keys ahead of a decoder are right now. Two things are left: how large can a bucket's number "
+            "become, and which half of an encoder's buckets belongs to keys ahead?",
+        ),
+        Wrong(
+            "only the end repaired",
+            _half_repaired(end=True),
+            "The last bucket has an end now. Two things are left: what does a decoder give to keys ahead, "
+            "and which half of an encoder's buckets belongs to keys ahead?",
+        ),
+        Wrong(
+            "only the sides repaired",
+            _half_repaired(sides=True),
+            "The two halves of an encoder are right now. Two things are left: what does a decoder give to "
+            "keys ahead, and how large can a bucket's number become?",
+        ),
+        Wrong(
+            "keys ahead of a decoder",
+            _half_repaired(end=True, sides=True),
+            "An encoder is right. In a decoder, keys ahead still get a number below 0, which would index "
+            "the table from its end. They all share the bucket of the token itself.",
+        ),
+        Wrong(
+            "no end",
+            _half_repaired(future=True, sides=True),
+            "Far offsets still get numbers beyond the last bucket: in an encoder the far past runs into "
+            "the buckets of the future, in a decoder out of the table.",
+        ),
+        Wrong(
+            "sides exchanged",
+            _half_repaired(future=True, end=True),
+            "A decoder is right. In an encoder, past and future have changed places: remember that a "
+            "positive offset is a key ahead, and see which half it gets in the notebook's picture.",
+        ),
+        Wrong(
+            "distance in a decoder",
+            _abs_everywhere,
+            "A decoder now treats keys ahead like keys behind, with the size of the offset. It has no "
+            "buckets for the future: all of it shares bucket 0.",
+        ),
+        Wrong(
+            "future instead of past",
+            lambda r, n_buckets, max_distance, bidirectional: _t5_bucket(
+                -r, n_buckets, max_distance, bidirectional
+            ),
+            "The offset is turned round: keys behind are taken for keys ahead. In a decoder, the whole "
+            "past falls into bucket 0.",
+            SIGN,
+        ),
+        Wrong(
+            "buckets not halved",
+            _but(halved=False),
+            "An encoder has to share its buckets among two sides. Here each side gets all of them, so "
+            "there are twice as many as the table has rows.",
+        ),
+        Wrong(
+            "two kinds of logarithm",
+            _but(logs=(torch.log2, math.log)),
+            "Numerator and denominator have logarithms of different bases, so the buckets grow too fast. "
+            "A quotient of logarithms does not depend on the base only if both have the same.",
+        ),
+        Wrong(
+            "rounded to the nearest",
+            _but(whole=torch.round),
+            "The place among the wide buckets is rounded to the nearest; T5 takes the whole part, so each "
+            "bucket begins a little later.",
+        ),
+        Wrong(
+            "end for both sides together",
+            _end_of_the_sum(lambda n_buckets, bidirectional: n_buckets),
+            "A decoder is right. In an encoder, the far past still runs into the buckets of the future: "
+            "each side has a last bucket of its own.",
+        ),
+        Wrong(
+            "end after the sides are joined",
+            _end_of_the_sum(lambda n_buckets, bidirectional: n_buckets // (1 + bidirectional)),
+            "A decoder is right. In an encoder, the limit of one side cuts off the other side's buckets, "
+            "too. Where in the code does a number still count the buckets of its own side?",
+        ),
+        Wrong(
+            "the token itself counted as ahead",
+            _but(ahead=lambda r: r >= 0),
+            "In an encoder, offset 0 is counted among the keys ahead. These begin at offset 1; the token "
+            "itself has bucket 0.",
+        ),
+        Wrong(
+            "one bucket too many",
+            _but(last=0),
+            "The last number is too large by one: buckets are counted from 0. In an encoder, the far past "
+            "falls into the future's first bucket.",
+        ),
+        Wrong(
+            "last bucket never used",
+            _but(last=-2),
+            "The end comes one bucket too early, so the last row of each side is never used.",
+        ),
+        Wrong(
+            "exact range not halved",
+            _but(exact=lambda n_buckets: n_buckets // 2),
+            "Half of all buckets is exact, in an encoder, too. There each side has only half of them, and "
+            "half of that is exact.",
+        ),
     ),
     variants=(
         Variant("a loop", _looped_bucket, "One offset after the other gives the same buckets."),
@@ -355,11 +474,16 @@ def _shaw_attention_cases(draw: Draw) -> list[Case]:
         at = draw.integer(4, 30)
         q_positions = torch.arange(n_q) + (0 if n_q == n_k else n_k - n_q if cached else at)
         k_positions = torch.arange(n_k) + (0 if n_q == n_k or cached else at - 2)
-        tensors = (draw.normal(*shape) for shape in (
-            (n_q, d), (n_k, d), (n_k, width), (2 * k + 1, d), (2 * k + 1, width)))
-        cases.append(Case((*tensors, q_positions, k_positions),
-                          _("Lq = {n_q}, Lk = {n_k}, clipped at {k}, {what}").format(
-                              n_q=n_q, n_k=n_k, k=k, what=what)))
+        tensors = (
+            draw.normal(*shape)
+            for shape in ((n_q, d), (n_k, d), (n_k, width), (2 * k + 1, d), (2 * k + 1, width))
+        )
+        cases.append(
+            Case(
+                (*tensors, q_positions, k_positions),
+                _("Lq = {n_q}, Lk = {n_k}, clipped at {k}, {what}").format(n_q=n_q, n_k=n_k, k=k, what=what),
+            )
+        )
     return cases
 
 
@@ -443,57 +567,109 @@ SHAW_ATTENTION = Question(
     picture="heat",
     tolerance=(1e-4, 1e-4),
     wrong=(
-        Wrong("value vectors forgotten", _shaw_but(values=False),
-              "The scores are right. But the values get no vector, so the output cannot tell from how far a "
-              "message came (eq. 3)."),
-        Wrong("key vectors forgotten", _shaw_but(keys=False),
-              "The scores are plain content: the weights do not depend on any offset (eq. 4). Only the "
-              "values have their vectors."),
-        Wrong("both vectors forgotten", _shaw_but(keys=False, values=False),
-              "This is attention without any positions: neither the scores nor the values get a vector."),
-        Wrong("query minus key", lambda q, k, v, w_K, w_V, i, j:
-              _shaw_attention(q, k, v, w_K.flip(0), w_V.flip(0), i, j),
-              "The offset is turned round: you take query − key, so the past gets the vectors of the "
-              "future. This course says r = key − query, as Shaw's paper does.", SIGN),
-        Wrong("row numbers instead of positions", lambda q, k, v, w_K, w_V, i, j:
-              _shaw_attention(q, k, v, w_K, w_V, *_numbered(len(i), len(j))),
-              "Queries and keys are both counted from 0, whatever their positions are. With a cache, the "
-              "newest query takes itself for the first token.", FOUND),
-        Wrong("clipped one too early", lambda q, k, v, w_K, w_V, i, j:
-              _shaw_attention(q, k, v, *(torch.cat([w[1:2], w[1:-1], w[-2:-1]]) for w in (w_K, w_V)), i, j),
-              "Offsets are clipped at m − 1: the first and the last vector of each table are never read. A "
-              "table of 2m + 1 vectors holds the offsets −m … m."),
-        Wrong("key vectors outside of the root", _outside,
-              "Only the content is divided by √d. Shaw's vector is a part of the key, so its product with "
-              "the query is inside the same bracket.", ROOT),
-        Wrong("no root", _shaw_but(root=lambda q, v: 1.0),
-              "The scores are not divided by √d, so the softmax is far too sharp.", ROOT),
-        Wrong("root of the wrong width", _shaw_but(root=lambda q, v: v.shape[1] ** 0.5),
-              "The scores are divided by the root of the values' width. What counts is how many products "
-              "are summed in one score: the width of queries and keys.", ROOT),
-        Wrong("softmax over the queries", _shaw_but(axis=0),
-              "The weights of each key sum to 1 over the queries. Each query distributes its attention over "
-              "the keys: a row should sum to 1."),
-        Wrong("vectors meet the keys", _key_meets_vector,
-              "The vector of an offset meets the key instead of the query. Then a token cannot ask for a "
-              "distance; only the keys can say how far away they like to be."),
-        Wrong("a number for each offset", _vector_as_bias,
-              "The vector is summed up to a number and added to the score, so it is the same for every "
-              "query. That is a scalar bias like T5's; Shaw's vector meets the query."),
-        Wrong("value vectors without weights", _unweighted_values,
-              "The vectors of all keys are simply added up. They belong to the values, so each counts only "
-              "as much as its key gets attention."),
-        Wrong("value vectors averaged", _mean_values,
-              "The mean of all value vectors is added. They belong to the values, so each counts only as "
-              "much as its key gets attention."),
-        Wrong("clipping forgotten", _unclipped,
-              "Offsets beyond ±k are not clipped. Some leave the table, and some, quietly, count from its "
-              "end.", CLIPPED),
+        Wrong(
+            "value vectors forgotten",
+            _shaw_but(values=False),
+            "The scores are right. But the values get no vector, so the output cannot tell from how far a "
+            "message came (eq. 3).",
+        ),
+        Wrong(
+            "key vectors forgotten",
+            _shaw_but(keys=False),
+            "The scores are plain content: the weights do not depend on any offset (eq. 4). Only the "
+            "values have their vectors.",
+        ),
+        Wrong(
+            "both vectors forgotten",
+            _shaw_but(keys=False, values=False),
+            "This is attention without any positions: neither the scores nor the values get a vector.",
+        ),
+        Wrong(
+            "query minus key",
+            lambda q, k, v, w_K, w_V, i, j: _shaw_attention(q, k, v, w_K.flip(0), w_V.flip(0), i, j),
+            "The offset is turned round: you take query − key, so the past gets the vectors of the "
+            "future. This course says r = key − query, as Shaw's paper does.",
+            SIGN,
+        ),
+        Wrong(
+            "row numbers instead of positions",
+            lambda q, k, v, w_K, w_V, i, j: _shaw_attention(q, k, v, w_K, w_V, *_numbered(len(i), len(j))),
+            "Queries and keys are both counted from 0, whatever their positions are. With a cache, the "
+            "newest query takes itself for the first token.",
+            FOUND,
+        ),
+        Wrong(
+            "clipped one too early",
+            lambda q, k, v, w_K, w_V, i, j: _shaw_attention(
+                q, k, v, *(torch.cat([w[1:2], w[1:-1], w[-2:-1]]) for w in (w_K, w_V)), i, j
+            ),
+            "Offsets are clipped at m − 1: the first and the last vector of each table are never read. A "
+            "table of 2m + 1 vectors holds the offsets −m … m.",
+        ),
+        Wrong(
+            "key vectors outside of the root",
+            _outside,
+            "Only the content is divided by √d. Shaw's vector is a part of the key, so its product with "
+            "the query is inside the same bracket.",
+            ROOT,
+        ),
+        Wrong(
+            "no root",
+            _shaw_but(root=lambda q, v: 1.0),
+            "The scores are not divided by √d, so the softmax is far too sharp.",
+            ROOT,
+        ),
+        Wrong(
+            "root of the wrong width",
+            _shaw_but(root=lambda q, v: v.shape[1] ** 0.5),
+            "The scores are divided by the root of the values' width. What counts is how many products "
+            "are summed in one score: the width of queries and keys.",
+            ROOT,
+        ),
+        Wrong(
+            "softmax over the queries",
+            _shaw_but(axis=0),
+            "The weights of each key sum to 1 over the queries. Each query distributes its attention over "
+            "the keys: a row should sum to 1.",
+        ),
+        Wrong(
+            "vectors meet the keys",
+            _key_meets_vector,
+            "The vector of an offset meets the key instead of the query. Then a token cannot ask for a "
+            "distance; only the keys can say how far away they like to be.",
+        ),
+        Wrong(
+            "a number for each offset",
+            _vector_as_bias,
+            "The vector is summed up to a number and added to the score, so it is the same for every "
+            "query. That is a scalar bias like T5's; Shaw's vector meets the query.",
+        ),
+        Wrong(
+            "value vectors without weights",
+            _unweighted_values,
+            "The vectors of all keys are simply added up. They belong to the values, so each counts only "
+            "as much as its key gets attention.",
+        ),
+        Wrong(
+            "value vectors averaged",
+            _mean_values,
+            "The mean of all value vectors is added. They belong to the values, so each counts only as "
+            "much as its key gets attention.",
+        ),
+        Wrong(
+            "clipping forgotten",
+            _unclipped,
+            "Offsets beyond ±k are not clipped. Some leave the table, and some, quietly, count from its end.",
+            CLIPPED,
+        ),
     ),
     variants=(
-        Variant("looked up", _looked_up,
-                "Each query meets the table once, and weights of equal offsets are summed: nothing of size "
-                "[Lq, Lk, d] is formed."),
+        Variant(
+            "looked up",
+            _looked_up,
+            "Each query meets the table once, and weights of equal offsets are summed: nothing of size "
+            "[Lq, Lk, d] is formed.",
+        ),
         Variant("a loop", _looped_shaw, "Query by query gives the same output."),
     ),
     hints=(
@@ -501,8 +677,8 @@ SHAW_ATTENTION = Question(
         "value. Both depend on the clipped offset of the pair.",
         "The index of the rows is [Lq, Lk], so `w_K[index]` is [Lq, Lk, d]: one vector for each pair. An "
         "einsum brings it together with the queries; another one brings the weights to the value vectors.",
-        "Add to q kᵀ the product of each query with its own vectors (\"id,ijd->ij\"), divide the sum by √d. "
-        "For the output, \"ij,ijd->id\" does the same with weights.",
+        'Add to q kᵀ the product of each query with its own vectors ("id,ijd->ij"), divide the sum by √d. '
+        'For the output, "ij,ijd->id" does the same with weights.',
     ),
 )
 
@@ -512,8 +688,12 @@ def _offset_mass_cases(draw: Draw) -> list[Case]:
     cases = []
     for height, width in ((3, 3), (2, 5), (4, 3), (3, 4)):
         alpha = (2 * draw.normal(height * width, height * width)).softmax(-1)
-        cases.append(Case((alpha, height, width), _("a window of {height} × {width} patches").format(
-            height=height, width=width)))
+        cases.append(
+            Case(
+                (alpha, height, width),
+                _("a window of {height} × {width} patches").format(height=height, width=width),
+            )
+        )
     return cases
 
 
@@ -541,9 +721,12 @@ def _looped_mass(alpha, height, width):
     out = torch.zeros(2 * height - 1, 2 * width - 1, dtype=alpha.dtype)
     for a in range(1 - height, height):
         for b in range(1 - width, width):
-            found = [alpha[r * width + c, (r + a) * width + c + b]
-                     for r in range(height) for c in range(width)
-                     if 0 <= r + a < height and 0 <= c + b < width]
+            found = [
+                alpha[r * width + c, (r + a) * width + c + b]
+                for r in range(height)
+                for c in range(width)
+                if 0 <= r + a < height and 0 <= c + b < width
+            ]
             out[a + height - 1, b + width - 1] = sum(found) / len(found)
     return out
 
@@ -604,50 +787,94 @@ OFFSET_MASS = Question(
     reference=_offset_mass,
     picture="heat",
     wrong=(
-        Wrong("sum instead of mean", lambda alpha, height, width: _sums(alpha, height, width)[0],
-              "These are sums. Many pairs have the offset (0, 1), only one pair has the farthest: a sum says "
-              "first how often an offset occurs, and only then how much the head likes it."),
-        Wrong("query minus key", lambda alpha, height, width: _offset_mass(alpha, height, width).flip(0, 1),
-              "The table is turned by half a turn: you take query − key, as Swin's released code does. Here "
-              "a key below its query belongs below the middle, one to the right belongs to the right.", SIGN),
-        Wrong("patches counted column by column", lambda alpha, height, width:
-              (lambda total, count: total / count)(*_sums(alpha, height, width, (
-                  torch.arange(height * width) % height, torch.arange(height * width) // height))),
-              "Patch 1 is taken for the one below patch 0. Patches are counted line by line, so it is the "
-              "one to the right. In a square window the table would only be transposed."),
-        Wrong("height and width exchanged", lambda alpha, height, width: _offset_mass(alpha, width, height),
-              "Height and width have changed places. Where does a line of patches end?"),
-        Wrong("rows and columns of the table exchanged", lambda alpha, height, width:
-              _offset_mass(alpha, height, width).T,
-              "The table is transposed: row offsets belong to its rows."),
-        Wrong("mean over the queries", lambda alpha, height, width:
-              _sums(alpha, height, width)[0] / len(alpha),
-              "Each sum is divided by the number of queries. But not every query has a key at every offset: "
-              "one at the edge has nothing beyond it. How many pairs have this offset?"),
-        Wrong("middle forgotten", _centre_forgotten,
-              "The offset itself is the index, so negative ones count from the end, and (0, 0) is in a "
-              "corner. The offset (0, 0) belongs to the middle of the table."),
-        Wrong("equal offsets overwritten", _overwritten,
-              "Each offset keeps the weight of a single pair. An indexed assignment does not add up: when "
-              "an index occurs twice, one of the two is lost, also with +=."),
-        Wrong("lines of the wrong length", _wrong_stride,
-              "The flat index counts lines of 2·height − 1 entries. In a window that is not square, several "
-              "offsets then share an entry. How many column offsets are there?"),
-        Wrong("distance without a direction", _by_size,
-              "Up and down, left and right are thrown together. Offsets have a direction, so each axis has "
-              "2M − 1 of them."),
-        Wrong("one axis only", _along_the_line,
-              "Patches are compared by their numbers alone, as in a text. The last patch of a line and the "
-              "first of the next have numbers one apart, but are not neighbours."),
-        Wrong("normalised", lambda alpha, height, width:
-              _offset_mass(alpha, height, width) / _offset_mass(alpha, height, width).sum(),
-              "The table was made to sum to 1. A mean weight per pair has no reason to: leave it as it is, "
-              "so that windows and heads can be compared."),
+        Wrong(
+            "sum instead of mean",
+            lambda alpha, height, width: _sums(alpha, height, width)[0],
+            "These are sums. Many pairs have the offset (0, 1), only one pair has the farthest: a sum says "
+            "first how often an offset occurs, and only then how much the head likes it.",
+        ),
+        Wrong(
+            "query minus key",
+            lambda alpha, height, width: _offset_mass(alpha, height, width).flip(0, 1),
+            "The table is turned by half a turn: you take query − key, as Swin's released code does. Here "
+            "a key below its query belongs below the middle, one to the right belongs to the right.",
+            SIGN,
+        ),
+        Wrong(
+            "patches counted column by column",
+            lambda alpha, height, width: (lambda total, count: total / count)(
+                *_sums(
+                    alpha,
+                    height,
+                    width,
+                    (torch.arange(height * width) % height, torch.arange(height * width) // height),
+                )
+            ),
+            "Patch 1 is taken for the one below patch 0. Patches are counted line by line, so it is the "
+            "one to the right. In a square window the table would only be transposed.",
+        ),
+        Wrong(
+            "height and width exchanged",
+            lambda alpha, height, width: _offset_mass(alpha, width, height),
+            "Height and width have changed places. Where does a line of patches end?",
+        ),
+        Wrong(
+            "rows and columns of the table exchanged",
+            lambda alpha, height, width: _offset_mass(alpha, height, width).T,
+            "The table is transposed: row offsets belong to its rows.",
+        ),
+        Wrong(
+            "mean over the queries",
+            lambda alpha, height, width: _sums(alpha, height, width)[0] / len(alpha),
+            "Each sum is divided by the number of queries. But not every query has a key at every offset: "
+            "one at the edge has nothing beyond it. How many pairs have this offset?",
+        ),
+        Wrong(
+            "middle forgotten",
+            _centre_forgotten,
+            "The offset itself is the index, so negative ones count from the end, and (0, 0) is in a "
+            "corner. The offset (0, 0) belongs to the middle of the table.",
+        ),
+        Wrong(
+            "equal offsets overwritten",
+            _overwritten,
+            "Each offset keeps the weight of a single pair. An indexed assignment does not add up: when "
+            "an index occurs twice, one of the two is lost, also with +=.",
+        ),
+        Wrong(
+            "lines of the wrong length",
+            _wrong_stride,
+            "The flat index counts lines of 2·height − 1 entries. In a window that is not square, several "
+            "offsets then share an entry. How many column offsets are there?",
+        ),
+        Wrong(
+            "distance without a direction",
+            _by_size,
+            "Up and down, left and right are thrown together. Offsets have a direction, so each axis has "
+            "2M − 1 of them.",
+        ),
+        Wrong(
+            "one axis only",
+            _along_the_line,
+            "Patches are compared by their numbers alone, as in a text. The last patch of a line and the "
+            "first of the next have numbers one apart, but are not neighbours.",
+        ),
+        Wrong(
+            "normalised",
+            lambda alpha, height, width: (
+                _offset_mass(alpha, height, width) / _offset_mass(alpha, height, width).sum()
+            ),
+            "The table was made to sum to 1. A mean weight per pair has no reason to: leave it as it is, "
+            "so that windows and heads can be compared.",
+        ),
     ),
     variants=(
         Variant("a loop over offsets", _looped_mass, "Offset by offset gives the same means."),
-        Variant("moved windows", _windows_mass,
-                "Each query's map of weights is laid into the table at its own place: the same sums."),
+        Variant(
+            "moved windows",
+            _windows_mass,
+            "Each query's map of weights is laid into the table at its own place: the same sums.",
+        ),
     ),
     hints=(
         "Patch n stands in row n // width and column n % width. Two patches give an offset, and an offset "
@@ -663,12 +890,19 @@ OFFSET_MASS = Question(
 # ---- relative_shift ----
 def _relative_shift_cases(draw: Draw) -> list[Case]:
     cases = []
-    for shape, what in (((4, 4), _("no memory")), ((3, 2, 6), _("3 heads, 4 tokens in memory")),
-                        ((2, 3, 5, 8), _("2 texts, 3 heads, 3 tokens in memory")),
-                        ((5, 1, 7), _("a single query")),
-                        ((2, 4, 7), _("2 heads, 3 tokens in memory"))):
-        cases.append(Case((draw.normal(*shape),), _("Lq = {n_q}, Lk = {n_k}, {what}").format(
-            n_q=shape[-2], n_k=shape[-1], what=what)))
+    for shape, what in (
+        ((4, 4), _("no memory")),
+        ((3, 2, 6), _("3 heads, 4 tokens in memory")),
+        ((2, 3, 5, 8), _("2 texts, 3 heads, 3 tokens in memory")),
+        ((5, 1, 7), _("a single query")),
+        ((2, 4, 7), _("2 heads, 3 tokens in memory")),
+    ):
+        cases.append(
+            Case(
+                (draw.normal(*shape),),
+                _("Lq = {n_q}, Lk = {n_k}, {what}").format(n_q=shape[-2], n_k=shape[-1], what=what),
+            )
+        )
     return cases
 
 
@@ -701,7 +935,7 @@ def _row_by_row(x):
     out = torch.full_like(x, float("-inf"))
     for i in range(n_q):
         seen = n_k - n_q + i + 1
-        out[..., i, :seen] = x[..., i, n_k - seen:]
+        out[..., i, :seen] = x[..., i, n_k - seen :]
     return out
 
 
@@ -726,56 +960,103 @@ RELATIVE_SHIFT = Question(
     picture="heat",
     bonus=True,
     wrong=(
-        Wrong("nothing moved", lambda x: x.masked_fill(_ahead(*x.shape[-2:]), float("-inf")),
-              "Keys ahead are hidden, but the rows stand where they were: each query still has the same "
-              "distance in the same column. Only for the last query does a column already belong to a key."),
-        Wrong("keys ahead not hidden", lambda x: _padded_and_folded(x, hide=False),
-              "All that a query may see is right. But what the trick leaves at keys ahead are numbers of "
-              "the next query's row: they must become −inf."),
-        Wrong("keys ahead not hidden, rows rolled", _rolled,
-              "All that a query may see is right. But what left a row on one side came back on the other: "
-              "keys ahead get the scores of the farthest distances. They must become −inf."),
-        Wrong("zero for keys ahead", lambda x: _pick(x, lambda i, j, n_q, n_k: j + n_q - 1 - i, hidden=0.0),
-              "Keys ahead get 0. A score of 0 is an ordinary score, and the softmax gives it weight; −inf "
-              "gives none."),
-        Wrong("hidden before moving", _masked_first,
-              "The mask came first and was then moved along with the rows. So it hides some of the past, "
-              "and leaves some of the future open."),
-        Wrong("memory forgotten", lambda x: _pick(x, lambda i, j, n_q, n_k: j + n_k - 1 - i),
-              "Each query is counted from 0, as if there were no memory. The queries are the last of the "
-              "keys: the first of them already has a past."),
-        Wrong("moved by one too little", lambda x: _pick(x, lambda i, j, n_q, n_k: j + n_q - 2 - i),
-              "Every row is off by one: a token finds the score of distance 1 at itself."),
-        Wrong("moved by one too much", lambda x: _pick(x, lambda i, j, n_q, n_k: j + n_q - i),
-              "Every row is off by one: a token finds the score of distance 0 at the key before it."),
-        *[Wrong(f"{name}, rolled", lambda x, step=step: torch.stack(
-              [x[..., i, :].roll(i + step - x.shape[-2], -1) for i in range(x.shape[-2])], -2)
-              .masked_fill(_ahead(*x.shape[-2:]), float("-inf")),
-              f"Every row is off by one: a token finds the score of distance {far}. What left the row on "
-              f"one side came back on the other.")
-          for name, step, far in (("moved by one too much", 0, "0 at the key before it"),
-                                  ("moved by one too little", 2, "1 at itself"))],
-        Wrong("hidden one step late", lambda x:
-              _pick(x, lambda i, j, n_q, n_k: j + n_q - 1 - i, diagonal=2),
-              "The key right ahead of each query is not hidden. Its distance is −1, for which there is no "
-              "column."),
-        Wrong("moved the wrong way", lambda x: _pick(x, lambda i, j, n_q, n_k: j - (n_q - 1 - i)),
-              "Rows move to the right instead of to the left. Distance 0 stands in the last column; for an "
-              "early query, that key is not the last."),
-        Wrong("later rows move", lambda x: _pick(x, lambda i, j, n_q, n_k: j + i),
-              "The first query stays and the later ones move. It is the last query for which column and key "
-              "agree."),
-        Wrong("columns from near to far", lambda x: _pick(x, lambda i, j, n_q, n_k: n_k - n_q + i - j),
-              "Column 0 is read as distance 0. Here the columns begin with the farthest distance, and "
-              "distance 0 is the last."),
-        Wrong("the token itself hidden", lambda x:
-              _pick(x, lambda i, j, n_q, n_k: j + n_q - 1 - i, diagonal=0),
-              "The mask also hides each token from itself. Distance 0 is not the future."),
+        Wrong(
+            "nothing moved",
+            lambda x: x.masked_fill(_ahead(*x.shape[-2:]), float("-inf")),
+            "Keys ahead are hidden, but the rows stand where they were: each query still has the same "
+            "distance in the same column. Only for the last query does a column already belong to a key.",
+        ),
+        Wrong(
+            "keys ahead not hidden",
+            lambda x: _padded_and_folded(x, hide=False),
+            "All that a query may see is right. But what the trick leaves at keys ahead are numbers of "
+            "the next query's row: they must become −inf.",
+        ),
+        Wrong(
+            "keys ahead not hidden, rows rolled",
+            _rolled,
+            "All that a query may see is right. But what left a row on one side came back on the other: "
+            "keys ahead get the scores of the farthest distances. They must become −inf.",
+        ),
+        Wrong(
+            "zero for keys ahead",
+            lambda x: _pick(x, lambda i, j, n_q, n_k: j + n_q - 1 - i, hidden=0.0),
+            "Keys ahead get 0. A score of 0 is an ordinary score, and the softmax gives it weight; −inf "
+            "gives none.",
+        ),
+        Wrong(
+            "hidden before moving",
+            _masked_first,
+            "The mask came first and was then moved along with the rows. So it hides some of the past, "
+            "and leaves some of the future open.",
+        ),
+        Wrong(
+            "memory forgotten",
+            lambda x: _pick(x, lambda i, j, n_q, n_k: j + n_k - 1 - i),
+            "Each query is counted from 0, as if there were no memory. The queries are the last of the "
+            "keys: the first of them already has a past.",
+        ),
+        Wrong(
+            "moved by one too little",
+            lambda x: _pick(x, lambda i, j, n_q, n_k: j + n_q - 2 - i),
+            "Every row is off by one: a token finds the score of distance 1 at itself.",
+        ),
+        Wrong(
+            "moved by one too much",
+            lambda x: _pick(x, lambda i, j, n_q, n_k: j + n_q - i),
+            "Every row is off by one: a token finds the score of distance 0 at the key before it.",
+        ),
+        *[
+            Wrong(
+                f"{name}, rolled",
+                lambda x, step=step: torch.stack(
+                    [x[..., i, :].roll(i + step - x.shape[-2], -1) for i in range(x.shape[-2])], -2
+                ).masked_fill(_ahead(*x.shape[-2:]), float("-inf")),
+                f"Every row is off by one: a token finds the score of distance {far}. What left the row on "
+                f"one side came back on the other.",
+            )
+            for name, step, far in (
+                ("moved by one too much", 0, "0 at the key before it"),
+                ("moved by one too little", 2, "1 at itself"),
+            )
+        ],
+        Wrong(
+            "hidden one step late",
+            lambda x: _pick(x, lambda i, j, n_q, n_k: j + n_q - 1 - i, diagonal=2),
+            "The key right ahead of each query is not hidden. Its distance is −1, for which there is no "
+            "column.",
+        ),
+        Wrong(
+            "moved the wrong way",
+            lambda x: _pick(x, lambda i, j, n_q, n_k: j - (n_q - 1 - i)),
+            "Rows move to the right instead of to the left. Distance 0 stands in the last column; for an "
+            "early query, that key is not the last.",
+        ),
+        Wrong(
+            "later rows move",
+            lambda x: _pick(x, lambda i, j, n_q, n_k: j + i),
+            "The first query stays and the later ones move. It is the last query for which column and key "
+            "agree.",
+        ),
+        Wrong(
+            "columns from near to far",
+            lambda x: _pick(x, lambda i, j, n_q, n_k: n_k - n_q + i - j),
+            "Column 0 is read as distance 0. Here the columns begin with the farthest distance, and "
+            "distance 0 is the last.",
+        ),
+        Wrong(
+            "the token itself hidden",
+            lambda x: _pick(x, lambda i, j, n_q, n_k: j + n_q - 1 - i, diagonal=0),
+            "The mask also hides each token from itself. Distance 0 is not the future.",
+        ),
     ),
     variants=(
-        Variant("padded and folded", _padded_and_folded,
-                "One column in front and other row lengths: this is the trick of the paper's code, and it "
-                "copies no number twice."),
+        Variant(
+            "padded and folded",
+            _padded_and_folded,
+            "One column in front and other row lengths: this is the trick of the paper's code, and it "
+            "copies no number twice.",
+        ),
         Variant("row by row", _row_by_row, "Each query takes the last of its columns, as many as it sees."),
     ),
     hints=(

@@ -35,15 +35,43 @@ def _position_bytes_cases(draw: Draw) -> list[Case]:
         dim, length = heads * draw.choice([16, 32]), 2 * draw.integer(50, 200) + 1
         bytes_each = draw.choice([n for n in (2, 4, 8) if n not in (kv_heads, heads)])
         args = (encoding, length, dim, heads, kv_heads, layers, k, bytes_each)
-        cases.append(Case(args, _("{encoding}, {length} tokens, d = {dim}, {heads} heads").format(
-            encoding=encoding, length=length, dim=dim, heads=heads)))
+        cases.append(
+            Case(
+                args,
+                _("{encoding}, {length} tokens, d = {dim}, {heads} heads").format(
+                    encoding=encoding, length=length, dim=dim, heads=heads
+                ),
+            )
+        )
     return cases
 
 
-def _count(encoding, length, dim, heads, kv_heads, layers, k, bytes_each, *, learned_layers=False,
-           slopes=0, offsets=1, bias_layers=True, t5_layers=False, shaw_sides=2, shaw_heads=False,
-           formed_layers=False, formed_heads=True, formed_shaw_heads=False, key_value=2, cache_layers=True,
-           cache_heads=False, in_bytes=True, square=True):
+def _count(
+    encoding,
+    length,
+    dim,
+    heads,
+    kv_heads,
+    layers,
+    k,
+    bytes_each,
+    *,
+    learned_layers=False,
+    slopes=0,
+    offsets=1,
+    bias_layers=True,
+    t5_layers=False,
+    shaw_sides=2,
+    shaw_heads=False,
+    formed_layers=False,
+    formed_heads=True,
+    formed_shaw_heads=False,
+    key_value=2,
+    cache_layers=True,
+    cache_heads=False,
+    in_bytes=True,
+    square=True,
+):
     """Right as it is; each option turns one thing into a mistake."""
     head_dim = dim // heads
     tables = layers if bias_layers else 1
@@ -60,8 +88,9 @@ def _count(encoding, length, dim, heads, kv_heads, layers, k, bytes_each, *, lea
     vectors = shaw_sides * pairs * head_dim * (heads if formed_shaw_heads else 1)
     formed = {"learned": 0, "rotary": 0, "shaw": vectors}.get(encoding, bias)
     formed *= layers if formed_layers else 1
-    cache = (key_value * length * (heads if cache_heads else kv_heads) * head_dim
-             * (layers if cache_layers else 1))
+    cache = (
+        key_value * length * (heads if cache_heads else kv_heads) * head_dim * (layers if cache_layers else 1)
+    )
     return tuple(number * (bytes_each if in_bytes else 1) for number in (stored, formed, cache))
 
 
@@ -75,15 +104,23 @@ def _counting(**options):
 
 def _by_building(encoding, length, dim, heads, kv_heads, layers, k, bytes_each):
     """Make meta tensors of the shapes, and count their numbers."""
+
     def size(*shape):
         return torch.empty(shape, device="meta").numel() * bytes_each
 
     head_dim = dim // heads
-    stored = {"learned": lambda: size(length, dim), "clipped": lambda: size(layers, 2 * k + 1, heads),
-              "t5": lambda: size(k, heads), "shaw": lambda: size(layers, 2, 2 * k + 1, head_dim)}
+    stored = {
+        "learned": lambda: size(length, dim),
+        "clipped": lambda: size(layers, 2 * k + 1, heads),
+        "t5": lambda: size(k, heads),
+        "shaw": lambda: size(layers, 2, 2 * k + 1, head_dim),
+    }
     formed = {"learned": lambda: 0, "rotary": lambda: 0, "shaw": lambda: size(2, length, length, head_dim)}
-    return (stored.get(encoding, lambda: 0)(), formed.get(encoding, lambda: size(heads, length, length))(),
-            size(layers, 2, kv_heads, length, head_dim))
+    return (
+        stored.get(encoding, lambda: 0)(),
+        formed.get(encoding, lambda: size(heads, length, length))(),
+        size(layers, 2, kv_heads, length, head_dim),
+    )
 
 
 POSITION_BYTES = Question(
@@ -96,50 +133,96 @@ POSITION_BYTES = Question(
     reference=_position_bytes,
     tolerance=(1e-12, 0.0),
     wrong=(
-        Wrong("the cache holds one tensor", _counting(key_value=1),
-              "The cache is half as large as it should be. Each token leaves two vectors behind in each "
-              "layer: one is compared with later queries, the other is what they read."),
-        Wrong("a cache for every query head", _counting(cache_heads=True),
-              "The cache has a vector for each *query* head. With grouped heads, several queries share one "
-              "head of keys and values, and only those are kept."),
-        Wrong("the cache of one layer", _counting(cache_layers=False),
-              "This is the cache of a single layer. Every layer has keys and values of its own."),
-        Wrong("offset 0 forgotten", _counting(offsets=0),
-              "A clipped table has an entry too few. Offsets run from −k to k; a token that looks at itself "
-              "has an offset, too."),
-        Wrong("T5's table in each layer", _counting(t5_layers=True),
-              "T5's table is counted once per layer. All layers of T5 share one."),
-        Wrong("one table for all layers", _counting(bias_layers=False),
-              "Clipped biases and Shaw's vectors are counted once for the whole model. Here each layer "
-              "learns its own; only T5's layers share."),
-        Wrong("a learned table in each layer", _counting(learned_layers=True),
-              "The learned table is counted once per layer. It is added to the embeddings, before the first "
-              "layer, and never again."),
-        Wrong("ALiBi's slopes are trained", _counting(slopes=1),
-              "You count a trained number per head for ALiBi. Its slopes are fixed: they follow from the "
-              "number of heads.", '09, section "Summary"'),
-        Wrong("Shaw's vectors on the keys alone", _counting(shaw_sides=1),
-              "You count one table of Shaw's vectors per layer. Position enters there twice: where queries "
-              "meet keys, and where values are summed."),
-        Wrong("Shaw's vectors for each head", _counting(shaw_heads=True, formed_shaw_heads=True),
-              "Shaw's vectors are counted for each head. The heads of a layer share them, as the question "
-              "says: a vector has d_h numbers, not d."),
-        Wrong("one bias for all heads", _counting(formed_heads=False),
-              "The bias that is formed has one matrix. Each head has a bias of its own: its own slope, or "
-              "its own column of the table."),
-        Wrong("a bias for each offset, not for each pair", _counting(square=False),
-              "You count one entry for each token where the term of *all pairs* is asked for: every query "
-              "meets every key."),
-        Wrong("formed in all layers at once", _counting(formed_layers=True),
-              "What is formed is counted for all layers. The question asks what *one* layer forms; when it "
-              "is done, the memory is free for the next."),
-        Wrong("numbers, not bytes", _counting(in_bytes=False),
-              "These are numbers, not bytes: how many bytes each number takes is the last argument."),
+        Wrong(
+            "the cache holds one tensor",
+            _counting(key_value=1),
+            "The cache is half as large as it should be. Each token leaves two vectors behind in each "
+            "layer: one is compared with later queries, the other is what they read.",
+        ),
+        Wrong(
+            "a cache for every query head",
+            _counting(cache_heads=True),
+            "The cache has a vector for each *query* head. With grouped heads, several queries share one "
+            "head of keys and values, and only those are kept.",
+        ),
+        Wrong(
+            "the cache of one layer",
+            _counting(cache_layers=False),
+            "This is the cache of a single layer. Every layer has keys and values of its own.",
+        ),
+        Wrong(
+            "offset 0 forgotten",
+            _counting(offsets=0),
+            "A clipped table has an entry too few. Offsets run from −k to k; a token that looks at itself "
+            "has an offset, too.",
+        ),
+        Wrong(
+            "T5's table in each layer",
+            _counting(t5_layers=True),
+            "T5's table is counted once per layer. All layers of T5 share one.",
+        ),
+        Wrong(
+            "one table for all layers",
+            _counting(bias_layers=False),
+            "Clipped biases and Shaw's vectors are counted once for the whole model. Here each layer "
+            "learns its own; only T5's layers share.",
+        ),
+        Wrong(
+            "a learned table in each layer",
+            _counting(learned_layers=True),
+            "The learned table is counted once per layer. It is added to the embeddings, before the first "
+            "layer, and never again.",
+        ),
+        Wrong(
+            "ALiBi's slopes are trained",
+            _counting(slopes=1),
+            "You count a trained number per head for ALiBi. Its slopes are fixed: they follow from the "
+            "number of heads.",
+            '09, section "Summary"',
+        ),
+        Wrong(
+            "Shaw's vectors on the keys alone",
+            _counting(shaw_sides=1),
+            "You count one table of Shaw's vectors per layer. Position enters there twice: where queries "
+            "meet keys, and where values are summed.",
+        ),
+        Wrong(
+            "Shaw's vectors for each head",
+            _counting(shaw_heads=True, formed_shaw_heads=True),
+            "Shaw's vectors are counted for each head. The heads of a layer share them, as the question "
+            "says: a vector has d_h numbers, not d.",
+        ),
+        Wrong(
+            "one bias for all heads",
+            _counting(formed_heads=False),
+            "The bias that is formed has one matrix. Each head has a bias of its own: its own slope, or "
+            "its own column of the table.",
+        ),
+        Wrong(
+            "a bias for each offset, not for each pair",
+            _counting(square=False),
+            "You count one entry for each token where the term of *all pairs* is asked for: every query "
+            "meets every key.",
+        ),
+        Wrong(
+            "formed in all layers at once",
+            _counting(formed_layers=True),
+            "What is formed is counted for all layers. The question asks what *one* layer forms; when it "
+            "is done, the memory is free for the next.",
+        ),
+        Wrong(
+            "numbers, not bytes",
+            _counting(in_bytes=False),
+            "These are numbers, not bytes: how many bytes each number takes is the last argument.",
+        ),
     ),
     variants=(
         Variant("shapes of tensors", _by_building, "Counting tensors without memory is exact."),
-        Variant("a list of floats", lambda *args: [float(n) for n in _count(*args)],
-                "A list of floats holds the same numbers."),
+        Variant(
+            "a list of floats",
+            lambda *args: [float(n) for n in _count(*args)],
+            "A list of floats holds the same numbers.",
+        ),
     ),
     hints=(
         "Write down the shape of each tensor first: one axis for each thing that has its own numbers.",
@@ -165,12 +248,17 @@ def _packed_positions_cases(draw: Draw) -> list[Case]:
     two, many, late, end = (draw.integer(*span) for span in ((6, 9), (14, 17), (10, 13), (11, 13)))
     return [
         Case((_row(draw, two, 2)[None],), _("one row of two documents")),
-        Case((torch.stack([_row(draw, many, n) for n in (3, 4, 5)]),),
-             _("three rows of 3, 4 and 5 documents")),
-        Case((torch.stack([_row(draw, late, 1, left=n) for n in (4, 0, 2)]),),
-             _("rows of one document with padding at the left")),
-        Case((torch.stack([_row(draw, end, n, left, right) for n, left, right in ((2, 0, 3), (3, 2, 2))]),),
-             _("two rows with padding at both ends")),
+        Case(
+            (torch.stack([_row(draw, many, n) for n in (3, 4, 5)]),), _("three rows of 3, 4 and 5 documents")
+        ),
+        Case(
+            (torch.stack([_row(draw, late, 1, left=n) for n in (4, 0, 2)]),),
+            _("rows of one document with padding at the left"),
+        ),
+        Case(
+            (torch.stack([_row(draw, end, n, left, right) for n, left, right in ((2, 0, 3), (3, 2, 2))]),),
+            _("two rows with padding at both ends"),
+        ),
     ]
 
 
@@ -230,55 +318,103 @@ PACKED_POSITIONS = Question(
     reference=_packed_positions,
     picture="heat",
     wrong=(
-        Wrong("as it was given", _as_given,
-              "Both mistakes are still there. For the first, ask for a row of three documents. For the "
-              "second, ask for two rows at once that hold other documents, and for each of them alone."),
-        Wrong("starts are summed up", _summed_starts,
-              "From the third document of a row on, positions are too small: what is subtracted is the sum "
-              "of all starts so far. Only the latest start counts. Two documents do not show it: the first "
-              "starts at 0."),
-        Wrong("borders of the first row for all", _borders_of_row_0,
-              "Every row is cut where row 0 is cut. A batch of one row does not show it."),
-        Wrong("borders of all rows for all", lambda documents: torch.where(
-                  documents < 0, 0, torch.arange(documents.shape[1]) - torch.where(
-                      _starts(documents) == torch.arange(documents.shape[1]),
-                      torch.arange(documents.shape[1]), 0).amax(0).cummax(0).values),
-              "Every row is cut wherever any row is cut. A batch of one row does not show it."),
-        Wrong("documents not told apart", lambda documents:
-              torch.arange(documents.shape[1]).expand_as(documents).clone(),
-              "Every token gets its column. A document then reads otherwise when it stands second in its "
-              "row, or after padding."),
-        Wrong("padding left out, documents not told apart", lambda documents:
-              ((documents >= 0).cumsum(1) - 1).clamp(min=0).where(documents >= 0, torch.tensor(0)),
-              "This is the recipe for a batch of one text per row: it counts real tokens. The second "
-              "document of a row goes on where the first one stopped."),
-        Wrong("padding counted into its neighbour", lambda documents:
-              torch.where(documents < 0, 0, torch.arange(documents.shape[1])
-                          - _starts(documents, lambda d: d.clamp(min=0))),
-              "Padding at the left is taken for the beginning of the document with the number 0: the "
-              "document then does not begin at position 0."),
-        Wrong("padding is numbered", lambda documents:
-              torch.arange(documents.shape[1]) - _starts(documents),
-              "Documents are right, but padding is numbered like a document. It is no text: all of its "
-              "positions should be 0."),
-        Wrong("padding at −1", lambda documents: torch.where(documents < 0, -1, _packed_positions(documents)),
-              "Documents are right, but padding gets the position −1. It should be 0: a learned table has no "
-              "row −1, or reads its last one."),
-        Wrong("counted from 1", lambda documents:
-              torch.where(documents < 0, 0, _packed_positions(documents) + 1),
-              "Each document begins at position 1. Position 0 exists: a learned table's row 0 would never "
-              "be read by text."),
-        Wrong("the borders, not the positions", _starts,
-              "These are the columns in which documents begin. A position is the way from there."),
-        Wrong("the input is changed", _changes_its_input,
-              "The positions are right, but padding is overwritten in `documents` itself. The caller still "
-              "needs it, for the mask."),
+        Wrong(
+            "as it was given",
+            _as_given,
+            "Both mistakes are still there. For the first, ask for a row of three documents. For the "
+            "second, ask for two rows at once that hold other documents, and for each of them alone.",
+        ),
+        Wrong(
+            "starts are summed up",
+            _summed_starts,
+            "From the third document of a row on, positions are too small: what is subtracted is the sum "
+            "of all starts so far. Only the latest start counts. Two documents do not show it: the first "
+            "starts at 0.",
+        ),
+        Wrong(
+            "borders of the first row for all",
+            _borders_of_row_0,
+            "Every row is cut where row 0 is cut. A batch of one row does not show it.",
+        ),
+        Wrong(
+            "borders of all rows for all",
+            lambda documents: torch.where(
+                documents < 0,
+                0,
+                torch.arange(documents.shape[1])
+                - torch.where(
+                    _starts(documents) == torch.arange(documents.shape[1]),
+                    torch.arange(documents.shape[1]),
+                    0,
+                )
+                .amax(0)
+                .cummax(0)
+                .values,
+            ),
+            "Every row is cut wherever any row is cut. A batch of one row does not show it.",
+        ),
+        Wrong(
+            "documents not told apart",
+            lambda documents: torch.arange(documents.shape[1]).expand_as(documents).clone(),
+            "Every token gets its column. A document then reads otherwise when it stands second in its "
+            "row, or after padding.",
+        ),
+        Wrong(
+            "padding left out, documents not told apart",
+            lambda documents: (
+                ((documents >= 0).cumsum(1) - 1).clamp(min=0).where(documents >= 0, torch.tensor(0))
+            ),
+            "This is the recipe for a batch of one text per row: it counts real tokens. The second "
+            "document of a row goes on where the first one stopped.",
+        ),
+        Wrong(
+            "padding counted into its neighbour",
+            lambda documents: torch.where(
+                documents < 0,
+                0,
+                torch.arange(documents.shape[1]) - _starts(documents, lambda d: d.clamp(min=0)),
+            ),
+            "Padding at the left is taken for the beginning of the document with the number 0: the "
+            "document then does not begin at position 0.",
+        ),
+        Wrong(
+            "padding is numbered",
+            lambda documents: torch.arange(documents.shape[1]) - _starts(documents),
+            "Documents are right, but padding is numbered like a document. It is no text: all of its "
+            "positions should be 0.",
+        ),
+        Wrong(
+            "padding at −1",
+            lambda documents: torch.where(documents < 0, -1, _packed_positions(documents)),
+            "Documents are right, but padding gets the position −1. It should be 0: a learned table has no "
+            "row −1, or reads its last one.",
+        ),
+        Wrong(
+            "counted from 1",
+            lambda documents: torch.where(documents < 0, 0, _packed_positions(documents) + 1),
+            "Each document begins at position 1. Position 0 exists: a learned table's row 0 would never "
+            "be read by text.",
+        ),
+        Wrong(
+            "the borders, not the positions",
+            _starts,
+            "These are the columns in which documents begin. A position is the way from there.",
+        ),
+        Wrong(
+            "the input is changed",
+            _changes_its_input,
+            "The positions are right, but padding is overwritten in `documents` itself. The caller still "
+            "needs it, for the mask.",
+        ),
     ),
     variants=(
-        Variant("equal tokens before", lambda documents:
-                ((documents[:, :, None] == documents[:, None, :]).tril(-1).sum(-1)
-                 * (documents >= 0)),
-                "Counting earlier tokens of the same document takes L² comparisons, and is right."),
+        Variant(
+            "equal tokens before",
+            lambda documents: (
+                (documents[:, :, None] == documents[:, None, :]).tril(-1).sum(-1) * (documents >= 0)
+            ),
+            "Counting earlier tokens of the same document takes L² comparisons, and is right.",
+        ),
         Variant("a loop", _loop, "A loop over tokens is slow and right."),
     ),
     hints=(
@@ -295,9 +431,11 @@ PACKED_POSITIONS = Question(
 # ---- offset_error ----
 def _offset_error_cases(draw: Draw) -> list[Case]:
     cases = []
-    for dtype, more, what in ((torch.float32, 3, _("more keys than queries")),
-                              (torch.float64, 0, _("as many keys as queries")),
-                              (torch.float32, -2, _("fewer keys than queries"))):
+    for dtype, more, what in (
+        (torch.float32, 3, _("more keys than queries")),
+        (torch.float64, 0, _("as many keys as queries")),
+        (torch.float32, -2, _("fewer keys than queries")),
+    ):
         queries = draw.integer(6, 9)
         keys = queries + more
         offset = torch.arange(keys) - torch.arange(queries)[:, None]
@@ -310,12 +448,16 @@ def _offset_error_cases(draw: Draw) -> list[Case]:
             draw.normal(1, keys, dtype=dtype) + line[offset + queries] / 2,  # the key's own place
             -draw.choice([0.25, 0.5]) * offset + row,  # all steps are equal
         ]
-        heads = heads[:5 if more else 4]
+        heads = heads[: 5 if more else 4]
         order = draw.permutation(len(heads)).tolist()
-        cases.append(Case((torch.stack([heads[n] for n in order]).to(dtype),),
-                          _("{what}, {queries} × {keys}, {dtype}").format(
-                              what=what, queries=queries, keys=keys,
-                              dtype=str(dtype).removeprefix("torch."))))
+        cases.append(
+            Case(
+                (torch.stack([heads[n] for n in order]).to(dtype),),
+                _("{what}, {queries} × {keys}, {dtype}").format(
+                    what=what, queries=queries, keys=keys, dtype=str(dtype).removeprefix("torch.")
+                ),
+            )
+        )
     return cases
 
 
@@ -374,8 +516,9 @@ def _in_numpy(scores):
     for head in step:
         means = np.zeros_like(head)
         for n in range(-head.shape[0] + 1, head.shape[1]):
-            rows, columns = np.nonzero(np.subtract.outer(np.arange(head.shape[1]), np.arange(head.shape[0])).T
-                                       == n)
+            rows, columns = np.nonzero(
+                np.subtract.outer(np.arange(head.shape[1]), np.arange(head.shape[0])).T == n
+            )
             means[rows, columns] = head[rows, columns].mean()
         total = (head**2).sum()
         found.append(((head - means) ** 2).sum() / total if total else 0.0)
@@ -393,46 +536,88 @@ OFFSET_ERROR = Question(
     picture="lines",
     axes=("head", "share not explained"),
     wrong=(
-        Wrong("what a query adds to all keys counts", lambda scores: _share(*_by_offset(scores)),
-              "You measure the scores themselves, not their steps from key to key. A head whose rows are "
-              "constant then looks absolute, although a softmax makes nothing of it."),
-        Wrong("row means taken off instead of steps", lambda scores:
-              _share(*_by_offset(scores - scores.mean(-1, keepdim=True))),
-              "Taking off each row's mean destroys what you want to see: the window of offsets moves from "
-              "row to row, so its mean moves, too, and a pure function of the offset is none any more."),
-        Wrong("steps from query to query", lambda scores: _share(*_by_offset(scores.diff(dim=-2))),
-              "These are the steps from one query to the next, down the columns. A softmax runs over the "
-              "keys, so what a query adds to its whole row must drop out."),
-        Wrong("the other diagonals", lambda scores: _share(*_by_offset(scores.diff(dim=-1), sign=1)),
-              "You group by j + i. Along those diagonals the offset changes by two from entry to entry."),
-        Wrong("one mean for all heads", _pooled,
-              "The mean of an offset is taken over all heads at once. Each head may have another function of "
-              "the offset: that is no error."),
-        Wrong("one number for all heads", _all_in_one,
-              "All heads get the same number. A model may have relative and other heads side by side."),
-        Wrong("0 / 0 without position", lambda scores:
-              (lambda left, total: left / total)(*_by_offset(scores.diff(dim=-1))),
-              "A head without any steps gives NaN, because you divide 0 by 0. Return 0 there."),
-        Wrong("root of the share", lambda scores: _share(*_by_offset(scores.diff(dim=-1))).sqrt(),
-              "This is the square root of the share: the two sums are of *squared* steps, and stay so."),
-        Wrong("what is explained", lambda scores: 1 - _share(*_by_offset(scores.diff(dim=-1))),
-              "This is the share that the offset *does* explain: a relative head gets 1."),
-        *[Wrong(f"what is explained, {how} without position", lambda scores, empty=empty: torch.where(
-              _by_offset(scores.diff(dim=-1))[1] > 0, 1 - _share(*_by_offset(scores.diff(dim=-1))), empty),
-              f"This is the share that the offset *does* explain: a relative head gets 1. (And a head "
-              f"without steps gets {how}, because its share is 0 divided by 0.)")
-          for how, empty in (("0", 0.0), ("NaN", torch.nan))],
-        Wrong("share of the variance", _of_variance,
-              "You divide by the spread of the steps about their mean. A bias that falls by the same amount "
-              "from key to key has no such spread; the question divides by the sum of all squared steps."),
-        Wrong("each offset counts the same", lambda scores: _share(
-              _by_offset(scores.diff(dim=-1), weight=False)[0], _by_offset(scores.diff(dim=-1))[1]),
-              "Each offset gives its mean square, however many pairs have it. Then long and short diagonals "
-              "count alike above the line, but not below it."),
-        Wrong("offsets of one side only", lambda scores:
-              _share(*_by_offset(scores.diff(dim=-1), kept=lambda n: n <= 0)),
-              "Above the line, only keys up to the query's own place are counted; below it, all of them. No "
-              "mask hides the rest here."),
+        Wrong(
+            "what a query adds to all keys counts",
+            lambda scores: _share(*_by_offset(scores)),
+            "You measure the scores themselves, not their steps from key to key. A head whose rows are "
+            "constant then looks absolute, although a softmax makes nothing of it.",
+        ),
+        Wrong(
+            "row means taken off instead of steps",
+            lambda scores: _share(*_by_offset(scores - scores.mean(-1, keepdim=True))),
+            "Taking off each row's mean destroys what you want to see: the window of offsets moves from "
+            "row to row, so its mean moves, too, and a pure function of the offset is none any more.",
+        ),
+        Wrong(
+            "steps from query to query",
+            lambda scores: _share(*_by_offset(scores.diff(dim=-2))),
+            "These are the steps from one query to the next, down the columns. A softmax runs over the "
+            "keys, so what a query adds to its whole row must drop out.",
+        ),
+        Wrong(
+            "the other diagonals",
+            lambda scores: _share(*_by_offset(scores.diff(dim=-1), sign=1)),
+            "You group by j + i. Along those diagonals the offset changes by two from entry to entry.",
+        ),
+        Wrong(
+            "one mean for all heads",
+            _pooled,
+            "The mean of an offset is taken over all heads at once. Each head may have another function of "
+            "the offset: that is no error.",
+        ),
+        Wrong(
+            "one number for all heads",
+            _all_in_one,
+            "All heads get the same number. A model may have relative and other heads side by side.",
+        ),
+        Wrong(
+            "0 / 0 without position",
+            lambda scores: (lambda left, total: left / total)(*_by_offset(scores.diff(dim=-1))),
+            "A head without any steps gives NaN, because you divide 0 by 0. Return 0 there.",
+        ),
+        Wrong(
+            "root of the share",
+            lambda scores: _share(*_by_offset(scores.diff(dim=-1))).sqrt(),
+            "This is the square root of the share: the two sums are of *squared* steps, and stay so.",
+        ),
+        Wrong(
+            "what is explained",
+            lambda scores: 1 - _share(*_by_offset(scores.diff(dim=-1))),
+            "This is the share that the offset *does* explain: a relative head gets 1.",
+        ),
+        *[
+            Wrong(
+                f"what is explained, {how} without position",
+                lambda scores, empty=empty: torch.where(
+                    _by_offset(scores.diff(dim=-1))[1] > 0,
+                    1 - _share(*_by_offset(scores.diff(dim=-1))),
+                    empty,
+                ),
+                f"This is the share that the offset *does* explain: a relative head gets 1. (And a head "
+                f"without steps gets {how}, because its share is 0 divided by 0.)",
+            )
+            for how, empty in (("0", 0.0), ("NaN", torch.nan))
+        ],
+        Wrong(
+            "share of the variance",
+            _of_variance,
+            "You divide by the spread of the steps about their mean. A bias that falls by the same amount "
+            "from key to key has no such spread; the question divides by the sum of all squared steps.",
+        ),
+        Wrong(
+            "each offset counts the same",
+            lambda scores: _share(
+                _by_offset(scores.diff(dim=-1), weight=False)[0], _by_offset(scores.diff(dim=-1))[1]
+            ),
+            "Each offset gives its mean square, however many pairs have it. Then long and short diagonals "
+            "count alike above the line, but not below it.",
+        ),
+        Wrong(
+            "offsets of one side only",
+            lambda scores: _share(*_by_offset(scores.diff(dim=-1), kept=lambda n: n <= 0)),
+            "Above the line, only keys up to the query's own place are counted; below it, all of them. No "
+            "mask hides the rest here.",
+        ),
     ),
     variants=(
         Variant("diagonals", _diagonals, "Going along the diagonals finds the same groups."),
@@ -483,12 +668,15 @@ def _with_run(use: str, report: dict) -> dict:
 
 
 def _predict_and_train(use):
-    return _with_run(use, {
-        "5 back": _report("t5", (0.9, 1.0), (0.8, 1.0)),
-        "first token": _report("alibi", (0.9, 1.0), (0.9, 1.0)),
-        "induction": _report("shaw", (0.9, 1.0), (0.6, 0.8)),
-        "copy": _report("shaw", (0.85, 1.0), (0.25, 0.5)),
-    }[use])
+    return _with_run(
+        use,
+        {
+            "5 back": _report("t5", (0.9, 1.0), (0.8, 1.0)),
+            "first token": _report("alibi", (0.9, 1.0), (0.9, 1.0)),
+            "induction": _report("shaw", (0.9, 1.0), (0.6, 0.8)),
+            "copy": _report("shaw", (0.85, 1.0), (0.25, 0.5)),
+        }[use],
+    )
 
 
 def _rotary(use, long=(0.0, 0.3)):
@@ -497,25 +685,29 @@ def _rotary(use, long=(0.0, 0.3)):
 
 def _but(**changes):
     """The model answer, with some of its entries changed by a function."""
+
     def answer(use):
         report = _predict_and_train(use)
         return report | {key: change(report[key]) for key, change in changes.items()}
+
     return answer
 
 
-MISSED = ("The prediction for {where} tokens misses: your own run, or more than one of five others with "
-          "other seeds, lies outside of it. One run says little about the next; leave room for luck, and ask "
-          "what the encoding can do {what}.")
+MISSED = (
+    "The prediction for {where} tokens misses: your own run, or more than one of five others with "
+    "other seeds, lies outside of it. One run says little about the next; leave room for luck, and ask "
+    "what the encoding can do {what}."
+)
 REPORT_FAULTS = {
     "form": 'The report needs four entries: "encoding", and a pair of numbers each for "short", "long" and '
-            '"measured".',
+    '"measured".',
     "encoding": "There is no such encoding here. The seven names stand in the text above, in small letters.",
     "percent": "Some number is above 1 or below 0. Accuracies are shares: 90 % is 0.9.",
     "order": "An interval is upside down: its lower end comes first.",
     "wide": f"An interval is wider than {WIDEST}. “Somewhere between 0 and 1” is always right and says "
-            "nothing: commit yourself.",
+    "nothing: commit yourself.",
     "measured": "No training of this encoding for this use gives the numbers that you report as measured. "
-                "Train it with the cell above, and copy what is printed: at 16 tokens first, at 64 second.",
+    "Train it with the cell above, and copy what is printed: at 16 tokens first, at 64 second.",
     "short": MISSED.format(where=16, what="in texts as long as those that it was trained on"),
     "long": MISSED.format(where=64, what="in texts four times as long as those that it was trained on"),
 }
@@ -526,8 +718,12 @@ def _report_fault(report, use: str) -> str:
     keys = ("short", "long", "measured")
     pairs = [report.get(key) for key in keys] if isinstance(report, dict) else []
     pairs = [pair.tolist() if isinstance(pair, torch.Tensor) else pair for pair in pairs]
-    if len(pairs) < 3 or not all(isinstance(pair, list) and len(pair) == 2 and all(
-            isinstance(x, (int, float)) and not isinstance(x, bool) for x in pair) for pair in pairs):
+    if len(pairs) < 3 or not all(
+        isinstance(pair, list)
+        and len(pair) == 2
+        and all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in pair)
+        for pair in pairs
+    ):
         return "form"
     runs = _recorded().get((use, report.get("encoding") if isinstance(report.get("encoding"), str) else ""))
     if runs is None:
@@ -564,10 +760,14 @@ PREDICT_AND_TRAIN = Question(
     reference=_predict_and_train,
     faults=_report_says,
     wrong=(
-        Wrong("a prediction that cannot fail", _but(short=lambda x: (0.0, 1.0), long=lambda x: (0.0, 1.0)),
-              REPORT_FAULTS["wide"]),
-        Wrong("as good at 64 tokens as at 16", lambda use: _rotary(use, long=(0.9, 1.0)),
-              REPORT_FAULTS["long"]),
+        Wrong(
+            "a prediction that cannot fail",
+            _but(short=lambda x: (0.0, 1.0), long=lambda x: (0.0, 1.0)),
+            REPORT_FAULTS["wide"],
+        ),
+        Wrong(
+            "as good at 64 tokens as at 16", lambda use: _rotary(use, long=(0.9, 1.0)), REPORT_FAULTS["long"]
+        ),
         Wrong("hopeless at 16 tokens", _but(short=lambda x: (0.0, 0.2)), REPORT_FAULTS["short"]),
         Wrong("measured by nobody", _but(measured=lambda x: (x[0] - 0.35, x[1])), REPORT_FAULTS["measured"]),
         Wrong("percent", _but(short=lambda x: (100 * x[0], 100 * x[1])), REPORT_FAULTS["percent"]),
@@ -576,15 +776,29 @@ PREDICT_AND_TRAIN = Question(
         Wrong("nothing measured", _but(measured=lambda x: []), REPORT_FAULTS["form"]),
     ),
     variants=(
-        Variant("a poor choice, well predicted", lambda use: _with_run(use, {
-            "5 back": _report("sinusoidal", (0.9, 1.0), (0.0, 0.2)),
-            "first token": _report("none", (0.9, 1.0), (0.9, 1.0)),
-            "induction": _report("sinusoidal", (0.9, 1.0), (0.0, 0.25)),
-            "copy": _report("rotary", (0.9, 1.0), (0.0, 0.2))}[use]),
-            "What counts is that you knew what would happen, not that you chose as we do."),
-        Variant("the same for all", lambda use: _with_run(use, _report(
-            "shaw", (0.85, 1.0), {"copy": (0.3, 0.6), "induction": (0.6, 0.9)}.get(use, (0.8, 1.0)))),
-            "One encoding for all uses is a choice, too, as long as its prediction differs with the use."),
+        Variant(
+            "a poor choice, well predicted",
+            lambda use: _with_run(
+                use,
+                {
+                    "5 back": _report("sinusoidal", (0.9, 1.0), (0.0, 0.2)),
+                    "first token": _report("none", (0.9, 1.0), (0.9, 1.0)),
+                    "induction": _report("sinusoidal", (0.9, 1.0), (0.0, 0.25)),
+                    "copy": _report("rotary", (0.9, 1.0), (0.0, 0.2)),
+                }[use],
+            ),
+            "What counts is that you knew what would happen, not that you chose as we do.",
+        ),
+        Variant(
+            "the same for all",
+            lambda use: _with_run(
+                use,
+                _report(
+                    "shaw", (0.85, 1.0), {"copy": (0.3, 0.6), "induction": (0.6, 0.9)}.get(use, (0.8, 1.0))
+                ),
+            ),
+            "One encoding for all uses is a choice, too, as long as its prediction differs with the use.",
+        ),
     ),
     hints=(
         "Ask two things of an encoding for each use: can it say what the use asks for at all, and does that "
@@ -619,13 +833,20 @@ def _rotary_line(draw: Draw, length: int, sign: int) -> torch.Tensor:
 def _which_encoding_cases(draw: Draw) -> list[Case]:
     cases = []
     for what, said in (
-            ("nothing", _("no position")), ("alibi", _("ALiBi")), ("clipped", _("a clipped bias")),
-            ("rotary", _("RoPE")), ("key", _("a learned place of the key")), ("sinusoids", _("sinusoids")),
-            ("query", _("a bias of the query alone")), ("m·j", _("ALiBi, written as m·j")),
-            ("falling, late", _("a falling line that is clipped late")),
-            ("rising, late", _("a rising line that is clipped late")),
-            ("clipped at 1", _("a bias clipped at 1")), ("alibi, large", _("ALiBi in large numbers")),
-            ("rotary, small", _("RoPE in small numbers"))):
+        ("nothing", _("no position")),
+        ("alibi", _("ALiBi")),
+        ("clipped", _("a clipped bias")),
+        ("rotary", _("RoPE")),
+        ("key", _("a learned place of the key")),
+        ("sinusoids", _("sinusoids")),
+        ("query", _("a bias of the query alone")),
+        ("m·j", _("ALiBi, written as m·j")),
+        ("falling, late", _("a falling line that is clipped late")),
+        ("rising, late", _("a rising line that is clipped late")),
+        ("clipped at 1", _("a bias clipped at 1")),
+        ("alibi, large", _("ALiBi in large numbers")),
+        ("rotary, small", _("RoPE in small numbers")),
+    ):
         length = draw.integer(9, 13) + 3 * ("late" in what)
         i = torch.arange(length)
         distance = (i[:, None] - i).clamp(min=0)
@@ -642,8 +863,12 @@ def _which_encoding_cases(draw: Draw) -> list[Case]:
             scores = slope * i.double().expand(length, length)
         elif what == "clipped":
             k = draw.integer(2, length - 3)  # flat at the far end, and nowhere else
-            line = torch.cumsum(draw.choice([-1, 1]) * (0.3 + draw.uniform(k + 1, dtype=torch.float64))
-                                * torch.tensor([(-1) ** n * (n + 1.0) for n in range(k + 1)]), 0)
+            line = torch.cumsum(
+                draw.choice([-1, 1])
+                * (0.3 + draw.uniform(k + 1, dtype=torch.float64))
+                * torch.tensor([(-1) ** n * (n + 1.0) for n in range(k + 1)]),
+                0,
+            )
             line[1] = line[0]  # a first step of 0 is not "no position"
             scores = line[distance.clamp(max=k)]
         elif what == "clipped at 1":
@@ -665,14 +890,15 @@ def _which_encoding_cases(draw: Draw) -> list[Case]:
         rounding = 2e-6 * draw.normal(length, length, dtype=torch.float64) * (what != "nothing")
         size = 1e4 if "large" in what else 1e-5 if "small" in what else 1.0
         scores = size * (scores + content + rounding)
-        cases.append(Case((_causal(scores.float()),), _("L = {length}, {what}").format(
-            length=length, what=said)))
+        cases.append(
+            Case((_causal(scores.float()),), _("L = {length}, {what}").format(length=length, what=said))
+        )
     return cases
 
 
 def _steps(scores):
     """Row i: the steps from distance 0 to 1, 1 to 2, …, i − 1 to i."""
-    return [scores[i, :i + 1].flip(0).diff() for i in range(1, len(scores))]
+    return [scores[i, : i + 1].flip(0).diff() for i in range(1, len(scores))]
 
 
 def _small(scores):
@@ -684,7 +910,7 @@ def _decide(steps, small, *, none=True, relative=True, clipped=True):
     last = steps[-1]
     if none and all(bool((row.abs() <= small).all()) for row in steps):
         return "none"
-    if relative and any(bool(((row - last[:len(row)]).abs() > small).any()) for row in steps):
+    if relative and any(bool(((row - last[: len(row)]).abs() > small).any()) for row in steps):
         return "absolute"
     if bool(((last - last[0]).abs() <= small).all()):
         return "alibi"
@@ -698,10 +924,10 @@ def _which_encoding(scores):
 def _raw_rows(scores):
     """Compares the scores of rows, not their steps."""
     small, last = _small(scores), scores[-1].flip(0)
-    rows = [scores[i, :i + 1].flip(0) for i in range(len(scores))]
+    rows = [scores[i, : i + 1].flip(0) for i in range(len(scores))]
     if all(bool(((row - last[0]).abs() <= small).all()) for row in rows):
         return "none"
-    if any(bool(((row - last[:len(row)]).abs() > small).any()) for row in rows):
+    if any(bool(((row - last[: len(row)]).abs() > small).any()) for row in rows):
         return "absolute"
     return _which_encoding(scores)
 
@@ -744,7 +970,7 @@ def _with_a_table(scores):
     steps, small = _steps(scores.double()), float(_small(scores))
     table = np.full((len(steps), len(steps)), np.nan)
     for n, row in enumerate(steps):
-        table[n, :len(row)] = row.numpy()
+        table[n, : len(row)] = row.numpy()
     spread = np.nanmax(table, axis=0) - np.nanmin(table, axis=0)
     if np.nanmax(np.abs(table)) <= small:
         return "none"
@@ -765,37 +991,64 @@ WHICH_ENCODING = Question(
     draw=_which_encoding_cases,
     reference=_which_encoding,
     wrong=(
-        Wrong("what a query adds to all keys counts", _raw_rows,
-              "You compare scores of different queries directly. What a query adds to all of its keys "
-              "changes them, and a softmax does not see it: such a matrix holds no position at all, or is "
-              "ALiBi in another form.", '09, section "What can be measured"'),
-        Wrong("equal to the last bit", lambda scores: _decide(_steps(scores), 0.0),
-              "You ask for numbers that are equal to the last bit. Rounding makes every diagonal vary a "
-              "little, so what is relative is named absolute."),
-        *[Wrong(f"a fixed tolerance of {small:g}", lambda scores, small=small: _decide(_steps(scores), small),
+        Wrong(
+            "what a query adds to all keys counts",
+            _raw_rows,
+            "You compare scores of different queries directly. What a query adds to all of its keys "
+            "changes them, and a softmax does not see it: such a matrix holds no position at all, or is "
+            "ALiBi in another form.",
+            '09, section "What can be measured"',
+        ),
+        Wrong(
+            "equal to the last bit",
+            lambda scores: _decide(_steps(scores), 0.0),
+            "You ask for numbers that are equal to the last bit. Rounding makes every diagonal vary a "
+            "little, so what is relative is named absolute.",
+        ),
+        *[
+            Wrong(
+                f"a fixed tolerance of {small:g}",
+                lambda scores, small=small: _decide(_steps(scores), small),
                 "Your tolerance is a fixed number. Scores of 10,000 are rounded by more than it, and the "
-                "steps of scores of 0.0001 are smaller than it. Let it follow the size of the scores.")
-          for small in (1e-3, 1e-5, 1e-6)],
-        Wrong("no position is taken for ALiBi", lambda scores:
-              _decide(_steps(scores), _small(scores), none=False),
-              "Scores without position are named ALiBi: their steps are all equal, too. They are all 0."),
-        Wrong("only the last query", lambda scores:
-              _decide(_steps(scores), _small(scores), relative=False),
-              "Scores that know the place of a key are named as if the distance were all. One query does not "
-              "show the difference, not even the last one: compare several queries at the same distance."),
-        Wrong("the clip is not looked for", lambda scores:
-              _decide(_steps(scores), _small(scores), clipped=False),
-              "A clipped bias is named rotary. Both depend on the distance; what does a clipped one do "
-              "beyond its last offset?"),
-        Wrong("the mask counts as scores", _mask_as_zero,
-              "Hidden keys take part: where the mask begins there is a jump in each row that no encoding "
-              "made. Only keys up to the query's own place have a score."),
-        Wrong("content taken for slope", _proportional,
-              "ALiBi is recognised only if a score is a slope times a distance. Each score holds the "
-              "content's part, too, which is the same for all keys here."),
-        Wrong("all that is relative is rotary", _only_three,
-              "Everything that depends on the distance alone is named rotary. ALiBi and a clipped bias do "
-              "so, too; look at the shape of the curve over the distance."),
+                "steps of scores of 0.0001 are smaller than it. Let it follow the size of the scores.",
+            )
+            for small in (1e-3, 1e-5, 1e-6)
+        ],
+        Wrong(
+            "no position is taken for ALiBi",
+            lambda scores: _decide(_steps(scores), _small(scores), none=False),
+            "Scores without position are named ALiBi: their steps are all equal, too. They are all 0.",
+        ),
+        Wrong(
+            "only the last query",
+            lambda scores: _decide(_steps(scores), _small(scores), relative=False),
+            "Scores that know the place of a key are named as if the distance were all. One query does not "
+            "show the difference, not even the last one: compare several queries at the same distance.",
+        ),
+        Wrong(
+            "the clip is not looked for",
+            lambda scores: _decide(_steps(scores), _small(scores), clipped=False),
+            "A clipped bias is named rotary. Both depend on the distance; what does a clipped one do "
+            "beyond its last offset?",
+        ),
+        Wrong(
+            "the mask counts as scores",
+            _mask_as_zero,
+            "Hidden keys take part: where the mask begins there is a jump in each row that no encoding "
+            "made. Only keys up to the query's own place have a score.",
+        ),
+        Wrong(
+            "content taken for slope",
+            _proportional,
+            "ALiBi is recognised only if a score is a slope times a distance. Each score holds the "
+            "content's part, too, which is the same for all keys here.",
+        ),
+        Wrong(
+            "all that is relative is rotary",
+            _only_three,
+            "Everything that depends on the distance alone is named rotary. ALiBi and a clipped bias do "
+            "so, too; look at the shape of the curve over the distance.",
+        ),
     ),
     variants=(
         Variant("diagonals", _second_differences, "Going along the diagonals asks the same questions."),

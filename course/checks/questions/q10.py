@@ -27,8 +27,10 @@ def _forget_bias_cases(draw: Draw) -> list[Case]:
     return [
         Case((gates(3, whole, 0.1, 0.95), whole), _("{n} tokens at once").format(n=whole)),
         Case((gates(2, cached, 0.3, 0.99), 1), _("one query and {n} keys in a cache").format(n=cached)),
-        Case((gates(5, part, 0.2, 0.9, torch.float64), few),
-             _("float64, the last {few} of {n} tokens").format(few=few, n=part)),
+        Case(
+            (gates(5, part, 0.2, 0.9, torch.float64), few),
+            _("float64, the last {few} of {n} tokens").format(few=few, n=part),
+        ),
         Case((gates(4, long, 0.002, 0.1), few + 3), _("{n} keys that are soon forgotten").format(n=long)),
     ]
 
@@ -43,8 +45,9 @@ def _table(rows, queries, keys, hidden=lambda r: r > 0, fill=-math.inf, start=No
 def _forget_bias(gates, queries):
     total = gates.log().cumsum(-1)
     decay = total[:, -queries:, None] - total[:, None, :]
-    return decay.masked_fill(torch.ones(decay.shape, dtype=torch.bool).triu(gates.shape[1] - queries + 1),
-                             -math.inf)
+    return decay.masked_fill(
+        torch.ones(decay.shape, dtype=torch.bool).triu(gates.shape[1] - queries + 1), -math.inf
+    )
 
 
 def _forget(gates, queries, *, of=torch.log, sign=1, own_of_key=False, **more):
@@ -76,6 +79,7 @@ def _product_added(gates, queries):
 
 def _one_gate_for_all(gate):
     """ALiBi with the slope of one gate: that of the query, of the key, or the mean."""
+
     def answer(gates, queries):
         logs = gates.log()
         return _table(lambda i, j: gate(logs, i, j) * (i - j), queries, gates.shape[1])
@@ -89,7 +93,7 @@ def _forget_loop(gates, queries):
     for n in range(queries):
         i = keys - queries + n
         for j in range(i + 1):
-            out[:, n, j] = gates[:, j + 1:i + 1].log().sum(-1)
+            out[:, n, j] = gates[:, j + 1 : i + 1].log().sum(-1)
     return out
 
 
@@ -108,73 +112,139 @@ FORGET_BIAS = Question(
     reference=_forget_bias,
     same=_row_without_constant,
     equivalent="Your bias differs by a constant per query at most, and hides the same keys. A softmax over "
-               "the keys does not see such a constant: not even whether the query's own gate counts.",
+    "the keys does not see such a constant: not even whether the query's own gate counts.",
     picture="heat",
     wrong=(
-        Wrong("sign turned", _forgetting(sign=-1),
-              "The bias grows with what lies between: the more was to be forgotten, the more a key is "
-              "rewarded. A gate below 1 has to lower the score of everything before it."),
-        Wrong("the key's own gate counts", _forgetting(own_of_key=True),
-              "The gate of the key itself takes part. A token's gate says what is kept of the past *before* "
-              "it; it does not weaken the token's own key."),
-        Wrong("gates, not their logarithms", _forgetting(of=lambda f: f),
-              "You sum up the gates themselves. Several gates in a row are a product; what turns a product "
-              "into a sum, and a factor on a weight into a term of its score?"),
-        Wrong("what is forgotten, summed up", _forgetting(of=lambda f: f - 1),
-              "You subtract 1 − f for each gate. That is close for gates near 1 only: a gate of 0.01 should "
-              "shut almost everything out, and here it costs less than 1."),
-        Wrong("the product is added", _product_added,
-              "The product of the gates is added to the score as it is, a number between 0 and 1. It is "
-              "meant as a factor on the weight; in a score it has to stand as a logarithm."),
-        *[Wrong(f"logarithm to the base {base}", _forgetting(of=log),
+        Wrong(
+            "sign turned",
+            _forgetting(sign=-1),
+            "The bias grows with what lies between: the more was to be forgotten, the more a key is "
+            "rewarded. A gate below 1 has to lower the score of everything before it.",
+        ),
+        Wrong(
+            "the key's own gate counts",
+            _forgetting(own_of_key=True),
+            "The gate of the key itself takes part. A token's gate says what is kept of the past *before* "
+            "it; it does not weaken the token's own key.",
+        ),
+        Wrong(
+            "gates, not their logarithms",
+            _forgetting(of=lambda f: f),
+            "You sum up the gates themselves. Several gates in a row are a product; what turns a product "
+            "into a sum, and a factor on a weight into a term of its score?",
+        ),
+        Wrong(
+            "what is forgotten, summed up",
+            _forgetting(of=lambda f: f - 1),
+            "You subtract 1 − f for each gate. That is close for gates near 1 only: a gate of 0.01 should "
+            "shut almost everything out, and here it costs less than 1.",
+        ),
+        Wrong(
+            "the product is added",
+            _product_added,
+            "The product of the gates is added to the score as it is, a number between 0 and 1. It is "
+            "meant as a factor on the weight; in a score it has to stand as a logarithm.",
+        ),
+        *[
+            Wrong(
+                f"logarithm to the base {base}",
+                _forgetting(of=log),
                 f"These are logarithms to the base {base}. The softmax takes powers of e, so the decay is "
-                "weaker or stronger than the gates say.")
-          for base, log in ((2, torch.log2), (10, torch.log10))],
-        Wrong("a quotient of products", _quotient_of_products,
-              "For short texts this is right. In a long one the product of all gates so far falls below the "
-              "smallest number of the dtype, and its logarithm is −inf: NaN comes out. Stay with "
-              "logarithms all the way."),
-        Wrong("rows counted from 0", _forgetting(start=0),
-              "Row 0 is taken for the first token. The queries are the last ones: with a cache, a single "
-              "query stands at the end of the keys."),
-        Wrong("future not hidden", _forgetting(hidden=_nothing_hidden),
-              "Keys after the query get a positive bias. A decoder may not see them at all."),
-        Wrong("hidden keys get 0", _forgetting(fill=0.0),
-              "Keys after the query get the bias 0, as if nothing had been forgotten. After the softmax, "
-              "hidden keys should have the weight 0."),
-        Wrong("own key hidden", _forgetting(hidden=lambda r: r >= 0),
-              "A query does not see its own key. The first query of a text then sees nothing at all."),
-        Wrong("all gates are the query's", _one_gate_for_all(lambda logs, i, j: logs[:, i]),
-              "You take the query's gate for every step back. Each token in between has a gate of its own."),
-        Wrong("all gates are the key's", _one_gate_for_all(lambda logs, i, j: logs[:, j]),
-              "You take the key's gate for every step. Each token in between has a gate of its own, and the "
-              "key's is not even among them."),
-        Wrong("the mean gate: ALiBi", _one_gate_for_all(lambda logs, i, j: logs.mean(-1)[:, None, None]),
-              "All gates of a head are averaged, so the bias depends on the distance alone. That is ALiBi "
-              "with a slope from this text; which words stand in between no longer matters."),
-        Wrong("only the query's gate", lambda gates, queries: _table(
-                  lambda i, j: gates.log()[:, i] * (j < i), queries, gates.shape[1]),
-              "Every key loses what the query's own gate says, and nothing in between counts. For the keys "
-              "behind it this is a constant."),
-        Wrong("heads averaged", lambda gates, queries: _forget_bias(
-                  gates.mean(0, keepdim=True), queries).repeat(len(gates), 1, 1),
-              "All heads have the same bias. Each head has gates of its own."),
-        Wrong("softmax already taken", lambda gates, queries: _forget_bias(gates, queries).softmax(-1),
-              "These are weights, not a bias: each row sums to 1. The softmax comes later, after the bias "
-              "was added to the scores."),
-        Wrong("heads on the last axis", lambda gates, queries: _forget_bias(gates, queries).permute(1, 2, 0),
-              "The heads stand on the last axis. Scores have the shape [H, Lq, Lk], so the bias has to have "
-              "the heads in front."),
+                "weaker or stronger than the gates say.",
+            )
+            for base, log in ((2, torch.log2), (10, torch.log10))
+        ],
+        Wrong(
+            "a quotient of products",
+            _quotient_of_products,
+            "For short texts this is right. In a long one the product of all gates so far falls below the "
+            "smallest number of the dtype, and its logarithm is −inf: NaN comes out. Stay with "
+            "logarithms all the way.",
+        ),
+        Wrong(
+            "rows counted from 0",
+            _forgetting(start=0),
+            "Row 0 is taken for the first token. The queries are the last ones: with a cache, a single "
+            "query stands at the end of the keys.",
+        ),
+        Wrong(
+            "future not hidden",
+            _forgetting(hidden=_nothing_hidden),
+            "Keys after the query get a positive bias. A decoder may not see them at all.",
+        ),
+        Wrong(
+            "hidden keys get 0",
+            _forgetting(fill=0.0),
+            "Keys after the query get the bias 0, as if nothing had been forgotten. After the softmax, "
+            "hidden keys should have the weight 0.",
+        ),
+        Wrong(
+            "own key hidden",
+            _forgetting(hidden=lambda r: r >= 0),
+            "A query does not see its own key. The first query of a text then sees nothing at all.",
+        ),
+        Wrong(
+            "all gates are the query's",
+            _one_gate_for_all(lambda logs, i, j: logs[:, i]),
+            "You take the query's gate for every step back. Each token in between has a gate of its own.",
+        ),
+        Wrong(
+            "all gates are the key's",
+            _one_gate_for_all(lambda logs, i, j: logs[:, j]),
+            "You take the key's gate for every step. Each token in between has a gate of its own, and the "
+            "key's is not even among them.",
+        ),
+        Wrong(
+            "the mean gate: ALiBi",
+            _one_gate_for_all(lambda logs, i, j: logs.mean(-1)[:, None, None]),
+            "All gates of a head are averaged, so the bias depends on the distance alone. That is ALiBi "
+            "with a slope from this text; which words stand in between no longer matters.",
+        ),
+        Wrong(
+            "only the query's gate",
+            lambda gates, queries: _table(lambda i, j: gates.log()[:, i] * (j < i), queries, gates.shape[1]),
+            "Every key loses what the query's own gate says, and nothing in between counts. For the keys "
+            "behind it this is a constant.",
+        ),
+        Wrong(
+            "heads averaged",
+            lambda gates, queries: _forget_bias(gates.mean(0, keepdim=True), queries).repeat(
+                len(gates), 1, 1
+            ),
+            "All heads have the same bias. Each head has gates of its own.",
+        ),
+        Wrong(
+            "softmax already taken",
+            lambda gates, queries: _forget_bias(gates, queries).softmax(-1),
+            "These are weights, not a bias: each row sums to 1. The softmax comes later, after the bias "
+            "was added to the scores.",
+        ),
+        Wrong(
+            "heads on the last axis",
+            lambda gates, queries: _forget_bias(gates, queries).permute(1, 2, 0),
+            "The heads stand on the last axis. Scores have the shape [H, Lq, Lk], so the bias has to have "
+            "the heads in front.",
+        ),
     ),
     variants=(
-        Variant("minus the sum up to the key", lambda gates, queries: _table(
-            lambda i, j: -gates.log().cumsum(-1)[:, j].expand(-1, len(i), -1), queries, gates.shape[1]),
-            "What all keys of a query have in common drops out, so the sum up to the key is enough."),
+        Variant(
+            "minus the sum up to the key",
+            lambda gates, queries: _table(
+                lambda i, j: -gates.log().cumsum(-1)[:, j].expand(-1, len(i), -1), queries, gates.shape[1]
+            ),
+            "What all keys of a query have in common drops out, so the sum up to the key is enough.",
+        ),
         Variant("a loop", _forget_loop, "A loop over pairs is slow and right."),
-        Variant("without the query's gate", lambda gates, queries: _forget_bias(gates, queries)
-                - gates.log()[:, -queries:, None], "The query's own gate is a constant of its row."),
-        Variant("a very low number", _forgetting(fill=-1e9),
-                "A number far below all scores hides a key as well as −inf does."),
+        Variant(
+            "without the query's gate",
+            lambda gates, queries: _forget_bias(gates, queries) - gates.log()[:, -queries:, None],
+            "The query's own gate is a constant of its row.",
+        ),
+        Variant(
+            "a very low number",
+            _forgetting(fill=-1e9),
+            "A number far below all scores hides a key as well as −inf does.",
+        ),
     ),
     hints=(
         "Write down the row of one query by hand: which gates stand between it and the key one, two, three "
@@ -194,11 +264,16 @@ def _tempered_queries_cases(draw: Draw) -> list[Case]:
         layers = [draw.integer(0, 1) for _ in range(draw.integer(5, 9))]
         layer = draw.integer(1, len(layers) - 2)
         layers[layer], layers[layer - 1] = rope, before
-        return layer, {"no_rope_layers": layers, "attn_temperature_tuning": tuning,
-                       "floor_scale": floor_scale, "attn_scale": draw.number(0.1, 0.9)}
+        return layer, {
+            "no_rope_layers": layers,
+            "attn_temperature_tuning": tuning,
+            "floor_scale": floor_scale,
+            "attn_scale": draw.number(0.1, 0.9),
+        }
 
-    def case(what, batch, heads, length, dim, rope, step, first, tuning=True, dtype=torch.float32,
-             before=None):
+    def case(
+        what, batch, heads, length, dim, rope, step, first, tuning=True, dtype=torch.float32, before=None
+    ):
         before = 1 - rope if before is None else before
         positions = torch.stack([torch.arange(length) + first + row * (step + 1) for row in range(batch)])
         q = 1 + 2 * draw.uniform(batch, heads, length, dim, dtype=dtype)
@@ -209,15 +284,40 @@ def _tempered_queries_cases(draw: Draw) -> list[Case]:
         case(_("a layer without RoPE, from the first token on"), 1, 2, 4 * step + 1, 4, 0, step, 0),
         case(_("a layer with RoPE"), 2, 3, 9, 6, 1, step + 1, draw.integer(20, 40)),
         case(_("a layer without RoPE in a model that is not tuned"), 2, 1, 7, 8, 0, 2, 30, tuning=False),
-        case(_("rows at different places"), 3, 4, 5 * step, 2, 0, 2 * step - 1, draw.integer(10, 90),
-             before=0),
-        case(_("bfloat16, far into a text"), 2, 2, 40, 8, 0, 16, 10_000 + draw.integer(1, 9),
-             dtype=torch.bfloat16),
+        case(
+            _("rows at different places"), 3, 4, 5 * step, 2, 0, 2 * step - 1, draw.integer(10, 90), before=0
+        ),
+        case(
+            _("bfloat16, far into a text"),
+            2,
+            2,
+            40,
+            8,
+            0,
+            16,
+            10_000 + draw.integer(1, 9),
+            dtype=torch.bfloat16,
+        ),
     ]
 
 
-def _tempered(q, positions, layer, config, *, named=False, tuning=True, late=1, whole=torch.floor,
-              log=torch.log, one=1.0, inside=1.0, places=lambda p: p, inverse=False, pattern=False):
+def _tempered(
+    q,
+    positions,
+    layer,
+    config,
+    *,
+    named=False,
+    tuning=True,
+    late=1,
+    whole=torch.floor,
+    log=torch.log,
+    one=1.0,
+    inside=1.0,
+    places=lambda p: p,
+    inverse=False,
+    pattern=False,
+):
     """tempered_queries in parts, each of which can be another one."""
     has_rope = config["no_rope_layers"][layer] == (0 if named else 1)
     has_rope = (layer + 1) % 4 != 0 if pattern else has_rope
@@ -273,60 +373,120 @@ TEMPERED_QUERIES = Question(
     axes=("query", "first channel"),
     drawn=lambda value, case: value[0, :, :, 0].float() if value.ndim == 4 else value.float(),
     wrong=(
-        Wrong("as it was given", _as_it_was_given,
-              "All of its mistakes are still there. Compare three things with the text: which layers are "
-              "changed, at which position the first step comes, and what a batch does whose rows stand at "
-              "different places."),
-        Wrong("the flag read by its name", _tempering(named=True),
-              "The wrong layers are changed. `no_rope_layers` holds 1 for a layer that *has* RoPE, "
-              "whatever its name says; read the modelling file, not the name."),
-        Wrong("layers counted from 1", lambda q, p, layer, c: _tempered(q, p, layer - 1, c),
-              "You read the entry of the layer before. Layers are counted from 0, as lists are."),
-        Wrong("a position late", _tempering(late=0),
-              "Each step comes one position too late. Position p is the (p + 1)-th token, and tokens are "
-              "what is counted."),
-        Wrong("positions of the first row for all", _tempering(places=_row_0),
-              "Every row gets the factors of row 0. Rows of a batch may stand at different places of their "
-              "texts."),
-        Wrong("place in the tensor", _tempering(places=lambda p: torch.arange(p.shape[1]).expand_as(p)),
-              "You count the tokens of the call. After a cache the first of them is not the first of the "
-              "text: use the positions."),
-        Wrong("no steps", _tempering(whole=lambda x: x),
-              "The factor grows with every token. Here it stays the same for `floor_scale` tokens, and "
-              "nothing changes in texts that are shorter than that."),
-        Wrong("rounded up", _tempering(whole=torch.ceil),
-              "The steps are rounded up: even the first tokens are changed."),
-        Wrong("rounded to the nearest", _tempering(whole=torch.round),
-              "The steps are rounded to the nearest whole number, so the first of them comes after half of "
-              "`floor_scale`."),
-        Wrong("logarithm of the step alone", _tempering(inside=0.0, whole=lambda x: x.floor().clamp(min=1)),
-              "The logarithm lacks its + 1: the second step has a factor of 1 still, and every later one "
-              "is too small."),
-        Wrong("the factor lacks its 1", _tempering(one=0.0),
-              "The factor is the logarithm alone. In a short text it is then 0, and a query of zeros looks "
-              "everywhere alike."),
-        *[Wrong(f"logarithm to the base {base}", _tempering(log=log),
-                f"This is a logarithm to the base {base}; the formula has the natural one.")
-          for base, log in ((2, torch.log2), (10, torch.log10))],
-        Wrong("divided, not multiplied", _tempering(inverse=True),
-              "The queries become smaller with the position: that flattens the softmax of a long text even "
-              "more. A low temperature is a *large* factor on the scores."),
-        Wrong("every fourth layer, by the pattern", _tempering(pattern=True),
-              "You decide by the number of the layer. That is the default; the configuration lists the "
-              "layers one by one, and another model may have another list."),
-        Wrong("switch ignored", _tempering(tuning=False),
-              "The factor is there although `attn_temperature_tuning` is off."),
-        Wrong("the input is changed", _changes_q,
-              "The numbers are right, but `q` itself is overwritten: whoever calls this loses what they "
-              "had."),
+        Wrong(
+            "as it was given",
+            _as_it_was_given,
+            "All of its mistakes are still there. Compare three things with the text: which layers are "
+            "changed, at which position the first step comes, and what a batch does whose rows stand at "
+            "different places.",
+        ),
+        Wrong(
+            "the flag read by its name",
+            _tempering(named=True),
+            "The wrong layers are changed. `no_rope_layers` holds 1 for a layer that *has* RoPE, "
+            "whatever its name says; read the modelling file, not the name.",
+        ),
+        Wrong(
+            "layers counted from 1",
+            lambda q, p, layer, c: _tempered(q, p, layer - 1, c),
+            "You read the entry of the layer before. Layers are counted from 0, as lists are.",
+        ),
+        Wrong(
+            "a position late",
+            _tempering(late=0),
+            "Each step comes one position too late. Position p is the (p + 1)-th token, and tokens are "
+            "what is counted.",
+        ),
+        Wrong(
+            "positions of the first row for all",
+            _tempering(places=_row_0),
+            "Every row gets the factors of row 0. Rows of a batch may stand at different places of their "
+            "texts.",
+        ),
+        Wrong(
+            "place in the tensor",
+            _tempering(places=lambda p: torch.arange(p.shape[1]).expand_as(p)),
+            "You count the tokens of the call. After a cache the first of them is not the first of the "
+            "text: use the positions.",
+        ),
+        Wrong(
+            "no steps",
+            _tempering(whole=lambda x: x),
+            "The factor grows with every token. Here it stays the same for `floor_scale` tokens, and "
+            "nothing changes in texts that are shorter than that.",
+        ),
+        Wrong(
+            "rounded up",
+            _tempering(whole=torch.ceil),
+            "The steps are rounded up: even the first tokens are changed.",
+        ),
+        Wrong(
+            "rounded to the nearest",
+            _tempering(whole=torch.round),
+            "The steps are rounded to the nearest whole number, so the first of them comes after half of "
+            "`floor_scale`.",
+        ),
+        Wrong(
+            "logarithm of the step alone",
+            _tempering(inside=0.0, whole=lambda x: x.floor().clamp(min=1)),
+            "The logarithm lacks its + 1: the second step has a factor of 1 still, and every later one "
+            "is too small.",
+        ),
+        Wrong(
+            "the factor lacks its 1",
+            _tempering(one=0.0),
+            "The factor is the logarithm alone. In a short text it is then 0, and a query of zeros looks "
+            "everywhere alike.",
+        ),
+        *[
+            Wrong(
+                f"logarithm to the base {base}",
+                _tempering(log=log),
+                f"This is a logarithm to the base {base}; the formula has the natural one.",
+            )
+            for base, log in ((2, torch.log2), (10, torch.log10))
+        ],
+        Wrong(
+            "divided, not multiplied",
+            _tempering(inverse=True),
+            "The queries become smaller with the position: that flattens the softmax of a long text even "
+            "more. A low temperature is a *large* factor on the scores.",
+        ),
+        Wrong(
+            "every fourth layer, by the pattern",
+            _tempering(pattern=True),
+            "You decide by the number of the layer. That is the default; the configuration lists the "
+            "layers one by one, and another model may have another list.",
+        ),
+        Wrong(
+            "switch ignored",
+            _tempering(tuning=False),
+            "The factor is there although `attn_temperature_tuning` is off.",
+        ),
+        Wrong(
+            "the input is changed",
+            _changes_q,
+            "The numbers are right, but `q` itself is overwritten: whoever calls this loses what they had.",
+        ),
     ),
     variants=(
         Variant("one query at a time", _by_rows, "A loop over queries is slow and right."),
-        Variant("integers and log1p", lambda q, p, layer, c: q if c["no_rope_layers"][layer]
-                or not c["attn_temperature_tuning"] else (q.float() * (
-                    torch.log1p((p + 1).div(c["floor_scale"], rounding_mode="floor").float())
-                    * c["attn_scale"] + 1)[:, None, :, None]).to(q.dtype),
-                "Dividing whole numbers and rounding down is the floor."),
+        Variant(
+            "integers and log1p",
+            lambda q, p, layer, c: (
+                q
+                if c["no_rope_layers"][layer] or not c["attn_temperature_tuning"]
+                else (
+                    q.float()
+                    * (
+                        torch.log1p((p + 1).div(c["floor_scale"], rounding_mode="floor").float())
+                        * c["attn_scale"]
+                        + 1
+                    )[:, None, :, None]
+                ).to(q.dtype)
+            ),
+            "Dividing whole numbers and rounding down is the floor.",
+        ),
     ),
     hints=(
         "There are three mistakes. Take a text of a few tokens and a `floor_scale` of 4, and write down the "
@@ -346,13 +506,19 @@ KINDS = ("sliding_attention", "full_attention")
 def _layer_dials_cases(draw: Draw) -> list[Case]:
     def rope(base, share=None, kind="default"):
         return {"rope_type": kind, "rope_theta": base} | (
-            {} if share is None else {"partial_rotary_factor": share})
+            {} if share is None else {"partial_rotary_factor": share}
+        )
 
     def config(layers, near, far, *, listed=False, first_full=False):
         pattern = draw.integer(3, 5)
-        found = {"num_hidden_layers": layers, "head_dim": 16 * draw.integer(3, 9), "layer_types": None,
-                 "sliding_window": draw.choice([128, 512, 1024, 4096]), "sliding_window_pattern": pattern,
-                 "rope_parameters": dict(zip(KINDS, (near, far), strict=True))}
+        found = {
+            "num_hidden_layers": layers,
+            "head_dim": 16 * draw.integer(3, 9),
+            "layer_types": None,
+            "sliding_window": draw.choice([128, 512, 1024, 4096]),
+            "sliding_window_pattern": pattern,
+            "rope_parameters": dict(zip(KINDS, (near, far), strict=True)),
+        }
         if listed:
             kinds = [KINDS[draw.integer(0, 1)] for _ in range(layers)]
             kinds[0], kinds[pattern - 1], kinds[-1] = KINDS[1], KINDS[0], KINDS[0]
@@ -363,17 +529,33 @@ def _layer_dials_cases(draw: Draw) -> list[Case]:
     wide = draw.choice([1e6, 5e6])
     return [
         Case((config(10 + n, rope(local), rope(wide)),), _("a base for each kind of layer, as in Gemma 3")),
-        Case((config(11 + n, rope(local), rope(wide, 0.25, "proportional")),),
-             _("p-RoPE in the layers that see everything, as in Gemma 4")),
-        Case((config(12 + n, rope(wide), None),),
-             _("no positions in the layers that see everything, as in EXAONE 4")),
-        Case((config(7 + n, rope(local, 0.5), rope(wide, draw.choice([0.25, 0.75])), listed=True),),
-             _("layers in a list, a part of the channels turns")),
+        Case(
+            (config(11 + n, rope(local), rope(wide, 0.25, "proportional")),),
+            _("p-RoPE in the layers that see everything, as in Gemma 4"),
+        ),
+        Case(
+            (config(12 + n, rope(wide), None),),
+            _("no positions in the layers that see everything, as in EXAONE 4"),
+        ),
+        Case(
+            (config(7 + n, rope(local, 0.5), rope(wide, draw.choice([0.25, 0.75])), listed=True),),
+            _("layers in a list, a part of the channels turns"),
+        ),
     ]
 
 
-def _dial(config, kind, *, window=lambda full, w: 0 if full else w, share=True, channels=False,
-          of=lambda parameters, kind: parameters[kind], width=None, wave=None, pairs=None):
+def _dial(
+    config,
+    kind,
+    *,
+    window=lambda full, w: 0 if full else w,
+    share=True,
+    channels=False,
+    of=lambda parameters, kind: parameters[kind],
+    width=None,
+    wave=None,
+    pairs=None,
+):
     """One layer of layer_dials; each option turns one thing into a mistake."""
     full = kind == KINDS[1]
     parameters, near = of(config["rope_parameters"], kind), window(full, config["sliding_window"])
@@ -432,66 +614,126 @@ LAYER_DIALS = Question(
     exercise="10",
     title="What each layer of a model does with positions, read from its configuration.",
     returns="a table [layers, 3]: window (0: sees everything), pairs that turn, longest wavelength in tokens "
-            "(0 if no pair turns)",
+    "(0 if no pair turns)",
     section=BASES,
     draw=_layer_dials_cases,
     reference=_layer_dials,
     tolerance=(5e-6, 1e-6),
     wrong=(
-        Wrong("pattern counted from 0", _dialled(kinds=lambda c: _kinds(c, full=lambda i, n: i % n == 0)),
-              "Your first layer sees everything. With a pattern of 6 the first five layers have a window, "
-              "and the sixth sees everything."),
-        Wrong("kinds swapped", _dialled(kinds=lambda c: _kinds(c, full=lambda i, n: (i + 1) % n != 0)),
-              "Where the pattern decides, windows and layers that see everything have changed places."),
-        Wrong("the list is not read", _dialled(kinds=lambda c: _kinds(c, listed=False)),
-              "You follow the pattern although `layer_types` lists the layers. The list decides where "
-              "there is one."),
-        Wrong("parameters of the other kind", _dialled(of=_other_kind),
-              "Each kind of layer gets the RoPE of the other kind."),
-        *[Wrong(f"one base for all, that of {what}", _dialled(of=lambda p, kind, n=n: p[KINDS[n]]),
+        Wrong(
+            "pattern counted from 0",
+            _dialled(kinds=lambda c: _kinds(c, full=lambda i, n: i % n == 0)),
+            "Your first layer sees everything. With a pattern of 6 the first five layers have a window, "
+            "and the sixth sees everything.",
+        ),
+        Wrong(
+            "kinds swapped",
+            _dialled(kinds=lambda c: _kinds(c, full=lambda i, n: (i + 1) % n != 0)),
+            "Where the pattern decides, windows and layers that see everything have changed places.",
+        ),
+        Wrong(
+            "the list is not read",
+            _dialled(kinds=lambda c: _kinds(c, listed=False)),
+            "You follow the pattern although `layer_types` lists the layers. The list decides where "
+            "there is one.",
+        ),
+        Wrong(
+            "parameters of the other kind",
+            _dialled(of=_other_kind),
+            "Each kind of layer gets the RoPE of the other kind.",
+        ),
+        *[
+            Wrong(
+                f"one base for all, that of {what}",
+                _dialled(of=lambda p, kind, n=n: p[KINDS[n]]),
                 f"All layers have the RoPE of those {what}. The two kinds have entries of their own: near "
-                "by, fast pairs are enough; far away, slow ones are needed.")
-          for n, what in ((0, "with a window"), (1, "that see everything"))],
-        Wrong("no positions overlooked", _dialled(of=_never_none),
-              "A kind whose entry is None gets the RoPE of the other kind. None means that these layers do "
-              "not turn anything."),
-        Wrong("p-RoPE taken for partial rotation", _dialled(width=lambda d, turning: turning),
-              "In p-RoPE (`\"proportional\"`) you spread the wavelengths over the pairs that turn. They keep "
-              "the speeds that they have among *all* pairs of the head; the slow ones just stand still."),
-        Wrong("partial rotation taken for p-RoPE", _dialled(width=lambda d, turning: d),
-              "With `\"default\"` you count the speeds over the whole head. Partial rotation cuts the head "
-              "first: the part that turns is treated as a head of its own."),
-        Wrong("all pairs turn", _dialled(share=False),
-              "You do not read `partial_rotary_factor`: all pairs turn. It may stand in one kind and not in "
-              "the other."),
-        Wrong("channels, not pairs", _dialled(channels=True),
-              "You count the channels that turn. Two of them make a pair."),
-        Wrong("the window everywhere", _dialled(window=lambda full, w: w),
-              "You give layers of full attention a window, too. They see everything, so their window is 0."),
-        Wrong("windows swapped", _dialled(window=lambda full, w: w if full else 0),
-              "The window stands at the layers that see everything, and is missing at the others."),
-        Wrong("the fastest pair", _dialled(wave=lambda b, n, d: 2 * math.pi),
-              "This is the shortest wavelength. It is the same in every model: the first pair turns by one "
-              "radian a token."),
-        Wrong("one pair too far", _dialled(wave=lambda b, n, d: 2 * math.pi * b ** (2 * n / d)),
-              "Pairs are numbered from 0, so the last of n pairs has the number n − 1. Your wavelength "
-              "belongs to a pair that is not there."),
-        Wrong("2π forgotten", _dialled(wave=lambda b, n, d: b ** (2 * (n - 1) / d)),
-              "This is the way to one radian. A wave is a whole turn."),
-        Wrong("frequency, not wavelength", _dialled(wave=lambda b, n, d: b ** (-2 * (n - 1) / d)),
-              "This is the angle per token of the slowest pair. Asked for is how many tokens it needs for a "
-              "whole turn."),
-        Wrong("half the exponent", _dialled(wave=lambda b, n, d: 2 * math.pi * b ** ((n - 1) / d)),
-              "The exponent lacks a 2: pair t turns by base^(−2t/d), with d counted in channels."),
-        Wrong("the base itself", _dialled(wave=lambda b, n, d: 2 * math.pi * b),
-              "You take 2π times the base. No pair is that slow: the last one has the exponent 2(n − 1)/d, "
-              "which is below 1."),
+                "by, fast pairs are enough; far away, slow ones are needed.",
+            )
+            for n, what in ((0, "with a window"), (1, "that see everything"))
+        ],
+        Wrong(
+            "no positions overlooked",
+            _dialled(of=_never_none),
+            "A kind whose entry is None gets the RoPE of the other kind. None means that these layers do "
+            "not turn anything.",
+        ),
+        Wrong(
+            "p-RoPE taken for partial rotation",
+            _dialled(width=lambda d, turning: turning),
+            'In p-RoPE (`"proportional"`) you spread the wavelengths over the pairs that turn. They keep '
+            "the speeds that they have among *all* pairs of the head; the slow ones just stand still.",
+        ),
+        Wrong(
+            "partial rotation taken for p-RoPE",
+            _dialled(width=lambda d, turning: d),
+            'With `"default"` you count the speeds over the whole head. Partial rotation cuts the head '
+            "first: the part that turns is treated as a head of its own.",
+        ),
+        Wrong(
+            "all pairs turn",
+            _dialled(share=False),
+            "You do not read `partial_rotary_factor`: all pairs turn. It may stand in one kind and not in "
+            "the other.",
+        ),
+        Wrong(
+            "channels, not pairs",
+            _dialled(channels=True),
+            "You count the channels that turn. Two of them make a pair.",
+        ),
+        Wrong(
+            "the window everywhere",
+            _dialled(window=lambda full, w: w),
+            "You give layers of full attention a window, too. They see everything, so their window is 0.",
+        ),
+        Wrong(
+            "windows swapped",
+            _dialled(window=lambda full, w: w if full else 0),
+            "The window stands at the layers that see everything, and is missing at the others.",
+        ),
+        Wrong(
+            "the fastest pair",
+            _dialled(wave=lambda b, n, d: 2 * math.pi),
+            "This is the shortest wavelength. It is the same in every model: the first pair turns by one "
+            "radian a token.",
+        ),
+        Wrong(
+            "one pair too far",
+            _dialled(wave=lambda b, n, d: 2 * math.pi * b ** (2 * n / d)),
+            "Pairs are numbered from 0, so the last of n pairs has the number n − 1. Your wavelength "
+            "belongs to a pair that is not there.",
+        ),
+        Wrong(
+            "2π forgotten",
+            _dialled(wave=lambda b, n, d: b ** (2 * (n - 1) / d)),
+            "This is the way to one radian. A wave is a whole turn.",
+        ),
+        Wrong(
+            "frequency, not wavelength",
+            _dialled(wave=lambda b, n, d: b ** (-2 * (n - 1) / d)),
+            "This is the angle per token of the slowest pair. Asked for is how many tokens it needs for a "
+            "whole turn.",
+        ),
+        Wrong(
+            "half the exponent",
+            _dialled(wave=lambda b, n, d: 2 * math.pi * b ** ((n - 1) / d)),
+            "The exponent lacks a 2: pair t turns by base^(−2t/d), with d counted in channels.",
+        ),
+        Wrong(
+            "the base itself",
+            _dialled(wave=lambda b, n, d: 2 * math.pi * b),
+            "You take 2π times the base. No pair is that slow: the last one has the exponent 2(n − 1)/d, "
+            "which is below 1.",
+        ),
     ),
     variants=(
-        Variant("a list of tuples", lambda config: [tuple(_dial(config, kind)) for kind in _kinds(config)],
-                "A list of rows holds the same numbers."),
-        Variant("by the angles", _by_angles,
-                "2π over the smallest angle per token is the longest wavelength."),
+        Variant(
+            "a list of tuples",
+            lambda config: [tuple(_dial(config, kind)) for kind in _kinds(config)],
+            "A list of rows holds the same numbers.",
+        ),
+        Variant(
+            "by the angles", _by_angles, "2π over the smallest angle per token is the longest wavelength."
+        ),
     ),
     hints=(
         "Three questions for each layer, one after the other: which kind is it? Does this kind turn at all, "
@@ -499,7 +741,7 @@ LAYER_DIALS = Question(
         "First make a list of kinds, from `layer_types` or from the pattern. Then one function for a kind "
         "gives the three numbers.",
         "Pair t of d channels needs 2π·base^(2t/d) tokens for a turn. What counts as d differs between "
-        "`\"default\"` and `\"proportional\"`; the last pair that turns has the number n − 1 in both.",
+        '`"default"` and `"proportional"`; the last pair that turns has the number n − 1 in both.',
     ),
 )
 
@@ -513,14 +755,17 @@ def _grid_angles_cases(draw: Draw) -> list[Case]:
 
     base, n = draw.choice([1_000.0, 10_000.0]), draw.integer(2, 4)
     return [
-        Case((places(length, len(sections)), sections, base, interleaved),
-             what.format(pairs=" + ".join(str(count) for count in sections)))
+        Case(
+            (places(length, len(sections)), sections, base, interleaved),
+            what.format(pairs=" + ".join(str(count) for count in sections)),
+        )
         for what, length, sections, base, interleaved in (
             (_("chunked, {pairs} pairs"), 6, (n, n + 1, n + 2), base, False),
             (_("interleaved, {pairs} pairs"), 9, (n + 2, n, n), base, True),
             (_("interleaved, {pairs} pairs"), 5, (n + 1, n + 1, n), 500.0, True),
             (_("two axes, interleaved, {pairs} pairs"), 7, (2 * n, n), 50.0, True),
-            (_("two axes, chunked, {pairs} pairs"), 8, (n, 2 * n), 100.0, False))
+            (_("two axes, chunked, {pairs} pairs"), 8, (n, 2 * n), 100.0, False),
+        )
     ]
 
 
@@ -552,8 +797,9 @@ def _turned(**options):
 def _own_speeds(sections, base, axes):
     """Each axis begins with the fastest pair again, as in axial RoPE."""
     count = [axes[:t].count(axis) for t, axis in enumerate(axes)]
-    return base ** -torch.tensor([n / sections[axis] for n, axis in zip(count, axes, strict=True)],
-                                 dtype=torch.float64)
+    return base ** -torch.tensor(
+        [n / sections[axis] for n, axis in zip(count, axes, strict=True)], dtype=torch.float64
+    )
 
 
 def _shared_speeds(sections, base, axes):
@@ -584,58 +830,111 @@ GRID_ANGLES = Question(
     tolerance=(1e-4, 1e-5),
     picture="heat",
     wrong=(
-        Wrong("chunked in both", _turned(reads=lambda s, i: _chunked(s)),
-              "The interleaved form is cut into blocks, too. There the axes take turns, from pair to pair."),
-        Wrong("interleaved in both", _turned(reads=lambda s, i: [
-                  t % len(s) if t // len(s) < s[t % len(s)] else 0 for t in range(sum(s))]),
-              "The chunked form takes turns, too. There each axis has a block: the first pairs read the "
-              "first axis, the next ones the second."),
-        Wrong("the two forms swapped", _turned(reads=lambda s, i: _chunked(s) if i else _interleaved(s)),
-              "Chunked and interleaved have changed places."),
-        Wrong("turns without an end", _turned(reads=lambda s, i: [t % len(s) for t in range(sum(s))] if i
-                                              else _chunked(s)),
-              "The axes take turns up to the last pair. Once an axis has its share it reads no more; what is "
-              "left at the end belongs to the first one."),
-        Wrong("the rest to the last axis", _turned(reads=lambda s, i: _interleaved(s, len(s) - 1) if i
-                                                   else _chunked(s)),
-              "The pairs that are left at the end read the last axis. They belong to the first: that is why "
-              "its share is the largest."),
-        Wrong("axes in reverse order", _turned(reads=lambda s, i: [
-                  len(s) - 1 - axis for axis in (_interleaved(s) if i else _chunked(s))]),
-              "The axes are read from the last to the first. Positions and sections have the same order."),
-        Wrong("fast pairs for each axis anew", _turned(theta=_own_speeds),
-              "Every axis begins with the fastest pair and ends with the slowest. That is axial RoPE; here "
-              "one list of speeds is shared out, and no speed is there twice."),
-        Wrong("each axis counts its own pairs", _turned(theta=_shared_speeds),
-              "The speeds are those of the whole head, but each axis starts at the first of them. A pair "
-              "keeps its own number t, whatever it reads."),
-        Wrong("half the exponent", _turned(theta=lambda s, b, axes: b ** (
-                  -torch.arange(sum(s), dtype=torch.float64) / (2 * sum(s)))),
-              "The speeds fall half as fast as they should. Pair t turns by base^(−2t/d), and d is the "
-              "number of *channels*, twice that of the pairs."),
-        Wrong("all axes summed", lambda p, s, b, i: _angles(p.sum(-1, keepdim=True).expand_as(p), s, b, i),
-              "Each pair is turned by the sum of all numbers. Each pair reads one of them."),
-        Wrong("the first axis alone", lambda p, s, b, i: _angles(p[:, :1].expand_as(p), s, b, i),
-              "All pairs read the first axis. For words that is right, for they have the same number "
-              "everywhere; the patches of a picture then all stand at one place."),
-        Wrong("growing speeds", _turned(theta=lambda s, b, axes: b ** (
-                  torch.arange(sum(s), dtype=torch.float64) / sum(s))),
-              "The exponent has lost its minus: later pairs turn faster and faster."),
-        Wrong("slowest pair first", _turned(theta=lambda s, b, axes: (b ** (
-                  -torch.arange(sum(s), dtype=torch.float64) / sum(s))).flip(0)),
-              "The speeds stand in reverse order: pair 0 should be the fastest one."),
-        Wrong("pairs counted from 1", _turned(theta=lambda s, b, axes: b ** (
-                  -(torch.arange(sum(s), dtype=torch.float64) + 1) / sum(s))),
-              "Pairs count from 0, so that the first one turns by one radian for each step."),
+        Wrong(
+            "chunked in both",
+            _turned(reads=lambda s, i: _chunked(s)),
+            "The interleaved form is cut into blocks, too. There the axes take turns, from pair to pair.",
+        ),
+        Wrong(
+            "interleaved in both",
+            _turned(
+                reads=lambda s, i: [t % len(s) if t // len(s) < s[t % len(s)] else 0 for t in range(sum(s))]
+            ),
+            "The chunked form takes turns, too. There each axis has a block: the first pairs read the "
+            "first axis, the next ones the second.",
+        ),
+        Wrong(
+            "the two forms swapped",
+            _turned(reads=lambda s, i: _chunked(s) if i else _interleaved(s)),
+            "Chunked and interleaved have changed places.",
+        ),
+        Wrong(
+            "turns without an end",
+            _turned(reads=lambda s, i: [t % len(s) for t in range(sum(s))] if i else _chunked(s)),
+            "The axes take turns up to the last pair. Once an axis has its share it reads no more; what is "
+            "left at the end belongs to the first one.",
+        ),
+        Wrong(
+            "the rest to the last axis",
+            _turned(reads=lambda s, i: _interleaved(s, len(s) - 1) if i else _chunked(s)),
+            "The pairs that are left at the end read the last axis. They belong to the first: that is why "
+            "its share is the largest.",
+        ),
+        Wrong(
+            "axes in reverse order",
+            _turned(
+                reads=lambda s, i: [len(s) - 1 - axis for axis in (_interleaved(s) if i else _chunked(s))]
+            ),
+            "The axes are read from the last to the first. Positions and sections have the same order.",
+        ),
+        Wrong(
+            "fast pairs for each axis anew",
+            _turned(theta=_own_speeds),
+            "Every axis begins with the fastest pair and ends with the slowest. That is axial RoPE; here "
+            "one list of speeds is shared out, and no speed is there twice.",
+        ),
+        Wrong(
+            "each axis counts its own pairs",
+            _turned(theta=_shared_speeds),
+            "The speeds are those of the whole head, but each axis starts at the first of them. A pair "
+            "keeps its own number t, whatever it reads.",
+        ),
+        Wrong(
+            "half the exponent",
+            _turned(
+                theta=lambda s, b, axes: b ** (-torch.arange(sum(s), dtype=torch.float64) / (2 * sum(s)))
+            ),
+            "The speeds fall half as fast as they should. Pair t turns by base^(−2t/d), and d is the "
+            "number of *channels*, twice that of the pairs.",
+        ),
+        Wrong(
+            "all axes summed",
+            lambda p, s, b, i: _angles(p.sum(-1, keepdim=True).expand_as(p), s, b, i),
+            "Each pair is turned by the sum of all numbers. Each pair reads one of them.",
+        ),
+        Wrong(
+            "the first axis alone",
+            lambda p, s, b, i: _angles(p[:, :1].expand_as(p), s, b, i),
+            "All pairs read the first axis. For words that is right, for they have the same number "
+            "everywhere; the patches of a picture then all stand at one place.",
+        ),
+        Wrong(
+            "growing speeds",
+            _turned(theta=lambda s, b, axes: b ** (torch.arange(sum(s), dtype=torch.float64) / sum(s))),
+            "The exponent has lost its minus: later pairs turn faster and faster.",
+        ),
+        Wrong(
+            "slowest pair first",
+            _turned(
+                theta=lambda s, b, axes: (b ** (-torch.arange(sum(s), dtype=torch.float64) / sum(s))).flip(0)
+            ),
+            "The speeds stand in reverse order: pair 0 should be the fastest one.",
+        ),
+        Wrong(
+            "pairs counted from 1",
+            _turned(
+                theta=lambda s, b, axes: b ** (-(torch.arange(sum(s), dtype=torch.float64) + 1) / sum(s))
+            ),
+            "Pairs count from 0, so that the first one turns by one radian for each step.",
+        ),
     ),
     variants=(
-        Variant("dealt like cards", _turned(reads=lambda s, i: _dealt(s) if i else _chunked(s)),
-                "Where the form is possible at all, dealing round by round gives the same."),
-        Variant("all axes first", lambda p, s, b, i: torch.einsum(
-            "la,tl,at->lt", p.double(), torch.ones(sum(s), len(p), dtype=torch.float64),
-            torch.nn.functional.one_hot(torch.tensor(_interleaved(s) if i else _chunked(s)), len(s)).T
-            * b ** (-torch.arange(sum(s), dtype=torch.float64) / sum(s))),
-            "A table of axes and pairs with a single entry for each pair picks the same numbers."),
+        Variant(
+            "dealt like cards",
+            _turned(reads=lambda s, i: _dealt(s) if i else _chunked(s)),
+            "Where the form is possible at all, dealing round by round gives the same.",
+        ),
+        Variant(
+            "all axes first",
+            lambda p, s, b, i: torch.einsum(
+                "la,tl,at->lt",
+                p.double(),
+                torch.ones(sum(s), len(p), dtype=torch.float64),
+                torch.nn.functional.one_hot(torch.tensor(_interleaved(s) if i else _chunked(s)), len(s)).T
+                * b ** (-torch.arange(sum(s), dtype=torch.float64) / sum(s)),
+            ),
+            "A table of axes and pairs with a single entry for each pair picks the same numbers.",
+        ),
     ),
     hints=(
         "Two lists are enough: which axis each pair reads, and how fast each pair turns. The second does not "
@@ -651,29 +950,51 @@ GRID_ANGLES = Question(
 # ---- sink_attention ----
 def _sink_attention_cases(draw: Draw) -> list[Case]:
     single, double = torch.float32, torch.float64
-    sizes = ((_("a text at once"), 2, 4, 4, 6, 6, 8, 0, single, 2, 1),
-             (_("a window, grouped heads"), 1, 6, 2, 9, 9, 4, 3, single, 2, 1),
-             (_("one new query, a window and a cache"), 3, 2, 1, 1, 10, 6, 4, single, 2, 1),
-             (_("large scores"), 2, 6, 3, 3, 8, 16, 5, single, 200, 100),
-             (_("float64, 2 new queries"), 1, 8, 2, 2, 7, 10, 0, double, 2, 1))
+    sizes = (
+        (_("a text at once"), 2, 4, 4, 6, 6, 8, 0, single, 2, 1),
+        (_("a window, grouped heads"), 1, 6, 2, 9, 9, 4, 3, single, 2, 1),
+        (_("one new query, a window and a cache"), 3, 2, 1, 1, 10, 6, 4, single, 2, 1),
+        (_("large scores"), 2, 6, 3, 3, 8, 16, 5, single, 200, 100),
+        (_("float64, 2 new queries"), 1, 8, 2, 2, 7, 10, 0, double, 2, 1),
+    )
     cases = []
     for what, batch, heads, kv_heads, queries, keys, dim, window, dtype, size, sink_size in sizes:
         q = size * draw.normal(batch, heads, queries, dim, dtype=dtype)
         k, v = (draw.normal(batch, kv_heads, keys, dim, dtype=dtype) for _ in range(2))
         sinks = sink_size * draw.uniform(heads, low=0.5, high=2.5, dtype=dtype)
-        told = (_("{what} (Lq = {queries}, Lk = {keys}, window {window})") if window else
-                _("{what} (Lq = {queries}, Lk = {keys}, window none)"))
-        cases.append(Case((q, k, v, sinks, window),
-                          told.format(what=what, queries=queries, keys=keys, window=window)))
+        told = (
+            _("{what} (Lq = {queries}, Lk = {keys}, window {window})")
+            if window
+            else _("{what} (Lq = {queries}, Lk = {keys}, window none)")
+        )
+        cases.append(
+            Case((q, k, v, sinks, window), told.format(what=what, queries=queries, keys=keys, window=window))
+        )
     return cases
 
 
-def _sinking(q, k, v, sinks, window, *, grouped=torch.Tensor.repeat_interleave, scale=None, wider=0,
-             start=None, future=False, sink=lambda s, d: s, reach=True, own=True):
+def _sinking(
+    q,
+    k,
+    v,
+    sinks,
+    window,
+    *,
+    grouped=torch.Tensor.repeat_interleave,
+    scale=None,
+    wider=0,
+    start=None,
+    future=False,
+    sink=lambda s, d: s,
+    reach=True,
+    own=True,
+):
     """sink_attention in parts, each of which can be another one."""
     times, keys = q.shape[1] // k.shape[1], k.shape[2]
-    k, v = ((grouped(x, times, 1) if grouped is torch.Tensor.repeat_interleave else grouped(x, times))
-            for x in (k, v))
+    k, v = (
+        (grouped(x, times, 1) if grouped is torch.Tensor.repeat_interleave else grouped(x, times))
+        for x in (k, v)
+    )
     scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale(q))
     start = keys - q.shape[2] if start is None else start
     back = torch.arange(start, start + q.shape[2])[:, None] - torch.arange(keys)
@@ -749,52 +1070,91 @@ SINK_ATTENTION = Question(
     reference=_sink_attention,
     bonus=True,
     wrong=(
-        Wrong("no sink", lambda q, k, v, s, w: _stable(q, k, v, s, w, lambda total, s, top: total),
-              "The weights of the keys sum to 1, as if there were no sink. If you did put it in, take its "
-              "column out only *after* the softmax, and do not divide by the sum once more."),
-        Wrong("the sink is scaled", _sunk(sink=lambda s, d: s / d**0.5),
-              "The sink is divided by √d. It is a score already, learned as it is; only products of queries "
-              "and keys are scaled."),
-        Wrong("a sink of 0 for all", _sunk(sink=lambda s, d: 0 * s),
-              "You add 1 to the sum below: that is a sink with the score 0 in every head. Here each head has "
-              "learned its own."),
-        Wrong("the sink is no exponent", lambda q, k, v, s, w: _stable(
-                  q, k, v, s, w, lambda total, s, top: total + s * (-top).exp()),
-              "The sink is added to the sum as it is. It is a *score*: what stands in the sum is its "
-              "exponential."),
-        Wrong("the sink's share is fixed", _gated,
-              "The output is multiplied by a number that does not depend on the scores. A sink competes with "
-              "the keys: beside a key that fits well it takes next to nothing."),
-        Wrong("one sink for all heads", _sunk(sink=lambda s, d: s.mean().expand_as(s)),
-              "All heads have the same sink. Each of them has its own number."),
-        Wrong("sinks in reverse order", _sunk(sink=lambda s, d: s.flip(0)),
-              "The sinks stand at the wrong heads."),
-        Wrong("exponentials that overflow", _plain_exp,
-              "For small scores this is right. exp(89) is more than float32 holds, and inf / inf is NaN: "
-              "subtract the largest score first, the sink's included."),
-        Wrong("grouped heads tiled", _sunk(grouped=lambda x, n: x.repeat(1, n, 1, 1)),
-              "Queries meet the wrong keys: heads of keys are repeated as a whole, 0 1 0 1. Neighbouring "
-              "heads of queries share a head of keys: 0 0 1 1."),
-        Wrong("the window has one key too many", _sunk(wider=1),
-              "Each query sees one key too many. A window of 3 holds the query's own key and two before it."),
-        Wrong("the window has one key too few", _sunk(wider=-1),
-              "Each query sees one key too few. A window of 3 holds the query's own key and two before it."),
-        Wrong("no window", _sunk(reach=False),
-              "Every query sees all keys before it. Where `window` is not 0 it sees that many."),
-        Wrong("rows counted from 0", _sunk(start=0),
-              "Row 0 is taken for the first token. The queries are the last ones of the keys."),
-        Wrong("future not hidden", _sunk(future=True),
-              "Queries see keys that stand after them."),
-        Wrong("scores not scaled", _sunk(scale=lambda q: 1.0),
-              "The scores lack their 1/√d."),
+        Wrong(
+            "no sink",
+            lambda q, k, v, s, w: _stable(q, k, v, s, w, lambda total, s, top: total),
+            "The weights of the keys sum to 1, as if there were no sink. If you did put it in, take its "
+            "column out only *after* the softmax, and do not divide by the sum once more.",
+        ),
+        Wrong(
+            "the sink is scaled",
+            _sunk(sink=lambda s, d: s / d**0.5),
+            "The sink is divided by √d. It is a score already, learned as it is; only products of queries "
+            "and keys are scaled.",
+        ),
+        Wrong(
+            "a sink of 0 for all",
+            _sunk(sink=lambda s, d: 0 * s),
+            "You add 1 to the sum below: that is a sink with the score 0 in every head. Here each head has "
+            "learned its own.",
+        ),
+        Wrong(
+            "the sink is no exponent",
+            lambda q, k, v, s, w: _stable(q, k, v, s, w, lambda total, s, top: total + s * (-top).exp()),
+            "The sink is added to the sum as it is. It is a *score*: what stands in the sum is its "
+            "exponential.",
+        ),
+        Wrong(
+            "the sink's share is fixed",
+            _gated,
+            "The output is multiplied by a number that does not depend on the scores. A sink competes with "
+            "the keys: beside a key that fits well it takes next to nothing.",
+        ),
+        Wrong(
+            "one sink for all heads",
+            _sunk(sink=lambda s, d: s.mean().expand_as(s)),
+            "All heads have the same sink. Each of them has its own number.",
+        ),
+        Wrong(
+            "sinks in reverse order",
+            _sunk(sink=lambda s, d: s.flip(0)),
+            "The sinks stand at the wrong heads.",
+        ),
+        Wrong(
+            "exponentials that overflow",
+            _plain_exp,
+            "For small scores this is right. exp(89) is more than float32 holds, and inf / inf is NaN: "
+            "subtract the largest score first, the sink's included.",
+        ),
+        Wrong(
+            "grouped heads tiled",
+            _sunk(grouped=lambda x, n: x.repeat(1, n, 1, 1)),
+            "Queries meet the wrong keys: heads of keys are repeated as a whole, 0 1 0 1. Neighbouring "
+            "heads of queries share a head of keys: 0 0 1 1.",
+        ),
+        Wrong(
+            "the window has one key too many",
+            _sunk(wider=1),
+            "Each query sees one key too many. A window of 3 holds the query's own key and two before it.",
+        ),
+        Wrong(
+            "the window has one key too few",
+            _sunk(wider=-1),
+            "Each query sees one key too few. A window of 3 holds the query's own key and two before it.",
+        ),
+        Wrong(
+            "no window",
+            _sunk(reach=False),
+            "Every query sees all keys before it. Where `window` is not 0 it sees that many.",
+        ),
+        Wrong(
+            "rows counted from 0",
+            _sunk(start=0),
+            "Row 0 is taken for the first token. The queries are the last ones of the keys.",
+        ),
+        Wrong("future not hidden", _sunk(future=True), "Queries see keys that stand after them."),
+        Wrong("scores not scaled", _sunk(scale=lambda q: 1.0), "The scores lack their 1/√d."),
     ),
     variants=(
-        Variant("one more column", _sunk(),
-                "A column of sinks beside the scores, taken away after the softmax."),
+        Variant(
+            "one more column", _sunk(), "A column of sinks beside the scores, taken away after the softmax."
+        ),
         Variant("one more key", _one_more_key, "A sink is a key whose value is zero."),
-        Variant("a gate behind plain attention", _by_sigmoid,
-                "The sink's share is a sigmoid of the difference between log Σ exp of the scores and the "
-                "sink."),
+        Variant(
+            "a gate behind plain attention",
+            _by_sigmoid,
+            "The sink's share is a sigmoid of the difference between log Σ exp of the scores and the sink.",
+        ),
     ),
     hints=(
         "A sink is like one more key: it has a score and it takes its share of the softmax. What would its "

@@ -1,9 +1,9 @@
 """The bug museum: implementations that were really written, to be found out by a property.
 
-    museum.visit("waves")   one exhibit: read it, choose a check, see what it measures
-    museum.gallery()        a menu of all
-    museum.in_front()       weights with words in front and without, of all that promise no difference
-    museum.tour()           every check on every exhibit
+museum.visit("waves")   one exhibit: read it, choose a check, see what it measures
+museum.gallery()        a menu of all
+museum.in_front()       weights with words in front and without, of all that promise no difference
+museum.tour()           every check on every exhibit
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ def repaired_lines(exhibit: Exhibit) -> str:
 
 def wrong_lines(exhibit: Exhibit) -> list[int]:
     """The numbers, from 1, of the lines that the repair changes."""
-    pieces = difflib.SequenceMatcher(None, exhibit.code.splitlines(), exhibit.repaired_code.splitlines(),
-                                     autojunk=False).get_opcodes()
+    pieces = difflib.SequenceMatcher(
+        None, exhibit.code.splitlines(), exhibit.repaired_code.splitlines(), autojunk=False
+    ).get_opcodes()
     return [n + 1 for kind, first, end, *_ in pieces if kind != "equal" for n in range(first, end)]
 
 
@@ -79,13 +80,24 @@ class Visit(Question):
 
     def __init__(self, name: str):
         self.exhibit, self.name = _one(EXHIBITS, name, "exhibit"), name
-        super().__init__(f"{NOTEBOOK}.{name}", "museum", {
-            "question": _("{title}. Something is wrong here. Which check finds it?").format(
-                title=html.escape(_(self.exhibit.title))),
-            "choices": {key: _(check.label) for key, check in CHECKS.items()}}, _("Exhibit"))
-        self.lines = {n: widgets.Button(description=str(n), tooltip=_("line {n}").format(n=n),
-                                        layout={"width": "4.5em"})
-                      for n, line in enumerate(self.exhibit.code.splitlines(), 1) if line.strip()}
+        super().__init__(
+            f"{NOTEBOOK}.{name}",
+            "museum",
+            {
+                "question": _("{title}. Something is wrong here. Which check finds it?").format(
+                    title=html.escape(_(self.exhibit.title))
+                ),
+                "choices": {key: _(check.label) for key, check in CHECKS.items()},
+            },
+            _("Exhibit"),
+        )
+        self.lines = {
+            n: widgets.Button(
+                description=str(n), tooltip=_("line {n}").format(n=n), layout={"width": "4.5em"}
+            )
+            for n, line in enumerate(self.exhibit.code.splitlines(), 1)
+            if line.strip()
+        }
         for n, button in self.lines.items():
             button.on_click(lambda _button, n=n: self.name_line(n))
         ask = widgets.HTML(_("<b>Found.</b> Now name it: in which line does the mistake stand?"))
@@ -129,16 +141,21 @@ class Visit(Question):
 
     def _explanation(self) -> str:
         e = self.exhibit
-        said = _("Rewritten from {source}: {said}.").format(source=source_link(e),
-                                                            said=html.escape(_(e.said)))
-        return (f"<p>{html.escape(_(e.diagnosis))}</p><p>{said}</p>"
-                f"<p>{_('The repair:')}</p><pre>{html.escape(repaired_lines(e))}</pre>")
+        said = _("Rewritten from {source}: {said}.").format(
+            source=source_link(e), said=html.escape(_(e.said))
+        )
+        return (
+            f"<p>{html.escape(_(e.diagnosis))}</p><p>{said}</p>"
+            f"<p>{_('The repair:')}</p><pre>{html.escape(repaired_lines(e))}</pre>"
+        )
 
     def stored(self):
         choices = "".join(f"<li>{html.escape(text)}</li>" for text in self.asked["choices"].values())
         code = f"<pre>{html.escape(self.exhibit.code)}</pre>"
-        return {"text/html": f"<p>{super()._text()}</p>{code}<ul>{choices}</ul>",
-                "text/plain": f"{self.label}: {self.asked['question']}\n{self.exhibit.code}"}, {}
+        return {
+            "text/html": f"<p>{super()._text()}</p>{code}<ul>{choices}</ul>",
+            "text/plain": f"{self.label}: {self.asked['question']}\n{self.exhibit.code}",
+        }, {}
 
 
 class Menu(anywidget.AnyWidget):
@@ -166,8 +183,10 @@ class Gallery(StoredBox):
         self.children = [self.menu, self.visit]
 
     def stored(self):
-        return {"text/html": "".join(Visit(name).stored()[0]["text/html"] for name in self.names),
-                "text/plain": "\n\n".join(Visit(name).stored()[0]["text/plain"] for name in self.names)}, {}
+        return {
+            "text/html": "".join(Visit(name).stored()[0]["text/html"] for name in self.names),
+            "text/plain": "\n\n".join(Visit(name).stored()[0]["text/plain"] for name in self.names),
+        }, {}
 
 
 class Tour:
@@ -179,9 +198,16 @@ class Tour:
         found = [[verdict.found for verdict in column] for column in zip(*table, strict=True)]
         return [
             *((_(e.title), *map(self.cell, row)) for e, row in zip(EXHIBITS.values(), table, strict=True)),
-            (_("found, of those where it applies"),
-             *(_("{number} of {all}").format(number=column.count(True), all=len(column) - column.count(None))
-               for column in found))]
+            (
+                _("found, of those where it applies"),
+                *(
+                    _("{number} of {all}").format(
+                        number=column.count(True), all=len(column) - column.count(None)
+                    )
+                    for column in found
+                ),
+            ),
+        ]
 
     @staticmethod
     def cell(verdict: Verdict) -> str:
@@ -193,10 +219,16 @@ class Tour:
 
     def _repr_html_(self):
         style = 'style="text-align:left;vertical-align:top"'
-        head = "".join(f'<th scope="col" {style}>{html.escape(text)}</th>'
-                       for text in (_("Exhibit"), *(_(check.label) for check in CHECKS.values())))
-        body = "".join(f'<tr><th scope="row" {style}>{html.escape(row[0])}</th>' + "".join(
-            f"<td {style}>{html.escape(cell)}</td>" for cell in row[1:]) + "</tr>" for row in self.rows())
+        head = "".join(
+            f'<th scope="col" {style}>{html.escape(text)}</th>'
+            for text in (_("Exhibit"), *(_(check.label) for check in CHECKS.values()))
+        )
+        body = "".join(
+            f'<tr><th scope="row" {style}>{html.escape(row[0])}</th>'
+            + "".join(f"<td {style}>{html.escape(cell)}</td>" for cell in row[1:])
+            + "</tr>"
+            for row in self.rows()
+        )
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         summary = _("Every check on every exhibit: the answers")
         return f"<details><summary>{summary}</summary>{table}</details>"
@@ -220,6 +252,7 @@ def gallery(*without: str) -> Gallery:
 def in_front() -> dict:
     """``{name: (late, early)}`` of all exhibits that promise that only distances count: the attention
     weights of eight words with 40 others in front of them, and without. Their difference is a shift error."""
+
     def weights(exhibit: Exhibit):
         return seeded(lambda: _in_front(exhibit, exhibit.broken), seed=0)
 

@@ -144,7 +144,8 @@ def mirror(exhibit, kind):
     back = weights(exhibit, scores(subject, q.flip(1), k.flip(1))).flip(1, 2)
     share = elsewhere(back, weights(exhibit, scores(subject, q, k))).max().item()
     said = _("{how}, up to {share} of a word's attention goes elsewhere").format(
-        how=_("read backwards, against the mirror image"), share=f"{share:.1%}")
+        how=_("read backwards, against the mirror image"), share=f"{share:.1%}"
+    )
     return Verdict(share < SAME, said, f"{share:.1%}")
 
 
@@ -159,8 +160,11 @@ def half(exhibit, kind):
     subject, (q, k) = kind(), words(exhibit, 512)
     q, k = q.bfloat16(), k.bfloat16()
     rounded = weights(exhibit, scores(copy.deepcopy(subject).bfloat16(), q, k))
-    return _shares(_("in bfloat16, against float32"),
-                   elsewhere(rounded, weights(exhibit, scores(subject, q.float(), k.float()))), NEAR)
+    return _shares(
+        _("in bfloat16, against float32"),
+        elsewhere(rounded, weights(exhibit, scores(subject, q.float(), k.float()))),
+        NEAR,
+    )
 
 
 def resize(exhibit, kind):
@@ -202,25 +206,58 @@ def _takes(method: str, argument: str) -> Callable[[Exhibit], bool]:
     def condition(exhibit):
         function = getattr(exhibit.broken, method, None)
         return function is not None and argument in inspect.signature(function).parameters
+
     return condition
 
 
 CHECKS = {
-    "moved": Check("Put words in front: the others' weights stay",
-                   lambda e: e.relative, "it does not promise that only distances count", moved),
-    "norm": Check("Turning keeps the length of a vector",
-                  lambda e: hasattr(e.broken, "rotate"), "it turns no vectors", norm),
-    "stepwise": Check("One word at a time equals all at once",
-                      lambda e: e.decodes, "it gets the whole text at once", stepwise),
-    "mirror": Check("Read backwards: more than a mirror image",
-                    lambda e: not e.decodes, "a causal mask hides the words ahead", mirror),
-    "equation": Check("The equation, slowly and in float64",
-                      lambda e: e.equation is not None, "no paper gives an equation", equation),
+    "moved": Check(
+        "Put words in front: the others' weights stay",
+        lambda e: e.relative,
+        "it does not promise that only distances count",
+        moved,
+    ),
+    "norm": Check(
+        "Turning keeps the length of a vector",
+        lambda e: hasattr(e.broken, "rotate"),
+        "it turns no vectors",
+        norm,
+    ),
+    "stepwise": Check(
+        "One word at a time equals all at once",
+        lambda e: e.decodes,
+        "it gets the whole text at once",
+        stepwise,
+    ),
+    "mirror": Check(
+        "Read backwards: more than a mirror image",
+        lambda e: not e.decodes,
+        "a causal mask hides the words ahead",
+        mirror,
+    ),
+    "equation": Check(
+        "The equation, slowly and in float64",
+        lambda e: e.equation is not None,
+        "no paper gives an equation",
+        equation,
+    ),
     "half": Check("Half precision stays near", lambda _exhibit: True, "", half),
-    "resize": Check("A checkpoint loads at another length",
-                    _takes("__init__", "max_len"), "it computes no table of a given length", resize),
-    "padding": Check("Padding on the left changes nothing",
-                     _takes("embed", "attention_mask"), "it is not told what is padding", padding),
-    "gradient": Check("A gradient reaches the whole table",
-                      lambda e: bool([*e.broken().parameters()]), "nothing is trained", gradient),
+    "resize": Check(
+        "A checkpoint loads at another length",
+        _takes("__init__", "max_len"),
+        "it computes no table of a given length",
+        resize,
+    ),
+    "padding": Check(
+        "Padding on the left changes nothing",
+        _takes("embed", "attention_mask"),
+        "it is not told what is padding",
+        padding,
+    ),
+    "gradient": Check(
+        "A gradient reaches the whole table",
+        lambda e: bool([*e.broken().parameters()]),
+        "nothing is trained",
+        gradient,
+    ),
 }

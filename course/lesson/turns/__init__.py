@@ -85,11 +85,14 @@ class Turn:
         self.question, self.verdict, self.text = question, verdict, text
 
     def _repr_html_(self) -> str:
-        hints = "".join(f"<details><summary>{_('Hint {n}').format(n=n)}</summary>"
-                        f"<p>{html.escape(_(hint))}</p></details>"
-                        for n, hint in enumerate(self.question.hints, 1))
-        code = (f"<details><summary>{_('One way to write it')}</summary>"
-                f"<pre>{html.escape(_said(self.question))}</pre></details>")
+        hints = "".join(
+            f"<details><summary>{_('Hint {n}').format(n=n)}</summary><p>{html.escape(_(hint))}</p></details>"
+            for n, hint in enumerate(self.question.hints, 1)
+        )
+        code = (
+            f"<details><summary>{_('One way to write it')}</summary>"
+            f"<pre>{html.escape(_said(self.question))}</pre></details>"
+        )
         return f"<p><b>{html.escape(self.verdict)}</b> {html.escape(self.text)}</p>{hints}{code}"
 
     def __repr__(self) -> str:
@@ -121,8 +124,10 @@ def your_turn(key: str, answer: Callable, seed: int | None = None) -> Callable:
     """
     question = find(key)
     if not callable(answer):
-        raise TypeError(f"your_turn({key!r}, …) takes your function itself, not what it returns; given was a "
-                        f"{type(answer).__name__}")
+        raise TypeError(
+            f"your_turn({key!r}, …) takes your function itself, not what it returns; given was a "
+            f"{type(answer).__name__}"
+        )
     seed = secrets.randbits(48) if seed is None else seed
     outcomes = collect(answer, [case.args for case in question.cases(seed)], question.seconds)
     verdict = judge(question, seed, outcomes)

@@ -20,8 +20,14 @@ def loss_of(p):
 
 
 def _loss_cases(draw: Draw) -> list[Case]:
-    return [Case((draw.uniform(*shape, low=0.02, high=0.98),), what) for shape, what in (
-        ((3,), _("three probabilities")), ((7,), _("seven probabilities")), ((2, 5), _("a table of them")))]
+    return [
+        Case((draw.uniform(*shape, low=0.02, high=0.98),), what)
+        for shape, what in (
+            ((3,), _("three probabilities")),
+            ((7,), _("seven probabilities")),
+            ((2, 5), _("a table of them")),
+        )
+    ]
 
 
 LOSS_OF = Question(
@@ -33,21 +39,39 @@ LOSS_OF = Question(
     draw=_loss_cases,
     reference=loss_of,
     wrong=(
-        Wrong("sign forgotten", lambda p: p.log(),
-              "The logarithm of a probability is negative, so your model would earn nats for its mistakes. "
-              "A loss is 0 or more."),
-        Wrong("in bits", lambda p: -p.log2(),
-              "That is the loss in bits: the logarithm to base 2. Nats take the natural one, to base e."),
-        Wrong("to base 10", lambda p: -p.log10(),
-              "That is a logarithm to base 10. Nats take the natural one, to base e."),
-        Wrong("distance from 1", lambda p: 1 - p,
-              "That says how far p is from 1, and is never more than 1. A token that was thought impossible "
-              "should cost any amount."),
-        Wrong("one over p", lambda p: 1 / p,
-              "That is how many equally likely tokens the model seemed to choose from: 1 for a sure hit. But "
-              "a sure hit should cost nothing."),
-        Wrong("one mean for all", lambda p: -p.log().mean(),
-              "You have taken the mean already. Here each probability keeps a loss of its own."),
+        Wrong(
+            "sign forgotten",
+            lambda p: p.log(),
+            "The logarithm of a probability is negative, so your model would earn nats for its mistakes. "
+            "A loss is 0 or more.",
+        ),
+        Wrong(
+            "in bits",
+            lambda p: -p.log2(),
+            "That is the loss in bits: the logarithm to base 2. Nats take the natural one, to base e.",
+        ),
+        Wrong(
+            "to base 10",
+            lambda p: -p.log10(),
+            "That is a logarithm to base 10. Nats take the natural one, to base e.",
+        ),
+        Wrong(
+            "distance from 1",
+            lambda p: 1 - p,
+            "That says how far p is from 1, and is never more than 1. A token that was thought impossible "
+            "should cost any amount.",
+        ),
+        Wrong(
+            "one over p",
+            lambda p: 1 / p,
+            "That is how many equally likely tokens the model seemed to choose from: 1 for a sure hit. But "
+            "a sure hit should cost nothing.",
+        ),
+        Wrong(
+            "one mean for all",
+            lambda p: -p.log().mean(),
+            "You have taken the mean already. Here each probability keeps a loss of its own.",
+        ),
     ),
     variants=(Variant("one over p, then the logarithm", lambda p: (1 / p).log(), "log(1/p) is −log p."),),
     hints=(
@@ -69,8 +93,10 @@ def _ascending(draw: Draw, length: int) -> torch.Tensor:
 
 
 def _shift_cases(draw: Draw) -> list[Case]:
-    return [Case((_ascending(draw, length), by), _("{n} positions, moved by {by}").format(n=length, by=by))
-            for length, by in ((6, 3), (9, 1000), (4, draw.integer(10, 50)))]
+    return [
+        Case((_ascending(draw, length), by), _("{n} positions, moved by {by}").format(n=length, by=by))
+        for length, by in ((6, 3), (9, 1000), (4, draw.integer(10, 50)))
+    ]
 
 
 SHIFTED = Question(
@@ -82,17 +108,32 @@ SHIFTED = Question(
     draw=_shift_cases,
     reference=shifted,
     wrong=(
-        Wrong("pushed round", lambda positions, by: positions.roll(by),
-              "You move the numbers round in a circle, so the last ones come out in front. The numbers stay "
-              "the same, and two neighbours are torn apart."),
-        Wrong("stretched", lambda positions, by: positions * by,
-              "You multiply, so the positions get further apart. The text should only begin further on."),
-        Wrong("the other way", lambda positions, by: positions - by,
-              "Right distance, wrong way: the text moves towards the front."),
-        Wrong("counted from zero", lambda positions, by: torch.arange(by, by + len(positions)),
-              "You count anew from the shift, and forget where the text began. It may have begun at 3."),
-        Wrong("only the first", lambda positions, by: torch.cat([positions[:1] + by, positions[1:]]),
-              "Only the first position has moved. All of them should."),
+        Wrong(
+            "pushed round",
+            lambda positions, by: positions.roll(by),
+            "You move the numbers round in a circle, so the last ones come out in front. The numbers stay "
+            "the same, and two neighbours are torn apart.",
+        ),
+        Wrong(
+            "stretched",
+            lambda positions, by: positions * by,
+            "You multiply, so the positions get further apart. The text should only begin further on.",
+        ),
+        Wrong(
+            "the other way",
+            lambda positions, by: positions - by,
+            "Right distance, wrong way: the text moves towards the front.",
+        ),
+        Wrong(
+            "counted from zero",
+            lambda positions, by: torch.arange(by, by + len(positions)),
+            "You count anew from the shift, and forget where the text began. It may have begun at 3.",
+        ),
+        Wrong(
+            "only the first",
+            lambda positions, by: torch.cat([positions[:1] + by, positions[1:]]),
+            "Only the first position has moved. All of them should.",
+        ),
     ),
     hints=(
         "The first position, the last one and each between them move by the same amount.",
@@ -109,9 +150,13 @@ def backwards(positions):
 
 
 def _backwards_cases(draw: Draw) -> list[Case]:
-    return [Case((_ascending(draw, length) + first,),
-                 _("{n} positions from {first} or a bit later").format(n=length, first=first))
-            for length, first in ((5, 0), (8, 3), (3, 20))]
+    return [
+        Case(
+            (_ascending(draw, length) + first,),
+            _("{n} positions from {first} or a bit later").format(n=length, first=first),
+        )
+        for length, first in ((5, 0), (8, 3), (3, 20))
+    ]
 
 
 BACKWARDS = Question(
@@ -123,22 +168,48 @@ BACKWARDS = Question(
     draw=_backwards_cases,
     reference=backwards,
     wrong=(
-        Wrong("negative numbers", lambda positions: -positions,
-              "The order is reversed, but the numbers are negative now. The same numbers should come back."),
-        Wrong("starts again at 0", lambda positions: positions.max() - positions,
-              "Your last token always gets 0. The same numbers should come back, and a text may begin at 3."),
-        Wrong("off by one", lambda positions: len(positions) - positions,
-              "Five positions run from 0 to 4, and yours from 5 to 1. And a text may begin later."),
-        Wrong("turned by one place", lambda positions: positions.roll(1),
-              "Only the last number has come to the front. All others are still in their old order."),
-        Wrong("nothing changed", lambda positions: positions.sort().values,
-              "These are the positions in their old order. Sorting them upwards changes nothing."),
-        Wrong("ends exchanged", lambda positions: torch.cat([positions[-1:], positions[1:-1], positions[:1]])
-              if len(positions) > 3 else positions.roll(1),
-              "Only the first and the last have changed places. Reverse the ones in between, too."),
+        Wrong(
+            "negative numbers",
+            lambda positions: -positions,
+            "The order is reversed, but the numbers are negative now. The same numbers should come back.",
+        ),
+        Wrong(
+            "starts again at 0",
+            lambda positions: positions.max() - positions,
+            "Your last token always gets 0. The same numbers should come back, and a text may begin at 3.",
+        ),
+        Wrong(
+            "off by one",
+            lambda positions: len(positions) - positions,
+            "Five positions run from 0 to 4, and yours from 5 to 1. And a text may begin later.",
+        ),
+        Wrong(
+            "turned by one place",
+            lambda positions: positions.roll(1),
+            "Only the last number has come to the front. All others are still in their old order.",
+        ),
+        Wrong(
+            "nothing changed",
+            lambda positions: positions.sort().values,
+            "These are the positions in their old order. Sorting them upwards changes nothing.",
+        ),
+        Wrong(
+            "ends exchanged",
+            lambda positions: (
+                torch.cat([positions[-1:], positions[1:-1], positions[:1]])
+                if len(positions) > 3
+                else positions.roll(1)
+            ),
+            "Only the first and the last have changed places. Reverse the ones in between, too.",
+        ),
     ),
-    variants=(Variant("sorted downwards", lambda positions: positions.sort(descending=True).values,
-                      "Sorting them downwards reverses positions that go up."),),
+    variants=(
+        Variant(
+            "sorted downwards",
+            lambda positions: positions.sort(descending=True).values,
+            "Sorting them downwards reverses positions that go up.",
+        ),
+    ),
     hints=(
         "[0, 1, 2, 3] becomes [3, 2, 1, 0].",
         "A list would take [::-1]; a tensor has the function flip instead.",
@@ -154,8 +225,10 @@ def times_less_likely(nats):
 
 
 def _times_cases(draw: Draw) -> list[Case]:
-    return [Case((draw.uniform(length, low=0.2, high=4.0),), _("{n} losses").format(n=length))
-            for length in (3, 5, 9)]
+    return [
+        Case((draw.uniform(length, low=0.2, high=4.0),), _("{n} losses").format(n=length))
+        for length in (3, 5, 9)
+    ]
 
 
 TIMES_LESS_LIKELY = Question(
@@ -167,17 +240,32 @@ TIMES_LESS_LIKELY = Question(
     draw=_times_cases,
     reference=times_less_likely,
     wrong=(
-        Wrong("what is left", lambda nats: (-nats).exp(),
-              "That is the share of the probability that is left, about a third for one nat. The question is "
-              "how many times smaller it has become."),
-        Wrong("powers of two", lambda nats: 2 ** nats,
-              "That would be right for bits. A nat belongs to the base e = 2.718…"),
-        Wrong("powers of ten", lambda nats: 10 ** nats,
-              "That would be right for the logarithm to base 10. A nat belongs to the base e = 2.718…"),
-        Wrong("the logarithm once more", lambda nats: nats.log(),
-              "You take the logarithm of what is a logarithm already. The way back is another function."),
-        Wrong("as it is", lambda nats: nats + 0,
-              "Two nats do not mean “two times less likely”. Nats are logarithms; undo the logarithm first."),
+        Wrong(
+            "what is left",
+            lambda nats: (-nats).exp(),
+            "That is the share of the probability that is left, about a third for one nat. The question is "
+            "how many times smaller it has become.",
+        ),
+        Wrong(
+            "powers of two",
+            lambda nats: 2**nats,
+            "That would be right for bits. A nat belongs to the base e = 2.718…",
+        ),
+        Wrong(
+            "powers of ten",
+            lambda nats: 10**nats,
+            "That would be right for the logarithm to base 10. A nat belongs to the base e = 2.718…",
+        ),
+        Wrong(
+            "the logarithm once more",
+            lambda nats: nats.log(),
+            "You take the logarithm of what is a logarithm already. The way back is another function.",
+        ),
+        Wrong(
+            "as it is",
+            lambda nats: nats + 0,
+            "Two nats do not mean “two times less likely”. Nats are logarithms; undo the logarithm first.",
+        ),
     ),
     variants=(Variant("divided by what is left", lambda nats: 1 / (-nats).exp(), "1 / exp(−x) is exp(x)."),),
     hints=(

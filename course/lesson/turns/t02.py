@@ -24,10 +24,12 @@ def angle(p, t, d):
 
 def _angle_cases(draw: Draw) -> list[Case]:
     many = torch.arange(5, dtype=torch.float64) + draw.integer(2, 30)
-    return [Case((draw.integer(5, 60), 2, 16), _("clock 2 of 8")),
-            Case((draw.integer(100, 900), 3, 8), _("the last of 4 clocks")),
-            Case((draw.integer(2, 40), 0, 64), _("the first clock")),
-            Case((many, draw.integer(3, 9), 64), _("several positions at once, in a tensor"))]
+    return [
+        Case((draw.integer(5, 60), 2, 16), _("clock 2 of 8")),
+        Case((draw.integer(100, 900), 3, 8), _("the last of 4 clocks")),
+        Case((draw.integer(2, 40), 0, 64), _("the first clock")),
+        Case((many, draw.integer(3, 9), 64), _("several positions at once, in a tensor")),
+    ]
 
 
 ANGLE = Question(
@@ -39,22 +41,40 @@ ANGLE = Question(
     draw=_angle_cases,
     reference=angle,
     wrong=(
-        Wrong("exponent without the 2", lambda p, t, d: p * 10000 ** (-t / d),
-              "The hands slow down only half as fast as they should: d counts channels, and each clock has "
-              "two of them."),
-        Wrong("hands that get faster", lambda p, t, d: p * 10000 ** (2 * t / d),
-              "Your hands get faster from clock to clock. No hand should turn by more than 1 radian per "
-              "position."),
-        Wrong("rounded exponent", lambda p, t, d: p * 10000.0 ** (-2 * t // d),
-              "The exponent is rounded to a whole number: // cuts off what / keeps. Nearly all clocks then "
-              "run at the same speed."),
-        Wrong("position left out", lambda p, t, d: p * 0 + 10000 ** (-2 * t / d),
-              "That is the angle of a single step, whatever the position is."),
-        Wrong("turns instead of radians", lambda p, t, d: 2 * math.pi * p * 10000 ** (-2 * t / d),
-              "There is a 2π too much. The first hand moves by 1 radian per position; with yours it makes a "
-              "full turn each time, and stands still."),
-        Wrong("sine of the angle", lambda p, t, d: torch.sin(torch.as_tensor(p * 10000 ** (-2 * t / d))),
-              "You have taken a sine already. The angle itself is wanted; its sine and cosine come later."),
+        Wrong(
+            "exponent without the 2",
+            lambda p, t, d: p * 10000 ** (-t / d),
+            "The hands slow down only half as fast as they should: d counts channels, and each clock has "
+            "two of them.",
+        ),
+        Wrong(
+            "hands that get faster",
+            lambda p, t, d: p * 10000 ** (2 * t / d),
+            "Your hands get faster from clock to clock. No hand should turn by more than 1 radian per "
+            "position.",
+        ),
+        Wrong(
+            "rounded exponent",
+            lambda p, t, d: p * 10000.0 ** (-2 * t // d),
+            "The exponent is rounded to a whole number: // cuts off what / keeps. Nearly all clocks then "
+            "run at the same speed.",
+        ),
+        Wrong(
+            "position left out",
+            lambda p, t, d: p * 0 + 10000 ** (-2 * t / d),
+            "That is the angle of a single step, whatever the position is.",
+        ),
+        Wrong(
+            "turns instead of radians",
+            lambda p, t, d: 2 * math.pi * p * 10000 ** (-2 * t / d),
+            "There is a 2π too much. The first hand moves by 1 radian per position; with yours it makes a "
+            "full turn each time, and stands still.",
+        ),
+        Wrong(
+            "sine of the angle",
+            lambda p, t, d: torch.sin(torch.as_tensor(p * 10000 ** (-2 * t / d))),
+            "You have taken a sine already. The angle itself is wanted; its sine and cosine come later.",
+        ),
     ),
     hints=(
         "At position p the hand has made p equal steps. How large is one step of clock t?",
@@ -72,8 +92,12 @@ def wavelength(t, d):
 
 
 def _wavelength_cases(draw: Draw) -> list[Case]:
-    return [Case((0, 16), _("the first clock")), Case((draw.integer(1, 6), 16), "d = 16"),
-            Case((draw.integer(40, 200), 512), "d = 512"), Case((31, 64), _("the last clock, d = 64"))]
+    return [
+        Case((0, 16), _("the first clock")),
+        Case((draw.integer(1, 6), 16), "d = 16"),
+        Case((draw.integer(40, 200), 512), "d = 512"),
+        Case((31, 64), _("the last clock, d = 64")),
+    ]
 
 
 def _speed(t, d):
@@ -89,18 +113,33 @@ WAVELENGTH = Question(
     draw=_wavelength_cases,
     reference=wavelength,
     wrong=(
-        Wrong("one radian instead of a turn", lambda t, d: 1 / _speed(t, d),
-              "After that many positions the hand has turned by 1 radian, which is less than a sixth of a "
-              "full turn."),
-        Wrong("turns per position", lambda t, d: _speed(t, d) / (2 * math.pi),
-              "That is the share of a turn that one position brings. It is upside down: slow clocks should "
-              "get large numbers."),
-        Wrong("turn times speed", lambda t, d: 2 * math.pi * _speed(t, d),
-              "Your slow clocks have short wavelengths. The slower a hand, the more positions a turn takes."),
-        Wrong("degrees", lambda t, d: 360 / _speed(t, d),
-              "A full turn has 360 degrees, but the angle is measured in radians."),
-        Wrong("half a turn", lambda t, d: math.pi / _speed(t, d),
-              "That brings the hand to the opposite side of its circle: half a turn."),
+        Wrong(
+            "one radian instead of a turn",
+            lambda t, d: 1 / _speed(t, d),
+            "After that many positions the hand has turned by 1 radian, which is less than a sixth of a "
+            "full turn.",
+        ),
+        Wrong(
+            "turns per position",
+            lambda t, d: _speed(t, d) / (2 * math.pi),
+            "That is the share of a turn that one position brings. It is upside down: slow clocks should "
+            "get large numbers.",
+        ),
+        Wrong(
+            "turn times speed",
+            lambda t, d: 2 * math.pi * _speed(t, d),
+            "Your slow clocks have short wavelengths. The slower a hand, the more positions a turn takes.",
+        ),
+        Wrong(
+            "degrees",
+            lambda t, d: 360 / _speed(t, d),
+            "A full turn has 360 degrees, but the angle is measured in radians.",
+        ),
+        Wrong(
+            "half a turn",
+            lambda t, d: math.pi / _speed(t, d),
+            "That brings the hand to the opposite side of its circle: half a turn.",
+        ),
     ),
     hints=(
         "How far does the hand move in one position? How far must it go?",
@@ -121,9 +160,11 @@ def turn(pair, by):
 
 def _turn_cases(draw: Draw) -> list[Case]:
     cases = []
-    for many, by, what in ((4, draw.number(0.3, 1.2), _("a small turn of {n} hands")),
-                           (6, draw.number(1.8, 2.9), _("a large turn of {n} hands")),
-                           (3, -draw.number(0.4, 1.0), _("a turn back of {n} hands"))):
+    for many, by, what in (
+        (4, draw.number(0.3, 1.2), _("a small turn of {n} hands")),
+        (6, draw.number(1.8, 2.9), _("a large turn of {n} hands")),
+        (3, -draw.number(0.4, 1.0), _("a turn back of {n} hands")),
+    ):
         start = draw.uniform(many, low=-3, high=3, dtype=torch.float64)
         cases.append(Case(((start.sin(), start.cos()), by), what.format(n=many)))
     return cases
@@ -131,9 +172,11 @@ def _turn_cases(draw: Draw) -> list[Case]:
 
 def _turned(first, second):
     """``first`` and ``second`` take sine, cosine and those of the turn."""
+
     def answer(pair, by):
         given = *pair, math.sin(by), math.cos(by)
         return first(*given), second(*given)
+
     return answer
 
 
@@ -154,23 +197,39 @@ TURN = Question(
     draw=_turn_cases,
     reference=turn,
     wrong=(
-        Wrong("turned back", _turned(lambda s, c, sin, cos: s * cos - c * sin,
-                                     lambda s, c, sin, cos: c * cos + s * sin),
-              "Your hand turns the wrong way: it goes back by the angle. The two signs have changed places."),
-        Wrong("no minus sign", _turned(_new_sine, lambda s, c, sin, cos: c * cos + s * sin),
-              "The new sine is right. In the new cosine a sign is wrong; as it is, the hand gets longer or "
-              "shorter on the way."),
-        Wrong("the new sine is used at once", _turned(
-            _new_sine, lambda s, c, sin, cos: c * cos - (s * cos + c * sin) * sin),
-              "The new cosine is computed from the new sine. It needs the old one, so keep that under a name "
-              "of its own."),
-        Wrong("cosine first", _turned(_new_cosine, _new_sine),
-              "Both numbers are right, but in the wrong order: the sine comes first in each pair."),
-        Wrong("angle added to both numbers", lambda pair, by: (pair[0] + by, pair[1] + by),
-              "You have added the angle to the sine and to the cosine. Angles add; their sines do not."),
-        Wrong("sines added", _turned(lambda s, c, sin, cos: s + sin, lambda s, c, sin, cos: c + cos),
-              "You have added the two sines and the two cosines. That is a sum of two hands, longer than "
-              "each of them."),
+        Wrong(
+            "turned back",
+            _turned(lambda s, c, sin, cos: s * cos - c * sin, lambda s, c, sin, cos: c * cos + s * sin),
+            "Your hand turns the wrong way: it goes back by the angle. The two signs have changed places.",
+        ),
+        Wrong(
+            "no minus sign",
+            _turned(_new_sine, lambda s, c, sin, cos: c * cos + s * sin),
+            "The new sine is right. In the new cosine a sign is wrong; as it is, the hand gets longer or "
+            "shorter on the way.",
+        ),
+        Wrong(
+            "the new sine is used at once",
+            _turned(_new_sine, lambda s, c, sin, cos: c * cos - (s * cos + c * sin) * sin),
+            "The new cosine is computed from the new sine. It needs the old one, so keep that under a name "
+            "of its own.",
+        ),
+        Wrong(
+            "cosine first",
+            _turned(_new_cosine, _new_sine),
+            "Both numbers are right, but in the wrong order: the sine comes first in each pair.",
+        ),
+        Wrong(
+            "angle added to both numbers",
+            lambda pair, by: (pair[0] + by, pair[1] + by),
+            "You have added the angle to the sine and to the cosine. Angles add; their sines do not.",
+        ),
+        Wrong(
+            "sines added",
+            _turned(lambda s, c, sin, cos: s + sin, lambda s, c, sin, cos: c + cos),
+            "You have added the two sines and the two cosines. That is a sum of two hands, longer than "
+            "each of them.",
+        ),
     ),
     hints=(
         "The addition formulas stand above the cell: a is where the hand stood, b the angle to turn by.",
@@ -188,14 +247,17 @@ def dot(r, d):
 
 def _dot_cases(draw: Draw) -> list[Case]:
     both = torch.arange(-3, 4, dtype=torch.float64)
-    return [Case((both * draw.integer(1, 3), 8), _("d = 8, offsets of both signs")),
-            Case((torch.arange(6, dtype=torch.float64) + draw.integer(1, 20), 16), "d = 16"),
-            Case((torch.arange(4, dtype=torch.float64) * draw.integer(20, 90), 64), _("d = 64, far apart"))]
+    return [
+        Case((both * draw.integer(1, 3), 8), _("d = 8, offsets of both signs")),
+        Case((torch.arange(6, dtype=torch.float64) + draw.integer(1, 20), 16), "d = 16"),
+        Case((torch.arange(4, dtype=torch.float64) * draw.integer(20, 90), 64), _("d = 64, far apart")),
+    ]
 
 
 def _dot_of(wave=torch.cos, clocks=lambda d: range(d // 2)):
     def answer(r, d):
         return sum(wave(angle(r, t, d)) for t in clocks(d))
+
     return answer
 
 
@@ -210,19 +272,37 @@ DOT = Question(
     tolerance=(1e-4, 1e-3),  # an offset of 270 times a frequency in float32, 32 cosines of it
     picture="lines",
     wrong=(
-        Wrong("one clock", _dot_of(clocks=lambda d: [0]),
-              "This is what the first clock contributes. All d / 2 of them count."),
-        Wrong("sines instead of cosines", _dot_of(wave=torch.sin),
-              "At r = 0 you get 0. But a vector agrees with itself as much as it can: which wave is largest "
-              "at 0?"),
-        Wrong("mean instead of sum", lambda r, d: dot(r, d) / (d // 2),
-              "You have taken the mean of the clocks. A dot product adds up what its parts contribute."),
-        Wrong("d clocks", _dot_of(clocks=range),
-              "You have added d terms. There are d channels, so only half as many clocks."),
-        Wrong("wave of the sum", lambda r, d: torch.cos(sum(angle(r, t, d) for t in range(d // 2))),
-              "You have added the angles of all clocks and taken one cosine. Each clock has its own."),
-        Wrong("length of the offset", lambda r, d: sum(angle(r, t, d) for t in range(d // 2)),
-              "You have added the angles. Each pair contributes the cosine of its angle."),
+        Wrong(
+            "one clock",
+            _dot_of(clocks=lambda d: [0]),
+            "This is what the first clock contributes. All d / 2 of them count.",
+        ),
+        Wrong(
+            "sines instead of cosines",
+            _dot_of(wave=torch.sin),
+            "At r = 0 you get 0. But a vector agrees with itself as much as it can: which wave is largest "
+            "at 0?",
+        ),
+        Wrong(
+            "mean instead of sum",
+            lambda r, d: dot(r, d) / (d // 2),
+            "You have taken the mean of the clocks. A dot product adds up what its parts contribute.",
+        ),
+        Wrong(
+            "d clocks",
+            _dot_of(clocks=range),
+            "You have added d terms. There are d channels, so only half as many clocks.",
+        ),
+        Wrong(
+            "wave of the sum",
+            lambda r, d: torch.cos(sum(angle(r, t, d) for t in range(d // 2))),
+            "You have added the angles of all clocks and taken one cosine. Each clock has its own.",
+        ),
+        Wrong(
+            "length of the offset",
+            lambda r, d: sum(angle(r, t, d) for t in range(d // 2)),
+            "You have added the angles. Each pair contributes the cosine of its angle.",
+        ),
     ),
     hints=(
         "Every clock contributes one number, which depends on r alone. The dot product is their sum.",

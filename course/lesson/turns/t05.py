@@ -24,13 +24,17 @@ def _score_cases(draw: Draw) -> list[Case]:
         shapes = (N, N), (N, d), (d,), (2 * N - 1,)
         return Case((i, j, *(draw.normal(*shape) for shape in shapes)), f"N = {N}, d = {d}, {what}")
 
-    return [case(1, 2, 4, 6, "one word ahead"), case(3, 1, 5, 3, "two words back"),
-            case(0, draw.integer(1, 3), 6, 8, "the first word looks ahead"),
-            case(4, 0, 7, 5, "four words back")]
+    return [
+        case(1, 2, 4, 6, "one word ahead"),
+        case(3, 1, 5, 3, "two words back"),
+        case(0, draw.integer(1, 3), 6, 8, "the first word looks ahead"),
+        case(4, 0, 7, 5, "four words back"),
+    ]
 
 
-def _score_of(place=lambda i, j, p, w: w @ p[i], index=lambda i, j, N: j - i + N - 1,
-              c_of=lambda c, i, j: c[i, j]):
+def _score_of(
+    place=lambda i, j, p, w: w @ p[i], index=lambda i, j, N: j - i + N - 1, c_of=lambda c, i, j: c[i, j]
+):
     return lambda i, j, c, p, w, W_r: c_of(c, i, j) + place(i, j, p, w) + W_r[index(i, j, len(c))]
 
 
@@ -43,24 +47,48 @@ SCORE = Question(
     draw=_score_cases,
     reference=score,
     wrong=(
-        Wrong("the key's place", _score_of(place=lambda i, j, p, w: w @ p[j]),
-              "You read the place of the key. The formula asks for that of the query, whose number is i. "
-              "(Keep yours in mind for later.)"),
-        Wrong("offset turned round", _score_of(index=lambda i, j, N: i - j + N - 1),
-              "Past and future have changed places in the bias. An offset is key minus query."),
-        Wrong("offset not shifted", _score_of(index=lambda i, j, N: j - i),
-              "The bias is read at the offset itself. Entry 0 of the table belongs to the offset that looks "
-              "furthest back, and Python counts a negative number from the end without a warning."),
-        Wrong("one entry too far", _score_of(index=lambda i, j, N: j - i + N),
-              "The bias is read one entry too far. The offset -(N - 1) should land on entry 0."),
-        Wrong("vector not read", _score_of(place=lambda i, j, p, w: p[i]),
-              "Your score is a vector: the place has been added as it is. A head reads it first, with w."),
-        Wrong("read without w", _score_of(place=lambda i, j, p, w: p[i].sum()),
-              "You have added up the entries of the vector. w says how much each of them counts."),
-        Wrong("place left out", _score_of(place=lambda i, j, p, w: 0.0),
-              "The absolute part is missing: this is the score of the relative bias alone."),
-        Wrong("content of the pair turned round", _score_of(c_of=lambda c, i, j: c[j, i]),
-              "The content is that of key j asking query i. Rows belong to queries."),
+        Wrong(
+            "the key's place",
+            _score_of(place=lambda i, j, p, w: w @ p[j]),
+            "You read the place of the key. The formula asks for that of the query, whose number is i. "
+            "(Keep yours in mind for later.)",
+        ),
+        Wrong(
+            "offset turned round",
+            _score_of(index=lambda i, j, N: i - j + N - 1),
+            "Past and future have changed places in the bias. An offset is key minus query.",
+        ),
+        Wrong(
+            "offset not shifted",
+            _score_of(index=lambda i, j, N: j - i),
+            "The bias is read at the offset itself. Entry 0 of the table belongs to the offset that looks "
+            "furthest back, and Python counts a negative number from the end without a warning.",
+        ),
+        Wrong(
+            "one entry too far",
+            _score_of(index=lambda i, j, N: j - i + N),
+            "The bias is read one entry too far. The offset -(N - 1) should land on entry 0.",
+        ),
+        Wrong(
+            "vector not read",
+            _score_of(place=lambda i, j, p, w: p[i]),
+            "Your score is a vector: the place has been added as it is. A head reads it first, with w.",
+        ),
+        Wrong(
+            "read without w",
+            _score_of(place=lambda i, j, p, w: p[i].sum()),
+            "You have added up the entries of the vector. w says how much each of them counts.",
+        ),
+        Wrong(
+            "place left out",
+            _score_of(place=lambda i, j, p, w: 0.0),
+            "The absolute part is missing: this is the score of the relative bias alone.",
+        ),
+        Wrong(
+            "content of the pair turned round",
+            _score_of(c_of=lambda c, i, j: c[j, i]),
+            "The content is that of key j asking query i. Rows belong to queries.",
+        ),
     ),
     hints=(
         "Three numbers are added: one from c, one from p and w, one from W_r.",
@@ -77,8 +105,10 @@ def remains(e):
 
 
 def _tables(draw: Draw) -> list[Case]:
-    return [Case((draw.normal(rows, columns) + draw.normal(rows, 1) * 3,), f"{rows} queries, {columns} keys")
-            for rows, columns in ((3, 5), (6, 4), (2, draw.integer(7, 9)))]
+    return [
+        Case((draw.normal(rows, columns) + draw.normal(rows, 1) * 3,), f"{rows} queries, {columns} keys")
+        for rows, columns in ((3, 5), (6, 4), (2, draw.integer(7, 9)))
+    ]
 
 
 REMAINS = Question(
@@ -91,23 +121,44 @@ REMAINS = Question(
     reference=remains,
     picture="heat",
     wrong=(
-        Wrong("mean over the queries", lambda e: e - e.mean(0, keepdim=True),
-              "You have taken the mean over the queries. The softmax runs along the keys, so the mean of "
-              "each row is wanted."),
-        Wrong("one mean for all", lambda e: e - e.mean(),
-              "You have taken out one number from the whole table. Every query has a mean of its own."),
-        Wrong("the mean itself", lambda e: e.mean(-1, keepdim=True) + 0 * e,
-              "That is what is taken out. What remains is the rest."),
-        Wrong("divided by the mean", lambda e: e / e.mean(-1, keepdim=True),
-              "You have divided by the mean. What a softmax ignores is a number that is added."),
-        Wrong("softmax", lambda e: e.softmax(-1),
-              "Those are the weights. We want scores again, without the part that a softmax ignores."),
-        Wrong("another anchor", lambda e: e - e[:, :1],
-              "That leaves all weights as they are, too, so the idea is right; but you have taken out the "
-              "score of the first key. With the mean, what is left of each row adds up to 0."),
-        Wrong("the largest taken out", lambda e: e - e.amax(-1, keepdim=True),
-              "That leaves all weights as they are, too, so the idea is right; but you have taken out the "
-              "largest score. With the mean, what is left of each row adds up to 0."),
+        Wrong(
+            "mean over the queries",
+            lambda e: e - e.mean(0, keepdim=True),
+            "You have taken the mean over the queries. The softmax runs along the keys, so the mean of "
+            "each row is wanted.",
+        ),
+        Wrong(
+            "one mean for all",
+            lambda e: e - e.mean(),
+            "You have taken out one number from the whole table. Every query has a mean of its own.",
+        ),
+        Wrong(
+            "the mean itself",
+            lambda e: e.mean(-1, keepdim=True) + 0 * e,
+            "That is what is taken out. What remains is the rest.",
+        ),
+        Wrong(
+            "divided by the mean",
+            lambda e: e / e.mean(-1, keepdim=True),
+            "You have divided by the mean. What a softmax ignores is a number that is added.",
+        ),
+        Wrong(
+            "softmax",
+            lambda e: e.softmax(-1),
+            "Those are the weights. We want scores again, without the part that a softmax ignores.",
+        ),
+        Wrong(
+            "another anchor",
+            lambda e: e - e[:, :1],
+            "That leaves all weights as they are, too, so the idea is right; but you have taken out the "
+            "score of the first key. With the mean, what is left of each row adds up to 0.",
+        ),
+        Wrong(
+            "the largest taken out",
+            lambda e: e - e.amax(-1, keepdim=True),
+            "That leaves all weights as they are, too, so the idea is right; but you have taken out the "
+            "largest score. With the mean, what is left of each row adds up to 0.",
+        ),
     ),
     hints=(
         "Each row is a query. Its mean is one number, which is taken out of all its keys.",
@@ -138,11 +189,13 @@ def _square_cases(draw: Draw) -> list[Case]:
     back, ahead = relative(5) + own(5), relative(6) + own(6)
     back[3, 1] += 2 + draw.number(1, 2)
     ahead[1, 3] += 2 + draw.number(1, 2)
-    return [Case((relative(4) + own(4),), "a relative bias, and a number for each query"),
-            Case((back,), "a relative bias, but for one pair that looks back"),
-            Case((ahead,), "a relative bias, but for one pair that looks ahead"),
-            Case((draw.normal(6, 6),), "any scores"),
-            Case((relative(6) + own(6) + draw.normal(6),), "a relative bias, and a number for each key")]
+    return [
+        Case((relative(4) + own(4),), "a relative bias, and a number for each query"),
+        Case((back,), "a relative bias, but for one pair that looks back"),
+        Case((ahead,), "a relative bias, but for one pair that looks ahead"),
+        Case((draw.normal(6, 6),), "any scores"),
+        Case((relative(6) + own(6) + draw.normal(6),), "a relative bias, and a number for each key"),
+    ]
 
 
 def _spread(e, offsets=None):
@@ -163,28 +216,53 @@ BEYOND_OFFSET = Question(
     draw=_square_cases,
     reference=beyond_offset,
     wrong=(
-        Wrong("nothing taken out", _spread,
-              "Nothing has been taken out of the rows. So a number for each query, which no softmax sees, "
-              "looks like absolute position."),
-        Wrong("the mean taken out", lambda e: _spread(e - e.mean(-1, keepdim=True)),
-              "You have taken out the mean of each row. The rows see different offsets (the first word "
-              "looks ahead, the last one back), so their means differ even where only the offset counts."),
-        Wrong("the key's own score", lambda e: _spread(e - e.diagonal()),
-              "The diagonal has been laid along the keys: each column lost e[j, j]. Give it an axis, so "
-              "that it runs down the rows."),
-        Wrong("only keys ahead", lambda e: _spread(_out(e), range(len(e))),
-              "You look at the diagonals from 0 on, where keys lie ahead. Offsets are negative, too."),
-        Wrong("only keys behind", lambda e: _spread(_out(e), range(1 - len(e), 1)),
-              "You look at the diagonals up to 0, where keys lie behind. There are those ahead, too."),
-        Wrong("weights compared", lambda e: _spread(e.softmax(-1)),
-              "You compare weights. Each query sees other offsets, so each divides by another sum, "
-              "even where only the offset counts."),
-        Wrong("spread of the whole", lambda e: _out(e).max() - _out(e).min(),
-              "You have taken the spread of the whole table. Different offsets may have different scores: "
-              "look at each diagonal by itself."),
-        Wrong("sum of the spreads", lambda e: sum(_out(e).diagonal(r).max() - _out(e).diagonal(r).min()
-                                                  for r in range(1 - len(e), len(e))),
-              "You have added up the spreads of all diagonals. The largest one is wanted."),
+        Wrong(
+            "nothing taken out",
+            _spread,
+            "Nothing has been taken out of the rows. So a number for each query, which no softmax sees, "
+            "looks like absolute position.",
+        ),
+        Wrong(
+            "the mean taken out",
+            lambda e: _spread(e - e.mean(-1, keepdim=True)),
+            "You have taken out the mean of each row. The rows see different offsets (the first word "
+            "looks ahead, the last one back), so their means differ even where only the offset counts.",
+        ),
+        Wrong(
+            "the key's own score",
+            lambda e: _spread(e - e.diagonal()),
+            "The diagonal has been laid along the keys: each column lost e[j, j]. Give it an axis, so "
+            "that it runs down the rows.",
+        ),
+        Wrong(
+            "only keys ahead",
+            lambda e: _spread(_out(e), range(len(e))),
+            "You look at the diagonals from 0 on, where keys lie ahead. Offsets are negative, too.",
+        ),
+        Wrong(
+            "only keys behind",
+            lambda e: _spread(_out(e), range(1 - len(e), 1)),
+            "You look at the diagonals up to 0, where keys lie behind. There are those ahead, too.",
+        ),
+        Wrong(
+            "weights compared",
+            lambda e: _spread(e.softmax(-1)),
+            "You compare weights. Each query sees other offsets, so each divides by another sum, "
+            "even where only the offset counts.",
+        ),
+        Wrong(
+            "spread of the whole",
+            lambda e: _out(e).max() - _out(e).min(),
+            "You have taken the spread of the whole table. Different offsets may have different scores: "
+            "look at each diagonal by itself.",
+        ),
+        Wrong(
+            "sum of the spreads",
+            lambda e: sum(
+                _out(e).diagonal(r).max() - _out(e).diagonal(r).min() for r in range(1 - len(e), len(e))
+            ),
+            "You have added up the spreads of all diagonals. The largest one is wanted.",
+        ),
     ),
     hints=(
         "Two steps: first each row minus its own e[i, i], then one diagonal after the other.",
@@ -229,26 +307,48 @@ INPUT_AND_BIAS = Question(
     reference=input_and_bias,
     picture="heat",
     wrong=(
-        Wrong("no bias", _composed(more=lambda *_: 0.0),
-              "The relative part is missing: this is attention with absolute positions alone."),
-        Wrong("no places", _composed(_x, _x),
-              "The absolute part is missing: this is attention with a relative bias alone."),
-        Wrong("places in the query only", _composed(keys=_x),
-              "Only the queries know their place. At the input, a place is added to the token, and queries "
-              "and keys are both made from that."),
-        Wrong("places in the key only", _composed(queries=_x),
-              "Only the keys know their place. At the input, a place is added to the token, and queries "
-              "and keys are both made from that."),
-        Wrong("places apart", _composed(_x, _x, lambda x, p, r, W_Q, W_K: (p @ W_Q) @ (p @ W_K).T + r),
-              "Words and places pass the matrices apart and never meet in a product. That is close to "
-              "TUPE; added at the input, there are two mixed terms as well."),
-        Wrong("places after the matrices", lambda x, p, r, W_Q, W_K: (x @ W_Q + p) @ (x @ W_K + p).T + r,
-              "The places are added to queries and keys. The door `embed` comes earlier: the matrices see "
-              "the sum."),
-        Wrong("bias twice", _composed(more=lambda x, p, r, W_Q, W_K: 2 * r),
-              "The bias has been added twice."),
-        Wrong("keys ask", lambda x, p, r, W_Q, W_K: ((x + p) @ W_K) @ ((x + p) @ W_Q).T + r,
-              "Queries and keys have changed places. Rows belong to queries, which are made with W_Q."),
+        Wrong(
+            "no bias",
+            _composed(more=lambda *_: 0.0),
+            "The relative part is missing: this is attention with absolute positions alone.",
+        ),
+        Wrong(
+            "no places",
+            _composed(_x, _x),
+            "The absolute part is missing: this is attention with a relative bias alone.",
+        ),
+        Wrong(
+            "places in the query only",
+            _composed(keys=_x),
+            "Only the queries know their place. At the input, a place is added to the token, and queries "
+            "and keys are both made from that.",
+        ),
+        Wrong(
+            "places in the key only",
+            _composed(queries=_x),
+            "Only the keys know their place. At the input, a place is added to the token, and queries "
+            "and keys are both made from that.",
+        ),
+        Wrong(
+            "places apart",
+            _composed(_x, _x, lambda x, p, r, W_Q, W_K: (p @ W_Q) @ (p @ W_K).T + r),
+            "Words and places pass the matrices apart and never meet in a product. That is close to "
+            "TUPE; added at the input, there are two mixed terms as well.",
+        ),
+        Wrong(
+            "places after the matrices",
+            lambda x, p, r, W_Q, W_K: (x @ W_Q + p) @ (x @ W_K + p).T + r,
+            "The places are added to queries and keys. The door `embed` comes earlier: the matrices see "
+            "the sum.",
+        ),
+        Wrong(
+            "bias twice", _composed(more=lambda x, p, r, W_Q, W_K: 2 * r), "The bias has been added twice."
+        ),
+        Wrong(
+            "keys ask",
+            lambda x, p, r, W_Q, W_K: ((x + p) @ W_K) @ ((x + p) @ W_Q).T + r,
+            "Queries and keys have changed places. Rows belong to queries, which are made with W_Q.",
+        ),
     ),
     hints=(
         "By the first door the places enter the token vectors; by the second, the biases enter the scores.",

@@ -31,17 +31,23 @@ def _angle(draw: Draw, low: float, high: float):
 
 
 def _turn_cases(draw: Draw) -> list[Case]:
-    return [Case((_pair(draw), _angle(draw, 0.3, 1.2)), "one arrow, a small turn"),
-            Case((_pair(draw, 4), _angle(draw, 1.8, 2.9)), "four arrows, a large turn"),
-            Case((_pair(draw, 5), -draw.uniform(5, low=0.4, high=1.4, dtype=torch.float64)),
-                 "five arrows, each turned back by an angle of its own")]
+    return [
+        Case((_pair(draw), _angle(draw, 0.3, 1.2)), "one arrow, a small turn"),
+        Case((_pair(draw, 4), _angle(draw, 1.8, 2.9)), "four arrows, a large turn"),
+        Case(
+            (_pair(draw, 5), -draw.uniform(5, low=0.4, high=1.4, dtype=torch.float64)),
+            "five arrows, each turned back by an angle of its own",
+        ),
+    ]
 
 
 def _mixed(first, second):
     """``first`` and ``second`` take a, b, the cosine and the sine."""
+
     def answer(pair, angle):
         given = *pair, torch.cos(angle), torch.sin(angle)
         return first(*given), second(*given)
+
     return answer
 
 
@@ -62,23 +68,42 @@ TURN = Question(
     draw=_turn_cases,
     reference=turn,
     wrong=(
-        Wrong("clockwise", _mixed(lambda a, b, cos, sin: a * cos + b * sin,
-                                  lambda a, b, cos, sin: b * cos - a * sin),
-              "Your arrows turn clockwise. Try (1, 0) and a small angle: the arrow should rise."),
-        Wrong("no minus sign", _mixed(lambda a, b, cos, sin: a * cos + b * sin, _second),
-              "The new b is right. The new a is not: (0, 1) leans to the left when it turns "
-              "counter-clockwise, and yours leans to the right, so lengths change."),
-        Wrong("both differences", _mixed(_first, lambda a, b, cos, sin: a * sin - b * cos),
-              "The new a is right. The new b changes its sign even when the angle is 0: that is a mirror."),
-        Wrong("the new a is used at once", _mixed(_first, lambda a, b, cos, sin: (
-            _first(a, b, cos, sin) * sin + b * cos)),
-              "The new b is made from the new a. It needs the old one, so keep that under another name."),
-        Wrong("radians taken for degrees", lambda pair, angle: turn(pair, angle * math.pi / 180),
-              "The angle is in radians already; you have converted it once more, and hardly anything turns."),
-        Wrong("rows and columns exchanged", _mixed(_second, _first),
-              "Both numbers are there, but in the wrong order: a, the way to the right, comes first."),
-        Wrong("only stretched", _mixed(lambda a, b, cos, sin: a * cos, lambda a, b, cos, sin: b * sin),
-              "Each number has only been multiplied. In a turn, each new number takes something of both."),
+        Wrong(
+            "clockwise",
+            _mixed(lambda a, b, cos, sin: a * cos + b * sin, lambda a, b, cos, sin: b * cos - a * sin),
+            "Your arrows turn clockwise. Try (1, 0) and a small angle: the arrow should rise.",
+        ),
+        Wrong(
+            "no minus sign",
+            _mixed(lambda a, b, cos, sin: a * cos + b * sin, _second),
+            "The new b is right. The new a is not: (0, 1) leans to the left when it turns "
+            "counter-clockwise, and yours leans to the right, so lengths change.",
+        ),
+        Wrong(
+            "both differences",
+            _mixed(_first, lambda a, b, cos, sin: a * sin - b * cos),
+            "The new a is right. The new b changes its sign even when the angle is 0: that is a mirror.",
+        ),
+        Wrong(
+            "the new a is used at once",
+            _mixed(_first, lambda a, b, cos, sin: _first(a, b, cos, sin) * sin + b * cos),
+            "The new b is made from the new a. It needs the old one, so keep that under another name.",
+        ),
+        Wrong(
+            "radians taken for degrees",
+            lambda pair, angle: turn(pair, angle * math.pi / 180),
+            "The angle is in radians already; you have converted it once more, and hardly anything turns.",
+        ),
+        Wrong(
+            "rows and columns exchanged",
+            _mixed(_second, _first),
+            "Both numbers are there, but in the wrong order: a, the way to the right, comes first.",
+        ),
+        Wrong(
+            "only stretched",
+            _mixed(lambda a, b, cos, sin: a * cos, lambda a, b, cos, sin: b * sin),
+            "Each number has only been multiplied. In a turn, each new number takes something of both.",
+        ),
     ),
     hints=(
         "The arrow (a, b) is a times (1, 0) plus b times (0, 1). Both of these have been turned for you.",
@@ -98,11 +123,27 @@ def score(q, k, r, theta):
 
 def _score_cases(draw: Draw) -> list[Case]:
     offsets = torch.arange(-3, 4, dtype=torch.float64)
-    return [Case((_pair(draw), _pair(draw), torch.tensor(-2.0 - draw.integer(0, 3), dtype=torch.float64),
-                  draw.number(0.3, 0.6)), "a key in the past"),
-            Case((_pair(draw), _pair(draw), torch.tensor(1.0 + draw.integer(0, 3), dtype=torch.float64),
-                  draw.number(0.3, 0.6)), "a key ahead"),
-            Case((_pair(draw), _pair(draw), offsets, draw.number(0.2, 0.5)), "offsets of both signs")]
+    return [
+        Case(
+            (
+                _pair(draw),
+                _pair(draw),
+                torch.tensor(-2.0 - draw.integer(0, 3), dtype=torch.float64),
+                draw.number(0.3, 0.6),
+            ),
+            "a key in the past",
+        ),
+        Case(
+            (
+                _pair(draw),
+                _pair(draw),
+                torch.tensor(1.0 + draw.integer(0, 3), dtype=torch.float64),
+                draw.number(0.3, 0.6),
+            ),
+            "a key ahead",
+        ),
+        Case((_pair(draw), _pair(draw), offsets, draw.number(0.2, 0.5)), "offsets of both signs"),
+    ]
 
 
 def _dot(q, k):
@@ -119,19 +160,34 @@ SCORE = Question(
     reference=score,
     picture="lines",
     wrong=(
-        Wrong("the other sign", lambda q, k, r, theta: score(q, k, -r, theta),
-              "The sign is the other one: you give the key before the query the score of the key after it. "
-              "Put the query at 0; by how much has the key turned, and in which direction?"),
-        Wrong("both turned, or none", lambda q, k, r, theta: _dot(turn(q, r * theta), turn(k, r * theta)),
-              "This is the score at offset 0, whatever r is: you have turned neither of the two, or both by "
-              "the same angle, which leaves the angle between them as it was."),
-        Wrong("one step", lambda q, k, r, theta: _dot(q, turn(k, torch.as_tensor(theta))) + 0 * r,
-              "The key is turned by a single step. It stands r steps away."),
-        Wrong("times a cosine", lambda q, k, r, theta: _dot(q, k) * torch.cos(r * theta),
-              "A factor cos(rθ) is right when q and k point the same way. In general, where the key points "
-              "before it turns matters, too."),
-        Wrong("the turned key itself", lambda q, k, r, theta: sum(turn(k, r * theta)) + 0 * q[0],
-              "The query plays no part in this. A score is a dot product of the two."),
+        Wrong(
+            "the other sign",
+            lambda q, k, r, theta: score(q, k, -r, theta),
+            "The sign is the other one: you give the key before the query the score of the key after it. "
+            "Put the query at 0; by how much has the key turned, and in which direction?",
+        ),
+        Wrong(
+            "both turned, or none",
+            lambda q, k, r, theta: _dot(turn(q, r * theta), turn(k, r * theta)),
+            "This is the score at offset 0, whatever r is: you have turned neither of the two, or both by "
+            "the same angle, which leaves the angle between them as it was.",
+        ),
+        Wrong(
+            "one step",
+            lambda q, k, r, theta: _dot(q, turn(k, torch.as_tensor(theta))) + 0 * r,
+            "The key is turned by a single step. It stands r steps away.",
+        ),
+        Wrong(
+            "times a cosine",
+            lambda q, k, r, theta: _dot(q, k) * torch.cos(r * theta),
+            "A factor cos(rθ) is right when q and k point the same way. In general, where the key points "
+            "before it turns matters, too.",
+        ),
+        Wrong(
+            "the turned key itself",
+            lambda q, k, r, theta: sum(turn(k, r * theta)) + 0 * q[0],
+            "The query plays no part in this. A score is a dot product of the two.",
+        ),
     ),
     hints=(
         "Only the offset counts, so you may put the query wherever it is easiest.",
@@ -151,10 +207,12 @@ def partners(t, d, layout):
 
 
 def _partners_cases(draw: Draw) -> list[Case]:
-    return [Case((draw.integer(2, 7), 16, "interleaved"), "interleaved, 16 channels"),
-            Case((draw.integer(2, 7), 16, "half"), "half, 16 channels"),
-            Case((draw.integer(9, 31), 64, "interleaved"), "interleaved, 64 channels"),
-            Case((draw.integer(9, 31), 64, "half"), "half, 64 channels")]
+    return [
+        Case((draw.integer(2, 7), 16, "interleaved"), "interleaved, 16 channels"),
+        Case((draw.integer(2, 7), 16, "half"), "half, 16 channels"),
+        Case((draw.integer(9, 31), 64, "interleaved"), "interleaved, 64 channels"),
+        Case((draw.integer(9, 31), 64, "half"), "half, 64 channels"),
+    ]
 
 
 def _partners(interleaved=lambda t, d: (2 * t, 2 * t + 1), half=lambda t, d: (t, t + d // 2)):
@@ -170,21 +228,42 @@ PARTNERS = Question(
     draw=_partners_cases,
     reference=partners,
     wrong=(
-        Wrong("layouts exchanged", _partners(lambda t, d: (t, t + d // 2), lambda t, d: (2 * t, 2 * t + 1)),
-              "The two layouts have changed places: interleaved pairs are neighbours."),
-        Wrong("always neighbours", _partners(half=lambda t, d: (2 * t, 2 * t + 1)),
-              "Both layouts give you neighbours. In “half” the second channel stands half a head further."),
-        Wrong("always halves", _partners(interleaved=lambda t, d: (t, t + d // 2)),
-              "Both layouts give you channels half a head apart. Interleaved pairs are neighbours."),
-        Wrong("pairs that overlap", _partners(interleaved=lambda t, d: (t, t + 1)),
-              "Your interleaved pairs overlap: channel 1 would be in pair 0 and in pair 1."),
-        Wrong("paired from both ends", _partners(half=lambda t, d: (t, d - 1 - t)),
-              "In “half” you pair the first channel with the last, the second with the last but one. The "
-              "two halves stand in the same order."),
-        Wrong("pairs counted from 1", _partners(interleaved=lambda t, d: (2 * t - 1, 2 * t)),
-              "Pair 0 would have a channel −1. Pairs and channels are both counted from 0."),
-        Wrong("d apart", _partners(half=lambda t, d: (t, t + d)),
-              "In “half” your second channel is outside of the head: it has only d channels."),
+        Wrong(
+            "layouts exchanged",
+            _partners(lambda t, d: (t, t + d // 2), lambda t, d: (2 * t, 2 * t + 1)),
+            "The two layouts have changed places: interleaved pairs are neighbours.",
+        ),
+        Wrong(
+            "always neighbours",
+            _partners(half=lambda t, d: (2 * t, 2 * t + 1)),
+            "Both layouts give you neighbours. In “half” the second channel stands half a head further.",
+        ),
+        Wrong(
+            "always halves",
+            _partners(interleaved=lambda t, d: (t, t + d // 2)),
+            "Both layouts give you channels half a head apart. Interleaved pairs are neighbours.",
+        ),
+        Wrong(
+            "pairs that overlap",
+            _partners(interleaved=lambda t, d: (t, t + 1)),
+            "Your interleaved pairs overlap: channel 1 would be in pair 0 and in pair 1.",
+        ),
+        Wrong(
+            "paired from both ends",
+            _partners(half=lambda t, d: (t, d - 1 - t)),
+            "In “half” you pair the first channel with the last, the second with the last but one. The "
+            "two halves stand in the same order.",
+        ),
+        Wrong(
+            "pairs counted from 1",
+            _partners(interleaved=lambda t, d: (2 * t - 1, 2 * t)),
+            "Pair 0 would have a channel −1. Pairs and channels are both counted from 0.",
+        ),
+        Wrong(
+            "d apart",
+            _partners(half=lambda t, d: (t, t + d)),
+            "In “half” your second channel is outside of the head: it has only d channels.",
+        ),
     ),
     hints=(
         "Write down the pairs of a head with 8 channels, for both layouts.",
@@ -204,8 +283,11 @@ def order(d):
 
 
 def _order_cases(draw: Draw) -> list[Case]:
-    return [Case((6,), "a head of 6 channels"), Case((2 * draw.integer(4, 7),), "a longer head"),
-            Case((64,), "a head of SmolLM2")]
+    return [
+        Case((6,), "a head of 6 channels"),
+        Case((2 * draw.integer(4, 7),), "a longer head"),
+        Case((64,), "a head of SmolLM2"),
+    ]
 
 
 def _flat(rows):
@@ -222,25 +304,40 @@ ORDER = Question(
     reference=order,
     picture="lines",
     wrong=(
-        Wrong("nothing moved", lambda d: list(range(d)),
-              "Everything stays where it was: channel 1, the partner of 0, would now be turned with another "
-              "one."),
-        Wrong("the way back", lambda d: _flat([t, t + d // 2] for t in range(d // 2)),
-              "That is the way back: it makes neighbours out of halves. Our weights are interleaved already, "
-              "and the code wants halves."),
-        Wrong("second channels first", lambda d: order(d)[d // 2:] + order(d)[:d // 2],
-              "The two halves are there, but the second channels come first. Then each pair turns the wrong "
-              "way."),
-        Wrong("second half backwards", lambda d: order(d)[:d // 2] + order(d)[d // 2:][::-1],
-              "The second half runs backwards, so the fastest pair would get the partner of the slowest."),
-        Wrong("all backwards", lambda d: list(range(d))[::-1],
-              "You have turned the head around. Neighbours are still neighbours."),
+        Wrong(
+            "nothing moved",
+            lambda d: list(range(d)),
+            "Everything stays where it was: channel 1, the partner of 0, would now be turned with another "
+            "one.",
+        ),
+        Wrong(
+            "the way back",
+            lambda d: _flat([t, t + d // 2] for t in range(d // 2)),
+            "That is the way back: it makes neighbours out of halves. Our weights are interleaved already, "
+            "and the code wants halves.",
+        ),
+        Wrong(
+            "second channels first",
+            lambda d: order(d)[d // 2 :] + order(d)[: d // 2],
+            "The two halves are there, but the second channels come first. Then each pair turns the wrong "
+            "way.",
+        ),
+        Wrong(
+            "second half backwards",
+            lambda d: order(d)[: d // 2] + order(d)[d // 2 :][::-1],
+            "The second half runs backwards, so the fastest pair would get the partner of the slowest.",
+        ),
+        Wrong(
+            "all backwards",
+            lambda d: list(range(d))[::-1],
+            "You have turned the head around. Neighbours are still neighbours.",
+        ),
     ),
     hints=(
         "Code for “half” turns the channel at place t together with the one at place t + d/2. Who belongs "
         "there?",
         "First the first channel of every pair, then the second channel of every pair.",
-        "Go through t in range(d // 2) with partners(t, d, \"interleaved\"), once for [0] and once for [1], "
+        'Go through t in range(d // 2) with partners(t, d, "interleaved"), once for [0] and once for [1], '
         "and join the two lists.",
     ),
 )
@@ -253,9 +350,11 @@ def numbers(cached, new):
 
 
 def _numbers_cases(draw: Draw) -> list[Case]:
-    return [Case((0, draw.integer(3, 6)), "an empty cache"),
-            Case((draw.integer(5, 40), 1), "one new token"),
-            Case((draw.integer(50, 90), draw.integer(3, 7)), "several new tokens")]
+    return [
+        Case((0, draw.integer(3, 6)), "an empty cache"),
+        Case((draw.integer(5, 40), 1), "one new token"),
+        Case((draw.integer(50, 90), draw.integer(3, 7)), "several new tokens"),
+    ]
 
 
 NUMBERS = Question(
@@ -267,17 +366,32 @@ NUMBERS = Question(
     draw=_numbers_cases,
     reference=numbers,
     wrong=(
-        Wrong("from 0", lambda cached, new: torch.arange(new),
-              "The new tokens get the numbers of the very first ones. Those are taken: the first new token "
-              "comes after everything in the cache."),
-        Wrong("one too far", lambda cached, new: cached + 1 + torch.arange(new),
-              "One number is left out: with an empty cache, the first token should get 0."),
-        Wrong("one too early", lambda cached, new: cached - 1 + torch.arange(new),
-              "The first new token gets the number of the last one in the cache."),
-        Wrong("one number for all", lambda cached, new: torch.full((new,), cached),
-              "All new tokens get the same number, so their order is lost."),
-        Wrong("new tokens counted twice", lambda cached, new: cached + new + torch.arange(new),
-              "The numbers begin at the length of the whole text, new tokens included."),
+        Wrong(
+            "from 0",
+            lambda cached, new: torch.arange(new),
+            "The new tokens get the numbers of the very first ones. Those are taken: the first new token "
+            "comes after everything in the cache.",
+        ),
+        Wrong(
+            "one too far",
+            lambda cached, new: cached + 1 + torch.arange(new),
+            "One number is left out: with an empty cache, the first token should get 0.",
+        ),
+        Wrong(
+            "one too early",
+            lambda cached, new: cached - 1 + torch.arange(new),
+            "The first new token gets the number of the last one in the cache.",
+        ),
+        Wrong(
+            "one number for all",
+            lambda cached, new: torch.full((new,), cached),
+            "All new tokens get the same number, so their order is lost.",
+        ),
+        Wrong(
+            "new tokens counted twice",
+            lambda cached, new: cached + new + torch.arange(new),
+            "The numbers begin at the length of the whole text, new tokens included.",
+        ),
     ),
     hints=(
         "With 9 tokens in the cache, the numbers 0 to 8 are taken.",

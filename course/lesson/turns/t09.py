@@ -25,14 +25,16 @@ def _fits_cases(draw: Draw) -> list[Case]:
 
     fast, slow = draw.number(1.0, 1.08), draw.number(1.2, 5.0)
     steady, rising = draw.number(0.0, 0.08), draw.number(0.2, 1.5)
-    return [Case((row(fast, steady),), "a fast and steady row"),
-            Case((row(slow, steady),), "a slow and steady row"),
-            Case((row(fast, rising),), "a fast row whose tail rises"),
-            Case((row(slow, rising),), "a slow row whose tail rises"),
-            Case((row(fast, -0.04),), "a fast row whose tail falls"),
-            Case((row(fast),), "a fast row whose tail was not measured"),
-            Case((row(tail=steady),), "a steady row whose time was not measured"),
-            Case((row(),), "a row with neither")]
+    return [
+        Case((row(fast, steady),), "a fast and steady row"),
+        Case((row(slow, steady),), "a slow and steady row"),
+        Case((row(fast, rising),), "a fast row whose tail rises"),
+        Case((row(slow, rising),), "a slow row whose tail rises"),
+        Case((row(fast, -0.04),), "a fast row whose tail falls"),
+        Case((row(fast),), "a fast row whose tail was not measured"),
+        Case((row(tail=steady),), "a steady row whose time was not measured"),
+        Case((row(),), "a row with neither"),
+    ]
 
 
 FITS = Question(
@@ -44,35 +46,53 @@ FITS = Question(
     draw=_fits_cases,
     reference=fits,
     wrong=(
-        Wrong("what was not measured counts as 0",
-              lambda row: row.get("time", 0) <= 1.1 and row.get("tail", 0) < 0.1,
-              "A row without a number passes, as if its number were 0. Not measured is not good: the "
-              "customer wants what is known to fit."),
-        Wrong("only a missing time is looked for",
-              lambda row: "time" in row and row["time"] <= 1.1 and row.get("tail", 0) < 0.1,
-              "A row whose tail was not measured passes. The customer wants both to be known."),
-        Wrong("only a missing tail is looked for",
-              lambda row: row.get("time", 0) <= 1.1 and "tail" in row and row["tail"] < 0.1,
-              "A row whose time was not measured passes. The customer wants both to be known."),
-        Wrong("or in place of and",
-              lambda row: row.get("time", 9) <= 1.1 or row.get("tail", 9) < 0.1,
-              "A row that keeps one of the two conditions passes. It must keep both."),
-        Wrong("the time alone", lambda row: row.get("time", 9) <= 1.1,
-              "You ask for the time only. The tail must not rise by 0.1, either."),
-        Wrong("the tail alone", lambda row: row.get("tail", 9) < 0.1,
-              "You ask for the tail only. The time has a limit, too."),
-        Wrong("a tenth as the limit of the time",
-              lambda row: row.get("time", 9) <= 0.1 and row.get("tail", 9) < 0.1,
-              "No row takes a tenth of the time. A tenth *more* than 1 is meant."),
-        Wrong("the size of the rise",
-              lambda row: row.get("time", 9) <= 1.1 and 0 <= row.get("tail", 9) < 0.1,
-              "A tail that falls is refused. A fall is a rise by less than 0.1, and nothing to complain of."),
+        Wrong(
+            "what was not measured counts as 0",
+            lambda row: row.get("time", 0) <= 1.1 and row.get("tail", 0) < 0.1,
+            "A row without a number passes, as if its number were 0. Not measured is not good: the "
+            "customer wants what is known to fit.",
+        ),
+        Wrong(
+            "only a missing time is looked for",
+            lambda row: "time" in row and row["time"] <= 1.1 and row.get("tail", 0) < 0.1,
+            "A row whose tail was not measured passes. The customer wants both to be known.",
+        ),
+        Wrong(
+            "only a missing tail is looked for",
+            lambda row: row.get("time", 0) <= 1.1 and "tail" in row and row["tail"] < 0.1,
+            "A row whose time was not measured passes. The customer wants both to be known.",
+        ),
+        Wrong(
+            "or in place of and",
+            lambda row: row.get("time", 9) <= 1.1 or row.get("tail", 9) < 0.1,
+            "A row that keeps one of the two conditions passes. It must keep both.",
+        ),
+        Wrong(
+            "the time alone",
+            lambda row: row.get("time", 9) <= 1.1,
+            "You ask for the time only. The tail must not rise by 0.1, either.",
+        ),
+        Wrong(
+            "the tail alone",
+            lambda row: row.get("tail", 9) < 0.1,
+            "You ask for the tail only. The time has a limit, too.",
+        ),
+        Wrong(
+            "a tenth as the limit of the time",
+            lambda row: row.get("time", 9) <= 0.1 and row.get("tail", 9) < 0.1,
+            "No row takes a tenth of the time. A tenth *more* than 1 is meant.",
+        ),
+        Wrong(
+            "the size of the rise",
+            lambda row: row.get("time", 9) <= 1.1 and 0 <= row.get("tail", 9) < 0.1,
+            "A tail that falls is refused. A fall is a rise by less than 0.1, and nothing to complain of.",
+        ),
     ),
     hints=(
         "Four things must be true: two numbers are there, and each keeps its limit.",
-        "\"time\" in row says whether there is a number. Ask that before you read it, with and between them: "
+        '"time" in row says whether there is a number. Ask that before you read it, with and between them: '
         "Python stops at the first that is false.",
-        "return \"time\" in row and \"tail\" in row and … and …",
+        'return "time" in row and "tail" in row and … and …',
     ),
 )
 
@@ -89,13 +109,18 @@ def _beats_cases(draw: Draw) -> list[Case]:
         return b + torch.tensor(signs) * draw.uniform(len(signs), low=0.05, high=0.3), b
 
     small, large = torch.tensor([1.9, 2.0]), torch.tensor([2.2, 1.99])
-    return [Case(pair(-1, -1), "a is lower in both"), Case(pair(1, 1), "a is higher in both"),
-            Case(pair(-1, 1), "each is lower in one"), Case(pair(0, -1), "equal in one, lower in the other"),
-            Case(pair(-1, 0), "lower in one, equal in the other"), Case(pair(0, 0), "the same losses"),
-            Case((small, large), "much lower in one, a little higher in the other"),
-            Case((large, small), "much higher in one, a little lower in the other"),
-            Case(pair(-1, 0, -1, 1), "four questions: lower in two, higher in one"),
-            Case(pair(0, 0, -1, 0), "four questions: lower in one, equal in the rest")]
+    return [
+        Case(pair(-1, -1), "a is lower in both"),
+        Case(pair(1, 1), "a is higher in both"),
+        Case(pair(-1, 1), "each is lower in one"),
+        Case(pair(0, -1), "equal in one, lower in the other"),
+        Case(pair(-1, 0), "lower in one, equal in the other"),
+        Case(pair(0, 0), "the same losses"),
+        Case((small, large), "much lower in one, a little higher in the other"),
+        Case((large, small), "much higher in one, a little lower in the other"),
+        Case(pair(-1, 0, -1, 1), "four questions: lower in two, higher in one"),
+        Case(pair(0, 0, -1, 0), "four questions: lower in one, equal in the rest"),
+    ]
 
 
 BEATS = Question(
@@ -107,24 +132,45 @@ BEATS = Question(
     draw=_beats_cases,
     reference=beats,
     wrong=(
-        Wrong("lower everywhere", lambda a, b: bool((a < b).all()),
-              "Two that are equal in one question count as not beaten. Nowhere higher and once lower is "
-              "enough."),
-        Wrong("nowhere higher", lambda a, b: bool((a <= b).all()),
-              "Losses that are all the same beat each other, and so every encoding beats itself. It must be "
-              "lower somewhere."),
-        Wrong("lower somewhere", lambda a, b: bool((a < b).any()),
-              "You ask that it is lower somewhere. It must also be nowhere higher: else each of two can "
-              "beat the other."),
-        Wrong("the lower mean", lambda a, b: bool(a.mean() < b.mean()),
-              "You compare means. A gain in one question then makes up for a loss in another; how many nats "
-              "of the one are worth a nat of the other is the customer's to say."),
-        Wrong("most questions won", lambda a, b: bool((a < b).sum() > (a > b).sum()),
-              "You count who wins more questions. Then it may be worse in one of them."),
-        Wrong("high is good", lambda a, b: bool((a >= b).all() and (a > b).any()),
-              "You take high losses for good ones."),
-        Wrong("one tensor of answers", lambda a, b: (a <= b) & (a < b),
-              "That is an answer for each question. Asked for is one answer for all."),
+        Wrong(
+            "lower everywhere",
+            lambda a, b: bool((a < b).all()),
+            "Two that are equal in one question count as not beaten. Nowhere higher and once lower is "
+            "enough.",
+        ),
+        Wrong(
+            "nowhere higher",
+            lambda a, b: bool((a <= b).all()),
+            "Losses that are all the same beat each other, and so every encoding beats itself. It must be "
+            "lower somewhere.",
+        ),
+        Wrong(
+            "lower somewhere",
+            lambda a, b: bool((a < b).any()),
+            "You ask that it is lower somewhere. It must also be nowhere higher: else each of two can "
+            "beat the other.",
+        ),
+        Wrong(
+            "the lower mean",
+            lambda a, b: bool(a.mean() < b.mean()),
+            "You compare means. A gain in one question then makes up for a loss in another; how many nats "
+            "of the one are worth a nat of the other is the customer's to say.",
+        ),
+        Wrong(
+            "most questions won",
+            lambda a, b: bool((a < b).sum() > (a > b).sum()),
+            "You count who wins more questions. Then it may be worse in one of them.",
+        ),
+        Wrong(
+            "high is good",
+            lambda a, b: bool((a >= b).all() and (a > b).any()),
+            "You take high losses for good ones.",
+        ),
+        Wrong(
+            "one tensor of answers",
+            lambda a, b: (a <= b) & (a < b),
+            "That is an answer for each question. Asked for is one answer for all.",
+        ),
     ),
     hints=(
         "Two conditions: one about all of the questions, one about at least one of them.",
@@ -149,13 +195,17 @@ def _ends(middle, half):
 def _paired_cases(draw: Draw) -> list[Case]:
     def runs(n, gap, noise):
         luck = draw.normal(n, dtype=torch.float64)
-        return (2 + 0.3 * luck + gap + noise * draw.normal(n, dtype=torch.float64),
-                2 + 0.3 * luck + noise * draw.normal(n, dtype=torch.float64))
+        return (
+            2 + 0.3 * luck + gap + noise * draw.normal(n, dtype=torch.float64),
+            2 + 0.3 * luck + noise * draw.normal(n, dtype=torch.float64),
+        )
 
-    return [Case(runs(5, 0.1, 0.01), "five seeds, a is worse by about 0.1"),
-            Case(runs(5, -0.3, 0.05), "five seeds, a is better by about 0.3"),
-            Case((*runs(10, 0.0, 0.1), 2.262), "ten seeds, t = 2.262"),
-            Case((*runs(3, 0.2, 0.1), 4.303), "three seeds, t = 4.303")]
+    return [
+        Case(runs(5, 0.1, 0.01), "five seeds, a is worse by about 0.1"),
+        Case(runs(5, -0.3, 0.05), "five seeds, a is better by about 0.3"),
+        Case((*runs(10, 0.0, 0.1), 2.262), "ten seeds, t = 2.262"),
+        Case((*runs(3, 0.2, 0.1), 4.303), "three seeds, t = 4.303"),
+    ]
 
 
 PAIRED = Question(
@@ -167,36 +217,61 @@ PAIRED = Question(
     draw=_paired_cases,
     reference=paired,
     wrong=(
-        Wrong("not paired", lambda a, b, t=2.776: _ends(
-                  a.mean() - b.mean(), t * ((a.var() + b.var()) / len(a)) ** 0.5),
-              "You compare two groups of runs, and the luck of each seed stays in. Subtract within each seed "
-              "first: then what both have in common is gone."),
-        Wrong("no square root of n", lambda a, b, t=2.776: _ends((a - b).mean(), t * (a - b).std()),
-              "This is how far a single seed may lie from the mean. The mean of n seeds is surer than one."),
-        Wrong("mean and standard deviation", lambda a, b, t=2.776: _ends((a - b).mean(), (a - b).std()),
-              "This is one standard deviation to each side. It says where two of three seeds lie; how sure "
-              "the mean of n seeds is needs two more factors."),
-        Wrong("divided by n", lambda a, b, t=2.776: _ends((a - b).mean(), t * (a - b).std() / len(a)),
-              "You divide by n. The standard deviation of a mean falls only with the root of n."),
-        Wrong("without t", lambda a, b, t=2.776: _ends((a - b).mean(), (a - b).std() / len(a) ** 0.5),
-              "This is the standard error alone. For 95 % of all cases it has to be t times as wide."),
-        Wrong("n in place of n − 1", lambda a, b, t=2.776: _ends(
-                  (a - b).mean(), t * (a - b).std(correction=0) / len(a) ** 0.5),
-              "Your standard deviation divides by n. The mean was computed from the same numbers, so n − 1 "
-              "of them are free."),
-        Wrong("the variance", lambda a, b, t=2.776: _ends(
-                  (a - b).mean(), t * (a - b).var() / len(a) ** 0.5),
-              "You have taken the variance. s is its square root."),
-        Wrong("b − a", lambda a, b, t=2.776: paired(b, a, t),
-              "This is the interval of b − a."),
-        Wrong("the range", lambda a, b, t=2.776: ((a - b).min(), (a - b).max()),
-              "These are the smallest and the largest difference. They say where the seeds lie, not how sure "
-              "their mean is."),
-        Wrong("t fixed", lambda a, b, t=2.776: paired(a, b),
-              "You use 2.776 whatever t is given. It fits five seeds only."),
-        Wrong("mean and half width", lambda a, b, t=2.776: (
-                  (a - b).mean(), t * (a - b).std() / len(a) ** 0.5),
-              "These are the middle and half of the width. Asked for are the two ends."),
+        Wrong(
+            "not paired",
+            lambda a, b, t=2.776: _ends(a.mean() - b.mean(), t * ((a.var() + b.var()) / len(a)) ** 0.5),
+            "You compare two groups of runs, and the luck of each seed stays in. Subtract within each seed "
+            "first: then what both have in common is gone.",
+        ),
+        Wrong(
+            "no square root of n",
+            lambda a, b, t=2.776: _ends((a - b).mean(), t * (a - b).std()),
+            "This is how far a single seed may lie from the mean. The mean of n seeds is surer than one.",
+        ),
+        Wrong(
+            "mean and standard deviation",
+            lambda a, b, t=2.776: _ends((a - b).mean(), (a - b).std()),
+            "This is one standard deviation to each side. It says where two of three seeds lie; how sure "
+            "the mean of n seeds is needs two more factors.",
+        ),
+        Wrong(
+            "divided by n",
+            lambda a, b, t=2.776: _ends((a - b).mean(), t * (a - b).std() / len(a)),
+            "You divide by n. The standard deviation of a mean falls only with the root of n.",
+        ),
+        Wrong(
+            "without t",
+            lambda a, b, t=2.776: _ends((a - b).mean(), (a - b).std() / len(a) ** 0.5),
+            "This is the standard error alone. For 95 % of all cases it has to be t times as wide.",
+        ),
+        Wrong(
+            "n in place of n − 1",
+            lambda a, b, t=2.776: _ends((a - b).mean(), t * (a - b).std(correction=0) / len(a) ** 0.5),
+            "Your standard deviation divides by n. The mean was computed from the same numbers, so n − 1 "
+            "of them are free.",
+        ),
+        Wrong(
+            "the variance",
+            lambda a, b, t=2.776: _ends((a - b).mean(), t * (a - b).var() / len(a) ** 0.5),
+            "You have taken the variance. s is its square root.",
+        ),
+        Wrong("b − a", lambda a, b, t=2.776: paired(b, a, t), "This is the interval of b − a."),
+        Wrong(
+            "the range",
+            lambda a, b, t=2.776: ((a - b).min(), (a - b).max()),
+            "These are the smallest and the largest difference. They say where the seeds lie, not how sure "
+            "their mean is.",
+        ),
+        Wrong(
+            "t fixed",
+            lambda a, b, t=2.776: paired(a, b),
+            "You use 2.776 whatever t is given. It fits five seeds only.",
+        ),
+        Wrong(
+            "mean and half width",
+            lambda a, b, t=2.776: ((a - b).mean(), t * (a - b).std() / len(a) ** 0.5),
+            "These are the middle and half of the width. Asked for are the two ends.",
+        ),
     ),
     hints=(
         "First make one tensor of differences, one for each seed. Everything else is about that.",
@@ -222,9 +297,11 @@ def _elsewhere_cases(draw: Draw) -> list[Case]:
     expected = moved.clone()
     moved[1, 2] = torch.tensor([0.2, 0.8, 0.0, 0.0])
     heads, words = draw.integer(2, 3), draw.integer(4, 6)
-    return [Case((moved, expected), "one query of one head gives 0.8 to another key"),
-            Case((weights(heads, words, words), weights(heads, words, words)), "random weights"),
-            Case((weights(1, 3, 9), weights(1, 3, 9)), "one head, three queries, nine keys")]
+    return [
+        Case((moved, expected), "one query of one head gives 0.8 to another key"),
+        Case((weights(heads, words, words), weights(heads, words, words)), "random weights"),
+        Case((weights(1, 3, 9), weights(1, 3, 9)), "one head, three queries, nine keys"),
+    ]
 
 
 ELSEWHERE = Question(
@@ -236,24 +313,45 @@ ELSEWHERE = Question(
     draw=_elsewhere_cases,
     reference=elsewhere,
     wrong=(
-        Wrong("counted twice", lambda a, b: (a - b).abs().sum(-1).max(),
-              "Your share is twice as large. What one key loses another one gets, and you count both: if "
-              "all of a query's attention goes elsewhere, the answer is 1."),
-        Wrong("signs kept", lambda a, b: (a - b).sum(-1).max() / 2,
-              "Weights of a query add up to 1, so what it takes away and what it adds cancel: this is "
-              "always 0. Losses and gains have to be counted without their signs."),
-        Wrong("one key alone", lambda a, b: (a - b).abs().max(),
-              "This is the largest change of a single weight. Many small changes of a query add up."),
-        Wrong("one key, halved", lambda a, b: (a - b).abs().max() / 2,
-              "This is half of the largest change of a single weight. Add up a query's changes first."),
-        Wrong("the mean query", lambda a, b: (a - b).abs().sum(-1).mean() / 2,
-              "This is the mean over queries and heads. One query that goes wrong would hardly show in a "
-              "long text: the worst one is asked for."),
-        Wrong("all queries together", lambda a, b: (a - b).abs().sum() / 2,
-              "You add up all queries and heads. A share of one query's attention is 1 at most."),
-        Wrong("added over queries", lambda a, b: (a - b).abs().sum(-2).max() / 2,
-              "You add up over the queries, so this is about what a *key* gets. A query's attention is "
-              "spread over the last axis, the keys."),
+        Wrong(
+            "counted twice",
+            lambda a, b: (a - b).abs().sum(-1).max(),
+            "Your share is twice as large. What one key loses another one gets, and you count both: if "
+            "all of a query's attention goes elsewhere, the answer is 1.",
+        ),
+        Wrong(
+            "signs kept",
+            lambda a, b: (a - b).sum(-1).max() / 2,
+            "Weights of a query add up to 1, so what it takes away and what it adds cancel: this is "
+            "always 0. Losses and gains have to be counted without their signs.",
+        ),
+        Wrong(
+            "one key alone",
+            lambda a, b: (a - b).abs().max(),
+            "This is the largest change of a single weight. Many small changes of a query add up.",
+        ),
+        Wrong(
+            "one key, halved",
+            lambda a, b: (a - b).abs().max() / 2,
+            "This is half of the largest change of a single weight. Add up a query's changes first.",
+        ),
+        Wrong(
+            "the mean query",
+            lambda a, b: (a - b).abs().sum(-1).mean() / 2,
+            "This is the mean over queries and heads. One query that goes wrong would hardly show in a "
+            "long text: the worst one is asked for.",
+        ),
+        Wrong(
+            "all queries together",
+            lambda a, b: (a - b).abs().sum() / 2,
+            "You add up all queries and heads. A share of one query's attention is 1 at most.",
+        ),
+        Wrong(
+            "added over queries",
+            lambda a, b: (a - b).abs().sum(-2).max() / 2,
+            "You add up over the queries, so this is about what a *key* gets. A query's attention is "
+            "spread over the last axis, the keys.",
+        ),
     ),
     hints=(
         "For each query: how much do its weights change, in all? Then the worst query of all heads.",

@@ -21,10 +21,12 @@ def pattern(layers, every):
 
 
 def _pattern_cases(draw: Draw) -> list[Case]:
-    return [Case((8, 4), "8 layers, every fourth without"),
-            Case((draw.integer(5, 7), 2), "every second without"),
-            Case((draw.integer(9, 14), draw.integer(3, 5)), "a last group that is not full"),
-            Case((4, 1), "every layer without")]
+    return [
+        Case((8, 4), "8 layers, every fourth without"),
+        Case((draw.integer(5, 7), 2), "every second without"),
+        Case((draw.integer(9, 14), draw.integer(3, 5)), "a last group that is not full"),
+        Case((4, 1), "every layer without"),
+    ]
 
 
 PATTERN = Question(
@@ -36,21 +38,37 @@ PATTERN = Question(
     draw=_pattern_cases,
     reference=pattern,
     wrong=(
-        Wrong("the first of each group", lambda layers, every: [n % every != 0 for n in range(layers)],
-              "You take them from the first layer of each group. It is the last one that has none."),
-        Wrong("True for none", lambda layers, every: [(n + 1) % every == 0 for n in range(layers)],
-              "Your True stands where positions are missing. Asked for is True where a layer has them."),
-        Wrong("first of a group, turned", lambda layers, every: [n % every == 0 for n in range(layers)],
-              "In your list only one layer of each group has positions, its first. All have them but "
-              "the last."),
-        Wrong("numbers, not a list of all",
-              lambda layers, every: [n for n in range(layers) if (n + 1) % every],
-              "Those are the numbers of the layers with positions. Asked for is one True or False for each "
-              "layer."),
-        Wrong("one group alone", lambda layers, every: [n + 1 != every for n in range(layers)],
-              "Only one layer of the whole stack has no positions. The group begins anew after it."),
-        Wrong("the very last alone", lambda layers, every: [n + 1 != layers for n in range(layers)],
-              "Only the last layer of the stack has no positions, whatever the size of a group is."),
+        Wrong(
+            "the first of each group",
+            lambda layers, every: [n % every != 0 for n in range(layers)],
+            "You take them from the first layer of each group. It is the last one that has none.",
+        ),
+        Wrong(
+            "True for none",
+            lambda layers, every: [(n + 1) % every == 0 for n in range(layers)],
+            "Your True stands where positions are missing. Asked for is True where a layer has them.",
+        ),
+        Wrong(
+            "first of a group, turned",
+            lambda layers, every: [n % every == 0 for n in range(layers)],
+            "In your list only one layer of each group has positions, its first. All have them but the last.",
+        ),
+        Wrong(
+            "numbers, not a list of all",
+            lambda layers, every: [n for n in range(layers) if (n + 1) % every],
+            "Those are the numbers of the layers with positions. Asked for is one True or False for each "
+            "layer.",
+        ),
+        Wrong(
+            "one group alone",
+            lambda layers, every: [n + 1 != every for n in range(layers)],
+            "Only one layer of the whole stack has no positions. The group begins anew after it.",
+        ),
+        Wrong(
+            "the very last alone",
+            lambda layers, every: [n + 1 != layers for n in range(layers)],
+            "Only the last layer of the stack has no positions, whatever the size of a group is.",
+        ),
     ),
     hints=(
         "Layers are counted from 0. With groups of four the ones without are 3, 7, 11 …",
@@ -67,9 +85,11 @@ def sharper(q, n, trained):
 
 
 def _sharper_cases(draw: Draw) -> list[Case]:
-    return [Case((draw.normal(3, 4), 64, 8), "8 keys in training, 64 now"),
-            Case((draw.normal(2, 6), draw.integer(200, 900), 16), "16 keys in training"),
-            Case((draw.normal(1, 3), draw.integer(3000, 9000), draw.integer(20, 90)), "a long text")]
+    return [
+        Case((draw.normal(3, 4), 64, 8), "8 keys in training, 64 now"),
+        Case((draw.normal(2, 6), draw.integer(200, 900), 16), "16 keys in training"),
+        Case((draw.normal(1, 3), draw.integer(3000, 9000), draw.integer(20, 90)), "a long text"),
+    ]
 
 
 SHARPER = Question(
@@ -81,22 +101,40 @@ SHARPER = Question(
     draw=_sharper_cases,
     reference=sharper,
     wrong=(
-        Wrong("ratio of the numbers", lambda q, n, trained: q * n / trained,
-              "You multiply by the ratio of the numbers of keys. The lead that is needed grows with the "
-              "logarithm of that number only."),
-        Wrong("difference of the logarithms", lambda q, n, trained: q * math.log(n / trained),
-              "At the trained number of keys your factor is 0. There it should be 1. You need the ratio of "
-              "two logarithms, which is not the logarithm of the ratio."),
-        Wrong("added", lambda q, n, trained: q + math.log(n) - math.log(trained),
-              "You add the same number to every channel. That moves the query to another place; it should "
-              "keep its direction and get longer."),
-        Wrong("upside down", lambda q, n, trained: q * math.log(trained) / math.log(n),
-              "Your queries get shorter as the crowd grows. The scores should grow with it."),
-        Wrong("not compared with training", lambda q, n, trained: q * math.log(n),
-              "At the trained number of keys your factor isn't 1, so you change what was trained. `trained` "
-              "plays no part."),
-        Wrong("square root", lambda q, n, trained: q * math.sqrt(n / trained),
-              "A square root grows much faster than what the softmax needs: its lead is a logarithm."),
+        Wrong(
+            "ratio of the numbers",
+            lambda q, n, trained: q * n / trained,
+            "You multiply by the ratio of the numbers of keys. The lead that is needed grows with the "
+            "logarithm of that number only.",
+        ),
+        Wrong(
+            "difference of the logarithms",
+            lambda q, n, trained: q * math.log(n / trained),
+            "At the trained number of keys your factor is 0. There it should be 1. You need the ratio of "
+            "two logarithms, which is not the logarithm of the ratio.",
+        ),
+        Wrong(
+            "added",
+            lambda q, n, trained: q + math.log(n) - math.log(trained),
+            "You add the same number to every channel. That moves the query to another place; it should "
+            "keep its direction and get longer.",
+        ),
+        Wrong(
+            "upside down",
+            lambda q, n, trained: q * math.log(trained) / math.log(n),
+            "Your queries get shorter as the crowd grows. The scores should grow with it.",
+        ),
+        Wrong(
+            "not compared with training",
+            lambda q, n, trained: q * math.log(n),
+            "At the trained number of keys your factor isn't 1, so you change what was trained. `trained` "
+            "plays no part.",
+        ),
+        Wrong(
+            "square root",
+            lambda q, n, trained: q * math.sqrt(n / trained),
+            "A square root grows much faster than what the softmax needs: its lead is a logarithm.",
+        ),
     ),
     hints=(
         "In training a lead of log(trained) was about enough. Now it must be log(n). By which factor do all "
@@ -115,8 +153,12 @@ def gate_like_alibi(m):
 
 
 def _gate_cases(draw: Draw) -> list[Case]:
-    return [Case((0.5,), "m = 1/2"), Case((1 / 256,), "m = 1/256"),
-            Case((draw.number(0.02, 0.4),), "another slope"), Case((draw.number(0.8, 2.0),), "a steep one")]
+    return [
+        Case((0.5,), "m = 1/2"),
+        Case((1 / 256,), "m = 1/256"),
+        Case((draw.number(0.02, 0.4),), "another slope"),
+        Case((draw.number(0.8, 2.0),), "a steep one"),
+    ]
 
 
 GATE_LIKE_ALIBI = Question(
@@ -128,21 +170,39 @@ GATE_LIKE_ALIBI = Question(
     draw=_gate_cases,
     reference=gate_like_alibi,
     wrong=(
-        Wrong("the gate itself", lambda m: math.exp(-m),
-              "That is how far the gate stands open. Asked for is b, the number that goes into the sigmoid."),
-        Wrong("the slope", lambda m: -m,
-              "That is the logarithm of the gate, which is added to the scores. Which b makes the sigmoid "
-              "give such a gate?"),
-        Wrong("the other way", lambda m: math.log((1 - math.exp(-m)) / math.exp(-m)),
-              "Your gate lets through what should be shut out: with a small slope nearly everything must be "
-              "kept, so b is large."),
-        Wrong("the slope as a gate", lambda m: math.log(m / (1 - m)) if 0 < m < 1 else 0.0,
-              "Your gate is m. The gate's logarithm should be −m."),
-        Wrong("one minus the slope", lambda m: math.log((1 - m) / m) if 0 < m < 1 else 0.0,
-              "Your gate is 1 − m. That is close for small slopes; but what is added is the logarithm of the "
-              "gate, and it should be −m exactly."),
-        Wrong("sigmoid instead of its inverse", lambda m: 1 / (1 + math.exp(m)),
-              "You have put −m into a sigmoid. The sigmoid comes after b; you need its inverse."),
+        Wrong(
+            "the gate itself",
+            lambda m: math.exp(-m),
+            "That is how far the gate stands open. Asked for is b, the number that goes into the sigmoid.",
+        ),
+        Wrong(
+            "the slope",
+            lambda m: -m,
+            "That is the logarithm of the gate, which is added to the scores. Which b makes the sigmoid "
+            "give such a gate?",
+        ),
+        Wrong(
+            "the other way",
+            lambda m: math.log((1 - math.exp(-m)) / math.exp(-m)),
+            "Your gate lets through what should be shut out: with a small slope nearly everything must be "
+            "kept, so b is large.",
+        ),
+        Wrong(
+            "the slope as a gate",
+            lambda m: math.log(m / (1 - m)) if 0 < m < 1 else 0.0,
+            "Your gate is m. The gate's logarithm should be −m.",
+        ),
+        Wrong(
+            "one minus the slope",
+            lambda m: math.log((1 - m) / m) if 0 < m < 1 else 0.0,
+            "Your gate is 1 − m. That is close for small slopes; but what is added is the logarithm of the "
+            "gate, and it should be −m exactly.",
+        ),
+        Wrong(
+            "sigmoid instead of its inverse",
+            lambda m: 1 / (1 + math.exp(m)),
+            "You have put −m into a sigmoid. The sigmoid comes after b; you need its inverse.",
+        ),
     ),
     hints=(
         "Each token between key and query adds log f to the score. ALiBi adds −m. So how large is f?",
@@ -177,9 +237,11 @@ def _right(start, r, c):
 
 
 def _places_cases(draw: Draw) -> list[Case]:
-    return [Case((3, 2, 3, 2), "3 words, a picture of 2 × 3, 2 words"),
-            Case((draw.integer(1, 4), draw.integer(4, 5), draw.integer(2, 3), 2), "higher than wide"),
-            Case((draw.integer(4, 6), 2, draw.integer(4, 6), draw.integer(1, 3)), "a wide picture")]
+    return [
+        Case((3, 2, 3, 2), "3 words, a picture of 2 × 3, 2 words"),
+        Case((draw.integer(1, 4), draw.integer(4, 5), draw.integer(2, 3), 2), "higher than wide"),
+        Case((draw.integer(4, 6), 2, draw.integer(4, 6), draw.integer(1, 3)), "a wide picture"),
+    ]
 
 
 PLACES = Question(
@@ -191,44 +253,62 @@ PLACES = Question(
     draw=_places_cases,
     reference=places,
     wrong=(
-        Wrong("the text goes on by tokens",
-              lambda *given: _positions(*given, patch=_right, resume=lambda b, r, c: b + r * c),
-              "Your text goes on as if every patch had used up a number. A picture takes only as many as its "
-              "longer side."),
-        Wrong("the text goes on after the rows",
-              lambda *given: _positions(*given, patch=_right, resume=lambda b, r, c: b + r),
-              "Your text goes on after the number of rows. In a wide picture, some columns have larger "
-              "numbers than that, and the words would get numbers below theirs."),
-        Wrong("the text goes on after the columns",
-              lambda *given: _positions(*given, patch=_right, resume=lambda b, r, c: b + c),
-              "Your text goes on after the number of columns. In a high picture, some rows have larger "
-              "numbers than that, and the words would get numbers below theirs."),
-        Wrong("one number for the picture",
-              lambda *given: _positions(*given, patch=_right, resume=lambda b, r, c: b + 1),
-              "Your text goes on as if the picture were one token. Then words get numbers that patches "
-              "already have."),
-        Wrong("the picture starts at 0",
-              lambda *given: _positions(*given, patch=lambda start, r, c: [start, r, c]),
-              "Rows and columns begin at 0. They should go on from where the text has stopped, as time "
-              "does."),
-        Wrong("row and column swapped",
-              lambda *given: _positions(*given, patch=lambda start, r, c: [start, start + c, start + r]),
-              "Row and column have changed places. The order is time, row, column."),
-        Wrong("time goes on in the picture",
-              lambda before, rows, columns, after: _positions(
-                  before, rows, columns, after,
-                  patch=lambda start, r, c: [start + r * columns + c, start + r, start + c]),
-              "Time goes on from patch to patch. A picture is one moment: all its patches have the same "
-              "time."),
-        Wrong("time at 0 in the picture",
-              lambda *given: _positions(*given, patch=lambda start, r, c: [0, start + r, start + c]),
-              "The picture's time is 0. It stands in the middle of a sentence, so its time is that of the "
-              "place where it begins."),
+        Wrong(
+            "the text goes on by tokens",
+            lambda *given: _positions(*given, patch=_right, resume=lambda b, r, c: b + r * c),
+            "Your text goes on as if every patch had used up a number. A picture takes only as many as its "
+            "longer side.",
+        ),
+        Wrong(
+            "the text goes on after the rows",
+            lambda *given: _positions(*given, patch=_right, resume=lambda b, r, c: b + r),
+            "Your text goes on after the number of rows. In a wide picture, some columns have larger "
+            "numbers than that, and the words would get numbers below theirs.",
+        ),
+        Wrong(
+            "the text goes on after the columns",
+            lambda *given: _positions(*given, patch=_right, resume=lambda b, r, c: b + c),
+            "Your text goes on after the number of columns. In a high picture, some rows have larger "
+            "numbers than that, and the words would get numbers below theirs.",
+        ),
+        Wrong(
+            "one number for the picture",
+            lambda *given: _positions(*given, patch=_right, resume=lambda b, r, c: b + 1),
+            "Your text goes on as if the picture were one token. Then words get numbers that patches "
+            "already have.",
+        ),
+        Wrong(
+            "the picture starts at 0",
+            lambda *given: _positions(*given, patch=lambda start, r, c: [start, r, c]),
+            "Rows and columns begin at 0. They should go on from where the text has stopped, as time does.",
+        ),
+        Wrong(
+            "row and column swapped",
+            lambda *given: _positions(*given, patch=lambda start, r, c: [start, start + c, start + r]),
+            "Row and column have changed places. The order is time, row, column.",
+        ),
+        Wrong(
+            "time goes on in the picture",
+            lambda before, rows, columns, after: _positions(
+                before,
+                rows,
+                columns,
+                after,
+                patch=lambda start, r, c: [start + r * columns + c, start + r, start + c],
+            ),
+            "Time goes on from patch to patch. A picture is one moment: all its patches have the same time.",
+        ),
+        Wrong(
+            "time at 0 in the picture",
+            lambda *given: _positions(*given, patch=lambda start, r, c: [0, start + r, start + c]),
+            "The picture's time is 0. It stands in the middle of a sentence, so its time is that of the "
+            "place where it begins.",
+        ),
     ),
     hints=(
         "Three pieces: words (p, p, p); patches (start, start + row, start + column); words again. Where "
         "must the last piece begin, so that it comes after everything?",
-        "torch.arange(n).repeat(3, 1).T gives n words; torch.meshgrid(…, indexing=\"ij\") gives the rows and "
+        'torch.arange(n).repeat(3, 1).T gives n words; torch.meshgrid(…, indexing="ij") gives the rows and '
         "columns of all patches. A loop and a list of lists do, too.",
         "start is before; the last piece begins at before + max(rows, columns); torch.cat joins the three.",
     ),

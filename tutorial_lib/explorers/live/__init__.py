@@ -58,12 +58,13 @@ def said(source: str) -> list[str]:
     """
     found = []
     for use in re.finditer(r"\bspeak\b", source):
-        before = source[source.rfind("\n", 0, use.start()) + 1: use.start()]
+        before = source[source.rfind("\n", 0, use.start()) + 1 : use.start()]
         if before.lstrip().startswith(("import {", "export function", "//", "*", "/**")) or (
-                re.search(r"import \{[^}]*$", source[: use.start()])):
+            re.search(r"import \{[^}]*$", source[: use.start()])
+        ):
             continue
-        if source[use.end(): use.end() + 1] != "`":
-            raise ValueError(f"speak is no tag of a text in {source[use.start() - 20: use.end() + 20]!r}")
+        if source[use.end() : use.end() + 1] != "`":
+            raise ValueError(f"speak is no tag of a text in {source[use.start() - 20 : use.end() + 20]!r}")
         text, _end = _template(source, use.end() + 1)
         if re.search(r"[\\\n]", text) or not text.strip():
             raise ValueError(f"a text must stand in one line, without backslashes: {text!r}")
@@ -79,8 +80,8 @@ def _template(source: str, at: int) -> tuple[str, int]:
             at, text, count = _value(source, at + 2), text + f"{{{count}}}", count + 1
             continue
         if source[at] in "{}":
-            raise ValueError(f"a text has no braces of its own: {text + source[at: at + 20]!r}")
-        text, at = text + source[at: at + 1 + (source[at] == "\\")], at + 1 + (source[at] == "\\")
+            raise ValueError(f"a text has no braces of its own: {text + source[at : at + 20]!r}")
+        text, at = text + source[at : at + 1 + (source[at] == "\\")], at + 1 + (source[at] == "\\")
     if at >= len(source):
         raise ValueError(f"a text does not end: {text[:60]!r}")
     return text, at + 1
@@ -104,7 +105,7 @@ def _value(source: str, at: int) -> int:
         at += 1
         if not depth:
             return at
-    raise ValueError(f"a value does not end: {source[max(0, at - 40): at]!r}")
+    raise ValueError(f"a value does not end: {source[max(0, at - 40) : at]!r}")
 
 
 def _plain(source: str, at: int) -> int:
@@ -146,8 +147,11 @@ def learned(*names: str) -> str:
 # ---- what a widget and a page get ----
 def joined(*names: str) -> str:
     """The kit as ``kit``, and these explorers as ``explorers``, by name."""
-    return lean(f"const kit = {scope(KIT)};\n{learned(KIT, *names)}const explorers = {{\n"
-                + "".join(f"{name}: {scope(name)}.{name},\n" for name in names) + "};\n")
+    return lean(
+        f"const kit = {scope(KIT)};\n{learned(KIT, *names)}const explorers = {{\n"
+        + "".join(f"{name}: {scope(name)}.{name},\n" for name in names)
+        + "};\n"
+    )
 
 
 def shown(text: str) -> str:
@@ -165,11 +169,18 @@ def table(explorer) -> dict[str, Any]:
         elif hasattr(parameter, "size"):
             entry["size"] = None if callable(parameter.size) else parameter.size
         else:
-            entry |= {"values": list(parameter.values),
-                      "texts": [_(parameter.text(value)) for value in parameter.values]}
+            entry |= {
+                "values": list(parameter.values),
+                "texts": [_(parameter.text(value)) for value in parameter.values],
+            }
             entry |= {"menu": True} if getattr(parameter, "menu", False) else {}
-    return {"python": explorer.__name__, "parameters": parameters, "challenge": _(explorer.challenge),
-            **explorer.constants(), **explorer.bulk()}
+    return {
+        "python": explorer.__name__,
+        "parameters": parameters,
+        "challenge": _(explorer.challenge),
+        **explorer.constants(),
+        **explorer.bulk(),
+    }
 
 
 def compact(value) -> str:
@@ -181,8 +192,11 @@ def compact(value) -> str:
 def module(explorer) -> str:
     """The module of one explorer for anywidget; it has no address that it could import from."""
     data = {explorer.front: table(explorer)}
-    return (joined(explorer.front) + f"const data = {compact(data)};\n"
-            + lean((HERE / "widget.js").read_text(encoding="utf-8")))
+    return (
+        joined(explorer.front)
+        + f"const data = {compact(data)};\n"
+        + lean((HERE / "widget.js").read_text(encoding="utf-8"))
+    )
 
 
 @per_language
@@ -190,8 +204,10 @@ def part(explorer) -> str:
     """The script of one explorer, with all that it has from Python; a page takes it when it shows it."""
     data, known = compact(table(explorer)), dictionary(explorer.front)
     told = f",\ntexts: {compact(known)}" if known else ""
-    return lean(f"(window.liveExplorers ??= {{}}).{explorer.front} = {{\n"
-                f"make: kit => {scope(explorer.front)}.{explorer.front},\ndata: {data}{told} }};\n")
+    return lean(
+        f"(window.liveExplorers ??= {{}}).{explorer.front} = {{\n"
+        f"make: kit => {scope(explorer.front)}.{explorer.front},\ndata: {data}{told} }};\n"
+    )
 
 
 def script(explorers: Iterable = ()) -> str:
