@@ -320,7 +320,11 @@ def graft(released, submitted):
             pieces[place].append(cell)
         else:
             others.append((at, cell))
-    extras = _extras(others)
+    return _assembled(released, pieces, answers, read, _extras(others))
+
+
+def _assembled(released, pieces: Mapping, answers: Mapping, read: Mapping, extras: Mapping):
+    """The released notebook with all of these in their places, and each cell's id its own."""
     result = copy.deepcopy(released)
     result.cells = extras.get(None, [])
     for cell in copy.deepcopy(released.cells):

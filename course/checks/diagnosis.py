@@ -8,11 +8,12 @@ made at once, and at last each input is looked at for itself.
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -57,32 +58,29 @@ def composed(question: Question) -> Iterator[tuple[Wrong, Wrong, Callable]]:
 
 
 def _with_both_options(a: Any, b: Any, question: Question) -> Callable | None:
-    code: types.CodeType | None = getattr(a, "__code__", None)
-    if code is None or code is not getattr(b, "__code__", None) or not a.__closure__:
+    """The answer that the builder of both makes of the options of both: what its answers close over."""
+    if not _options(a) or a.__code__ is not getattr(b, "__code__", None):
         return None
-    answers: list[Any] = [*(one.answer for one in question.wrong), *(one.answer for one in question.variants)]
-    alike = [one for one in answers if getattr(one, "__code__", None) is code]
-    cells = []
-    for n in range(len(a.__closure__)):
-        mine, theirs = a.__closure__[n].cell_contents, b.__closure__[n].cell_contents
-        usual = _usual([one.__closure__[n].cell_contents for one in alike])
-        if isinstance(mine, dict) and isinstance(theirs, dict):
+    made = [one.answer for one in (*question.wrong, *question.variants)]
+    alike = [_options(one) for one in made if getattr(one, "__code__", None) is a.__code__]
+    both: dict[str, Any] = {}
+    for name, mine in _options(a).items():
+        theirs, usual = _options(b)[name], _usual([options[name] for options in alike])
+        if isinstance(mine, dict) and isinstance(theirs, dict):  # the builder's **options
             if mine.keys() & theirs.keys():
                 return None
-            cells.append(mine | theirs)
+            both |= mine | theirs
         elif _alike(mine, usual) or _alike(mine, theirs):
-            cells.append(theirs)
+            both[name] = theirs
         elif _alike(theirs, usual):
-            cells.append(mine)
+            both[name] = mine
         else:
             return None
-    return types.FunctionType(
-        cast(types.CodeType, code),
-        a.__globals__,
-        a.__name__,
-        a.__defaults__,
-        tuple(types.CellType(cell) for cell in cells),
-    )
+    return a.__globals__[a.__qualname__.partition(".")[0]](**both)
+
+
+def _options(answer: Any) -> dict[str, Any]:
+    return dict(inspect.getclosurevars(answer).nonlocals) if inspect.isfunction(answer) else {}
 
 
 def _usual(values: list):

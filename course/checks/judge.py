@@ -9,7 +9,9 @@ class, and all tests of a question, have the same inputs.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import re
 import warnings
 from collections.abc import Callable
@@ -85,17 +87,19 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
 
     expected = known.outcomes(question.reference)
     assert all(one["kind"] == "value" for one in expected), (question.name, expected)
-    found = [
-        _compare(question, case, want["value"], got)
-        for case, want, got in zip(cases, expected, outcomes, strict=True)
-    ]
+    faults, notes = zip(
+        *(
+            _compare(question, case, want["value"], got)
+            for case, want, got in zip(cases, expected, outcomes, strict=True)
+        ),
+        strict=True,
+    )
     changed = any(one["modified"] for one in outcomes)
-    if not changed and all(fault is None for fault, _ in found):
-        notes = list(dict.fromkeys(note for _, note in found if note))
-        if notes:
+    if not changed and not any(faults):
+        if any(notes):
             return say(
                 "equivalent",
-                joined([_right(cases), *notes]),
+                joined([_right(cases), *dict.fromkeys(filter(None, notes))]),
                 True,
                 name=_name_of(question.variants, outcomes, known),
             )
@@ -114,9 +118,9 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
     ):
         return say("equivalent", joined([_right(cases), _(variant.why)]), True, name=variant.name)
 
-    n = next((n for n, (fault, _) in enumerate(found) if fault is not None), 0)
+    wrong = [n for n, fault in enumerate(faults) if fault]
+    n = wrong[0] if wrong else 0
     picture = None if hidden else _picture(question, cases[n], expected[n]["value"], outcomes[n])
-    wrong = [m for m, (fault, _) in enumerate(found) if fault is not None]
     if mistake := search(known, outcomes, wrong):
         return say(
             "mistake",
@@ -125,7 +129,7 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
             reread=mistake.entries[0].reread or question.section,
             picture=picture,
         )
-    if found[n][0] is None:  # all numbers are right, but …
+    if not wrong:  # all numbers are right, but …
         which = next(one["modified"] for one in outcomes if one["modified"])
         return say(
             "modified",
@@ -136,7 +140,7 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
             ).format(n=which[0] + 1),
             reread=question.section,
         )
-    kind, text = found[n][0]
+    kind, text = faults[n]
     if hidden:
         text = _(HIDDEN[kind]) if kind in HIDDEN else text
         return say(
@@ -145,7 +149,7 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
             reread=question.section,
         )
     if kind == "symptom":
-        right = [case.what for case, (fault, _) in zip(cases, found, strict=True) if fault is None]
+        right = [case.what for case, fault in zip(cases, faults, strict=True) if not fault]
         if right:
             text = joined(
                 [text, _("It is right for {which}: what is different here?").format(which=_list(right))]
@@ -338,8 +342,7 @@ def _same_outcome(question: Question, args: tuple, a: dict, b: dict) -> bool:
         return a["kind"] in ("none", "slow") or a["type"] == b["type"]
     if "meta" in a["device"] + b["device"]:
         return a["device"] == b["device"]
-    fault, _ = _compare(question, Case(args, ""), a["value"], b, exact=True)
-    return fault is None
+    return _compare(question, Case(args, ""), a["value"], b, exact=True)[0] is None
 
 
 # ---- one case ----
@@ -403,54 +406,35 @@ def _faults(question: Question, case: Case, want, got, exact: bool):
 
 def _values(question: Question, want, got, exact: bool = False, where: str = ""):
     """None when two values agree, else ``(kind, text)``."""
-    name = where or _("the result")
-
-    def should_be(kind: str) -> tuple[str, str]:
+    name, got = where or _("the result"), _as_expected(want, got)
+    if isinstance(want, dict) and (not isinstance(got, dict) or got.keys() != want.keys()):
+        return "type", _("{what} should be a dict with the keys {keys}.").format(
+            what=name, keys=", ".join(want)
+        )
+    if _form(got) != _form(want):
+        kind = (
+            _("a tensor")
+            if isinstance(want, torch.Tensor)
+            else _("a sequence of {n}").format(n=len(want))
+            if isinstance(want, list)
+            else _kind(want)
+        )
         return "type", _("{what} should be {kind}, it is {other}.").format(
             what=name, kind=kind, other=_kind(got)
         )
-
-    if isinstance(want, dict):
-        if not isinstance(got, dict) or got.keys() != want.keys():
-            return "type", _("{what} should be a dict with the keys {keys}.").format(
-                what=name, keys=", ".join(want)
-            )
-        pairs = [(want[key], got[key], f"{name}[{key!r}]") for key in want]
-        return next((f for f in (_values(question, a, b, exact, w) for a, b, w in pairs) if f), None)
-    if (
-        isinstance(want, list)
-        and isinstance(got, torch.Tensor)
-        and got.ndim
-        and all(isinstance(one, (int, float, bool, torch.Tensor)) for one in want)
-    ):
-        got = got.tolist() if not isinstance(want[0], torch.Tensor) else list(got)
-    if isinstance(want, list):
-        if not isinstance(got, list):
-            return should_be(_("a sequence of {n}").format(n=len(want)))
+    if isinstance(want, (dict, list)):
         if len(got) != len(want):
             return "shape", _("{what} has {n} entries; there should be {wanted}.").format(
                 what=name, n=len(got), wanted=len(want)
             )
-        pairs = [(a, b, f"{name}[{n}]") for n, (a, b) in enumerate(zip(want, got, strict=True))]
-        return next((f for f in (_values(question, a, b, exact, w) for a, b, w in pairs) if f), None)
+        keys = want if isinstance(want, dict) else range(len(want))
+        faults = (_values(question, want[key], got[key], exact, f"{name}[{key!r}]") for key in keys)
+        return next((fault for fault in faults if fault), None)
     if isinstance(want, str):
-        if not isinstance(got, str):
-            return should_be(_("a text"))
         wrong = _("{what} is {text!r}, which is wrong.").format(what=name, text=got[:60])
         return None if got == want else ("symptom", wrong)
-    if isinstance(want, (bool, int, float)):
-        if isinstance(got, torch.Tensor) and got.ndim == 0 and not got.is_complex():
-            got = got.item()
-        if not isinstance(got, (bool, int, float)) or isinstance(want, bool) != isinstance(got, bool):
-            return should_be(_kind(want))
+    if not isinstance(want, torch.Tensor):
         return _numbers(question, _double(want), _double(got), where, exact, question.tolerance)
-    if isinstance(got, list) or isinstance(got, (bool, int, float)) and want.ndim == 0:
-        try:
-            got = _as_tensor(got, want.dtype)
-        except (TypeError, ValueError, RuntimeError, OverflowError):
-            return should_be(_("a tensor"))
-    if not isinstance(got, torch.Tensor):
-        return should_be(_("a tensor"))
     if got.shape != want.shape:
         return "shape", _("{what} has the shape {shape}; it should be {wanted}.").format(
             what=name, shape=list(got.shape), wanted=list(want.shape)
@@ -460,6 +444,31 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
             what=name, dtype=_short(got), wanted=_short(want)
         )
     return _numbers(question, want, got, where, exact, TOLERANCE.get(want.dtype, question.tolerance))
+
+
+def _form(value) -> int:
+    """Which of these a value is; True and False are no numbers here."""
+    forms = dict, list, str, bool, (int, float), torch.Tensor
+    return next((n for n, form in enumerate(forms) if isinstance(value, form)), len(forms))
+
+
+def _as_expected(want, got):
+    """A tensor as the list or the number that is expected, and the other way round, where it can be one."""
+    if isinstance(got, torch.Tensor):
+        if (
+            isinstance(want, list)
+            and got.ndim
+            and all(isinstance(one, (int, float, torch.Tensor)) for one in want)
+        ):
+            return list(got) if isinstance(want[0], torch.Tensor) else got.tolist()
+        if isinstance(want, (int, float)) and got.ndim == 0 and not got.is_complex():
+            return got.item()
+    elif isinstance(want, torch.Tensor) and (
+        isinstance(got, list) or isinstance(got, (int, float)) and want.ndim == 0
+    ):
+        with contextlib.suppress(TypeError, ValueError, RuntimeError, OverflowError):
+            return _as_tensor(got, want.dtype)
+    return got
 
 
 def _as_tensor(plain, dtype: torch.dtype) -> torch.Tensor:
@@ -542,45 +551,56 @@ def symptom(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, toleranc
 
     if want.ndim == 0:
         return _("It is {got}, it should be {want}.").format(**_apart(got, want))
+    return (
+        _everywhere(want, got, equal)
+        or _moved(want, got, equal)
+        or _few(want, got, close)
+        or _where(want, got, close, equal)
+    )
+
+
+def _everywhere(want: torch.Tensor, got: torch.Tensor, equal: Callable) -> str:
+    """One rule for all numbers: a factor, a difference, or their signs?"""
     finite = want.isfinite() & got.isfinite()
     a, b = want[finite], got[finite]
-    if finite.any() and bool((want.isfinite() == got.isfinite()).all()) and not equal(a, b):
-        top = a.abs().argmax()
-        if a[top].abs() > 0 and b[top].abs() > 0 and equal(a * (b[top] / a[top]), b):
-            factor = b[top] / a[top]
-            return (
-                _("Every number has the wrong sign.")
-                if equal(-a, b)
-                else _("Every number is {factor} times what it should be.").format(
-                    factor=_apart(factor, 1.0)["got"]
-                )
+    if not a.numel() or not torch.equal(want.isfinite(), got.isfinite()) or equal(a, b):
+        return ""
+    top = a.abs().argmax()
+    if a[top].abs() > 0 and b[top].abs() > 0 and equal(a * (b[top] / a[top]), b):
+        return (
+            _("Every number has the wrong sign.")
+            if equal(-a, b)
+            else _("Every number is {factor} times what it should be.").format(
+                factor=_apart(b[top] / a[top], 1.0)["got"]
             )
-        if a.numel() > 1 and equal(a + (b[0] - a[0]), b):
-            return _("Every number is off by {difference}.").format(difference=_number(b[0] - a[0]))
-        if a.numel() > 1 and equal(a.abs(), b.abs()):
-            return _("The sizes are right, the signs are not.")
+        )
+    if a.numel() > 1 and equal(a + (b[0] - a[0]), b):
+        return _("Every number is off by {difference}.").format(difference=_number(b[0] - a[0]))
+    return _("The sizes are right, the signs are not.") if a.numel() > 1 and equal(a.abs(), b.abs()) else ""
+
+
+def _moved(want: torch.Tensor, got: torch.Tensor, equal: Callable) -> str:
+    """The right numbers, with their axes exchanged, in reverse order, or one place further?"""
     if want.ndim >= 2 and equal(want.transpose(-1, -2), got):
         return _("It is transposed: the last two axes have changed places.")
-    for one in range(want.ndim - 2):
-        for other in range(one + 1, want.ndim):
-            if want.shape[one] == want.shape[other] and equal(want.transpose(one, other), got):
-                return _("Axis {one} and axis {other} have changed places.").format(one=one, other=other)
-    for axis in range(want.ndim):
-        if want.shape[axis] > 1:
-            if equal(want.flip(axis), got):
-                return _("It is in reverse order along axis {axis}.").format(axis=axis)
-            for step in (1, -1):
-                if equal(want.roll(step, axis), got):
-                    return _("It is shifted by one along axis {axis}.").format(axis=axis)
-    for axis in range(want.ndim):
-        others = [n for n in range(want.ndim) if n != axis]
-        wrong = (~close).any(dim=others) if others else ~close
-        rows = wrong.nonzero().flatten().tolist()
-        if want.shape[axis] > 2 and 0 < len(rows) <= 2:
+    for one, other in itertools.combinations(range(want.ndim), 2):
+        if equal(want.transpose(one, other), got):
+            return _("Axis {one} and axis {other} have changed places.").format(one=one, other=other)
+    for axis in (axis for axis, length in enumerate(want.shape) if length > 1):
+        if equal(want.flip(axis), got):
+            return _("It is in reverse order along axis {axis}.").format(axis=axis)
+        if any(equal(want.roll(step, axis), got) for step in (1, -1)):
+            return _("It is shifted by one along axis {axis}.").format(axis=axis)
+    return ""
+
+
+def _few(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor) -> str:
+    """Along one axis: only one index, or two?"""
+    for axis, length in enumerate(want.shape):
+        rows = _rows(close, axis)
+        if length > 2 and len(rows) <= 2:
             place = (~close).nonzero()[0].tolist()
-            names = [
-                _("the last index") if n == want.shape[axis] - 1 else _("index {n}").format(n=n) for n in rows
-            ]
+            names = [_("the last index") if n == length - 1 else _("index {n}").format(n=n) for n in rows]
             text = (
                 _("Along axis {axis} only {where} is wrong: at {place} stands {got}, it should be {want}.")
                 if len(rows) == 1
@@ -594,7 +614,12 @@ def symptom(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, toleranc
                 place=place,
                 **_apart(got[tuple(place)], want[tuple(place)]),
             )
-    return _where(want, got, close, equal)
+    return ""
+
+
+def _rows(close: torch.Tensor, axis: int) -> list[int]:
+    """The indices along one axis at which something is wrong."""
+    return sorted(set((~close).nonzero()[:, axis].tolist()))
 
 
 def _where(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, equal: Callable) -> str:
@@ -691,9 +716,7 @@ def _slices(want: torch.Tensor, got: torch.Tensor, axis: int, equal: Callable) -
 
 def _half(close: torch.Tensor, axis: int) -> str:
     """Along one axis: only from or up to some index, or every second one?"""
-    others = [n for n in range(close.ndim) if n != axis]
-    wrong = (~close).any(dim=others) if others else ~close
-    rows, n = wrong.nonzero().flatten().tolist(), len(wrong)
+    rows, n = _rows(close, axis), close.shape[axis]
     if n < 4 or len(rows) in (0, n):
         return ""
     if rows == list(range(rows[0], n)):

@@ -176,46 +176,47 @@ def _compiled(tree: ast.FunctionDef, exercise: str) -> Callable:
 def _broken(node: ast.AST, names: list[str]) -> Iterator[ast.AST]:
     """Other nodes that a slip could have put in the place of this one."""
     if isinstance(node, ast.BinOp):
-        for other in OPERATORS.get(type(node.op), ()):
-            yield ast.BinOp(node.left, other(), node.right)
+        yield from (_with(node, op=other()) for other in OPERATORS.get(type(node.op), ()))
         if isinstance(node.op, (ast.Sub, ast.Div, ast.MatMult, ast.Pow, ast.FloorDiv)):
-            yield ast.BinOp(node.right, node.op, node.left)
-        yield node.left
-        yield node.right
+            yield _with(node, left=node.right, right=node.left)
+        yield from (node.left, node.right)
     elif isinstance(node, ast.UnaryOp):
         yield node.operand
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
-        for other in COMPARISONS.get(type(node.ops[0]), ()):
-            yield ast.Compare(node.left, [other()], node.comparators)
+        yield from (_with(node, ops=[other()]) for other in COMPARISONS.get(type(node.ops[0]), ()))
     elif isinstance(node, ast.BoolOp):
-        yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+        yield _with(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
     elif isinstance(node, ast.IfExp):
-        yield ast.IfExp(node.test, node.orelse, node.body)
-        yield node.body
-        yield node.orelse
+        yield from (_with(node, body=node.orelse, orelse=node.body), node.body, node.orelse)
     elif isinstance(node, ast.Constant):
         yield from _other_constants(node.value)
     elif isinstance(node, ast.Call):
         yield from _other_calls(node)
-    elif isinstance(node, ast.Attribute):
-        for other in NAMES.get(node.attr, ()):
-            yield ast.Attribute(node.value, other, node.ctx)
-        if node.attr in ("T", "mT"):
-            yield node.value
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        for other in NAMES.get(node.id, ()):
-            yield ast.Name(other, ast.Load())
-        if node.id in names:
-            yield from (ast.Name(other, ast.Load()) for other in names if other != node.id)
+    elif isinstance(node, ast.Attribute) or isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        yield from _other_names(node, names)
     elif isinstance(node, ast.Slice):
-        for field in ("lower", "upper", "step"):
-            if getattr(node, field) is not None:
-                yield ast.Slice(**{**{f: getattr(node, f) for f in ("lower", "upper", "step")}, field: None})
+        yield from (_with(node, **{field: None}) for field, end in ast.iter_fields(node) if end is not None)
     elif isinstance(node, (ast.Tuple, ast.List)) and len(node.elts) == 2 and isinstance(node.ctx, ast.Load):
-        yield type(node)(node.elts[::-1], node.ctx)
+        yield _with(node, elts=node.elts[::-1])
     elif isinstance(node, ast.Return):
         for dtype in ("float16", "bfloat16"):
-            yield ast.Return(ast.parse(f"_rounded(x, '{dtype}')", mode="eval").body)
+            given = [node.value, ast.Constant(dtype)]
+            yield ast.Return(ast.Call(ast.Name("_rounded", ast.Load()), given, []))
+
+
+def _with(node, **fields):
+    """The same node with other parts."""
+    return type(node)(**dict(ast.iter_fields(node)) | fields)
+
+
+def _other_names(node: ast.Attribute | ast.Name, names: list[str]) -> Iterator[ast.AST]:
+    if isinstance(node, ast.Attribute):
+        yield from (_with(node, attr=other) for other in NAMES.get(node.attr, ()))
+        if node.attr in ("T", "mT"):
+            yield node.value
+    else:
+        others = [name for name in names if name != node.id] if node.id in names else []
+        yield from (_with(node, id=other) for other in (*NAMES.get(node.id, ()), *others))
 
 
 def _other_constants(value) -> Iterator[ast.Constant]:
@@ -270,10 +271,6 @@ def _edits(tree: ast.FunctionDef) -> Iterator[tuple[str, tuple, ast.AST]]:
         if path[0] == "args" or isinstance(node, ast.expr_context):
             continue
         for new in _broken(node, names):
-            if isinstance(node, ast.Return):
-                dtype = new.value.args[1].value
-                given = [node.value, ast.Constant(dtype)]
-                new = ast.Return(ast.Call(ast.Name("_rounded", ast.Load()), given, []))
             yield f"{ast.unparse(node)} → {ast.unparse(new)}", path, new
 
 
