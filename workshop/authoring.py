@@ -173,7 +173,7 @@ def build(path: Path) -> str:
     navigation.sign(exercises.mark(notebook), path)
     seconds = execute(notebook, path.parent)
     notebook = normalise(notebook)
-    with contextlib.suppress(RuntimeError):  # without Chromium the pictures by matplotlib stay
+    with contextlib.suppress(RuntimeError):  # without Chromium a line of text stays, and a test says so
         pictures.renew(notebook)
     nbformat.write(notebook, path)
     return (

@@ -1,7 +1,7 @@
 """Pictures of live explorers, for notebooks: what GitHub, print, and a page without a script show.
 
-An output that says ``{"live": {"name": …, "params": …}}`` in its metadata has a picture by matplotlib when it
-is run. :func:`renew` puts a picture of the explorer itself in its place, as Chromium prints it.
+An output that says ``{"live": {"name": …, "params": …}}`` in its metadata has a line of text when it is run.
+:func:`renew` puts a picture of the explorer in its place, as Chromium prints it, with its own words.
 
 ``python -m workshop.pictures docs`` writes ``course.gif``, the moving picture of the README, into
 the folder ``docs``: the explorer of RoPE while both of its tokens walk on.
@@ -9,6 +9,7 @@ the folder ``docs``: the explorer of RoPE while both of its tokens walk on.
 
 from __future__ import annotations
 
+import html
 import sys
 import time
 from base64 import b64encode
@@ -18,6 +19,7 @@ from pathlib import Path
 import nbformat
 
 from tutorial_lib.explorers import live
+from tutorial_lib.explorers.parts import FIGURE
 from tutorial_lib.language import ENGLISH, language
 
 from . import FONTS, browser
@@ -73,10 +75,10 @@ def renew(notebook: nbformat.NotebookNode) -> int:
         page.emulate_media(media="print")
         for output in outputs:
             own = output.metadata["live"]
-            old = output.data["image/png"].strip()
-            new = b64encode(picture(page, own["name"], own["params"])).decode()
-            output.data["text/html"] = output.data["text/html"].replace(old, new)
-            output.data["image/png"] = new
+            png = b64encode(picture(page, own["name"], own["params"])).decode()
+            alt = html.escape(page.evaluate("() => document.querySelector('.live').live.alt"))
+            image = f'<img alt="{alt}" src="data:image/png;base64,{png}" style="max-width: 100%">'
+            output.data |= {"text/html": FIGURE.format(image), "image/png": png}
     return len(outputs)
 
 

@@ -52,7 +52,7 @@ from course.lesson.inventory import load as beliefs
 from course.real_models import BUGS
 from tutorial_lib import readability
 from tutorial_lib.data import released
-from tutorial_lib.explorers import live, parts
+from tutorial_lib.explorers import live
 from tutorial_lib.language import speaking
 
 from . import ROOT, authoring, documents, navigation, pictures, pieces, slides
@@ -250,9 +250,8 @@ def _library() -> Iterator[tuple[str, str]]:
 
 
 def _explorers() -> Iterator[tuple[str, str]]:
-    """First what all share; then, for each, its table, its module for the browser, and its sentences."""
+    """First what all share; then, for each, its table and its module for the browser; then Python's own."""
     yield from ((text, "kit.js") for text in live.messages(live.KIT))
-    yield from ((text, "parts") for text in parts.KINDS.values())
     for each in live.everyone():
         yield from ((text, each.front) for text in live.texts(each))
         yield from ((text, f"{each.front}.js") for text in live.messages(each.front))
@@ -456,7 +455,7 @@ def run(
     """Execute a translated notebook. Raises ValueError if it prints other numbers than the English one."""
     authoring.execute(notebook, folder, environment)
     with contextlib.suppress(RuntimeError), speaking(environment["TUTORIAL_LANG"]):
-        pictures.renew(notebook)  # without Chromium the pictures by matplotlib stay
+        pictures.renew(notebook)  # without Chromium a line of text stays
     for n, (ours, theirs) in enumerate(zip(numbers(read(name)), numbers(notebook), strict=True)):
         if ours != theirs:
             raise ValueError(f"{name}, code cell {n}: it printed {ours} in English, and now {theirs}")

@@ -1,6 +1,7 @@
 """Attention in a page: vectors are dragged, another word asks, scores grow."""
 
 from tutorial_lib.explorers import AttentionExplorer
+from workshop import front
 
 
 def tip(page, word):
@@ -25,7 +26,7 @@ def test_a_vector_goes_where_the_pointer_goes_in_both_coordinates(visit, hands):
     assert abs((y1 - y0) / unit - 0.6) < 0.02
     carry(page, hands, "cat", -2 * unit, -1.5 * unit)
     assert hands.params(page) == AttentionExplorer.settings(cat_x=15, cat_y=30)
-    said = AttentionExplorer.scene(cat_x=15, cat_y=30).description
+    said = front.seen(AttentionExplorer, cat_x=15, cat_y=30).description
     assert page.locator(".lv-more p").text_content() == said
     page.keyboard.press("ArrowRight")  # the keys go on with x
     hands.rest(page)

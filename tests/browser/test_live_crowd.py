@@ -4,6 +4,7 @@ import pytest
 
 from tutorial_lib.explorers import CrowdExplorer
 from tutorial_lib.explorers.crowd import KEYS, QUERIES
+from workshop import front
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_the_areas_are_the_weights_and_all_cells_are_alike(page, hands, query):
     for _ in range(3):
         hands.rest(page)
         params = hands.params(page)
-        right, others = CrowdExplorer.scene(**params).views["weights"].z[QUERIES.index(query)].tolist()
+        right, others = front.seen(CrowdExplorer, **params).views["weights"][QUERIES.index(query)].tolist()
         seen = areas(page)
         assert seen["var(--k)"] == pytest.approx(right, abs=1e-3)
         assert seen["var(--soft)"] == pytest.approx(others, abs=1e-3)
@@ -85,7 +86,7 @@ def test_a_click_in_the_chart_moves_the_number_and_a_value_is_read_there(page, h
     area = page.locator(".lv-stage rect[style*=col-resize]").bounding_box()
     at = middle(chart(page).get_by_text("1,024", exact=True))[0]
     page.mouse.move(at, area["y"] + 60)
-    kept = [float(each[KEYS.index(1024)]) for each in CrowdExplorer.scene().views["shares"].ys.values()]
+    kept = front.seen(CrowdExplorer).views["shares"][1:, KEYS.index(1024)]
     assert page.locator(".lv-tip").inner_text() == "1,024 keys: " + ", ".join(
         f"{query} {share:.3g}" for query, share in zip(QUERIES, kept, strict=True)
     )
@@ -103,7 +104,7 @@ def test_the_challenge_is_won_by_mouse(page, hands):
     hands.rest(page)
     assert hands.params(page) == CrowdExplorer.settings(keys=131_072, lead=12)
     said = page.locator(".lv-verdict.lv-reached").inner_text()
-    assert said.endswith(f"✔ Reached: {CrowdExplorer.reached(**hands.params(page))}")
+    assert said.endswith(f"✔ Reached: {front.seen(CrowdExplorer, **hands.params(page)).reached}")
 
 
 def test_where_it_falls_below_half_is_said_in_the_picture(page, hands):

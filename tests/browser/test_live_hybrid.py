@@ -1,8 +1,13 @@
 """The laboratory of scores by hand: what is typed, what is guessed, and the query that is dragged."""
 
 import pytest
+import torch
 
-from tutorial_lib.explorers import HybridExplorer, formula
+from tutorial_lib.explorers import HybridExplorer, hybrid
+from workshop import front
+
+X = torch.tensor(hybrid.X)
+R = torch.tensor(hybrid.W_R)[torch.arange(4) - torch.arange(4)[:, None] + 3]
 
 
 @pytest.fixture
@@ -63,7 +68,7 @@ def test_buttons_write_where_the_caret_is(page, hands):
 def test_another_query_is_dragged_and_its_weights_follow(page, hands):
     page.locator(".lv-grip[data-key=query]").press("End")
     hands.rest(page)
-    weights = formula.softmax(formula.total(formula.terms("x_i·x_j + r_ij"))[3])
+    weights = (X @ X.T + R)[3].softmax(-1).tolist()
     assert "weights of “dog”" in shown(page) and all(f"{weight:.2f}" in shown(page) for weight in weights)
     assert hands.params(page) == HybridExplorer.settings(query=3)
 
@@ -75,12 +80,12 @@ def test_pale_bars_are_the_weights_without_the_chosen_term(page, hands):
     heights = page.locator(".live svg rect[rx='2'][fill='var(--mix2)']").evaluate_all(
         "all => all.map(bar => +bar.getAttribute('height'))"
     )
-    weights = formula.softmax(formula.total(formula.terms("r_ij"))[1])
+    weights = R[1].softmax(-1).tolist()
     assert [height / sum(heights) for height in heights] == pytest.approx(weights, abs=1e-3)
 
 
 def test_the_challenge_is_won_by_keys(page, hands):
     field(page).fill("w p_j")
     hands.rest(page)
-    evidence = HybridExplorer.reached(**hands.params(page))
+    evidence = front.seen(HybridExplorer, **hands.params(page)).reached
     assert page.locator(".lv-verdict.lv-reached").inner_text().endswith(f"✔ Reached: {evidence}") and evidence

@@ -1,6 +1,7 @@
 """The live explorer of learned tables: its film, its lanes, and the scar, found by mouse."""
 
 from tutorial_lib.explorers import LearnedExplorer
+from workshop import front
 
 
 def test_the_table_comes_from_a_file_beside_the_script(visit, folder):
@@ -38,8 +39,8 @@ def test_the_film_is_read_clicked_and_its_lines_are_dragged(visit, hands):
     cell = film["width"] / 64
     x, y = film["x"] + 40.5 * cell, film["y"] + 20.5 * cell
     page.mouse.move(x, y)
-    readout = LearnedExplorer.scene(position=20, other=40).views["cosines"].readout
-    assert page.locator(".lv-tip").inner_text() == readout.replace("-", "−")
+    exact = front.seen(LearnedExplorer, position=20, other=40).views["cosines"][20, 40]
+    assert page.locator(".lv-tip").inner_text() == f"cos(P[20], P[40]) = {exact:.4f}".replace("-", "−")
     page.mouse.click(x, y)
     hands.rest(page)
     assert (hands.params(page)["position"], hands.params(page)["other"]) == (20, 40)
@@ -56,7 +57,7 @@ def test_the_film_shows_the_colours_of_the_cosines(visit, hands):
     pixels = page.evaluate("""() => { const film = document.querySelector('.lv-stage canvas');
         return [...film.getContext('2d').getImageData(0, 0, 32, 32).data]; }""")
     colours = bytes.fromhex(LearnedExplorer.constants()["palette"])
-    z = LearnedExplorer.scene(name="sinusoids", shown=32).views["cosines"].array()
+    z = front.seen(LearnedExplorer, name="sinusoids", shown=32).views["cosines"]
     for i, j in ((0, 0), (3, 17), (31, 0), (12, 9)):
         shade = round((float(z[i, j]) + 1) / 2 * 63)
         assert pixels[4 * (32 * i + j) :][:3] == list(colours[3 * shade : 3 * shade + 3]), (i, j)

@@ -5,7 +5,8 @@ import itertools
 import pytest
 
 from tutorial_lib.explorers import PermutationExplorer
-from tutorial_lib.explorers.permutation import ORDERS, WORDS, changes
+from tutorial_lib.explorers.permutation import ORDERS, WORDS, outputs
+from workshop import front
 
 SIGNS = """() => [...document.querySelectorAll('.live svg text')].map(text => text.textContent)
     .filter(text => /changed|the same/.test(text))"""
@@ -26,7 +27,7 @@ def test_words_are_dragged_and_the_challenge_is_won_by_mouse(visit, hands):
     hands.rest(page)
     assert hands.params(page) == PermutationExplorer.settings(order="chases cat dog", mask="causal", layers=2)
     said = page.locator(".lv-verdict.lv-reached").inner_text()
-    assert said.endswith(f"✔ Reached: {PermutationExplorer.reached(**hands.params(page))}")
+    assert said.endswith(f"✔ Reached: {front.seen(PermutationExplorer, **hands.params(page)).reached}")
     carry(page, hands, "chases", "cat")
     assert hands.params(page)["order"] == "cat chases dog" and page.evaluate(SIGNS) == []
 
@@ -52,7 +53,9 @@ def test_it_marks_what_has_changed(visit, hands, position, mask, layers):
     for order in ORDERS[1:]:
         page.evaluate("order => document.querySelector('.live').live.set({ order })", order)
         hands.rest(page)
-        change = changes(order, **model)
+        now, before = outputs(order, **model), outputs(ORDERS[0], **model)
+        change = {name: now[name] - before[name] for name in WORDS}
+        change["mean"] = sum(change.values()) / len(WORDS)
         assert page.evaluate(SIGNS) == [
             "≠ changed" if change[name].abs().max() > 1e-9 else "= the same" for name in (*WORDS, "mean")
         ], order

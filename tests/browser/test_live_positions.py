@@ -2,6 +2,7 @@
 
 from tutorial_lib.explorers import PositionsExplorer
 from tutorial_lib.explorers.positions import record
+from workshop import front
 
 
 def numbers(page):
@@ -28,7 +29,7 @@ def test_a_click_on_a_word_reads_up_to_it_and_the_challenge_can_be_met(visit, ha
     page.locator(".lv-stage svg").first.get_by_text("chased", exact=True).click(force=True)
     hands.rest(page)
     assert hands.params(page)["word"] == 2
-    evidence = PositionsExplorer.reached(**hands.params(page))
+    evidence = front.seen(PositionsExplorer, **hands.params(page)).reached
     assert page.locator(".lv-verdict.lv-reached").inner_text().endswith(f"✔ Reached: {evidence}")
     page.keyboard.press("ArrowLeft")
     hands.rest(page)

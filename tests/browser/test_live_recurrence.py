@@ -3,6 +3,7 @@
 import pytest
 
 from tutorial_lib.explorers import RecurrenceExplorer
+from workshop import front
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def test_the_token_is_dragged_to_the_end(page, hands):
     at = columns(page)
     hands.pull(page, grab(page, "query"), at[23] - at[14], 0)
     assert hands.params(page) == RecurrenceExplorer.settings(query=23)
-    states = RecurrenceExplorer.scene(query=23).views["states"].array()
+    states = front.seen(RecurrenceExplorer, query=23).views["states"]
     assert filled(page, "k") == (states == 2).sum() and filled(page, "q") == (states == 3).sum()
 
 
@@ -72,5 +73,5 @@ def test_the_challenge_is_won_by_mouse(page, hands):
     hands.pull(page, grab(page, "query"), at[23] - at[14], 0)
     hands.pull(page, grab(page, "memory"), 3 * (at[1] - at[0]), 0)
     assert hands.params(page) == RecurrenceExplorer.settings(segment=8, memory=1, layers=3, query=23)
-    evidence = RecurrenceExplorer.reached(**hands.params(page))
+    evidence = front.seen(RecurrenceExplorer, **hands.params(page)).reached
     assert page.locator(".lv-verdict.lv-reached").inner_text().endswith(f"✔ Reached: {evidence}")

@@ -3,6 +3,7 @@
 import pytest
 
 from tutorial_lib.explorers import RelativeBiasExplorer
+from workshop import front
 
 
 @pytest.fixture
@@ -90,7 +91,7 @@ def test_the_bars_say_where_the_query_looks_and_choose_the_key(page, hands):
     hands.rest(page)
     now = hands.params(page)
     assert now["j"] == 2
-    weights = RelativeBiasExplorer.scene(**now).views["beside"].array()[1]
+    weights = front.seen(RelativeBiasExplorer, **now).views["beside"][1]
     assert f"{weights[2]:.2f}" in page.locator(".live svg text").all_text_contents()
     # more bias, more attention
     hands.pull(page, page.locator(".lv-grip[data-key=value] circle").last, 0, -200)
@@ -111,5 +112,5 @@ def test_the_challenge_is_won_by_mouse(visit, hands):
     page.get_by_label("tokens N").select_option("128")
     page.get_by_role("group", name="k, or").get_by_role("radio").last.press("Space")
     hands.rest(page)
-    evidence = RelativeBiasExplorer.reached(**hands.params(page))
+    evidence = front.seen(RelativeBiasExplorer, **hands.params(page)).reached
     assert page.locator(".lv-verdict.lv-reached").inner_text().endswith(f"✔ Reached: {evidence}")

@@ -3,6 +3,7 @@
 import math
 
 from tutorial_lib.explorers import ScalingExplorer
+from workshop import front
 
 
 def middle(box):
@@ -47,7 +48,7 @@ def test_the_pictures_count_what_python_counts(visit, hands):
         for each in page.locator("[data-key^=method]").all()
     }
     for method, said in words.items():
-        text = ScalingExplorer.scene(method=method, times=8).description
+        text = front.seen(ScalingExplorer, method=method, times=8).description
         count = int(text.split("training, and ")[1].split()[0])
         assert said == (f"{count} new" if count else "✓ none new"), method
     assert page.get_by_text("12 of 32 pairs reach angles never seen").count() == 1

@@ -2,7 +2,8 @@
 
 from course.experiments.scoreboard import shown
 from tutorial_lib.explorers import ScoreboardExplorer as Explorer
-from tutorial_lib.explorers.scoreboard import SHORT, TITLES, filtered, rows, scores
+from tutorial_lib.explorers.scoreboard import TITLES, filtered, rows, scores
+from workshop import front
 
 NAMES = "() => [...document.querySelectorAll('.lv-board tbody th')].map(head => head.lastChild.textContent)"
 
@@ -35,7 +36,7 @@ def test_a_handle_goes_to_the_encoding_under_the_pointer(visit, hands):
     page = visit("scoreboard", "?live=scoreboard&longer=tested")
     order = filtered(hands.params(page))
     column = page.locator(".lv-board svg > circle[style*=cursor]")
-    per, at = len(order), list(SHORT).index("tail")
+    per, at = len(order), list(TITLES).index("tail")
     spots = [column.nth(at * per + n).bounding_box() for n in range(per)]
     middles = sorted((box["y"] + box["height"] / 2) for box in spots)
     grip = page.locator(".lv-grip[data-key=other]")
@@ -60,7 +61,7 @@ def test_rows_and_pins_choose_and_the_two_are_compared(visit, hands):
     hands.rest(page)
     assert (hands.params(page)["row"], hands.params(page)["other"]) == (3, 2)
     order = filtered(hands.params(page))
-    z = Explorer.scene().views["board"].z
+    z = front.seen(Explorer).views["board"]
     both = [(a, b) for a, b in zip(z[3], z[2], strict=True) if a == a and b == b]
     said = page.locator(".lv-versus b").all_text_contents()
     assert said == [
@@ -97,12 +98,12 @@ def test_both_numbers_stand_in_each_column_and_a_link_in_the_colour_of_the_bette
     alibi, rotary = (rows()[name] for name in ("alibi", "rotary"))
     texts = page.locator(".lv-board svg text").all_text_contents()
     for row in (alibi, rotary):
-        for key in SHORT:
+        for key in TITLES:
             assert shown(key, row.get(key)).replace("-", "−") in texts
     links = page.locator(".lv-board path[stroke-width='5']").evaluate_all(
         "all => all.map(path => [path.getTotalLength() > 1, path.getAttribute('stroke')])"
     )
-    better = [scores(key)["alibi"] - scores(key)["rotary"] for key in SHORT]
+    better = [scores(key)["alibi"] - scores(key)["rotary"] for key in TITLES]
     assert [seen for seen, _ in links] == [bool(gap) for gap in better]
     assert [colour for seen, colour in links if seen] == [
         "var(--q)" if gap > 0 else "var(--k)" for gap in better if gap

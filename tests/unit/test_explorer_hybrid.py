@@ -1,23 +1,21 @@
-"""Typed scores: the grammar, what it refuses, its numbers against torch, and the browser's own grammar."""
+"""Typed scores: the browser's grammar, what it refuses, and its numbers against torch."""
 
-import json
 import random
-import shutil
-import subprocess
+import re
 
 import numpy as np
 import pytest
 import torch
 
 from tutorial_lib.encodings import sinusoidal
-from tutorial_lib.explorers import HybridExplorer, formula, live
-from tutorial_lib.explorers.formula import Refused
-from tutorial_lib.explorers.hybrid import SAMPLES
+from tutorial_lib.explorers import HybridExplorer
+from tutorial_lib.explorers import hybrid as given
+from workshop import front
 
-X, P = torch.tensor(formula.X, dtype=torch.float64), sinusoidal(torch.arange(4, dtype=torch.float64), 4)
+X, P = torch.tensor(given.X, dtype=torch.float64), sinusoidal(torch.arange(4, dtype=torch.float64), 4)
 OFFSET = torch.arange(4)[None, :] - torch.arange(4)[:, None]
-R = torch.tensor(formula.W_R, dtype=torch.float64)[OFFSET + 3]
-W = torch.tensor(formula.W, dtype=torch.float64)
+R = torch.tensor(given.W_R, dtype=torch.float64)[OFFSET + 3]
+W = torch.tensor(given.W, dtype=torch.float64)
 RIGHT = {  # a text, and the same in torch, [query, key]
     "r_ij": R,
     "x_i·x_j": X @ X.T,
@@ -78,121 +76,84 @@ WRONG = {  # a text, and words of the refusal
 }
 
 
-def softmax(rows):
-    return torch.tensor(rows, dtype=torch.float64).softmax(-1).numpy()
+# ---- another reading: Python's own grammar, on torch ----
+class Value:
+    """A number or a vector for every pair, ``[4, 4, n]``."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __matmul__(self, other):
+        a, b = self.values, other.values
+        if 1 in (a.shape[-1], b.shape[-1]):
+            return Value(a * b)
+        n = min(a.shape[-1], b.shape[-1])  # w is longer than what it reads
+        return Value((a[..., :n] * b[..., :n]).sum(-1, keepdim=True))
+
+    def __add__(self, other):
+        return Value(self.values + other.values)
+
+    def __sub__(self, other):
+        return Value(self.values - other.values)
+
+    def __neg__(self):
+        return Value(-self.values)
 
 
-# ---- the grammar ----
-@pytest.mark.parametrize("text", RIGHT)
-def test_a_score_is_worked_out(text):
-    found = np.array(formula.total(formula.terms(text)))
-    np.testing.assert_allclose(found, RIGHT[text].numpy(), atol=1e-8)  # p is rounded to nine digits
+MEANS = {
+    "x_i": Value(X[:, None].expand(4, 4, 4)),
+    "x_j": Value(X.expand(4, 4, 4)),
+    "r_ij": Value(R[..., None]),
+    "p_i": Value(P[:, None].expand(4, 4, 4)),
+    "p_j": Value(P.expand(4, 4, 4)),
+    "w": Value(W.expand(4, 4, 16)),
+    "relu": lambda value: Value(value.values.relu()),
+    "num": lambda n: Value(torch.full((4, 4, 1), n).double()),
+    "stack": lambda *parts: Value(torch.cat([part.values for part in parts], -1)),
+}
+SIGNS = {"·": "@", "[": "stack(", "]": ")", ";": ","}
+TOKEN = re.compile(r"([0-9.]+)|([a-z_]+)|(\S)")
 
 
-@pytest.mark.parametrize("text", WRONG)
-def test_what_is_no_score_is_refused_in_words(text):
-    with pytest.raises(Refused) as refused:
-        formula.terms(text)
-    assert WRONG[text] in str(refused.value) and str(refused.value)[-1] in ".?"
-    scene = HybridExplorer.scene(score=text)
-    assert scene.description == f"“{text}” is no score. {refused.value}"
-    assert not scene.views["scores"].array().any() and HybridExplorer.reached(score=text, query=0) == ""
+def worked_out(text):
+    """The score of every pair, float64 ``[4, 4]``; a factor may follow another one without a sign."""
+    python, before = "", ""
+    for number, name, sign in TOKEN.findall(text.replace("PE", "p").replace("*", "·")):
+        if (
+            before
+            and (before[-1].isalnum() or before in ")]")
+            and before != "relu"
+            and (number or name or sign in "([")
+        ):
+            python += "@"
+        python += f"num({number})" if number else name or SIGNS.get(sign, sign)
+        before = number or name or sign
+    return eval(python, {"__builtins__": {}}, MEANS).values[..., 0]
 
 
-def test_each_summand_is_a_term_with_its_sign():
-    terms = formula.terms("-w·p_j + (r_ij + 1) − 2 x_i·x_j")
-    assert [term.text for term in terms] == ["−w·p_j", "(r_ij + 1)", "−2 x_i·x_j"]
-    np.testing.assert_allclose(terms[0].values, -RIGHT["w·p_{j}"].numpy(), atol=1e-8)
+def say(*texts, **more):
+    return front.ask(HybridExplorer, *({"score": text, "guess": "off"} | more for text in texts))
 
 
-# ---- what remains ----
-@pytest.mark.parametrize(
-    "text, kind",
-    [
-        ("w·p_i", "gone"),
-        ("x_i·p_i", "gone"),
-        ("0.5", "gone"),
-        ("relu(w·p_i)", "gone"),
-        ("0 r_ij", "gone"),
-        ("r_ij", "offset"),
-        ("w·[p_i; r_ij]", "offset"),
-        ("p_i·p_j", "offset"),
-        ("(p_i - p_j)·(p_i - p_j)", "offset"),
-        ("relu(w·p_i) + 2 r_ij", "offset"),
-        ("w·p_j", "key"),
-        ("x_j·x_j + w·p_i", "key"),
-        ("x_i·x_j", "pair"),
-        ("x_j·p_i", "pair"),
-        ("(w·p_i) r_ij", "pair"),
-        ("relu(w·[p_i; r_ij])", "pair"),
-        ("w·p_j + r_ij", "pair"),
-    ],
-)
-def test_what_a_softmax_leaves_has_its_name(text, kind):
-    e = formula.total(formula.terms(text))
-    assert formula.kind(e) == kind
-    rest = np.array(formula.remains(e))
-    assert np.abs(rest.sum(1)).max() < 1e-12 and (np.abs(rest).max() < 1e-8) == (kind == "gone")
-    np.testing.assert_allclose(softmax(rest), softmax(e), atol=1e-12)
-    assert (formula.moved(e, e) > 1e-6) == (kind != "gone")
+def test_both_readings_are_right():
+    """By the torch that is written beside each text."""
+    for (text, right), said in zip(RIGHT.items(), say(*RIGHT), strict=True):
+        np.testing.assert_allclose(said.views["scores"], right, atol=1e-8, err_msg=text)
+        if not set("{}−,") & set(text):  # other signs for the same, which the browser takes
+            np.testing.assert_allclose(worked_out(text), right, atol=1e-12, err_msg=text)
 
 
-def test_without_a_term_a_weight_changes_by_what_is_said():
-    terms = formula.terms("x_i·x_j + w·p_i + r_ij")
-    e = np.array(formula.total(terms))
-    for term, most in zip(terms, (0.31, 0.0, 0.19), strict=True):
-        change = np.abs(softmax(e) - softmax(e - np.array(term.values))).max()
-        assert formula.moved(e.tolist(), term.values) == pytest.approx(change, abs=1e-12)
-        assert change == pytest.approx(most, abs=0.005)
-    said = HybridExplorer.scene(score="x_i·x_j + w·p_i + r_ij", guess="off").description
-    assert "w·p_i is the same for all keys, r_ij counts by the offset alone (without it, a weight" in said
-    assert "a weight changes by 0.31), w·p_i" in said and "a weight changes by 0.19);" in said
+def test_what_is_no_score_is_refused_in_words():
+    for (text, why), said in zip(WRONG.items(), say(*WRONG), strict=True):
+        start = f"“{text}” is no score. "
+        assert said.description.startswith(start) and why in said.description.removeprefix(start), text
+        assert not said.views["scores"].any() and not said.reached, text
 
 
-def test_the_worked_case_of_the_notebook():
-    views = HybridExplorer.scene(score="x_i·x_j + w·p_i + r_ij").views
-    assert views["scores"].readout == "i = 1, j = 2: 3.39"
-    assert HybridExplorer.scene(score="x_i·x_j + r_ij").views["scores"].readout == "i = 1, j = 2: 1.00"
-    weights = formula.softmax(formula.total(formula.terms("x_i·x_j + r_ij"))[1])
-    assert weights[2] == pytest.approx(0.2823, abs=5e-5)
-
-
-def test_what_is_to_be_guessed_is_not_told():
-    for text in SAMPLES:
-        first, off = (HybridExplorer.scene(score=text, guess=way).description for way in ("first", "off"))
-        assert ("to guess" in first) == (first != off) == ("is no score" not in off)
-        assert "counts" not in first and "the same for all keys" not in first
-
-
-def test_the_challenge_is_measured():
-    for text, won in (
-        ("w·p_j", "“chases” gets 0.45"),
-        ("-2w·p_j + r_ij", "“dog” gets 0.85"),
-        ("r_ij", ""),
-        ("1", ""),
-        ("w·p_i", ""),
-        ("w·x_j", ""),
-        ("w·p_j + 9 r_ij", ""),
-    ):
-        said = HybridExplorer.reached(score=text, query=0)
-        assert said.startswith(won) and bool(said) == bool(won), text
-
-
-def test_only_a_text_that_is_short_enough_is_a_setting():
-    for wrong in ("x" * 121, 3, None, ["r_ij"]):
-        with pytest.raises(ValueError, match="a text of at most 120 characters"):
-            HybridExplorer.settings(score=wrong)
-    explorer = HybridExplorer(score="what I typed")
-    assert explorer.params["score"] == "what I typed"
-    explorer.move(query=2)
-    assert explorer.params["score"] == "what I typed"
-
-
-# ---- the browser's grammar ----
-def texts():
-    """Scores with a fixed seed: half of them nonsense from the same words, half of them right."""
+# ---- its numbers ----
+def scores():
+    """Terms with a fixed seed."""
     dice = random.Random(5)
-    words = [*"w·+-()[];2 ", "x_i", "x_j", "p_i", "p_j", "r_ij", ".5", "relu(", "foo", "PE_i"]
 
     def vector():
         return dice.choice(["x_i", "x_j", "p_i", "p_j", "(p_i+x_j)", "(-p_j)", "(2 p_i - x_i)"])
@@ -210,33 +171,101 @@ def texts():
             ]
         )()
 
-    nonsense = ["".join(dice.choice(words) for _ in range(dice.randint(1, 9))) for _ in range(600)]
-    right = [" + ".join(number() for _ in range(dice.randint(1, 3))) for _ in range(600)]
-    return [*RIGHT, *WRONG, *nonsense, *(text for text in right if len(text) <= formula.MOST_CHARACTERS)]
+    found = [[number() for _ in range(dice.randint(1, 3))] for _ in range(600)]
+    samples = [
+        [text]
+        for text, said in zip(given.SAMPLES, say(*given.SAMPLES), strict=True)
+        if "is no score" not in said.description
+    ]
+    return samples + [terms for terms in found if len(" + ".join(terms)) <= 120]
 
 
-def test_the_browser_reads_and_refuses_the_same():
-    node = shutil.which("node")
-    if not node:
-        pytest.skip("there is no node; test_live.py compares fewer texts, in Chromium")
-    asked = [HybridExplorer.settings(score=text, guess="off", query=n % 4) for n, text in enumerate(texts())]
-    data = json.dumps(live.table(HybridExplorer))
-    script = (
-        live.joined("hybrid")
-        + f"""
-        const data = {data}, asked = {json.dumps(asked)}, {{ scene, reached }} = explorers.hybrid;
-        const said = asked.map(p => ({{ ...scene(p, data), reached: reached(p, data) }}));
-        process.stdout.write(JSON.stringify(said));"""
-    )
-    done = subprocess.run(
-        [node, "-"], input=script, capture_output=True, text=True, check=True, encoding="utf-8"
-    )
-    read = 0
-    for params, said in zip(asked, json.loads(done.stdout), strict=True):
-        scene = HybridExplorer.scene(**params)
-        assert said["description"] == scene.description, params
-        assert said["reached"] == HybridExplorer.reached(**params), params
-        for name, view in scene.views.items():
-            np.testing.assert_allclose(said["views"][name], view.z, atol=1e-9, err_msg=params["score"])
-        read += "is no score" not in scene.description
-    assert read > 400 and len(asked) - read > 300
+def test_the_numbers_are_those_of_torch():
+    won, every = 0, scores()
+    asked = [{"score": " + ".join(terms), "guess": "off", "query": n % 4} for n, terms in enumerate(every)]
+    for params, terms, said in zip(asked, every, front.ask(HybridExplorer, *asked), strict=True):
+        text, parts = params["score"], [worked_out(term) for term in terms]
+        if max(part.abs().max() for part in parts) > 1000:
+            assert "gets larger than 1000" in said.description, text
+            continue
+        e, seen = sum(parts), sum(parts).softmax(-1)
+        np.testing.assert_allclose(said.views["scores"], e, atol=1e-5, err_msg=text)
+        rest = e - e.mean(-1, keepdim=True)
+        np.testing.assert_allclose(said.views["remains"], rest, atol=1e-5, err_msg=text)
+        weights = ", ".join(f"{weight:.2f}" for weight in seen[params["query"]])
+        assert said.description.endswith(f"; query {params['query']} gives the weights {weights}."), text
+        if len(terms) > 1:
+            moved = [(seen - (e - part).softmax(-1)).abs().max() for part in parts]
+            told = re.findall(r"a weight changes by (\d\.\d\d)", said.description)
+            assert told == [f"{change:.2f}" for change in moved if change > 0.0005], text
+        (first, second), best = seen.topk(2).values.T, seen.argmax(-1)
+        reached = "x_" not in text and (first - second).min() >= 0.05 and (best == best[0]).all()
+        evidence = f"“{given.WORDS[best[0]]}” gets {first.min():.2f} or more of each query's attention."
+        assert said.reached == (evidence if reached else ""), text
+        won += bool(reached)
+    assert len(every) > 400 and won > 5
+
+
+# ---- its words ----
+COUNTS = {
+    "gone": "is the same for all keys;",
+    "offset": "counts by the offset alone (",
+    "key": "counts by the key alone (",
+    "pair": "counts pair by pair (",
+}
+KINDS = {
+    "w·p_i": "gone",
+    "x_i·p_i": "gone",
+    "0.5": "gone",
+    "relu(w·p_i)": "gone",
+    "0 r_ij": "gone",
+    "r_ij": "offset",
+    "w·[p_i; r_ij]": "offset",
+    "p_i·p_j": "offset",
+    "(p_i - p_j)·(p_i - p_j)": "offset",
+    "(relu(w·p_i) + 2 r_ij)": "offset",
+    "w·p_j": "key",
+    "(x_j·x_j + w·p_i)": "key",
+    "x_i·x_j": "pair",
+    "x_j·p_i": "pair",
+    "(w·p_i) r_ij": "pair",
+    "relu(w·[p_i; r_ij])": "pair",
+    "(w·p_j + r_ij)": "pair",
+}
+
+
+def test_what_a_softmax_leaves_has_its_name():
+    for (text, kind), said in zip(KINDS.items(), say(*KINDS), strict=True):
+        assert f": {text} {COUNTS[kind]}" in said.description, text
+        assert (np.abs(said.views["remains"]).max() < 1e-8) == (kind == "gone"), text
+
+
+def test_each_summand_is_a_term_with_its_sign():
+    (said,) = say("-w·p_j + (r_ij + 1) − 2 x_i·x_j")
+    assert "e_ij = −w·p_j + (r_ij + 1) − 2 x_i·x_j: −w·p_j counts by the key " in said.description
+    assert ", (r_ij + 1) counts by the offset " in said.description
+    assert ", −2 x_i·x_j counts pair by pair " in said.description
+
+
+def test_the_worked_case_of_the_notebook():
+    plain, more = say("x_i·x_j + r_ij", "x_i·x_j + w·p_i + r_ij")
+    assert [f"{said.views['scores'][1, 2]:.2f}" for said in (plain, more)] == ["1.00", "3.39"]
+    for said in (plain, more):
+        assert said.description.endswith("query 1 gives the weights 0.19, 0.47, 0.28, 0.06.")
+
+
+def test_what_is_to_be_guessed_is_not_told():
+    for first, off in zip(say(*given.SAMPLES, guess="first"), say(*given.SAMPLES), strict=True):
+        first, off = first.description, off.description
+        assert ("to guess" in first) == (first != off) == ("is no score" not in off)
+        assert "counts" not in first and "the same for all keys" not in first
+
+
+def test_only_a_text_that_is_short_enough_is_a_setting():
+    for wrong in ("x" * 121, 3, None, ["r_ij"]):
+        with pytest.raises(ValueError, match="a text of at most 120 characters"):
+            HybridExplorer.settings(score=wrong)
+    explorer = HybridExplorer(score="what I typed")
+    assert explorer.params["score"] == "what I typed"
+    explorer.move(query=2)
+    assert explorer.params["score"] == "what I typed"

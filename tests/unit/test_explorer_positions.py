@@ -4,6 +4,7 @@ import pytest
 
 from tutorial_lib.explorers import positions
 from tutorial_lib.explorers.positions import LENGTH, MODES, TEXTS, PositionsExplorer
+from workshop import front
 
 
 def test_the_record_is_what_the_model_expects():
@@ -33,13 +34,15 @@ def test_before_anything_stands_before_it_a_position_makes_no_difference():
 
 def test_switching_off_costs_the_last_word_most_of_its_probability():
     for name, loser in (("cat → dog", "cat"), ("dog → cat", "dog")):
-        before, after = (PositionsExplorer.scene(positions=mode, text=name).description for mode in MODES)
+        before, after = (
+            front.seen(PositionsExplorer, positions=mode, text=name).description for mode in MODES
+        )
         assert f"expects “{loser}” with 0.9" in before and f"“{loser}” comes next" in after
         _, on, off = positions.record()[name][-1][2]
         assert on > 0.9 and off < 0.1
 
 
 def test_the_challenge_asks_for_a_better_guess_without_positions():
-    assert not PositionsExplorer.reached(**PositionsExplorer.settings(word=2))
-    said = PositionsExplorer.reached(**PositionsExplorer.settings(word=2, positions="switched off"))
-    assert said == "“the” had 0.166 as trained, and has 0.177 now."
+    assert not front.seen(PositionsExplorer, word=2).reached
+    said = front.seen(PositionsExplorer, word=2, positions="switched off")
+    assert said.reached == "“the” had 0.166 as trained, and has 0.177 now."

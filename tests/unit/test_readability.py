@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import warnings
 from pathlib import Path
 
 import matplotlib
@@ -13,7 +12,7 @@ import torch
 from matplotlib.colors import to_rgb
 
 from course import experiments
-from tutorial_lib import explorers, plots, readability
+from tutorial_lib import plots, readability
 
 Z = torch.linspace(-1, 1, 6).view(2, 3)
 X = [1, 2, 3]
@@ -85,18 +84,6 @@ def test_the_picture_of_a_record_is_legible(name):
     fig = experiment.figure(record)
     assert faults(fig) == [] and dim(fig) == []
     assert readability.alt_fault(experiment.alt(record)) == ""
-
-
-@pytest.mark.parametrize("name", explorers.__all__)
-def test_the_stored_pictures_of_an_explorer_are_legible(name):
-    explorer = getattr(explorers, name)
-    fig = explorer.figure()
-    assert faults(fig) == [] and dim(fig) == []
-    live = explorer()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        _data, metadata = live.stored()
-    assert readability.alt_fault(metadata["image/png"]["alt"]) == ""
 
 
 @pytest.mark.parametrize("cmap", ["signed", "viridis"])

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
-from ..attention import attention
-from ..language import _
-from .parts import Choice, Heat, Index, LiveExplorer, Scene, Steps, Vectors
+from .parts import Choice, Index, LiveExplorer, Steps
 
 VECTORS = {"the": (0.2, 0.1), "cat": (1.5, -0.5), "sleeps": (0.8, 1.2)}
 MIDDLE, STEPS = 20, 10  # a coordinate of n is (n − 20) / 10: from −2 to 2
@@ -23,21 +18,6 @@ def coordinates() -> dict[str, Index]:
         for word, vector in VECTORS.items()
         for axis, value in zip("xy", vector, strict=True)
     }
-
-
-def words(order: str, places: dict[str, int]) -> Tensor:
-    """The word vectors in this order, float64 ``[3, 2]``, from the parameters of :func:`coordinates`."""
-    return torch.tensor(
-        [[(places[f"{word}_{axis}"] - MIDDLE) / STEPS for axis in "xy"] for word in order.split()],
-        dtype=torch.float64,
-    )
-
-
-def attend(order: str, sharpness: float, mask: str, **places: int) -> tuple[Tensor, Tensor]:
-    """Output ``[3, 2]`` and attention weights ``[3, 3]``, with q = k = v = the word vectors."""
-    x = words(order, places)[None, None]
-    out, w = attention(x * sharpness, x, x, causal=mask == "causal", backend="eager", return_weights=True)
-    return out[0, 0], w[0, 0]
 
 
 class AttentionExplorer(LiveExplorer):
@@ -56,41 +36,3 @@ class AttentionExplorer(LiveExplorer):
     @classmethod
     def constants(cls):
         return {"even": EVEN}
-
-    @staticmethod
-    def render(*, order, mask, sharpness, row, **places):
-        names, (out, w) = order.split(), attend(order, sharpness, mask, **places)
-        most, mixed = int(w[row].argmax()), out[row]
-        arrows = dict(zip(names, words(order, places), strict=True)) | {"output": mixed}
-        return Scene(
-            {
-                "plane": Vectors(
-                    arrows, f"The vectors, and the output of “{names[row]}”", reach=2.9, mark=row
-                ),
-                "weights": Heat(
-                    w,
-                    "attention weights",
-                    "looks at",
-                    "word",
-                    limits=(0.0, 1.0),
-                    cmap="viridis",
-                    xticks=names,
-                    yticks=names,
-                    mark=(row, most),
-                    readout=f"“{names[row]}” looks most at “{names[most]}”: {w[row, most]:.3f}",
-                ),
-            },
-            _("Scores times {0}, mask {1}: “{2}” looks at {3}; so its output is ({4}).").format(
-                sharpness,
-                _(mask),
-                names[row],
-                _(", ").join(f"“{word}” {share:.2f}" for word, share in zip(names, w[row], strict=True)),
-                f"{mixed[0]:.2f}, {mixed[1]:.2f}",
-            ),
-        )
-
-    @staticmethod
-    def reached(*, row, **settings):
-        w = attend(**settings)[1]
-        spread = float(w.max() - w.min())
-        return _("all nine weights are {0}.").format(f"{w.mean():.2f}") if spread < EVEN else ""

@@ -9,15 +9,13 @@ import torch
 from torch import Tensor
 
 from ..encodings import NoPosition, Sinusoidal
-from ..language import _
 from ..model import Config, Transformer
 from ..training import seeded
-from .parts import Choice, Heat, LiveExplorer, Scene, palette
+from .parts import Choice, LiveExplorer, palette
 
 WORDS = ("cat", "chases", "dog")  # 猫追狗
 ORDERS = tuple(" ".join(order) for order in itertools.permutations(WORDS))
 WIDTH = 6
-SAME = 1e-9
 
 
 @functools.cache
@@ -46,13 +44,6 @@ def outputs(order: str, *, mask: str, layers: int, position: str) -> dict[str, T
     return dict(zip(words, rows.round(decimals=2), strict=True))
 
 
-def changes(order: str, **model) -> dict[str, Tensor]:
-    """Each word's vector, and their mean, minus what it is in “cat chases dog”."""
-    now, before = outputs(order, **model), outputs(ORDERS[0], **model)
-    change = {word: now[word] - before[word] for word in WORDS}
-    return change | {"mean": sum(change.values(), torch.tensor(0.0)) / len(WORDS)}
-
-
 class PermutationExplorer(LiveExplorer):
     """Left, the output vectors of a sentence; right, how they differ from “cat chases dog”."""
 
@@ -79,58 +70,4 @@ class PermutationExplorer(LiveExplorer):
                 *(cls.parameters[name].values for name in ("position", "mask", "layers"))
             )
         }
-        return {"numbers": numbers, "palette": palette("signed", 32).hex()}
-
-    @staticmethod
-    def render(*, order, position, mask, layers):
-        model = {"position": position, "mask": mask, "layers": layers}
-        rows, change = outputs(order, **model), changes(order, **model)
-        mean = sum(rows.values(), torch.tensor(0.0)) / len(WORDS)
-        moved = {name: bool(vector.abs().max() > SAME) for name, vector in change.items()}
-        names = {name: _("mean") if name == "mean" else name for name in moved}
-        changed, same = (
-            _(", ").join(names[name] for name in moved if moved[name] is is_so) or _("nothing")
-            for is_so in (True, False)
-        )
-        features = [str(n) for n in range(WIDTH)]
-        if order == ORDERS[0]:
-            verdict = _("This is the sentence that the others are compared with.")
-        else:
-            verdict = _("Compared with “{0}”, changed: {1}; the same: {2}.").format(ORDERS[0], changed, same)
-        says = (
-            _("2 layers, mask {0}, positions {1}: “{2}”. {3}")
-            if layers > 1
-            else _("1 layer, mask {0}, positions {1}: “{2}”. {3}")
-        )
-        return Scene(
-            {
-                "output": Heat(
-                    torch.stack([*rows.values(), mean]),
-                    title=f"output for “{order}”",
-                    xlabel="feature",
-                    ylabel="",
-                    limits=(-2.5, 2.5),
-                    colorbar="value",
-                    xticks=features,
-                    yticks=[*rows, "mean"],
-                ),
-                "change": Heat(
-                    torch.stack(list(change.values())),
-                    title=f"change against “{ORDERS[0]}”",
-                    xlabel="feature",
-                    ylabel="",
-                    limits=(-4.0, 4.0),
-                    colorbar="change",
-                    xticks=features,
-                    yticks=list(change),
-                ),
-            },
-            says.format(_(mask), _(position), order, verdict),
-        )
-
-    @staticmethod
-    def reached(*, order, position, mask, layers):
-        if position != "none" or not order.endswith("dog"):
-            return ""
-        change = changes(order, position=position, mask=mask, layers=layers)["dog"].abs().max()
-        return _("its vector changed by {0}.").format(f"{change:.2f}") if change > SAME else ""
+        return {"numbers": numbers, "palette": palette(32)}

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import torch
 
-from ..language import _
-from .parts import Choice, Heat, LiveExplorer, Scene, Steps
+from .parts import Choice, LiveExplorer, Steps
 
 RECORD = Path(__file__).with_suffix(".json")
 TEXTS = {
@@ -84,52 +83,3 @@ class PositionsExplorer(LiveExplorer):
     @classmethod
     def constants(cls):
         return {"record": record(), "shown": SHOWN}
-
-    @staticmethod
-    def render(*, positions, text, word):
-        mode, rows = MODES.index(positions), record()[text]
-        best = sorted(rows[word][2:], key=lambda guess: -guess[1 + mode])[:SHOWN]
-        heat = functools.partial(Heat, limits=(0.0, 1.0), cmap="viridis")
-        first, second = (
-            _("“{0}” with {1}").format(_shown(guess[0]), f"{guess[1 + mode]:.3f}") for guess in best[:2]
-        )
-        return Scene(
-            {
-                "text": heat(
-                    [[row[2][1 + n] for row in rows] for n in range(2)],
-                    "probability of each word",
-                    "after how many words",
-                    "",
-                    yticks=list(MODES),
-                    mark=(mode, word),
-                ),
-                "next": heat(
-                    [guess[1:] for guess in best],
-                    "the next word",
-                    "positions",
-                    "",
-                    xticks=list(MODES),
-                    yticks=[_shown(guess[0]) for guess in best],
-                ),
-            },
-            _("SmolLM2, positions {0}, has read “{1}”. It expects {2} and {3}; “{4}” comes next.").format(
-                _(positions), _read(rows, word), first, second, rows[word][1]
-            ),
-        )
-
-    @staticmethod
-    def reached(*, positions, text, word):
-        comes, on, off = record()[text][word][2]
-        if positions == MODES[0] or off <= on:
-            return ""
-        return _("“{0}” had {1} as trained, and has {2} now.").format(comes, f"{on:.3f}", f"{off:.3f}")
-
-
-def _read(rows: list, word: int) -> str:
-    """The text up to a word."""
-    return " ".join(row[0] for row in rows[: word + 1]).replace(" ,", ",")
-
-
-def _shown(token: str) -> str:
-    """A token that can be seen."""
-    return token or "↵"

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
-
 from ..encodings.scaling import (
-    DynamicNTK,
-    Frequencies,
     Llama3,
     LongRoPE,
-    NTKAware,
-    PositionInterpolation,
     YaRN,
 )
-from ..language import _
 from .measured import measured
-from .parts import Choice, Index, Lines, LiveExplorer, Scene, Steps
+from .parts import Choice, Index, LiveExplorer, Steps
 
 
 class Trained(NamedTuple):
@@ -152,30 +143,6 @@ HEARD = "SmolLM2-135M"
 RAMPS = {"YaRN": (YaRN.alpha, YaRN.beta), "Llama 3": (Llama3.low, Llama3.high)}  # in turns within L
 
 
-def thetas(method: str, s: float, model: Trained, length: int) -> tuple[Tensor, Tensor, Frequencies]:
-    """θ as trained, θ′ of a method with the factor ``s`` at ``length``, float64 ``[d/2]``, and its maker."""
-    scaling = {
-        "PI": PositionInterpolation(s),
-        "NTK-aware": NTKAware(s),
-        "dynamic NTK": DynamicNTK(model.L, s),
-        "YaRN": YaRN(s, model.L),
-        "Llama 3": Llama3(s, model.L),
-        "LongRoPE": LONGROPE if model == MODELS[SEARCHED] else None,
-    }.get(method)
-    base = model.base * (LARGER if method == "larger base" else 1)
-    frequencies = Frequencies(model.d, base, scaling=scaling)
-    return Frequencies(model.d, model.base).theta(), frequencies.theta(torch.tensor(length)), frequencies
-
-
-def unseen(theta: Tensor, new: Tensor, L: int, length: int) -> Tensor:
-    """Which pairs reach an angle that they did not reach in training, ``[d/2]``.
-
-    A pair that made a whole turn in training has seen every angle.
-    """
-    seen = L * theta
-    return (seen < 2 * math.pi) & (length * new > seen * (1 + 1e-9))
-
-
 def heard() -> dict[str, tuple[list[float], list[float]]]:
     """Distances, and SmolLM2's mean loss on a text that it read so far back: by ``"YaRN 4"``, ``"none"``."""
     return measured()["repeat"]
@@ -184,22 +151,6 @@ def heard() -> dict[str, tuple[list[float], list[float]]]:
 def without() -> float:
     """SmolLM2's mean loss on these texts when it reads them for the first time."""
     return measured()["first"]
-
-
-def curve(model: str, method: str, s: float) -> tuple[list[float], list[float]] | None:
-    """What of :func:`heard` belongs to these settings."""
-    if model != HEARD:
-        return None
-    return heard().get(method, heard().get(f"{method} {s:g}"))
-
-
-def loss_at(distance: float, measured: tuple[list[float], list[float]]) -> float | None:
-    """The loss at a distance, on a straight line between two that were measured; None beyond the last."""
-    xs, ys = measured
-    if not xs[0] <= distance <= xs[-1]:
-        return None
-    n = next(n for n in range(1, len(xs)) if distance <= xs[n])
-    return ys[n - 1] + (distance - xs[n - 1]) / (xs[n] - xs[n - 1]) * (ys[n] - ys[n - 1])
 
 
 def _pairs(params) -> int:
@@ -244,117 +195,3 @@ class ScalingExplorer(LiveExplorer):
                 "factor": LONGROPE.attention_factor,
             },
         }
-
-    @staticmethod
-    def render(*, model, method, s, times, view, pair, loss):
-        trained = MODELS[model]
-        d, base, L = trained
-        length = int(times * L)
-        theta, new, frequencies = thetas(method, s, trained, length)
-        ratio, new_to_it = new / theta, unseen(theta, new, L, length)
-        waves, new_waves = 2 * math.pi / theta, 2 * math.pi / new
-        turns, new_turns = L / waves, length / new_waves
-        title = {
-            "none": _("no scaling"),
-            "larger base": _("base × {0}").format(LARGER),
-            "LongRoPE": (
-                "LongRoPE, s = 32"
-                if model == SEARCHED
-                else _("LongRoPE (searched for {0} only)").format(SEARCHED)
-            ),
-        }.get(method, f"{_(method)}, s = {s}")
-        longer = {f"{times:g} L = {length:,}": length} if times > 2 else {}  # else two texts on one another
-        left = Lines(
-            range(d // 2),
-            {"as trained": waves, "now": new_waves},
-            f"Wavelengths, {title}; trained length L",
-            "pair t",
-            "positions in a turn",
-            logy=True,
-            mark=pair,
-            levels={f"L = {L:,}": L} | longer,
-            readout=f"Pair {pair}: a turn in {waves[pair]:,.1f} positions, now in {new_waves[pair]:,.1f}.",
-        )
-        if view == "turns":
-            beside = Lines(
-                range(d // 2),
-                {"in the trained length": turns, "in the new length": new_turns},
-                "How often each pair turns",
-                "pair t",
-                "turns",
-                logy=True,
-                mark=pair,
-                ylim=(0.5 * float(turns.min()), 2 * float(turns.max())),
-                levels={"a whole turn": 1},
-                readout=f"Pair {pair}: {turns[pair]:.4g} turns in training, now {new_turns[pair]:.4g}: "
-                + ("angles never seen." if new_to_it[pair] else "no angle is new."),
-            )
-        else:
-            beside = Lines(
-                range(d // 2),
-                {"θ′/θ": ratio},
-                "Frequency now / as trained",
-                "pair t",
-                "θ′/θ",
-                ylim=(0, 1.1),
-                mark=pair,
-                levels={f"1/s = {1 / s:.4g}": 1 / s},
-            )
-        slow = int((turns < 1).sum())
-        factor = frequencies.attention_factor
-        views, said, measured = {"wavelengths": left, "beside": beside}, "", curve(model, method, s)
-        if loss == "shown" and measured:
-            at = loss_at(length, measured)
-            del views["beside"]  # the stored picture has room for two
-            views["loss"] = Lines(
-                [x / 1000 for x in measured[0]],
-                {"": measured[1]},
-                "SmolLM2 reads a text again",
-                "distance of the first copy (thousands)",
-                "loss (nats)",
-                levels={"no copy": without()},
-            )
-            said = _(" SmolLM2's loss is measured up to {0} positions.").format(f"{measured[0][-1]:,}")
-            if at is not None:
-                said = _(
-                    " SmolLM2 reads a text again: loss {0} at this distance, {1} without a first copy."
-                ).format(f"{at:.2f}", f"{without():.2f}")
-        elif loss == "shown":
-            said = _(" SmolLM2's loss is not measured here.")
-        more = _("; cosines and sines are multiplied by {0}").format(f"{factor:.3f}") if factor != 1 else ""
-        return Scene(
-            views,
-            _(
-                "{0} (d = {1}, base {2}, trained on {3} positions), {4}, read up to {5}: {6} of {7} pairs "
-                "make "
-                "less than a whole turn in training, and {8} reach angles that they never saw; θ′/θ is {9} "
-                "for "
-                "the fastest pair and {10} for the slowest{11}.{12}"
-            ).format(
-                _(model),
-                d,
-                f"{base:,}",
-                f"{L:,}",
-                title,
-                f"{length:,}",
-                slow,
-                d // 2,
-                int(new_to_it.sum()),
-                f"{ratio[0]:.3g}",
-                f"{ratio[-1]:.3g}",
-                more,
-                said,
-            ),
-        )
-
-    @staticmethod
-    def reached(*, model, method, s, times, **_rest):
-        trained = MODELS[model]
-        length = int(times * trained.L)
-        theta, new, _made = thetas(method, s, trained, length)
-        kept = (new / theta)[: trained.d // 8].min()
-        if times < FAR or unseen(theta, new, trained.L, length).any() or kept < ALIKE:
-            return ""
-        return _(
-            "no new angle within {0} positions, and θ′/θ ≥ {1} for the fastest {2} of {3} pairs."
-        ).format(f"{length:,}", f"{kept:.2f}", trained.d // 8, trained.d // 2)

@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import functools
-import math
 
 from ..encodings import DOORS
 from ..language import _
 from .measured import measured
-from .parts import Choice, Heat, Index, LiveExplorer, Scene
+from .parts import Choice, Index, LiveExplorer
 
-SHORT = {
-    "parameters": "para-\nmeters",
-    "held": "bytes\nheld",
-    "time": "time",
-    "apart": "places\napart",
-    "shift": "shift\nerror",
-    "toeplitz": "Toeplitz\nerror",
-    "loss": "loss\nat L",
-    "tail": "rise of\nthe tail",
-    "won": "tasks\nwon",
-}
 TITLES = {
     "parameters": "parameters",
     "held": "bytes held",
@@ -110,19 +98,12 @@ def many(params) -> int:
     return max(1, len(filtered(params)))
 
 
-def named(name: str, column: str) -> str:
-    """An encoding, its doors, and its number in a column, in words."""
-    row = rows()[name]
-    doors = _(", ").join(_(door) for door in row["doors"]) or _("no door")
-    return _("{0} ({1}), {2} {3}").format(name, doors, _(TITLES[column]), shown(column, row.get(column)))
-
-
 class ScoreboardExplorer(LiveExplorer):
     """Encodings by measures, each column by rank; two of them are marked and compared."""
 
     front = "scoreboard"
     parameters = {
-        "sort": Choice(tuple(SHORT), "tail", label="sort by", text=TITLES.__getitem__, menu=True),
+        "sort": Choice(tuple(TITLES), "tail", label="sort by", text=TITLES.__getitem__, menu=True),
         "door": Choice(("any", *DOORS), "any", menu=True),
         "shift": Choice(tuple(SHIFT), "any", label="shift error", text=SHIFT.__getitem__, menu=True),
         "longer": Choice(tuple(LONGER), "any", label="longer texts", text=LONGER.__getitem__, menu=True),
@@ -137,68 +118,14 @@ class ScoreboardExplorer(LiveExplorer):
             {
                 "name": name,
                 "doors": list(row["doors"]),
-                "values": [float(f"{row[key]:.10g}") if key in row else None for key in SHORT],
-                "texts": [shown(key, row.get(key)) for key in SHORT],
+                "values": [float(f"{row[key]:.10g}") if key in row else None for key in TITLES],
+                "texts": [shown(key, row.get(key)) for key in TITLES],
             }
             for name, row in rows().items()
         ]
         return {
-            "columns": {key: _(TITLES[key]) for key in SHORT},
+            "columns": {key: _(title) for key, title in TITLES.items()},
             "large": LARGE,
             "board": board,
             "steady": STEADY,
         }
-
-    @staticmethod
-    def render(*, sort, door, shift, longer, row, other):
-        names, columns = left(sort, door, shift, longer), list(SHORT)
-        z = [[scores(key).get(name, math.nan) for key in columns] for name in names]
-        numbers = {name: rows()[name][sort] for name in names if sort in rows()[name]}
-        if names:
-            says = _("{0} of {1} encodings are left, {2}; marked is {3}; beside it {4}.")
-            marked = [named(names[n], sort) for n in (row, other)]
-        else:
-            says = _("{0} of {1} encodings are left, {2}; loosen a filter.")
-            z, marked = [[0.0] * len(columns)], []
-        ends = list(numbers)
-        ends = [f"{name} ({shown(sort, numbers[name])})" for name in (ends[0], ends[-1])] if ends else []
-        by = _("by {0} from {1} to {2}") if ends else _("none of them has a {0}")
-        order = by.format(_(TITLES[sort]), *ends)
-        return Scene(
-            {
-                "board": Heat(
-                    z,
-                    "bright: better than the others",
-                    "measure",
-                    "encoding",
-                    limits=(0, 1),
-                    cmap="viridis",
-                    xticks=list(SHORT.values()),
-                    yticks=list(names) or ["none"],
-                    mark=(row, columns.index(sort)) if names else None,
-                ),
-            },
-            says.format(len(names), len(rows()), order, *marked),
-        )
-
-    @classmethod
-    def figure(cls, **some):
-        """One heat map, wide enough for the names of its columns."""
-        fig = super().figure(**some)
-        fig.set_size_inches(12, fig.get_figheight() + 0.6)
-        fig.axes[0].set_aspect("auto")
-        return fig
-
-    @staticmethod
-    def reached(*, row, other, **filters):
-        names = filtered(filters)
-        if not names or not all("loss" in rows()[names[n]] for n in (row, other)):
-            return ""
-        a, b = names[row], names[other]
-        both = [scores(column) for column in SHORT if a in scores(column) and b in scores(column)]
-        better = sum(of[a] > of[b] for of in both)
-        if not better or any(of[a] < of[b] for of in both):
-            return ""
-        return _("{0} is better than {1} in {2} of {3} columns, and worse in none.").format(
-            a, b, better, len(both)
-        )

@@ -25,43 +25,51 @@ from .measure import machine
 PACKAGES = ("jupyterlab", "ipywidgets", "anywidget", "ipympl", "matplotlib")
 OURS, IPYMPL, INLINE = "explorer (drawn by the browser)", "ipympl, new data", "inline matplotlib"
 SCENE = "dict(d_model=128, positions=128, view='similarity')"
+NUMBERS = """
+import ipywidgets
+import torch
+from tutorial_lib import plots
+from tutorial_lib.encodings.sinusoidal import sinusoidal
+from tutorial_lib.explorers.sinusoidal import BASES
+slider = ipywidgets.IntSlider(value=6, max=len(BASES) - 1)
+def numbers():
+    pe = sinusoidal(torch.arange(128), 128, base=BASES[slider.value])
+    return pe, pe @ pe[20]
+"""
 PEERS = {
     OURS: f"from tutorial_lib.explorers import SinusoidalExplorer\nSinusoidalExplorer(**{SCENE})",
-    IPYMPL: f"""
-import ipywidgets
+    IPYMPL: NUMBERS
+    + """
 from ipympl.backend_nbagg import Canvas, FigureManager
 from matplotlib.figure import Figure
-from tutorial_lib.explorers import SinusoidalExplorer
-from tutorial_lib.explorers.sinusoidal import BASES
-views = list(SinusoidalExplorer.scene(**{SCENE}).views.values())
 fig = Figure(figsize=(10, 4))
 manager = FigureManager(Canvas(fig), 0)
-axes = fig.subplots(1, 2)
-image = axes[0].imshow(views[0].array(), cmap=views[0].cmap, vmin=-1, vmax=1, aspect="auto")
-(line,) = axes[1].plot(*views[1].array())
+axes, (table, dots) = fig.subplots(1, 2), numbers()
+image = axes[0].imshow(table, cmap="signed", vmin=-1, vmax=1, aspect="auto")
+(line,) = axes[1].plot(dots)
 fig.colorbar(image)
-slider = ipywidgets.IntSlider(value=6, max=len(BASES) - 1)
 def redraw(change):
-    views = list(SinusoidalExplorer.scene(**{SCENE}, base=BASES[slider.value]).views.values())
-    image.set_data(views[0].array())
-    line.set_ydata(views[1].array()[1])
+    table, dots = numbers()
+    image.set_data(table)
+    line.set_ydata(dots)
     fig.canvas.draw_idle()
 slider.observe(redraw, "value")
 ipywidgets.VBox([slider, fig.canvas])""",
-    INLINE: f"""
-%matplotlib inline
-import ipywidgets
+    INLINE: "%matplotlib inline"
+    + NUMBERS
+    + """
 from IPython.display import display
-from tutorial_lib.explorers import SinusoidalExplorer
-from tutorial_lib.explorers.sinusoidal import BASES
-out, other = ipywidgets.Output(), ipywidgets.IntSlider(value=6, max=len(BASES) - 1)
+out = ipywidgets.Output()
 def draw_anew(change):
+    (table, dots), (fig, axes) = numbers(), plots.panels(1, 2, size=(12.4, 4.6))
+    plots.heat(table, ax=axes[0])
+    plots.lines(range(128), {"dot product": dots}, ax=axes[1])
     with out:
         out.clear_output(wait=True)
-        display(SinusoidalExplorer.figure(**{SCENE}, base=BASES[other.value]))
-other.observe(draw_anew, "value")
+        display(fig)
+slider.observe(draw_anew, "value")
 draw_anew(None)
-ipywidgets.VBox([other, out])""",
+ipywidgets.VBox([slider, out])""",
 }
 
 BESIDE = ["SinusoidalExplorer", "RotaryExplorer", "ScalingExplorer"]

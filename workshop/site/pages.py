@@ -173,8 +173,8 @@ def notebook(text: str) -> str:
             elif asked := re.search(r'^lesson\.predict\("(\d+\.\w+)"\)', source, re.M):
                 data["text/html"] = prediction(asked[1], "".join(data["text/html"]))
             if own := output.get("metadata", {}).get("live"):  # the script of the page brings it to life
-                picture = re.search("<img[^>]*>", "".join(data["text/html"]))[0]
-                output["data"] = {"text/html": live.place(own["name"], own["params"], picture)}
+                inside = re.search("<figure[^>]*>(.*)</figure>", "".join(data["text/html"]))[1]
+                output["data"] = {"text/html": live.place(own["name"], own["params"], inside)}
             elif "image/png" in data:  # an image of its own with an alternative text, not one inside of HTML
                 del data["text/html"]
                 options["image"] = {"alt": "".join(data["text/plain"]).removeprefix("Figure: ")}

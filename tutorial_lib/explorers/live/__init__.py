@@ -129,7 +129,6 @@ def texts(explorer) -> Iterator[str]:
             if re.search("[A-Za-z]{2}", each):
                 yield each
     yield explorer.challenge
-    yield from explorer.said
 
 
 def dictionary(*names: str) -> dict[str, str]:

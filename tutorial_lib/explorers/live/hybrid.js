@@ -2,15 +2,38 @@
 import { canvas, chooser, clamp, drag, grip, hover, html, minus, pens, range, say, scale, set, signed,
   slide, speak, svg, walk } from "./kit.js";
 
-const NUMBER = 0, OPEN = -1, SEEN = 0.0005, CLEAR = 0.05;
+const N = 4, WIDTH = 4; // tokens, and numbers of a vector
+const NUMBER = 0, OPEN = -1; // sizes: of a number; of w, which is as long as what it reads
+const SIZES = { x_i: WIDTH, x_j: WIDTH, p_i: WIDTH, p_j: WIDTH, r_ij: NUMBER, w: OPEN };
+const MOST_TERMS = 5, DEEPEST = 12, LARGEST = 1000, LIMITS = [1, 2, 4, 8, 16, 64, 256, 1024];
+const SEEN = 0.0005, CLEAR = 0.05; // the smallest change that is written down; by how much the largest weight must lead
 const TOKEN = /\s*(?:([0-9]+\.?[0-9]*|\.[0-9]+)|([A-Za-z_][A-Za-z_0-9]*)|([-+·()[\];]))/y;
 
-// ---- the grammar: the same as Python's formula.py ----
+// ---- the grammar ----
+// score   = [sign] product { sign product }           at most five of them, each one number
+// product = factor { ["·"] factor }                   two vectors: their dot product
+// factor  = [sign] ( number | name | "relu" "(" score ")" | "(" score ")" | "[" score { ";" score } "]" )
+// name    = x_i | x_j | p_i | p_j | r_ij | w          PE_i is p_i, * is ·
+// Nothing is evaluated but what this grammar knows.
+const X = speak`x_i or x_j`, P = speak`p_i or p_j`;
+const SAME = { PE_i: "p_i", PE_j: "p_j", ReLU: "relu" };
+const MEANT = { xi: "x_i", xj: "x_j", pi: "p_i", pj: "p_j", rij: "r_ij", r: "r_ij", r_i: "r_ij", x: X, p: P, PE: P,
+  W: "w", w_o: "w", W_o: "w", Relu: "relu", Q_i: "x_i", q_i: "x_i", K_j: "x_j", k_j: "x_j" };
+const SIGNS = { "−": "-", "–": "-", "*": "·", "×": "·", "⋅": "·", "∙": "·", "@": "·", ",": ";", "{": "", "}": "" };
+const SAYS = {
+  "=": speak`Type only what comes after “e_ij =”.`,
+  "/": speak`There is no division here. Half of r_ij is 0.5·r_ij.`,
+  "^": speak`There are no powers here. A square is a product: r_ij·r_ij.`,
+};
+const COUNTS = { gone: speak`is the same for all keys`, offset: speak`counts by the offset alone`,
+  key: speak`counts by the key alone`, pair: speak`counts pair by pair` };
+const READS = speak`w is a vector that reads another one: write w·p_i, or w·[p_i; r_ij].`;
+
 class Refused extends Error {}
 const refuse = why => { throw new Refused(why); };
 const known = (table, word) => Object.hasOwn(table, word);
 
-function tokens(text, { SAYS }) {
+function tokens(text) {
   const found = [];
   for (let at = 0; text.slice(at).trim();) {
     TOKEN.lastIndex = at;
@@ -26,8 +49,8 @@ function tokens(text, { SAYS }) {
   return found;
 }
 /** The summands of a text, `[sign, node]` each; a node is { op, args, start, end }. */
-function parsed(text, data) {
-  const left = tokens(text, data), plus = () => left.length && "+-".includes(left[0].word);
+function parsed(text) {
+  const left = tokens(text), plus = () => left.length && "+-".includes(left[0].word);
   let last = 0, deep = 0;
   const next = () => left[0]?.word ?? "", take = () => { const token = left.shift(); last = token.end; return token; };
   const sign = () => (take().word === "-" ? -1 : 1);
@@ -44,7 +67,7 @@ function parsed(text, data) {
   }
   function whole() {
     deep += 1;
-    if (deep > data.DEEPEST) refuse(speak`There are too many brackets inside each other.`);
+    if (deep > DEEPEST) refuse(speak`There are too many brackets inside each other.`);
     const [[first, node], ...more] = score();
     deep -= 1;
     return more.reduce((a, [by, b]) => ({ op: by > 0 ? "add" : "sub", args: [a, b], start: a.start, end: b.end }),
@@ -67,10 +90,10 @@ function parsed(text, data) {
       return { op: "neg", args: [node], start, end: node.end };
     }
     if (kind === "num") {
-      if (+word > data.LARGEST) refuse(speak`${word} is too large; numbers go up to ${data.LARGEST}.`);
+      if (+word > LARGEST) refuse(speak`${word} is too large; numbers go up to ${LARGEST}.`);
       return { op: "num", args: [+word], start, end };
     }
-    if (kind === "name") return name(known(data.SAME, word) ? data.SAME[word] : word, start, end);
+    if (kind === "name") return name(known(SAME, word) ? SAME[word] : word, start, end);
     if (word === "(") {
       const node = whole();
       close(")", "(");
@@ -87,8 +110,8 @@ function parsed(text, data) {
       close(")", "(");
       return { op: "relu", args: [node], start, end: last };
     }
-    if (!known(data.SIZES, word)) {
-      refuse(known(data.MEANT, word) ? speak`“${word}” has no meaning here. Did you mean ${data.MEANT[word]}?`
+    if (!known(SIZES, word)) {
+      refuse(known(MEANT, word) ? speak`“${word}” has no meaning here. Did you mean ${MEANT[word]}?`
         : speak`“${word}” has no meaning here. There are x_i, x_j, p_i, p_j, r_ij, w and relu( ).`);
     }
     return { op: "name", args: [word], start, end };
@@ -110,10 +133,10 @@ const sized = size => (size ? speak`a vector of ${size} numbers` : speak`one num
 function size(node, text, data) {
   const { op, args } = node, words = part => text.slice(part.start, part.end);
   if (op === "num") return NUMBER;
-  if (op === "name") return data.SIZES[args[0]];
+  if (op === "name") return SIZES[args[0]];
   const found = args.map(part => size(part, text, data)), [a, b] = found;
   if (op === "mul") {
-    if (a === OPEN && b === OPEN) refuse(data.READS);
+    if (a === OPEN && b === OPEN) refuse(READS);
     if (found.includes(NUMBER)) return a + b;
     if (a !== b && !found.includes(OPEN)) {
       refuse(speak`${words(args[0])} has ${a} numbers and ${words(args[1])} has ${b}: a dot product needs as many on both sides.`);
@@ -121,7 +144,7 @@ function size(node, text, data) {
     return NUMBER;
   }
   if (op === "neg") return a;
-  if (found.includes(OPEN)) refuse(data.READS);
+  if (found.includes(OPEN)) refuse(READS);
   if (op === "stack") {
     const many = found.reduce((sum, each) => sum + Math.max(1, each), 0);
     if (many > data.W.length) refuse(speak`A stack of ${many} numbers is too long; ${data.W.length} fit.`);
@@ -131,11 +154,11 @@ function size(node, text, data) {
   return a;
 }
 function read(typed, data) {
-  const text = [...typed].map(sign => data.SIGNS[sign] ?? sign).join(""), found = parsed(text, data);
-  if (found.length > data.MOST_TERMS) refuse(speak`${found.length} terms are too many for this picture; ${data.MOST_TERMS} fit.`);
+  const text = [...typed].map(sign => SIGNS[sign] ?? sign).join(""), found = parsed(text);
+  if (found.length > MOST_TERMS) refuse(speak`${found.length} terms are too many for this picture; ${MOST_TERMS} fit.`);
   return found.map(([sign, node]) => {
     const part = text.slice(node.start, node.end), many = size(node, text, data);
-    if (many === OPEN) refuse(data.READS);
+    if (many === OPEN) refuse(READS);
     if (many) {
       const inside = ["add", "sub"].includes(node.op) && part[0] !== "(" ? `(${part})` : part;
       refuse(speak`${part} is ${sized(many)}, but a score is one number: they can't be added. A head has to read the vector first, as in w·${inside}.`);
@@ -144,7 +167,7 @@ function read(typed, data) {
   });
 }
 
-// ---- its numbers: the same as Python's ----
+// ---- its numbers ----
 const list = Array.isArray, through = (a, f) => (list(a) ? a.map(f) : f(a));
 function times(a, b) {
   if (list(a) && list(b)) return range(Math.min(a.length, b.length)).reduce((sum, n) => sum + a[n] * b[n], 0);
@@ -161,7 +184,7 @@ function worked({ op, args }, names) {
   const sign = op === "add" ? 1 : -1;
   return list(a) ? a.map((u, n) => u + sign * b[n]) : a + sign * b;
 }
-const table = ({ N }, cell) => range(N).map(i => range(N).map(j => cell(i, j)));
+const table = cell => range(N).map(i => range(N).map(j => cell(i, j)));
 const softmax = row => {
   const powers = row.map(v => Math.exp(v - Math.max(...row))), sum = powers.reduce((a, b) => a + b);
   return powers.map(v => v / sum);
@@ -185,15 +208,15 @@ function lab(score, data) {
   if (made.score === score && made.data === data) return made.lab;
   let terms = [], refused = "";
   try {
-    terms = read(score, data).map(({ text, sign, node }) => ({ text, values: table(data, (i, j) => sign * worked(node, {
-      x_i: data.X[i], x_j: data.X[j], p_i: data.P[i], p_j: data.P[j], r_ij: data.W_R[j - i + data.N - 1], w: data.W })) }));
-    const large = terms.find(({ values }) => Math.max(...values.flat().map(Math.abs)) > data.LARGEST);
-    if (large) refuse(speak`${large.text} gets larger than ${data.LARGEST}: too much to be drawn.`);
+    terms = read(score, data).map(({ text, sign, node }) => ({ text, values: table((i, j) => sign * worked(node, {
+      x_i: data.X[i], x_j: data.X[j], p_i: data.P[i], p_j: data.P[j], r_ij: data.W_R[j - i + N - 1], w: data.W })) }));
+    const large = terms.find(({ values }) => Math.max(...values.flat().map(Math.abs)) > LARGEST);
+    if (large) refuse(speak`${large.text} gets larger than ${LARGEST}: too much to be drawn.`);
   } catch (problem) {
     if (!(problem instanceof Refused)) throw problem;
     [terms, refused] = [[], problem.message];
   }
-  const e = terms.reduce((sum, { values }) => sum.map((row, i) => row.map((v, j) => v + values[i][j])), table(data, () => 0));
+  const e = terms.reduce((sum, { values }) => sum.map((row, i) => row.map((v, j) => v + values[i][j])), table(() => 0));
   for (const term of terms) Object.assign(term, { kind: kind(term.values), moved: moved(e, term.values), rest: remains(term.values) });
   Object.assign(made, { score, data, lab: { terms, refused, e, rest: remains(e) } });
   return made.lab;
@@ -203,7 +226,7 @@ const joined = terms => terms.map(({ text }, n) => (n ? (text[0] === "−" ? ` �
 export function scene({ guess, query, score }, data) {
   const { terms, refused, e, rest } = lab(score, data), seen = softmax(e[query]).map(v => v.toFixed(2)).join(", ");
   const told = guess === "first" ? terms.length > 1 ? speak`${terms.length} to guess` : speak`one to guess` : terms.map(({ text, kind: how, moved: by }) =>
-    (by > SEEN ? speak`${text} ${data.COUNTS[how]} (without it, a weight changes by ${by.toFixed(2)})` : speak`${text} ${data.COUNTS[how]}`)).join(speak`, `);
+    (by > SEEN ? speak`${text} ${COUNTS[how]} (without it, a weight changes by ${by.toFixed(2)})` : speak`${text} ${COUNTS[how]}`)).join(speak`, `);
   return { views: { scores: e, remains: rest }, description: refused ? speak`“${score}” is no score. ${refused}`
     : speak`Score of four tokens, e_ij = ${joined(terms)}: ${told}; query ${query} gives the weights ${seen}.` };
 }
@@ -219,7 +242,7 @@ const TOLD = { offset: speak`by the offset alone`, key: speak`by the key alone`,
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 /** Coloured cells, with numbers where they fit; the function that is returned fills them. */
-function cells(pen, { N, palette }, x, y, wide, high, columns = N) {
+function cells(pen, { palette }, x, y, wide, high, columns = N) {
   const own = pens(pen.g()), places = wide > 36 && high < 30 ? 2 : 1;
   const made = range(N).map(i => range(columns).map(j => [
     own.rect({ x: x + j * wide, y: y + i * high, width: wide - 1, height: high - 1, rx: high > 24 ? 3 : 1 }),
@@ -256,7 +279,7 @@ const guesses = app => (app.guesses ??= new Map());
 const open = (app, { text }) => app.params.guess === "off" || guesses(app).has(text);
 
 function build(app, stage) {
-  const { params: p, data } = app, { N } = data, all = range(N), { now, good: { terms, e } } = current(app), score = app.good ?? p.score;
+  const { params: p, data } = app, all = range(N), { now, good: { terms, e } } = current(app), score = app.good ?? p.score;
   const narrow = stage.clientWidth < 600, W = app.width(stage), message = html(stage, "p", { class: "lv-says" });
   const tall = narrow ? 116 : app.small ? 74 : [0, 122, 122, 92, 78, 66][terms.length], side = narrow ? 66 : tall - 18, lanes = narrow ? 8 : 30, cw = narrow ? side / N : app.small ? 34 : 38, ch = side / N;
   const x1 = narrow ? 0 : 150, x2 = x1 + N * cw + 20, x3 = x2 + cw + 20, x4 = x3 + N * cw + (narrow ? 14 : 16);
@@ -269,7 +292,7 @@ function build(app, stage) {
   }
 
   // -- one lane for each term --
-  const marks = [], painters = [], limit = data.LIMITS.find(most => Math.max(...terms.flatMap(({ values, rest }) => [...values, ...rest].flat()).map(Math.abs)) <= most) ?? 1024;
+  const marks = [], painters = [], limit = LIMITS.find(most => Math.max(...terms.flatMap(({ values, rest }) => [...values, ...rest].flat()).map(Math.abs)) <= most) ?? 1024;
   const rows = terms.map((term, n) => {
     const y = lanes + n * tall, my = narrow ? y + 26 : y, mid = my + side / 2, seen = open(app, term), gone = term.kind === "gone";
     const mark = pen.g({ style: "cursor:pointer" }), own = pens(mark);
@@ -309,7 +332,7 @@ function build(app, stage) {
   chooser(app, marks, "term", n => speak`weights without ${terms[n]?.text}`);
 
   // -- their sum, for all queries, and the weights of one --
-  const cell = edge / N, whole = cells(pen, data, left, top, cell, cell), sum = data.LIMITS.find(most => Math.max(...e.flat().map(Math.abs)) <= most) ?? 5120;
+  const cell = edge / N, whole = cells(pen, data, left, top, cell, cell), sum = LIMITS.find(most => Math.max(...e.flat().map(Math.abs)) <= most) ?? 5120;
   pen.text({ x: left + edge / 2, y: top - 16, mid: 1, fill: "--ink", fw: 700 }, terms.length > 1 ? speak`the sum: scores e_ij` : speak`scores e_ij`);
   const frame = pen.rect({ x: left - 2, width: edge + 3, height: cell + 3, fill: "none", stroke: "--q", sw: 2.5, rx: 4 });
   const area = pen.rect({ x: left, y: top, width: edge, height: edge, fill: "#0000", style: "cursor:pointer;touch-action:pan-y" });

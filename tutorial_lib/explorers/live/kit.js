@@ -21,6 +21,9 @@ export const list = words => words.join(speak`, `);
 /** How a value of a listed parameter is called. */
 export const named = (name, value, { parameters }) => parameters[name].texts[parameters[name].values.indexOf(value)];
 
+/** What a picture of these settings shows, for those who cannot see it. */
+export const alt = (explorer, params, data) => speak`An explorer, “${explorer.title}”. ${explorer.scene(params, data).description}`;
+
 // ---- elements ----
 const SHORT = { sw: "stroke-width", ta: "text-anchor", vc: "dominant-baseline", dash: "stroke-dasharray",
   cap: "stroke-linecap", fw: "font-weight", fs: "font-size", still: "pointer-events" };
@@ -512,6 +515,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   rest("first");
   return {
     get params() { return known(); },
+    get alt() { return alt(explorer, app.params, data); },
     get still() { return !request && !resting; }, // all that was set is drawn, and told to Python
     set: some => app.set(some, true),
     destroy() {
