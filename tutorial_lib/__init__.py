@@ -38,7 +38,8 @@ def __getattr__(name: str) -> Any:
             return importlib.import_module(f".{name}", __name__)
         home = importlib.import_module(".model" if name in MODEL else ".encodings", __name__)
         if name in MODEL or name in home.__all__:
-            return getattr(home, name)
+            globals()[name] = getattr(home, name)  # from now on it is found without asking here
+            return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -61,7 +61,7 @@ def _with_both_options(a: Any, b: Any, question: Question) -> Callable | None:
     """The answer that the builder of both makes of the options of both: what its answers close over."""
     if not _options(a) or a.__code__ is not getattr(b, "__code__", None):
         return None
-    made = [one.answer for one in (*question.wrong, *question.variants)]
+    made = [*(one.answer for one in question.wrong), *(one.answer for one in question.variants)]
     alike = [_options(one) for one in made if getattr(one, "__code__", None) is a.__code__]
     both: dict[str, Any] = {}
     for name, mine in _options(a).items():

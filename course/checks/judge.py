@@ -16,6 +16,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -448,7 +449,7 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
 
 def _form(value) -> int:
     """Which of these a value is; True and False are no numbers here."""
-    forms = dict, list, str, bool, (int, float), torch.Tensor
+    forms: tuple[Any, ...] = (dict, list, str, bool, (int, float), torch.Tensor)
     return next((n for n, form in enumerate(forms) if isinstance(value, form)), len(forms))
 
 

@@ -21,6 +21,16 @@ def output_of(program):
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
 
+def test_a_name_at_the_top_is_looked_up_once():
+    """Of the encodings, of the model, and a module."""
+    asked = output_of(
+        "import tutorial_lib as lib\n"
+        "for name in ('ALiBi', 'Transformer', 'attention'): getattr(lib, name)\n"
+        "print(*sorted({'ALiBi', 'Transformer', 'attention'} & set(vars(lib))))"
+    )
+    assert asked.split() == ["ALiBi", "Transformer", "attention"]
+
+
 def test_the_package_alone_imports_nothing_heavy():
     heavy = output_of(
         "import sys, tutorial_lib; print({'torch', 'numpy', 'matplotlib', 'IPython'} & set(sys.modules))"

@@ -83,11 +83,8 @@ def test_the_challenge_is_measured():
         for lead in LEADS
         for trained in (16, 8192)
     ]
-    won = [
-        (params, said.reached)
-        for params, said in zip(asked, front.ask(CrowdExplorer, *asked), strict=True)
-        if said.reached
-    ]
+    every = zip(asked, front.ask(CrowdExplorer, *asked), strict=True)
+    won = [(params, said.reached) for params, said in every if said.reached]
     assert {tuple(params.values())[:3] for params, _said in won} == {("as trained", 131_072, 12)}
     kept = [by_hand(lead, 1, 131_072) for lead in LEADS]
     assert min(lead for lead, share in zip(LEADS, kept, strict=True) if share >= 0.5) == 12

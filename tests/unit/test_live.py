@@ -1,5 +1,6 @@
 """The live explorers: sentences, each said once and in every language; what a page and Python get."""
 
+import ast
 import functools
 import html
 import json
@@ -106,6 +107,24 @@ def test_every_template_of_the_source_is_a_message():
         source = re.sub(r"^\s*(//|/?\*).*", "", file.read_text(encoding="utf-8"), flags=re.M)
         texts = live.said(source)
         assert len(texts) == source.count("speak`") and known.issuperset(texts), file.name
+
+
+def test_no_sentence_stands_in_python_and_in_javascript():
+    """A label of a few words may: the length of the text is a parameter and an axis."""
+    says = {
+        text
+        for file in live.HERE.glob("*.js")
+        for text in live.messages(file.stem)
+        if len(WORD.findall(text)) > 4
+    }
+    sources = [ast.parse(path.read_text(encoding="utf-8")) for path in live.HERE.parent.glob("*.py")]
+    python = {
+        node.value
+        for source in sources
+        for node in ast.walk(source)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert len(says) > 100 and not says & python
 
 
 @pytest.mark.parametrize(
