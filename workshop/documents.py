@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 import os
 import re
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from tutorial_lib.encodings import registry
 
 from . import ROOT, navigation, pieces
 from .pieces import Say
@@ -37,12 +38,6 @@ def paths() -> dict[str, Path]:
     return found | {
         path.relative_to(docs).with_suffix("").as_posix(): path for path in pages if "." not in path.stem
     }
-
-
-@functools.cache
-def methods() -> dict[str, dict]:
-    """What ``methods.toml`` says of each method."""
-    return tomllib.loads((SITE / "methods.toml").read_text(encoding="utf-8"))
 
 
 def read(name: str) -> str:
@@ -84,7 +79,7 @@ def messages(name: str) -> Iterator[tuple[str, str, str]]:
     yield from ((each, file, "") for each in pieces.in_prose(text))
     yield from ((words, file, "alternative text") for _, words in ALT.findall(text))
     if name == METHODS:
-        yield from ((page["title"], "methods.toml", "") for page in methods().values())
+        yield from ((each.title, f"methods/{each.page}", "") for each in registry.METHODS if each.title)
     for _, listing, _ in LISTED.findall(text):
         yield from ((words, file, "comment in code") for _, words in COMMENT.findall(listing))
     for block in contents(text):

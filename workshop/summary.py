@@ -1,7 +1,7 @@
 """All methods on one page: ``python -m workshop.summary`` writes ``docs/summary.pdf``.
 
-The words stand in ``summary.toml``, one row for each method. The two numbers of a row are read from the
-record ``lengths``, and the small pictures are drawn from the library.
+The words of a row stand with its method, in ``METHODS`` at the end of its file in ``tutorial_lib/encodings``.
+The two numbers of a row are read from the record ``lengths``; the small pictures are drawn from the library.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import io
 import statistics
-import tomllib
-from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -34,10 +32,11 @@ from tutorial_lib.encodings import (
     bucket,
     sinusoidal,
 )
+from tutorial_lib.encodings.method import Method
+from tutorial_lib.encodings.registry import METHODS, doors
 
 from . import ROOT
 
-SOURCE = Path(__file__).with_suffix(".toml")
 PAGE = ROOT / "docs" / "summary.pdf"
 A4 = 297 / 25.4, 210 / 25.4
 """Width and height of the page in inches."""
@@ -64,6 +63,14 @@ HEADS = {
     "cost": "cost",
     "longer": "longer texts",
     "used_by": "used by",
+}
+DOORS = {
+    "embed": "the token vectors,\nonce, before the first\nlayer",
+    "rotate": "queries and keys are\nturned, in every layer",
+    "content_bias": "a term of the raw\nscores, which knows\nthe words",
+    "bias": "a term of the scaled\nscores, which knows\npositions only",
+    "values": "a term of the output",
+    "none": "all doors stay shut",
 }
 COLOURS = {
     "embed": "#005F99",
@@ -92,14 +99,21 @@ FOOT = (
 )
 
 
-def table() -> dict:
-    """``summary.toml``: ``doors`` in words, ``methods`` in order, and what is ``left_out``, and why."""
-    return tomllib.loads(SOURCE.read_text(encoding="utf-8"))
+def table() -> dict[str, list[Method]]:
+    """The methods of each door that have a row, and that the lessons compare: others have no numbers.
+
+    Where one opens several doors, the last is its own, and the others are named beside it.
+    """
+    methods = [each for each in METHODS if each.row and each.compared]
+    return {door: [each for each in methods if (doors(each) or ("none",))[-1] == door] for door in DOORS}
 
 
-def tail(name: str) -> tuple[str, str]:
-    """Loss at the trained length and at 16 times it, from the record ``lengths``."""
-    losses = experiments.load("lengths").values("tail", encoding=name)
+def tail(method: Method) -> tuple[str, ...]:
+    """Loss at the trained length and at 16 times it, from the record ``lengths``, if it has the method."""
+    record, name = experiments.load("lengths"), next(iter(method.names), "")
+    if name not in record.settings["encodings"]:
+        return ()
+    losses = record.values("tail", encoding=name)
     return tuple(f"{statistics.fmean(loss[place] for loss in losses):.2f}" for place in (0, -1))
 
 
@@ -252,23 +266,23 @@ class _Page:
 
     def row(self, method, y, h):
         middle, left = y + h / 2, self.left
-        if "picture" in method:
-            self.picture(method["picture"], y, h)
-        self.write(method["name"], left["name"], middle, TEXT + 0.6, weight="bold")
+        row = method.row
+        if row.picture:
+            self.picture(row.picture, y, h)
+        self.write(row.name, left["name"], middle, TEXT + 0.6, weight="bold")
         step = 0.175
-        for n, line in enumerate(method["formula"]):
-            self.write(line, left["formula"], middle + (n - (len(method["formula"]) - 1) / 2) * step, FORMULA)
+        for n, line in enumerate(row.formula):
+            self.write(line, left["formula"], middle + (n - (len(row.formula) - 1) / 2) * step, FORMULA)
         for column in ("parameters", "cost", "longer", "used_by"):
-            self.write(method[column], left[column], middle)
-        if "lengths" in method:
-            for n, number in enumerate(tail(method["lengths"])):
-                self.write(number, left["tail"], middle + (n - 0.5) * 0.125, weight="bold" if n else "normal")
+            self.write(getattr(row, column), left[column], middle)
+        for n, number in enumerate(tail(method)):
+            self.write(number, left["tail"], middle + (n - 0.5) * 0.125, weight="bold" if n else "normal")
 
 
 def draw() -> Figure:
     """The page. Its texts, in the order in which they are drawn, are ``figure.texts``."""
     with _settings(), torch.random.fork_rng(devices=[]):
-        words, page = table(), _Page()
+        methods, page = table(), _Page()
         page.write("How Transformers know order: every method on one page", MARGIN, 0.36, 12, weight="bold")
         page.write(
             r"$\mathrm{softmax}((q^\prime k^{\prime\top}+\mathtt{content\_bias})\cdot 1/\sqrt{d}"
@@ -282,12 +296,12 @@ def draw() -> Figure:
         for column, text in HEADS.items():
             page.write(text, page.left[column], TOP - 0.1, TEXT, weight="bold")
         page.write("L\n16 L", page.left["tail"], TOP - 0.14, TEXT, weight="bold")
-        x_rows, y, h = page.left["picture"], TOP, (A4[1] - TOP - BOTTOM) / len(words["methods"])
-        for door, says in words["doors"].items():
-            rows = [method for method in words["methods"] if method["door"] == door]
+        x_rows, y, h = page.left["picture"], TOP, (A4[1] - TOP - BOTTOM) / sum(map(len, methods.values()))
+        for door, says in DOORS.items():
+            rows = methods[door]
             inside = {"color": "white"}
             page.box(MARGIN, y + 0.015, COLUMNS["door"] - 0.09, len(rows) * h - 0.03, color=COLOURS[door])
-            also = [method["also"] for method in rows if "also" in method]
+            also = [f"and {other}" for method in rows for other in doors(method)[:-1]]
             name = "no door" if door == "none" else door
             middle, x = y + len(rows) * h / 2, MARGIN + 0.06
             lines = says.count("\n") + 1 + len(also)

@@ -22,8 +22,9 @@ import torch
 
 from tutorial_lib import plots
 from tutorial_lib.data import kjv
-from tutorial_lib.encodings import REGISTRY, Frequencies, Rotary, fit
+from tutorial_lib.encodings import Frequencies, Rotary, fit
 from tutorial_lib.encodings.base import doors_of
+from tutorial_lib.encodings.registry import COMPARED
 from tutorial_lib.language import _
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import evaluate, seeded, train
@@ -62,14 +63,12 @@ ELSEWHERE = {
     "key-side": "hybrid",
     "compose": "hybrid",
     "alibi-asymmetric": "under a causal mask it is ALiBi with other slopes",
-    "temperature": "a factor on a query's scores, which tells no two keys apart",
-    "scalable-softmax": "a factor on a query's scores, which tells no two keys apart",
     "swin": "images",
     "sinusoidal-2d": "images",
     "rotary-axial": "images",
     "raster": "images",
 }
-"""Names of the registry that are not tested here, and where they are, or why."""
+"""What else the lessons compare, and where, or why it is not tested here."""
 
 
 def families(registry: dict) -> dict[str, tuple[str, ...]]:
@@ -85,7 +84,7 @@ def families(registry: dict) -> dict[str, tuple[str, ...]]:
     }
 
 
-ENCODINGS = tuple(name for names in families(REGISTRY).values() for name in names)
+ENCODINGS = tuple(name for names in families(COMPARED).values() for name in names)
 
 
 def encoding(name: str, settings: dict):
@@ -193,7 +192,7 @@ def figure(record: Record):
     multiples = record.settings["multiples"]
     shown = {
         title: [name for name in rows(record) if name.split(" + ")[0] in names]
-        for title, names in families(REGISTRY).items()
+        for title, names in families(COMPARED).items()
     }
     shown = {title: names for title, names in shown.items() if names}
     fig, axes = plots.panels(

@@ -1,4 +1,4 @@
-"""One board for all: every encoding of the registry that gives an order, in the same small model.
+"""One board for all: every encoding that the lessons compare, in the same small model.
 
 Nothing is trained here. All encodings are built for the same model and the same longest text, their
 weights are drawn at random, and each is asked the same questions:
@@ -24,9 +24,11 @@ from torch import Tensor
 
 from tutorial_lib import plots
 from tutorial_lib.attention import attention, scores
-from tutorial_lib.encodings import REGISTRY, PositionalEncoding, fit, grid
+from tutorial_lib.encodings import PositionalEncoding, fit, grid
+from tutorial_lib.encodings.registry import COMPARED
 from tutorial_lib.explorers.scoreboard import LARGE as LARGE
 from tutorial_lib.explorers.scoreboard import ranks as ranks
+from tutorial_lib.explorers.scoreboard import rows
 from tutorial_lib.explorers.scoreboard import shown as shown
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.properties import parameters, toeplitz_error
@@ -39,10 +41,9 @@ from .record import Record
 from .statistics import Interval, interval
 from .sweep import Experiment, Finding, in_words
 
-ORDERLESS = ("temperature", "scalable-softmax")
-"""Names of the registry that tell no two keys apart: each would be the row of ``none`` once more."""
+ENCODINGS = tuple(sorted(COMPARED, key=[*rows(), *COMPARED].index))
+"""Those that are on the board stay in their order, so that it prints as it did; new ones follow."""
 
-ENCODINGS = tuple(name for name in REGISTRY if name not in ORDERLESS)
 TOLERANCE = 1e-9
 """Below it a difference of float64 numbers is rounding."""
 

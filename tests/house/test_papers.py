@@ -3,6 +3,7 @@
 import itertools
 import re
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -12,13 +13,13 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tutorial_lib import encodings
-from tutorial_lib.encodings import DOORS, REGISTRY, PositionalEncoding
-from tutorial_lib.encodings.base import doors_of
+from tutorial_lib.encodings import DOORS, REGISTRY
+from tutorial_lib.encodings.registry import METHODS, doors
 from workshop import summary
 
 ROOT = Path(__file__).parents[2]
 PAPERS = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
-WORDS = summary.table()
+ROWS = [method for methods in summary.table().values() for method in methods]
 ARXIV = re.compile(r"\d{4}\.\d{5}")
 # Music Transformer; bounds on RoPE's base; Scalable-Softmax, Forgetting Transformer, PaTH
 MENTIONED_HERE_ONLY = {"1809.04281", "2405.14591"}
@@ -35,7 +36,8 @@ def test_every_method_of_the_registry_is_in_the_list_once_or_left_out():
     fields = re.findall(r"^- \*\*Library\*\*: (.+)$", PAPERS, re.MULTILINE)
     named = re.findall(r"`([\w-]+)`", "\n".join(fields))
     left_out = re.findall(r"^- `([\w-]+)`: ", PAPERS.split("## Left out")[1], re.MULTILINE)
-    assert sorted(name for name in named + left_out if name in REGISTRY) == sorted(REGISTRY)
+    alone = [name for each in METHODS if each.title and not each.papers for name in each.names if each.arxiv]
+    assert sorted(name for name in named + left_out + alone if name in REGISTRY) == sorted(REGISTRY)
     assert all(name in REGISTRY or hasattr(encodings, name) for name in named + left_out)
 
 
@@ -59,28 +61,12 @@ def test_each_arxiv_number_is_its_own_link_and_stands_in_a_notebook():
 
 
 # ---- the summary ----
-def test_every_method_of_the_registry_is_in_the_summary_or_left_out():
-    shown = {name for method in WORDS["methods"] for name in method["library"]}
-    there = {name for name, kind in REGISTRY.items() if kind.__name__ in shown}
-    assert not there & set(WORDS["left_out"])
-    assert there | set(WORDS["left_out"]) == set(REGISTRY)
-    assert all(WORDS["left_out"].values())
-
-
-@pytest.mark.parametrize("method", WORDS["methods"], ids=lambda method: method["name"])
-def test_a_method_stands_at_a_door_that_it_opens(method):
-    for kind in (getattr(encodings, name) for name in method["library"]):
-        if issubclass(kind, PositionalEncoding):
-            doors = set(doors_of(kind)) or {"none"}
-            assert doors == {method["door"], *re.findall(r"and (\w+)", method.get("also", ""))}
-        else:  # a scaling of RoPE's angles
-            assert issubclass(kind, encodings.scaling.Scaling) and method["door"] == "rotate"
-
-
-def test_the_doors_are_those_of_the_library_in_their_order():
-    assert tuple(WORDS["doors"]) == (*DOORS, "none")
-    order = [method["door"] for method in WORDS["methods"]]
-    assert [door for door, _ in itertools.groupby(order)] == list(WORDS["doors"])
+def test_each_row_stands_at_its_last_door_in_the_order_of_the_course():
+    assert tuple(summary.DOORS) == (*DOORS, "none") == tuple(summary.table())
+    assert sorted(ROWS, key=METHODS.index) == [each for each in METHODS if each.row and each.compared]
+    for door, methods in summary.table().items():
+        assert methods == sorted(methods, key=METHODS.index)
+        assert {(doors(each) or ("none",))[-1] for each in methods} == {door}
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +105,7 @@ def outside(boxes, margin=0.2):
 
 
 def test_nothing_overlaps_and_nothing_leaves_the_page(boxes):
-    assert len(boxes) > 8 * len(WORDS["methods"])
+    assert len(boxes) > 8 * len(ROWS)
     assert overlapping(boxes) == [] and outside(boxes) == []
 
 
@@ -179,7 +165,8 @@ def test_the_page_is_one_a4_without_a_date_or_a_program():
 
 def test_a_changed_word_is_noticed(monkeypatch):
     changed = summary.table()
-    changed["methods"][0]["used_by"] = "nobody"
+    first = changed["embed"][0]
+    changed["embed"][0] = replace(first, row=replace(first.row, used_by="nobody"))
     monkeypatch.setattr(summary, "table", lambda: changed)
     assert content(summary.pdf()) != content(summary.PAGE.read_bytes())
 

@@ -1,6 +1,7 @@
 """The pages of the methods: complete, taken from the library, and with the numbers of the records."""
 
 import importlib.util
+import inspect
 import json
 import re
 import statistics
@@ -9,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from course.experiments import scoreboard
 from course.experiments.scoreboard import shown
 from tutorial_lib import encodings
+from tutorial_lib.encodings.registry import METHODS
 from tutorial_lib.explorers.scoreboard import rows
 from tutorial_lib.readability import alt_fault
-from workshop import summary
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "workshop" / "site"))
@@ -22,21 +24,26 @@ methods = importlib.util.module_from_spec(spec)
 sys.modules[spec.name] = methods
 spec.loader.exec_module(methods)
 PAGES = list(methods.METHODS)
+SMALL = {"d_model": 16, "layers": 1, "heads": 2, "length": 64}
 
 
-def test_each_method_of_the_board_and_of_the_summary_has_one_page():
-    on_pages = [name for page in methods.METHODS.values() for name in page["board"]]
-    assert sorted(on_pages) == sorted(rows())
-    on_pages = [name for page in methods.METHODS.values() for name in page.get("rows", ())]
-    assert sorted(on_pages) == sorted(row["name"] for row in summary.table()["methods"])
+def test_each_method_of_the_board_has_one_page_and_so_has_each_that_is_new():
+    on_pages = [name for page in methods.METHODS.values() for name in methods.on_board(page)]
+    new = [name for each in METHODS if each.title and not each.compared for name in each.names]
+    assert sorted(on_pages) == sorted([*rows(), *new])
+
+
+def test_what_has_no_page_gives_no_order():
+    (without,) = (each for each in METHODS if not each.page and not each.joins)
+    assert {scoreboard.exact(name, SMALL)["apart"] for name in without.names} == {1}
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_code_is_that_of_the_library_and_short(name):
     page = methods.METHODS[name]
-    lines = [line for line in methods.code(page["code"]).splitlines() if line]
+    lines = [line for line in methods.code(page).splitlines() if line]
     source = "\n".join(
-        (ROOT / f"tutorial_lib/encodings/{module}.py").read_text(encoding="utf-8")
+        inspect.getsource(importlib.import_module(f"tutorial_lib.encodings.{module}"))
         for module in methods.modules(page)
     ).splitlines()
     assert 5 <= len(lines) <= 32 and set(lines) <= set(source)
@@ -47,7 +54,8 @@ def test_code_is_that_of_the_library_and_short(name):
 def test_a_page_is_whole(name):
     page = methods.METHODS[name]
     text = methods.text(name, "PICTURE OF IT")
-    assert "```{math}" in methods.equation(page) and re.search(r"\*.*\b20\d\d.*\*", methods.equation(page))
+    words = methods.equation(page)
+    assert "```{math}" in words and re.search(rf"\*.*\b{page.year or '20..'}\b.*\*", words)
     headings = re.findall(r"^## (.*)$", text, re.M)
     assert [one for one in headings if one != "Move it"] == [
         "The equation",
@@ -57,7 +65,7 @@ def test_a_page_is_whole(name):
         "What was measured",
         "Go on",
     ]
-    assert ("Move it" in headings) == ("data-live=" in text) == ("live" in page)
+    assert ("Move it" in headings) == ("data-live=" in text) == bool(page.live)
     assert not re.search(r"^[A-Z]+$", text, re.M) and not alt_fault(methods.alt(page))
 
 
@@ -75,9 +83,11 @@ def test_numbers_are_those_of_the_record(name):
         for line in methods.board(page).splitlines()
         if line.startswith("|")
     ]
-    assert table[0] == ["", *page["board"]]
+    assert table[0] == ["", *methods.on_board(page)]
+    if not page.compared:
+        return
     found = {line[0]: line[1:] for line in table[2:]}
-    for n, encoding in enumerate(page["board"]):
+    for n, encoding in enumerate(table[0][1:]):
         if " + " in encoding:
             continue  # RoPE with scaled angles: measured for its lengths only
         for key, words in (
@@ -111,13 +121,13 @@ def test_the_picture_is_what_the_alternative_text_says(name):
     assert z.shape == (methods.HEADS, methods.LENGTH, methods.LENGTH) and z.isfinite().all()
     words = methods.alt(methods.METHODS[name])
     assert ("changes none of them" in words) == (name == "nope")
-    relative = all(rows()[one].get("shift", 0) == 0 for one in methods.METHODS[name]["board"])
+    relative = all(methods.row(one).get("shift", 0) == 0 for one in methods.on_board(methods.METHODS[name]))
     if name not in ("nope", "swin", "two-axes"):  # two axes have no diagonals; fire hardly changes along them
         assert ("they are the same" in words) == (relative or name == "fire")
 
 
 def test_a_word_of_the_search_means_one_method():
-    words = [word for page in methods.METHODS.values() for word in page["words"]]
+    words = [word for page in methods.METHODS.values() for word in page.words]
     assert len(words) == len(set(words)) and all(word == word.lower() for word in words)
     for lesson, page in methods.search_words().values():
         assert (ROOT / f"{lesson}.ipynb").exists() and page in methods.NAMES
@@ -126,4 +136,4 @@ def test_a_word_of_the_search_means_one_method():
 def test_each_page_says_how_its_method_is_built():
     for name, page in methods.METHODS.items():
         assert isinstance(methods.made(page), encodings.PositionalEncoding), name
-        assert f"`{page['make']}`" in methods.text(name, "")
+        assert f"`{page.make}`" in methods.text(name, "")

@@ -55,6 +55,7 @@ from tutorial_lib.encodings import (
     fit,
     grid,
 )
+from tutorial_lib.encodings.registry import COMPARED, METHODS
 
 D_MODEL, N_HEADS, HEAD_DIM, MAX_LENGTH = 16, 2, 8, 64
 
@@ -173,11 +174,12 @@ ENCODINGS |= {
     if name not in ENCODINGS
 }
 # Scores do not change when all positions shift (with angles of a dynamic length they do). Every bias that is
-# built as a RelativeBias is among them; what else is relative is named.
+# built as a RelativeBias is among them; of others their file says it, also for forms such as rotary-half.
+SAID = tuple(name for method in METHODS if method.relative for name in method.names)
 RELATIVE = tuple(
     name
     for name, make in ENCODINGS.items()
-    if name.startswith(("none", "rotary", "xpos", "shaw", "deberta", "cope", "forgetting", "transformer"))
+    if name.startswith(SAID)
     and name not in ("rotary-dynamic", "rotary-longrope")
     or isinstance(make(), RelativeBias)
 )
@@ -201,8 +203,8 @@ def all_encodings():
 
 @pytest.fixture(scope="module")
 def relative_names():
-    """Those of the registry among them."""
-    return {name for name in RELATIVE if name in REGISTRY}
+    """Those among them that the lessons compare."""
+    return {name for name in RELATIVE if name in COMPARED}
 
 
 @pytest.fixture(params=RELATIVE)

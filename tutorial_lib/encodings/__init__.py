@@ -1,7 +1,8 @@
 """Positional encodings, each a choice of where position enters attention.
 
 ``PositionalEncoding`` names the five doors; a method overrides those that it uses; ``Compose``
-puts several together; ``build`` makes one by its name.
+puts several together; ``build`` makes one by its name. A class of the registry that is not named
+below is exported all the same: a new encoding is one file.
 """
 
 from .alibi import ALiBi, AsymmetricALiBi, slopes
@@ -90,3 +91,7 @@ __all__ = [
     "slopes",
     "window_index",
 ]
+
+_new = {kind.__name__: kind for kind in REGISTRY.values() if isinstance(kind, type)}
+globals().update(_new)
+__all__ += sorted(_new.keys() - set(__all__))

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from .base import check_positive
+from .method import Method, Row
 from .positions import result_dtype
 from .relative import RelativeBias
 
@@ -114,3 +115,38 @@ def _checked(name, m, n_heads):
     if len(m) != n_heads or not all(math.isfinite(x) and x >= 0 for x in m):
         raise ValueError(f"{name}={m}: it must be {n_heads} finite slopes, 0 or more, one per head")
     return m
+
+
+METHODS = [
+    Method(
+        names={"alibi": ALiBi, "alibi-asymmetric": AsymmetricALiBi},
+        lesson="07_alibi",
+        title="ALiBi: attention with linear biases",
+        says=(
+            "A key loses a fixed amount for each token that it lies further back, steeply in "
+            "some heads and gently in others. Nothing is learned, and a model trained on "
+            "short texts does no worse on long ones; it hardly uses what is far away, though."
+        ),
+        words=("alibi",),
+        code=(slopes, _slopes, ALiBi.of, _per_head),
+        make="ALiBi(4)",
+        year=2022,
+        arxiv="2108.12409",
+        row=Row(
+            name="ALiBi",
+            formula=(
+                r"$q_iK^\top/\sqrt{d}+m_h\cdot[-(i-1),\ldots,-2,-1,0]$",
+                r"$m_h=2^{-8h/H},\qquad h=1\ldots H$",
+            ),
+            parameters="0",
+            cost="a line of 2L – 1 numbers\na head, or a matrix",
+            longer="no harm; hardly any\nuse of what is far",
+            used_by="BLOOM, MPT, Baichuan-\n13B; DNABERT-2",
+            picture="slopes",
+        ),
+        papers=("ALiBi",),
+        live="alibi",
+        glossary="alibi",
+        claims="ALiBi",
+    ),
+]

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from .base import check_positive
+from .method import Method
 from .positions import Where, at
 from .rotary import Angles, Rotary
 from .scaling import Frequencies
@@ -137,3 +138,32 @@ class AxialRotary(Rotary):
 
     def extra_repr(self):
         return f"{self.head_dim}, frequencies={self.frequencies.frequencies}, layout={self.layout!r}"
+
+
+METHODS = [
+    Method(
+        names={"rotary-axial": AxialRotary},
+        relative=True,
+        lesson="deeper/10_pictures",
+        page="two-axes",
+        title="Two axes and more: positions in images and video",
+        says=(
+            "A patch of an image has a row and a column. Each axis can have channels of its "
+            "own, as in axial RoPE and sinusoids for images; the grid can be read row by row "
+            "with an encoding for texts; and M-RoPE deals the pairs to time, row and column."
+        ),
+        words=("axial", "axes", "image", "mrope", "m-rope", "2d"),
+        code=(Sinusoidal2D.vectors, AxialFrequencies.cos_sin),
+        make="AxialRotary(16)",
+        year=2020,
+        arxiv="2010.11929",
+        source=(
+            "Sinusoids: Carion et al. 2020, §A.4; axial RoPE: Heo et al. 2024; M-RoPE: Wang "
+            "et al. 2024, §2.1."
+        ),
+        papers=("Two axes and more",),
+        claims="axes",
+        released="M-RoPE",
+    ),
+    Method(names={"sinusoidal-2d": Sinusoidal2D}, joins="two-axes"),
+]

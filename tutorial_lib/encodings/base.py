@@ -39,6 +39,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .method import Method, Row
 from .positions import Positions, Where, at
 
 DOORS = ("embed", "rotate", "content_bias", "bias", "values")
@@ -101,7 +102,7 @@ class PositionalEncoding(nn.Module):
     def rotate(
         self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
     ) -> tuple[Tensor, Tensor]:
-        """Queries and keys turned by their positions; shapes stay as they are."""
+        """Queries and keys turned by their positions; only how many channels both have may change."""
         return q, k
 
     def content_bias(
@@ -392,3 +393,45 @@ def constant(values, device=None) -> Tensor:
     device = torch.device(device or "cpu")
     dtype = torch.float32 if device.type == "mps" else torch.float64
     return torch.tensor(values, dtype=dtype, device="cpu").to(device, non_blocking=device.type == "cuda")
+
+
+METHODS = [
+    Method(
+        names={"none": NoPosition},
+        relative=True,
+        lesson="10_frontier",
+        page="nope",
+        title="NoPE: no positions at all",
+        says=(
+            "A decoder finds out some order without any positional encoding, because its mask "
+            "lets each token see one key more than the last. An encoder without positions "
+            "reads a bag of words. Several released models leave positions away in some of "
+            "their layers."
+        ),
+        words=("nope", "none"),
+        code=(PositionalEncoding.rotate, PositionalEncoding.bias),
+        make="NoPosition()",
+        year=2022,
+        arxiv="2203.16634",
+        formula=r"$\mathrm{softmax}\big(q_i^\top k_j/\sqrt{d}\big),\qquad j\le i$",
+        source="The plain decoder; Haviv et al. 2022, and Kazemnejad et al. 2023.",
+        row=Row(
+            name="No positions",
+            formula=(
+                r"$\mathrm{softmax}(q_i^\top k_j/\sqrt{d})$, with the causal mask",
+                "an encoder knows no order; a decoder leaks it in",
+            ),
+            parameters="0",
+            cost="nothing",
+            longer="weaker at L; hardly\nminds more",
+            used_by="Command R7B, Llama 4,\nSmolLM3: some layers",
+            picture="mask",
+        ),
+        papers=("NoPE", "Mixed layers"),
+        live="permutation",
+        glossary="no-position-encoding",
+        claims="[Ww]ithout (a )?position|NoPE|[Nn]o position",
+        released="one without|no positions|without `rope`",
+    ),
+    Method(names={"compose": lambda *, parts: Compose(*parts)}, joins="hybrid"),
+]

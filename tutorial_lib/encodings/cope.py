@@ -26,6 +26,7 @@ import torch
 from torch import nn
 
 from .base import PositionalEncoding, check_heads, check_positive, check_std
+from .method import Method, Row
 from .positions import result_dtype
 
 
@@ -70,3 +71,38 @@ class CoPE(PositionalEncoding):
 
     def extra_repr(self):
         return f"{self.head_dim}, {self.n_positions}, std={self.std:g}"
+
+
+METHODS = [
+    Method(
+        names={"cope": CoPE},
+        relative=True,
+        lesson="10_frontier",
+        title="CoPE: positions that count what matters",
+        says=(
+            "A query does not count tokens but the keys that matter to it, by a gate between "
+            "0 and 1 for each. With all gates open that is a relative position; with gates "
+            "that open at full stops it is a number of sentences."
+        ),
+        words=("cope", "contextual"),
+        code=(CoPE.counts, CoPE.content_bias),
+        make="CoPE(16, 64)",
+        year=2024,
+        arxiv="2405.18719",
+        row=Row(
+            name="CoPE",
+            formula=(
+                (
+                    r"$q_i^\top(k_j+e[p_{ij}]),\qquad p_{ij}=\sigma(q_i^\top "
+                    r"k_j)+\cdots+\sigma(q_i^\top k_i)$"
+                ),
+                "between whole numbers $e$ is interpolated",
+            ),
+            parameters="a vector of width d\nfor each count",
+            cost="a count for each pair",
+            longer="rises",
+        ),
+        papers=("CoPE",),
+        claims="CoPE",
+    ),
+]

@@ -31,6 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_heads, check_positive, check_std
+from .method import Method
 from .offsets import between_entries, integer_offsets, nan_where
 from .positions import pair
 
@@ -117,3 +118,25 @@ class DeBERTa(PositionalEncoding):
             f"{self.n_heads}, {self.head_dim}, {self.max_distance}, {buckets}released={self.released}, "
             f"std={self.std:g}"
         )
+
+
+METHODS = [
+    Method(
+        names={"deberta": DeBERTa},
+        relative=True,
+        lesson="deeper/05_evidence",
+        title="DeBERTa: disentangled attention",
+        says=(
+            "Two terms are added to the product of the contents: what the query thinks of a "
+            "distance, and what the key thinks of it. Both look their vectors up in one table "
+            "of clipped, or logarithmic, distances."
+        ),
+        words=("deberta", "disentangled"),
+        code=(DeBERTa.content_bias,),
+        make="DeBERTa(4, 16, 12)",
+        year=2020,
+        arxiv="2006.03654",
+        papers=("DeBERTa",),
+        claims="DeBERTa",
+    ),
+]

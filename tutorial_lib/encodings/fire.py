@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from .base import PositionalEncoding, check_above_0, check_positive
+from .method import Method, Row
 from .positions import pair, result_dtype
 
 
@@ -64,3 +65,34 @@ class FIRE(PositionalEncoding):
 
     def extra_repr(self):
         return f"{self.n_heads}, hidden={self.hidden}, c={self.c.item():.3g}, L={self.L:g}"
+
+
+METHODS = [
+    Method(
+        names={"fire": FIRE},
+        lesson="deeper/07_relatives",
+        title="FIRE: distance as a share of the text",
+        says=(
+            "A small network turns a distance into a number for each head. It never meets a "
+            "distance that it was not trained on, because it is given the distance divided by "
+            "the position of the query, a number between 0 and 1 at any length."
+        ),
+        words=("fire",),
+        code=(FIRE.bias,),
+        make="FIRE(4)",
+        year=2023,
+        arxiv="2310.04418",
+        row=Row(
+            name="FIRE",
+            formula=(
+                r"$q_i^\top k_j/\sqrt{d}+f_\theta\left(\psi(i-j)\,/\,\psi(\max\{L,i\})\right)$",
+                r"$\psi(x)=\log(cx+1),\quad f_\theta$: a small network",
+            ),
+            parameters=r"of $f_\theta$, and c and L",
+            cost="a pass of the small\nnetwork for each pair",
+            longer="rises",
+        ),
+        papers=("FIRE",),
+        claims="FIRE",
+    ),
+]

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from .base import PositionalEncoding, check_heads, check_positive, check_std
+from .method import Method, Row
 from .positions import result_dtype
 
 
@@ -86,3 +87,35 @@ class Forgetting(PositionalEncoding):
 
     def extra_repr(self):
         return f"{self.n_heads}, {self.head_dim}, std={self.std:g}"
+
+
+METHODS = [
+    Method(
+        names={"forgetting": Forgetting},
+        relative=True,
+        lesson="10_frontier",
+        title="Forgetting attention: a decay that the text sets",
+        says=(
+            "Each token says, by a gate between 0 and 1, how much of what lies behind it is "
+            "kept, and a key fades by every gate between it and the query. With gates that do "
+            "not read the text this is ALiBi."
+        ),
+        words=("forgetting", "forget", "gate"),
+        code=(Forgetting.log_gates, Forgetting.content_bias),
+        make="Forgetting(4, 16)",
+        year=2025,
+        arxiv="2503.02130",
+        row=Row(
+            name="Forgetting",
+            formula=(
+                (r"$q_i^\top k_j/\sqrt{d}+\log f_{j+1}+\cdots+\log f_i,\qquad f_l=\sigma(w^\top " "x_l+b)$"),
+                "gates that read nothing are ALiBi",
+            ),
+            parameters="(d + 1)·H a layer",
+            cost="a gate for each key,\na number for each pair",
+            longer="steady",
+        ),
+        papers=("Forgetting",),
+        claims="[Ff]orget",
+    ),
+]

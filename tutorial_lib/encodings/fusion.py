@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from .base import Absolute, PositionalEncoding, check_part, check_positive, check_std, check_width, is_number
+from .method import Method
 from .offsets import nan_where
 from .positions import at
 
@@ -110,3 +111,28 @@ class PositionMatrix(PositionalEncoding):
             positions = positions.clamp(0, last)
         h = torch.einsum("...lij,...lj->...li", self.matrices[positions].to(x.dtype), x)
         return nan_where(missing, h)
+
+
+METHODS = [
+    Method(
+        names={"add": Add, "multiply": Multiply, "concatenate": Concatenate, "matrix": PositionMatrix},
+        lesson="02_sinusoidal",
+        page="fusion",
+        title="Fusion: add, multiply, concatenate, or a matrix",
+        says=(
+            "A token vector and a position vector have to become one. Nearly everybody adds "
+            "them; they can also be multiplied, put side by side, or joined by a matrix for "
+            "each position."
+        ),
+        words=("fusion", "add", "multiply", "concatenate"),
+        code=(Add.embed, Multiply.embed, Concatenate.embed, PositionMatrix.embed),
+        make="Multiply(Learned(64, 64, std=1.0))",
+        formula=r"$h=s\,e+p\qquad h=e\odot p\qquad h=[e;\,p]\qquad h=W_p\,e$",
+        source=(
+            "Adding, with the scale s = √d, is Vaswani et al. 2017, §3.4; the others come from no one paper."
+        ),
+        papers=("Fusion",),
+        glossary="additive-fusion",
+        claims="[Ff]usion|[Mm]ultipl|[Cc]oncatenat|matrix for each position",
+    ),
+]

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from .base import PositionalEncoding, check_positive
+from .method import Method
 from .offsets import nan_where
 from .positions import Positions, Where, at, pair, readable
 
@@ -116,3 +117,8 @@ class Raster(PositionalEncoding):
 
     def extra_repr(self):
         return f"width={self.width}"
+
+
+METHODS = [
+    Method(names={"raster": Raster}, joins="two-axes"),
+]

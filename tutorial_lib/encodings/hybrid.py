@@ -33,6 +33,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .base import Absolute, PositionalEncoding, check_part, check_positive, common_axes
+from .method import Method, Row
 from .positions import Where, pair
 from .relative import RelativeBias
 
@@ -204,3 +205,59 @@ class TUPE(PositionalEncoding):
 
     def extra_repr(self):
         return f"{self.n_heads}, {self.head_dim}, untie_cls={self.untie_cls}"
+
+
+METHODS = [
+    Method(
+        names={"hybrid-sum": HybridSum, "hybrid-concat": HybridConcat, "key-side": KeySide},
+        lesson="05_hybrid",
+        page="hybrid",
+        title="Hybrids: absolute and relative at once",
+        says=(
+            "Absolute and relative positions can be combined, and the most popular formula "
+            "for it cancels: a number that is the same for all keys never reaches the "
+            "softmax. What does work is absolute vectors on the input beside a relative bias, "
+            "or the vector of the key."
+        ),
+        words=("hybrid", "hybrids"),
+        code=(HybridSum.read, HybridSum.bias, KeySide.bias, HybridConcat.bias),
+        make="KeySide(Learned(64, 64), T5Bias(4))",
+        source=(
+            "The two popular formulas come from no paper that we found; what works is Ke, He & Liu 2021."
+        ),
+        papers=("TUPE and other hybrids",),
+        live="hybrid",
+        glossary="hybrid-position-encoding",
+        claims="[Hh]ybrid|both questions",
+    ),
+    Method(
+        names={"tupe": TUPE},
+        lesson="05_hybrid",
+        title="TUPE: positions with queries and keys of their own",
+        says=(
+            "Words and places are never multiplied with each other: a position has a query "
+            "and a key of its own, made once for all layers, and their product is added to "
+            "the score, beside a relative bias if you like."
+        ),
+        words=("tupe",),
+        code=(TUPE.project, TUPE.bias),
+        make="TUPE(Sinusoidal(64), 4, 16)",
+        year=2021,
+        arxiv="2006.15595",
+        equation=TUPE,
+        row=Row(
+            name="TUPE",
+            formula=(
+                r"$\frac{1}{\sqrt{2d}}(x_iW^Q)(x_jW^K)^\top+\frac{1}{\sqrt{2d}}(p_iU^Q)(p_jU^K)^\top+b_{j-i}$",
+                "absolute and relative, words and places untied",
+            ),
+            parameters="two matrices for all\nlayers; those of p and b",
+            cost="one product of\npositions for all layers",
+            longer="the absolute part\ncan break",
+            used_by="TUPE-R, a BERT",
+        ),
+        papers=("TUPE and other hybrids",),
+        glossary="hybrid-position-encoding",
+        claims="TUPE",
+    ),
+]

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from .base import check_one_of, check_positive
+from .method import Method, Row
 from .positions import result_dtype
 from .relative import RelativeBias
 
@@ -65,3 +66,32 @@ class KERPLE(RelativeBias):
 def _within(x: Tensor, low: float, high: float | None = None) -> Tensor:
     """``x`` clamped; its gradient is not."""
     return x + (x.clamp(low, high) - x).detach()
+
+
+METHODS = [
+    Method(
+        names={"kerple": KERPLE},
+        lesson="deeper/07_relatives",
+        title="KERPLE: a penalty that bends",
+        says=(
+            "A penalty for distance like ALiBi's, but logarithmic, or a power, and with two "
+            "numbers that each head learns. The logarithm falls ever more slowly, so what is "
+            "far away is not lost altogether."
+        ),
+        words=("kerple",),
+        code=(KERPLE.of, _within),
+        make="KERPLE(4)",
+        year=2022,
+        arxiv="2205.09921",
+        row=Row(
+            name="KERPLE",
+            formula=(r"$q_i^\top k_j/\sqrt{d}-r_1\log(1+r_2\,|i-j|)$",),
+            parameters="2·H",
+            cost="a line of 2L – 1 numbers\na head, or a matrix",
+            longer="steady",
+            picture="logarithm",
+        ),
+        papers=("KERPLE",),
+        claims="KERPLE",
+    ),
+]

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .base import Absolute, check_positive, check_std
+from .method import Method, Row
 from .offsets import nan_where
 from .positions import Where, at, widest_float
 
@@ -79,3 +80,36 @@ class Learned(Absolute):
 
     def extra_repr(self):
         return f"{self.max_length}, {self.dim}, std={self.std:g}"
+
+
+METHODS = [
+    Method(
+        names={"learned": Learned},
+        lesson="03_learnable",
+        title="Learned position table",
+        says=(
+            "Each position owns a row of a table, trained like a word embedding and added to "
+            "the token vectors. It can learn any pattern that the data ask for, and it ends "
+            "at its last row."
+        ),
+        words=("learned", "learnable", "table", "embedding"),
+        code=(Learned.__init__, Learned._rows, Absolute.embed),
+        make="Learned(64, 64)",
+        year=2017,
+        arxiv="1705.03122",
+        source="Gehring et al. 2017, §3.1; BERT: Devlin et al. 2018, §3.",
+        row=Row(
+            name="Learned table",
+            formula=(r"$h_i=e_i+P_i,\qquad P\in\mathbb{R}^{L_{\max}\times d}$",),
+            parameters=r"$L_{\max}\cdot d$",
+            cost="a look-up and an\naddition, once",
+            longer="no row, or a row that\nnothing has trained",
+            used_by="BERT, GPT-1 to GPT-3,\nOPT, ViT",
+            picture="table",
+        ),
+        papers=("Learned",),
+        live="learned",
+        glossary="learned-position-embedding",
+        claims="[Ll]earned (table|position)|[Tt]able",
+    ),
+]

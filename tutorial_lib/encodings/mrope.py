@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .base import check_one_of, check_positive, constant
+from .method import Method
 from .positions import widest_float
 from .scaling import Frequencies
 
@@ -80,3 +81,8 @@ class MRoPE(Frequencies):
     def angle(self, positions, length=None):
         theta, reads = self.theta(length, positions.device), constant(self.reads(), positions.device).long()
         return widest_float(positions)[..., reads] * (theta if theta.ndim == 1 else theta[:, None])
+
+
+METHODS = [
+    Method(joins="two-axes", code=(MRoPE.reads, MRoPE.angle)),
+]

@@ -1,73 +1,46 @@
-"""Every encoding by its name, for experiments and notebooks."""
+"""Every encoding by its name, and every method: what the modules of this package say in their ``METHODS``."""
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 from collections.abc import Callable
+from typing import Any
 
-from .alibi import ALiBi, AsymmetricALiBi
-from .axial import AxialRotary, Sinusoidal2D
-from .base import Compose, NoPosition, PositionalEncoding
-from .cope import CoPE
-from .deberta import DeBERTa
-from .fire import FIRE
-from .forgetting import Forgetting
-from .fusion import Add, Concatenate, Multiply, PositionMatrix
-from .grid import Raster
-from .hybrid import TUPE, HybridConcat, HybridSum, KeySide
-from .kerple import KERPLE
-from .learned import Learned
-from .relative import ClippedBias, TableBias
-from .rotary import Rotary
-from .sandwich import Sandwich
-from .shaw import Shaw
-from .sinusoidal import Sinusoidal
-from .swin import SwinBias
-from .t5 import T5Bias
-from .temperature import ScalableSoftmax, Temperature
-from .transformer_xl import TransformerXL
-from .xpos import XPos
+from . import __path__
+from .base import NoPosition, PositionalEncoding, doors_of
+from .method import Method
 
 
-def _compose(*, parts):
-    return Compose(*parts)
+def _found() -> tuple[Method, ...]:
+    """In the order of the course; what joins the page of another method stands behind it."""
+    found: list[Method] = []
+    for name in sorted(each.name for each in pkgutil.iter_modules(__path__)):
+        if name != __name__.rpartition(".")[2]:
+            found += getattr(importlib.import_module(f".{name}", __package__), "METHODS", ())
+    places = {method.page: method.place for method in found if method.page}
+    return tuple(sorted(found, key=lambda each: (places.get(each.joins, each.place), bool(each.joins))))
 
 
+METHODS = _found()
 REGISTRY: dict[str, Callable[..., PositionalEncoding]] = {
-    "none": NoPosition,
-    "sinusoidal": Sinusoidal,
-    "sinusoidal-2d": Sinusoidal2D,
-    "learned": Learned,
-    "add": Add,
-    "multiply": Multiply,
-    "matrix": PositionMatrix,
-    "concatenate": Concatenate,
-    "rotary": Rotary,
-    "rotary-axial": AxialRotary,
-    "xpos": XPos,
-    "clipped": ClippedBias,
-    "table": TableBias,
-    "shaw": Shaw,
-    "transformer-xl": TransformerXL,
-    "t5": T5Bias,
-    "alibi": ALiBi,
-    "alibi-asymmetric": AsymmetricALiBi,
-    "hybrid-sum": HybridSum,
-    "hybrid-concat": HybridConcat,
-    "key-side": KeySide,
-    "tupe": TUPE,
-    "kerple": KERPLE,
-    "sandwich": Sandwich,
-    "fire": FIRE,
-    "deberta": DeBERTa,
-    "cope": CoPE,
-    "forgetting": Forgetting,
-    "temperature": Temperature,
-    "scalable-softmax": ScalableSoftmax,
-    "swin": SwinBias,
-    "raster": Raster,
-    "compose": _compose,
+    name: make for method in METHODS for name, make in method.names.items()
 }
+COMPARED = {name: REGISTRY[name] for method in METHODS if method.compared for name in method.names}
+"""Those that the records of the lessons have."""
+
+
+def doors(method: Method) -> tuple[str, ...]:
+    """Those that its first class opens; a variant opens those of the method that it is another form of."""
+    first = next(iter(method.names), None) or method.variants[0].partition(" + ")[0]
+    kind: Any = REGISTRY[first]
+    return doors_of(kind)
+
+
+def told(method: Method) -> list[Method]:
+    """It, and the methods that join its page."""
+    return [method, *(each for each in METHODS if method.page and each.joins == method.page)]
 
 
 def build(name: str, **config) -> PositionalEncoding:

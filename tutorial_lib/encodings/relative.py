@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_not_negative, check_positive, check_std
+from .method import Method, Row
 from .offsets import between_entries, integer_offsets, nan_where
 from .positions import Where, bounds, pair
 
@@ -143,3 +144,36 @@ class TableBias(RelativeBias):
 def look_up(table: Tensor, index: Tensor) -> Tensor:
     """``table[:, index]``, so ``[H, n]`` and any shape give ``[H, *index.shape]``; no wrapping."""
     return table.index_select(1, index.reshape(-1)).view(len(table), *index.shape)
+
+
+METHODS = [
+    Method(
+        names={"clipped": ClippedBias, "table": TableBias},
+        lesson="04_relative",
+        page="relative-bias",
+        title="Relative position bias: one number for each offset",
+        says=(
+            "A learned number is added to every score, and all pairs at the same distance "
+            "share it. A full table has a number for each offset of the longest text; the "
+            "clipped one treats everything beyond a distance alike, so it has no last row."
+        ),
+        words=("relative", "bias", "clipped"),
+        code=(ClippedBias.of, look_up, RelativeBias.dense),
+        make="ClippedBias(4, 12)",
+        year=2018,
+        arxiv="1803.02155",
+        source="Clipping as in Shaw et al. 2018, §3.2, with numbers for vectors.",
+        row=Row(
+            name="Table, clipped",
+            formula=(r"$q_i^\top k_j/\sqrt{d}+W_r[\,j-i+N-1\,]$", r"clipped: $b_{clip(j-i,\,k)}$"),
+            parameters="(2N – 1)·H a layer\nclipped: (2k + 1)·H",
+            cost="a line of 2L – 1 numbers\na head, or a matrix",
+            longer="the table ends;\nclipped: steady",
+            picture="clip",
+        ),
+        papers=("T5",),
+        live="relative",
+        glossary="relative-position-bias",
+        claims="[Cc]lip|relative bias",
+    ),
+]

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from .base import PositionalEncoding, check_above_0, check_head_dim, check_one_of, check_pairs
 from .fast_rotation import fast_form, fast_pays, turn_fast
+from .method import Method, Row
 from .positions import Where, at, pair, readable, result_dtype, widest, widest_float
 
 LAYOUTS = ("interleaved", "half")
@@ -269,3 +270,42 @@ def permute_projection(
     order = order if target == "half" else order.argsort()
     order = torch.cat([order, torch.arange(d, head_dim, device=weight.device)])
     return weight.unflatten(0, (-1, head_dim))[:, order].flatten(0, 1)
+
+
+METHODS = [
+    Method(
+        names={"rotary": Rotary},
+        relative=True,
+        lesson="06_rope",
+        page="rope",
+        title="RoPE: rotary position embedding",
+        says=(
+            "Queries and keys are cut into pairs of channels, and each pair is turned by an "
+            "angle that grows with the position. Lengths stay as they are, and a score "
+            "depends on the distance of two tokens alone. Nothing is learned and nothing is "
+            "added to the scores, which keeps it friendly to fused attention."
+        ),
+        words=("rope", "rotary", "rotation", "roformer"),
+        code=(plain_theta, Angles.cos_sin, turn_plainly),
+        make="Rotary(16)",
+        year=2021,
+        arxiv="2104.09864",
+        row=Row(
+            name="RoPE",
+            formula=(
+                r"$(R_m q)^\top (R_n k)=q^\top R_{n-m}\,k$",
+                r"$R_m$ turns pair $t$ by $m\,\theta_t,\quad \theta_t=10000^{-2t/d}$",
+            ),
+            parameters="0",
+            cost="if fused: q and k read\nand written once a layer",
+            longer="breaks, unless it\nis stretched",
+            used_by="LLaMA, Mistral, Qwen,\nGemma; ModernBERT,\nEuroBERT (encoders)",
+            picture="hands",
+        ),
+        papers=("RoPE",),
+        live="rotary",
+        glossary="rotary-position-embedding",
+        claims="RoPE",
+        released="^base|base of|turn",
+    ),
+]

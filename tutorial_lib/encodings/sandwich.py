@@ -23,6 +23,7 @@ from __future__ import annotations
 import torch
 
 from .base import check_positive
+from .method import Method, Row
 from .positions import pair, result_dtype, widest_float
 from .relative import RelativeBias
 from .sinusoidal import frequencies, sinusoidal
@@ -69,3 +70,38 @@ class Sandwich(RelativeBias):
 
     def extra_repr(self):
         return f"{self.n_heads}, dim={self.dim}"
+
+
+METHODS = [
+    Method(
+        names={"sandwich": Sandwich},
+        lesson="deeper/07_relatives",
+        title="Sandwich: what sinusoids know of a distance",
+        says=(
+            "The inner product of two sinusoidal vectors depends on their distance only, and "
+            "falls with it in waves. Sandwich adds just that number to the score, with a "
+            "different strength in each head, and learns nothing."
+        ),
+        words=("sandwich",),
+        code=(Sandwich.of, Sandwich._compressed),
+        make="Sandwich(4)",
+        year=2022,
+        arxiv="2212.10356",
+        row=Row(
+            name="Sandwich",
+            formula=(
+                (
+                    r"$q_i^\top k_j/\sqrt{d}+\frac{H}{8h}\,p_i^\top p_j,\qquad p_i^\top "
+                    r"p_j=\Sigma_t\,\cos((i-j)\,\omega_t)$"
+                ),
+                r"$p$: sinusoids of width 128, in head $h=1\ldots H$",
+            ),
+            parameters="0",
+            cost="a line of 2L – 1 numbers\na head, or a matrix",
+            longer="nearly steady",
+            picture="waves_summed",
+        ),
+        papers=("Sandwich",),
+        claims="Sandwich",
+    ),
+]

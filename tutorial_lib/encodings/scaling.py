@@ -24,6 +24,7 @@ from .base import (
     constant,
     is_number,
 )
+from .method import Method, Row
 from .positions import widest_float
 from .rotary import Angles, plain_theta
 
@@ -357,3 +358,110 @@ class Frequencies(Angles):
             theta = self.scaling.theta(self.base, self.d, length, device)
         turning = math.floor(self.p * self.d / 2)
         return pad(theta[..., :turning], (0, self.d // 2 - turning))
+
+
+METHODS = [
+    Method(
+        lesson="08_long_context",
+        page="position-interpolation",
+        title="Position interpolation",
+        says=(
+            "To read a text s times as long as the model was trained on, every position is "
+            "divided by s. No angle leaves the range that training knew, but neighbours move "
+            "closer together, so a short tuning has to follow."
+        ),
+        words=("interpolation", "pi", "linear"),
+        code=(PositionInterpolation.theta, plain_theta),
+        make="Rotary(16, frequencies=Frequencies(16, scaling=PositionInterpolation(4)))",
+        year=2023,
+        arxiv="2306.15595",
+        equation=PositionInterpolation,
+        row=Row(
+            name="Position\ninterpolation",
+            formula=(r"$\theta^\prime_t=\theta_t/s,\qquad s=L^\prime/L$",),
+            parameters="0",
+            cost="as RoPE, and a tuning",
+            longer="after a tuning up to $s\\,L$;\nneighbours blur",
+            used_by="Gemma 3, from 4B on\n(s = 8, global layers)",
+            picture="interpolation",
+        ),
+        variants=("rotary + PI",),
+        papers=("Position interpolation",),
+        live="scaling",
+        params={"method": "PI"},
+        glossary="position-interpolation",
+        claims=r"[Ii]nterpolat|\bPI\b",
+    ),
+    Method(
+        lesson="08_long_context",
+        page="ntk",
+        title="NTK-aware scaling: a larger base for RoPE",
+        says=(
+            "Instead of dividing all angles, the base of RoPE grows: the fastest pairs, which "
+            "tell neighbours apart, keep their speed, and only the slowest are slowed down "
+            "by the whole factor. It works without tuning; dynamic scaling lets the factor "
+            "follow the length."
+        ),
+        words=("ntk", "base", "dynamic"),
+        code=(ntk, NTKAware.theta, DynamicNTK.theta),
+        make="Rotary(16, frequencies=Frequencies(16, scaling=NTKAware(4)))",
+        year=2023,
+        arxiv="2309.00071",
+        equation=NTKAware,
+        row=Row(
+            name="NTK-aware,\nlarger base",
+            formula=(r"$\theta^\prime_t=b^{\prime\,-2t/d},\qquad b^\prime=b\,s^{d/(d-2)}$",),
+            parameters="0",
+            cost="as RoPE",
+            longer="works at once; set s\nabove the stretch",
+            used_by="Code Llama (tuned,\nbase 1,000,000)",
+            picture="ntk",
+        ),
+        variants=("rotary + NTK-aware",),
+        papers=("NTK-aware scaling",),
+        live="scaling",
+        params={"method": "NTK-aware"},
+        glossary="ntk-aware-scaling",
+        claims="NTK|[Ll]arger base",
+        released="^base|larger base",
+    ),
+    Method(
+        lesson="08_long_context",
+        page="yarn",
+        title="YaRN, Llama 3 and LongRoPE: to each pair what it needs",
+        says=(
+            "Pairs that made many turns within the trained length stay as they are, pairs "
+            "that never made one are interpolated, and a ramp joins them. YaRN also sharpens "
+            "the softmax a little; Llama 3 uses the same ramp without that, and LongRoPE "
+            "searches a factor for each pair."
+        ),
+        words=("yarn", "llama3", "longrope"),
+        code=(wavelength_ramp, by_parts, YaRN.theta, YaRN._index_ramp),
+        make="Rotary(16, frequencies=Frequencies(16, scaling=YaRN(4, L=512)))",
+        year=2023,
+        arxiv="2309.00071",
+        equation=YaRN,
+        row=Row(
+            name="YaRN",
+            formula=(
+                (
+                    r"$\theta^\prime_t=(1-\gamma_t)\,\theta_t/s+\gamma_t\,\theta_t,\quad "
+                    r"\gamma_t$: a ramp over $L/\lambda_t$"
+                ),
+                r"$q$ and $k$ times $0.1\ln s+1$",
+            ),
+            parameters="0",
+            cost="as RoPE",
+            longer="works at once, better\nafter a little tuning",
+            used_by="gpt-oss (s = 32);\nSmolLM3",
+            picture="yarn",
+        ),
+        variants=("rotary + YaRN",),
+        papers=("YaRN", "LongRoPE"),
+        live="scaling",
+        params={"method": "YaRN"},
+        glossary="yarn",
+        claims="YaRN",
+        released="YaRN|LongRoPE|scaling",
+    ),
+]

@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from .base import PositionalEncoding, check_heads, check_not_negative, check_positive, check_std
+from .method import Method, Row
 from .offsets import between_entries, integer_offsets, nan_where, offsets
 from .positions import pair
 
@@ -76,3 +77,38 @@ class Shaw(PositionalEncoding):
 
     def extra_repr(self):
         return f"{self.head_dim}, {self.max_distance}, std={self.std:g}"
+
+
+METHODS = [
+    Method(
+        names={"shaw": Shaw},
+        relative=True,
+        lesson="deeper/04_vectors",
+        title="Shaw: relative vectors in keys and values",
+        says=(
+            "Each clipped distance has two learned vectors: one is added to the keys, so a "
+            "query can ask for a distance, the other to the values, so the output knows how "
+            "far away things came from."
+        ),
+        words=("shaw",),
+        code=(Shaw.clipped, Shaw.content_bias, Shaw.values),
+        make="Shaw(16, 12)",
+        year=2018,
+        arxiv="1803.02155",
+        row=Row(
+            name="Shaw",
+            formula=(
+                (r"$z_i=\Sigma_j\,\alpha_{ij}\,(x_jW^V+a^V_{ij}),\qquad " r"a_{ij}=w_{clip(j-i,\,k)}$"),
+                r"$e_{ij}=x_iW^Q\,(x_jW^K+a^K_{ij})^\top/\sqrt{d}$",
+            ),
+            parameters="2·(2k + 1)·d a layer,\nshared by heads",
+            cost="each query meets\n2k + 1 vectors",
+            longer="far offsets share a\nvector; slowly worse",
+            used_by="speech: Wav2Vec2-\nBERT, SeamlessM4T v2",
+            picture="clip",
+        ),
+        papers=("Shaw",),
+        glossary="relative-position-encoding",
+        claims="[Ss]haw|[Rr]elative vectors",
+    ),
+]

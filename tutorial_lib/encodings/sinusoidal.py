@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from .base import Absolute, check_one_of, check_positive, is_number
+from .method import Method, Row
 from .positions import Where, at, result_dtype, widest_float
 
 LAYOUTS = ("interleaved", "concatenated")
@@ -89,3 +90,38 @@ class Sinusoidal(Absolute):
 
     def extra_repr(self):
         return f"{self.dim}, base={self.base:g}, layout={self.layout!r}"
+
+
+METHODS = [
+    Method(
+        names={"sinusoidal": Sinusoidal},
+        lesson="02_sinusoidal",
+        title="Sinusoidal positions",
+        says=(
+            "Every position gets a vector of sines and cosines, a clock with fast and slow "
+            "hands, which is added to the token vectors before the first layer. A shift by "
+            "any distance is one fixed rotation of that vector, and nothing is learned."
+        ),
+        words=("sinusoidal", "sinusoid", "sine"),
+        code=(frequencies, sinusoidal),
+        make="Sinusoidal(64)",
+        year=2017,
+        arxiv="1706.03762",
+        row=Row(
+            name="Sinusoidal",
+            formula=(
+                r"$PE_{p,2t}=\sin(p\,\omega_t),\quad PE_{p,2t+1}=\cos(p\,\omega_t)$",
+                r"$\omega_t=10000^{-2t/d},\qquad h_p=e_p+PE_p$",
+            ),
+            parameters="0",
+            cost="L·d additions, once",
+            longer="defined, but the\nloss soon rises",
+            used_by="the first Transformer",
+            picture="waves",
+        ),
+        papers=("Sinusoidal",),
+        live="sinusoidal",
+        glossary="sinusoidal-position-encoding",
+        claims="[Ss]inusoid",
+    ),
+]

@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .base import check_positive, check_std
+from .method import Method, Row
 from .offsets import between_entries, integer_offsets, nan_where
 from .positions import readable
 from .relative import RelativeBias, look_up
@@ -127,3 +128,37 @@ def _checked(window):
     except (TypeError, ValueError) as error:
         raise ValueError(f"window={window!r}: it must be two positive integers (rows, columns)") from error
     return M_h, M_w
+
+
+METHODS = [
+    Method(
+        names={"swin": SwinBias},
+        lesson="deeper/04_axes",
+        title="Swin: a bias for two axes",
+        says=(
+            "Inside a window of an image the offset has two parts, rows and columns, and each "
+            "pair of them has a learned number for each head. It is a relative bias with a "
+            "table of two dimensions."
+        ),
+        words=("swin",),
+        code=(window_index, SwinBias.of),
+        make="SwinBias(4, (6, 6))",
+        year=2021,
+        arxiv="2103.14030",
+        row=Row(
+            name="Swin",
+            formula=(
+                r"$QK^\top/\sqrt{d}+B,\quad B_{ij}=\hat B[\Delta_r+M-1,\,\Delta_c+M-1]$",
+                r"in windows of $M\times M$ patches",
+            ),
+            parameters=r"$(2M-1)^2\cdot H$ a layer",
+            cost="a number for each pair\nof a window",
+            longer="wider image: offsets\nthat it never learned",
+            used_by="Swin",
+            picture="window",
+        ),
+        papers=("Swin",),
+        glossary="swins-two-axis-bias",
+        claims="relative bias.*ax[ei]s|Swin",
+    ),
+]

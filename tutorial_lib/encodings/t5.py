@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from .base import check_positive, check_std
+from .method import Method, Row
 from .offsets import between_entries, integer_offsets, nan_where
 from .relative import RelativeBias, look_up
 
@@ -108,3 +109,39 @@ def _sizes(bidirectional, n_buckets, max_distance):
             f"(n_buckets={n_buckets}, bidirectional={bidirectional})"
         )
     return side, max_exact
+
+
+METHODS = [
+    Method(
+        names={"t5": T5Bias},
+        lesson="04_relative",
+        title="T5 bias: buckets of distance",
+        says=(
+            "One learned number for each head and bucket is added to the score. Near offsets "
+            "have buckets of their own, far ones share wider and wider buckets, and "
+            "everything beyond 128 tokens falls into the last."
+        ),
+        words=("t5", "bucket", "buckets"),
+        code=(bucket, T5Bias.of),
+        make="T5Bias(4)",
+        year=2019,
+        arxiv="1910.10683",
+        row=Row(
+            name="T5",
+            formula=(
+                r"$q_i^\top k_j+b_{h,\,bucket(j-i)},\qquad$ no $1/\sqrt{d}$",
+                "32 buckets, wider and wider up to 128",
+            ),
+            parameters="32·H in all",
+            cost="a line of 2L – 1 numbers\na head, or a matrix",
+            longer="slowly worse, if all\nbuckets were trained",
+            used_by="T5",
+            picture="buckets",
+        ),
+        papers=("T5",),
+        live="relative",
+        params={"method": "T5 buckets"},
+        glossary="bucket",
+        claims="T5",
+    ),
+]

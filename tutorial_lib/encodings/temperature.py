@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_above_0, check_heads, check_positive
+from .method import Method
 from .positions import pair, result_dtype, widest_float
 
 
@@ -107,3 +108,13 @@ def _beside_heads(factor: Tensor) -> Tensor:
 def _times(q: Tensor, factor: Tensor) -> Tensor:
     dtype = result_dtype(q)
     return (q.to(dtype) * factor.to(dtype)).to(q.dtype)
+
+
+METHODS = [
+    Method(
+        names={"temperature": Temperature, "scalable-softmax": ScalableSoftmax},
+        compared=False,
+        lesson="10_frontier",
+        year=2025,
+    ),
+]

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_heads, check_positive, check_std
+from .method import Method, Row
 from .positions import pair, widest_float
 from .rotary import turn
 from .sinusoidal import frequencies
@@ -104,3 +105,38 @@ def relative_shift(line: Tensor, n_k: int) -> Tensor:
     """
     n_q, width = line.shape[-2:]
     return line.flatten(-2)[..., n_q - 1 : -1].unflatten(-1, (n_q, width - 1))[..., :n_k]
+
+
+METHODS = [
+    Method(
+        names={"transformer-xl": TransformerXL},
+        relative=True,
+        lesson="deeper/04_memory",
+        title="Transformer-XL: relative scores and a memory",
+        says=(
+            "The score is taken apart into four terms, and absolute positions are replaced by "
+            "sinusoids of the distance. That is what lets the states of the last segment be "
+            "kept as a memory: a distance is the same, whichever segment you count from."
+        ),
+        words=("transformer-xl", "transformerxl", "recurrence"),
+        code=(TransformerXL.content_bias, relative_shift),
+        make="TransformerXL(4, 16)",
+        year=2019,
+        arxiv="1901.02860",
+        row=Row(
+            name="Transformer-XL",
+            formula=(
+                r"$q_i^\top k_j+q_i^\top W_R R_{i-j}+u^\top k_j+v^\top W_R R_{i-j}$",
+                "$R$: sinusoids; the last states stay as a memory",
+            ),
+            parameters="$d_{model}^2+2\\,d_{model}$\na layer",
+            cost="a second product\nfor each pair",
+            longer="steady; a memory across\nsegments pays",
+            used_by="XLNet; speech:\nWav2Vec2-Conformer",
+        ),
+        papers=("Transformer-XL",),
+        live="recurrence",
+        glossary="segment-level-recurrence",
+        claims="Transformer-XL",
+    ),
+]

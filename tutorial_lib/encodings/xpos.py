@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from .base import check_above_0
+from .method import Method, Row
 from .positions import bounds, pair, result_dtype, widest_float
 from .rotary import Angles, Rotary, turn
 
@@ -102,3 +103,37 @@ class XPos(Rotary):
 
     def extra_repr(self):
         return f"{super().extra_repr()}, gamma={self.gamma:g}, scale_base={self.scale_base:g}"
+
+
+METHODS = [
+    Method(
+        names={"xpos": XPos},
+        relative=True,
+        lesson="deeper/06_xpos",
+        title="xPos: RoPE that fades",
+        says=(
+            "As in RoPE, pairs are turned; beside that, each pair of a query shrinks and of a "
+            "key grows with its position, so far keys count less. It is meant for decoders: "
+            "looking ahead, the factor grows without bound."
+        ),
+        words=("xpos",),
+        code=(XPos.zeta, XPos.rotate, XPos.magnitudes, XPos._grow),
+        make="XPos(16, scale_base=16.0)",
+        year=2022,
+        arxiv="2212.10554",
+        row=Row(
+            name="xPos",
+            formula=(
+                r"$\tilde q_m=\zeta_t^{\,m/512}R_m q,\qquad \tilde k_n=\zeta_t^{-n/512}R_n k$",
+                r"$\zeta_t=(2t/d+0.4)\,/\,1.4$",
+            ),
+            parameters="0",
+            cost="as RoPE, and a factor\nfor each channel",
+            longer="loses half as much as\nRoPE; decoders only",
+            picture="fade",
+        ),
+        papers=("xPos",),
+        glossary="xpos",
+        claims="xPos",
+    ),
+]

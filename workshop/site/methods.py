@@ -1,4 +1,4 @@
-"""A page for each method, made from ``methods.toml``, the library, the records and the reading list.
+"""A page for each method, made from what its file says (``METHODS``), the records and the reading list.
 
 Nothing on these pages is copied by hand: equations are those of the docstrings, code is the library's own,
 numbers are the scoreboard's. ``python workshop/site/methods.py rope`` prints the text of one page.
@@ -12,7 +12,6 @@ import json
 import re
 import sys
 import textwrap
-import tomllib
 from pathlib import Path
 
 import editions
@@ -20,17 +19,20 @@ import light
 import torch
 from PIL import Image
 
-from course.experiments.scoreboard import LARGE, MEASURES, shown
+from course import experiments
+from course.experiments.scoreboard import LARGE, MEASURES, exact, shown
 from tutorial_lib import encodings, plots
 from tutorial_lib.attention import scores
+from tutorial_lib.encodings.method import Method
+from tutorial_lib.encodings.registry import METHODS as EVERY
+from tutorial_lib.encodings.registry import doors, told
 from tutorial_lib.explorers import live
 from tutorial_lib.explorers.scoreboard import rows
 from tutorial_lib.language import _
-from workshop import summary
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-METHODS = tomllib.loads((HERE / "methods.toml").read_text(encoding="utf-8"))
+METHODS = {method.page: method for method in EVERY if method.page}
 NAMES = [f"methods/{name}" for name in METHODS]
 FOLDER = "methods"
 """Of the pictures, among the static files."""
@@ -69,13 +71,6 @@ def from_here(text: str) -> str:
 
 
 # ---- from the library ----
-def found(place: str):
-    """The object of ``tutorial_lib.encodings`` at a place such as ``rotary.Rotary.rotate``."""
-    module, *names = place.split(".")
-    owner = sys.modules[f"{encodings.__name__}.{module}"]
-    return functools.reduce(getattr, names, owner)
-
-
 def without_docstring(source: str) -> list[str]:
     """The lines of a function, without its docstring and the empty lines at its ends."""
     lines, node = source.splitlines(), ast.parse(textwrap.dedent(source)).body[0]
@@ -85,96 +80,90 @@ def without_docstring(source: str) -> list[str]:
     return lines
 
 
-def code(places: list[str]) -> str:
+def code(page: Method) -> str:
     """The source of functions and methods, the latter below the line that opens their class."""
     parts, opened = [], None
-    for place in places:
-        lines = without_docstring(inspect.getsource(inspect.unwrap(found(place))))
-        owner = place.rpartition(".")[0] if place.count(".") == 2 else None
+    for source in (inspect.unwrap(each) for method in told(page) for each in method.code):
+        lines = without_docstring(inspect.getsource(source))
+        owner = source.__qualname__.rpartition(".")[0]
         if owner and owner != opened:
-            opening = next(
-                line for line in inspect.getsource(found(owner)).splitlines() if line.startswith("class ")
-            )
+            kind = getattr(sys.modules[source.__module__], owner)
+            opening = next(line for line in inspect.getsource(kind).splitlines() if line.startswith("class "))
             lines = [opening, *lines]
         parts.append("\n".join(lines))
         opened = owner
     return "\n\n".join(parts)
 
 
-def equations(place: str) -> tuple[list[str], str]:
+def equations(place) -> tuple[list[str], str]:
     """The formulas of a docstring, and the paper and equation that its first line names."""
-    doc = inspect.getdoc(found(place)) or ""
+    doc = inspect.getdoc(place) or ""
     blocks = re.findall(r"^\.\. math::((?:.*\n?)(?:[ \t]+.*(?:\n|$)|\n(?=[ \t]))*)", doc, re.M)
     source = re.search(r"\(([^()]*\b20\d\d[^()]*)\)", doc.partition("\n\n")[0])
     return [textwrap.dedent(block).strip() for block in blocks], source[1] if source else ""
 
 
-def equation(page: dict) -> str:
+def equation(page: Method) -> str:
     """All formulas of a page, and where they come from."""
-    blocks, source = equations(page["equation"]) if "equation" in page else ([], "")
-    source = page.get("source", source)
-    if not blocks:
-        given = [page["formula"]] if "formula" in page else summarised(page)["formula"]
+    blocks, source = equations(page.equation or sys.modules[page.code[0].__module__])
+    source = page.source or source
+    if page.formula or not blocks:
+        given = [page.formula] if page.formula else page.row.formula
         blocks = [line.strip("$") for line in given]
     text = "\n\n".join(f"```{{math}}\n{block}\n```" for block in blocks)
     return f"{text}\n\n*{source[0].upper()}{source[1:].rstrip('.')}.* The words around it: {api(page)}."
 
 
-def modules(page: dict) -> list[str]:
+def modules(page: Method) -> list[str]:
     """The modules of the code that is shown, each once."""
-    return list(dict.fromkeys(place.partition(".")[0] for place in page["code"]))
+    names = (each.__module__.rpartition(".")[2] for method in told(page) for each in method.code)
+    return list(dict.fromkeys(names))
 
 
-def api(page: dict) -> str:
+def api(page: Method) -> str:
     return ", ".join(f"[encodings.{name}](../../tutorial_lib/encodings/{name}.py)" for name in modules(page))
 
 
-# ---- from summary and reading list ----
-def summarised(page: dict) -> dict:
-    """The row of the summary; its line breaks are those of a narrow column."""
-    row = next(row for row in summary.table()["methods"] if row["name"] in page["rows"])
-    return {
-        key: re.sub(r"(?<=-)\n", "", value).replace("\n", " ") if isinstance(value, str) else value
-        for key, value in row.items()
-    }
+# ---- from the library's words and the reading list ----
+def in_a_line(text: str) -> str:
+    """Words of the printed page without the breaks of its narrow columns."""
+    return re.sub(r"(?<=-)\n", "", text).replace("\n", " ")
 
 
-def doors(page: dict) -> str:
+def opened(page: Method) -> str:
     """Where the methods of a page enter attention."""
-    names = dict.fromkeys(door for name in page["board"] for door in rows()[name]["doors"])
+    names = dict.fromkeys(door for name in on_board(page) for door in row(name)["doors"])
     return " and ".join(f"{UNITS[door]} (`{door}`)" for door in names) or "nothing"
 
 
-def cost(page: dict) -> str:
-    lines = [f"- **Position enters**: {doors(page)}"]
-    if "rows" in page:
-        row = summarised(page)
-        given = {"Parameters": row["parameters"], "Work": row["cost"], "Longer texts": row["longer"]}
-        lines += [f"- **{title}**: {text}" for title, text in given.items()]
+def cost(page: Method) -> str:
+    lines = [f"- **Position enters**: {opened(page)}"]
+    if its := page.row:
+        given = {"Parameters": its.parameters, "Work": its.cost, "Longer texts": its.longer}
+        lines += [f"- **{title}**: {in_a_line(text)}" for title, text in given.items()]
     return "\n".join(lines)
 
 
-def readings(page: dict) -> list[dict[str, str]]:
+def readings(page: Method) -> list[dict[str, str]]:
     """The entries of the reading list: what to read, to look at, what came later, where it is tested."""
+    if not page.papers:
+        link = f"[arXiv:{page.arxiv}](https://arxiv.org/abs/{page.arxiv})"
+        return [{"Read": f"{equations(page.equation or sys.modules[page.code[0].__module__])[1]}, {link}"}]
     text = document("papers")
     entries = [
-        re.search(rf"^### {re.escape(name)}\n(.*?)(?=^##)", text, re.M | re.S)[1] for name in page["papers"]
+        re.search(rf"^### {re.escape(name)}\n(.*?)(?=^##)", text, re.M | re.S)[1] for name in page.papers
     ]
     return [dict(re.findall(r"^- \*\*(\w+)\*\*: (.*)$", from_here(entry), re.M)) for entry in entries]
 
 
-def released(page: dict) -> list[str]:
+def released(page: Method) -> list[str]:
     """What released models do with it: model, and what it does."""
     lines = re.findall(r"^\| ([^|]+) \| ([^|]+) \| .*\|$", document("released"), re.M)
-    return [
-        f"- {model}: {does}"
-        for model, does in lines
-        if "released" in page and re.search(page["released"], does)
-    ]
+    return [f"- {model}: {does}" for model, does in lines if page.released and re.search(page.released, does)]
 
 
-def users(page: dict) -> str:
-    named = summarised(page)["used_by"] if "rows" in page else "–"
+def users(page: Method) -> str:
+    named = in_a_line(page.row.used_by) if page.row else "–"
     lines = released(page)
     text = [] if named == "–" else [f"Used by {named}."]
     if lines:
@@ -195,23 +184,39 @@ def ordinal(n: int) -> str:
     return f"{n}{ending}"
 
 
+def on_board(page: Method) -> list[str]:
+    """The names of a page's methods, as the scoreboard has them."""
+    return [name for method in told(page) for name in (*method.names, *method.variants)]
+
+
+def row(name: str) -> dict:
+    """A row of the scoreboard; of a method that no record has yet, what needs no training."""
+    new = next((method for method in EVERY if name in method.names and not method.compared), None)
+    return {"doors": doors(new)} | _exact(name) if new else rows()[name]
+
+
+@functools.cache
+def _exact(name: str) -> dict:
+    return exact(name, experiments.load("scoreboard").settings)
+
+
 def place_on_board(column: str, name: str) -> str:
     """``3rd of 31``: equal ones share a place."""
-    values = {other: row[column] for other, row in rows().items() if column in row}
+    values = {other: its[column] for other, its in (rows() | {name: row(name)}).items() if column in its}
     own = values[name]
     before = sum(value > own if column in LARGE else value < own for value in values.values())
     return f"{ordinal(before + 1)} of {len(values)}"
 
 
-def board(page: dict) -> str:
+def board(page: Method) -> str:
     """The scoreboard's numbers of a page's methods, with their places on it."""
-    names = page["board"]
-    columns = [column for column in MEASURES if any(column in rows()[name] for name in names)]
+    names = on_board(page)
+    columns = [column for column in MEASURES if any(column in row(name) for name in names)]
     lines = [f"| | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
     for column in columns:
         cells = [
-            f"{shown(column, rows()[name].get(column))}"
-            + (f" ({place_on_board(column, name)})" if column in rows()[name] else "")
+            f"{shown(column, row(name).get(column))}"
+            + (f" ({place_on_board(column, name)})" if column in row(name) else "")
             for name in names
         ]
         lines.append(f"| {MEASURES[column]} | {' | '.join(cells)} |")
@@ -220,18 +225,25 @@ def board(page: dict) -> str:
         "methods in the same small model; in brackets stands the place among those that have the number, "
         "with the best first. Our models are small: [how it was measured](../../docs/results.md)."
     )
+    if not page.compared:
+        how += (
+            " This one is newer than the lessons' comparisons, so it has only the numbers that need no "
+            "training."
+        )
     return f"{how}\n\n" + "\n".join(lines)
 
 
-def claims(page: dict) -> str:
+def claims(page: Method) -> str:
     """The claims that name the method in ``docs/results.md``, and their verdicts; the rest is folded."""
+    if not page.claims:
+        return ""
     lines = []
     for part in re.split(r"^## ", document("results"), flags=re.M)[1:]:
         title = part.partition("\n")[0]
         for claim, rest in re.findall(r"^\*\*(.+?)\*\*(.*?)(?=^\*\*|\Z)", part, re.M | re.S):
             verdict = re.search(r"^- \*\*(.+?)\*\*", rest, re.M)
             alone = not claim.startswith(("Nor ", "From "))  # what can be read without the claim before it
-            if verdict and alone and re.search(page["claims"], claim):
+            if verdict and alone and re.search(page.claims, claim):
                 link = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
                 lines.append(f"- {claim}: **{verdict[1].lower()}** ([{title}](../../docs/results.md#{link}))")
     if not lines:
@@ -244,16 +256,16 @@ def claims(page: dict) -> str:
 
 
 # ---- the picture: what position alone does to the scores ----
-def made(page: dict):
+def made(page: Method):
     """The encoding of the picture, its weights drawn anew, so that what starts at 0 shows something."""
-    encoding = eval(page["make"], {name: getattr(encodings, name) for name in encodings.__all__})  # noqa: S307
+    encoding = eval(page.make, {name: getattr(encodings, name) for name in encodings.__all__})  # noqa: S307
     with torch.no_grad():
         for weight in encoding.parameters():
             weight += 0.5 * torch.randn_like(weight)
     return encoding
 
 
-def equal_scores(page: dict):
+def equal_scores(page: Method):
     """Scores ``[H, L, L]`` of a text, or a square image, of one token again and again."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
@@ -264,7 +276,7 @@ def equal_scores(page: dict):
         return scores(x, x, encoding, p, p)[0]
 
 
-def picture(page: dict):
+def picture(page: Method):
     """The scores of the first head as a heat map, and those of the last query in each head as lines."""
     z = equal_scores(page)
     fig, axes = plots.panels(1, 2, size=(10.5, 3.9))
@@ -281,7 +293,7 @@ def picture(page: dict):
     return fig
 
 
-def alt(page: dict) -> str:
+def alt(page: Method) -> str:
     """What the picture shows, in a sentence."""
     z = equal_scores(page)
     flat = (z - z.mean(-1, keepdim=True)).abs().max() < 1e-4
@@ -294,7 +306,7 @@ def alt(page: dict) -> str:
         else "they change along the diagonals"
     )
     return (
-        f"Heat map beside lines. {page['title'].partition(':')[0]}, a text of {LENGTH} equal tokens: the "
+        f"Heat map beside lines. {page.title.partition(':')[0]}, a text of {LENGTH} equal tokens: the "
         f"scores of head 1, query by key; {seen}. Beside it those of the last query, in {HEADS} heads."
     )
 
@@ -322,13 +334,13 @@ def image(name: str, folder: Path) -> str:
 
 
 # ---- the page ----
-def explorer(page: dict) -> str:
+def explorer(page: Method) -> str:
     """The live explorer, if there is one; without a script a link to its lesson stays."""
-    if "live" not in page:
+    if not page.live:
         return ""
-    own = next(one for one in live.everyone() if one.front == page["live"])
-    params = own.settings(**page.get("params", {}))
-    place = live.place(page["live"], params, "<p>It moves where scripts are allowed.</p>")
+    own = next(one for one in live.everyone() if one.front == page.live)
+    params = own.settings(**page.params)
+    place = live.place(page.live, params, "<p>It moves where scripts are allowed.</p>")
     return f"## Move it\n\n```{{raw}} html\n{place}\n```"
 
 
@@ -340,15 +352,17 @@ def linked(path: str) -> str:
     return f"[{title}](../../{path})"
 
 
-def go_on(page: dict) -> str:
-    lines = [f"- **Lesson**: {linked('notebooks/' + page['lesson'] + '.ipynb')}"]
-    lines += [f"- **Tested**: {entry['Tested']}" for entry in readings(page)]
-    lines.append(f"- **Exercise**: {linked('exercises/{0}/{0}.ipynb'.format(page['exercise']))}")
-    lines += [f"- **Read**: {entry['Read']}" for entry in readings(page)]
-    lines += [f"- **Later**: {entry['Later']}" for entry in readings(page)]
+def go_on(page: Method) -> str:
+    def entries(what):
+        return [f"- **{what}**: {entry[what]}" for entry in readings(page) if what in entry]
+
+    lines = [f"- **Lesson**: {linked(f'notebooks/{page.lesson}.ipynb')}", *entries("Tested")]
+    (exercise,) = (ROOT / "exercises").glob(f"ex{page.place[0]}_*/ex*.ipynb")
+    lines.append(f"- **Exercise**: {linked(exercise.relative_to(ROOT).as_posix())}")
+    lines += entries("Read") + entries("Later")
     lines.append(f"- **Library**: {api(page)}")
-    if "glossary" in page:
-        lines.append(f"- **In Chinese**: [the glossary](../../docs/glossary.md#{page['glossary']})")
+    if page.glossary:
+        lines.append(f"- **In Chinese**: [the glossary](../../docs/glossary.md#{page.glossary})")
     return "\n".join(lines)
 
 
@@ -356,16 +370,16 @@ def text(name: str, picture: str) -> str:
     """The Markdown of a page; links are those of a file in ``workshop/site/``."""
     page = METHODS[name]
     use = (
-        f"In a model with {HEADS} heads of {WIDTH} channels it is `{page['make']}`; "
+        f"In a model with {HEADS} heads of {WIDTH} channels it is `{page.make}`; "
         "[Use an encoding in your own model](../../docs/use.md) shows where that goes."
     )
     listing = (
-        f"```python\n{code(page['code'])}\n```\n\nTaken from {api(page)}: the lines that compute, "
+        f"```python\n{code(page)}\n```\n\nTaken from {api(page)}: the lines that compute, "
         "without documentation."
     )
     parts = {
-        "TITLE": page["title"],
-        "SAYS": page["says"],
+        "TITLE": page.title,
+        "SAYS": page.says,
         "PICTURE": picture,
         "EQUATION": equation(page),
         "CODE": listing,
@@ -380,7 +394,7 @@ def text(name: str, picture: str) -> str:
     template = (HERE / "method.md").read_text(encoding="utf-8")
     return re.sub(
         r"^([A-Z]+)$|^# TITLE$",
-        lambda line: parts[line[1]] if line[1] else f"# {page['title']}",
+        lambda line: parts[line[1]] if line[1] else f"# {page.title}",
         template,
         flags=re.M,
     )
@@ -395,13 +409,11 @@ def linked_page(name: str, title: str) -> str:
 
 def listed() -> str:
     """The list of all pages, by the door that the first method of each opens first."""
-    first = {name: next(iter(rows()[page["board"][0]]["doors"]), "none") for name, page in METHODS.items()}
+    first = {name: next(iter(doors(page)), "none") for name, page in METHODS.items()}
     parts = []
     for door, unit in [*list(UNITS.items())[1:], ("none", UNITS["none"])]:
         lines = [
-            f"- {linked_page(name, _(page['title']))}"
-            for name, page in METHODS.items()
-            if first[name] == door
+            f"- {linked_page(name, _(page.title))}" for name, page in METHODS.items() if first[name] == door
         ]
         title = _("Position stays out") if door == "none" else _("Position enters {unit}").format(unit=unit)
         parts.append(f"## {title}\n\n" + "\n".join(lines) if lines else "")
@@ -409,7 +421,7 @@ def listed() -> str:
 
 
 def sidebar() -> str:
-    """The lines of a table of contents: short titles, in the order of the file; English pages elsewhere."""
+    """The lines of a table of contents: short titles, in the order of the course; English pages elsewhere."""
     places = {
         name: f"methods/{name}"
         if editions.there(f"methods/{name}", editions.LANGUAGE)
@@ -417,16 +429,16 @@ def sidebar() -> str:
         for name in METHODS
     }
     return "\n".join(
-        f"{re.split('[:：]', _(page['title']))[0]} <{places[name]}>" for name, page in METHODS.items()
+        f"{re.split('[:：]', _(page.title))[0]} <{places[name]}>" for name, page in METHODS.items()
     )
 
 
 def search_words() -> dict[str, list[str]]:
     """What is typed into a search, with the lesson and the page that it asks for, in this order."""
     return {
-        word: [f"notebooks/{page['lesson']}", f"methods/{name}"]
+        word: [f"notebooks/{page.lesson}", f"methods/{name}"]
         for name, page in METHODS.items()
-        for word in page["words"]
+        for word in page.words
     }
 
 
