@@ -1287,7 +1287,7 @@ STANDIN = """
 import sys
 from course.checks import answer, messaging
 from classroom import stub_modules
-standin.install()
+stub_modules.install()
 from course import checks as check; from tutorial_lib import explorers, plots, encodings
 from tutorial_lib.encodings.rotary import anything
 from tutorial_lib.explorers import RotaryExplorer
@@ -1298,10 +1298,10 @@ try:
     raise check.NotYet
 except check.NotYet:
     pass
-assert standin.called == [], standin.called
+assert stub_modules.called == [], stub_modules.called
 anything(1); encodings.Rotary(8)(2)
-assert standin.called == ["tutorial_lib.encodings.rotary.anything", "tutorial_lib.encodings.Rotary",
-                          "tutorial_lib.encodings.Rotary"], standin.called
+assert stub_modules.called == ["tutorial_lib.encodings.rotary.anything", "tutorial_lib.encodings.Rotary",
+                          "tutorial_lib.encodings.Rotary"], stub_modules.called
 assert repr(anything) == "" and not hasattr(anything, "_private")
 try:
     import tutorial_library

@@ -188,6 +188,7 @@ def test_a_deck_shows_nothing_that_is_not_in_the_notebook(site, number):
             known += words(output.get("text", "") or output.data["text/plain"])
             rich = BeautifulSoup(output.get("data", {}).get("text/html", ""), "html.parser")
             known += words(rich.get_text())
+            known += "".join(words(image.get("alt", "")) for image in rich.select("img"))
     for section in page.select("section"):
         assert section.select_one("aside.notes").extract()
         for piece in section.find_all(string=True):
