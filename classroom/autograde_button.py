@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tutorial_lib.optional import needs
+from nbconvert.preprocessors import Preprocessor
+from traitlets import Bool
 
 from . import gradebook, rules
-
-with needs("teach"):
-    from nbconvert.preprocessors import Preprocessor
-    from traitlets import Bool
 
 
 def _marks(resources) -> tuple[Path, str, str, dict]:

@@ -19,19 +19,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import nbformat
 from filelock import FileLock
 
 from course import files
-from tutorial_lib.optional import needs
 
 from . import assignments, clock, intake, roster
 from . import rules as _rules
 from .assignments import COURSE
 from .intake import MOST_BYTES
 from .rules import Rules
-
-with needs("teach"):
-    import nbformat
 
 STATES = ("graded", "rejected", "timed out", "grader error")
 MOST_EXTRA_CELLS, MOST_EXTRA_LETTERS = 50, 40_000  # of a student's own cells, in the copy that is marked

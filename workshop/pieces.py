@@ -13,6 +13,7 @@ import io
 import json
 import re
 import tokenize
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from . import navigation
@@ -169,22 +170,25 @@ def _names(trees: list[ast.Module]) -> Iterator[ast.expr]:
             seen.add((tree, node.id, inside))
             found = given.get((tree, node.id)) or given.get((None, node.id), [])
             waiting += [(*each, inside) for each in found]
-        parts: list = []
-        held: list = []
-        if isinstance(node, ast.Dict):
-            parts = node.values if inside else [key for key in node.keys if key]
-        elif isinstance(node, ast.DictComp):
-            parts = [node.value if inside else node.key]
-        elif isinstance(node, ast.List | ast.Tuple):
-            parts = node.elts
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):  # zip(…), sorted(…), one's own
-            parts, held = ([], [node.func]) if inside else ([node.func, *node.args], [])
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
-            parts = [node.func.value] if node.func.attr in ("items", "keys") else []
-            held = [node.func.value] if node.func.attr == "values" else []
-        elif isinstance(node, ast.Subscript) and not inside:
-            held = [node.value]
-        waiting += [*((tree, part, False) for part in parts), *((tree, part, True) for part in held)]
+        waiting += [(tree, *part) for part in _behind(node, inside)]
+
+
+def _behind(node: ast.expr, inside: bool) -> list[tuple[ast.expr, bool]]:
+    """The expressions that a name may come from, and whether what they hold is meant."""
+    match node:
+        case ast.Dict(keys, values):
+            return [(each, False) for each in (values if inside else keys) if each]
+        case ast.DictComp(key, value):
+            return [(value if inside else key, False)]
+        case ast.List(elts) | ast.Tuple(elts):
+            return [(each, False) for each in elts]
+        case ast.Call(ast.Name() as function, given) if not inside:  # zip(…), sorted(…), one's own
+            return [(each, False) for each in (function, *given)]
+        case ast.Call(ast.Attribute(held, "items" | "keys" | "values" as what)):
+            return [(held, what == "values")]
+        case ast.Subscript(held) if not inside:
+            return [(held, True)]
+    return []
 
 
 def _filled(trees: list[ast.Module]) -> dict[tuple[ast.Module | None, str], list]:
@@ -192,46 +196,44 @@ def _filled(trees: list[ast.Module]) -> dict[tuple[ast.Module | None, str], list
 
     A variable is known in all cells, that of a loop in its own.
     """
-    found: dict[tuple[ast.Module | None, str], list] = {}
+    found: dict[tuple[ast.Module | None, str], list] = defaultdict(list)
 
     def put(target, value, tree, known):
-        if isinstance(target, ast.Tuple):
-            same = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
-            several = _parallel(value, len(target.elts))
-            for n, each in enumerate(target.elts):
-                for one in several[n] if several else [value.elts[n] if same else value]:
+        match target:
+            case ast.Tuple(targets):
+                for each, one in zip(targets, _parallel(value, len(targets)), strict=True):
                     put(each, one, tree, known)
-        elif isinstance(target, ast.Name):
-            found.setdefault((known, target.id), []).append((tree, value))
-        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-            found.setdefault((known, target.value.id), []).append((tree, target.slice))
+            case ast.Name(name):
+                found[known, name].append((tree, value))
+            case ast.Subscript(ast.Name(name), key):
+                found[known, name].append((tree, key))
 
     for tree in trees:
         for node in ast.walk(tree):
-            if isinstance(node, ast.Assign):
-                for target in node.targets:
-                    put(target, node.value, tree, None)
-            elif isinstance(node, ast.For | ast.comprehension):
-                one_by_one = isinstance(node.iter, ast.Tuple | ast.List)
-                for each in node.iter.elts if one_by_one else [node.iter]:  # type: ignore[attr-defined]
-                    put(node.target, each, tree, tree)
-            elif isinstance(node, ast.FunctionDef):
-                results = [
-                    part.value for part in ast.walk(node) if isinstance(part, ast.Return) and part.value
-                ]
-                found.setdefault((None, node.name), []).extend((tree, each) for each in results)
+            match node:
+                case ast.Assign(targets, value):
+                    for target in targets:
+                        put(target, value, tree, None)
+                case ast.For(target, through) | ast.comprehension(target, through):
+                    for each in through.elts if isinstance(through, ast.Tuple | ast.List) else [through]:
+                        put(target, each, tree, tree)
+                case ast.FunctionDef(name):
+                    found[None, name] += [
+                        (tree, part.value)
+                        for part in ast.walk(node)
+                        if isinstance(part, ast.Return) and part.value
+                    ]
     return found
 
 
-def _parallel(value: ast.expr, n: int) -> list[list[ast.expr]]:
-    """What each of ``n`` variables of a loop goes through: keys and values of a dict, or what is zipped."""
-    if not isinstance(value, ast.Call):
-        return []
-    if isinstance(value.func, ast.Attribute) and value.func.attr == "items" and n == 2:
-        return [[ast.Call(ast.Attribute(value.func.value, which), [], [])] for which in ("keys", "values")]
-    if isinstance(value.func, ast.Name) and value.func.id == "zip" and len(value.args) == n:
-        return [each.elts if isinstance(each, ast.Tuple | ast.List) else [each] for each in value.args]
-    return []
+def _parallel(value: ast.expr, n: int) -> list[ast.expr]:
+    """What each of ``n`` variables gets: its own of a tuple, of what is zipped, keys and values, or all."""
+    match value:
+        case ast.Call(ast.Attribute(held, "items")) if n == 2:
+            return [ast.Call(ast.Attribute(held, which), [], []) for which in ("keys", "values")]
+        case ast.Call(ast.Name("zip"), parts) | ast.Tuple(parts) if len(parts) == n:
+            return parts
+    return [value] * n
 
 
 def _strings(node: ast.expr) -> Iterator[ast.expr]:

@@ -777,7 +777,7 @@ def _picture(question: Question, case: Case, want, got: dict) -> dict | None:
             return None
         n = next((n for n in range(len(want)) if not torch.allclose(want[n], value[n], equal_nan=True)), 0)
         want, value = want[n], value[n]
-    cut = tuple(slice(0, PICTURE) for _ in range(want.ndim))
+    cut = tuple(slice(0, PICTURE) for _each in range(want.ndim))
     kind = "lines" if want.ndim == 1 else "heat"
     return {
         "kind": kind,

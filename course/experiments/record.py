@@ -12,14 +12,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import fastjsonschema
 import torch
 
 from tutorial_lib import __version__
-from tutorial_lib.optional import needs
-
-with needs("experiments"):
-    import fastjsonschema
-
 
 SCHEMAS: dict[str, dict] = {
     "numbers": {"type": ["number", "array"], "items": {"$ref": "#/$defs/numbers"}},

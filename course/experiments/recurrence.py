@@ -61,7 +61,7 @@ def encodings(name: str, settings: dict):
     if name == "rotary":
         return build("rotary", head_dim=d_model // heads)
     config = {"transformer-xl": {"n_heads": heads}, "shaw": {"max_distance": settings["segment"]}}[name]
-    return [build(name, head_dim=d_model // heads, **config) for _ in range(settings["layers"])]
+    return [build(name, head_dim=d_model // heads, **config) for _each in range(settings["layers"])]
 
 
 def cells(settings: dict) -> list[dict]:

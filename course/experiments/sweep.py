@@ -13,20 +13,17 @@ from pathlib import Path
 
 import torch
 from filelock import FileLock, Timeout
+from matplotlib.figure import Figure
+from tqdm.auto import tqdm
 
 from tutorial_lib import parallel
 from tutorial_lib.device import pick_device
-from tutorial_lib.optional import needs
 from tutorial_lib.training import all_or_nothing
 from tutorial_lib.workers import ignoring_ctrl_c
 
 from .. import verdicts
 from ..verdicts import Outcome
 from .record import Record, Run, checked, versions, write
-
-with needs("experiments"):
-    from matplotlib.figure import Figure
-    from tqdm.auto import tqdm
 
 PRESETS = ("live", "full", "gpu")
 LISTS = ("encodings", "protocol", "scalings", "texts")

@@ -11,14 +11,12 @@ import tomllib
 from collections.abc import Callable
 from importlib.resources import files
 
+import ipywidgets as widgets
+
 from tutorial_lib.language import _, joined, translated
-from tutorial_lib.optional import needs
 
 from ..progress import read, record
 from . import questions
-
-with needs("course"):
-    import ipywidgets as widgets
 
 FILE = files(__package__) / "inventory.toml"
 TIMES = ("before", "after")

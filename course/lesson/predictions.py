@@ -12,17 +12,15 @@ import html
 import re
 from pathlib import Path
 
+import anywidget
+import traitlets
+from IPython.display import display
+
 from tutorial_lib.language import ENGLISH, _, language
-from tutorial_lib.optional import needs
 from tutorial_lib.stored_widgets import Stored
 
 from ..progress import now, read, record
 from . import questions
-
-with needs("course"):
-    import anywidget
-    import traitlets
-    from IPython.display import display
 
 HERE = Path(__file__).parent
 SHOWN = ("question", "unit", "x", "xlabel", "ylabel", "ylim")
@@ -88,7 +86,7 @@ class Prediction(Card):
         return self
 
     def stored(self):
-        items = "".join(f"<li>{html.escape(words, quote=False)}</li>" for _, words in self.asked["choices"])
+        items = "".join(f"<li>{html.escape(text, quote=False)}</li>" for _key, text in self.asked["choices"])
         question = self.question["question"]
         return {
             "text/html": f"<p><b>{_('Predict.')}</b> {question}</p>" + (items and f"<ul>{items}</ul>"),

@@ -9,15 +9,13 @@ import re
 import tomllib
 from importlib.resources import files
 
+import ipywidgets as widgets
+
 from tutorial_lib.language import ENGLISH, NAMES, _, language, translated
-from tutorial_lib.optional import needs
 from tutorial_lib.stored_widgets import StoredBox
 
 from ..progress import now, read, record
 from .wrong import link
-
-with needs("course"):
-    import ipywidgets as widgets
 
 __all__ = [
     "NAMES",
@@ -70,7 +68,7 @@ def load(number: str) -> dict:
 
 def find(kind: str, key: str) -> dict:
     """One question: ``find("predict", "01.swap")``. Raises KeyError, naming what there is, for another."""
-    number, _, name = key.partition(".")
+    number, _dot, name = key.partition(".")
     asked = questions(number).get(kind, {})
     if name not in asked:
         raise KeyError(f"notebook {number} has no question {name!r}; it has {', '.join(asked)}")
@@ -79,7 +77,7 @@ def find(kind: str, key: str) -> dict:
 
 def log_key(kind: str, key: str) -> str:
     """``("predict", "01.swap")`` stands in the log as ``01.predict.swap``."""
-    number, _, name = key.partition(".")
+    number, _dot, name = key.partition(".")
     return f"{number}.{kind}.{name}"
 
 

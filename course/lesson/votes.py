@@ -22,17 +22,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import anywidget
+import ipywidgets as widgets
+import traitlets
+
 from tutorial_lib import __version__
-from tutorial_lib.optional import needs
 from tutorial_lib.stored_widgets import Stored, StoredBox
 
 from ..progress import read, record
 from . import predictions, questions
-
-with needs("course"):
-    import anywidget
-    import ipywidgets as widgets
-    import traitlets
 
 KEYS = ("question", "vote", "choice", "right", "version", "code")
 NAME = re.compile(r"vote-(\d\d\.\w{1,40})-([12])-([0-9a-f]{16})\.json", re.ASCII)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from safetensors import safe_open
 from torch import Tensor
 
 from tutorial_lib.data import SOURCES, load_minilm_positions
-from tutorial_lib.optional import needs
-
-with needs("experiments"):
-    from safetensors import safe_open
 
 FIRST, STEP = 1000, 100
 """Which words: every hundredth from number 1,000 on. Before it stand unused entries and single signs."""

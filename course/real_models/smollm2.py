@@ -103,7 +103,7 @@ class RopeInSmolLM2:
         return found[layer]
 
     def _empty(self) -> list[_Layer]:
-        return [_Layer() for _ in self.smollm2.model.blocks]
+        return [_Layer() for _each in self.smollm2.model.blocks]
 
     @torch.no_grad()
     def _read(self, tokens: Tensor, cache: list[_Layer], bug: str = "", keep: list | None = None) -> Tensor:
@@ -141,7 +141,7 @@ class RopeInSmolLM2:
 
     def _turned(self, k: Tensor, cached: Tensor, bug: str) -> Tensor:
         if bug in ("counted from 0", "the other layout"):
-            _, k, _ = BUGS[bug](self, k, k, cached)
+            _q, k, _cached = BUGS[bug](self, k, k, cached)
         return self.turn(k, cached.shape[-2])
 
     @gently

@@ -44,6 +44,12 @@ HOSTILE = [
     "<div style='position:fixed;top:0;left:0;width:100%;height:100%;background:url(//evil)'>x</div>",
     "<div style='color:red;background:url(javascript:alert(1))'>x</div>",
     "<p style='width:expression(alert(1))'>x",
+    "<div style='background-color:url(//evil)'>x</div>",
+    "<div style='color:u\\72l(//evil)'>x</div>",
+    "<div style='color:red;posi\\74ion:fixed'>x</div>",
+    "<div style='color:red;po/**/sition:fixed'>x</div>",
+    "<div style='--x:url(//evil);color:var(--x)'>x</div>",
+    "<div style='color: image-set(\"//evil\" 1x)'>x</div>",
     "<div class='navbar-fixed-top modal' id='explain_why' name='explain_why'>x</div>",
     "<form action='//evil'><input name=password><button>Send</button></form>",
     "<textarea>x</textarea>",
@@ -107,7 +113,9 @@ def dangers(markup: str, tags=safe_html.TEXT) -> list:
                 found.append((tag, name, value))
             if name == "src" and not re.match(r"data:image/(png|jpeg|gif);", plain):
                 found.append((tag, name, value))
-            if name == "style" and re.search(r"url|expression|position|width|height|[^-]top|@import", plain):
+            if name == "style" and re.search(
+                r"url|expression|position|width|height|[^-]top|@import|\\\\|image-set", plain
+            ):
                 found.append((tag, name, value))
             if (
                 name == "class"
@@ -143,7 +151,13 @@ def test_the_look_for_dangers_finds_them():
         ("# Title", "<h1>Title</h1>"),
         ("```python\nfor x in y: pass\n```", '<span class="k">for</span>'),
         ("List<int> x", "List&lt;int&gt; x"),
-        ("<span style='color: red'>a</span>", '<span style="color: red;">a</span>'),
+        ("<span style='color: red; top: 0'>a</span>", '<span style="color:red">a</span>'),
+        ("<p style='color: rgb(1, 2, 3)'>a", 'style="color:rgb(1, 2, 3)"'),
+        # what is no tag of ours is text, and none of it is lost
+        ("<div>\na<b c\nd", "a&lt;b c\nd"),
+        ("<div>\n<foo>y</foo></div>", "&lt;foo&gt;y&lt;/foo&gt;"),
+        ("<B>a</B>", "<b>a</b>"),
+        ("a<br/>b", "a<br>b"),
         (f"![dot](data:image/png;base64,{PIXEL})", f'src="data:image/png;base64,{PIXEL}" alt="dot">'),
     ],
 )
@@ -166,7 +180,7 @@ def test_attached_pictures():
         "[" * 100_000,
         "> " * 9_000,
         "- " * 9_000,
-        "<div>" * 1_999,
+        "<div>" * 3_999,
         "\\begin{a}" * 2_000,
         "**a*" * 4_000,
     ],

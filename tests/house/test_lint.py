@@ -1,5 +1,6 @@
 """The linter has nothing to say of code and notebooks, and mypy nothing of the library's types."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+ROOMS = "tutorial_lib", "course", "classroom", "workshop", "tests"
 
 
 @pytest.mark.parametrize("command", [("check", "--output-format=concise"), ("format", "--check")])
@@ -15,6 +17,23 @@ def test_ruff_is_content(command):
     line = [sys.executable, "-m", "ruff", *command, "--no-cache"]
     result = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_where_the_underscore_translates_it_is_not_thrown_away_as_well():
+    found, read = [], 0
+    for path in (each for room in ROOMS for each in (ROOT / room).rglob("*.py")):
+        if re.search(r"language import .*\b_\b", source := path.read_text(encoding="utf-8")):
+            read += 1
+            found += [
+                f"{path}:{node.lineno}"
+                for node in ast.walk(ast.parse(source))
+                if isinstance(node, ast.Name)
+                and node.id == "_"
+                and isinstance(node.ctx, ast.Store)
+                or isinstance(node, ast.arg)
+                and node.arg == "_"
+            ]
+    assert read > 50 and not found
 
 
 def mypy(*arguments):

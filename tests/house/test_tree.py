@@ -40,6 +40,14 @@ def test_no_file_names_a_machine_path_or_a_package_registry():
     assert not found
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git clone")
+def test_windows_gets_the_same_bytes():
+    """Git would give it other line ends; exercises are compared to the byte."""
+    command = ["git", "check-attr", "eol", "--", *(name for name, _text in files())]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout.splitlines()
+    assert said and not [line for line in said if not line.endswith(": eol: lf")]
+
+
 @pytest.mark.parametrize(
     "text", ["see /" + "root/.cache", "C:\\" + "Users\\me", "pypi." + "org", '"/' + 'home/me"']
 )

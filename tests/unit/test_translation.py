@@ -350,7 +350,7 @@ def test_a_learner_gets_nothing_of_what_is_for_teachers(language):
     """Decks and the guide tell answers."""
 
     def texts(names):
-        return {text for name in names for text, *_ in translation.messages(name)}
+        return {text for name in names for text, *_rest in translation.messages(name)}
 
     names = translation.catalogs(language)
     teachers = {name for name in names if name.startswith(documents.GUIDE) or name in translation.decks()}
@@ -778,7 +778,7 @@ def test_whoever_builds_one_notebook_keeps_what_the_others_gave(tmp_path, locale
     monkeypatch.setattr(translation, "served", lambda _course: lessons)
     monkeypatch.setattr(translation, "run", run)
     translation.build("zh", folder=tmp_path)
-    (first, count, _), changed = given(), translation.stored("00_start_here", "zh")
+    (first, count, _more), changed = given(), translation.stored("00_start_here", "zh")
     translation.build("zh", ("01",), tmp_path)
     assert given() == (first, count, False) == ({"运行 1"}, count, False) and count > 10 and len(ran) == 2
     changed.write_text(changed.read_text(encoding="utf-8").replace("猫", "虎"), encoding="utf-8")

@@ -117,7 +117,7 @@ def checks(number: str) -> str:
             [key, words, None if key == questions.UNSURE else key == right, asked["why"][key]]
             for key, words in asked["choices"].items()
         ]
-        listed = "".join(f"<li>{html.escape(words)}</li>" for _, words, _, _ in choices)
+        listed = "".join(f"<li>{html.escape(words)}</li>" for _key, words, *_rest in choices)
         inside = f"<p>{question}</p><ul>{listed}</ul>"
         if STUDENTS:
             shown.append(inside)
@@ -278,7 +278,7 @@ def sources(_app, env):
 def overview(_app, name, _template, context, _doctree):
     """The overview of the code as one list: Sphinx puts lists between the items of a list."""
     if name == "_modules/index":
-        head, _, items = context["body"].partition("<ul>")
+        head, _list, items = context["body"].partition("<ul>")
         context["body"] = f"{head}<ul>{re.sub('</?ul>', '', items)}</ul>"
 
 

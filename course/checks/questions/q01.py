@@ -684,8 +684,8 @@ def _bag_ceiling_case(draw: Draw, extra: int, copies: int, longer: int) -> Case:
     rows += [(words, answer) for pair in alike for words, answer in zip(pair, (x, z), strict=True)]
     rows += [((100 + n, a, c), (x, y, z)[n % 3]) for n in range(extra)]  # all
     length = 3 + longer
-    sentences = torch.tensor([list(words) + [filler] * longer for words, _ in rows])
-    answers = torch.tensor([answer for _, answer in rows])
+    sentences = torch.tensor([list(words) + [filler] * longer for words, _answer in rows])
+    answers = torch.tensor([answer for _words, answer in rows])
     return Case((sentences, answers), _("{n} sentences of {length} words").format(n=len(rows), length=length))
 
 

@@ -740,7 +740,7 @@ def _cached_cases(draw: Draw) -> list[Case]:
     def case(heads, past, new, dim, dtype=torch.float32):
         base = draw.choice([100.0, 300.0, 1000.0])
         cached = _turned_at(draw.normal(heads, past, dim) / 2, torch.arange(past), base)
-        q, k = (draw.normal(heads, new, dim, dtype=dtype) / 2 for _ in range(2))
+        q, k = (draw.normal(heads, new, dim, dtype=dtype) / 2 for _each in range(2))
         what = (
             _("{past} tokens in the cache, {new} new, d_h = {dim}, bfloat16")
             if dtype == torch.bfloat16

@@ -396,7 +396,7 @@ def _alibi_attention_cases(draw: Draw) -> list[Case]:
     for what, batch, heads, queries, keys, dim in sizes:
         keys += draw.integer(0, 2) if queries < keys else 0
         q = 2 * draw.normal(batch, heads, queries, dim)
-        k, v = (draw.normal(batch, heads, keys, dim) for _ in range(2))
+        k, v = (draw.normal(batch, heads, keys, dim) for _each in range(2))
         slopes = draw.uniform(heads, low=0.3, high=0.9)
         what = _("{what} (Lq = {queries}, Lk = {keys}, d = {d})").format(
             what=what, queries=queries, keys=keys, d=dim
@@ -594,7 +594,7 @@ ALIBI_ATTENTION = Question(
 # ---- mirror_gap ----
 def _mirror_gap_cases(draw: Draw) -> list[Case]:
     def toeplitz(heads, n):
-        left, right = (draw.uniform(heads, low=0.1, high=1.0) for _ in range(2))
+        left, right = (draw.uniform(heads, low=0.1, high=1.0) for _each in range(2))
         right[0] = left[0]
         r = torch.arange(n) - torch.arange(n)[:, None]
         return left[:, None, None] * r.clamp(max=0) - right[:, None, None] * r.clamp(min=0)

@@ -654,11 +654,11 @@ def _by_parts(gamma, mix=lambda theta, s, g: (1 - g) * theta / s + g * theta, th
     return answer
 
 
-def _ramp(r, a, b, *_):
+def _ramp(r, a, b, *_rest):
     return ((r - a) / (b - a)).clamp(0, 1)
 
 
-def _index_ramp(r, a, b, *_):
+def _index_ramp(r, a, b, *_rest):
     t = torch.arange(len(r)).double()
     last, first = (r >= a).sum() - 1, (r > b).sum()
     return 1 - ((t - first) / (last - first)).clamp(0, 1)
@@ -701,18 +701,18 @@ YARN_THETA = Question(
         ),
         Wrong(
             "ramp not limited",
-            _by_parts(lambda r, a, b, *_: (r - a) / (b - a)),
+            _by_parts(lambda r, a, b, *_rest: (r - a) / (b - a)),
             "The ramp goes on below 0 and above 1: the fastest pairs become even faster, the slowest ones "
             "may turn backwards. Outside of the two bounds it is flat.",
         ),
         Wrong(
             "ramp limited below only",
-            _by_parts(lambda r, a, b, *_: ((r - a) / (b - a)).clamp(min=0)),
+            _by_parts(lambda r, a, b, *_rest: ((r - a) / (b - a)).clamp(min=0)),
             "Above the upper bound the ramp goes on, so fast pairs become faster than in training.",
         ),
         Wrong(
             "ramp limited above only",
-            _by_parts(lambda r, a, b, *_: ((r - a) / (b - a)).clamp(max=1)),
+            _by_parts(lambda r, a, b, *_rest: ((r - a) / (b - a)).clamp(max=1)),
             "Below the lower bound the ramp goes on, so slow pairs are divided by more than s, or turn "
             "backwards.",
         ),
@@ -732,42 +732,42 @@ YARN_THETA = Question(
         ),
         Wrong(
             "ramp over the wavelength",
-            _by_parts(lambda r, a, b, *_: ((1 / r - 1 / a) / (1 / b - 1 / a)).clamp(0, 1)),
+            _by_parts(lambda r, a, b, *_rest: ((1 / r - 1 / a) / (1 / b - 1 / a)).clamp(0, 1)),
             "Your ramp is linear in the wavelength. It is linear in the number of turns, which is the "
             "length over the wavelength.",
         ),
         Wrong(
             "radians for turns",
-            _by_parts(lambda r, a, b, *_: _ramp(r * 2 * math.pi, a, b)),
+            _by_parts(lambda r, a, b, *_rest: _ramp(r * 2 * math.pi, a, b)),
             "You compare angles in radians with bounds that count full turns: a factor is missing, and "
             "pairs pass for six times as fast as they are.",
             BREAKS,
         ),
         Wrong(
             "wavelength without 2π turned over",
-            _by_parts(lambda r, a, b, *_: _ramp(r / (2 * math.pi), a, b)),
+            _by_parts(lambda r, a, b, *_rest: _ramp(r / (2 * math.pi), a, b)),
             "There is one factor 2π too many: a full turn is 2π radians, once.",
         ),
         Wrong(
             "all pairs divided",
-            _by_parts(lambda r, *_: 0 * r),
+            _by_parts(lambda r, *_rest: 0 * r),
             "Every pair is divided by s: that is position interpolation. It slows the fast pairs, too.",
             PI,
         ),
         Wrong(
             "a step at one turn",
-            _by_parts(lambda r, *_: (r >= 1).double()),
+            _by_parts(lambda r, *_rest: (r >= 1).double()),
             "Pairs below one full turn are divided, all others stay, and there is nothing between. That is "
             "the step that the ramp replaces; the bounds play no part.",
         ),
         Wrong(
             "a step at the lower bound",
-            _by_parts(lambda r, a, *_: (r >= a).double()),
+            _by_parts(lambda r, a, *_rest: (r >= a).double()),
             "There is a step at α. Between α and β the change has to be gradual.",
         ),
         Wrong(
             "a step at the upper bound",
-            _by_parts(lambda r, a, b, *_: (r >= b).double()),
+            _by_parts(lambda r, a, b, *_rest: (r >= b).double()),
             "There is a step at β. Between α and β the change has to be gradual.",
         ),
         Wrong(
@@ -780,7 +780,7 @@ YARN_THETA = Question(
             Wrong(
                 f"ramp over the pair's number, {end} first",
                 _by_parts(
-                    lambda r, a, b, *_, turned=turned: (
+                    lambda r, a, b, *_rest, turned=turned: (
                         ((torch.arange(len(r)) - a) / (b - a)).clamp(0, 1) - turned
                     ).abs()
                 ),
@@ -791,7 +791,7 @@ YARN_THETA = Question(
         ],
         Wrong(
             "ramp over the logarithm",
-            _by_parts(lambda r, a, b, *_: (torch.log(r / a) / math.log(b / a)).clamp(0, 1)),
+            _by_parts(lambda r, a, b, *_rest: (torch.log(r / a) / math.log(b / a)).clamp(0, 1)),
             "Your ramp is linear in the logarithm of the turns. It is linear in the turns themselves.",
         ),
         Wrong(

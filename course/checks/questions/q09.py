@@ -5,16 +5,13 @@ from __future__ import annotations
 import functools
 import json
 
+import numpy as np
 import torch
 
 from tutorial_lib.language import _
-from tutorial_lib.optional import needs
 
 from ...places import RECORDS
 from ..question import Case, Draw, Question, Variant, Wrong
-
-with needs("experiments"):
-    import numpy as np
 
 MEASURED = '09, section "What can be measured"'
 BOARD = '09, section "The scoreboard"'
@@ -495,7 +492,7 @@ def _all_in_one(scores):
 
 def _of_variance(scores):
     step = scores.diff(dim=-1)
-    left, _ = _by_offset(step)
+    left, _right = _by_offset(step)
     total = (step - step.mean((-2, -1), keepdim=True)).square().sum((-2, -1))
     return _share(left, total.where(total > 1e-9 * step.square().sum((-2, -1)), torch.zeros_like(total)))
 
@@ -647,7 +644,7 @@ def _recorded() -> dict[tuple[str, str], list[tuple[float, float]]]:
     found: dict = {}
     for run in record["runs"]:
         if "rates" not in run["cell"]:
-            short, _, long, _ = run["values"]["accuracy"]
+            short, _short, long, _long = run["values"]["accuracy"]
             found.setdefault((run["cell"]["task"], run["cell"]["encoding"]), []).append((short, long))
     return found
 

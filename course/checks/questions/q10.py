@@ -261,7 +261,7 @@ FORGET_BIAS = Question(
 def _tempered_queries_cases(draw: Draw) -> list[Case]:
     def config(rope, floor_scale, tuning, before):
         """Its ``no_rope_layers`` are irregular: ``rope`` at the layer in question, ``before`` before it."""
-        layers = [draw.integer(0, 1) for _ in range(draw.integer(5, 9))]
+        layers = [draw.integer(0, 1) for _each in range(draw.integer(5, 9))]
         layer = draw.integer(1, len(layers) - 2)
         layers[layer], layers[layer - 1] = rope, before
         return layer, {
@@ -520,7 +520,7 @@ def _layer_dials_cases(draw: Draw) -> list[Case]:
             "rope_parameters": dict(zip(KINDS, (near, far), strict=True)),
         }
         if listed:
-            kinds = [KINDS[draw.integer(0, 1)] for _ in range(layers)]
+            kinds = [KINDS[draw.integer(0, 1)] for _each in range(layers)]
             kinds[0], kinds[pattern - 1], kinds[-1] = KINDS[1], KINDS[0], KINDS[0]
             found["layer_types"] = kinds
         return found
@@ -770,7 +770,7 @@ def _grid_angles_cases(draw: Draw) -> list[Case]:
 
 
 def _chunked(sections):
-    return [axis for axis, count in enumerate(sections) for _ in range(count)]
+    return [axis for axis, count in enumerate(sections) for _each in range(count)]
 
 
 def _interleaved(sections, rest=0):
@@ -960,7 +960,7 @@ def _sink_attention_cases(draw: Draw) -> list[Case]:
     cases = []
     for what, batch, heads, kv_heads, queries, keys, dim, window, dtype, size, sink_size in sizes:
         q = size * draw.normal(batch, heads, queries, dim, dtype=dtype)
-        k, v = (draw.normal(batch, kv_heads, keys, dim, dtype=dtype) for _ in range(2))
+        k, v = (draw.normal(batch, kv_heads, keys, dim, dtype=dtype) for _each in range(2))
         sinks = sink_size * draw.uniform(heads, low=0.5, high=2.5, dtype=dtype)
         told = (
             _("{what} (Lq = {queries}, Lk = {keys}, window {window})")

@@ -12,8 +12,12 @@ import difflib
 import html
 from pathlib import Path
 
+import anywidget
+import ipywidgets as widgets
+import traitlets
+from IPython.display import Code
+
 from tutorial_lib.language import _, joined, per_language
-from tutorial_lib.optional import needs
 from tutorial_lib.stored_widgets import StoredBox
 from tutorial_lib.training import seeded
 
@@ -22,12 +26,6 @@ from ..questions import Question
 from .checks import CHECKS, Verdict
 from .checks import in_front as _in_front
 from .exhibits import EXHIBITS, Exhibit
-
-with needs("course"):
-    import anywidget
-    import ipywidgets as widgets
-    import traitlets
-    from IPython.display import Code
 
 __all__ = ["CHECKS", "EXHIBITS", "gallery", "in_front", "measured", "tour", "visit"]
 
@@ -65,7 +63,7 @@ def wrong_lines(exhibit: Exhibit) -> list[int]:
     pieces = difflib.SequenceMatcher(
         None, exhibit.code.splitlines(), exhibit.repaired_code.splitlines(), autojunk=False
     ).get_opcodes()
-    return [n + 1 for kind, first, end, *_ in pieces if kind != "equal" for n in range(first, end)]
+    return [n + 1 for kind, first, end, *_rest in pieces if kind != "equal" for n in range(first, end)]
 
 
 def source_link(exhibit: Exhibit) -> str:

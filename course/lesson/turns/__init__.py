@@ -17,17 +17,15 @@ import textwrap
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 
+from IPython.display import display
+
 from tutorial_lib.language import _, joined
-from tutorial_lib.optional import needs
 
 from ...checks.answer import collect
 from ...checks.judge import judge
 from ...checks.question import Question, Verdict
 from ...progress import now, read, record
 from ..questions import log_key
-
-with needs("course"):
-    from IPython.display import display
 
 EMPTY = "Not written yet."
 INSTEAD = "From here on the lesson uses its own version."
@@ -50,7 +48,7 @@ def load(number: str) -> dict[str, Question]:
 
 def find(key: str) -> Question:
     """``find("01.attend")``. Raises KeyError, naming what there is, for an unknown one."""
-    number, _, name = key.partition(".")
+    number, _dot, name = key.partition(".")
     if name not in load(number):
         raise KeyError(f"notebook {number} has no turn {name!r}; it has {', '.join(load(number)) or 'none'}")
     return load(number)[name]
