@@ -1,7 +1,7 @@
 """How an exercise ends: the learner's own functions at work in a real model.
 
 Nothing here is graded. An ending runs with whatever functions there are, right or wrong, and where one
-of them is not written yet it says so in a sentence and stops there, without an exception.
+of them is not written yet it says so in a sentence and stops there, without an exception::
 
     from course import real_models
 

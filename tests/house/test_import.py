@@ -116,7 +116,7 @@ def test_the_course_does_without_what_it_is_compared_with():
     """The public implementations are for the tests alone."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     names = "|".join(Requirement(text).name.replace("-", "_") for text in extras["peers"])
-    imported = re.compile(rf"(?:from|import|import_module\(|__import__\()[\s\\\"']*(?:{names})\b")
+    imported = re.compile(rf"(?:from|import|import_module\(|__import__\()[\s\\\"']*(?i:{names})\b")
     assert imported.search("from transformers.models import t5")
     files = [
         path

@@ -203,6 +203,11 @@ def test_what_is_broken_is_found(tmp_path):
     ]
 
 
+def alternative(data):
+    """The text of a stored picture."""
+    return html.unescape(re.search('alt="(.*?)"', "".join(data["text/html"]))[1])
+
+
 def test_stored_pictures_have_their_texts_and_answers_are_closed(pages):
     for path in ROOT.glob("notebooks/*.ipynb"):
         page = pages[f"notebooks/{path.stem}.html"]
@@ -217,7 +222,7 @@ def test_stored_pictures_have_their_texts_and_answers_are_closed(pages):
             for image in page.images
             if "_images" in image["src"] or image["src"].startswith("data:image/png")
         ]
-        assert texts == ["".join(data["text/plain"]).removeprefix("Figure: ") for data in stored], path.name
+        assert texts == [alternative(data) for data in stored], path.name
         tags = [set(cell["metadata"].get("tags", [])) & {"reveal", "hide-input"} for cell in cells(path)]
         assert page.open == len([found for found in tags if found]) > 0, path.name
     assert not [image for page in pages.values() for image in page.images if "alt" not in image]
@@ -259,7 +264,9 @@ def test_the_landing_page_opens_with_words_to_drag(site):
     text = (site / "index.html").read_text(encoding="utf-8")
     for once in ('data-live="permutation"', 'data-small="toy"', "live.js"):
         assert text.count(once) == 1
-    assert "TOY" not in text and 'alt="Two heat maps. ' in text  # what stands there without a script
+    assert (
+        "TOY" not in text and 'alt="An explorer, “Order: words change places”.' in text
+    )  # what stands there without a script
 
 
 def test_links_of_every_kind_are_brought_to_the_site(tmp_path):
@@ -424,11 +431,7 @@ def test_the_page_of_a_lesson_that_ran_in_another_language_says_it_all_in_that(s
     assert all(f"<b>{words}</b>" in shown for words, shown in (*english.values(), *other.values()))
     assert not {words for words, _ in english.values()} & {words for words, _ in other.values()}
     alts = {image["alt"] for image in pages[page].images}
-    own = {
-        "".join(each["data"]["text/plain"]).removeprefix("Figure: ")
-        for each in made
-        if "image/png" in each.get("data", {})
-    }
+    own = {alternative(each["data"]) for each in made if "image/png" in each.get("data", {})}
     assert own <= alts and not own & {image["alt"] for image in pages[f"notebooks/{RAN}.html"].images}
 
 
