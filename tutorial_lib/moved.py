@@ -28,6 +28,7 @@ MOVED = {
     "classroom.merging": "classroom.autograde_button",  # stands in the nbgrader_config.py of a class's folder
     "classroom.safe": "classroom.safe_html",
     "tutorial_lib.encodings.once": "tutorial_lib.encodings.deprecated",
+    "tutorial_lib.explorers.formula": "tutorial_lib.explorers.hybrid",
     "tutorial_lib.extras": "tutorial_lib.optional",
     "tutorial_lib.fallback": "tutorial_lib.stored_widgets",
     "tutorial_lib.legible": "tutorial_lib.readability",
