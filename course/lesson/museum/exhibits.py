@@ -140,8 +140,7 @@ class RotaryAttention(nn.Module):
         angle = position[..., None] * 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
         x1, x2 = x[..., 0::2], x[..., 1::2]
         return torch.stack(
-            [x1 * angle.cos() - x2 * angle.sin(), x1 * angle.sin() + x2 * angle.cos()], dim=-1
-        ).flatten(-2)
+            [x1 * angle.cos() - x2 * angle.sin(), x1 * angle.sin() + x2 * angle.cos()], dim=-1).flatten(-2)
 
     def scores(self, q, k):
         q, k = self.rotate(q.transpose(0, 1)), self.rotate(k.transpose(0, 1))
@@ -246,7 +245,6 @@ def _added(vectors: Callable) -> Callable:
     def equation(subject, q, k):
         p = vectors(subject, q.shape[1])
         return (q + p) @ (k + p).mT / q.shape[-1] ** 0.5
-
     return equation
 
 
@@ -332,198 +330,116 @@ class Exhibit:
 
 EXHIBITS = {
     "waves": Exhibit(
-        PositionalEncoder,
-        "Sines and cosines",
-        "SamLynnEvans/Transformer#25",
+        PositionalEncoder, "Sines and cosines", "SamLynnEvans/Transformer#25",
         "the cosine of a pair has a different exponent from its sine",
         "sin(pω) and cos(pω) of the same ω turn together, so PE_i·PE_j depends on j − i alone. Here each "
         "cosine has a frequency of its own, and the dot product depends on both places.",
         (("(2 * i / d_model)", "(i / d_model)"), ("(2 * (i + 1) / d_model)", "(i / d_model)")),
-        _added(_sines),
-    ),
+        _added(_sines)),
     "table": Exhibit(
-        PositionalEncoding,
-        "A table of sines and cosines",
-        "espnet/espnet#1060",
+        PositionalEncoding, "A table of sines and cosines", "espnet/espnet#1060",
         "with register_buffer, pe is saved; loading fails when max_len differs from that in training",
         "A buffer is part of the checkpoint unless it is registered with persistent=False. The table can be "
         "computed, so there is nothing to save.",
-        (('("pe", pe)', '("pe", pe, persistent=False)'),),
-        _added(_sines),
-    ),
+        (('("pe", pe)', '("pe", pe, persistent=False)'),), _added(_sines)),
     "gpt2": Exhibit(
-        GPT2Embedding,
-        "GPT-2's positions",
-        "ndif-team/nnsight#672",
+        GPT2Embedding, "GPT-2's positions", "ndif-team/nnsight#672",
         "left-padded batches silently mispredict every prompt that is shorter than the longest",
         "The positions count the padding too, so the first word of a short text gets row 5 in place of "
         "row 0. The mask says where the text begins.",
         (("torch.arange(x.shape[1]).expand(x.shape[:2])", "(attention_mask.cumsum(-1) - 1).clamp(min=0)"),),
-        _added(lambda subject, n: subject.wpe.weight.data[:n].double()),
-        relative=False,
-    ),
+        _added(lambda subject, n: subject.wpe.weight.data[:n].double()), relative=False),
     "keys": Exhibit(
-        RelativeKeys,
-        "Relative keys, as Shaw has them",
-        "huggingface/transformers#9164",
+        RelativeKeys, "Relative keys, as Shaw has them", "huggingface/transformers#9164",
         "without clipping, inputs longer than the table fail (in the reported code, nn.Embedding raises an "
         "error)",
         "An offset beyond the table gives a negative index, and Python counts that from the end: the word "
         "257 back is read as the word itself. Nothing fails; an error would be better. Clip it.",
-        ((".clamp(max=0)", ".clamp(-self.max_distance, 0)"),),
-        _library(_shaw),
-        decodes=True,
-    ),
+        ((".clamp(max=0)", ".clamp(-self.max_distance, 0)"),), _library(_shaw), decodes=True),
     "buckets": Exhibit(
-        RelativeBuckets,
-        "T5's buckets",
-        "huggingface/candle#1312",
+        RelativeBuckets, "T5's buckets", "huggingface/candle#1312",
         "the minimum was missing, so that buckets are wrong in some cases",
         "From 128 words back, the bucket runs past the last one of its side, into those for words "
         "ahead. The last one must take all of them.",
-        (("n, far)", "n, far.clamp(max=self.half - 1))"),),
-        _library(_t5),
-        also=("far = self.exact",),
-    ),
+        (("n, far)", "n, far.clamp(max=self.half - 1))"),), _library(_t5), also=("far = self.exact",)),
     "shift": Exhibit(
-        RelativeAttention,
-        "Transformer-XL's shift in an encoder",
-        "ZhengkunTian/OpenTransformer#25",
+        RelativeAttention, "Transformer-XL's shift in an encoder", "ZhengkunTian/OpenTransformer#25",
         "the shift of Transformer-XL, a decoder, is wrong in an encoder without a triangular mask",
         "The trick of the shift fills the upper triangle with values of the next query's row. A causal "
         "mask hides them; an encoder reads them. It needs the distances below 0 too.",
-        (("torch.arange(n - 1, -1, -1)", "torch.arange(n - 1, -n, -1)"),),
-        _transformer_xl,
-    ),
+        (("torch.arange(n - 1, -1, -1)", "torch.arange(n - 1, -n, -1)"),), _transformer_xl),
     "window": Exhibit(
-        WindowBias,
-        "A window of an image in three dimensions",
-        "282857341/nnFormer#88",
+        WindowBias, "A window of an image in three dimensions", "282857341/nnFormer#88",
         "the factors that make one index of three offsets are wrong",
         "Each factor must be the number of entries below it, (2·height − 1)(2·width − 1) and 2·width − 1. "
         "Here different offsets share an entry, and much of the table is never read.",
         (("3 * height - 1, 2 * height - 1", "(2 * height - 1) * (2 * width - 1), 2 * width - 1"),),
-        _window,
-        relative=False,
-        length=24,
-    ),
+        _window, relative=False, length=24),
     "halves": Exhibit(
-        RotaryPositions,
-        "RoPE with rotated halves",
-        "raiyanyahya/how-to-train-your-gpt#6",
+        RotaryPositions, "RoPE with rotated halves", "raiyanyahya/how-to-train-your-gpt#6",
         "the angles are laid out for neighbours, the rotation pairs the two halves",
         "Channels 0 and 8 form a pair, but get different angles: that is no rotation any more. Lay both "
         "out the same way.",
-        (
-            ("torch.cat([-x2, x1], dim=-1)", "torch.stack([-x2, x1], dim=-1).flatten(-2)"),
-            ("x[..., : d // 2], x[..., d // 2 :]", "x[..., 0::2], x[..., 1::2]"),
-        ),
-        _library(lambda _: Rotary(16, layout="interleaved")),
-        decodes=True,
-        also=("repeat_interleave",),
-    ),
+        (("torch.cat([-x2, x1], dim=-1)", "torch.stack([-x2, x1], dim=-1).flatten(-2)"),
+         ("x[..., : d // 2], x[..., d // 2 :]", "x[..., 0::2], x[..., 1::2]")),
+        _library(lambda _: Rotary(16, layout="interleaved")), decodes=True, also=("repeat_interleave",)),
     "kernel": Exhibit(
-        RotaryAttention,
-        "RoPE in the layout of a fast kernel",
-        "mlfoundations/open_lm#4",
+        RotaryAttention, "RoPE in the layout of a fast kernel", "mlfoundations/open_lm#4",
         "the rotation is applied along the heads, not along the sequence",
         "q and k are [length, heads, channels] here, so the axis −2 counts heads. All words are turned "
         "alike: the model has no positions, and a test of relative shifts is content with that.",
         (("torch.arange(x.shape[-2])", "torch.arange(x.shape[0])[:, None]"),),
-        _library(lambda _: Rotary(16, layout="interleaved")),
-        also=("q, k = self.rotate(",),
-    ),
+        _library(lambda _: Rotary(16, layout="interleaved")), also=("q, k = self.rotate(",)),
     "memory": Exhibit(
-        CachedRotary,
-        "RoPE with remembered angles",
-        "lucidrains/rotary-embedding-torch#11",
+        CachedRotary, "RoPE with remembered angles", "lucidrains/rotary-embedding-torch#11",
         "the offset is not part of the cache's key, so every offset gets the angles of the first",
         "When words come one by one, each query has length 1, and the angles of word 0 are taken for all.",
         (('f"angles:{length}"', 'f"angles:{length}:{start}"'),),
-        _library(lambda _: Rotary(16, layout="half")),
-        decodes=True,
-    ),
+        _library(lambda _: Rotary(16, layout="half")), decodes=True),
     "angles": Exhibit(
-        RotaryEmbedding,
-        "RoPE's angles",
-        "EleutherAI/gpt-neox#1003",
+        RotaryEmbedding, "RoPE's angles", "EleutherAI/gpt-neox#1003",
         "the tables are computed in the model's precision, and are wildly wrong for some positions",
         "A buffer follows model.bfloat16(), and type_as takes the positions along; beyond 256 bfloat16 "
         "does not hold every integer. Angles must stay in float32. (On a GPU, bring them to x.device: "
         "a plain attribute does not move with the model.)",
         (('self.register_buffer("inv_freq", inv_freq, persistent=False)', "self.inv_freq = inv_freq"),),
-        _library(lambda _: Rotary(16, layout="half")),
-        decodes=True,
-    ),
+        _library(lambda _: Rotary(16, layout="half")), decodes=True),
     "stretch": Exhibit(
-        DynamicRotary,
-        "RoPE that stretches with the text",
-        "huggingface/transformers#25104",
+        DynamicRotary, "RoPE that stretches with the text", "huggingface/transformers#25104",
         "with a cache, keys keep the rotation base of the time when they came",
         "Dynamic NTK changes all angles when the text grows, but the keys in the cache are turned by the "
         "old ones. Keep them unturned.",
-        (
-            ("self.keys.append(self.rotate(k, n - 1, n))", "self.keys.append(k)"),
-            ("@ torch.cat(self.keys, dim=1).mT", "@ self.rotate(torch.cat(self.keys, dim=1), 0, n).mT"),
-        ),
+        (("self.keys.append(self.rotate(k, n - 1, n))", "self.keys.append(k)"),
+         ("@ torch.cat(self.keys, dim=1).mT", "@ self.rotate(torch.cat(self.keys, dim=1), 0, n).mT")),
         _library(lambda _: Rotary(16, layout="half", frequencies=Frequencies(16, scaling=DynamicNTK(16)))),
-        relative=False,
-        decodes=True,
-    ),
+        relative=False, decodes=True),
     "slopes": Exhibit(
-        ALiBi,
-        "ALiBi for six heads",
-        "ml-explore/mlx#3071",
+        ALiBi, "ALiBi for six heads", "ml-explore/mlx#3071",
         "the formula for the slopes was right only for a power of two",
         "For 6 heads the released code takes the slopes of 4, then every second one of 8. Weights trained "
         "with those slopes do not fit any others, and only the equation can tell; no property does.",
-        (
-            ("x = (2**8) ** (1 / num_heads)", "n = 2 ** int(math.log2(num_heads))"),
-            (
-                "[x**-h for h in range(1, num_heads + 1)]",
-                "[2 ** (-8 * h / n) for h in range(1, n + 1)]\n"
-                "        self.slopes += [2 ** (-4 * h / n) for h in range(1, 2 * (num_heads - n), 2)]",
-            ),
-        ),
-        _library(lambda _: LibraryALiBi(6)),
-        decodes=True,
-        heads=6,
-    ),
+        (("x = (2**8) ** (1 / num_heads)", "n = 2 ** int(math.log2(num_heads))"),
+         ("[x**-h for h in range(1, num_heads + 1)]",
+          "[2 ** (-8 * h / n) for h in range(1, n + 1)]\n"
+          "        self.slopes += [2 ** (-4 * h / n) for h in range(1, 2 * (num_heads - n), 2)]")),
+        _library(lambda _: LibraryALiBi(6)), decodes=True, heads=6),
     "sign": Exhibit(
-        LinearBias,
-        "ALiBi as a function of indices",
-        "meta-pytorch/attention-gym#86",
+        LinearBias, "ALiBi as a function of indices", "meta-pytorch/attention-gym#86",
         "the fix turns q_idx − kv_idx around",
         "A key in the past has kv_idx < q_idx, so the farther one gets the larger score. It must be a "
         "penalty.",
-        (("(q_idx - kv_idx)", "(kv_idx - q_idx)"),),
-        _library(lambda _: LibraryALiBi(4)),
-        decodes=True,
-    ),
+        (("(q_idx - kv_idx)", "(kv_idx - q_idx)"),), _library(lambda _: LibraryALiBi(4)), decodes=True),
     "encoder": Exhibit(
-        EncoderBias,
-        "ALiBi for an encoder",
-        "ofirpress/attention_with_linear_biases#5",
+        EncoderBias, "ALiBi for an encoder", "ofirpress/attention_with_linear_biases#5",
         "the decoder's bias does not fit an encoder; the first suggestion is the absolute distance",
         "A key 3 to the left and one 3 to the right get the same bias: read backwards, the text has the "
         "same weights, mirrored. Give left and right different slopes.",
-        (
-            (
-                "torch.abs(relative_position)",
-                "torch.where(relative_position > 0, 2 * relative_position, -relative_position)",
-            ),
-        ),
-        None,
-    ),
+        (("torch.abs(relative_position)",
+          "torch.where(relative_position > 0, 2 * relative_position, -relative_position)"),), None),
     "mask": Exhibit(
-        CausalAttention,
-        "A causal mask",
-        "pytorch/pytorch#103082",
+        CausalAttention, "A causal mask", "pytorch/pytorch#103082",
         "with a cache of keys, is_causal lets the one query see only the first key",
         "The triangle starts at the first query and the first key. A query that comes later is the last "
         "word, not the first: the triangle must end in the lower right corner.",
-        ((".tril()", ".tril(k.shape[1] - q.shape[1])"),),
-        _library(lambda _: NoPosition()),
-        decodes=True,
-    ),
+        ((".tril()", ".tril(k.shape[1] - q.shape[1])"),), _library(lambda _: NoPosition()), decodes=True),
 }
