@@ -198,6 +198,8 @@ with warnings.catch_warnings(record=True) as said:
     from course.experiments import gap
     from tutorial_lib.experiments import why
     from tutorial_lib.extras import needs
+    from tutorial_lib.explorers import formula
+    assert len(formula.W_R) == 7  # lesson 05 reads it
     assert experiments.load("gap").experiment == experiments.load("position_gap").experiment
 import course.real_models, course.experiments.position_gap, course.experiments.why_rope, tutorial_lib.optional
 assert (endings, gap) == (course.real_models, course.experiments.position_gap)

@@ -95,9 +95,9 @@ def code(page: Method) -> str:
     return "\n\n".join(parts)
 
 
-def equations(place) -> tuple[list[str], str]:
-    """The formulas of a docstring, and the paper and equation that its first line names."""
-    doc = inspect.getdoc(place) or ""
+def equations(page: Method) -> tuple[list[str], str]:
+    """The formulas of a method's docstring, and the paper and equation that its first line names."""
+    doc = inspect.getdoc(page.equation or sys.modules[page.code[0].__module__]) or ""
     blocks = re.findall(r"^\.\. math::((?:.*\n?)(?:[ \t]+.*(?:\n|$)|\n(?=[ \t]))*)", doc, re.M)
     source = re.search(r"\(([^()]*\b20\d\d[^()]*)\)", doc.partition("\n\n")[0])
     return [textwrap.dedent(block).strip() for block in blocks], source[1] if source else ""
@@ -105,7 +105,7 @@ def equations(place) -> tuple[list[str], str]:
 
 def equation(page: Method) -> str:
     """All formulas of a page, and where they come from."""
-    blocks, source = equations(page.equation or sys.modules[page.code[0].__module__])
+    blocks, source = equations(page)
     source = page.source or source
     if page.formula or not blocks:
         given = [page.formula] if page.formula else page.row.formula
@@ -148,7 +148,7 @@ def readings(page: Method) -> list[dict[str, str]]:
     """The entries of the reading list: what to read, to look at, what came later, where it is tested."""
     if not page.papers:
         link = f"[arXiv:{page.arxiv}](https://arxiv.org/abs/{page.arxiv})"
-        return [{"Read": f"{equations(page.equation or sys.modules[page.code[0].__module__])[1]}, {link}"}]
+        return [{"Read": f"{equations(page)[1]}, {link}"}]
     text = document("papers")
     entries = [
         re.search(rf"^### {re.escape(name)}\n(.*?)(?=^##)", text, re.M | re.S)[1] for name in page.papers
