@@ -25,6 +25,7 @@ from .optional import needs
 
 ENGLISH = "en"
 _chosen: contextvars.ContextVar[str] = contextvars.ContextVar("language", default="")
+_catalogs: contextvars.ContextVar[Path | None] = contextvars.ContextVar("catalogs", default=None)
 T = TypeVar("T")
 NAMES = ("answer", "kind")
 """Keys of a question whose values are names in the code, and no texts."""
@@ -37,13 +38,17 @@ def language() -> str:
 
 
 @contextlib.contextmanager
-def speaking(language: str) -> Iterator[None]:
-    """In the body the library speaks this language, whatever the computer and the notebook say."""
-    before = _chosen.set(language)
+def speaking(language: str, catalogs: Path | None = None) -> Iterator[None]:
+    """In the body the library speaks this language, whatever the computer and the notebook say.
+
+    ``catalogs`` is the folder that has a folder with ``texts.mo`` for each language, if it is not the usual.
+    """
+    before, elsewhere = _chosen.set(language), _catalogs.set(catalogs or _catalogs.get())
     try:
         yield
     finally:
         _chosen.reset(before)
+        _catalogs.reset(elsewhere)
 
 
 def per_language(function: Callable[..., T]) -> Callable[..., T]:
@@ -72,7 +77,7 @@ def _of_notebook(path: str) -> str:
 
 def folder() -> Path:
     """Where the catalogs are: a folder for each language."""
-    return Path(os.environ.get("TUTORIAL_LOCALE") or Path(__file__).parents[1] / "build")
+    return _catalogs.get() or Path(os.environ.get("TUTORIAL_LOCALE") or Path(__file__).parents[1] / "build")
 
 
 @functools.cache

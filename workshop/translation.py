@@ -454,7 +454,10 @@ def run(
 ) -> nbformat.NotebookNode:
     """Execute a translated notebook. Raises ValueError if it prints other numbers than the English one."""
     authoring.execute(notebook, folder, environment)
-    with contextlib.suppress(RuntimeError), speaking(environment["TUTORIAL_LANG"]):
+    with (
+        contextlib.suppress(RuntimeError),
+        speaking(environment["TUTORIAL_LANG"], Path(environment["TUTORIAL_LOCALE"])),
+    ):
         pictures.renew(notebook)  # without Chromium a line of text stays
     for n, (ours, theirs) in enumerate(zip(numbers(read(name)), numbers(notebook), strict=True)):
         if ours != theirs:
