@@ -10,20 +10,31 @@ together.
 
 from __future__ import annotations
 
+from typing import Literal, overload
+
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
 from .encodings import NoPosition, PositionalEncoding
 from .encodings.base import check_encoding, check_term, repeat_heads
-from .encodings.positions import Where, pair
+from .encodings.positions import Positions, Where, pair
 from .fast_attention import by_reach, chunks, flex_attention, fused_attention, has_far_keys, joined
 from .masks import allowed_pairs, check_mask
 
 BACKENDS = ("eager", "sdpa", "flex")
 
 
-def equation(q, k, v, encoding, q_positions, k_positions, scale, allowed):
+def equation(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    encoding: PositionalEncoding,
+    q_positions: Positions,
+    k_positions: Positions,
+    scale: float,
+    allowed: Tensor | None,
+) -> tuple[Tensor, Tensor]:
     """Output ``[B, H, Lq, D]`` and weights ``[B, H, Lq, Lk]``, line by line.
 
     ``q`` and ``k`` have gone through the door ``rotate``; they, ``v`` and the positions have the shapes of
@@ -36,7 +47,14 @@ def equation(q, k, v, encoding, q_positions, k_positions, scale, allowed):
     return (out if values is None else out + values).to(v.dtype), weights
 
 
-def _scores(q, k, encoding, q_positions, k_positions, scale):
+def _scores(
+    q: Tensor,
+    k: Tensor,
+    encoding: PositionalEncoding,
+    q_positions: Positions,
+    k_positions: Positions,
+    scale: float,
+) -> Tensor:
     content_bias = encoding.content_bias(q, k, q_positions, k_positions)
     bias = encoding.bias(q_positions, k_positions)
     for door, term in (("content_bias", content_bias), ("bias", bias)):
@@ -46,12 +64,44 @@ def _scores(q, k, encoding, q_positions, k_positions, scale):
     return s if bias is None else s + bias
 
 
-def _softmax(s, allowed):
+def _softmax(s: Tensor, allowed: Tensor | None) -> Tensor:
     s = s.float() if s.dtype in (torch.float16, torch.bfloat16) else s
     if allowed is None:
         return s.softmax(-1)
     weights = s.masked_fill(~allowed, float("-inf")).softmax(-1)
     return weights.masked_fill(~allowed.any(-1, keepdim=True), 0.0)
+
+
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    encoding: PositionalEncoding | None = None,
+    q_positions: Where = None,
+    k_positions: Where = None,
+    *,
+    causal: bool = False,
+    mask: Tensor | None = None,
+    backend: str = "sdpa",
+    return_weights: Literal[False] = False,
+) -> Tensor: ...
+
+
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    encoding: PositionalEncoding | None = None,
+    q_positions: Where = None,
+    k_positions: Where = None,
+    *,
+    causal: bool = False,
+    mask: Tensor | None = None,
+    backend: str = "sdpa",
+    return_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
 
 
 def attention(
@@ -66,7 +116,7 @@ def attention(
     mask: Tensor | None = None,
     backend: str = "sdpa",
     return_weights: bool = False,
-):
+) -> Tensor | tuple[Tensor, Tensor]:
     """Attention with a positional encoding.
 
     Args:
@@ -133,14 +183,23 @@ def scores(
     return _scores(q, k, encoding, *where, scale)
 
 
-def _transformed():
+def _transformed() -> bool:
     """Whether ``torch.func`` or forward-mode differentiation asks for what no fused kernel has."""
     if torch.compiler.is_compiling():
         return False
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
-def _check(q, k, v, encoding, causal=False, mask=None, backend="eager", return_weights=False):
+def _check(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    encoding: PositionalEncoding,
+    causal: bool = False,
+    mask: Tensor | None = None,
+    backend: str = "eager",
+    return_weights: bool = False,
+) -> None:
     if not isinstance(encoding, PositionalEncoding):
         check_encoding(encoding)
     for name, x in (("q", q), ("k", k), ("v", v)):

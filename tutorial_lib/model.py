@@ -61,7 +61,7 @@ class Config:
     mlp: str = "gelu"
     norm_eps: float = 1e-5
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in ("n_kv_heads", "d_ff", "n_out")}
         check_above_0(norm_eps=self.norm_eps)
         check_positive(
@@ -120,7 +120,7 @@ class _Past:
         self.positions, self.axes, self._known = where.tensor, where.axes, (where, _version(where.tensor))
 
 
-def _version(x):
+def _version(x: Tensor) -> int | None:
     return None if torch.compiler.is_compiling() or x.is_inference() else x._version
 
 
@@ -186,7 +186,7 @@ class Memory(_Past):
     keep: Tensor | None = None
     axes: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_not_negative(length=self.length)
 
     def copy(self) -> Memory:
@@ -263,7 +263,7 @@ class Attention(nn.Module):
         self.v = nn.Linear(config.d_model, kv, bias=False)
         self.out = nn.Linear(config.d_model, config.d_model, bias=False)
 
-    def forward(self, x, inputs: AttentionInputs, context=None):
+    def forward(self, x: Tensor, inputs: AttentionInputs, context: Tensor | None = None) -> Tensor:
         context = x if context is None else context
         q = self.q(x).unflatten(-1, self.heads).transpose(1, 2)
         k = self.k(context).unflatten(-1, self.heads).transpose(1, 2)
@@ -281,7 +281,8 @@ class Attention(nn.Module):
             mask=inputs.mask,
             backend=inputs.backend,
         )
-        return self.out(y.transpose(1, 2).flatten(-2))
+        out: Tensor = self.out(y.transpose(1, 2).flatten(-2))
+        return out
 
 
 class FeedForward(nn.Module):
@@ -294,10 +295,10 @@ class FeedForward(nn.Module):
         self.gate = nn.Linear(d, d_ff, bias=False) if config.mlp == "swiglu" else None
         self.down = nn.Linear(d_ff, d, bias=False)
 
-    def forward(self, x):
-        if self.gate is None:
-            return self.down(F.gelu(self.up(x)))
-        return self.down(F.silu(self.gate(x)) * self.up(x))
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = F.gelu(self.up(x)) if self.gate is None else F.silu(self.gate(x)) * self.up(x)
+        out: Tensor = self.down(hidden)
+        return out
 
 
 class Block(nn.Module):
@@ -315,10 +316,11 @@ class Block(nn.Module):
         self.norm2 = norm(config.d_model, eps=config.norm_eps)
         self.feed_forward = FeedForward(config)
 
-    def forward(self, x, inputs: AttentionInputs, context=None):
+    def forward(self, x: Tensor, inputs: AttentionInputs, context: Tensor | None = None) -> Tensor:
         context = None if context is None else self.norm1(context)
         x = x + self.attention(self.norm1(x), inputs, context)
-        return x + self.feed_forward(self.norm2(x))
+        out: Tensor = x + self.feed_forward(self.norm2(x))
+        return out
 
 
 class Transformer(nn.Module):
@@ -352,10 +354,10 @@ class Transformer(nn.Module):
         self.norm = norm(config.d_model, eps=config.norm_eps)
         self.head = nn.Linear(config.d_model, config.n_out or config.vocab_size, bias=False)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, self._encoding(value) if name == "encoding" else value)
 
-    def _encoding(self, value):
+    def _encoding(self, value: Any) -> PositionalEncoding | nn.ModuleList:
         """One encoding as it is, one per layer as an ``nn.ModuleList``."""
         value = NoPosition() if value is None else value
         per_layer = isinstance(value, (Sequence, nn.ModuleList)) and not isinstance(value, str)
@@ -425,7 +427,7 @@ class Transformer(nn.Module):
         q_positions = self._positions(encodings[0], tokens, positions, keep, past, before).shared()
         k_positions = q_positions if before is None else before.followed_by(q_positions).shared()
         x = encodings[0].embed(self.tokens(tokens), q_positions)
-        if grown is not None:
+        if past is not None:
             self._keep(grown, tokens, keep)
             x = self._unchanged(x, past, before, k_positions)
         kept = keep if grown is None else grown.keep
@@ -450,7 +452,7 @@ class Transformer(nn.Module):
         if self.config.pool == "mean":
             weight = torch.ones_like(tokens, dtype=x.dtype) if keep is None else keep.to(x.dtype)
             x = (x * weight[..., None]).sum(1) / weight.sum(1, keepdim=True).clamp(min=1)
-        logits = self.head(x)
+        logits: Tensor = self.head(x)
         if past is not None:
             if memory is None:
                 grown.stand_at(k_positions)
@@ -458,7 +460,7 @@ class Transformer(nn.Module):
         return logits
 
     @staticmethod
-    def _check_tokens(tokens):
+    def _check_tokens(tokens: Tensor) -> None:
         if not isinstance(tokens, Tensor):
             raise TypeError(f"tokens are a {type(tokens).__name__}: give a tensor of ids [batch, length]")
         if tokens.ndim != 2:
@@ -466,7 +468,9 @@ class Transformer(nn.Module):
         if tokens.is_floating_point() or tokens.dtype == torch.bool:
             raise ValueError(f"tokens have dtype {tokens.dtype}: ids are integers")
 
-    def _check(self, tokens, keep, mask, past):
+    def _check(
+        self, tokens: Tensor, keep: Tensor | None, mask: Tensor | None, past: Cache | Memory | None
+    ) -> None:
         rows, length = tokens.shape
         if keep is not None:
             check_mask(keep, (rows, length), "keep")
@@ -490,28 +494,36 @@ class Transformer(nn.Module):
                     f"of tokens, {heads} heads of width {self.config.head_dim} and {layers} layers: begin a "
                     "new text with a new Cache"
                 )
-        for x in past.states if isinstance(past, Memory) else ():
-            if len(past.states) != len(self.blocks) or x.shape[::2] != (rows, self.config.d_model):
+        states = past.states if isinstance(past, Memory) else []
+        for x in states:
+            if len(states) != len(self.blocks) or x.shape[::2] != (rows, self.config.d_model):
                 raise ValueError(
-                    f"the memory holds {tuple(x.shape)} for {len(past.states)} layers, but there are {rows} "
+                    f"the memory holds {tuple(x.shape)} for {len(states)} layers, but there are {rows} "
                     f"rows of tokens, width {self.config.d_model} and {len(self.blocks)} layers: begin a "
                     "new text with a new Memory"
                 )
 
     @staticmethod
-    def _positions(encoding, tokens, positions, keep, past, before) -> Positions:
+    def _positions(
+        encoding: PositionalEncoding,
+        tokens: Tensor,
+        positions: Where,
+        keep: Tensor | None,
+        past: Cache | Memory | None,
+        before: Positions | None,
+    ) -> Positions:
         length, device = tokens.shape[1], tokens.device
         if positions is not None:
             if not isinstance(positions, Positions):
                 positions = Positions(torch.as_tensor(positions, device=device), encoding.axes, wait=True)
             return at(encoding, positions, tokens[..., None])
         n = 0 if before is None else len(before)
-        first = before.first if n else 0
+        first = before.first if before is not None and n else 0
         counted = at(encoding, None, tokens[..., None], offset=0 if first is None else first + n)
         kept = None if past is None else past.keep
         if first is not None and keep is None and kept is None:
             return counted
-        start = before.tensor[..., -1:] + 1 if n else 0
+        start: Any = before.tensor[..., -1:] + 1 if before is not None and n else 0
         if kept is not None:
             start = start * kept.any(1, keepdim=True)  # a row of nothing but padding is at 0
         if keep is not None:
@@ -519,20 +531,24 @@ class Transformer(nn.Module):
         return Positions(start + torch.arange(length, device=device))
 
     @staticmethod
-    def _keep(past, tokens, keep):
+    def _keep(past: Cache | Memory, tokens: Tensor, keep: Tensor | None) -> None:
         """Write padding into the past."""
         if keep is not None or past.keep is not None:
             now = keep if keep is not None else torch.ones_like(tokens, dtype=torch.bool)
             before = past.keep if past.keep is not None else now.new_ones(now.shape[0], len(past))
             past.keep = torch.cat([before, now], 1)
 
-    def _unchanged(self, x, past, before, now):
+    def _unchanged(self, x: Tensor, past: Cache | Memory, before: Positions | None, now: Positions) -> Tensor:
         """``x``, unless what the layers above the first keep was made with angles that change now: then a
         ValueError, or NaN where that can't be asked."""
-        if not len(past):
+        if before is None or not len(before):
             return x
-        if before.first is not None and now.first is not None:  # the last number will do, and asks no GPU
-            before, now = (Positions(1, offset=p.first + len(p) - 1, device="cpu") for p in (before, now))
+        first, its = before.first, now.first
+        if first is not None and its is not None:  # the last number will do, and asks no GPU
+            before, now = (
+                Positions(1, offset=last, device="cpu")
+                for last in (first + len(before) - 1, its + len(now) - 1)
+            )
         for encoding in dict.fromkeys(self.encodings[:-1]):  # once, also where all layers share it
             changed = encoding.changes(before, now)
             if changed is not None and not readable(changed, wait=True):

@@ -26,6 +26,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -82,7 +83,8 @@ def scale_of(encoding: PositionalEncoding, q: Tensor) -> float:
 def matrix(encoding: RelativeBias, p: Positions, dtype: torch.dtype) -> Tensor:
     """The bias of all pairs ``[1, H, L, L]`` with −inf for the future, as kernels with a mask take it."""
     n = len(p)
-    line = encoding.bias_by_offset(p, p).to(dtype)  # offsets 1 − L … L − 1
+    line: Any = encoding.bias_by_offset(p, p)
+    line = line.to(dtype)  # offsets 1 − L … L − 1
     line = line.masked_fill(torch.arange(2 * n - 1, device=line.device) >= n, -math.inf)
     return line.unfold(-1, n, 1).flip(-2)[None]
 

@@ -65,7 +65,7 @@ class AxialFrequencies:
     head_dim: int
     frequencies: tuple[Angles, ...]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not all(isinstance(f, Angles) and f.axes == 1 for f in self.frequencies):
             raise ValueError(f"frequencies={self.frequencies}: give one Frequencies(…) per axis")
         channels = [f.d for f in self.frequencies]
@@ -87,7 +87,9 @@ class AxialFrequencies:
         lengths = tuple(f.length(*axis) for f, axis in zip(self.frequencies, axes, strict=True))
         return None if all(of_axis is None for of_axis in lengths) else lengths
 
-    def cos_sin(self, positions: Tensor, length, dtype=torch.float32) -> tuple[Tensor, Tensor]:
+    def cos_sin(
+        self, positions: Tensor, length: tuple[Tensor | None, ...] | None, dtype: torch.dtype = torch.float32
+    ) -> tuple[Tensor, Tensor]:
         """Those of all axes side by side: ``[L, pairs]`` or ``[B, L, pairs]``."""
         length = (None,) * self.axes if length is None else length
         axes = zip(self.frequencies, positions.unbind(-1), length, strict=True)
@@ -136,8 +138,9 @@ class AxialRotary(Rotary):
         axial: Any = AxialFrequencies(head_dim, tuple(frequencies))  # is asked as Angles are
         super().__init__(head_dim, base=base, layout=layout, frequencies=axial)
 
-    def extra_repr(self):
-        return f"{self.head_dim}, frequencies={self.frequencies.frequencies}, layout={self.layout!r}"
+    def extra_repr(self) -> str:
+        its: Any = self.frequencies
+        return f"{self.head_dim}, frequencies={its.frequencies}, layout={self.layout!r}"
 
 
 METHODS = [

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -40,18 +40,18 @@ import torch
 from torch import Tensor, nn
 
 from .method import Method, Row
-from .positions import Positions, Where, at
+from .positions import Device, Positions, Where, at
 
 DOORS = ("embed", "rotate", "content_bias", "bias", "values")
 READERS = (*DOORS, "bias_by_offset", "dense", "vectors", "changes")  # of positions
 
 
-def _with_tensors(method: Callable) -> Callable:
+def _with_tensors(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def plain(self, *arguments, **named):
-        arguments = [x.tensor if isinstance(x, Positions) else x for x in arguments]
+    def plain(self: PositionalEncoding, *arguments: Any, **named: Any) -> Any:
+        plainly = [x.tensor if isinstance(x, Positions) else x for x in arguments]
         named = {name: x.tensor if isinstance(x, Positions) else x for name, x in named.items()}
-        return method(self, *arguments, **named)
+        return method(self, *plainly, **named)
 
     return plain
 
@@ -74,7 +74,7 @@ class PositionalEncoding(nn.Module):
     by_place: bool = False
     """Whether it goes by the order of the tensor too, where the queries are the last keys."""
 
-    def __init_subclass__(cls, **options):
+    def __init_subclass__(cls, **options: Any) -> None:
         """Classes outside of this package compute with positions as with tensors, so they get tensors."""
         super().__init_subclass__(**options)
         shut = PositionalEncoding
@@ -126,7 +126,7 @@ class PositionalEncoding(nn.Module):
         """A term of the output, ``[B, H, Lq, d_head]``; ``None`` adds nothing."""
         return None
 
-    def forward(self, *arguments, **options):
+    def forward(self, *arguments: Any, **options: Any) -> Any:
         """Its door, of an encoding that opens one: ``Rotary(64)(q, k)`` is ``Rotary(64).rotate(q, k)``."""
         if len(self.doors) != 1:
             what = " and ".join(self.doors) or "no door"
@@ -165,6 +165,8 @@ class Compose(PositionalEncoding):
     those that open a door read positions of different ``axes``.
     """
 
+    parts: Sequence[PositionalEncoding]
+
     def __init__(self, *parts: PositionalEncoding):
         super().__init__()
         for part in parts:
@@ -179,33 +181,39 @@ class Compose(PositionalEncoding):
                 f"the parts ask for different scales {sorted(scales)}, but a softmax has one: "
                 "set the attribute `scale` of one part to None"
             )
-        self.parts = nn.ModuleList(parts)
+        its: Any = nn.ModuleList(parts)
+        self.parts = its
         self.scale = scales.pop() if scales else None
         self.axes = common_axes(part for part in parts if part.doors)
         self.by_place = any(part.by_place for part in parts)
 
     @property
-    def reach(self):
+    def reach(self) -> int | None:
         reaches = [part.reach for part in self.parts if {"content_bias", "bias", "values"} & set(part.doors)]
-        return None if None in reaches else max(reaches, default=None)
+        known = [reach for reach in reaches if reach is not None]
+        return max(known, default=None) if len(known) == len(reaches) else None
 
-    def embed(self, x, positions=None, **offset):
+    def embed(self, x: Tensor, positions: Where = None, **offset: int) -> Tensor:
         for part in self.parts:
             x = part.embed(x, positions, **offset)
         return x
 
-    def rotate(self, q, k, q_positions=None, k_positions=None, **offset):
+    def rotate(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, **offset: int
+    ) -> tuple[Tensor, Tensor]:
         for part in self.parts:
             q, k = part.rotate(q, k, q_positions, k_positions, **offset)
         return q, k
 
-    def content_bias(self, q, k, q_positions=None, k_positions=None, **offset):
+    def content_bias(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, **offset: int
+    ) -> Tensor | None:
         return _sum(part.content_bias(q, k, q_positions, k_positions, **offset) for part in self.parts)
 
-    def bias(self, q_positions, k_positions, **offset):
+    def bias(self, q_positions: Where, k_positions: Where, **offset: int) -> Tensor | None:
         return _sum(part.bias(q_positions, k_positions, **offset) for part in self.parts)
 
-    def bias_by_offset(self, q_positions, k_positions, **offset):
+    def bias_by_offset(self, q_positions: Where, k_positions: Where, **offset: int) -> Tensor | None:
         terms = [
             part.bias_by_offset(q_positions, k_positions, **offset)
             for part in self.parts
@@ -213,25 +221,27 @@ class Compose(PositionalEncoding):
         ]
         return None if any(term is None for term in terms) else _sum(terms)
 
-    def changes(self, before, now):
+    def changes(self, before: Where, now: Where) -> Tensor | None:
         return _sum(part.changes(before, now) for part in self.parts)  # of booleans: any of them
 
-    def values(self, weights, q_positions=None, k_positions=None, **offset):
+    def values(
+        self, weights: Tensor, q_positions: Where = None, k_positions: Where = None, **offset: int
+    ) -> Tensor | None:
         return _sum(part.values(weights, q_positions, k_positions, **offset) for part in self.parts)
 
-    def token_dim(self, d_model):
+    def token_dim(self, d_model: int) -> int:
         for part in reversed(self.parts):
             d_model = part.token_dim(d_model)
         return d_model
 
     @property
-    def doors(self):
+    def doors(self) -> tuple[str, ...]:
         return tuple(door for door in DOORS if any(door in part.doors for part in self.parts))
 
 
-def _sum(terms) -> Tensor | None:
-    terms = [term for term in terms if term is not None]
-    return sum(terms[1:], terms[0]) if terms else None
+def _sum(terms: Iterable[Tensor | None]) -> Tensor | None:
+    there = [term for term in terms if term is not None]
+    return sum(there[1:], there[0]) if there else None
 
 
 class Absolute(PositionalEncoding):
@@ -248,12 +258,12 @@ class Absolute(PositionalEncoding):
         """The position vectors, ``[L, dim]`` or ``[B, L, dim]``."""
         raise NotImplementedError(f"{type(self).__name__} must give vectors(positions)")
 
-    def embed(self, x, positions=None, *, offset=0):
+    def embed(self, x: Tensor, positions: Where = None, *, offset: int = 0) -> Tensor:
         check_width(self, x, self.dim)
         return x + self.vectors(at(self, positions, x, offset=offset)).to(x.dtype)
 
 
-def check_encoding(encoding, name: str = "encoding") -> None:
+def check_encoding(encoding: object, name: str = "encoding") -> None:
     """Raise TypeError unless it is an instance of :class:`PositionalEncoding`."""
     if isinstance(encoding, type) and issubclass(encoding, PositionalEncoding):
         what = encoding.__name__
@@ -265,7 +275,7 @@ def check_encoding(encoding, name: str = "encoding") -> None:
         )
 
 
-def check_part(whole: PositionalEncoding, part: PositionalEncoding, kind) -> None:
+def check_part(whole: PositionalEncoding, part: object, kind: Any) -> None:
     """Raise TypeError unless ``part`` is of this ``kind``, a class that has a name ``in_words``."""
     if not isinstance(part, kind):
         given = f"the class {part.__name__}" if isinstance(part, type) else type(part).__name__
@@ -281,7 +291,7 @@ def check_width(encoding: PositionalEncoding, x: Tensor, dim: int) -> None:
         )
 
 
-def common_axes(parts) -> int:
+def common_axes(parts: Iterable[PositionalEncoding]) -> int:
     """The axes of encodings that get the same positions; ValueError if they differ."""
     axes = {part.axes for part in parts}
     if len(axes) > 1:
@@ -348,7 +358,7 @@ def check_pairs(head_dim: int, rotary_dim: int | None = None) -> int:
     return d
 
 
-def check_one_of(allowed: tuple, **values) -> None:
+def check_one_of(allowed: tuple[str, ...], **values: str) -> None:
     """Raise ValueError, naming the argument, unless every value is one of those that are allowed."""
     for name, value in values.items():
         if value not in allowed:
@@ -369,7 +379,7 @@ def check_not_negative(**sizes: int) -> None:
             raise ValueError(f"{name}={size!r}: it must be an integer, 0 or more")
 
 
-def is_number(value) -> bool:
+def is_number(value: object) -> bool:
     """Whether it is a real number that a float holds, finite; True and False are none."""
     most: Any = sys.float_info.max
     return isinstance(value, Real) and not isinstance(value, bool) and abs(value) <= most
@@ -388,7 +398,7 @@ def check_std(std: float) -> None:
         raise ValueError(f"std={std!r}: it must be a finite number, 0 or more")
 
 
-def constant(values, device=None) -> Tensor:
+def constant(values: Sequence[float], device: Device = None) -> Tensor:
     """Numbers as a tensor in the widest float of the device, without waiting for a GPU."""
     device = torch.device(device or "cpu")
     dtype = torch.float32 if device.type == "mps" else torch.float64

@@ -1,9 +1,12 @@
 """What version 0.2 had in place of :meth:`tutorial_lib.encodings.Positions.shared`."""
 
 import warnings
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
-def one_forward(forward):
+def one_forward(forward: T) -> T:
     """``forward`` as it is, with a warning; this name goes with version 0.4."""
     warnings.warn(
         "one_forward shares nothing any more: give all layers the same positions, made by "

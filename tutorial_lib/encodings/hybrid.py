@@ -69,9 +69,10 @@ class HybridSum(PositionalEncoding):
 
     def read(self, positions: Where) -> Tensor:
         """``w_h · PE`` of each position: ``[H, L]``, or ``[B, H, L]`` if rows have their own."""
-        return self.w(self.position.vectors(positions).to(self.w.weight.dtype)).mT
+        read: Tensor = self.w(self.position.vectors(positions).to(self.w.weight.dtype))
+        return read.mT
 
-    def bias(self, q_positions, k_positions, *, offset=0):
+    def bias(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
         q_positions, k_positions = pair(self, q_positions, k_positions, offset=offset)
         return self.read(q_positions)[..., :, None] + self.relative.bias(q_positions, k_positions)
 
@@ -83,7 +84,7 @@ class KeySide(HybridSum):
     :class:`HybridSum`.
     """
 
-    def bias(self, q_positions, k_positions, *, offset=0):
+    def bias(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
         q_positions, k_positions = pair(self, q_positions, k_positions, offset=offset)
         return self.read(k_positions)[..., None, :] + self.relative.bias(q_positions, k_positions)
 
@@ -115,7 +116,7 @@ class HybridConcat(PositionalEncoding):
         self.W_o = nn.Linear(position.dim + n_heads, hidden or n_heads, bias=hidden is not None)
         self.W_2 = nn.Linear(hidden, n_heads, bias=False) if hidden is not None else None
 
-    def bias(self, q_positions, k_positions, *, offset=0):
+    def bias(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
         q_positions, k_positions = pair(self, q_positions, k_positions, offset=offset)
         W_a, W_r = self.W_o.weight.tensor_split([self.position.dim], dim=1)
         PE = self.position.vectors(q_positions).to(W_a.dtype)
@@ -125,7 +126,7 @@ class HybridConcat(PositionalEncoding):
             e = self.W_2(e.relu())
         return e.movedim(-1, -3)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"hidden={self.hidden}"
 
 
@@ -159,6 +160,8 @@ class TUPE(PositionalEncoding):
     ``relative`` with another number of heads.
     """
 
+    scale: float
+
     def __init__(
         self,
         position: Absolute,
@@ -190,20 +193,21 @@ class TUPE(PositionalEncoding):
     def project(self, positions: Where, U: nn.Linear) -> Tensor:
         """``p U`` of each position and head: ``[H, L, d]`` or ``[B, H, L, d]``."""
         p = self.norm(self.position.vectors(positions).to(U.weight.dtype))
-        return U(p).unflatten(-1, (self.n_heads, self.head_dim)).transpose(-2, -3)
+        projected: Tensor = U(p).unflatten(-1, (self.n_heads, self.head_dim))
+        return projected.transpose(-2, -3)
 
-    def bias(self, q_positions, k_positions, *, offset=0):
+    def bias(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
         q_positions, k_positions = pair(self, q_positions, k_positions, offset=offset)
         v = self.project(q_positions, self.U_Q) @ self.project(k_positions, self.U_K).mT * self.scale
         if self.relative is not None:
             v = v + self.relative.bias(q_positions, k_positions)
-        if self.untie_cls:
+        if self.theta_2 is not None:
             to_cls = (k_positions.tensor == 0)[..., None, None, :]
             from_cls = (q_positions.tensor == 0)[..., None, :, None]
             v = torch.where(to_cls, self.theta_2[:, None, None].to(v.dtype), v).masked_fill(from_cls, 0.0)
         return v
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, {self.head_dim}, untie_cls={self.untie_cls}"
 
 

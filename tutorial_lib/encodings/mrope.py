@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from torch import Tensor
+
 from .base import check_one_of, check_positive, constant
 from .method import Method
 from .positions import widest_float
@@ -49,7 +51,7 @@ class MRoPE(Frequencies):
     sections: tuple[int, ...] = field(kw_only=True)
     order: str = field(default="chunked", kw_only=True)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         check_one_of(ORDERS, order=self.order)
         if not isinstance(self.sections, (tuple, list)) or len(self.sections) < 2:
@@ -65,7 +67,7 @@ class MRoPE(Frequencies):
             )
 
     @property
-    def axes(self):
+    def axes(self) -> int:
         return len(self.sections)
 
     def reads(self) -> list[int]:
@@ -75,10 +77,10 @@ class MRoPE(Frequencies):
             return [axis for axis, pairs in enumerate(self.sections) for _ in range(pairs)]
         return [t % n if t < n * self.sections[t % n] else 0 for t in range(self.d // 2)]
 
-    def length(self, *positions):
+    def length(self, *positions: Tensor) -> Tensor | None:
         return super().length(*(p.amax(-1) for p in positions))
 
-    def angle(self, positions, length=None):
+    def angle(self, positions: Tensor, length: Tensor | None = None) -> Tensor:
         theta, reads = self.theta(length, positions.device), constant(self.reads(), positions.device).long()
         return widest_float(positions)[..., reads] * (theta if theta.ndim == 1 else theta[:, None])
 

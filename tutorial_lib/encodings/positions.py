@@ -8,10 +8,13 @@ tensor, a length or nothing. From there on it is handed on as it is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeGuard, TypeVar
 
 import torch
 from torch import Tensor, nn
+
+Device: TypeAlias = torch.device | str | None
+T = TypeVar("T")
 
 WITHOUT_WAITING = ("cpu",)  # devices that answer at once
 SMALL = (torch.int8, torch.uint8, torch.int16)  # integers that a text may have more tokens than
@@ -40,13 +43,15 @@ class Positions:
     True
     """
 
+    _first: Any  # an int, None, or ... as long as nobody has asked
+
     def __init__(
         self,
         values: Tensor | int,
         axes: int = 1,
         *,
         offset: int = 0,
-        device=None,
+        device: Device = None,
         name: str = "positions",
         wait: bool = False,
         own: bool = True,
@@ -56,7 +61,7 @@ class Positions:
         if not isinstance(values, Tensor) and not _is_count(values):
             what = type(values).__name__
             raise TypeError(f"{name} are a {what}: give a tensor, such as torch.arange(8), or a length")
-        first: Any = ...  # which nobody has asked for yet
+        first: Any = ...
         if isinstance(values, Tensor):
             _check_tensor(values, axes, name, wait)
             # a uint8 has no offsets below 0
@@ -74,19 +79,19 @@ class Positions:
         if wait:
             self._first = self._asked(wait)
 
-    def _set(self, tensor, axes, first, kept):
+    def _set(self, tensor: Tensor, axes: int, first: Any, kept: dict[Any, Any] | None) -> Positions:
         self.tensor, self.axes, self._first, self._kept = tensor, axes, first, kept
         *rows, self.length = tensor.shape if axes == 1 else tensor.shape[:-1]
         self.rows = rows[0] if rows else 1
         return self
 
-    def _like(self, tensor, first: Any = ..., kept=None):
+    def _like(self, tensor: Tensor, first: Any = ..., kept: dict[Any, Any] | None = None) -> Positions:
         return Positions.__new__(Positions)._set(tensor, self.axes, first, kept)
 
     def __len__(self) -> int:
         return self.length
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if isinstance(self._first, int):
             return f"Positions({self._first} … {self._first + self.length - 1})"
         return f"Positions(of shape {list(self.tensor.shape)})"
@@ -98,9 +103,10 @@ class Positions:
             return None
         if self._first is ...:
             self._first = self._asked()
-        return self._first
+        first: int | None = self._first
+        return first
 
-    def _asked(self, wait=False):
+    def _asked(self, wait: bool = False) -> int | None:
         x = self.tensor
         if x.ndim != 1 or x.is_floating_point() or not len(x) or not readable(x, wait=wait):
             return None
@@ -159,7 +165,7 @@ class Positions:
         """
         return self._like(self.tensor, self._first, None if torch.compiler.is_compiling() else {})
 
-    def once(self, compute: Callable, *arguments):
+    def once(self, compute: Callable[..., T], *arguments: Any) -> T:
         """``compute(*arguments)``, or what a call with these very objects gave before, if it is kept.
 
         What takes part in a gradient is not: a checkpoint that runs one layer again has no other to take it
@@ -174,7 +180,8 @@ class Positions:
                 return result
             # arguments stay alive, so that no other object gets the id of one
             self._kept[key] = result, [x for x in arguments if x is not self]
-        return self._kept[key][0]
+        kept: T = self._kept[key][0]
+        return kept
 
 
 Where: TypeAlias = Positions | Tensor | int | None
@@ -225,7 +232,7 @@ def at(encoding: Any, positions: Where, x: Tensor | None = None, *, offset: int 
     return pair(encoding, positions, positions, x, x, offset=offset, names=("positions", "positions"))[1]
 
 
-def _made(encoding, given, x, offset, name):
+def _made(encoding: Any, given: Where, x: Tensor | None, offset: int, name: str) -> Positions:
     if isinstance(given, Positions):
         raise ValueError(f"offset={offset}, but {name} are {given}: let those begin there")
     if encoding.axes > 1 and (given is None or _is_count(given)):
@@ -233,12 +240,12 @@ def _made(encoding, given, x, offset, name):
             f"{type(encoding).__name__} reads positions of {encoding.axes} axes, and those have no default: "
             f"give {name}, for instance grid(7, 7) for an image of 7 × 7 tokens"
         )
-    given = x.shape[-2] if given is None and x is not None else given
+    values: Any = x.shape[-2] if given is None and x is not None else given
     device = None if x is None else x.device
-    return Positions(given, encoding.axes, offset=offset, device=device, name=name, own=False)
+    return Positions(values, encoding.axes, offset=offset, device=device, name=name, own=False)
 
 
-def _last(n_q, keys):
+def _last(n_q: int, keys: Positions) -> Positions:
     if n_q > keys.length:
         raise ValueError(
             f"q has {n_q} tokens and k {keys.length}: queries that are not the last keys have no default "
@@ -247,7 +254,7 @@ def _last(n_q, keys):
     return keys.narrow(keys.length - n_q, n_q)
 
 
-def _refuse(name, its, encoding, x):
+def _refuse(name: str, its: Positions, encoding: Any, x: Any) -> NoReturn:
     if its.axes != encoding.axes:
         reader, axes = type(encoding).__name__, encoding.axes
         raise ValueError(f"{name} have {its.axes} axes, but {reader} reads {axes}: give {_form(axes)}")
@@ -260,7 +267,7 @@ def _refuse(name, its, encoding, x):
     )
 
 
-def _check_tensor(positions, axes, name, wait):
+def _check_tensor(positions: Tensor, axes: int, name: str, wait: bool) -> None:
     dtype, shape = positions.dtype, tuple(positions.shape)
     if dtype == torch.bool or dtype.is_complex:
         raise ValueError(f"{name} have dtype {dtype}: they must be integers or floats")
@@ -275,7 +282,7 @@ def _check_tensor(positions, axes, name, wait):
         )
 
 
-def _check_floats(positions, name, wait):
+def _check_floats(positions: Tensor, name: str, wait: bool) -> None:
     """Half precision does not hold whole numbers; wider floats do below 2²⁴ and 2⁵³."""
     dtype = positions.dtype
     if dtype not in (torch.float32, torch.float64):
@@ -294,11 +301,11 @@ def _check_floats(positions, name, wait):
         )
 
 
-def _form(axes):
+def _form(axes: int) -> str:
     return "[L] or [B, L]" if axes == 1 else f"[L, {axes}] or [B, L, {axes}]"
 
 
-def _takes_part(result):
+def _takes_part(result: Any) -> bool:
     """Whether it is, or holds, a tensor that wants a gradient."""
     if isinstance(result, Tensor):
         return result.requires_grad
@@ -306,11 +313,11 @@ def _takes_part(result):
     return any(map(_takes_part, parts))
 
 
-def _is_count(x):
+def _is_count(x: object) -> TypeGuard[int]:
     return isinstance(x, int) and not isinstance(x, bool)
 
 
-def _offsets(queries, keys):
+def _offsets(queries: Positions, keys: Positions) -> Tensor:
     if queries.rows != keys.rows and 1 not in (queries.rows, keys.rows):
         raise ValueError(
             f"q_positions {tuple(queries.tensor.shape)} and k_positions {tuple(keys.tensor.shape)} "

@@ -43,7 +43,7 @@ def told(method: Method) -> list[Method]:
     return [method, *(each for each in METHODS if method.page and each.joins == method.page)]
 
 
-def build(name: str, **config) -> PositionalEncoding:
+def build(name: str, **config: Any) -> PositionalEncoding:
     """The encoding ``name`` with the arguments ``config`` of its class.
 
     >>> build("rotary", head_dim=8)
@@ -64,7 +64,7 @@ def build(name: str, **config) -> PositionalEncoding:
     return REGISTRY[name](**config)
 
 
-def fit(name: str, *, d_model: int, n_heads: int, length: int, **config) -> PositionalEncoding:
+def fit(name: str, *, d_model: int, n_heads: int, length: int, **config: Any) -> PositionalEncoding:
     """The encoding ``name`` for a model of these sizes and texts of ``length`` tokens.
 
     What its class asks for by a usual name, it gets (:func:`usual`); ``config`` is all else.

@@ -40,12 +40,12 @@ class RelativeBias(PositionalEncoding):
         bias = self.of(queries.offsets_to(keys))
         return bias if bias.ndim == 3 else bias.movedim(0, 1)
 
-    def bias_by_offset(self, q_positions, k_positions, *, offset=0):
+    def bias_by_offset(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor | None:
         queries, keys = pair(self, q_positions, k_positions, offset=offset)
         line = queries.line_to(keys)
         return None if line is None else self.of(line)
 
-    def bias(self, q_positions, k_positions, *, offset=0):
+    def bias(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
         """As ``dense``; for positions that count up by 1, ``of`` is asked for different offsets only.
 
         Every row of the matrix is then a window of those numbers, moved by one from row to row.
@@ -76,11 +76,11 @@ class ClippedBias(RelativeBias):
         self.n_heads, self.max_distance, self.std = n_heads, max_distance, std
         self.b = nn.Parameter(torch.randn(n_heads, 2 * max_distance + 1) * std)
 
-    def of(self, r):
+    def of(self, r: Tensor) -> Tensor:
         k = self.max_distance
         return nan_where(between_entries(r), look_up(self.b, integer_offsets(r).clamp(-k, k) + k))
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, {self.max_distance}, std={self.std:g}"
 
 
@@ -114,7 +114,7 @@ class TableBias(RelativeBias):
         self.n_heads, self.length, self.std = n_heads, length, std
         self.W_r = nn.Parameter(torch.randn(n_heads, 2 * length - 1) * std)
 
-    def of(self, r):
+    def of(self, r: Tensor) -> Tensor:
         N, index, ends = self.length, integer_offsets(r), bounds(r)
         if ends is None:
             entries = look_up(self.W_r, index.clamp(1 - N, N - 1) + N - 1)
@@ -122,14 +122,14 @@ class TableBias(RelativeBias):
         self._check_offsets(*ends)
         return look_up(self.W_r, index + N - 1)
 
-    def bias_by_offset(self, q_positions, k_positions, *, offset=0):
+    def bias_by_offset(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor | None:
         queries, keys = pair(self, q_positions, k_positions, offset=offset)
         if queries.first is not None and keys.first is not None:  # which a GPU need not be asked for
             lowest = keys.first - queries.first - len(queries) + 1
             self._check_offsets(lowest, lowest + len(queries) + len(keys) - 2)
         return super().bias_by_offset(queries, keys)
 
-    def _check_offsets(self, lowest, highest):
+    def _check_offsets(self, lowest: float, highest: float) -> None:
         N = self.length
         if not 1 - N <= lowest <= highest <= N - 1:
             raise ValueError(
@@ -137,7 +137,7 @@ class TableBias(RelativeBias):
                 f"and has entries for {1 - N} to {N - 1}: build it with a larger length"
             )
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, {self.length}, std={self.std:g}"
 
 

@@ -21,10 +21,11 @@ reversal look alike, as with the symmetric ALiBi.
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from .base import check_positive
 from .method import Method, Row
-from .positions import pair, result_dtype, widest_float
+from .positions import Where, pair, result_dtype, widest_float
 from .relative import RelativeBias
 from .sinusoidal import frequencies, sinusoidal
 
@@ -52,23 +53,23 @@ class Sandwich(RelativeBias):
             raise ValueError(f"dim={dim}: it must be even, a cosine needs a sine and a cosine")
         self.n_heads, self.dim = n_heads, dim
 
-    def of(self, r):
+    def of(self, r: Tensor) -> Tensor:
         angle = widest_float(r)[..., None] * frequencies(self.dim, device=r.device)
         return self._compressed(angle.cos().sum(-1), result_dtype(r))
 
-    def dense(self, q_positions, k_positions, *, offset=0):
+    def dense(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
         """The product itself: a vector for each place, where ``of`` would take one for each pair."""
         i, j = (p.tensor for p in pair(self, q_positions, k_positions, offset=offset))
         p_i, p_j = (sinusoidal(widest_float(p), self.dim) for p in (i, j))
         bias = self._compressed(p_i @ p_j.mT, result_dtype(i, j))
         return bias if bias.ndim == 3 else bias.movedim(0, 1)
 
-    def _compressed(self, product, dtype):
+    def _compressed(self, product: Tensor, dtype: torch.dtype) -> Tensor:
         """``[H, …]`` of inner products ``[…]``."""
         c = 8 * torch.arange(1, self.n_heads + 1, dtype=product.dtype, device=product.device) / self.n_heads
         return ((product - self.dim / 2) / c.view(-1, *[1] * product.ndim)).to(dtype)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, dim={self.dim}"
 
 

@@ -25,7 +25,7 @@ from .base import (
     is_number,
 )
 from .method import Method, Row
-from .positions import widest_float
+from .positions import Device, widest_float
 from .rotary import Angles, plain_theta
 
 RAMPS = ("wavelength", "index", "rounded index")
@@ -38,11 +38,14 @@ class Scaling:
     number ``d`` of channels that turn. Cosines and sines are multiplied by ``attention_factor``.
     """
 
-    attention_factor: float = 1.0
     dynamic: bool = False
     """Whether θ depends on the current ``length``."""
 
-    def theta(self, b: float, d: int, length: Tensor | None = None, device=None) -> Tensor:
+    @property
+    def attention_factor(self) -> float:
+        return 1.0
+
+    def theta(self, b: float, d: int, length: Tensor | None = None, device: Device = None) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must give theta(b, d, length, device)")
 
 
@@ -70,14 +73,14 @@ class PositionInterpolation(Scaling):
 
     s: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _at_least(1, s=self.s)
 
-    def theta(self, b, d, length=None, device=None):
+    def theta(self, b: float, d: int, length: Tensor | None = None, device: Device = None) -> Tensor:
         return plain_theta(d, b, device) / self.s
 
 
-def ntk(b: float, d: int, s, device=None) -> Tensor:
+def ntk(b: float, d: int, s: float | Tensor, device: Device = None) -> Tensor:
     r"""θ of the base :math:`b' = b\,s^{d/(d-2)}`; ``s`` is a number, or a tensor ``[...]``.
 
     .. math:: b'^{-2t/d} = \theta_t\, s^{-2t/(d-2)}
@@ -98,10 +101,10 @@ class NTKAware(Scaling):
 
     s: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _at_least(1, s=self.s)
 
-    def theta(self, b, d, length=None, device=None):
+    def theta(self, b: float, d: int, length: Tensor | None = None, device: Device = None) -> Tensor:
         return ntk(b, d, self.s, device)
 
 
@@ -126,11 +129,11 @@ class DynamicNTK(Scaling):
     s: float = 1.0
     dynamic = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_positive(L=self.L)
         _at_least(1, s=self.s)
 
-    def theta(self, b, d, length=None, device=None):
+    def theta(self, b: float, d: int, length: Tensor | None = None, device: Device = None) -> Tensor:
         l_over_L = 1.0 if length is None else (widest_float(length) / self.L).clamp(min=1)
         return ntk(b, d, self.s * l_over_L - (self.s - 1), device)
 
@@ -173,7 +176,7 @@ class YaRN(Scaling):
     ramp: str = "wavelength"
     attention: float | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_positive(L=self.L)
         _at_least(1, s=self.s)
         _ordered(alpha=self.alpha, beta=self.beta)
@@ -182,20 +185,20 @@ class YaRN(Scaling):
             _at_least(0, attention=self.attention)
 
     @property
-    def attention_factor(self):
+    def attention_factor(self) -> float:
         return 0.1 * math.log(self.s) + 1 if self.attention is None else self.attention
 
-    def theta(self, b, d, length=None, device=None):
+    def theta(self, b: float, d: int, length: Tensor | None = None, device: Device = None) -> Tensor:
         theta = plain_theta(d, b, device)
         if self.ramp == "wavelength":
             return by_parts(theta, self.s, wavelength_ramp(theta, self.L, self.alpha, self.beta))
         return by_parts(theta, self.s, self._index_ramp(b, d, device))
 
-    def _index_ramp(self, b, d, device):
+    def _index_ramp(self, b: float, d: int, device: Device) -> Tensor:
         if b <= 1:
             raise ValueError(f"base={b!r}: a ramp over the index needs a base above 1")
 
-        def index(r):  # where L·θ_t = 2π·r
+        def index(r: float) -> float:  # where L·θ_t = 2π·r
             return d * math.log(self.L / (2 * math.pi * r)) / (2 * math.log(b))
 
         first, last = index(self.beta), index(self.alpha)
@@ -228,12 +231,12 @@ class Llama3(Scaling):
     low: float = 1.0
     high: float = 4.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_positive(L=self.L)
         _at_least(1, s=self.s)
         _ordered(low=self.low, high=self.high)
 
-    def theta(self, b, d, length=None, device=None):
+    def theta(self, b: float, d: int, length: Tensor | None = None, device: Device = None) -> Tensor:
         theta = plain_theta(d, b, device)
         return by_parts(theta, self.s, wavelength_ramp(theta, self.L, self.low, self.high))
 
@@ -270,7 +273,7 @@ class LongRoPE(Scaling):
     attention: float | None = None
     dynamic = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_positive(L=self.L)
         _at_least(2, L=self.L)
         _at_least(1, s=self.s)
@@ -284,11 +287,11 @@ class LongRoPE(Scaling):
             check_above_0(**{f"{name}[{t}]": factor for t, factor in enumerate(factors)})
 
     @property
-    def attention_factor(self):
+    def attention_factor(self) -> float:
         factor = math.sqrt(1 + math.log(self.s) / math.log(self.L))
         return factor if self.attention is None else self.attention
 
-    def theta(self, b, d, length=None, device=None):
+    def theta(self, b: float, d: int, length: Tensor | None = None, device: Device = None) -> Tensor:
         for name in ("short", "long"):
             n = len(getattr(self, name))
             if n != d // 2:
@@ -326,7 +329,7 @@ class Frequencies(Angles):
     scaling: Scaling | None = None
     p: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_above_0(base=self.base)
         check_pairs(self.head_dim, self.rotary_dim)
         if not isinstance(self.scaling, Scaling | None):
@@ -338,20 +341,20 @@ class Frequencies(Angles):
         self.theta(device="cpu")  # what can be scaled, a scaling knows by itself
 
     @property
-    def d(self):
+    def d(self) -> int:
         return self.head_dim if self.rotary_dim is None else self.rotary_dim
 
     @property
-    def attention_factor(self):
+    def attention_factor(self) -> float:
         return 1.0 if self.scaling is None else self.scaling.attention_factor
 
-    def length(self, *positions):
+    def length(self, *positions: Tensor) -> Tensor | None:
         if self.scaling is None or not self.scaling.dynamic:
             return None
         longest = [pad(widest_float(p), (0, 1)).amax(-1) for p in positions]  # a zero more: rows may be empty
         return torch.stack(torch.broadcast_tensors(*longest)).amax(0) + 1
 
-    def theta(self, length=None, device=None):
+    def theta(self, length: Tensor | None = None, device: Device = None) -> Tensor:
         if self.scaling is None:
             theta = plain_theta(self.d, self.base, device)
         else:

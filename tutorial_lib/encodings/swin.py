@@ -74,7 +74,7 @@ class SwinBias(RelativeBias):
         if std:
             nn.init.trunc_normal_(self.B_hat, std=std)
 
-    def of(self, r):
+    def of(self, r: Tensor) -> Tensor:
         between, known = between_entries(r), readable(r)
         r, (M_h, M_w) = integer_offsets(r), self.window
         inside = (r[..., 0].abs() < M_h) & (r[..., 1].abs() < M_w)
@@ -117,11 +117,11 @@ class SwinBias(RelativeBias):
             bias.B_hat.copy_(table.T.unflatten(1, bias.B_hat.shape[1:]).flip(1, 2))
         return bias
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, {self.window}, std={self.std:g}"
 
 
-def _checked(window):
+def _checked(window: tuple[int, int]) -> tuple[int, int]:
     try:
         M_h, M_w = window
         check_positive(M_h=M_h, M_w=M_w)

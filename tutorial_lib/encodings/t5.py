@@ -81,19 +81,19 @@ class T5Bias(RelativeBias):
         self.n_buckets, self.max_distance = n_buckets, max_distance
         self.b = nn.Parameter(torch.randn(n_heads, n_buckets) * std)
 
-    def of(self, r):
+    def of(self, r: Tensor) -> Tensor:
         options = {"n_buckets": self.n_buckets, "max_distance": self.max_distance}
         entries = look_up(self.b, bucket(r, bidirectional=self.bidirectional, **options))
         return nan_where(between_entries(r), entries)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"{self.n_heads}, bidirectional={self.bidirectional}, n_buckets={self.n_buckets}, "
             f"max_distance={self.max_distance}, std={self.std:g}"
         )
 
 
-def _sizes(bidirectional, n_buckets, max_distance):
+def _sizes(bidirectional: bool, n_buckets: int, max_distance: int) -> tuple[int, int]:
     """Buckets of one side, and how many of them are exact; ValueError if the formula breaks."""
     check_positive(n_buckets=n_buckets, max_distance=max_distance)
     side = n_buckets // 2 if bidirectional else n_buckets

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_above_0, check_heads, check_positive
 from .method import Method
-from .positions import pair, result_dtype, widest_float
+from .positions import Where, pair, result_dtype, widest_float
 
 
 class Temperature(PositionalEncoding):
@@ -54,11 +54,13 @@ class Temperature(PositionalEncoding):
         steps = ((widest_float(positions) + 1) / self.floor_scale).floor().clamp(min=0)
         return 1 + self.attn_scale * torch.log1p(steps)
 
-    def rotate(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+    def rotate(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
+    ) -> tuple[Tensor, Tensor]:
         queries, _ = pair(self, q_positions, k_positions, q, k, offset=offset)
         return _times(q, _beside_heads(self.factor(queries.tensor))), k
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.floor_scale}, attn_scale={self.attn_scale:g}"
 
 
@@ -91,12 +93,14 @@ class ScalableSoftmax(PositionalEncoding):
         log_n = (widest_float(positions) + 1).clamp(min=1).log()
         return self.s.to(log_n.dtype)[:, None] * log_n[..., None, :]
 
-    def rotate(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+    def rotate(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
+    ) -> tuple[Tensor, Tensor]:
         check_heads(self, q, q.shape[-1], self.n_heads)
         queries, _ = pair(self, q_positions, k_positions, q, k, offset=offset)
         return _times(q, self.factor(queries.tensor)[..., None]), k
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}"
 
 

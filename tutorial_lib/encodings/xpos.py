@@ -28,7 +28,7 @@ from torch import Tensor
 
 from .base import check_above_0
 from .method import Method, Row
-from .positions import bounds, pair, result_dtype, widest_float
+from .positions import Device, Where, bounds, pair, result_dtype, widest_float
 from .rotary import Angles, Rotary, turn
 
 
@@ -64,13 +64,15 @@ class XPos(Rotary):
             raise ValueError(f"frequencies={frequencies}: xPos fades along one axis, so give Frequencies(…)")
         self.gamma, self.scale_base = gamma, scale_base
 
-    def zeta(self, device=None) -> Tensor:
+    def zeta(self, device: Device = None) -> Tensor:
         """ζ_i of each pair that turns, float64 ``[d/2]`` (float32 on MPS)."""
         d = self.frequencies.d
         i = widest_float(torch.arange(d // 2, device=device))
         return (i / (d / 2) + self.gamma) / (1 + self.gamma)
 
-    def rotate(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+    def rotate(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
+    ) -> tuple[Tensor, Tensor]:
         queries, keys = pair(self, q_positions, k_positions, q, k, offset=offset)
         turned = super().rotate(q, k, queries, keys)
         if not (len(queries) and len(keys)):
@@ -90,18 +92,20 @@ class XPos(Rotary):
                 )
         return grown
 
-    def magnitudes(self, q_positions: Tensor, k_positions: Tensor, dtype=torch.float32):
+    def magnitudes(
+        self, q_positions: Tensor, k_positions: Tensor, dtype: torch.dtype = torch.float32
+    ) -> tuple[Tensor, ...]:
         """What each pair of each query, and of each key, is multiplied by: ``[*positions.shape, d/2]``."""
         m, n = widest_float(q_positions), widest_float(k_positions)
         c = (m.amin(-1, keepdim=True) + n.amax(-1, keepdim=True)) / 2
         zeta = self.zeta(n.device)
         return tuple((zeta ** (p[..., None] / self.scale_base)).to(dtype) for p in (m - c, c - n))
 
-    def _grow(self, x, magnitude):
+    def _grow(self, x: Tensor, magnitude: Tensor) -> Tensor:
         """Each pair so many times as long: turned by no angle."""
         return turn(x, magnitude, torch.zeros_like(magnitude), self.layout)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{super().extra_repr()}, gamma={self.gamma:g}, scale_base={self.scale_base:g}"
 
 
