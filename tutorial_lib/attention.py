@@ -151,8 +151,12 @@ def attention(
     q, k = encoding.rotate(q, k, *where)
     scale = encoding.scale if encoding.scale is not None else q.shape[-1] ** -0.5
 
-    if backend == "sdpa" and _transformed():
-        backend = "eager"
+    if (
+        backend == "sdpa"
+        and not torch.compiler.is_compiling()
+        and (torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0)
+    ):
+        backend = "eager"  # no fused kernel has what torch.func and forward-mode differentiation ask for
     if backend == "flex":
         return flex_attention(q, k, v, encoding, *where, scale, causal, mask)
     if backend == "sdpa" and has_far_keys(q, k, v, encoding, *where, mask):
@@ -181,13 +185,6 @@ def scores(
     q, k = encoding.rotate(q, k, *where)
     scale = encoding.scale if encoding.scale is not None else q.shape[-1] ** -0.5
     return _scores(q, k, encoding, *where, scale)
-
-
-def _transformed() -> bool:
-    """Whether ``torch.func`` or forward-mode differentiation asks for what no fused kernel has."""
-    if torch.compiler.is_compiling():
-        return False
-    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
 def _check(

@@ -345,6 +345,10 @@ class Transformer(nn.Module):
         self, config: Config, encoding: PositionalEncoding | Sequence[PositionalEncoding] | None = None
     ):
         super().__init__()
+        if not isinstance(config, Config):
+            raise TypeError(
+                f"config is {config!r}: give a Config, such as Config(vocab_size=100, d_model=64)"
+            )
         self.config = config
         self.encoding = encoding
         # unit variance: token and position vectors meet on one scale

@@ -31,6 +31,7 @@ code, under ``torch.func``, on a GPU. Never is it another entry.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
@@ -39,6 +40,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .calls import explained
 from .method import Method, Row
 from .positions import Device, Positions, Where, at
 
@@ -75,14 +77,16 @@ class PositionalEncoding(nn.Module):
     """Whether it goes by the order of the tensor too, where the queries are the last keys."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Classes outside of this package compute with positions as with tensors, so they get tensors."""
+        """Calls that do not fit are explained. Classes outside of this package get positions as tensors."""
         super().__init_subclass__(**options)
         shut = PositionalEncoding
         cls._doors = tuple(door for door in DOORS if getattr(cls, door) is not getattr(shut, door))
-        if not cls.__module__.startswith(__package__):
-            for name in READERS:
-                if callable(vars(cls).get(name)):
-                    setattr(cls, name, _with_tensors(vars(cls)[name]))
+        outside = not cls.__module__.startswith(__package__)
+        for name in ("__init__", *READERS):
+            method = vars(cls).get(name)
+            if inspect.isfunction(method):
+                method = _with_tensors(method) if outside and name in READERS else method
+                setattr(cls, name, explained(method, cls.__name__))
 
     @property
     def reach(self) -> int | None:
@@ -283,7 +287,12 @@ def check_part(whole: PositionalEncoding, part: object, kind: Any) -> None:
 
 
 def check_width(encoding: PositionalEncoding, x: Tensor, dim: int) -> None:
-    """Raise ValueError unless the last axis of ``x`` has size ``dim``."""
+    """Raise ValueError unless ``x`` are token vectors whose last axis has size ``dim``."""
+    if not x.is_floating_point():
+        raise ValueError(
+            f"x has dtype {x.dtype}, but {type(encoding).__name__} embeds vectors [B, L, {dim}] of floats: "
+            "call vectors(positions) for those of positions"
+        )
     if x.shape[-1] != dim:
         raise ValueError(
             f"{type(encoding).__name__} was built for token vectors of width {dim}, but x has "

@@ -203,6 +203,8 @@ def pair(
     if isinstance(k_positions, Positions) and not offset:
         keys = k_positions
     else:
+        if q is not None and names[0] == "q_positions":
+            _check_heads(q=q, k=k)
         keys = _made(encoding, k_positions, k, offset, names[1])
     if isinstance(q_positions, Positions) and not offset:
         queries = q_positions
@@ -219,7 +221,13 @@ def pair(
             its.axes != encoding.axes
             or x is not None
             and (
-                its.length != x.shape[-2] or its.rows not in (1, x.shape[0]) or its.tensor.device != x.device
+                its.length != x.shape[-2]
+                or its.rows not in (1, x.shape[0])
+                or its.tensor.device != x.device
+                # a row for each of a batch, and heads without a batch: both would spread over the other
+                or its.rows > 1
+                and x.ndim == 3
+                and names[0] == "q_positions"
             )
         ):
             _refuse(name, its, encoding, x)
@@ -230,6 +238,13 @@ def at(encoding: Any, positions: Where, x: Tensor | None = None, *, offset: int 
     """Those of the tokens ``x [B, …, L, D]``, by default counted from ``offset`` on. ValueError if they do
     not fit."""
     return pair(encoding, positions, positions, x, x, offset=offset, names=("positions", "positions"))[1]
+
+
+def _check_heads(**heads: Tensor | None) -> None:
+    """Of a door that nobody stands before: attention has looked at its own."""
+    for name, x in heads.items():
+        if x is not None and not x.is_floating_point():
+            raise ValueError(f"{name} has dtype {x.dtype}: give floats")
 
 
 def _made(encoding: Any, given: Where, x: Tensor | None, offset: int, name: str) -> Positions:
@@ -246,6 +261,8 @@ def _made(encoding: Any, given: Where, x: Tensor | None, offset: int, name: str)
 
 
 def _last(n_q: int, keys: Positions) -> Positions:
+    if n_q < 0:
+        raise ValueError(f"q_positions={n_q}: a length is 0 or more")
     if n_q > keys.length:
         raise ValueError(
             f"q has {n_q} tokens and k {keys.length}: queries that are not the last keys have no default "
@@ -261,6 +278,11 @@ def _refuse(name: str, its: Positions, encoding: Any, x: Any) -> NoReturn:
     if its.tensor.device != x.device:
         where = its.tensor.device
         raise ValueError(f"{name} are on {where}, but the tokens are on {x.device}: move them there")
+    if its.rows == x.shape[0] and its.length == x.shape[-2]:
+        raise ValueError(
+            f"{name} have {its.rows} rows, but {name[0]} {tuple(x.shape)} has no batch or no heads: give it "
+            f"as [B, H, L, D], such as {name[0]}.unsqueeze(1) for one head"
+        )
     raise ValueError(
         f"{name} have shape {tuple(its.tensor.shape)}, but the batch has {x.shape[0]} rows of length "
         f"{x.shape[-2]}: give one position per token, {_form(its.axes)}"

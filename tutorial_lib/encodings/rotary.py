@@ -29,8 +29,6 @@ from .fast_rotation import fast_form, fast_pays, turn_fast
 from .method import Method, Row
 from .positions import Device, Positions, Where, at, pair, readable, result_dtype, widest, widest_float
 
-LAYOUTS = ("interleaved", "half")
-
 
 def plain_theta(d: int, base: float = 10_000.0, device: Device = None) -> Tensor:
     """θ_t = base^(−2t/d) for t = 0 … d/2 − 1, in radians per position: float64 ``[d/2]`` (float32 on MPS)."""
@@ -190,6 +188,9 @@ def _kept_theta(d: int, base: float) -> Tensor:
         if type(theta) is Tensor and not theta.is_inference():  # which serves every later call
             _kept[d, base] = theta
     return theta
+
+
+LAYOUTS = ("interleaved", "half")
 
 
 class Turn:
