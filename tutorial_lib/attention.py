@@ -22,6 +22,8 @@ from .encodings.positions import Positions, Where, pair
 from .fast_attention import by_reach, chunks, flex_attention, fused_attention, has_far_keys, joined
 from .masks import allowed_pairs, check_mask
 
+__all__ = ["attention", "equation", "scores"]
+
 BACKENDS = ("eager", "sdpa", "flex")
 
 

@@ -29,6 +29,8 @@ from .encodings.offsets import nan_where
 from .encodings.positions import Positions, Where, at, readable
 from .masks import check_mask
 
+__all__ = ["Cache", "Config", "Memory", "Transformer", "segment_mask"]
+
 
 @dataclass(frozen=True)
 class Config:

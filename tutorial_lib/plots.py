@@ -22,6 +22,8 @@ from . import readability
 from .language import _
 from .optional import needs
 
+__all__ = ["HALO", "Picture", "SIGNED", "bars", "heat", "lines", "panels", "png", "show", "styled", "vectors"]
+
 with needs("experiments"):
     import matplotlib
     import matplotlib.font_manager

@@ -11,6 +11,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+__all__ = [
+    "equivariance_error",
+    "invariance_error",
+    "parameters",
+    "relative_error",
+    "shift_error",
+    "toeplitz_error",
+]
+
 
 def relative_error(actual: Tensor, expected: Tensor) -> float:
     """Largest difference, relative to the largest entry of ``expected``.

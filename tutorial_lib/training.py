@@ -20,6 +20,18 @@ from .encodings import PositionalEncoding
 from .language import _
 from .optional import needs
 
+__all__ = [
+    "History",
+    "Spread",
+    "accuracy",
+    "all_or_nothing",
+    "cross_entropy",
+    "evaluate",
+    "position_parameters",
+    "seeded",
+    "train",
+]
+
 with needs("experiments"):
     from tqdm.auto import tqdm
 

@@ -1,6 +1,7 @@
 """The page *Use an encoding in your own model*: its code runs, and computes what it says."""
 
 import dataclasses
+import importlib
 import json
 import math
 import re
@@ -15,8 +16,10 @@ from transformers.models.gpt_neox.modeling_gpt_neox import GPTNeoXRotaryEmbeddin
 from tutorial_lib import DynamicNTK, Frequencies, LongRoPE, Rotary, XPos, encodings
 from tutorial_lib.encodings import REGISTRY, fit
 
-PAGE = (Path(__file__).parents[2] / "docs" / "use.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "use.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+BLOCKS = BLOCK.findall(PAGE)
 H, L, D = 8, 7, 64
 
 
@@ -57,6 +60,20 @@ def test_rope(page, qkv):
 
     expected = attended(turned(q) @ turned(k).mT / D**0.5, v)
     torch.testing.assert_close(page["rope_attention"](q, k, v), expected)
+    block = BLOCK.search((ROOT / "README.md").read_text(encoding="utf-8"))[1]
+    assert len(block.splitlines()) <= 15
+    exec(block, first := {})
+    torch.testing.assert_close(first["attention"](q, k, v), expected)
+
+
+def test_the_names_that_stay_are_those_of_the_library():
+    there = re.findall(r"^\| `(tutorial_lib[.\w]*)` \| (.*) \|$", PAGE, re.M)
+    modules = [name for name, _ in there]
+    assert len(there) == 9 and modules[0] == "tutorial_lib"
+    for name, names in there:
+        listed, own = re.findall(r"`(\w+)`", names), importlib.import_module(name)
+        assert sorted(listed) == sorted(own.__all__), name
+        assert all(hasattr(own, each) for each in listed), name
 
 
 def test_alibi(page, qkv):
