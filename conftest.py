@@ -21,7 +21,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 PROGRESS = pytest.StashKey[Path]()  # the folder of the tests' progress
 
 # a notebook edited as text is not a module to import
-collect_ignore_glob = ["notebooks/*.py", "solutions/*/*.py"]
+collect_ignore_glob = ["notebooks/*.py", "solutions/*/*.py", "classroom/*/*", "workshop/*/*"]
 
 
 def pytest_configure(config):
@@ -174,8 +174,8 @@ FIRST = (
     "tests/house/test_commands",
     "notebooks/03",
     "notebooks/04",
-    "tests/exercises/test_nbgrader",
-    "tests/unit/test_translation",
+    "tests/grading/test_nbgrader",
+    "tests/house/test_translation",
     "notebooks/",
     "tests/grading",
     "tests/slides",

@@ -31,16 +31,19 @@ RUN = "python -m course.experiments run decay --preset live --folder build/trial
 
 # fmt: off
 LESS = {
-    "make test": "make test ARGS='tests/house/test_lock.py -n 0'",
+    "make test": "make test ARGS='tests/lab --collect-only -q -n 0'",
+    "make test-all": "make -n test-all",  # as it is: .ci/run
+    "python -m pytest tests tutorial_lib course classroom workshop notebooks":
+        "python -m pytest tests/house/test_lock.py -n 0",
     "make lint": "make -n lint",  # as it is: test_lint.py
-    "make zh": "make -n zh",  # as it is: tests/unit/test_translation.py
+    "make zh": "make -n zh",  # as it is: tests/house/test_translation.py
     "make lab LANGUAGE=zh": "make -n lab LANGUAGE=zh",
     "make quick": "make quick ARGS='tests/slides --collect-only -q -n 0'",
     "make quick ARGS=tests/slides": "make quick ARGS='tests/slides --collect-only -q -n 0'",
     "make site": "make -n site",  # as it is: tests/site
     "make site STUDENTS=1 SITE_URL=https://example.org/course/ ISSUES_URL=https://github.com/OWNER/NAME/issues/new":
         "make -n site STUDENTS=1",
-    "make release": "make -n release",  # as it is, but for what takes long: tests/unit/test_release.py
+    "make release": "make -n release",  # as it is, but for what takes long: tests/house/test_release.py
     "make slides": "make -n slides",  # all decks: tests/slides
     "make slides LANGUAGE=zh": "make -n slides LANGUAGE=zh",  # the same
     "python -m workshop.font NotoSansCJK-Regular.ttc":
@@ -56,7 +59,7 @@ LESS = {
     "python -m course.lab": "python -m course.lab --no-browser --allow-root --port=0",
     "python -m course.lab --front notebook": "python -m course.lab --front notebook --help",
     "python -m course.lab --language zh": "python -m course.lab --language zh --help",
-    "python -m workshop.translation build zh":  # as it is: tests/unit/test_translation.py
+    "python -m workshop.translation build zh":  # as it is: tests/house/test_translation.py
         "python -m workshop.translation build zh --help",
     "TUTORIAL_PROGRESS=~/class-a.json make lab":
         "TUTORIAL_PROGRESS=~/class-a.json make lab LAB_FLAGS='--no-browser --allow-root --port=0'",
@@ -74,7 +77,7 @@ LESS = {
     'python -m pip install ".[experiments]"':  # what comes with the dot alone is installed by the line above
         "python -m pip install --dry-run --no-build-isolation '.[experiments]'",
     "python -m pip install --no-deps -e .": "python -m pip install --no-build-isolation --no-deps -e .",
-    "make locale LANGUAGE=zh": "make locale LANGUAGE=zh ARGS=02",  # all: tests/unit/test_translation.py
+    "make locale LANGUAGE=zh": "make locale LANGUAGE=zh ARGS=02",  # all: tests/house/test_translation.py
     "python -m workshop.authoring pictures":
         "python -m workshop.authoring pictures 07",
     "make notebooks":
@@ -141,9 +144,9 @@ def executed(command):
 
 def arguments(command):
     """What a command says to pytest: ``["tests/unit", "-x"]``; None for a command that says nothing to it."""
-    asked = re.match(r"python -m pytest\b(.*)|make test ARGS=\"(.*)\"$", filled(command))
+    asked = re.match(r"python -m pytest\b(.*)|make test(?:-all)? ARGS=\"(.*)\"$", filled(command))
     given = shlex.split(asked[1] or asked[2] or "") if asked else None
-    return given if given is None or any("/" in each for each in given) else [*given, "tests/house"]
+    return given if given is None or any("/" in each for each in given) else [*given, "tests/house", "tests/lab"]
 
 
 @pytest.fixture
