@@ -344,7 +344,7 @@ def code(cell: str, say: Say) -> str:
 
 
 def same_code(one: str, other: str) -> bool:
-    """Is it the same program, but for the words that a reader sees? What stands in braces counts."""
+    """Is it the same program, apart from the words that a reader sees? What is in braces counts."""
 
     def bare(source):
         tree = ast.parse(source)
@@ -389,7 +389,7 @@ def _markdown():
 
 
 def stars(text: str) -> bool:
-    """Do stars of an emphasis stay visible? Those of ``**中文。**中文`` do, for punctuation stands inside."""
+    """Do stars of an emphasis stay visible? In ``**中文。**中文`` they do, due to the punctuation inside."""
     if "*" not in text:
         return False
     shown = _markdown().render(re.sub(r"\$[^$]*\$", "x", text))

@@ -67,7 +67,7 @@ def load(number: str) -> dict:
 
 
 def find(kind: str, key: str) -> dict:
-    """One question: ``find("predict", "01.swap")``. Raises KeyError, naming what there is, for another."""
+    """One question: ``find("predict", "01.swap")``. Raises KeyError, naming what there is, for any other."""
     number, _dot, name = key.partition(".")
     asked = questions(number).get(kind, {})
     if name not in asked:

@@ -236,7 +236,7 @@ class Tour:
 
 
 def visit(name: str) -> Visit:
-    """One exhibit with its checks. Raises KeyError, naming those that there are, for an unknown name."""
+    """One exhibit with its checks. Raises KeyError, naming the exhibits there are, for an unknown name."""
     return Visit(name)
 
 
