@@ -72,7 +72,7 @@ def sign(notebook: nbformat.NotebookNode, path: Path) -> nbformat.NotebookNode:
 
 
 def unsign(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Take off strips and titles, in place, so that it can be edited as text."""
+    """Take off strips and titles, in place, so that the notebook can be edited as text."""
     notebook.cells = [cell for cell in notebook.cells if not _is_strip(cell)]
     for cell in notebook.cells:
         if cell.cell_type == "markdown":

@@ -58,7 +58,7 @@ def collect(
     that is not a tensor, number, text or sequence of them: ``type`` says what it is), "raised" (``error``,
     ``message``, ``line``), "stub" (NotImplementedError), "slow"; ``modified`` lists the numbers of
     the arguments that were changed, ``borrowed`` the functions of the library that were called.
-    After a call that was too slow the rest are not made and count as "slow", too. ``cpu``: the seconds are
+    After a call that was too slow, the rest are not made; they count as "slow", too. ``cpu``: the seconds are
     processor time, so that nobody loses out on a busy machine (POSIX only). ``ours``: the function
     comes from a catalogue, so neither its time nor its calls are watched.
     """

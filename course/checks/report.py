@@ -115,7 +115,7 @@ def _called(question: Question, answer: Callable) -> dict[str, Callable]:
 
 @contextlib.contextmanager
 def _replaced(answer: Callable, others: dict[str, Callable]) -> Iterator[None]:
-    """Put the references under the names of these functions for a while."""
+    """Put the references under the names of these functions temporarily."""
     space = getattr(answer, "__globals__", {})
     space.update({name: _ours(name, other) for name, other in others.items()})
     try:

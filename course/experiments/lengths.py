@@ -173,7 +173,7 @@ def losses(record: Record, name: str, what: str) -> list[list[float]]:
 
 
 def rise(record: Record, name: str, what: str = "tail", at: int = -1, since: int = 0) -> Interval:
-    """How much the loss at one multiple of L exceeds that at another; by default the longest, and L."""
+    """How much the loss at one multiple of L exceeds that at another; by default, at the longest and at L."""
     values = losses(record, name, what)
     return difference([x[at] for x in values], [x[since] for x in values])
 

@@ -2,7 +2,7 @@
 
 Every encoding of an experiment is trained with each peak rate of a grid: three for the whole model, and for
 each of them, where the encoding has parameters of its own, these at the same rate or at 20 times that (a
-table that starts near 0 has to grow to the size of a score). Its choice is whatever has the lowest loss at
+table that starts near 0 has to grow to the size of a score). It chooses whatever has the lowest loss at
 the trained length, on data that are neither trained on nor reported and with seeds that no report uses;
 among equally good ones, the one nearest to the rate of all. The experiment ``tuning`` is this search; the
 others read its record. Then each encoding is measured twice:

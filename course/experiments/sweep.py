@@ -43,7 +43,7 @@ class Finding:
         ours: what this record shows, with numbers and intervals.
         outcome: the verdict on these numbers, and its condition (:mod:`course.verdicts`).
         why: the reason why it does not hold; needed in that case, and shown only then.
-        open_why: the reason why the numbers do not decide, where it is more than their interval.
+        open_why: the reason why the numbers do not decide, where there is more to it than their interval.
     """
 
     claim: str
@@ -162,7 +162,7 @@ def run(
     is finished. Under ``torchrun`` every process takes part in each run, and the first one writes.
 
     Raises:
-        ValueError: an unknown preset, no seeds, measured values that are not finite, or a
+        ValueError: an unknown preset, no seeds, measured values that are not finite numbers, or a
             record in the file that was made with other settings or on another device.
         ImportError, ConnectionError: no Dask here, or no cluster at that address.
         RuntimeError: workers that died again and again, always in the same run.

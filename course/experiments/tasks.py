@@ -189,7 +189,7 @@ LEARNED = 0.9
 def farthest_behind(record: Record, name: str, times: int = 4) -> tuple[str, Interval]:
     """The task in which an encoding is most clearly behind the best one, and by how much accuracy.
 
-    If it is surely behind anywhere, it is one of those tasks; of several, where it may be furthest behind.
+    Tasks where it is surely behind come first; among equals, the one where it may be furthest behind.
     """
     behind = {
         task: difference(

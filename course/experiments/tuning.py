@@ -163,6 +163,6 @@ EXPERIMENT = Experiment(
         "live": {"lengths": settings_of("lengths", "live", encodings=["rotary", "clipped"])},
         "full": {name: settings_of(name, "full") for name in MODULES},
     },
-    # seeds that no experiment uses: what is chosen by here is not what is reported there
+    # seeds that no experiment uses, so nothing that is reported there was used to choose here
     seeds={"live": (100,), "full": (100, 101)},
 )

@@ -360,7 +360,7 @@ def tried(question: Question, show: bool = False) -> tuple[Counter, list[str], l
 
 
 def pairs(question: Question, named: list[tuple[Mistake, str]], count: int) -> Counter:
-    """Two named mistakes in one answer, at places that do not touch: how many are named?"""
+    """Two named mistakes in one answer, at places that do not touch: how many do the checks name?"""
     totals: Counter = Counter()
     tree = tree_of(question)
     edits = {(what, path): new for what, path, new in _edits(tree)}
