@@ -92,7 +92,7 @@ def _normal_output(output, n: int, count: int):
 
 
 def _joined(outputs):
-    """Consecutive pieces of one stream as one output: how they were cut is chance."""
+    """Consecutive pieces of one stream as one output: where a stream is cut is chance."""
     joined = []
     for output in outputs:
         last = joined[-1] if joined else None
@@ -117,7 +117,7 @@ def execute(
     with tempfile.TemporaryDirectory() as scratch:
         quiet = {"TQDM_DISABLE": "1", "TUTORIAL_PROGRESS": str(Path(scratch) / "progress.json")}
         start = time.perf_counter()
-        # else each kernel warns that it is talked to over TCP, though by this process alone
+        # else each kernel warns that it listens on TCP, though only this process talks to it
         NotebookClient(
             notebook,
             timeout=600,
@@ -129,7 +129,7 @@ def execute(
 
 
 def known() -> list[Path]:
-    """All notebooks in reading order, then the solutions, then side quests; also what is only text yet."""
+    """All notebooks in reading order, then the solutions, then side quests; also what is still only text."""
     quests = NOTEBOOKS.glob(f"{navigation.DEEPER}/[0-9]*_*.*")
     found = [*NOTEBOOKS.glob("[0-9]*_*.*"), *SOLUTIONS.glob("ex*/ex*.*"), *quests]
     return sorted(
@@ -243,7 +243,7 @@ def main(arguments: list[str] | None = None) -> int:
         elif problem := check(path):
             print(f"{path.name}: {problem}", file=sys.stderr)
             failed = True
-    if given.command in ("build", "sign"):  # the guide for teachers says the minutes, too
+    if given.command in ("build", "sign"):  # the guide for teachers gives the minutes, too
         navigation.GUIDE.write_text(navigation.guide(), encoding="utf-8")
     return failed
 

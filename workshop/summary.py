@@ -100,9 +100,9 @@ FOOT = (
 
 
 def table() -> dict[str, list[Method]]:
-    """The methods of each door that have a row, and that the lessons compare: others have no numbers.
+    """The methods of each door that have a row and are compared in the lessons: others have no numbers.
 
-    Where one opens several doors, the last is its own, and the others are named beside it.
+    A method that opens several doors is listed under the last, and the others are named beside it.
     """
     methods = [each for each in METHODS if each.row and each.compared]
     return {door: [each for each in methods if (doors(each) or ("none",))[-1] == door] for door in DOORS}
@@ -230,7 +230,7 @@ PICTURES = {
 # ---- the page ----
 @contextlib.contextmanager
 def _settings():
-    """Matplotlib as it comes, and SETTINGS; the caller's own settings are left alone."""
+    """Matplotlib's defaults with SETTINGS; the caller's own settings are left alone."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(SETTINGS)

@@ -1,4 +1,4 @@
-"""Keep what a machine has already: `python -m course.setup.cloud`, before the lock is installed on it.
+"""Keep what a machine already has: `python -m course.setup.cloud`, before the lock is installed on it.
 
 A hosted machine such as Google Colab's brings torch, and runs on packages that must not change under it.
 This writes their versions into requirements.lock, unless pyproject.toml does not allow them; what is

@@ -25,7 +25,7 @@ PACKAGES = ("torch", "numpy", "matplotlib", "anywidget", "ipykernel", "nbclient"
 
 
 def seconds(path: Path, count: int) -> float:
-    """Of one run with ``count`` threads, the start of the kernel included."""
+    """How long one run takes with ``count`` threads, including the start of the kernel."""
     notebook = nbformat.read(path, as_version=4)
     return authoring.execute(notebook, path.parent, {"OMP_NUM_THREADS": str(count)})
 
@@ -45,7 +45,7 @@ def show(name: str, found: dict[str, list[float]]) -> str:
 
 
 def head() -> dict:
-    """What the seconds depend on, beside the notebook."""
+    """What the seconds depend on, apart from the notebook."""
     cores = os.cpu_count() or 1
     return {
         "machine": f"{platform.system()} {platform.machine()}, CPU, {cores} cores",
@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error(f"{given.save.name} was measured elsewhere, or with other versions: measure all")
     seconds_of = old.get("seconds by threads", {}) if given.notebooks else {}
     given.save.parent.mkdir(parents=True, exist_ok=True)
-    for path in paths:  # what is measured stays, whatever comes next
+    for path in paths:  # each is saved at once, whatever happens next
         seconds_of[path.stem] = measured(path, threads, given.rounds)
         print(show(path.stem, seconds_of[path.stem]), flush=True)
         record = {

@@ -1,8 +1,8 @@
 """Make the site in all languages: ``python workshop/site/make.py build`` writes it to ``build/site``.
 
 The English site stands at the top, and each other language in a folder of its own. Translated notebooks are
-run first, into ``build/<language>``, where ``make lab`` takes them from; names behind the folder, such as
-``01``, are the only ones that are run: the others show what they gave earlier, or their English outputs.
+run first, into ``build/<language>``, where ``make lab`` takes them from. If names such as ``01`` follow the
+folder, only those are run: the others keep their earlier outputs, or show the English ones.
 """
 
 import os

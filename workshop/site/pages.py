@@ -163,7 +163,7 @@ def notebook(text: str) -> str:
             data = output.get("data", {})
             if told := output.get("metadata", {}).get("measured"):
                 whole = re.sub("</?details>|<summary>.*?</summary>", "", "".join(data["text/html"]))
-                words = predictions.in_words(told["key"], told["value"])  # read nothing out of what was said
+                words = predictions.in_words(told["key"], told["value"])  # not read from the text
                 data["text/html"] = place(
                     "told",
                     questions.log_key("predict", told["key"]),
@@ -299,7 +299,7 @@ def front_end(app):
 
 
 def alive(app, _name, _template, context, _doctree):
-    """A page with an explorer, or with something to answer, takes the script for it."""
+    """A page with an explorer, or with something to answer, loads the script for it."""
     if "data-live=" in context.get("body", ""):
         app.add_js_file("live.js", defer="defer")
         app.add_css_file("live.css")

@@ -2,7 +2,7 @@
 
 A page weighs what a first visit fetches: itself, and each script, style sheet and picture that it names.
 What a visitor only gets by scrolling or asking for it, a picture that is loaded late or a formula's font, is
-left out. Nothing is compressed here, as most servers do.
+left out. Sizes are uncompressed, although most servers compress.
 """
 
 import re
