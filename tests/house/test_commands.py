@@ -146,7 +146,9 @@ def arguments(command):
     """What a command says to pytest: ``["tests/unit", "-x"]``; None for a command that says nothing to it."""
     asked = re.match(r"python -m pytest\b(.*)|make test(?:-all)? ARGS=\"(.*)\"$", filled(command))
     given = shlex.split(asked[1] or asked[2] or "") if asked else None
-    return given if given is None or any("/" in each for each in given) else [*given, "tests/house", "tests/lab"]
+    return (
+        given if given is None or any("/" in each for each in given) else [*given, "tests/house", "tests/lab"]
+    )
 
 
 @pytest.fixture
