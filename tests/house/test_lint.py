@@ -66,3 +66,17 @@ Rotary("8")
     seen = re.findall(r'Revealed type is "(?:[\w.]+\.)?(\w+)"', said)
     assert seen == ["Rotary", "ALiBi", "Cache"] and code == 1
     assert said.count(" error: ") == 1 and 'Argument 1 to "Rotary" has incompatible type "str"' in said, said
+
+
+def test_ruff_looks_at_every_file_of_ours():
+    """A pattern without a slash leaves out every folder of that name."""
+    line = [sys.executable, "-m", "ruff", "check", "--show-files", "--no-cache"]
+    seen = {
+        Path(each) for each in subprocess.run(line, cwd=ROOT, capture_output=True, text=True).stdout.split()
+    }
+    ours = {
+        ROOT / path
+        for each in ("tests", "course", "classroom", "workshop", "tutorial_lib")
+        for path in (ROOT / each).rglob("*.py")
+    }
+    assert len(ours) > 300 and ours <= seen, ours - seen
