@@ -203,13 +203,11 @@ def test_a_general_mistake_is_refused(question, name):
             )
         )
 
-    for seed in SEEDS:
-        inputs = question.cases(seed)
-        real = any(text(question.reference(*case.args)) != text(answer(*case.args)) for case in inputs)
-        if real:
-            verdict = check(question, answer, seed)
-            row_constant = question.same is not None and verdict.kind == "equivalent"
-            assert not verdict.passed or row_constant and name in ("plus one",), f"{name}: {verdict.text}"
+    inputs = question.cases(SEEDS[0])
+    if any(text(question.reference(*case.args)) != text(answer(*case.args)) for case in inputs):
+        verdict = check(question, answer, SEEDS[0])
+        row_constant = question.same is not None and verdict.kind == "equivalent"
+        assert not verdict.passed or row_constant and name in ("plus one",), f"{name}: {verdict.text}"
 
 
 @pytest.mark.parametrize("question", one_each())

@@ -74,9 +74,5 @@ def test_ruff_looks_at_every_file_of_ours():
     seen = {
         Path(each) for each in subprocess.run(line, cwd=ROOT, capture_output=True, text=True).stdout.split()
     }
-    ours = {
-        ROOT / path
-        for each in ("tests", "course", "classroom", "workshop", "tutorial_lib")
-        for path in (ROOT / each).rglob("*.py")
-    }
+    ours = {path for room in ROOMS for path in (ROOT / room).rglob("*.py")}
     assert len(ours) > 300 and ours <= seen, ours - seen
