@@ -1,7 +1,7 @@
 """Positional encodings for Transformers, and the course *How Transformers know order* that is built on them.
 
-What is used most stands here: every name of :mod:`tutorial_lib.encodings`, the model and what it keeps
-between calls; and each module by its name. All of it is imported when it is asked for, torch included.
+The names you need most are here: everything in :mod:`tutorial_lib.encodings`, the model and what it keeps
+between calls, and each module by its name. Everything is imported on first use, torch included.
 
 >>> import tutorial_lib
 >>> tutorial_lib.slopes(2).tolist()
@@ -38,7 +38,7 @@ def __getattr__(name: str) -> Any:
             return importlib.import_module(f".{name}", __name__)
         home = importlib.import_module(".model" if name in MODEL else ".encodings", __name__)
         if name in MODEL or name in home.__all__:
-            globals()[name] = getattr(home, name)  # from now on it is found without asking here
+            globals()[name] = getattr(home, name)  # later look-ups no longer come here
             return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

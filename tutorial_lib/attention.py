@@ -3,9 +3,9 @@ r"""The one attention core of the course. It knows the five doors, and no method
 .. math:: \mathrm{softmax}\big((q' k'^\top + \text{content\_bias})\cdot\text{scale}
           + \text{bias} + \text{mask}\big)\, v + \text{values}
 
-:func:`scores` is what the softmax gets, without the mask; :func:`equation` is the whole, from the turned q′
-and k′ on. The faster ways to the same numbers stand in :mod:`tutorial_lib.fast_attention`; a test holds them
-together.
+:func:`scores` gives what the softmax gets, without the mask; :func:`equation` is the whole formula, from the
+turned q′ and k′ on. :mod:`tutorial_lib.fast_attention` has faster ways to the same numbers; a test checks
+that they agree.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def attention(
         backend: ``"sdpa"``, ``"eager"``, or ``"flex"`` (content-free biases, no mask; made for
             CUDA, elsewhere slow and for inference only). ``"sdpa"`` has first derivatives; under
             ``torch.func`` and forward-mode differentiation it gives way to ``"eager"`` by itself. For a
-            second derivative by ``create_graph=True`` ask for ``"eager"``: nobody knows beforehand.
+            second derivative with ``create_graph=True``, ask for ``"eager"``: it can't be foreseen here.
         return_weights: also return the weights ``[B, H, Lq, Lk]`` (eager only).
 
     Returns:
@@ -145,7 +145,7 @@ def attention(
         ValueError: shapes, dtypes, devices or heads that do not fit, positions that have no default,
             a mask that is not boolean, an unknown back end, or one that never forms the weights asked
             for, or cannot do what the encoding needs.
-        TypeError: anything but tensors, or an ``encoding`` that is none.
+        TypeError: anything but tensors, or an ``encoding`` that is not one.
     """
     encoding = encoding if encoding is not None else NoPosition()
     _check(q, k, v, encoding, causal, mask, backend, return_weights)
@@ -158,7 +158,7 @@ def attention(
         and not torch.compiler.is_compiling()
         and (torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0)
     ):
-        backend = "eager"  # no fused kernel has what torch.func and forward-mode differentiation ask for
+        backend = "eager"  # no fused kernel supports torch.func or forward-mode differentiation
     if backend == "flex":
         return flex_attention(q, k, v, encoding, *where, scale, causal, mask)
     if backend == "sdpa" and has_far_keys(q, k, v, encoding, *where, mask):
@@ -166,7 +166,7 @@ def attention(
     doors = encoding.doors
     if backend == "sdpa" and "values" not in doors:
         return fused_attention(q, k, v, encoding, doors, *where, scale, causal, mask)
-    if backend == "sdpa":  # no fused kernel hands out its weights
+    if backend == "sdpa":  # no fused kernel returns its weights
         parts = chunks(q, k, v, encoding, *where, causal, mask)
         return joined([equation(*part, encoding, *its, scale, allowed)[0] for part, its, allowed in parts])
     out, weights = equation(q, k, v, encoding, *where, scale, allowed_pairs(q, k, causal, mask))

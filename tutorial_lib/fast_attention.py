@@ -1,15 +1,14 @@
 r"""The equation of :mod:`tutorial_lib.attention`, faster: chunks of queries, windows of a line, kernels.
 
 :func:`fused_attention` goes through PyTorch's fused ``scaled_dot_product_attention``, and never holds a
-term for all pairs at once. Queries do not know of each other, so they go through in chunks, and a causal
+term for all pairs at once. Queries do not depend on each other, so they go through in chunks, and a causal
 chunk stops at the last key that it may see. And a relative bias of tokens in a row is one line of
 Lq + Lk − 1 numbers: the row of query i is a window of it, which moves by one from query to query. With
 the queries in reverse order that is a view of the line, not a copy.
 
-:func:`by_reach` serves encodings whose doors stop to tell keys apart beyond some offset, such as Shaw's.
+:func:`by_reach` serves encodings whose doors stop telling keys apart beyond some offset, such as Shaw's.
 
-:func:`flex_attention` is PyTorch's FlexAttention, where a GPU's kernel adds the bias to each score by
-itself.
+:func:`flex_attention` is PyTorch's FlexAttention, in which one GPU kernel adds the bias to each score.
 
 Queries and keys have gone through the door ``rotate`` already; shapes are those of
 :func:`tutorial_lib.attention.attention`.
@@ -52,7 +51,7 @@ def fused_attention(
     opened = {"content_bias", "bias"}.intersection(doors)
     if not opened and mask is None and (n_q == n_k or not causal):
         return _kernel(q, k, v, scale, is_causal=causal)
-    if opened == {"bias"} and mask is None and q.device.type == "cpu":  # kernels of GPUs want aligned rows
+    if opened == {"bias"} and mask is None and q.device.type == "cpu":  # GPU kernels want aligned rows
         by_offset = _bias_by_offset(q, k, encoding, q_positions, k_positions)
         if by_offset is not None:
             return _by_windows(q, k, v, by_offset, scale, causal)
@@ -96,7 +95,7 @@ def has_far_keys(
     k_positions: Positions,
     mask: Tensor | None,
 ) -> bool:
-    """Whether :func:`by_reach` can do it, and has something to gain."""
+    """Whether :func:`by_reach` applies, and has something to gain."""
     return (
         mask is None
         and k.shape[-2] > CHUNK
@@ -125,13 +124,13 @@ def by_reach(
 ) -> Tensor:
     """The doors see near pairs only. To a chunk of queries, all keys out of reach on one side are one key.
 
-    They differ by content alone, so a fused kernel sums them up: log Σ exp(score) is the score of that one
-    key, their mean under the softmax its value. To the doors it is the nearest of them.
+    They differ in content alone, so a fused kernel sums them up: log Σ exp(score) is the score of that one
+    key, their mean under the softmax its value. The doors take it for the nearest of them.
     """
     k, v = repeat_heads(k, q), repeat_heads(v, q)
     q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
     n_q, n_k, parts = q.shape[-2], k.shape[-2], []
-    first_q: Any = q_positions.first  # that there are these three, has_far_keys has seen
+    first_q: Any = q_positions.first  # has_far_keys has made sure that these three are known
     first_k: Any = k_positions.first
     reach: Any = encoding.reach
     shift = first_q - first_k  # key i + shift has the position of query i
@@ -200,7 +199,7 @@ def _by_windows(q: Tensor, k: Tensor, v: Tensor, by_offset: Tensor, scale: float
 def _along_offsets(q: Tensor, k: Tensor, v: Tensor, by_offset: Tensor, scale: float) -> Tensor:
     """With the bias ``[H, ≥ Lq + Lk − 1]``: the last query starts at 0, the one before it at 1, …"""
     its = windows(by_offset, q.shape[-2], k.shape[-2])[None].to(q.dtype)
-    if its.numel() < q.numel():  # few keys and many rows: turning the bias moves less than turning queries
+    if its.numel() < q.numel():  # few keys and many rows: it takes less to flip the bias than the queries
         return _kernel(q, k, v, scale, attn_mask=its.flip(-2))
     return _kernel(q.flip(-2), k, v, scale, attn_mask=its).flip(-2)
 
@@ -208,8 +207,8 @@ def _along_offsets(q: Tensor, k: Tensor, v: Tensor, by_offset: Tensor, scale: fl
 def windows(x: Tensor, n: int, size: int) -> Tensor:
     """The first n windows of ``x [H, ≥ n + size − 1]``, each moved by one: ``[H, n, size]``.
 
-    A view, unless ``x`` wants a gradient: that of a view is added up number by number. Written again and
-    again, and read in rows longer by one, ``x`` has the same windows, and its gradient is a sum of rows.
+    A view, unless ``x`` wants a gradient: a view's gradient is added up number by number. If you repeat ``x``
+    and read it in rows that are longer by one, you get the same windows, and the gradient is a sum of rows.
     """
     if not x.requires_grad:
         return x.unfold(-1, size, 1)[:, :n]
@@ -241,7 +240,7 @@ def _masked(
 def _kernel(q: Tensor, k: Tensor, v: Tensor, scale: float, **which: Any) -> Tensor:
     mask: Tensor | None = which.get("attn_mask")
     if mask is not None and mask.requires_grad and q.device.type == "cpu" and q.dtype in WIDE:
-        # no kernel of a CPU differentiates a mask; PyTorch's stand-in takes longer than the equation
+        # no CPU kernel differentiates a mask; PyTorch's stand-in takes longer than the equation
         weights = ((q * scale) @ repeat_heads(k, q).mT + mask).softmax(-1)
         return weights @ repeat_heads(v, q)
     grouped: dict[str, Any] = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
@@ -277,7 +276,7 @@ def flex_attention(
     causal: bool,
     mask: Tensor | None,
 ) -> Tensor:
-    """For encodings that open the doors ``rotate`` and ``bias`` at most, and without a mask."""
+    """For encodings that open no doors but ``rotate`` and ``bias``, and without a mask."""
     shut = {"content_bias", "values"} & set(encoding.doors)
     if shut or mask is not None:
         what = "a mask" if mask is not None else f"the door {min(shut)!r} of {type(encoding).__name__}"

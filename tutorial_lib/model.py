@@ -108,7 +108,7 @@ class _Past:
         return 0 if self.positions is None else self.positions.shape[-1 if self.axes == 1 else -2]
 
     def where(self) -> Positions | None:
-        """The positions. Somebody may have changed them, which only a CPU tells at no cost."""
+        """The positions. Somebody may have changed them, which can be checked at no cost only on a CPU."""
         if self.positions is None:
             return None
         if self._known is not None and not readable(self.positions):
@@ -130,14 +130,14 @@ def _version(x: Tensor) -> int | None:
 class Cache(_Past):
     """Keys and values of past tokens, not yet rotated, with their positions.
 
-    A call of the model that does not come to its end, by an error or Ctrl-C, leaves it as it was.
+    A call of the model that an error or Ctrl-C cuts short leaves it as it was.
 
     Args:
         keys, values: those of each layer, ``[B, H_kv, L, D]``.
         positions: of the L tokens: ``[L]`` or ``[B, L]``, with several axes ``[L, axes]`` or
             ``[B, L, axes]``; None as long as there are none.
         keep: booleans ``[B, L]``, False for padding; None where nothing was padded.
-        axes: how many numbers a position is.
+        axes: how many numbers make up a position.
     """
 
     keys: list[Tensor] = field(default_factory=list)
@@ -147,7 +147,7 @@ class Cache(_Past):
     axes: int = 1
 
     def copy(self) -> Cache:
-        """Another cache with the same tensors: what is appended to one, the other does not see."""
+        """Another cache with the same tensors; appending to one does not change the other."""
         other = copy.copy(self)
         other.keys, other.values = list(self.keys), list(self.values)
         return other
@@ -171,13 +171,13 @@ class Memory(_Past):
               q = W_q h^{n-1}_\tau, \quad k = W_k \tilde h^{n-1}_\tau, \quad v = W_v \tilde h^{n-1}_\tau
 
     SG stops the gradient. ``states[n − 1]`` is m^{n−1}, ``[B, M, d_model]``: what entered layer n,
-    before its norm. Keys and values are made of it anew, so that their weights learn from the older
-    segments, too; a :class:`Cache` holds keys and values themselves. In the paper M is the length of
+    before its norm. Keys and values are computed from it again, so that their weights learn from older
+    segments, too; a :class:`Cache` holds the keys and values themselves. In the paper M is the length of
     a segment in training, and longer in evaluation. 0 remembers nothing: each segment stands alone.
 
-    Positions count on from segment to segment. Started again in every segment, they would give a
-    remembered token and a new one the same position; counted on, absolute ones leave the range that
-    training has seen. So recurrence goes with relative encodings (§3.3).
+    Positions count on from segment to segment. If they started again in every segment, a remembered token
+    and a new one would share a position; since they count on, absolute ones leave the range that training
+    has seen. So recurrence goes with relative encodings (§3.3).
 
     Raises ValueError for a ``length`` that is not an integer, 0 or more.
     """
@@ -229,7 +229,7 @@ def segment_mask(length: int, segment: int, memory: int) -> Tensor:
 
 @dataclass(frozen=True)
 class AttentionInputs:
-    """What the attention of one layer needs beside the tokens.
+    """What the attention of one layer needs besides the tokens.
 
     Args:
         encoding: that of the layer; it is handed in, so that layers can share one.
@@ -253,7 +253,7 @@ class AttentionInputs:
 class Attention(nn.Module):
     """Multi-head attention, from ``x [B, L, d_model]`` to the same shape.
 
-    Queries are made of ``x``; keys and values of ``context [B, Lk, d_model]``, by default of ``x``, too.
+    Queries come from ``x``, keys and values from ``context [B, Lk, d_model]``, which is ``x`` by default.
     """
 
     def __init__(self, config: Config):
@@ -288,7 +288,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two matrices with GELU between them, or SwiGLU, without biases; ``[B, L, d_model]`` stays the shape."""
+    """Two matrices with GELU between them, or SwiGLU, without biases; the shape stays ``[B, L, d_model]``."""
 
     def __init__(self, config: Config):
         super().__init__()
@@ -306,8 +306,8 @@ class FeedForward(nn.Module):
 class Block(nn.Module):
     """One layer: attention, then the feed-forward part; each reads normed states and adds to the stream.
 
-    ``x`` is ``[B, L, d_model]`` before and after. ``context [B, Lk, d_model]`` is what keys and values are
-    made of, before its norm; by default ``x``.
+    ``x`` is ``[B, L, d_model]`` before and after. ``context [B, Lk, d_model]`` is what keys and values
+    are computed from, before its norm; by default ``x``.
     """
 
     def __init__(self, config: Config):
@@ -331,14 +331,14 @@ class Transformer(nn.Module):
     Args:
         config: sizes and options.
         encoding: any :class:`PositionalEncoding` for all layers, or a sequence with one per layer,
-            the first of which embeds the tokens; by default none. It can be exchanged later
+            the first of which embeds the tokens; by default none. It can be replaced later
             (``model.encoding = …``): the weights do not know it.
 
     ``model(tokens)`` maps ids ``[B, L]`` to logits ``[B, L, n_out]``, or ``[B, n_out]`` with
     pooling.
 
     Raises ValueError for a number of encodings other than ``n_layers``, or a later one that opens
-    the door ``embed``; TypeError for anything that is no encoding.
+    the door ``embed``; TypeError for anything but encodings.
     """
 
     encoding: Any  # a PositionalEncoding, or an nn.ModuleList with one per layer
@@ -410,7 +410,7 @@ class Transformer(nn.Module):
             keep: booleans, broadcastable to ``[B, L]``, False for padding. Without ``positions``, each
                 row then counts its kept tokens from 0, so that left padding changes nothing.
             mask: booleans broadcastable to ``[B, H, L, Lk]``, True where a query may look. A causal
-                model never looks ahead, and nobody at padding. Lk counts what is cached or remembered.
+                model never looks ahead, and none looks at padding. Lk counts what is cached or remembered.
             cache: past keys and values; afterwards it holds those of these tokens, too.
             memory: hidden states of the segment before; afterwards it holds those of this one.
             backend: that of :func:`tutorial_lib.attention.attention`.
@@ -545,12 +545,12 @@ class Transformer(nn.Module):
             past.keep = torch.cat([before, now], 1)
 
     def _unchanged(self, x: Tensor, past: Cache | Memory, before: Positions | None, now: Positions) -> Tensor:
-        """``x``, unless what the layers above the first keep was made with angles that change now: then a
-        ValueError, or NaN where that can't be asked."""
+        """``x``, unless what the layers above the first keep was made with angles that change now: that is a
+        ValueError, or NaN where we can't check."""
         if before is None or not len(before):
             return x
         first, its = before.first, now.first
-        if first is not None and its is not None:  # the last number will do, and asks no GPU
+        if first is not None and its is not None:  # the last number will do, and needs no GPU
             before, now = (
                 Positions(1, offset=last, device="cpu")
                 for last in (first + len(before) - 1, its + len(now) - 1)
@@ -587,7 +587,7 @@ class Transformer(nn.Module):
             positions: those of the given tokens; new tokens count on from the last one (positions of
                 several axes can't).
             keep: booleans, broadcastable to ``[B, L]``, False for padding. Prompts of different lengths
-                are padded on the left, and each goes on as it would alone.
+                are padded on the left, and each continues as it would alone.
             temperature: 0 takes the most likely token, 1 draws by the model's probabilities; above that
                 unlikely tokens come more often.
             generator: what to draw with.

@@ -12,7 +12,7 @@ second one of the next higher. It writes the bias as the positive m·j, which di
 −m·(i − j) by a constant per query: a softmax does not see it.
 
 The paper is causal; for encoders its authors discuss other forms, in issue 5 of their repository
-(ofirpress/attention_with_linear_biases). There −m·|i − j| is a mirror: a sentence and its reversal get
+(ofirpress/attention_with_linear_biases). With −m·|i − j| it is a mirror: a sentence and its reversal get
 mirrored outputs, and equal ones after pooling. Slopes that differ to the left and to the right
 break the mirror.
 """
@@ -84,9 +84,9 @@ class ALiBi(RelativeBias):
 class AsymmetricALiBi(RelativeBias):
     """−left·(i − j) for keys behind, −right·(j − i) for keys ahead: ALiBi for an encoder.
 
-    The paper has no such form. How slopes are dealt is this course's choice: by default those of 2·n_heads
-    heads, largest first, go to left and right in turn, so they differ in every head. ``left`` and ``right``
-    may be given, one slope per head.
+    The paper has no such form; how the slopes are dealt out is this course's choice. By default those of
+    2·n_heads heads, largest first, go to left and right in turn, so the two sides differ in every head. You
+    may also give ``left`` and ``right``, one slope per head.
 
     Raises ValueError for an ``n_heads`` that is not positive, or slopes that are not finite, below 0, or
     not one per head.

@@ -15,17 +15,17 @@ and attention computes, for every method alike (Vaswani et al. 2017, eq. 1, with
 .. math:: \mathrm{softmax}\big((q' k'^\top + \text{content\_bias})\cdot\text{scale}
           + \text{bias} + \text{mask}\big)\, v + \text{values}
 
-A door takes positions as a tensor ``[L]``, or ``[B, L]`` (each row of a batch its own), as a length, or as
-:class:`Positions`, which attention and the model make of them; by default tokens count from 0 on. Where a
-position is n > 1 numbers, such as (row, column), one more dimension stands at the end: ``[L, n]`` or
-``[B, L, n]``. How many numbers a position is, the encoding says (``axes``), never the shape. A relative
-offset is always ``r = k_position − q_position``: negative looks back, positive looks ahead.
+A door takes positions as a tensor ``[L]``, or ``[B, L]`` (one row for each of a batch), as a length, or as
+:class:`Positions`, into which attention and the model turn them; by default tokens count from 0. Where a
+position is n > 1 numbers, such as (row, column), there is one more dimension at the end: ``[L, n]`` or
+``[B, L, n]``. How many numbers make up a position is up to the encoding (``axes``), never to the shape. A
+relative offset is always ``r = k_position − q_position``: negative looks back, positive looks ahead.
 
 **An encoding of your own** gets plain tensors at its doors, whoever opens them.
 
-Some encodings are tables, and have nothing for a position outside, or between two entries. Where numbers
-can be asked for at no cost (:func:`.positions.readable`), that is a ValueError; where not, NaN: in compiled
-code, under ``torch.func``, on a GPU. Never is it another entry.
+Some encodings are tables, and have nothing for a position outside, or between two entries. Where the numbers
+can be read at no cost (:func:`.positions.readable`), such a position raises ValueError; where they can't (in
+compiled code, under ``torch.func``, on a GPU), it gives NaN. It never gives another entry.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class PositionalEncoding(nn.Module):
     """Whether it goes by the order of the tensor too, where the queries are the last keys."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Calls that do not fit are explained. Classes outside of this package get positions as tensors."""
+        """Explain calls that do not fit, and give classes outside this package positions as tensors."""
         super().__init_subclass__(**options)
         shut = PositionalEncoding
         cls._doors = tuple(door for door in DOORS if getattr(cls, door) is not getattr(shut, door))
@@ -90,13 +90,13 @@ class PositionalEncoding(nn.Module):
 
     @property
     def reach(self) -> int | None:
-        """The offset beyond which content_bias, bias and values change no more: all keys from there on get,
-        on each side, what the key at this offset gets, whatever their content. None: there is no such one."""
+        """The offset beyond which content_bias, bias and values no longer change: on each side, all keys from
+        there on get what the key at this offset gets, whatever their content. None where there is none."""
         return None
 
     def changes(self, before: Where, now: Where) -> Tensor | None:
-        """Whether what it does to a text at the positions ``before`` changes when the text goes on and has
-        those of ``now``: ``[]`` or ``[B]``. None: it never does, so that a past can be kept in any model."""
+        """Whether the encoding treats the tokens at the positions ``before`` differently once the text has
+        grown to the positions ``now``: ``[]`` or ``[B]``. None: never, so any model can keep a past."""
         return None
 
     def embed(self, x: Tensor, positions: Where = None, *, offset: int = 0) -> Tensor:
@@ -106,7 +106,7 @@ class PositionalEncoding(nn.Module):
     def rotate(
         self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
     ) -> tuple[Tensor, Tensor]:
-        """Queries and keys turned by their positions; only how many channels both have may change."""
+        """Queries and keys turned by their positions; only the number of channels of both may change."""
         return q, k
 
     def content_bias(
@@ -131,7 +131,7 @@ class PositionalEncoding(nn.Module):
         return None
 
     def forward(self, *arguments: Any, **options: Any) -> Any:
-        """Its door, of an encoding that opens one: ``Rotary(64)(q, k)`` is ``Rotary(64).rotate(q, k)``."""
+        """The door of an encoding that opens one: ``Rotary(64)(q, k)`` is ``Rotary(64).rotate(q, k)``."""
         if len(self.doors) != 1:
             what = " and ".join(self.doors) or "no door"
             raise TypeError(f"{type(self).__name__} opens {what}: call the door, not the encoding")
@@ -251,7 +251,7 @@ def _sum(terms: Iterable[Tensor | None]) -> Tensor | None:
 class Absolute(PositionalEncoding):
     """An encoding with one vector per position; by itself it is added to the token vector.
 
-    A subclass gives ``vectors(positions)``. How else a vector can meet its token stands in
+    A subclass gives ``vectors(positions)``. For other ways for a vector to meet its token, see
     :mod:`tutorial_lib.encodings.fusion`.
     """
 
@@ -331,7 +331,7 @@ def check_term(encoding: PositionalEncoding, door: str, term: Tensor | None, q: 
 
 
 def repeat_heads(x: Tensor, q: Tensor) -> Tensor:
-    """Keys or values ``[B, H_kv, L, D]``, each head as often as heads of ``q`` share it."""
+    """Keys or values ``[B, H_kv, L, D]``, each head repeated for every head of ``q`` that shares it."""
     return x if x.shape[1] == q.shape[1] else x.repeat_interleave(q.shape[1] // x.shape[1], 1)
 
 
@@ -357,7 +357,7 @@ def check_head_dim(head_dim: int, **tensors: Tensor) -> None:
 
 
 def check_pairs(head_dim: int, rotary_dim: int | None = None) -> int:
-    """How many channels of a head turn; ValueError, naming the argument, unless they are pairs of it."""
+    """How many channels of a head turn; ValueError, naming the argument, unless they form pairs within it."""
     name, d = ("head_dim", head_dim) if rotary_dim is None else ("rotary_dim", rotary_dim)
     check_positive(**{"head_dim": head_dim, name: d})
     if d > head_dim:
@@ -389,7 +389,7 @@ def check_not_negative(**sizes: int) -> None:
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a real number that a float holds, finite; True and False are none."""
+    """Whether ``value`` is a finite real number that a float can hold; True and False do not count."""
     most: Any = sys.float_info.max
     return isinstance(value, Real) and not isinstance(value, bool) and abs(value) <= most
 

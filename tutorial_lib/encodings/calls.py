@@ -1,4 +1,4 @@
-"""A call that does not fit says what was given, and what fits. A call that does costs nothing more."""
+"""A call that does not fit says what was given, and what fits. A call that fits costs nothing extra."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHAPES = {
 
 
 def explained(method: Callable[..., Any], owner: str) -> Callable[..., Any]:
-    """``method`` of the class ``owner``, whose error for arguments that it does not take names these."""
+    """``method`` of the class ``owner``; if it fails on arguments that do not fit, the error names them."""
 
     @functools.wraps(method)
     def called(*arguments: Any, **named: Any) -> Any:

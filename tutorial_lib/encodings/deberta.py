@@ -56,8 +56,8 @@ class DeBERTa(PositionalEncoding):
 
     Args:
         n_heads, head_dim: heads H and channels per head d. P is ``[2k, H·d]``, with buckets ``[2B, H·d]``.
-        max_distance: k, 512 in the paper; with buckets D, beyond which all is soon one.
-        n_buckets: B, 256 in DeBERTa-v2 and v3 (``position_buckets``); None, as in the paper, has none.
+        max_distance: k, 512 in the paper; with buckets D; soon beyond it, all distances share one.
+        n_buckets: B, 256 in DeBERTa-v2 and v3 (``position_buckets``); None for no buckets, as in the paper.
         released: the third term as in the released code.
         std: standard deviation of the initial P.
 

@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 def one_forward(forward: T) -> T:
-    """``forward`` as it is, with a warning; this name goes with version 0.4."""
+    """``forward`` unchanged, with a warning; version 0.4 will remove this name."""
     warnings.warn(
         "one_forward shares nothing any more: give all layers the same positions, made by "
         "Positions(n).shared() in each forward",

@@ -26,7 +26,7 @@ def grid(height: int, width: int, *, device: Device = None) -> Tensor:
 class Raster(PositionalEncoding):
     r"""An encoding of one axis on an image: (row, column) is read as row · width + column.
 
-    So ViT numbers its patches (Dosovitskiy et al. 2020, §D.4: "raster order"). On a window of 7 × 7,
+    This is how ViT numbers its patches (Dosovitskiy et al. 2020, §D.4: "raster order"). On a window of 7 × 7,
     "abs.+rel. pos." (Liu et al. 2021, Table 4) is
     ``Compose(Raster(Learned(49, d), 7), SwinBias(H, (7, 7)))``.
 
@@ -34,8 +34,8 @@ class Raster(PositionalEncoding):
         encoding: any encoding with ``axes`` 1; its doors are opened with the new positions.
         width: columns of the grid.
 
-    Positions must be whole numbers with columns 0 … width − 1, else two tokens could share an index,
-    or one lie between the end of a row and the start of the next. ValueError says so.
+    Positions must be whole numbers with columns 0 … width − 1: otherwise two tokens could share an index,
+    or one could lie between the end of a row and the start of the next. Raises ValueError for others.
 
     >>> from tutorial_lib.encodings import ALiBi
     >>> Raster(ALiBi(8), width=3).index(grid(2, 3))
@@ -73,7 +73,7 @@ class Raster(PositionalEncoding):
         return (positions != positions.long()).any(-1) | (column < 0) | (column >= self.width)
 
     def _missing(self, positions: Positions) -> Tensor | None:
-        """Tokens that have no index, where that can't be asked: ``[L, 1]`` or ``[B, L, 1]``, or None."""
+        """Tokens that have no index, where that can't be checked: ``[L, 1]`` or ``[B, L, 1]``, or None."""
         return None if readable(positions.tensor) else self._outside(positions.tensor)[..., None]
 
     def _read(self, positions: Positions) -> Positions:

@@ -39,7 +39,7 @@ from .relative import RelativeBias
 
 
 class HybridSum(PositionalEncoding):
-    """``w_h · PE_i + r_ij``: each head reads PE_i by a vector w_h. Equal to ``relative`` alone.
+    """``w_h · PE_i + r_ij``: each head reads PE_i with a vector w_h. Equal to ``relative`` alone.
 
     The case N = 4, i = 1, j = 2, with one head and a table of 2N − 1 relative scalars:
 
@@ -54,7 +54,7 @@ class HybridSum(PositionalEncoding):
 
     Args:
         position: gives PE, such as ``Sinusoidal(64)`` or ``Learned(512, 64)``.
-        relative: gives r, such as ``TableBias(8, 512)``; the number of heads is its own.
+        relative: gives r, such as ``TableBias(8, 512)``, and the number of heads.
 
     Raises TypeError for parts of another kind.
     """
@@ -92,7 +92,7 @@ class KeySide(HybridSum):
 class HybridConcat(PositionalEncoding):
     """``W_o [PE_i; r_ij]``; with ``hidden`` a small network, ``W_2 relu(W_o [PE_i; r_ij] + b)``.
 
-    r_ij is here the vector of the numbers that ``relative`` has for the pair, one per head, so W_o
+    Here r_ij is the vector of the numbers that ``relative`` has for the pair, one per head, so W_o
     may mix them. W_o [PE_i; r_ij] is computed as W_a PE_i + W_r r_ij: one vector per query, not per
     pair. Without ``hidden`` this equals the bias W_r r_ij alone. With it, PE_i decides which hidden
     units a pair reaches; that costs ``hidden`` numbers per pair.
@@ -138,7 +138,7 @@ class TUPE(PositionalEncoding):
 
     (eq. 7 without b, eq. 8 with it.) Tokens and positions never meet in one product. All layers
     share U. The factor is 1/√(2d) for both terms, so ``scale`` is that. As in the released code, p
-    passes a LayerNorm first; that code also has biases in U^Q and U^K, the paper and this class do
+    goes through a LayerNorm first; that code also has biases in U^Q and U^K, the paper and this class do
     not.
 
     ``untie_cls`` treats position 0 as a [CLS] token, which should see the whole sentence:

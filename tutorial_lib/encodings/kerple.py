@@ -30,7 +30,7 @@ class KERPLE(RelativeBias):
     """−r_1·log(1 + r_2·|r|), or −r_1·|r|^r_2.
 
     As in the released code, a number below 0.01 counts as 0.01, r_2 of the power above 2 as 2, and
-    the gradient ignores these borders, so that a number beyond one can come back. The bias is
+    the gradient ignores these limits, so that a number beyond one can come back. The bias is
     float32 (float64 for float64 parameters or positions), whatever the dtype of the module.
 
     Args:

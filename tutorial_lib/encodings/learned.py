@@ -22,7 +22,7 @@ class Learned(Absolute):
     """Adds row ``P[position]`` to the token vectors.
 
     A fractional position lies on the straight line between its two neighbouring rows. A position
-    outside ``0 … max_length − 1`` has no row: ValueError says so, and never wraps around.
+    outside ``0 … max_length − 1`` has no row: it raises ValueError, and never wraps around.
 
     Args:
         max_length: number of rows, that is, of positions that exist.

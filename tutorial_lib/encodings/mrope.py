@@ -1,4 +1,4 @@
-r"""M-RoPE: one list of θ, cut among time, row and column (Wang et al. 2024, Qwen2-VL, §2.1).
+r"""M-RoPE: one list of θ, divided among time, row and column (Wang et al. 2024, Qwen2-VL, §2.1).
 
 A token stands at three numbers p = (time, row, column), and each pair of a head reads one of them:
 
@@ -9,7 +9,7 @@ A token stands at three numbers p = (time, row, column), and each pair of a head
 
 ``sections`` says how many pairs each axis has: (16, 24, 24) of 64 in Qwen2-VL. Chunked, time has all of the
 fast pairs, and the column none; interleaved, each axis has some of every speed. Axial RoPE, in contrast,
-gives each axis a list of θ from its beginning on (:class:`tutorial_lib.encodings.AxialFrequencies`).
+gives each axis a full list of θ, from the fastest on (:class:`tutorial_lib.encodings.AxialFrequencies`).
 
 A token of a text has the same number three times, (p, p, p): M-RoPE is then RoPE.
 """
@@ -39,7 +39,7 @@ class MRoPE(Frequencies):
         order: ``"chunked"`` (Qwen2-VL, Qwen2.5-VL) or ``"interleaved"`` (Qwen3-VL). Not to be mixed up
             with the layout: both models are ``layout="half"``.
 
-    Raises ValueError for sections that are not all of the pairs or can't be interleaved, and as
+    Raises ValueError for sections that do not add up to all pairs or can't be interleaved, and as
     :class:`Frequencies` does.
 
     >>> MRoPE(16, sections=(4, 2, 2)).reads()

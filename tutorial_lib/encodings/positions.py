@@ -1,8 +1,8 @@
 """Where tokens stand: one value, made and checked once, at the outermost door.
 
 :class:`tutorial_lib.model.Transformer` makes it in each call, and so do
-:func:`tutorial_lib.attention.attention` and the doors of an encoding that are called by themselves with a
-tensor, a length or nothing. From there on it is handed on as it is.
+:func:`tutorial_lib.attention.attention` and the doors of an encoding that are called directly with a
+tensor, a length or nothing. From there on it is passed along unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Device: TypeAlias = torch.device | str | None
 T = TypeVar("T")
 
 WITHOUT_WAITING = ("cpu",)  # devices that answer at once
-SMALL = (torch.int8, torch.uint8, torch.int16)  # integers that a text may have more tokens than
+SMALL = (torch.int8, torch.uint8, torch.int16)  # too small to number the tokens of a long text
 
 
 class Positions:
@@ -27,11 +27,11 @@ class Positions:
 
     Args:
         values: a length, for 0 … L − 1, or a tensor. Integers become int64.
-        axes: how many numbers a position is.
-        offset: is added to all of them: behind 99 tokens the next one has ``Positions(1, offset=99)``.
+        axes: how many numbers make up a position.
+        offset: is added to all of them: after 99 tokens the next one has ``Positions(1, offset=99)``.
         device: that of a length.
         name: what messages call it.
-        wait: whether a GPU may be asked for the numbers, which waits for all work that is under way.
+        wait: whether to read the numbers even from a GPU, which first finishes all work under way.
         own: whether to copy the tensor, so that nobody else changes it.
 
     Raises ValueError for another shape, a length for several axes, numbers that are not finite, and a dtype
@@ -43,7 +43,7 @@ class Positions:
     True
     """
 
-    _first: Any  # an int, None, or ... as long as nobody has asked
+    _first: Any  # an int, None, or ... until somebody asks
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Positions:
 
     @property
     def first(self) -> int | None:
-        """The first of them, if they are known to count up by 1, or can be asked at no cost; else None."""
+        """The first position, if they count up by 1, and we know or can read that at no cost; else None."""
         if torch.compiler.is_compiling():
             return None
         if self._first is ...:
@@ -110,7 +110,7 @@ class Positions:
         x = self.tensor
         if x.ndim != 1 or x.is_floating_point() or not len(x) or not readable(x, wait=wait):
             return None
-        first, counts = torch.stack([x[0], (x.diff() == 1).all().long()]).tolist()  # one question
+        first, counts = torch.stack([x[0], (x.diff() == 1).all().long()]).tolist()  # one read, not two
         return first if counts else None
 
     def copy(self) -> Positions:
@@ -118,20 +118,20 @@ class Positions:
         return self._like(self.tensor.clone(), self._first)
 
     def bounds(self) -> tuple[float, float] | None:
-        """The lowest and the highest number, or None if there is none, or it can't be asked for."""
+        """The lowest and the highest number, or None if there are none, or they can't be read."""
         if not torch.compiler.is_compiling() and isinstance(self._first, int):
             return self._first, self._first + self.length - 1
         return bounds(self.tensor)
 
     def narrow(self, start: int, n: int) -> Positions:
-        """n tokens' positions from the one at ``start`` on."""
+        """The positions of n tokens, from the one at ``start`` on."""
         if n == self.length:
             return self
         first = self._first + start if isinstance(self._first, int) and n else ...
         return self._like(self.tensor.narrow(-1 if self.axes == 1 else -2, start, n), first)
 
     def followed_by(self, more: Positions) -> Positions:
-        """Both, one after the other. Where only one of them has rows, so has the other."""
+        """Both, one after the other. If only one of them has rows, the other is repeated for each."""
         along, parts = -1 if self.axes == 1 else -2, [self.tensor, more.tensor]
         if parts[0].shape[:along] != parts[1].shape[:along]:
             rows = torch.broadcast_shapes(*(x.shape[:along] for x in parts))
@@ -161,15 +161,15 @@ class Positions:
     def shared(self) -> Positions:
         """The same positions, for all layers of one forward: what is computed :meth:`once` is kept with them.
 
-        So give them up with the end of the forward, and change no encoding before it.
+        So let go of them when the forward ends, and change no encoding before that.
         """
         return self._like(self.tensor, self._first, None if torch.compiler.is_compiling() else {})
 
     def once(self, compute: Callable[..., T], *arguments: Any) -> T:
         """``compute(*arguments)``, or what a call with these very objects gave before, if it is kept.
 
-        What takes part in a gradient is not: a checkpoint that runs one layer again has no other to take it
-        from.
+        What takes part in a gradient is not kept: when a checkpoint runs one layer again, no other layer is
+        there to take it from.
         """
         if self._kept is None:
             return compute(*arguments)
@@ -178,7 +178,7 @@ class Positions:
             result = compute(*arguments)
             if _takes_part(result):
                 return result
-            # arguments stay alive, so that no other object gets the id of one
+            # keep the arguments alive, so that no other object gets one of their ids
             self._kept[key] = result, [x for x in arguments if x is not self]
         kept: T = self._kept[key][0]
         return kept
@@ -198,7 +198,7 @@ def pair(
     offset: int = 0,
     names: tuple[str, str] = ("q_positions", "k_positions"),
 ) -> tuple[Positions, Positions]:
-    """Those of queries and of keys ``[B, …, L, D]`` that ``encoding`` can read: by default keys count from
+    """Positions of queries and keys ``[B, …, L, D]``, as ``encoding`` reads them: by default keys count from
     ``offset`` on, and the queries are the last of them. ValueError if they do not fit."""
     if isinstance(k_positions, Positions) and not offset:
         keys = k_positions
@@ -224,7 +224,7 @@ def pair(
                 its.length != x.shape[-2]
                 or its.rows not in (1, x.shape[0])
                 or its.tensor.device != x.device
-                # a row for each of a batch, and heads without a batch: both would spread over the other
+                # rows for a batch, but heads without a batch: each would broadcast over the other
                 or its.rows > 1
                 and x.ndim == 3
                 and names[0] == "q_positions"
@@ -235,13 +235,13 @@ def pair(
 
 
 def at(encoding: Any, positions: Where, x: Tensor | None = None, *, offset: int = 0) -> Positions:
-    """Those of the tokens ``x [B, …, L, D]``, by default counted from ``offset`` on. ValueError if they do
-    not fit."""
+    """The positions of the tokens ``x [B, …, L, D]``, by default counted from ``offset`` on. ValueError if
+    they do not fit."""
     return pair(encoding, positions, positions, x, x, offset=offset, names=("positions", "positions"))[1]
 
 
 def _check_heads(**heads: Tensor | None) -> None:
-    """Of a door that nobody stands before: attention has looked at its own."""
+    """For a door that is called directly: attention has already checked its own."""
     for name, x in heads.items():
         if x is not None and not x.is_floating_point():
             raise ValueError(f"{name} has dtype {x.dtype}: give floats")
@@ -305,7 +305,7 @@ def _check_tensor(positions: Tensor, axes: int, name: str, wait: bool) -> None:
 
 
 def _check_floats(positions: Tensor, name: str, wait: bool) -> None:
-    """Half precision does not hold whole numbers; wider floats do below 2²⁴ and 2⁵³."""
+    """Half precision can't hold all whole numbers; wider floats can, below 2²⁴ and 2⁵³."""
     dtype = positions.dtype
     if dtype not in (torch.float32, torch.float64):
         raise ValueError(
@@ -353,9 +353,9 @@ def _offsets(queries: Positions, keys: Positions) -> Tensor:
 
 
 def readable(x: Tensor, *, wait: bool = False) -> bool:
-    """Whether the numbers of ``x`` can be asked for, and at once: on a GPU each question waits for all work
-    that is under way. With ``wait`` it may. In compiled code, under ``torch.func``, on "meta" and in a
-    FakeTensor there are none.
+    """Whether the numbers of ``x`` can be read, and at once: on a GPU each read waits for all work under way,
+    which ``wait`` allows. In compiled code, under ``torch.func``, on "meta" and in a FakeTensor there are no
+    numbers to read.
     """
     return (
         not torch.compiler.is_compiling()
@@ -367,7 +367,7 @@ def readable(x: Tensor, *, wait: bool = False) -> bool:
 
 
 def bounds(x: Tensor) -> tuple[float, float] | None:
-    """The lowest and the highest number, or None if there is none, or it can't be asked for."""
+    """The lowest and the highest number, or None if there are none, or they can't be read."""
     if not readable(x) or not x.numel():
         return None
     low, high = x.aminmax()
@@ -375,9 +375,9 @@ def bounds(x: Tensor) -> tuple[float, float] | None:
 
 
 def widest_float(x: Tensor) -> Tensor:
-    """Numbers in the widest float of their device, float64 (float32 on MPS): for all that is computed of
-    positions. A float32 angle of 1e6 radians is off by 0.03, and bfloat16 keeps 769 of the integers 0…4095
-    apart.
+    """Numbers in the widest float of their device, float64 (float32 on MPS): for all that is computed
+    from positions. A float32 angle of 1e6 radians is off by 0.03, and bfloat16 keeps 769 of the integers
+    0…4095 apart.
     """
     return x.to(widest(x.device))
 

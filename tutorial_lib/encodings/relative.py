@@ -2,7 +2,7 @@ r"""Relative position bias: one learned number per head and offset, added to the
 
 .. math:: e_{ij} = \frac{q_i^\top k_j}{\sqrt{d}} + b_h(r), \qquad r = j - i
 
-Two tables stand here. The clipped one (the clipping of Shaw et al. 2018, §3.2, with scalars for
+There are two tables. The clipped one (the clipping of Shaw et al. 2018, §3.2, with scalars for
 vectors) treats everything farther away than k alike; the full one has an entry for every offset
 that a sequence of N tokens can have,
 
@@ -46,7 +46,7 @@ class RelativeBias(PositionalEncoding):
         return None if line is None else self.of(line)
 
     def bias(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
-        """As ``dense``; for positions that count up by 1, ``of`` is asked for different offsets only.
+        """As ``dense``; for positions that count up by 1, ``of`` computes each offset only once.
 
         Every row of the matrix is then a window of those numbers, moved by one from row to row.
         """
@@ -58,7 +58,7 @@ class RelativeBias(PositionalEncoding):
 
 
 class ClippedBias(RelativeBias):
-    """``b_clip(r)``: 2k + 1 scalars per head; farther than ``max_distance`` = k, all is one.
+    """``b_clip(r)``: 2k + 1 scalars per head; beyond ``max_distance`` = k, each side has one for all.
 
     Args:
         n_heads: heads H; the table ``b`` is ``[H, 2k + 1]``, its middle column the offset 0.
@@ -87,7 +87,7 @@ class ClippedBias(RelativeBias):
 class TableBias(RelativeBias):
     """``W_r[j − i + N − 1]``: 2N − 1 scalars per head, none for a longer input.
 
-    An offset outside −(N − 1) … N − 1 has no entry. ValueError says so; plain indexing would wrap
+    An offset outside −(N − 1) … N − 1 has no entry and raises ValueError; plain indexing would wrap
     ``W_r[-2]`` around to another offset.
 
     >>> table = TableBias(n_heads=1, length=4)
@@ -124,7 +124,7 @@ class TableBias(RelativeBias):
 
     def bias_by_offset(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor | None:
         queries, keys = pair(self, q_positions, k_positions, offset=offset)
-        if queries.first is not None and keys.first is not None:  # which a GPU need not be asked for
+        if queries.first is not None and keys.first is not None:  # known without asking a GPU
             lowest = keys.first - queries.first - len(queries) + 1
             self._check_offsets(lowest, lowest + len(queries) + len(keys) - 2)
         return super().bias_by_offset(queries, keys)

@@ -41,7 +41,7 @@ def angles(positions: Tensor, theta: Tensor) -> Tensor:
 
 
 def cos_sin(angle: Tensor, dtype: torch.dtype, factor: float = 1.0) -> tuple[Tensor, Tensor]:
-    """Cosine and sine times ``factor``, rounded to ``dtype`` at last."""
+    """Cosine and sine times ``factor``, rounded to ``dtype`` at the end."""
     cos, sin = angle.cos(), angle.sin()
     if factor != 1:
         cos, sin = factor * cos, factor * sin
@@ -60,11 +60,11 @@ class Rotary(PositionalEncoding):
 
     Args:
         head_dim: channels per head, even.
-        base: 10000 in the paper and if it is not given, 100000 in SmolLM2.
+        base: 10000 in the paper and by default; 100000 in SmolLM2.
         layout: ``"interleaved"`` or ``"half"``; it must be the one the weights were trained with.
-        frequencies: which angles, in place of ``base``, such as ``Frequencies(64, scaling=…)``.
+        frequencies: the angles to turn by, in place of ``base``, such as ``Frequencies(64, scaling=…)``.
 
-    Raises ValueError as :class:`Angles`, for another ``layout``, and for both ``base`` and ``frequencies``.
+    Raises ValueError as :class:`Angles`, for another ``layout``, and for a ``base`` beside ``frequencies``.
     """
 
     def rotate(
@@ -147,7 +147,7 @@ class Angles:
 
     @property
     def axes(self) -> int:
-        """How many numbers a position is."""
+        """How many numbers make up a position."""
         return 1
 
     @property
@@ -166,7 +166,7 @@ class Angles:
     def cos_sin(
         self, positions: Tensor, length: Tensor | None = None, dtype: torch.dtype = torch.float32
     ) -> tuple[Tensor, Tensor]:
-        """Those of each angle, times the attention factor, ``[*positions.shape, d/2]``."""
+        """Cosine and sine of each angle, times the attention factor, ``[*positions.shape, d/2]``."""
         return cos_sin(self.angle(positions, length), dtype, self.attention_factor)
 
     def angle(self, positions: Tensor, length: Tensor | None = None) -> Tensor:
@@ -181,11 +181,11 @@ _kept: dict[tuple[int, float], Tensor] = {}
 
 
 def _kept_theta(d: int, base: float) -> Tensor:
-    """RoPE's own θ, which depend on nothing else; nobody is given them to change."""
+    """RoPE's own θ, computed once: nothing else affects them, and no caller gets them to change."""
     theta = _kept.get((d, base))
     if theta is None:
         theta = plain_theta(d, base, "cpu")
-        if type(theta) is Tensor and not theta.is_inference():  # which serves every later call
+        if type(theta) is Tensor and not theta.is_inference():  # it can serve every later call
             _kept[d, base] = theta
     return theta
 
@@ -194,7 +194,7 @@ LAYOUTS = ("interleaved", "half")
 
 
 class Turn:
-    """The rotation of ``x [B, H, L, D]`` by angles of which all layers know ``cos`` and ``sin``.
+    """The rotation of ``x [B, H, L, D]`` by angles whose ``cos`` and ``sin`` all layers share.
 
     They are ``[L, d/2]`` or ``[B, L, d/2]``. The first d channels turn, the others stay as they are; the
     result has the dtype of ``x``.
@@ -240,7 +240,7 @@ def rotate(
     """Turn each channel pair of ``x [B, H, L, D]`` by its angle; ``positions`` are [L] or [B, L].
 
     ``frequencies`` takes the place of ``base``. Cosines and sines are float32, or float64 when the
-    positions or ``x`` are; the result has the dtype of ``x``. Without YaRN norms are unchanged.
+    positions or ``x`` are; the result has the dtype of ``x``. Without YaRN, norms are unchanged.
 
     Raises ValueError for odd channels, an unknown ``layout``, or positions that do not fit ``x``.
     """

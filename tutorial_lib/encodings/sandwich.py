@@ -1,18 +1,18 @@
 r"""Sandwich, what sinusoids know of a distance (Chi, Fan, Rudnicky & Ramadge 2022).
 
-A sinusoid added to a token gives a score of four terms, two of words and places mixed. Sandwich keeps
-the words alone, and of the places their inner product, which depends on the offset only:
+A sinusoid added to a token gives a score of four terms, two of which mix words and places. Sandwich keeps
+the term of the words alone and, of the places, their inner product, which depends on the offset only:
 
 .. math:: b_h(r) = \frac{1}{c_h}\, p_i^\top p_j = \frac{1}{c_h} \sum_{t=0}^{\bar d/2 - 1} \cos(r\,\omega_t),
           \qquad \omega_t = 10000^{-2t/\bar d}, \quad r = j - i
 
-with the sinusoidal vectors p of Vaswani et al. 2017, here of a width d̄ of its own, and a compression
-ratio for each head, c_h = 8h/H for h = 1 … H. Nothing is learned. It falls, in waves, about as the
-logarithm of the distance: KERPLE, with no number to learn.
+with the sinusoidal vectors p of Vaswani et al. 2017, here with a width d̄ of their own, and a compression
+ratio for each head, c_h = 8h/H for h = 1 … H. The bias falls in waves, roughly like the logarithm of the
+distance: it is KERPLE with nothing to learn.
 
 Of the public implementations, one counts t from 0, as the vectors of 2017 and this file do, another
 from 1; one subtracts d̄/2 from the sum, and so does this file. A softmax does not see that constant,
-but near keys then have a bias near 0, where half precision is fine.
+but near keys then have a bias near 0, where half precision is finest.
 
 **A mirror:** the cosine does not tell a key behind from one ahead. In an encoder a sentence and its
 reversal look alike, as with the symmetric ALiBi.
@@ -58,7 +58,7 @@ class Sandwich(RelativeBias):
         return self._compressed(angle.cos().sum(-1), result_dtype(r))
 
     def dense(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
-        """The product itself: a vector for each place, where ``of`` would take one for each pair."""
+        """The product itself: it needs a vector for each place, where ``of`` needs one for each pair."""
         i, j = (p.tensor for p in pair(self, q_positions, k_positions, offset=offset))
         p_i, p_j = (sinusoidal(widest_float(p), self.dim) for p in (i, j))
         bias = self._compressed(p_i @ p_j.mT, result_dtype(i, j))

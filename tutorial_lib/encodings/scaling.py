@@ -3,7 +3,7 @@ r"""Other θ for RoPE: scaled for longer texts, or for a part of the channels.
 The scalings stretch a model that was trained up to length L to longer texts:
 :class:`PositionInterpolation`, :class:`NTKAware`, :class:`DynamicNTK`, :class:`YaRN`, :class:`Llama3`,
 :class:`LongRoPE`.
-:class:`Frequencies` puts them, and the options of partial rotation, in the place of RoPE's own θ.
+:class:`Frequencies` uses them, and the options of partial rotation, in place of RoPE's own θ.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def ntk(b: float, d: int, s: float | Tensor, device: Device = None) -> Tensor:
 
     .. math:: b'^{-2t/d} = \theta_t\, s^{-2t/(d-2)}
 
-    The highest frequency stays, the lowest is divided by s: as far as interpolation divides all.
+    The highest frequency stays; the lowest is divided by s, as interpolation divides all of them.
     """
     if d < 4:
         raise ValueError(f"rotary_dim={d}: the exponent d/(d − 2) of NTK-aware scaling needs at least 4")
@@ -119,7 +119,7 @@ class DynamicNTK(Scaling):
     (Hugging Face takes one for the whole batch, and keeps the largest so far until a text shorter
     than L comes). All keys of a call turn by the θ of that call, so a cache must hold keys that are
     not yet turned. That is enough for one layer. The layers above it cache what they made of texts that
-    were shorter, so beyond L no cache gives the numbers of a text that is read at once, and
+    were shorter, so beyond L no cache gives the same numbers as reading the text at once, and
     :class:`tutorial_lib.model.Transformer` refuses it. Scores change when all positions shift.
 
     L comes first here, and s first in :class:`YaRN`: give both by name.
@@ -249,8 +249,8 @@ class LongRoPE(Scaling):
               \text{attention factor} = \sqrt{1 + \ln s / \ln L}
 
     There are two lists of λ, ``short`` for texts up to the trained length L and ``long`` beyond, so the θ
-    of a text change when it grows past L, and what :class:`DynamicNTK` says of caches holds here, too. Each
-    row of a batch has its own length (Hugging Face takes one for the whole batch). The paper also leaves
+    of a text change when it grows past L, and what :class:`DynamicNTK` says about caches holds here, too.
+    Each row of a batch has its own length (Hugging Face takes one for the whole batch). The paper also leaves
     the first tokens of a text as they are; no released model does.
 
     Args:
@@ -259,7 +259,7 @@ class LongRoPE(Scaling):
         s: the new length over L, for the attention factor.
         attention: another number in place of that factor.
 
-    Raises ValueError, naming the argument, for lists of other lengths than there are pairs, or a value out
+    Raises ValueError, naming the argument, for lists without one λ for each pair, or a value out
     of range.
 
     >>> Frequencies(4, scaling=LongRoPE((1.0, 1.0), (1.0, 4.0), L=4096, s=32)).theta(torch.tensor(5000))
@@ -310,7 +310,7 @@ class Frequencies(Angles):
         head_dim: channels per head.
         base: 10000 in the paper; a larger one means longer wavelengths (500000 in Llama 3;
             Xiong et al. 2023 call that adjusted base frequency).
-        rotary_dim: only the first so many channels turn, the rest stay as they are (partial
+        rotary_dim: only this many channels turn, the first; the rest stay as they are (partial
             rotation, GPT-NeoX and GPT-J); then :math:`d` = ``rotary_dim`` in every formula.
         scaling: one of the scalings above.
         p: only this share of the pairs turns, those with the highest frequencies; the others get
@@ -338,7 +338,7 @@ class Frequencies(Angles):
             )
         if not (is_number(self.p) and 0 <= self.p <= 1):
             raise ValueError(f"p={self.p!r}: it must be a share, from 0 to 1")
-        self.theta(device="cpu")  # what can be scaled, a scaling knows by itself
+        self.theta(device="cpu")  # each scaling checks what it can scale
 
     @property
     def d(self) -> int:
@@ -351,7 +351,7 @@ class Frequencies(Angles):
     def length(self, *positions: Tensor) -> Tensor | None:
         if self.scaling is None or not self.scaling.dynamic:
             return None
-        longest = [pad(widest_float(p), (0, 1)).amax(-1) for p in positions]  # a zero more: rows may be empty
+        longest = [pad(widest_float(p), (0, 1)).amax(-1) for p in positions]  # plus a zero: rows may be empty
         return torch.stack(torch.broadcast_tensors(*longest)).amax(0) + 1
 
     def theta(self, length: Tensor | None = None, device: Device = None) -> Tensor:

@@ -10,7 +10,7 @@ r"""Relative position vectors for keys and values (Shaw, Uszkoreit & Vaswani 201
 Eq. 5 splits eq. 4 into x_iW^Q (x_jW^K)^⊤ and x_iW^Q (a^K_ij)^⊤. Here it goes one step further:
 there are only 2k + 1 different vectors, so a query meets each of them once, and the score of a
 pair is looked up; the weights of all keys with the same vector are summed before they meet it.
-Nothing of size [L, L, d] is ever formed. Speed (``reach``) stands in :mod:`tutorial_lib.fast_attention`.
+Nothing of size [L, L, d] is ever formed. What ``reach`` speeds up is in :mod:`tutorial_lib.fast_attention`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Shaw(PositionalEncoding):
 
     @property
     def reach(self) -> int | None:
-        """k, from where on keys get the same vectors; None in a subclass whose ``bias`` tells them apart."""
+        """k: from there on, keys get the same vectors. None in a subclass whose ``bias`` tells them apart."""
         return None if "bias" in self.doors else self.max_distance
 
     def clipped(self, q_positions: Tensor | Positions, k_positions: Tensor | Positions) -> Tensor:

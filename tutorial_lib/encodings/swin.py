@@ -9,10 +9,10 @@ columns and the offset (Δr, Δc) = key − query,
 
 .. math:: B_{ij} = \hat B[\,\Delta_r + M_h - 1,\; \Delta_c + M_w - 1\,]
 
-so the middle of the table is the token itself, and a key to the right stands to the right.
+so the middle of the table is the token itself, and a key to its right is to the right of the middle.
 
-The released code has the offset the other way round, query − key, so its table is ours turned by half
-a turn; :meth:`SwinBias.from_released` does that. Shifted windows need nothing new: the tokens of a
+The released code has the opposite offset, query − key, so its table is ours turned by 180°;
+:meth:`SwinBias.from_released` does that. Shifted windows need nothing new: the tokens of a
 window have the positions of a window, and a mask keeps apart those that only the shift made neighbours.
 """
 
@@ -57,8 +57,8 @@ class SwinBias(RelativeBias):
         std: standard deviation of the initial scalars, drawn from a normal distribution that is cut
             off at −2 and 2, as in the released code.
 
-    An offset that two tokens of one window can't have has no entry. ValueError says so; a flat index
-    would find that of another offset.
+    An offset that no two tokens of one window can have has no entry and raises ValueError; a flat index
+    would find the entry of another offset.
 
     Raises ValueError also for a size out of range, a bad ``std``, or fractional offsets.
     """

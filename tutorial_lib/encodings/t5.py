@@ -3,7 +3,7 @@ r"""T5's relative position bias: buckets of offsets that widen with distance (Ra
 .. math:: e_{ij} = q_i^\top k_j + b_{h,\,\mathrm{bucket}(j - i)}
 
 There is no factor 1/√d; T5 absorbs it in its initial weights. The paper describes the buckets in
-words (32 of them, wider up to a distance of 128, one for all beyond); this is the formula of the
+words (32 of them, widening up to a distance of 128, one for all beyond); this is the formula of the
 released code. With n = i − j and E = n_buckets / 2,
 
 .. math:: \mathrm{bucket} = \begin{cases} n & n < E \\

@@ -33,9 +33,9 @@ from .sinusoidal import frequencies
 class TransformerXL(PositionalEncoding):
     """Terms (b), (c) and (d), inside the scale: it opens ``content_bias`` only.
 
-    The paper has a W_{k,R} per layer, so give the model one encoding per layer; and it has one u
-    and one v for all layers, as has the released PyTorch code. The TensorFlow code has a switch, and
-    its run on WikiText-103 has them per layer, as here. ``other.u, other.v = first.u, first.v`` shares.
+    The paper has a W_{k,R} per layer, so give the model one encoding per layer. It has one u and one v
+    for all layers, and so does the released PyTorch code. The TensorFlow code has a switch; its run on
+    WikiText-103 has them per layer, as here. To share them, set ``other.u, other.v = first.u, first.v``.
 
     Args:
         n_heads: heads H; ``u`` and ``v`` are ``[H, d_head]``.
@@ -98,8 +98,8 @@ def relative_shift(line: Tensor, n_k: int) -> Tensor:
     """Row i of ``line [..., Lq, Lq + Lk]``, moved left by Lq − 1 − i: ``[..., Lq, Lk]``.
 
     Column w belongs to the offset w of a line that starts with the last query and the first key.
-    In memory the rows stand one after the other: read in rows that are one number shorter, each
-    starts one place later. So nothing is copied; the last column is there to be skipped.
+    In memory the rows lie one after the other: if you read them in rows that are one number shorter,
+    each starts one place later. So nothing is copied; the last column is there to be skipped.
 
     >>> relative_shift(torch.arange(10).view(2, 5), 3)
     tensor([[1, 2, 3],

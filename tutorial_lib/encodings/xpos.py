@@ -1,6 +1,6 @@
 r"""xPos: RoPE whose pairs also fade with distance (Sun et al. 2022).
 
-Beside the rotation, each pair i of a query shrinks and of a key grows with its position (ζ < 1):
+Besides turning, each pair i of a query shrinks with its position, and that of a key grows (ζ < 1):
 
 .. math:: \tilde q_m = \zeta_i^{m/512}\, R_m q_m, \qquad \tilde k_n = \zeta_i^{-n/512}\, R_n k_n, \qquad
           \zeta_i = \frac{i/(d/2) + \gamma}{1 + \gamma}, \quad \gamma = 0.4
@@ -9,14 +9,14 @@ so the part of pair i in a score is multiplied by :math:`\zeta_i^{(m-n)/512} \le
 past. It changes magnitudes; it does not rescale positions (that is position interpolation).
 
 **Causal only.** For a key ahead, n > m, the factor is above 1 and grows without bound: ζ₀ = 2/7,
-so 4096 positions ahead pair 0 counts 22 519 times. In an encoder the far future drowns the rest.
+so 4096 positions ahead pair 0 counts 22 519 times as much. In an encoder the far future drowns the rest.
 
 As written, :math:`\zeta_0^{-n/512}` passes the largest float16 at n ≈ 4532, with k of size 1. Only
 m − n matters, so any common position c may be subtracted from both; here it is the middle between the
 first query and the last key of each row. Then no factor grows with the keys that lie further back, and a
-few queries may look back as far as they like. Keys must be kept unturned in a cache. Whatever c is, the
+few queries may look back as far as they like. A cache must hold unturned keys. Whatever c is, the
 first query and the last key have a score, too, though no query looks ahead, and it grows with the text. So
-a pass over more than the dtype can hold must be cut in parts.
+a pass over more positions than the dtype can hold must be cut into parts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class XPos(Rotary):
         scale_base: the positions over which pair i fades by ζ_i, 512 in the paper.
 
     Raises ValueError as :class:`Rotary` does, for ``gamma`` or ``scale_base`` not above 0, and for positions
-    so far apart in one call that the dtype of the queries has no such factors.
+    so far apart in one call that their factors do not fit the dtype of the queries.
 
     >>> XPos(4).zeta()
     tensor([0.2857, 0.6429], dtype=torch.float64)
@@ -102,7 +102,7 @@ class XPos(Rotary):
         return tuple((zeta ** (p[..., None] / self.scale_base)).to(dtype) for p in (m - c, c - n))
 
     def _grow(self, x: Tensor, magnitude: Tensor) -> Tensor:
-        """Each pair so many times as long: turned by no angle."""
+        """Each pair made ``magnitude`` times as long, and turned by no angle."""
         return turn(x, magnitude, torch.zeros_like(magnitude), self.layout)
 
     def extra_repr(self) -> str:
