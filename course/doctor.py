@@ -5,6 +5,7 @@ It needs nothing but the standard library to start, so that it can also say what
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
 import platform
@@ -173,4 +174,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     sys.exit(main())

@@ -9,8 +9,8 @@ the folder ``docs``: the explorer of RoPE while both of its tokens walk on.
 
 from __future__ import annotations
 
+import argparse
 import html
-import sys
 import time
 from base64 import b64encode
 from io import BytesIO
@@ -145,6 +145,6 @@ def moving() -> bytes:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m workshop.pictures FOLDER")
-    (Path(sys.argv[1]) / FILE).write_bytes(moving())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    (parser.parse_args().folder / FILE).write_bytes(moving())

@@ -6,6 +6,7 @@ The two numbers of a row are read from the record ``lengths``; the small picture
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import statistics
@@ -332,5 +333,6 @@ def pdf() -> bytes:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     PAGE.write_bytes(pdf())
     print(PAGE.relative_to(ROOT))

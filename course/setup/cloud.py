@@ -5,6 +5,7 @@ This writes their versions into requirements.lock, unless pyproject.toml does no
 missing stays as it was locked. docs/cloud.md says how it is used.
 """
 
+import argparse
 import re
 import tomllib
 from importlib import metadata
@@ -52,4 +53,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

@@ -5,6 +5,7 @@ run first, into ``build/<language>``, where ``make lab`` takes them from. If nam
 folder, only those are run: the others keep their earlier outputs, or show the English ones.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -61,4 +62,8 @@ def main(folder: str, *only: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("only", nargs="*", help="notebooks to run, such as 01")
+    asked = parser.parse_args()
+    sys.exit(main(asked.folder, *asked.only))

@@ -4,6 +4,7 @@ Nothing on these pages is copied by hand: equations are those of the docstrings,
 numbers are the scoreboard's. ``python workshop/site/methods.py rope`` prints the text of one page.
 """
 
+import argparse
 import ast
 import functools
 import inspect
@@ -443,4 +444,6 @@ def search_words() -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    print(text(sys.argv[1], ""))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("page", choices=METHODS)
+    print(text(parser.parse_args().page, ""))

@@ -5,8 +5,8 @@ What a visitor only gets by scrolling or asking for it, a picture that is loaded
 left out. Sizes are uncompressed, although most servers compress.
 """
 
+import argparse
 import re
-import sys
 from pathlib import Path
 from urllib.parse import unquote, urljoin
 
@@ -55,4 +55,6 @@ def report(site: Path) -> str:
 
 
 if __name__ == "__main__":
-    print(report(Path(sys.argv[1])))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("site", type=Path)
+    print(report(parser.parse_args().site))
