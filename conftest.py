@@ -180,8 +180,7 @@ FIRST = (
     "tests/grading",
     "tests/slides",
     "tests/parity",
-    "tests/unit/test_experiment",
-    "tests/unit/test_parallel",
+    "tests/experiments",
     "tests/house",
     "tests/exercises",
 )
