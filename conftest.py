@@ -167,9 +167,11 @@ def pytest_make_collect_report(collector):
 # The slowest begin first, so that no process is left waiting at the end.
 FIRST = (
     "tests/browser",
+    "notebooks/10",
     "tests/exercises/test_questions",
     "notebooks/02",
     "tests/site",
+    "tests/unit/test_compiled",
     "notebooks/07",
     "tests/house/test_commands",
     "notebooks/03",
