@@ -37,6 +37,7 @@ LESS = {
         "python -m pytest tests/house/test_lock.py -n 0",
     "make lint": "make -n lint",  # as it is: test_lint.py
     "make zh": "make -n zh",  # as it is: tests/house/test_translation.py
+    "make zh ARGS=02": "make -n zh ARGS=02",  # the same, and tests/site
     "make lab LANGUAGE=zh": "make -n lab LANGUAGE=zh",
     "make quick": "make quick ARGS='tests/slides --collect-only -q -n 0'",
     "make quick ARGS=tests/slides": "make quick ARGS='tests/slides --collect-only -q -n 0'",
