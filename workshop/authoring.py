@@ -111,7 +111,7 @@ def execute(
 ) -> float:
     """Run all cells in a fresh kernel, without progress bars or a log; returns the seconds.
 
-    ``environment`` is added to the kernel's; ``after`` is called with each cell that ran, and the kernel's process.
+    ``environment`` is added to the kernel's; ``after`` gets each cell that ran, and the kernel's pid.
     """
     from nbclient import NotebookClient
 

@@ -1,10 +1,10 @@
-"""What each notebook costs to run: ``python -m workshop.benchmarks.notebooks``; ``03 ex06`` measures two alone.
+"""What each notebook costs to run: ``python -m workshop.benchmarks.notebooks``; ``03 ex06`` measures two.
 
 All cells, in a fresh kernel of one notebook at a time, with one thread. What counts are the seconds of the
-processor, since a busy machine hardly changes these, and two cores need no longer. At the end stand the cells that
-cost most. ``--save FILE`` names the record (``results/benchmarks/notebooks.json``); ``… workshop.authoring sign``
-writes what follows from it into the notebooks. :data:`CELL`, :data:`NOTEBOOK`, :data:`EXERCISE` and :data:`ALL` are
-what may be recorded: a test reads the record.
+processor, since a busy machine hardly changes these, and two cores need no longer. At the end stand the
+cells that cost most. ``--save FILE`` names the record (``results/benchmarks/notebooks.json``); then
+``… workshop.authoring sign`` writes what follows from it into the notebooks. :data:`CELL`, :data:`NOTEBOOK`,
+:data:`EXERCISE` and :data:`ALL` are what may be recorded: a test reads the record.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def code(notebook: nbformat.NotebookNode) -> str:
 
 
 def measured(path: Path) -> dict:
-    """The processor's seconds of a whole run, imports and kernel included, and of each cell above a second."""
+    """The processor's seconds of a whole run, kernel included, and of each cell above a second."""
     notebook = nbformat.read(path, as_version=4)
     spent = [0.0]
     cells: dict[str, float] = {}
