@@ -22,7 +22,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -107,10 +107,11 @@ def execute(
     notebook: nbformat.NotebookNode,
     folder: Path = NOTEBOOKS,
     environment: Mapping[str, str] = MappingProxyType({}),
+    after: Callable[[nbformat.NotebookNode, int], None] = lambda cell, kernel: None,
 ) -> float:
     """Run all cells in a fresh kernel, without progress bars or a log; returns the seconds.
 
-    ``environment`` is added to the kernel's.
+    ``environment`` is added to the kernel's; ``after`` gets each cell that ran, and the kernel's pid.
     """
     from nbclient import NotebookClient
 
@@ -118,13 +119,15 @@ def execute(
         quiet = {"TQDM_DISABLE": "1", "TUTORIAL_PROGRESS": str(Path(scratch) / "progress.json")}
         start = time.perf_counter()
         # else each kernel warns that it listens on TCP, though only this process talks to it
-        NotebookClient(
+        client = NotebookClient(
             notebook,
             timeout=600,
             store_widget_state=False,
             extra_arguments=["--log-level=ERROR"],
             resources={"metadata": {"path": str(folder)}},
-        ).execute(env={**os.environ, **quiet, **environment})
+            on_cell_executed=lambda cell, **_: after(cell, client.km.provisioner.pid),
+        )
+        client.execute(env={**os.environ, **quiet, **environment})
         return time.perf_counter() - start
 
 

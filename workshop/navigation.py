@@ -212,13 +212,13 @@ def running(seconds: float) -> str:
 
 
 def recorded(path: Path) -> str | None:
-    """How long a notebook runs, in words, from the least of the recorded runs; None without any."""
+    """How long a notebook runs, in words, from the recorded seconds of the processor; None without any."""
     record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
-    runs = record.get("seconds by threads", {}).get(path.stem)
-    if runs is None:
+    found = record.get("notebooks", {}).get(path.stem)
+    if found is None:
         return None
     cores = {1: "one core", 2: "two cores"}.get(record["cores"], f"{record['cores']} cores")
-    return f"{running(min(min(each) for each in runs.values()))} on {cores}"
+    return f"{running(found['seconds'])} on {cores}"
 
 
 def timed(text: str, path: Path, notebook: nbformat.NotebookNode) -> str:

@@ -84,7 +84,7 @@ LESS = {
     "make notebooks":
         "rm -r notebooks/0[1-9]* notebooks/10* notebooks/deeper && rm -r solutions/* && make notebooks",
     "python -m workshop.benchmarks.notebooks":
-        "python -m workshop.benchmarks.notebooks 00 --rounds 1 --threads 1 --save one.json",
+        "python -m workshop.benchmarks.notebooks 00 --save one.json",
     "python -m http.server --directory build/slides --bind 127.0.0.1":
         "python -u -m http.server 0 --directory build --bind 127.0.0.1",
     "python -m workshop.benchmarks.grading":
