@@ -42,15 +42,16 @@ from .encodings.scaling import Scaling
 FILE = Path(__file__).with_suffix(".json")
 TOP = "at the top"
 POSITIONS = re.compile(
-    r"(^|_)(rope|nope|rotary|rot|mrope|pos|posi\w*|alibi|yarn|ntk|logn|theta|relative|mscale|sinus\w*|bias_max"
+    r"(^|_)(rope|nope|rotary|mrope|pos|posi\w*|alibi|yarn|ntk|logn|theta|relative|mscale|sinus\w*|bias_max"
     r"|attn_scale|floor_scale|attn_temperature\w*|log_scaling\w*)(_|$)|^(layer_types|per_layer_config)$"
 )
-"""Which keys speak of positions."""
+"""The keys at the top that speak of positions. Below ``rope_parameters`` and ``rope_scaling`` all do."""
 
-HARMLESS = {"max_position_embeddings", "n_positions", "max_sequence_length"}
-"""How long a text may be; where it counts, it is read as well."""
+LENGTHS = {"max_position_embeddings", "n_positions"}
+"""How long a text may be: no position hangs on that, unless it is asked for."""
 
 ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
+TYPES = ("default", "linear", "dynamic", "llama3", "yarn", "longrope", "proportional")
 SIZES = {
     "hidden_size": ("hidden_size", "n_embd", "d_model"),
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
@@ -72,14 +73,15 @@ def known() -> dict[str, dict[str, Any]]:
 def from_config(config: Any, *, stack: str | None = None) -> list[PositionalEncoding]:
     """The encoding of each layer, from the first on, of the model that ``config`` describes.
 
-    Layers that do the same share one encoding, and one that knows no position has :class:`NoPosition`. So it
-    can be given to :class:`tutorial_lib.model.Transformer` as it is, or to attention layer by layer:
+    Layers that are alike share one encoding; one that knows no position has :class:`NoPosition`. The list is
+    what :class:`tutorial_lib.model.Transformer` takes for its ``encoding``.
 
-    - RoPE is a :class:`Rotary` for one head. Where a head is cut (DeepSeek's MLA), it is for the
-      ``qk_rope_head_dim`` channels alone, and its ``scale`` is that of the whole head.
-    - A learned table is in the first layer, where tokens are embedded; fill it with the last rows of the
-      checkpoint's table, as many as it has. T5's and learned numbers are random until you fill them.
-    - Windows, sinks and caps are no positions, so they are not told.
+    - RoPE is a :class:`Rotary` for one head ``[B, H, L, head_dim]``. Where a head is cut (DeepSeek's latent
+      attention), it is for the last ``qk_rope_head_dim`` channels, with the ``scale`` of the whole head.
+    - A learned table is in the first layer, because tokens are embedded once. The rows of the checkpoint that
+      it takes are the last ``max_length`` ones; some have others before them. They and T5's biases are random
+      until you fill them.
+    - What is no position is left to you: windows, sinks, caps, and the scale of a head that is not cut.
 
     Args:
         config: a ``config.json`` as a dict, or a configuration object of Transformers. Of a model for
@@ -98,42 +100,42 @@ def from_config(config: Any, *, stack: str | None = None) -> list[PositionalEnco
     Rotary(64, base=500000, layout='half')
     >>> from_config(llama | {"rope_scaling": {"type": "linear", "factor": 4, "beta_fast": 32}})
     Traceback (most recent call last):
-    ValueError: llama: beta_fast=32 in rope_scaling is a key about positions that is not known for "linear": ...
+    ValueError: llama: beta_fast=32 in rope_scaling is not known as a key of rope_type='linear': ...
     """
     given = _as_dict(config)
-    if isinstance(given.get("text_config"), Mapping):
-        text = {"model_type": given.get("model_type"), **given.pop("text_config")}
-        outside = _Keys(str(given.get("model_type")), {TOP: given})
-        outside.all_read("beside text_config")
-        return from_config(text, stack=stack)
     model = given.get("model_type")
-    if not isinstance(model, str) or model not in known()["read"]:
-        why = known()["refused"].get(model, "it is not among those that were compared with their own code")
+    entry = known()["read"].get(str(model))
+    if entry is None and isinstance(given.get("text_config"), Mapping) and model not in known()["refused"]:
+        text = given.pop("text_config")
+        _Keys(str(model), {TOP: given}).all_read("as one beside text_config")
+        return from_config(text, stack=stack)
+    if entry is None:
+        why = known()["refused"].get(str(model), "no test here compares it with the model's own code")
         raise ValueError(
-            f"model_type={model!r} can't be read: {why}. Known are {', '.join(known()['read'])}; for any other "
-            "build the encoding by hand, from the model's own code"
+            f"model_type={model!r} can't be read: {why}. Build its encoding by hand, from that code. "
+            f"What can be read: {', '.join(known()['read'])}"
         )
-    entry = known()["read"][model]
     inside = given.get(entry.get("inside")) or {}
     keys = _Keys(model, {TOP: given | {key: inside[key] for key in inside if POSITIONS.search(key)}})
-    for key in ("model_type", *entry.get("ignores", ())):
-        keys.get(key)
-    for key in entry.get("needs", ()):
-        keys.need(key)
-    for key, only in entry.get("only", {}).items():
-        if (value := keys.get(key)) not in (None, only):
-            keys.refuse(f"{key}={value!r}: of this model type only {only!r} is known here; build it by hand")
-    if (stack is not None) != (entry.get("family") == "t5") or stack not in (None, "encoder", "decoder"):
-        allowed = "'encoder' or 'decoder'" if entry.get("family") == "t5" else "None, as there is one stack"
-        raise ValueError(f"{model}: stack={stack!r}, but it must be {allowed}")
+    keys.ignore("model_type", *entry.get("ignores", ()))
     try:
+        for key in entry.get("needs", ()):
+            keys.need(key)
+        for key, only in entry.get("only", {}).items():
+            if (value := keys.get(key)) not in (None, only):
+                keys.refuse(
+                    f"{key}={value!r}: only {only!r} is known of this type; build the encoding by hand"
+                )
+        stacks = ("encoder", "decoder") if entry.get("family") == "t5" else (None,)
+        if stack not in stacks:
+            keys.refuse(f"stack={stack!r}: it must be {' or '.join(map(repr, stacks))}, as this type has it")
         layers = FAMILIES[entry.get("family", "rope")](keys, entry, stack or "")
-    except _Refusal as refusal:
-        raise ValueError(*refusal.args) from None
-    except ValueError as error:  # of an encoding, which names its argument
-        raise ValueError(f"{model}: the values given make no encoding: {error}") from error
-    keys.all_read(f"for {model!r}")
-    return layers
+        keys.all_read("of this type")
+        return layers
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        if str(error).startswith(f"{model}: "):
+            raise
+        raise ValueError(f"{model}: what config says makes no encoding: {error}") from error
 
 
 def _as_dict(config: Any) -> dict[str, Any]:
@@ -145,10 +147,6 @@ def _as_dict(config: Any) -> dict[str, Any]:
             )
         config = config.to_dict()
     return dict(config)
-
-
-class _Refusal(ValueError):
-    """An error whose message is whole."""
 
 
 @dataclass
@@ -163,7 +161,11 @@ class _Keys:
         return _Keys(self.model, {**self.places, **places}, self.read)
 
     def refuse(self, what: str) -> NoReturn:
-        raise _Refusal(f"{self.model}: {what}")
+        raise ValueError(f"{self.model}: {what}")
+
+    def ignore(self, *names: str) -> None:
+        """Their values change nothing here."""
+        self.read |= {(place, name) for place in self.places for name in names}
 
     def get(self, *names: str) -> Any:
         """The value that has one of these names at any place, None if there is none."""
@@ -173,7 +175,7 @@ class _Keys:
             for name in names
             if keys.get(name) is not None
         ]
-        self.read |= {(place, name) for place in self.places for name in names}
+        self.ignore(*names)
         for says, value in found[1:]:
             if value != found[0][1]:
                 self.refuse(
@@ -186,8 +188,8 @@ class _Keys:
         value = self.get(*names)
         if value is None:
             self.refuse(
-                f"{' or '.join(names)} is missing in {' and in '.join(self.places)}, and nothing is assumed: "
-                "add it, or give the configuration object of Transformers, which knows what it assumes"
+                f"{' or '.join(names)} is missing, and nothing is assumed: add it to the file, or give the "
+                "configuration object of Transformers, which knows the defaults of the type"
             )
         return value
 
@@ -198,22 +200,21 @@ class _Keys:
         return None if value is None else bool(value)
 
     def size(self, what: str) -> int:
-        value = self.need(*SIZES.get(what, (what,)))
+        names = SIZES.get(what, (what,))
+        value = self.need(*names)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            self.refuse(f"{' or '.join(SIZES.get(what, (what,)))} is {value!r}: it must be a positive integer")
+            self.refuse(f"{' or '.join(names)} is {value!r}: it must be a positive integer")
         return value
 
-    def all_read(self, where: str, *, top: bool = True) -> None:
-        """Refuse keys about positions that nobody asked for: those at the top, or those at all other places,
-        where every key is about them."""
+    def all_read(self, whose: str, *, top: bool = True) -> None:
+        """Refuse what speaks of positions and nobody has asked for, at the top or at the other places."""
         for place, keys in self.places.items():
             for name, value in keys.items():
-                if value is None or (place, name) in self.read or top is not (place == TOP):
-                    continue
-                if not top or POSITIONS.search(name) and name not in HARMLESS:
+                about = POSITIONS.search(name) and name not in LENGTHS if top else True
+                if top is (place == TOP) and about and value is not None and (place, name) not in self.read:
                     self.refuse(
-                        f"{name}={value!r} {_in(place)} is a key about positions that is not known {where}: "
-                        "take it out only if the model's own code does not read it, or build the encoding by hand"
+                        f"{name}={value!r} {_in(place)} is not known as a key {whose}: take it out if the "
+                        "model's own code does not read it, else build the encoding by hand"
                     )
 
 
@@ -225,8 +226,8 @@ def _in(place: str) -> str:
 
 
 def _none(keys: _Keys, entry: dict[str, Any], stack: str) -> list[PositionalEncoding]:
-    keys.get("layer_types")
-    return [NoPosition()] * keys.size("layers")
+    kinds = keys.get("layer_types", "layers_block_type")
+    return [NoPosition()] * (len(kinds) if kinds else keys.size("layers"))
 
 
 def _alibi(keys: _Keys, entry: dict[str, Any], stack: str) -> list[PositionalEncoding]:
@@ -234,22 +235,20 @@ def _alibi(keys: _Keys, entry: dict[str, Any], stack: str) -> list[PositionalEnc
 
 
 def _t5(keys: _Keys, entry: dict[str, Any], stack: str) -> list[PositionalEncoding]:
-    n = keys.size("num_layers")
-    if stack == "decoder" and (given := keys.get("num_decoder_layers")) is not None:
-        n = given
-    buckets, distance, heads = (
-        keys.size(key)
-        for key in ("relative_attention_num_buckets", "relative_attention_max_distance", "heads")
-    )
+    own = stack == "decoder" and keys.get("num_decoder_layers") is not None
+    n = keys.size("num_decoder_layers" if own else "num_layers")
+    buckets, distance = (keys.size(f"relative_attention_{what}") for what in ("num_buckets", "max_distance"))
 
-    def table() -> PositionalEncoding:
+    def bias() -> PositionalEncoding:
         sizes = {"n_buckets": buckets, "max_distance": distance}
-        return T5Bias(heads, bidirectional=stack == "encoder", **sizes)
+        return T5Bias(keys.size("heads"), bidirectional=stack == "encoder", **sizes)
 
-    return [table() for _ in range(n)] if entry.get("each") else [table()] * n
+    return [bias() for _ in range(n)] if "each" in entry else [bias()] * n
 
 
 def _learned(keys: _Keys, entry: dict[str, Any], stack: str) -> list[PositionalEncoding]:
+    if (kind := keys.get("position_embedding_type")) not in (None, "absolute"):
+        keys.refuse(f"position_embedding_type={kind!r}: only 'absolute' is known, a learned table")
     rows = keys.size(entry["rows"])
     if entry.get("after_padding"):
         rows -= keys.need("pad_token_id") + 1
@@ -258,31 +257,21 @@ def _learned(keys: _Keys, entry: dict[str, Any], stack: str) -> list[PositionalE
 
 
 def _rope(keys: _Keys, entry: dict[str, Any], stack: str) -> list[PositionalEncoding]:
-    n = keys.size("layers")
-    kinds = _kinds(keys, entry, n)
-    turning = _turning(keys, entry, kinds)
-    bases = keys.get("layer_rope_theta") if entry.get("turns") == "layer_rope_theta" else None
-    heads = _head_dims(keys, entry, kinds)
-    still = _still(keys, entry)
+    kinds = _kinds(keys, entry, keys.size("layers"))
+    turning, heads = _turning(keys, entry, kinds), _head_dims(keys, entry, kinds)
+    silent = NoPosition()
+    still = _temperature(keys) or silent if "temperature" in entry else silent
     made: dict[Any, PositionalEncoding] = {}
     layers: list[PositionalEncoding] = []
-    for number, kind in enumerate(kinds):
-        its = _of_kind(keys, entry, kind) if turning[number] else None
+    for kind, turns, head_dim in zip(kinds, turning, heads, strict=True):
+        its = _of_kind(keys, entry, kind) if turns else None
         if its is None:
-            layers.append(made.setdefault(None, NoPosition()) if kind in entry.get("recurrent", ()) else still)
+            layers.append(silent if kind in entry.get("recurrent", ()) else still)
             continue
-        if bases is not None:
-            its = its.at({"layer_rope_theta": {"layer_base": bases[number]}})
-        frequencies, layout, scale = _angles(its, entry, heads[number])
-        its.all_read(f"for rope_type={its.get('rope_type', 'type') or 'default'!r}", top=False)
-        rotary = made.get((frequencies, layout, scale))
-        if rotary is None:
-            rotary = Rotary(heads[number], layout=layout, frequencies=frequencies)
-            rotary.scale = scale
-            made[frequencies, layout, scale] = rotary
-        layers.append(rotary)
-    if not any(turning):  # what the angles would be is then of no account
-        keys.get("rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor")
+        rotary = _rotary(its, entry, head_dim, turns)
+        layers.append(made.setdefault((rotary.frequencies, rotary.layout, rotary.scale), rotary))
+    if not made:  # then it does not matter by which angles
+        keys.ignore("rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor")
     return layers
 
 
@@ -295,9 +284,9 @@ FAMILIES = {"rope": _rope, "alibi": _alibi, "t5": _t5, "learned": _learned, "non
 def _kinds(keys: _Keys, entry: dict[str, Any], n: int) -> list[str]:
     """The kind of each layer, as ``layer_types`` names it."""
     kinds = keys.get("layer_types")
-    key, other = entry.get("every", ("", ""))
+    key, other, first = entry.get("every", ("", "", 0))
     if kinds is None and isinstance(every := keys.get(key), int):
-        kinds = [other if (i + 1) % every else "full_attention" for i in range(n)]
+        kinds = [other if (i - first) % every else "full_attention" for i in range(n)]
     if kinds is None and (entry.get("turns") == "sliding" or "recurrent" in entry or "by_kind" in entry):
         keys.need("layer_types")
     kinds = ["full_attention"] * n if kinds is None else list(kinds)
@@ -310,44 +299,33 @@ def _kinds(keys: _Keys, entry: dict[str, Any], n: int) -> list[str]:
     return kinds
 
 
-def _turning(keys: _Keys, entry: dict[str, Any], kinds: list[str]) -> list[bool]:
-    """Whether each layer turns its queries and keys."""
-    n = len(kinds)
-    turning = [kind not in entry.get("recurrent", ()) for kind in kinds]
-    match entry.get("turns"):
-        case "sliding":
-            if "without_window" in entry and keys.get("sliding_window") is None:
-                return turning
-            return [kind == "sliding_attention" for kind in kinds]
-        case "no_rope_layers":
-            listed, every = keys.get("no_rope_layers"), keys.get("no_rope_layer_interval")
-            if not listed:
-                every = keys.size("no_rope_layer_interval")
-                listed = [int((i + 1) % every != 0) for i in range(n)]
-            if len(listed) != n or not all(flag in (0, 1) for flag in listed):
-                keys.refuse(f"no_rope_layers={listed!r}: it must be {n} numbers, 1 for a layer that turns, or 0")
-            return [bool(flag) for flag in listed]
-        case "layer_rope_theta":
-            bases = keys.need("layer_rope_theta")
-            if not isinstance(bases, Sequence) or len(bases) != n:
-                keys.refuse(f"layer_rope_theta={bases!r}: it must be {n} bases, 0 for a layer without")
-            return [turns and bool(base) for turns, base in zip(turning, bases, strict=True)]
-        case "position_embedding_type":
-            kind = keys.get("position_embedding_type")
-            if kind not in (None, "nope", *entry["with"]):
-                keys.refuse(f"position_embedding_type={kind!r}: it must be null or one of {entry['with']}")
-            return [turns and kind in entry["with"] for turns in turning]
+def _turning(keys: _Keys, entry: dict[str, Any], kinds: list[str]) -> Sequence[float]:
+    """For each layer whether it turns queries and keys: 0 or 1, or the base of its own."""
+    n, turning = len(kinds), [float(kind not in entry.get("recurrent", ())) for kind in kinds]
+    rule = entry.get("turns")
+    if rule == "sliding" and not ("without_window" in entry and keys.get("sliding_window") is None):
+        return [float(kind == "sliding_attention") for kind in kinds]
+    if rule == "position_embedding_type":
+        kind = keys.get(rule)
+        if kind not in (None, "nope", "rope"):
+            keys.refuse(f"{rule}={kind!r}: it must be 'rope', 'nope' or null")
+        return turning if kind == "rope" else [0.0] * n
+    if rule in ("no_rope_layers", "layer_rope_theta"):
+        listed = keys.get(rule)
+        if not listed and rule == "no_rope_layers":
+            listed = [int((i + 1) % keys.size("no_rope_layer_interval") != 0) for i in range(n)]
+        keys.ignore("no_rope_layer_interval")  # a list comes first
+        if not isinstance(listed, Sequence) or len(listed) != n:
+            keys.refuse(f"{rule}={listed!r}: it must be {n} numbers, 0 for a layer that does not turn")
+        return [float(number) for number in listed]
     return turning
 
 
-def _still(keys: _Keys, entry: dict[str, Any]) -> PositionalEncoding:
-    """What attention does with positions where it does not turn."""
-    if "temperature" in entry and keys.flag("attn_temperature_tuning"):
-        return Temperature(keys.need("floor_scale"), keys.need("attn_scale"))
-    if "temperature" in entry:
-        keys.get("floor_scale", "attn_scale") if keys.get("attn_temperature_tuning") is None else None
-        keys.read |= {(TOP, "floor_scale"), (TOP, "attn_scale")}
-    return NoPosition()
+def _temperature(keys: _Keys) -> PositionalEncoding | None:
+    """What Llama 4 does in the layers that do not turn."""
+    grows = keys.flag("attn_temperature_tuning")
+    keys.ignore("floor_scale", "attn_scale")
+    return Temperature(keys.need("floor_scale"), keys.need("attn_scale")) if grows else None
 
 
 # ---- RoPE: by which angles ----
@@ -368,6 +346,8 @@ def _of_kind(keys: _Keys, entry: dict[str, Any], kind: str) -> _Keys | None:
                 f"rope_parameters has parameters for {', '.join(nested)}, and this is a layer of {kind!r}: "
                 + ("give one for each kind of layer" if "by_kind" in entry else "give one set for all layers")
             )
+        if places["rope_scaling"]:
+            keys.refuse("rope_parameters for each kind of layer, and rope_scaling: give the first alone")
         place = f"rope_parameters[{kind!r}]"
         return None if nested[kind] is None else keys.at({place: nested[kind]})
     if "by_kind" not in entry:
@@ -386,53 +366,53 @@ def _of_kind(keys: _Keys, entry: dict[str, Any], kind: str) -> _Keys | None:
 
 def _head_dims(keys: _Keys, entry: dict[str, Any], kinds: list[str]) -> list[int]:
     """How many channels a head has in each layer; of a cut head, those that can turn."""
-    if "cut" in entry:
-        return [keys.size("qk_rope_head_dim")] * len(kinds)
-    name = entry.get("head_dim", "head_dim")
-    if keys.get(name) is not None:
-        one = keys.size(name)
-    else:
-        one = keys.size("hidden_size") // keys.size("heads")
-    heads_of = [one] * len(kinds)
-    if "global_head_dim" in entry:
-        wide, each = keys.get("global_head_dim"), keys.get("per_layer_config") or {}
-        if wide is None and not each:
+    name = "qk_rope_head_dim" if "cut" in entry else entry.get("head_dim", "head_dim")
+    given = "cut" in entry or keys.get(name) is not None
+    one = keys.size(name) if given else keys.size("hidden_size") // keys.size("heads")
+    heads = [one] * len(kinds)
+    if "wide" in entry:  # Gemma 4: other heads where a layer sees all
+        wide, each = keys.get("global_head_dim"), keys.get("per_layer_config")
+        if wide is None and each is None:
             keys.need("global_head_dim", "per_layer_config")
-        if wide is not None:
-            heads_of = [wide if kind == "full_attention" else one for kind in kinds]
-        for number, its in each.items():
-            heads_of[int(number)] = its.get("head_dim", one)
-    return heads_of
+        for number, kind in enumerate(kinds):
+            if wide is not None and kind == "full_attention":
+                heads[number] = wide
+        for number, its in (each or {}).items():
+            if set(its) - {"head_dim", "num_key_value_heads"}:
+                keys.refuse(f"per_layer_config[{number!r}]={its!r}: only head_dim is known")
+            heads[int(number)] = its.get("head_dim", one)
+    return heads
 
 
-def _angles(
-    keys: _Keys, entry: dict[str, Any], head_dim: int
-) -> tuple[Frequencies, str, float | None]:
-    """The angles, the layout, and the scale if positions change it."""
-    layout = _layout(keys, entry)
-    kind = keys.get("rope_type", "type") or "default"
-    if kind == "mrope" and "order" in entry:  # Qwen2-VL's name: how positions are read, not how θ are scaled
-        kind = "default"
-    base = keys.get("layer_base") or entry.get("fixed_base")
-    if base is None:
+def _rotary(keys: _Keys, entry: dict[str, Any], head_dim: int, turns: float) -> Rotary:
+    layout, reads = _layout(keys, entry), "order" in entry and keys.get("type") == "mrope"
+    kind = (keys.get("rope_type") if reads else keys.get("rope_type", "type")) or "default"
+    types = entry.get("types", (*TYPES, *(["mrope"] if "order" in entry else [])))
+    if kind not in types:
+        keys.refuse(f"rope_type={kind!r}: a model of this type knows {', '.join(types)}")
+    if entry.get("turns") == "layer_rope_theta" or "fixed_base" in entry:
+        base = entry.get("fixed_base", turns)
+        if "fixed_base" not in entry:
+            keys.ignore("rope_theta")
+    else:
         base = keys.need("rope_theta", *entry.get("base", ()))
-    elif "fixed_base" not in entry:
-        keys.get("rope_theta")
-    share, p = _share(keys, entry, kind, head_dim)
-    scaling = _scaling(keys, entry, kind)
-    options = {"rotary_dim": share, "scaling": scaling, "p": p}
-    scale = None
+    d, p = _share(keys, entry, kind, head_dim)
+    options = {"rotary_dim": d, "p": p, "scaling": _scaling(keys, entry, kind)}
+    angles = Frequencies(head_dim, base, **options)
+    if (flag := keys.flag("use_mrope")) not in (None, "order" in entry):
+        keys.refuse(f"use_mrope={flag}, but a model of this type turns by {1 if flag else 3} positions")
+    if "order" in entry:
+        sections, flag = keys.need("mrope_section"), keys.flag("mrope_interleaved")
+        if flag not in (None, entry["order"] == "interleaved"):
+            keys.refuse(f"mrope_interleaved={flag}, but a model of this type has them {entry['order']}")
+        angles = MRoPE(head_dim, base, **options, sections=tuple(sections), order=entry["order"])
+    rotary = Rotary(head_dim, layout=layout, frequencies=angles)
     if "cut" in entry:
-        scale = (head_dim + keys.size("qk_nope_head_dim")) ** -0.5
-        all_dim = keys.get("mscale_all_dim") if kind == "yarn" else None
-        if all_dim:
-            scale *= (0.1 * all_dim * math.log(keys.need("factor")) + 1) ** 2
-    if "order" not in entry:
-        return Frequencies(head_dim, base, **options), layout, scale
-    sections = tuple(keys.need("mrope_section"))
-    if (flag := keys.flag("mrope_interleaved")) not in (None, entry["order"] == "interleaved"):
-        keys.refuse(f"mrope_interleaved={flag}, but the sections of this model type are {entry['order']}")
-    return MRoPE(head_dim, base, **options, sections=sections, order=entry["order"]), layout, scale
+        m = keys.get("mscale_all_dim") if kind == "yarn" else None
+        sharper = 1 if m is None else 0.1 * m * math.log(keys.need("factor")) + 1
+        rotary.scale = (head_dim + keys.size("qk_nope_head_dim")) ** -0.5 * sharper**2
+    keys.all_read(f"of rope_type={kind!r}", top=False)
+    return rotary
 
 
 def _layout(keys: _Keys, entry: dict[str, Any]) -> str:
@@ -442,7 +422,7 @@ def _layout(keys: _Keys, entry: dict[str, Any]) -> str:
         return layout
     if "either" in entry:
         return "interleaved" if flag else "half"
-    keys.refuse(f"rope_interleaved={flag}, but this model type has the layout {layout!r}, and reads no such key")
+    keys.refuse(f"rope_interleaved={flag}, but a model of this type has the layout {layout!r}")
 
 
 def _share(keys: _Keys, entry: dict[str, Any], kind: str, head_dim: int) -> tuple[int | None, float]:
@@ -453,8 +433,8 @@ def _share(keys: _Keys, entry: dict[str, Any], kind: str, head_dim: int) -> tupl
     if "part" not in entry:
         if part not in (None, 1) or d not in (None, head_dim):
             keys.refuse(
-                f"{part if d is None else d!r} as partial_rotary_factor or rotary_dim, but this model type "
-                "turns all channels of a head: take it out if that is what the weights were trained with"
+                f"partial_rotary_factor={part!r} or rotary_dim={d!r}, but a model of this type turns all "
+                f"{head_dim} channels of a head: take it out if that is what the weights were trained with"
             )
         return None, 1.0
     if part is None and d is None and entry["part"] == "needed":
@@ -468,36 +448,26 @@ def _share(keys: _Keys, entry: dict[str, Any], kind: str, head_dim: int) -> tupl
 
 
 def _scaling(keys: _Keys, entry: dict[str, Any], kind: str) -> Scaling | None:
-    def original() -> Any:
-        return keys.need("original_max_position_embeddings")
-
-    match kind:
-        case "default":
-            keys.read.add((TOP, "original_max_position_embeddings"))  # Phi-3 has it with any type
-            return None
-        case "linear":
-            return PositionInterpolation(keys.need("factor"))
-        case "proportional":
-            factor = keys.get("factor")
-            return None if factor is None else PositionInterpolation(factor)
-        case "dynamic" if "alpha" in entry and keys.get("alpha"):
-            keys.read |= {(place, "factor") for place in keys.places}
-            return NTKAware(keys.need("alpha"))
-        case "dynamic":
-            return DynamicNTK(L=keys.size("max_position_embeddings"), s=keys.need("factor"))
-        case "llama3":
-            low, high = keys.need("low_freq_factor"), keys.need("high_freq_factor")
-            return Llama3(keys.need("factor"), original(), low, high)
-        case "yarn" if "su" not in entry:
-            return _yarn(keys, original())
-        case "longrope" | "su" if kind == "longrope" or "su" in entry:
-            L, factor = original(), keys.get("factor")
-            if factor is None:
-                factor = keys.size("max_position_embeddings") / L
-            lists = (tuple(keys.need(key)) for key in ("short_factor", "long_factor"))
-            return LongRoPE(*lists, L=L, s=max(factor, 1.0), attention=keys.get("attention_factor"))
-    types = "default, linear, dynamic, llama3, yarn, longrope, proportional"
-    keys.refuse(f"rope_type={kind!r}: known are {types}; build the frequencies by hand")
+    L = "original_max_position_embeddings"
+    if kind in ("default", "mrope"):  # the second says nothing of θ
+        keys.read.add((TOP, L))  # Phi-3 has it with any type
+        return None
+    if kind == "proportional" and keys.get("factor") is None:
+        return None
+    if kind in ("linear", "proportional"):
+        return PositionInterpolation(keys.need("factor"))
+    if kind == "dynamic" and "alpha" in entry and keys.get("alpha") is not None:
+        keys.ignore("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")  # as Hunyuan does
+        return NTKAware(keys.need("alpha"))
+    if kind == "dynamic":
+        return DynamicNTK(L=keys.size("max_position_embeddings"), s=keys.need("factor"))
+    if kind == "llama3":
+        return Llama3(*map(keys.need, ("factor", L, "low_freq_factor", "high_freq_factor")))
+    if kind == "yarn":
+        return _yarn(keys, keys.need(L))
+    factor = keys.get("factor") or keys.size("max_position_embeddings") / keys.need(L)
+    lists = (tuple(keys.need(key)) for key in ("short_factor", "long_factor"))
+    return LongRoPE(*lists, keys.need(L), max(factor, 1.0), keys.get("attention_factor"))
 
 
 def _yarn(keys: _Keys, L: int) -> Scaling:
@@ -507,8 +477,8 @@ def _yarn(keys: _Keys, L: int) -> Scaling:
     if mscales != (None, None):
         if not all(isinstance(m, (int, float)) and m > 0 for m in mscales):
             keys.refuse(
-                f"mscale={mscales[0]!r} and mscale_all_dim={mscales[1]!r}: give both, above 0; implementations "
-                "differ in what they make of one alone"
+                f"mscale={mscales[0]!r} and mscale_all_dim={mscales[1]!r}: give both, above 0, "
+                "because implementations differ in what they make of one alone"
             )
         if attention is None:
             top, bottom = (0.1 * m * math.log(s) + 1 for m in mscales)
