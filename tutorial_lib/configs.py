@@ -103,16 +103,17 @@ def from_config(config: Any, *, stack: str | None = None) -> list[PositionalEnco
     ValueError: llama: beta_fast=32 in rope_scaling is not known as a key of rope_type='linear': ...
     """
     given = _as_dict(config)
-    model = given.get("model_type")
-    entry = known()["read"].get(str(model))
-    if entry is None and isinstance(given.get("text_config"), Mapping) and model not in known()["refused"]:
+    named = given.get("model_type")
+    model = str(named)
+    if isinstance(given.get("text_config"), Mapping) and model not in known()["refused"]:
         text = given.pop("text_config")
-        _Keys(str(model), {TOP: given}).all_read("as one beside text_config")
+        _Keys(model, {TOP: given}).all_read("as one beside text_config")
         return from_config(text, stack=stack)
+    entry = known()["read"].get(model)
     if entry is None:
-        why = known()["refused"].get(str(model), "no test here compares it with the model's own code")
+        why = known()["refused"].get(model, "no test here compares it with the model's own code")
         raise ValueError(
-            f"model_type={model!r} can't be read: {why}. Build its encoding by hand, from that code. "
+            f"model_type={named!r} can't be read: {why}. Build its encoding by hand, from that code. "
             f"What can be read: {', '.join(known()['read'])}"
         )
     inside = given.get(entry.get("inside")) or {}
@@ -397,7 +398,7 @@ def _rotary(keys: _Keys, entry: dict[str, Any], head_dim: int, turns: float) -> 
     else:
         base = keys.need("rope_theta", *entry.get("base", ()))
     d, p = _share(keys, entry, kind, head_dim)
-    options = {"rotary_dim": d, "p": p, "scaling": _scaling(keys, entry, kind)}
+    options: dict[str, Any] = {"rotary_dim": d, "p": p, "scaling": _scaling(keys, entry, kind)}
     angles = Frequencies(head_dim, base, **options)
     if (flag := keys.flag("use_mrope")) not in (None, "order" in entry):
         keys.refuse(f"use_mrope={flag}, but a model of this type turns by {1 if flag else 3} positions")
@@ -466,8 +467,8 @@ def _scaling(keys: _Keys, entry: dict[str, Any], kind: str) -> Scaling | None:
     if kind == "yarn":
         return _yarn(keys, keys.need(L))
     factor = keys.get("factor") or keys.size("max_position_embeddings") / keys.need(L)
-    lists = (tuple(keys.need(key)) for key in ("short_factor", "long_factor"))
-    return LongRoPE(*lists, keys.need(L), max(factor, 1.0), keys.get("attention_factor"))
+    short, long = (tuple(keys.need(f"{which}_factor")) for which in ("short", "long"))
+    return LongRoPE(short, long, keys.need(L), max(factor, 1.0), keys.get("attention_factor"))
 
 
 def _yarn(keys: _Keys, L: int) -> Scaling:

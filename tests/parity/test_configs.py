@@ -58,9 +58,16 @@ OTHER = {  # sizes that a type needs, where those above don't do; None leaves it
     "esm": {"position_embedding_type": "rotary", "vocab_size": 97},
     "esmc": {"num_key_value_heads": None, "head_dim": None},
     "falcon": {"head_dim": None},
+    "falcon_h1": {"mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 8},
     "gemma3n_text": {"num_kv_shared_layers": 0, "hidden_size_per_layer_input": 16},
     "granite_swa granitemoe_swa": {"layer_rope_theta": [1e4, 0, 1e4, 5e5]},
-    "granitemoehybrid": {"position_embedding_type": "rope", "layer_types": EVERY_SECOND},
+    "granitemoehybrid": {
+        "position_embedding_type": "rope",
+        "layer_types": EVERY_SECOND,
+        "mamba_n_heads": 4,
+        "mamba_d_head": 32,
+        "mamba_d_state": 8,
+    },
     "helium hunyuan_v1_dense hunyuan_v1_moe minimax ministral mixtral": {"head_dim": 16},
     "nemotron": {"head_dim": 16, "num_key_value_heads": 2},
     "gptj codegen": {"rotary_dim": 8, "n_positions": 20_001, "n_ctx": 20_001},
@@ -106,6 +113,7 @@ YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 
 LLAMA3 = YARN | {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 LONG = {"short_factor": [1.0 + t / 9 for t in range(12)], "long_factor": [2.0 + t for t in range(12)]}
 LONG["original_max_position_embeddings"] = 64
+PHI3 = {"type": "longrope", **{key: LONG[key][:8] for key in ("short_factor", "long_factor")}}
 MSCALES = {"mscale": 1.0, "mscale_all_dim": 0.7}
 
 NOTES = []
@@ -244,9 +252,10 @@ OLDER = [  # what older files say, most of them with the base at the top
     ("qwen2", {"rope_theta": 1e6, "use_mrope": False, "rope_scaling": None}),
     ("gpt_neox", {"rotary_pct": 0.5, "rotary_emb_base": 5e5}),
     ("phi", {"rope_theta": 1e4, "partial_rotary_factor": 0.25, "rope_scaling": YARN}),
+    ("phi3", {"rope_theta": 1e4, "original_max_position_embeddings": 64, "rope_scaling": PHI3}),
     (
         "phi3",
-        {"rope_theta": 1e4, "rope_scaling": LONG | {"type": "su"}, "original_max_position_embeddings": 64},
+        {"rope_theta": 1e4, "rope_scaling": PHI3 | {"type": "su", "original_max_position_embeddings": 4096}},
     ),
     ("minimax_m2", {"rope_theta": 1e4, "rotary_dim": 12}),
     ("deepseek_v3", {"rope_theta": 1e4, "rope_scaling": YARN | {"mscale": 1.0, "mscale_all_dim": 1.0}}),
@@ -279,7 +288,7 @@ OLDER = [  # what older files say, most of them with the base at the top
     ("smollm3", {"rope_theta": 5e6, "no_rope_layers": [0, 1, 1, 0]}),
     ("smollm3", {"rope_theta": 5e6, "no_rope_layers": None, "no_rope_layer_interval": 2}),
     ("granitemoehybrid", {"position_embedding_type": None}),
-    ("exaone4", {"rope_theta": 1e4, "sliding_window": None}),
+    ("exaone4", {"rope_theta": 1e4, "sliding_window": None, "layer_types": ["full_attention"] * 4}),
 ]
 
 
@@ -307,7 +316,7 @@ def test_no_layer_minds_where_its_tokens_stand(name):
 
 NONE = {
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False},
-    "kimi_linear": {"layer_types": EVERY_SECOND, "head_dim": None},
+    "kimi_linear": {"layer_types": EVERY_SECOND, "head_dim": None, "num_experts_per_tok": 2},
     "nemotron_h": {"layers_block_type": ["linear_attention", "full_attention", "moe", "full_attention"]},
 }
 TABLE = re.compile(r"(wpe|position_embeddings|embed_positions|positions_embed)$")
@@ -389,7 +398,7 @@ LLAMA = {"model_type": "llama", "num_hidden_layers": 2, "head_dim": 16, "rope_th
         ({"use_dynamic_ntk": True}, "use_dynamic_ntk"),
         ({"rope_ratio": 2}, "rope_ratio"),
         ({"rope_interleaved": True}, "the layout 'half'"),
-        ({"partial_rotary_factor": 0.5}, "turns all channels"),
+        ({"partial_rotary_factor": 0.5}, "turns all 16 channels"),
         ({"layer_types": ["full_attention", "mamba"]}, "'mamba' in layer_types"),
         ({"layer_types": ["full_attention"]}, "layer_types names 1 layers, but there are 2"),
         ({"rope_scaling": {"type": "linear"}}, "factor is missing"),
@@ -418,12 +427,12 @@ LLAMA = {"model_type": "llama", "num_hidden_layers": 2, "head_dim": 16, "rope_th
         ({"model_type": "cohere2"}, "layer_types is missing"),
         ({"model_type": "smollm3"}, "no_rope_layer_interval is missing"),
         (
-            {"model_type": "gemma3_text", "layer_types": ["full_attention"] * 2},
+            {"model_type": "gemma3_text", "layer_types": ["sliding_attention"] * 2},
             "rope_local_base_freq is missing",
         ),
         ({"model_type": "falcon", "alibi": True}, "alibi=True: only False is known"),
         (
-            {"model_type": "qwen3_vl_text", "rope_scaling": {"mrope_section": [4, 2, 2]}},
+            {"model_type": "qwen3_vl_text", "rope_scaling": {"mrope_section": [2, 4, 2]}},
             "can't be interleaved",
         ),
         (
@@ -491,8 +500,11 @@ def test_every_decoder_of_transformers_is_read_or_refused():
         assert "text_config" in AutoConfig.for_model(name).to_dict(), f"{name}: read it, or say why not"
 
 
-MOST_USED = """llama mistral mixtral qwen2 qwen2_moe qwen3 qwen3_moe gemma gemma2 gemma3_text phi phi3 gpt2 gpt_neox
-    gptj gpt_oss opt bloom falcon deepseek_v3 llama4_text cohere olmo2 granite starcoder2 bert roberta t5""".split()
+MOST_USED = """
+    llama mistral mixtral qwen2 qwen2_moe qwen3 qwen3_moe gemma gemma2 gemma3_text phi phi3 gpt2
+    gpt_neox gptj gpt_oss opt bloom falcon deepseek_v3 llama4_text cohere olmo2 granite starcoder2 bert
+    roberta t5
+""".split()
 KINDS = {  # the rows of the page's table: which entries belong there, the first that fits
     "ALiBi": lambda its: its.get("family") == "alibi",
     "T5's biases": lambda its: its.get("family") == "t5",
