@@ -42,8 +42,8 @@ from .encodings.scaling import Scaling
 FILE = Path(__file__).with_suffix(".json")
 TOP = "at the top"
 POSITIONS = re.compile(
-    r"(^|_)(rope|nope|rotary|mrope|pos|posi\w*|alibi|yarn|ntk|logn|theta|relative|mscale|sinus\w*|bias_max"
-    r"|attn_scale|floor_scale|attn_temperature\w*|log_scaling\w*)(_|$)|^(layer_types|per_layer_config)$"
+    r"(^|_)(rope|nope|rotary|mrope|pos|posi\w*|xpos|alibi|yarn|ntk|logn|theta|relative|mscale|sinus\w*"
+    r"|bias_max|dual_chunk\w*|attn_scale|floor_scale|attn_temperature\w*|log_scaling\w*)(_|$)|^(layer_types|per_layer_config)$"
 )
 """The keys at the top that speak of positions. Below ``rope_parameters`` and ``rope_scaling`` all do."""
 
@@ -133,7 +133,7 @@ def from_config(config: Any, *, stack: str | None = None) -> list[PositionalEnco
         layers = FAMILIES[entry.get("family", "rope")](keys, entry, stack or "")
         keys.all_read("of this type")
         return layers
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if str(error).startswith(f"{model}: "):
             raise
         raise ValueError(f"{model}: what config says makes no encoding: {error}") from error
@@ -290,14 +290,15 @@ def _kinds(keys: _Keys, entry: dict[str, Any], n: int) -> list[str]:
         kinds = [other if (i - first) % every else "full_attention" for i in range(n)]
     if kinds is None and (entry.get("turns") == "sliding" or "recurrent" in entry or "by_kind" in entry):
         keys.need("layer_types")
-    kinds = ["full_attention"] * n if kinds is None else list(kinds)
-    if len(kinds) != n:
-        keys.refuse(f"layer_types names {len(kinds)} layers, but there are {n}: give one kind for each layer")
+    if kinds is None:
+        return ["full_attention"] * n
+    if not isinstance(kinds, list | tuple) or len(kinds) != n:
+        keys.refuse(f"layer_types={kinds!r}: it must be a list with the kind of each of {n} layers")
     allowed = {*ATTENTION, *entry.get("kinds", ()), *entry.get("recurrent", ())}
     for kind in kinds:
         if kind not in allowed:
             keys.refuse(f"{kind!r} in layer_types: it must be one of {', '.join(sorted(allowed))}")
-    return kinds
+    return list(kinds)
 
 
 def _turning(keys: _Keys, entry: dict[str, Any], kinds: list[str]) -> Sequence[float]:
