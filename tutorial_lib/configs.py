@@ -271,6 +271,7 @@ def _rope(keys: _Keys, entry: dict[str, Any], stack: str) -> list[PositionalEnco
             continue
         rotary = _rotary(its, entry, head_dim, turns)
         layers.append(made.setdefault((rotary.frequencies, rotary.layout, rotary.scale), rotary))
+    silent.axes = max(encoding.axes for encoding in layers)  # it reads none, but stands beside those that do
     if not made:  # then it does not matter by which angles
         keys.ignore("rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor")
     return layers

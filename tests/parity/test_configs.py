@@ -20,7 +20,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig,
 from transformers.masking_utils import eager_mask
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from tutorial_lib import configs, from_config
+from tutorial_lib import Config, Transformer, configs, from_config
 from tutorial_lib.encodings import Learned, NoPosition, Rotary, T5Bias
 
 READ, REFUSED = configs.known()["read"], configs.known()["refused"]
@@ -396,6 +396,7 @@ LLAMA = {"model_type": "llama", "num_hidden_layers": 2, "head_dim": 16, "rope_th
         ({"rope_local_base_freq": 1e4}, "rope_local_base_freq"),
         ({"no_rope_layers": [1, 0]}, "no_rope_layers"),
         ({"use_dynamic_ntk": True}, "use_dynamic_ntk"),
+        ({"model_type": "qwen2", "use_mrope": True}, "use_mrope=True, but"),
         ({"dual_chunk_attention_config": {"chunk_size": 9}}, "dual_chunk_attention_config"),
         ({"layer_types": 2}, "layer_types=2: it must be a list"),
         (
@@ -487,6 +488,16 @@ def test_objects_files_and_the_text_model_of_a_larger_one_are_read_alike():
     assert repr(from_config({"model_type": "got_ocr2", "text_config": given(text)})) == repr(
         from_config(text)
     )
+
+
+@pytest.mark.parametrize("name", ["gemma3_text", "llama4_text", "qwen3_5_text", "gpt2", "bloom"])
+def test_our_own_model_takes_the_list(name):
+    layers = from_config(small(name))
+    head_dim = max(getattr(encoding, "head_dim", 16) for encoding in layers)
+    ours = Transformer(Config(vocab_size=11, d_model=4 * head_dim, n_layers=LAYERS, n_heads=4), layers)
+    axes = layers[-1].axes
+    positions = torch.arange(7) if axes == 1 else torch.arange(7)[:, None].expand(7, axes)
+    assert ours(torch.arange(7)[None], positions).isfinite().all()
 
 
 def test_layers_that_are_equal_share_one_encoding():
