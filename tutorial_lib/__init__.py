@@ -20,9 +20,11 @@ from . import moved
 
 __version__ = "0.3.0"
 MODEL = ["Cache", "Config", "Memory", "Transformer"]
+CONFIGS = ["from_config"]
 moved.install()
 
 if TYPE_CHECKING:  # what __getattr__ finds, for editors and type checkers
+    from .configs import from_config as from_config
     from .encodings import *  # noqa: F403
     from .model import Cache as Cache
     from .model import Config as Config
@@ -32,12 +34,13 @@ if TYPE_CHECKING:  # what __getattr__ finds, for editors and type checkers
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return [*importlib.import_module(".encodings", __name__).__all__, *MODEL]
+        return [*importlib.import_module(".encodings", __name__).__all__, *MODEL, *CONFIGS]
     if not name.startswith("_"):
         if importlib.util.find_spec(f"{__name__}.{name}"):
             return importlib.import_module(f".{name}", __name__)
-        home = importlib.import_module(".model" if name in MODEL else ".encodings", __name__)
-        if name in MODEL or name in home.__all__:
+        module = ".model" if name in MODEL else ".configs" if name in CONFIGS else ".encodings"
+        home = importlib.import_module(module, __name__)
+        if name in MODEL + CONFIGS or name in home.__all__:
             globals()[name] = getattr(home, name)  # later look-ups no longer come here
             return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -128,6 +128,7 @@ HELD = re.compile(
     (?:(?:data|encodings|explorers)/)?[a-z0-9_]+[.]py                 # code
     |explorers/live/(?:__init__[.]py|[a-z]+[.](?:js|css))             # the browser's half of the explorers
     |data/released[.]json|explorers/(?:positions|measured)[.]json     # numbers that are shown
+    |configs[.]json                                                   # what no config.json says
     |course[.]mplstyle|py[.]typed)""",
     re.X,
 )
