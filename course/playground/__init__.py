@@ -69,9 +69,17 @@ def script() -> str:
 
 @functools.cache
 def style() -> str:
-    return re.sub(r"\s*\n\s*", "\n", _read("page.css"))
+    return re.sub(r"\s*([{};,>])\s*|(?<=:) ", r"\1", _read("page.css"))
 
 
+START = """{script}const place = document.querySelector("[data-playground]");
+const known = () => location.hash.slice(1);
+let asked = known().includes("lane=");
+place.live = playground(place, {{ words, title: place.dataset.playground,
+settings: asked ? known() : "",
+change: text => {{ if (asked) history.replaceState(null, "", "#" + text); asked = true; }} }});
+addEventListener("hashchange", () => {{ if (known().includes("lane=")) place.live.set(known()); }});
+"""
 PAGE = """<!DOCTYPE html>
 <html lang="{language}"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
@@ -80,12 +88,8 @@ PAGE = """<!DOCTYPE html>
 body {{ margin: 0; background: var(--ground); }}
 main {{ max-width: 1216px; margin: 0 auto; padding: 28px clamp(12px, 4vw, 48px) 64px; }}
 {style}</style></head>
-<body><main></main><script>
-{script}const place = document.querySelector("main");
-place.live = playground(place, {{ words, settings: location.hash.slice(1),
-change: text => history.replaceState(null, "", "#" + text) }});
-addEventListener("hashchange", () => place.live.set(location.hash.slice(1)));
-</script></body></html>
+<body><main data-playground="{title}"></main><script>
+{script}</script></body></html>
 """
 
 
@@ -93,17 +97,31 @@ addEventListener("hashchange", () => place.live.set(location.hash.slice(1)));
 def page() -> str:
     """The whole page, in the reader's language: one file, which needs no server."""
     title = _("Watch Transformers learn order")
-    return PAGE.format(language=language(), title=title, style=style(), script=script())
+    return PAGE.format(language=language(), title=title, style=style(), script=started())
+
+
+def started() -> str:
+    """The script of a page that has a place for it; what ``data-playground`` says becomes its title."""
+    return START.format(script=script())
+
+
+def write(folder: Path) -> None:
+    """Write the page, and script and style for other pages that have a place for it."""
+    (folder / "playground.html").write_text(page(), encoding="utf-8")
+    own = f'(() => {{\n"use strict";\n{started()}}})();\n'
+    (folder / "playground.js").write_text(own, encoding="utf-8")
+    (folder / "playground.css").write_text(style(), encoding="utf-8")
 
 
 WIDGET = """export default {{
 render({{ model, el }}) {{
 const place = document.createElement("div");
 el.append(place);
-place.live = playground(place, {{ words, title: false, settings: model.get("settings"),
+place.live = playground(place, {{ words, settings: model.get("settings"),
 copy: {{ label: {label}, text: text => "Playground(" + JSON.stringify(text) + ")" }},
 change: text => {{ model.set("settings", text); model.save_changes(); }} }});
-place.addEventListener("keydown", event => {{ if (event.key !== "Escape" && event.key !== "Tab") event.stopPropagation(); }});
+place.addEventListener("keydown", event => {{
+if (!["Escape", "Tab"].includes(event.key)) event.stopPropagation(); }});
 const moved = () => place.live.set(model.get("settings"));
 model.on("change:settings", moved);
 return () => {{ model.off("change:settings", moved); place.live.destroy(); }};

@@ -378,7 +378,7 @@ class Model {
         for (let e = 0; e < d; e++) s += r[at] * (add ? added[at * d + e] : p.E[this.tokens[at] * d + e]) * p.qkv0[e * D + from + h * dh + c];
         return s;
       });
-      for (const a of [0, 1]) for (const b of [0, 1]) parts[`${a}${b}`] = dot(made(i, 0, a), made(j, d, b));
+      for (const a of "tp") for (const b of "tp") parts[a + b] = dot(made(i, 0, a === "p"), made(j, d, b === "p"));
     } else parts.content = dot(q, k);
     if (p.K) { parts.vectors = 0; for (let c = 0; c < dh; c++) parts.vectors += scale * q[c] * p.K[row[maxL - 1 + j - i] * dh + c]; }
     if (p.T || ["alibi", "hybrid", "bias"].includes(this.enc.kind)) parts.bias = this.bias[h * this.bh + i * this.bi + j + this.b0];

@@ -21,8 +21,15 @@ function el(parent, tag, attributes = {}, text) {
   return node;
 }
 const say = (node, text) => { if (node.textContent !== text) node.textContent = text; };
+let ids = 0;
+/** A control with its label above. */
+function field(parent, label, tag, attributes = {}) {
+  const box = el(parent, "div", { class: "pg-menu" }), id = `pg${++ids}`;
+  el(box, "label", { for: id }, label);
+  return el(box, tag, { id, ...attributes });
+}
 function menu(parent, label, choices, value, change) {
-  const box = el(parent, "label", { class: "pg-menu" }, label), select = el(box, "select");
+  const select = field(parent, label, "select");
   for (const [key, text] of choices) select.add(new Option(text, key, false, String(key) === String(value)));
   select.addEventListener("change", () => change(select.value));
   return select;
@@ -42,7 +49,7 @@ const NUMBERS = {
 const START = { task: "back", k: 3, L: 16, ask: 4, H: 2, N: 2, causal: 1, steps: 400, seed: 1, pace: 50 };
 const FAMILY = { offset: "relative", t5: "relative", clipped: "relative", shaw: "relative", bias: "relative", angle: "rope" };
 const MOST = 6, FEWEST = 2;
-const RHYME = "This is the house that Jack built. This is the malt that lay in the house that Jack built. This is the rat that ate the malt that lay in the house that Jack built. This is the cat that chased the rat that ate the malt that lay in the house that Jack built. This is the dog that worried the cat that chased the rat that ate the malt that lay in the house that Jack built.";
+const RHYME = "This is the house that Jack built. This is the malt that lay in the house that Jack built. This is the rat that ate the malt that lay in the house that Jack built. This is the cat that chased the rat that ate the malt that lay in the house that Jack built.";
 
 const written = lane => [lane.kind, ...Object.keys(lane).filter(name => name in NUMBERS).map(name => `${name}:${lane[name]}`),
   ...("formula" in lane ? [`formula:${lane.formula}`] : [])].join(",");
@@ -80,7 +87,7 @@ function fitted(settings) {
 
 // ---- the page ----
 /** Brings `root` to life. `settings` is a link's text, `change` hears of a new one; `copy` gives what the button copies. */
-export function playground(root, { settings: given = "", change = () => {}, copy, words = {}, title = true }) {
+export function playground(root, { settings: given = "", change = () => {}, copy, words = {}, title }) {
   Object.assign(dictionary, words);
   const own = engine(), { KINDS, TASKS, FormulaError, withFormula, batch, rng, characters, lengths } = own;
   const NAMES = {
@@ -108,11 +115,11 @@ export function playground(root, { settings: given = "", change = () => {}, copy
   };
   let settings = read(given, own, root.clientWidth < 620), lanes = [], running = false, number = 0;
   const source = URL.createObjectURL(new Blob([`(${work})((${engine})());`], { type: "text/javascript" }));
-  const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
+  root.replaceChildren();
   root.classList.add("pg");
   el(root, "p", { class: "pg-lead" }, speak`Each lane is a small Transformer, and it learns right here. They start from the same weights, read the same texts, and differ in one thing: how they know where a token stands.`);
-  if (title) root.prepend(el(null, "h1", {}, speak`Watch Transformers learn order`));
+  if (title) root.prepend(el(null, "h1", {}, title));
   const bar = el(root, "div", { class: "pg-bar" });
   const start = button(bar, "", () => (running ? pause() : go()), { class: "pg-button pg-start" });
   const step = button(bar, speak`Step`, () => { pause(); lanes.forEach(lane => lane.post({ step: 1 })); });
@@ -140,11 +147,11 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     el(more, "summary", {}, speak`More dials`);
     const dials = el(more, "div", { class: "pg-row" });
     for (const name of ["L", "ask", "H", "N", "causal", "steps"]) dial(dials, name, settings);
-    const seed = el(el(dials, "label", { class: "pg-menu" }, speak`seed`), "input", { type: "number", min: 0, max: 999999999, step: 1, value: settings.seed });
+    const seed = field(dials, speak`seed`, "input", { type: "number", min: 0, max: 999999999, step: 1, value: settings.seed });
     seed.addEventListener("change", () => { settings.seed = Math.max(0, Math.min(999999999, Math.floor(+seed.value) || 0)); reset(); });
     el(reads, "p", { class: "pg-asked" }, TEXTS[settings.task][1]());
     if (settings.task === "text") {
-      const box = el(el(asks, "label", { class: "pg-menu" }, speak`your text, up to 4,000 characters`), "textarea", { rows: 3, maxlength: 4000, spellcheck: "false" });
+      const box = field(asks, speak`your text, up to 4,000 characters`, "textarea", { rows: 3, maxlength: 4000, spellcheck: "false" });
       box.value = settings.text;
       box.addEventListener("change", () => { settings.text = box.value.trim() ? box.value : RHYME; reset(); });
     }
@@ -191,7 +198,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       dials.replaceChildren(); wide.replaceChildren();
       for (const each of Object.keys(told)) if (each in NUMBERS) dial(dials, each, told, () => reset(lane));
       if (!("formula" in told)) return;
-      const bias = told.kind === "bias", label = el(wide, "label", { class: "pg-menu" }, bias ? "b(r, i, j, h) =" : "θ(t) ="), line = el(label, "input", { type: "text", maxlength: 200, spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
+      const bias = told.kind === "bias", line = field(wide, bias ? "b(r, i, j, h) =" : "θ(t) =", "input", { type: "text", maxlength: 200, spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
       line.value = told.formula;
       line.addEventListener("change", () => { told.formula = line.value; reset(lane); });
       el(wide, "p", { class: "pg-soft" }, bias ? speak`r = j − i, of query i and key j; head h of H, counted from 1. It is added to the score. Try −abs(r), r == −3 ? 9 : 0, or j == 0 ? 4 : 0.`
@@ -280,7 +287,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       choose(Math.floor(map / H), map % H, lane.cell ? keep(i + move[1]) : n - 1, lane.cell ? keep(j + move[2]) : n - 1 - settings.k);
     });
     const PARTS = { content: () => (["sin", "learned", "hybrid"].includes(told.kind) ? speak`tokens and places` : speak`tokens‖part of a score`), vectors: () => speak`query and offset`, bias: () => speak`bias`,
-      "00": () => speak`token and token`, "01": () => speak`token and place`, 10: () => speak`place and token`, 11: () => speak`place and place` };
+      tt: () => speak`token and token`, tp: () => speak`token and place`, pt: () => speak`place and token`, pp: () => speak`place and place` };
     function explain({ i, j, parts, pairs, weight, score }) {
       const { X } = lane.report;
       inside.replaceChildren();
@@ -298,12 +305,14 @@ export function playground(root, { settings: given = "", change = () => {}, copy
         el(list, "span", { class: "pg-sum" }, signed(x));
       }
     }
-    function drawMaps({ maps: all, n }) {
-      const rgb = getComputedStyle(head.firstChild).color.match(/[\d.]+/g).map(Number);
+    /** The lane's colour as it is in this theme. */
+    const ink = () => getComputedStyle(head.firstChild).color.match(/[\d.]+/g).map(Number);
+    function drawMaps({ maps: all, n }, rgb) {
+      const image = new ImageData(n, n), { data } = image;
+      for (let c = 0; c < 4 * n * n; c++) data[c] = rgb[c % 4];
       for (const { l, h, canvas } of cells) {
-        const pen = canvas.getContext("2d"), image = pen.createImageData(n, n);
-        for (let c = 0; c < n * n; c++) image.data.set([rgb[0], rgb[1], rgb[2], 255 * Math.sqrt(all[l][h * n * n + c])], 4 * c);
-        pen.putImageData(image, 0, 0);
+        for (let c = 0; c < n * n; c++) data[4 * c + 3] = 255 * Math.sqrt(all[l][h * n * n + c]);
+        canvas.getContext("2d").putImageData(image, 0, 0);
       }
     }
 
@@ -349,14 +358,14 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     });
 
     // what it has learned of places
-    function drawTable({ rows, offsets }) {
+    function drawTable({ rows, offsets }, rgb) {
       table.hidden = !rows && !offsets;
       if (!table.open || table.hidden) return;
-      const rgb = getComputedStyle(head.firstChild).color, n = settings.L * settings.ask;
+      const n = settings.L * settings.ask;
       if (!tableAt.firstChild) el(tableAt, rows ? "canvas" : "svg", rows ? {} : { viewBox: "0 0 320 90", class: "pg-bars" });
       const pic = tableAt.firstChild;
       if (rows) {
-        const c = rgb.match(/[\d.]+/g).map(Number), d = rows[0].length, most = Math.max(...rows.map(row => Math.max(...row.map(Math.abs))));
+        const c = rgb, d = rows[0].length, most = Math.max(...rows.map(row => Math.max(...row.map(Math.abs))));
         Object.assign(pic, { width: n, height: d });
         const pen = pic.getContext("2d"), image = pen.createImageData(n, d);
         rows.forEach((row, i) => row.forEach((x, e) => image.data.set(x > 0 ? [c[0], c[1], c[2], 255 * x / most] : [128, 128, 128, -255 * x / most], 4 * (e * n + i))));
@@ -371,10 +380,10 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       el(pic, "text", { x: 4, y: 88, "text-anchor": "start" }, `r = −${n - 1}`);
       el(pic, "text", { x: 316, y: 88, "text-anchor": "end" }, "r = 0");
     }
-    table.addEventListener("toggle", () => lane.report && drawTable(lane.report.table));
+    table.addEventListener("toggle", () => lane.report && drawTable(lane.report.table, ink()));
 
     lane.draw = () => {
-      const { report, s } = lane, longest = settings.L * settings.ask;
+      const rgb = ink(), { report, s } = lane, longest = settings.L * settings.ask;
       say(state, lane.broken ? speak`not running` : s === 0 ? speak`not started` : lane.done ? speak`done: ${s} steps, loss ${report.loss.toFixed(2)}` : speak`step ${s} of ${settings.steps} · loss ${report.loss === report.loss ? report.loss.toFixed(2) : "–"}`);
       const top = Math.max(2.2, ...lane.losses.map(([, loss]) => loss).filter(Number.isFinite));
       curve.setAttribute("d", lane.losses.length > 1 ? `M${lane.losses.map(([at, loss]) => `${(at / settings.steps * 100).toFixed(1)} ${(1 + 22 * (1 - (Number.isFinite(loss) ? loss : top) / top)).toFixed(1)}`).join("L")}` : "");
@@ -384,7 +393,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       const got = report?.shares.at(-1);
       say(verdict, lane.done && lane.guess !== null ? speak`You said ${percent(lane.guess)}. It got ${percent(got)}.` : "");
       say(tableName, told.kind === "learned" ? speak`The rows of its table` : speak`Its biases by offset`);
-      if (report) { drawMaps(report); drawTable(report.table); } else { table.hidden = true; cells.forEach(({ canvas }) => canvas.getContext("2d").clearRect(0, 0, 999, 999)); }
+      if (report) { drawMaps(report, rgb); drawTable(report.table, rgb); } else { table.hidden = true; cells.forEach(({ canvas }) => canvas.getContext("2d").clearRect(0, 0, 999, 999)); }
       if (!report) tableAt.replaceChildren();
       away.hidden = lanes.length <= FEWEST;
     };
@@ -401,8 +410,14 @@ export function playground(root, { settings: given = "", change = () => {}, copy
 
   // -- all lanes --
   const waiting = new Set();
-  function draw(lane) { // drawn once a frame, however often it reports
-    if (!waiting.size) requestAnimationFrame(() => { const all = [...waiting]; waiting.clear(); all.forEach(each => each.draw()); });
+  function paint() { // one lane a frame: six at once would hold up a slow page
+    const [lane] = waiting;
+    waiting.delete(lane);
+    if (lane.box.isConnected) lane.draw();
+    if (waiting.size) requestAnimationFrame(paint);
+  }
+  function draw(lane) {
+    if (!waiting.size) requestAnimationFrame(paint);
     waiting.add(lane);
   }
   let heard = -1;
@@ -471,7 +486,9 @@ export function playground(root, { settings: given = "", change = () => {}, copy
   }
   build();
   const theme = matchMedia("(prefers-color-scheme: dark)"), repaint = () => lanes.forEach(draw);
+  const switched = new MutationObserver(repaint);
   theme.addEventListener("change", repaint);
+  switched.observe(document.documentElement, { attributeFilter: ["data-theme"] });
   return {
     get settings() { return link(settings); },
     get lanes() { return lanes.map(({ s, done, report, guess }) => ({ s, done, guess, shares: report?.shares, loss: report?.loss })); },
@@ -483,6 +500,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     },
     destroy() {
       theme.removeEventListener("change", repaint);
+      switched.disconnect();
       lanes.splice(0).forEach(lane => lane.end());
       URL.revokeObjectURL(source);
       root.replaceChildren();

@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ import torch.nn.functional as F
 from course import playground
 from tutorial_lib import encodings
 from tutorial_lib.attention import attention
-from workshop import front
+from tutorial_lib.explorers import live
+from tutorial_lib.language import speaking
+from workshop import front, translation
 
 V, D, B, FF = 9, 24, 5, 48
 POISON = """for (const name of ["exp", "log", "log2", "pow", "sin", "cos", "hypot", "tanh"])
@@ -332,3 +335,40 @@ def test_a_formula_that_cannot_be_read_says_where(text, fault):
 )
 def test_a_formula_must_give_numbers(enc, fault):
     assert asking("formula")({"enc": enc}) == fault
+
+
+# ---- the page, and the widget ----
+def test_every_text_of_the_page_is_a_message():
+    known = {text for text, *_more in translation.messages(translation.EXPLORERS)}
+    source = re.sub(
+        r"^\s*(//|/?\*).*", "", (playground.HERE / "page.js").read_text(encoding="utf-8"), flags=re.M
+    )
+    assert source.count("speak`") == len(live.said(source)) and known.issuperset(playground.messages())
+
+
+def test_page_and_widget_speak_the_readers_language(tmp_path, monkeypatch):
+    texts = {text: f"⟦{text}⟧" for text in (*playground.messages(), "Watch Transformers learn order")}
+    translation.compile_texts(texts, tmp_path / "xx")
+    monkeypatch.setenv("TUTORIAL_LOCALE", str(tmp_path))
+    assert "const words = {};" in playground.page() and '<html lang="en">' in playground.page()
+    with speaking("xx"):
+        assert '"one more lane":"⟦one more lane⟧"' in playground.page()
+        assert 'data-playground="⟦Watch Transformers learn order⟧"' in playground.page()
+        assert '"one more lane":"⟦one more lane⟧"' in playground.Playground()._esm
+
+
+def test_a_page_is_light_and_takes_nothing_from_elsewhere():
+    """At most 60 kB without the parser of formulas, whose licence stands beside it."""
+    parser = playground.HERE / "vendor" / "jsep.js"
+    assert len(playground.page().encode()) - parser.stat().st_size <= 60_000
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|sourceMapping", playground.page())
+    assert (
+        parser.with_suffix(".LICENSE")
+        .read_text(encoding="utf-8")
+        .startswith("Copyright (c) 2013 Stephen Oney")
+    )
+
+
+def test_a_stored_widget_says_what_it_is():
+    data, _ = playground.Playground("lane=rope,base:10")._repr_mimebundle_()
+    assert data["text/html"].startswith("<p>A browser runs this")
