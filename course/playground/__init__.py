@@ -69,7 +69,7 @@ def script() -> str:
 
 @functools.cache
 def style() -> str:
-    return re.sub(r"\s*([{};,>])\s*|(?<=:) ", r"\1", _read("page.css"))
+    return re.sub(r"\s*([{};,>])\s*|(?<=:) ", r"\1", re.sub(r"/\*.*\*/", "", _read("page.css")))
 
 
 START = """{script}const place = document.querySelector("[data-playground]");

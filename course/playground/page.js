@@ -95,7 +95,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     t5: speak`T5’s buckets`, clipped: speak`a clipped bias`, shaw: speak`Shaw’s vectors`, hybrid: speak`sinusoidal + ALiBi`, bias: speak`your own bias`, angle: speak`your own angle`,
   };
   const DIALS = {
-    k: speak`places back`, L: speak`tokens in training`, ask: speak`asked up to`, H: speak`heads`, N: speak`layers`, causal: speak`sees`, steps: speak`steps`, pace: speak`pace`,
+    k: speak`places back`, L: speak`tokens in training`, ask: speak`asked up to`, H: speak`heads`, N: speak`layers`, causal: speak`sees`, steps: speak`training steps`, pace: speak`pace`,
     base: speak`base`, share: speak`share that turns`, slope: speak`slopes ×`, clip: speak`clipped at`, buckets: speak`buckets`, far: speak`up to`,
   };
   const TEXTS = {
