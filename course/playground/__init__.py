@@ -20,10 +20,7 @@ from tutorial_lib.stored_widgets import Stored
 
 HERE = Path(__file__).parent
 ENGINE = ("vendor/jsep", "engine", "tasks", "formula", "run")
-GIVEN = (
-    "Model, Run, KINDS, TASKS, FormulaError, withFormula, characters, batch, rng, lengths, formula, product, "
-    "exp, log, exp2, sincos"
-)
+GIVEN = "Model, Run, KINDS, TASKS, FormulaError, withFormula, characters, batch, rng, lengths, formula"
 
 
 def _read(name: str) -> str:
@@ -40,12 +37,16 @@ def engine() -> str:
 TOKENS = re.compile(
     r""""(?:[^"\\\n]|\\.)*"|(?<=[=(,:])[ ]*/(?![/*])(?:\\.|\[(?:[^\]\\]|\\.)*\]|[^/\\\n])+/[a-z]*|`"""
 )
-SPACE = re.compile(r"(?<=[^\w$+-]) +|(?<![+-]) +(?=[^\w$+-])| +(?=[+-][^+-])|(?<=[^+-][+-]) +")
+SPACE = re.compile(r"(?<=[;{,(])\n|(?<=[^\w$+\-\s]) +| +(?=[^\w$+\-\s])")
 
 
 def _bare(source: str) -> str:
-    """Lean, also without spaces that say nothing, comments behind a line's code, and the address of a map."""
-    source = live.lean(re.sub(r"^//# sourceMapping.*|(?<=[;{},)]) {2,}// .*", "", source, flags=re.M))
+    r"""Lean, also without spaces that say nothing, comments behind a line's code, and the address of a map.
+
+    >>> _bare('const a = { b: x - -1 }; // why\n  return f("a + b", `${ a } b`);\n')
+    'const a={b:x - -1};return f("a + b",`${ a } b`);'
+    """
+    source = live.lean(re.sub(r"^//# sourceMapping.*|(?<=[;{},)]) +// .*", "", source, flags=re.M))
     parts, at = [], 0
     while found := TOKENS.search(source, at):  # a text stays as it is
         end = live._plain(source, found.end()) if found[0] == "`" else found.end()

@@ -121,7 +121,11 @@ export function playground(root, { settings: given = "", change = () => {}, copy
   el(root, "p", { class: "pg-lead" }, speak`Each lane is a small Transformer, and it learns right here. They start from the same weights, read the same texts, and differ in one thing: how they know where a token stands.`);
   if (title) root.prepend(el(null, "h1", {}, title));
   const bar = el(root, "div", { class: "pg-bar" });
-  const start = button(bar, "", () => (running ? pause() : go()), { class: "pg-button pg-start" });
+  const start = button(bar, "", () => {
+    if (running) { pause(); return; }
+    go();
+    if (place.getBoundingClientRect().top > innerHeight / 2) place.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  }, { class: "pg-button pg-start" });
   const step = button(bar, speak`Step`, () => { pause(); lanes.forEach(lane => lane.post({ step: 1 })); });
   button(bar, speak`Another seed`, () => { settings.seed++; reset(); go(); });
   const task = el(root, "div", { class: "pg-task" }), guess = el(root, "p", { class: "pg-guess" });
@@ -250,7 +254,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       maps.setAttribute("aria-label", speak`Attention maps of ${name()}: rows are queries, columns are keys. Arrow keys choose a cell, Page Up and Page Down a map.`);
       cells = [];
       for (let l = 0; l < settings.N; l++) {
-        const layer = el(maps, "div", { class: "pg-layer", style: `flex-grow:${settings.H}` });
+        const layer = el(maps, "div", { class: "pg-layer", style: `flex-basis:${settings.N * settings.H > 6 ? "100%" : 0}` });
         el(layer, "span", {}, speak`layer ${l + 1}`);
         const row = el(layer, "div", { class: "pg-heads", style: `--heads:${settings.H}` });
         for (let h = 0; h < settings.H; h++) {
@@ -286,7 +290,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       const map = lane.cell ? (l * H + h + move[0]) % all : 0;
       choose(Math.floor(map / H), map % H, lane.cell ? keep(i + move[1]) : n - 1, lane.cell ? keep(j + move[2]) : n - 1 - settings.k);
     });
-    const PARTS = { content: () => (["sin", "learned", "hybrid"].includes(told.kind) ? speak`tokens and places` : speak`tokens‖part of a score`), vectors: () => speak`query and offset`, bias: () => speak`bias`,
+    const PARTS = { content: () => (["sin", "learned", "hybrid"].includes(told.kind) ? speak`tokens and places` : speak`tokens‖part of a score`), vectors: () => speak`query and offset`, bias: () => speak`the bias`,
       tt: () => speak`token and token`, tp: () => speak`token and place`, pt: () => speak`place and token`, pp: () => speak`place and place` };
     function explain({ i, j, parts, pairs, weight, score }) {
       const { X } = lane.report;
@@ -295,7 +299,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       el(words, "span", { class: "pg-q" }, speak`query ${i} (token ${token(X[i])})`);
       words.append(" → ");
       el(words, "span", { class: "pg-k" }, speak`key ${j} (token ${token(X[j])})`);
-      words.append(speak`, r = ${String(j - i).replace("-", "−")}: ${percent(weight)} of its attention`);
+      words.append(speak`, r = ${String(j - i).replace("-", "−")}: ${percent(weight)} of its attention`.replace(" = ", "\u00a0=\u00a0"));
       const rows = pairs ? pairs.map(({ theta, score }, t) => [speak`pair ${t}, turned by ${Math.round((j - i) * theta * 57.29578).toString().replace("-", "−")}°`, score]) : Object.entries(parts).map(([key, x]) => [PARTS[key](), x]);
       const most = Math.max(1e-9, ...rows.map(([, x]) => Math.abs(x))), list = el(inside, "div", { class: "pg-parts" });
       for (const [label, x] of [...rows, [speak`score`, score]]) {
@@ -326,12 +330,12 @@ export function playground(root, { settings: given = "", change = () => {}, copy
         const x = X0 + i * width + 3, tall = TALL * (shares[i] || 0), last = i === at.length - 1;
         el(bars, "rect", { x, y: Y0 - tall, width: width - 6, height: tall, rx: 2, class: l > settings.L ? "pg-beyond" : "pg-within" });
         el(bars, "text", { x: x + width / 2 - 3, y: Y0 + 15 }, l);
-        if (lane.report?.s) el(bars, "text", { x: x + width / 2 - 3, y: Y0 - tall - 4, class: "pg-value" }, shares[i] === shares[i] ? Math.round(100 * shares[i]) : "–");
         if (last && (lane.guess !== null || lane.s === 0)) {
           const y = Y0 - TALL * (lane.guess ?? .5);
           el(bars, "line", { x1: x - 5, x2: x + width, y1: y, y2: y, class: "pg-mine" });
           if (lane.s === 0) el(bars, "circle", { cx: x + width / 2 - 3, cy: y, r: 7, class: "pg-grip" });
         }
+        if (lane.report?.s) el(bars, "text", { x: x + width / 2 - 3, y: Y0 - tall - 4, class: "pg-value" }, shares[i] === shares[i] ? Math.round(100 * shares[i]) : "–");
       });
       const edge = X0 + beyond * width;
       el(bars, "line", { x1: edge, x2: edge, y1: 4, y2: 144, class: "pg-edge" });
@@ -362,6 +366,8 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       table.hidden = !rows && !offsets;
       if (!table.open || table.hidden) return;
       const n = settings.L * settings.ask;
+      tableAt.className = rows ? "pg-rows" : "";
+      tableAt.style.setProperty("--edge", `${100 / settings.ask}%`);
       if (!tableAt.firstChild) el(tableAt, rows ? "canvas" : "svg", rows ? {} : { viewBox: "0 0 320 90", class: "pg-bars" });
       const pic = tableAt.firstChild;
       if (rows) {

@@ -202,7 +202,7 @@ def test_a_cell_is_looked_into_by_mouse_and_by_keys(visit):
     done(page)
     for number, rows in (
         (0, ["tokens", "score"]),
-        (1, ["tokens", "bias", "score"]),
+        (1, ["tokens", "the bias", "score"]),
         (3, ["token and token", "token and place", "place and token", "place and place", "score"]),
     ):
         maps = lane(page, number).locator(".pg-maps")
@@ -211,7 +211,7 @@ def test_a_cell_is_looked_into_by_mouse_and_by_keys(visit):
         inside = lane(page, number).locator(".pg-inside")
         inside.locator(".pg-parts").wait_for()
         assert re.match(
-            r"query 23 \(token \d\) → key 20 \(token \d\), r = −3: \d+ % of its attention",
+            r"query 23 \(token \d\) → key 20 \(token \d\), r\u00a0=\u00a0−3: \d+ % of its attention",
             inside.locator("p").text_content(),
         )
         assert inside.locator(".pg-parts > span:nth-child(3n + 1)").all_text_contents() == rows
