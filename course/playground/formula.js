@@ -32,7 +32,7 @@ const SAYS = {
 const TWO = {
   "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "/": (a, b) => a / b, "%": (a, b) => a - b * Math.floor(a / b), "^": power,
   "<": (a, b) => +(a < b), ">": (a, b) => +(a > b), "<=": (a, b) => +(a <= b), ">=": (a, b) => +(a >= b), "==": (a, b) => +(a === b), "!=": (a, b) => +(a !== b),
-  "&&": (a, b) => +(a && b ? 1 : 0), "||": (a, b) => +(a || b ? 1 : 0),
+  "&&": (a, b) => (a && b ? 1 : 0), "||": (a, b) => (a || b ? 1 : 0),
 };
 const own = (object, name) => Object.prototype.hasOwnProperty.call(object, name);
 class FormulaError extends Error { constructor(at, why, name = "") { super(why); Object.assign(this, { at, why, name }); } }
@@ -52,7 +52,7 @@ function formula(text, names) {
       if (own(known, node.name)) return () => known[node.name];
       throw new FormulaError(where(node.name), "name", node.name);
     }
-    if (node.type === "UnaryExpression" && own({ "-": 1, "+": 1, "!": 1 }, node.operator)) {
+    if (node.type === "UnaryExpression" && "-+!".includes(node.operator)) {
       const f = make(node.argument);
       return { "-": v => -f(v), "+": v => f(v), "!": v => +!f(v) }[node.operator];
     }

@@ -49,7 +49,7 @@ const NUMBERS = {
 const START = { task: "back", k: 3, L: 16, ask: 4, H: 2, N: 2, causal: 1, steps: 400, seed: 1, pace: 50 };
 const FAMILY = { offset: "relative", t5: "relative", clipped: "relative", shaw: "relative", bias: "relative", angle: "rope" };
 const MOST = 6, FEWEST = 2;
-const RHYME = "This is the house that Jack built. This is the malt that lay in the house that Jack built. This is the rat that ate the malt that lay in the house that Jack built. This is the cat that chased the rat that ate the malt that lay in the house that Jack built.";
+const RHYME = "This is the house that Jack built. This is the malt that lay in the house that Jack built. This is the rat that ate the malt that lay in the house that Jack built. This is the cat that chased the rat that ate the malt that lay in the house.";
 
 const written = lane => [lane.kind, ...Object.keys(lane).filter(name => name in NUMBERS).map(name => `${name}:${lane[name]}`),
   ...("formula" in lane ? [`formula:${lane.formula}`] : [])].join(",");
@@ -118,7 +118,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
 
   root.replaceChildren();
   root.classList.add("pg");
-  el(root, "p", { class: "pg-lead" }, speak`Each lane is a small Transformer, and it learns right here. They start from the same weights, read the same texts, and differ in one thing: how they know where a token stands.`);
+  el(root, "p", { class: "pg-lead" }, speak`Each lane is a small Transformer, and it learns here. They start from the same weights, read the same texts, and differ in one thing: how they know where a token stands.`);
   if (title) root.prepend(el(null, "h1", {}, title));
   const bar = el(root, "div", { class: "pg-bar" });
   const start = button(bar, "", () => {
@@ -304,7 +304,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       const most = Math.max(1e-9, ...rows.map(([, x]) => Math.abs(x))), list = el(inside, "div", { class: "pg-parts" });
       for (const [label, x] of [...rows, [speak`score`, score]]) {
         el(list, "span", {}, label);
-        const track = el(list, "span", { class: "pg-track" }), width = Math.min(50, Math.abs(x) / most * 50);
+        const track = el(list, "span", { class: "pg-track" }), width = Math.min(50, 50 * Math.abs(x) / most);
         if (label !== speak`score`) el(track, "i", { style: `width:${width}%;left:${x < 0 ? 50 - width : 50}%` });
         el(list, "span", { class: "pg-sum" }, signed(x));
       }
@@ -333,7 +333,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
         if (last && (lane.guess !== null || lane.s === 0)) {
           const y = Y0 - TALL * (lane.guess ?? .5);
           el(bars, "line", { x1: x - 5, x2: x + width, y1: y, y2: y, class: "pg-mine" });
-          if (lane.s === 0) el(bars, "circle", { cx: x + width / 2 - 3, cy: y, r: 7, class: "pg-grip" });
+          if (lane.s === 0) for (const r of [16, 7]) el(bars, "circle", { cx: x + width / 2 - 3, cy: y, r, class: r > 9 ? "pg-hit" : "pg-grip" });
         }
         if (lane.report?.s) el(bars, "text", { x: x + width / 2 - 3, y: Y0 - tall - 4, class: "pg-value" }, shares[i] === shares[i] ? Math.round(100 * shares[i]) : "–");
       });
