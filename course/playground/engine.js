@@ -117,7 +117,7 @@ const KINDS = {
   offset: {}, t5: { buckets: 16, far: 32 }, clipped: { clip: 8 }, shaw: { clip: 8 },
   hybrid: { base: 1000, slope: 1 }, bias: { formula: "-abs(r) / 2^h" }, angle: { formula: "1000^(-2*t/d)" },
 };
-const ROTARY = ["rope", "angle"], TRAINED = ["offset", "t5", "clipped"]; // TRAINED: a number for each row of a table
+const TRAINED = ["offset", "t5", "clipped"]; // TRAINED: a number for each row of a table
 
 /** Where a number for the offset r stands in the table of a learned bias, or of Shaw's vectors, and how many there are. */
 function rows({ kind, clip, buckets, far }, maxL, causal) {
