@@ -37,7 +37,7 @@ def engine() -> str:
 TOKENS = re.compile(
     r""""(?:[^"\\\n]|\\.)*"|(?<=[=(,:])[ ]*/(?![/*])(?:\\.|\[(?:[^\]\\]|\\.)*\]|[^/\\\n])+/[a-z]*|`"""
 )
-SPACE = re.compile(r"(?<=[;{,(])\n|(?<=[^\w$+\-\s]) +| +(?=[^\w$+\-\s])")
+SPACE = re.compile(r"(?<=[;{,(])\n|\n(?=})|(?<=[^\w$+\-\s]) +| +(?=[^\w$+\-\s])")
 
 
 def _bare(source: str) -> str:
@@ -73,13 +73,13 @@ def style() -> str:
     return re.sub(r"\s*([{};,>])\s*|(?<=:) ", r"\1", re.sub(r"/\*.*\*/", "", _read("page.css")))
 
 
-START = """{script}const place = document.querySelector("[data-playground]");
+START = """const place = document.querySelector("[data-playground]");
 const known = () => location.hash.slice(1);
 let asked = known().includes("lane=");
-place.live = playground(place, {{ words, title: place.dataset.playground,
+place.live = playground(place, { words, title: place.dataset.playground,
 settings: asked ? known() : "",
-change: text => {{ if (asked) history.replaceState(null, "", "#" + text); asked = true; }} }});
-addEventListener("hashchange", () => {{ if (known().includes("lane=")) place.live.set(known()); }});
+change: text => { if (asked) history.replaceState(null, "", "#" + text); asked = true; } });
+addEventListener("hashchange", () => { if (known().includes("lane=")) place.live.set(known()); });
 """
 PAGE = """<!DOCTYPE html>
 <html lang="{language}"><head><meta charset="utf-8"><title>{title}</title>
@@ -103,7 +103,7 @@ def page() -> str:
 
 def started() -> str:
     """The script of a page that has a place for it; what ``data-playground`` says becomes its title."""
-    return START.format(script=script())
+    return script() + _bare(START)
 
 
 def write(folder: Path) -> None:

@@ -130,7 +130,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
   button(bar, speak`Another seed`, () => { settings.seed++; reset(); go(); });
   const task = el(root, "div", { class: "pg-task" }), guess = el(root, "p", { class: "pg-guess" });
   const place = el(root, "div", { class: "pg-lanes" }), foot = el(root, "div", { class: "pg-bar" }), add = el(foot, "div", { class: "pg-row" }), live = el(root, "p", { class: "pg-unseen", role: "status" });
-  const copies = button(foot, copy ? copy.label : speak`Copy a link`, () => navigator.clipboard.writeText(copy ? copy.text(link(settings)) : location.href)
+  const copies = button(foot, copy ? copy.label : speak`Copy a link`, () => (navigator.clipboard?.writeText(copy ? copy.text(link(settings)) : `${location.href.split("#")[0]}#${link(settings)}`) ?? Promise.reject())
     .then(() => { tell(speak`Copied.`); copies.classList.add("pg-done"); setTimeout(() => copies.classList.remove("pg-done"), 1200); }, () => tell(speak`This browser does not let a page copy: take the address of the page.`)));
   const tell = text => { live.textContent = text; };
 

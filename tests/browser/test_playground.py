@@ -154,6 +154,17 @@ def test_the_address_keeps_everything(visit):
     assert other.get_by_label("layers", exact=True).input_value() == "3"
 
 
+def test_the_link_that_is_copied_keeps_everything_too(visit):
+    """Also where the address does not say it yet, because nothing was changed."""
+    page = visit(permissions=["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy a link").click()
+    page.get_by_text("Copied.").wait_for(state="attached")
+    copied, settings = page.evaluate(
+        "async () => [await navigator.clipboard.readText(), document.querySelector('.pg').live.settings]"
+    )
+    assert copied == f"{page.url.partition('#')[0]}#{settings}" and "lane=none&lane=sin,base:1000" in copied
+
+
 @pytest.mark.parametrize(
     "settings",
     [
