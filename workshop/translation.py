@@ -30,7 +30,7 @@ from pathlib import Path
 import nbformat
 
 from classroom import assignments
-from course import experiments, verdicts
+from course import experiments, playground, verdicts
 from course.checks import judge, report
 from course.experiments import (
     cost,
@@ -257,6 +257,7 @@ def _explorers() -> Iterator[tuple[str, str]]:
         yield from ((text, f"{each.front}.js") for text in live.messages(each.front))
     for path in sorted(live.HERE.parent.glob("*.py")):
         yield from ((text, path.stem) for text in _marked(path))
+    yield from ((text, "playground") for text in playground.messages())
 
 
 def template(name: str):
