@@ -162,7 +162,7 @@ def test_a_new_file_alone_leaves_nothing_red(python):
         for name in (
             "unit/test_every_encoding.py",
             "unit/test_relative.py",
-            "unit/test_experiment_lengths.py",
+            "experiments/test_experiment_lengths.py",
             "unit/test_experiment_scoreboard.py",
             "house/test_papers.py",
             "house/test_results.py",
