@@ -221,7 +221,7 @@ def opens(command, course):
         process.wait()
 
 
-TO_PYTEST = [each for each in commands() if arguments(each)]
+TO_PYTEST = [each for each in commands() if arguments(each) and each not in LESS]
 TRIED = {executed(each): each for each in commands() if each not in NOT_HERE and each not in TO_PYTEST}
 COLLECT = """
 import json, sys, pytest
