@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from . import moved
 
 __version__ = "0.3.0"
-MODEL = ["Cache", "Config", "Memory", "Transformer"]
-CONFIGS = ["from_config"]
+HOMES = {**dict.fromkeys(("Cache", "Config", "Memory", "Transformer"), ".model"), "from_config": ".configs"}
+"""Where the names are that are not of ``.encodings``."""
 moved.install()
 
 if TYPE_CHECKING:  # what __getattr__ finds, for editors and type checkers
@@ -34,13 +34,12 @@ if TYPE_CHECKING:  # what __getattr__ finds, for editors and type checkers
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return [*importlib.import_module(".encodings", __name__).__all__, *MODEL, *CONFIGS]
+        return [*importlib.import_module(".encodings", __name__).__all__, *HOMES]
     if not name.startswith("_"):
         if importlib.util.find_spec(f"{__name__}.{name}"):
             return importlib.import_module(f".{name}", __name__)
-        module = ".model" if name in MODEL else ".configs" if name in CONFIGS else ".encodings"
-        home = importlib.import_module(module, __name__)
-        if name in MODEL + CONFIGS or name in home.__all__:
+        home = importlib.import_module(HOMES.get(name, ".encodings"), __name__)
+        if name in HOMES or name in home.__all__:
             globals()[name] = getattr(home, name)  # later look-ups no longer come here
             return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -104,6 +104,25 @@ def write(path: Path, sources: list[str]) -> None:
     nbformat.write(notebook, path)
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def own_folders(scratch: Path) -> dict[str, str]:
+    """What a server's environment says so that it leaves a person's own settings alone."""
+    names = (
+        "JUPYTER_CONFIG_DIR",
+        "JUPYTER_DATA_DIR",
+        "JUPYTER_RUNTIME_DIR",
+        "IPYTHONDIR",
+        "JUPYTERLAB_SETTINGS_DIR",
+        "JUPYTERLAB_WORKSPACES_DIR",
+    )
+    return {name: str(scratch / name) for name in names}
+
+
 class Lab:
     """A JupyterLab server for ``folder`` and a browser beside it; a context manager."""
 
@@ -138,20 +157,9 @@ class Lab:
     def _serve(self) -> None:
         """Start the server, and wait until it answers."""
         (self.scratch / "overrides.json").write_text(json.dumps(SETTINGS))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.progress = self.scratch / "progress.json"
+        port, self.progress = free_port(), self.scratch / "progress.json"
         self.url, self.token = f"http://127.0.0.1:{port}", secrets.token_hex(16)
-        names = (
-            "JUPYTER_CONFIG_DIR",
-            "JUPYTER_DATA_DIR",
-            "JUPYTER_RUNTIME_DIR",
-            "IPYTHONDIR",
-            "JUPYTERLAB_SETTINGS_DIR",
-            "JUPYTERLAB_WORKSPACES_DIR",
-        )
-        environment = os.environ | {name: str(self.scratch / name) for name in names}
+        environment = os.environ | own_folders(self.scratch)
         environment["TUTORIAL_PROGRESS"] = str(self.progress)
         # Notebooks here show progress bars and choose their figures' back end, as they do for a reader.
         for name in ("TQDM_DISABLE", "MPLBACKEND"):

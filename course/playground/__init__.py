@@ -63,8 +63,7 @@ def messages() -> tuple[str, ...]:
 
 def script() -> str:
     """What page and widget share, and the words of the reader's language."""
-    words = {text: _(text) for text in messages() if _(text) != text}
-    front = re.sub("^export ", "", _read("page.js"), flags=re.M)
+    front, words = re.sub("^export ", "", _read("page.js"), flags=re.M), live.translations(messages())
     return engine() + _bare(_read("worker.js") + front) + f"const words = {live.compact(words)};\n"
 
 

@@ -46,7 +46,7 @@ def test_code_is_that_of_the_library_and_short(name):
         inspect.getsource(importlib.import_module(f"tutorial_lib.encodings.{module}"))
         for module in methods.modules(page)
     ).splitlines()
-    assert 5 <= len(lines) <= 36 and set(lines) <= set(source)  # a typed signature takes up to three
+    assert 5 <= len(lines) <= 32 and set(lines) <= set(source)
     assert '"""' not in "".join(lines)
 
 

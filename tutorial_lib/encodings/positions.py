@@ -200,10 +200,11 @@ def pair(
 ) -> tuple[Positions, Positions]:
     """Positions of queries and keys ``[B, …, L, D]``, as ``encoding`` reads them: by default keys count from
     ``offset`` on, and the queries are the last of them. ValueError if they do not fit."""
+    heads = q is not None and names[0] != names[1]  # and no token vectors, of which :func:`at` asks
     if isinstance(k_positions, Positions) and not offset:
         keys = k_positions
     else:
-        if q is not None and names[0] == "q_positions":
+        if heads:
             _check_heads(q=q, k=k)
         keys = _made(encoding, k_positions, k, offset, names[1])
     if isinstance(q_positions, Positions) and not offset:
@@ -227,7 +228,7 @@ def pair(
                 # rows for a batch, but heads without a batch: each would broadcast over the other
                 or its.rows > 1
                 and x.ndim == 3
-                and names[0] == "q_positions"
+                and heads
             )
         ):
             _refuse(name, its, encoding, x)

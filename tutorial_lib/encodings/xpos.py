@@ -28,7 +28,7 @@ from torch import Tensor
 
 from .base import check_above_0
 from .method import Method, Row
-from .positions import Device, Where, bounds, pair, result_dtype, widest_float
+from .positions import Device, Positions, Where, bounds, pair, result_dtype, widest_float
 from .rotary import Angles, Rotary, turn
 
 
@@ -79,6 +79,13 @@ class XPos(Rotary):
             return turned
         of_q, of_k = keys.once(self.magnitudes, queries.tensor, keys.tensor, result_dtype(q))
         grown = self._grow(turned[0], of_q), self._grow(turned[1], of_k)
+        self._check_size(q, k, queries, keys, grown)
+        return grown
+
+    def _check_size(
+        self, q: Tensor, k: Tensor, queries: Positions, keys: Positions, grown: tuple[Tensor, Tensor]
+    ) -> None:
+        """Raise ValueError unless scores of ``grown``, made of ``q`` and ``k``, fit their dtype."""
         # a score is the sum over all channels of products of two such numbers, in float32 or wider
         most = math.sqrt(torch.finfo(result_dtype(q)).max / self.head_dim)
         for x, y in zip((q, k), grown, strict=True):
@@ -90,7 +97,6 @@ class XPos(Rotary):
                     f"{type(self).__name__} in {y.dtype}: give fewer queries at once, together with all keys "
                     "before them (a text in parts, with a Cache), or a wider dtype"
                 )
-        return grown
 
     def magnitudes(
         self, q_positions: Tensor, k_positions: Tensor, dtype: torch.dtype = torch.float32

@@ -131,10 +131,14 @@ def texts(explorer) -> Iterator[str]:
     yield explorer.challenge
 
 
+def translations(texts: Iterable[str]) -> dict[str, str]:
+    """Those of ``texts`` that have a translation in the reader's language, with it."""
+    return {text: other for text in texts if (other := _(text)) != text}
+
+
 def dictionary(*names: str) -> dict[str, str]:
     """The texts of the modules ``names`` that have a translation in the reader's language."""
-    found = {text: _(text) for name in names for text in messages(name)}
-    return {text: other for text, other in found.items() if other != text}
+    return translations(text for name in names for text in messages(name))
 
 
 def learned(*names: str) -> str:
