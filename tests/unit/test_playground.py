@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import json
 import math
 import re
 from pathlib import Path
@@ -27,8 +28,11 @@ TESTS = Path(__file__).with_name("playground.js").read_text(encoding="utf-8")
 @functools.cache
 def asking(name, before=""):
     """The function ``name`` of playground.js."""
-    script = f"{before}(() => {{ {playground.engine()}\nreturn ({TESTS})(engine()).{name}; }})()"
-    return front.answering(script, f"the engine's {name}")
+    return front.answering(script(name, before), f"the engine's {name}")
+
+
+def script(name, before=""):
+    return f"{before}(() => {{ {playground.engine()}\nreturn ({TESTS})(engine()).{name}; }})()"
 
 
 # ---- the same model of the library's parts ----
@@ -184,8 +188,12 @@ def test_a_trained_run_has_the_same_accuracies_in_the_library(kind):
 
 
 # ---- the same bits everywhere ----
+def digest(bits):
+    return hashlib.sha256(bytes(bits)).hexdigest()[:12]
+
+
 def bits(config, before=""):
-    return hashlib.sha256(bytes(asking("run", before)(config)["bits"])).hexdigest()[:12]
+    return digest(asking("run", before)(config)["bits"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -204,15 +212,25 @@ BITS = {
 """Of the parameters after 12 steps, on every machine and in every browser: a link shows the same run."""
 
 
+def twelve(kind):
+    own = {"text": "the cat sat on the mat. " * 9, "task": "text", "enc": {"kind": "alibi"}}
+    return {"steps": 12, "seed": 7} | (own if kind == "text" else {"enc": {"kind": kind}})
+
+
 @pytest.mark.parametrize("kind", BITS)
 def test_a_run_has_the_same_bits_on_every_machine(kind):
     """Without ``Math.exp`` and the like, which browsers compute differently."""
-    more = (
-        {"task": "text", "text": "the cat sat on the mat. " * 9}
-        if kind == "text"
-        else {"enc": {"kind": kind}}
+    assert bits(twelve(kind), POISON) == BITS[kind]
+
+
+@pytest.mark.parametrize("kind", BITS)
+def test_a_run_has_the_same_bits_in_another_engine(kind):
+    """QuickJS: an interpreter, without WebAssembly, of other people than V8's."""
+    quickjs = pytest.importorskip("quickjs")
+    answer = quickjs.Context().eval(
+        f"const run = {script('run')}; asked => JSON.stringify(run(JSON.parse(asked)).bits)"
     )
-    assert bits({"enc": {"kind": "alibi"}, "steps": 12, "seed": 7} | more, POISON) == BITS[kind]
+    assert digest(json.loads(answer(json.dumps(twelve(kind))))) == BITS[kind]
 
 
 def test_another_seed_is_another_run_and_lanes_begin_alike():
