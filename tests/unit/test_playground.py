@@ -11,7 +11,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course import playground
+from course import experiments, playground
+from course.experiments import playground as playground_lanes
 from tutorial_lib import encodings
 from tutorial_lib.attention import attention
 from tutorial_lib.explorers import live
@@ -105,6 +106,14 @@ def transformer(p, encoding, tokens, *, H, N, V, causal):
 
 def relative(a, b):
     return ((torch.as_tensor(a, dtype=torch.float64) - b).norm() / b.norm().clamp(min=1e-300)).item()
+
+
+START = {"L": 16, "ask": 4, "k": 3, "H": 2, "N": 2, "causal": True}
+"""What a page begins with, but for the number of steps."""
+
+
+def kinds():
+    return asking("kinds")(None)
 
 
 KINDS = (
@@ -387,6 +396,24 @@ def test_a_page_is_light_and_takes_nothing_from_elsewhere():
     )
 
 
+def test_the_page_knows_what_the_record_says_of_many_seeds():
+    """The least and the most right answers at four times the length, in the order of its menu."""
+    record, said = experiments.load("playground"), playground.seeds()
+    assert len(record.seeds) == 20 and record.settings["encodings"] == list(KINDS[:10]) == kinds()[:10]
+    assert (record.settings["steps"], playground_lanes.SIZES) == (400, START)
+    for task in record.settings["tasks"]:
+        for n, kind in enumerate(record.settings["encodings"]):
+            far = [100 * right[-1] for right in record.values(kind, task=task)]
+            assert said[task][2 * n : 2 * n + 2] == [round(min(far)), round(max(far))]
+
+
 def test_a_stored_widget_says_what_it_is():
-    data, _ = playground.Playground("lane=rope,base:10")._repr_mimebundle_()
-    assert data["text/html"].startswith("<p>A browser runs this")
+    """And what brings it to life on the site; its picture takes the place of these words."""
+    data, metadata = playground.Playground("lane=rope,base:10", small=True)._repr_mimebundle_()
+    assert "A browser runs this" in data["text/html"]
+    assert metadata["live"] == {
+        "name": "playground",
+        "params": {"settings": "lane=rope,base:10", "small": True},
+    }
+    place = playground.place(metadata["live"]["params"], "<img>")
+    assert place == '<div data-playground class="pg-small" data-settings="lane=rope,base:10"><img></div>'
