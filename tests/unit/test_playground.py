@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from course import experiments, playground
+from course.experiments import RESULTS
 from course.experiments import playground as playground_lanes
 from tutorial_lib import encodings
 from tutorial_lib.attention import attention
@@ -405,6 +406,23 @@ def test_the_page_knows_what_the_record_says_of_many_seeds():
         for n, kind in enumerate(record.settings["encodings"]):
             far = [100 * right[-1] for right in record.values(kind, task=task)]
             assert said[task][2 * n : 2 * n + 2] == [round(min(far)), round(max(far))]
+
+
+def test_its_guide_quotes_the_record():
+    guide = (RESULTS.parent / "docs" / "playground.md").read_text(encoding="utf-8")
+    names = {name: kind for kind, name in playground_lanes.ENCODINGS.items()}
+    lines, seen = re.findall(r"^\| (\S.*) \| (\d+)(?: to (\d+))? % \|$", guide, re.M), playground.seeds()
+
+    def ends(task, kind):
+        return seen[task][2 * KINDS.index(kind) :][:2]
+
+    quoted = [
+        (names[name], int(low), int(high or low)) for some, low, high in lines for name in some.split(", ")
+    ]
+    assert {kind for kind, *_ in quoted} == {*KINDS[:9]}
+    assert all(ends("back", kind) == [low, high] for kind, low, high in quoted)
+    low, high = ends("first", "rope")
+    assert f"anywhere from {low} to {high} %" in guide and ends("first", "none") == [100, 100]
 
 
 def test_a_stored_widget_says_what_it_is():
