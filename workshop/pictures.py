@@ -59,8 +59,10 @@ LEARNING = """<!DOCTYPE html><meta charset="utf-8"><style>{style} body {{ margin
 
 def set_up(page, params: dict) -> None:
     """Show lanes of the playground, which have not begun."""
-    place = playground.place(params, "")
-    page.set_content(LEARNING.format(style=playground.style(), place=place, script=playground.started()))
+    style, place = playground.style(), playground.place(params, "")
+    if language() != ENGLISH:
+        style = f'{face()}{style} .pg {{ font-family: "Source Sans 3", system-ui }}'
+    page.set_content(LEARNING.format(style=style, place=place, script=playground.started()))
     page.wait_for_function("() => document.querySelector('.pg').live.lanes.every(lane => lane.shares)")
 
 

@@ -1,13 +1,15 @@
 """The playground in Chromium: it learns, keeps its settings in the address, is true, and is for everybody."""
 
+import base64
 import json
 import re
 
+import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from course import playground
-from workshop import front
+from workshop import front, pictures
 
 QUICK = "steps=100&pace=0&lane=none&lane=offset"
 SIX = "steps=1600&pace=0&lane=none&lane=sin&lane=learned&lane=rope&lane=alibi&lane=shaw"
@@ -343,6 +345,23 @@ def test_no_task_of_the_page_is_long_while_six_lanes_learn(visit, browser):
 
 
 # ---- in a notebook ----
+def test_where_no_kernel_runs_there_is_a_picture_of_lanes_that_have_learned():
+    data, metadata = playground.Playground(QUICK, small=True).stored()
+    cell = nbformat.v4.new_code_cell(
+        outputs=[nbformat.v4.new_output("display_data", data, metadata=metadata)]
+    )
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    assert pictures.renew(notebook) == 1
+    shown = cell.outputs[0].data
+    assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
+    alt = re.search('alt="([^"]*)"', shown["text/html"])[1]
+    assert re.fullmatch(
+        r"Attention maps, and bars by length\. Right answers at 64 tokens: no positions \d+ %, "
+        r"a bias for each offset \d+ %\.",
+        alt,
+    )
+
+
 def test_a_widget_learns_in_a_notebook_and_tells_python(lab, write_notebook):
     write_notebook(
         "playground.ipynb",
