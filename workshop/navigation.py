@@ -42,6 +42,7 @@ DOING = {
     r"\blesson\.predict\(": 1,
     r"\blesson\.your_turn\(": 3,
     r"\w+Explorer\(": 2,
+    r"^Playground\(": 1,
     r"\blesson\.concept_check\(": 5 / 2,
 }
 """Minutes for each call; a concept check has five questions."""
@@ -185,8 +186,8 @@ def minutes(notebook: nbformat.NotebookNode) -> float:
       studies, doi:10.1016/j.jml.2019.104047); we take less, for technical text and for readers with
       another mother tongue.
     - 20 lines of code a minute, without the cells that are folded; a minute for each prediction, three for
-      each blank, two for each explorer, half a minute for each question of the concept check. All these are
-      our guess: nobody has been timed.
+      each blank, two for each explorer, one for lanes that learn, half a minute for each question of the
+      concept check. All these are our guess: nobody has been timed.
     """
     shown, code = [], []
     for cell in notebook.cells:

@@ -4,20 +4,20 @@ An output that says ``{"live": {"name": …, "params": …}}`` in its metadata h
 :func:`renew` puts a picture of the explorer in its place, as Chromium prints it, with its own words.
 
 ``python -m workshop.pictures docs`` writes ``course.gif``, the moving picture of the README, into
-the folder ``docs``: the explorer of RoPE while both of its tokens walk on.
+the folder ``docs``: two lanes of the playground while they learn.
 """
 
 from __future__ import annotations
 
 import argparse
 import html
-import time
 from base64 import b64encode
 from io import BytesIO
 from pathlib import Path
 
 import nbformat
 
+from course import playground
 from tutorial_lib.explorers import live
 from tutorial_lib.explorers.parts import FIGURE
 from tutorial_lib.language import ENGLISH, language
@@ -52,6 +52,30 @@ def picture(page, name: str, params: dict, small: bool | str = False) -> bytes:
     return page.locator(".live").screenshot(animations="disabled")
 
 
+LEARNING = """<!DOCTYPE html><meta charset="utf-8"><style>{style} body {{ margin: 0 }}
+.pg-lanes {{ padding: 8px }} .pg-more, .pg-say {{ display: none }}</style>
+{place}<script>{script}</script>"""
+
+
+def set_up(page, params: dict) -> None:
+    """Show lanes of the playground, which have not begun."""
+    style, place = playground.style(), playground.place(params, "")
+    if language() != ENGLISH:
+        style = f'{face()}{style} .pg {{ font-family: "Source Sans 3", system-ui }}'
+    page.set_content(LEARNING.format(style=style, place=place, script=playground.started()))
+    page.wait_for_function("() => document.querySelector('.pg').live.lanes.every(lane => lane.shares)")
+
+
+def learned(page, params: dict) -> tuple[bytes, str]:
+    """A PNG of lanes of the playground that have learned, and an alternative text."""
+    set_up(page, params)
+    page.locator(".pg-start").click()
+    page.wait_for_function("() => document.querySelector('.pg').live.lanes.every(lane => lane.done)")
+    page.wait_for_timeout(300)  # one lane is drawn a frame
+    said = page.locator(".pg-unseen").text_content()
+    return page.locator(".pg-lanes").screenshot(), playground.alt(said)
+
+
 def renew(notebook: nbformat.NotebookNode) -> int:
     """Take anew the pictures of all live explorers in ``notebook``; returns how many.
 
@@ -75,72 +99,62 @@ def renew(notebook: nbformat.NotebookNode) -> int:
         page.emulate_media(media="print")
         for output in outputs:
             own = output.metadata["live"]
-            png = b64encode(picture(page, own["name"], own["params"])).decode()
-            alt = html.escape(page.evaluate("() => document.querySelector('.live').live.alt"))
-            image = f'<img alt="{alt}" src="data:image/png;base64,{png}" style="max-width: 100%">'
+            if own["name"] == playground.NAME:
+                data, alt = learned(page, own["params"])
+            else:
+                data = picture(page, own["name"], own["params"])
+                alt = page.evaluate("() => document.querySelector('.live').live.alt")
+            png = b64encode(data).decode()
+            image = (
+                f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{png}" style="max-width: 100%">'
+            )
             output.data |= {"text/html": FIGURE.format(image), "image/png": png}
     return len(outputs)
 
 
 # ---- the moving picture of the README ----
 FILE = "course.gif"
-WALK = {"m": 8, "n": 2}  # where both tokens begin
-LAST, STEP = 18, 80  # where the query turns back, and the milliseconds of a frame
-REST = 600  # at both ends
-WIDE, COLOURS = 640, 48
-CAPTION = "Both tokens move on: q and k turn, but the angle between them stays, and so does their score."
+LANES = "pace=10&lane=none&lane=offset"
+STEPS, FRAMES = 3, 32  # of training from one frame to the next, and how many of these
+PAUSE, REST = 160, 1500  # milliseconds of a frame, and of the last one
+WIDE, COLOURS = 700, 48
 
 
 def film(page) -> list[bytes]:
-    """PNGs of RoPE's explorer, one each ``STEP`` ms, from ``WALK`` until the query stands at ``LAST``.
-
-    The page's clock advances only between two of them, so a slow machine gives the same frames.
-    """
-    page.clock.install()
-    picture(page, "rotary", WALK, small="toy")
-    page.clock.pause_at(time.time() + 60)
-    place = page.locator(".live")
-    place.evaluate(
-        """(place, words) => {
-        const caption = document.createElement("p");
-        caption.className = "lv-lesson";
-        caption.textContent = words;
-        place.append(caption);
-    }""",
-        CAPTION,
-    )
-    frames = [place.screenshot()]
-    place.locator(".lv-play").first.evaluate("button => button.click()")
-    while place.evaluate("place => place.live.params.m") < LAST:
-        page.clock.run_for(STEP)
-        frames.append(place.screenshot())
+    """PNGs of two lanes of the playground, one each few steps: a machine of any speed gives the same."""
+    set_up(page, {"settings": LANES, "small": True})
+    frames = []
+    for step in range(FRAMES * STEPS):
+        page.wait_for_function(
+            "s => document.querySelector('.pg').live.lanes.every(lane => lane.shares && lane.s === s)",
+            arg=step,
+        )
+        if step % STEPS == 1:
+            page.wait_for_timeout(100)  # a lane is drawn in the frame after
+            frames.append(page.locator(".pg-lanes").screenshot())
+        page.get_by_role("button", name="Step").click()
     return frames
 
 
 def moving() -> bytes:
-    """The film, there and back in an endless loop, as a GIF; its frames share one palette."""
+    """The film as a GIF in an endless loop; its frames share one palette."""
     from PIL import Image
 
     with browser.launch() as chromium:
         page = chromium.new_page(
             viewport={"width": WIDE, "height": 900}, device_scale_factor=SHARP, color_scheme="light"
         )
-        page.emulate_media(media="print")
         frames = [Image.open(BytesIO(data)).convert("RGB") for data in film(page)]
-    palette = Image.new("RGB", (frames[0].width, 3 * frames[0].height))
-    for i, frame in enumerate((frames[0], frames[len(frames) // 2], frames[-1])):
-        palette.paste(frame, (0, i * frame.height))
-    shades = palette.quantize(COLOURS).getpalette()[: 3 * COLOURS]
+    shades = frames[-1].quantize(COLOURS).getpalette()[: 3 * COLOURS]
     for i in range(0, len(shades), 3):
         if sum(shades[i : i + 3]) > 750:  # nearly white is paper
             shades[i : i + 3] = [255] * 3
     palette = Image.new("P", (1, 1))
     palette.putpalette(shades)
     few = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-    there, back = few, few[-2:0:-1]
-    times = [REST] + [STEP] * (len(there) - 2) + [REST] + [STEP] * len(back)
+    times = [PAUSE] * (len(few) - 1) + [REST]
     out = BytesIO()
-    there[0].save(out, "GIF", save_all=True, append_images=[*there[1:], *back], duration=times, loop=0)
+    few[0].save(out, "GIF", save_all=True, append_images=few[1:], duration=times, loop=0)
     return out.getvalue()
 
 

@@ -7,6 +7,7 @@
 - ``zip``: what a learner works in, notebooks, exercises and pages, to be opened beside an installed wheel;
 - ``site``: the web site, for students: without answers and the guide for teachers;
 - ``slides``: the decks;
+- ``playground``: its page in each language, one file that opens without a server;
 - ``changes``: what the changelog says of this version;
 - ``sums``: ``SHA256SUMS`` of all these, for ``sha256sum --check``.
 
@@ -34,7 +35,7 @@ from . import ROOT
 
 NAME = "transformer-order"
 OUT = ROOT / "build" / "release"
-PARTS = ("wheel", "zip", "site", "slides", "changes", "sums")
+PARTS = ("wheel", "zip", "site", "slides", "playground", "changes", "sums")
 
 
 def run(*command: str | Path, at: Path, **environment: str) -> str:
@@ -133,6 +134,25 @@ def slides(course: Path, out: Path, stem: str) -> None:
     pack(out / f"{stem}-slides.zip", course, folder, inside(folder))
 
 
+PLAY = """
+import pathlib, sys, tempfile
+from course import playground
+from tutorial_lib.language import ENGLISH, speaking
+from workshop import translation
+stem = pathlib.Path(sys.argv[1])
+for language in (ENGLISH, *translation.languages()):
+    with tempfile.TemporaryDirectory() as folder, speaking(language, pathlib.Path(folder)):
+        own = "" if language == ENGLISH else f"-{language}"
+        if own:
+            translation.compile_texts(translation.looked_up(language), pathlib.Path(folder) / language)
+        stem.with_name(f"{stem.name}-playground{own}.html").write_text(playground.page(), encoding="utf-8")
+"""
+
+
+def played(course: Path, out: Path, stem: str) -> None:
+    run(sys.executable, "-c", PLAY, out / stem, at=course, PYTHONPATH=str(course))
+
+
 def changes(course: Path, out: Path, stem: str) -> None:
     text = (course / "CHANGELOG.md").read_text(encoding="utf-8")
     (out / f"{stem}-changes.md").write_text(entry(text, version(course)), encoding="utf-8")
@@ -142,7 +162,7 @@ def summed(_course: Path, out: Path, _stem: str) -> None:
     (out / "SHA256SUMS").write_text(sums(out), encoding="utf-8")
 
 
-MAKE = dict(zip(PARTS, (wheel, zipped, site, slides, changes, summed), strict=True))
+MAKE = dict(zip(PARTS, (wheel, zipped, site, slides, played, changes, summed), strict=True))
 
 
 def release(source: Path, out: Path, parts: Iterable[str] = PARTS) -> Path:

@@ -44,6 +44,7 @@ from typing import NamedTuple
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from course import playground
 from tutorial_lib.explorers import live
 from tutorial_lib.language import ENGLISH
 from tutorial_lib.language import tag as web_name
@@ -183,7 +184,8 @@ def _of_output(cell: int, output, claims: tuple[str, ...]) -> list[Block]:
     soup = BeautifulSoup(output.data["text/html"], "html.parser")
     for image in soup.find_all("img"):
         source = str(image)
-        if own := output.metadata.get("live"):  # the picture stays where no script runs
+        own = output.metadata.get("live")
+        if own and own["name"] != playground.NAME:  # the picture stays where no script runs
             source = live.place(own["name"], own["params"], source, small=True)
         return [Block("picture", cell, (Part(" ".join(image["alt"].split()), source),))]
     head, parts = "", []

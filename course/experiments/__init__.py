@@ -24,6 +24,7 @@ from . import (
     lengths,
     long_range,
     nope,
+    playground,
     position_gap,
     recurrence,
     scale,
@@ -55,6 +56,7 @@ MODULES = (
     nope,
     decay,
     images,
+    playground,
     scoreboard,
     cost,
 )

@@ -7,6 +7,8 @@ held to the library by tests; its numbers are the same bits in every browser. No
 from __future__ import annotations
 
 import functools
+import html
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,15 @@ import anywidget
 import traitlets
 
 from tutorial_lib.explorers import live
-from tutorial_lib.language import _, language, per_language
+from tutorial_lib.explorers.parts import FIGURE
+from tutorial_lib.language import _, joined, language, per_language
 from tutorial_lib.stored_widgets import Stored
 
+from ..places import RECORDS
+
 HERE = Path(__file__).parent
+NAME = "playground"
+RECORD = RECORDS / "playground-full.json"
 ENGINE = ("vendor/jsep", "engine", "tasks", "formula", "run")
 GIVEN = "Model, Run, KINDS, TASKS, FormulaError, withFormula, characters, batch, rng, lengths, formula"
 
@@ -37,16 +44,21 @@ def engine() -> str:
 TOKENS = re.compile(
     r""""(?:[^"\\\n]|\\.)*"|(?<=[=(,:])[ ]*/(?![/*])(?:\\.|\[(?:[^\]\\]|\\.)*\]|[^/\\\n])+/[a-z]*|`"""
 )
-SPACE = re.compile(r"(?<=[;{,(])\n|\n(?=})|(?<=[^\w$+\-\s]) +| +(?=[^\w$+\-\s])")
+SPACE = re.compile(
+    r"""(?<=[;{,(])\n | [\n;\s]+(?=}) | (?<=[^\w$+\-\s])[ ]+ | [ ]+(?=[^\w$+\-\s])
+    | (?<=[\w$)\]])[ ](?=[+-]=?[ ][\w$([.]) | (?<=[\w$)\]][ ][+-])[ ](?=[\w$([.])""",
+    re.X,
+)
 
 
 def _bare(source: str) -> str:
     r"""Lean, also without spaces that say nothing, comments behind a line's code, and the address of a map.
 
-    >>> _bare('const a = { b: x - -1 }; // why\n  return f("a + b", `${ a } b`);\n')
-    'const a={b:x - -1};return f("a + b",`${ a } b`);'
+    >>> _bare('const a = { b: x - -1 + y }; // why\n  return f("a + b", `${ a } b`);\n')
+    'const a={b:x - -1+y};return f("a + b",`${ a } b`);'
     """
     source = live.lean(re.sub(r"^//# sourceMapping.*|(?<=[;{},)]) +// .*", "", source, flags=re.M))
+    source = source.replace('" +\n"', "")  # a long text in short lines
     parts, at = [], 0
     while found := TOKENS.search(source, at):  # a text stays as it is
         end = live._plain(source, found.end()) if found[0] == "`" else found.end()
@@ -64,19 +76,35 @@ def messages() -> tuple[str, ...]:
 def script() -> str:
     """What page and widget share, and the words of the reader's language."""
     front, words = re.sub("^export ", "", _read("page.js"), flags=re.M), live.translations(messages())
-    return engine() + _bare(_read("worker.js") + front) + f"const words = {live.compact(words)};\n"
+    return (
+        f"{engine()}const SEEDS = {live.compact(seeds())};\n"
+        f"{_bare(_read('worker.js') + front)}const words = {live.compact(words)};\n"
+    )
+
+
+@functools.cache
+def seeds() -> dict[str, list[int]]:
+    """For each task the least and the most right answers of many seeds, in percent, encoding by encoding."""
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    found: dict[str, list[int]] = {}
+    for task in record["settings"]["tasks"]:
+        runs = [run["values"] for run in record["runs"] if run["cell"]["task"] == task]
+        for kind in record["settings"]["encodings"]:
+            shares = [run[kind][-1] for run in runs]
+            found.setdefault(task, []).extend(round(100 * share) for share in (min(shares), max(shares)))
+    return found
 
 
 @functools.cache
 def style() -> str:
-    return re.sub(r"\s*([{};,>])\s*|(?<=:) ", r"\1", re.sub(r"/\*.*\*/", "", _read("page.css")))
+    return re.sub(r"\s*;?\s*([{};,>])\s*|(?<=:) ", r"\1", re.sub(r"/\*.*\*/", "", _read("page.css")))
 
 
 START = """const place = document.querySelector("[data-playground]");
 const known = () => location.hash.slice(1);
 let asked = known().includes("lane=");
 place.live = playground(place, { words, title: place.dataset.playground,
-settings: asked ? known() : "",
+settings: asked ? known() : place.dataset.settings ?? "",
 change: text => { if (asked) history.replaceState(null, "", "#" + text); asked = true; } });
 addEventListener("hashchange", () => { if (known().includes("lane=")) place.live.set(known()); });
 """
@@ -84,9 +112,9 @@ PAGE = """<!DOCTYPE html>
 <html lang="{language}"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
 <style>
-:root {{ color-scheme: light dark; --ground: light-dark(#fdfdfb, #0f1218); }}
-body {{ margin: 0; background: var(--ground); }}
-main {{ max-width: 1216px; margin: 0 auto; padding: 28px clamp(12px, 4vw, 48px) 64px; }}
+:root{{color-scheme:light dark;--ground:light-dark(#fdfdfb,#0f1218)}}
+body{{margin:0;background:var(--ground)}}
+main{{max-width:1216px;margin:0 auto;padding:28px clamp(12px,4vw,48px) 64px}}
 {style}</style></head>
 <body><main data-playground="{title}"></main><script>
 {script}</script></body></html>
@@ -113,10 +141,24 @@ def write(folder: Path) -> None:
     (folder / "playground.css").write_text(style(), encoding="utf-8")
 
 
+def place(params: dict, inside: str) -> str:
+    """HTML that the script brings to life, and what is there without it."""
+    small = ' class="pg-small"' * params["small"]
+    return f'<div data-playground{small} data-settings="{html.escape(params["settings"])}">{inside}</div>'
+
+
+def alt(said: str) -> str:
+    """Of a picture of lanes that have learned; ``said`` is what the page says then, in two sentences."""
+    return joined(
+        [_("Attention maps, and bars by length."), re.split(r"(?<=[.。])\s*", said, maxsplit=1)[-1]]
+    )
+
+
 WIDGET = """export default {{
 render({{ model, el }}) {{
 const place = document.createElement("div");
 el.append(place);
+if (model.get("small")) place.className = "pg-small";
 place.live = playground(place, {{ words, settings: model.get("settings"),
 copy: {{ label: {label}, text: text => "Playground(" + JSON.stringify(text) + ")" }},
 change: text => {{ model.set("settings", text); model.save_changes(); }} }});
@@ -133,23 +175,28 @@ return () => {{ model.off("change:settings", moved); place.live.destroy(); }};
 class Playground(Stored, anywidget.AnyWidget):
     """The playground in a notebook. ``settings`` is what stands behind the ``#`` of a link to the page.
 
+    ``small`` leaves out the task and its dials.
+
     >>> Playground("task=back&k=2&lane=none&lane=rope,base:100")
     Playground('task=back&k=2&lane=none&lane=rope,base:100')
     """
 
     settings = traitlets.Unicode().tag(sync=True)
+    small = traitlets.Bool().tag(sync=True)
     _css = style()
 
     @property
     def _esm(self) -> str:
         return script() + WIDGET.format(label=live.compact(_("Copy a line of Python that shows this")))
 
-    def __init__(self, settings: str = "", **options: Any):
-        super().__init__(settings=settings, **options)
+    def __init__(self, settings: str = "", small: bool = False, **options: Any):
+        super().__init__(settings=settings, small=small, **options)
 
     def __repr__(self) -> str:
-        return f"Playground({self.settings!r})"
+        return f"Playground({self.settings!r}{', small=True' * self.small})"
 
     def stored(self):
         words = _("A browser runs this: run its cell in JupyterLab, and Transformers learn in the page.")
-        return {"text/html": f"<p>{words}</p>"}, {}
+        return {"text/html": FIGURE.format(words)}, {
+            "live": {"name": NAME, "params": {"settings": self.settings, "small": self.small}}
+        }

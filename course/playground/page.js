@@ -1,5 +1,6 @@
 // The playground's page: lanes side by side, each a worker that learns; dials, guesses, and a look inside.
-// `engine` and `work` stand above: their texts are the workers' script.
+// `engine` and `work` stand above: their texts are the workers' script. SEEDS is what the record says of each task:
+// the fewest and the most right answers in a hundred at four times the trained length, for each encoding.
 
 // ---- words ----
 const dictionary = {};
@@ -20,6 +21,7 @@ function el(parent, tag, attributes = {}, text) {
   parent?.append(node);
   return node;
 }
+const on = (node, type, act, more) => node.addEventListener(type, act, more);
 const say = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 let ids = 0;
 /** A control with its label above. */
@@ -31,12 +33,12 @@ function field(parent, label, tag, attributes = {}) {
 function menu(parent, label, choices, value, change) {
   const select = field(parent, label, "select");
   for (const [key, text] of choices) select.add(new Option(text, key, false, String(key) === String(value)));
-  select.addEventListener("change", () => change(select.value));
+  on(select, "change", () => change(select.value));
   return select;
 }
 function button(parent, text, act, more = {}) {
   const made = el(parent, "button", { type: "button", class: "pg-button", ...more }, text);
-  made.addEventListener("click", act);
+  on(made, "click", act);
   return made;
 }
 
@@ -152,12 +154,12 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     const dials = el(more, "div", { class: "pg-row" });
     for (const name of ["L", "ask", "H", "N", "causal", "steps"]) dial(dials, name, settings);
     const seed = field(dials, speak`seed`, "input", { type: "number", min: 0, max: 999999999, step: 1, value: settings.seed });
-    seed.addEventListener("change", () => { settings.seed = Math.max(0, Math.min(999999999, Math.floor(+seed.value) || 0)); reset(); });
+    on(seed, "change", () => { settings.seed = Math.max(0, Math.min(999999999, Math.floor(+seed.value) || 0)); reset(); });
     el(reads, "p", { class: "pg-asked" }, TEXTS[settings.task][1]());
     if (settings.task === "text") {
       const box = field(asks, speak`your text, up to 4,000 characters`, "textarea", { rows: 3, maxlength: 4000, spellcheck: "false" });
       box.value = settings.text;
-      box.addEventListener("change", () => { settings.text = box.value.trim() ? box.value : RHYME; reset(); });
+      on(box, "change", () => { settings.text = box.value.trim() ? box.value : RHYME; reset(); });
     }
     // one text with its answers
     const known = settings.task === "text" ? characters(settings.text) : null, L = settings.L;
@@ -179,7 +181,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     el(head, "i", { class: "pg-mark", "aria-hidden": "true" });
     const kinds = el(head, "select", { "aria-label": speak`encoding of this lane` });
     for (const kind of Object.keys(KINDS)) kinds.add(new Option(NAMES[kind], kind, false, kind === told.kind));
-    kinds.addEventListener("change", () => {
+    on(kinds, "change", () => {
       const kind = kinds.value;
       for (const key of Object.keys(told)) delete told[key];
       Object.assign(told, { kind, ...KINDS[kind] }); lane.guess = null; lane.dials(); reset(lane);
@@ -204,7 +206,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       if (!("formula" in told)) return;
       const bias = told.kind === "bias", line = field(wide, bias ? "b(r, i, j, h) =" : "θ(t) =", "input", { type: "text", maxlength: 200, spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
       line.value = told.formula;
-      line.addEventListener("change", () => { told.formula = line.value; reset(lane); });
+      on(line, "change", () => { told.formula = line.value; reset(lane); });
       el(wide, "p", { class: "pg-soft" }, bias ? speak`r = j − i, of query i and key j; head h of H, counted from 1. It is added to the score. Try −abs(r), r == −3 ? 9 : 0, or j == 0 ? 4 : 0.`
         : speak`Pair t = 0, 1, 2 … of d channels turns by θ at each step to the right. Try 2^−t, 1, or t == 0 ? 2 * pi / 3 : 0.`);
     };
@@ -264,8 +266,8 @@ export function playground(root, { settings: given = "", change = () => {}, copy
             const at = canvas.getBoundingClientRect(), n = canvas.width, to = (x, size) => Math.max(0, Math.min(n - 1, Math.floor(x / size * n)));
             choose(l, h, to(event.clientY - at.top, at.height), to(event.clientX - at.left, at.width));
           };
-          map.addEventListener("pointermove", event => { if (event.pointerType === "mouse") where(event); });
-          map.addEventListener("click", where);
+          on(map, "pointermove", event => { if (event.pointerType === "mouse") where(event); });
+          on(map, "click", where);
           cells.push({ l, h, canvas, dot });
         }
       }
@@ -282,7 +284,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       lane.ask();
     }
     lane.ask = () => lane.post({ look: lane.cell });
-    maps.addEventListener("keydown", event => {
+    on(maps, "keydown", event => {
       const [l, h, i, j] = lane.cell ?? [0, 0, 0, 0], n = Math.round(1.5 * settings.L), H = settings.H, all = settings.N * H, keep = x => Math.max(0, Math.min(n - 1, x));
       const move = { ArrowUp: [0, -1, 0], ArrowDown: [0, 1, 0], ArrowLeft: [0, 0, -1], ArrowRight: [0, 0, 1], PageUp: [all - 1, 0, 0], PageDown: [1, 0, 0] }[event.key];
       if (!move) return;
@@ -349,15 +351,15 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       guessed.value = Math.round(100 * lane.guess);
       draw(lane);
     }
-    guessed.addEventListener("input", () => setGuess(guessed.value / 100));
-    bars.addEventListener("pointerdown", event => {
+    on(guessed, "input", () => setGuess(guessed.value / 100));
+    on(bars, "pointerdown", event => {
       const at = bars.getBoundingClientRect(), scale = 320 / at.width;
       if (lane.s || (event.clientX - at.left) * scale < 320 - 1.6 * (320 - X0) / lengths(settings).length) return;
       const pull = each => setGuess((Y0 - (each.clientY - at.top) * scale) / TALL), stop = () => { bars.removeEventListener("pointermove", pull); };
       bars.setPointerCapture(event.pointerId);
-      bars.addEventListener("pointermove", pull);
-      bars.addEventListener("pointerup", stop, { once: true });
-      bars.addEventListener("pointercancel", stop, { once: true });
+      on(bars, "pointermove", pull);
+      on(bars, "pointerup", stop, { once: true });
+      on(bars, "pointercancel", stop, { once: true });
       pull(event);
     });
 
@@ -386,7 +388,14 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       el(pic, "text", { x: 4, y: 88, "text-anchor": "start" }, `r = −${n - 1}`);
       el(pic, "text", { x: 316, y: 88, "text-anchor": "end" }, "r = 0");
     }
-    table.addEventListener("toggle", () => lane.report && drawTable(lane.report.table, ink()));
+    on(table, "toggle", () => lane.report && drawTable(lane.report.table, ink()));
+
+    /** What the record of many seeds says of this lane, if it is about it. */
+    function known() {
+      const { kind } = told, at = 2 * kinds.selectedIndex;
+      const asked = link({ ...settings, task: "back", seed: 1, pace: 50, lanes: [told] }), usual = link({ ...START, lanes: [{ kind, ...KINDS[kind] }] });
+      return asked === usual ? SEEDS[settings.task]?.slice(at, at + 2) ?? [] : [];
+    }
 
     lane.draw = () => {
       const rgb = ink(), { report, s } = lane, longest = settings.L * settings.ask;
@@ -397,7 +406,8 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       guessed.closest("label").hidden = s > 0;
       say(said, lane.guess === null ? speak`your guess at ${longest} tokens` : speak`your guess at ${longest} tokens: ${percent(lane.guess)}`);
       const got = report?.shares.at(-1);
-      say(verdict, lane.done && lane.guess !== null ? speak`You said ${percent(lane.guess)}. It got ${percent(got)}.` : "");
+      const [least, most] = lane.done ? known() : [], mine = lane.done && lane.guess !== null ? speak`You said ${percent(lane.guess)}. It got ${percent(got)}.` : "";
+      say(verdict, most ? `${mine} ${speak`At 64 tokens, 20 seeds gave ${least} to ${most} %.`}`.trim() : mine);
       say(tableName, told.kind === "learned" ? speak`The rows of its table` : speak`Its biases by offset`);
       if (report) { drawMaps(report, rgb); drawTable(report.table, rgb); } else { table.hidden = true; cells.forEach(({ canvas }) => canvas.getContext("2d").clearRect(0, 0, 999, 999)); }
       if (!report) tableAt.replaceChildren();
@@ -493,7 +503,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
   build();
   const theme = matchMedia("(prefers-color-scheme: dark)"), repaint = () => lanes.forEach(draw);
   const switched = new MutationObserver(repaint);
-  theme.addEventListener("change", repaint);
+  on(theme, "change", repaint);
   switched.observe(document.documentElement, { attributeFilter: ["data-theme"] });
   return {
     get settings() { return link(settings); },

@@ -2,18 +2,21 @@
 
 import dataclasses
 import json
+import shutil
 
 import pytest
 import torch
 
 from course.experiments import (
     EXPERIMENTS,
+    RESULTS,
     Record,
     clipping,
     decay,
     fusion,
     hybrid,
     images,
+    playground,
     shift,
     sweep,
     tasks,
@@ -23,6 +26,7 @@ from course.experiments.record import Run
 from course.verdicts import FAILS, HOLDS, IDENTITY, OPEN
 from tutorial_lib import plots
 from tutorial_lib.encodings import Frequencies, Rotary
+from workshop import front
 
 CPU = torch.device("cpu")
 TINY = {
@@ -90,6 +94,53 @@ def test_presets_name_cells_that_can_be_measured(name):
         assert len(experiment.seeds[preset]) >= (2 if preset == "live" else 3)
         for cell in experiment.cells(experiment.presets[preset]):
             assert json.loads(json.dumps(cell)) == cell
+
+
+# ---- the playground ----
+@pytest.mark.parametrize(
+    ("task", "kind", "seed"), [("back", "rope", 3), ("first", "sin", 19), ("sort", "t5", 0)]
+)
+def test_the_page_s_engine_gives_what_the_record_says(task, kind, seed):
+    """To the last bit."""
+    record = Record.load(RESULTS / "playground-full.json")
+    config = playground.SIZES | {"task": task, "steps": record.settings["steps"], "seed": seed}
+    again = front.answering(playground.script(), "the study")([config, [kind], playground.TIMES])
+    assert again == [record.values(kind, task=task)[record.seeds.index(seed)]]
+
+
+def test_the_playground_is_measured_in_node_or_says_what_is_missing(monkeypatch):
+    settings = {"tasks": ["back"], "encodings": ["none", "shaw"], "steps": 2}
+    if shutil.which("node"):
+        found = playground.measure(settings, {"task": "back"}, 1, CPU)
+        assert list(found) == ["none", "shaw"] and all(len(right) == 3 for right in found.values())
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(RuntimeError, match="no `node` was found.*install Node"):
+        playground.measure(settings, {"task": "back"}, 1, CPU)
+
+
+def test_playground_findings_turn_with_the_numbers():
+    relative = {*playground.RELATIVE}
+
+    def as_measured(cell, seed):
+        task, shares = cell["task"], {}
+        for kind in playground.ENCODINGS:
+            far = {"back": 1.0 if kind in relative else 0.3, "first": 1.0, "before": 1.0}.get(task, 0.5)
+            near = 0.3 if kind in ("none", "alibi") else 1.0
+            shares[kind] = [near, near, far]
+        if task in playground.ORDER or task == "back":
+            shares["rope"] = [1.0, 1.0, (0.7, 0.5, 0.9)[seed]]
+        return shares
+
+    def turned(cell, seed):
+        far = {"sin": 0.9, "shaw": 0.2, "none": 0.7}
+        return {kind: [0.9, 0.9, far.get(kind, 0.8)] for kind in playground.ENCODINGS}
+
+    assert told(playground, as_measured) == [FAILS, HOLDS, FAILS, FAILS, HOLDS, OPEN, FAILS]
+    assert told(playground, turned) == [HOLDS, FAILS, HOLDS, HOLDS, FAILS, FAILS, HOLDS]
+    record = synthetic(playground, as_measured)
+    assert plots.png(playground.figure(record)).startswith(b"\x89PNG")
+    assert "the token three back: a bias for each offset (1.00)" in playground.alt(record)
+    assert "| RoPE | 0.70 ± 0.20 (0.50 to 0.90) |" in playground.table(record)
 
 
 # ---- order ----

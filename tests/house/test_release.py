@@ -77,7 +77,15 @@ def test_each_part_is_made_in_the_clone_and_the_sums_last(course, tmp_path, monk
     monkeypatch.setattr(release, "MAKE", {part: note(part) for part in release.PARTS})
     monkeypatch.chdir(tmp_path)
     release.release(course, Path("out"))
-    assert made == ["wheel", "zip", "site", "slides", "changes", "sums"]
+    assert made == ["wheel", "zip", "site", "slides", "playground", "changes", "sums"]
+
+
+def test_the_playground_is_one_file_in_each_language(tmp_path):
+    release.played(ROOT, tmp_path, "x-7.1")
+    for name, language, start in (("", "en", "Start"), ("-zh", "zh", "开始")):
+        text = (tmp_path / f"x-7.1-playground{name}.html").read_text(encoding="utf-8")
+        assert f'<html lang="{language}">' in text and f"▶ {start}" in text
+        assert "src=" not in text and '<link rel="icon" href="data:,">' in text
 
 
 def test_a_version_that_the_changelog_does_not_know_is_not_released(course, tmp_path, capsys):

@@ -74,7 +74,7 @@ def test_the_picture_of_the_readme_moves():
     """It is light, sharp at its width, goes on without an end, and its words and its command are there."""
     ((name, width, alt),) = re.findall(r'<img src="([^"]+)" width="(\d+)" alt="([^"]{50,})">', README)
     path, width = ROOT / name, int(width)
-    assert path.stat().st_size < 1.5e6
+    assert path.stat().st_size < 0.4e6
     with Image.open(path) as picture:
         assert picture.format == "GIF" and picture.info["loop"] == 0 and picture.width >= 1.5 * width
         frames = [
@@ -83,7 +83,7 @@ def test_the_picture_of_the_readme_moves():
         ]
     assert len({data for data, _ in frames}) > 20, "it stands still"
     assert 4000 < sum(duration for _, duration in frames) < 9000
-    words = {"RoPE", "query", "key", "turn", "angle", "score"}
+    words = {"Transformers", "bias", "offset", "diagonal", "attention", "positions"}
     assert alt.endswith(".") and words <= set(re.findall(r"\w+", alt))
     guide = (ROOT / "docs/contributing.md").read_text(encoding="utf-8")
     assert f"`{name}`" in guide and "`python -m workshop.pictures docs`" in guide

@@ -260,10 +260,17 @@ def test_pictures_know_their_size_and_wait_until_they_are_near(pages):
     assert seen > 100
 
 
-def test_the_landing_page_opens_with_words_to_drag(site):
+def test_the_landing_page_opens_with_lanes_that_learn_and_has_words_to_drag(site):
     text = (site / "index.html").read_text(encoding="utf-8")
-    for once in ('data-live="permutation"', 'data-small="toy"', "live.js"):
-        assert text.count(once) == 1
+    lanes = 'data-playground class="pg-small" data-settings="lane=offset&amp;lane=none"'
+    for once in (lanes, "playground.js", 'data-live="permutation"', 'data-small="toy"', "live.js"):
+        assert text.count(once) == 1, once
+    assert (
+        text.index("<h1>")
+        < text.index(lanes)
+        < text.index("data-live=")
+        < text.index('<section id="read-it-here">')
+    )
     assert (
         "TOY" not in text and 'alt="An explorer, “Order: words change places”.' in text
     )  # what stands there without a script
@@ -750,6 +757,13 @@ def test_the_playground_learns_on_its_page(url, look, start):
     )
     tab.check_width()
     tab.check_access()
+    tab.open(url, f"{start}index.html")
+    assert tab.page.locator(".pg-start").bounding_box()["y"] < 480, "on the first screen"
+    tab.page.locator(".pg-start").click()
+    tab.page.wait_for_function(
+        "() => document.querySelector('.pg').live.lanes.every(lane => lane.s)", timeout=9e4
+    )
+    tab.check_width()
     tab.open(url, f"{start}_static/playground.html")
     tab.page.wait_for_function("() => document.querySelector('.pg').live.lanes.every(lane => lane.shares)")
     assert tab.page.locator("html").get_attribute("lang") == (start.strip("/") or "en")
@@ -781,6 +795,7 @@ def test_a_page_is_soon_there_on_a_slow_line_and_stays_where_it_is(browser, pack
         line.send("Network.emulateNetworkConditions", LINE)
         page.goto(packed_url + name, wait_until="load")
         page.wait_for_function("document.querySelector('[data-live].live svg, [data-live].live canvas')")
+        page.wait_for_function("document.querySelector('[data-playground]')?.live.lanes[0].shares ?? true")
         page.wait_for_timeout(500)  # for what moves after that
         visits.append(page.evaluate("seen"))
         assert page.evaluate("document.documentElement.scrollWidth") <= width

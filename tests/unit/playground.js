@@ -28,8 +28,9 @@
       for (let s = 0; s < steps; s++) lane.step();
       const bits = Array.from(new Uint8Array(lane.model.params.slice().buffer));
       const sets = texts.map(l => batch(lane.task, rng(9), 8, l, { ...lane.options, test: true }).map(a => Array.from(a)));
-      return { bits, p: all(lane.model.p), acc: lane.measure(8), at: lane.at, sets };
+      return { bits, p: all(lane.model.p), acc: texts.length ? lane.measure(8) : [], at: lane.at, sets };
     },
+    kinds: () => Object.keys(KINDS),
     share: share => Array.from(new Model({ H: 1, enc: { kind: "rope", share } }).theta),
     draw: ({ task, L, ...options }) => batch(task, rng(4), 6, L, { V: 8, k: 3, causal: true, ...options }).map(a => Array.from(a)),
     formula({ text, names, values, enc }) {

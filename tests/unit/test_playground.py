@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import json
 import math
 import re
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course import playground
+from course import experiments, playground
+from course.experiments import RESULTS
+from course.experiments import playground as playground_lanes
 from tutorial_lib import encodings
 from tutorial_lib.attention import attention
 from tutorial_lib.explorers import live
@@ -27,8 +30,11 @@ TESTS = Path(__file__).with_name("playground.js").read_text(encoding="utf-8")
 @functools.cache
 def asking(name, before=""):
     """The function ``name`` of playground.js."""
-    script = f"{before}(() => {{ {playground.engine()}\nreturn ({TESTS})(engine()).{name}; }})()"
-    return front.answering(script, f"the engine's {name}")
+    return front.answering(script(name, before), f"the engine's {name}")
+
+
+def script(name, before=""):
+    return f"{before}(() => {{ {playground.engine()}\nreturn ({TESTS})(engine()).{name}; }})()"
 
 
 # ---- the same model of the library's parts ----
@@ -101,6 +107,14 @@ def transformer(p, encoding, tokens, *, H, N, V, causal):
 
 def relative(a, b):
     return ((torch.as_tensor(a, dtype=torch.float64) - b).norm() / b.norm().clamp(min=1e-300)).item()
+
+
+START = {"L": 16, "ask": 4, "k": 3, "H": 2, "N": 2, "causal": True}
+"""What a page begins with, but for the number of steps."""
+
+
+def kinds():
+    return asking("kinds")(None)
 
 
 KINDS = (
@@ -184,8 +198,12 @@ def test_a_trained_run_has_the_same_accuracies_in_the_library(kind):
 
 
 # ---- the same bits everywhere ----
+def digest(bits):
+    return hashlib.sha256(bytes(bits)).hexdigest()[:12]
+
+
 def bits(config, before=""):
-    return hashlib.sha256(bytes(asking("run", before)(config)["bits"])).hexdigest()[:12]
+    return digest(asking("run", before)(config)["bits"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -204,15 +222,25 @@ BITS = {
 """Of the parameters after 12 steps, on every machine and in every browser: a link shows the same run."""
 
 
+def twelve(kind):
+    own = {"text": "the cat sat on the mat. " * 9, "task": "text", "enc": {"kind": "alibi"}}
+    return {"steps": 12, "seed": 7} | (own if kind == "text" else {"enc": {"kind": kind}})
+
+
 @pytest.mark.parametrize("kind", BITS)
 def test_a_run_has_the_same_bits_on_every_machine(kind):
     """Without ``Math.exp`` and the like, which browsers compute differently."""
-    more = (
-        {"task": "text", "text": "the cat sat on the mat. " * 9}
-        if kind == "text"
-        else {"enc": {"kind": kind}}
+    assert bits(twelve(kind), POISON) == BITS[kind]
+
+
+@pytest.mark.parametrize("kind", BITS)
+def test_a_run_has_the_same_bits_in_another_engine(kind):
+    """QuickJS: an interpreter, without WebAssembly, of other people than V8's."""
+    quickjs = pytest.importorskip("quickjs")
+    answer = quickjs.Context().eval(
+        f"const run = {script('run')}; asked => JSON.stringify(run(JSON.parse(asked)).bits)"
     )
-    assert bits({"enc": {"kind": "alibi"}, "steps": 12, "seed": 7} | more, POISON) == BITS[kind]
+    assert digest(json.loads(answer(json.dumps(twelve(kind))))) == BITS[kind]
 
 
 def test_another_seed_is_another_run_and_lanes_begin_alike():
@@ -369,6 +397,41 @@ def test_a_page_is_light_and_takes_nothing_from_elsewhere():
     )
 
 
+def test_the_page_knows_what_the_record_says_of_many_seeds():
+    """The least and the most right answers at four times the length, in the order of its menu."""
+    record, said = experiments.load("playground"), playground.seeds()
+    assert len(record.seeds) == 20 and record.settings["encodings"] == list(KINDS[:10]) == kinds()[:10]
+    assert (record.settings["steps"], playground_lanes.SIZES) == (400, START)
+    for task in record.settings["tasks"]:
+        for n, kind in enumerate(record.settings["encodings"]):
+            far = [100 * right[-1] for right in record.values(kind, task=task)]
+            assert said[task][2 * n : 2 * n + 2] == [round(min(far)), round(max(far))]
+
+
+def test_its_guide_quotes_the_record():
+    guide = (RESULTS.parent / "docs" / "playground.md").read_text(encoding="utf-8")
+    names = {name: kind for kind, name in playground_lanes.ENCODINGS.items()}
+    lines, seen = re.findall(r"^\| (\S.*) \| (\d+)(?: to (\d+))? % \|$", guide, re.M), playground.seeds()
+
+    def ends(task, kind):
+        return seen[task][2 * KINDS.index(kind) :][:2]
+
+    quoted = [
+        (names[name], int(low), int(high or low)) for some, low, high in lines for name in some.split(", ")
+    ]
+    assert {kind for kind, *_ in quoted} == {*KINDS[:9]}
+    assert all(ends("back", kind) == [low, high] for kind, low, high in quoted)
+    low, high = ends("first", "rope")
+    assert f"anywhere from {low} to {high} %" in guide and ends("first", "none") == [100, 100]
+
+
 def test_a_stored_widget_says_what_it_is():
-    data, _ = playground.Playground("lane=rope,base:10")._repr_mimebundle_()
-    assert data["text/html"].startswith("<p>A browser runs this")
+    """And what brings it to life on the site; its picture takes the place of these words."""
+    data, metadata = playground.Playground("lane=rope,base:10", small=True)._repr_mimebundle_()
+    assert "A browser runs this" in data["text/html"]
+    assert metadata["live"] == {
+        "name": "playground",
+        "params": {"settings": "lane=rope,base:10", "small": True},
+    }
+    place = playground.place(metadata["live"]["params"], "<img>")
+    assert place == '<div data-playground class="pg-small" data-settings="lane=rope,base:10"><img></div>'

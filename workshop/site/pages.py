@@ -175,7 +175,11 @@ def notebook(text: str) -> str:
                 data["text/html"] = prediction(asked[1], "".join(data["text/html"]))
             if own := output.get("metadata", {}).get("live"):  # the script of the page brings it to life
                 inside = re.search("<figure[^>]*>(.*)</figure>", "".join(data["text/html"]))[1]
-                output["data"] = {"text/html": live.place(own["name"], own["params"], inside)}
+                learns = own["name"] == playground.NAME
+                shown = (
+                    playground.place(own["params"], inside) if learns else live.place(**own, inside=inside)
+                )
+                output["data"] = {"text/html": shown}
             elif "image/png" in data:  # an image of its own with an alternative text, not one inside of HTML
                 del data["text/html"]
                 options["image"] = {"alt": "".join(data["text/plain"]).removeprefix("Figure: ")}
