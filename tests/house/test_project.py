@@ -1,6 +1,9 @@
 """What a project needs that people can join: how to cite it, templates of issues, rules, a workflow."""
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +23,8 @@ def test_the_citation_has_what_its_format_asks_for():
     assert all(isinstance(cited[key], str) and cited[key] for key in ("message", "title", "abstract"))
     assert cited["authors"] and all(author.keys() & {"name", "family-names"} for author in cited["authors"])
     assert str(cited["version"]) == tutorial_lib.__version__
-    assert cited["license"] in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert cited["license"] == ["MIT", "CC-BY-4.0"]
+    assert [part["version"] for part in cited["references"]] == [tutorial_lib.__version__]
     assert cited["authors"][0]["name"].lower() in (ROOT / "LICENSE").read_text(encoding="utf-8").lower()
     allowed = (
         "abstract authors cff-version commit contact date-released doi identifiers keywords license "
@@ -28,6 +32,32 @@ def test_the_citation_has_what_its_format_asks_for():
         "repository-code title type url version"
     )
     assert cited.keys() <= set(allowed.split())
+
+
+def test_the_archive_of_releases_is_told_what_the_citation_says():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    archived = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
+    assert archived["creators"] == cited["authors"]
+    assert archived["description"].startswith(cited["abstract"])
+    for key in ("title", "version", "keywords"):
+        assert archived[key] == cited[key], key
+
+
+WORKFLOWS = [path.relative_to(ROOT).as_posix() for path in sorted((GITHUB / "workflows").glob("*.yml"))]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["reuse", "lint", "--quiet"],
+        ["check_jsonschema", "--builtin-schema", "vendor.citation-file-format", "CITATION.cff"],
+        ["check_jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS],
+    ],
+    ids=["licences", "citation", "workflows"],
+)
+def test_what_hosts_read_is_in_their_format(command):
+    done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
