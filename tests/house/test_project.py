@@ -93,3 +93,17 @@ def test_the_rules_say_what_is_expected_and_what_to_do():
     text = (GITHUB / "CODE_OF_CONDUCT.md").read_text(encoding="utf-8")
     for part in ("**We expect of each other**", "**We do not accept**", "**If something happens**"):
         assert part in text
+
+
+def test_the_paper_has_what_its_journal_asks_for():
+    """JOSE's checklist; each reference is cited, and has a DOI."""
+    text = (ROOT / "docs/paper/paper.md").read_text(encoding="utf-8")
+    entries = re.split(r"^@", (ROOT / "docs/paper/paper.bib").read_text(encoding="utf-8"), flags=re.M)[1:]
+    assert {re.match(r"\w+{(\w+),", entry)[1] for entry in entries} == {*re.findall(r"@(\w+)", text)}
+    assert all(re.search(r"^  doi = \{10\.\d+/\S+\}$", entry, re.M) for entry in entries)
+    for word in ("Summary", "Statement of need", "objectives", "Content", "Story", "experience", "References"):
+        assert re.search(rf"^# .*{word}", text, re.M), word
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert yaml.safe_load(text.split("---\n")[1])["authors"][0]["name"] == cited["authors"][0]["name"]
+    deeper, exercises = (len([*ROOT.glob(pattern)]) for pattern in ("notebooks/deeper/*.ipynb", "exercises/ex*"))
+    assert (deeper, exercises) == (20, 10), "the paper's summary counts them"
