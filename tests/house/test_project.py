@@ -4,15 +4,18 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
 
 import tutorial_lib
 
 ROOT = Path(__file__).parents[2]
 GITHUB = ROOT / ".github"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
 
 
@@ -66,6 +69,7 @@ def test_what_hosts_read_is_in_their_format(command):
         ("sentence", "A sentence is wrong"),
         ("stuck", "I am stuck at"),
         ("method", "A method is missing"),
+        ("task", "A task to take"),
     ],
 )
 def test_a_template_begins_with_its_name_and_asks_for_the_place(name, title):
@@ -85,8 +89,44 @@ def test_the_workflow_builds_the_site_as_the_makefile_does():
     kept = [step for step in steps if "upload" in step.get("uses", "")]
     assert [step["with"]["path"] for step in kept] == ["build/site"] * 2
     assert "if" not in kept[0] and "PUBLISH" in kept[1]["if"], "a host is asked for, not taken for granted"
-    named = {step["uses"] for job in workflow["jobs"].values() for step in job["steps"] if "uses" in step}
-    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", one) for one in named)
+
+
+@pytest.mark.parametrize("file", WORKFLOWS)
+def test_a_workflow_uses_nothing_but_the_actions_of_its_host(file):
+    jobs = yaml.safe_load((ROOT / file).read_text(encoding="utf-8"))["jobs"].values()
+    named = {step["uses"] for job in jobs for step in job["steps"] if "uses" in step}
+    assert named and all(re.fullmatch(r"actions/[a-z-]+@v\d+", one) for one in named)
+
+
+def test_the_tests_run_by_the_lines_of_the_set_up_on_every_python_that_is_allowed():
+    workflow = yaml.safe_load((GITHUB / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    job = workflow["jobs"]["test"]
+    matrix = job["strategy"]["matrix"]
+    assert [one.partition("-")[0] for one in matrix["os"]] == ["ubuntu", "macos", "windows"]
+    allowed = SpecifierSet(PROJECT["requires-python"])
+    assert all(f"{one}.0" in allowed for one in matrix["python"]) and len(matrix["python"]) == 3
+    runs = [step["run"] for step in job["steps"] if "run" in step]
+    page = (ROOT / "docs" / "setup.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\n(.*?)^```", page, re.M | re.S)
+    assert "make test" in runs and runs[0] in blocks
+    *lines, test = runs[-1].splitlines()
+    assert test == "python -m pytest" and any(block.startswith("\n".join(lines)) for block in blocks)
+    assert workflow["jobs"]["everything"]["steps"][-1]["run"].endswith(".ci/run")
+
+
+def test_what_a_newcomer_may_do_first_names_files_that_exist():
+    text = (GITHUB / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?!task|-).+ \| (.+) \| .+ \|$", text, re.M)
+    assert len(rows) == 10
+    for row in rows:
+        file, *heading = re.match(r"`([^`]+)`(?:, \*(.+)\*)?", row).groups()
+        if file.endswith(".po"):  # to be begun
+            assert (ROOT / "docs" / Path(file).with_suffix(".md").name).is_file()
+            continue
+        page = (ROOT / file).read_text(encoding="utf-8")
+        assert not heading[0] or re.search(rf"^## {re.escape(heading[0])}", page, re.M), row
+    for link in re.findall(r"\]\(([^)#:]+)", text + (GITHUB / "SECURITY.md").read_text(encoding="utf-8")):
+        assert (GITHUB / link).exists(), link
 
 
 def test_the_rules_say_what_is_expected_and_what_to_do():
@@ -101,9 +141,19 @@ def test_the_paper_has_what_its_journal_asks_for():
     entries = re.split(r"^@", (ROOT / "docs/paper/paper.bib").read_text(encoding="utf-8"), flags=re.M)[1:]
     assert {re.match(r"\w+{(\w+),", entry)[1] for entry in entries} == {*re.findall(r"@(\w+)", text)}
     assert all(re.search(r"^  doi = \{10\.\d+/\S+\}$", entry, re.M) for entry in entries)
-    for word in ("Summary", "Statement of need", "objectives", "Content", "Story", "experience", "References"):
+    for word in (
+        "Summary",
+        "Statement of need",
+        "objectives",
+        "Content",
+        "Story",
+        "experience",
+        "References",
+    ):
         assert re.search(rf"^# .*{word}", text, re.M), word
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert yaml.safe_load(text.split("---\n")[1])["authors"][0]["name"] == cited["authors"][0]["name"]
-    deeper, exercises = (len([*ROOT.glob(pattern)]) for pattern in ("notebooks/deeper/*.ipynb", "exercises/ex*"))
+    deeper, exercises = (
+        len([*ROOT.glob(pattern)]) for pattern in ("notebooks/deeper/*.ipynb", "exercises/ex*")
+    )
     assert (deeper, exercises) == (20, 10), "the paper's summary counts them"
