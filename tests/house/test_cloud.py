@@ -52,7 +52,8 @@ def test_binder_finds_its_files():
 def test_the_container_is_set_up_by_the_makefile():
     container = json.loads((ROOT / ".devcontainer.json").read_text(encoding="utf-8"))
     command, target, _ = container["postCreateCommand"].split()
-    assert command == "make" and re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert command == "make" and re.search(rf"^{target}:", makefile, re.M)
     python = container["image"].rpartition(":")[2]
     assert (ROOT / ".binder" / "runtime.txt").read_text(encoding="utf-8").strip() == f"python-{python}"
 

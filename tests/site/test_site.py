@@ -158,7 +158,8 @@ def cells(path):
 
 # ---- the files ----
 def test_the_examples_in_the_files_run():
-    files = [ROOT / f"workshop/site/{name}.py" for name in ("pages", "editions", "methods", "light", "weigh", "machines")]
+    names = ("pages", "editions", "methods", "light", "weigh", "machines")
+    files = [ROOT / f"workshop/site/{name}.py" for name in names]
     done = subprocess.run([sys.executable, "-m", "doctest", *files], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -533,7 +534,8 @@ def test_a_site_for_students_leaves_the_answers_out_and_one_with_an_address_has_
     assert (whole / "_static/course.gif").is_file()
     assert 'href="https://example.org/issues/new?title=notebooks%2F01_x.ipynb%3A%20&amp;body=Where%3A' in text
     assert len(re.findall("Something wrong here", text)) == 4  # on each page, and not on that of the search
-    said = [json.loads(one) for one in re.findall(r'<script type="application/ld\+json">(.*?)</script>', text)]
+    scripts = re.findall(r'<script type="application/ld\+json">(.*?)</script>', text)
+    said = [json.loads(one) for one in scripts]
     assert sorted(one["@type"] for one in said) == ["Course"] + 3 * ["LearningResource"]
     assert all(one["license"].endswith("/by/4.0/") and one["url"].startswith("https://") for one in said)
     lesson = (whole / "notebooks/01_x.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What programs read: each page as Markdown, `llms.txt` that lists them, schema.org's words, the changelog as RSS."""
+"""What programs read: each page as Markdown, their list `llms.txt`, schema.org's words, the changelog as RSS."""
 
 import html
 import json
@@ -122,9 +122,8 @@ def write(app, problem):
     (out / "llms.txt").write_text(text, encoding="utf-8")
     changes = documents.ROOT / "CHANGELOG.md"
     if base and editions.LANGUAGE == ENGLISH and changes.is_file():
-        (out / "changes.xml").write_text(
-            rss(app.config.project, os.environ["SITE_URL"], changes.read_text(encoding="utf-8")), encoding="utf-8"
-        )
+        text = rss(app.config.project, os.environ["SITE_URL"], changes.read_text(encoding="utf-8"))
+        (out / "changes.xml").write_text(text, encoding="utf-8")
 
 
 def setup(app):
