@@ -1,4 +1,4 @@
-"""What programs read: each page as Markdown, their list `llms.txt`, schema.org's words, the changelog as RSS."""
+"""What programs read: pages as Markdown, their list `llms.txt`, schema.org's words, the changelog as RSS."""
 
 import html
 import json
