@@ -1,5 +1,6 @@
 """Binder and Colab install by the same lines as the page on the set-up, and Colab keeps its own torch."""
 
+import json
 import os
 import re
 import subprocess
@@ -48,8 +49,17 @@ def test_binder_finds_its_files():
     subprocess.run(["bash", "-n", POST_BUILD], check=True)
 
 
+def test_the_container_is_set_up_by_the_makefile():
+    container = json.loads((ROOT / ".devcontainer.json").read_text(encoding="utf-8"))
+    command, target, _ = container["postCreateCommand"].split()
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert command == "make" and re.search(rf"^{target}:", makefile, re.M)
+    python = container["image"].rpartition(":")[2]
+    assert (ROOT / ".binder" / "runtime.txt").read_text(encoding="utf-8").strip() == f"python-{python}"
+
+
 def test_the_page_says_what_it_does_not_know():
-    assert "<address of the repository>" in cell()[0] and "Neither has been tried in its cloud" in PAGE
+    assert "<address of the repository>" in cell()[0] and "None has been tried in its cloud" in PAGE
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import threading
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlparse
+from xml.etree import ElementTree
 
 import pytest
 
@@ -21,6 +22,7 @@ from course.lesson import predictions, questions
 from workshop import translation
 
 ROOT = Path(__file__).parents[2]
+CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 WCAG = {
     "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},
     "resultTypes": ["violations"],
@@ -156,7 +158,8 @@ def cells(path):
 
 # ---- the files ----
 def test_the_examples_in_the_files_run():
-    files = [ROOT / f"workshop/site/{name}.py" for name in ("pages", "editions", "methods", "light", "weigh")]
+    names = ("pages", "editions", "methods", "light", "weigh", "machines")
+    files = [ROOT / f"workshop/site/{name}.py" for name in names]
     done = subprocess.run([sys.executable, "-m", "doctest", *files], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -538,6 +541,16 @@ def test_a_site_for_students_leaves_the_answers_out_and_one_with_an_address_has_
     assert (whole / "_static/course.gif").is_file()
     assert 'href="https://example.org/issues/new?title=notebooks%2F01_x.ipynb%3A%20&amp;body=Where%3A' in text
     assert len(re.findall("Something wrong here", text)) == 4  # on each page, and not on that of the search
+    scripts = re.findall(r'<script type="application/ld\+json">(.*?)</script>', text)
+    said = [json.loads(one) for one in scripts]
+    assert sorted(one["@type"] for one in said) == ["Course"] + 3 * ["LearningResource"]
+    assert all(one["license"].endswith("/by/4.0/") and one["url"].startswith("https://") for one in said)
+    lesson = (whole / "notebooks/01_x.md").read_text(encoding="utf-8")
+    assert 'lesson.concept_check("01")' in lesson and "a list" in lesson
+    listed = re.findall(r"\]\((\S+)\)", (whole / "llms.txt").read_text(encoding="utf-8"))
+    assert len(listed) == 3 and all((whole / one.partition("course/")[2]).is_file() for one in listed)
+    feed = ElementTree.parse(whole / "changes.xml")
+    assert feed.findtext("channel/item/title") == re.search(r"^## (\S+)", CHANGES, re.M)[1]
     shutil.rmtree(whole)
 
     students, text = made("students", STUDENTS="1")
@@ -545,6 +558,7 @@ def test_a_site_for_students_leaves_the_answers_out_and_one_with_an_address_has_
     assert answer not in text and "data-check=" not in text and right["why"][right["answer"]][:40] not in text
     assert "The guide knows." in text and "Teach with it" not in text and "What is taught where" in text
     assert not broken(students, read(students)) and not (students / "sitemap.xml").exists()
+    assert not (students / "docs/instructor/README.md").exists() and not (students / "changes.xml").exists()
 
 
 @pytest.fixture(scope="module")

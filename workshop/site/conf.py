@@ -33,6 +33,7 @@ extensions = [
     "pages",
     "editions",
     "around",
+    "machines",
     "light",
 ]
 include_patterns = [
