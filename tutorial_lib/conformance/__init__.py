@@ -1,0 +1,93 @@
+"""Is my position code right? Give it, and the bug in it is called by its name.
+
+>>> import torch
+>>> from tutorial_lib import conformance
+>>> def rotate(x, positions):  # counts from 1
+...     angles = (positions[:, None] + 1) * 10_000.0 ** (-torch.arange(0, 64, 2) / 64)
+...     (a, b), cos, sin = x.chunk(2, -1), angles.cos(), angles.sin()
+...     return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+>>> report = conformance.check(rotate, layout="half")
+>>> report.ok, sorted(report.named)
+(False, ['positions from 1'])
+
+``print(report)`` says which promises hold, and why; ``python -m tutorial_lib.conformance`` does the same from
+a terminal. What is given is compared with predictions in float64, of right code and of code with a known bug
+in it: a bug is named if its prediction fits and no right one does.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from .bias import Bias as Bias
+from .bias import check_bias
+from .bugs import BUGS as BUGS
+from .bugs import Bug as Bug
+from .report import Finding as Finding
+from .report import Report as Report
+from .rope import Rope as Rope
+from .rotation import check_pair, check_rotation
+
+GIVEN = ("rotate", "bias")
+
+
+def check(given: Any, *, kind: str | None = None, axes: str | None = None, **declared: Any) -> Report:
+    """What is right and wrong about an implementation of positions.
+
+    Args:
+        given: one of the following; which one is seen from the names of its parameters, or said by ``kind``.
+            ``rotate(x, positions)``, or ``rotate(q, k, positions)`` for both at once; ``bias(Lq, Lk)``.
+        kind: one of ``"rotate"`` and ``"bias"``.
+        axes: the order of axes that a rotation takes, ``"bhld"``, ``"blhd"``, ``"bld"`` or ``"ld"``; if it
+            is not given, the first that raises no error.
+        declared: what the weights were trained with: the arguments of :class:`Rope`, or of :class:`Bias`
+            (where ``kind`` is called ``bias_kind``).
+
+    Raises ValueError, saying what it takes, for anything else.
+    """
+    kind = kind or kind_of(given)
+    if kind == "bias":
+        if "bias_kind" in declared:
+            declared["kind"] = declared.pop("bias_kind")
+        return check_bias(given, _declared(Bias, declared))
+    if kind == "rotate":
+        rope = _declared(Rope, declared)
+        if len(_parameters(given)) >= 3:
+            return check_pair(given, rope, axes)
+        return check_rotation(given, rope, axes)
+    raise ValueError(f"kind={kind!r}: it must be one of {', '.join(map(repr, GIVEN))}")
+
+
+def kind_of(given: Any) -> str:
+    """What was given, from the names of its parameters."""
+    if not callable(given):
+        raise ValueError(f"{given!r} can't be called: give a function, or say kind=…")
+    names = [name.lower() for name in _parameters(given)]
+    if len(names) == 2 and all(
+        "len" in name or name in ("lq", "lk", "n", "m", "q", "k", "i", "j") for name in names
+    ):
+        return "bias"
+    if len(names) in (1, 2, 3):
+        return "rotate"
+    raise ValueError(f"what is a function of ({', '.join(names)})? Say kind='rotate' or kind='bias'")
+
+
+def _parameters(given: Callable[..., Any]) -> list[str]:
+    """The names of the parameters that must be given."""
+    function = getattr(given, "forward", given)
+    try:
+        its = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return ["x", "positions"]
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in its if p.kind in kinds and p.default is inspect.Parameter.empty]
+
+
+def _declared(cls: Any, declared: dict[str, Any]) -> Any:
+    known = [field.name for field in fields(cls)]
+    if unknown := sorted(declared.keys() - set(known)):
+        raise ValueError(f"{', '.join(unknown)}: unknown here; you may declare {', '.join(known)}")
+    return cls(**declared)
