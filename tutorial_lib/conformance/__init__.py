@@ -22,16 +22,20 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+from torch import nn
+
+from .attend import check_attend
 from .bias import Bias as Bias
 from .bias import check_bias
 from .bugs import BUGS as BUGS
 from .bugs import Bug as Bug
+from .decoder import check_decoder
 from .report import Finding as Finding
 from .report import Report as Report
 from .rope import Rope as Rope
 from .rotation import check_pair, check_rotation
 
-GIVEN = ("rotate", "bias")
+GIVEN = ("rotate", "bias", "attend", "logits", "outputs")
 
 
 def check(given: Any, *, kind: str | None = None, axes: str | None = None, **declared: Any) -> Report:
@@ -39,12 +43,15 @@ def check(given: Any, *, kind: str | None = None, axes: str | None = None, **dec
 
     Args:
         given: one of the following; which one is seen from the names of its parameters, or said by ``kind``.
-            ``rotate(x, positions)``, or ``rotate(q, k, positions)`` for both at once; ``bias(Lq, Lk)``.
-        kind: one of ``"rotate"`` and ``"bias"``.
+            ``rotate(x, positions)``, or ``rotate(q, k, positions)`` for both at once; ``bias(Lq, Lk)``;
+            ``attend(q, k, v)``; a decoder ``logits(tokens, positions, …)`` or a model of Transformers; the
+            path of a file with your outputs on the golden inputs.
+        kind: one of :data:`GIVEN`.
         axes: the order of axes that a rotation takes, ``"bhld"``, ``"blhd"``, ``"bld"`` or ``"ld"``; if it
             is not given, the first that raises no error.
-        declared: what the weights were trained with: the arguments of :class:`Rope`, or of :class:`Bias`
-            (where ``kind`` is called ``bias_kind``).
+        declared: what the weights were trained with: the arguments of :class:`Rope`; for an attention also
+            ``encoding``, ``n_heads`` and ``causal``; those of :class:`Bias` for a bias (``kind`` is
+            ``bias_kind`` here); for a decoder those of :func:`check_decoder`.
 
     Raises ValueError, saying what it takes, for anything else.
     """
@@ -53,6 +60,14 @@ def check(given: Any, *, kind: str | None = None, axes: str | None = None, **dec
         if "bias_kind" in declared:
             declared["kind"] = declared.pop("bias_kind")
         return check_bias(given, _declared(Bias, declared))
+    if kind == "logits":
+        return check_decoder(given, **declared)
+    if kind == "attend":
+        options = {
+            name: declared.pop(name, default)
+            for name, default in (("encoding", None), ("n_heads", 6), ("causal", True))
+        }
+        return check_attend(given, _declared(Rope, declared), **options)
     if kind == "rotate":
         rope = _declared(Rope, declared)
         if len(_parameters(given)) >= 3:
@@ -65,14 +80,20 @@ def kind_of(given: Any) -> str:
     """What was given, from the names of its parameters."""
     if not callable(given):
         raise ValueError(f"{given!r} can't be called: give a function, or say kind=…")
+    if isinstance(given, nn.Module) and hasattr(given, "config"):
+        return "logits"
     names = [name.lower() for name in _parameters(given)]
+    if names and names[0] in ("tokens", "input_ids", "ids", "idx"):
+        return "logits"
     if len(names) == 2 and all(
         "len" in name or name in ("lq", "lk", "n", "m", "q", "k", "i", "j") for name in names
     ):
         return "bias"
+    if len(names) >= 3 and names[2][0] == "v":
+        return "attend"
     if len(names) in (1, 2, 3):
         return "rotate"
-    raise ValueError(f"what is a function of ({', '.join(names)})? Say kind='rotate' or kind='bias'")
+    raise ValueError(f"what is a function of ({', '.join(names)})? Say kind=…, one of {', '.join(GIVEN)}")
 
 
 def _parameters(given: Callable[..., Any]) -> list[str]:
