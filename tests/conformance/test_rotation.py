@@ -150,3 +150,19 @@ def test_what_can_not_be_asked_says_what_to_do():
         conformance.check(rope(), layout="quarter")
     with pytest.raises(ValueError, match="rope_type='longest'"):
         conformance.check(rope(), scaling={"rope_type": "longest"})
+
+
+def sines(positions, base=1e4, power=2.0, first=0):
+    angle = (positions + first)[..., None] * base ** (-power * torch.arange(32) / 64)
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
+
+
+def test_a_table_of_sines_has_the_bugs_of_a_rotation():
+    assert conformance.check(sines, kind="table").ok
+    concatenated = conformance.check(
+        lambda positions: torch.cat([sines(positions)[..., 0::2], sines(positions)[..., 1::2]], -1)
+    )
+    assert concatenated.ok and concatenated.given == "table(positions)"
+    assert conformance.check(lambda positions: sines(positions, first=1)).named == {"positions from 1"}
+    doubled = conformance.check(lambda positions: sines(positions, power=4.0), base=1e4)
+    assert "frequencies with d/2" in doubled["golden values"].bugs

@@ -20,6 +20,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -30,12 +31,13 @@ from .bias import check_bias
 from .bugs import BUGS as BUGS
 from .bugs import Bug as Bug
 from .decoder import check_decoder
+from .golden import check_outputs
 from .report import Finding as Finding
 from .report import Report as Report
 from .rope import Rope as Rope
-from .rotation import check_pair, check_rotation
+from .rotation import as_rotation, check_pair, check_rotation
 
-GIVEN = ("rotate", "bias", "attend", "logits", "outputs")
+GIVEN = ("rotate", "table", "bias", "attend", "logits", "outputs")
 
 
 def check(given: Any, *, kind: str | None = None, axes: str | None = None, **declared: Any) -> Report:
@@ -43,9 +45,10 @@ def check(given: Any, *, kind: str | None = None, axes: str | None = None, **dec
 
     Args:
         given: one of the following; which one is seen from the names of its parameters, or said by ``kind``.
-            ``rotate(x, positions)``, or ``rotate(q, k, positions)`` for both at once; ``bias(Lq, Lk)``;
-            ``attend(q, k, v)``; a decoder ``logits(tokens, positions, …)`` or a model of Transformers; the
-            path of a file with your outputs on the golden inputs.
+            ``rotate(x, positions)``, or ``rotate(q, k, positions)`` for both at once; ``table(positions)``,
+            sines and cosines ``[L, d]``; ``bias(Lq, Lk)``; ``attend(q, k, v)``; a decoder
+            ``logits(tokens, positions, …)`` or a model of Transformers; the path of a file with your
+            outputs on the golden inputs.
         kind: one of :data:`GIVEN`.
         axes: the order of axes that a rotation takes, ``"bhld"``, ``"blhd"``, ``"bld"`` or ``"ld"``; if it
             is not given, the first that raises no error.
@@ -60,6 +63,12 @@ def check(given: Any, *, kind: str | None = None, axes: str | None = None, **dec
         if "bias_kind" in declared:
             declared["kind"] = declared.pop("bias_kind")
         return check_bias(given, _declared(Bias, declared))
+    if kind == "outputs":
+        return check_outputs(given, **declared)
+    if kind == "table":
+        report = check_rotation(as_rotation(given, declared.get("layout")), _declared(Rope, declared), "bhld")
+        report.given = "table(positions)"
+        return report
     if kind == "logits":
         return check_decoder(given, **declared)
     if kind == "attend":
@@ -78,6 +87,8 @@ def check(given: Any, *, kind: str | None = None, axes: str | None = None, **dec
 
 def kind_of(given: Any) -> str:
     """What was given, from the names of its parameters."""
+    if isinstance(given, (str, Path)):
+        return "outputs"
     if not callable(given):
         raise ValueError(f"{given!r} can't be called: give a function, or say kind=…")
     if isinstance(given, nn.Module) and hasattr(given, "config"):
@@ -89,6 +100,8 @@ def kind_of(given: Any) -> str:
         "len" in name or name in ("lq", "lk", "n", "m", "q", "k", "i", "j") for name in names
     ):
         return "bias"
+    if len(names) == 1 and names[0].startswith("pos"):
+        return "table"
     if len(names) >= 3 and names[2][0] == "v":
         return "attend"
     if len(names) in (1, 2, 3):

@@ -31,7 +31,8 @@ class Call:
     def predicted(self, turn: Turn, whole: bool = False) -> Tensor:
         x = self.x.double() if whole else self.x[:1, 0 if turn.counts == "heads" else -1 :].double()
         if turn.counts == "heads":
-            heads = torch.arange(x.shape[1])
+            heads = torch.arange(x.shape[1]).view(-1, *[1] * (self.positions.ndim - 1))
+            heads = heads.expand(-1, *self.positions.shape[1:])
             return turn(x.transpose(1, 2), heads).transpose(1, 2)[:, 0 if whole else -1 :]
         if turn.counts == "stale":
             return turn(x, self.positions if self.first is None else self.first)

@@ -350,3 +350,27 @@ def check_pair(function: Callable[..., Any], rope: Rope, axes: str | None = None
         )
         findings.append(dataclasses.replace(worse, says=which + worse.says))
     return Report("rotate(q, k, positions)", findings, keys.measured | queries.measured)
+
+
+def as_rotation(table: Callable[..., Any], layout: str | None) -> Callable[[Tensor, Tensor], Tensor]:
+    """A table of sines and cosines ``[L, d]`` as what it would turn: so it has the same bugs, and names."""
+
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
+        given = table(positions)
+        if positions.ndim == 2:
+            given = given[:, None]
+        elif given.ndim == 3:
+            given = given[0]
+        sin, cos = sides(given, its).to(x.dtype)
+        a, b = (x[..., 0::2], x[..., 1::2]) if its == "interleaved" else x.chunk(2, -1)
+        turned = a * cos - b * sin, a * sin + b * cos
+        return torch.stack(turned, -1).flatten(-2) if its == "interleaved" else torch.cat(turned, -1)
+
+    def sides(given: Tensor, its: str) -> Tensor:
+        return torch.stack(
+            (given[..., 0::2], given[..., 1::2]) if its == "interleaved" else given.chunk(2, -1)
+        )
+
+    squares = sides(table(torch.arange(5)), "interleaved").square().sum(0)  # of a sine and its cosine
+    its = layout or ("interleaved" if bool((squares - 1).abs().max() < 0.1) else "half")
+    return rotate
