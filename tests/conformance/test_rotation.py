@@ -31,7 +31,10 @@ def test_two_bugs_at_once_are_two():
     wrong = rope("interleaved", positions=lambda p: p + 1)
     golden = conformance.check(wrong, **HALF)["golden values"]
     assert {golden.bugs, golden.also} == {("layout",), ("positions from 1",)}
-    assert golden.shown.startswith("position 0, channel 3: yours -0.4963, right 0.8083") and golden.error > 1
+    assert (
+        golden.shown.startswith("position 0, channel 3: yours -0.4963, right 0.8083 (in a call with 1 token)")
+        and golden.error > 1
+    )
 
 
 def test_what_is_no_known_bug_is_not_named():

@@ -166,7 +166,7 @@ def _shown(turn: Turn, calls: Sequence[Call]) -> tuple[str, float]:
             c = int(far[i].argmax())
             p = int(call.positions[i])
             text = f"position {p}, channel {c}: yours {y[i, c]:.4f}, right {expected[i, c]:.4f}"
-            off.append((p, f"{text} (call of {len(y)} tokens)"))
+            off.append((p, f"{text} (in a call with {len(y)} token{'s' * (len(y) > 1)})"))
     return (min(off)[1] if off else ""), worst
 
 
