@@ -168,7 +168,8 @@ BUGS = {
         "the slowest pair comes first", "θ falls with t: the first pair is the fastest"
     ),
     "partial part": Bug(
-        "the wrong part of the head turns", "turn the first rotary_dim channels (or the last: as in training)"
+        "the wrong part of the head turns, too much or too little of it",
+        "turn the first rotary_dim channels (or the last: as in training)",
     ),
     "whole head turned": Bug(
         "all channels turn where only rotary_dim should",

@@ -124,6 +124,9 @@ class Turn:
     reads: tuple[int, ...] | None = None
     laid: str = ""  # the layout of the angles, if it is another one than that of the pairs
     out: str = ""  # the layout in which channels come out, if it is another one
+    half: tuple[
+        str, ...
+    ] = ()  # x·cos + h(x)·sin, where h splits by one layout, joins by another; angles by a third
     times: float = 1.0  # what positions are multiplied by
     shift: float = 0.0
     counts: str = "given"  # from where: given, restart, on (from the first), first or last (one for all)
@@ -136,7 +139,14 @@ class Turn:
         if self.swap is not None:
             p = p[..., list(self.swap)]
         n = torch.arange(p.shape[0], dtype=p.dtype).view(-1, *[1] * (p.ndim - 1)).expand_as(p)
-        places = {"given": p, "restart": n, "on": p[:1] + n, "stale": p, "heads": n}
+        places = {
+            "given": p,
+            "restart": n,
+            "on": p[:1] + n,
+            "stale": p,
+            "heads": n,
+            "lag": (p - 1).clamp(min=0),
+        }
         p = (
             places[self.counts]
             if self.counts in places
@@ -154,6 +164,11 @@ class Turn:
             cos, sin = sin, cos
         rest = x.shape[-1] - d
         turning, still = (x[..., :d], x[..., d:]) if self.part == "first" else (x[..., rest:], x[..., :rest])
+        if self.half:
+            split, join, laid = self.half
+            a, b = _split(turning, split)
+            turned = turning * _join(cos, cos, laid) + _join(-b, a, join) * _join(sin, sin, laid)
+            return torch.cat([turned, still] if self.part == "first" else [still, turned], -1)
         cos_b, sin_b = cos, sin
         if self.laid:  # a and b of a pair get the angles of two other pairs
             cos, cos_b = _split(_join(cos, cos, self.laid), self.layout)
@@ -178,15 +193,29 @@ def _rounded(x: Tensor, dtype: torch.dtype | None) -> Tensor:
     return x if dtype is None else x.to(dtype).double()
 
 
-def mutations(
-    turn: Turn, rope: Rope, measured_base: float | None = None
-) -> Iterator[tuple[str, dict[str, Any]]]:
+@dataclass(frozen=True)
+class Measured:
+    """What was seen of a function itself: its base, how many channels turn, how much lengths grow."""
+
+    base: float | None = None
+    channels: int | None = None
+    factor: float = 1.0
+
+
+NOTHING = Measured()
+
+
+def mutations(turn: Turn, rope: Rope, measured: Measured = NOTHING) -> Iterator[tuple[str, dict[str, Any]]]:
     """``(name, changes)`` of each bug that applies: ``replace(turn, **changes)`` is what it computes."""
     other = {"half": "interleaved", "interleaved": "half"}[turn.layout]
     if rope.layout is not None:
         yield "layout", {"layout": other}
     yield "mixed layouts", {"laid": other}
+    for split, join, laid in itertools.product(LAYOUTS, repeat=3):
+        if split != join:
+            yield "mixed layouts", {"half": (split, join, laid)}
     yield "permuted channels", {"out": other}
+    yield "permuted channels", {"layout": other, "out": turn.layout}
     yield "sign", {"times": -1.0}
     yield "minus lost", {"form": "minus lost"}
     yield "cosine for sine", {"form": "swapped"}
@@ -194,15 +223,18 @@ def mutations(
     yield "positions doubled", {"times": 2.0}
     yield "positions from 1", {"shift": 1.0}
     yield "positions lag by one", {"shift": -1.0}
+    yield "positions lag by one", {"counts": "lag"}
     yield "positions restart", {"counts": "restart"}
     yield "stale angles", {"counts": "stale"}
     yield "along the heads", {"counts": "heads"}
     yield "packing", {"counts": "on"}
     yield "one position for the chunk", {"counts": "first"}
     yield "one position for the chunk", {"counts": "last"}
-    yield from _other_angles(turn, rope, measured_base)
-    yield from _rounded_ones()
-    yield from _other_parts(turn, rope)
+    yield from _other_angles(turn, rope, measured.base)
+    yield from _rounded_ones(turn)
+    yield from _other_parts(turn, rope, measured.channels)
+    if abs(measured.factor / turn.factor - 1) > 0.01:
+        yield "attention factor unexpected", {"factor": measured.factor}
     if turn.factor != 1:
         yield "attention factor forgotten", {"factor": 1.0}
         yield "attention factor squared", {"factor": turn.factor**2}
@@ -210,15 +242,19 @@ def mutations(
         yield from _other_axes(rope, len(turn.theta))
 
 
-def _rounded_ones() -> Iterator[tuple[str, dict[str, Any]]]:
+def _rounded_ones(turn: Turn) -> Iterator[tuple[str, dict[str, Any]]]:
     for dtype in (torch.bfloat16, torch.float16):
         yield "positions in bf16", {"rounds": (dtype, None, None)}
-        for theta in (dtype, None):
-            for positions in (dtype, None):
-                yield "angles in half precision", {"rounds": (positions, theta, dtype)}
-            if theta is not None:
-                yield "angles in half precision", {"rounds": (None, theta, None)}
-                yield "angles in half precision", {"rounds": (dtype, theta, None)}
+        exact, d = turn.theta, 2 * len(turn.theta)
+        t = torch.arange(len(exact), dtype=torch.float64)
+        power = turn.base ** -_rounded(2 * t / d, dtype)
+        for theta in (_rounded(1 / _rounded(1 / exact, dtype), dtype), power, _rounded(power, dtype)):
+            for positions, angles in itertools.product((dtype, None), repeat=2):
+                changes = {"theta": theta, "rounds": (positions, None, angles)}
+                yield "angles in half precision", changes
+        for rounds in itertools.product((dtype, None), repeat=3):
+            if rounds[1:] != (None, None):
+                yield "angles in half precision", {"rounds": rounds}
 
 
 def _other_angles(
@@ -280,8 +316,10 @@ def _exponents(t: Tensor, d: int, rope: Rope) -> Iterator[tuple[str, Tensor]]:
         yield "model's dimension", 2 * t / (heads * rope.head_dim)
 
 
-def _other_parts(turn: Turn, rope: Rope) -> Iterator[tuple[str, dict[str, Any]]]:
+def _other_parts(turn: Turn, rope: Rope, channels: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
     d = 2 * len(turn.theta)
+    if channels and channels % 2 == 0 and channels not in (d, turn.head_dim):
+        yield "partial part", {"theta": rope.frequencies(turn.base, channels).theta()}
     if d < turn.head_dim:
         yield "partial part", {"part": "last" if turn.part == "first" else "first"}
         if rope.rotary_dim is not None:

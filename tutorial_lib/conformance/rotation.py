@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .evidence import Call, Subject, changed, fit
 from .report import FAILED, OPEN, PASSED, Finding, Report, passed, undecided
-from .rope import BASES, Rope, Turn, mutations
+from .rope import BASES, Measured, Rope, Turn, mutations
 
 Names = tuple[str, ...]
 
@@ -49,7 +49,9 @@ class Diagnosis:
         self.rope, self.calls, self.measured = rope, calls, dict[str, Any]()
         near = next((call for call in calls if int(call.positions.flatten()[0]) == 0), calls[0])
         assert near.y is not None
-        turned = (torch.stack([call.y[0, 0] != call.x[0, 0] for call in calls if call.y is not None])).any(0)
+        turned = (torch.stack([call.y[0, -1] != call.x[0, -1] for call in calls if call.y is not None])).any(
+            0
+        )
         self.channels = turned.any(0).nonzero().flatten().tolist()
         d, part = rope.rotary_dim or rope.head_dim, rope.part
         n = len(self.channels)
@@ -60,6 +62,9 @@ class Diagnosis:
             elif self.channels == list(range(rope.head_dim - n, rope.head_dim)):
                 d = n  # and part stays what was declared
                 self.measured["channels that turn"] = f"the last {n} of {rope.head_dim}"
+        turning = near.x[0, -1][:, self.channels].double(), near.y[0, -1][:, self.channels].double()
+        x_norm, y_norm = (float(part.norm()) for part in turning)
+        self.factor = float(f"{y_norm / x_norm:.4g}") if x_norm and math.isfinite(y_norm) else 1.0
         layouts = (rope.layout,) if rope.layout else ("half", "interleaved")
         self.d = None if d == rope.head_dim else d
         self.bases = {layout: _base(near, layout, d, self.channels) for layout in ("half", "interleaved")}
@@ -70,6 +75,9 @@ class Diagnosis:
         ]
         self.right: Turn | None = None
         self.turn = self.rights[0]
+
+    def seen(self, layout: str) -> Measured:
+        return Measured(self.bases[layout], len(self.channels), self.factor)
 
     def _bases(self, layout: str) -> list[float]:
         measured = self.bases[layout]
@@ -121,7 +129,7 @@ class Diagnosis:
         calls = sorted(calls, key=lambda call: call.x.shape[-2])
         found: list[str] = []
         for turn in self.rights:
-            for name, changes in mutations(turn, self.rope, self.bases[turn.layout]):
+            for name, changes in mutations(turn, self.rope, self.seen(turn.layout)):
                 if name not in found and fit(wrong := changed(turn, changes), calls):
                     found.append(name)
                     self.turn = wrong
@@ -130,7 +138,7 @@ class Diagnosis:
         firsts: list[str] = []
         seconds: list[str] = []
         for turn in self.rights[: 2 if self.rope.base is not None else 4]:
-            single = list(mutations(turn, self.rope, self.bases[turn.layout]))
+            single = list(mutations(turn, self.rope, self.seen(turn.layout)))
             for (a, one), (b, two) in itertools.combinations(single, 2):
                 if a != b and not one.keys() & two.keys() and fit(wrong := changed(turn, one, two), calls):
                     firsts.append(a)
@@ -239,11 +247,11 @@ def _cache(calls: Sequence[Call], singles: Sequence[Call], diagnosis: Diagnosis)
     errors = [
         float((call.y - whole.y[..., i : i + 1, :]).abs().max()) for call, i in done if call.y is not None
     ]
-    if max(errors) <= 1e-3:
+    if all(error <= 1e-3 for error in errors):
         return passed("cache", "Tokens one by one get the numbers that they get together.")
     names, also = diagnosis.names([*calls, *singles])
     says = "A token that comes alone is turned otherwise than among others."
-    at = next(i for (_, i), error in zip(done, errors, strict=True) if error > 1e-3)
+    at = next(i for (_, i), error in zip(done, errors, strict=True) if not error <= 1e-3)
     return Finding("cache", FAILED, says, names, also, f"one token at position {at}", max(errors))
 
 
@@ -322,7 +330,7 @@ def _dtype(subject: Subject, diagnosis: Diagnosis) -> Finding:
 def _precision(diagnosis: Diagnosis, calls: Sequence[Call]) -> Names:
     found = []
     for turn in [diagnosis.turn]:
-        for name, changes in mutations(turn, diagnosis.rope, None):
+        for name, changes in mutations(turn, diagnosis.rope):
             if "rounds" in changes and fit(changed(turn, changes), calls):
                 found.append(name)
     return _unique(found)
