@@ -347,6 +347,8 @@ def _slopes(n: int) -> Iterator[tuple[str, Tensor]]:
     yield "slopes", 2 ** (-h)
     yield "slopes", 2 ** (-4 * h / n)
     yield "slopes from 1", 2 ** (-8 * (h - 1) / n)
+    early = slopes(lower) * 2 ** (8 / lower), slopes(2 * lower)[0::2][: n - lower] * 2 ** (4 / lower)
+    yield "slopes from 1", torch.cat(early)
     if n > 1:
         yield "slopes from 1", 2 ** (-8 * (h - 1) / (n - 1))
 

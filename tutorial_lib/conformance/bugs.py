@@ -35,7 +35,7 @@ BUGS = {
         "(a, b) becomes (a·cos − b·sin, a·sin + b·cos); check the minus in rotate_half",
     ),
     "minus lost": Bug(
-        "both halves of a pair add: the minus of the rotation is missing, so lengths change",
+        "the minus of the rotation is missing, or there is one too many, so lengths change",
         "(a, b) becomes (a·cos − b·sin, a·sin + b·cos)",
     ),
     "cosine for sine": Bug(

@@ -128,6 +128,7 @@ class Turn:
         str, ...
     ] = ()  # x·cos + h(x)·sin, where h splits by one layout, joins by another; angles by a third
     times: float = 1.0  # what positions are multiplied by
+    sign: float = 1.0  # of the sine, at last
     shift: float = 0.0
     counts: str = "given"  # from where: given, restart, on (from the first), first or last (one for all)
     form: str = "rotation"
@@ -162,6 +163,7 @@ class Turn:
         cos, sin = self.factor * angle.cos(), self.factor * angle.sin()
         if self.form == "swapped":
             cos, sin = sin, cos
+        sin = self.sign * sin
         rest = x.shape[-1] - d
         turning, still = (x[..., :d], x[..., d:]) if self.part == "first" else (x[..., rest:], x[..., :rest])
         if self.half:
@@ -174,8 +176,9 @@ class Turn:
             cos, cos_b = _split(_join(cos, cos, self.laid), self.layout)
             sin, sin_b = _split(_join(sin, sin, self.laid), self.layout)
         a, b = _split(turning, self.layout)
-        minus = 1 if self.form == "minus lost" else -1
-        turned = _join(a * cos + minus * b * sin, b * cos_b + a * sin_b, self.out or self.layout)
+        first, second = {"plus, plus": (1, 1), "minus, minus": (-1, -1)}.get(self.form, (-1, 1))
+        parts = a * cos + first * b * sin, b * cos_b + second * a * sin_b
+        turned = _join(*parts, self.out or self.layout)
         return torch.cat([turned, still] if self.part == "first" else [still, turned], -1)
 
 
@@ -216,8 +219,9 @@ def mutations(turn: Turn, rope: Rope, measured: Measured = NOTHING) -> Iterator[
             yield "mixed layouts", {"half": (split, join, laid)}
     yield "permuted channels", {"out": other}
     yield "permuted channels", {"layout": other, "out": turn.layout}
-    yield "sign", {"times": -1.0}
-    yield "minus lost", {"form": "minus lost"}
+    yield "sign", {"sign": -1.0}
+    yield "minus lost", {"form": "plus, plus"}
+    yield "minus lost", {"form": "minus, minus"}
     yield "cosine for sine", {"form": "swapped"}
     yield "turned twice", {"times": 2.0, "factor": turn.factor**2}
     yield "positions doubled", {"times": 2.0}

@@ -139,6 +139,7 @@ class Diagnosis:
         seconds: list[str] = []
         for turn in self.rights[: 2 if self.rope.base is not None else 4]:
             single = list(mutations(turn, self.rope, self.seen(turn.layout)))
+            single += [("base", {"theta": self.rope.turn(b, turn.layout, self.d).theta}) for b in BASES[:6]]
             for (a, one), (b, two) in itertools.combinations(single, 2):
                 if a != b and not one.keys() & two.keys() and fit(wrong := changed(turn, one, two), calls):
                     firsts.append(a)
