@@ -52,7 +52,7 @@ test-oldest: setup  ## Run the tests on the oldest packages that pyproject.toml 
 	  --resolution lowest-direct $(EXTRAS:%=--extra %) --annotation-style line
 	@$(BIN) -I course/setup/environment.py --venv .venv-oldest --lock $(BUILD)/oldest.txt
 	@echo "With $$(grep -o '^torch==[^ ]*' $(BUILD)/oldest.txt), and the oldest of everything else."
-	.venv-oldest/bin/python $(PYTEST) --ignore tests/parity --ignore tests/house \
+	.venv-oldest/bin/python $(PYTEST) --ignore tests/parity --ignore tests/conformance --ignore tests/house \
 	  --ignore notebooks/00_start_here.ipynb
 
 bench: setup  ## Measure speed and memory beside public implementations (ARGS="rotary --rounds 30")

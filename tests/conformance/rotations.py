@@ -78,6 +78,13 @@ def stretched(d, by=1.0, base=10_000.0):
     return base ** (-torch.arange(0, d, 2) / d) / by
 
 
+def wavelengths(d):
+    """The paper's ramp, in the number of turns."""
+    theta = stretched(d)
+    gamma = ((2048 * theta / (2 * math.pi) - 1) / 31).clamp(0, 1)
+    return theta / 4 * (1 - gamma) + theta * gamma
+
+
 FACTOR = 0.1 * math.log(4) + 1
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048, "rope_theta": 1e4}
 LINEAR = {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e4}
@@ -126,6 +133,8 @@ BROKEN = {  # the name: (the function, what is declared)
         rope(theta=lambda d: yarn_theta(d, truncate=False), factor=FACTOR),
         {"scaling": YARN},
     ),
+    "attention factor unexpected": (rope(factor=1.2), HALF),
+    "ramp over wavelengths": (rope(theta=wavelengths, factor=FACTOR), {"scaling": YARN}),
     "ramp truncated": (rope(theta=yarn_theta, factor=FACTOR), {"scaling": YARN | {"truncate": False}}),
 }
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tutorial_lib.conformance import BUGS
 from tutorial_lib.conformance.__main__ import main
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +82,14 @@ def test_bugs_and_golden_vectors_can_be_had(tmp_path, capsys):
     assert "layout: the channels are paired in the other layout" in capsys.readouterr().out
     assert main(["--golden", str(tmp_path)]) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"golden.json", "golden.safetensors"}
+
+
+def test_every_bug_with_a_name_is_found_in_some_test():
+    folder = Path(__file__).parent
+    text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+    assert len(BUGS) > 60 and not [name for name in BUGS if f'"{name}"' not in text]
+    for bug in BUGS.values():
+        assert not bug.case or re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", bug.case)
 
 
 def test_as_a_program_in_five_seconds(code):

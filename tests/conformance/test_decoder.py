@@ -47,6 +47,8 @@ class Small(nn.Module):
                 k, v = (torch.cat(pair, -2) for pair in zip(past[layer], (k, v), strict=True))
             new.append((k, v))
             seen = torch.ones(n, start + n).tril(start + self.ahead).bool()
+            if attention_mask is not None and attention_mask.ndim == 4:
+                seen = seen & (attention_mask[0, 0] == 0)
             if attention_mask is not None and attention_mask.ndim == 2:
                 seen = seen & attention_mask[:, None, None].bool()
             s = (3 * q @ k.mT / 8).masked_fill(~seen, -1e9)
@@ -81,6 +83,15 @@ def test_padding_that_is_counted_or_seen():
     assert conformance.check(counted, vocab=50)["padding"].bugs == ("left padding counted",)
     seen = lambda tokens, attention_mask=None: Small()(tokens)[0]  # noqa: E731
     assert conformance.check(seen, vocab=50)["padding"].bugs == ("padding seen",)
+
+
+def test_documents_that_count_on():
+    def counting(tokens, positions=None, attention_mask=None):
+        p = None if positions is None else positions[:, :1] + torch.arange(tokens.shape[1])
+        return Small(table=SINE)(tokens, p, attention_mask)[0]
+
+    assert conformance.check(counting, vocab=50)["packing"].bugs == ("packing",)
+    assert conformance.check(Small(table=SINE), kind="logits", vocab=50)["packing"].status == "passed"
 
 
 def test_positions_that_must_be_given():

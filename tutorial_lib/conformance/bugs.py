@@ -107,10 +107,6 @@ BUGS = {
     "padding seen": Bug(
         "tokens look at the padding", "mask the padded keys in every layer", "huggingface/transformers#22161"
     ),
-    "documents see each other": Bug(
-        "packed documents look at one another",
-        "mask by document (block-diagonal), and restart the positions in each",
-    ),
     "future seen": Bug(
         "a token sees what comes after it", "mask keys beyond the query's own place: tril, not triu"
     ),
@@ -119,11 +115,6 @@ BUGS = {
         "with a cache the causal mask begins in the upper left corner, so a late query sees early keys only",
         "with Lq < Lk the triangle ends in the lower right: tril(Lk - Lq)",
         "pytorch/pytorch#103082",
-    ),
-    "keys not turned anew": Bug(
-        "the cache drops tokens and counts on in the cache, but old keys keep their old angles",
-        "keep keys unturned and turn them at their place in the cache, or keep counting in the text",
-        "mit-han-lab/streaming-llm#53",
     ),
     # ---- precision ----
     "angles in half precision": Bug(
@@ -288,10 +279,5 @@ BUGS = {
     "no position": Bug(
         "nothing depends on the position: the encoding is not applied",
         "check that the encoding is called, and by every layer",
-    ),
-    "indexer layout": Bug(
-        "the indexer turns in another layout than its declared one",
-        "the indexer and its attention may differ: read the layout of each from the released code",
-        "sgl-project/sglang#13530",
     ),
 }

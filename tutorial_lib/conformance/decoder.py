@@ -364,4 +364,11 @@ def _packing(decoder: Decoder) -> Finding:
         return undecided("packing", f"a mask [1, 1, L, L] raised {type(error).__name__}: {error}"[:150])
     if decoder.off(with_mask, alone) <= decoder.tolerance:
         return passed("packing", "A second document in the row has the logits that it has alone.")
+    if (
+        decoder.off(with_mask, decoder(decoder.tokens[:, a:], positions=torch.arange(a, L)[None]))
+        <= decoder.tolerance
+    ):
+        off = decoder.off(with_mask, alone)
+        says = "A second document counts on from the first, although its positions restart."
+        return Finding("packing", FAILED, says, ("packing",), shown="documents of 5 and 7 tokens", error=off)
     return undecided("packing", "a mask [1, 1, L, L] does not hide the first document from the second here")

@@ -235,9 +235,9 @@ def mutations(turn: Turn, rope: Rope, measured: Measured = NOTHING) -> Iterator[
     yield "one position for the chunk", {"counts": "first"}
     yield "one position for the chunk", {"counts": "last"}
     yield from _other_angles(turn, rope, measured.base)
-    yield from _rounded_ones(turn)
+    yield from _rounded_ones(turn, rope.scaling is None)
     yield from _other_parts(turn, rope, measured.channels)
-    if abs(measured.factor / turn.factor - 1) > 0.01:
+    if all(abs(measured.factor / turn.factor**n - 1) > 0.01 for n in (0, 1, 2)):
         yield "attention factor unexpected", {"factor": measured.factor}
     if turn.factor != 1:
         yield "attention factor forgotten", {"factor": 1.0}
@@ -246,16 +246,16 @@ def mutations(turn: Turn, rope: Rope, measured: Measured = NOTHING) -> Iterator[
         yield from _other_axes(rope, len(turn.theta))
 
 
-def _rounded_ones(turn: Turn) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rounded_ones(turn: Turn, plain: bool) -> Iterator[tuple[str, dict[str, Any]]]:
     for dtype in (torch.bfloat16, torch.float16):
         yield "positions in bf16", {"rounds": (dtype, None, None)}
-        exact, d = turn.theta, 2 * len(turn.theta)
-        t = torch.arange(len(exact), dtype=torch.float64)
-        power = turn.base ** -_rounded(2 * t / d, dtype)
-        for theta in (_rounded(1 / _rounded(1 / exact, dtype), dtype), power, _rounded(power, dtype)):
-            for positions, angles in itertools.product((dtype, None), repeat=2):
-                changes = {"theta": theta, "rounds": (positions, None, angles)}
-                yield "angles in half precision", changes
+        t, d = torch.arange(len(turn.theta), dtype=torch.float64), 2 * len(turn.theta)
+        power = torch.pow(turn.base, -_rounded(2 * t / d, dtype))
+        for theta in (_rounded(1 / _rounded(1 / turn.theta, dtype), dtype), power, _rounded(power, dtype)):
+            if plain and not torch.allclose(theta, turn.theta, rtol=1e-6):
+                for positions, angles in itertools.product((dtype, None), repeat=2):
+                    changes = {"theta": theta, "rounds": (positions, None, angles)}
+                    yield "angles in half precision", changes
         for rounds in itertools.product((dtype, None), repeat=3):
             if rounds[1:] != (None, None):
                 yield "angles in half precision", {"rounds": rounds}
