@@ -80,6 +80,15 @@ def test_a_bucket_that_runs_over_its_side():
     assert conformance.check(over, kind="bias", **BOTH)["golden values"].bugs == ("bucket overflow",)
 
 
+def test_a_far_key_that_has_no_bucket():
+    def over(n, m):
+        far = 16 + (torch.log((-r(n, m)).clamp(min=16) / 16) / torch.log(torch.tensor(8.0)) * 16).long()
+        return TABLE[:, torch.where(r(n, m) > -16, (-r(n, m)).clamp(min=0), far)]
+
+    report = conformance.check(over, kind="bias", table=TABLE)
+    assert report["golden values"].bugs == ("bucket overflow",) and "no longest text" in str(report)
+
+
 def test_a_row_that_restarts_where_no_softmax_sees_it_is_not_decided():
     report = conformance.check(lambda n, m: M * from_0(n, m), kind="bias")
     assert report["cache"].status == "not decided" and report.named == {"bias restarts"}

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tutorial_lib import conformance
-from tutorial_lib.encodings import Frequencies, MRoPE, Rotary
+from tutorial_lib.encodings import AxialFrequencies, Frequencies, MRoPE, Rotary
 
 from .rotations import BROKEN, FACTOR, HALF, LINEAR, YARN, rope, stretched, yarn_theta
 
@@ -71,6 +71,17 @@ def test_sections_and_axes_of_mrope(order):
     dealt = Rotary(64, layout="half", frequencies=MRoPE(64, sections=sections, order="interleaved"))
     report = conformance.check(lambda x, p: dealt.rotate(x, x, p, p)[0], **declared)
     assert report["golden values"].bugs == ("sections",)
+
+
+def test_rows_and_columns_of_an_image():
+    its = Rotary(
+        64, layout="interleaved", frequencies=AxialFrequencies(64, (Frequencies(32), Frequencies(32)))
+    )
+    declared = {"sections": (16, 16), "order": "axial", "layout": "interleaved"}
+    report = conformance.check(lambda x, p: its.rotate(x, x, p, p)[0], **declared)
+    assert report.ok and report["golden values"].status == "passed", report
+    turned = conformance.check(lambda x, p: its.rotate(x, x, p.flip(-1), p.flip(-1))[0], **declared)
+    assert {"axes swapped", "sections"} == turned.named, turned
 
 
 def test_queries_and_keys_are_looked_at_apart():

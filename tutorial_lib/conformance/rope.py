@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..encodings import Frequencies, Llama3, MRoPE, PositionInterpolation, YaRN
-from ..encodings.rotary import LAYOUTS
+from ..encodings.rotary import LAYOUTS, plain_theta
 from ..encodings.scaling import Scaling
 
 BASES = (1e4, 5e5, 1e6, 1e5, 1e7, 5e6, 100.0, 1e3, 4e4, 5e4, 1.5e5, 1.6e5, 2.5e5, 6e5, 2e6, 8e6, 1e9, 1e11)
@@ -34,9 +34,10 @@ class Rope:
         rotary_dim: how many channels turn.
         part: whether those are the first or the last ones.
         scaling: one of the library's (``YaRN(4, L=2048)``, …) or the dict of a ``config.json``.
-        sections: pairs for each axis of positions (M-RoPE), dealt out ``chunked`` or ``interleaved``.
+        sections: pairs for each axis of positions ``[L, axes]``.
+        order: of M-RoPE's pairs, ``"chunked"`` or ``"interleaved"``; ``"axial"`` if each axis has its own θ.
 
-    Raises ValueError for a layout, part or ``rope_type`` that it does not know.
+    Raises ValueError for a layout, part, order or ``rope_type`` that it does not know.
     """
 
     head_dim: int = 64
@@ -53,6 +54,8 @@ class Rope:
             raise ValueError(f"layout={self.layout!r}: it must be 'half', 'interleaved' or None (measured)")
         if self.part not in ("first", "last"):
             raise ValueError(f"part={self.part!r}: it must be 'first' or 'last', the channels that turn")
+        if self.order not in ("chunked", "interleaved", "axial"):
+            raise ValueError(f"order={self.order!r}: it must be 'chunked', 'interleaved' or 'axial'")
         if isinstance(self.scaling, Mapping):
             base = self.scaling.get("rope_theta", self.base)
             share = self.scaling.get("partial_rotary_factor")
@@ -65,16 +68,21 @@ class Rope:
         scaling = self.scaling if isinstance(self.scaling, Scaling) else None
         d = rotary_dim or self.rotary_dim
         if self.sections is not None:
-            options: dict[str, Any] = {"sections": self.sections, "order": self.order}
+            options: dict[str, Any] = {
+                "sections": self.sections,
+                "order": self.order.replace("axial", "chunked"),
+            }
             return MRoPE(self.head_dim, base, d, scaling, **options)
         return Frequencies(self.head_dim, base, d, scaling)
 
     def turn(self, base: float, layout: str, rotary_dim: int | None = None, part: str = "") -> Turn:
         """The right prediction for one choice of what was left open."""
         its = self.frequencies(base, rotary_dim)
-        reads = tuple(its.reads()) if isinstance(its, MRoPE) else None
+        theta, reads = its.theta(), tuple(its.reads()) if isinstance(its, MRoPE) else None
+        if self.order == "axial" and self.sections is not None:  # each axis has a list of θ of its own
+            theta = torch.cat([plain_theta(2 * pairs, base) for pairs in self.sections])
         return Turn(
-            its.theta(),
+            theta,
             layout,
             self.head_dim,
             part or self.part,
@@ -346,6 +354,6 @@ def _other_axes(rope: Rope, pairs: int) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "sections", {"reads": tuple(axis for axis in range(n) for _ in range(sizes[axis]))}
     chunked = tuple(axis for axis in range(n) for _ in range(sections[axis]))
     dealt = tuple(t % n if t < n * sections[t % n] else 0 for t in range(pairs))
-    yield "sections", {"reads": dealt if rope.order == "chunked" else chunked}
+    yield "sections", {"reads": chunked if rope.order == "interleaved" else dealt}
     yield "sections", {"reads": tuple(t % n for t in range(pairs))}
     yield "no position", {"reads": (0,) * pairs}
