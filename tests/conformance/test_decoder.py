@@ -179,7 +179,7 @@ def exchanged(model):
 
 
 INSIDE = {
-    "inv_freq never filled": ("qwen2", lambda model: rotary(model).inv_freq.zero_()),
+    "inv_freq never filled": ("mistral", lambda model: rotary(model).inv_freq.uniform_(0, 9)),
     "base": ("llama", lambda model: rotary(model).inv_freq.copy_(1e4 ** (-torch.arange(0, 8, 2) / 8))),
     "scaling missing": (
         "qwen2",
@@ -189,6 +189,15 @@ INSIDE = {
     "angles in half precision": ("mistral", halved),
     "scaling in the wrong layers": ("gemma3_text", exchanged),
 }
+
+
+@pytest.mark.parametrize("empty", [0.0, torch.nan])
+def test_frequencies_that_are_empty(empty):
+    model = tiny("mistral")
+    rotary(model).inv_freq.fill_(empty)
+    report = conformance.check(model)
+    assert report["golden values"].bugs[0] == "inv_freq never filled", report
+    assert not report.failed[1:], report
 
 
 @pytest.mark.parametrize("name", INSIDE)

@@ -105,6 +105,11 @@ def check_decoder(
         relative = all(known is not None for _, known in rotary)
         relative = relative and not _learned(given)
     golden, dtype = _inside(rotary)
+    if "inv_freq never filled" in golden.bugs or not bool(decoder.full.isfinite().all()):
+        others = ("shift", "causality", "cache", "padding", "packing")
+        because = "its logits are made of frequencies that were never filled, or are not finite"
+        report.findings = [golden, *(undecided(each, because) for each in others), dtype]
+        return report
     report.findings = [
         golden,
         _shift(decoder, relative),
@@ -216,7 +221,9 @@ def _shift(decoder: Decoder, relative: bool | None) -> Finding:
     if "positions" not in decoder.has:
         return undecided("shift", "it takes no positions (position_ids=… or positions=…)")
     if decoder.blind:
-        return undecided("shift", decoder.blind, ("no position",) if relative else ())
+        return undecided(
+            "shift", decoder.blind, ("no position",) if relative and decoder.full.dtype.itemsize >= 4 else ()
+        )
     p, tolerance = torch.arange(L)[None], 10 * decoder.tolerance  # float32 angles lose some far out
     try:
         errors = {

@@ -67,7 +67,8 @@ class Diagnosis:
         self.factor = float(f"{y_norm / x_norm:.4g}") if x_norm and math.isfinite(y_norm) else 1.0
         layouts = (rope.layout,) if rope.layout else ("half", "interleaved")
         self.d = None if d == rope.head_dim else d
-        self.bases = {layout: _base(near, layout, d, self.channels) for layout in ("half", "interleaved")}
+        self.steps = {its: _steps(near, its, d, self.channels) for its in ("half", "interleaved")}
+        self.bases = {its: _base(steps, d) for its, steps in self.steps.items()}
         self.rights = [
             rope.turn(base, layout, self.d, part)
             for layout in layouts
@@ -113,6 +114,11 @@ class Diagnosis:
             says = "The numbers are those of two known bugs at once."
         if not names and not all(bool(call.y.isfinite().all()) for call in calls if call.y is not None):
             names, says = ("inv_freq never filled",), "There are NaNs or infinities in the output."
+        if not names and any(_is_garbage(self.steps[layout]) for layout in {t.layout for t in self.rights}):
+            names, says = (
+                ("inv_freq never filled",),
+                "Pairs turn, but not by angles that fall from pair to pair.",
+            )
         return Finding("golden values", FAILED, says, names, also, shown, error)
 
     def _says(self, turn: Turn) -> str:
@@ -179,8 +185,8 @@ def _shown(turn: Turn, calls: Sequence[Call]) -> tuple[str, float]:
     return (min(off)[1] if off else ""), worst
 
 
-def _base(call: Call, layout: str, d: int, channels: list[int]) -> float | None:
-    """The base, from how the angles between the first two positions fall from pair to pair."""
+def _steps(call: Call, layout: str, d: int, channels: list[int]) -> Tensor | None:
+    """How each pair turns from one position to the next, as complex numbers ``[L − 1, d/2]``."""
     if call.y is None or call.positions.ndim > 1 or len(call.positions) < 2 or d < 4:
         return None
     first = channels[0] if channels and len(channels) == d else 0
@@ -191,14 +197,27 @@ def _base(call: Call, layout: str, d: int, channels: list[int]) -> float | None:
         return torch.complex(a, b)
 
     phase = pairs(call.y) / pairs(call.x)
-    theta = (phase[1:] / phase[:-1]).angle().abs()
-    theta = theta.median(0).values
+    return phase[1:] / phase[:-1]
+
+
+def _base(steps: Tensor | None, d: int) -> float | None:
+    """The base, from how these angles fall from pair to pair."""
+    if steps is None:
+        return None
+    theta = steps.angle().abs().median(0).values
     t = torch.arange(d // 2, dtype=torch.float64)
     use = (theta > 0.01) & (t > 0)
     if not bool(use.any()) or not bool(theta[0] > 0):
         return None
     log = ((theta[0] / theta[use]).log() * d / (2 * t[use])).median()
     return float(log.exp()) if 0.1 < float(log) < 60 else None
+
+
+def _is_garbage(steps: Tensor | None) -> bool:
+    """Whether pairs do turn evenly, but by angles that do not fall from pair to pair."""
+    if steps is None or not bool((steps - steps[:1]).abs().max() < 0.01):
+        return False
+    return bool(steps[0].angle().abs().diff().max() > 0.01)
 
 
 # ---- promises ----
@@ -307,7 +326,7 @@ def _dtype(subject: Subject, diagnosis: Diagnosis) -> Finding:
         for start in (0, 250, 4090):
             full = subject.chunk(start)
             call = subject.cast(dtype, start) if cast else subject.chunk(start, dtype=dtype)
-            if call is None or full.y is None:
+            if call is None or full.y is None or not bool(full.y.isfinite().all()):
                 continue
             name = str(dtype).removeprefix("torch.")
             if call.y is None:
@@ -323,7 +342,8 @@ def _dtype(subject: Subject, diagnosis: Diagnosis) -> Finding:
                 shown = f"x.to({name}) at positions {start} … {start + 11}"
                 return Finding("dtype", FAILED, says, bugs, shown=shown, error=error)
     if not tested:
-        return undecided("dtype", f"16 bits raised an error ({'; '.join(raised[:1])})")
+        because = f"16 bits raised an error ({raised[0]})" if raised else "its numbers are not finite"
+        return undecided("dtype", because)
     its = " and ".join(dict.fromkeys(tested))
     return passed("dtype", f"In {its} the numbers are those of float32, up to the rounding of x.")
 
