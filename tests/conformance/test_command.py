@@ -37,7 +37,7 @@ def code(tmp_path):
 
 
 def test_exit_codes_and_a_report_to_read(code, capsys):
-    assert main([f"{code}:right()", "layout=half", "base=1e4"]) == 0
+    assert main([f"{code}:right()", "layout=half", "--axes", "bhld", "base=1e4"]) == 0
     assert "7 passed, 0 failed" in capsys.readouterr().out
     assert main([f"{code}:rotate", "layout=half"]) == 1
     said = capsys.readouterr().out

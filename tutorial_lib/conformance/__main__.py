@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--golden", type=Path, metavar="FOLDER", help="copy the golden vectors there, and stop"
     )
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     if options.bugs:
         print("\n".join(f"{name}: {bug.says}" for name, bug in BUGS.items()))
         return 0
