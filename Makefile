@@ -9,7 +9,7 @@ export ISSUES_URL
 PYTEST = -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab again teach hub test quick test-oldest bench latency breakages doctor notebooks results site slides \
+.PHONY: help setup lab again teach hub test test-all quick test-oldest bench latency breakages doctor notebooks results site slides \
   locale zh release lint lock clean
 
 help:  ## Show this list
@@ -33,16 +33,19 @@ hub: setup  ## Start a hub for a class on this machine (docs/instructor/hub.md)
 	@$(BIN) -c "from tutorial_lib.data import load_smollm2; load_smollm2()"  # unpacked once, for everybody
 	$(BIN) -m jupyterhub -f classroom/hub/jupyterhub_config.py
 
-test: setup  ## Run every test, notebooks included (ARGS="-k doctor")
+test: setup  ## Test what the course needs on this machine: library, notebooks, exercises (ARGS="-k doctor")
 	$(BIN) $(PYTEST)
 
-# The core: encodings, attention and model, the form of notebooks and files. `make test` is everything.
+test-all: setup  ## Run every test: browser, site, slides, grading and documents, too
+	$(BIN) $(PYTEST) tests tutorial_lib course classroom workshop notebooks
+
+# The core: encodings, attention and model, the form of notebooks and files.
 QUICK = tests/notebooks tutorial_lib/encodings $(patsubst %,tests/unit/test_%.py,encodings every_encoding relative \
   rotary attention model properties lesson explorers) $(patsubst %,tests/house/test_%.py,lint tree docs lock)
 quick: setup  ## Run the core of the tests, in a minute (ARGS=tests/slides: that, too)
 	$(BIN) $(PYTEST) $(QUICK)
 
-# Left out: the peers, which have to be new, and what compares the environment with the lock: the house, notebook 00.
+# Left out: the peers, which have to be new, and what compares the environment with the lock: the doctor, notebook 00.
 # torch stays at the lock's version, because on Linux an older one brings its CUDA libraries.
 EXTRAS = experiments course models test cluster teach hub site dev
 test-oldest: setup  ## Run the tests on the oldest packages that pyproject.toml allows (TORCH=2.6.0: torch too)
@@ -52,7 +55,7 @@ test-oldest: setup  ## Run the tests on the oldest packages that pyproject.toml 
 	  --resolution lowest-direct $(EXTRAS:%=--extra %) --annotation-style line
 	@$(BIN) -I course/setup/environment.py --venv .venv-oldest --lock $(BUILD)/oldest.txt
 	@echo "With $$(grep -o '^torch==[^ ]*' $(BUILD)/oldest.txt), and the oldest of everything else."
-	.venv-oldest/bin/python $(PYTEST) --ignore tests/parity --ignore tests/conformance --ignore tests/house \
+	.venv-oldest/bin/python $(PYTEST) --ignore tests/parity --ignore tests/lab \
 	  --ignore notebooks/00_start_here.ipynb
 
 bench: setup  ## Measure speed and memory beside public implementations (ARGS="rotary --rounds 30")

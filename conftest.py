@@ -21,7 +21,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 PROGRESS = pytest.StashKey[Path]()  # the folder of the tests' progress
 
 # a notebook edited as text is not a module to import
-collect_ignore_glob = ["notebooks/*.py", "solutions/*/*.py"]
+collect_ignore_glob = ["notebooks/*.py", "solutions/*/*.py", "classroom/*/*", "workshop/*/*"]
 
 
 def pytest_configure(config):
@@ -167,21 +167,22 @@ def pytest_make_collect_report(collector):
 # The slowest begin first, so that no process is left waiting at the end.
 FIRST = (
     "tests/browser",
+    "notebooks/10",
     "tests/exercises/test_questions",
     "notebooks/02",
     "tests/site",
+    "tests/unit/test_compiled",
     "notebooks/07",
     "tests/house/test_commands",
     "notebooks/03",
     "notebooks/04",
-    "tests/exercises/test_nbgrader",
-    "tests/unit/test_translation",
+    "tests/grading/test_nbgrader",
+    "tests/house/test_translation",
     "notebooks/",
     "tests/grading",
     "tests/slides",
     "tests/parity",
-    "tests/unit/test_experiment",
-    "tests/unit/test_parallel",
+    "tests/experiments",
     "tests/house",
     "tests/exercises",
 )

@@ -1,1 +1,1 @@
-"""Mark the submissions of a class: take in, run in a sandbox, compare outside, keep in nbgrader's book."""
+"""Mark a class's submissions: take in, run in a sandbox, compare outside, keep the marks in nbgrader."""

@@ -28,7 +28,7 @@ def names(folder: str = "solutions") -> list[str]:
 
 
 def path(name: str, folder: str = "solutions") -> Path:
-    """Where an exercise stands: nbgrader asks for one folder for each."""
+    """Where an exercise is: nbgrader wants a folder for each."""
     return places.ROOT / folder / name / f"{name}.ipynb"
 
 
@@ -53,7 +53,7 @@ class Written:
 def written(source: Path) -> dict[str, Written]:
     """The written questions of a notebook with solutions, in their order, by nbgrader's id of the answer.
 
-    The cell before the answer asks; without a heading there, the title is made from the id.
+    The cell before the answer holds the question; if it has no heading, the title is made from the id.
     """
     found, before = {}, ""
     for cell in json.loads(source.read_bytes())["cells"]:

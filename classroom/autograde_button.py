@@ -1,4 +1,4 @@
-"""nbgrader's "Autograde" button in a class folder: it enters the marks that are there, and runs nothing."""
+"""nbgrader's "Autograde" button in a class folder: it enters the marks we already have, and runs nothing."""
 
 from __future__ import annotations
 

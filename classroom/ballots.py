@@ -1,7 +1,8 @@
 """Votes that were handed in as files: from the inbox into the class folder, and a report on them.
 
 :mod:`course.lesson.votes` says what a vote is, and who writes one. It is imported late, because it
-brings widgets. ``votes/`` in the class folder has the form of a folder that a class votes into, and no names.
+brings widgets. ``votes/`` in the class folder is laid out like a folder that a class votes into, but names
+nobody.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ def is_vote(name: str) -> bool:
 def take_in(found: Iterator[tuple[Path, str]], inbox: Path, root: Path) -> tuple[int, int]:
     """Copy the votes among the files ``found`` in ``inbox`` into ``votes/`` of the class folder.
 
-    ``found`` gives paths and kinds as `intake` does. A sender has one first and one second vote on a
-    question, the newest. Returns how many votes there are, and how many files of such names are none.
+    ``found`` gives paths and kinds as `intake` does. Of each sender's first votes on a question the newest
+    counts; the same goes for second votes. Returns how many votes there are, and how many files have such a
+    name, but hold no vote.
     """
     from course.lesson import votes
 
@@ -61,7 +63,7 @@ def take_in(found: Iterator[tuple[Path, str]], inbox: Path, root: Path) -> tuple
 
 
 def _sender(parts: tuple[str, ...]) -> str:
-    """Who sent it, as far as the name in the inbox says it."""
+    """Who sent it, as far as the name in the inbox tells."""
     named = roster.sender(parts[0])
     if named:
         return roster.spelled(named.stable)
@@ -70,7 +72,7 @@ def _sender(parts: tuple[str, ...]) -> str:
 
 
 def _votes_in(path: Path, inbox: Path) -> Iterator[tuple[bytes, float]]:
-    """What the file holds if it has a vote's name, or all files of such names in a zip file; and the date."""
+    """Contents and date of a file with a vote's name, or of all such files in a zip file."""
     from course.lesson import votes
 
     try:
@@ -86,16 +88,16 @@ def _votes_in(path: Path, inbox: Path) -> Iterator[tuple[bytes, float]]:
                         with packed.open(member) as stream:
                             yield stream.read(votes.MOST_BYTES + 1), seconds
     except files.Refused:
-        yield b"", 0.0  # no vote: it is counted as such
+        yield b"", 0.0  # not a vote: it is counted as one of those
     except Exception:  # a broken zip file raises many kinds; `intake` says what is wrong with it
         return
 
 
 # ---- the report ----
 def report(root: Path) -> Path:
-    """Write ``report/votes.md``: of each question, how many gave each answer, first and second vote.
+    """Write ``report/votes.md``: for each question, how many gave each answer, first and second vote.
 
-    Counts alone, and none where fewer than five have voted. Returns the path.
+    It holds counts alone, and none where fewer than five have voted. Returns the path.
     """
     from course.lesson import votes
 

@@ -1,4 +1,4 @@
-"""Late days and extensions, in days of the calendar: where clocks change, two in a year have 23 or 25 hours.
+"""Late days and extensions, in calendar days: where clocks change, two days a year have 23 or 25 hours.
 
 A moment is in UTC and names no zone, as nbgrader stores it. A ``zone`` is the class's; None is the machine's.
 """
@@ -11,7 +11,7 @@ import zoneinfo
 
 SECOND = datetime.timedelta(seconds=1)
 UNITS = {"h": datetime.timedelta(hours=1), "m": datetime.timedelta(minutes=1)}
-MOST_DAYS = 3660  # ten years: what is longer is a slip of the finger, and may be no date
+MOST_DAYS = 3660  # ten years: anything longer is a slip of the finger, and may not be a date
 
 
 def zone(name: str) -> datetime.tzinfo | None:
@@ -59,8 +59,8 @@ def _there(moment: datetime.datetime, zone: datetime.tzinfo | None) -> datetime.
 
 
 def later(moment: datetime.datetime, days: int, zone: datetime.tzinfo | None) -> datetime.datetime:
-    """The same time of day, so many days later."""
-    # not by way of the wall for 0: there are two of some times on it
+    """The same time of day, that many days later."""
+    # for 0 not by way of the wall clock, which shows some times twice
     return utc(_there(moment, zone) + datetime.timedelta(days), zone) if days else moment
 
 

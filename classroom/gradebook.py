@@ -68,7 +68,7 @@ def database(root: Path, db: str | None = None) -> str:
 
 @contextlib.contextmanager
 def gradebook(root: Path, db: str | None = None) -> Iterator:
-    """nbgrader's Gradebook of a class folder, closed in the end; FileNotFoundError before `prepare`.
+    """nbgrader's Gradebook of a class folder, closed at the end; FileNotFoundError before `prepare`.
 
     Raises RuntimeError while another program holds the database.
     """
@@ -155,9 +155,9 @@ def prepare(root: Path, released: Mapping[str, Path], db: str | None = None) -> 
     """Make ``root`` an nbgrader course with the exercises ``released`` (name → notebook with solutions).
 
     Writes ``nbgrader_config.py``, ``source/`` and ``release/`` (by nbgrader itself, which also enters the
-    cells and their points into the database). An exercise that is there unchanged is left alone.
-    ``db`` is a SQLAlchemy URL; ``postgresql://`` needs no more than that. Raises RuntimeError with
-    nbgrader's log where it refuses, for instance because cells changed after submissions came in.
+    cells and their points into the database). An exercise that is already there, unchanged, is left alone.
+    ``db`` is a SQLAlchemy URL; ``postgresql://`` is enough. Raises RuntimeError with
+    nbgrader's log if nbgrader refuses, for instance because cells changed after submissions came in.
     """
     root = Path(root)
     root.mkdir(parents=True, exist_ok=True)
@@ -194,7 +194,7 @@ def _released(root: Path, assignment: str) -> Path:
 
 
 def _points(root: Path, assignment: str) -> dict[str, float]:
-    """What each graded cell gives, as it was released."""
+    """The points that each graded cell can give, as it was released."""
     cells = nbformat.read(_released(root, assignment), as_version=4).cells
     return {
         _id(cell): float(cell.metadata.nbgrader.points)
@@ -204,7 +204,7 @@ def _points(root: Path, assignment: str) -> dict[str, float]:
 
 
 def coded_questions(root: Path, assignment: str) -> list[str]:
-    """The questions of an exercise that a program marks, in its order."""
+    """The questions of an exercise that a program marks, in the order of the exercise."""
     cells = nbformat.read(_released(root, assignment), as_version=4).cells
     return [
         question_of(_id(cell))
@@ -232,7 +232,7 @@ def _weights(root: Path, assignment: str, rules: Rules) -> dict[str, float]:
 
 
 def _weigh(book, root: Path, assignment: str, rules: Rules) -> None:
-    """Let the gradebook's maximum be that of the rules. nbgrader itself knows no bonus."""
+    """Set the gradebook's maximum to that of the rules. nbgrader itself knows no bonus."""
     (notebook,) = book.find_assignment(assignment).notebooks
     weights = _weights(root, assignment, rules)
     for cell in notebook.grade_cells:
@@ -277,16 +277,16 @@ def _id(cell) -> str:
 def graft(released, submitted):
     """The released notebook with a student's answers: ids, points, tags and locks stay the teacher's.
 
-    All that the student wrote is in it. A written answer is all of its pieces: its cells, however many there
-    are, what was typed into the question's cell, and cells that stand where the answer should. Whatever else
-    the student added or changed follows the cell that it followed, marked as `own`; outputs do not come
-    along. Of a notebook in another language the prose is shown as the student read it. Notebooks are
+    It holds everything that the student wrote. A written answer is all of its pieces: its cells, however many
+    there are, what was typed into the question's cell, and cells that stand where the answer should. Whatever
+    else the student added or changed follows the cell that it followed, marked as `own`; outputs are left
+    out. The prose of a notebook in another language is shown as the student read it. Notebooks are
     NotebookNodes; none is changed.
     """
     ours = {cell.id: cell for cell in released.cells}
     written = {_id(cell) for cell in released.cells if _is_written(cell)}
     asks = {before.id: _id(cell) for before, cell in itertools.pairwise(released.cells) if _is_written(cell)}
-    given: dict[str, str] = {}  # a text that is no student's: the cell that it is of
+    given: dict[str, str] = {}  # a text that we gave out: the id of its cell
     for cell in itertools.chain(released.cells, filter(_is_of_an_edition, submitted.cells)):
         if cell.id in ours:
             given.setdefault(cell.source.strip(), cell.id)
@@ -298,7 +298,7 @@ def graft(released, submitted):
         source, which = cell.source.strip(), home(cell)
         name = _id(ours[which]) if which else ""
         if name in written and labels[name] > 1 and place not in (None, name):
-            name = place  # a copy that was taken along to another question
+            name = place  # a copy that the student took along to another question
         elif which:
             at, place = which, name if name in written else asks.get(which)
         if not name and which and source in given and cell.cell_type == "markdown":
@@ -321,7 +321,7 @@ def graft(released, submitted):
 
 
 def _assembled(released, pieces: Mapping, answers: Mapping, read: Mapping, extras: Mapping):
-    """The released notebook with all of these in their places, and each cell's id its own."""
+    """The released notebook with all of these in their places; no two cells share an id."""
     result = copy.deepcopy(released)
     result.cells = extras.get(None, [])
     for cell in copy.deepcopy(released.cells):
@@ -342,7 +342,7 @@ def _assembled(released, pieces: Mapping, answers: Mapping, read: Mapping, extra
 
 
 def _is_of_an_edition(cell) -> bool:
-    """A text of the course in another language, as it was given out: its cell has its fingerprint."""
+    """Is it a text of the course in another language, as given out? Then its cell has its fingerprint."""
     return (
         cell.cell_type == "markdown"
         and "id" in cell
@@ -375,7 +375,7 @@ def _below(cell, given: Iterable[str]):
 
 
 def _join(answer, pieces) -> None:
-    """Let an answer's cell be its pieces, one below the other, with the pictures of each."""
+    """Fill an answer's cell with its pieces, one below the other, with the pictures of each."""
     texts, attachments = [], {}
     for piece in pieces:
         text = piece.source.strip() if len(pieces) > 1 else piece.source
@@ -395,7 +395,7 @@ def _join(answer, pieces) -> None:
 
 
 def _extras(others) -> dict[str | None, list]:
-    """What a student wrote elsewhere, by the id of the cell that it follows; not more than can be read."""
+    """What a student wrote elsewhere, by the id of the cell that it follows; no more than one can read."""
     extras: dict[str | None, list] = {}
     cells = letters = left = 0
     for at, cell in others:
@@ -429,7 +429,7 @@ def _plain(cell):
 
 
 def own(shown) -> list:
-    """The cells of a `graft` that are a student's own, and stand in no answer's place."""
+    """The cells of a `graft` that are a student's own, and are not part of an answer."""
     return [cell for cell in shown.cells if cell.metadata.get("own")]
 
 
@@ -450,7 +450,7 @@ def marked_copy(root: Path, assignment: str, student: str, marks: Mapping):
 
 
 def _number(value, most: float) -> float | None:
-    """A question's points, within what it can give; None for what is no number."""
+    """A question's points, within what it can give; None for anything but a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
     return min(max(float(value), 0.0), most)
@@ -459,7 +459,7 @@ def _number(value, most: float) -> float | None:
 def coded(marks: Mapping, question: str, most: float) -> float | None:
     """The automatic score of one coded question; None is "no score": somebody has to look.
 
-    A rejected submission scores 0, and so does a question that the time ran out for. A grader error
+    A rejected submission scores 0, and so does a question for which time ran out. A grader error
     never does.
     """
     found = marks["questions"].get(question)
@@ -486,7 +486,7 @@ def given(grade) -> float | None:
 
 
 def _with_hand(grade, auto: float | None) -> float | None:
-    """A score, if the program's part of it were ``auto``: what a person gave goes first."""
+    """What the score would be with the automatic part ``auto``: what a person gave takes precedence."""
     score = auto if grade.manual_score is None else grade.manual_score
     return None if score is None else score + (grade.extra_credit or 0.0)
 
@@ -514,7 +514,7 @@ def _utc(due: datetime.datetime | str, rules: Rules) -> datetime.datetime:
 def _penalty(sent, due, extension: datetime.timedelta | None, rules: Rules, most: float) -> float | None:
     """The points that being late costs; None for none. Times are in UTC without a zone.
 
-    A share of the maximum, not of the score, so that it does not hang on what is still to be marked.
+    A share of the maximum, not of the score, so that it does not depend on what is still to be marked.
     """
     if sent is None or due is None:
         return None
@@ -533,8 +533,8 @@ def enter(
     """Write one submission into the gradebook, and the copy for formgrader into ``autograded/``.
 
     What a person gave (scores, extra credit, comments) is never touched. A written answer that was marked
-    is asked for again only when its text has changed, and a coded one when its automatic score has. An empty
-    one scores nothing by itself, unless the student wrote something elsewhere that may be the answer.
+    needs marking again only when its text has changed, and a coded one when its automatic score has. An empty
+    one is scored 0 automatically, unless the student wrote something elsewhere that may be the answer.
     An extension that was given in nbgrader holds where neither ``rules`` nor the class list has one.
     """
     shown = marked_copy(root, assignment, student, marks)
@@ -573,7 +573,7 @@ def enter(
 
 
 def digests(notebook) -> dict[str, str]:
-    """What the cells with an id hold, pictures included."""
+    """A digest of each cell with an id, pictures included."""
     return {
         _id(cell): hashlib.sha256(f"{cell.source}{cell.get('attachments') or ''}".encode()).hexdigest()
         for cell in notebook.cells
@@ -618,11 +618,11 @@ def merge(
 ) -> dict[str, str]:
     """Enter the marks of a class (student → marks JSON) for one exercise.
 
-    ``due`` is the time that submissions are late from (without a zone: in the class's); None keeps the one
-    that is set, for instance in formgrader. ``rules``: those that are kept for the exercise, if none are
-    given. Entering the same marks again changes nothing. Who cannot be entered becomes a grader error with
-    the reason, and the others are entered: returns ``{student: reason}`` of these. Raises ValueError for an
-    exercise that `prepare` has not seen, RuntimeError while another program holds the database.
+    ``due`` is the time from which submissions are late (without a zone: in the class's); None keeps the one
+    that is set, for instance in formgrader. ``rules`` are by default those kept for the exercise. Entering
+    the same marks again changes nothing. A student who cannot be entered becomes a grader error with the
+    reason, and all others are entered: returns ``{student: reason}`` of the failures. Raises ValueError for
+    an exercise that `prepare` has not seen, RuntimeError while another program holds the database.
     """
     from sqlalchemy.exc import OperationalError
 
@@ -679,7 +679,7 @@ def changes(
     """What `merge` with the same arguments would change for those who have points; writes nothing.
 
     One row for each student whose points would change: ``student``, ``before`` and ``after`` (points of all
-    answers that have been marked, less the late penalty), ``because`` (the name of a question, or "late
+    answers that have been marked, less the late penalty), ``because`` (from the name of a question, or "late
     penalty", to the points before and after; None where there are none).
     """
     points, listed = _points(root, assignment), roster.read(root)

@@ -50,7 +50,7 @@ JOINERS = "\u200c\u200d"  # they cannot be seen, and names in Persian or Sinhala
 
 @dataclass(frozen=True)
 class Taken:
-    """What came of the uploads of one student for one exercise.
+    """The outcome of one student's uploads for one exercise.
 
     ``state`` is "taken" or "rejected". ``reason`` says why it was rejected, or holds remarks, in words for
     the student. ``path`` is the notebook that counts (None when rejected), ``sha256`` that of its bytes
@@ -72,14 +72,14 @@ class Upload:
     """One file that may be a submission; ``load`` reads it and may raise Refused."""
 
     student: str
-    assignment: str  # "" if its name is that of no exercise
+    assignment: str  # "" if its name names no exercise
     label: str
     seconds: float  # since 1970
     load: Callable[[], bytes]
     notebook: bool = True  # by its name
     inside: tuple = ()  # of a zip file: date and depth, for the order among its members
     remark: str = ""
-    sender: roster.Sender | None = None  # where the platform wrote into the name whose it is
+    sender: roster.Sender | None = None  # where the platform wrote its owner into the name
 
     @property
     def order(self) -> tuple:
@@ -120,7 +120,7 @@ def safe_id(name: str) -> str:
 class Students:
     """The ids of a class: ``students.json`` maps each id to its name.
 
-    An id is that of the class list, where the upload's name is somebody's there, else the name made safe.
+    An id is that of the class list if the upload's name matches somebody there, else the name made safe.
     """
 
     def __init__(self, root: Path):
@@ -144,7 +144,7 @@ class Students:
         files.replace(self.path, (json.dumps(self.names, indent=1, sort_keys=True) + "\n").encode())
 
 
-# ".ipynb", ".json", ".txt", " (1)", "-copy2" and " Kopie", as often as they come: backwards, so that each
+# ".ipynb", ".json", ".txt", " (1)", "-copy2" and " Kopie", as often as they occur: backwards, so that each
 # letter is looked at once.
 COPY = re.compile(r"(?:bnypi\.|nosj\.|txt\.|\)\d+\([ _-]*|\d*[ _-]?(?:ypoc|eipok)[ _-]+)*", re.I)
 
@@ -206,7 +206,7 @@ def _refusing(reason: str) -> Callable[[], bytes]:
 
 
 def _below(folder: Path, depth: int = 0) -> Iterator[tuple[Path, str]]:
-    """``(path, kind)`` of all below a folder, following no links: kind "file", "link" or a complaint."""
+    """``(path, kind)`` of everything in a folder, following no links: kind "file", "link" or a complaint."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as problem:
@@ -234,7 +234,7 @@ def _seconds(path: Path) -> float:
 
 
 def _sane(seconds: float) -> float:
-    """A time since 1970 that can have been: a file may claim the year 9999, or one before the first."""
+    """A plausible time since 1970: a file may claim the year 9999, or one before 1970."""
     return min(max(0.0, seconds), time.time())
 
 
@@ -284,7 +284,7 @@ def _of_zip(path, inbox, student, assignment, label, seconds, assignments) -> It
     ]
     budget = MOST_UNPACKED_BYTES
     for member in notebooks:
-        if (letters := len(member.filename)) > files.MOST_NAME:  # before anything looks at it
+        if (letters := len(member.filename)) > files.MOST_NAME:  # before anything else reads the name
             why = (
                 f"Its name in the zip file has {letters} letters; at most {files.MOST_NAME} are read. "
                 "Rename it, or send the notebook itself."
@@ -358,7 +358,7 @@ def _uploads(inbox: Path, assignments: Sequence[str]) -> Iterator[Upload]:
         zipped = entry.name.lower().endswith(".zip")
         assignment, student = match(entry.name[:-4] if zipped else entry.name, assignments)
         if not (zipped or assignment or ".ipynb" in entry.name.lower()):
-            continue  # a list of names, a note: nobody's upload
+            continue  # a list of names, or a note: not an upload
         if sender and not match(sender.name, assignments)[0]:
             kind = "link" if entry.is_symlink() else "file"
             yield from (
@@ -385,7 +385,7 @@ def _of_folder(folder: Path, inbox: Path, assignments) -> Iterator[Upload]:
             break
         found += _of_file(path, kind, inbox, folder.name, assignments)
     if not found and next(_below(folder), None):
-        return  # votes, and no homework
+        return  # votes, but no homework
     wanted = [upload for upload in found if upload.notebook or upload.assignment]
     yield from (
         wanted
@@ -398,7 +398,7 @@ def _of_folder(folder: Path, inbox: Path, assignments) -> Iterator[Upload]:
 
 
 def decode(data: bytes) -> tuple[str, list[str]]:
-    """The text of an upload, and remarks on how it was encoded. Raises Refused for what is no text."""
+    """The text of an upload, and remarks on how it was encoded. Raises Refused for anything but text."""
     if not data.strip():
         raise Refused("The file is empty.")
     for mark, encoding in (
@@ -503,7 +503,7 @@ def _attachments(cell: dict) -> dict:
 
 
 def _grade_id(cell: dict) -> str:
-    """The id that nbgrader gave the cell. Its points, locks and tags are the teacher's to say, not ours."""
+    """The id that nbgrader gave the cell. Its points, locks and tags come from the teacher's copy instead."""
     metadata = cell.get("metadata")
     given = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     name = given.get("grade_id") if isinstance(given, dict) else None
@@ -589,7 +589,7 @@ def take_in(inbox: Path, root: Path, assignments: Sequence[str]) -> list[Taken]:
     Layouts: ``<student>/<exercise>.ipynb``, with any folders between and browsers' copies such as
     ``<exercise> (1).ipynb``; ``<exercise>_<student>.ipynb``; zip files of either name. Of several uploads
     the newest that can be read counts, by the date of the file. A newer one replaces the notebook that
-    was taken before and keeps it as ``….ipynb.earlier``. A second run changes nothing.
+    was taken before, which is kept as ``….ipynb.earlier``. A second run changes nothing.
 
     Returns one Taken per student and exercise, sorted. Raises FileNotFoundError without an inbox.
     """
@@ -605,7 +605,7 @@ def take_in(inbox: Path, root: Path, assignments: Sequence[str]) -> list[Taken]:
     _without_typed(groups)
     for path in (root / "marks" / UNKNOWN).glob("*.json"):
         if (path.stem, "") not in groups:
-            path.unlink()  # it has been given a better name, or taken away
+            path.unlink()  # it has been renamed, or removed
     return [
         _settle(root, student, assignment, uploads, assignments)
         for (student, assignment), uploads in sorted(groups.items())
@@ -615,8 +615,8 @@ def take_in(inbox: Path, root: Path, assignments: Sequence[str]) -> list[Taken]:
 def _of_senders(uploads: list[Upload]) -> Iterator[Upload]:
     """Uploads under the name that the platform gives to their sender.
 
-    Moodle's numbers change with each exercise, so there the name alone counts, unless two people of one name
-    have handed in the same exercise: then nobody can tell whose is whose.
+    Moodle's numbers change with each exercise, so there only the name counts, unless two people of the same
+    name have handed in the same exercise: then nobody can tell whose is whose.
     """
     numbers: dict[tuple, set[str]] = {}
     for upload in uploads:
@@ -663,7 +663,7 @@ def _ids(root: Path, assignment: str) -> set[str]:
 
 
 def _is_of(root: Path, assignment: str, data: bytes) -> bool:
-    """Does a plain notebook hold cells of this exercise? By nbgrader's ids; where all are lost, by texts."""
+    """Does a plain notebook hold cells of this exercise? By nbgrader's ids or, if all are lost, by texts."""
     ids, own = _ids(root, assignment), set(GRADE_ID.findall(data))
     if not ids or own:
         return not ids or bool(ids & own)
@@ -677,7 +677,7 @@ def _is_of(root: Path, assignment: str, data: bytes) -> bool:
 def _by_its_cells(upload: Upload, ids: dict[str, set]) -> Upload:
     """The upload under the exercise that its cells belong to, where its name says another one, or none.
 
-    Cells decide only where they leave no doubt: they are of one exercise, and none is of the one it is named.
+    Cells decide only where they leave no doubt: all are of one exercise, and none of the one in the name.
     """
     if not upload.notebook:
         return upload
@@ -700,14 +700,14 @@ def _by_its_cells(upload: Upload, ids: dict[str, set]) -> Upload:
 
 
 def _settle(root: Path, student: str, assignment: str, uploads: list[Upload], assignments) -> Taken:
-    """Choose among the uploads of one student for one exercise, and write down what came of it."""
+    """Choose among the uploads of one student for one exercise, and write down the outcome."""
     uploads = sorted(uploads, key=lambda upload: upload.order, reverse=True)
     refusals, raw = [], b""
     for n, upload in enumerate(uploads[:MOST_TRIED]):
         try:
             if not assignment:
                 known = ", ".join(f"{name}.ipynb" for name in assignments) or "none"
-                upload.load()  # a reason of its own goes first
+                upload.load()  # if it can't be read, that reason comes first
                 raise Refused(f"The file name is that of no exercise. The exercises are: {known}.")
             raw = upload.load()
             data, remarks = normalise(raw)
@@ -729,10 +729,10 @@ def _settle(root: Path, student: str, assignment: str, uploads: list[Upload], as
 
 
 def record(root: Path, assignment: str, student: str) -> dict:
-    """What was noted of the submission that counts: ``sha256``, ``seconds_of_upload``, ``from`` (its name),
+    """The notes on the submission that counts: ``sha256``, ``seconds_of_upload``, ``from`` (its name),
     ``remarks``; ``{}`` where there is none.
 
-    It stands outside of ``submitted/``, where a student's own files can lie.
+    It is kept outside ``submitted/``, which may hold a student's own files.
     """
     try:
         found = json.loads(_noted(root, assignment, student).read_text(encoding="utf-8"))
@@ -781,7 +781,7 @@ def _take(root: Path, student: str, assignment: str, upload: Upload, data: bytes
     )
     marks = root / "marks" / assignment / f"{student}.json"
     if marks.exists() and json.loads(marks.read_text()).get("state") == "rejected":
-        marks.unlink()  # it spoke of an upload that does not count any more
+        marks.unlink()  # it was about an upload that no longer counts
     return taken
 
 
@@ -815,7 +815,7 @@ def _reject(root: Path, student: str, assignment: str, reason: str, raw: bytes, 
 
 
 def take_in_votes(inbox: Path, root: Path) -> tuple[int, int]:
-    """Take in the votes that lie beside the homework; how many there are, and how many files were none."""
+    """Take in the votes beside the homework; returns how many there are, and how many files were none."""
     return ballots.take_in(_below(Path(inbox)), Path(inbox), Path(root))
 
 
@@ -823,9 +823,9 @@ def take_in_votes(inbox: Path, root: Path) -> tuple[int, int]:
 
 
 def adopt(root: Path, assignment: str) -> list[Taken]:
-    """Take in what lies in ``submitted/`` and did not come through `take_in`: what `nbgrader collect` wrote.
+    """Take in what is in ``submitted/`` and did not come through `take_in`: what `nbgrader collect` wrote.
 
-    Each notebook is brought into its plain form in its place; as it was sent, it stays as
+    Each notebook is brought into its plain form in place; what was sent is kept as
     ``….ipynb.collected``. ``timestamp.txt`` says when it was sent. What cannot be read is rejected like any
     upload, and set aside as ``….ipynb.refused``. A notebook of this exercise under another name is renamed;
     `record` has that name as "from". Returns one Taken for each notebook that was new.
@@ -850,7 +850,7 @@ def adopt(root: Path, assignment: str) -> list[Taken]:
                 if isinstance(problem, Refused)
                 else (f"The file could not be read ({type(problem).__name__}).")
             )
-            _noted(root, assignment, student).unlink(missing_ok=True)  # it spoke of what was there before
+            _noted(root, assignment, student).unlink(missing_ok=True)  # it was about what was there before
             if path.parent.resolve() == submitted.resolve() / student / assignment:  # no link leads elsewhere
                 os.replace(path, path.with_suffix(".ipynb.refused"))
             found.append(_reject(root, student, assignment, f"'{path.name}': {why}", raw, _seconds(path)))
@@ -863,9 +863,9 @@ def adopt(root: Path, assignment: str) -> list[Taken]:
 
 
 def _renamed(root: Path, assignment: str) -> tuple[list[Taken], dict[str, str]]:
-    """Give the exercise's name to what was collected under another one; who sent no notebook is rejected.
+    """Give the exercise's name to what was collected under another one; reject whoever sent no notebook.
 
-    Returns those, and the names that there were, by student.
+    Returns the rejected, and the earlier names by student.
     """
     submitted, rejected, names = root / "submitted", [], {}
     ids = _ids(root, assignment)

@@ -1,7 +1,7 @@
 """What the answers of a class say about its questions: difficulty, discrimination, beliefs, trend, gain.
 
-Pure functions of marks (see `marking.mark`) and logs. A share is a number from 0 to 1; None is a number that
-there are too few students for.
+Pure functions of marks (see `marking.mark`) and logs. A share is a number from 0 to 1; None stands where
+there are too few students for a number.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ENOUGH = 2 / 3  # of the inventory's questions, answered both times
 
 
 def _graded(marks: Mapping[str, Mapping]) -> dict[str, dict[str, Mapping]]:
-    """Student to question to verdict. Not counted: who was rejected, and what time ran out for."""
+    """Student to question to verdict, without rejected students and questions for which time ran out."""
     return {
         student: {
             question: verdict
@@ -60,7 +60,7 @@ def questions(marks: Mapping[str, Mapping]) -> list[dict]:
 
     "passed" is the difficulty of classical test theory, the share that got it right (a high one is easy).
     "discrimination" is the correlation of the question's points with those of all other questions together:
-    near 0, who passes it says nothing about the rest; below 0, better students fail it: look at the question.
+    near 0, passing it says nothing about the rest; below 0, better students fail it: look at the question.
     """
     graded, rows = _graded(marks), []
     for name in sorted({name for found in graded.values() for name in found}):
@@ -95,8 +95,8 @@ def _discrimination(graded: Mapping[str, Mapping[str, Mapping]], name: str) -> f
 def beliefs(marks: Mapping[str, Mapping]) -> list[dict]:
     """A row (`BELIEVED`) for each misconception, the most common first.
 
-    One cause counts once: a student who holds one misconception in several questions is one student, and the
-    questions stand in one row.
+    One cause counts once: a student who shows the same misconception in several questions counts as one, and
+    these questions share a row.
     """
     graded = _graded(marks)
     held: dict[str, dict[str, set[str]]] = {}  # misconception to question to students
@@ -168,7 +168,7 @@ def logs(folder: Path) -> tuple[list[tuple[Choices, Choices]], int]:
     """``(before, after)`` for each student who answered both times, and how many files are left out.
 
     A file is a learner's ``progress.json``, under any name. A pair holds the questions that were answered
-    both times; with fewer than two thirds of all it is left out. ValueError where there is no such file.
+    both times; with fewer than two thirds of all, it is left out. ValueError where there is no such file.
     """
     folder = Path(folder)
     paths = [path for path in sorted(folder.rglob("*.json")) if path.is_file()]
@@ -218,7 +218,7 @@ def inventory(pairs: Sequence[tuple[Choices, Choices]]) -> Gain:
 def gain(before: Sequence[float], after: Sequence[float], draws: int = 10_000) -> Gain:
     """The normalised gain of matched pairs: what was learned, as a share of what could be.
 
-    g = (⟨after⟩ − ⟨before⟩) / (1 − ⟨before⟩), of the class's means (Hake 1998, Am. J. Phys. 66, 64). The
+    g = (⟨after⟩ − ⟨before⟩) / (1 − ⟨before⟩), from the class's means (Hake 1998, Am. J. Phys. 66, 64). The
     interval is the percentile bootstrap's: students are drawn with replacement, each with both scores.
 
     >>> found = gain([0.2] * 10, [0.6] * 10)

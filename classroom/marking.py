@@ -47,7 +47,7 @@ NEEDED = (
     "tutorial_lib/workers.py",
 )
 CELL_SECONDS = 60.0
-ATTEMPTS = 5  # runs of one submission: each leaves out what stopped the last one
+ATTEMPTS = 5  # runs of one submission: each leaves out what stopped the one before
 MOST_FRAMES, READING = 20_000, 60.0  # messages of one run that are read, and seconds for reading them
 MOST = 64 * 2**20  # bytes of one frame
 MOST_TREE = 4 * 2**20  # bytes of it that are not tensors: as Python objects they take 30 times as much
@@ -83,7 +83,7 @@ class GraderError(RuntimeError):
 
 @functools.cache
 def version() -> str:
-    """A short name of what marks: it changes with any check, question or exercise."""
+    """A short name for the version of the marking: it changes with any check, question or exercise."""
     digest = hashlib.sha256()
     sources = [*(ROOT / "course" / "checks").rglob("*.py"), *(ROOT / "classroom").glob("*.py")]
     for path in [*sorted(sources), *(assignments.path(name) for name in assignments.names())]:
@@ -163,7 +163,7 @@ def grafted(data: bytes, assignment: str) -> tuple[list[str], list[str], list[st
         raise ValueError(
             "This file can't be read as a notebook. Open it in JupyterLab, save it, and hand it in again."
         ) from None
-    cells, ours = [], {}  # id: (cell type, what nbgrader knows of it)
+    cells, ours = [], {}  # id: (cell type, what nbgrader knows about it)
     for cell in json.loads(assignments.path(assignment, "exercises").read_bytes())["cells"]:
         source, kind, grade_id = _cell(cell)
         if grade_id:
@@ -194,7 +194,7 @@ def grafted(data: bytes, assignment: str) -> tuple[list[str], list[str], list[st
 
 
 def _cell(cell) -> tuple[str, str, str]:
-    """``(source, cell type, nbgrader's id)``, whatever stands in their places."""
+    """``(source, cell type, nbgrader's id)``, whatever a student put in their places."""
     if not isinstance(cell, dict):
         return "", "", ""
     source = cell.get("source", "")
@@ -213,9 +213,9 @@ def _cell(cell) -> tuple[str, str, str]:
 def seeds_of(secret: str, assignment: str, student: str, data: bytes) -> dict[str, int]:
     """The seed of each question's inputs, for one student's one notebook.
 
-    Another student has others, and so has the next attempt: what somebody learns of the inputs of one
-    notebook is of no use in another. The same notebook always has the same ones. Who does not know the secret
-    cannot tell them.
+    Another student has others, and so does the next attempt: what you learn about the inputs of one notebook
+    is of no use in another. The same notebook always has the same ones. Without the secret, nobody can
+    predict them.
     """
     attempt = hashlib.sha256(data).hexdigest()
 
@@ -228,7 +228,7 @@ def seeds_of(secret: str, assignment: str, student: str, data: bytes) -> dict[st
 
 @dataclass
 class _Found:
-    """What came out of a submission. It may all be forged; names are those that were asked for."""
+    """What came out of a submission. It may all be forged, except the names: those are ours."""
 
     answers: dict[str, list] = field(default_factory=dict)  # outcomes by question
     stopped: dict[str, str] = field(default_factory=dict)  # by question: why there are none
@@ -241,7 +241,7 @@ class _Found:
 
 
 def _collect(cells, asked, seeds, trusted, limits, cell_seconds) -> _Found:
-    """Run, and again without what stopped it."""
+    """Run, and run again without what stopped it."""
     found, killed, begun = _Found(), False, time.monotonic()
     cells = [source for source in cells if source.strip()]
     for _attempt in range(ATTEMPTS):
@@ -279,7 +279,7 @@ def _collect(cells, asked, seeds, trusted, limits, cell_seconds) -> _Found:
         if asking and asking not in found.answers:
             found.stopped[asking] = f"When it was called, {why}."
             found.remark(f"{asking}: when it was called, {why}.")
-        elif not asking and cell is not None:  # this cell never came to its end
+        elif not asking and cell is not None:  # this cell never finished
             found.remark(f"Cell {_named(cells[cell])}: {why}. It was left out.")
             del cells[cell]
         elif not asking:
@@ -288,7 +288,7 @@ def _collect(cells, asked, seeds, trusted, limits, cell_seconds) -> _Found:
 
 
 def _blamed(cells: list[str], asked, entries: dict) -> list[tuple[Question, list[str]]]:
-    """Answers that failed, and the other failed answers that their cell names: the fault may be there."""
+    """Answers that failed, each with the other failed answers that its cell names: the fault may be there."""
     failed = [
         name
         for name, entry in entries.items()
@@ -321,7 +321,7 @@ def _cases(question: Question, seeds: Mapping[str, int]) -> list:
 
 
 def _read(data: bytes, cells: list[str], names: set[str], found: _Found) -> tuple[int | None, str, bool]:
-    """Add what the frames hold; returns the cell and the question they broke off in, and if they end."""
+    """Add what the frames hold; returns the cell and question where they broke off, and whether they end."""
     cell, asking = None, ""
     for frame in _frames(data):
         if type(frame.get("cell")) is int and 0 <= frame["cell"] < len(cells):
@@ -343,7 +343,7 @@ def _named(source: str) -> str:
 
 
 def _frames(data: bytes) -> Iterator[dict]:
-    """The messages in ``data``, up to the first bytes that are none."""
+    """The messages in ``data``, up to the first bytes that are not one."""
     at, begun, count = 0, time.monotonic(), 0
     while at + 16 <= len(data) and count < MOST_FRAMES and time.monotonic() - begun < READING:
         count += 1
@@ -401,7 +401,7 @@ def _entry(question: Question, found: _Found, seeds: Mapping[str, int], hidden: 
 # ---- in the sandbox, or without one ----
 @contextlib.contextmanager
 def _small_copy() -> Iterator[Path]:
-    """The folder that the sandbox sees of the course: no question, no reference, no encoding."""
+    """The part of the course that the sandbox sees: no question, no reference, no encoding."""
     with tempfile.TemporaryDirectory(prefix="marking-") as scratch:
         for name in NEEDED:
             target = Path(scratch, name)
@@ -425,9 +425,9 @@ def _run(message: bytes, trusted: bool, limits: sandbox.Limits) -> sandbox.Outco
 
 
 def _bare(folder: Path, message: bytes, limits: sandbox.Limits) -> sandbox.Outcome:
-    """Run without a sandbox: for notebooks of one's own only."""
+    """Run without a sandbox: only for your own notebooks."""
     command = [sys.executable, "-c", BARE, str(os.getpid()), str(folder)]
-    # Files, not pipes: a process that it leaves behind could hold a pipe open for ever.
+    # Files, not pipes: a process that it leaves behind could hold a pipe open forever.
     with (
         tempfile.TemporaryDirectory() as work,
         tempfile.TemporaryFile() as given,
@@ -468,7 +468,7 @@ def _bare(folder: Path, message: bytes, limits: sandbox.Limits) -> sandbox.Outco
 def replay(
     root: Path, assignment: str, student: str, seed: int | None = None, trusted: bool = False
 ) -> tuple[dict[str, int], dict]:
-    """``(seeds, marks)`` of a submission that stands in ``root``, with verdicts that hide nothing.
+    """``(seeds, marks)`` of a submission in ``root``, with verdicts that hide nothing.
 
     The inputs are those that it was marked with, or those of ``seed``, for all questions. Nothing is kept.
     Raises ValueError where there is no such submission.
@@ -484,9 +484,9 @@ def replay(
 
 # ---- a class ----
 def self_test(assignment: str, trusted: bool = False) -> None:
-    """Mark the solution and the released stub; GraderError unless they earn everything and nothing.
+    """Mark the solution and the released stub; GraderError unless one earns everything, the other nothing.
 
-    A broken sandbox or interpreter shows here, before it could become a class of zeros.
+    A broken sandbox or interpreter shows up here, before it gives a whole class zeros.
     """
     for folder, right in (("solutions", True), ("exercises", False)):
         data = assignments.path(assignment, folder).read_bytes()
@@ -505,7 +505,7 @@ def self_test(assignment: str, trusted: bool = False) -> None:
 
 
 def secret_of(root: Path) -> str:
-    """The secret of a class, made once: it decides the inputs, so that a second run marks alike."""
+    """The secret of a class, made once: it decides the inputs, so that a second run gives the same marks."""
     path = root / "marks" / ".secret"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -514,7 +514,7 @@ def secret_of(root: Path) -> str:
 
 
 def own_secret(root: Path, assignment: str, student: str) -> str:
-    """A secret of one student's submission, the same each time, that nobody can tell without the class's."""
+    """A secret for one student's submission, always the same, that nobody can guess without the class's."""
     text = f"feedback/{assignment}/{student}"
     return hmac.new(secret_of(root).encode(), text.encode(), hashlib.sha256).hexdigest()
 
@@ -529,13 +529,13 @@ def mark_all(
     preview: bool = False,
     progress=None,
 ) -> list[dict]:
-    """Mark what stands in ``root/submitted`` and is not marked yet; returns the marks of all.
+    """Mark what is in ``root/submitted`` and is not marked yet; returns the marks of all.
 
-    ``workers`` processes (default: one a core), or the Dask cluster at ``scheduler``. Each result is
-    written at once, so that an interrupted run goes on where it stopped. ``again`` marks everything
-    anew; a submission or a check that has changed is always marked anew. ``preview`` leaves the marks as they
-    are, and keeps new ones aside for the next run without it. ``progress`` is called with ``(done, all)``.
-    An exception ends all processes of the run at once, and so does the end of this one.
+    ``workers`` processes (default: one per core), or the Dask cluster at ``scheduler``. Each result is
+    written at once, so that an interrupted run continues where it stopped. ``again`` marks everything again;
+    a changed submission, or one whose checks have changed, is always marked again. ``preview`` leaves the
+    marks as they are, and keeps new ones aside for the next run without it. ``progress`` is called with
+    ``(done, all)``. An exception ends all processes of the run at once, and so does the end of this one.
     Raises GraderError when the sandbox or the checks do not work, and while another run marks here.
     """
     if not trusted and (problem := sandbox.probe()):
@@ -549,7 +549,7 @@ def mark_all(
 
 @contextlib.contextmanager
 def _alone(root: Path) -> Iterator[None]:
-    """One run at a time in a class folder: two would mark the same twice, each with a part of the machine."""
+    """One run at a time in a class folder: two would share the machine and mark everything twice."""
     path = root / "marks" / ".lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -570,7 +570,7 @@ def _mark_all(root, assignment, workers, scheduler, trusted, again, preview, pro
         student = path.parts[-3]
         try:
             data = files.read(path, MOST, submitted)
-        except files.Refused as problem:  # not as taking in leaves it: it is not followed, and stops nobody
+        except files.Refused as problem:  # taking in leaves no such file: it is not read, and stops nobody
             marks = _blank(assignment, student, b"") | {"state": "rejected", "reason": str(problem)}
             _store(root, marks, preview)
             done.append(marks)
@@ -578,7 +578,7 @@ def _mark_all(root, assignment, workers, scheduler, trusted, again, preview, pro
         stored = None if again else _fresh(root, assignment, student, data)
         if stored:
             if not preview:
-                _store(root, stored, False)  # it may have stood aside
+                _store(root, stored, False)  # it may have been kept aside
             done.append(stored)
         else:
             jobs.append(
@@ -611,7 +611,7 @@ def _store(root: Path, marks: dict, aside: bool) -> None:
 
 
 def _fresh(root: Path, assignment: str, student: str, data: bytes) -> dict | None:
-    """The marks of just this notebook by just these checks, if it has been marked; also aside."""
+    """The marks of exactly this notebook by exactly these checks, if there are any; also those kept aside."""
     for folder in ("", ASIDE):
         try:
             path = root / "marks" / assignment / folder / f"{student}.json"

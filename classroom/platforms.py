@@ -1,6 +1,6 @@
 """Marks as Canvas and Moodle import them: files for the whole class, made from the table of grades.
 
-Both name a student by what stands in the class list; without one there is nothing to name them by.
+Both identify a student by what is in the class list; without one there is nothing to go by.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def canvas(listed: Roster, rows: Sequence[Mapping], questions: bool = False) -> 
     `lib/gradebook_importer.rb <https://github.com/instructure/canvas-lms/blob/master/lib/gradebook_importer.rb>`_
     reads "Student", "ID", "SIS User ID", "SIS Login ID" and "Section" in this order, then a column for each
     assignment, and a second row with the points possible. It looks for the student by ID, then by the SIS
-    ids, then by name. A column that is no assignment's title becomes a new assignment, or is left out: Canvas
-    asks. An empty cell clears what stands there.
+    ids, then by name. A column that is not the title of an assignment becomes a new one, or is left out:
+    Canvas asks. An empty cell clears the grade that is there.
     """
     columns = _columns(rows, questions)
     lines = [
@@ -48,7 +48,7 @@ def moodle(listed: Roster, rows: Sequence[Mapping]) -> str:
 
     `Grade import <https://docs.moodle.org/311/en/Grade_import>`_: whoever imports says which column names the
     student ("Email address" as ``useremail``, or "ID number" as ``useridnumber``), and what each other column
-    is; those that are mapped to nothing are left out. "-" is no grade (``grade/import/csv`` of Moodle).
+    is; those that are mapped to nothing are left out. "-" means no grade (``grade/import/csv`` of Moodle).
     Feedback must be mapped together with its grade, or that is lost. A grade above the maximum, as with a
     bonus, needs ``unlimitedgrades`` in the settings of the site.
     """
@@ -123,7 +123,7 @@ def _number(value: float | None, none: str = "") -> str:
 
 
 def _csv(lines: Iterable[Sequence[str]]) -> str:
-    """UTF-8 without a mark, which Canvas's reader could take for a part of the first cell."""
+    """UTF-8 without a byte order mark, which Canvas's reader could take for part of the first cell."""
     buffer = io.StringIO()
     csv.writer(buffer).writerows(
         [f"'{cell}" if cell.startswith(FORMULA) and cell != "-" else cell for cell in line] for line in lines

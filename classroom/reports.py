@@ -87,7 +87,7 @@ def points(value: float | None) -> str:
 
 
 def _rows(root: Path, book) -> list[dict]:
-    """One row per student and exercise, also where nothing was handed in."""
+    """One row per student and exercise, even where nothing was handed in."""
     names = _names(root)
     exercises = sorted(book.assignments, key=lambda a: a.name)
     students = sorted(set(names) | {student.id for student in book.students})
@@ -154,7 +154,7 @@ def _row(marks: Mapping | None, submission, most: float) -> dict:
 
 
 def _names(root: Path) -> dict[str, str]:
-    """Id to name, of the class list and of all who sent something."""
+    """Id to name, for the class list and everybody else who sent something."""
     path = Path(root) / "students.json"
     listed = {person.id: person.name or person.id for person in roster.read(root).people.values()}
     return (json.loads(path.read_text()) if path.exists() else {}) | listed
@@ -164,7 +164,7 @@ def _names(root: Path) -> dict[str, str]:
 
 
 def inert(value) -> str:
-    """A cell that a spreadsheet shows and does not compute.
+    """A cell that a spreadsheet shows, but does not compute.
 
     >>> inert("=HYPERLINK(1)"), inert("Li"), inert(2.5), inert(None)
     ("'=HYPERLINK(1)", 'Li', '2.5', '')
@@ -180,7 +180,7 @@ def inert(value) -> str:
 def table(columns: Sequence[str], rows: Iterable[Mapping]) -> str:
     """CSV (RFC 4180) of rows by column name; every cell is `inert`.
 
-    Every cell is quoted: a spreadsheet that splits at semicolons must not find a formula inside of one.
+    Every cell is quoted: a spreadsheet that splits at semicolons must not find a formula inside one.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, quoting=csv.QUOTE_ALL)
@@ -207,7 +207,7 @@ def export(root: Path, db: str | None = None, questions: bool = False) -> Path:
         for row in rows
         for question, (score, most) in row["answers"].items()
     ]
-    # the mark at the beginning is for Excel's sake: 王小明
+    # Excel needs the byte order mark to read names such as 王小明
     files.replace(path, table(COLUMNS, rows).encode("utf-8-sig"))
     files.replace(path.with_name("questions.csv"), table(ANSWERS, answers).encode("utf-8-sig"))
     if listed := roster.read(root):
@@ -222,9 +222,9 @@ def export(root: Path, db: str | None = None, questions: bool = False) -> Path:
 def feedback(root: Path, assignment: str, db: str | None = None) -> list[Path]:
     """Write ``feedback/<student>/<assignment>/<assignment>.html`` for everybody who sent something.
 
-    Marks and what the checks say, per question; the written answers with their marks, and ours once marking
-    has begun; comments; the late penalty. The page runs nothing, loads nothing, and says nothing of hidden
-    inputs or other students. Returns the paths.
+    It has marks and what the checks say, per question; the written answers with their marks, and with ours
+    once marking has begun; comments; the late penalty. The page runs nothing, loads nothing, and says nothing
+    about hidden inputs or other students. Returns the paths.
     """
     root, paths = Path(root), []
     with gradebook(root, db) as book:
@@ -257,16 +257,16 @@ def feedback(root: Path, assignment: str, db: str | None = None) -> list[Path]:
 
 
 def _collected_as(root: Path, assignment: str, student: str) -> str:
-    """The name of the notebook that nbgrader collected: its student will ask for the feedback by that."""
+    """The name of the notebook that nbgrader collected: the student gets the feedback under that name."""
     name = Path(str(intake.record(root, assignment, student).get("from", ""))).name
     raw = root / "submitted" / student / assignment / f"{assignment}.ipynb.collected"
     return name.removesuffix(".ipynb") if name.endswith(".ipynb") and raw.exists() else assignment
 
 
 def _beside(root: Path, assignment: str, student: str) -> dict[str, str]:
-    """What `nbgrader release_feedback` asks for beside a page, with what stands there if none was collected.
+    """The files that `nbgrader release_feedback` needs beside a page, made here where nothing was collected.
 
-    It stops at the first student who has none: one upload by mail, and nobody gets a page.
+    It stops at the first student without them: one upload by mail, and nobody would get a page.
     """
     from .marking import own_secret
 
@@ -288,7 +288,7 @@ def _body(
     begun: Collection[str],
 ) -> str:
     name = html.escape(_names(root).get(student, student))
-    reason = ERROR if marks["state"] == "grader error" else marks["reason"]  # its own words are the teacher's
+    reason = ERROR if marks["state"] == "grader error" else marks["reason"]  # the details are for the teacher
     pieces = [f"<h1>{html.escape(assignment)}</h1>", f"<p>{name}: {html.escape(SAID[marks['state']])}.</p>"]
     if reason:
         pieces.append(f'<p class="says"><strong>{html.escape(reason)}</strong></p>')
@@ -368,13 +368,13 @@ def _coded(grade, question: str, found: Mapping, comment: str | None, decided: r
 
 
 def _written(grade, cell, comment: str | None, asked: assignments.Written, begun: bool) -> str:
-    """The question, the answer and its mark; ours below, once the marking of this question has ``begun``."""
+    """The question, the answer and its mark; our answer below, once marking this question has ``begun``."""
     marked = given(grade) is not None and not grade.needs_manual_grade
     pieces = [_head(grade, asked.title), safe_html.render(asked.text), "<p>Your answer:</p>", answer(cell)]
     if not marked:
         pieces.append("<p>Not marked yet.</p>")
     pieces.append(_comment(comment))
-    if marked and begun:  # whoever leaves an answer empty does not get ours for the next attempt
+    if marked and begun:  # nobody gets our answer for the next attempt by leaving theirs empty
         pieces.append(
             f'<p>A model answer, and how it is marked:</p><div class="model">'
             f"{safe_html.render(asked.model)}</div>"
@@ -408,8 +408,8 @@ def _markdown(columns: Sequence[str], rows: Sequence[Mapping]) -> str:
 def report(root: Path, assignment: str, db: str | None = None) -> Path:
     """Write ``report/<assignment>/``: ``report.md`` with a figure, and its tables as CSV.
 
-    Names no student. Needs only the marks; where a gradebook is there, the written answers come from it. An
-    empty class gives an empty report. Returns the path of ``report.md``.
+    It names no student, and needs only the marks; where there is a gradebook, the written answers come from
+    it. An empty class gives an empty report. Returns the path of ``report.md``.
     """
     from tutorial_lib import plots
 
@@ -496,7 +496,7 @@ def trend(root: Path, assignments: Sequence[str]) -> Path:
 def inventory(root: Path, folder: Path) -> Path:
     """Write ``report/inventory.md``: what the class believed before and after, from the logs in ``folder``.
 
-    Names no student. Returns its path; see `items.inventory` for what is refused.
+    It names no student. Returns the path; see `items.inventory` for what is refused.
     """
     pairs, left_out = items.logs(folder)
     found = items.inventory(pairs)

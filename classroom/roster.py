@@ -1,8 +1,8 @@
 """The class list: who is in the class, and under which names the platforms know them.
 
-``roster.csv`` stands in the class folder. It is the teacher's own file and is only read. With it, whoever has
-not handed in has a row in every table, and uploads find their student under the names that Canvas and Moodle
-give to files.
+``roster.csv`` is in the class folder. It is the teacher's own file, and is only read. With it, students who
+have handed in nothing have a row in every table too, and uploads with the file names of Canvas and Moodle
+find their student.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from . import clock
 
 FILE = "roster.csv"
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
-# ContentZipper#get_filename (lib/content_zipper.rb of instructure/canvas-lms): the sortable name in small
-# letters and without anything but letters and their signs, "LATE", the user's number, the file's number, the
+# ContentZipper#get_filename (lib/content_zipper.rb of instructure/canvas-lms): the sortable name in lower
+# case, with nothing but letters and their signs, "LATE", the user's number, the file's number, the
 # file's name. Python's \w leaves out the signs, which are vowels in Hindi or Thai.
 CANVAS = re.compile(r"(?s)(?P<name>[^\W_][\w\x80-\U0010ffff]*?)_(?:LATE_)?(?P<number>[0-9]+)_[0-9]+_.+")
-# mod_assign\downloader (mod/assign/classes/downloader.php of moodle/moodle): the full name, a number that is
-# another one in each assignment, the plugin; then, where folders are switched off, the file's name.
+# mod_assign\downloader (mod/assign/classes/downloader.php of moodle/moodle): the full name, a number that
+# differs in each assignment, the plugin; then, where folders are switched off, the file's name.
 MOODLE = re.compile(
     r"(?s)(?P<name>[^_].*?)_(?P<number>[0-9]+)_assignsubmission_"
     r"(?P<kind>file|onlinetext)(?:_.*)?"
@@ -79,7 +79,7 @@ def sender(name: str) -> Sender | None:
 
 
 def spelled(name: str) -> str:
-    """A name in the one way in which it is compared: accents composed, and nothing that cannot be seen.
+    """A name in the form in which names are compared: accents composed, and nothing invisible.
 
     >>> spelled("Zoe\\u0308") == "Zoë", spelled("\\u0dc1\\u0dca\\u200d\\u0dbb\\u0dd3")
     (True, 'ශ්රී')
@@ -94,7 +94,7 @@ def spelled(name: str) -> str:
 
 
 def _plain(text: str, accents: bool = True) -> str:
-    """A name without case and everything but letters, digits and their signs.
+    """A name without case, reduced to letters, digits and their signs.
 
     Without ``accents``, Latin and Greek letters lose theirs. In other scripts a sign counts like a letter:
     without it, रमा would be राम.
@@ -135,13 +135,13 @@ class Roster:
         return bool(self.people)
 
     def _one(self, *keys: str) -> str | None:
-        """The id that the first known key belongs to; None if none is, or it is more than one student's."""
+        """The id that the first known key belongs to; None if none is known, or several students share it."""
         found = next((self._known[key] for key in keys if key in self._known), set())
         return next(iter(found)) if len(found) == 1 else None
 
     @staticmethod
     def _keys(name: str) -> tuple[str, str]:
-        """What a full name may stand under: a platform, or the list, may have left out all accents.
+        """The keys for a full name: a platform, or the list, may have left out all accents.
 
         A name with other accents is another name: Hoa is not Hoà.
         """
@@ -158,15 +158,15 @@ class Roster:
         return self._one(f"={spelled(name).casefold()}", *self._keys(name))
 
     def extension(self, student: str) -> str:
-        """The time that somebody has for every exercise, such as 3d; "" for who has none."""
+        """The extra time that a student has for every exercise, such as 3d; "" for none."""
         return self.people[student].extension if student in self.people else ""
 
 
 def read(root: Path) -> Roster:
     """The class list in ``root``; empty where there is no ``roster.csv``.
 
-    A table with a line of column names, `Person`'s, of which only ``id`` has to be there; separated by
-    commas, semicolons or tabs. ValueError says in which line something is wrong, and what is allowed there.
+    It is a table with a line of column names, those of `Person`, of which only ``id`` is required; separated
+    by commas, semicolons or tabs. ValueError says which line is wrong, and what is allowed there.
     """
     path = Path(root) / FILE
     if not path.exists():

@@ -1,7 +1,7 @@
 """What a teacher has decided for one exercise: late days, extensions, questions that are dropped or given.
 
-The rules stand in ``marks/<assignment>/.rules``, the zone of the class in ``marks/.zone``. They hold for all
-later runs, until they are changed.
+The rules are kept in ``marks/<assignment>/.rules``, the zone of the class in ``marks/.zone``. They hold for
+all later runs, until they are changed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Rules:
     def with_questions(self, known: Iterable[str], drop=(), give=(), restore=()) -> Rules:
         """These rules, with questions dropped, given to all, or counted as usual again (``restore``).
 
-        ValueError for a name that is not in ``known``, or that is asked to be two things at once.
+        ValueError for a name that is not in ``known``, or that is to be two things at once.
         """
         asked, known = [*drop, *give, *restore], list(known)
         for name in asked:
@@ -69,7 +69,7 @@ class Rules:
     def extension(
         self, student: str, listed: roster.Roster, due: datetime.datetime | None
     ) -> datetime.timedelta | None:
-        """The time that a student has: that for this exercise, else that of the class list; None for none."""
+        """A student's extra time: that for this exercise, or else that in the class list; None for none."""
         text = self.extensions.get(student) or listed.extension(student)
         if not text:
             return None
@@ -77,7 +77,7 @@ class Rules:
         return clock.extended(due, text, clock.zone(self.zone)) - due
 
     def late_share(self, due: datetime.datetime, sent: datetime.datetime) -> float:
-        """The share of the maximum that it costs to send something then. Both are in UTC, without a zone.
+        """The share of the maximum that is lost by sending something then. Both are in UTC, without a zone.
 
         >>> due = datetime.datetime(2031, 12, 1, 18)
         >>> rules, hour = Rules(late_per_day=0.1), datetime.timedelta(hours=1)
@@ -125,7 +125,7 @@ def save(root: Path, assignment: str, rules: Rules) -> None:
 
 
 def _text(kept: str | float) -> str:
-    """An extension as it is said; seconds, as they were kept before, are days where they can be."""
+    """An extension as teachers write it; seconds, kept by earlier versions, become days where they can."""
     if isinstance(kept, str):
         return kept
     return f"{kept / 86_400:g}d" if kept and kept % 86_400 == 0 else f"{kept / 3_600:.9g}h"

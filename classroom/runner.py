@@ -1,9 +1,9 @@
-"""What runs inside of the sandbox: the cells of one submission, then its answers on given inputs.
+"""What runs inside the sandbox: the cells of one submission, then its answers on given inputs.
 
 Reads one message on standard input: ``cells`` (sources, in order), ``questions`` (``name``, ``inputs``,
 ``seconds``), ``cell_seconds``. Writes frames to the channel: first ``{"ready": True}``, before anything of
 the student's runs; ``{"cell": n}`` before each cell, and ``{"cell": n, "late": True}`` after one that was
-too slow; ``{"asking": name}`` and ``{"question": name, "outcomes": […]}``; at last ``{"end": True}``. It
+too slow; ``{"asking": name}`` and ``{"question": name, "outcomes": […]}``; finally ``{"end": True}``. It
 knows no right answer and gives no marks. What it writes can be forged by the cells that it runs: the
 marking reads it as data.
 """
@@ -29,7 +29,7 @@ from course.checks.answer import TooSlow, at_most, collect
 from . import stub_modules
 
 CHANNEL = 3
-# Cell magics that run the cell; of all others, and of shell commands, nothing is run.
+# Cell magics that run the cell. Cells with other cell magics are not run, nor are shell commands.
 TIMED = re.compile(r"\s*%%(?:time|capture|prun)\b.*\n")
 
 
@@ -52,8 +52,8 @@ def main() -> None:
 def _main_module() -> dict:
     """The names that cells see: those of ``__main__``, as in a notebook.
 
-    pickle looks there for a class that a cell has defined. Were it this file, the cell would fail, and with
-    it every answer below that line.
+    pickle looks there for a class that a cell has defined. If it were this file, the cell would fail, and
+    with it every answer below that line.
     """
     silent = stub_modules.Nothing("course.lesson")
     module = types.ModuleType("__main__")
@@ -147,7 +147,7 @@ def _answer(question: dict, function, write: int) -> None:
 
 
 def _read(pipe: int, until: float) -> bytes | None:
-    """All bytes up to the end of the pipe; None when the time is over."""
+    """All bytes up to the end of the pipe; None when time runs out."""
     pieces = []
     while (left := until - time.monotonic()) > 0:
         if select.select([pipe], [], [], left)[0]:

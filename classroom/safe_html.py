@@ -30,7 +30,7 @@ ATTRIBUTES = {
     # the colours of highlighted code; any other class might be one of the page's own, such as a fixed bar
     "div": {"class": r"highlight"},
     "span": {"class": r"[a-z]{1,2}\d?"},
-    "*": {"style": r"(?is)(?!.*url)[\w\s#.,:;%()-]*"},  # no escapes; what of it stays is said by STYLES
+    "*": {"style": r"(?is)(?!.*url)[\w\s#.,:;%()-]*"},  # no escapes; STYLES says what is kept of it
 }
 STYLES = {"color", "background-color", "font-style", "font-weight", "text-align", "text-decoration"}
 NO_TAG = re.compile(rf"<(?![!?]|/?({'|'.join(TEXT)})(\s[^<]*|/)?>)", re.IGNORECASE)
@@ -70,7 +70,7 @@ def plain(source: str) -> str:
 def render(source: str, attachments: dict | None = None) -> str:
     """Markdown as safe HTML, by nbconvert's own renderer and `clean`.
 
-    ``attachments`` is the cell's (name → MIME type → base64). What is too long to render in good time,
+    ``attachments`` is the cell's (name → MIME type → base64). A text that would take too long to render,
     or cannot be rendered, is shown as it was typed.
     """
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
@@ -86,6 +86,6 @@ def render(source: str, attachments: dict | None = None) -> str:
 
 @pass_context
 def markdown2html(context, source: str) -> str:
-    """The Jinja filter: `render` with the attachments of the cell that the template is at."""
+    """The Jinja filter: `render` with the attachments of the cell that the template is showing."""
     cell = context.get("cell") or {}
     return render(source, cell.get("attachments"))

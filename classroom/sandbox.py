@@ -1,35 +1,35 @@
-"""Run a Python program that nobody has read: bubblewrap, a filter of system calls, limits, a watch.
+"""Run a Python program that nobody has read: bubblewrap, a filter for system calls, limits, a watch.
 
 What the sandbox protects from
 ------------------------------
 - **Reading what is not its own.** The program sees the operating system's programs and libraries (``/usr``),
   what `ENVIRONMENT` lists of the Python environment that marks, and the folders it is given, all
-  read-only. It sees no home, no ``/etc``, no environment variables and no processes of this machine. Where
-  this package is installed in the Python environment it is covered, since it holds the reference answers.
+  read-only. It sees no home, no ``/etc``, no environment variables and no processes of this machine. If this
+  package is installed in the Python environment, it is hidden, since it holds the reference answers.
 - **Changing anything.** It can write to its own ``/tmp`` and ``/dev/shm``, which are memory of limited size
-  and are gone when it ends. ``/proc`` and ``/dev`` are read-only, and modes of files cannot be changed: a
-  superuser's sandbox could change the kernel's settings and close ``/dev/null`` to all.
+  and are gone when it ends. ``/proc`` and ``/dev`` are read-only, and file modes cannot be changed: otherwise
+  a superuser's sandbox could change the kernel's settings and close ``/dev/null`` to everybody.
 - **Talking to anyone.** Its network is empty; sockets other than Unix and internet ones are refused.
-- **Using the machine up.** Wall time, CPU time, memory, processes, files and output are limited. What goes
-  over is ended with all its processes, and nothing is left running.
+- **Using up the machine.** Wall time, CPU time, memory, processes, files and output are limited. A program
+  that goes over is ended with all its processes, and nothing is left running.
 - **More rights.** It has no capabilities and can get none: no new namespaces, mounts, tracing, keys, kernel
   programs. See `seccomp`.
 
 What it does not protect from
 -----------------------------
-- **A fault in the kernel.** The kernel is shared. Whoever expects attackers with such means runs the grading
+- **A fault in the kernel.** The kernel is shared. If you expect attackers with such means, run the grading
   in a virtual machine of its own.
-- **Bursts.** Memory and processes are looked at 20 times a second, so for a moment more can be used. Kernel
+- **Bursts.** Memory and processes are checked 20 times a second, so for a moment more can be used. Kernel
   memory (sockets, pipes, empty files) is limited only roughly, and shared memory that a process gives up
   without freeing it is not seen. If memory runs out, the kernel is told to end the sandbox first.
-- **Slowness.** Programs share processors and caches. Two that run side by side slow each other, so a limit
-  of time has to be generous.
+- **Slowness.** Programs share processors and caches. Two that run side by side slow each other down, so a
+  time limit has to be generous.
 - **Lies.** What arrives on the result channel was written by the program and may be anything. It has to be
   read as data, with a bound on its size, and compared outside.
 
 An ordinary user should run it. A superuser's sandbox runs as the user nobody where that can be done. Where it
-cannot (a container without rights), the kernel itself limits no processes, and a program that multiplies can
-slow the whole machine down for minutes. `in_force` says what holds on this machine.
+cannot (a container without rights), the kernel itself does not limit processes, and a program that keeps
+multiplying can slow the whole machine down for minutes. `in_force` says what holds on this machine.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ from .stub_modules import ROOMS
 from .watch import Tree
 
 CHANNEL = 3  # the file descriptor on which the program sends its frames
-LOOK = 0.05  # seconds between two looks at what it uses
+LOOK = 0.05  # seconds between two checks of what it uses
 TAIL = 8_000  # bytes of stderr that are kept
 SHARED_MEMORY = 16 * 2**20  # bytes of /dev/shm
 OPEN_FILES = 256
 NOBODY = 65534  # the user's and the group's number
-FOR_A_USER = 4096  # processes of a user whose sandboxes the kernel does not count one by one
+FOR_A_USER = 4096  # processes of a user, if the kernel does not count those of each sandbox
 HELLO = ["-c", f"import os; os.write({CHANNEL}, bytes(8))"]  # the shortest program: one empty frame
 STAGES = ("/mnt", "/media", "/srv")  # where a superuser's sandbox may find what it mounts; see _staged
 CHUNK = 2**16
@@ -83,8 +83,8 @@ SETTINGS = {
     "PYTHONUNBUFFERED": "1",  # so that the tail of stderr is there if it is killed
 }
 
-# Runs inside, before the program: only there do limits count this sandbox alone. Nothing but the channel and
-# the standard streams stays open.
+# Runs inside, before the program: only there do limits count just this sandbox. Only the channel and the
+# standard streams stay open.
 FIRST = f"""\
 import os, resource, sys
 for pair in sys.argv[2].split():
@@ -152,15 +152,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a program.
+    """How a program ended, and what it sent.
 
     `frames` is what it sent on the channel, up to `Limits.output` bytes; the last frame may be cut off.
     `ended` is one of
 
     - "done": it ended by itself, with any exit status;
-    - "time", "memory", "processes", "output": it was ended since it went over that limit;
+    - "time", "memory", "processes", "output": it was ended because it went over that limit;
     - "killed": a signal ended it: a crash, or the kernel when the machine ran out of memory;
-    - "start": whatever happened before its first frame was there. No code of a student's has run then.
+    - "start": anything that happened before its first frame. No student's code has run then.
 
     `status` is the exit status, 128 + the signal's number after a signal. `stderr` is the end of its stderr.
     """
@@ -178,11 +178,11 @@ def run(
     limits: Limits | None = None,
     message: bytes = b"",
 ) -> Outcome:
-    """Run ``python *argv`` in a sandbox and wait for its end. Several may run at once, in threads, too.
+    """Run ``python *argv`` in a sandbox and wait until it ends. Several may run at once, also in threads.
 
     The program reads `message` on stdin and writes frames to file descriptor 3 (`CHANNEL`): a length of 8
     bytes, little-endian, and as many bytes. The first frame says that it is ready, and is sent before it runs
-    anything of a student's. What it prints goes nowhere, but for the end of stderr.
+    any student's code. What it prints is lost, except the end of stderr.
 
     Args:
         argv: the arguments of the interpreter that runs this.
@@ -218,8 +218,8 @@ def _run(bwrap: str, staged: bool, argv, given: dict[str, Path], limits: Limits,
         flags += ["--info-fd", str(tells.fileno())]
         first = _first(theirs.fileno(), limits, _counts_processes(staged))
         command = [*before, bwrap, *flags, "--", *first, *argv]
-        # bwrap has no environment either: its first process is PID 1 inside, where /proc/1/environ is seen.
-        # Its streams are pipes: a file of the machine's, even /dev/null, could have its mode changed.
+        # bwrap has no environment either: its first process is PID 1 inside, and shows in /proc/1/environ.
+        # Its streams are pipes: the program could change the mode of a file, even that of /dev/null.
         process = stack.enter_context(
             subprocess.Popen(
                 command,
@@ -372,7 +372,7 @@ def _first(channel: int, limits: Limits, counts: str) -> list[str]:
         "MEMLOCK": 8 * 2**20,
         "CPU": math.ceil(limits.start + limits.cpu),  # for each process; the watch adds them up
     }
-    if counts:  # the watch, which says what it was, comes first
+    if counts:  # higher than the watch's limit, so that the watch, which can say why, ends it first
         most["NPROC"] = 2 * limits.processes if counts == "sandbox" else FOR_A_USER
     listed = " ".join(f"RLIMIT_{name}={int(value)}" for name, value in most.items())
     return [sys.executable, "-IS", "-c", FIRST, str(channel), listed, sys.executable]
@@ -381,8 +381,8 @@ def _first(channel: int, limits: Limits, counts: str) -> list[str]:
 def _counts_processes(staged: bool) -> str:
     """What RLIMIT_NPROC counts: the processes of a "sandbox", or of the "user"; "" (none) for a superuser.
 
-    A program that multiplies gets thousands of processes between two looks, and then there is no processor
-    left for us to look again. So this limit matters.
+    A program that multiplies gets thousands of processes between two checks, and then there is no processor
+    left for our next one. So this limit matters.
     """
     if os.geteuid() == 0 and not staged:
         return ""
@@ -392,11 +392,11 @@ def _counts_processes(staged: bool) -> str:
 
 # ---- a superuser's sandbox ----
 #
-# In its user namespace a sandbox has the rights of whoever started it over files and processes. For a
-# superuser's that is too much, and the kernel does not limit the superuser's processes. So bubblewrap is
-# started as nobody. Nobody may not walk to a Python below /root, so all that it needs is mounted once more
-# where nobody may, in a mount namespace that no other process sees. Each command becomes the next one: what
-# ends bubblewrap when we end has to come from us, who have the right to signal nobody's processes.
+# In its user namespace a sandbox has the same rights over files and processes as whoever started it. For a
+# superuser that is too much, and the kernel does not limit a superuser's processes. So bubblewrap is started
+# as the user nobody. That user may not enter /root, where Python may be, so everything it needs is mounted
+# again where it may, in a mount namespace that no other process sees. Each command becomes the next one: the
+# signal that ends bubblewrap when we end has to come from us, who may signal nobody's processes.
 STAGE = """\
 set -e
 stage=$1; shift
@@ -423,7 +423,7 @@ def _stage_works(bwrap: str) -> bool:
 
 
 def _staged(software: dict[str, str], given: dict[str, Path]):
-    """The command that bubblewrap's is put behind, and the two with the paths that it then has to mount."""
+    """The command to put before bubblewrap's, and both mappings with the paths that it then has to mount."""
     sources = sorted({*software.values(), *map(str, given.values())})
     free = [stage for stage in STAGES if not any(_below(path, [stage]) for path in sources)]
     stage = next(filter(os.path.isdir, free), STAGES[0])
@@ -436,7 +436,7 @@ def _staged(software: dict[str, str], given: dict[str, Path]):
 
 
 def _readable(path: Path, stack: contextlib.ExitStack) -> Path:
-    """`path`, or a copy if nobody may not read all of it; links are not followed."""
+    """`path`, or a copy if the user nobody may not read all of it; links are not followed."""
     paths = [path, *path.rglob("*")] if path.is_dir() else [path]
     if all(_open_to_all(path) for path in paths):
         return path

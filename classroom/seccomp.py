@@ -1,10 +1,10 @@
-"""A filter of system calls for bubblewrap, built without libseccomp.
+"""A filter for system calls, for bubblewrap, built without libseccomp.
 
-libseccomp could write it from names alone. Its own Python binding comes with a Linux distribution's Python
-only, not with a package that pip installs. What can be installed (pyseccomp: its last release is of 2021)
-looks for a libseccomp on the machine. That may be missing, or too old to know the newest of these calls,
-which would then not be filtered. bubblewrap wants the finished program, not the library. So the numbers
-stand here, and tests run the filter.
+libseccomp could write it from names alone. Its own Python binding comes only with the Python of a Linux
+distribution, not as a package for pip. The package that there is (pyseccomp, last released in 2021) looks for
+a libseccomp on the machine. That may be missing, or too old to know the newest of these calls, which would
+then not be filtered. bubblewrap wants the finished program, not the library. So the numbers are here, and
+tests run the filter.
 
 The kernel checks every system call against a classic BPF program (Linux, Documentation/userspace-api/
 seccomp_filter.rst). Namespaces already keep a process from most of what is refused here; the filter keeps it
@@ -41,7 +41,7 @@ REFUSED = {
     "open_tree_attr": (467, 467),
     "unshare": (272, 97),
     "setns": (308, 268),
-    # keys, programs in the kernel, asynchronous calls that pass a filter by
+    # keys, programs in the kernel, asynchronous calls that bypass a filter
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
@@ -87,8 +87,8 @@ REFUSED = {
     "ioperm": (173, None),
     "modify_ldt": (154, None),
 }
-# Said to be done, but not done. Device files are the machine's own, and they belong to a superuser who
-# grades. Programs change modes in passing (shutil.copy does), so they are not told.
+# These claim success, but do nothing. Device files are the machine's own, and belong to a superuser who
+# grades. Programs change modes in passing (shutil.copy does), so they get no error.
 IGNORED = {
     "chmod": (90, None),
     "fchmod": (91, 52),
@@ -139,7 +139,7 @@ def filter_for(machine: str | None = None) -> bytes:
     for numbers in IGNORED.values():
         if numbers[column] is not None:
             program += _when((EQUAL, numbers[column]), ERROR)
-    # clone3 has its flags in memory, where a filter cannot read. Without it, the C library takes clone.
+    # clone3 has its flags in memory, where a filter cannot read. Without it, the C library uses clone.
     program += _when((EQUAL, CLONE3[column]), ERROR | ENOSYS)
     program += _on(CLONE[column], FIRST, _when((ANY_BIT, NEW_NAMESPACE), ERROR | EPERM))
     typing = [line for request in TERMINAL_INPUT for line in _when((EQUAL, request), ERROR | EPERM)]

@@ -25,8 +25,8 @@ from .intake import MOST_BYTES
 RUN = {"code": 12, "words": 5}  # tokens of a run
 WINDOW = {"code": 8, "words": 4}
 FEWEST = 5  # fingerprints of somebody's own; with fewer, a share says nothing
-COMMON = 0.1  # what more than this share of the class has is nobody's own,
-COMMON_AT_LEAST = 3  # or more than so many students, in a small class
+COMMON = 0.1  # what more than this share of the class have is nobody's own,
+COMMON_AT_LEAST = 3  # or, in a small class, more than this many students
 ALIKE = 0.5  # the share from which a pair is listed
 TOKEN = re.compile(
     r"""(?P<left>\#[^\n]*|[rbfu]{0,2}(?:\"{3}.*?\"{3}|'{3}.*?'{3}))
@@ -48,7 +48,7 @@ both.
 
 
 def code_tokens(source: str) -> list[str]:
-    """Code without comments and long strings, in which all names of one's own are equal.
+    """Code without comments and long strings, with all names of its author's own made equal.
 
     >>> code_tokens("def turn(x):  # my idea\\n    return x.cos() * 2")
     ['def', 'n', '(', 'n', ')', ':', 'return', 'n', '.cos', '(', ')', '*', '2']
@@ -64,7 +64,7 @@ def code_tokens(source: str) -> list[str]:
 
 
 def word_tokens(text: str) -> list[str]:
-    """The words of a text in small letters. A Chinese character is a word.
+    """The words of a text in lower case. A Chinese character is a word.
 
     >>> word_tokens("The *angles* add up: 王小明")
     ['the', 'angles', 'add', 'up', '王', '小', '明']
@@ -85,7 +85,7 @@ def fingerprints(tokens: Sequence[str], kind: str) -> set[int]:
 def pairs(prints: Mapping[str, set[int]], known: Iterable[int] = ()) -> dict[tuple[str, str], float]:
     """How alike two students' fingerprints are, 0 to 1, for each pair that shares some.
 
-    ``known`` fingerprints are left out (the notebook's, the solution's), and those that many have.
+    ``known`` fingerprints (the notebook's, the solution's) are left out, and so are those that many have.
     """
     count = Counter(itertools.chain.from_iterable(prints.values()))
     many = max(COMMON_AT_LEAST, COMMON * len(prints))
@@ -126,7 +126,7 @@ def compare(root: Path, assignment: str) -> list[dict]:
         try:
             prints[path.parts[-3]] = _prints(json.loads(files.read(path, MOST_BYTES, submitted)), given)
         except (ValueError, KeyError, TypeError, OSError, RecursionError):
-            continue  # no notebook: `grade` says so
+            continue  # not a notebook: `grade` says so
     alike = {
         kind: pairs({student: found[kind] for student, found in prints.items()}, solved[kind] | blank[kind])
         for kind in RUN

@@ -1,4 +1,4 @@
-"""What stands in the sandbox for the rest of the course: modules whose functions do nothing.
+"""What takes the place of the rest of the course in the sandbox: modules whose functions do nothing.
 
 A submission may import the checks, draw a figure or look at its progress; none of that is needed to
 mark it. The course's own encodings are not there: an answer that calls them gets nothing, and the
@@ -14,7 +14,7 @@ import sys
 import types
 
 ROOMS = ("tutorial_lib", "course", "classroom", "workshop")
-# What a notebook uses beside its answers.
+# What a notebook uses besides its answers.
 FREE = ("checks", "lesson", "log", "plots", "explorers", "stored", "real_models")
 
 called: list[str] = []
@@ -25,7 +25,7 @@ class NotYet(AssertionError):
 
 
 class Nothing:
-    """Can be called, asked for any attribute, and does nothing."""
+    """It can be called, has any attribute you ask for, and does nothing."""
 
     def __init__(self, name: str):
         self._name = name
@@ -75,7 +75,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def empty(module: types.ModuleType) -> None:
-    """Let a module answer every name that it does not have with something that does nothing."""
+    """Give a module something that does nothing for every name that it lacks."""
 
     def get(name: str):
         if name.startswith("__"):
@@ -86,9 +86,9 @@ def empty(module: types.ModuleType) -> None:
 
 
 def install() -> None:
-    """Make everything of the course importable that is not there.
+    """Make the missing parts of the course importable.
 
-    Before all other finders: one of an editable installation would know where the rest of the package is.
+    Before all other finders: that of an editable installation would find the rest of the package.
     """
     sys.meta_path.insert(0, _Finder())
     for name in ("tutorial_lib", "course", "course.checks"):

@@ -3,10 +3,10 @@
 The processes are those below bubblewrap in ``/proc``, found by their parents. A process whose parent ends
 becomes a child of the sandbox's first process, so none can leave this tree.
 
-psutil reads the same files, and is not used here for two reasons. Each of its looks takes five times as long
-(2.7 ms in place of 0.5 ms with 108 processes on the machine), 20 times a second for each sandbox: it reads
-every process of the machine each time. And it has no memory without the pages of files on disk, which torch's
-libraries fill, nor with those of shared memory: `RssShmem`, `VmSwap`, `Pss_Anon`, `Pss_Shmem`.
+psutil reads the same files, and is not used here for two reasons. It takes five times as long for each check
+(2.7 ms instead of 0.5 ms with 108 processes on the machine), 20 times a second for each sandbox, because it
+reads every process of the machine each time. And it can't give memory without the pages of files on disk,
+which torch's libraries fill, nor with those of shared memory: `RssShmem`, `VmSwap`, `Pss_Anon`, `Pss_Shmem`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PATIENCE = 120  # seconds for the kernel to end what was killed
-AFRESH = 20  # looks after which processes known to be outside are read again: their numbers may be reused
+AFRESH = 20  # after this many checks, processes known to be outside are read again: their ids may be reused
 INODE = 1024  # bytes of kernel memory that an empty file takes, about
 TMPFS = ("tmp", "dev/shm")
 
@@ -40,15 +40,15 @@ class _Process:
     parent: int
     threads: int
     cpu: float
-    began: int  # tells it from another that has its number later
+    began: int  # tells it from a later process with the same id
     ended: bool  # and all that were in its namespace, if it was the first there
 
 
 class Tree:
     """The processes below `bwrap`: bubblewrap's second, which is the first in the namespace, and others.
 
-    `told` is the end to read of the pipe that bubblewrap was given as ``--info-fd``: there it names the first
-    in the namespace, before that does anything.
+    `told` is the reading end of the pipe that bubblewrap got as ``--info-fd``: there it names the first
+    process in the namespace, before that one does anything.
     """
 
     def __init__(self, bwrap: subprocess.Popen, told: int):
@@ -63,11 +63,11 @@ class Tree:
     def look(self, most: int, memory: int) -> Use:
         """What is used now. `most` tasks and `memory` bytes are what is allowed.
 
-        With more tasks the memory is not summed up; with less memory by a quick upper bound, that bound is
-        what is given.
+        With more tasks, the memory is not added up; if a quick upper bound is within `memory`, you get that
+        bound.
         """
         inside = self._inside()
-        tasks = max(0, sum(process.threads for process in inside.values()) - 1)  # bubblewrap's
+        tasks = max(0, sum(process.threads for process in inside.values()) - 1)  # less bubblewrap's
         cpu = sum(process.cpu for process in inside.values())
         if tasks > most:
             return Use(tasks, 0, cpu)
@@ -78,7 +78,7 @@ class Tree:
         return Use(tasks, used, cpu)
 
     def offer(self) -> None:
-        """If the machine runs out of memory, the kernel ends the sandbox first. /proc is read-only inside."""
+        """Let the kernel end the sandbox first if memory runs out. Inside, /proc is read-only."""
         for pid in self._inside():
             try:
                 Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
@@ -88,9 +88,9 @@ class Tree:
     def kill(self) -> None:
         """End all, and return when all have ended.
 
-        The end of a PID namespace's first process ends all others in it, and has not come before theirs has.
-        So bubblewrap is let end by itself. Where the program ended by itself, bubblewrap is the one that does
-        not wait for them: the kernel then sends the first its end, and we wait for that.
+        When the first process of a PID namespace ends, so do all others in it, and it is gone only when they
+        are. So we let bubblewrap end by itself. If the program ended by itself, bubblewrap does not wait for
+        them: the kernel then ends the first process, and we wait for that.
 
         Raises:
             subprocess.TimeoutExpired: the kernel did not end them within two minutes.
@@ -99,7 +99,7 @@ class Tree:
         while self.bwrap.poll() is None or self._remains():
             if self.bwrap.returncode is None:
                 first = self._first()
-                if first is not None and first.parent == self.bwrap.pid:  # no other has its number by now
+                if first is not None and first.parent == self.bwrap.pid:  # no other process has its id
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(self.first, signal.SIGKILL)
                 elif time.monotonic() - begun > 2:
@@ -163,7 +163,7 @@ class Tree:
 
 
 def _device(name: str) -> int | None:
-    """The device of our own folder of that name, which is what is seen until bubblewrap has made another."""
+    """The device of our own folder of that name, which is what we see until bubblewrap has made another."""
     try:
         return os.stat(f"/{name}").st_dev
     except OSError:
@@ -198,12 +198,12 @@ def _sizes(pid: int, name: str, wanted: tuple[str, ...]) -> dict[str, int]:
 
 
 def _upper_bound(pid: int) -> int:
-    """Memory of a process, with pages that it shares with others, without those of files on disk; quick."""
+    """Memory of a process, with pages that it shares with others but without files on disk; quick."""
     return sum(_sizes(pid, "status", ("RssAnon", "RssShmem", "VmSwap")).values())
 
 
 def _share(pid: int) -> int:
-    """Memory of a process, of shared pages its part (proportional set size)."""
+    """Memory of a process, with its part of shared pages (proportional set size)."""
     sizes = _sizes(pid, "smaps_rollup", ("Pss", "Pss_Anon", "Pss_Shmem", "SwapPss"))
     if "Pss_Anon" in sizes:
         sizes.pop("Pss")

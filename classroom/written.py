@@ -1,8 +1,8 @@
-"""Written answers: what the class wrote beside question, rubric and sample answers, and marks from a table.
+"""Written answers: pages with question, rubric, sample answers and what the class wrote; marks from a table.
 
 `write` makes a page for each question and one table for all; whoever marks fills in the table, and `enter`
 brings it into the gradebook. The table comes back from a spreadsheet, which takes some texts for numbers and
-days: 0012345 is 12345 then, 1e5 is 1.00E+05, 3-4 is a day in April.
+days: 0012345 becomes 12345, 1e5 becomes 1.00E+05, 3-4 becomes a day in April.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .student_version import WRITTEN
 COLUMNS = ("student", "question", "points", "max", "comment", "answer")
 TABLE = "marks.csv"
 SAMPLES = Path("docs") / "instructor" / "written.toml"
-KEY = re.compile(r"x[0-9a-f]{10}")  # of an answer; with the letter it is no number to anybody
-EARLIER = re.compile(r"[0-9a-f]{8}")  # what stood there in earlier versions
-# a number as a spreadsheet writes it, and as a text may hold it
+KEY = re.compile(r"x[0-9a-f]{10}")  # of an answer; the letter keeps spreadsheets from taking it for a number
+EARLIER = re.compile(r"[0-9a-f]{8}")  # what was there in earlier versions
+# a number as a spreadsheet writes it, and as it may stand in a text
 NUMBER = re.compile(r"(?:0|[1-9]\d*)(?:[.,]\d+)?(?P<power>e[+-]?\d{1,3})?", re.I | re.A)
 TEXT = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?", re.I | re.A)
 
@@ -134,7 +134,7 @@ def _page(assignment: str, name: str, question: assignments.Written, rows: Seque
 
 
 def _beside(row: Mapping) -> str:
-    """What the student wrote elsewhere in the notebook, open where no answer stands in its place."""
+    """What the student wrote elsewhere in the notebook, unfolded if the place for the answer is empty."""
     if not (count := len(row["own"])):
         return ""
     empty = " open" if row["cell"].source == WRITTEN else ""
@@ -143,9 +143,9 @@ def _beside(row: Mapping) -> str:
 
 
 def _shown(cell) -> str:
-    """What a student wrote; also as it was typed, where Markdown leaves words out, such as comments."""
+    """What a student wrote; also as it was typed if Markdown leaves out words, such as comments."""
     text = reports.answer(cell)
-    source = re.sub(r"<[a-z][^<>]*>", " ", cell.source, flags=re.I)  # what is dropped of a tag says nothing
+    source = re.sub(r"<[a-z][^<>]*>", " ", cell.source, flags=re.I)  # words in a dropped tag do not matter
     typed, seen, names = (
         set(re.findall(r"\w+", one))
         for one in (source, html.unescape(text), " ".join(cell.get("attachments", {})))
@@ -159,7 +159,7 @@ def _shown(cell) -> str:
 def enter(root: Path, assignment: str, db: str | None = None) -> list[dict]:
     """Bring what was filled in into the gradebook; returns the rows that changed something.
 
-    An empty cell changes nothing. ValueError, with all that is wrong, before anything is entered.
+    An empty cell changes nothing. ValueError lists all that is wrong, before anything is entered.
     """
     changed = _changes(root, assignment, db)
     with gradebook.alone(root), gradebook.gradebook(root, db) as book:
@@ -175,7 +175,7 @@ def enter(root: Path, assignment: str, db: str | None = None) -> list[dict]:
 
 
 def _changes(root: Path, assignment: str, db: str | None) -> list[dict]:
-    """The rows of the table that say something else than the gradebook does."""
+    """The rows of the table that differ from the gradebook."""
     path = _table(root, assignment)
     if not path.exists():
         return []
@@ -187,7 +187,7 @@ def _changes(root: Path, assignment: str, db: str | None) -> list[dict]:
         try:
             known, read = _meant(row, now)
             points, comment = _points(row["points"], known["max"]), _plain(row["comment"])
-            told = comment.split() in ([], (known["comment"] or "").split())  # line ends may be others
+            told = comment.split() in ([], (known["comment"] or "").split())  # line ends may differ
             if points in (None, known["points"]) and told:
                 continue
             if not read:
@@ -209,14 +209,14 @@ def _key(student: str, question: str, digest: str) -> str:
 def _meant(line: Mapping, now: Sequence[Mapping]) -> tuple[Mapping, bool]:
     """The answer that a line of the table is about, and whether it still is the text that was read.
 
-    ValueError where that is not certain: nobody gets the mark of another one.
+    ValueError where that is not certain: nobody gets somebody else's mark.
     """
     asked = [row for row in now if row["question"] == line["question"]]
     named = [row for row in asked if _same(line["student"], row["student"])]
     keyed = [row for row in asked if line["answer"] == row["answer"]]
     read = keyed or [row for row in asked if _same(line["answer"], row["digest"])]
     both = [row for row in read if row in named]
-    if not named:  # the id is a day now, which names nobody, but the key does
+    if not named:  # a spreadsheet made the id a day, which names nobody, but the key does
         both = [row for row in keyed if _guarded(row["student"]) != row["student"]]
     if keyed and not both:
         raise ValueError(
@@ -292,7 +292,7 @@ def _points(text: str, most: float) -> float | None:
 
 
 def _guarded(comment: str) -> str:
-    """A comment with a sign before it, if a spreadsheet would compute it or make a number or a day of it.
+    """A comment with an apostrophe before it, if a spreadsheet would turn it into a formula, number or day.
 
     >>> [_guarded(text) for text in ("Well said.", "1/2", "=nearly", "true")]
     ['Well said.', "'1/2", "'=nearly", "'true"]
@@ -303,5 +303,5 @@ def _guarded(comment: str) -> str:
 
 
 def _plain(comment: str) -> str:
-    """A comment without the sign that `_guarded` has put before it."""
+    """A comment without the apostrophe that `_guarded` has put before it."""
     return comment[1:] if comment.startswith("'") and _guarded(comment[1:]) == comment else comment

@@ -1,10 +1,11 @@
-"""What is installed, does it work, and what mends it: `python -m course.doctor`.
+"""What is installed, whether it works, and how to mend it: `python -m course.doctor`.
 
 It needs nothing but the standard library to start, so that it can also say what is missing.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
 import platform
@@ -57,7 +58,7 @@ def read_lock() -> dict[str, str]:
 
 
 def differences() -> dict[str, str | None]:
-    """Return ``{package: its version here, or None}`` for all that is not as the lock says.
+    """Return ``{package: its version here, or None}`` for every package that differs from the lock.
 
     A local version such as ``2.13.0+cpu`` counts as ``2.13.0``.
     """
@@ -135,7 +136,7 @@ def check_source(name: str) -> str:
 
 
 def attempt(part: str, mend: str, check: Callable[..., str], *args) -> Check:
-    """Run one check; whatever it raises is the problem's description."""
+    """Run one check; whatever it raises describes the problem."""
     try:
         return Check(part, True, check(*args))
     except Exception as error:  # a broken package may raise anything at import
@@ -173,4 +174,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     sys.exit(main())

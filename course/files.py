@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MEGABYTE = 1_000_000
-MOST_NAME = 255  # letters of a name in a zip file, folders included: no disk has a longer name of a file
+MOST_NAME = 255  # letters of a name in a zip file, folders included: no disk allows a longer file name
 
 
 class Refused(ValueError):
@@ -85,7 +85,7 @@ def read(path: Path, most_bytes: int, root: Path | None = None) -> bytes:
 def replace(path: Path, data: bytes, mode: int = 0o644) -> bool:
     """Make ``data`` the whole content of ``path``, in one step; False where it already was.
 
-    Missing folders are made. A reader sees the old file or the new one, never a part. What stands at
+    Missing folders are made. A reader sees the old file or the new one, never a part. Whatever is at
     ``path`` is replaced and not written through, so a link there does no harm.
     """
     try:

@@ -86,7 +86,7 @@ def _replace(entries: dict[str, dict]) -> bool:
         return False
     finally:
         if temporary:
-            with contextlib.suppress(OSError):  # after the replacement it is gone
+            with contextlib.suppress(OSError):  # after a replacement it is gone
                 os.unlink(temporary)
 
 

@@ -33,7 +33,7 @@ def interleaved(cases: dict[str, Callable], rounds: int, device: torch.device) -
 
 
 def wait(device: torch.device) -> None:
-    """Until the accelerator has done what it was given."""
+    """Wait until the accelerator has done what it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":

@@ -80,7 +80,7 @@ def within(x: Measured | float, margin: float) -> Outcome:
 
 
 def fact(holds: bool, condition: str) -> Outcome:
-    """What is counted or compared without an error, such as "4 of 4 texts"."""
+    """What is counted or compared exactly, such as "4 of 4 texts"."""
     return _outcome(holds, not holds, condition)
 
 

@@ -5,6 +5,18 @@ import pytest
 from workshop import browser as browsers
 
 
+def pytest_collection_modifyitems(config, items):
+    """`make test` needs no browser and no package of the system, so nothing in it may ask for one."""
+    bare = tuple(config.getini("testpaths"))
+    asks = [
+        item.nodeid
+        for item in items
+        if item.nodeid.startswith(bare) and {"chromium", "browser"} & {*getattr(item, "fixturenames", ())}
+    ]
+    if asks:
+        raise pytest.UsageError(f"these tests ask for a browser: move them out of `make test`: {asks[:5]}")
+
+
 @pytest.fixture(scope="session")
 def chromium():
     """Its path. Where there is none, what asks for it is skipped."""

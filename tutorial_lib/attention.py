@@ -3,12 +3,14 @@ r"""The one attention core of the course. It knows the five doors, and no method
 .. math:: \mathrm{softmax}\big((q' k'^\top + \text{content\_bias})\cdot\text{scale}
           + \text{bias} + \text{mask}\big)\, v + \text{values}
 
-:func:`scores` is what the softmax gets, without the mask; :func:`equation` is the whole, from the turned q′
-and k′ on. The faster ways to the same numbers stand in :mod:`tutorial_lib.fast_attention`; a test holds them
-together.
+:func:`scores` gives what the softmax gets, without the mask; :func:`equation` is the whole formula, from the
+turned q′ and k′ on. :mod:`tutorial_lib.fast_attention` has faster ways to the same numbers; a test checks
+that they agree.
 """
 
 from __future__ import annotations
+
+from typing import Literal, overload
 
 import torch
 from torch import Tensor
@@ -16,14 +18,25 @@ from torch.autograd import forward_ad
 
 from .encodings import NoPosition, PositionalEncoding
 from .encodings.base import check_encoding, check_term, repeat_heads
-from .encodings.positions import Where, pair
+from .encodings.positions import Positions, Where, pair
 from .fast_attention import by_reach, chunks, flex_attention, fused_attention, has_far_keys, joined
 from .masks import allowed_pairs, check_mask
+
+__all__ = ["attention", "equation", "scores"]
 
 BACKENDS = ("eager", "sdpa", "flex")
 
 
-def equation(q, k, v, encoding, q_positions, k_positions, scale, allowed):
+def equation(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    encoding: PositionalEncoding,
+    q_positions: Positions,
+    k_positions: Positions,
+    scale: float,
+    allowed: Tensor | None,
+) -> tuple[Tensor, Tensor]:
     """Output ``[B, H, Lq, D]`` and weights ``[B, H, Lq, Lk]``, line by line.
 
     ``q`` and ``k`` have gone through the door ``rotate``; they, ``v`` and the positions have the shapes of
@@ -36,7 +49,14 @@ def equation(q, k, v, encoding, q_positions, k_positions, scale, allowed):
     return (out if values is None else out + values).to(v.dtype), weights
 
 
-def _scores(q, k, encoding, q_positions, k_positions, scale):
+def _scores(
+    q: Tensor,
+    k: Tensor,
+    encoding: PositionalEncoding,
+    q_positions: Positions,
+    k_positions: Positions,
+    scale: float,
+) -> Tensor:
     content_bias = encoding.content_bias(q, k, q_positions, k_positions)
     bias = encoding.bias(q_positions, k_positions)
     for door, term in (("content_bias", content_bias), ("bias", bias)):
@@ -46,12 +66,44 @@ def _scores(q, k, encoding, q_positions, k_positions, scale):
     return s if bias is None else s + bias
 
 
-def _softmax(s, allowed):
+def _softmax(s: Tensor, allowed: Tensor | None) -> Tensor:
     s = s.float() if s.dtype in (torch.float16, torch.bfloat16) else s
     if allowed is None:
         return s.softmax(-1)
     weights = s.masked_fill(~allowed, float("-inf")).softmax(-1)
     return weights.masked_fill(~allowed.any(-1, keepdim=True), 0.0)
+
+
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    encoding: PositionalEncoding | None = None,
+    q_positions: Where = None,
+    k_positions: Where = None,
+    *,
+    causal: bool = False,
+    mask: Tensor | None = None,
+    backend: str = "sdpa",
+    return_weights: Literal[False] = False,
+) -> Tensor: ...
+
+
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    encoding: PositionalEncoding | None = None,
+    q_positions: Where = None,
+    k_positions: Where = None,
+    *,
+    causal: bool = False,
+    mask: Tensor | None = None,
+    backend: str = "sdpa",
+    return_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
 
 
 def attention(
@@ -66,7 +118,7 @@ def attention(
     mask: Tensor | None = None,
     backend: str = "sdpa",
     return_weights: bool = False,
-):
+) -> Tensor | tuple[Tensor, Tensor]:
     """Attention with a positional encoding.
 
     Args:
@@ -83,7 +135,7 @@ def attention(
         backend: ``"sdpa"``, ``"eager"``, or ``"flex"`` (content-free biases, no mask; made for
             CUDA, elsewhere slow and for inference only). ``"sdpa"`` has first derivatives; under
             ``torch.func`` and forward-mode differentiation it gives way to ``"eager"`` by itself. For a
-            second derivative by ``create_graph=True`` ask for ``"eager"``: nobody knows beforehand.
+            second derivative with ``create_graph=True``, ask for ``"eager"``: it can't be foreseen here.
         return_weights: also return the weights ``[B, H, Lq, Lk]`` (eager only).
 
     Returns:
@@ -93,7 +145,7 @@ def attention(
         ValueError: shapes, dtypes, devices or heads that do not fit, positions that have no default,
             a mask that is not boolean, an unknown back end, or one that never forms the weights asked
             for, or cannot do what the encoding needs.
-        TypeError: anything but tensors, or an ``encoding`` that is none.
+        TypeError: anything but tensors, or an ``encoding`` that is not one.
     """
     encoding = encoding if encoding is not None else NoPosition()
     _check(q, k, v, encoding, causal, mask, backend, return_weights)
@@ -101,8 +153,12 @@ def attention(
     q, k = encoding.rotate(q, k, *where)
     scale = encoding.scale if encoding.scale is not None else q.shape[-1] ** -0.5
 
-    if backend == "sdpa" and _transformed():
-        backend = "eager"
+    if (
+        backend == "sdpa"
+        and not torch.compiler.is_compiling()
+        and (torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0)
+    ):
+        backend = "eager"  # no fused kernel supports torch.func or forward-mode differentiation
     if backend == "flex":
         return flex_attention(q, k, v, encoding, *where, scale, causal, mask)
     if backend == "sdpa" and has_far_keys(q, k, v, encoding, *where, mask):
@@ -110,7 +166,7 @@ def attention(
     doors = encoding.doors
     if backend == "sdpa" and "values" not in doors:
         return fused_attention(q, k, v, encoding, doors, *where, scale, causal, mask)
-    if backend == "sdpa":  # no fused kernel hands out its weights
+    if backend == "sdpa":  # no fused kernel returns its weights
         parts = chunks(q, k, v, encoding, *where, causal, mask)
         return joined([equation(*part, encoding, *its, scale, allowed)[0] for part, its, allowed in parts])
     out, weights = equation(q, k, v, encoding, *where, scale, allowed_pairs(q, k, causal, mask))
@@ -133,14 +189,16 @@ def scores(
     return _scores(q, k, encoding, *where, scale)
 
 
-def _transformed():
-    """Whether ``torch.func`` or forward-mode differentiation asks for what no fused kernel has."""
-    if torch.compiler.is_compiling():
-        return False
-    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-
-
-def _check(q, k, v, encoding, causal=False, mask=None, backend="eager", return_weights=False):
+def _check(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    encoding: PositionalEncoding,
+    causal: bool = False,
+    mask: Tensor | None = None,
+    backend: str = "eager",
+    return_weights: bool = False,
+) -> None:
     if not isinstance(encoding, PositionalEncoding):
         check_encoding(encoding)
     for name, x in (("q", q), ("k", k), ("v", v)):

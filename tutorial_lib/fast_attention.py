@@ -1,15 +1,14 @@
 r"""The equation of :mod:`tutorial_lib.attention`, faster: chunks of queries, windows of a line, kernels.
 
 :func:`fused_attention` goes through PyTorch's fused ``scaled_dot_product_attention``, and never holds a
-term for all pairs at once. Queries do not know of each other, so they go through in chunks, and a causal
+term for all pairs at once. Queries do not depend on each other, so they go through in chunks, and a causal
 chunk stops at the last key that it may see. And a relative bias of tokens in a row is one line of
 Lq + Lk − 1 numbers: the row of query i is a window of it, which moves by one from query to query. With
 the queries in reverse order that is a view of the line, not a copy.
 
-:func:`by_reach` serves encodings whose doors stop to tell keys apart beyond some offset, such as Shaw's.
+:func:`by_reach` serves encodings whose doors stop telling keys apart beyond some offset, such as Shaw's.
 
-:func:`flex_attention` is PyTorch's FlexAttention, where a GPU's kernel adds the bias to each score by
-itself.
+:func:`flex_attention` is PyTorch's FlexAttention, in which one GPU kernel adds the bias to each score.
 
 Queries and keys have gone through the door ``rotate`` already; shapes are those of
 :func:`tutorial_lib.attention.attention`.
@@ -18,29 +17,41 @@ Queries and keys have gone through the door ``rotate`` already; shapes are those
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .encodings.base import check_term, repeat_heads
+from .encodings.base import PositionalEncoding, check_term, repeat_heads
 from .encodings.positions import Positions
 from .masks import allowed_pairs
 
 CHUNK = 256  # queries at a time; measured: smaller costs calls, larger skips less of the future
 WIDE = (torch.float32, torch.float64)  # where a softmax needs no wider type
 # what scaled_dot_product_attention calls on a CPU; it returns log Σ exp(score), too
-KERNEL = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+KERNEL: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 
-def fused_attention(q, k, v, encoding, doors, q_positions, k_positions, scale, causal, mask):
+def fused_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    encoding: PositionalEncoding,
+    doors: Iterable[str],
+    q_positions: Positions,
+    k_positions: Positions,
+    scale: float,
+    causal: bool,
+    mask: Tensor | None,
+) -> Tensor:
     """For encodings that keep the door ``values`` shut."""
     n_q, n_k = q.shape[-2], k.shape[-2]
-    doors = {"content_bias", "bias"}.intersection(doors)
-    if not doors and mask is None and (n_q == n_k or not causal):
+    opened = {"content_bias", "bias"}.intersection(doors)
+    if not opened and mask is None and (n_q == n_k or not causal):
         return _kernel(q, k, v, scale, is_causal=causal)
-    if doors == {"bias"} and mask is None and q.device.type == "cpu":  # kernels of GPUs want aligned rows
+    if opened == {"bias"} and mask is None and q.device.type == "cpu":  # GPU kernels want aligned rows
         by_offset = _bias_by_offset(q, k, encoding, q_positions, k_positions)
         if by_offset is not None:
             return _by_windows(q, k, v, by_offset, scale, causal)
@@ -54,7 +65,14 @@ def fused_attention(q, k, v, encoding, doors, q_positions, k_positions, scale, c
 
 
 def chunks(
-    q, k, v, encoding, q_positions, k_positions, causal, mask
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    encoding: PositionalEncoding,
+    q_positions: Positions,
+    k_positions: Positions,
+    causal: bool,
+    mask: Tensor | None,
 ) -> Iterator[tuple[tuple[Tensor, Tensor, Tensor], tuple[Positions, Positions], Tensor | None]]:
     """Some queries at a time, with the keys that they may see: (q, k, v), their positions, allowed pairs."""
     n_q, n_k = q.shape[-2], k.shape[-2]
@@ -68,8 +86,16 @@ def chunks(
         yield part, where, allowed_pairs(*part[:2], causal, its_mask)
 
 
-def has_far_keys(q, k, v, encoding, q_positions, k_positions, mask) -> bool:
-    """Whether :func:`by_reach` can do it, and has something to gain."""
+def has_far_keys(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    encoding: PositionalEncoding,
+    q_positions: Positions,
+    k_positions: Positions,
+    mask: Tensor | None,
+) -> bool:
+    """Whether :func:`by_reach` applies, and has something to gain."""
     return (
         mask is None
         and k.shape[-2] > CHUNK
@@ -86,20 +112,32 @@ def has_far_keys(q, k, v, encoding, q_positions, k_positions, mask) -> bool:
     )
 
 
-def by_reach(q, k, v, encoding, q_positions, k_positions, scale, causal):
+def by_reach(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    encoding: PositionalEncoding,
+    q_positions: Positions,
+    k_positions: Positions,
+    scale: float,
+    causal: bool,
+) -> Tensor:
     """The doors see near pairs only. To a chunk of queries, all keys out of reach on one side are one key.
 
-    They differ by content alone, so a fused kernel sums them up: log Σ exp(score) is the score of that one
-    key, their mean under the softmax its value. To the doors it is the nearest of them.
+    They differ in content alone, so a fused kernel sums them up: log Σ exp(score) is the score of that one
+    key, their mean under the softmax its value. The doors take it for the nearest of them.
     """
     k, v = repeat_heads(k, q), repeat_heads(v, q)
     q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
     n_q, n_k, parts = q.shape[-2], k.shape[-2], []
-    shift = q_positions.first - k_positions.first  # key i + shift has the position of query i
+    first_q: Any = q_positions.first  # has_far_keys has made sure that these three are known
+    first_k: Any = k_positions.first
+    reach: Any = encoding.reach
+    shift = first_q - first_k  # key i + shift has the position of query i
     for start, end in _steps(n_q, CHUNK // 2 if causal else CHUNK):
         seen = n_k - n_q + end if causal else n_k
-        low = start + shift - encoding.reach + 1  # keys before it are out of reach of the whole chunk,
-        high = end + shift + encoding.reach - 1  # and so are those from here on
+        low = start + shift - reach + 1  # keys before it are out of reach of the whole chunk,
+        high = end + shift + reach - 1  # and so are those from here on
         if causal:  # a key that some of the queries may not see is no part of a sum
             low, high = min(low, seen - (end - start) + 1), seen
         low = min(max(low, 0), seen)
@@ -126,7 +164,7 @@ def by_reach(q, k, v, encoding, q_positions, k_positions, scale, causal):
     return joined(parts)
 
 
-def _as_one_key(q, k, v, scale):
+def _as_one_key(q: Tensor, k: Tensor, v: Tensor, scale: float) -> tuple[Tensor, Tensor | float]:
     """The score ``[B, H, Lq, 1]`` and the value ``[B, H, Lq, D]`` that all these keys have together."""
     if not k.shape[-2]:  # no key, no score
         return q.new_empty(*q.shape[:-1], 0), 0.0
@@ -134,17 +172,17 @@ def _as_one_key(q, k, v, scale):
     return score[..., None], value
 
 
-def joined(parts):
+def joined(parts: list[Tensor]) -> Tensor:
     """The outputs of all chunks, one after the other."""
     return torch.cat(parts, -2) if len(parts) > 1 else parts[0]
 
 
-def _steps(n, size):
+def _steps(n: int, size: int) -> list[tuple[int, int]]:
     """(start, end) of each chunk; of nothing, one empty chunk."""
     return [(start, min(start + size, n)) for start in range(0, max(n, 1), max(size, 1))]
 
 
-def _by_windows(q, k, v, by_offset, scale, causal):
+def _by_windows(q: Tensor, k: Tensor, v: Tensor, by_offset: Tensor, scale: float, causal: bool) -> Tensor:
     n_q, n_k = q.shape[-2], k.shape[-2]
     size = CHUNK
     if causal:
@@ -158,27 +196,36 @@ def _by_windows(q, k, v, by_offset, scale, causal):
     return joined(parts)
 
 
-def _along_offsets(q, k, v, by_offset, scale):
+def _along_offsets(q: Tensor, k: Tensor, v: Tensor, by_offset: Tensor, scale: float) -> Tensor:
     """With the bias ``[H, ≥ Lq + Lk − 1]``: the last query starts at 0, the one before it at 1, …"""
     its = windows(by_offset, q.shape[-2], k.shape[-2])[None].to(q.dtype)
-    if its.numel() < q.numel():  # few keys and many rows: turning the bias moves less than turning queries
+    if its.numel() < q.numel():  # few keys and many rows: it takes less to flip the bias than the queries
         return _kernel(q, k, v, scale, attn_mask=its.flip(-2))
     return _kernel(q.flip(-2), k, v, scale, attn_mask=its).flip(-2)
 
 
-def windows(x, n, size):
+def windows(x: Tensor, n: int, size: int) -> Tensor:
     """The first n windows of ``x [H, ≥ n + size − 1]``, each moved by one: ``[H, n, size]``.
 
-    A view, unless ``x`` wants a gradient: that of a view is added up number by number. Written again and
-    again, and read in rows longer by one, ``x`` has the same windows, and its gradient is a sum of rows.
+    A view, unless ``x`` wants a gradient: a view's gradient is added up number by number. If you repeat ``x``
+    and read it in rows that are longer by one, you get the same windows, and the gradient is a sum of rows.
     """
     if not x.requires_grad:
         return x.unfold(-1, size, 1)[:, :n]
     m = n + size - 1
-    return x[:, :m].repeat(1, n + 1)[:, : n * (m + 1)].unflatten(-1, (n, m + 1))[..., :size]
+    rows: Tensor = x[:, :m].repeat(1, n + 1)[:, : n * (m + 1)].unflatten(-1, (n, m + 1))
+    return rows[..., :size]
 
 
-def _masked(q, k, v, added, allowed, mask, scale):
+def _masked(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    added: Tensor | None,
+    allowed: Tensor | None,
+    mask: Tensor | None,
+    scale: float,
+) -> Tensor:
     if added is None:
         term = allowed
     elif allowed is None:
@@ -187,36 +234,49 @@ def _masked(q, k, v, added, allowed, mask, scale):
         # −inf would turn a fully masked row into NaN in some fused kernels
         term = added.to(q.dtype).masked_fill(~allowed, torch.finfo(q.dtype).min)
     out = _kernel(q, k, v, scale, attn_mask=term)
-    return out if mask is None else out.masked_fill(~allowed.any(-1, keepdim=True), 0.0)
+    return out if mask is None or allowed is None else out.masked_fill(~allowed.any(-1, keepdim=True), 0.0)
 
 
-def _kernel(q, k, v, scale, **which):
-    mask = which.get("attn_mask")
+def _kernel(q: Tensor, k: Tensor, v: Tensor, scale: float, **which: Any) -> Tensor:
+    mask: Tensor | None = which.get("attn_mask")
     if mask is not None and mask.requires_grad and q.device.type == "cpu" and q.dtype in WIDE:
-        # no kernel of a CPU differentiates a mask; PyTorch's stand-in takes longer than the equation
-        return ((q * scale) @ repeat_heads(k, q).mT + mask).softmax(-1) @ repeat_heads(v, q)
-    grouped = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
+        # no CPU kernel differentiates a mask; PyTorch's stand-in takes longer than the equation
+        weights = ((q * scale) @ repeat_heads(k, q).mT + mask).softmax(-1)
+        return weights @ repeat_heads(v, q)
+    grouped: dict[str, Any] = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
     out = F.scaled_dot_product_attention(q, k, v, scale=scale, **which, **grouped)
-    if out.requires_grad and not torch.compiler.is_compiling() and "ScaledDot" in out.grad_fn.name():
-        out.grad_fn.register_hook(_differentiable_once)
+    if out.requires_grad and not torch.compiler.is_compiling():
+        made_by: Any = out.grad_fn
+        if "ScaledDot" in made_by.name():
+            made_by.register_hook(_differentiable_once)
     return out
 
 
-def _differentiable_once(gradients, _):
+def _differentiable_once(gradients: Iterable[Tensor | None], _: Any) -> None:
     """With ``create_graph=True`` the gradients have gradients, but a kernel does not compute these."""
     for gradient in gradients:
         if gradient is not None and gradient.requires_grad:
             gradient.register_hook(_no_second)
 
 
-def _no_second(_):
+def _no_second(_: Tensor) -> NoReturn:
     raise RuntimeError(
         "backend='sdpa' has no second derivative: call attention or the model with backend='eager', which has"
     )
 
 
-def flex_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, mask):
-    """For encodings that open the doors ``rotate`` and ``bias`` at most, and without a mask."""
+def flex_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    encoding: PositionalEncoding,
+    q_positions: Positions,
+    k_positions: Positions,
+    scale: float,
+    causal: bool,
+    mask: Tensor | None,
+) -> Tensor:
+    """For encodings that open no doors but ``rotate`` and ``bias``, and without a mask."""
     shut = {"content_bias", "values"} & set(encoding.doors)
     if shut or mask is not None:
         what = "a mask" if mask is not None else f"the door {min(shut)!r} of {type(encoding).__name__}"
@@ -235,8 +295,10 @@ def flex_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, m
         check_term(encoding, "bias", bias, q, k)
         bias = bias.expand(*q.shape[:-1], n_k)
 
-    def score_mod(score, b, h, i, j):
-        return score + (by_offset[h, n_q - 1 - i + j] if bias is None else bias[b, h, i, j])
+    def score_mod(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        if by_offset is not None:
+            return score + by_offset[h, n_q - 1 - i + j]
+        return score if bias is None else score + bias[b, h, i, j]
 
     return _flex_kernel(q.device.type)(
         q,
@@ -250,21 +312,29 @@ def flex_attention(q, k, v, encoding, q_positions, k_positions, scale, causal, m
 
 
 @functools.cache
-def _flex_kernel(device_type):
-    from torch.nn.attention.flex_attention import flex_attention
+def _flex_kernel(device_type: str) -> Callable[..., Tensor]:
+    from torch.nn.attention import flex_attention as of_torch
 
-    return torch.compile(flex_attention, dynamic=False) if device_type == "cuda" else flex_attention
+    kernel: Any = of_torch.flex_attention
+    return torch.compile(kernel, dynamic=False) if device_type == "cuda" else kernel
 
 
 @functools.lru_cache(maxsize=16)
-def _causal_blocks(n_q, n_k, device):
+def _causal_blocks(n_q: int, n_k: int, device: torch.device) -> Any:
     """The causal mask as FlexAttention wants it: by blocks, those of the future left out."""
     from torch.nn.attention.flex_attention import create_block_mask
 
     return create_block_mask(lambda b, h, i, j: j <= i + n_k - n_q, None, None, n_q, n_k, device=device)
 
 
-def _added(q, k, encoding, q_positions, k_positions, scale):
+def _added(
+    q: Tensor,
+    k: Tensor,
+    encoding: PositionalEncoding,
+    q_positions: Positions,
+    k_positions: Positions,
+    scale: float,
+) -> Tensor | None:
     """Everything that the encoding adds to the scaled scores, or None."""
     content_bias = encoding.content_bias(q, k, q_positions, k_positions)
     bias = encoding.bias(q_positions, k_positions)
@@ -275,7 +345,9 @@ def _added(q, k, encoding, q_positions, k_positions, scale):
     return content_bias * scale if bias is None else content_bias * scale + bias
 
 
-def _bias_by_offset(q, k, encoding, q_positions, k_positions):
+def _bias_by_offset(
+    q: Tensor, k: Tensor, encoding: PositionalEncoding, q_positions: Positions, k_positions: Positions
+) -> Tensor | None:
     by_offset = k_positions.once(encoding.bias_by_offset, q_positions, k_positions)
     if by_offset is not None:
         check_term(encoding, "bias", by_offset[:, :1, None], q, k)

@@ -1,8 +1,8 @@
-"""The language in which the library speaks to a reader: English, unless there is a catalog of another one.
+"""The language in which the library speaks to a reader: English, unless there is a catalog for another one.
 
-``_("Right.")`` is the text in the reader's language. The environment variable ``TUTORIAL_LANG`` names it;
-else the notebook that runs does, by its metadata; the language of the computer does not matter. Without a
-catalog, or for a text that has no translation, it is the English one.
+``_("Right.")`` is the text in the reader's language. The environment variable ``TUTORIAL_LANG`` names that
+language, or else the metadata of the running notebook; the language of the computer does not matter. Without
+a catalog, or for a text that has no translation, you get the English one.
 
 ``python -m workshop.translation build`` writes the catalogs, ``build/<language>/texts.mo``.
 """
@@ -39,9 +39,9 @@ def language() -> str:
 
 @contextlib.contextmanager
 def speaking(language: str, catalogs: Path | None = None) -> Iterator[None]:
-    """In the body the library speaks this language, whatever the computer and the notebook say.
+    """In this block the library speaks this language, whatever the computer and the notebook say.
 
-    ``catalogs`` is the folder that has a folder with ``texts.mo`` for each language, if it is not the usual.
+    ``catalogs`` is the folder that has a folder with ``texts.mo`` for each language, if not the usual one.
     """
     before, elsewhere = _chosen.set(language), _catalogs.set(catalogs or _catalogs.get())
     try:
@@ -52,7 +52,7 @@ def speaking(language: str, catalogs: Path | None = None) -> Iterator[None]:
 
 
 def per_language(function: Callable[..., T]) -> Callable[..., T]:
-    """``function``, whose results are kept for each language that it is called in."""
+    """``function``, with its results kept separately for each language that it is called in."""
 
     @functools.cache
     def kept(_language: str, *given: Hashable) -> T:
@@ -103,7 +103,7 @@ def translated(value, key: str = ""):
 
 
 def joined(sentences: Iterable[str]) -> str:
-    """One text of sentences: a space between two, but none beside full-width punctuation."""
+    """Sentences as one text: a space between two, but none beside full-width punctuation."""
     text = ""
     for each in filter(None, sentences):
         wide = (
@@ -116,9 +116,9 @@ def joined(sentences: Iterable[str]) -> str:
 
 
 def column(texts: Sequence[str], width: int) -> list[str]:
-    r"""The texts of a printed column, one below the other; those of a negative width stand at its right.
+    r"""The texts of a printed column, one below the other; a negative width aligns them to the right.
 
-    Each has as many wide characters, because fonts disagree on how many narrow ones are as wide as one.
+    All get as many wide characters, because fonts disagree on how many narrow ones are as wide as one.
 
     >>> column(["loss", "0.25"], 6), column(["损失", "0.25"], -6)
     (['loss  ', '0.25  '], ['  损失', '\u3000\u30000.25'])

@@ -7,6 +7,8 @@ from torch import Tensor
 
 from .encodings.base import broadcasts
 
+__all__ = ["allowed_pairs", "check_mask"]
+
 
 def allowed_pairs(q: Tensor, k: Tensor, causal: bool, mask: Tensor | None) -> Tensor | None:
     """Both masks in one, broadcastable to ``[B, H, Lq, Lk]``; None where all see all.

@@ -29,6 +29,8 @@ from .encodings.offsets import nan_where
 from .encodings.positions import Positions, Where, at, readable
 from .masks import check_mask
 
+__all__ = ["Cache", "Config", "Memory", "Transformer", "segment_mask"]
+
 
 @dataclass(frozen=True)
 class Config:
@@ -61,7 +63,7 @@ class Config:
     mlp: str = "gelu"
     norm_eps: float = 1e-5
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in ("n_kv_heads", "d_ff", "n_out")}
         check_above_0(norm_eps=self.norm_eps)
         check_positive(
@@ -106,7 +108,7 @@ class _Past:
         return 0 if self.positions is None else self.positions.shape[-1 if self.axes == 1 else -2]
 
     def where(self) -> Positions | None:
-        """The positions. Somebody may have changed them, which only a CPU tells at no cost."""
+        """The positions. Somebody may have changed them, which can be checked at no cost only on a CPU."""
         if self.positions is None:
             return None
         if self._known is not None and not readable(self.positions):
@@ -120,7 +122,7 @@ class _Past:
         self.positions, self.axes, self._known = where.tensor, where.axes, (where, _version(where.tensor))
 
 
-def _version(x):
+def _version(x: Tensor) -> int | None:
     return None if torch.compiler.is_compiling() or x.is_inference() else x._version
 
 
@@ -128,14 +130,14 @@ def _version(x):
 class Cache(_Past):
     """Keys and values of past tokens, not yet rotated, with their positions.
 
-    A call of the model that does not come to its end, by an error or Ctrl-C, leaves it as it was.
+    A call of the model that an error or Ctrl-C cuts short leaves it as it was.
 
     Args:
         keys, values: those of each layer, ``[B, H_kv, L, D]``.
         positions: of the L tokens: ``[L]`` or ``[B, L]``, with several axes ``[L, axes]`` or
             ``[B, L, axes]``; None as long as there are none.
         keep: booleans ``[B, L]``, False for padding; None where nothing was padded.
-        axes: how many numbers a position is.
+        axes: how many numbers make up a position.
     """
 
     keys: list[Tensor] = field(default_factory=list)
@@ -145,7 +147,7 @@ class Cache(_Past):
     axes: int = 1
 
     def copy(self) -> Cache:
-        """Another cache with the same tensors: what is appended to one, the other does not see."""
+        """Another cache with the same tensors; appending to one does not change the other."""
         other = copy.copy(self)
         other.keys, other.values = list(self.keys), list(self.values)
         return other
@@ -169,13 +171,13 @@ class Memory(_Past):
               q = W_q h^{n-1}_\tau, \quad k = W_k \tilde h^{n-1}_\tau, \quad v = W_v \tilde h^{n-1}_\tau
 
     SG stops the gradient. ``states[n − 1]`` is m^{n−1}, ``[B, M, d_model]``: what entered layer n,
-    before its norm. Keys and values are made of it anew, so that their weights learn from the older
-    segments, too; a :class:`Cache` holds keys and values themselves. In the paper M is the length of
+    before its norm. Keys and values are computed from it again, so that their weights learn from older
+    segments, too; a :class:`Cache` holds the keys and values themselves. In the paper M is the length of
     a segment in training, and longer in evaluation. 0 remembers nothing: each segment stands alone.
 
-    Positions count on from segment to segment. Started again in every segment, they would give a
-    remembered token and a new one the same position; counted on, absolute ones leave the range that
-    training has seen. So recurrence goes with relative encodings (§3.3).
+    Positions count on from segment to segment. If they started again in every segment, a remembered token
+    and a new one would share a position; since they count on, absolute ones leave the range that training
+    has seen. So recurrence goes with relative encodings (§3.3).
 
     Raises ValueError for a ``length`` that is not an integer, 0 or more.
     """
@@ -186,7 +188,7 @@ class Memory(_Past):
     keep: Tensor | None = None
     axes: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_not_negative(length=self.length)
 
     def copy(self) -> Memory:
@@ -227,7 +229,7 @@ def segment_mask(length: int, segment: int, memory: int) -> Tensor:
 
 @dataclass(frozen=True)
 class AttentionInputs:
-    """What the attention of one layer needs beside the tokens.
+    """What the attention of one layer needs besides the tokens.
 
     Args:
         encoding: that of the layer; it is handed in, so that layers can share one.
@@ -251,7 +253,7 @@ class AttentionInputs:
 class Attention(nn.Module):
     """Multi-head attention, from ``x [B, L, d_model]`` to the same shape.
 
-    Queries are made of ``x``; keys and values of ``context [B, Lk, d_model]``, by default of ``x``, too.
+    Queries come from ``x``, keys and values from ``context [B, Lk, d_model]``, which is ``x`` by default.
     """
 
     def __init__(self, config: Config):
@@ -263,7 +265,7 @@ class Attention(nn.Module):
         self.v = nn.Linear(config.d_model, kv, bias=False)
         self.out = nn.Linear(config.d_model, config.d_model, bias=False)
 
-    def forward(self, x, inputs: AttentionInputs, context=None):
+    def forward(self, x: Tensor, inputs: AttentionInputs, context: Tensor | None = None) -> Tensor:
         context = x if context is None else context
         q = self.q(x).unflatten(-1, self.heads).transpose(1, 2)
         k = self.k(context).unflatten(-1, self.heads).transpose(1, 2)
@@ -281,11 +283,12 @@ class Attention(nn.Module):
             mask=inputs.mask,
             backend=inputs.backend,
         )
-        return self.out(y.transpose(1, 2).flatten(-2))
+        out: Tensor = self.out(y.transpose(1, 2).flatten(-2))
+        return out
 
 
 class FeedForward(nn.Module):
-    """Two matrices with GELU between them, or SwiGLU, without biases; ``[B, L, d_model]`` stays the shape."""
+    """Two matrices with GELU between them, or SwiGLU, without biases; the shape stays ``[B, L, d_model]``."""
 
     def __init__(self, config: Config):
         super().__init__()
@@ -294,17 +297,17 @@ class FeedForward(nn.Module):
         self.gate = nn.Linear(d, d_ff, bias=False) if config.mlp == "swiglu" else None
         self.down = nn.Linear(d_ff, d, bias=False)
 
-    def forward(self, x):
-        if self.gate is None:
-            return self.down(F.gelu(self.up(x)))
-        return self.down(F.silu(self.gate(x)) * self.up(x))
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = F.gelu(self.up(x)) if self.gate is None else F.silu(self.gate(x)) * self.up(x)
+        out: Tensor = self.down(hidden)
+        return out
 
 
 class Block(nn.Module):
     """One layer: attention, then the feed-forward part; each reads normed states and adds to the stream.
 
-    ``x`` is ``[B, L, d_model]`` before and after. ``context [B, Lk, d_model]`` is what keys and values are
-    made of, before its norm; by default ``x``.
+    ``x`` is ``[B, L, d_model]`` before and after. ``context [B, Lk, d_model]`` is what keys and values
+    are computed from, before its norm; by default ``x``.
     """
 
     def __init__(self, config: Config):
@@ -315,10 +318,11 @@ class Block(nn.Module):
         self.norm2 = norm(config.d_model, eps=config.norm_eps)
         self.feed_forward = FeedForward(config)
 
-    def forward(self, x, inputs: AttentionInputs, context=None):
+    def forward(self, x: Tensor, inputs: AttentionInputs, context: Tensor | None = None) -> Tensor:
         context = None if context is None else self.norm1(context)
         x = x + self.attention(self.norm1(x), inputs, context)
-        return x + self.feed_forward(self.norm2(x))
+        out: Tensor = x + self.feed_forward(self.norm2(x))
+        return out
 
 
 class Transformer(nn.Module):
@@ -327,14 +331,14 @@ class Transformer(nn.Module):
     Args:
         config: sizes and options.
         encoding: any :class:`PositionalEncoding` for all layers, or a sequence with one per layer,
-            the first of which embeds the tokens; by default none. It can be exchanged later
+            the first of which embeds the tokens; by default none. It can be replaced later
             (``model.encoding = …``): the weights do not know it.
 
     ``model(tokens)`` maps ids ``[B, L]`` to logits ``[B, L, n_out]``, or ``[B, n_out]`` with
     pooling.
 
     Raises ValueError for a number of encodings other than ``n_layers``, or a later one that opens
-    the door ``embed``; TypeError for anything that is no encoding.
+    the door ``embed``; TypeError for anything but encodings.
     """
 
     encoding: Any  # a PositionalEncoding, or an nn.ModuleList with one per layer
@@ -343,6 +347,10 @@ class Transformer(nn.Module):
         self, config: Config, encoding: PositionalEncoding | Sequence[PositionalEncoding] | None = None
     ):
         super().__init__()
+        if not isinstance(config, Config):
+            raise TypeError(
+                f"config is {config!r}: give a Config, such as Config(vocab_size=100, d_model=64)"
+            )
         self.config = config
         self.encoding = encoding
         # unit variance: token and position vectors meet on one scale
@@ -352,10 +360,10 @@ class Transformer(nn.Module):
         self.norm = norm(config.d_model, eps=config.norm_eps)
         self.head = nn.Linear(config.d_model, config.n_out or config.vocab_size, bias=False)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, self._encoding(value) if name == "encoding" else value)
 
-    def _encoding(self, value):
+    def _encoding(self, value: Any) -> PositionalEncoding | nn.ModuleList:
         """One encoding as it is, one per layer as an ``nn.ModuleList``."""
         value = NoPosition() if value is None else value
         per_layer = isinstance(value, (Sequence, nn.ModuleList)) and not isinstance(value, str)
@@ -402,7 +410,7 @@ class Transformer(nn.Module):
             keep: booleans, broadcastable to ``[B, L]``, False for padding. Without ``positions``, each
                 row then counts its kept tokens from 0, so that left padding changes nothing.
             mask: booleans broadcastable to ``[B, H, L, Lk]``, True where a query may look. A causal
-                model never looks ahead, and nobody at padding. Lk counts what is cached or remembered.
+                model never looks ahead, and none looks at padding. Lk counts what is cached or remembered.
             cache: past keys and values; afterwards it holds those of these tokens, too.
             memory: hidden states of the segment before; afterwards it holds those of this one.
             backend: that of :func:`tutorial_lib.attention.attention`.
@@ -425,7 +433,7 @@ class Transformer(nn.Module):
         q_positions = self._positions(encodings[0], tokens, positions, keep, past, before).shared()
         k_positions = q_positions if before is None else before.followed_by(q_positions).shared()
         x = encodings[0].embed(self.tokens(tokens), q_positions)
-        if grown is not None:
+        if past is not None:
             self._keep(grown, tokens, keep)
             x = self._unchanged(x, past, before, k_positions)
         kept = keep if grown is None else grown.keep
@@ -450,7 +458,7 @@ class Transformer(nn.Module):
         if self.config.pool == "mean":
             weight = torch.ones_like(tokens, dtype=x.dtype) if keep is None else keep.to(x.dtype)
             x = (x * weight[..., None]).sum(1) / weight.sum(1, keepdim=True).clamp(min=1)
-        logits = self.head(x)
+        logits: Tensor = self.head(x)
         if past is not None:
             if memory is None:
                 grown.stand_at(k_positions)
@@ -458,7 +466,7 @@ class Transformer(nn.Module):
         return logits
 
     @staticmethod
-    def _check_tokens(tokens):
+    def _check_tokens(tokens: Tensor) -> None:
         if not isinstance(tokens, Tensor):
             raise TypeError(f"tokens are a {type(tokens).__name__}: give a tensor of ids [batch, length]")
         if tokens.ndim != 2:
@@ -466,7 +474,9 @@ class Transformer(nn.Module):
         if tokens.is_floating_point() or tokens.dtype == torch.bool:
             raise ValueError(f"tokens have dtype {tokens.dtype}: ids are integers")
 
-    def _check(self, tokens, keep, mask, past):
+    def _check(
+        self, tokens: Tensor, keep: Tensor | None, mask: Tensor | None, past: Cache | Memory | None
+    ) -> None:
         rows, length = tokens.shape
         if keep is not None:
             check_mask(keep, (rows, length), "keep")
@@ -490,28 +500,36 @@ class Transformer(nn.Module):
                     f"of tokens, {heads} heads of width {self.config.head_dim} and {layers} layers: begin a "
                     "new text with a new Cache"
                 )
-        for x in past.states if isinstance(past, Memory) else ():
-            if len(past.states) != len(self.blocks) or x.shape[::2] != (rows, self.config.d_model):
+        states = past.states if isinstance(past, Memory) else []
+        for x in states:
+            if len(states) != len(self.blocks) or x.shape[::2] != (rows, self.config.d_model):
                 raise ValueError(
-                    f"the memory holds {tuple(x.shape)} for {len(past.states)} layers, but there are {rows} "
+                    f"the memory holds {tuple(x.shape)} for {len(states)} layers, but there are {rows} "
                     f"rows of tokens, width {self.config.d_model} and {len(self.blocks)} layers: begin a "
                     "new text with a new Memory"
                 )
 
     @staticmethod
-    def _positions(encoding, tokens, positions, keep, past, before) -> Positions:
+    def _positions(
+        encoding: PositionalEncoding,
+        tokens: Tensor,
+        positions: Where,
+        keep: Tensor | None,
+        past: Cache | Memory | None,
+        before: Positions | None,
+    ) -> Positions:
         length, device = tokens.shape[1], tokens.device
         if positions is not None:
             if not isinstance(positions, Positions):
                 positions = Positions(torch.as_tensor(positions, device=device), encoding.axes, wait=True)
             return at(encoding, positions, tokens[..., None])
         n = 0 if before is None else len(before)
-        first = before.first if n else 0
+        first = before.first if before is not None and n else 0
         counted = at(encoding, None, tokens[..., None], offset=0 if first is None else first + n)
         kept = None if past is None else past.keep
         if first is not None and keep is None and kept is None:
             return counted
-        start = before.tensor[..., -1:] + 1 if n else 0
+        start: Any = before.tensor[..., -1:] + 1 if before is not None and n else 0
         if kept is not None:
             start = start * kept.any(1, keepdim=True)  # a row of nothing but padding is at 0
         if keep is not None:
@@ -519,20 +537,24 @@ class Transformer(nn.Module):
         return Positions(start + torch.arange(length, device=device))
 
     @staticmethod
-    def _keep(past, tokens, keep):
+    def _keep(past: Cache | Memory, tokens: Tensor, keep: Tensor | None) -> None:
         """Write padding into the past."""
         if keep is not None or past.keep is not None:
             now = keep if keep is not None else torch.ones_like(tokens, dtype=torch.bool)
             before = past.keep if past.keep is not None else now.new_ones(now.shape[0], len(past))
             past.keep = torch.cat([before, now], 1)
 
-    def _unchanged(self, x, past, before, now):
-        """``x``, unless what the layers above the first keep was made with angles that change now: then a
-        ValueError, or NaN where that can't be asked."""
-        if not len(past):
+    def _unchanged(self, x: Tensor, past: Cache | Memory, before: Positions | None, now: Positions) -> Tensor:
+        """``x``, unless what the layers above the first keep was made with angles that change now: that is a
+        ValueError, or NaN where we can't check."""
+        if before is None or not len(before):
             return x
-        if before.first is not None and now.first is not None:  # the last number will do, and asks no GPU
-            before, now = (Positions(1, offset=p.first + len(p) - 1, device="cpu") for p in (before, now))
+        first, its = before.first, now.first
+        if first is not None and its is not None:  # the last number will do, and needs no GPU
+            before, now = (
+                Positions(1, offset=last, device="cpu")
+                for last in (first + len(before) - 1, its + len(now) - 1)
+            )
         for encoding in dict.fromkeys(self.encodings[:-1]):  # once, also where all layers share it
             changed = encoding.changes(before, now)
             if changed is not None and not readable(changed, wait=True):
@@ -565,7 +587,7 @@ class Transformer(nn.Module):
             positions: those of the given tokens; new tokens count on from the last one (positions of
                 several axes can't).
             keep: booleans, broadcastable to ``[B, L]``, False for padding. Prompts of different lengths
-                are padded on the left, and each goes on as it would alone.
+                are padded on the left, and each continues as it would alone.
             temperature: 0 takes the most likely token, 1 draws by the model's probabilities; above that
                 unlikely tokens come more often.
             generator: what to draw with.

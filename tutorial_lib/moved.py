@@ -1,6 +1,6 @@
-"""Modules of version 0.2 that have another place or name. The old names work, with a warning, until 0.4.
+"""Modules of version 0.2 that have moved or been renamed. The old names work, with a warning, until 0.4.
 
-A notebook that a learner has changed keeps its imports, so ``from tutorial_lib import lesson`` must go on to
+A notebook that a learner has changed keeps its imports, so ``from tutorial_lib import lesson`` must still
 mean what it meant.
 """
 

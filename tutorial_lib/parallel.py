@@ -61,7 +61,7 @@ def agreed(value):
 
 
 def mine(batch: Tensor) -> Tensor:
-    """This process's share of a batch: rows in turn, one more for some where they do not divide.
+    """This process's share of a batch: rows in turn, one more for some if they do not divide evenly.
 
     Raises ValueError for a batch with fewer rows than processes.
     """
@@ -71,7 +71,7 @@ def mine(batch: Tensor) -> Tensor:
 
 
 def same_weights(model: nn.Module) -> None:
-    """The parameters and buffers of process 0, in all."""
+    """Give all processes the parameters and buffers of process 0."""
     if size() > 1:
         for weight in (*model.parameters(), *model.buffers()):
             dist.broadcast(weight.detach(), 0)
@@ -79,7 +79,7 @@ def same_weights(model: nn.Module) -> None:
 
 @torch.no_grad()
 def add_up(tensors: list[Tensor]) -> None:
-    """Each tensor becomes its sum over the processes, in place; all go together."""
+    """Each tensor becomes its sum over the processes, in place; all travel together."""
     if size() == 1 or not tensors:
         return
     flat = torch.cat([x.flatten() for x in tensors])

@@ -22,6 +22,8 @@ from . import readability
 from .language import _
 from .optional import needs
 
+__all__ = ["HALO", "Picture", "SIGNED", "bars", "heat", "lines", "panels", "png", "show", "styled", "vectors"]
+
 with needs("experiments"):
     import matplotlib
     import matplotlib.font_manager
@@ -49,7 +51,7 @@ SIGNED = matplotlib.colors.LinearSegmentedColormap.from_list(
         )
     ),
 )
-if SIGNED.name not in matplotlib.colormaps:  # it is there when a tool imports this file once more
+if SIGNED.name not in matplotlib.colormaps:  # it is there already if a tool imports this file again
     matplotlib.colormaps.register(SIGNED)  # by its name, as all other colour maps
 MARKERS = "os^Dv<>"
 QUERY, KEY, BETWEEN = "#0b63b8", "#b84a06", "#08765a"  # as in `docs/explorers.md`: q, k, what is between
@@ -112,8 +114,8 @@ def heat(
 
     ``limits`` are the ends of the colour scale (``None``: those of the data); blue is low,
     yellow is high. ``values`` is a format such as ``".2f"`` that writes each number into its cell.
-    ``mark_row`` frames one row, ``mark_cell`` one ``(row, column)``. ``colorbar=None`` leaves the
-    colour bar away.
+    ``mark_row`` frames one row, ``mark_cell`` one ``(row, column)``. ``colorbar=None`` leaves out
+    the colour bar.
     """
     z = _numbers(z)
     if z.ndim != 2:
@@ -124,7 +126,7 @@ def heat(
     ax.grid(False)
     ax.set(title=_(title), xlabel=_(xlabel), ylabel=_(ylabel))
     for axis in (ax.xaxis, ax.yaxis):
-        # no half of a row
+        # no ticks between two rows
         axis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10), integer=True, min_n_ticks=1))
     if xticks is not None:
         ax.set_xticks(range(z.shape[1]), list(map(_, xticks)))
@@ -198,8 +200,8 @@ def lines(
     ``spread`` maps a label to ``(low, high)`` and draws a band. ``levels`` maps a text to the
     height of a dotted reference line. ``logx`` may be a number: the base of the axis.
     ``mark_x`` draws a thin vertical line. The legend of three lines or more, or with ``legend="beside"``,
-    stands beside the plot, where it hides none of them; ``legend=False`` leaves it away, where a plot next to
-    it has the same.
+    stands beside the plot, where it hides none of them; ``legend=False`` leaves it out, for when a plot next
+    to it has the same.
     """
     fig, ax = _axes(ax, size)
     x = _numbers(x)
@@ -277,7 +279,7 @@ def vectors(
         )
     if mark is not None:
         ax.plot(*points[mark], "o", markersize=15, fillstyle="none", color="black", markeredgewidth=2)
-    several = len(ends) > 1  # then the legend has its room on the right
+    several = len(ends) > 1  # then the legend needs room on the right
     ax.set(
         title=_(title),
         xlabel=_(xlabel),
@@ -346,7 +348,7 @@ def bars(
                 path_effects=HALO,
             )
     ax.set_yticks(at, list(map(_, names)))
-    ax.yaxis.set_inverted(True)  # not once for each of the axes that share it
+    ax.yaxis.set_inverted(True)  # set, not toggled: axes that share it would flip it back
     ax.grid(False, axis="y")
     if xlim is not None:
         ax.set_xlim(*xlim)
@@ -384,7 +386,7 @@ class Picture:
 def png(fig: Figure) -> bytes:
     """The figure as PNG bytes; the same figure drawn anew gives the same bytes."""
     buffer = io.BytesIO()
-    FigureCanvasAgg(fig)  # which keeps where everything stands
+    FigureCanvasAgg(fig)  # the figure keeps it, and with it where everything stands
     fig.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
 
@@ -392,7 +394,7 @@ def png(fig: Figure) -> bytes:
 def show(fig: Figure, alt: str) -> None:
     """Show ``fig`` in a notebook; ``alt`` tells a reader who cannot see it what it shows.
 
-    Raises ValueError for an alternative text that is too short, that is no sentence, or that does not name
+    Raises ValueError for an alternative text that is too short, is not a sentence, or does not name
     the kind of picture. Warns of what is hard to read in the figure, as :mod:`tutorial_lib.readability` sees
     it.
     """

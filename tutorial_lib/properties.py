@@ -1,4 +1,4 @@
-"""Measured properties: what a claim about a positional encoding is held against.
+"""Measured properties: what a claim about a positional encoding is checked against.
 
 Errors are maxima of absolute differences divided by the largest absolute value, so that 0 means
 "exactly" and 1 means "as large as the thing itself".
@@ -10,6 +10,15 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+
+__all__ = [
+    "equivariance_error",
+    "invariance_error",
+    "parameters",
+    "relative_error",
+    "shift_error",
+    "toeplitz_error",
+]
 
 
 def relative_error(actual: Tensor, expected: Tensor) -> float:

@@ -137,7 +137,7 @@ def _lines(ax: Axes, renderer) -> Iterator[str]:
     named = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
     looks: dict[tuple, str] = {}
     for line in named:
-        # matplotlib says only "--" of a pattern of one's own
+        # for a custom pattern, matplotlib says only "--"
         dashes = line._unscaled_dash_pattern  # type: ignore[attr-defined]
         look = (str(dashes), line.get_linestyle(), line.get_marker())
         if look in looks:

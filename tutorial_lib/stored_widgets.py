@@ -27,14 +27,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 class Stored:
-    """A widget, to be mixed in, whose output carries, beside the live view, what :meth:`stored` gives."""
+    """A mixin for widgets: besides the live view, their output carries what :meth:`stored` gives."""
 
     def stored(self) -> tuple[dict[str, str], dict]:
         """The contents by MIME type, and their metadata, as ``_repr_mimebundle_`` returns them."""
         raise NotImplementedError(f"{type(self).__name__} must give stored()")
 
     def _repr_mimebundle_(self, **kwargs):
-        live = super()._repr_mimebundle_(**kwargs)  # a pair, a dictionary or nothing, by version
+        live = super()._repr_mimebundle_(**kwargs)  # a pair, a dictionary or nothing, by its version
         data, metadata = live if isinstance(live, tuple) else (live or {}, {})
         more, more_metadata = self.stored()
         return {**data, **more}, {**metadata, **more_metadata}

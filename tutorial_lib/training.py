@@ -1,4 +1,4 @@
-"""Train and evaluate, with seeds, a progress bar, and no loss when a learner stops early."""
+"""Train and evaluate, with seeds and a progress bar; a learner who stops early keeps what was trained."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ from .encodings import PositionalEncoding
 from .language import _
 from .optional import needs
 
+__all__ = [
+    "History",
+    "Spread",
+    "accuracy",
+    "all_or_nothing",
+    "cross_entropy",
+    "evaluate",
+    "position_parameters",
+    "seeded",
+    "train",
+]
+
 with needs("experiments"):
     from tqdm.auto import tqdm
 
@@ -30,7 +42,7 @@ _all_or_nothing = ContextVar("_all_or_nothing", default=False)
 
 @contextmanager
 def all_or_nothing() -> Iterator[None]:
-    """In this block, an interrupt goes through :func:`train`: half a run must not count as one."""
+    """In this block, an interrupt passes through :func:`train`: half a run must not count as a whole one."""
     token = _all_or_nothing.set(True)
     try:
         yield
@@ -83,7 +95,7 @@ def train(
         batch: draws ``(tokens, targets)`` with the generator that it is given.
         steps: number of updates.
         lr: peak learning rate.
-        position_lr: that of the parameters of every :class:`PositionalEncoding`, by default the same. A
+        position_lr: the rate for the parameters of every :class:`PositionalEncoding`, by default lr. A
             table of biases starts near 0 and has to grow to the size of a score: at the ordinary rate a
             short training hardly moves it.
         seed: seeds the batches. The initial weights are the caller's; see :func:`seeded`.
@@ -162,7 +174,7 @@ def _loss(model, tokens, targets, device) -> tuple[Tensor, float]:
 
 
 def _groups(model, position_lr):
-    """The parameters for the optimizer; those of position apart if they have a rate of their own."""
+    """The parameters for the optimizer; those of position are separate if they have their own rate."""
     of_position = position_parameters(model)
     if position_lr is None or not of_position:
         return list(model.parameters())

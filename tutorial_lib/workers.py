@@ -18,10 +18,10 @@ from multiprocessing.connection import Connection
 @contextlib.contextmanager
 def pool(count: int) -> Iterator[ProcessPoolExecutor]:
     """``count`` worker processes. Leaving the block waits for what was submitted; an exception in it ends all
-    workers at once, whatever they are at, and goes on when they have ended.
+    workers at once, whatever they are doing, and is raised again when they have ended.
 
     Each worker holds one end of a pipe, and only this process the other: whatever closes it ends the worker.
-    What they leave in temporary files goes with them, unless this process is killed by SIGKILL.
+    Their temporary files go with them, unless this process is killed by SIGKILL.
     """
     context = multiprocessing.get_context("spawn")
     life, ours = context.Pipe(duplex=False)
@@ -54,7 +54,7 @@ def _end_with(life: Connection) -> None:
 
 @functools.cache  # one thread is enough
 def end_with_parent(parent: int, end: Callable[[], None] = lambda: os._exit(1)) -> None:
-    """``end`` this process when ``parent``, the number of the one that started it, is gone (POSIX)."""
+    """``end`` this process when its parent, whose process id ``parent`` is, is gone (POSIX)."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -1,6 +1,6 @@
 """Making the course: notebooks as text, their navigation, slides, coverage, the summary page, the exercises.
 
-For those who edit the course, in a clone of it. Nothing that a learner imports stands here, and no
+For those who edit the course, in a clone of it. Nothing that a learner imports lives here, and no
 other room imports this one.
 """
 

@@ -22,7 +22,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -92,7 +92,7 @@ def _normal_output(output, n: int, count: int):
 
 
 def _joined(outputs):
-    """Consecutive pieces of one stream as one output: how they were cut is chance."""
+    """Consecutive pieces of one stream as one output: where a stream is cut is chance."""
     joined = []
     for output in outputs:
         last = joined[-1] if joined else None
@@ -107,29 +107,32 @@ def execute(
     notebook: nbformat.NotebookNode,
     folder: Path = NOTEBOOKS,
     environment: Mapping[str, str] = MappingProxyType({}),
+    after: Callable[[nbformat.NotebookNode, int], None] = lambda cell, kernel: None,
 ) -> float:
     """Run all cells in a fresh kernel, without progress bars or a log; returns the seconds.
 
-    ``environment`` is added to the kernel's.
+    ``environment`` is added to the kernel's; ``after`` gets each cell that ran, and the kernel's pid.
     """
     from nbclient import NotebookClient
 
     with tempfile.TemporaryDirectory() as scratch:
         quiet = {"TQDM_DISABLE": "1", "TUTORIAL_PROGRESS": str(Path(scratch) / "progress.json")}
         start = time.perf_counter()
-        # else each kernel warns that it is talked to over TCP, though by this process alone
-        NotebookClient(
+        # else each kernel warns that it listens on TCP, though only this process talks to it
+        client = NotebookClient(
             notebook,
             timeout=600,
             store_widget_state=False,
             extra_arguments=["--log-level=ERROR"],
             resources={"metadata": {"path": str(folder)}},
-        ).execute(env={**os.environ, **quiet, **environment})
+            on_cell_executed=lambda cell, **_: after(cell, client.km.provisioner.pid),
+        )
+        client.execute(env={**os.environ, **quiet, **environment})
         return time.perf_counter() - start
 
 
 def known() -> list[Path]:
-    """All notebooks in reading order, then the solutions, then side quests; also what is only text yet."""
+    """All notebooks in reading order, then the solutions, then side quests; also what is still only text."""
     quests = NOTEBOOKS.glob(f"{navigation.DEEPER}/[0-9]*_*.*")
     found = [*NOTEBOOKS.glob("[0-9]*_*.*"), *SOLUTIONS.glob("ex*/ex*.*"), *quests]
     return sorted(
@@ -243,7 +246,7 @@ def main(arguments: list[str] | None = None) -> int:
         elif problem := check(path):
             print(f"{path.name}: {problem}", file=sys.stderr)
             failed = True
-    if given.command in ("build", "sign"):  # the guide for teachers says the minutes, too
+    if given.command in ("build", "sign"):  # the guide for teachers gives the minutes, too
         navigation.GUIDE.write_text(navigation.guide(), encoding="utf-8")
     return failed
 

@@ -61,7 +61,7 @@ def problem(breakage: Breakage, root: Path = ROOT) -> str:
 
 
 def copy(root: Path, target: Path) -> Path:
-    """The course as it is now, without what can be made again; returns ``target``."""
+    """The course as it is now, without what can be rebuilt; returns ``target``."""
     return shutil.copytree(root, target, ignore=shutil.ignore_patterns(*LEFT_OUT))
 
 

@@ -6,8 +6,8 @@
         assert not page.problems()
 
 Needs the packages of the ``test`` extra and a Chromium (:func:`chromium` says which it takes).
-The browser and the server have profiles of their own, the notebooks a progress of their own, and no
-address but this machine's is reached.
+The browser, the server and the notebooks' progress are separate from your own, and nothing outside this
+machine is reached.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pathlib import Path
 
 import nbformat
 
-# The first has no windows: it shows the same, and takes less of the processor.
+# The first has no windows: it shows the same, and needs less of the processor.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
     "--no-sandbox",
@@ -40,7 +40,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-SETTINGS = {  # as a reader has them, but for what would disturb: news, and files written while we look
+SETTINGS = {  # a reader's, without what would disturb us: news, and files written while we look
     "@jupyterlab/apputils-extension:notification": {
         "fetchNews": "false",
         "checkForUpdates": False,
@@ -49,8 +49,8 @@ SETTINGS = {  # as a reader has them, but for what would disturb: news, and file
     "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
     "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none", "kernelShutdown": False},
 }
-# In the page: the notebook's panel, once it is ready, and what its kernel reports as failed; what a callback
-# raises reaches no output, only this channel.
+# In the page: the notebook's panel, once it is ready, and what its kernel reports as failed; an error in a
+# callback shows up in no output, only on this channel.
 WATCH = """window.__watch = async panel => {
     window.__panel = panel;
     await panel.context.ready; await panel.sessionContext.ready; await panel.revealed;
@@ -60,7 +60,7 @@ WATCH = """window.__watch = async panel => {
             failed.push(`${message.content.ename}: ${message.content.evalue}`);
     });
 };"""
-#: The notebook that is seen, where a page has several.
+#: The visible notebook, where a page has several.
 SEEN = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook"
 # Messages of the front end itself, about nothing that a reader would miss; the last two are Notebook 7's.
 HARMLESS = ("favicon", "ResizeObserver loop", "reading 'schema'", "'filebrowser:open-path' not registered")
@@ -104,6 +104,25 @@ def write(path: Path, sources: list[str]) -> None:
     nbformat.write(notebook, path)
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def own_folders(scratch: Path) -> dict[str, str]:
+    """What a server's environment says so that it leaves a person's own settings alone."""
+    names = (
+        "JUPYTER_CONFIG_DIR",
+        "JUPYTER_DATA_DIR",
+        "JUPYTER_RUNTIME_DIR",
+        "IPYTHONDIR",
+        "JUPYTERLAB_SETTINGS_DIR",
+        "JUPYTERLAB_WORKSPACES_DIR",
+    )
+    return {name: str(scratch / name) for name in names}
+
+
 class Lab:
     """A JupyterLab server for ``folder`` and a browser beside it; a context manager."""
 
@@ -124,7 +143,7 @@ class Lab:
         return self
 
     def command(self) -> list[str]:
-        """The command that starts the server, but for its address."""
+        """The command that starts the server, without its address."""
         return [
             sys.executable,
             "-m",
@@ -138,22 +157,11 @@ class Lab:
     def _serve(self) -> None:
         """Start the server, and wait until it answers."""
         (self.scratch / "overrides.json").write_text(json.dumps(SETTINGS))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.progress = self.scratch / "progress.json"
+        port, self.progress = free_port(), self.scratch / "progress.json"
         self.url, self.token = f"http://127.0.0.1:{port}", secrets.token_hex(16)
-        names = (
-            "JUPYTER_CONFIG_DIR",
-            "JUPYTER_DATA_DIR",
-            "JUPYTER_RUNTIME_DIR",
-            "IPYTHONDIR",
-            "JUPYTERLAB_SETTINGS_DIR",
-            "JUPYTERLAB_WORKSPACES_DIR",
-        )
-        environment = os.environ | {name: str(self.scratch / name) for name in names}
+        environment = os.environ | own_folders(self.scratch)
         environment["TUTORIAL_PROGRESS"] = str(self.progress)
-        # The readers of a notebook have its progress bars and its own choice of threads.
+        # Notebooks here show progress bars and choose their figures' back end, as they do for a reader.
         for name in ("TQDM_DISABLE", "MPLBACKEND"):
             environment.pop(name, None)
         self.log = self.scratch / "lab.log"
@@ -254,7 +262,7 @@ class Notebook:
             self.noticed.append(text)
 
     def turn(self, path: str, seconds: float = 300) -> None:
-        """Go on with the notebook ``path``, of which nothing is run: in this page, on the same kernel."""
+        """Go on to the notebook ``path`` in this page, on the same kernel; none of its cells is run."""
         self.noticed.clear()
         self.already_refused = len(self.lab.refused)
         self.page.evaluate(

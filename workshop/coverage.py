@@ -5,6 +5,7 @@ Reads ``docs/coverage.toml`` and writes ``docs/coverage.md``. Whatever a row nam
 
 from __future__ import annotations
 
+import argparse
 import functools
 import importlib
 import re
@@ -95,6 +96,7 @@ def page() -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     problems = list(filter(None, map(problem, rows())))
     if problems:
         raise SystemExit("\n".join(problems))

@@ -88,10 +88,10 @@ def messages(name: str) -> Iterator[tuple[str, str, str]]:
 
 
 def said(name: str, says: Callable[[str], Say], file: Path | None = None, text: str | None = None) -> str:
-    """A document, or what is kept of its ``text``, as its catalog says it; its links are as from ``file``."""
+    """A document, or what is left of its ``text``, as its catalog has it; links are as from ``file``."""
     say, text = says(name), read(name) if text is None else text
     rows: list[str] = []
-    if name == GLOSSARY:  # the other language leads
+    if name == GLOSSARY:  # the other language comes first
         rows = [_row(found, says) for found in TERM.finditer(text)]
         text = TERM.sub("\0", text)
     text = LISTED.sub(
@@ -114,7 +114,7 @@ def _row(found: re.Match, says: Callable[[str], Say]) -> str:
 
 
 def moved(text: str, folder: Path, file: Path) -> str:
-    """``text`` of ``folder`` with its links as from ``file``; one to ``file`` leads to the English."""
+    """``text`` of ``folder`` with links as seen from ``file``; one to ``file`` leads to the English."""
 
     def link(found):
         path, _, anchor = found[2].partition("#")
@@ -128,5 +128,5 @@ def moved(text: str, folder: Path, file: Path) -> str:
 
 
 def term(anchor: str) -> str:
-    """A term of the glossary in the other language, without what stands in brackets."""
+    """A term of the glossary in the other language, without what is in brackets."""
     return re.sub("（.*?）", "", navigation.terms()[anchor].chinese)

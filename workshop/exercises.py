@@ -67,7 +67,7 @@ def mark(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def unmark(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Take away what :func:`mark` writes, in place: to be edited as text."""
+    """Take away what :func:`mark` writes, in place, so that the notebook can be edited as text."""
     for cell in notebook.cells:
         cell.metadata.pop("nbgrader", None)
         if any(":" in tag for tag in cell.metadata.get("tags", [])):

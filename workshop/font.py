@@ -44,7 +44,7 @@ def written() -> set[str]:
 
 
 def characters() -> set[str]:
-    """All that the font should have."""
+    """All characters that the font should have."""
     return written() | {each.decode("gb2312") for each in COMMON} | set(map(chr, MARKS))
 
 

@@ -69,20 +69,32 @@ def seen(kind, **some) -> Seen:
 @functools.cache
 def _running(kind, _language: str) -> Callable[[list], list]:
     name, data = kind.front, json.dumps(live.table(kind))
-    script = ANSWER.format(script=live.joined(name), data=data, front=name)
+    return answering(ANSWER.format(script=live.joined(name), data=data, front=name), f"{name}.js")
+
+
+def answering(script: str, name: str, *flags: str) -> Callable[[list], list]:
+    """A function of JavaScript as one of Python: ``script`` is an expression that gives it.
+
+    It takes and returns what JSON can say. ``flags`` are node's. Raises RuntimeError where neither node nor
+    Chromium is found, ValueError where the script fails.
+    """
     if not (node := shutil.which("node")):
         page = browser.launch().new_page()
         return lambda asked: page.evaluate(
             "([script, asked]) => (window.answer ??= eval(script))(asked)", [script, asked]
         )
     process = subprocess.Popen(
-        [node, "-e", LISTEN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        [node, *flags, "-e", LISTEN],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
     )
 
     def answer(asked: list) -> list:
         tell(asked)
         if not (line := process.stdout.readline()):
-            raise ValueError(f"{name}.js fails at {asked}; node has said why")
+            raise ValueError(f"{name} fails at {asked}; node has said why")
         return json.loads(line)
 
     def tell(what) -> None:

@@ -5,6 +5,7 @@ Reads ``lesson/inventory.toml`` and writes ``docs/instructor/inventory.md``.
 
 from __future__ import annotations
 
+import argparse
 import string
 
 from course.lesson.inventory import load
@@ -51,5 +52,6 @@ def page() -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     PAGE.write_text(page(), encoding="utf-8")
     print(PAGE.relative_to(ROOT))

@@ -1,4 +1,4 @@
-"""What a notebook says of itself and no author types: its place, its minutes, terms, what is folded.
+"""What a notebook says about itself that no author types: its place, its minutes, terms, what is folded.
 
 :func:`sign` writes these, and ``python -m workshop.authoring build`` and ``sign`` call it:
 
@@ -50,8 +50,8 @@ DOING = {
 def sign(notebook: nbformat.NotebookNode, path: Path) -> nbformat.NotebookNode:
     """Write strip, minutes and titles into ``notebook``, in place; ``path`` is where it is stored.
 
-    An exercise gets a strip at its end, and no more. Raises KeyError for a term that the glossary
-    has not.
+    An exercise gets a strip at its end, and no more. Raises KeyError for a term that is not in
+    the glossary.
     """
     unsign(notebook)
     line, last = strip(path), len(notebook.cells) + 1
@@ -72,7 +72,7 @@ def sign(notebook: nbformat.NotebookNode, path: Path) -> nbformat.NotebookNode:
 
 
 def unsign(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Take off strips and titles, in place: to be edited as text."""
+    """Take off strips and titles, in place, so that the notebook can be edited as text."""
     notebook.cells = [cell for cell in notebook.cells if not _is_strip(cell)]
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -81,7 +81,7 @@ def unsign(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def stale(notebook: nbformat.NotebookNode, path: Path) -> list[str]:
-    """What :func:`sign` would write otherwise: some of ``["strip", "minutes", "glossary", "folding"]``."""
+    """What :func:`sign` would change: some of ``["strip", "minutes", "glossary", "folding"]``."""
     new = sign(nbformat.from_dict(notebook), path)
 
     def parts(of):
@@ -117,7 +117,7 @@ def strip(path: Path) -> str:
     exercise, quest = is_exercise(path), path.parent.name == DEEPER
     root = path.parents[2 if exercise or quest else 1]
     series = sorted(path.parents[1].glob("ex*/ex*.ipynb")) if exercise else notebooks(root)
-    if path not in series and not quest:  # it is only text yet
+    if path not in series and not quest:  # it is still only text
         series = sorted([*series, path])
 
     def link(text: str, target: Path, section: str = "") -> str:
@@ -165,7 +165,7 @@ def _is_strip(cell: nbformat.NotebookNode) -> bool:
 
 # ---- the minutes ----
 def prose(notebook: nbformat.NotebookNode) -> str:
-    """What there is to be read: no strips, addresses, displayed formulas, references or index."""
+    """What there is to read: no strips, addresses, displayed formulas, references or index."""
     text = "\n".join(
         cell.source for cell in notebook.cells if cell.cell_type == "markdown" and not _is_strip(cell)
     )
@@ -201,7 +201,7 @@ def minutes(notebook: nbformat.NotebookNode) -> float:
 
 
 def running(seconds: float) -> str:
-    """The time to run all cells, in words: never less than it is.
+    """The time to run all cells, in words, rounded up.
 
     >>> running(24), running(45), running(61)
     ('under half a minute', 'under a minute', 'under 2 minutes')
@@ -212,17 +212,17 @@ def running(seconds: float) -> str:
 
 
 def recorded(path: Path) -> str | None:
-    """How long a notebook runs, in words, from the least of the recorded runs; None without any."""
+    """How long a notebook runs, in words, from the recorded seconds of the processor; None without any."""
     record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
-    runs = record.get("seconds by threads", {}).get(path.stem)
-    if runs is None:
+    found = record.get("notebooks", {}).get(path.stem)
+    if found is None:
         return None
     cores = {1: "one core", 2: "two cores"}.get(record["cores"], f"{record['cores']} cores")
-    return f"{running(min(min(each) for each in runs.values()))} on {cores}"
+    return f"{running(found['seconds'])} on {cores}"
 
 
 def timed(text: str, path: Path, notebook: nbformat.NotebookNode) -> str:
-    """``text``, in which the minutes of a notebook are said, with the right ones.
+    """``text`` with the right minutes, where it says how long a notebook takes.
 
     They are rounded to five. Without a record, the time to run it stays as it is.
     """
@@ -234,7 +234,7 @@ def timed(text: str, path: Path, notebook: nbformat.NotebookNode) -> str:
 
 
 def guide() -> str:
-    """The instructor's guide, with the minutes that the notebooks say."""
+    """The instructor's guide, with the minutes that the notebooks give."""
     text = GUIDE.read_text(encoding="utf-8")
     for path in notebooks():
         notebook = nbformat.read(path, as_version=4)
@@ -249,7 +249,7 @@ def guide() -> str:
 
 # ---- the glossary ----
 class Term(NamedTuple):
-    """A row of the glossary; ``notebook`` is the number of the one that treats it."""
+    """A row of the glossary; ``notebook`` is the number of the one that explains it."""
 
     anchor: str
     name: str

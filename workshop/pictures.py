@@ -9,8 +9,8 @@ the folder ``docs``: the explorer of RoPE while both of its tokens walk on.
 
 from __future__ import annotations
 
+import argparse
 import html
-import sys
 import time
 from base64 import b64encode
 from io import BytesIO
@@ -24,7 +24,7 @@ from tutorial_lib.language import ENGLISH, language
 
 from . import FONTS, browser
 
-WIDTH, SHARP = 960, 1.5  # in CSS pixels, and pixels for each of them
+WIDTH, SHARP = 960, 1.5  # in CSS pixels, and device pixels for each of them
 PAGE = """<!DOCTYPE html><meta charset="utf-8"><style>{style} body, .live {{ border: 0; margin: 0 }}
 </style>{place}<script>{script}</script>"""
 
@@ -43,7 +43,7 @@ def picture(page, name: str, params: dict, small: bool | str = False) -> bytes:
     script = live.script(kind for kind in live.everyone() if kind.front == name)
     place = live.place(name, params, small=small)
     style = live.style()
-    if language() != ENGLISH:  # what is drawn before the font is there may stay as it was
+    if language() != ENGLISH:  # what is drawn before the font has loaded may not be redrawn
         style = face() + style
         script = f"Promise.all([...document.fonts].map(font => font.load())).then(() => {{ {script} }});"
     page.set_content(PAGE.format(style=style, place=place, script=script))
@@ -94,7 +94,7 @@ CAPTION = "Both tokens move on: q and k turn, but the angle between them stays, 
 def film(page) -> list[bytes]:
     """PNGs of RoPE's explorer, one each ``STEP`` ms, from ``WALK`` until the query stands at ``LAST``.
 
-    The page's clock goes on only between two of them, so the same frames come from a slow machine.
+    The page's clock advances only between two of them, so a slow machine gives the same frames.
     """
     page.clock.install()
     picture(page, "rotary", WALK, small="toy")
@@ -118,7 +118,7 @@ def film(page) -> list[bytes]:
 
 
 def moving() -> bytes:
-    """The film, there and back without an end, as a GIF; its frames share one palette."""
+    """The film, there and back in an endless loop, as a GIF; its frames share one palette."""
     from PIL import Image
 
     with browser.launch() as chromium:
@@ -145,6 +145,6 @@ def moving() -> bytes:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m workshop.pictures FOLDER")
-    (Path(sys.argv[1]) / FILE).write_bytes(moving())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    (parser.parse_args().folder / FILE).write_bytes(moving())

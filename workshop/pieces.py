@@ -1,8 +1,8 @@
-"""A notebook's cells in pieces that can be said in another language, and put together again.
+"""A notebook's cells in pieces that can be said in another language, and put back together.
 
 A piece of Markdown is a heading, a paragraph, an item of a list or a row of a table, without its bullet. A
 piece of code is a comment, a docstring, or a text that is printed, claimed, or describes a picture. Formulas
-alone, rows of numbers and names are no pieces.
+alone, rows of numbers and names are not pieces.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COMMENT, ALT, NAME = "comment in code", "alternative text", "name in a figure"
 
 
 class Say:
-    """How English texts are said: ``say(text)``. It knows all texts, as here, or those of a catalog."""
+    """How English texts are said: ``say(text)``. It knows all texts, unchanged, or those of a catalog."""
 
     def __init__(self, known: dict[str, str] | None = None, common: dict[str, str] | None = None):
         self.known, self.common = known, common or {}
@@ -43,7 +43,7 @@ BLOCK = re.compile(
 
 
 def blocks(text: str) -> list[str]:
-    """A cell in pieces that join to itself: fences and formulas whole, else paragraphs, items and rows."""
+    """A cell in pieces that join back into it: fences and formulas whole, else paragraphs, items and rows."""
     pieces, now, fence = [], "", ""
     for line in text.splitlines(keepends=True):
         mark = re.match(r"\s*(```|\$\$)", line)
@@ -71,7 +71,7 @@ def in_prose(cell: str) -> list[str]:
 
 
 def prose(cell: str, say: Say) -> str:
-    """A Markdown cell as ``say`` says its blocks; what it doesn't know has a mark, but for headings."""
+    """A Markdown cell as ``say`` says its blocks; what it doesn't know gets a mark, except headings."""
     return titled(plain(untitled(cell), say), say)
 
 
@@ -237,7 +237,7 @@ def _parallel(value: ast.expr, n: int) -> list[ast.expr]:
 
 
 def _strings(node: ast.expr) -> Iterator[ast.expr]:
-    """The texts that an expression may give; nothing that is a key or an argument in it."""
+    """The texts that an expression may give, leaving out the keys and arguments in it."""
     if isinstance(node, ast.JoinedStr) or isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node
     elif isinstance(node, ast.Call):
@@ -344,7 +344,7 @@ def code(cell: str, say: Say) -> str:
 
 
 def same_code(one: str, other: str) -> bool:
-    """Is it the same program, but for the words that a reader sees? What stands in braces counts."""
+    """Is it the same program, apart from the words that a reader sees? What is in braces counts."""
 
     def bare(source):
         tree = ast.parse(source)
@@ -389,7 +389,7 @@ def _markdown():
 
 
 def stars(text: str) -> bool:
-    """Do stars of an emphasis stay visible? Those of ``**中文。**中文`` do, for punctuation stands inside."""
+    """Do stars of an emphasis stay visible? In ``**中文。**中文`` they do, due to the punctuation inside."""
     if "*" not in text:
         return False
     shown = _markdown().render(re.sub(r"\$[^$]*\$", "x", text))

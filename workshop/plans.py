@@ -62,7 +62,7 @@ def numbers() -> list[str]:
 
 
 def load(number: str) -> dict:
-    """The plan of a lesson. Raises KeyError, naming those that there are, for another."""
+    """The plan of a lesson. Raises KeyError, naming the plans there are, for any other."""
     if number not in numbers():
         raise KeyError(f"there is no plan of lesson {number!r}; there are {', '.join(numbers())}")
     return tomllib.loads((PLANS / f"{number}.toml").read_text(encoding="utf-8"))

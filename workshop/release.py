@@ -38,7 +38,7 @@ PARTS = ("wheel", "zip", "site", "slides", "changes", "sums")
 
 
 def run(*command: str | Path, at: Path, **environment: str) -> str:
-    """What a command says. RuntimeError, with the end of its errors, if it fails."""
+    """What a command prints. RuntimeError, with the end of its errors, if it fails."""
     done = subprocess.run(command, cwd=at, capture_output=True, text=True, env={**os.environ, **environment})
     if done.returncode:
         raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{done.stderr[-2000:]}")

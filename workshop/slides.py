@@ -80,7 +80,7 @@ CODE_WIDTH, CODE_HEIGHT, CODE_SIZES = 1130, 520, (28, 26, 24, 22, 20, 19, 18)  #
 
 # ---- what a notebook holds ----
 class Part(NamedTuple):
-    """A sentence, row, line, formula or picture: ``text`` is what quotes are held against."""
+    """A sentence, row, line, formula or picture: ``text`` is what quotes are compared with."""
 
     text: str
     source: str
@@ -90,7 +90,7 @@ class Part(NamedTuple):
 class Block:
     """A paragraph, list, table, formula, code cell or output. ``cell`` is its number in the notebook.
 
-    A quote knows where it was taken: section, number in it, first part.
+    A quote knows where it comes from: section, number in it, first part.
     """
 
     kind: str
@@ -131,7 +131,7 @@ def plain(markdown: str) -> str:
 
 
 def sentences(paragraph: str) -> list[str]:
-    """Cut between sentences, never inside of a formula, code or emphasis.
+    """Cut between sentences, never inside a formula, code or emphasis.
 
     >>> sentences("It is (Su et al. Eq) one. **Two. Two.** $x$ is three.")
     ['It is (Su et al. Eq) one.', '**Two. Two.**', '$x$ is three.']
@@ -241,7 +241,7 @@ class Notebook:
         return self.blocks[0][1]
 
     def section(self, heading: str) -> list[Block]:
-        """The blocks below a heading, those of its subsections with them. ValueError if it is not there once.
+        """The blocks below a heading, subsections included. ValueError unless it occurs exactly once.
 
         The section of the title ends with the first section.
         """
@@ -257,7 +257,7 @@ class Notebook:
         return found
 
     def heading(self, plain_name: str) -> int:
-        """The number of the section that is called so."""
+        """The number of the section with this heading."""
         return next(n for n, (_, name, _) in enumerate(self.blocks) if plain(name) == plain_name)
 
     def quoted(self, heading: str, quote: str) -> Block:
@@ -326,7 +326,7 @@ class Translated:
         return plain(self.other.blocks[self.notebook.heading(name)][1])
 
     def quote(self, block: Block) -> Block:
-        """The same of the translation. ValueError if it is not there."""
+        """The same quote in the translation. ValueError if it is not there."""
         section, n, _ = block.at
         whole, theirs = (each.blocks[section][2][n] for each in (self.notebook, self.other))
         units = dict(zip((unit.start for unit in whole.units()), theirs.units(), strict=False))
@@ -417,10 +417,10 @@ class Slide:
 
 
 class Deck:
-    """The plan of one notebook's slides, held against the notebook.
+    """The plan of one notebook's slides, checked against the notebook.
 
     With ``language`` the slides show its translation, which is at ``path`` (default: where `make zh` writes
-    it). Raises ValueError, with all that is to be mended, for a plan that does not fit.
+    it). Raises ValueError, with everything that needs mending, for a plan that does not fit.
     """
 
     def __init__(self, number: str, language: str = ENGLISH, path: Path | None = None):
@@ -515,7 +515,7 @@ class Deck:
 
 
 def _joined(blocks: list[Block]) -> list[Block]:
-    """Rows, items or lines that follow each other and are of one table, list or output: as one block."""
+    """Rows, items or lines that follow each other in one table, list or output, as one block."""
     out = []
     for block in blocks:
         same = out and block.kind != "paragraph" and out[-1][:3] == (block.kind, block.cell, block.head)

@@ -6,6 +6,7 @@ The two numbers of a row are read from the record ``lengths``; the small picture
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import statistics
@@ -100,9 +101,9 @@ FOOT = (
 
 
 def table() -> dict[str, list[Method]]:
-    """The methods of each door that have a row, and that the lessons compare: others have no numbers.
+    """The methods of each door that have a row and are compared in the lessons: others have no numbers.
 
-    Where one opens several doors, the last is its own, and the others are named beside it.
+    A method that opens several doors is listed under the last, and the others are named beside it.
     """
     methods = [each for each in METHODS if each.row and each.compared]
     return {door: [each for each in methods if (doors(each) or ("none",))[-1] == door] for door in DOORS}
@@ -230,7 +231,7 @@ PICTURES = {
 # ---- the page ----
 @contextlib.contextmanager
 def _settings():
-    """Matplotlib as it comes, and SETTINGS; the caller's own settings are left alone."""
+    """Matplotlib's defaults with SETTINGS; the caller's own settings are left alone."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(SETTINGS)
@@ -332,5 +333,6 @@ def pdf() -> bytes:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     PAGE.write_bytes(pdf())
     print(PAGE.relative_to(ROOT))

@@ -30,7 +30,7 @@ from pathlib import Path
 import nbformat
 
 from classroom import assignments
-from course import experiments, verdicts
+from course import experiments, playground, verdicts
 from course.checks import judge, report
 from course.experiments import (
     cost,
@@ -257,6 +257,7 @@ def _explorers() -> Iterator[tuple[str, str]]:
         yield from ((text, f"{each.front}.js") for text in live.messages(each.front))
     for path in sorted(live.HERE.parent.glob("*.py")):
         yield from ((text, path.stem) for text in _marked(path))
+    yield from ((text, "playground") for text in playground.messages())
 
 
 def template(name: str):
@@ -302,7 +303,7 @@ def catalogs(language: str) -> list[str]:
 
 
 def known(name: str, language: str) -> dict[str, str]:
-    """The translations that hold: ``{english: translated}``."""
+    """The translations that are valid: ``{english: translated}``."""
     return {
         each.id: each.string for each in load(name, language) if each.id and each.string and not each.fuzzy
     }
@@ -411,7 +412,7 @@ def translate(name: str, says: Callable[[str], Say]) -> nbformat.NotebookNode:
 def document(name: str, says: Callable[[str], Say], file: Path | None = None, text: str | None = None) -> str:
     """The document ``name`` as its catalog says it (:func:`documents.said`), its links to headings mended.
 
-    As ``file`` it stands among English ones, with the headings that they have.
+    As ``file`` it is one among English documents, and links to their English headings.
     """
     said = documents.said(name, says, file, text)
     return said if file else anchored(said, documents.paths()[name], says)
@@ -479,7 +480,7 @@ def compile_texts(said: Mapping[str, str], folder: Path) -> None:
 
 
 def looked_up(language: str) -> dict[str, str]:
-    """What the library may look up: all texts but comments, and but what only teachers get.
+    """What the library may look up: all texts except comments and what only teachers get.
 
     Names in figures come first.
     """
@@ -537,7 +538,7 @@ def build(language: str, only: tuple[str, ...] = (), folder: Path = ROOT / "buil
 
 
 def _keep_outputs(notebook: nbformat.NotebookNode, earlier: nbformat.NotebookNode) -> None:
-    """What the cells of ``notebook`` gave in an earlier build, where they still are the same program."""
+    """Give cells of ``notebook`` their outputs of an earlier build, where they are still the same program."""
     before = {cell.id: cell for cell in earlier.cells if cell.cell_type == "code"}
     for cell in notebook.cells:
         old = before.get(cell.id)
@@ -550,13 +551,13 @@ def _record(folder: Path, language: str) -> Path:
 
 
 def _ran(folder: Path, language: str) -> dict[str, str]:
-    """The notebooks in ``folder`` that were run, and of what."""
+    """The notebooks in ``folder`` that were run, with the fingerprint of what was run."""
     file = _record(folder, language)
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def fingerprint(name: str, language: str, notebook: nbformat.NotebookNode) -> str:
-    """Of all that decides what a translated notebook shows: its cells, the English outputs, what is said."""
+    """A hash of all that a translated notebook shows depends on: cells, English outputs, translations."""
     said = [known(one, language) for one in (name, LIBRARY, EXPLORERS)]
     whole = json.dumps([[cell.source for cell in notebook.cells], read(name), said], sort_keys=True)
     return hashlib.sha1(whole.encode(), usedforsecurity=False).hexdigest()

@@ -5,7 +5,7 @@ HUB_USERS=pretend  (the default) no accounts: one password for all (HUB_PASSWORD
     homes below HUB_STATE; all runs as whoever started the hub. For trying it out.
 HUB_USERS=system   these are accounts of the machine, with their passwords. The hub runs as root, and the
     course must be a copy without the answers, which students can read and not write.
-HUB_LANGUAGE=zh  gives out the course in that language, which was built before.
+HUB_LANGUAGE=zh  gives out the course in that language, which must be built already.
 """
 
 import os
@@ -36,10 +36,10 @@ if language and not (course / "build" / language / "notebooks").is_dir():
 state.mkdir(parents=True, exist_ok=True)
 state.chmod(0o700)  # tokens, and the secret of the cookies
 exchange.mkdir(parents=True, exist_ok=True)
-exchange.chmod(0o777)  # nbgrader asks for it: a teacher makes the course's folder in it
+exchange.chmod(0o777)  # nbgrader requires it: a teacher makes the course's folder in it
 
 c = get_config()  # noqa: F821
-# Only this machine reaches it. For a class, put a web server with a certificate before it.
+# Only this machine reaches it. For a class, put a web server with a certificate in front of it.
 c.JupyterHub.bind_url = f"http://127.0.0.1:{port}"
 c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{port + 1}"
 if "CHP" in os.environ:  # JupyterHub's usual proxy, for Node.js: the command that starts it

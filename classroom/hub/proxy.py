@@ -1,7 +1,7 @@
 """The hub's own proxy: it passes requests and websockets on to the hub and to the students' servers.
 
 JupyterHub's usual proxy is a program for Node.js. This one runs inside the hub, so one machine needs nothing
-but Python. It answers no request before all of it has come, which is enough for JupyterLab.
+but Python. It answers a request only once all of it has arrived, which is enough for JupyterLab.
 """
 
 from urllib.parse import unquote, urlsplit
@@ -43,7 +43,7 @@ class InnerProxy(Proxy):
     def __init__(self, **settings):
         super().__init__(**settings)
         self.routes = {}
-        # Unlike Tornado's defaults: more than ten requests at once, and as long as they take.
+        # Unlike Tornado's defaults: more than ten requests at once, and no limit on how long they take.
         self.client = SimpleAsyncHTTPClient(
             force_instance=True,
             max_clients=10_000,
@@ -122,7 +122,7 @@ class Passage(WebSocketHandler):
     head = post = put = patch = delete = options = pass_on
 
     def compute_etag(self):
-        """None: whoever answers has set one, or not."""
+        """None: setting one is up to whoever answers."""
 
     # ---- websockets ----
     async def connect(self):

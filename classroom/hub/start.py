@@ -2,7 +2,7 @@
 
 Runs as that student or teacher, in place of ``jupyterhub-singleuser``: a hub that runs as root and writes
 into homes would follow the links that it finds there. The copy is that of ``make lab``: what its owner has
-changed stays, and a newer version of it is laid beside it.
+changed stays, and a newer version is placed beside it.
 """
 
 import os
@@ -26,9 +26,9 @@ TERMINAL = {"--ServerApp.terminado_settings": {"shell_command": [os.environ.get(
 
 
 def student(mine: Path, language: str = "") -> tuple[dict, list[Path], Path]:
-    """The flags of a student's server, its folders with settings (the first counts most), and where it runs.
+    """The flags of a student's server, its settings folders (the first takes precedence), and where it runs.
 
-    It is the desk of ``make lab``, with nbgrader's list of assignments.
+    It is the JupyterLab of ``make lab``, with nbgrader's list of assignments.
     """
     flags = dict(flag.split("=", 1) for flag in server.command(mine, language=language or ENGLISH)[3:])
     extensions = {f"nbgrader.server_extensions.{name}": name == "assignment_list" for name in server.NBGRADER}

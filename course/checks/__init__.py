@@ -1,4 +1,4 @@
-"""What the answers of an exercise are held against.
+"""The checks of an exercise's answers.
 
     from course import checks as check
 
@@ -25,7 +25,7 @@ __all__ = ["NotYet", "hint", "messaging", "model_answer", "progress", "questions
 def __getattr__(name: str):
     if name.startswith("_"):
         raise AttributeError(name)
-    report = import_module(f"{__name__}.report")  # draws and counts: who only judges does without
+    report = import_module(f"{__name__}.report")  # draws and counts; judging alone doesn't need it
     if name in __all__:
         return getattr(report, name)
     try:

@@ -6,7 +6,7 @@ import sys
 from .judge_process import serve
 
 if __name__ == "__main__":
-    # What a question prints must not stand between two messages.
+    # What a question prints must not end up between two messages.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     serve(sys.stdin.buffer, answers)

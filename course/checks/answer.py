@@ -1,4 +1,4 @@
-"""Call an answer, and write down what came of it. Judges nothing and knows no right answer.
+"""Call an answer and record the outcome. It judges nothing and knows no right answer.
 
 This file and :mod:`.messaging` are all that a sandbox needs; it imports nothing else of the package.
 """
@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 LIBRARY = ("tutorial_lib.", "course.")
-#: What an answer may call: the checks themselves, and what they are run by.
+#: What an answer may call: the checks themselves, and what runs them.
 OPEN = ("course.checks", "course.lesson.turns")
 MOST_NUMBERS = 1_000_000  # in one value; every right answer is far smaller
 #: What a message can carry.
@@ -46,7 +46,7 @@ DTYPES = {
 
 
 class TooSlow(BaseException):
-    """The time of a call is over. Not an Exception, so that ``except Exception`` does not eat it."""
+    """A call has run out of time. Not an Exception, so that ``except Exception`` does not swallow it."""
 
 
 def collect(
@@ -55,12 +55,12 @@ def collect(
     """Call ``function`` once for each tuple of arguments; returns one outcome for each.
 
     An outcome is a dict: ``kind`` is "value" (with ``value`` and ``device``), "none", "foreign" (a value
-    that is no tensor, number, text or sequence of them: ``type`` says what), "raised" (``error``,
+    that is not a tensor, number, text or sequence of them: ``type`` says what it is), "raised" (``error``,
     ``message``, ``line``), "stub" (NotImplementedError), "slow"; ``modified`` lists the numbers of
     the arguments that were changed, ``borrowed`` the functions of the library that were called.
-    After a call that was too slow the rest is not called: they are "slow", too. ``cpu``: the seconds are
-    those of the processor, so that a busy machine costs nobody anything (POSIX only). ``ours``: the function
-    stands in a catalogue, so there is no clock and no watch on what it calls.
+    After a call that was too slow, the rest are not made; they count as "slow", too. ``cpu``: the seconds are
+    processor time, so that nobody loses out on a busy machine (POSIX only). ``ours``: the function
+    comes from a catalogue, so neither its time nor its calls are watched.
     """
     outcomes: list[dict] = []
     for args in inputs:
@@ -84,7 +84,7 @@ def _call(function: Callable, args: tuple, seconds: float, cpu: bool, ours: bool
                 outcome = _plain(function(*given))
     except TooSlow:
         outcome = {"kind": "slow", "seconds": seconds}
-    except BaseException as error:  # SystemExit, too: an answer ends no kernel
+    except BaseException as error:  # SystemExit, too: an answer must not end the kernel
         if isinstance(error, KeyboardInterrupt) and clock() - started < seconds:
             raise  # the learner's own
         outcome = (
@@ -132,7 +132,7 @@ def _equal(old, new) -> bool:
 
 
 def _plain(value) -> dict:
-    """A value as tensors and plain Python, or what keeps it from being that."""
+    """A value as tensors and plain Python, or why it can't be that."""
     if value is None:
         return {"kind": "none"}
     try:
@@ -144,7 +144,7 @@ def _plain(value) -> dict:
 
 
 def _simple(value, devices: set[str], room: list[int], deep: int):
-    """``room`` holds how many numbers there may still be. TypeError says what cannot be read."""
+    """``room`` holds how many more numbers are allowed. TypeError says what cannot be read."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):
@@ -178,7 +178,7 @@ def _simple(value, devices: set[str], room: list[int], deep: int):
 def _said(error: BaseException) -> str:
     try:
         return str(error)[:500]
-    except Exception:  # an error of the learner's own, with a mistake in it
+    except Exception:  # the learner's own exception class, itself broken
         return "(no text)"
 
 
@@ -197,7 +197,7 @@ def _is_stub(error: BaseException) -> bool:
 
 
 def _line(error: BaseException) -> str:
-    """The line of the answer in which an error arose: the last one that is not a library's."""
+    """The line of the answer where an error arose: the last one outside any library."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "site-packages" not in frame.filename and frame.filename != __file__]
     return (own[-1].line or "").strip()[:200] if own else ""
@@ -238,7 +238,7 @@ def at_most(seconds: float, cpu: bool = False):
             signal.setitimer(which, 0)
             signal.signal(bell, before)
         return
-    # Windows, or a thread: an exception is put into this thread from another one.
+    # On Windows, or outside the main thread, another thread raises the exception in this one.
     thread, over = threading.get_ident(), threading.Event()
 
     def shout():

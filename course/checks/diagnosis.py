@@ -1,8 +1,8 @@
 """Which known mistakes explain what an answer returned: one, one and something besides, or two at once.
 
-The right answers and the wrong ones of a question run on the same inputs as the learner's. First the whole
-must agree, then it may differ by a dtype or a constant factor or fail for some inputs, then two mistakes are
-made at once, and at last each input is looked at for itself.
+A question's right and wrong answers run on the same inputs as the learner's. The search first wants full
+agreement. Then it allows another dtype, a constant factor, or some inputs that fail; then it combines two
+mistakes; and at last it looks at each input on its own.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ ENOUGH = 4  # numbers of one input that can't agree by chance
 
 @dataclass
 class Found:
-    """One or two mistakes that explain an answer, and what there is besides.
+    """One or two mistakes that explain an answer, and anything besides.
 
-    ``cases`` are the inputs that show them, if not all wrong ones look alike; ``besides`` is "" or one of
+    ``cases`` are the inputs that show them, unless all wrong ones look alike; ``besides`` is "" or one of
     "dtype", "factor", "raised", for the input number ``at``.
     """
 
@@ -43,10 +43,10 @@ class Found:
 
 # ---- two mistakes in one answer ----
 def composed(question: Question) -> Iterator[tuple[Wrong, Wrong, Callable]]:
-    """Answers with two mistakes of the catalogue at once, where the two can be put together.
+    """Answers with two mistakes of the catalogue at once, where the two combine.
 
-    They can when both are made by the same builder with different options, and when one of them calls the
-    reference: then it calls the other one instead.
+    They do when the same builder makes both with different options, or when one of them calls the
+    reference: then it calls the other instead.
     """
     for a, b in itertools.combinations(question.wrong, 2):
         if both := _with_both_options(a.answer, b.answer, question):
@@ -58,7 +58,7 @@ def composed(question: Question) -> Iterator[tuple[Wrong, Wrong, Callable]]:
 
 
 def _with_both_options(a: Any, b: Any, question: Question) -> Callable | None:
-    """The answer that the builder of both makes of the options of both: what its answers close over."""
+    """What the builder of both makes of the options of both, which are what its answers close over."""
     if not _options(a) or a.__code__ is not getattr(b, "__code__", None):
         return None
     made = [*(one.answer for one in question.wrong), *(one.answer for one in question.variants)]
@@ -181,7 +181,7 @@ def search(known, outcomes: list[dict], wrong: list[int]) -> Found | None:
 
 
 def _telling(outcomes: list[dict], shown: list[int]) -> bool:
-    """Are there enough numbers that no mistake fits by chance? Yes and no, and words, tell too little."""
+    """Are there too many numbers for a mistake to fit by chance? Booleans and words tell too little."""
 
     def numbers(value) -> int:
         if isinstance(value, torch.Tensor):
@@ -198,7 +198,7 @@ def _telling(outcomes: list[dict], shown: list[int]) -> bool:
 
 
 def _aside(entries, known, theirs: Callable, outcomes, shown, allowed) -> Found | None:
-    """The mistakes explain all inputs, but for something that is the same kind of thing wherever it is."""
+    """The mistakes explain all inputs, but for one deviation that is of the same kind wherever it appears."""
     besides, at, factor = "", 0, 1.0
     order = [*shown, *(n for n in known.by_size() if n not in shown)]
     explained = 0
@@ -208,11 +208,11 @@ def _aside(entries, known, theirs: Callable, outcomes, shown, allowed) -> Found 
             return None
         if n in shown and (kind == "factor") != (besides == "factor") and explained:
             return None  # one factor for all, or none
-        if kind == "factor" and besides == "factor" and abs(c / factor - 1) > 0.02:  # what 16 bits leave
+        if kind == "factor" and besides == "factor" and abs(c / factor - 1) > 0.02:  # 16-bit rounding
             return None
         if kind != "same" and not (kind == "dtype" and besides == "raised"):
             besides, at, factor = kind, n, c
-        # The mistake shows where it is another thing than the right answer.
+        # A mistake shows only where it differs from the right answer.
         if n in shown and kind != "raised":
             right = relation(known, n, known.expected()[n], outcomes[n])[0]
             explained += right not in ("same", "dtype", "factor")
@@ -222,9 +222,9 @@ def _aside(entries, known, theirs: Callable, outcomes, shown, allowed) -> Found 
 
 
 def _input_by_input(known, outcomes, shown: list[int]) -> Found | None:
-    """One or two mistakes, each of which explains some of the wrong inputs wholly."""
+    """One or two mistakes, each of which fully explains some of the wrong inputs."""
     fits = {}
-    # A right number of another dtype is no mistake of the catalogue.
+    # Right numbers in another dtype are not a mistake from the catalogue.
     shown = [n for n in shown if relation(known, n, known.expected()[n], outcomes[n])[0] == ""]
     if not shown:
         return None

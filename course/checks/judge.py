@@ -3,8 +3,8 @@
 This runs where the answer can't reach: in the judging process of a notebook (:mod:`.judge_process`), or in
 the marking process of a class. It draws the inputs again from their seed, computes what is expected,
 and compares the outcomes (:func:`.answer.collect`) first with that, then with the question's catalogue
-of wrong answers, which are run on the same inputs (:mod:`.diagnosis`). What these return is kept: a
-class, and all tests of a question, have the same inputs.
+of wrong answers, which are run on the same inputs (:mod:`.diagnosis`). What these return is kept,
+because a class, and all tests of a question, share their inputs.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ HIDDEN = {
 def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = False) -> Verdict:
     """The verdict on the outcomes of one answer for the inputs of ``seed``.
 
-    ``hidden``: the verdict says nothing of the inputs, and no word that the answer could have chosen; a
-    check in the notebook says it. Raises Malformed when ``outcomes`` are not what
+    ``hidden``: the verdict reveals nothing about the inputs, nor any word that the answer could have chosen;
+    a check in the notebook does. Raises Malformed when ``outcomes`` are not what
     :func:`.answer.collect` gives for these inputs.
     """
     known = _known(question, seed, language())
@@ -168,7 +168,7 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
 
 
 def blamed(names) -> str:
-    """What is said where another answer was replaced, because the mistake is there."""
+    """What to say when another answer was replaced because the mistake is in that one."""
     names = [f"`{name}`" for name in sorted(names)]
     text = (
         _("Your {names} has not passed yet; here it was replaced by ours.")
@@ -223,12 +223,12 @@ def _checked(outcomes, inputs: list[tuple]) -> list[dict]:
 class _Known:
     """The inputs of one seed, and what the question's own answers return for them: each is run once.
 
-    What is special about an input is said in the language of the first who asks: there is one for each.
+    It describes what is special about each input in one language, so every language has its own.
     """
 
     def __init__(self, question: Question, seed: int, language: str = ENGLISH):
         self.question, self.cases = question, question.cases(seed)
-        # A mistake can make numbers large: two ways to make it differ by more than two right answers do.
+        # A mistake can make numbers large: then two ways to make it differ more than two right answers do.
         self.loose = replace(question, tolerance=(10 * question.tolerance[0], 10 * question.tolerance[1]))
         self.inputs = [case.args for case in self.cases]
         self._single: dict[tuple[Callable, int], dict] = {}
@@ -238,14 +238,14 @@ class _Known:
         return [self.outcome(answer, n) for n in range(len(self.inputs))]
 
     def outcome(self, answer: Callable, n: int) -> dict:
-        """The outcome for one input: most wrong answers differ from the learner's at once."""
+        """The outcome for one input, run when asked for: most wrong answers are ruled out by the first."""
         if (answer, n) not in self._single:
             inputs = self.inputs[n : n + 1]
             self._single[answer, n] = _checked(self._collect(answer, inputs), inputs)[0]
         return self._single[answer, n]
 
     def _collect(self, answer: Callable, inputs: list[tuple]) -> list[dict]:
-        with warnings.catch_warnings():  # a wrong answer may deserve one; nobody wrote it
+        with warnings.catch_warnings():  # a wrong answer may cause one, but the learner didn't write it
             warnings.simplefilter("ignore")
             return collect(answer, inputs, self.question.seconds, ours=True)
 
@@ -279,7 +279,7 @@ _known = functools.lru_cache(maxsize=64)(_Known)  # a class needs five
 
 
 def _first(variants, outcomes, known: _Known):
-    """The first entry whose answer gives these very outcomes."""
+    """The first entry whose answer gives exactly these outcomes."""
     return next(
         (
             entry
@@ -391,13 +391,13 @@ def _compare(question: Question, case: Case, want, got: dict, exact: bool = Fals
         try:
             if _values(question, question.same(want, case), question.same(got["value"], case), exact) is None:
                 return None, _(question.equivalent)
-        except Exception:  # a value of another kind has no such form
+        except Exception:  # another kind of value has no normal form
             return fault, ""
     return fault, ""
 
 
 def _faults(question: Question, case: Case, want, got, exact: bool):
-    """As :func:`_values` where many answers are right. ``exact``: have both the same fault, or none?"""
+    """Like :func:`_values`, where many answers are right. ``exact``: do both have the same fault, or none?"""
     assert question.faults is not None
     text = question.faults(got, case)
     if exact:
@@ -448,13 +448,13 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
 
 
 def _form(value) -> int:
-    """Which of these a value is; True and False are no numbers here."""
+    """Which of these a value is; True and False do not count as numbers here."""
     forms: tuple[Any, ...] = (dict, list, str, bool, (int, float), torch.Tensor)
     return next((n for n, form in enumerate(forms) if isinstance(value, form)), len(forms))
 
 
 def _as_expected(want, got):
-    """A tensor as the list or the number that is expected, and the other way round, where it can be one."""
+    """A tensor as the list or number that is expected, or the reverse, where that is possible."""
     if isinstance(got, torch.Tensor):
         if (
             isinstance(want, list)
@@ -473,7 +473,7 @@ def _as_expected(want, got):
 
 
 def _as_tensor(plain, dtype: torch.dtype) -> torch.Tensor:
-    """Numbers as a tensor of ``dtype``, or of their own where that would cut something off."""
+    """Numbers as a tensor of ``dtype``, or of their own dtype where that one would lose something."""
     if dtype.is_floating_point or dtype.is_complex:
         return torch.tensor(plain, dtype=dtype)
     own = torch.tensor(plain)
@@ -507,7 +507,7 @@ def _short(tensor: torch.Tensor) -> str:
 
 
 def dtype_fits(question: Question, want: torch.dtype, got: torch.dtype) -> bool:
-    """Is that dtype right? Float32 and float64 are one, unless the text names the dtype; a wider one does."""
+    """Is that dtype right? Float32 and float64 count as one; if the text names one, only a wider one does."""
     if want == got or question.exact_dtype:
         return want == got
     whole = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8}
@@ -535,7 +535,7 @@ def _numbers(question: Question, want: torch.Tensor, got: torch.Tensor, where: s
     close = torch.isclose(b, a, rtol=tolerance[0], atol=tolerance[1], equal_nan=True)
     if bool(close.all()):
         return None
-    if exact:  # only whether they agree is asked
+    if exact:  # the only question is whether they agree
         return "symptom", ""
     what = _("{what} is wrong.").format(what=where or _("the result"))
     return "symptom", joined([what, symptom(a, b, close, tolerance)])
@@ -581,7 +581,7 @@ def _everywhere(want: torch.Tensor, got: torch.Tensor, equal: Callable) -> str:
 
 
 def _moved(want: torch.Tensor, got: torch.Tensor, equal: Callable) -> str:
-    """The right numbers, with their axes exchanged, in reverse order, or one place further?"""
+    """The right numbers, with their axes swapped, in reverse order, or shifted by one place?"""
     if want.ndim >= 2 and equal(want.transpose(-1, -2), got):
         return _("It is transposed: the last two axes have changed places.")
     for one, other in itertools.combinations(range(want.ndim), 2):
@@ -672,7 +672,7 @@ def _where(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, equal: Ca
 
 
 def _infinities(want: torch.Tensor, got: torch.Tensor) -> str:
-    """How many numbers are infinite and should not be, and the other way round."""
+    """How many numbers are infinite and should not be, or should be and are not."""
     extra, less = int((got.isinf() & ~want.isinf()).sum()), int((want.isinf() & ~got.isinf()).sum())
     found = []
     if extra:
@@ -695,7 +695,7 @@ def _infinities(want: torch.Tensor, got: torch.Tensor) -> str:
 
 
 def _slices(want: torch.Tensor, got: torch.Tensor, axis: int, equal: Callable) -> str:
-    """Along one axis: are all slices wrong by a factor or a constant of their own?"""
+    """Along one axis: is each slice wrong by its own factor or constant?"""
     if want.ndim < 2 or want.shape[axis] < 2 or want.numel() // want.shape[axis] < 3:
         return ""
     a, b = (x.movedim(axis, 0).flatten(1) for x in (want, got))
@@ -741,7 +741,7 @@ def _number(value, digits: int = 4) -> str:
 
 
 def _apart(got, want) -> dict[str, str]:
-    """Two numbers as texts, with as many digits as tell them apart."""
+    """Two numbers as text, with enough digits to tell them apart."""
     for digits in range(4, 18):
         said = {"got": _number(got, digits), "want": _number(want, digits)}
         if said["got"] != said["want"]:

@@ -36,7 +36,7 @@ def serve(requests, answers) -> None:
             question = questions.find(request["question"])
             with speaking(request.get("language", ENGLISH)):  # this process outlives a change of language
                 reply: dict = {"verdict": judge(question, request["seed"], request["outcomes"]).message()}
-        except Exception as problem:  # said where the check was called
+        except Exception as problem:  # reported where the check was called
             reply = {"problem": f"{type(problem).__name__}: {problem}"}
         messaging.send(answers, reply)
 

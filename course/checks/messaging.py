@@ -21,7 +21,7 @@ DEEP = 40  # levels of a tree
 
 
 class BadMessage(ValueError):
-    """The bytes are not a message, or the tree is none."""
+    """The bytes are not a message, or the tree can't become one."""
 
 
 def pack(message) -> bytes:
@@ -121,7 +121,7 @@ def _as_tree(value, tensors: dict, deep: int):
 
 
 def _from_tree(tree, tensors: dict, deep: int):
-    """The message of a tree: what :func:`_as_tree` made of it, the other way round."""
+    """The message that a tree stands for: the inverse of :func:`_as_tree`."""
     if deep == 0:
         raise BadMessage(f"more than {DEEP} levels")
     if not isinstance(tree, dict):

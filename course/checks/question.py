@@ -50,7 +50,7 @@ class Draw:
         return options[self.integer(0, len(options) - 1)]
 
     def permutation(self, n: int) -> torch.Tensor:
-        """The numbers 0 … n − 1 in random order, none of two in their old order if n > 1."""
+        """The numbers 0 … n − 1 in random order, which is never the old one if n > 1."""
         drawn = torch.randperm(n, generator=self.generator, device="cpu")
         return drawn.roll(1) if n > 1 and torch.equal(drawn, torch.arange(n)) else drawn
 
@@ -71,7 +71,7 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Variant:
-    """An answer that is written or laid out in another way and is as right as the reference."""
+    """An answer that is written or laid out differently, and just as right as the reference."""
 
     name: str
     answer: Callable
@@ -87,11 +87,11 @@ class Question:
     normal form where several answers are right (a bias without its row means); ``equivalent`` then
     says why they are. ``tolerance`` is ``(relative, absolute)`` for float32 and float64; coarser dtypes
     take their own. ``returns`` names what comes back ("a tensor [L, d]"); if it names a dtype, float32 for
-    float64 is wrong, and else they are one. ``picture`` draws target beside answer: "heat", "lines" or ""
-    (none); ``axes`` labels it (along, up), and ``drawn(value, case)`` is what is drawn of a value, where
-    that shows more. ``exact_dtype``: not even float64 for float32 is right. ``faults(value, case) -> str``
-    takes the place of a comparison where many answers are right: what is wrong with this one, as the
-    learner reads it, or "".
+    float64 is wrong; else they count as one. ``picture`` draws target beside answer: "heat", "lines" or ""
+    (none); ``axes`` labels it (along, up), and ``drawn(value, case)`` is what to draw in place of a value,
+    where that shows more. ``exact_dtype``: not even float64 for float32 is right.
+    ``faults(value, case) -> str`` takes the place of a comparison where many answers are right: what is wrong
+    with this one, as the learner reads it, or "".
     """
 
     name: str
@@ -117,7 +117,7 @@ class Question:
 
     @property
     def names_dtype(self) -> bool:
-        """Does the learner read which dtype the result has?"""
+        """Is the learner told which dtype the result has?"""
         return any(word in self.returns for word in ("dtype", "float", "int64"))
 
     @property

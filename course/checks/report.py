@@ -37,7 +37,7 @@ class NotYet(_OneLine, AssertionError):
 
 
 class NotAFunction(_OneLine, TypeError):
-    """Something else than the answer itself was given to a check."""
+    """A check was given something other than the answer itself."""
 
 
 class Check:
@@ -69,8 +69,8 @@ class Check:
 def verdict(question: Question, answer: Callable, seed: int | None = None) -> Verdict:
     """Call the answer here, and let the judging process judge what it returned.
 
-    If it is not right and calls another answer of the exercise that is not right either, that one is
-    replaced by ours, so that a mistake counts where it was made.
+    If it is wrong and calls another answer of the exercise that is wrong, too, ours takes the place of that
+    one, so that a mistake counts where it was made.
     """
     seed = secrets.randbits(48) if seed is None else seed
     found = _judged(question, answer, seed)
@@ -95,7 +95,7 @@ def _judged(question: Question, answer: Callable, seed: int) -> Verdict:
 
 
 def _called(question: Question, answer: Callable) -> dict[str, Callable]:
-    """Other answers of the exercise that this one calls, itself or by way of another function."""
+    """Other answers of the exercise that this one calls, directly or through another function."""
     names = {other.name for other in questions.load(question.exercise)} - {question.name}
     space = getattr(answer, "__globals__", {})
     found: dict[str, Callable] = {}
@@ -115,7 +115,7 @@ def _called(question: Question, answer: Callable) -> dict[str, Callable]:
 
 @contextlib.contextmanager
 def _replaced(answer: Callable, others: dict[str, Callable]) -> Iterator[None]:
-    """The references stand under the names of these functions."""
+    """Put the references under the names of these functions temporarily."""
     space = getattr(answer, "__globals__", {})
     space.update({name: _ours(name, other) for name, other in others.items()})
     try:
@@ -175,7 +175,7 @@ def show_picture(question: Question, verdict: Verdict) -> None:
 
 
 def draw(question: Question, verdict: Verdict) -> None:
-    """Target beside answer, for the case that the verdict speaks of."""
+    """Target beside answer, for the case that the verdict is about."""
     assert verdict.picture is not None
     target, yours, what = (verdict.picture[key] for key in ("target", "yours", "what"))
     along, up = verdict.picture["axes"]
@@ -205,7 +205,7 @@ def draw(question: Question, verdict: Verdict) -> None:
 
 
 def hint(name: str) -> None:
-    """Print the next of three hints: the idea, the shape of the code, the last mile. They cost nothing.
+    """Print the next of three hints: the idea, the shape of the code, the last mile. They are free.
 
     Raises KeyError for an unknown question.
     """
@@ -274,13 +274,13 @@ def _render(text: str) -> None:
 
 
 def _read(entry: dict) -> int:
-    """How many hints were read, whatever somebody has written into the log."""
+    """How many hints were read, whatever is in the log."""
     used = entry.get("hints", 0)
     return min(max(used, 0), 3) if type(used) is int else 0
 
 
 class Progress:
-    """What the log says of one exercise."""
+    """What the log says about one exercise."""
 
     HEAD = ("Question", "Points", "Passed", "Hints read")
 

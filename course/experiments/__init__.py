@@ -97,7 +97,7 @@ def load(name: str, preset: str = "full", folder: Path = RESULTS) -> Record:
 
 
 def show(record: Record) -> None:
-    """The figure of a record in a notebook, and in one line where its numbers come from."""
+    """Show a record's figure in a notebook, with a line that says where its numbers come from."""
     experiment = find(record.experiment)
     plots.show(experiment.figure(record), experiment.alt(record))
     print(

@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         return {"list": _list, "run": _run, "show": _show, "results": _results}[given.command](given)
     except Exception as error:
         if hasattr(error, "__notes__") or not isinstance(error, (ValueError, KeyError, OSError, ImportError)):
-            traceback.print_exc()  # out of a measurement, or a defect: whoever mends it needs the place
+            traceback.print_exc()  # from a measurement, or a bug: whoever fixes it needs the place
             return 1
         print(f"error: {error.args[0] if isinstance(error, KeyError) else error}", file=sys.stderr)
         return 2
@@ -119,7 +119,7 @@ def _show(given) -> int:
 
 
 def _mean(values: list) -> str:
-    """The mean over seeds of a number, or of each number of a short list; nothing of a long one."""
+    """The mean over seeds of a number, or of each number of a short list; ``""`` for a long one."""
     if not isinstance(values[0], list):
         return f"{statistics.fmean(values):.3f}"
     if len(values[0]) > 8 or any(isinstance(x, list) for x in values[0]):

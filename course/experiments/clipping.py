@@ -1,8 +1,8 @@
-"""Shaw's clipping distance k in miniature: how far must offsets be told apart?
+"""Shaw's clipping distance k in miniature: up to which distance must offsets be told apart?
 
-The paper varies k in translation, which asks for a word and its neighbours far more than for exact
-distances. So does the toy here: adjective and noun change places, all other words stay. Accuracy is that
-of the words that move.
+The paper varies k in translation, which depends on a word and its neighbours far more than on exact
+distances. So does the toy here: adjective and noun change places, and all other words stay. Accuracy counts
+only the words that move.
 """
 
 from __future__ import annotations

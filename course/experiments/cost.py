@@ -12,10 +12,10 @@ inside the kernel. In decoding, the row of the one query is all that a bias need
 turned, so that only the newest is turned in each step, or as they came, as :class:`tutorial_lib.model.Cache`
 does: then all are turned again.
 
-All ways take turns in one run. Times do not count what the layers of a model share, such as angles and
-masks. The memory does: ``held`` is the most that one pass holds, with its tables and its mask.
+All ways take turns in one run. Times leave out what the layers of a model share, such as angles and
+masks. Memory includes it: ``held`` is the most that one pass holds, with its tables and its mask.
 
-:data:`KERNELS` lists what released kernels take, with the place where each of them says so.
+:data:`KERNELS` lists what released kernels take, with the source for each.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -55,7 +56,7 @@ MEASURES = {"time": "times as long as no position", "held": "MiB held"}
 
 @dataclass(frozen=True)
 class Case:
-    """One way through attention, and the ``ready`` tensors that are made before it and stay."""
+    """One way through attention, and the ``ready`` tensors that are made beforehand and kept."""
 
     run: Callable[[], Tensor]
     ready: tuple[Tensor, ...] = ()
@@ -82,7 +83,8 @@ def scale_of(encoding: PositionalEncoding, q: Tensor) -> float:
 def matrix(encoding: RelativeBias, p: Positions, dtype: torch.dtype) -> Tensor:
     """The bias of all pairs ``[1, H, L, L]`` with −inf for the future, as kernels with a mask take it."""
     n = len(p)
-    line = encoding.bias_by_offset(p, p).to(dtype)  # offsets 1 − L … L − 1
+    line: Any = encoding.bias_by_offset(p, p)
+    line = line.to(dtype)  # offsets 1 − L … L − 1
     line = line.masked_fill(torch.arange(2 * n - 1, device=line.device) >= n, -math.inf)
     return line.unfold(-1, n, 1).flip(-2)[None]
 
@@ -112,8 +114,8 @@ def forward(settings: dict, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Case]:
 def decode(settings: dict, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Case]:
     """Every way for one query ``q`` ``[B, H, 1, D]`` and a cache ``k``, ``v`` ``[B, H, L, D]``.
 
-    The kernel is called directly: beside so short a step, the checks of our own functions take time. Only
-    ``rotary, all keys`` and ``flex`` go through them.
+    The kernel is called directly, because the checks of our own functions would show in so short a step.
+    Only ``rotary, all keys`` and ``flex`` go through them.
     """
     n = k.shape[-2]
     p, here = Positions(n, device=k.device), Positions(1, offset=n - 1, device=k.device)
@@ -193,15 +195,15 @@ def lengths(record: Record, doing: str, way: str) -> list[int]:
 
 
 def cost(record: Record, doing: str, way: str, length: int | None = None, than: str = "none") -> Interval:
-    """How many times as long it takes as another way, at a length: by default the longest."""
+    """How many times as long one way takes as another, at one length: by default the longest."""
     length = length or lengths(record, doing, way)[-1]
     a, b = (record.values(f"time {name}", doing=doing, length=length) for name in (way, than))
     return interval([x / y for x, y in zip(a, b, strict=True)])
 
 
 def growth(record: Record, way: str) -> Interval | None:
-    """By which power of the length a forward's memory grows, from the shortest to the longest; None if not
-    measured."""
+    """The power of the length with which a forward's memory grows, from the shortest to the longest; None if
+    not measured."""
     first, *_, last = lengths(record, "forward", way)
     if not any(f"held {way}" in run.values for run in record):
         return None
@@ -266,7 +268,7 @@ def mean(record, what, doing, name, length):
 
 
 def alt(record: Record) -> str:
-    """What the figure shows, in a sentence; nothing that the machine changes."""
+    """What the figure shows, in a sentence; nothing in it depends on the machine."""
     first, *_, last = sorted(record.settings["lengths"]["forward"])
     return (
         f"Three panels of lines over the length of the text, {first:,} to {last:,} tokens for a forward: "
@@ -276,7 +278,7 @@ def alt(record: Record) -> str:
 
 
 def table(record: Record) -> str:
-    """Times beside no position, and the MiB that a forward holds, as Markdown."""
+    """Times relative to no position, and the MiB that a forward holds, as Markdown."""
     parts = []
     for doing, what in (("forward", "time"), ("forward", "held"), ("decode", "time")):
         x = sorted(record.settings["lengths"][doing])

@@ -4,7 +4,7 @@ With the pairs of channels as complex numbers, the score of a key at distance s 
 
 .. math:: \mathrm{score}(s) = \mathrm{Re} \sum_t q_t\, \bar k_t\, e^{\mathrm{i} s \theta_t}
 
-It is given as a share of |q||k|, so 1 is the largest that there can be.
+It is given as a share of |q||k|, so 1 is the largest possible.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ these angles. Two models, two questions:
 
 - ``text``: a language model of characters, and its loss on the last characters of each text, the same
   ones for each length;
-- ``passkey``: somewhere early among random letters stands a mark and behind it the key, a letter like
-  the others; at the end the mark stands again. What comes next? In training the mark and its key stand
-  in several places.
+- ``passkey``: somewhere early among random letters comes a mark, followed by the key, a letter like any
+  other; at the end the mark comes again. What comes next? In training the mark and its key appear in
+  several places.
 
 One cell trains one model, and measures all scalings with it.
 """
@@ -48,10 +48,10 @@ LETTERS = 16
 def passkey(
     size: int, length: int, generator: torch.Generator, *, marks: int = 8, within: float = 1.0
 ) -> tuple[Tensor, Tensor]:
-    """Texts ``[size, length]`` of random letters: marks with the same key behind them, a mark at the end.
+    """Texts ``[size, length]`` of random letters, marks with the same key after each, and a mark at the end.
 
-    ``marks`` of them stand in the first share ``within`` of the text. Labels have the same shape: the
-    key at the last place and at every mark but the first, −100 elsewhere.
+    The first share ``within`` of the text holds ``marks`` of them. Labels have the same shape: the key at
+    the last place and at every mark but the first, −100 elsewhere.
     """
     tokens = torch.randint(LETTERS, (size, length), generator=generator)
     slots = max(marks, int(within * (length - 2)) // 2)

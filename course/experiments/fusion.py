@@ -157,7 +157,7 @@ def findings(record: Record) -> list[Finding]:
     )
     scale = slower(("add", small), ("add", one))
     added = {fusion: slower(("add", small), (fusion, small)) for fusion in ("multiply", "matrix")}
-    # the cost of the scale less that of the operator: what they start from cancels
+    # the cost of the scale less that of the operator: their common starting point cancels
     more = difference(of("steps", "add", small), of("steps", "multiply", one))
     listed = ", ".join(f"{vectors} {x}" for vectors, x in concat.items())
     easy = f"only {K + 1} tokens are seen where token 0 has to be predicted, which may make it easier"

@@ -67,7 +67,7 @@ class Parts:
         return Rotary(self.head_dim)
 
     def hybrid(self, kind, *sizes, **options) -> HybridSum | HybridConcat | TUPE:
-        """The relative bias is drawn first, so that it is the same in all."""
+        """The relative bias is drawn first, so that it is the same in every hybrid."""
         r = self.relative()
         return kind(self.learned(), *sizes, relative=r, **options)
 
@@ -113,7 +113,7 @@ def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Tran
         n_out=VALUES,
         causal=False,
     )
-    # drawn apart: all methods begin with the same weights, all hybrids with the same relative bias
+    # drawn separately: all methods begin with the same weights, all hybrids with the same relative bias
     model = seeded(lambda: Transformer(config), seed)
     model.encoding = seeded(lambda: encoding(cell["encoding"], settings), seed)
     train(
@@ -140,7 +140,7 @@ def loss(model: Transformer, tokens: torch.Tensor, targets: torch.Tensor) -> flo
 
 
 def validation(model: Transformer, settings: dict, cell: dict, seed: int) -> float:
-    """Loss of sequences that are neither trained on nor reported."""
+    """Loss on sequences that are neither trained on nor reported."""
     return loss(model, *draw(settings, settings["test"], torch.Generator().manual_seed(2000 + seed)))
 
 
@@ -203,7 +203,7 @@ def findings(record: Record) -> list[Finding]:
             for x in zip(*(record.values(part, encoding=name) for part in ("slot", "back")), strict=True)
         ]
 
-    # at rates of their own the two may be trained otherwise, and then they are not the same
+    # at their own rates the two may be trained differently, and then they are not the same
     alike = record.at_one_rate()
     total, words = (lower("sum", of=alike), ", at one rate for all") if alike.runs else (lower("sum"), "")
     concat, non_linear = lower("concat"), lower("concat, non-linear")

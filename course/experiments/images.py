@@ -1,4 +1,4 @@
-"""Real images as 4 × 4 patches, read with one axis or with two, and then seen otherwise than in training."""
+"""Real images as 4 × 4 patches, read with one axis or two, and then shown differently than in training."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Classifier(nn.Module):
         super().__init__()
         config = Config(LEVELS, d_model, n_heads=heads, n_layers=layers, n_out=10, causal=False, pool="mean")
         self.model = Transformer(config, ENCODINGS[name](d_model, heads))
-        self.model.tokens = Patches(d_model)  # type: ignore[assignment]  # ids of patches, embedded otherwise
+        self.model.tokens = Patches(d_model)  # type: ignore[assignment]  # ids of patches, embedded differently
 
     def forward(self, ids):
         width = ids.shape[1] // SIDE
@@ -89,7 +89,7 @@ class Classifier(nn.Module):
 
 
 def views(images):
-    """The same images ``[N, 8, 8]`` as in training, and as they never were there, as ids."""
+    """The images ``[N, 8, 8]`` as ids: the way training shows them, and in ways it never does."""
     ids = patches(images)
     order = torch.randperm(ids.shape[1], generator=torch.Generator().manual_seed(0))
     blank = 2 * (WIDE - SIDE)
@@ -111,9 +111,9 @@ def encoding(name: str, settings: dict):
 
 
 def parts() -> tuple[torch.Tensor, ...]:
-    """Places of the images to train on, of ``KEPT`` to choose settings by, and of those that are reported.
+    """Places of the images to train on, of ``KEPT`` to choose settings by, and of those to report on.
 
-    They are the same for all seeds: what settings are chosen by is reported by none.
+    They are the same for all seeds, so no seed reports on an image that settings were chosen by.
     """
     order = torch.randperm(len(digits()[0]), generator=torch.Generator().manual_seed(0))
     return order[: TRAIN - KEPT], order[TRAIN - KEPT : TRAIN], order[TRAIN:]
@@ -140,7 +140,7 @@ def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Clas
 
 @torch.no_grad()
 def validation(model: Classifier, settings: dict, cell: dict, seed: int) -> float:
-    """Loss of images that are neither trained on nor reported."""
+    """Loss on images that are neither trained on nor reported."""
     images, labels = digits()
     kept, device = parts()[1], next(model.parameters()).device
     return cross_entropy(model(patches(images[kept]).to(device)), labels[kept].to(device)).item()

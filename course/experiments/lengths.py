@@ -1,19 +1,19 @@
 """Train short, test long: a language model beyond the length of its training (Press et al. 2022, Fig. 1).
 
 A model of characters is trained on windows of L, and reads the same held-out text at 1, 2, 4, 8 and
-16 L, in windows that do not overlap. Two numbers for each length, always of the same characters:
+16 L, in windows that do not overlap. Two numbers for each length, always on the same characters:
 
 - ``mean``, over all of them, as in the paper. A longer window has fewer characters near its beginning,
-  where there is nothing to go by; so this number falls even for a model that never looks back further
+  where there is little to go by, so this number falls even for a model that never looks back further
   ("early token curse", Press et al. 2022, App. B).
-- ``tail``, over the last ones of the text only. They have the more characters before them, the longer
-  the window: this number falls only if the longer context is of use.
+- ``tail``, over the last ones of the text only. The longer the window, the more characters come before
+  them, so this number falls only if the longer context is of use.
 
-Offsets that a table does not have cannot be tested: ``table`` stands at 1 L alone. A learned table of
+Offsets that a table does not have cannot be tested, so ``table`` is measured at 1 L only. A learned table of
 positions is stretched (``resized``). All layers share one encoding.
 
-Nobody reads long texts with RoPE as it was trained. So RoPE is also there with a ``scaling``: the last tenth
-of the same number of steps is spent on windows of 4 L, with angles that are scaled for them.
+Nobody reads long texts with RoPE as it was trained, so RoPE also comes with a ``scaling``: the last tenth of
+the same number of steps is spent on windows of 4 L, with angles that are scaled for them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def families(registry: dict) -> dict[str, tuple[str, ...]]:
         name: BY_DOOR[doors_of(kind)[0]]
         for name, kind in registry.items()
         if name not in named and getattr(kind, "axes", 0) == 1
-    }  # a function has none
+    }  # a function has no axes
     return {
         title: names + tuple(name for name in new if new[name] == title) for title, names in FAMILIES.items()
     }
@@ -95,7 +95,7 @@ def encoding(name: str, settings: dict):
         return fit(name, d_model=settings["d_model"], n_heads=settings["heads"], length=L, **config)
 
     special = {
-        # as large as the tokens at the start: a table of std 0.02 beside them is drowned (notebook 03)
+        # as large as the tokens at the start: they would drown a table of std 0.02 (notebook 03)
         "learned": lambda: fitted("learned", std=1.0),
         # with D = L the last bucket begins before L; with D = 2 L some are never met in training
         "t5": lambda: fitted("t5", max_distance=L),
@@ -141,7 +141,7 @@ def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Tran
 
 
 def validation(model: Transformer, settings: dict, cell: dict, seed: int) -> float:
-    """Loss at L of a text that is neither trained on nor reported."""
+    """Loss at L on a text that is neither trained on nor reported."""
     tokens, targets = kjv().windows(settings["windows"], 8 * settings["length"], between=True)
     shape = -1, settings["length"]
     return evaluate(model, tokens.reshape(shape), targets.reshape(shape)).mean().item()
@@ -167,13 +167,13 @@ def read(model: Transformer, tokens, targets, lengths: list[int], tail: int) -> 
 
 
 def losses(record: Record, name: str, what: str) -> list[list[float]]:
-    """Of each seed, ``"mean"`` or ``"tail"`` at every length; ``name`` may be ``"rotary + YaRN"``."""
+    """For each seed, the ``"mean"`` or ``"tail"`` at every length; ``name`` may be ``"rotary + YaRN"``."""
     encoding, *scaling = name.split(" + ")
     return record.values(what, encoding=encoding, **({"scaling": scaling[0]} if scaling else {}))
 
 
 def rise(record: Record, name: str, what: str = "tail", at: int = -1, since: int = 0) -> Interval:
-    """How much the loss at one multiple of L exceeds that at another, by default at the end and at L."""
+    """How much the loss at one multiple of L exceeds that at another; by default, at the longest and at L."""
     values = losses(record, name, what)
     return difference([x[at] for x in values], [x[since] for x in values])
 
@@ -408,7 +408,7 @@ def findings(record: Record) -> list[Finding]:
 
 
 def scaled(record: Record) -> list[Finding]:
-    """What the record says of RoPE whose last steps are spent on longer texts."""
+    """What the record says about RoPE whose last steps are spent on longer texts."""
     at = record.settings["multiples"].index(S)
     names = [f"rotary + {name}" for name in record.settings["scalings"]]
     here = {name: rise(record, name, at=at) for name in names}

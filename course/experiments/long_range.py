@@ -1,19 +1,19 @@
 """Who uses what is far? A text in which it pays to look back, read beyond the length of the training.
 
 A loss that stays flat while the text gets longer may mean two things: the model still uses all of it, or it
-looks at what is near and never did otherwise. This test tells them apart. In every text a passage comes
-again, word for word: whoever remembers the first time knows how the second one goes on. In training this
-happens within L characters. Then the first one stands near the beginning of a text of 1, 2, 4, 8 and 16 L,
-the second at its end, and there are three losses, always of the same characters of the second one:
+only ever looked at what is near. This test tells them apart. In every text a passage occurs twice, word for
+word, so a model that remembers the first copy knows how the second goes on. In training both lie within L
+characters. Afterwards the first is near the beginning of a text of 1, 2, 4, 8 and 16 L and the second at its
+end, and there are three losses, always on the same characters of the second copy:
 
-- ``again``: the passage stood before;
-- ``new``: another passage stood in that place, and all else is equal;
+- ``again``: the passage came before;
+- ``new``: another passage came in its place, and all else is equal;
 - ``cut``: as ``again``, but only the last L characters are read. This is the model limited to a window.
 
 ``new − again`` is the *use* that is made of the far passage. For a model that cannot see further than L it is
-exactly 0 from 2 L on, because both texts are the same to it. ``cut − again`` is what reading all of the text
-pays, compared with the window: a model that uses the far passage but is confused by so long a text has a use,
-and loses all the same. The first characters of the passage, by which it is recognised, do not count.
+exactly 0 from 2 L on, because both texts are the same to it. ``cut − again`` is what the model gains by
+reading the whole text and not just the window: it may use the far passage and still lose, because so long a
+text confuses it. The first characters of the passage, by which it is recognised, do not count.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def texts(x: Tensor, y: Tensor) -> Tensor:
 
 
 def planted(corpus: Corpus, size: int, length: int, span: int, generator: torch.Generator) -> Tensor:
-    """Training texts ``[size, length + 1]``; in each a passage of ``span`` characters comes twice."""
+    """Training texts ``[size, length + 1]``; in each a passage of ``span`` characters occurs twice."""
     text = texts(*corpus.batch(size, length, generator))
-    free = length + 2 - 2 * span  # places for the first one
+    free = length + 2 - 2 * span  # places for the first copy
     first = torch.randint(free, (size, 1), generator=generator)
     second = first + span + (torch.rand(size, 1, generator=generator) * (free - first)).long()
     steps = torch.arange(span)
@@ -61,7 +61,7 @@ def planted(corpus: Corpus, size: int, length: int, span: int, generator: torch.
 
 def repeated(corpus: Corpus, size: int, length: int, span: int, generator: torch.Generator) -> Tensor:
     """Training texts ``[size, length + 1]`` of one passage, over and over; it has span / 2 to ``span``
-    characters. With these beside the others a model learns to copy in far fewer steps."""
+    characters. With these among the others a model learns to copy in far fewer steps."""
     text = texts(*corpus.batch(size, length, generator))
     period = torch.randint(span // 2, span + 1, (size, 1), generator=generator)
     return text.gather(1, torch.arange(length + 1) % period)
@@ -73,7 +73,7 @@ def reading(
     """Held-out texts ``[count, length + 1]``: one whose last ``span`` characters also stand near its
     beginning, and the same one with another passage there."""
     text = texts(*corpus.windows(count, length))
-    free = min(span, length + 2 - 2 * span)  # it ends before the second time begins
+    free = min(span, length + 2 - 2 * span)  # it ends before the second copy begins
     place = torch.randint(free, (count, 1), generator=generator) + torch.arange(span)
     again = text.scatter(1, place, text[:, -span:])
     new = text.scatter(1, place, text[:, -span:].roll(1, 0))  # the passage of another text
@@ -138,8 +138,8 @@ def losses(model: torch.nn.Module, again: Tensor, new: Tensor, L: int, span: int
 
 
 def compared(record: Record, name: str, multiple: int, what: str = "new") -> Interval:
-    """Loss of ``what`` minus that of ``again``, in nats: the use of the far passage, or with ``"cut"`` what
-    reading all of the text pays."""
+    """Loss of ``what`` minus that of ``again``, in nats: the use of the far passage, or with ``"cut"`` the
+    gain from reading the whole text."""
     at = record.settings["multiples"].index(multiple)
     return difference(*([x[at] for x in record.values(kind, encoding=name)] for kind in (what, "again")))
 

@@ -4,8 +4,8 @@ Two objectives with the same text and the same layers: *causal*, predict the nex
 past; *masked*, predict hidden characters (15 %, each replaced by one more symbol) from both sides.
 Without positions the second sees no more than a bag of characters.
 
-Then a probe asks of each layer of the model where a character stands: position is fitted to the
-hidden states by linear least squares on some held-out texts, and read from others. The number is the
+Then a probe asks each layer of the model where a character stands: position is fitted to the
+hidden states by linear least squares on some held-out texts, and read off others. The number is the
 mean absolute error; always answering with the middle would give L/4. Layer 0 is the embedding. The same
 probe reads a model before training.
 """
@@ -111,7 +111,7 @@ def loss(record: Record, name: str, objective: str) -> list[float]:
 
 
 def untold(record: Record, name: str) -> Interval:
-    """How far a masked model stays below the loss of mere frequencies."""
+    """How far a masked model stays below the loss from frequencies alone."""
     return difference(
         record.values("letters", encoding=name, objective="masked"), loss(record, name, "masked")
     )
@@ -281,7 +281,7 @@ def findings(record: Record) -> list[Finding]:
 
 
 def _untried(name: str) -> str:
-    """What to say of an encoding that the paper has not."""
+    """What to say about an encoding that the paper did not test."""
     return "" if name in ("learned", "sinusoidal", "alibi") else f"; {name} positions were not tried"
 
 

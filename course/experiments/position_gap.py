@@ -1,8 +1,8 @@
 r"""A gap in the position ids of a real model: how far back does it still find a text?
 
 SmolLM2-135M, a RoPE model trained on windows of 8192 tokens, reads a text and then the same text
-again, whose position ids begin a gap later. A score knows only the distance of two tokens, so a few
-hundred tokens stand for a distance of many thousands; what a long text would hold in between is left
+again, with position ids that begin a gap later. A score depends only on the distance between two tokens, so
+a few hundred tokens can stand in for many thousands; what a long text would hold in between is left
 out. A model that finds the first copy knows every next token of the second one.
 
 Angles are scaled as they are in :mod:`tutorial_lib.encodings.scaling`, and nothing is tuned. One cell
@@ -57,7 +57,7 @@ def frequencies(name: str) -> Frequencies:
 
 
 def limits(name: str) -> Tensor:
-    """The distance from which on each pair has an angle that it never had in training, ``[d/2]``.
+    """The distance from which each pair has an angle that it never had in training, ``[d/2]``.
 
     A pair that made a whole turn in training has seen every angle: infinity.
     """
@@ -66,7 +66,7 @@ def limits(name: str) -> Tensor:
 
 
 def stretch(name: str) -> float:
-    """How many times further than as trained no angle is new: s for PI, less for NTK-aware."""
+    """How many times the trained distance before the first new angle: s for PI, less for NTK-aware."""
     return limits(name).min().item() / TRAINED
 
 
@@ -76,7 +76,7 @@ MODULES = ("argparse", "ast", "dataclasses", "ipaddress", "pdb", "tarfile", "tex
 
 @functools.cache
 def whole(text: str) -> str:
-    """All of a kind of text."""
+    """The whole text of that kind."""
     if text == "code":
         files = [Path(importlib.import_module(name).__file__ or "") for name in MODULES]
         return "\n".join(file.read_text(encoding="utf-8") for file in files)
@@ -124,10 +124,10 @@ def repeats(record: Record, name: str, gap: int, **text: str) -> list[float]:
 
 
 def reaches(record: Record, name: str) -> list[float]:
-    """The distance where half of the copy's help is lost, in each text; between two gaps a straight line.
+    """The distance where half of the copy's help is lost, in each text, interpolated between two gaps.
 
-    The help is that for the model as trained without a gap. 0 where half of it was never there, and
-    the largest distance where it is never lost.
+    Half is half of the help for the model as trained, without a gap. The result is 0 where that much help
+    was never there, and the largest distance where it is never lost.
     """
     gaps, length = record.settings["gaps"], record.settings["length"]
     found = []
@@ -394,7 +394,7 @@ def findings(record: Record) -> list[Finding]:
 
 
 def other_texts(record: Record) -> list[Finding]:
-    """What the record says of texts that are not the Bible."""
+    """What the record says about texts that are not the Bible."""
     kinds = record.settings.get("texts", [])
     if not kinds:
         return []

@@ -1,11 +1,11 @@
-"""One search of learning rates for all encodings, so that none wins by the rate that it was given.
+"""One search of learning rates for all encodings, so that none wins just by the rate that it was given.
 
 Every encoding of an experiment is trained with each peak rate of a grid: three for the whole model, and for
-each of them, where the encoding has parameters of its own, these at the same rate or at 20 times of it (a
-table that starts near 0 has to grow to the size of a score). What has the lowest loss at the trained length,
-on data that are neither trained on nor reported and with seeds that no report uses, is its choice; where
-several are as good, the one nearest to the rate of all counts. The experiment ``tuning`` is this search;
-the others read its record. Then each encoding is measured twice:
+each of them, where the encoding has parameters of its own, these at the same rate or at 20 times that (a
+table that starts near 0 has to grow to the size of a score). It chooses whatever has the lowest loss at
+the trained length, on data that are neither trained on nor reported and with seeds that no report uses;
+among equally good ones, the one nearest to the rate of all. The experiment ``tuning`` is this search; the
+others read its record. Then each encoding is measured twice:
 
 - at **one rate for all**: the ``lr`` of the settings, for all parameters;
 - at **its own rates**: the choice, which stands in the cell as ``"rates": [lr, position_lr]`` unless it is
@@ -59,8 +59,8 @@ def of(settings: dict, cell: dict) -> Rates:
 def cells(name: str, settings: dict, plain: list[dict]) -> list[dict]:
     """The cells of an experiment by the settings' ``protocol``, a list of ``"one"`` and ``"own"``.
 
-    Without a protocol there is one rate for all: nothing was searched for these settings. Whose own rates are
-    that one rate is not trained twice: the one training counts for both.
+    Without a protocol there is one rate for all: nothing was searched for these settings. An encoding whose
+    own rates are that one rate is trained only once, which counts for both.
     """
     protocol = settings.get("protocol", ["one"])
     own = [cell | {"rates": chosen(name, cell)} for cell in plain] if "own" in protocol else []
@@ -90,9 +90,10 @@ EQUAL = 0.02
 
 
 def best(losses: dict[tuple[float, float], float]) -> tuple[float, float]:
-    """The pair of rates with the lowest loss; of several that are as good, the nearest to the rate of all.
+    """The pair of rates with the lowest loss; of several equally good ones, the nearest to the rate of all.
 
-    As good is what is within ``EQUAL`` of the lowest. Where all rates solve a task, chance does not choose.
+    Within ``EQUAL`` of the lowest counts as equally good, so that chance does not choose where all rates
+    solve a task.
 
     >>> best({(0.1, 0.1): 0.501, (0.3, 0.3): 0.502, (0.9, 0.9): 0.500})
     (0.3, 0.3)
@@ -105,7 +106,7 @@ def best(losses: dict[tuple[float, float], float]) -> tuple[float, float]:
 
 @functools.lru_cache(maxsize=1)
 def _searched(path: Path, changed: int) -> dict[tuple, dict[tuple[float, float], float]]:
-    """``{what names a cell: {rates: mean loss}}`` of the record as it stands there."""
+    """``{what names a cell: {rates: mean loss}}`` of the record in that file."""
     losses: dict[tuple, dict[tuple[float, float], list[float]]] = {}
     for run in Record.load(path):
         tried = losses.setdefault(_key(run.cell), {})

@@ -117,9 +117,9 @@ class Record:
     def values(self, name: str, **cell) -> list:
         """``name`` as measured in the one cell that has these entries, in the order of the seeds.
 
-        A cell that has these entries and no others goes before one that has more; but where the same was
-        measured at one learning rate for all and at its own ``rates``, its own count. :meth:`at_one_rate`
-        has the others.
+        A cell that has exactly these entries takes precedence over one that has more. But where the same was
+        measured both at one learning rate for all and at its own ``rates``, the latter count;
+        :meth:`at_one_rate` has the others.
 
         Raises KeyError when no cell or more than one fits, a seed is missing, or nothing has the name.
 

@@ -2,14 +2,14 @@
 
 A text is read in segments of S characters. Each segment sees its own past and a memory of the M
 characters before it. Two by two: trained with a memory (M = S) or without, and with one position
-encoding or another. All are then read with memories of 0, 1, 2, 4 and 8 S, and lose on the same
+encoding or another. All then read with memories of 0, 1, 2, 4 and 8 S, and their loss is always on the same
 characters at the end of the same texts.
 
-Encodings that see distances take a memory as a longer past. Absolute positions must choose: started
-anew in each segment they *collide*, a remembered character and a new one have the same position;
+To encodings that see distances, a memory is just a longer past. Absolute positions must choose: started
+anew in each segment they *collide*, because a remembered character and a new one have the same position;
 *counted* on, they leave the range that training has seen.
 
-Transformer-XL's and Shaw's parameters are those of each layer, as in their papers.
+Each layer has its own parameters for Transformer-XL and for Shaw, as in their papers.
 """
 
 from __future__ import annotations
@@ -94,13 +94,13 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
 
 
 def losses(record: Record, name: str, read: int, memory: bool = True) -> list[float]:
-    """Of each seed, trained with a memory of S or without, and read with one of ``read`` S."""
+    """The loss for each seed, trained with a memory of S or without, and read with one of ``read`` S."""
     at = record.settings["memories"].index(read)
     return [values[at] for values in record.values("loss", encoding=name, memory=memory)]
 
 
 def gain(record: Record, name: str, longer: int, shorter: int) -> Interval:
-    """Loss with one memory in reading minus that with another, both in multiples of S."""
+    """Loss when read with one memory minus that with another, both in multiples of S."""
     return difference(losses(record, name, longer), losses(record, name, shorter))
 
 

@@ -69,7 +69,7 @@ def _finding(finding: Finding, at_one: Finding | None = None) -> str:
 
 
 def for_explorers() -> dict:
-    """What explorers show of the records, as :mod:`tutorial_lib.explorers.measured` has it."""
+    """What explorers show of the records, in the form of :mod:`tutorial_lib.explorers.measured`."""
     tails, gap = load("lengths").values("tail", encoding="learned"), load("position_gap")
     distances = [n + gap.settings["length"] for n in gap.settings["gaps"]]
     repeat = {}

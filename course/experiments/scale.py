@@ -7,8 +7,8 @@ layers, 12 · layers · d_model², without embeddings, norms and biases.
 
 The search of rates is part of the record. Every encoding is trained at every size with each pair of rates of
 the grid of :mod:`rates`, whose middle goes as 1 / d_model, because a wider model wants a slower rate. What
-is reported of a seed is measured at the rates that have the lowest loss with all *other* seeds, on a text
-that is neither trained on nor reported. So no number was chosen by how well it came out itself.
+is reported for a seed is measured at the rates that have the lowest loss with all *other* seeds, on a text
+that is neither trained on nor reported. So no number was chosen because it came out well itself.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def cells(settings: dict) -> list[dict]:
 
 
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
-    """Losses in nats: to choose by at L, and reported at L and ``FAR`` L, as in :mod:`lengths`."""
+    """Losses in nats: at L to choose by, and at L and ``FAR`` L to report, as in :mod:`lengths`."""
     one = sized(settings, cell["size"])
     L = one["length"]
     try:
@@ -121,7 +121,7 @@ def gap(record: Record, size: int) -> Interval:
 
 
 def rise(record: Record, size: int, name: str = "rotary") -> Interval:
-    """How much the loss of the same last characters exceeds at ``FAR`` L that at L."""
+    """How much higher the loss of the same last characters is at ``FAR`` L than at L."""
     return interval([far - near for near, far in reported(record, size, name, "tail")])
 
 
@@ -142,7 +142,7 @@ def decades(record: Record) -> list[float]:
 
 
 def predicted(x: list[float], y: list[float], at: float) -> Interval:
-    """The 95 % prediction interval of a straight line through the points: it asks how well the line fits.
+    """The 95 % prediction interval of a straight line through the points: it allows for a bad fit.
 
     y ± t · s · √(1 + 1/n + (at − x̄)² / Σ(x − x̄)²), s² the squared residuals / (n − 2).
     """
@@ -342,8 +342,8 @@ EXPERIMENT = Experiment(
                 {"d_model": 96, "layers": 3, "steps": 1120},
             ],
         },
-        # up to 116 million parameters, and less text than there is; by an estimate, not by a clock, an hour
-        # and a half on one GPU: larger models than in other presets of this name, and a search of their rates
+        # up to 116 million parameters, and less text than there is; an estimated (not timed) hour and a half
+        # on one GPU: larger models than in other presets of this name, and a search of their rates
         "gpu": SMALL
         | {
             "head_dim": 64,

@@ -5,13 +5,13 @@ weights are drawn at random, and each is asked the same questions:
 
 - ``parameters``, and the ``stored`` bytes of a checkpoint;
 - ``held``: the bytes that a pass over the longest text holds at its peak, all activations together;
-- ``time``: how many times as long this pass takes as one without positions, in turns with it;
-- ``apart``: of so many equal tokens, how many places the last query tells apart;
+- ``time``: how many times as long this pass takes as one without positions, measured in turns;
+- ``apart``: among equal tokens, how many places the last query tells apart;
 - ``shift``: the most that an attention weight changes when all positions move by half the length;
 - ``toeplitz``: the share in the scores of equal tokens that the offset does not explain, as far as a
   softmax sees them: their differences from key to key. (Texts only: images have two offsets.)
 
-``time`` depends on the machine, and ``held`` on its back end. All else is exact for a seed.
+``time`` depends on the machine, and ``held`` on its backend. All else is exact for a seed.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def encoding(name: str, settings: dict) -> PositionalEncoding:
 
 
 def drawn(name: str, settings: dict, seed: int) -> PositionalEncoding:
-    """The encoding with weights as after some training, float64: what starts at 0 does something, too."""
+    """The encoding with weights as after some training, float64, so that what starts at 0 counts, too."""
 
     def build_it():
         made = encoding(name, settings).double()
@@ -118,7 +118,7 @@ def heads_of(x: Tensor, settings: dict, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def tokens_of(made: PositionalEncoding, settings: dict, length: int, seed: int, equal: bool) -> Tensor:
-    """Random token vectors ``[1, length, width]``; ``equal``: one, again and again."""
+    """Random token vectors ``[1, length, width]``; ``equal``: one, repeated."""
     generator = torch.Generator().manual_seed(1000 + seed)
     width = made.token_dim(settings["d_model"])
     x = torch.randn(1, 1 if equal else length, width, generator=generator, dtype=torch.float64)
@@ -210,10 +210,10 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
 def board(record: Record, lengths_record: Record, tasks_record: Record) -> dict[str, dict]:
     """For each encoding a row: its ``doors``, ``axes`` and every column of ``MEASURES`` that it has.
 
-    Where a seed changes a number, its mean stands there. ``loss``, ``mean`` and ``tail`` are of the record
-    ``lengths``, ``won`` of ``tasks``: encodings that were not trained there have none of these. Both count
+    A number that depends on the seed is the mean. ``loss``, ``mean`` and ``tail`` come from the record
+    ``lengths``, ``won`` from ``tasks``: encodings that were not trained there have none of these. Both count
     each encoding at its own learning rates; give ``Record.at_one_rate()`` for one rate for all. RoPE with
-    scaled angles has rows of its own, with what ``lengths`` measured: else it is RoPE.
+    scaled angles has rows of its own, with what ``lengths`` measured; in all else it is RoPE.
     """
     wins = [tasks.winners(tasks_record, task) for task in tasks.TASKS]
     rows = {}
@@ -235,7 +235,7 @@ def board(record: Record, lengths_record: Record, tasks_record: Record) -> dict[
 
 
 def _read(record: Record, name: str) -> dict[str, float]:
-    """What a row of the board has of ``lengths``; a table that ends at L has no rise."""
+    """What a row of the board takes from ``lengths``; a table that ends at L has no rise."""
     at_L = {"loss": statistics.fmean(x[0] for x in lengths.losses(record, name, "mean"))}
     if len(lengths.losses(record, name, "tail")[0]) == 1:
         return at_L
@@ -243,7 +243,7 @@ def _read(record: Record, name: str) -> dict[str, float]:
 
 
 def figure(record: Record):
-    """What is measured here alone: cost on the left, what positions do on the right."""
+    """What only this experiment measures: cost on the left, what positions do on the right."""
     names = record.settings["encodings"]
     fig, axes = plots.panels(1, 3, size=(13.5, 0.36 * len(names) + 1.5), sharey=True)
     for ax, key in zip(axes, ("time", "apart", "shift"), strict=True):
@@ -259,7 +259,7 @@ def figure(record: Record):
 
 
 def alt(record: Record) -> str:
-    """What the figure shows, in a sentence; nothing that the machine changes."""
+    """What the figure shows, in a sentence; nothing in it depends on the machine."""
     names = record.settings["encodings"]
     still = [name for name in names if not any(record.values("shift", encoding=name))]
     return (

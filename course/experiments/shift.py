@@ -88,7 +88,7 @@ def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Tran
 
 @torch.no_grad()
 def validation(model: Transformer, settings: dict, cell: dict, seed: int) -> float:
-    """Loss at the trained places of sequences that are neither trained on nor reported."""
+    """Loss at the trained places on sequences that are neither trained on nor reported."""
     tokens, targets = draw(settings, settings["test"], torch.Generator().manual_seed(2000 + seed))
     device = next(model.parameters()).device
     return cross_entropy(model(tokens.to(device)), targets.to(device)).item()
@@ -260,6 +260,6 @@ EXPERIMENT = Experiment(
             "test": 1024,
         },
     },
-    # with three, the interval of what the sinusoid loses still held 0: five were taken after that was seen
+    # with three, the interval of what the sinusoid loses still held 0: having seen that, we took five
     seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2, 3, 4)},
 )

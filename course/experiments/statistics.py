@@ -35,7 +35,7 @@ def t_975(freedom: int) -> float:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its 95 % confidence interval, and the values that it is of, one for each seed."""
+    """A mean with its 95 % confidence interval, and the values behind it, one for each seed."""
 
     mean: float
     low: float

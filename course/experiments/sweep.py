@@ -42,8 +42,8 @@ class Finding:
         theirs: what the paper measured, with its numbers; empty when it measured nothing.
         ours: what this record shows, with numbers and intervals.
         outcome: the verdict on these numbers, and its condition (:mod:`course.verdicts`).
-        why: what explains that it does not hold; needed then, and said only then.
-        open_why: what explains that the numbers do not decide, where that is more than their interval.
+        why: the reason why it does not hold; needed in that case, and shown only then.
+        open_why: the reason why the numbers do not decide, where there is more to it than their interval.
     """
 
     claim: str
@@ -106,8 +106,8 @@ class Experiment:
     Attributes:
         name, title: for the command line, and for people.
         presets: settings for ``"live"`` (a minute on two cores), ``"full"`` (the shipped record) and
-            ``"gpu"`` (larger models, and up to 16 times the trained length or more: by an estimate,
-            not by a clock, some ten minutes on one GPU).
+            ``"gpu"`` (larger models, and up to 16 times the trained length or more: an estimated
+            (not timed) ten minutes on one GPU).
         seeds: for each preset.
         cells: from settings to the cells of the sweep, dictionaries that JSON can hold.
         measure: ``measure(settings, cell, seed, device)`` gives numbers, or lists of them, by name.
@@ -115,7 +115,7 @@ class Experiment:
         alt: one sentence on what the figure of a record shows.
         findings: what a record says about which claims.
         over: what differs from one seed to the next, where it is not the training.
-        table: what was measured, as Markdown for the page of results; None where its sentences say all.
+        table: what was measured, as Markdown for the page of results; None where its sentences say it all.
         setup: what is trained on what, from settings to a sentence for that page (:func:`in_words`).
     """
 
@@ -144,31 +144,31 @@ def run(
     progress: bool = True,
     again: bool = False,
 ) -> Record:
-    """Measure every cell with every seed; of a record that is there already, what it lacks.
+    """Measure every cell with every seed, or only what an existing record lacks.
 
     Args:
         experiment, preset: what to run.
         seeds: in place of the preset's.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
-        out: write the record to this file. What stands in it is kept as it is, and cells and seeds
-            that it lacks are measured, on as many threads. Until it is complete, every finished run
-            stands in a file beside it, and a second call continues there. None: write nothing.
+        out: write the record to this file. What it already holds is kept as it is, and the cells and seeds
+            that it lacks are measured, on the same number of threads. Until it is complete, finished runs
+            are kept in a file beside it, and a second call continues there. None: write nothing.
         scheduler: None runs here; the address of a Dask cluster, or ``"local"`` for one that is
             started for this run: one process for each core. A worker computes on one thread.
         progress: show a bar.
-        again: measure all anew, whatever stands in the file.
+        again: measure everything again, whatever the file holds.
 
     Interrupting the kernel (or Ctrl-C) ends the sweep; the record returned, or the file, holds what
     is finished. Under ``torchrun`` every process takes part in each run, and the first one writes.
 
     Raises:
-        ValueError: an unknown preset, no seeds, measured values that are no finite numbers, or a
+        ValueError: an unknown preset, no seeds, measured values that are not finite numbers, or a
             record in the file that was made with other settings or on another device.
         ImportError, ConnectionError: no Dask here, or no cluster at that address.
         RuntimeError: workers that died again and again, always in the same run.
         BlockingIOError: another process is measuring for the same file.
 
-    What a measurement raises goes through, with a note on where it happened; finished runs are kept.
+    Whatever a measurement raises is passed on, with a note on where it happened; finished runs are kept.
     """
     if preset not in experiment.presets:
         known = ", ".join(map(repr, experiment.presets))
@@ -207,7 +207,7 @@ def run(
 
 
 def _wanted(experiment: Experiment, record: Record) -> list[tuple[dict, int]]:
-    """Every run of a whole record. Seeds outside: after an interruption all cells have the first ones."""
+    """Every run of a complete record, seed by seed: after an interruption all cells have the first ones."""
     return [(cell, seed) for seed in record.seeds for cell in plain(experiment.cells(record.settings))]
 
 
@@ -252,7 +252,7 @@ def _threads(n: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _alone(out: Path | None) -> Iterator[None]:
-    """Two sweeps for one file would measure everything twice. The lock is gone with its process."""
+    """Keep out a second sweep for this file: all would be measured twice. The lock ends with its process."""
     if out is None or parallel.rank():
         yield
         return
@@ -269,7 +269,7 @@ def _alone(out: Path | None) -> Iterator[None]:
         try:
             yield
         finally:
-            with contextlib.suppress(OSError):  # Windows removes no file that is open
+            with contextlib.suppress(OSError):  # Windows can't remove an open file
                 path.unlink()
 
 
@@ -346,7 +346,7 @@ class Journal:
                 file.write(json.dumps(run.plain()) + "\n")
 
     def close(self) -> None:
-        """The record is complete: this is not needed any more."""
+        """The record is complete, so the journal is no longer needed."""
         if self.path is not None:
             self.path.unlink()
 
@@ -420,7 +420,7 @@ def _on_dask(experiment, settings, missing, device, scheduler) -> Iterator[Run]:
 
 
 def plain(data):
-    """As JSON gives it back: a tuple is a list from the start, not only in what was read from a file."""
+    """As JSON gives it back: a tuple is a list right away, not only once it was read from a file."""
     return json.loads(json.dumps(data))
 
 
@@ -429,7 +429,7 @@ def _key(cell: dict, seed: int) -> str:
 
 
 def _command(experiment, preset, seeds, device) -> str:
-    """What to type to have these numbers again."""
+    """What to type to get these numbers again."""
     start = "python" if parallel.size() == 1 else f"torchrun --nproc-per-node {parallel.size()}"
     command = f"{start} -m course.experiments run {experiment.name} --preset {preset}"
     if seeds != tuple(experiment.seeds[preset]):

@@ -39,7 +39,7 @@ TASKS = ("5 back", "first token", "induction", "copy", "reverse")
 
 
 def draw(task: str, size: int, generator: torch.Generator, *, length: int = 16, training: bool = False):
-    """Ids and labels of a batch: ``length`` tokens, of them half a list to copy.
+    """Ids and labels of a batch: ``length`` tokens; for copying, half of them are the list.
 
     In training, the lists have 1 to ``length / 2`` tokens.
     """
@@ -94,7 +94,7 @@ def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Tran
 
 @torch.no_grad()
 def validation(model: Transformer, settings: dict, cell: dict, seed: int) -> float:
-    """Loss at the trained length of sequences that are neither trained on nor reported."""
+    """Loss at the trained length on sequences that are neither trained on nor reported."""
     generator = torch.Generator().manual_seed(2000 + seed)
     tokens, targets = draw(cell["task"], settings["test"], generator, length=(SIZES | settings)["length"])
     device = next(model.parameters()).device
@@ -189,7 +189,7 @@ LEARNED = 0.9
 def farthest_behind(record: Record, name: str, times: int = 4) -> tuple[str, Interval]:
     """The task in which an encoding is most clearly behind the best one, and by how much accuracy.
 
-    That is one where it is surely behind; without one, that where it may be furthest behind.
+    Tasks where it is surely behind come first; among equals, the one where it may be furthest behind.
     """
     behind = {
         task: difference(

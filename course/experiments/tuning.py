@@ -1,7 +1,7 @@
 """The search of learning rates: what each encoding is given to choose from, and what it chooses.
 
 For every encoding of the experiments that compare trained encodings, and every pair of rates of the grid of
-:mod:`rates`, one training as in the experiment, and one number: ``loss`` in nats, at the trained length, of
+:mod:`rates`, one training as in the experiment, and one number: ``loss`` in nats, at the trained length, on
 data that are neither trained on nor reported.
 """
 
@@ -25,7 +25,7 @@ DIVERGED = 100.0
 
 
 def settings_of(name: str, preset: str, **changes) -> dict:
-    """Those of an experiment, whole, without what does not matter here."""
+    """The complete settings of an experiment, without what does not matter here."""
     module = MODULES[name]
     settings = getattr(module, "SIZES", {}) | module.EXPERIMENT.presets[preset] | changes
     return {key: value for key, value in settings.items() if key not in ("protocol", "scalings")}
@@ -133,8 +133,8 @@ def findings(record: Record) -> list[Finding]:
 
 
 def at_the_edges(every: dict) -> tuple[list[str], list[str]]:
-    """Who is better, by more than ``rates.EQUAL``, at the slowest rate of the model than at any faster one,
-    and who at the fastest than at any slower one."""
+    """Those that do better, by more than ``rates.EQUAL``, at the model's slowest rate than at any faster one,
+    and those that do so at the fastest than at any slower one."""
     edges: tuple[list[str], list[str]] = ([], [])
     for name, found in every.items():
         for label, losses in found.items():
@@ -163,6 +163,6 @@ EXPERIMENT = Experiment(
         "live": {"lengths": settings_of("lengths", "live", encodings=["rotary", "clipped"])},
         "full": {name: settings_of(name, "full") for name in MODULES},
     },
-    # others than those of any experiment: what is chosen here is not what is reported there
+    # seeds that no experiment uses, so nothing that is reported there was used to choose here
     seeds={"live": (100,), "full": (100, 101)},
 )

@@ -27,7 +27,7 @@ from . import server, working_copy
 
 
 def start(line: list[str], folder: Path, environment: dict[str, str]) -> int:
-    """Become the server, so that signals reach it; where that cannot be, wait for it."""
+    """Become the server, so that signals reach it; where that is impossible, wait for it."""
     os.chdir(folder)
     if os.name == "nt":
         return subprocess.call(line, env=environment)

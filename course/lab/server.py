@@ -132,8 +132,8 @@ def teachers(course: Path, more: tuple[str, ...] = ()) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The environment of the desk's server. Notebook 7 finds the list of what is off, and our extension, by
-    these two paths alone; JupyterLab finds them there, too."""
+    """The environment of the desk's server. Notebook 7 finds the list of what is switched off, and our
+    extension, only by these two paths; JupyterLab finds them there, too."""
     added = {"JUPYTER_CONFIG_PATH": HERE / "config", "JUPYTER_PATH": HERE / "data"}
     return os.environ | {
         name: os.pathsep.join(filter(None, [str(folder), os.environ.get(name)]))

@@ -1,6 +1,6 @@
 """The folder in which a learner works: it follows the course, and keeps what they did.
 
-The clone itself stays as it was given out. Otherwise the first run of a notebook changes a file that
+The clone itself stays as it was given out. Otherwise the first run of a notebook would change a file that
 ``git pull`` wants to change as well.
 
 A file belongs to the course only if its content is one that the desk has put there, by the record of what was
@@ -58,7 +58,7 @@ def fitted(content: bytes, name: str) -> bytes:
     """A file as the learner gets it: a notebook has the metadata that JupyterLab would write.
 
     Otherwise opening a notebook changes it, and JupyterLab asks to save what nobody has touched. ValueError
-    where the course's own notebook is none, as in a merge that has stopped.
+    where the course's own file is not a notebook, as in an unfinished merge.
     """
     if not name.endswith(".ipynb"):
         return content
@@ -90,8 +90,8 @@ def fitted(content: bytes, name: str) -> bytes:
 def given_out(mine: Path) -> dict[str, dict]:
     """What the learner was given: by name, the fingerprint in the ``course`` and in the copy (``mine``).
 
-    ``also`` lists other contents that are the course's there: one that was about to be written, and what lies
-    beside a learner's own. A file that lies ``beside`` another names it. What cannot be read is no record.
+    ``also`` lists other contents there that are the course's: one that was about to be written, and what lies
+    beside a learner's own. A file that lies ``beside`` another names it. An unreadable record counts as none.
     """
     try:
         record = json.loads((mine / STATE / "given.json").read_text(encoding="utf-8"))
@@ -106,12 +106,13 @@ def changed(mine: Path) -> list[str]:
 
 
 def renew(course: Path, mine: Path) -> dict[str, str]:
-    """Bring ``mine`` up to date. What both the learner and the course have changed is returned: the file, and
-    the name under which the new version lies beside it.
+    """Bring ``mine`` up to date. Returns what both the learner and the course have changed: the file, and the
+    name under which the new version lies beside it.
 
     A file that the learner has not touched is replaced, or removed where the course has dropped it. A
-    touched one stays, and the new version lies beside it, as ``06_rope.new.ipynb``; who works in that one
-    keeps it, too, and the next is ``06_rope.new-2.ipynb``. A file that the learner has deleted comes back.
+    touched one stays, and the new version lies beside it, as ``06_rope.new.ipynb``; if the learner works in
+    that one, it stays, too, and the next is ``06_rope.new-2.ipynb``. A file that the learner has deleted
+    comes back.
     """
     given, before = given_out(mine), given_out(mine)
     sources = {name.as_posix(): course / name for name in served(course)}
@@ -194,7 +195,7 @@ def again(course: Path, mine: Path, name: str) -> tuple[str, str]:
 
 
 def put(path: Path, content: bytes) -> None:
-    """Make ``content`` the whole content of a file, in one step, and its folders where they are missing."""
+    """Make ``content`` the whole content of a file, in one step; missing folders are made."""
     part = path.with_name(PART.format(secrets.token_hex(8)))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -204,15 +205,15 @@ def put(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             part.unlink()
         if isinstance(problem, OSError):
-            problem.filename = str(path)  # the part means nothing to anybody
+            problem.filename = str(path)  # the name of the part would mean nothing to anybody
         raise
 
 
 def _theirs(path: Path, entry: dict, new: bytes = b"") -> bool:
     """Whether something of the learner's is there: what the desk did not put there, by its record ``entry``.
 
-    The beginning of ``new``, the course's version, is nobody's work, but a copy that was cut short; only in a
-    text that was given out whole may the learner have deleted the end.
+    A file that holds just the beginning of ``new``, the course's version, is a copy that was cut short, and
+    nobody's work; only in a text that was given out whole can the learner have deleted the end.
     """
     if not os.path.lexists(path):
         return False
@@ -224,7 +225,7 @@ def _theirs(path: Path, entry: dict, new: bytes = b"") -> bool:
 
 
 def _expecting(entry: dict, upcoming: str) -> dict:
-    """An entry of the record that takes one more content for the course's."""
+    """An entry of the record that counts one more content as the course's."""
     known = {upcoming, entry.get("mine"), *entry.get("also", ())} - {None, ""}
     return {"course": "", "mine": ""} | entry | {"also": sorted(known)}
 
@@ -237,7 +238,7 @@ def _beside(name: str) -> Iterator[str]:
 
 
 def _set_aside(target: Path) -> str:
-    """Give the learner's own another name, over which nothing is written; returns it."""
+    """Give the learner's own another name, without overwriting anything; returns that name."""
     for n in itertools.count(1):
         aside = target.with_name(f"{target.stem}.mine-{n}{target.suffix}")
         try:

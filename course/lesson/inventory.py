@@ -67,7 +67,7 @@ class Item(questions.Check):
 
     @property
     def missed(self) -> bool:
-        """Answered, and not rightly."""
+        """Answered, and wrongly."""
         return self.first not in (None, self.asked["answer"])
 
     @property
@@ -120,7 +120,7 @@ class Inventory(questions.QuestionList):
 
 
 class Before(Inventory):
-    """Says nothing until all questions are answered, or the reader asks; and then no answers."""
+    """Says nothing until all questions are answered, or the reader asks; even then it gives no answers."""
 
     NOTE = "Run this cell to answer. Nothing is explained yet: that is what the course is for."
     item = Sealed

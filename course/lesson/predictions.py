@@ -34,7 +34,7 @@ def texts() -> dict[str, str]:
 
 
 def said() -> list[str]:
-    """The texts that the script of the cards says, in English."""
+    """The texts that the script of the cards shows, in English."""
     return re.findall(r'\bsay\("([^"]+)"\)', (HERE / "card.js").read_text(encoding="utf-8"))
 
 
@@ -74,11 +74,11 @@ class Prediction(Card):
         """Commit to an answer, as the button does."""
         self.said, self.earlier = self.check(self.question, answer), False
         key = questions.log_key("predict", self.key)
-        unknown = {"right": None} if "right" in read().get(key, {}) else {}  # it was another answer's
+        unknown = {"right": None} if "right" in read().get(key, {}) else {}  # it belonged to another answer
         record(key, choice=self.said, at=now(), **unknown)
 
     def recall(self) -> Prediction:
-        """Show what the reader answered another day, if that still is an answer; returns itself."""
+        """Show what the reader answered another day, if that is still a valid answer; returns itself."""
         with contextlib.suppress(TypeError, ValueError):  # the question has been changed since
             said = read().get(questions.log_key("predict", self.key), {}).get("choice")
             if said is not None:
@@ -93,10 +93,10 @@ class Prediction(Card):
             "text/plain": _("Predict: {question}").format(question=plain(question)),
         }, {}
 
-    # What a kind of question says of two answers; ``asked`` as in the file of questions.
+    # What a kind of question says about two answers; ``asked`` as in the file of questions.
     @staticmethod
     def check(asked: dict, answer):
-        """``answer`` as it is compared; ValueError if it can't be one."""
+        """``answer`` in the form that is compared; ValueError if it can't be one."""
         if answer not in asked["choices"]:
             raise ValueError(f"{answer!r} is no choice; there are {', '.join(asked['choices'])}")
         return answer
@@ -113,7 +113,7 @@ class Prediction(Card):
 
     @classmethod
     def compare(cls, asked: dict, said, measured) -> tuple[bool, str, str]:
-        """Is it right, what is to be said about it, and the name of the belief behind it."""
+        """Whether it is right, what to say about it, and the name of the belief behind it."""
         right = said == measured
         verdict = (
             _("You predicted this.")
@@ -233,7 +233,7 @@ class Answer(Card):
 
 
 def reveal(key: str, measured) -> None:
-    """Show the measured answer to :func:`predict` beside what the reader said, and answer that by name.
+    """Show the measured answer to :func:`predict` beside what the reader said, and respond to it.
 
     ``measured``, computed by the cell that calls this, is the name of one of the choices, the number asked
     for, or the values of the curve. ``why`` in the file of questions says what each answer means: of a choice

@@ -49,7 +49,7 @@ def questions(number: str) -> dict:
 
 
 def _unsure(asked: dict) -> dict:
-    """A question with the choice "I don't know.": it explains the answer, if nothing is said for it alone."""
+    """A question with the choice "I don't know.": it explains the answer, unless it has a text of its own."""
     return {
         **asked,
         "choices": {**asked["choices"], UNSURE: _("I don't know.")},
@@ -67,7 +67,7 @@ def load(number: str) -> dict:
 
 
 def find(kind: str, key: str) -> dict:
-    """One question: ``find("predict", "01.swap")``. Raises KeyError, naming what there is, for another."""
+    """One question: ``find("predict", "01.swap")``. Raises KeyError, naming what there is, for any other."""
     number, _dot, name = key.partition(".")
     asked = questions(number).get(kind, {})
     if name not in asked:
@@ -84,7 +84,7 @@ def log_key(kind: str, key: str) -> str:
 class Question(StoredBox):
     """A question, the widgets to answer it with, and a line that says what became of the answer.
 
-    Without a kernel the stored text stands: the question, and its choices.
+    Without a kernel the stored text is shown: the question, and its choices.
     """
 
     def __init__(self, key: str, kind: str, asked: dict, label: str = ""):
@@ -108,7 +108,7 @@ class Question(StoredBox):
         raise NotImplementedError
 
     def recall(self) -> Question:
-        """Show what the reader answered another day, if that still is an answer; returns itself."""
+        """Show what the reader answered another day, if that is still a valid answer; returns itself."""
         said = read().get(self.key, {}).get("choice")
         with contextlib.suppress(TypeError, ValueError):  # the question has been changed since
             if said is not None:
@@ -121,7 +121,7 @@ class Question(StoredBox):
 
     @staticmethod
     def check(asked: dict, answer):
-        """``answer`` as it is compared; ValueError if it can't be one."""
+        """``answer`` in the form that is compared; ValueError if it can't be one."""
         if answer not in asked["choices"]:
             raise ValueError(f"{answer!r} is no choice; there are {', '.join(asked['choices'])}")
         return answer
@@ -156,7 +156,7 @@ class Check(Question):
         self.explain(answer)
 
     def explain(self, answer) -> None:
-        """Mark a choice as right or wrong, and say why; to who doesn't know, say what is right."""
+        """Mark a choice as right or wrong, and say why; after "I don't know.", say what is right."""
         right = answer == self.asked["answer"]
         self.buttons[answer].icon = "question" if answer == UNSURE else "check" if right else "times"
         verdict = _("Right.") if right else _("Not quite.")

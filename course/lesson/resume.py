@@ -1,4 +1,4 @@
-"""Where to go on after a break: the first question that is open after the last one that was answered."""
+"""Where to go on after a break: the first open question after the last one answered."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Place(NamedTuple):
     def link(self) -> str:
         """The place as HTML, seen from another notebook.
 
-        JupyterLab scrolls to the section only where the notebook is open already: so it is named, too.
+        JupyterLab scrolls to the section only where the notebook is already open, so the link names it, too.
         """
         target = html.escape(f"{self.file}#{_(self.section).replace(' ', '-')}")
         return f'<a href="{target}">{html.escape(_(self.title))}, <i>{html.escape(_(self.section))}</i></a>'
@@ -80,10 +80,10 @@ def places() -> tuple[Place, ...]:
 
 
 def next_place(log: dict[str, dict]) -> tuple[str, Place | None]:
-    """``("Go on", place)``, by the log; no place where nothing is done yet, and when all is.
+    """``("Go on", place)``, by the log; no place if nothing is done yet, or if everything is.
 
-    Entries without a time, of an earlier version, count as older than all others, and among
-    themselves in reading order. Answers to questions that are gone count as nothing.
+    Entries without a time, from an earlier version, count as older than all others, and are
+    in reading order among themselves. Answers to questions that no longer exist are ignored.
     """
     order = places()
     done = [n for n, place in enumerate(order) if "choice" in log.get(place.key, {})]

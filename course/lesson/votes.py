@@ -97,7 +97,7 @@ def parse(data: bytes) -> dict:
 def write(vote: dict, folder: Path) -> Path:
     """Put a vote into ``folder`` in one step, without listing it; returns the file.
 
-    Who votes again in the same round replaces what they said. The file's date is always the same, so
+    Voting again in the same round replaces the earlier vote. The file's date is always the same, so
     that it does not tell when somebody voted. Raises OSError where the folder cannot be written to.
     """
     path = folder / name_of(check(vote))
@@ -116,7 +116,7 @@ def write(vote: dict, folder: Path) -> Path:
 
 # ---- the learner shares ----
 class Share(StoredBox):
-    """What would leave, and the button that lets it."""
+    """What would leave the machine, and the button that lets it."""
 
     def __init__(self, key: str):
         self.key, self._code = key, ""
@@ -190,7 +190,7 @@ class Share(StoredBox):
         )
 
     def press(self) -> None:
-        """Write what is shown. If it is not what would leave now, show that first."""
+        """Write what is shown. If something else would leave now, show that first."""
         shown = self.shown
         self.look()
         if shown != self.shown or shown is None:
@@ -215,7 +215,7 @@ class Share(StoredBox):
 def share(key: str | None = None) -> Share:
     """Show what would leave if you shared your answer: ``share("06.random")``. Nothing does until you press.
 
-    Without ``key``, it is the prediction that was asked last in this notebook. Raises KeyError for an unknown
+    Without ``key``, it is the last prediction that was asked in this notebook. Raises KeyError for an unknown
     one.
     """
     if key is None:
@@ -229,7 +229,7 @@ def share(key: str | None = None) -> Share:
 # ---- the teacher counts ----
 @dataclass
 class Votes:
-    """The votes on one question by code, first and second; and how many files were none."""
+    """The votes on one question by code, first and second; and how many files were not votes."""
 
     times: dict[int, dict[str, dict]] = field(default_factory=lambda: {1: {}, 2: {}})
     ignored: int = 0
@@ -276,7 +276,7 @@ def rows(key: str, votes: Votes, measured=None) -> list[list]:
     """``[words, first votes, second votes, was this measured]`` for each answer, in the question's order.
 
     A number is counted in one of five ranges, the same for both votes, and a curve under one of four shapes.
-    None stands in place of a count where fewer than five have voted: four votes are nearly names.
+    A count is None where fewer than five have voted: four votes are nearly names.
     """
     asked = questions.find("predict", key)
     said = {n: [vote["choice"] for vote in votes.times[n].values()] for n in (1, 2)}
@@ -289,7 +289,7 @@ def rows(key: str, votes: Votes, measured=None) -> list[list]:
     ]
 
 
-# Of a kind of question: the labels of its rows, and in which of them an answer is counted.
+# For each kind of question: the labels of its rows, and the row in which an answer is counted.
 def _of_choices(asked: dict, _said: list):
     names = list(asked["choices"])
     return list(asked["choices"].values()), names.index

@@ -29,7 +29,7 @@ def address(place: str) -> str:
     >>> del os.environ["ISSUES_URL"]; address("docs/use.md")
     ''
 
-    Raises ValueError for a setting that is no address of the web or of a mailbox.
+    Raises ValueError for a setting that is neither a web address nor a mail address.
     """
     host = os.environ.get("ISSUES_URL", "").strip()
     if not host:

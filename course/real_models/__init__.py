@@ -9,7 +9,7 @@ of them is not written yet it says so in a sentence and stops there, without an 
         smollm2 = real_models.RopeInSmolLM2(rope_angles, rope_rotate, cached_scores)
         smollm2.talk("The cat chased the dog, and")
 
-Where a class is marked, this module is not there, and :func:`ready` is False: marking runs no model.
+Where a class is marked, this module is absent and :func:`ready` is False: marking runs no model.
 """
 
 from __future__ import annotations

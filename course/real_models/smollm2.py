@@ -24,7 +24,7 @@ TRAINED = 8192
 
 
 def gently(method):
-    """A wrong function may stop the model: that is said in a sentence, and is no exception."""
+    """A wrong function may stop the model; a sentence then says so, and nothing is raised."""
 
     @functools.wraps(method)
     def run(*args, **named):

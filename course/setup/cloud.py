@@ -1,10 +1,11 @@
-"""Keep what a machine has already: `python -m course.setup.cloud`, before the lock is installed on it.
+"""Keep what a machine already has: `python -m course.setup.cloud`, before the lock is installed on it.
 
 A hosted machine such as Google Colab's brings torch, and runs on packages that must not change under it.
 This writes their versions into requirements.lock, unless pyproject.toml does not allow them; what is
 missing stays as it was locked. docs/cloud.md says how it is used.
 """
 
+import argparse
 import re
 import tomllib
 from importlib import metadata
@@ -52,4 +53,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

@@ -71,7 +71,7 @@ def venv_python(venv):
 
 
 def wanted_stamp(venv, lock=LOCK):
-    """What the stamp holds when all is installed: any change of these means a new run of pip."""
+    """What the stamp holds when everything is installed: if any of it changes, pip runs again."""
     digest = hashlib.sha256()
     for name in (lock, "pyproject.toml"):
         with open(os.path.join(ROOT, name), "rb") as file:
@@ -206,7 +206,7 @@ def remove_stray_tests(venv):
 
 
 def install(venv, lock=LOCK):
-    """Bring `venv` to what the lock says; cheap where it is there already."""
+    """Bring `venv` to what the lock says; cheap if everything is already there."""
     if is_ready(venv, lock):
         return
     if other_clone(venv):

@@ -21,12 +21,12 @@ import pytest
 import torch
 
 from course import checks, progress
-from tutorial_lib import plots as course_plots
 from course.checks import judge as judging
-from course.checks import judge_process, questions, report, messaging
+from course.checks import judge_process, messaging, questions, report
 from course.checks.answer import MOST_NUMBERS, TooSlow, at_most, collect
 from course.checks.judge import judge, symptom
 from course.checks.question import Case, Draw, Question, Variant, Verdict, Wrong
+from tutorial_lib import plots as course_plots
 from tutorial_lib.encodings import sinusoidal
 
 
@@ -40,21 +40,38 @@ def forgets_to_scale(x, factor):
 
 
 SCALED = Question(
-    name="toy_scaled", exercise="09", title="A table times a number.", returns="a tensor [n, m]",
-    section='09, section "A puzzle"', draw=scaled_cases, reference=lambda x, factor: x * factor,
-    wrong=(Wrong("factor forgotten", forgets_to_scale, "This is x itself.", '09, section "Summary"'),
-           Wrong("in place", lambda x, factor: x.mul_(factor), "The caller's table is lost.")),
+    name="toy_scaled",
+    exercise="09",
+    title="A table times a number.",
+    returns="a tensor [n, m]",
+    section='09, section "A puzzle"',
+    draw=scaled_cases,
+    reference=lambda x, factor: x * factor,
+    wrong=(
+        Wrong("factor forgotten", forgets_to_scale, "This is x itself.", '09, section "Summary"'),
+        Wrong("in place", lambda x, factor: x.mul_(factor), "The caller's table is lost."),
+    ),
     variants=(Variant("half a table", lambda x, factor: x[:, :1] * factor, "One column is enough."),),
     hints=("The idea is to scale.", "The shape is one line.", "The last mile is a star."),
-    picture="heat", seconds=5.0)
+    picture="heat",
+    seconds=5.0,
+)
 
 
 def made(returns, args=(), **more):
     """A question whose reference returns ``returns`` for each of three cases."""
     cases = [Case((n, *args), f"case {n}") for n in (1, 2, 3)]
-    return dataclasses.replace(SCALED, **{
-        "name": "toy_made", "draw": lambda draw: list(cases), "reference": lambda n, *rest: returns,
-        "wrong": (), "variants": (), **more})
+    return dataclasses.replace(
+        SCALED,
+        **{
+            "name": "toy_made",
+            "draw": lambda draw: list(cases),
+            "reference": lambda n, *rest: returns,
+            "wrong": (),
+            "variants": (),
+            **more,
+        },
+    )
 
 
 PLAIN = dataclasses.replace(SCALED, wrong=())
@@ -109,6 +126,7 @@ class Own(BaseException):
 def raising(error):
     def answer(*args):
         raise error
+
     return answer
 
 
@@ -134,18 +152,25 @@ def with_nan(x, factor):
 
 
 FAULTS = [
-    pytest.param(SCALED, raising(ValueError("the boat leaks")), "raised", "ValueError: the boat leaks",
-                 id="raises"),
+    pytest.param(
+        SCALED, raising(ValueError("the boat leaks")), "raised", "ValueError: the boat leaks", id="raises"
+    ),
     pytest.param(SCALED, raising(ZeroDivisionError()), "raised", "raises ZeroDivisionError", id="no message"),
     pytest.param(SCALED, raising(Unprintable()), "raised", "Unprintable: (no text)", id="unprintable error"),
     pytest.param(SCALED, raising(Own("out")), "raised", "Own: out", id="no Exception"),
     pytest.param(SCALED, lambda *args: sys.exit("bye"), "raised", "SystemExit: bye", id="sys.exit"),
     pytest.param(SCALED, lambda x: x, "raised", "takes 1 positional argument", id="too few arguments"),
     pytest.param(SCALED, lambda x, factor: x @ x, "raised", "RuntimeError: mat1 and mat2", id="shapes clash"),
-    pytest.param(SCALED, lambda x, factor: x.long().softmax(-1), "raised", "not implemented for 'Long'",
-                 id="PyTorch's own NotImplementedError"),
-    pytest.param(SCALED, lambda x, factor: torch.nn.Module()(x), "raised", "forward",
-                 id="a module without forward"),
+    pytest.param(
+        SCALED,
+        lambda x, factor: x.long().softmax(-1),
+        "raised",
+        "not implemented for 'Long'",
+        id="PyTorch's own NotImplementedError",
+    ),
+    pytest.param(
+        SCALED, lambda x, factor: torch.nn.Module()(x), "raised", "forward", id="a module without forward"
+    ),
     pytest.param(SCALED, giving(None), "none", "Is the `return` missing?", id="None"),
     pytest.param(SCALED, giving(object()), "type", "returns a object", id="an object"),
     pytest.param(SCALED, giving({1, 2}), "type", "returns a set", id="a set"),
@@ -153,43 +178,66 @@ FAULTS = [
     pytest.param(SCALED, lambda x, factor: (row for row in x), "type", "generator", id="a generator"),
     pytest.param(SCALED, lambda x, factor: torch.nn.Linear, "type", "returns a type", id="a class"),
     pytest.param(SCALED, giving(np.array(["a"])), "type", "NumPy array of <U1", id="an array of texts"),
-    pytest.param(SCALED, giving(np.array([object()])), "type", "NumPy array of object",
-                 id="array of objects"),
+    pytest.param(
+        SCALED, giving(np.array([object()])), "type", "NumPy array of object", id="array of objects"
+    ),
     pytest.param(SCALED, lambda x, factor: x.to_sparse(), "type", "sparse_coo tensor", id="a sparse tensor"),
-    pytest.param(SCALED, lambda x, factor: x.to(torch.float8_e8m0fnu), "type", "float8_e8m0fnu",
-                 id="a dtype that no message can carry"),
-    pytest.param(SCALED, giving(torch.zeros(1).expand(MOST_NUMBERS + 1)), "type",
-                 f"tensor of {MOST_NUMBERS + 1} numbers", id="too large"),
-    pytest.param(SCALED, giving([torch.zeros(1).expand(MOST_NUMBERS)] * 2), "type", "numbers",
-                 id="too large together"),
+    pytest.param(
+        SCALED,
+        lambda x, factor: x.to(torch.float8_e8m0fnu),
+        "type",
+        "float8_e8m0fnu",
+        id="a dtype that no message can carry",
+    ),
+    pytest.param(
+        SCALED,
+        giving(torch.zeros(1).expand(MOST_NUMBERS + 1)),
+        "type",
+        f"tensor of {MOST_NUMBERS + 1} numbers",
+        id="too large",
+    ),
+    pytest.param(
+        SCALED, giving([torch.zeros(1).expand(MOST_NUMBERS)] * 2), "type", "numbers", id="too large together"
+    ),
     pytest.param(SCALED, giving([[[[[[[[1.0]]]]]]]]), "type", "returns a list", id="too deep"),
     pytest.param(SCALED, giving("text"), "type", "should be a tensor, it is a text", id="a text"),
     pytest.param(SCALED, giving({"a": 1}), "type", "should be a tensor, it is a dict", id="a dict"),
     pytest.param(SCALED, giving(3.0), "type", "should be a tensor, it is a number", id="a number"),
     pytest.param(SCALED, giving([[1.0, 2.0], [3.0]]), "type", "it is a sequence", id="a ragged list"),
     pytest.param(SCALED, lambda x, factor: (x * factor, 1), "type", "it is a sequence", id="a pair"),
-    pytest.param(SCALED, lambda x, factor: x.T * factor, "shape", "shape [5, 3]; it should be [3, 5]",
-                 id="shape"),
+    pytest.param(
+        SCALED, lambda x, factor: x.T * factor, "shape", "shape [5, 3]; it should be [3, 5]", id="shape"
+    ),
     pytest.param(SCALED, lambda x, factor: (x * factor)[None], "shape", "[1, 3, 5]", id="an axis too many"),
-    pytest.param(SCALED, lambda x, factor: (x * factor).half(), "dtype", "float16; it should be float32",
-                 id="half"),
-    pytest.param(SCALED, lambda x, factor: (x * factor).long(), "dtype", "int64; it should be float32",
-                 id="whole numbers"),
-    pytest.param(SCALED, lambda x, factor: (x * factor).to(torch.complex64), "dtype", "complex64",
-                 id="complex"),
+    pytest.param(
+        SCALED, lambda x, factor: (x * factor).half(), "dtype", "float16; it should be float32", id="half"
+    ),
+    pytest.param(
+        SCALED,
+        lambda x, factor: (x * factor).long(),
+        "dtype",
+        "int64; it should be float32",
+        id="whole numbers",
+    ),
+    pytest.param(
+        SCALED, lambda x, factor: (x * factor).to(torch.complex64), "dtype", "complex64", id="complex"
+    ),
     pytest.param(SCALED, lambda x, factor: (x * factor).to("meta"), "device", 'device "meta"', id="meta"),
     pytest.param(PAIR, lambda n: (torch.ones(2, 3, device="meta"), 4), "device", "meta", id="half on meta"),
     pytest.param(SCALED, with_nan, "nan", "holds NaN (1 of 15 numbers)", id="NaN"),
     pytest.param(PLAIN, changes_its_input, "modified", "changes its own input (argument 1)", id="modified"),
     pytest.param(SCALED, library, "borrowed", "tutorial_lib.encodings", id="borrowed"),
-    pytest.param(SCALED, raising(NotImplementedError("toy is not written yet")), "stub", "not written yet",
-                 id="stub"),
-    pytest.param(SCALED, lambda x, factor: x * factor * 3, "symptom", "3 times what it should be",
-                 id="factor"),
+    pytest.param(
+        SCALED, raising(NotImplementedError("toy is not written yet")), "stub", "not written yet", id="stub"
+    ),
+    pytest.param(
+        SCALED, lambda x, factor: x * factor * 3, "symptom", "3 times what it should be", id="factor"
+    ),
     pytest.param(NUMBER, giving("2.5"), "type", "should be a number, it is a text", id="text for a number"),
     pytest.param(NUMBER, giving(True), "type", "it is True or False", id="truth for a number"),
-    pytest.param(NUMBER, giving(torch.tensor([2.5])), "type", "a tensor of shape [1]",
-                 id="one-element tensor"),
+    pytest.param(
+        NUMBER, giving(torch.tensor([2.5])), "type", "a tensor of shape [1]", id="one-element tensor"
+    ),
     pytest.param(NUMBER, giving(math.nan), "nan", "holds NaN", id="NaN for a number"),
     pytest.param(NUMBER, giving(-2.5), "symptom", "It is -2.5, it should be 2.5", id="wrong number"),
     pytest.param(NUMBER, giving(2**127), "symptom", "it should be 2.5", id="a huge number"),
@@ -207,12 +255,23 @@ FAULTS = [
     pytest.param(PAIR, giving((torch.ones(2, 3), 5)), "symptom", "[1] is wrong", id="wrong second"),
     pytest.param(PAIR, giving((torch.ones(3, 2), 4)), "shape", "[0] has the shape [3, 2]", id="pair's shape"),
     pytest.param(DICT, giving({"stored": 3}), "type", "keys stored, bias", id="a key is missing"),
-    pytest.param(DICT, giving({"stored": 3, "bias": torch.ones(2)}), "symptom", "['bias']",
-                 id="wrong entry of a dict"),
-    pytest.param(INTS, giving([[0.0, 1.0, 2.0], [3.0, 4.0, 5.5]]), "dtype", "float64; it should be int64",
-                 id="fractions for whole numbers"),
-    pytest.param(INTS, lambda n: torch.arange(6.0).reshape(2, 3), "dtype", "float32; it should be int64",
-                 id="float tensor for whole numbers"),
+    pytest.param(
+        DICT, giving({"stored": 3, "bias": torch.ones(2)}), "symptom", "['bias']", id="wrong entry of a dict"
+    ),
+    pytest.param(
+        INTS,
+        giving([[0.0, 1.0, 2.0], [3.0, 4.0, 5.5]]),
+        "dtype",
+        "float64; it should be int64",
+        id="fractions for whole numbers",
+    ),
+    pytest.param(
+        INTS,
+        lambda n: torch.arange(6.0).reshape(2, 3),
+        "dtype",
+        "float32; it should be int64",
+        id="float tensor for whole numbers",
+    ),
     pytest.param(INTS, giving([[0, 1, 2], [3, 4, 2**100]]), "type", "should be a tensor", id="overflow"),
     pytest.param(MASK, giving([[2, 0], [1, 1]]), "dtype", "it should be bool", id="numbers for a mask"),
     pytest.param(SCALAR, giving(2**100), "symptom", "it should be 2", id="a huge number for a tensor"),
@@ -354,17 +413,37 @@ def test_a_changed_input_with_wrong_numbers_is_the_wrong_numbers():
 # ---- what is accepted ----
 ACCEPTED = [
     pytest.param(NAMED, lambda x, factor: x.double() * factor, "equivalent", id="float64 for float32"),
-    pytest.param(SCALED, lambda x, factor: x.double() * factor, "right", id="float64 where no dtype is named"),
-    pytest.param(made(torch.arange(4.0).double() / 3), lambda n: torch.arange(4) / 3, "right",
-                 id="float32 where no dtype is named"),
-    pytest.param(DOUBLE, lambda n: torch.arange(4.0).double() * (1 + 1e-6), "right", id="as exact as float32"),
-    pytest.param(made((torch.ones(3), torch.zeros(3))), giving(torch.tensor([[1.0] * 3, [0.0] * 3])), "right",
-                 id="one tensor for two"),
+    pytest.param(
+        SCALED, lambda x, factor: x.double() * factor, "right", id="float64 where no dtype is named"
+    ),
+    pytest.param(
+        made(torch.arange(4.0).double() / 3),
+        lambda n: torch.arange(4) / 3,
+        "right",
+        id="float32 where no dtype is named",
+    ),
+    pytest.param(
+        DOUBLE, lambda n: torch.arange(4.0).double() * (1 + 1e-6), "right", id="as exact as float32"
+    ),
+    pytest.param(
+        made((torch.ones(3), torch.zeros(3))),
+        giving(torch.tensor([[1.0] * 3, [0.0] * 3])),
+        "right",
+        id="one tensor for two",
+    ),
     pytest.param(SCALED, lambda x, factor: x.numpy() * np.float32(factor), "right", id="numpy"),
-    pytest.param(SCALED, lambda x, factor: (x.numpy() * np.float32(factor))[::-1][::-1], "right",
-                 id="numpy with negative strides"),
-    pytest.param(SCALED, lambda x, factor: np.asfortranarray(x.numpy() * np.float32(factor)), "right",
-                 id="numpy by columns"),
+    pytest.param(
+        SCALED,
+        lambda x, factor: (x.numpy() * np.float32(factor))[::-1][::-1],
+        "right",
+        id="numpy with negative strides",
+    ),
+    pytest.param(
+        SCALED,
+        lambda x, factor: np.asfortranarray(x.numpy() * np.float32(factor)),
+        "right",
+        id="numpy by columns",
+    ),
     pytest.param(SCALED, lambda x, factor: (x * factor).tolist(), "right", id="lists"),
     pytest.param(SCALED, lambda x, factor: tuple(map(tuple, (x * factor).tolist())), "right", id="tuples"),
     pytest.param(SCALED, lambda x, factor: (x * factor).T.contiguous().T, "right", id="not contiguous"),
@@ -374,8 +453,12 @@ ACCEPTED = [
     pytest.param(SCALED, lambda x, factor: torch.nn.Parameter(x) * factor, "right", id="with a history"),
     pytest.param(SCALED, right, "right", id="plain"),
     pytest.param(SCALED, torch.mul, "right", id="a built-in function"),
-    pytest.param(SCALED, type("Scale", (), {"__call__": lambda self, x, factor: x * factor})(), "right",
-                 id="an object that can be called"),
+    pytest.param(
+        SCALED,
+        type("Scale", (), {"__call__": lambda self, x, factor: x * factor})(),
+        "right",
+        id="an object that can be called",
+    ),
     pytest.param(SCALED, lambda x, factor: x * factor * (1 + 1e-6), "right", id="rounding"),
     pytest.param(SCALED, lambda x, factor: x[:, :1] * factor, "equivalent", id="a variant of the catalogue"),
     pytest.param(NUMBER, giving(torch.tensor(2.5)), "right", id="0-dim tensor"),
@@ -398,8 +481,12 @@ ACCEPTED = [
     pytest.param(MASK, giving([[1, 0], [1, 1]]), "right", id="0 and 1 for a mask"),
     pytest.param(SCALAR, giving(2), "right", id="number for a 0-dim tensor"),
     pytest.param(SCALAR, giving(np.array(2.0, np.float32)), "right", id="0-dim array for a 0-dim tensor"),
-    pytest.param(COMPLEX, lambda n: torch.polar(torch.ones(3).double(), torch.arange(3.0).double()),
-                 "right", id="complex128"),
+    pytest.param(
+        COMPLEX,
+        lambda n: torch.polar(torch.ones(3).double(), torch.arange(3.0).double()),
+        "right",
+        id="complex128",
+    ),
 ]
 
 
@@ -418,7 +505,7 @@ def test_an_answer_in_another_form_is_accepted(question, answer, kind):
 def test_a_mistake_in_the_right_dtype_has_no_other_fault(question):
     """Whatever the dtype of the catalogue's own answer is."""
     squared = Wrong("squared", lambda x, factor: x.double() ** 2, "This squares.")
-    found = verdict(dataclasses.replace(question, wrong=(squared,)), lambda x, factor: x ** 2)
+    found = verdict(dataclasses.replace(question, wrong=(squared,)), lambda x, factor: x**2)
     assert (found.name, found.text) == ("squared", "This squares.")
 
 
@@ -455,50 +542,90 @@ def replaced(rows, axis=0):
     return got
 
 
-@pytest.mark.parametrize("want, got, said", [
-    (WANT, 3 * WANT, "Every number is 3 times what it should be."),
-    (WANT, WANT / 8, "Every number is 0.125 times"),
-    (WANT, -WANT, "Every number has the wrong sign."),
-    (WANT, -2 * WANT, "Every number is -2 times"),
-    (WANT, WANT + 0.5, "Every number is off by 0.5."),
-    (WANT, WANT.abs(), "The sizes are right, the signs are not."),
-    (WANT[:3], WANT[:3].T, "transposed"),
-    (WANT, WANT.flip(0), "in reverse order along axis 0"),
-    (WANT, WANT.flip(1), "in reverse order along axis 1"),
-    (WANT, WANT.roll(1, 0), "shifted by one along axis 0"),
-    (WANT, WANT.roll(-1, 1), "shifted by one along axis 1"),
-    (WANT, replaced([3]), "Along axis 0 only the last index is wrong: at ["),
-    (WANT, replaced([0]), "Along axis 0 only index 0 is wrong: at ["),
-    (WANT, replaced([0, 2]), "Along axis 0 only index 0 and index 2 are wrong: at ["),
-    (WANT, replaced([1], axis=1), "Along axis 1 only index 1 is wrong: at ["),
-    (WANT, WANT.square(), "92% of its numbers differ. The first wrong number is at [0, 1]: 4, it should be -2."),
-    (WANT, WANT * torch.tensor([2.0, 3, 5, 7])[:, None], "Each slice along axis 0 is wrong by a factor of its own: 2, 3, 5"),
-    (WANT, WANT + torch.tensor([2.0, 3, 5]), "Each slice along axis 1 is off by a constant of its own: 2, 3, 5"),
-    (STRIPE, STRIPE + torch.tensor([0, 0, 3, 1, 5.0]), "right up to index 1, and wrong from index 2 on. The first"),
-    (STRIPE, STRIPE + torch.tensor([3, 1, 5.0, 0, 0]), "wrong up to index 2, and right from index 3 on. The first"),
-    (STRIPE, STRIPE + torch.tensor([3, 0, 5.0, 0, 1]), "every second index is wrong, from index 0 on"),
-    (SQUARE, SQUARE.triu() + SQUARE.tril(-1) * 2, "stands below the diagonal of the last two axes; the rest "
-     "is right. The first wrong number is at [1, 0]"),
-    (SQUARE, SQUARE[:, [2, 4, 0, 1, 3]], "numbers of each row are right, but not their order"),
-    (WANT, WANT + 0.01 * torch.randn(4, 3, generator=torch.Generator().manual_seed(1)).abs() + 0.001,
-     "Every number is nearly right: the largest error is 0.0"),
-    (torch.arange(8.0).reshape(2, 2, 2).double() ** 2, (torch.arange(8.0).reshape(2, 2, 2).double() ** 2)
-     .transpose(0, 1), "Axis 0 and axis 1 have changed places."),
-    (STRIPE, STRIPE.roll(1), "shifted by one along axis 0"),
-    (STRIPE, STRIPE.flip(0), "in reverse order along axis 0"),
-    (STRIPE[:2], STRIPE[:2] * torch.tensor([1.0, 5.0]), "50% of its numbers differ. The first wrong number is at [1]"),
-    (torch.tensor(2.0).double(), torch.tensor(3.0).double(), "It is 3, it should be 2."),
-    (torch.tensor([1.0, -torch.inf]), torch.tensor([2.0, -torch.inf]), "2 times"),
-    (torch.tensor([1.0, -torch.inf]), torch.tensor([1.0, 0.0]),
-     "1 number is finite and should be infinite. The others are right. The first wrong number is at [1]: "
-     "0, it"),
-    (torch.tensor([[1.0, 2], [3, 4]]), torch.zeros(2, 2), "100% of its numbers differ"),
-    (torch.tensor([1 + 1j, 2j]), torch.tensor([1j - 1, -2 + 0j]), "0+1j times"),
-    (torch.tensor(12.98).double(), torch.tensor(12.982).double(), "It is 12.982, it should be 12.98."),
-    (WANT, WANT * (1 + 2e-4), "Every number is 1.0002 times"),
-    (STRIPE[:2], STRIPE[:2] + torch.tensor([0, 1e-3]), "at [1]: 4.001, it should be 4."),
-    (torch.tensor([1, torch.inf]), torch.tensor([1, -torch.inf]), "at [1]: -inf, it should be inf."),
-])
+@pytest.mark.parametrize(
+    "want, got, said",
+    [
+        (WANT, 3 * WANT, "Every number is 3 times what it should be."),
+        (WANT, WANT / 8, "Every number is 0.125 times"),
+        (WANT, -WANT, "Every number has the wrong sign."),
+        (WANT, -2 * WANT, "Every number is -2 times"),
+        (WANT, WANT + 0.5, "Every number is off by 0.5."),
+        (WANT, WANT.abs(), "The sizes are right, the signs are not."),
+        (WANT[:3], WANT[:3].T, "transposed"),
+        (WANT, WANT.flip(0), "in reverse order along axis 0"),
+        (WANT, WANT.flip(1), "in reverse order along axis 1"),
+        (WANT, WANT.roll(1, 0), "shifted by one along axis 0"),
+        (WANT, WANT.roll(-1, 1), "shifted by one along axis 1"),
+        (WANT, replaced([3]), "Along axis 0 only the last index is wrong: at ["),
+        (WANT, replaced([0]), "Along axis 0 only index 0 is wrong: at ["),
+        (WANT, replaced([0, 2]), "Along axis 0 only index 0 and index 2 are wrong: at ["),
+        (WANT, replaced([1], axis=1), "Along axis 1 only index 1 is wrong: at ["),
+        (
+            WANT,
+            WANT.square(),
+            "92% of its numbers differ. The first wrong number is at [0, 1]: 4, it should be -2.",
+        ),
+        (
+            WANT,
+            WANT * torch.tensor([2.0, 3, 5, 7])[:, None],
+            "Each slice along axis 0 is wrong by a factor of its own: 2, 3, 5",
+        ),
+        (
+            WANT,
+            WANT + torch.tensor([2.0, 3, 5]),
+            "Each slice along axis 1 is off by a constant of its own: 2, 3, 5",
+        ),
+        (
+            STRIPE,
+            STRIPE + torch.tensor([0, 0, 3, 1, 5.0]),
+            "right up to index 1, and wrong from index 2 on. The first",
+        ),
+        (
+            STRIPE,
+            STRIPE + torch.tensor([3, 1, 5.0, 0, 0]),
+            "wrong up to index 2, and right from index 3 on. The first",
+        ),
+        (STRIPE, STRIPE + torch.tensor([3, 0, 5.0, 0, 1]), "every second index is wrong, from index 0 on"),
+        (
+            SQUARE,
+            SQUARE.triu() + SQUARE.tril(-1) * 2,
+            "stands below the diagonal of the last two axes; the rest "
+            "is right. The first wrong number is at [1, 0]",
+        ),
+        (SQUARE, SQUARE[:, [2, 4, 0, 1, 3]], "numbers of each row are right, but not their order"),
+        (
+            WANT,
+            WANT + 0.01 * torch.randn(4, 3, generator=torch.Generator().manual_seed(1)).abs() + 0.001,
+            "Every number is nearly right: the largest error is 0.0",
+        ),
+        (
+            torch.arange(8.0).reshape(2, 2, 2).double() ** 2,
+            (torch.arange(8.0).reshape(2, 2, 2).double() ** 2).transpose(0, 1),
+            "Axis 0 and axis 1 have changed places.",
+        ),
+        (STRIPE, STRIPE.roll(1), "shifted by one along axis 0"),
+        (STRIPE, STRIPE.flip(0), "in reverse order along axis 0"),
+        (
+            STRIPE[:2],
+            STRIPE[:2] * torch.tensor([1.0, 5.0]),
+            "50% of its numbers differ. The first wrong number is at [1]",
+        ),
+        (torch.tensor(2.0).double(), torch.tensor(3.0).double(), "It is 3, it should be 2."),
+        (torch.tensor([1.0, -torch.inf]), torch.tensor([2.0, -torch.inf]), "2 times"),
+        (
+            torch.tensor([1.0, -torch.inf]),
+            torch.tensor([1.0, 0.0]),
+            "1 number is finite and should be infinite. The others are right. The first wrong number is "
+            "at [1]: 0, it",
+        ),
+        (torch.tensor([[1.0, 2], [3, 4]]), torch.zeros(2, 2), "100% of its numbers differ"),
+        (torch.tensor([1 + 1j, 2j]), torch.tensor([1j - 1, -2 + 0j]), "0+1j times"),
+        (torch.tensor(12.98).double(), torch.tensor(12.982).double(), "It is 12.982, it should be 12.98."),
+        (WANT, WANT * (1 + 2e-4), "Every number is 1.0002 times"),
+        (STRIPE[:2], STRIPE[:2] + torch.tensor([0, 1e-3]), "at [1]: 4.001, it should be 4."),
+        (torch.tensor([1, torch.inf]), torch.tensor([1, -torch.inf]), "at [1]: -inf, it should be inf."),
+    ],
+)
 def test_a_symptom_is_recognised(want, got, said):
     wide = torch.complex128 if want.is_complex() else torch.float64
     want, got = want.to(wide), got.to(wide)
@@ -513,9 +640,11 @@ def test_symptoms_reach_the_learner():
 
 
 # ---- the kernel is left as it was ----
-@pytest.mark.parametrize("answer", [right, raising(ValueError()), lambda *args: sys.exit(),
-                                    giving(torch.zeros(2, device="meta"))],
-                         ids="right raises exits meta".split())
+@pytest.mark.parametrize(
+    "answer",
+    [right, raising(ValueError()), lambda *args: sys.exit(), giving(torch.zeros(2, device="meta"))],
+    ids="right raises exits meta".split(),
+)
 def test_the_kernel_is_left_as_it_was(answer):
     def profile(*_):
         return None
@@ -562,26 +691,72 @@ def test_an_answer_may_call_the_checks_and_other_libraries():
 GOOD = {"kind": "value", "value": 2.5, "device": "", "modified": [], "borrowed": []}
 
 
-@pytest.mark.parametrize("outcomes", [
-    None, 5, "abc", {}, [], [GOOD] * 2, [GOOD] * 4, [None] * 3, [[]] * 3, ["value"] * 3, [{}] * 3,
-    [{"kind": "right"}] * 3, [{"kind": "passed", "value": 2.5}] * 3, [{"kind": ["value"], "value": 1}] * 3,
-    [{"kind": None}] * 3, [{"kind": "value"}] * 3, [{**GOOD, "modified": "all"}] * 3,
-    [{**GOOD, "modified": None}] * 3, [{**GOOD, "borrowed": {"a": 1}}] * 3, [GOOD, GOOD, {"kind": "won"}],
-], ids=repr)
+@pytest.mark.parametrize(
+    "outcomes",
+    [
+        None,
+        5,
+        "abc",
+        {},
+        [],
+        [GOOD] * 2,
+        [GOOD] * 4,
+        [None] * 3,
+        [[]] * 3,
+        ["value"] * 3,
+        [{}] * 3,
+        [{"kind": "right"}] * 3,
+        [{"kind": "passed", "value": 2.5}] * 3,
+        [{"kind": ["value"], "value": 1}] * 3,
+        [{"kind": None}] * 3,
+        [{"kind": "value"}] * 3,
+        [{**GOOD, "modified": "all"}] * 3,
+        [{**GOOD, "modified": None}] * 3,
+        [{**GOOD, "borrowed": {"a": 1}}] * 3,
+        [GOOD, GOOD, {"kind": "won"}],
+    ],
+    ids=repr,
+)
 def test_malformed_outcomes_are_refused(outcomes):
     with pytest.raises(ValueError, match="outcome"):
         judge(NUMBER, 1, outcomes)
 
 
-@pytest.mark.parametrize("question", [SCALED, NUMBER, TRUTH, TEXT, LIST, PAIR, DICT, INTS, SCALAR, COMPLEX],
-                         ids=lambda q: repr(q.reference(1, 1))[:20] if q is not SCALED else "scaled")
-@pytest.mark.parametrize("value", [
-    None, (), [], {}, [None], {"stored": None, "bias": None}, 10**400, -10**400, [10**400],
-    [[10**400] * 3] * 2, "x", [[[]]], math.nan, [math.nan] * 3, True, torch.empty(0),
-    torch.empty(0, 3), torch.tensor(math.nan),
-    torch.ones(3, 5, dtype=torch.uint64), torch.ones(3, 5, dtype=torch.float8_e4m3fn), torch.ones([1] * 60),
-    (torch.ones(2, 3), None), torch.ones(2, 3, dtype=torch.complex128) * 1j, [torch.ones(2), 3],
-], ids=lambda v: repr(v)[:25].replace("\n", ""))
+@pytest.mark.parametrize(
+    "question",
+    [SCALED, NUMBER, TRUTH, TEXT, LIST, PAIR, DICT, INTS, SCALAR, COMPLEX],
+    ids=lambda q: repr(q.reference(1, 1))[:20] if q is not SCALED else "scaled",
+)
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        (),
+        [],
+        {},
+        [None],
+        {"stored": None, "bias": None},
+        10**400,
+        -(10**400),
+        [10**400],
+        [[10**400] * 3] * 2,
+        "x",
+        [[[]]],
+        math.nan,
+        [math.nan] * 3,
+        True,
+        torch.empty(0),
+        torch.empty(0, 3),
+        torch.tensor(math.nan),
+        torch.ones(3, 5, dtype=torch.uint64),
+        torch.ones(3, 5, dtype=torch.float8_e4m3fn),
+        torch.ones([1] * 60),
+        (torch.ones(2, 3), None),
+        torch.ones(2, 3, dtype=torch.complex128) * 1j,
+        [torch.ones(2), 3],
+    ],
+    ids=lambda v: repr(v)[:25].replace("\n", ""),
+)
 def test_strange_values_are_refused_in_words(question, value):
     """Whatever stands in a message, there is a verdict: what passes the wire may come from anyone."""
     outcomes = [{"kind": "value", "value": value, "device": "cpu"}] * 3
@@ -593,8 +768,14 @@ def test_strange_values_are_refused_in_words(question, value):
 
 
 def test_odd_fields_of_an_outcome_do_no_harm():
-    odd = {**GOOD, "modified": ["a", 2.5, None, [1]], "borrowed": [], "device": None, "line": 10**3000,
-           "x": 1}
+    odd = {
+        **GOOD,
+        "modified": ["a", 2.5, None, [1]],
+        "borrowed": [],
+        "device": None,
+        "line": 10**3000,
+        "x": 1,
+    }
     assert not judge(NUMBER, 1, [odd] * 3).passed  # the device "None" is not the processor's
     assert judge(NUMBER, 1, [{**odd, "device": ""}] * 3).passed
     assert judge(NUMBER, 1, [{**GOOD, "borrowed": [5, ["x" * 9999]]}] * 3).kind == "borrowed"
@@ -608,11 +789,37 @@ def round_trip(message):
     return messaging.unpack(messaging.pack(message))
 
 
-@pytest.mark.parametrize("value", [
-    None, True, False, 0, -1, 2**128 - 1, -(2**128) + 1, 0.0, 1e-308, 0.1, "", "ünï ✓ 猫", "\0\n\"\\",
-    "\ud800", "x" * 100_000, [], (), {}, [[], ()], {"a": {"b": (1, [2.5, None])}}, {"tensor": "0"},
-    {"float": "nan"}, {"dict": {"list": [1]}}, {"": 1}, {"complex": "0", "tensor": "0"},
-], ids=lambda v: repr(v)[:30])
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        False,
+        0,
+        -1,
+        2**128 - 1,
+        -(2**128) + 1,
+        0.0,
+        1e-308,
+        0.1,
+        "",
+        "ünï ✓ 猫",
+        '\0\n"\\',
+        "\ud800",
+        "x" * 100_000,
+        [],
+        (),
+        {},
+        [[], ()],
+        {"a": {"b": (1, [2.5, None])}},
+        {"tensor": "0"},
+        {"float": "nan"},
+        {"dict": {"list": [1]}},
+        {"": 1},
+        {"complex": "0", "tensor": "0"},
+    ],
+    ids=lambda v: repr(v)[:30],
+)
 def test_a_tree_comes_back_as_it_was(value):
     back = round_trip(value)
     assert back == value and type(back) is type(value)
@@ -625,10 +832,29 @@ def test_odd_floats_come_back(value):
     assert struct.pack("<d", back) == struct.pack("<d", value)
 
 
-@pytest.mark.parametrize("dtype", [
-    torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.complex128,
-    torch.bool, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16,
-    torch.uint32, torch.uint64, torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.float64,
+        torch.float32,
+        torch.float16,
+        torch.bfloat16,
+        torch.complex64,
+        torch.complex128,
+        torch.bool,
+        torch.int64,
+        torch.int32,
+        torch.int16,
+        torch.int8,
+        torch.uint8,
+        torch.uint16,
+        torch.uint32,
+        torch.uint64,
+        torch.float8_e4m3fn,
+        torch.float8_e5m2,
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,), (2, 3, 4)], ids=str)
 def test_a_tensor_of_any_kind_comes_back(dtype, shape):
     tensor = (torch.arange(math.prod(shape)).reshape(shape) % 2).to(dtype)
@@ -656,8 +882,15 @@ def test_tensors_that_share_memory_come_back_apart():
 
 def test_tensors_with_a_history_come_back_plain():
     x = torch.nn.Parameter(torch.ones(2, 2))
-    back = round_trip([x, x * 2, torch.ones(2, dtype=torch.complex64).conj(), torch.ones(3).expand(2, 3),
-                       torch._neg_view(torch.ones(2))])
+    back = round_trip(
+        [
+            x,
+            x * 2,
+            torch.ones(2, dtype=torch.complex64).conj(),
+            torch.ones(3).expand(2, 3),
+            torch._neg_view(torch.ones(2)),
+        ]
+    )
     assert type(back[0]) is torch.Tensor and not back[1].requires_grad
     assert torch.equal(back[3], torch.ones(2, 3)) and torch.equal(back[4], -torch.ones(2))
 
@@ -666,10 +899,26 @@ def deep(levels):
     return [deep(levels - 1)] if levels else 1
 
 
-@pytest.mark.parametrize("value", [
-    {1: 2}, {None: 1}, {1, 2}, object(), b"bytes", 1j, torch.float32, range(3), np.float64(1), np.ones(2),
-    2**129, deep(50), {"a": [object()]}, type("S", (str,), {})("x")],
-    ids=lambda v: repr(v)[:10])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {1: 2},
+        {None: 1},
+        {1, 2},
+        object(),
+        b"bytes",
+        1j,
+        torch.float32,
+        range(3),
+        np.float64(1),
+        np.ones(2),
+        2**129,
+        deep(50),
+        {"a": [object()]},
+        type("S", (str,), {})("x"),
+    ],
+    ids=lambda v: repr(v)[:10],
+)
 def test_what_a_message_cannot_hold_is_refused(value):
     with pytest.raises(messaging.BadMessage):
         messaging.pack(value)
@@ -686,8 +935,11 @@ def framed(blob):
 
 def crafted(message, tensors=None, body=b"", raw=None):
     """A frame as a stranger might write it."""
-    header = raw if raw is not None else json.dumps(
-        {"__metadata__": {"message": message}, **(tensors or {})}).encode()
+    header = (
+        raw
+        if raw is not None
+        else json.dumps({"__metadata__": {"message": message}, **(tensors or {})}).encode()
+    )
     return framed(struct.pack("<Q", len(header)) + header + body)
 
 
@@ -697,40 +949,58 @@ def one(dtype, shape, end, body=None, start=0, kind="tensor"):
 
 
 HOSTILE = {
-    "nothing": b"", "seven bytes": bytes(7), "empty frame": framed(b""), "zeros": framed(bytes(100)),
+    "nothing": b"",
+    "seven bytes": bytes(7),
+    "empty frame": framed(b""),
+    "zeros": framed(bytes(100)),
     "noise": framed(random.Random(1).randbytes(500)),
     "pickle": framed(b"\x80\x04\x95\x1e\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93."),
-    "length too small": struct.pack("<Q", 3) + b"abcdef", "length too large": struct.pack("<Q", 99) + b"abc",
+    "length too small": struct.pack("<Q", 3) + b"abcdef",
+    "length too large": struct.pack("<Q", 99) + b"abc",
     "header's length too large": framed(struct.pack("<Q", 2**63) + b"{}"),
     "header's length past the end": framed(struct.pack("<Q", 50) + b"{}"),
-    "not JSON": crafted("{'a': 1}"), "header is not JSON": crafted("", raw=b"hello there"),
+    "not JSON": crafted("{'a': 1}"),
+    "header is not JSON": crafted("", raw=b"hello there"),
     "header is not text": crafted("", raw=b"\xff\xfe\x00\x80"),
-    "header is a list": crafted("", raw=b"[1, 2]"), "header is a number": crafted("", raw=b"5"),
+    "header is a list": crafted("", raw=b"[1, 2]"),
+    "header is a number": crafted("", raw=b"5"),
     "no metadata": crafted("", raw=b"{}"),
     "metadata is a list": crafted("", raw=b'{"__metadata__": ["message"]}'),
-    "no message": crafted("", raw=b'{"__metadata__": {}}'), "message is a number": crafted(5),
-    "message is null": crafted(None), "deep lists": crafted('{"list": [' * 50 + "1" + "]}" * 50),
-    "deep JSON": crafted("[" * 100_000), "deep header": crafted("", raw=b"[" * 1_000_000),
+    "no message": crafted("", raw=b'{"__metadata__": {}}'),
+    "message is a number": crafted(5),
+    "message is null": crafted(None),
+    "deep lists": crafted('{"list": [' * 50 + "1" + "]}" * 50),
+    "deep JSON": crafted("[" * 100_000),
+    "deep header": crafted("", raw=b"[" * 1_000_000),
     "a million digits": crafted("1" * 10**6),
     "a million digits in the header": crafted(
-        "", raw=b'{"__metadata__": {"message": "1"}, "x": ' + b"1" * 10**6 + b"}"),
-    "float of a list": crafted('{"float": [1]}'), "float of a word": crafted('{"float": "ten"}'),
+        "", raw=b'{"__metadata__": {"message": "1"}, "x": ' + b"1" * 10**6 + b"}"
+    ),
+    "float of a list": crafted('{"float": [1]}'),
+    "float of a word": crafted('{"float": "ten"}'),
     "float of a huge number": crafted('{"float": 1' + "0" * 400 + "}"),
     "bare list": crafted("[1]"),
-    "two kinds": crafted('{"list": [1], "tuple": [1]}'), "no kind": crafted("{}"),
-    "unknown kind": crafted('{"object": "os.system"}'), "dict of a list": crafted('{"dict": [1]}'),
-    "list of a number": crafted('{"list": 5}'), "list of null": crafted('{"list": null}'),
+    "two kinds": crafted('{"list": [1], "tuple": [1]}'),
+    "no kind": crafted("{}"),
+    "unknown kind": crafted('{"object": "os.system"}'),
+    "dict of a list": crafted('{"dict": [1]}'),
+    "list of a number": crafted('{"list": 5}'),
+    "list of null": crafted('{"list": null}'),
     "tensor that is not there": crafted('{"tensor": "0"}'),
     "tensor named by a list": crafted('{"tensor": ["0"]}'),
     "metadata as a tensor": crafted('{"tensor": "__metadata__"}'),
     "complex of nothing": crafted('{"complex": "0"}'),
     "complex of one axis": one("F64", [3], 24, kind="complex"),
     "complex of whole numbers": one("I64", [2], 16, kind="complex"),
-    "tensor too large": one("F32", [2**40], 4), "tensor of negative size": one("F32", [-1], 4),
-    "shape overflows": one("F32", [2**62, 8], 4), "empty shape overflows": one("F32", [0, 2**62, 8], 0),
-    "unknown dtype": one("Q4", [1], 4), "dtype without a tensor": one("F4", [8], 4),
-    "offsets overlap": crafted('{"tensor": "0"}', {n: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
-                                                   for n in "01"}, bytes(4)),
+    "tensor too large": one("F32", [2**40], 4),
+    "tensor of negative size": one("F32", [-1], 4),
+    "shape overflows": one("F32", [2**62, 8], 4),
+    "empty shape overflows": one("F32", [0, 2**62, 8], 0),
+    "unknown dtype": one("Q4", [1], 4),
+    "dtype without a tensor": one("F4", [8], 4),
+    "offsets overlap": crafted(
+        '{"tensor": "0"}', {n: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]} for n in "01"}, bytes(4)
+    ),
     "offsets beyond the end": one("F32", [2], 8, body=bytes(4)),
     "offsets reversed": one("F32", [1], 0, start=4, body=bytes(4)),
     "bytes left over": one("F32", [1], 4, body=bytes(40)),
@@ -760,7 +1030,7 @@ def test_a_flipped_byte_never_does_more_than_change_a_value():
     frame = bytearray(messaging.pack({"x": torch.ones(4), "y": ["text", 1.5, (None, True)]}))
     for place in range(8, len(frame)):
         for change in (1, 0x20, 0xFF):
-            broken = bytes(frame[:place]) + bytes([frame[place] ^ change]) + bytes(frame[place + 1:])
+            broken = bytes(frame[:place]) + bytes([frame[place] ^ change]) + bytes(frame[place + 1 :])
             with contextlib.suppress(messaging.BadMessage):
                 messaging.unpack(broken)
 
@@ -801,14 +1071,22 @@ def test_messages_follow_one_another_through_a_pipe_of_small_pieces():
 
 def test_reading_a_frame_runs_no_code(monkeypatch):
     """The words that could start something are there; nothing that runs code is called."""
+
     def never(*args, **kwargs):
         raise AssertionError("code was run")
 
     import builtins
     import pickle
 
-    for module, name in ((pickle, "loads"), (pickle, "load"), (torch, "load"), (os, "system"),
-                         (builtins, "eval"), (builtins, "exec"), (subprocess, "Popen")):
+    for module, name in (
+        (pickle, "loads"),
+        (pickle, "load"),
+        (torch, "load"),
+        (os, "system"),
+        (builtins, "eval"),
+        (builtins, "exec"),
+        (subprocess, "Popen"),
+    ):
         monkeypatch.setattr(module, name, never)
     for frame in HOSTILE.values():
         with contextlib.suppress(messaging.BadMessage):
@@ -820,8 +1098,16 @@ def test_reading_a_frame_runs_no_code(monkeypatch):
 def test_drawing_depends_on_the_seed_alone():
     def sample(seed):
         draw = Draw(seed)
-        return [draw.normal(2, 3), draw.normal(), draw.uniform(4, low=-1, high=1), draw.integers(1, 6, 8),
-                draw.integer(1, 6), draw.number(2, 3), draw.choice("abc"), draw.permutation(6)]
+        return [
+            draw.normal(2, 3),
+            draw.normal(),
+            draw.uniform(4, low=-1, high=1),
+            draw.integers(1, 6, 8),
+            draw.integer(1, 6),
+            draw.number(2, 3),
+            draw.choice("abc"),
+            draw.permutation(6),
+        ]
 
     first = sample(5)
     torch.manual_seed(99)
@@ -949,7 +1235,9 @@ def test_inputs_change_from_call_to_call(served):
     assert len(set(seen)) == 6
 
 
-@pytest.mark.parametrize("given", [None, 3, torch.ones(2), "toy_scaled", [right]], ids=lambda given: type(given).__name__)
+@pytest.mark.parametrize(
+    "given", [None, 3, torch.ones(2), "toy_scaled", [right]], ids=lambda given: type(given).__name__
+)
 def test_something_that_cannot_be_called(served, given, capsys):
     with pytest.raises(TypeError, match=r"toy_scaled\(toy_scaled\) takes your function itself") as caught:
         checks.toy_scaled(given)
@@ -959,10 +1247,16 @@ def test_something_that_cannot_be_called(served, given, capsys):
 
 
 ODD_PICTURES = {
-    "nothing finite": torch.full((3, 4), math.inf), "NaN": torch.full((3, 4), math.nan),
-    "zeros": torch.zeros(3, 4), "bool": torch.tensor([[True, False]] * 2), "a row": torch.ones(1, 9),
-    "large": torch.randn(200, 300), "three axes": torch.randn(2, 3, 4), "a line": torch.arange(7.0),
-    "line with inf": torch.tensor([0.0, -math.inf, 1.0]), "whole numbers": torch.arange(6).reshape(2, 3),
+    "nothing finite": torch.full((3, 4), math.inf),
+    "NaN": torch.full((3, 4), math.nan),
+    "zeros": torch.zeros(3, 4),
+    "bool": torch.tensor([[True, False]] * 2),
+    "a row": torch.ones(1, 9),
+    "large": torch.randn(200, 300),
+    "three axes": torch.randn(2, 3, 4),
+    "a line": torch.arange(7.0),
+    "line with inf": torch.tensor([0.0, -math.inf, 1.0]),
+    "whole numbers": torch.arange(6).reshape(2, 3),
     "half": torch.ones(2, 3).bfloat16(),
 }
 
@@ -980,10 +1274,21 @@ def test_anything_can_be_drawn(name, kind, served, pictures):
     assert len(alt.split()) > 4
 
 
-@pytest.mark.parametrize("target, value", [
-    (torch.tensor(1.0), torch.tensor(2.0)), (torch.ones(1), torch.zeros(1)), (torch.empty(0, 3), [1]),
-    (torch.ones(3, dtype=torch.complex64), torch.zeros(3, dtype=torch.complex64)), ([1, 2], [1, "b"]),
-    ([1, 2], [[1], 2]), ([1.0, 2.0], torch.ones(2)), ("a", "b"), ({"a": 1}, {"a": 2})], ids=repr)
+@pytest.mark.parametrize(
+    "target, value",
+    [
+        (torch.tensor(1.0), torch.tensor(2.0)),
+        (torch.ones(1), torch.zeros(1)),
+        (torch.empty(0, 3), [1]),
+        (torch.ones(3, dtype=torch.complex64), torch.zeros(3, dtype=torch.complex64)),
+        ([1, 2], [1, "b"]),
+        ([1, 2], [[1], 2]),
+        ([1.0, 2.0], torch.ones(2)),
+        ("a", "b"),
+        ({"a": 1}, {"a": 2}),
+    ],
+    ids=repr,
+)
 def test_what_cannot_be_drawn_is_not(target, value):
     for kind in ("heat", "lines"):
         found = verdict(made(target, picture=kind), giving(value))
@@ -1029,11 +1334,14 @@ def shell(tmp_path, monkeypatch):
 def test_a_notebook_shows_one_line(served, shell, capsys, pictures):
     not_yet = "NotYet: toy_scaled is not right yet"
     for cell, last in (
-            ("check.toy_scaled(lambda x, factor: x)", not_yet),
-            ("check.toy_scaled(lambda x, factor: x.nothing)", not_yet),
-            ("def toy(x, factor):\n    raise NotImplementedError('not yet')\ncheck.toy_scaled(toy)",
-             "NotYet: toy_scaled is not written yet"),
-            ("check.toy_scaled(3)", "NotAFunction: check.toy_scaled(toy_scaled) takes your function")):
+        ("check.toy_scaled(lambda x, factor: x)", not_yet),
+        ("check.toy_scaled(lambda x, factor: x.nothing)", not_yet),
+        (
+            "def toy(x, factor):\n    raise NotImplementedError('not yet')\ncheck.toy_scaled(toy)",
+            "NotYet: toy_scaled is not written yet",
+        ),
+        ("check.toy_scaled(3)", "NotAFunction: check.toy_scaled(toy_scaled) takes your function"),
+    ):
         capsys.readouterr()
         shell.run_cell(cell)
         said = capsys.readouterr()
@@ -1106,12 +1414,22 @@ def test_the_panel_of_a_filled_log(own_log):
     assert rows[third][1:] == ("not yet", "0 of 3")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "\x00\xff", '{"09.exercise.offset_error": 5}',
-                                  '{"09.exercise.offset_error": {"passed": "yes", "hints": "<b>"}}',
-                                  '{"09.exercise.offset_error": {"passed": 1, "hints": {"a": 1}}}',
-                                  '{"09.exercise.offset_error": {"passed": null, "hints": -3}}',
-                                  "[" * 100_000],
-                         ids=lambda text: text[:60])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "\x00\xff",
+        '{"09.exercise.offset_error": 5}',
+        '{"09.exercise.offset_error": {"passed": "yes", "hints": "<b>"}}',
+        '{"09.exercise.offset_error": {"passed": 1, "hints": {"a": 1}}}',
+        '{"09.exercise.offset_error": {"passed": null, "hints": -3}}',
+        "[" * 100_000,
+    ],
+    ids=lambda text: text[:60],
+)
 def test_the_panel_of_a_corrupted_log(own_log, text, capsys):
     own_log.write_text(text, encoding="utf-8")
     assert {row[1:] for row in rows_of().values()} == {("not yet", "0 of 3")}
@@ -1130,8 +1448,13 @@ def test_a_log_that_cannot_be_written_loses_no_check(served, monkeypatch, tmp_pa
 # ---- the judging process ----
 def test_a_request_that_makes_no_sense_is_answered_with_the_problem(served):
     good = {"question": "toy_scaled", "seed": 1, "outcomes": []}
-    wrong = ({"question": "nothing"}, {"question": ["a"]}, {"seed": "one"}, {"seed": 2**80},
-             {"outcomes": None})
+    wrong = (
+        {"question": "nothing"},
+        {"question": ["a"]},
+        {"seed": "one"},
+        {"seed": 2**80},
+        {"outcomes": None},
+    )
     for request in (good, *(good | change for change in wrong), {"seed": 1}, [], "hello", None, 5):
         with pytest.raises(RuntimeError, match="this is not your mistake"):
             judge_process.ask(request)
@@ -1145,8 +1468,10 @@ def test_a_reference_that_fails_is_the_checks_own_problem(served):
 
 
 @pytest.mark.parametrize(
-    "garbage", [b"", b"garbage", bytes(1000), struct.pack("<Q", 2**60), HOSTILE["not JSON"]],
-    ids=["nothing", "short", "zeros", "a huge length", "a bad frame"])
+    "garbage",
+    [b"", b"garbage", bytes(1000), struct.pack("<Q", 2**60), HOSTILE["not JSON"]],
+    ids=["nothing", "short", "zeros", "a huge length", "a bad frame"],
+)
 def test_serve_ends_quietly_on_garbage(garbage):
     answers = io.BytesIO()
     assert judge_process.serve(io.BytesIO(garbage), answers) is None
@@ -1192,15 +1517,18 @@ def test_the_real_process_judges_survives_and_ends(real, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-OTHERS = {"garbage": "import sys; sys.stdout.write('x' * 100)",
-          "nothing": "import sys; sys.stdin.buffer.read(8)",
-          "half a message": "import sys; sys.stdout.buffer.write(bytes([99, 0, 0, 0, 0, 0, 0, 0, 1]))"}
+OTHERS = {
+    "garbage": "import sys; sys.stdout.write('x' * 100)",
+    "nothing": "import sys; sys.stdin.buffer.read(8)",
+    "half a message": "import sys; sys.stdout.buffer.write(bytes([99, 0, 0, 0, 0, 0, 0, 0, 1]))",
+}
 
 
 def other(what, started):
     """A process that stands where the judge should be."""
-    process = subprocess.Popen([sys.executable, "-c", OTHERS[what]], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", OTHERS[what]], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     started.append(process)
     judge_process._running = process
     return process
@@ -1227,14 +1555,19 @@ def test_a_judge_that_dies_in_the_middle_costs_no_check(what, served, monkeypatc
 
 def test_an_interrupted_check_leaves_no_old_answer(monkeypatch):
     """What a process answers after Ctrl-C belongs to the old question: it is stopped."""
+
     class Interrupted(io.BytesIO):
         def read(self, count=-1):
             raise KeyboardInterrupt
 
     ended = []
     process = types.SimpleNamespace(
-        stdin=io.BytesIO(), stdout=Interrupted(), poll=lambda: None,
-        kill=lambda: ended.append("killed"), wait=lambda: ended.append("waited for"))
+        stdin=io.BytesIO(),
+        stdout=Interrupted(),
+        poll=lambda: None,
+        kill=lambda: ended.append("killed"),
+        wait=lambda: ended.append("waited for"),
+    )
     monkeypatch.setattr(judge_process, "_running", process)
     with pytest.raises(KeyboardInterrupt):
         judge_process.ask({"question": "toy_scaled"})
@@ -1277,23 +1610,32 @@ def test_what_a_learner_patches_in_the_kernel_changes_no_verdict(tmp_path):
     script = tmp_path / "cheat.py"
     script.write_text(textwrap.dedent(CHEAT), encoding="utf-8")
     environment = os.environ | {"PYTHONPATH": questions.package_root()}
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment,
-                          cwd=tmp_path, timeout=600)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=600
+    )
     assert done.stdout.split() == ["False", "True", "False", "symptom"], done.stdout + done.stderr
 
 
 def test_what_a_question_prints_does_not_break_the_talk(tmp_path):
     """Prints of the judging process go elsewhere: its output is for messages alone."""
     site = tmp_path / "sitecustomize.py"
-    site.write_text("import builtins, sys, types\nreal = len\n"  # types takes its built-in type from len
-                    "def loud(value):\n"
-                    "    if sys._getframe(1).f_code.co_filename.endswith('q09.py'):\n"
-                    "        print('noise', flush=True)\n        sys.stderr.write('heard')\n"
-                    "    return real(value)\n"
-                    "builtins.len = loud\n", encoding="utf-8")
+    site.write_text(
+        "import builtins, sys, types\nreal = len\n"  # types takes its built-in type from len
+        "def loud(value):\n"
+        "    if sys._getframe(1).f_code.co_filename.endswith('q09.py'):\n"
+        "        print('noise', flush=True)\n        sys.stderr.write('heard')\n"
+        "    return real(value)\n"
+        "builtins.len = loud\n",
+        encoding="utf-8",
+    )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([questions.package_root(), str(tmp_path)])}
-    process = subprocess.Popen([sys.executable, "-m", "course.checks"], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "course.checks"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
     try:
         question = questions.find("offset_error")
         outcomes = collect(question.reference, [case.args for case in question.cases(3)])

@@ -92,17 +92,24 @@ def moved_unmasked_and_double(scores, term, allowed):
 
 def bytes_of_one_tensor_without_offset_0(encoding, length, dim, heads, kv_heads, layers, k, bytes_each):
     stored, formed, cache = questions.find("position_bytes").reference(
-        encoding, length, dim, heads, kv_heads, layers, k, bytes_each)
+        encoding, length, dim, heads, kv_heads, layers, k, bytes_each
+    )
     less = {"clipped": layers * heads, "shaw": layers * 2 * (dim // heads)}.get(encoding, 0)
     return stored - less * bytes_each, formed, cache // 2
 
 
 TWO = [
     ("rope_angles", angles_from_1_without_log, {"positions counted from 1", "e in place of the base"}),
-    ("rope_angles", angles_of_rows_and_pairs,
-     {"row number instead of position", "exponent counts pairs, not channels"}),
-    ("sinusoid_table", table_of_rows_with_pairs,
-     {"row number instead of position", "exponent counts pairs, not columns"}),
+    (
+        "rope_angles",
+        angles_of_rows_and_pairs,
+        {"row number instead of position", "exponent counts pairs, not channels"},
+    ),
+    (
+        "sinusoid_table",
+        table_of_rows_with_pairs,
+        {"row number instead of position", "exponent counts pairs, not columns"},
+    ),
     ("rope_rotate", rotated_always_half_clockwise, {"always half", "clockwise"}),
     ("alibi_bias", bias_turned_and_unscaled, {"sign turned", "rows counted from 0"}),
     ("mask_shares", shares_by_columns_without_residual, {"columns add up to 1", "no residual"}),
@@ -112,8 +119,11 @@ TWO = [
     ("paint_head", painted_with_nothing, {"nothing for the keys", "nothing for the offsets"}),
     ("yarn_theta", yarn_all_wrong, {"fast pairs divided", "radians for turns"}),
     ("moved_mass", moved_unmasked_and_double, {"mask forgotten", "mass counted twice"}),
-    ("position_bytes", bytes_of_one_tensor_without_offset_0,
-     {"the cache holds one tensor", "offset 0 forgotten"}),
+    (
+        "position_bytes",
+        bytes_of_one_tensor_without_offset_0,
+        {"the cache holds one tensor", "offset 0 forgotten"},
+    ),
 ]
 
 
@@ -121,17 +131,25 @@ TWO = [
 def test_both_of_two_mistakes_are_named(name, answer, both):
     for hidden in (False, True):
         for verdict in verdicts(name, answer, hidden):
-            assert verdict.kind == "mistake" and set(verdict.name.split(" + ")) == both, (verdict.name, verdict.text)
+            assert verdict.kind == "mistake" and set(verdict.name.split(" + ")) == both, (
+                verdict.name,
+                verdict.text,
+            )
             assert verdict.text.startswith("Two mistakes at once. (1) ") and " (2) " in verdict.text
 
 
 def test_a_forgotten_cast_silences_no_other_diagnosis():
     for verdict in verdicts("rope_rotate", rotated_clockwise_without_cast):
         assert verdict.name == "clockwise"
-        assert "Besides, with interleaved pairs, x [2, 6, 8], bfloat16 the result is float32; it should be bfloat16" \
-            in verdict.text
+        assert (
+            "Besides, with interleaved pairs, x [2, 6, 8], bfloat16 the result is float32; it should be "
+            "bfloat16" in verdict.text
+        )
     for verdict in verdicts("rope_rotate", rotated_clockwise_without_cast, hidden=True):
-        assert "Besides, for some inputs the result is float32" in verdict.text and "[2, 6, 8]" not in verdict.text
+        assert (
+            "Besides, for some inputs the result is float32" in verdict.text
+            and "[2, 6, 8]" not in verdict.text
+        )
 
 
 def test_an_error_for_one_input_silences_no_other_diagnosis():
@@ -156,21 +174,27 @@ def test_two_mistakes_in_two_kinds_of_input():
 
 def test_one_that_is_wrong_only_here_is_said_to_be_here():
     def answer(x, angles, layout):
-        return questions.find("rope_rotate").reference(x, -angles if layout == "interleaved" else angles, layout)
+        return questions.find("rope_rotate").reference(
+            x, -angles if layout == "interleaved" else angles, layout
+        )
 
     for verdict in verdicts("rope_rotate", answer):
-        assert verdict.name == "clockwise" and verdict.text.startswith("With interleaved pairs, x [2, 3, 5, 8]; ")
+        assert verdict.name == "clockwise" and verdict.text.startswith(
+            "With interleaved pairs, x [2, 3, 5, 8]; "
+        )
 
 
 def test_a_constant_factor_besides_a_mistake():
-    for verdict in verdicts("rope_rotate", lambda x, f, layout: 3 * questions.find("rope_rotate").reference(
-            x, -f, layout)):
+    for verdict in verdicts(
+        "rope_rotate", lambda x, f, layout: 3 * questions.find("rope_rotate").reference(x, -f, layout)
+    ):
         assert verdict.name == "clockwise" and "3 times as large" in verdict.text
 
 
 def test_what_is_right_but_for_its_dtype_is_no_mistake_of_the_catalogue():
-    for verdict in verdicts("rope_rotate", lambda x, f, layout: questions.find("rope_rotate").reference(
-            x, f, layout).float()):
+    for verdict in verdicts(
+        "rope_rotate", lambda x, f, layout: questions.find("rope_rotate").reference(x, f, layout).float()
+    ):
         assert verdict.kind == "dtype"
 
 
@@ -193,7 +217,8 @@ def rope_angles(positions, dim, base):
 def rope_rotate(x, angles, layout):
     a, b = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, -1)
     a, b = a * angles.cos() SIGN b * angles.sin(), b * angles.cos() - a * angles.sin()
-    return (torch.stack([a, b], -1).flatten(-2) if layout == "interleaved" else torch.cat([a, b], -1)).to(x.dtype)
+    turned = torch.stack([a, b], -1).flatten(-2) if layout == "interleaved" else torch.cat([a, b], -1)
+    return turned.to(x.dtype)
 
 def turned(x, angles):
     return rope_rotate(x, angles, layout="interleaved")
@@ -214,8 +239,15 @@ def here(monkeypatch):
     """Judged in this process."""
     from course.checks import judge_process
 
-    monkeypatch.setattr(judge_process, "ask", lambda request: {"verdict": judge(
-        questions.find(request["question"]), request["seed"], request["outcomes"]).message()})
+    monkeypatch.setattr(
+        judge_process,
+        "ask",
+        lambda request: {
+            "verdict": judge(
+                questions.find(request["question"]), request["seed"], request["outcomes"]
+            ).message()
+        },
+    )
 
 
 def written(sign="+", change=("", "")):
@@ -233,7 +265,9 @@ def test_who_calls_a_broken_answer_is_judged_with_ours(here):
         for seed in range(5):
             found = report.verdict(questions.find(name), space[name], seed)
             assert found.passed, found.text
-            assert found.text.startswith("Your `rope_rotate` has not passed yet; here it was replaced by ours. Right")
+            assert found.text.startswith(
+                "Your `rope_rotate` has not passed yet; here it was replaced by ours. Right"
+            )
     assert not report.verdict(questions.find("rope_rotate"), theirs).passed and space["rope_rotate"] is theirs
 
 
@@ -259,8 +293,8 @@ DRAWN = [pytest.param(question, id=question.name) for question in questions.ever
 
 @pytest.mark.parametrize("question", DRAWN)
 def test_a_picture_can_be_read_and_its_axes_have_names(question, monkeypatch):
-    from tutorial_lib import plots
     from course.checks import report
+    from tutorial_lib import plots
 
     shown = []
     monkeypatch.setattr(plots, "show", lambda fig, alt: shown.append(fig))

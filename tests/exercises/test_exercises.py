@@ -6,9 +6,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from classroom import student_version
 from course.checks import questions
 from workshop import authoring, exercises
-from classroom import student_version
 
 NAMES = exercises.names()
 NOTEBOOKS = {path.stem[:2]: path for path in authoring.NOTEBOOKS.glob("[0-9]*.ipynb")}
@@ -78,13 +78,19 @@ def test_its_points_are_twenty_and_a_bonus_of_two(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_each_question_sends_back_to_a_section_that_exists(name):
     number = exercises.number(name)
-    text = {key: "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells
-                           if cell.cell_type == "markdown") for key, path in (NOTEBOOKS | QUESTS).items()}
+    text = {
+        key: "\n".join(
+            cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"
+        )
+        for key, path in (NOTEBOOKS | QUESTS).items()
+    }
     for question in questions.load(number):
         for where in {question.section, *(wrong.reread for wrong in question.wrong if wrong.reread)}:
             match = re.fullmatch(r'(\d\d|deeper/\w+), section "(.+)"', where)
             assert match, where
-            headings = [line.lstrip("# ").strip() for line in text[match[1]].split("\n") if line.startswith("#")]
+            headings = [
+                line.lstrip("# ").strip() for line in text[match[1]].split("\n") if line.startswith("#")
+            ]
             assert match[2] in headings, f"{question.name}: {where}"
 
 
@@ -105,7 +111,8 @@ def test_the_students_versions_are_what_the_solutions_give(tmp_path):
     """Generated anew, byte by byte: nobody has edited exercises/, or forgotten to release."""
     for path in exercises.release(NAMES, tmp_path):
         assert path.read_bytes() == exercises.path(path.stem, "exercises").read_bytes(), (
-            f"run `python -m workshop.authoring release {path.stem}`")
+            f"run `python -m workshop.authoring release {path.stem}`"
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -149,22 +156,36 @@ def given(source):
 
 def test_a_solution_becomes_a_stub():
     assert given("def f():\n    '''Doc.'''\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION") == (
-        "def f():\n    '''Doc.'''\n    raise NotImplementedError(\"what is not written yet\")")
+        "def f():\n    '''Doc.'''\n    raise NotImplementedError(\"what is not written yet\")"
+    )
 
 
 def test_broken_code_is_given():
-    assert given("def f():\n    ### BEGIN SOLUTION\n    #~ if True:\n    #~     return 2\n    return 1\n"
-                 "    ### END SOLUTION\n# after") == "def f():\n    if True:\n        return 2\n# after"
+    assert (
+        given(
+            "def f():\n    ### BEGIN SOLUTION\n    #~ if True:\n    #~     return 2\n    return 1\n"
+            "    ### END SOLUTION\n# after"
+        )
+        == "def f():\n    if True:\n        return 2\n# after"
+    )
 
 
-@pytest.mark.parametrize("source", ["### BEGIN SOLUTION\n1", "1\n### END SOLUTION",
-                                    "### BEGIN SOLUTION\n### BEGIN SOLUTION\n### END SOLUTION"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "### BEGIN SOLUTION\n1",
+        "1\n### END SOLUTION",
+        "### BEGIN SOLUTION\n### BEGIN SOLUTION\n### END SOLUTION",
+    ],
+)
 def test_a_region_without_its_end_is_an_error(source):
     with pytest.raises(RuntimeError, match="what"):
         given(source)
 
 
 def test_a_tag_that_says_nothing_is_an_error():
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", metadata={"tags": ["anwser:x"]})])
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell("1", metadata={"tags": ["anwser:x"]})]
+    )
     with pytest.raises(ValueError, match="anwser:x"):
         exercises.mark(notebook)

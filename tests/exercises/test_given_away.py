@@ -60,17 +60,27 @@ def only_slow(dim, base, s, L, alpha, beta):
     return t08.only_slow(theta(base, dim), s, L)
 
 
-PASTED = [("mask_shares", running_mean), ("causal_attention", attend), ("sinusoid_table", hands),
-          ("rope_angles", hand), ("untrained_rows", untouched), ("longer_table", between),
-          ("t5_bucket", bucket), ("rope_rotate", turn), ("rope_sort_rows", order), ("alibi_slopes", geometric),
-          ("yarn_theta", only_slow)]
+PASTED = [
+    ("mask_shares", running_mean),
+    ("causal_attention", attend),
+    ("sinusoid_table", hands),
+    ("rope_angles", hand),
+    ("untrained_rows", untouched),
+    ("longer_table", between),
+    ("t5_bucket", bucket),
+    ("rope_rotate", turn),
+    ("rope_sort_rows", order),
+    ("alibi_slopes", geometric),
+    ("yarn_theta", only_slow),
+]
 
 
 @pytest.mark.parametrize("name, answer", PASTED, ids=[f"{name}-{answer.__name__}" for name, answer in PASTED])
 def test_the_code_of_a_lesson_earns_nothing(name, answer):
     question = questions.find(name)
     for seed in (2, 30, 400):
-        verdict = judge(question, seed, collect(answer, [case.args for case in question.cases(seed)],
-                                                question.seconds))
+        verdict = judge(
+            question, seed, collect(answer, [case.args for case in question.cases(seed)], question.seconds)
+        )
         assert not verdict.passed
         assert verdict.kind in ("mistake", "symptom"), f"the pasted code does not even run: {verdict.text}"

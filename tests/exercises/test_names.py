@@ -35,7 +35,9 @@ def overwritten(x, angles, layout):
 def one_sign(x, angles, layout):
     a, b = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, -1)
     a, b = a * angles.cos() - b * angles.sin(), -a * angles.sin() + b * angles.cos()
-    return (torch.stack([a, b], -1).flatten(-2) if layout == "interleaved" else torch.cat([a, b], -1)).to(x.dtype)
+    return (torch.stack([a, b], -1).flatten(-2) if layout == "interleaved" else torch.cat([a, b], -1)).to(
+        x.dtype
+    )
 
 
 def table(change=lambda angle: angle, log=math.log, first=0):
@@ -43,8 +45,9 @@ def table(change=lambda angle: angle, log=math.log, first=0):
         omega = torch.exp(-log(base) * torch.arange(0, d, 2) / d)
         angle = change((positions + first)[:, None] * omega)
         out = torch.zeros(len(positions), d)
-        out[:, 0::2], out[:, 1::2] = angle.sin(), angle.cos()[:, :d // 2]
+        out[:, 0::2], out[:, 1::2] = angle.sin(), angle.cos()[:, : d // 2]
         return out
+
     return answer
 
 
@@ -77,7 +80,7 @@ def one_too_far(x):
 
 
 def unmasked(q, k, v, slopes):
-    i, j = torch.arange(k.shape[2])[-q.shape[2]:, None], torch.arange(k.shape[2])
+    i, j = torch.arange(k.shape[2])[-q.shape[2] :, None], torch.arange(k.shape[2])
     return (q @ k.mT / math.sqrt(q.shape[-1]) - slopes[:, None, None] * (i - j).abs()).softmax(-1) @ v
 
 
@@ -100,9 +103,16 @@ NAMED = [
     ("rope_rotate", rotate_half_with_repeat, "halves swapped, angles doubled in pairs"),
     ("rope_rotate", overwritten, "written while it is read"),
     ("rope_rotate", one_sign, "minus in both lines"),
-    ("shift_matrix", lambda k, d, base: torch.block_diag(*(
-        torch.tensor([[math.cos(f), -math.sin(f)], [-math.sin(f), math.cos(f)]])
-        for f in (k / base ** (2 * t / d) for t in range(d // 2)))), "both sines negative"),
+    (
+        "shift_matrix",
+        lambda k, d, base: torch.block_diag(
+            *(
+                torch.tensor([[math.cos(f), -math.sin(f)], [-math.sin(f), math.cos(f)]])
+                for f in (k / base ** (2 * t / d) for t in range(d // 2))
+            )
+        ),
+        "both sines negative",
+    ),
     ("sinusoid_table", table(torch.rad2deg), "degrees"),
     ("sinusoid_table", table(torch.deg2rad), "angles taken for degrees"),
     ("sinusoid_table", table(first=1), "positions counted from 1"),
@@ -133,7 +143,7 @@ def test_a_common_mistake_has_a_name(name, answer, called):
 
 # ---- nothing untrue ----
 def twelve_by_heart(n):
-    twelve = [2.0 ** -h for h in range(1, 9)] + [2.0 ** -(h + 0.5) for h in range(4)]
+    twelve = [2.0**-h for h in range(1, 9)] + [2.0 ** -(h + 0.5) for h in range(4)]
     return torch.tensor(twelve if n == 12 else [2.0 ** (-8 * h / n) for h in range(1, n + 1)])
 
 
@@ -146,10 +156,10 @@ def test_who_knows_twelve_by_heart_is_not_told_that_twelve_is_wrong():
 @pytest.mark.parametrize("small", [3e-2, 1e-3, 2e-4])
 def test_a_fixed_tolerance_is_not_called_equality(small):
     def answer(scores):
-        steps = [scores[i, :i + 1].flip(0).diff() for i in range(1, len(scores))]
+        steps = [scores[i, : i + 1].flip(0).diff() for i in range(1, len(scores))]
         if all((row.abs() <= small).all() for row in steps):
             return "none"
-        if any(((row - steps[-1][:len(row)]).abs() > small).any() for row in steps):
+        if any(((row - steps[-1][: len(row)]).abs() > small).any() for row in steps):
             return "absolute"
         if ((steps[-1] - steps[-1][0]).abs() <= small).all():
             return "alibi"
@@ -160,10 +170,19 @@ def test_a_fixed_tolerance_is_not_called_equality(small):
         assert small == 3e-2 or verdict.name.startswith("a fixed tolerance")
 
 
-@pytest.mark.parametrize("least, most, called", [
-    (0.99, 1.01, "one per cent allowed"), (0.99, 1 + 1e-5, "one per cent of turning allowed"),
-    (0.999, 1.01, "one per cent of growth allowed")])
+@pytest.mark.parametrize(
+    "least, most, called",
+    [
+        (0.99, 1.01, "one per cent allowed"),
+        (0.99, 1 + 1e-5, "one per cent of turning allowed"),
+        (0.999, 1.01, "one per cent of growth allowed"),
+    ],
+)
 def test_a_per_cent_too_much_is_called_that(least, most, called):
-    for verdict in verdicts("untrained_rows", lambda start, end: (F.cosine_similarity(start, end) > least)
-                            & (end.norm(dim=1) < most * start.norm(dim=1))):
+    for verdict in verdicts(
+        "untrained_rows",
+        lambda start, end: (
+            (F.cosine_similarity(start, end) > least) & (end.norm(dim=1) < most * start.norm(dim=1))
+        ),
+    ):
         assert verdict.name == called, verdict.text

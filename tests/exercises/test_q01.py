@@ -31,6 +31,7 @@ def shares(layer=None, mix=None, times=lambda n: n, end=lambda x: x):
         for _ in range(times(layers)):
             x = mix(x, layer(allowed.float()) @ x, residual)
         return end(x)
+
     return answer
 
 
@@ -103,7 +104,7 @@ def pool_total(h, is_token):
 
 def pool_right(h, is_token):
     lengths = is_token.sum(-1)
-    return torch.stack([h[n, :lengths[n]].sum(0) / lengths[n] for n in range(h.size(0))])
+    return torch.stack([h[n, : lengths[n]].sum(0) / lengths[n] for n in range(h.size(0))])
 
 
 def pool_cls(h, is_token):
@@ -134,7 +135,7 @@ def causal_window(q, k, v, p, r):
 
 def causal_values_only(q, k, v, p, r):
     seen = [(v / 2).masked_fill((r > position)[:, None], 0) for position in p]
-    return torch.cat([scores_of(q, k)[:, i:i + 1].softmax(-1) @ one for i, one in enumerate(seen)], 1)
+    return torch.cat([scores_of(q, k)[:, i : i + 1].softmax(-1) @ one for i, one in enumerate(seen)], 1)
 
 
 def causal_not_enough(q, k, v, p, r):
@@ -196,23 +197,28 @@ def errors_sum(output, shuffled, order):
 
 
 def errors_squared(output, shuffled, order):
-    return tuple(((shuffled - one).square().max() / one.square().max()).item()
-                 for one in (output[order], output))
+    return tuple(
+        ((shuffled - one).square().max() / one.square().max()).item() for one in (output[order], output)
+    )
 
 
 def errors_cosine(output, shuffled, order):
-    return tuple(1 - F.cosine_similarity(shuffled.flatten(), one.flatten(), dim=0).item()
-                 for one in (output[order], output))
+    return tuple(
+        1 - F.cosine_similarity(shuffled.flatten(), one.flatten(), dim=0).item()
+        for one in (output[order], output)
+    )
 
 
 def errors_row_zero(output, shuffled, order):
-    return tuple(((shuffled[0] - one[0]).abs().max() / one[0].abs().max()).item()
-                 for one in (output[order], output))
+    return tuple(
+        ((shuffled[0] - one[0]).abs().max() / one[0].abs().max()).item() for one in (output[order], output)
+    )
 
 
 def errors_worst_row_mean(output, shuffled, order):
-    return tuple(((shuffled - one).abs().mean(1).max() / one.abs().max()).item()
-                 for one in (output[order], output))
+    return tuple(
+        ((shuffled - one).abs().mean(1).max() / one.abs().max()).item() for one in (output[order], output)
+    )
 
 
 def errors_as_tensors(output, shuffled, order):
@@ -224,8 +230,9 @@ def errors_absolute(output, shuffled, order):
 
 
 def errors_norm(output, shuffled, order):
-    return torch.stack([torch.linalg.norm(shuffled - one) / torch.linalg.norm(output)
-                        for one in (output[order], output)])
+    return torch.stack(
+        [torch.linalg.norm(shuffled - one) / torch.linalg.norm(output) for one in (output[order], output)]
+    )
 
 
 def errors_inverse(output, shuffled, order):
@@ -256,6 +263,7 @@ def ceiling(key):
     def answer(sentences, answers):
         found = tally(sentences, answers, key)
         return sum(max(one.count(a) for a in one) for one in found.values()) / answers.numel()
+
     return answer
 
 
@@ -295,47 +303,99 @@ def ceiling_average(sentences, answers):
 
 
 REFUSED = {
-    "mask_shares": [shares_of_places, shares(mix=lambda x, new, rho: x.maximum(new)),
-                    shares(times=lambda n: n + 2), shares(end=lambda x: x.softmax(-1)),
-                    shares(end=lambda x: x.flip(1)), shares(end=lambda x: x.cumsum(1)),
-                    shares(mix=lambda x, new, rho: rho**2 * x + (1 - rho**2) * new),
-                    shares(layer=lambda a: a.tril() / a.tril().sum(1, keepdim=True).clamp(min=1))],
-    "pool_tokens": [pool_count_rounded, pool_drops_first, pool_one_more, pool_median, pool_normalised,
-                    pool_root, pool_from_first_to_last_row, pool_features, pool_nonzero_product],
-    "causal_attention": [causal_only_own, causal_one_too_far, causal_window, causal_values_only,
-                         causal_not_enough, causal_keys_sorted, causal_first_query, causal_last_query],
-    "order_errors": [errors_only_first, errors_squared, errors_cosine, errors_row_zero,
-                     errors_worst_row_mean, errors_as_tensors],
-    "bag_ceiling": [ceiling(lambda row: len(set(row))), ceiling(lambda row: row[0]),
-                    ceiling(lambda row: row[-1]), ceiling(max), ceiling(lambda row: tuple(sorted(row)[:2])),
-                    ceiling_number_of_bags, ceiling_smallest_answer, ceiling_half, ceiling_rare],
+    "mask_shares": [
+        shares_of_places,
+        shares(mix=lambda x, new, rho: x.maximum(new)),
+        shares(times=lambda n: n + 2),
+        shares(end=lambda x: x.softmax(-1)),
+        shares(end=lambda x: x.flip(1)),
+        shares(end=lambda x: x.cumsum(1)),
+        shares(mix=lambda x, new, rho: rho**2 * x + (1 - rho**2) * new),
+        shares(layer=lambda a: a.tril() / a.tril().sum(1, keepdim=True).clamp(min=1)),
+    ],
+    "pool_tokens": [
+        pool_count_rounded,
+        pool_drops_first,
+        pool_one_more,
+        pool_median,
+        pool_normalised,
+        pool_root,
+        pool_from_first_to_last_row,
+        pool_features,
+        pool_nonzero_product,
+    ],
+    "causal_attention": [
+        causal_only_own,
+        causal_one_too_far,
+        causal_window,
+        causal_values_only,
+        causal_not_enough,
+        causal_keys_sorted,
+        causal_first_query,
+        causal_last_query,
+    ],
+    "order_errors": [
+        errors_only_first,
+        errors_squared,
+        errors_cosine,
+        errors_row_zero,
+        errors_worst_row_mean,
+        errors_as_tensors,
+    ],
+    "bag_ceiling": [
+        ceiling(lambda row: len(set(row))),
+        ceiling(lambda row: row[0]),
+        ceiling(lambda row: row[-1]),
+        ceiling(max),
+        ceiling(lambda row: tuple(sorted(row)[:2])),
+        ceiling_number_of_bags,
+        ceiling_smallest_answer,
+        ceiling_half,
+        ceiling_rare,
+    ],
 }
 NAMED = {
-    "mask_shares": [(shares(layer=lambda a: a / a.sum(0)), "columns add up to 1"),
-                    (shares(layer=lambda a: a / len(a)), "divided by L"),
-                    (shares(mix=lambda x, new, rho: new), "no residual"),
-                    (shares(mix=lambda x, new, rho: (1 - rho) * x + rho * new),
-                     "residual and layer exchanged"),
-                    (shares(times=lambda n: n - 1), "one layer short"),
-                    (shares(end=lambda x: x.mT), "transposed")],
-    "pool_tokens": [(pool_everything, "padding is averaged, too"), (pool_zeroed, "divided by L"),
-                    (pool_total, "a sum, not a mean"), (pool_cls, "the first row"),
-                    (pool_right, "padding is taken to be on the right"),
-                    (pool_max, "the largest number instead of the mean")],
-    "causal_attention": [(causal_triu_late, "mask after the softmax"),
-                         (causal_is_causal, "row numbers instead of positions"),
-                         (causal_offset_triangle, "rows counted from the end"),
-                         (causal_strict, "a token may not see itself"),
-                         (causal_zeroed, "zero instead of minus infinity"), (causal_full, "no mask"),
-                         (causal_backwards, "past and future exchanged")],
-    "order_errors": [(errors_sum, "the mean difference by the mean size"), (errors_absolute, "not relative"), (errors_inverse, "shuffled back the wrong way"),
-                     (errors_norm, "lengths instead of largest numbers"),
-                     (errors_exchanged, "the two are exchanged"), (errors_signed, "the sign is kept")],
-    "bag_ceiling": [(ceiling(str), "order is kept"),
-                    (ceiling(lambda row: tuple(sorted(set(row)))), "sets instead of bags"),
-                    (ceiling(lambda row: sum(row) / len(row)), "words are added up"),
-                    (ceiling_overwritten, "the last answer of a bag"),
-                    (ceiling_majority, "one answer for everything"), (ceiling_average, "mean over bags")],
+    "mask_shares": [
+        (shares(layer=lambda a: a / a.sum(0)), "columns add up to 1"),
+        (shares(layer=lambda a: a / len(a)), "divided by L"),
+        (shares(mix=lambda x, new, rho: new), "no residual"),
+        (shares(mix=lambda x, new, rho: (1 - rho) * x + rho * new), "residual and layer exchanged"),
+        (shares(times=lambda n: n - 1), "one layer short"),
+        (shares(end=lambda x: x.mT), "transposed"),
+    ],
+    "pool_tokens": [
+        (pool_everything, "padding is averaged, too"),
+        (pool_zeroed, "divided by L"),
+        (pool_total, "a sum, not a mean"),
+        (pool_cls, "the first row"),
+        (pool_right, "padding is taken to be on the right"),
+        (pool_max, "the largest number instead of the mean"),
+    ],
+    "causal_attention": [
+        (causal_triu_late, "mask after the softmax"),
+        (causal_is_causal, "row numbers instead of positions"),
+        (causal_offset_triangle, "rows counted from the end"),
+        (causal_strict, "a token may not see itself"),
+        (causal_zeroed, "zero instead of minus infinity"),
+        (causal_full, "no mask"),
+        (causal_backwards, "past and future exchanged"),
+    ],
+    "order_errors": [
+        (errors_sum, "the mean difference by the mean size"),
+        (errors_absolute, "not relative"),
+        (errors_inverse, "shuffled back the wrong way"),
+        (errors_norm, "lengths instead of largest numbers"),
+        (errors_exchanged, "the two are exchanged"),
+        (errors_signed, "the sign is kept"),
+    ],
+    "bag_ceiling": [
+        (ceiling(str), "order is kept"),
+        (ceiling(lambda row: tuple(sorted(set(row)))), "sets instead of bags"),
+        (ceiling(lambda row: sum(row) / len(row)), "words are added up"),
+        (ceiling_overwritten, "the last answer of a bag"),
+        (ceiling_majority, "one answer for everything"),
+        (ceiling_average, "mean over bags"),
+    ],
 }
 
 
@@ -359,8 +419,9 @@ def causal_with_sdpa(q, k, v, p, r):
 def causal_by_head(q, k, v, p, r):
     bias = torch.zeros(len(p), len(r), dtype=q.dtype)
     bias[p[:, None] < r] = -math.inf
-    return torch.stack([torch.softmax(a @ b.T * a.size(-1) ** -0.5 + bias, 1) @ c
-                        for a, b, c in zip(q, k, v, strict=True)])
+    return torch.stack(
+        [torch.softmax(a @ b.T * a.size(-1) ** -0.5 + bias, 1) @ c for a, b, c in zip(q, k, v, strict=True)]
+    )
 
 
 def errors_with_numpy(output, shuffled, order):
@@ -398,8 +459,11 @@ RIGHT = {
 
 
 def each(table):
-    return [pytest.param(name, entry, id=f"{name}-{n}") for name, entries in table.items()
-            for n, entry in enumerate(entries)]
+    return [
+        pytest.param(name, entry, id=f"{name}-{n}")
+        for name, entries in table.items()
+        for n, entry in enumerate(entries)
+    ]
 
 
 @pytest.mark.parametrize("name, answer", each(REFUSED))

@@ -29,7 +29,7 @@ def rates(d, base):
 def filled(angle, d, even=torch.sin, odd=torch.cos):
     out = torch.zeros(angle.shape[0], d)
     out[:, ::2] = even(angle)
-    out[:, 1::2] = odd(angle[:, :out[:, 1::2].shape[1]])
+    out[:, 1::2] = odd(angle[:, : out[:, 1::2].shape[1]])
     return out
 
 
@@ -80,7 +80,7 @@ def table_growing(positions, d, base):
 
 def table_cat(positions, d, base):
     angle = positions.view(-1, 1) * rates(d, base)
-    return torch.cat((torch.sin(angle), torch.cos(angle[:, :d // 2])), dim=-1)
+    return torch.cat((torch.sin(angle), torch.cos(angle[:, : d // 2])), dim=-1)
 
 
 def table_cos_first(positions, d, base):
@@ -179,7 +179,7 @@ def add_scaled_tokens(x, positions):
 def block_matrix(k, d, base, block):
     out = torch.zeros(d, d)
     for t, w in enumerate(rates(d, base).tolist()):
-        out[2 * t:2 * t + 2, 2 * t:2 * t + 2] = torch.tensor(block(k * w))
+        out[2 * t : 2 * t + 2, 2 * t : 2 * t + 2] = torch.tensor(block(k * w))
     return out
 
 
@@ -294,8 +294,9 @@ def profile_backwards(scores):
 
 def profile_sum(scores):
     lq, lk = scores.shape
-    return torch.stack([sum(scores[i, i + r] for i in range(lq) if 0 <= i + r < lk)
-                        for r in range(1 - lq, lk)])
+    return torch.stack(
+        [sum(scores[i, i + r] for i in range(lq) if 0 <= i + r < lk) for r in range(1 - lq, lk)]
+    )
 
 
 def profile_anti(scores):
@@ -306,7 +307,7 @@ def profile_anti(scores):
 def profile_over_lq(scores):
     padded = F.pad(scores, (len(scores) - 1, len(scores) - 1))
     width = scores.shape[1] + len(scores) - 1
-    return torch.stack([padded[i, i:i + width] for i in range(len(scores))]).mean(0).roll(0)
+    return torch.stack([padded[i, i : i + width] for i in range(len(scores))]).mean(0).roll(0)
 
 
 def profile_future(scores):
@@ -348,7 +349,7 @@ def concat_flipped(positions, d):
 
 def concat_ones(positions, d):
     table = joined(positions, released(d), d)
-    table[:, 2 * (d // 2):] = 1
+    table[:, 2 * (d // 2) :] = 1
     return table
 
 
@@ -385,13 +386,13 @@ def concat_zero_division(positions, d):
 
 
 def concat_short(positions, d):
-    return joined(positions, released(d), d)[:, :2 * (d // 2)]
+    return joined(positions, released(d), d)[:, : 2 * (d // 2)]
 
 
 def concat_alternating(positions, d):
     angle = positions[:, None] * released(d)
     out = torch.zeros(len(positions), d)
-    out[:, 0:2 * (d // 2):2], out[:, 1:2 * (d // 2):2] = angle.sin(), angle.cos()
+    out[:, 0 : 2 * (d // 2) : 2], out[:, 1 : 2 * (d // 2) : 2] = angle.sin(), angle.cos()
     return out
 
 
@@ -401,41 +402,101 @@ def concat_cos_sin(positions, d):
 
 
 REFUSED = {
-    "sinusoid_table": [table_reversed, table_linear, table_scaled,
-                       table_relative, table_square, table_transposed, table_powers_of_two],
-    "sinusoid_add": [add_half_inside, add_modulo, add_shifted, add_normalised, add_twice, add_minus,
-                     add_first_sentence, add_multiplied, add_always_bfloat16],
-    "shift_matrix": [turn_small_angles, turn_half_angle, turn_dense, turn_reversed_pairs, turn_one_row,
-                     turn_identity, turn_next_pair],
-    "offset_profile": [profile_median, profile_max, profile_last, profile_off_by_one, profile_without_ends,
-                       profile_softmax, profile_centred, profile_by_total],
-    "sinusoid_concat": [concat_between_the_ends, concat_flipped, concat_ones,
-                        concat_sines_twice, concat_from_one, concat_base_1000, concat_cos_mirrored],
+    "sinusoid_table": [
+        table_reversed,
+        table_linear,
+        table_scaled,
+        table_relative,
+        table_square,
+        table_transposed,
+        table_powers_of_two,
+    ],
+    "sinusoid_add": [
+        add_half_inside,
+        add_modulo,
+        add_shifted,
+        add_normalised,
+        add_twice,
+        add_minus,
+        add_first_sentence,
+        add_multiplied,
+        add_always_bfloat16,
+    ],
+    "shift_matrix": [
+        turn_small_angles,
+        turn_half_angle,
+        turn_dense,
+        turn_reversed_pairs,
+        turn_one_row,
+        turn_identity,
+        turn_next_pair,
+    ],
+    "offset_profile": [
+        profile_median,
+        profile_max,
+        profile_last,
+        profile_off_by_one,
+        profile_without_ends,
+        profile_softmax,
+        profile_centred,
+        profile_by_total,
+    ],
+    "sinusoid_concat": [
+        concat_between_the_ends,
+        concat_flipped,
+        concat_ones,
+        concat_sines_twice,
+        concat_from_one,
+        concat_base_1000,
+        concat_cos_mirrored,
+    ],
 }
 NAMED = {
-    "sinusoid_table": [(table_degrees, "angles taken for degrees"), (table_from_one, "positions counted from 1"), (table_all_t, "exponent counts pairs, not columns"),
-                       (table_growing, "frequencies rise"),
-                       (table_cat, "all sines first"), (table_cos_first, "cosine before sine"),
-                       (table_enumerated, "row number instead of position"),
-                       (table_paper_base, "base fixed at 10000"), (table_tutorial, "even widths only")],
-    "sinusoid_add": [(add_float32_out, "the result has another dtype"),
-                     (add_only_omega_exact, "only the positions are rounded"),
-                     (add_angle_rounded, "the angles are rounded"),
-                     (add_arange, "row number instead of position"), (add_nothing_of_x, "the token is lost"),
-                     (add_scaled_tokens, "tokens scaled")],
-    "shift_matrix": [(turn_inverse, "turned the other way"), (turn_plus_plus, "no minus sign"),
-                     (turn_diagonal, "cosines only"), (turn_same_angle, "one angle for all pairs"),
-                     (turn_halves, "for all sines first"), (turn_int, "whole steps only"),
-                     (turn_absolute, "turned the other way")],
-    "offset_profile": [(profile_backwards, "query minus key"), (profile_sum, "sums, not means"),
-                       (profile_anti, "sums of positions"), (profile_future, "keys behind the query only"),
-                       (profile_distance, "before and after taken together")],
-    "sinusoid_concat": [(concat_paper, "the paper's frequencies"), (concat_nan, "divided by zero, NaN"),
-                        (concat_linear, "frequencies spaced by a difference"),
-                        (concat_zero_division, "divided by zero"),
-                        (concat_short, "odd width, one column missing"),
-                        (concat_alternating, "sine and cosine alternate"), (concat_cos_sin, "cosines first"),
-                        (concat_without_its_last_step, "the paper's frequencies, counted in halves")],
+    "sinusoid_table": [
+        (table_degrees, "angles taken for degrees"),
+        (table_from_one, "positions counted from 1"),
+        (table_all_t, "exponent counts pairs, not columns"),
+        (table_growing, "frequencies rise"),
+        (table_cat, "all sines first"),
+        (table_cos_first, "cosine before sine"),
+        (table_enumerated, "row number instead of position"),
+        (table_paper_base, "base fixed at 10000"),
+        (table_tutorial, "even widths only"),
+    ],
+    "sinusoid_add": [
+        (add_float32_out, "the result has another dtype"),
+        (add_only_omega_exact, "only the positions are rounded"),
+        (add_angle_rounded, "the angles are rounded"),
+        (add_arange, "row number instead of position"),
+        (add_nothing_of_x, "the token is lost"),
+        (add_scaled_tokens, "tokens scaled"),
+    ],
+    "shift_matrix": [
+        (turn_inverse, "turned the other way"),
+        (turn_plus_plus, "no minus sign"),
+        (turn_diagonal, "cosines only"),
+        (turn_same_angle, "one angle for all pairs"),
+        (turn_halves, "for all sines first"),
+        (turn_int, "whole steps only"),
+        (turn_absolute, "turned the other way"),
+    ],
+    "offset_profile": [
+        (profile_backwards, "query minus key"),
+        (profile_sum, "sums, not means"),
+        (profile_anti, "sums of positions"),
+        (profile_future, "keys behind the query only"),
+        (profile_distance, "before and after taken together"),
+    ],
+    "sinusoid_concat": [
+        (concat_paper, "the paper's frequencies"),
+        (concat_nan, "divided by zero, NaN"),
+        (concat_linear, "frequencies spaced by a difference"),
+        (concat_zero_division, "divided by zero"),
+        (concat_short, "odd width, one column missing"),
+        (concat_alternating, "sine and cosine alternate"),
+        (concat_cos_sin, "cosines first"),
+        (concat_without_its_last_step, "the paper's frequencies, counted in halves"),
+    ],
 }
 
 
@@ -519,8 +580,11 @@ RIGHT = {
 
 
 def each(table):
-    return [pytest.param(name, entry, id=f"{name}-{n}") for name, entries in table.items()
-            for n, entry in enumerate(entries)]
+    return [
+        pytest.param(name, entry, id=f"{name}-{n}")
+        for name, entries in table.items()
+        for n, entry in enumerate(entries)
+    ]
 
 
 @pytest.mark.parametrize("name, answer", each(REFUSED))

@@ -128,13 +128,19 @@ def grid_by_sampling(P, old, new):
     return torch.vstack([P[0], out[0].reshape(P.shape[1], -1).T])
 
 
-RIGHT = answers([
-    ("lookup_test", columns_of_texts), ("lookup_test", as_numpy),
-    ("sum_similarity", similarity_flat), ("sum_similarity", similarity_numpy),
-    ("untrained_rows", untrained_by_unit_rows),
-    ("longer_table", longer_by_cat), ("longer_table", longer_by_numpy),
-    ("resize_grid", grid_by_two_lines), ("resize_grid", grid_by_sampling),
-])
+RIGHT = answers(
+    [
+        ("lookup_test", columns_of_texts),
+        ("lookup_test", as_numpy),
+        ("sum_similarity", similarity_flat),
+        ("sum_similarity", similarity_numpy),
+        ("untrained_rows", untrained_by_unit_rows),
+        ("longer_table", longer_by_cat),
+        ("longer_table", longer_by_numpy),
+        ("resize_grid", grid_by_two_lines),
+        ("resize_grid", grid_by_sampling),
+    ]
+)
 
 
 @pytest.mark.parametrize("name, answer", RIGHT)
@@ -159,8 +165,10 @@ def place_first(E, P):
 
 
 def zipped(E, P):
-    found = [(F.cosine_similarity(e + p, e, dim=0), F.cosine_similarity(e + p, p, dim=0))
-             for e, p in zip(E, P, strict=False)]
+    found = [
+        (F.cosine_similarity(e + p, e, dim=0), F.cosine_similarity(e + p, p, dim=0))
+        for e, p in zip(E, P, strict=False)
+    ]
     return [sum(one) / len(one) for one in zip(*found, strict=True)]
 
 
@@ -195,7 +203,7 @@ def only_direction(start, end):
 
 def any_multiple(start, end):
     cosine = (F.normalize(start) * F.normalize(end)).sum(1)
-    return cosine ** 2 > 0.998
+    return cosine**2 > 0.998
 
 
 def list_of_rows(start, end):
@@ -271,8 +279,10 @@ def just_a_view(P, old, new):
 
 
 NAMED = [
-    ("lookup_test", counting_up, "positions in order from 0"), ("lookup_test", a_single_text, "one text"),
-    ("lookup_test", never_twice, "no token twice"), ("lookup_test", without_the_end, "the last row left out"),
+    ("lookup_test", counting_up, "positions in order from 0"),
+    ("lookup_test", a_single_text, "one text"),
+    ("lookup_test", never_twice, "no token twice"),
+    ("lookup_test", without_the_end, "the last row left out"),
     ("lookup_test", beyond_the_end, "outside of the tables"),
     ("sum_similarity", place_first, "token and position exchanged"),
     ("sum_similarity", zipped, "only token n at place n"),
@@ -312,8 +322,10 @@ def similarity_of_difference(E, P):
 
 def similarity_median(E, P):
     h = E[:, None] + P
-    return (F.cosine_similarity(h, E[:, None], dim=-1).median(),
-            F.cosine_similarity(h, P[None], dim=-1).median())
+    return (
+        F.cosine_similarity(h, E[:, None], dim=-1).median(),
+        F.cosine_similarity(h, P[None], dim=-1).median(),
+    )
 
 
 def similarity_first_token(E, P):
@@ -390,7 +402,7 @@ def longer_one_row_more(P, rows, way):
 def longer_keeps_the_old(P, rows, way):
     if way == "copy":
         return longer_by_cat(P, rows, way)
-    return torch.cat([P, longer_by_cat(P, rows, way)[len(P):]])
+    return torch.cat([P, longer_by_cat(P, rows, way)[len(P) :]])
 
 
 def longer_copies_end(P, rows, way):
@@ -438,20 +450,59 @@ def grid_skips_first_patch(P, old, new):
     return grid_by_two_lines(torch.cat([P[:1], P[:-1]]), old, new)
 
 
-REFUSED = answers([
-    *(("lookup_test", f) for f in (middle_of_the_tables, nothing_but_zeros, a_random_test)),
-    *(("sum_similarity", f) for f in (similarity_of_difference, similarity_median, similarity_first_token,
-                                      similarity_best_pair, similarity_angles, similarity_token_only,
-                                      similarity_rounded)),
-    *(("untrained_rows", f) for f in (untrained_strict, untrained_by_first_channel, untrained_same_signs,
-                                      untrained_loose, untrained_smallest_half, untrained_by_distance,
-                                      untrained_all)),
-    *(("longer_table", f) for f in (longer_mirrored, longer_backwards, longer_zeros, longer_one_row_more,
-                                    longer_keeps_the_old, longer_copies_end, longer_floor)),
-    *(("resize_grid", f) for f in (grid_of_zero_class, grid_averaged_class, grid_upside_down,
-                                   grid_column_by_column, grid_area, grid_class_from_patch,
-                                   grid_skips_first_patch)),
-])
+REFUSED = answers(
+    [
+        *(("lookup_test", f) for f in (middle_of_the_tables, nothing_but_zeros, a_random_test)),
+        *(
+            ("sum_similarity", f)
+            for f in (
+                similarity_of_difference,
+                similarity_median,
+                similarity_first_token,
+                similarity_best_pair,
+                similarity_angles,
+                similarity_token_only,
+                similarity_rounded,
+            )
+        ),
+        *(
+            ("untrained_rows", f)
+            for f in (
+                untrained_strict,
+                untrained_by_first_channel,
+                untrained_same_signs,
+                untrained_loose,
+                untrained_smallest_half,
+                untrained_by_distance,
+                untrained_all,
+            )
+        ),
+        *(
+            ("longer_table", f)
+            for f in (
+                longer_mirrored,
+                longer_backwards,
+                longer_zeros,
+                longer_one_row_more,
+                longer_keeps_the_old,
+                longer_copies_end,
+                longer_floor,
+            )
+        ),
+        *(
+            ("resize_grid", f)
+            for f in (
+                grid_of_zero_class,
+                grid_averaged_class,
+                grid_upside_down,
+                grid_column_by_column,
+                grid_area,
+                grid_class_from_patch,
+                grid_skips_first_patch,
+            )
+        ),
+    ]
+)
 
 
 @pytest.mark.parametrize("name, answer", REFUSED)

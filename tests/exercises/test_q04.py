@@ -48,8 +48,12 @@ def bucket_like_the_released_code(r, n_buckets, max_distance, bidirectional):
     else:
         n = torch.max(n, torch.zeros_like(n))
     max_exact = n_buckets // 2
-    val = max_exact + (torch.log(n.float() / max_exact) / math.log(max_distance / max_exact)
-                       * (n_buckets - max_exact)).long()
+    val = (
+        max_exact
+        + (
+            torch.log(n.float() / max_exact) / math.log(max_distance / max_exact) * (n_buckets - max_exact)
+        ).long()
+    )
     val = torch.min(val, torch.full_like(val, n_buckets - 1))
     return ret + torch.where(n < max_exact, n, val)
 
@@ -78,7 +82,7 @@ def shaw_scaled_query(q, k, v, w_K, w_V, q_positions, k_positions):
     out = []
     for n in range(len(q)):
         rows = (k_positions - q_positions[n]).clamp(-m, m) + m
-        weights = F.softmax((k + w_K[rows]) @ (q[n] * d ** -0.5), dim=0)
+        weights = F.softmax((k + w_K[rows]) @ (q[n] * d**-0.5), dim=0)
         out.append(weights @ (v + w_V[rows]))
     return torch.vstack(out)
 
@@ -125,13 +129,20 @@ def shift_entry_by_entry(x, column=lambda distance, n_k: n_k - 1 - distance):
     return out
 
 
-RIGHT = answers([
-    ("bias_test", of_a_full_cache), ("bias_test", as_numpy),
-    ("t5_bucket", bucket_like_the_released_code), ("t5_bucket", bucket_numpy),
-    ("shaw_attention", shaw_pair_by_pair), ("shaw_attention", shaw_scaled_query),
-    ("offset_mass", mass_with_a_dict), ("offset_mass", mass_with_accumulate),
-    ("relative_shift", shift_with_strides), ("relative_shift", shift_entry_by_entry),
-])
+RIGHT = answers(
+    [
+        ("bias_test", of_a_full_cache),
+        ("bias_test", as_numpy),
+        ("t5_bucket", bucket_like_the_released_code),
+        ("t5_bucket", bucket_numpy),
+        ("shaw_attention", shaw_pair_by_pair),
+        ("shaw_attention", shaw_scaled_query),
+        ("offset_mass", mass_with_a_dict),
+        ("offset_mass", mass_with_accumulate),
+        ("relative_shift", shift_with_strides),
+        ("relative_shift", shift_entry_by_entry),
+    ]
+)
 
 
 @pytest.mark.parametrize("name, answer", RIGHT)
@@ -402,8 +413,15 @@ def shaw_query_vector(q, k, v, w_K, w_V, q_positions, k_positions):
 
 
 def shaw_returns_weights(q, k, v, w_K, w_V, q_positions, k_positions):
-    return shaw_pair_by_pair(q, k, torch.eye(len(k), dtype=q.dtype), w_K,
-                             torch.zeros(len(w_V), len(k), dtype=q.dtype), q_positions, k_positions)
+    return shaw_pair_by_pair(
+        q,
+        k,
+        torch.eye(len(k), dtype=q.dtype),
+        w_K,
+        torch.zeros(len(w_V), len(k), dtype=q.dtype),
+        q_positions,
+        k_positions,
+    )
 
 
 def mass_symmetric(alpha, height, width):
@@ -470,18 +488,58 @@ def shift_mask_of_a_square(x):
     return shift_rolled(x).masked_fill(torch.ones(n_q, n_k).triu(1).bool(), HIDE)
 
 
-REFUSED = answers([
-    *(("bias_test", f) for f in (whole_text, all_the_same, a_random_sample)),
-    *(("t5_bucket", f) for f in (bucket_begins_late, bucket_plain_clip, bucket_linear, bucket_always_decoder,
-                                 bucket_for_128, bucket_as_float, bucket_of_itself_wrong)),
-    *(("shaw_attention", f) for f in (shaw_masked, shaw_keys_turned, shaw_values_turned, shaw_divided_by_d,
-                                      shaw_query_vector, shaw_returns_weights)),
-    *(("offset_mass", f) for f in (mass_symmetric, mass_maximum, mass_upside_down, mass_left_for_right,
-                                   mass_without_self, mass_of_softmax, mass_of_the_first_query)),
-    *(("relative_shift", f) for f in (shift_all_the_same, shift_twice, shift_hides_the_past,
-                                      shift_minus_a_billion, shift_keeps_first_row, shift_mirrored,
-                                      shift_mask_of_a_square)),
-])
+REFUSED = answers(
+    [
+        *(("bias_test", f) for f in (whole_text, all_the_same, a_random_sample)),
+        *(
+            ("t5_bucket", f)
+            for f in (
+                bucket_begins_late,
+                bucket_plain_clip,
+                bucket_linear,
+                bucket_always_decoder,
+                bucket_for_128,
+                bucket_as_float,
+                bucket_of_itself_wrong,
+            )
+        ),
+        *(
+            ("shaw_attention", f)
+            for f in (
+                shaw_masked,
+                shaw_keys_turned,
+                shaw_values_turned,
+                shaw_divided_by_d,
+                shaw_query_vector,
+                shaw_returns_weights,
+            )
+        ),
+        *(
+            ("offset_mass", f)
+            for f in (
+                mass_symmetric,
+                mass_maximum,
+                mass_upside_down,
+                mass_left_for_right,
+                mass_without_self,
+                mass_of_softmax,
+                mass_of_the_first_query,
+            )
+        ),
+        *(
+            ("relative_shift", f)
+            for f in (
+                shift_all_the_same,
+                shift_twice,
+                shift_hides_the_past,
+                shift_minus_a_billion,
+                shift_keeps_first_row,
+                shift_mirrored,
+                shift_mask_of_a_square,
+            )
+        ),
+    ]
+)
 
 
 @pytest.mark.parametrize("name, answer", REFUSED)

@@ -52,8 +52,8 @@ def memory_by_shifting(x, memory, W_Q, W_K, u, v, R):
     text = torch.cat((memory, x), 0)
     rows, M = [], len(memory)
     for n, token in enumerate(x):
-        q, seen = token @ W_Q, text[:M + n + 1] @ W_K
-        e = torch.mv(seen, q + u) + torch.mv(R[:M + n + 1], q + v).flip(0)
+        q, seen = token @ W_Q, text[: M + n + 1] @ W_K
+        e = torch.mv(seen, q + u) + torch.mv(R[: M + n + 1], q + v).flip(0)
         rows.append(torch.nn.functional.pad(e / len(u) ** 0.5, (0, len(x) - n - 1), value=-math.inf))
     return torch.stack(rows)
 
@@ -91,8 +91,9 @@ def painted_by_rules(picture, n, high=60.0, base=math.e):
     if picture == "fading":
         keys = [math.log(8, base)] + [0] * (n - 1)
         return _stripes(n, keys.__getitem__, lambda r: r * math.log(2, base) if r <= 0 else -high)
-    return _stripes(n, first.__getitem__,
-                    lambda r: {"first": 0, "two back": 2, "both": 1}[picture] * high * (r == -2))
+    return _stripes(
+        n, first.__getitem__, lambda r: {"first": 0, "two back": 2, "both": 1}[picture] * high * (r == -2)
+    )
 
 
 def painted_from_the_picture(picture, n):
@@ -106,8 +107,8 @@ def painted_from_the_picture(picture, n):
     A[rows, i.flatten()] = A[rows, n + j.flatten()] = A[rows, 2 * n + (j - i + n - 1).flatten()] = 1
     past = (j <= i).flatten()
     x = torch.linalg.lstsq(A[past], logs.flatten()[past], driver="gelsd").solution
-    x[3 * n:] = -50
-    return x[n:2 * n], x[2 * n:]
+    x[3 * n :] = -50
+    return x[n : 2 * n], x[2 * n :]
 
 
 def concat_stacked_by_repeat(PE, r, W_o, c, W_2):
@@ -117,7 +118,7 @@ def concat_stacked_by_repeat(PE, r, W_o, c, W_2):
 
 
 def concat_key_by_key(PE, r, W_o, c, W_2):
-    columns = [torch.relu(torch.cat([PE, r[:, j:j + 1]], 1) @ W_o.T + c) @ W_2 for j in range(r.shape[1])]
+    columns = [torch.relu(torch.cat([PE, r[:, j : j + 1]], 1) @ W_o.T + c) @ W_2 for j in range(r.shape[1])]
     return torch.stack(columns, 1)
 
 
@@ -137,11 +138,13 @@ def tupe_assembled(x, p, W_Q, W_K, U_Q, U_K, b, theta):
     return torch.stack([(text @ W_Q) @ (text @ W_K).T / math.sqrt(2 * d) + v for text in x])
 
 
-RIGHT = {"memory_scores": (memory_term_by_term, memory_by_shifting),
-         "moved_mass": (moved_row_by_row, moved_with_a_bias),
-         "paint_head": (painted_by_rules, painted_from_the_picture),
-         "concat_bias": (concat_stacked_by_repeat, concat_key_by_key),
-         "tupe_scores": (tupe_with_masks, tupe_assembled)}
+RIGHT = {
+    "memory_scores": (memory_term_by_term, memory_by_shifting),
+    "moved_mass": (moved_row_by_row, moved_with_a_bias),
+    "paint_head": (painted_by_rules, painted_from_the_picture),
+    "concat_bias": (concat_stacked_by_repeat, concat_key_by_key),
+    "tupe_scores": (tupe_with_masks, tupe_assembled),
+}
 
 
 @pytest.mark.parametrize("name, answer", [(name, answer) for name, both in RIGHT.items() for answer in both])
@@ -202,7 +205,7 @@ def painted_query_minus_key(picture, n):
 
 def painted_from_offset_0(picture, n):
     s, t = painted_by_rules(picture, n)
-    return s, np.concatenate([t[n - 1:], t[:n - 1]])
+    return s, np.concatenate([t[n - 1 :], t[: n - 1]])
 
 
 def painted_keys_only(picture, n):
@@ -262,30 +265,38 @@ def tupe_column_last(x, p, W_Q, W_K, U_Q, U_K, b, theta):
     return (x @ W_Q) @ (x @ W_K).mT / (2 * W_Q.shape[1]) ** 0.5 + v
 
 
-KNOWN = [("memory_scores", memory_changed(far=lambda i, j: i - i[0] - j), "distance without the memory"),
-         ("memory_scores", memory_changed(order=lambda memory, x: torch.cat([x, memory])),
-          "memory behind the segment"),
-         ("memory_scores", memory_changed(swap=True), "u and v exchanged"),
-         ("memory_scores", memory_changed(hidden=lambda i, j: j > i - i[0]),
-          "the mask of a text that begins here"),
-         ("memory_scores", memory_changed(root=lambda x, k: 1.0), "scale forgotten"),
-         ("memory_scores", memory_changed(far=lambda i, j: i - j + 1), "one step too far"),
-         ("moved_mass", moved_without_mask, "mask forgotten"),
-         ("moved_mass", moved_twice, "mass counted twice"),
-         ("moved_mass", moved_masked_late, "mask after the softmax"),
-         ("moved_mass", moved_at_most, "largest change"),
-         ("paint_head", painted_query_minus_key, "offsets turned round"),
-         ("paint_head", painted_from_offset_0, "offset 0 at the beginning"),
-         ("paint_head", painted_keys_only, "nothing for the offsets"),
-         ("paint_head", painted_with_log2, "logarithm to the base 2"),
-         ("paint_head", painted_with_8, "8 in place of its logarithm"),
-         ("concat_bias", concat_without_bend, "no relu at all"),
-         ("concat_bias", concat_two_layers_apart, "relu before the sum"),
-         ("concat_bias", concat_c_on_both, "c added twice"),
-         ("tupe_scores", tupe_plain_scale, "scaled for one term"),
-         ("tupe_scores", tupe_tied, "places through the words' matrices"),
-         ("tupe_scores", tupe_thetas_swapped, "the two numbers exchanged"),
-         ("tupe_scores", tupe_column_last, "the corner belongs to the column")]
+KNOWN = [
+    ("memory_scores", memory_changed(far=lambda i, j: i - i[0] - j), "distance without the memory"),
+    (
+        "memory_scores",
+        memory_changed(order=lambda memory, x: torch.cat([x, memory])),
+        "memory behind the segment",
+    ),
+    ("memory_scores", memory_changed(swap=True), "u and v exchanged"),
+    (
+        "memory_scores",
+        memory_changed(hidden=lambda i, j: j > i - i[0]),
+        "the mask of a text that begins here",
+    ),
+    ("memory_scores", memory_changed(root=lambda x, k: 1.0), "scale forgotten"),
+    ("memory_scores", memory_changed(far=lambda i, j: i - j + 1), "one step too far"),
+    ("moved_mass", moved_without_mask, "mask forgotten"),
+    ("moved_mass", moved_twice, "mass counted twice"),
+    ("moved_mass", moved_masked_late, "mask after the softmax"),
+    ("moved_mass", moved_at_most, "largest change"),
+    ("paint_head", painted_query_minus_key, "offsets turned round"),
+    ("paint_head", painted_from_offset_0, "offset 0 at the beginning"),
+    ("paint_head", painted_keys_only, "nothing for the offsets"),
+    ("paint_head", painted_with_log2, "logarithm to the base 2"),
+    ("paint_head", painted_with_8, "8 in place of its logarithm"),
+    ("concat_bias", concat_without_bend, "no relu at all"),
+    ("concat_bias", concat_two_layers_apart, "relu before the sum"),
+    ("concat_bias", concat_c_on_both, "c added twice"),
+    ("tupe_scores", tupe_plain_scale, "scaled for one term"),
+    ("tupe_scores", tupe_tied, "places through the words' matrices"),
+    ("tupe_scores", tupe_thetas_swapped, "the two numbers exchanged"),
+    ("tupe_scores", tupe_column_last, "the corner belongs to the column"),
+]
 
 
 @pytest.mark.parametrize("name, answer, mistake", KNOWN)
@@ -298,8 +309,10 @@ def test_a_known_mistake_in_other_words_has_its_name(name, answer, mistake):
 # ---- wrong, and in no catalogue ----
 
 
-def moved_changed(weights=lambda e, ok: e.masked_fill(~ok, -math.inf).softmax(-1),
-                  end=lambda new, old: (new - old).abs().sum(-1).mean(-1) / 2):
+def moved_changed(
+    weights=lambda e, ok: e.masked_fill(~ok, -math.inf).softmax(-1),
+    end=lambda new, old: (new - old).abs().sum(-1).mean(-1) / 2,
+):
     return lambda scores, term, ok: end(weights(scores + term, ok), weights(scores, ok))
 
 
@@ -330,18 +343,21 @@ UNKNOWN = {
         "newest memory only": memory_changed(hidden=lambda i, j: (j > i) | (j < i[0] - 1)),
         "divided by d_h": memory_changed(root=lambda x, k: k.shape[1]),
         "weights": lambda *args: memory_term_by_term(*args).softmax(-1),
-        "nothing but the memory": memory_changed(hidden=lambda i, j: (j > i) | (j >= i[0]) & (j < i))},
+        "nothing but the memory": memory_changed(hidden=lambda i, j: (j > i) | (j >= i[0]) & (j < i)),
+    },
     "moved_mass": {
         "natural units": moved_changed(end=lambda new, old: (new * (new / old).log()).sum(-1).mean(-1)),
         "squares rooted": moved_changed(end=lambda new, old: (new - old).norm(dim=-1).mean(-1) / 2),
         "mean of heads": moved_changed(end=lambda new, old: (new - old).abs().sum(-1).mean() / 2),
         "per query": moved_changed(end=lambda new, old: (new - old).abs().sum(-1) / 2),
         "first query left out": moved_changed(
-            end=lambda new, old: (new - old)[:, 1:].abs().sum(-1).mean(-1) / 2),
+            end=lambda new, old: (new - old)[:, 1:].abs().sum(-1).mean(-1) / 2
+        ),
         "mask with −1": moved_changed(lambda e, ok: e.masked_fill(~ok, -1).softmax(-1)),
         "sigmoid": moved_changed(lambda e, ok: e.sigmoid() * ok),
         "percent": moved_changed(end=lambda new, old: 50 * (new - old).abs().sum(-1).mean(-1)),
-        "median": moved_changed(end=lambda new, old: (new - old).abs().sum(-1).median(-1).values / 2)},
+        "median": moved_changed(end=lambda new, old: (new - old).abs().sum(-1).median(-1).values / 2),
+    },
     "paint_head": {
         "keys from the end": painted_changed(lambda s, picture: s[::-1]),
         "three back": painted_changed(offsets=lambda t, picture: t[-1:] + t[:-1]),
@@ -351,7 +367,9 @@ UNKNOWN = {
         "not a number": painted_changed(lambda s, picture: [math.inf] * len(s)),
         "a matrix": lambda picture, n: torch.eye(n),
         "four times the first": painted_changed(
-            lambda s, picture: [math.log(4)] + s[1:] if picture == "fading" else s)},
+            lambda s, picture: [math.log(4)] + s[1:] if picture == "fading" else s
+        ),
+    },
     "concat_bias": {
         "c with another sign": concat_changed(c=lambda g: -g["c"]),
         "W_2 with another sign": concat_changed(W_2=lambda g: -g["W_2"]),
@@ -359,9 +377,12 @@ UNKNOWN = {
         "r without sign": concat_changed(r=lambda g: g["r"].abs()),
         "first place for all": concat_changed(PE=lambda g: g["PE"].mean(0, keepdim=True).expand_as(g["PE"])),
         "weights": lambda *args: concat_key_by_key(*args).softmax(-1),
-        "leaky": lambda PE, r, W_o, c, W_2: torch.nn.functional.leaky_relu(
-            (PE @ W_o[:, :-1].T)[:, None] + r[..., None] * W_o[:, -1] + c, 0.1) @ W_2,
-        "r added": lambda PE, r, *rest: concat_key_by_key(PE, r, *rest) + r},
+        "leaky": lambda PE, r, W_o, c, W_2: (
+            torch.nn.functional.leaky_relu((PE @ W_o[:, :-1].T)[:, None] + r[..., None] * W_o[:, -1] + c, 0.1)
+            @ W_2
+        ),
+        "r added": lambda PE, r, *rest: concat_key_by_key(PE, r, *rest) + r,
+    },
     "tupe_scores": {
         "one text for all": tupe_changed(x=lambda g: g["x"][-1:].expand_as(g["x"]) * 1.01),
         "bias transposed": tupe_changed(b=lambda g: g["b"].T),
@@ -372,7 +393,9 @@ UNKNOWN = {
         "θ_2 forgotten": tupe_changed(theta=lambda g: 0 * g["theta"]),
         "weights": lambda *args: tupe_assembled(*args).softmax(-1),
         "places of the second token reset": lambda *args: tupe_assembled(
-            *args[:1], args[1].roll(1, 0), *args[2:])},
+            *args[:1], args[1].roll(1, 0), *args[2:]
+        ),
+    },
 }
 
 

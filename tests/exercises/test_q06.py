@@ -44,7 +44,7 @@ def rotate_by_matrices(x, angles, layout):
 def rotate_like_llama(x, angles, layout):
     if layout == "half":
         cos, sin = (torch.cat([f, f], -1) for f in (angles.cos(), angles.sin()))
-        a, b = x[..., :x.shape[-1] // 2], x[..., x.shape[-1] // 2:]
+        a, b = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
         return (x.float() * cos + torch.cat((-b, a), -1).float() * sin).type_as(x)
     pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
     return torch.view_as_real(pairs * torch.exp(1j * angles)).flatten(-2).type_as(x)
@@ -61,6 +61,7 @@ def shift_error_with_pairs(q, k, angles, shifted):
 
 def shift_error_by_offsets(q, k, angles, shifted):
     """From the angle between a query and a key: nothing is turned on its own."""
+
     def e(f):
         between = f[:, None] - f[None]
         a, b = q.unflatten(-1, (-1, 2)), k.unflatten(-1, (-1, 2))
@@ -77,7 +78,7 @@ def scores_of_one_after_the_other(q, k, cached, base):
     f = angles_with_einsum(place, d, base)
     q, k = rotate_like_llama(q, f, "interleaved"), rotate_like_llama(k, f, "interleaved")
     to_cache = torch.einsum("hnd,hpd->hnp", q, cached)
-    return torch.cat([to_cache, torch.einsum("hnd,hmd->hnm", q, k)], 2) * d ** -0.5
+    return torch.cat([to_cache, torch.einsum("hnd,hmd->hnm", q, k)], 2) * d**-0.5
 
 
 def scores_with_a_long_table(q, k, cached, base):
@@ -110,11 +111,13 @@ def sort_row_by_row(weight, head_dim, rotary_dim, target):
     return out
 
 
-RIGHT = {"rope_angles": (angles_with_einsum, angles_pair_by_pair),
-         "rope_rotate": (rotate_by_matrices, rotate_like_llama),
-         "rope_shift_error": (shift_error_with_pairs, shift_error_by_offsets),
-         "cached_scores": (scores_of_one_after_the_other, scores_with_a_long_table),
-         "rope_sort_rows": (sort_like_the_converter, sort_row_by_row)}
+RIGHT = {
+    "rope_angles": (angles_with_einsum, angles_pair_by_pair),
+    "rope_rotate": (rotate_by_matrices, rotate_like_llama),
+    "rope_shift_error": (shift_error_with_pairs, shift_error_by_offsets),
+    "cached_scores": (scores_of_one_after_the_other, scores_with_a_long_table),
+    "rope_sort_rows": (sort_like_the_converter, sort_row_by_row),
+}
 
 
 @pytest.mark.parametrize("name, answer", [(name, answer) for name, both in RIGHT.items() for answer in both])
@@ -174,20 +177,28 @@ def shift_of_queries(q, k, angles, shifted):
 
 
 def shift_against_each_other(q, k, angles, shifted):
-    old, new = (rotate_by_matrices(q, f, "interleaved") @ rotate_by_matrices(k, -f, "interleaved").mT
-                for f in (angles, shifted))
+    old, new = (
+        rotate_by_matrices(q, f, "interleaved") @ rotate_by_matrices(k, -f, "interleaved").mT
+        for f in (angles, shifted)
+    )
     return (old - new).abs().amax((1, 2)) / old.abs().amax((1, 2))
 
 
 def shift_as_it_is(q, k, angles, shifted):
-    e = [rotate_like_llama(q, f, "interleaved") @ rotate_like_llama(k, f, "interleaved").mT
-         for f in (angles, shifted)]
+    e = [
+        rotate_like_llama(q, f, "interleaved") @ rotate_like_llama(k, f, "interleaved").mT
+        for f in (angles, shifted)
+    ]
     return torch.stack([(one - two).abs().max() for one, two in zip(*e, strict=True)])
 
 
 def shift_on_the_diagonal(q, k, angles, shifted):
-    old, new = (torch.einsum("hld,hld->hl", rotate_like_llama(q, f, "interleaved"),
-                             rotate_like_llama(k, f, "interleaved")) for f in (angles, shifted))
+    old, new = (
+        torch.einsum(
+            "hld,hld->hl", rotate_like_llama(q, f, "interleaved"), rotate_like_llama(k, f, "interleaved")
+        )
+        for f in (angles, shifted)
+    )
     return (old - new).abs().amax(1) / old.abs().amax(1)
 
 
@@ -227,8 +238,10 @@ def scores_of_the_length(q, k, cached, base):
 
 
 def scores_with_all_keys_late(q, k, cached, base):
-    q_angles, k_angles = (angles_with_einsum(torch.arange(n) + cached.shape[1], q.shape[2], base)
-                          for n in (q.shape[1], cached.shape[1] + k.shape[1]))
+    q_angles, k_angles = (
+        angles_with_einsum(torch.arange(n) + cached.shape[1], q.shape[2], base)
+        for n in (q.shape[1], cached.shape[1] + k.shape[1])
+    )
     keys = rotate_like_llama(torch.cat([cached, k], 1), k_angles, "interleaved")
     return rotate_like_llama(q, q_angles, "interleaved") @ keys.mT / q.shape[2] ** 0.5
 
@@ -246,34 +259,36 @@ def sort_whole_heads(weight, head_dim, rotary_dim, target):
 
 
 def sort_and_forget_the_rest(weight, head_dim, rotary_dim, target):
-    return torch.cat([sort_row_by_row(head, head_dim, rotary_dim, target)[:rotary_dim]
-                      for head in weight.split(head_dim)])
+    return torch.cat(
+        [sort_row_by_row(head, head_dim, rotary_dim, target)[:rotary_dim] for head in weight.split(head_dim)]
+    )
 
 
-KNOWN = [("rope_angles", angles_t_over_d, "exponent counts pairs, not channels"),
-         ("rope_angles", angles_of_rows, "row number instead of position"),
-         ("rope_angles", angles_without_log, "e in place of the base"),
-         ("rope_angles", angles_of_neox, "a column for each channel, in halves"),
-         ("rope_rotate", rotate_backwards, "clockwise"),
-         ("rope_rotate", rotate_always_like_hugging_face, "always half"),
-         ("rope_rotate", rotate_and_leave_sorted, "pairs not put back"),
-         ("rope_rotate", rotate_in_the_dtype_of_x, "angles rounded"),
-         ("rope_rotate", rotate_with_the_new_a, "the new first channel used for the second"),
-         ("rope_shift_error", shift_of_queries, "only the queries move"),
-         ("rope_shift_error", shift_against_each_other, "keys turned backwards"),
-         ("rope_shift_error", shift_as_it_is, "not a share"),
-         ("rope_shift_error", shift_on_the_diagonal, "each query with its own key only"),
-         ("cached_scores", given_scores, "as given"),
-         ("cached_scores", scores_still_rounded, "angles in the dtype of q"),
-         ("cached_scores", scores_with_the_cache_turned_again, "the cache turned twice"),
-         ("cached_scores", scores_of_row_zero, "queries counted from 0"),
-         ("cached_scores", scores_of_the_length, "all at the last position"),
-         ("cached_scores", scores_with_all_keys_late,
-          "the cache turned twice and queries counted from 0"),
-         ("rope_sort_rows", sort_back, "the other direction"),
-         ("rope_sort_rows", sort_all_rows_at_once, "across the heads"),
-         ("rope_sort_rows", sort_whole_heads, "unturned channels sorted, too"),
-         ("rope_sort_rows", sort_and_forget_the_rest, "unturned channels dropped")]
+KNOWN = [
+    ("rope_angles", angles_t_over_d, "exponent counts pairs, not channels"),
+    ("rope_angles", angles_of_rows, "row number instead of position"),
+    ("rope_angles", angles_without_log, "e in place of the base"),
+    ("rope_angles", angles_of_neox, "a column for each channel, in halves"),
+    ("rope_rotate", rotate_backwards, "clockwise"),
+    ("rope_rotate", rotate_always_like_hugging_face, "always half"),
+    ("rope_rotate", rotate_and_leave_sorted, "pairs not put back"),
+    ("rope_rotate", rotate_in_the_dtype_of_x, "angles rounded"),
+    ("rope_rotate", rotate_with_the_new_a, "the new first channel used for the second"),
+    ("rope_shift_error", shift_of_queries, "only the queries move"),
+    ("rope_shift_error", shift_against_each_other, "keys turned backwards"),
+    ("rope_shift_error", shift_as_it_is, "not a share"),
+    ("rope_shift_error", shift_on_the_diagonal, "each query with its own key only"),
+    ("cached_scores", given_scores, "as given"),
+    ("cached_scores", scores_still_rounded, "angles in the dtype of q"),
+    ("cached_scores", scores_with_the_cache_turned_again, "the cache turned twice"),
+    ("cached_scores", scores_of_row_zero, "queries counted from 0"),
+    ("cached_scores", scores_of_the_length, "all at the last position"),
+    ("cached_scores", scores_with_all_keys_late, "the cache turned twice and queries counted from 0"),
+    ("rope_sort_rows", sort_back, "the other direction"),
+    ("rope_sort_rows", sort_all_rows_at_once, "across the heads"),
+    ("rope_sort_rows", sort_whole_heads, "unturned channels sorted, too"),
+    ("rope_sort_rows", sort_and_forget_the_rest, "unturned channels dropped"),
+]
 
 
 @pytest.mark.parametrize("name, answer, mistake", KNOWN)
@@ -302,21 +317,27 @@ def share(new, old):
 
 def shift_changed(before=lambda x: x, end=share, old=lambda f: f, new=lambda f: f):
     def answer(q, k, angles, shifted):
-        e = [rotate_like_llama(before(q), f, "interleaved") @ rotate_like_llama(k, f, "interleaved").mT
-             for f in (new(shifted), old(angles))]
+        e = [
+            rotate_like_llama(before(q), f, "interleaved") @ rotate_like_llama(k, f, "interleaved").mT
+            for f in (new(shifted), old(angles))
+        ]
         return end(*e)
 
     return answer
 
 
 def cached_changed(q=lambda q: q, k=lambda k: k, cached=lambda c: c, base=lambda b: b, after=lambda e: e):
-    return lambda *given: after(scores_of_one_after_the_other(
-        *(change(one) for change, one in zip((q, k, cached, base), given, strict=True))))
+    return lambda *given: after(
+        scores_of_one_after_the_other(
+            *(change(one) for change, one in zip((q, k, cached, base), given, strict=True))
+        )
+    )
 
 
 def sort_changed(before=lambda w: w, after=lambda w: w, rotary=lambda r: r, head=lambda d: d):
-    return lambda weight, head_dim, rotary_dim, target: after(sort_like_the_converter(
-        before(weight), head(head_dim), rotary(rotary_dim), target))
+    return lambda weight, head_dim, rotary_dim, target: after(
+        sort_like_the_converter(before(weight), head(head_dim), rotary(rotary_dim), target)
+    )
 
 
 UNKNOWN = {
@@ -327,9 +348,10 @@ UNKNOWN = {
         "one channel too many": angles_changed(width=lambda d: d + 1),
         "cosine of the angle": angles_changed(change=torch.cos),
         "counted from the end": angles_changed(place=lambda p: p.max() - p),
-        "base's fourth root": angles_changed(root=lambda base: base ** 0.25),
+        "base's fourth root": angles_changed(root=lambda base: base**0.25),
         "logarithm of the position": angles_changed(place=lambda p: (p + 1).float().log()),
-        "clipped at 100": angles_changed(place=lambda p: p.clamp(max=100))},
+        "clipped at 100": angles_changed(place=lambda p: p.clamp(max=100)),
+    },
     "rope_rotate": {
         "a quarter turn more": rotate_changed(angles=lambda f: f + math.pi / 2),
         "half of the angle": rotate_changed(angles=lambda f: f / 2),
@@ -339,19 +361,22 @@ UNKNOWN = {
         "added to x": lambda x, f, layout: x + rotate_like_llama(x, f, layout),
         "only the first pair": rotate_changed(angles=lambda f: f * (torch.arange(f.shape[-1]) == 0)),
         "float32 always": rotate_changed(before=lambda x: x.float()),
-        "channels shifted": rotate_changed(after=lambda x: x.roll(1, -1))},
+        "channels shifted": rotate_changed(after=lambda x: x.roll(1, -1)),
+    },
     "rope_shift_error": {
-        "squared": shift_changed(end=lambda n, o: ((n - o).square().amax((1, 2)) / o.square().amax((1, 2)))),
+        "squared": shift_changed(end=lambda n, o: (n - o).square().amax((1, 2)) / o.square().amax((1, 2))),
         "norms": shift_changed(end=lambda n, o: (n - o).flatten(1).norm(dim=1) / o.flatten(1).norm(dim=1)),
         "last query": shift_changed(end=lambda n, o: (n - o)[:, -1].abs().amax(1) / o.abs().amax((1, 2))),
         "share of the mean score": shift_changed(
-            end=lambda n, o: (n - o).abs().amax((1, 2)) / o.abs().mean((1, 2))),
+            end=lambda n, o: (n - o).abs().amax((1, 2)) / o.abs().mean((1, 2))
+        ),
         "per query": shift_changed(end=lambda n, o: (n - o).abs().amax(2) / o.abs().amax(2)),
         "against no turn": shift_changed(old=torch.zeros_like),
         "twice shifted": shift_changed(new=lambda f: f * 1.5),
         "normalised queries": shift_changed(
-            before=lambda q: q / q.norm(dim=-1, keepdim=True),
-            end=lambda n, o: (n - o).abs().amax((1, 2)))},
+            before=lambda q: q / q.norm(dim=-1, keepdim=True), end=lambda n, o: (n - o).abs().amax((1, 2))
+        ),
+    },
     "cached_scores": {
         "mask": cached_changed(after=lambda e: e.tril(e.shape[2] - e.shape[1] - 1)),
         "weights": cached_changed(after=lambda e: e.softmax(-1)),
@@ -361,18 +386,23 @@ UNKNOWN = {
         "heads mixed": cached_changed(k=lambda k: k.flip(0)),
         "divided by d": cached_changed(after=lambda e: e / 2),
         "new tokens reversed": cached_changed(q=lambda q: q.flip(1) * 1.01),
-        "float32 always": cached_changed(after=lambda e: e.float())},
+        "float32 always": cached_changed(after=lambda e: e.float()),
+    },
     "rope_sort_rows": {
         "rows in reverse": sort_changed(after=lambda w: w.flip(0)),
         "one pair short": sort_changed(rotary=lambda r: r - 2),
         "columns reversed": sort_changed(after=lambda w: w.flip(-1)),
         "heads in reverse": lambda w, d, r, target: torch.cat(
-            sort_like_the_converter(w, d, r, target).split(d)[::-1]),
+            sort_like_the_converter(w, d, r, target).split(d)[::-1]
+        ),
         "float32": sort_changed(before=lambda w: w.float() * 1.001),
-        "signs of the second channels": lambda w, d, r, target: sort_like_the_converter(w, d, r, target)
-        * torch.where(torch.arange(len(w)) % 2 == 0, 1, -1).view(-1, *[1] * (w.ndim - 1)).to(w.dtype),
+        "signs of the second channels": lambda w, d, r, target: (
+            sort_like_the_converter(w, d, r, target)
+            * torch.where(torch.arange(len(w)) % 2 == 0, 1, -1).view(-1, *[1] * (w.ndim - 1)).to(w.dtype)
+        ),
         "rotated rows": sort_changed(after=lambda w: w.roll(1, 0)),
-        "zeros": sort_changed(after=torch.zeros_like)},
+        "zeros": sort_changed(after=torch.zeros_like),
+    },
 }
 
 
@@ -388,8 +418,12 @@ def test_an_unknown_mistake_is_refused(name, what):
 def test_what_is_given_for_repair_has_its_name():
     notebook = nbformat.read(exercises.path("ex06_rope", "exercises"), 4)
     code = next(cell.source for cell in notebook.cells if "def cached_scores(" in cell.source)
-    space = {"torch": torch, "math": math,
-             "rope_angles": angles_with_einsum, "rope_rotate": rotate_by_matrices}
+    space = {
+        "torch": torch,
+        "math": math,
+        "rope_angles": angles_with_einsum,
+        "rope_rotate": rotate_by_matrices,
+    }
     exec(code, space)
     verdict = check("cached_scores", space["cached_scores"], 3)
     assert verdict.name == "as given"

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from course.checks import questions
 from course.checks.answer import collect
 from course.checks.judge import judge
-from workshop import exercises
 from tutorial_lib.encodings import XPos
+from workshop import exercises
 
 SEEDS = (4, 50)
 
@@ -159,8 +159,9 @@ def mirror_averaged(bias):
 
 
 # ---- xPos ----
-def xpos_changed(fade=lambda z, r: z ** r, turn=1, first=0, share=lambda x, gamma: (x + gamma) / (1 + gamma)):
+def xpos_changed(fade=lambda z, r: z**r, turn=1, first=0, share=lambda x, gamma: (x + gamma) / (1 + gamma)):
     """One pair of channels after the other, by offsets, with one of the steps exchanged."""
+
     def answer(q, k, q_positions, k_positions, base, gamma, scale_base):
         r = (q_positions[:, None] - k_positions).double()
         d, out = q.shape[-1], 0
@@ -172,7 +173,7 @@ def xpos_changed(fade=lambda z, r: z ** r, turn=1, first=0, share=lambda x, gamm
             angle = turn * r * base ** (-2 * t / d)
             z = torch.tensor(share((t + first) / (d / 2), gamma)).double()
             out = out + fade(z, r / scale_base) * (same * angle.cos() + cross * angle.sin())
-        return torch.where(r < 0, -torch.inf, out / d ** 0.5).float()
+        return torch.where(r < 0, -torch.inf, out / d**0.5).float()
 
     return answer
 
@@ -191,8 +192,10 @@ def _sizes(x, places, base, gamma, scale_base, sign):
 
 def xpos_with_numpy(q, k, q_positions, k_positions, base, gamma, scale_base):
     last = int(q_positions.max())
-    a, b = (_sizes(x.double().numpy(), (p - last).double().numpy(), base, gamma, scale_base, sign)
-            for x, p, sign in ((q, q_positions, 1), (k, k_positions, -1)))
+    a, b = (
+        _sizes(x.double().numpy(), (p - last).double().numpy(), base, gamma, scale_base, sign)
+        for x, p, sign in ((q, q_positions, 1), (k, k_positions, -1))
+    )
     e = torch.from_numpy(a @ b.swapaxes(1, 2) / q.shape[-1] ** 0.5).float()
     return e.masked_fill(k_positions > q_positions[:, None], -torch.inf)
 
@@ -221,21 +224,36 @@ RIGHT = {
 }
 
 NAMED = {
-    "alibi_slopes": {plain: "the formula for any n", with_e: "natural base",
-                     filled_with_odd_ones: "slopes twice", zero_based: "counted from 0"},
-    "alibi_bias": {bias_from_shapes: "rows counted from 0", bias_rewards_the_past: "sign turned",
-                   bias_of_an_encoder: "distance to both sides, nothing hidden",
-                   bias_diagonal_too: "own key hidden"},
-    "alibi_attention": {attention_bias_in_the_bracket: "bias inside of the scale",
-                        attention_row_is_place: "queries counted from 0",
-                        attention_never_scaled: "scores not scaled"},
-    "mirror_gap": {mirror_by_transposing: "transposed", mirror_of_the_bias: "biases compared",
-                   mirror_averaged: "mean, not largest"},
-    "xpos_scores": {xpos_changed(fade=lambda z, r: 1 + 0 * z * r): "no fading",
-                    xpos_changed(fade=lambda z, r: z ** -r): "growing with the distance",
-                    xpos_changed(first=1): "pairs counted from 1", xpos_changed(turn=0): "not turned",
-                    xpos_changed(share=lambda x, gamma: x + gamma): "not divided by 1 + γ",
-                    xpos_of_itself: "sizes by absolute positions"},
+    "alibi_slopes": {
+        plain: "the formula for any n",
+        with_e: "natural base",
+        filled_with_odd_ones: "slopes twice",
+        zero_based: "counted from 0",
+    },
+    "alibi_bias": {
+        bias_from_shapes: "rows counted from 0",
+        bias_rewards_the_past: "sign turned",
+        bias_of_an_encoder: "distance to both sides, nothing hidden",
+        bias_diagonal_too: "own key hidden",
+    },
+    "alibi_attention": {
+        attention_bias_in_the_bracket: "bias inside of the scale",
+        attention_row_is_place: "queries counted from 0",
+        attention_never_scaled: "scores not scaled",
+    },
+    "mirror_gap": {
+        mirror_by_transposing: "transposed",
+        mirror_of_the_bias: "biases compared",
+        mirror_averaged: "mean, not largest",
+    },
+    "xpos_scores": {
+        xpos_changed(fade=lambda z, r: 1 + 0 * z * r): "no fading",
+        xpos_changed(fade=lambda z, r: z**-r): "growing with the distance",
+        xpos_changed(first=1): "pairs counted from 1",
+        xpos_changed(turn=0): "not turned",
+        xpos_changed(share=lambda x, gamma: x + gamma): "not divided by 1 + γ",
+        xpos_of_itself: "sizes by absolute positions",
+    },
 }
 
 
@@ -252,11 +270,13 @@ def attended(q, k, v, slopes, change):
 OTHER = {
     "alibi_slopes": {
         "next power of two, evenly picked": lambda n: plain(2 ** math.ceil(math.log2(n)))[
-            torch.linspace(0, 2 ** math.ceil(math.log2(n)) - 1, n).long()],
+            torch.linspace(0, 2 ** math.ceil(math.log2(n)) - 1, n).long()
+        ],
         "from 1/n": lambda n: 1 / torch.arange(2, n + 2),
         "12 instead of 8": lambda n: 2.0 ** (-12 * torch.arange(1, n + 1) / n),
-        "missing ones are 0": lambda n: F.pad(slopes_by_halving(n)[:2 ** (n.bit_length() - 1)],
-                                              (0, n - 2 ** (n.bit_length() - 1))),
+        "missing ones are 0": lambda n: F.pad(
+            slopes_by_halving(n)[: 2 ** (n.bit_length() - 1)], (0, n - 2 ** (n.bit_length() - 1))
+        ),
         "reversed": lambda n: slopes_by_halving(n).flip(0),
         "negative": lambda n: -slopes_by_halving(n),
         "logarithms": lambda n: slopes_by_halving(n).log2(),
@@ -264,9 +284,11 @@ OTHER = {
     },
     "alibi_bias": {
         "logarithm of the distance": lambda m, q, k: torch.where(
-            q[:, None] >= k, -m[:, None, None] * (q[:, None] - k).clamp(0).log1p().to(m.dtype), -math.inf),
+            q[:, None] >= k, -m[:, None, None] * (q[:, None] - k).clamp(0).log1p().to(m.dtype), -math.inf
+        ),
         "distance limited to 3": lambda m, q, k: torch.where(
-            q[:, None] >= k, -m[:, None, None] * (q[:, None] - k).clamp(max=3), -math.inf),
+            q[:, None] >= k, -m[:, None, None] * (q[:, None] - k).clamp(max=3), -math.inf
+        ),
         "slopes in reverse order": lambda m, q, k: bias_by_broadcasting(m.flip(0), q, k),
         "half of it": lambda m, q, k: bias_by_broadcasting(m / 2, q, k),
         "constant per column": lambda m, q, k: bias_by_broadcasting(m, q, k) + torch.arange(len(k)) % 3,
@@ -281,10 +303,12 @@ OTHER = {
         "values averaged over all": lambda q, k, v, m: v.mean(2, keepdim=True).expand_as(q),
         "keys for values": lambda q, k, v, m: attention_with_offset(q, k, k, m),
         "last query only": lambda q, k, v, m: attention_with_offset(q, k, v, m)[:, :, -1:].expand_as(q),
-        "sigmoid": lambda q, k, v, m: (q @ k.mT / q.shape[-1] ** 0.5
-                                       + bias_by_broadcasting(m, *places(q, k))).sigmoid() @ v,
+        "sigmoid": lambda q, k, v, m: (
+            (q @ k.mT / q.shape[-1] ** 0.5 + bias_by_broadcasting(m, *places(q, k))).sigmoid() @ v
+        ),
         "bias on the values": lambda q, k, v, m: attention_with_offset(
-            q, k, v - m[:, None, None] * torch.arange(k.shape[2])[:, None], m),
+            q, k, v - m[:, None, None] * torch.arange(k.shape[2])[:, None], m
+        ),
     },
     "mirror_gap": {
         "smallest": lambda b: (b.softmax(-1) - b.softmax(-1).flip(-1, -2)).abs().amin((-1, -2)) + 1,
@@ -293,12 +317,13 @@ OTHER = {
         "first query only": lambda b: (b.softmax(-1) - b.softmax(-1).flip(-1, -2))[:, 0].abs().amax(-1),
         "exp without a sum": lambda b: (b.exp() - b.exp().flip(-1, -2)).abs().amax((-1, -2)),
         "rolled": lambda b: (b.softmax(-1) - b.softmax(-1).roll((1, 1), (-1, -2))).abs().amax((-1, -2)),
-        "diagonals": lambda b: (b.softmax(-1).diagonal(1, 1, 2).mean(-1)
-                                - b.softmax(-1).diagonal(-1, 1, 2).mean(-1)).abs(),
+        "diagonals": lambda b: (
+            b.softmax(-1).diagonal(1, 1, 2).mean(-1) - b.softmax(-1).diagonal(-1, 1, 2).mean(-1)
+        ).abs(),
         "per query": lambda b: (b.softmax(-1) - b.softmax(-1).flip(-1, -2)).abs().amax(-1),
     },
     "xpos_scores": {
-        "one slope for all": xpos_changed(fade=lambda z, r: 0.6 ** r + 0 * z),
+        "one slope for all": xpos_changed(fade=lambda z, r: 0.6**r + 0 * z),
         "linear": xpos_changed(fade=lambda z, r: 1 - (1 - z) * r),
         "faded twice": xpos_changed(fade=lambda z, r: z ** (2 * r)),
         "γ as a factor": xpos_changed(share=lambda x, gamma: (x * gamma + 0.4) / 1.4),
@@ -311,9 +336,11 @@ OTHER = {
 
 
 def entries(table):
-    return [pytest.param(name, *entry, id=f"{name}-{getattr(entry[0], '__name__', entry[0])}")
-            for name, each in table.items() for entry in (each.items() if isinstance(each, dict)
-                                                          else ((one,) for one in each))]
+    return [
+        pytest.param(name, *entry, id=f"{name}-{getattr(entry[0], '__name__', entry[0])}")
+        for name, each in table.items()
+        for entry in (each.items() if isinstance(each, dict) else ((one,) for one in each))
+    ]
 
 
 @pytest.mark.parametrize("name, answer", entries(RIGHT))
@@ -353,8 +380,9 @@ def test_a_constant_per_key_is_no_such_constant():
 
 def test_the_broken_code_that_students_get_is_named():
     notebook = nbformat.read(exercises.path("ex07_alibi", "exercises"), as_version=4)
-    code = next(cell.source for cell in notebook.cells
-                if "answer:alibi_attention" in cell.metadata.get("tags", []))
+    code = next(
+        cell.source for cell in notebook.cells if "answer:alibi_attention" in cell.metadata.get("tags", [])
+    )
     space = {"torch": torch, "math": math}
     exec(code, space)
     for seed in SEEDS:

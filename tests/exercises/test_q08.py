@@ -10,9 +10,9 @@ import torch
 from course.checks import questions
 from course.checks.answer import collect
 from course.checks.judge import judge
-from workshop import exercises
 from tutorial_lib.encodings import YaRN
 from tutorial_lib.encodings.scaling import DynamicNTK, Llama3, NTKAware
+from workshop import exercises
 
 SEEDS = (4, 50)
 TURN = 2 * math.pi
@@ -37,7 +37,10 @@ def angles_in_blocks(place=None, frequencies=None, join=None):
     def answer(positions, dim, base, stretch):
         width = dim // positions.shape[1]
         theta = frequencies(width, base)
-        return join([torch.outer(place(p, s), theta) for p, s in zip(positions.T, stretch, strict=True)]).float()
+        return join(
+            [torch.outer(place(p, s), theta) for p, s in zip(positions.T, stretch, strict=True)]
+        ).float()
+
     return answer
 
 
@@ -50,8 +53,6 @@ def angles_with_numpy(positions, dim, base, stretch):
     places = positions.numpy() / stretch.numpy()
     theta = base ** (-np.arange(dim // 2 // places.shape[1]) * 2.0 * places.shape[1] / dim)
     return np.hstack([np.outer(one, theta) for one in places.T]).astype("float32")
-
-
 
 
 # ---- dynamic NTK ----
@@ -214,23 +215,36 @@ RIGHT = {
 }
 
 NAMED = {
-    "axis_angles": {angles_in_blocks(lambda p, s: (p / s).long().double()): "whole positions",
-                    angles_in_blocks(lambda p, s: p * s.double()): "squeezed the wrong way",
-                    angles_in_blocks(lambda p, s: p.double()): "not squeezed",
-                    angles_in_blocks(join=lambda b: torch.stack(b, 2).flatten(1)): "axes take turns",
-                    angles_in_blocks(join=lambda b: torch.cat(b[::-1], 1)): "last axis first"},
-    "dynamic_ntk_theta": {ntk_without_an_exponent: "base times the factor",
-                          ntk_without_a_floor: "short texts change, too",
-                          ntk_as_interpolation: "all pairs divided"},
-    "dynamic_scores": {scores_with_old_keys: "stale keys",
-                       scores_with_a_late_query: "query one place too far",
-                       scores_with_both_faults: "as it was given",
-                       scores_without_the_newest: "length one short",
-                       scores_of_training: "frequencies of training"},
-    "yarn_theta": {yarn_upside_down: "fast pairs divided", yarn_without_pi: "radians for turns",
-                   yarn_with_the_new_length: "turns in the new length", yarn_as_a_step: "a step at one turn"},
-    "ntk_factor": {factor_is_the_stretch: "the stretch, whatever the pairs",
-                   factor_for_one_radian: "radians for turns", factor_rounded_up: "a whole factor"},
+    "axis_angles": {
+        angles_in_blocks(lambda p, s: (p / s).long().double()): "whole positions",
+        angles_in_blocks(lambda p, s: p * s.double()): "squeezed the wrong way",
+        angles_in_blocks(lambda p, s: p.double()): "not squeezed",
+        angles_in_blocks(join=lambda b: torch.stack(b, 2).flatten(1)): "axes take turns",
+        angles_in_blocks(join=lambda b: torch.cat(b[::-1], 1)): "last axis first",
+    },
+    "dynamic_ntk_theta": {
+        ntk_without_an_exponent: "base times the factor",
+        ntk_without_a_floor: "short texts change, too",
+        ntk_as_interpolation: "all pairs divided",
+    },
+    "dynamic_scores": {
+        scores_with_old_keys: "stale keys",
+        scores_with_a_late_query: "query one place too far",
+        scores_with_both_faults: "as it was given",
+        scores_without_the_newest: "length one short",
+        scores_of_training: "frequencies of training",
+    },
+    "yarn_theta": {
+        yarn_upside_down: "fast pairs divided",
+        yarn_without_pi: "radians for turns",
+        yarn_with_the_new_length: "turns in the new length",
+        yarn_as_a_step: "a step at one turn",
+    },
+    "ntk_factor": {
+        factor_is_the_stretch: "the stretch, whatever the pairs",
+        factor_for_one_radian: "radians for turns",
+        factor_rounded_up: "a whole factor",
+    },
 }
 
 #: Wrong, and in no catalogue.
@@ -239,7 +253,9 @@ OTHER = {
         "root of the stretch": angles_in_blocks(lambda p, s: p / s.double() ** 0.5),
         "shifted by half": angles_in_blocks(lambda p, s: p.double() / s + 0.5),
         "degrees": angles_in_blocks(lambda p, s: p.double() / s * 180 / math.pi),
-        "base of the stretch": lambda p, d, b, s: angles_with_einsum(p, d, b * s[0].item(), torch.ones_like(s)),
+        "base of the stretch": lambda p, d, b, s: angles_with_einsum(
+            p, d, b * s[0].item(), torch.ones_like(s)
+        ),
         "cosines": lambda p, d, b, s: angles_with_einsum(p, d, b, s).cos(),
         "slow pairs first": angles_in_blocks(frequencies=lambda width, b: inverse(width, b).double().flip(0)),
         "product of the axes": lambda p, d, b, s: torch.outer((p / s + 1).prod(1), inverse(d, b)),
@@ -250,9 +266,11 @@ OTHER = {
         "squared factor": lambda d, b, L, n: inverse(d, b * max(1, n / L) ** 2),
         "logarithm of the factor": lambda d, b, L, n: inverse(d, b * (1 + math.log(max(1, n / L)))),
         "next power of two": lambda d, b, L, n: ntk_pair_by_pair(
-            d, b, L, L * 2 ** math.ceil(math.log2(max(1, n / L)))),
-        "slowest pair only": lambda d, b, L, n: inverse(d, b) / torch.tensor(
-            [1.0] * (d // 2 - 1) + [max(1, n / L)]),
+            d, b, L, L * 2 ** math.ceil(math.log2(max(1, n / L)))
+        ),
+        "slowest pair only": lambda d, b, L, n: (
+            inverse(d, b) / torch.tensor([1.0] * (d // 2 - 1) + [max(1, n / L)])
+        ),
         "reversed": lambda d, b, L, n: ntk_pair_by_pair(d, b, L, n).flip(0),
         "wavelengths": lambda d, b, L, n: TURN / ntk_pair_by_pair(d, b, L, n),
         "cycles": lambda d, b, L, n: ntk_pair_by_pair(d, b, L, n) / TURN,
@@ -267,18 +285,22 @@ OTHER = {
         "absolute values": lambda *x: scores_with_complex_numbers(*x).abs(),
     },
     "yarn_theta": {
-        "smoothstep": lambda d, b, s, L, lo, hi: inverse(d, b) * (
-            1 / s + (1 - 1 / s) * smooth(((turns(d, b, L) - lo) / (hi - lo)).clip(0, 1))),
-        "geometric mixture": lambda d, b, s, L, lo, hi: inverse(d, b) * s ** -(
-            1 - ((turns(d, b, L) - lo) / (hi - lo)).clip(0, 1)),
+        "smoothstep": lambda d, b, s, L, lo, hi: (
+            inverse(d, b) * (1 / s + (1 - 1 / s) * smooth(((turns(d, b, L) - lo) / (hi - lo)).clip(0, 1)))
+        ),
+        "geometric mixture": lambda d, b, s, L, lo, hi: (
+            inverse(d, b) * s ** -(1 - ((turns(d, b, L) - lo) / (hi - lo)).clip(0, 1))
+        ),
         "half a turn": lambda d, b, s, L, lo, hi: yarn_from_wavelengths(d, b, s, 2 * L, lo, hi),
         "from 0 to beta": lambda d, b, s, L, lo, hi: yarn_from_wavelengths(d, b, s, L, 0, hi),
         "fixed bounds": lambda d, b, s, L, lo, hi: yarn_from_wavelengths(d, b, s, L, 1, 32),
         "NTK inside": lambda d, b, s, L, lo, hi: yarn_from_wavelengths(
-            d, b * s ** (d / (d - 2)), s, L, lo, hi),
-        "slow pairs stopped": lambda d, b, s, L, lo, hi: inverse(d, b) * (
-            (turns(d, b, L) - lo) / (hi - lo)).clip(0, 1),
-        "root of s": lambda d, b, s, L, lo, hi: yarn_from_wavelengths(d, b, s ** 0.5, L, lo, hi),
+            d, b * s ** (d / (d - 2)), s, L, lo, hi
+        ),
+        "slow pairs stopped": lambda d, b, s, L, lo, hi: (
+            inverse(d, b) * ((turns(d, b, L) - lo) / (hi - lo)).clip(0, 1)
+        ),
+        "root of s": lambda d, b, s, L, lo, hi: yarn_from_wavelengths(d, b, s**0.5, L, lo, hi),
     },
     "ntk_factor": {
         "base of the stretch": lambda d, b, L, N: b * N / L,
@@ -286,19 +308,24 @@ OTHER = {
         "logarithm": lambda d, b, L, N: math.log(factor_of_the_first(d, b, L, N)),
         "one more": lambda d, b, L, N: factor_of_the_first(d, b, L, N) + 1,
         "twice the stretch": lambda d, b, L, N: 2 * N / L,
-        "product": lambda d, b, L, N: math.prod((N / L) ** ((d - 2) / (2 * t)) for t in range(1, d // 2)
-                                                if L * b ** (-2 * t / d) < TURN),
-        "last fast pair": lambda d, b, L, N: (N / L) ** ((d - 2) / (2 * max(1, sum(
-            L * b ** (-2 * t / d) >= math.pi for t in range(d // 2)) + 1))),
+        "product": lambda d, b, L, N: math.prod(
+            (N / L) ** ((d - 2) / (2 * t)) for t in range(1, d // 2) if L * b ** (-2 * t / d) < TURN
+        ),
+        "last fast pair": lambda d, b, L, N: (
+            (N / L)
+            ** ((d - 2) / (2 * max(1, sum(L * b ** (-2 * t / d) >= math.pi for t in range(d // 2)) + 1)))
+        ),
         "raw": lambda d, b, L, N: 1.0,
     },
 }
 
 
 def entries(table):
-    return [pytest.param(name, *entry, id=f"{name}-{getattr(entry[0], '__name__', entry[0])}")
-            for name, each in table.items() for entry in (each.items() if isinstance(each, dict)
-                                                          else ((one,) for one in each))]
+    return [
+        pytest.param(name, *entry, id=f"{name}-{getattr(entry[0], '__name__', entry[0])}")
+        for name, each in table.items()
+        for entry in (each.items() if isinstance(each, dict) else ((one,) for one in each))
+    ]
 
 
 @pytest.mark.parametrize("name, answer", entries(RIGHT))
@@ -349,8 +376,9 @@ def test_with_the_factor_no_angle_is_new_and_with_less_one_is():
 
 def test_the_broken_code_that_students_get_is_named():
     notebook = nbformat.read(exercises.path("ex08_long_context", "exercises"), as_version=4)
-    code = next(cell.source for cell in notebook.cells
-                if "answer:dynamic_scores" in cell.metadata.get("tags", []))
+    code = next(
+        cell.source for cell in notebook.cells if "answer:dynamic_scores" in cell.metadata.get("tags", [])
+    )
     space = {"torch": torch, "math": math}
     exec(code, space)
     for seed in SEEDS:

@@ -23,18 +23,36 @@ def verdicts(name, answer):
 # ---- (a) wrong, and in no catalogue ----
 def bill(stored=None, formed=None, cache=None):
     """The right bill, with one of its lines computed in another way."""
+
     def answer(encoding, length, dim, heads, kv_heads, layers, k, bytes_each):
         width = dim // heads
-        lines = {"e": encoding, "L": length, "d": dim, "H": heads, "G": kv_heads, "N": layers, "k": k,
-                 "w": width}
+        lines = {
+            "e": encoding,
+            "L": length,
+            "d": dim,
+            "H": heads,
+            "G": kv_heads,
+            "N": layers,
+            "k": k,
+            "w": width,
+        }
         right = (
-            {"learned": length * dim, "t5": k * heads, "clipped": (2 * k + 1) * heads * layers,
-             "shaw": 2 * (2 * k + 1) * width * layers}.get(encoding, 0),
-            0 if encoding in ("learned", "rotary") else 2 * length**2 * width if encoding == "shaw"
+            {
+                "learned": length * dim,
+                "t5": k * heads,
+                "clipped": (2 * k + 1) * heads * layers,
+                "shaw": 2 * (2 * k + 1) * width * layers,
+            }.get(encoding, 0),
+            0
+            if encoding in ("learned", "rotary")
+            else 2 * length**2 * width
+            if encoding == "shaw"
             else heads * length**2,
-            2 * layers * kv_heads * width * length)
+            2 * layers * kv_heads * width * length,
+        )
         changes = zip((stored, formed, cache), right, strict=True)
         return tuple((f(lines, n) if f else n) * bytes_each for f, n in changes)
+
     return answer
 
 
@@ -63,14 +81,22 @@ def shares(scores, power=2, centre="mean", steps=lambda s: s[..., 1:] - s[..., :
     return left.abs().pow(power).sum((1, 2)) / total.where(total > 0, 1)
 
 
-def labels(scores, none="none", absolute="absolute", alibi="alibi", clipped="clipped", rotary="rotary",
-           small=1e-4, rows=None):
+def labels(
+    scores,
+    none="none",
+    absolute="absolute",
+    alibi="alibi",
+    clipped="clipped",
+    rotary="rotary",
+    small=1e-4,
+    rows=None,
+):
     small = small * scores[scores.isfinite()].abs().max()
-    steps = [scores[i, :i + 1].flip(0).diff() for i in range(1, len(scores))][rows or slice(None)]
+    steps = [scores[i, : i + 1].flip(0).diff() for i in range(1, len(scores))][rows or slice(None)]
     last = steps[-1]
     if all(bool((row.abs() <= small).all()) for row in steps):
         return none
-    if any(bool(((row - last[:len(row)]).abs() > small).any()) for row in steps):
+    if any(bool(((row - last[: len(row)]).abs() > small).any()) for row in steps):
         return absolute
     if bool(((last - last[0]).abs() <= small).all()):
         return alibi
@@ -102,8 +128,10 @@ WRONG = {
         "every second": lambda d: loops(d, step=2),
         "padding is L": lambda d: loops(d, padding=d.shape[1]),
         "goes on in the next row": lambda d: loops(d, lambda row, n: 1 if n and row[n - 1] < 0 else 0),
-        "columns of equal number in the batch": lambda d: torch.stack(
-            [(d[:, :n] == d[:, n:n + 1]).sum(1) for n in range(d.shape[1])], 1).cumsum(1) * (d >= 0),
+        "columns of equal number in the batch": lambda d: (
+            torch.stack([(d[:, :n] == d[:, n : n + 1]).sum(1) for n in range(d.shape[1])], 1).cumsum(1)
+            * (d >= 0)
+        ),
         "only row 0": lambda d: loops(d)[:1],
         "one row for all": lambda d: loops(d)[:1].expand_as(d).clone(),
         "float": lambda d: loops(d).float(),
@@ -142,9 +170,14 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name, answer", [
-    pytest.param(name, answer, id=f"{name}-{what}")
-    for name in WRONG for what, answer in WRONG[name].items()])
+@pytest.mark.parametrize(
+    "name, answer",
+    [
+        pytest.param(name, answer, id=f"{name}-{what}")
+        for name in WRONG
+        for what, answer in WRONG[name].items()
+    ],
+)
 def test_a_wrong_answer_without_a_name_is_refused(name, answer):
     for found in verdicts(name, answer):
         assert not found.passed, found.text
@@ -228,8 +261,9 @@ def divides_by_zero(scores):
     found = []
     for head in scores:
         D = head[:, 1:] - head[:, :-1]
-        left = sum((d - d.mean()).pow(2).sum() for d in
-                   (D.diagonal(o) for o in range(1 - D.shape[0], D.shape[1])))
+        left = sum(
+            (d - d.mean()).pow(2).sum() for d in (D.diagonal(o) for o in range(1 - D.shape[0], D.shape[1]))
+        )
         found.append(left / D.pow(2).sum())
     return torch.stack(found)
 
@@ -240,17 +274,27 @@ def explained(scores):
 
 def reported(**changes):
     """The same encoding for each use, well predicted: rotary is lost at 64 tokens."""
+
     def answer(use):
         found = {"encoding": "rotary", "short": (0.9, 1.0), "long": (0.05, 0.3), "measured": (0.97, 0.2)}
         return found | {"measured": (0.97, 0.2)} | changes
+
     return answer
 
 
 def without_positions(use):
-    short, long = {"5 back": ((0.1, 0.4), (0.0, 0.2)), "first token": ((0.8, 1.0), (0.8, 1.0)),
-                   "induction": ((0.7, 0.9), (0.1, 0.3)), "copy": ((0.7, 0.9), (0.05, 0.25))}[use]
-    return {"encoding": "none", "short": short, "long": torch.tensor(long), "measured": [sum(short) / 2,
-                                                                                        sum(long) / 2]}
+    short, long = {
+        "5 back": ((0.1, 0.4), (0.0, 0.2)),
+        "first token": ((0.8, 1.0), (0.8, 1.0)),
+        "induction": ((0.7, 0.9), (0.1, 0.3)),
+        "copy": ((0.7, 0.9), (0.05, 0.25)),
+    }[use]
+    return {
+        "encoding": "none",
+        "short": short,
+        "long": torch.tensor(long),
+        "measured": [sum(short) / 2, sum(long) / 2],
+    }
 
 
 def exactly_equal(scores):
@@ -308,8 +352,9 @@ MISCONCEPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("name, answer, misconception", [pytest.param(*row, id=f"{row[0]}-{row[2]}")
-                                                         for row in MISCONCEPTIONS])
+@pytest.mark.parametrize(
+    "name, answer, misconception", [pytest.param(*row, id=f"{row[0]}-{row[2]}") for row in MISCONCEPTIONS]
+)
 def test_a_misconception_in_other_words_gets_its_name(name, answer, misconception):
     for found in verdicts(name, answer):
         assert (found.kind, found.name) == ("mistake", misconception), found.text
@@ -363,7 +408,7 @@ def by_padding(scores):
     H, queries, keys = D.shape
     wide = torch.full((H, queries, queries + keys), math.nan, dtype=D.dtype)
     for n in range(queries):
-        wide[:, n, queries - n:queries - n + keys] = D[:, n]
+        wide[:, n, queries - n : queries - n + keys] = D[:, n]
     left = (wide - wide.nanmean(1, keepdim=True)).square().nansum((1, 2))
     total = (D**2).sum((1, 2))
     return (left / total).masked_fill(total == 0, 0)
@@ -388,26 +433,35 @@ def by_cases(scores):
 def relative_to_itself(scores):
     """Each row less its own place: what softmax sees."""
     row = scores - scores.diagonal()[:, None]
-    lines = [row[i, :i + 1].flip(0) for i in range(len(row))]
+    lines = [row[i, : i + 1].flip(0) for i in range(len(row))]
     small = 2e-4 * scores[scores.isfinite()].abs().max()
     longest = lines[-1]
     if all(line.abs().max() <= small for line in lines):
         return "none"
-    if any((line - longest[:len(line)]).abs().max() > small for line in lines):
+    if any((line - longest[: len(line)]).abs().max() > small for line in lines):
         return "absolute"
     if longest.diff().diff().abs().max() <= small:
         return "alibi"
     return "clipped" if (longest[-1] - longest[-2]).abs() <= small else "rotary"
 
 
-RIGHT = [("position_bytes", by_formula), ("position_bytes", bill()), ("packed_positions", by_search),
-         ("packed_positions", by_counting), ("offset_error", by_projection), ("offset_error", by_padding),
-         ("predict_and_train", reported()), ("predict_and_train", without_positions),
-         ("which_encoding", by_cases), ("which_encoding", relative_to_itself)]
+RIGHT = [
+    ("position_bytes", by_formula),
+    ("position_bytes", bill()),
+    ("packed_positions", by_search),
+    ("packed_positions", by_counting),
+    ("offset_error", by_projection),
+    ("offset_error", by_padding),
+    ("predict_and_train", reported()),
+    ("predict_and_train", without_positions),
+    ("which_encoding", by_cases),
+    ("which_encoding", relative_to_itself),
+]
 
 
-@pytest.mark.parametrize("name, answer", [
-    pytest.param(*row, id=f"{row[0]}-{row[1].__name__}") for row in RIGHT])
+@pytest.mark.parametrize(
+    "name, answer", [pytest.param(*row, id=f"{row[0]}-{row[1].__name__}") for row in RIGHT]
+)
 def test_a_right_answer_in_another_style_passes(name, answer):
     for found in verdicts(name, answer):
         assert found.passed, f"{found.kind} {found.name}: {found.text}"
@@ -415,19 +469,24 @@ def test_a_right_answer_in_another_style_passes(name, answer):
 
 def test_two_uses_that_miss_in_two_ways_are_told_apart():
     """Nothing is compared with our choice: the words are about the learner's own report."""
+
     def answer(use):
         found = reported()(use)
         changed = {"copy": {"long": (0.6, 0.8)}, "induction": {"short": (0.2, 0.8)}}
         return found | changed.get(use, {})
 
     for found in verdicts("predict_and_train", answer):
-        assert set(found.name.split(" + ")) == {"as good at 64 tokens as at 16", "a prediction that cannot fail"}
+        assert set(found.name.split(" + ")) == {
+            "as good at 64 tokens as at 16",
+            "a prediction that cannot fail",
+        }
         assert "With the use 'copy': The prediction for 64 tokens misses" in found.text
         assert "shaw" not in found.text and "t5" not in found.text
 
 
 def test_one_run_is_not_enough():
     """An interval that holds the learner's own run, and only one or two of five others."""
+
     def answer(use):
         lucky = {"encoding": "xpos", "short": (0.9, 1.0), "long": (0.45, 0.6), "measured": (1.0, 0.5)}
         return lucky if use == "5 back" else reported()(use)
@@ -441,12 +500,12 @@ def test_any_encoding_passes_that_was_predicted_well():
     from course.checks.questions import q09
 
     for encoding in ("none", "sinusoidal", "rotary", "xpos", "shaw", "t5", "alibi"):
+
         def answer(use, encoding=encoding):
             runs = list(zip(*q09._recorded()[use, encoding], strict=True))
-            kept = [min((sorted(x)[n:n + 4] for n in (0, 1)), key=lambda x: x[-1] - x[0]) for x in runs]
+            kept = [min((sorted(x)[n : n + 4] for n in (0, 1)), key=lambda x: x[-1] - x[0]) for x in runs]
             short, long = ((max(0.0, x[0] - 0.01), min(1.0, x[-1] + 0.01)) for x in kept)
-            return {"encoding": encoding, "short": short, "long": long,
-                    "measured": tuple(x[1] for x in kept)}
+            return {"encoding": encoding, "short": short, "long": long, "measured": tuple(x[1] for x in kept)}
 
         for found in verdicts("predict_and_train", answer):
             assert found.passed, (encoding, found.text)

@@ -27,8 +27,10 @@ def bias_by_einsum(gates, queries):
     n = gates.size(1)
     i, j, token = (torch.arange(n).view(shape) for shape in ((-1, 1, 1), (1, -1, 1), (1, 1, -1)))
     between = ((token > j) & (token <= i)).to(gates.dtype)
-    return (torch.einsum("hl,ijl->hij", torch.log(gates), between)
-            + torch.full((n, n), -math.inf).triu(1).to(gates.dtype))[:, n - queries:]
+    return (
+        torch.einsum("hl,ijl->hij", torch.log(gates), between)
+        + torch.full((n, n), -math.inf).triu(1).to(gates.dtype)
+    )[:, n - queries :]
 
 
 def bias_with_numpy(gates, queries):
@@ -42,13 +44,13 @@ def bias_with_numpy(gates, queries):
 def bias_key_included(gates, queries):
     total = F.pad(gates.log().cumsum(1), (1, 0))
     n = gates.shape[1]
-    bias = total[:, n - queries + 1:, None] - total[:, None, :-1]
+    bias = total[:, n - queries + 1 :, None] - total[:, None, :-1]
     return bias + torch.full((queries, n), -math.inf).triu(n - queries + 1)
 
 
 def bias_by_products(gates, queries):
     p, n = torch.cumprod(gates, 1), gates.shape[1]
-    bias = torch.log(p[:, n - queries:, None] / p[:, None])
+    bias = torch.log(p[:, n - queries :, None] / p[:, None])
     return torch.where(torch.ones(queries, n).tril(n - queries) > 0, bias, -math.inf)
 
 
@@ -104,15 +106,17 @@ def dials_by_pairs(config):
 
 def dials_of_partial_heads(config):
     """Whatever the type, what turns is a head of its own."""
-    changed = {kind: rope and rope | {"rope_type": "default"} for kind, rope in
-               config["rope_parameters"].items()}
+    changed = {
+        kind: rope and rope | {"rope_type": "default"} for kind, rope in config["rope_parameters"].items()
+    }
     return dials_by_pairs(config | {"rope_parameters": changed})
 
 
 def dials_from_zero(config):
     every = config["sliding_window_pattern"]
-    kinds = config["layer_types"] or ["sliding_attention" if n % every else "full_attention"
-                                      for n in range(config["num_hidden_layers"])]
+    kinds = config["layer_types"] or [
+        "sliding_attention" if n % every else "full_attention" for n in range(config["num_hidden_layers"])
+    ]
     return dials_by_pairs(config | {"layer_types": kinds})
 
 
@@ -160,7 +164,7 @@ def sink_by_gate(q, k, v, sinks, window):
     G = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(G, 1), v.repeat_interleave(G, 1)
     j = torch.arange(k.shape[2])
-    i = j[k.shape[2] - q.shape[2]:, None]
+    i = j[k.shape[2] - q.shape[2] :, None]
     seen = (j <= i) & (i - j < (window if window else 10**9))
     s = torch.where(seen, torch.einsum("bhqd,bhkd->bhqk", q, k) * q.shape[-1] ** -0.5, -torch.inf)
     share = torch.sigmoid(torch.logsumexp(s, -1) - sinks[:, None])
@@ -200,26 +204,36 @@ RIGHT = {
 }
 
 NAMED = {
-    "forget_bias": {bias_key_included: "the key's own gate counts",
-                    bias_by_products: "a quotient of products",
-                    bias_not_masked: "future not hidden"},
-    "tempered_queries": {tempered_by_the_name: "the flag read by its name",
-                         tempered_off_by_one: "a position late",
-                         tempered_a_layer_late: "layers counted from 1",
-                         tempered_downwards: "divided, not multiplied"},
-    "layer_dials": {dials_of_partial_heads: "p-RoPE taken for partial rotation",
-                    dials_from_zero: "pattern counted from 0"},
+    "forget_bias": {
+        bias_key_included: "the key's own gate counts",
+        bias_by_products: "a quotient of products",
+        bias_not_masked: "future not hidden",
+    },
+    "tempered_queries": {
+        tempered_by_the_name: "the flag read by its name",
+        tempered_off_by_one: "a position late",
+        tempered_a_layer_late: "layers counted from 1",
+        tempered_downwards: "divided, not multiplied",
+    },
+    "layer_dials": {
+        dials_of_partial_heads: "p-RoPE taken for partial rotation",
+        dials_from_zero: "pattern counted from 0",
+    },
     "grid_angles": {angles_axial: "fast pairs for each axis anew", angles_in_blocks: "chunked in both"},
-    "sink_attention": {sink_scaled_too: "the sink is scaled", sink_tiled: "grouped heads tiled",
-                       sink_off_by_one: "a sink of 0 for all"},
+    "sink_attention": {
+        sink_scaled_too: "the sink is scaled",
+        sink_tiled: "grouped heads tiled",
+        sink_off_by_one: "a sink of 0 for all",
+    },
 }
 
 #: Wrong, and in no catalogue.
 OTHER = {
     "forget_bias": {
         "half of it": lambda g, n: bias_with_numpy(g.sqrt(), n),
-        "limited to five steps": lambda g, n: bias_with_numpy(g, n).clamp(min=-5).where(
-            bias_with_numpy(g, n).isfinite(), -math.inf),
+        "limited to five steps": lambda g, n: (
+            bias_with_numpy(g, n).clamp(min=-5).where(bias_with_numpy(g, n).isfinite(), -math.inf)
+        ),
         "heads in reverse order": lambda g, n: bias_with_numpy(g.flip(0), n),
         "text in reverse order": lambda g, n: bias_with_numpy(g.flip(1), n),
         "forgotten instead of kept": lambda g, n: bias_with_numpy(1 - g, n),
@@ -228,9 +242,11 @@ OTHER = {
         "a step too high": lambda q, p, n, c: tempered_in_float64(q, p + c["floor_scale"], n, c),
         "squared": lambda q, p, n, c: tempered_in_float64(tempered_in_float64(q, p, n, c), p, n, c),
         "first channel only": lambda q, p, n, c: torch.cat(
-            [tempered_in_float64(q, p, n, c)[..., :1], q[..., 1:]], -1),
+            [tempered_in_float64(q, p, n, c)[..., :1], q[..., 1:]], -1
+        ),
         "the mean position": lambda q, p, n, c: tempered_in_float64(
-            q, p.float().mean(1, keepdim=True).long().expand_as(p), n, c),
+            q, p.float().mean(1, keepdim=True).long().expand_as(p), n, c
+        ),
     },
     "layer_dials": {
         "half of the window": lambda c: dials_by_pairs(c) * torch.tensor([0.5, 1, 1]),
@@ -254,9 +270,11 @@ OTHER = {
 
 
 def entries(table):
-    return [pytest.param(name, *entry, id=f"{name}-{getattr(entry[0], '__name__', entry[0])}")
-            for name, each in table.items() for entry in (each.items() if isinstance(each, dict)
-                                                          else ((one,) for one in each))]
+    return [
+        pytest.param(name, *entry, id=f"{name}-{getattr(entry[0], '__name__', entry[0])}")
+        for name, each in table.items()
+        for entry in (each.items() if isinstance(each, dict) else ((one,) for one in each))
+    ]
 
 
 @pytest.mark.parametrize("name, answer", entries(RIGHT))
@@ -283,6 +301,7 @@ def test_a_mistake_without_a_name_is_refused_and_not_misnamed(name, what, answer
 
 def test_a_constant_per_query_is_accepted_and_said():
     """Whether the query's own gate counts, no softmax sees."""
+
     def without_it(gates, queries):
         return bias_with_numpy(gates, queries) - gates.log()[:, -queries:, None]
 
@@ -292,8 +311,9 @@ def test_a_constant_per_query_is_accepted_and_said():
 
 def test_the_broken_code_that_students_get_is_named():
     notebook = nbformat.read(exercises.path("ex10_frontier", "exercises"), as_version=4)
-    code = next(cell.source for cell in notebook.cells
-                if "answer:tempered_queries" in cell.metadata.get("tags", []))
+    code = next(
+        cell.source for cell in notebook.cells if "answer:tempered_queries" in cell.metadata.get("tags", [])
+    )
     space = {"torch": torch, "math": math}
     exec(code, space)
     for seed in SEEDS:

@@ -6,9 +6,9 @@ import nbformat
 import pytest
 import torch
 
+from classroom import stub_modules
 from course import real_models
 from workshop import exercises
-from classroom import stub_modules
 
 
 def has_ending(name):

@@ -24,8 +24,11 @@ def log(tmp_path, monkeypatch):
 def written(name, folder="solutions"):
     """``{name: cell}`` of the written answers."""
     cells = nbformat.read(exercises.path(name, folder), as_version=4).cells
-    return {cell.metadata.nbgrader.grade_id.removeprefix("explain_"): cell for cell in cells
-            if cell.metadata.get("nbgrader", {}).get("grade_id", "").startswith("explain_")}
+    return {
+        cell.metadata.nbgrader.grade_id.removeprefix("explain_"): cell
+        for cell in cells
+        if cell.metadata.get("nbgrader", {}).get("grade_id", "").startswith("explain_")
+    }
 
 
 # ---- hints ----
@@ -33,16 +36,18 @@ def in_a_new_kernel(code, log_file):
     """What a fresh process prints."""
     space = os.environ | {"TUTORIAL_PROGRESS": str(log_file)}
     code = f"from course import checks as check\n{code}"
-    run = subprocess.run([sys.executable, "-c", code], env=space, capture_output=True, text=True, check=True,
-                         timeout=300)
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=space, capture_output=True, text=True, check=True, timeout=300
+    )
     return run.stdout
 
 
 def test_hints_that_were_read_survive_a_restart(tmp_path):
     first = in_a_new_kernel('check.hint("axis_angles"); check.hint("axis_angles")', tmp_path / "log.json")
     assert re.findall(r"Hint (\d) of 3", first) == ["1", "2"]
-    second = in_a_new_kernel('print(repr(check.progress("08"))); check.hint("axis_angles")',
-                             tmp_path / "log.json")
+    second = in_a_new_kernel(
+        'print(repr(check.progress("08"))); check.hint("axis_angles")', tmp_path / "log.json"
+    )
     assert "axis_angles | 4 | not yet | 2 of 3" in second and "Hint 3 of 3" in second
 
 
@@ -103,21 +108,26 @@ def test_all_heads_have_one_style(name):
     """Title, promise, time, table; then what is needed, and how it works."""
     cells = nbformat.read(exercises.path(name), as_version=4).cells
     number, head = exercises.number(name), cells[0].source
-    form = (rf"# Exercise {number} · .+\n\n\*\*.+\*\*\n\n"
-            r"\*Time: \d+ to \d+ minutes\. Points: 20, and 2 for the bonus\. "
-            rf"It belongs to \[notebook {number}\]\(.+\).*\.\*\n\n"
-            r"\| question \| what you write \| level \| minutes \| points \|\n\|---\|---\|---\|---\|---\|\n")
+    form = (
+        rf"# Exercise {number} · .+\n\n\*\*.+\*\*\n\n"
+        r"\*Time: \d+ to \d+ minutes\. Points: 20, and 2 for the bonus\. "
+        rf"It belongs to \[notebook {number}\]\(.+\).*\.\*\n\n"
+        r"\| question \| what you write \| level \| minutes \| points \|\n\|---\|---\|---\|---\|---\|\n"
+    )
     assert re.match(form, head), head[:300]
     assert [cell.source.split("\n")[0] for cell in cells[1:3]] == [
-        "### What you need from the notebook", "### How it works"]
+        "### What you need from the notebook",
+        "### How it works",
+    ]
     assert any(cell.source.startswith("## What you can do now") for cell in cells)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_table_and_headings_name_the_questions_in_their_order_with_level_and_points(name):
     cells = nbformat.read(exercises.path(name), as_version=4).cells
-    rows = re.findall(r"^\| (`\w+`|in words) \| .+? \| (★+) \| (\d+) \| (\d)( bonus)? \|$",
-                      cells[0].source, re.M)
+    rows = re.findall(
+        r"^\| (`\w+`|in words) \| .+? \| (★+) \| (\d+) \| (\d)( bonus)? \|$", cells[0].source, re.M
+    )
     asked = [(question.name, question.points) for question in questions.load(exercises.number(name))]
     assert [(row[0].strip("`"), int(row[3])) for row in rows if row[0] != "in words"] == asked
     low, high = map(int, re.search(r"Time: (\d+) to (\d+)", cells[0].source).groups())
@@ -125,9 +135,13 @@ def test_table_and_headings_name_the_questions_in_their_order_with_level_and_poi
     tags = [tag.split(":") for cell in cells for tag in cell.metadata.get("tags", []) if ":" in tag]
     order = [tag[1] if tag[0] == "answer" else "in words" for tag in tags if tag[0] != "check"]
     assert [row[0].strip("`") for row in rows] == order
-    heads = re.findall(r"^## (?:(\d) ·|Bonus ·) (In words: )?.*?\((?:(★+), )?(\d) points\)$", "\n".join(
-        cell.source for cell in cells if cell.cell_type == "markdown"), re.M)
+    heads = re.findall(
+        r"^## (?:(\d) ·|Bonus ·) (In words: )?.*?\((?:(★+), )?(\d) points\)$",
+        "\n".join(cell.source for cell in cells if cell.cell_type == "markdown"),
+        re.M,
+    )
     assert [(head[0], head[3]) for head in heads] == [
-        (str(n) if not row[4] else "", row[3]) for n, row in enumerate(rows, 1)]
+        (str(n) if not row[4] else "", row[3]) for n, row in enumerate(rows, 1)
+    ]
     assert [bool(head[1]) for head in heads] == [row[0] == "in words" for row in rows]
     assert [head[2] for head in heads if not head[1]] == [row[1] for row in rows if row[0] != "in words"]

@@ -31,16 +31,20 @@ RUN = "python -m course.experiments run decay --preset live --folder build/trial
 
 # fmt: off
 LESS = {
-    "make test": "make test ARGS='tests/house/test_lock.py -n 0'",
+    "make test": "make test ARGS='tests/lab --collect-only -q -n 0'",
+    "make test-all": "make -n test-all",  # as it is: .ci/run
+    "python -m pytest tests tutorial_lib course classroom workshop notebooks":
+        "python -m pytest tests/house/test_lock.py -n 0",
     "make lint": "make -n lint",  # as it is: test_lint.py
-    "make zh": "make -n zh",  # as it is: tests/unit/test_translation.py
+    "make zh": "make -n zh",  # as it is: tests/house/test_translation.py
+    "make zh ARGS=02": "make -n zh ARGS=02",  # the same, and tests/site
     "make lab LANGUAGE=zh": "make -n lab LANGUAGE=zh",
     "make quick": "make quick ARGS='tests/slides --collect-only -q -n 0'",
     "make quick ARGS=tests/slides": "make quick ARGS='tests/slides --collect-only -q -n 0'",
     "make site": "make -n site",  # as it is: tests/site
     "make site STUDENTS=1 SITE_URL=https://example.org/course/ ISSUES_URL=https://github.com/OWNER/NAME/issues/new":
         "make -n site STUDENTS=1",
-    "make release": "make -n release",  # as it is, but for what takes long: tests/unit/test_release.py
+    "make release": "make -n release",  # as it is, but for what takes long: tests/house/test_release.py
     "make slides": "make -n slides",  # all decks: tests/slides
     "make slides LANGUAGE=zh": "make -n slides LANGUAGE=zh",  # the same
     "python -m workshop.font NotoSansCJK-Regular.ttc":
@@ -56,7 +60,7 @@ LESS = {
     "python -m course.lab": "python -m course.lab --no-browser --allow-root --port=0",
     "python -m course.lab --front notebook": "python -m course.lab --front notebook --help",
     "python -m course.lab --language zh": "python -m course.lab --language zh --help",
-    "python -m workshop.translation build zh":  # as it is: tests/unit/test_translation.py
+    "python -m workshop.translation build zh":  # as it is: tests/house/test_translation.py
         "python -m workshop.translation build zh --help",
     "TUTORIAL_PROGRESS=~/class-a.json make lab":
         "TUTORIAL_PROGRESS=~/class-a.json make lab LAB_FLAGS='--no-browser --allow-root --port=0'",
@@ -74,13 +78,13 @@ LESS = {
     'python -m pip install ".[experiments]"':  # what comes with the dot alone is installed by the line above
         "python -m pip install --dry-run --no-build-isolation '.[experiments]'",
     "python -m pip install --no-deps -e .": "python -m pip install --no-build-isolation --no-deps -e .",
-    "make locale LANGUAGE=zh": "make locale LANGUAGE=zh ARGS=02",  # all: tests/unit/test_translation.py
+    "make locale LANGUAGE=zh": "make locale LANGUAGE=zh ARGS=02",  # all: tests/house/test_translation.py
     "python -m workshop.authoring pictures":
         "python -m workshop.authoring pictures 07",
     "make notebooks":
         "rm -r notebooks/0[1-9]* notebooks/10* notebooks/deeper && rm -r solutions/* && make notebooks",
     "python -m workshop.benchmarks.notebooks":
-        "python -m workshop.benchmarks.notebooks 00 --rounds 1 --threads 1 --save one.json",
+        "python -m workshop.benchmarks.notebooks 00 --save one.json",
     "python -m http.server --directory build/slides --bind 127.0.0.1":
         "python -u -m http.server 0 --directory build --bind 127.0.0.1",
     "python -m workshop.benchmarks.grading":
@@ -141,9 +145,11 @@ def executed(command):
 
 def arguments(command):
     """What a command says to pytest: ``["tests/unit", "-x"]``; None for a command that says nothing to it."""
-    asked = re.match(r"python -m pytest\b(.*)|make test ARGS=\"(.*)\"$", filled(command))
+    asked = re.match(r"python -m pytest\b(.*)|make test(?:-all)? ARGS=\"(.*)\"$", filled(command))
     given = shlex.split(asked[1] or asked[2] or "") if asked else None
-    return given if given is None or any("/" in each for each in given) else [*given, "tests/house"]
+    return (
+        given if given is None or any("/" in each for each in given) else [*given, "tests/house", "tests/lab"]
+    )
 
 
 @pytest.fixture
@@ -215,7 +221,7 @@ def opens(command, course):
         process.wait()
 
 
-TO_PYTEST = [each for each in commands() if arguments(each)]
+TO_PYTEST = [each for each in commands() if arguments(each) and each not in LESS]
 TRIED = {executed(each): each for each in commands() if each not in NOT_HERE and each not in TO_PYTEST}
 COLLECT = """
 import json, sys, pytest

@@ -1,6 +1,7 @@
 """The linter has nothing to say of code and notebooks, and mypy nothing of the library's types."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -66,3 +67,48 @@ Rotary("8")
     seen = re.findall(r'Revealed type is "(?:[\w.]+\.)?(\w+)"', said)
     assert seen == ["Rotary", "ALiBi", "Cache"] and code == 1
     assert said.count(" error: ") == 1 and 'Argument 1 to "Rotary" has incompatible type "str"' in said, said
+
+
+def test_ruff_looks_at_every_file_of_ours():
+    """A pattern without a slash leaves out every folder of that name."""
+    line = [sys.executable, "-m", "ruff", "check", "--show-files", "--no-cache"]
+    seen = {
+        Path(each) for each in subprocess.run(line, cwd=ROOT, capture_output=True, text=True).stdout.split()
+    }
+    ours = {path for room in ROOMS for path in (ROOT / room).rglob("*.py")}
+    assert len(ours) > 300 and ours <= seen, ours - seen
+
+
+# ---- commands ----
+
+# These are no commands: a process that the course starts talks to them.
+TALKS = {"course.checks.__main__", "classroom.runner", "classroom.hub.start"}
+HELP = """
+import contextlib, io, json, runpy, sys
+for name in sys.argv[1:]:
+    sys.argv, said = [name, "--help"], io.StringIO()
+    try:
+        with contextlib.redirect_stdout(said):
+            runpy.run_module(name, run_name="__main__")
+    except SystemExit as end:
+        if not end.code and said.getvalue().startswith("usage: "):
+            continue
+    except Exception as error:
+        said.write(repr(error))
+    print(f"{name}: {said.getvalue()[:200]!r}")
+"""
+
+
+def test_a_command_that_is_asked_for_help_does_nothing_else(tmp_path):
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for room in ROOMS[:-1]
+        for path in (ROOT / room).rglob("*.py")
+        if '__name__ == "__main__"' in path.read_text(encoding="utf-8") or path.name == "__main__.py"
+    }
+    assert names > TALKS and len(names - TALKS) > 15
+    line = [sys.executable, "-c", HELP, *sorted(names - TALKS)]
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, env=env)
+    assert not done.stdout and not done.returncode, done.stdout + done.stderr
+    assert not list(tmp_path.iterdir())

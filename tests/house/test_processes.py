@@ -47,6 +47,22 @@ def test_questions_of_a_notebook_stay_together_and_what_is_long_begins_first(tmp
     assert order.index("test_house") > 6
 
 
+def test_what_make_test_runs_asks_for_no_browser(tmp_path):
+    (tmp_path / "tests" / "unit").mkdir(parents=True)
+    for name in ("conftest.py", "pyproject.toml", "tests/conftest.py", "tests/notebooks/sanitize.cfg"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "tests" / "unit" / "test_it.py").write_text("def test_it(browser): ...")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 4 and "move them out of `make test`: ['tests/unit/test_it.py" in done.stderr
+
+
 def test_a_long_run_says_where_the_time_went():
     spec = importlib.util.spec_from_file_location("course_conftest", ROOT / "conftest.py")
     spec.loader.exec_module(conftest := importlib.util.module_from_spec(spec))

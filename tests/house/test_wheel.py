@@ -125,10 +125,11 @@ def run(python, *command, code=0, stream="stdout"):
 
 HELD = re.compile(
     r"""tutorial_lib/(?:
-    (?:(?:conformance|data|encodings|explorers)/)?[a-z0-9_]+[.]py                 # code
+    (?:(?:conformance|data|encodings|explorers)/)?[a-z0-9_]+[.]py     # code
     |explorers/live/(?:__init__[.]py|[a-z]+[.](?:js|css))             # the browser's half of the explorers
     |data/released[.]json|explorers/(?:positions|measured)[.]json     # numbers that are shown
     |conformance/golden/golden[.](?:json|safetensors)                 # the golden vectors
+    |configs[.]json                                                   # what no config.json says
     |course[.]mplstyle|py[.]typed)""",
     re.X,
 )

@@ -631,7 +631,7 @@ class Tab:
             "request",
             lambda request: (
                 None
-                if request.url.startswith((self.base, "data:"))
+                if request.url.startswith((self.base, "data:", "blob:"))
                 else self.note(f"asked elsewhere: {request.url}")
             ),
         )
@@ -737,6 +737,23 @@ def test_what_stands_on_each_page_is_whole_on_a_phone(look, url, pages, start):
             tab.check_formulas()
             tab.check_width()
     assert len(names) > 10 and not tab.problems
+
+
+@pytest.mark.parametrize("start", ["", *STARTS])
+def test_the_playground_learns_on_its_page(url, look, start):
+    """In the page with the site's head and sides, and in the file that a reader takes along."""
+    tab = look(width=390)
+    tab.open(url, f"{start}docs/playground.html")
+    tab.page.locator(".pg-start").click()
+    tab.page.wait_for_function(
+        "() => document.querySelector('.pg').live.lanes.every(lane => lane.s)", timeout=9e4
+    )
+    tab.check_width()
+    tab.check_access()
+    tab.open(url, f"{start}_static/playground.html")
+    tab.page.wait_for_function("() => document.querySelector('.pg').live.lanes.every(lane => lane.shares)")
+    assert tab.page.locator("html").get_attribute("lang") == (start.strip("/") or "en")
+    assert not tab.problems
 
 
 PAINT = """() => {

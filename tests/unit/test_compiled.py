@@ -41,8 +41,17 @@ def test_in_one_graph_with_gradients(encoding, positions_for):
     compiled_and_not(encoding, positions_for(encoding, 5) + 3, backend="aot_eager")
 
 
-def test_of_any_length(encoding, positions_for):
+# One of each way to use positions: no other asks anything of a length that none of these asks.
+KINDS = (
+    "none learned rotary rotary-dynamic rotary-axial xpos clipped t5 fire shaw transformer-xl tupe-relative "
+    "deberta cope temperature-rotary hybrid-mlp compose-2d"
+).split()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_of_any_length(name, all_encodings, positions_for):
     """A whole model in one graph that holds for every length: numbers of a module are symbols, too."""
+    encoding = all_encodings[name]()
     model = Transformer(Config(11, 16, n_layers=1, n_heads=2), encoding).double()
     torch._dynamo.reset()
     compiled = torch.compile(model, backend="eager", fullgraph=True, dynamic=True)

@@ -1,7 +1,9 @@
 """What every encoding keeps, by every way of computing it: one list of methods, and no exceptions by name."""
 
 import copy
+import inspect
 import math
+import re
 
 import pytest
 import torch
@@ -10,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import tutorial_lib.fast_attention
 from tutorial_lib.attention import attention
-from tutorial_lib.encodings import REGISTRY, Absolute, ALiBi, Rotary
+from tutorial_lib.encodings import REGISTRY, Absolute, ALiBi, PositionalEncoding, Rotary
 from tutorial_lib.model import Cache, Config, Transformer
 
 F64 = torch.float64
@@ -47,6 +49,46 @@ def test_the_list_has_all_of_the_registry(all_encodings):
     assert set(REGISTRY) <= set(all_encodings)
     for name, kind in REGISTRY.items():
         assert not isinstance(kind, type) or type(all_encodings[name]()) is kind
+
+
+# ---- wrong calls ----
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, make in REGISTRY.items() if isinstance(make, type) and "__init__" in vars(make)]
+)
+def test_what_a_class_does_not_take_is_named_with_what_it_takes(name):
+    make = REGISTRY[name]
+    takes = inspect.signature(make).parameters
+    first = re.escape(f"it is {make.__name__}({next(iter(takes)).replace('parts', '*parts')}")
+    with pytest.raises(TypeError, match=rf"{make.__name__}\(bse=3\).*{first}"):
+        make(bse=3)
+    if not any(each.kind is each.VAR_POSITIONAL for each in takes.values()):
+        with pytest.raises(TypeError, match=f"too many positional.*{first}"):
+            make(*[8] * 12)
+    if any(each.default is each.empty and each.kind is not each.VAR_POSITIONAL for each in takes.values()):
+        with pytest.raises(TypeError, match=rf"{make.__name__}\(\): missing.*{first}"):
+            make()
+
+
+def test_what_a_door_does_not_take_is_named_with_what_it_takes(encoding):
+    for door in encoding.doors:
+        call = f"{type(encoding).__name__}.{door}"
+        for given in ((), range(9)):
+            with pytest.raises(TypeError, match=rf"{re.escape(call)}\(.*: .*argument.*; it is {call}\("):
+                getattr(encoding, door)(*given)
+        if door != "bias" and type(encoding).__module__.startswith("tutorial_lib"):
+            with pytest.raises(TypeError, match=f" of {call} is a list: give a tensor .B, "):
+                getattr(encoding, door)(*[[[1.0]]] * (1 if door in ("embed", "values") else 2))
+
+
+def test_an_error_that_is_about_no_argument_stays_as_it_is():
+    class Own(PositionalEncoding):
+        def bias(self, q_positions, k_positions):
+            raise TypeError("nothing about arguments")
+
+    with pytest.raises(TypeError, match="^nothing about arguments$"):
+        Own().bias(3, 3)
 
 
 # ---- every path ----

@@ -162,7 +162,7 @@ def test_a_new_file_alone_leaves_nothing_red(python):
         for name in (
             "unit/test_every_encoding.py",
             "unit/test_relative.py",
-            "unit/test_experiment_lengths.py",
+            "experiments/test_experiment_lengths.py",
             "unit/test_experiment_scoreboard.py",
             "house/test_papers.py",
             "house/test_results.py",
@@ -197,8 +197,12 @@ def test_measured_it_stands_beside_the_others(python, tmp_path):
         "assert summary.tail(row) == ('2.00', '2.00')\n"
     )
     files = [
-        ROOT / "tests" / "unit" / f"test_{name}.py"
-        for name in ("experiment_lengths", "experiment_scoreboard", "explorer_scoreboard")
+        ROOT / "tests" / f"{name}.py"
+        for name in (
+            "experiments/test_experiment_lengths",
+            "unit/test_experiment_scoreboard",
+            "unit/test_explorer_scoreboard",
+        )
     ]
     done = python(True, measured, *PYTEST, *files, "-k", "registry or the_board or said")
     for test in ("test_the_board_joins_three_records", "test_long_lists_are_whole_and_empty_ones_said"):

@@ -62,9 +62,9 @@ class Corpus:
         """Held-out windows and their next characters, both ``[count, length]``.
 
         The windows *end* at the same ``count`` places for every length, so that losses at two
-        lengths can be compared on the same targets. With ``between`` they end halfway from each of these
-        places to the one before: a text to choose settings by, which is not the one that is reported as
-        long as windows are at most half as long as the places are apart.
+        lengths can be compared on the same targets. With ``between`` they end halfway between each of
+        these places and the one before. That is text to choose settings on, and it stays separate from
+        the text that is reported as long as a window is at most half the distance between two places.
         """
         first = len(self.test) // (count + 1)
         if length + 1 > first:
@@ -88,7 +88,7 @@ class Corpus:
 def kjv() -> Corpus:
     """The King James Bible, one verse a line: 4.1 million characters, 65 symbols.
 
-    Raises FileNotFoundError, with the command that mends it, when its package is not installed.
+    Raises FileNotFoundError, with the command that fixes it, when its package is not installed.
     """
     with SOURCES["kjv"].path().open(encoding="utf-8") as file:
         return Corpus.of("\n".join(json.loads(line)["text"] for line in file))

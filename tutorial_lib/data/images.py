@@ -18,7 +18,7 @@ LEVELS = 17
 def digits() -> tuple[Tensor, Tensor]:
     """Images, int64 ``[1797, 8, 8]`` of 0 … 16, and the digits that they show ``[1797]``.
 
-    Raises FileNotFoundError, with the command that mends it, when the package is missing.
+    Raises FileNotFoundError, with the command that fixes it, when the package is missing.
     """
     with gzip.open(SOURCES["digits"].path(), "rt") as file:
         table = torch.tensor([[int(number) for number in line.split(",")] for line in file])

@@ -1,4 +1,4 @@
-"""What takes long to unpack is unpacked once, into a file that every later session maps into its memory.
+"""Unpack large files once, into a file that every later session maps into its memory.
 
 Pages of a mapped file that nobody writes to are shared: thirty students on one machine keep one copy of a
 model, not thirty. Writing is allowed, because the mapping is private (copy on write): the writer gets a copy
@@ -27,7 +27,7 @@ SPARE_BYTES = 2_000_000_000
 
 
 def mapped(source: Path, unpack: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """``unpack()``, which reads ``source``, out of a file that is made the first time.
+    """The result of ``unpack()``, which reads ``source``, from a file that is made the first time.
 
     The file lies beside the source, or in the user's cache folder where that cannot be written. Its name
     holds the SHA-256 of the source, so a new version of the source is unpacked anew; one that cannot be read
@@ -48,7 +48,7 @@ def mapped(source: Path, unpack: Callable[[], dict[str, Any]]) -> dict[str, Any]
 
 
 def cache_folder() -> Path:
-    """Where this user's programs keep what can be made again."""
+    """Where this user's programs keep files that can be made again."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":
@@ -67,7 +67,7 @@ def _read(place: Path) -> dict[str, Any] | None:
 
 
 def _write(made: dict[str, Any], place: Path) -> bool:
-    """Write aside, then rename: another process sees the whole file or none. False where that cannot be."""
+    """Write aside, then rename: another process sees the whole file or none. False where that fails."""
     aside = place.with_name(f"{place.name}.{uuid.uuid4().hex}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -95,5 +95,5 @@ def _removed_at_last(path: Path) -> Iterator[None]:
 def _remove_old(stem: str, keep: Path) -> None:
     for old in keep.parent.glob(f"{stem}.*.mapped"):
         if old != keep:
-            with contextlib.suppress(OSError):  # Windows: somebody reads it
+            with contextlib.suppress(OSError):  # Windows: another process is reading it
                 old.unlink()

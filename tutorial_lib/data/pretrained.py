@@ -41,7 +41,7 @@ def load_minilm_positions() -> Tensor:
 
     all-MiniLM-L6-v2 (sentence-transformers, Apache-2.0).
 
-    Raises FileNotFoundError, with the command that mends it, when its package is not installed.
+    Raises FileNotFoundError, with the command that fixes it, when its package is not installed.
     """
     with needs("experiments"):
         from safetensors import safe_open
@@ -88,7 +88,7 @@ def load_smollm2() -> Pretrained:
     seconds; after that, they are mapped from there (``tutorial_lib.data.mapped``), in less than one. GGUF
     keeps Llama weights for *interleaved* pairs; the base is 100000.
 
-    Raises FileNotFoundError, with the command that mends it, when its package is not installed.
+    Raises FileNotFoundError, with the command that fixes it, when its package is not installed.
     """
     with needs("experiments"):
         from tokenizers import Tokenizer
@@ -106,7 +106,7 @@ def load_smollm2() -> Pretrained:
 
 
 class _NoRandomStart(TorchFunctionMode):
-    """Leave out the first random values of weights: on the device "meta" they import PyTorch's compiler."""
+    """Skip the random initialization of weights: on the device "meta" it imports PyTorch's compiler."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if getattr(func, "__module__", "") == "torch.nn.init":
@@ -145,7 +145,7 @@ def _name(gguf_name: str) -> str:
 
 
 def _tokenizer(reader):
-    """The byte-level BPE that stands in the GGUF file itself."""
+    """The byte-level BPE that the GGUF file itself contains."""
     with needs("experiments"):
         from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 

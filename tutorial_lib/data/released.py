@@ -1,8 +1,8 @@
-"""The layers of released models: what each sees, and what it knows of positions.
+"""The layers of released models: what each sees, and how it knows positions.
 
 The table, ``released.json``, is made from the configuration classes of Transformers, which the course does
-not need: ``tests/parity/test_released.py`` makes it anew and compares. A default is that of the model that a
-class is named after; other sizes of a family may differ.
+not need: ``tests/parity/test_released.py`` makes it again and compares. Defaults are those of the model
+that a class is named after; other sizes in its family may differ.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Released:
-    """A model by the defaults of its configuration class."""
+    """A model, as the defaults of its configuration class describe it."""
 
     name: str
     config: str
@@ -54,7 +54,7 @@ class Released:
 
     @property
     def without(self) -> int:
-        """How many of its attention layers know no position."""
+        """How many of its attention layers have no positions."""
         return sum(layer.base is None and not layer.recurrent for layer in self.layers)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 class Source:
     """A data file inside an installed package.
 
-    The package is never imported: its code may want libraries that the course does not use.
+    The package is never imported: its code may need libraries that the course does not use.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Source:
     def path(self) -> Path:
         """The file's path.
 
-        Raises FileNotFoundError, with the command that mends it, when the package is missing.
+        Raises FileNotFoundError, with the command that fixes it, when the package is missing.
         """
         spec = importlib.util.find_spec(self.module)
         for folder in (spec.submodule_search_locations or []) if spec else []:

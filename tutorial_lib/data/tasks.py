@@ -25,7 +25,7 @@ def order_sentences() -> tuple[Tensor, Tensor]:
 def order_task(size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Who does it? Sentences "cat chases dog": ids ``[size, 3]``, label = the first animal ``[size]``.
 
-    The two animals differ. The same three words in the other order have the other answer.
+    The two animals differ. The same three words in reverse have the other animal as their answer.
     """
     draw = torch.rand(size, len(ANIMALS), generator=generator).argsort(1)[:, :2]
     verb = torch.randint(len(ANIMALS), len(WORDS), (size,), generator=generator)
@@ -72,8 +72,8 @@ def slot_or_back(
     """Two questions, one of place and one of distance: ids and labels ``[size, length]``.
 
     Every token has a value and asks a question. Ids below ``n_values`` ask for the value in place
-    ``slot``; the others, value + ``n_values``, for the value k steps ago. Labels are values; the
-    first k tokens that ask for a past that is not there have −100.
+    ``slot``; the others, value + ``n_values``, for the value k steps ago. Labels are values;
+    a token that asks for a value from before the start has −100.
 
     >>> ids, values = slot_or_back(1, torch.Generator().manual_seed(3), slot=0, k=1, length=5, n_values=10)
     >>> ids.tolist(), values.tolist()
@@ -124,11 +124,11 @@ def copying(
     reverse: bool = False,
     n_values: int = 16,
 ) -> tuple[Tensor, Tensor]:
-    """A list, a sign, and the list once more, each token to be told before it stands there.
+    """A list, a sign, and the list again, in which each token is to be predicted.
 
     Ids and labels ``[size, 2n]``: n values, the sign ``n_values``, the first n − 1 values of the answer.
-    The first n labels are −100, the others the answer: the list, with ``reverse`` from its end. One n for
-    the whole batch is drawn from ``shortest`` … ``longest``.
+    The first n labels are −100, the others the answer: the list, or with ``reverse`` the list backwards.
+    One n for the whole batch is drawn from ``shortest`` … ``longest``.
 
     >>> ids, labels = copying(1, torch.Generator().manual_seed(0), longest=3, shortest=3, reverse=True)
     >>> ids.tolist(), labels.tolist()
@@ -146,7 +146,7 @@ def translation(
 ) -> tuple[Tensor, Tensor]:
     """Translate into a language where the noun comes before its adjective: ids and labels ``[size, length]``.
 
-    Ids below ``n_values / 2`` are adjectives, the others nouns. An adjective right before a noun changes
+    Ids below ``n_values / 2`` are adjectives, the others nouns. An adjective right before a noun swaps
     places with it; every other word stays.
 
     >>> ids, labels = translation(1, torch.Generator().manual_seed(0), length=8, n_values=4)

@@ -1,8 +1,8 @@
 """Positional encodings, each a choice of where position enters attention.
 
 ``PositionalEncoding`` names the five doors; a method overrides those that it uses; ``Compose``
-puts several together; ``build`` makes one by its name. A class of the registry that is not named
-below is exported all the same: a new encoding is one file.
+puts several together; ``build`` makes one by its name. Classes in the registry are exported
+even if they are not named below, so a new encoding is one file.
 """
 
 from .alibi import ALiBi, AsymmetricALiBi, slopes

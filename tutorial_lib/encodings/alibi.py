@@ -12,7 +12,7 @@ second one of the next higher. It writes the bias as the positive m·j, which di
 −m·(i − j) by a constant per query: a softmax does not see it.
 
 The paper is causal; for encoders its authors discuss other forms, in issue 5 of their repository
-(ofirpress/attention_with_linear_biases). There −m·|i − j| is a mirror: a sentence and its reversal get
+(ofirpress/attention_with_linear_biases). With −m·|i − j| it is a mirror: a sentence and its reversal get
 mirrored outputs, and equal ones after pooling. Slopes that differ to the left and to the right
 break the mirror.
 """
@@ -20,6 +20,7 @@ break the mirror.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -49,10 +50,10 @@ def _slopes(n: int) -> list[float]:
     return _slopes(lower) + _slopes(2 * lower)[0::2][: n - lower]
 
 
-def _per_head(m, r):
+def _per_head(m: Sequence[float], r: Tensor) -> Tensor:
     """The slopes as ``[H, 1, …, 1]`` beside offsets ``r``."""
-    m = torch.tensor(m, dtype=r.dtype, device="cpu").to(r.device, non_blocking=True)  # a GPU need not wait
-    return m.view(-1, *[1] * r.ndim)
+    its = torch.tensor(m, dtype=r.dtype, device="cpu").to(r.device, non_blocking=True)  # a GPU need not wait
+    return its.view(-1, *[1] * r.ndim)
 
 
 class ALiBi(RelativeBias):
@@ -72,26 +73,28 @@ class ALiBi(RelativeBias):
         self.n_heads, self.symmetric = n_heads, symmetric
         self.m = tuple(_slopes(n_heads))
 
-    def of(self, r):
+    def of(self, r: Tensor) -> Tensor:
         r = r.to(result_dtype(r))
         return _per_head(self.m, r) * (-r.abs() if self.symmetric else r)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, symmetric={self.symmetric}"
 
 
 class AsymmetricALiBi(RelativeBias):
     """−left·(i − j) for keys behind, −right·(j − i) for keys ahead: ALiBi for an encoder.
 
-    The paper has no such form. How slopes are dealt is this course's choice: by default those of 2·n_heads
-    heads, largest first, go to left and right in turn, so they differ in every head. ``left`` and ``right``
-    may be given, one slope per head.
+    The paper has no such form; how the slopes are dealt out is this course's choice. By default those of
+    2·n_heads heads, largest first, go to left and right in turn, so the two sides differ in every head. You
+    may also give ``left`` and ``right``, one slope per head.
 
     Raises ValueError for an ``n_heads`` that is not positive, or slopes that are not finite, below 0, or
     not one per head.
     """
 
-    def __init__(self, n_heads: int, *, left=None, right=None):
+    def __init__(
+        self, n_heads: int, *, left: Sequence[float] | None = None, right: Sequence[float] | None = None
+    ):
         super().__init__()
         check_positive(n_heads=n_heads)
         deal = sorted(_slopes(2 * n_heads), reverse=True)
@@ -99,15 +102,15 @@ class AsymmetricALiBi(RelativeBias):
         self.left = _checked("left", left, n_heads) if left is not None else tuple(deal[0::2])
         self.right = _checked("right", right, n_heads) if right is not None else tuple(deal[1::2])
 
-    def of(self, r):
+    def of(self, r: Tensor) -> Tensor:
         r = r.to(result_dtype(r))
         return _per_head(self.left, r) * r.clamp(max=0) - _per_head(self.right, r) * r.clamp(min=0)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, left={self.left}, right={self.right}"
 
 
-def _checked(name, m, n_heads):
+def _checked(name: str, m: Sequence[float], n_heads: int) -> tuple[float, ...]:
     try:
         m = tuple(float(x) for x in m)
     except (TypeError, ValueError) as error:

@@ -37,9 +37,9 @@ class Sinusoidal2D(Sinusoidal):
         dim: width of the token vectors, even; each axis has ``dim / 2``.
         base, layout: as in :class:`Sinusoidal`, for each axis.
 
-    The layout ``"interleaved"`` has DETR's channels. DETR itself counts rows and columns from 1,
+    The layout ``"interleaved"`` gives DETR's channels. DETR itself counts rows and columns from 1,
     divides them by the last one, and multiplies by 2π: give it such positions. MAE has the same
-    channels in another order: the column before the row, and of each all sines before all cosines.
+    channels in another order: the column before the row, and within each all sines before all cosines.
     """
 
     axes = 2
@@ -56,16 +56,16 @@ class Sinusoidal2D(Sinusoidal):
 
 @dataclass(frozen=True)
 class AxialFrequencies:
-    """One :class:`Frequencies` per axis, for a :class:`Rotary` to ask as it asks a single one.
+    """One :class:`Frequencies` per axis; a :class:`Rotary` uses them as it would a single one.
 
     The pairs of a head are dealt to the axes in order: the first ``frequencies[0].d / 2`` pairs turn
-    by the first axis, and so on; pairs that are left do not turn.
+    by the first axis, and so on; leftover pairs do not turn.
     """
 
     head_dim: int
     frequencies: tuple[Angles, ...]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not all(isinstance(f, Angles) and f.axes == 1 for f in self.frequencies):
             raise ValueError(f"frequencies={self.frequencies}: give one Frequencies(…) per axis")
         channels = [f.d for f in self.frequencies]
@@ -87,8 +87,10 @@ class AxialFrequencies:
         lengths = tuple(f.length(*axis) for f, axis in zip(self.frequencies, axes, strict=True))
         return None if all(of_axis is None for of_axis in lengths) else lengths
 
-    def cos_sin(self, positions: Tensor, length, dtype=torch.float32) -> tuple[Tensor, Tensor]:
-        """Those of all axes side by side: ``[L, pairs]`` or ``[B, L, pairs]``."""
+    def cos_sin(
+        self, positions: Tensor, length: tuple[Tensor | None, ...] | None, dtype: torch.dtype = torch.float32
+    ) -> tuple[Tensor, Tensor]:
+        """The cosines and sines of all axes side by side: ``[L, pairs]`` or ``[B, L, pairs]``."""
         length = (None,) * self.axes if length is None else length
         axes = zip(self.frequencies, positions.unbind(-1), length, strict=True)
         turns = [f.cos_sin(p, of_axis, dtype) for f, p, of_axis in axes]
@@ -103,7 +105,7 @@ class AxialRotary(Rotary):
     Args:
         head_dim: channels per head; for two axes a multiple of 4.
         base: of both axes; 100 if it is not given.
-        layout: ``"interleaved"`` or ``"half"``. Pairs are numbered through the whole head, so with
+        layout: ``"interleaved"`` or ``"half"``. Pairs are numbered across the whole head, so with
             ``"half"`` channel t belongs to t + d/2, not to its neighbour within the axis.
         frequencies: one :class:`Frequencies` per axis, in place of ``base``. Their number is the number
             of axes: three, say, for (time, row, column). Their channels may be unequal, and fewer than
@@ -111,7 +113,7 @@ class AxialRotary(Rotary):
 
     RoPE-ViT deals the pairs to column and row in turn in the paper; its released code has all of the
     column first, and is ``"interleaved"``: give it ``positions.flip(-1)``. Qwen2-VL's image encoder is
-    ``"half"``, row first, base 10000. (M-RoPE in its language model is another method: it cuts one
+    ``"half"``, row first, base 10000. (M-RoPE in its language model is another method: it divides one
     list of θ among the axes, :mod:`tutorial_lib.encodings.mrope`.)
 
     Raises ValueError as :class:`Rotary` does, for channels that can't be shared, and for both a
@@ -133,11 +135,12 @@ class AxialRotary(Rotary):
             frequencies, base = (Frequencies(head_dim // 2, 100.0 if base is None else base),) * 2, None
         if not isinstance(frequencies, (tuple, list)):
             raise ValueError(f"frequencies={frequencies!r}: give a tuple, one Frequencies(…) per axis")
-        axial: Any = AxialFrequencies(head_dim, tuple(frequencies))  # is asked as Angles are
+        axial: Any = AxialFrequencies(head_dim, tuple(frequencies))  # used in place of Angles
         super().__init__(head_dim, base=base, layout=layout, frequencies=axial)
 
-    def extra_repr(self):
-        return f"{self.head_dim}, frequencies={self.frequencies.frequencies}, layout={self.layout!r}"
+    def extra_repr(self) -> str:
+        its: Any = self.frequencies
+        return f"{self.head_dim}, frequencies={its.frequencies}, layout={self.layout!r}"
 
 
 METHODS = [

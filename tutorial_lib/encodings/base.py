@@ -15,43 +15,45 @@ and attention computes, for every method alike (Vaswani et al. 2017, eq. 1, with
 .. math:: \mathrm{softmax}\big((q' k'^\top + \text{content\_bias})\cdot\text{scale}
           + \text{bias} + \text{mask}\big)\, v + \text{values}
 
-A door takes positions as a tensor ``[L]``, or ``[B, L]`` (each row of a batch its own), as a length, or as
-:class:`Positions`, which attention and the model make of them; by default tokens count from 0 on. Where a
-position is n > 1 numbers, such as (row, column), one more dimension stands at the end: ``[L, n]`` or
-``[B, L, n]``. How many numbers a position is, the encoding says (``axes``), never the shape. A relative
-offset is always ``r = k_position − q_position``: negative looks back, positive looks ahead.
+A door takes positions as a tensor ``[L]``, or ``[B, L]`` (one row for each of a batch), as a length, or as
+:class:`Positions`, into which attention and the model turn them; by default tokens count from 0. Where a
+position is n > 1 numbers, such as (row, column), there is one more dimension at the end: ``[L, n]`` or
+``[B, L, n]``. How many numbers make up a position is up to the encoding (``axes``), never to the shape. A
+relative offset is always ``r = k_position − q_position``: negative looks back, positive looks ahead.
 
 **An encoding of your own** gets plain tensors at its doors, whoever opens them.
 
-Some encodings are tables, and have nothing for a position outside, or between two entries. Where numbers
-can be asked for at no cost (:func:`.positions.readable`), that is a ValueError; where not, NaN: in compiled
-code, under ``torch.func``, on a GPU. Never is it another entry.
+Some encodings are tables, and have nothing for a position outside, or between two entries. Where the numbers
+can be read at no cost (:func:`.positions.readable`), such a position raises ValueError; where they can't (in
+compiled code, under ``torch.func``, on a GPU), it gives NaN. It never gives another entry.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from .calls import explained
 from .method import Method, Row
-from .positions import Positions, Where, at
+from .positions import Device, Positions, Where, at
 
 DOORS = ("embed", "rotate", "content_bias", "bias", "values")
 READERS = (*DOORS, "bias_by_offset", "dense", "vectors", "changes")  # of positions
 
 
-def _with_tensors(method: Callable) -> Callable:
+def _with_tensors(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def plain(self, *arguments, **named):
-        arguments = [x.tensor if isinstance(x, Positions) else x for x in arguments]
+    def plain(self: PositionalEncoding, *arguments: Any, **named: Any) -> Any:
+        plainly = [x.tensor if isinstance(x, Positions) else x for x in arguments]
         named = {name: x.tensor if isinstance(x, Positions) else x for name, x in named.items()}
-        return method(self, *arguments, **named)
+        return method(self, *plainly, **named)
 
     return plain
 
@@ -74,25 +76,27 @@ class PositionalEncoding(nn.Module):
     by_place: bool = False
     """Whether it goes by the order of the tensor too, where the queries are the last keys."""
 
-    def __init_subclass__(cls, **options):
-        """Classes outside of this package compute with positions as with tensors, so they get tensors."""
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Explain calls that do not fit, and give classes outside this package positions as tensors."""
         super().__init_subclass__(**options)
         shut = PositionalEncoding
         cls._doors = tuple(door for door in DOORS if getattr(cls, door) is not getattr(shut, door))
-        if not cls.__module__.startswith(__package__):
-            for name in READERS:
-                if callable(vars(cls).get(name)):
-                    setattr(cls, name, _with_tensors(vars(cls)[name]))
+        outside = not cls.__module__.startswith(__package__)
+        for name in ("__init__", *READERS):
+            method = vars(cls).get(name)
+            if inspect.isfunction(method):
+                method = _with_tensors(method) if outside and name in READERS else method
+                setattr(cls, name, explained(method, cls.__name__))
 
     @property
     def reach(self) -> int | None:
-        """The offset beyond which content_bias, bias and values change no more: all keys from there on get,
-        on each side, what the key at this offset gets, whatever their content. None: there is no such one."""
+        """The offset beyond which content_bias, bias and values no longer change: on each side, all keys from
+        there on get what the key at this offset gets, whatever their content. None where there is none."""
         return None
 
     def changes(self, before: Where, now: Where) -> Tensor | None:
-        """Whether what it does to a text at the positions ``before`` changes when the text goes on and has
-        those of ``now``: ``[]`` or ``[B]``. None: it never does, so that a past can be kept in any model."""
+        """Whether the encoding treats the tokens at the positions ``before`` differently once the text has
+        grown to the positions ``now``: ``[]`` or ``[B]``. None: never, so any model can keep a past."""
         return None
 
     def embed(self, x: Tensor, positions: Where = None, *, offset: int = 0) -> Tensor:
@@ -102,7 +106,7 @@ class PositionalEncoding(nn.Module):
     def rotate(
         self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
     ) -> tuple[Tensor, Tensor]:
-        """Queries and keys turned by their positions; only how many channels both have may change."""
+        """Queries and keys turned by their positions; only the number of channels of both may change."""
         return q, k
 
     def content_bias(
@@ -126,8 +130,8 @@ class PositionalEncoding(nn.Module):
         """A term of the output, ``[B, H, Lq, d_head]``; ``None`` adds nothing."""
         return None
 
-    def forward(self, *arguments, **options):
-        """Its door, of an encoding that opens one: ``Rotary(64)(q, k)`` is ``Rotary(64).rotate(q, k)``."""
+    def forward(self, *arguments: Any, **options: Any) -> Any:
+        """The door of an encoding that opens one: ``Rotary(64)(q, k)`` is ``Rotary(64).rotate(q, k)``."""
         if len(self.doors) != 1:
             what = " and ".join(self.doors) or "no door"
             raise TypeError(f"{type(self).__name__} opens {what}: call the door, not the encoding")
@@ -165,6 +169,8 @@ class Compose(PositionalEncoding):
     those that open a door read positions of different ``axes``.
     """
 
+    parts: Sequence[PositionalEncoding]
+
     def __init__(self, *parts: PositionalEncoding):
         super().__init__()
         for part in parts:
@@ -179,33 +185,39 @@ class Compose(PositionalEncoding):
                 f"the parts ask for different scales {sorted(scales)}, but a softmax has one: "
                 "set the attribute `scale` of one part to None"
             )
-        self.parts = nn.ModuleList(parts)
+        its: Any = nn.ModuleList(parts)
+        self.parts = its
         self.scale = scales.pop() if scales else None
         self.axes = common_axes(part for part in parts if part.doors)
         self.by_place = any(part.by_place for part in parts)
 
     @property
-    def reach(self):
+    def reach(self) -> int | None:
         reaches = [part.reach for part in self.parts if {"content_bias", "bias", "values"} & set(part.doors)]
-        return None if None in reaches else max(reaches, default=None)
+        known = [reach for reach in reaches if reach is not None]
+        return max(known, default=None) if len(known) == len(reaches) else None
 
-    def embed(self, x, positions=None, **offset):
+    def embed(self, x: Tensor, positions: Where = None, **offset: int) -> Tensor:
         for part in self.parts:
             x = part.embed(x, positions, **offset)
         return x
 
-    def rotate(self, q, k, q_positions=None, k_positions=None, **offset):
+    def rotate(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, **offset: int
+    ) -> tuple[Tensor, Tensor]:
         for part in self.parts:
             q, k = part.rotate(q, k, q_positions, k_positions, **offset)
         return q, k
 
-    def content_bias(self, q, k, q_positions=None, k_positions=None, **offset):
+    def content_bias(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, **offset: int
+    ) -> Tensor | None:
         return _sum(part.content_bias(q, k, q_positions, k_positions, **offset) for part in self.parts)
 
-    def bias(self, q_positions, k_positions, **offset):
+    def bias(self, q_positions: Where, k_positions: Where, **offset: int) -> Tensor | None:
         return _sum(part.bias(q_positions, k_positions, **offset) for part in self.parts)
 
-    def bias_by_offset(self, q_positions, k_positions, **offset):
+    def bias_by_offset(self, q_positions: Where, k_positions: Where, **offset: int) -> Tensor | None:
         terms = [
             part.bias_by_offset(q_positions, k_positions, **offset)
             for part in self.parts
@@ -213,31 +225,33 @@ class Compose(PositionalEncoding):
         ]
         return None if any(term is None for term in terms) else _sum(terms)
 
-    def changes(self, before, now):
+    def changes(self, before: Where, now: Where) -> Tensor | None:
         return _sum(part.changes(before, now) for part in self.parts)  # of booleans: any of them
 
-    def values(self, weights, q_positions=None, k_positions=None, **offset):
+    def values(
+        self, weights: Tensor, q_positions: Where = None, k_positions: Where = None, **offset: int
+    ) -> Tensor | None:
         return _sum(part.values(weights, q_positions, k_positions, **offset) for part in self.parts)
 
-    def token_dim(self, d_model):
+    def token_dim(self, d_model: int) -> int:
         for part in reversed(self.parts):
             d_model = part.token_dim(d_model)
         return d_model
 
     @property
-    def doors(self):
+    def doors(self) -> tuple[str, ...]:
         return tuple(door for door in DOORS if any(door in part.doors for part in self.parts))
 
 
-def _sum(terms) -> Tensor | None:
-    terms = [term for term in terms if term is not None]
-    return sum(terms[1:], terms[0]) if terms else None
+def _sum(terms: Iterable[Tensor | None]) -> Tensor | None:
+    there = [term for term in terms if term is not None]
+    return sum(there[1:], there[0]) if there else None
 
 
 class Absolute(PositionalEncoding):
     """An encoding with one vector per position; by itself it is added to the token vector.
 
-    A subclass gives ``vectors(positions)``. How else a vector can meet its token stands in
+    A subclass gives ``vectors(positions)``. For other ways for a vector to meet its token, see
     :mod:`tutorial_lib.encodings.fusion`.
     """
 
@@ -248,12 +262,12 @@ class Absolute(PositionalEncoding):
         """The position vectors, ``[L, dim]`` or ``[B, L, dim]``."""
         raise NotImplementedError(f"{type(self).__name__} must give vectors(positions)")
 
-    def embed(self, x, positions=None, *, offset=0):
+    def embed(self, x: Tensor, positions: Where = None, *, offset: int = 0) -> Tensor:
         check_width(self, x, self.dim)
         return x + self.vectors(at(self, positions, x, offset=offset)).to(x.dtype)
 
 
-def check_encoding(encoding, name: str = "encoding") -> None:
+def check_encoding(encoding: object, name: str = "encoding") -> None:
     """Raise TypeError unless it is an instance of :class:`PositionalEncoding`."""
     if isinstance(encoding, type) and issubclass(encoding, PositionalEncoding):
         what = encoding.__name__
@@ -265,7 +279,7 @@ def check_encoding(encoding, name: str = "encoding") -> None:
         )
 
 
-def check_part(whole: PositionalEncoding, part: PositionalEncoding, kind) -> None:
+def check_part(whole: PositionalEncoding, part: object, kind: Any) -> None:
     """Raise TypeError unless ``part`` is of this ``kind``, a class that has a name ``in_words``."""
     if not isinstance(part, kind):
         given = f"the class {part.__name__}" if isinstance(part, type) else type(part).__name__
@@ -273,7 +287,12 @@ def check_part(whole: PositionalEncoding, part: PositionalEncoding, kind) -> Non
 
 
 def check_width(encoding: PositionalEncoding, x: Tensor, dim: int) -> None:
-    """Raise ValueError unless the last axis of ``x`` has size ``dim``."""
+    """Raise ValueError unless ``x`` are token vectors whose last axis has size ``dim``."""
+    if not x.is_floating_point():
+        raise ValueError(
+            f"x has dtype {x.dtype}, but {type(encoding).__name__} embeds vectors [B, L, {dim}] of floats: "
+            "call vectors(positions) for those of positions"
+        )
     if x.shape[-1] != dim:
         raise ValueError(
             f"{type(encoding).__name__} was built for token vectors of width {dim}, but x has "
@@ -281,7 +300,7 @@ def check_width(encoding: PositionalEncoding, x: Tensor, dim: int) -> None:
         )
 
 
-def common_axes(parts) -> int:
+def common_axes(parts: Iterable[PositionalEncoding]) -> int:
     """The axes of encodings that get the same positions; ValueError if they differ."""
     axes = {part.axes for part in parts}
     if len(axes) > 1:
@@ -312,7 +331,7 @@ def check_term(encoding: PositionalEncoding, door: str, term: Tensor | None, q: 
 
 
 def repeat_heads(x: Tensor, q: Tensor) -> Tensor:
-    """Keys or values ``[B, H_kv, L, D]``, each head as often as heads of ``q`` share it."""
+    """Keys or values ``[B, H_kv, L, D]``, each head repeated for every head of ``q`` that shares it."""
     return x if x.shape[1] == q.shape[1] else x.repeat_interleave(q.shape[1] // x.shape[1], 1)
 
 
@@ -338,7 +357,7 @@ def check_head_dim(head_dim: int, **tensors: Tensor) -> None:
 
 
 def check_pairs(head_dim: int, rotary_dim: int | None = None) -> int:
-    """How many channels of a head turn; ValueError, naming the argument, unless they are pairs of it."""
+    """How many channels of a head turn; ValueError, naming the argument, unless they form pairs within it."""
     name, d = ("head_dim", head_dim) if rotary_dim is None else ("rotary_dim", rotary_dim)
     check_positive(**{"head_dim": head_dim, name: d})
     if d > head_dim:
@@ -348,7 +367,7 @@ def check_pairs(head_dim: int, rotary_dim: int | None = None) -> int:
     return d
 
 
-def check_one_of(allowed: tuple, **values) -> None:
+def check_one_of(allowed: tuple[str, ...], **values: str) -> None:
     """Raise ValueError, naming the argument, unless every value is one of those that are allowed."""
     for name, value in values.items():
         if value not in allowed:
@@ -369,8 +388,8 @@ def check_not_negative(**sizes: int) -> None:
             raise ValueError(f"{name}={size!r}: it must be an integer, 0 or more")
 
 
-def is_number(value) -> bool:
-    """Whether it is a real number that a float holds, finite; True and False are none."""
+def is_number(value: object) -> bool:
+    """Whether ``value`` is a finite real number that a float can hold; True and False do not count."""
     most: Any = sys.float_info.max
     return isinstance(value, Real) and not isinstance(value, bool) and abs(value) <= most
 
@@ -388,7 +407,7 @@ def check_std(std: float) -> None:
         raise ValueError(f"std={std!r}: it must be a finite number, 0 or more")
 
 
-def constant(values, device=None) -> Tensor:
+def constant(values: Sequence[float], device: Device = None) -> Tensor:
     """Numbers as a tensor in the widest float of the device, without waiting for a GPU."""
     device = torch.device(device or "cpu")
     dtype = torch.float32 if device.type == "mps" else torch.float64

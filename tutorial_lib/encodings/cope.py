@@ -23,11 +23,11 @@ left lies behind every j, so it changes nothing.
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_heads, check_positive, check_std
 from .method import Method, Row
-from .positions import result_dtype
+from .positions import Where, result_dtype
 
 
 class CoPE(PositionalEncoding):
@@ -53,15 +53,17 @@ class CoPE(PositionalEncoding):
         self.head_dim, self.n_positions, self.std = head_dim, n_positions, std
         self.e = nn.Parameter(torch.randn(n_positions, head_dim) * std)
 
-    def counts(self, q, k):
+    def counts(self, q: Tensor, k: Tensor) -> Tensor:
         """p_ij of every pair, ``[B, H, Lq, Lk]``."""
         k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
-        gates = (q @ k.mT * self.head_dim**-0.5).to(result_dtype(q)).sigmoid()
+        gates: Tensor = (q @ k.mT * self.head_dim**-0.5).to(result_dtype(q)).sigmoid()
         gates = gates.tril(k.shape[-2] - q.shape[-2])  # the queries are the last keys
         p = gates.flip(-1).cumsum(-1).flip(-1)
         return p.clamp(max=self.n_positions - 1)
 
-    def content_bias(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+    def content_bias(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
+    ) -> Tensor:
         check_heads(self, q, self.head_dim)
         p = self.counts(q, k)
         z = q @ self.e.to(q.dtype).T  # [B, H, Lq, n_positions]
@@ -69,7 +71,7 @@ class CoPE(PositionalEncoding):
         share = p - p.floor()
         return (share * above + (1 - share) * below).to(q.dtype)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.head_dim}, {self.n_positions}, std={self.std:g}"
 
 

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from .base import PositionalEncoding, check_heads, check_positive, check_std
 from .method import Method
 from .offsets import between_entries, integer_offsets, nan_where
-from .positions import pair
+from .positions import Where, pair
 
 
 def log_bucket(r: Tensor, n_buckets: int, max_distance: int) -> Tensor:
@@ -56,8 +56,8 @@ class DeBERTa(PositionalEncoding):
 
     Args:
         n_heads, head_dim: heads H and channels per head d. P is ``[2k, H·d]``, with buckets ``[2B, H·d]``.
-        max_distance: k, 512 in the paper; with buckets D, beyond which all is soon one.
-        n_buckets: B, 256 in DeBERTa-v2 and v3 (``position_buckets``); None, as in the paper, has none.
+        max_distance: k, 512 in the paper; with buckets D; soon beyond it, all distances share one.
+        n_buckets: B, 256 in DeBERTa-v2 and v3 (``position_buckets``); None for no buckets, as in the paper.
         released: the third term as in the released code.
         std: standard deviation of the initial P.
 
@@ -92,7 +92,9 @@ class DeBERTa(PositionalEncoding):
         self.W_qr = nn.Linear(n_heads * head_dim, n_heads * head_dim, bias=False)
         self.W_kr = nn.Linear(n_heads * head_dim, n_heads * head_dim, bias=False)
 
-    def content_bias(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+    def content_bias(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
+    ) -> Tensor:
         queries, keys = pair(self, q_positions, k_positions, q, k, offset=offset)
         H, d, span = self.n_heads, self.head_dim, self.span
         check_heads(self, q, d, H)
@@ -112,7 +114,7 @@ class DeBERTa(PositionalEncoding):
         c2p, p2c = c2p.gather(-1, delta_ij.expand(pairs)), p2c.gather(-2, delta_ji.expand(pairs))
         return nan_where(missing, c2p + p2c)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         buckets = "" if self.n_buckets is None else f"n_buckets={self.n_buckets}, "
         return (
             f"{self.n_heads}, {self.head_dim}, {self.max_distance}, {buckets}released={self.released}, "

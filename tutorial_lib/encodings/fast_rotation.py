@@ -1,6 +1,6 @@
 """RoPE's rotation in few passes over memory.
 
-What it does is said by :func:`tutorial_lib.encodings.rotary.turn_plainly`; a test holds both together.
+It computes what :func:`tutorial_lib.encodings.rotary.turn_plainly` does; a test checks that they agree.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from torch import Tensor
 
 
 def fast_pays(x: Tensor) -> bool:
-    """Whether :func:`turn_fast` may be used, and is worth it. A compiler makes one pass of the plain form,
-    and of that form only; transforms of ``torch.func`` allow no change in place."""
+    """Whether :func:`turn_fast` may be used, and is worth it. A compiler turns the plain form, and only that
+    one, into a single pass; transforms of ``torch.func`` allow no change in place."""
     return (
         x.device.type in ("cpu", "cuda")
         and not torch.compiler.is_compiling()
@@ -38,7 +38,7 @@ def turn_fast(x: Tensor, cos: Tensor, sin: Tensor | None = None) -> Tensor:
     odd = x.storage_offset() % 2
     for n in others:
         odd |= n % 2
-    if channel != 1 or odd:  # no pairs in memory
+    if channel != 1 or odd:  # not laid out as pairs in memory
         x = x.clone(memory_format=torch.contiguous_format)
     pairs = torch.view_as_complex(x.view(*x.shape[:-1], x.shape[-1] // 2, 2))
     return torch.view_as_real(pairs * cos).flatten(-2)

@@ -17,11 +17,11 @@ The bias of one layer costs ``hidden`` numbers per pair.
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_above_0, check_positive
 from .method import Method, Row
-from .positions import pair, result_dtype
+from .positions import Where, pair, result_dtype
 
 
 class FIRE(PositionalEncoding):
@@ -51,7 +51,7 @@ class FIRE(PositionalEncoding):
         self.W_1 = nn.Linear(1, hidden)
         self.W_2 = nn.Linear(hidden, n_heads, bias=False)
 
-    def bias(self, q_positions, k_positions, *, offset=0):
+    def bias(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
         queries, keys = pair(self, q_positions, k_positions, offset=offset)
         distance = queries.offsets_to(keys).abs()
         dtype = result_dtype(distance, self.c)
@@ -63,7 +63,7 @@ class FIRE(PositionalEncoding):
         x = torch.log1p(c * distance.to(dtype)) / (torch.log1p(c * i) + 1e-6)
         return torch.einsum("hw,...qkw->...hqk", W_2, (x[..., None] * W_1 + b_1).relu())
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, hidden={self.hidden}, c={self.c.item():.3g}, L={self.L:g}"
 
 

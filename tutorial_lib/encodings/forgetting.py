@@ -30,7 +30,7 @@ from torch.nn.functional import logsigmoid
 
 from .base import PositionalEncoding, check_heads, check_positive, check_std
 from .method import Method, Row
-from .positions import result_dtype
+from .positions import Where, result_dtype
 
 
 class Forgetting(PositionalEncoding):
@@ -56,6 +56,7 @@ class Forgetting(PositionalEncoding):
     """
 
     by_place = True
+    scale: float
 
     def __init__(self, n_heads: int, head_dim: int, *, std: float = 0.02):
         super().__init__()
@@ -73,7 +74,9 @@ class Forgetting(PositionalEncoding):
         w, b = self.w.to(dtype)[:, None], self.b.to(dtype)[:, None]
         return logsigmoid((k.to(dtype) * w).sum(-1) + b)
 
-    def content_bias(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+    def content_bias(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
+    ) -> Tensor:
         check_heads(self, q, self.head_dim, self.n_heads)
         ahead = k.shape[-2] - q.shape[-2]
         if ahead < 0:
@@ -85,7 +88,7 @@ class Forgetting(PositionalEncoding):
         D = (total[..., ahead:, None] - total[..., None, :]).tril(ahead)  # Σ up to i minus Σ up to j
         return (D / self.scale).to(q.dtype)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, {self.head_dim}, std={self.std:g}"
 
 

@@ -14,12 +14,12 @@ All of them open the same door, ``embed``, and turn tokens ``[B, L, token_dim(d_
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .base import Absolute, PositionalEncoding, check_part, check_positive, check_std, check_width, is_number
 from .method import Method
 from .offsets import nan_where
-from .positions import at
+from .positions import Where, at
 
 
 class Add(PositionalEncoding):
@@ -35,7 +35,7 @@ class Add(PositionalEncoding):
             raise ValueError(f"token_scale={token_scale!r}: it must be a finite number; the paper has √d")
         self.position, self.token_scale, self.axes = position, token_scale, position.axes
 
-    def embed(self, x, positions=None, *, offset=0):
+    def embed(self, x: Tensor, positions: Where = None, *, offset: int = 0) -> Tensor:
         return self.position.embed(self.token_scale * x, positions, offset=offset)
 
 
@@ -47,7 +47,7 @@ class Multiply(PositionalEncoding):
         check_part(self, position, Absolute)
         self.position, self.axes = position, position.axes
 
-    def embed(self, x, positions=None, *, offset=0):
+    def embed(self, x: Tensor, positions: Where = None, *, offset: int = 0) -> Tensor:
         check_width(self.position, x, self.position.dim)
         return x * self.position.vectors(at(self, positions, x, offset=offset)).to(x.dtype)
 
@@ -63,7 +63,7 @@ class Concatenate(PositionalEncoding):
         check_part(self, position, Absolute)
         self.position, self.axes = position, position.axes
 
-    def token_dim(self, d_model):
+    def token_dim(self, d_model: int) -> int:
         if d_model <= self.position.dim:
             raise ValueError(
                 f"d_model={d_model} leaves no room for tokens beside {self.position.dim} "
@@ -71,7 +71,7 @@ class Concatenate(PositionalEncoding):
             )
         return d_model - self.position.dim
 
-    def embed(self, x, positions=None, *, offset=0):
+    def embed(self, x: Tensor, positions: Where = None, *, offset: int = 0) -> Tensor:
         p = self.position.vectors(at(self, positions, x, offset=offset)).to(x.dtype)
         return torch.cat([x, p.expand(*x.shape[:-1], p.shape[-1])], -1)
 
@@ -94,7 +94,7 @@ class PositionMatrix(PositionalEncoding):
         noise = torch.randn(max_length, dim, dim) * std / dim**0.5
         self.matrices = nn.Parameter(torch.eye(dim) + noise)
 
-    def embed(self, x, positions=None, *, offset=0):
+    def embed(self, x: Tensor, positions: Where = None, *, offset: int = 0) -> Tensor:
         check_width(self, x, self.dim)
         its = at(self, positions, x, offset=offset)
         positions, ends, last, missing = its.tensor, its.bounds(), self.max_length - 1, None

@@ -39,7 +39,7 @@ from .relative import RelativeBias
 
 
 class HybridSum(PositionalEncoding):
-    """``w_h · PE_i + r_ij``: each head reads PE_i by a vector w_h. Equal to ``relative`` alone.
+    """``w_h · PE_i + r_ij``: each head reads PE_i with a vector w_h. Equal to ``relative`` alone.
 
     The case N = 4, i = 1, j = 2, with one head and a table of 2N − 1 relative scalars:
 
@@ -54,7 +54,7 @@ class HybridSum(PositionalEncoding):
 
     Args:
         position: gives PE, such as ``Sinusoidal(64)`` or ``Learned(512, 64)``.
-        relative: gives r, such as ``TableBias(8, 512)``; the number of heads is its own.
+        relative: gives r, such as ``TableBias(8, 512)``, and the number of heads.
 
     Raises TypeError for parts of another kind.
     """
@@ -69,9 +69,10 @@ class HybridSum(PositionalEncoding):
 
     def read(self, positions: Where) -> Tensor:
         """``w_h · PE`` of each position: ``[H, L]``, or ``[B, H, L]`` if rows have their own."""
-        return self.w(self.position.vectors(positions).to(self.w.weight.dtype)).mT
+        read: Tensor = self.w(self.position.vectors(positions).to(self.w.weight.dtype))
+        return read.mT
 
-    def bias(self, q_positions, k_positions, *, offset=0):
+    def bias(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
         q_positions, k_positions = pair(self, q_positions, k_positions, offset=offset)
         return self.read(q_positions)[..., :, None] + self.relative.bias(q_positions, k_positions)
 
@@ -83,7 +84,7 @@ class KeySide(HybridSum):
     :class:`HybridSum`.
     """
 
-    def bias(self, q_positions, k_positions, *, offset=0):
+    def bias(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
         q_positions, k_positions = pair(self, q_positions, k_positions, offset=offset)
         return self.read(k_positions)[..., None, :] + self.relative.bias(q_positions, k_positions)
 
@@ -91,7 +92,7 @@ class KeySide(HybridSum):
 class HybridConcat(PositionalEncoding):
     """``W_o [PE_i; r_ij]``; with ``hidden`` a small network, ``W_2 relu(W_o [PE_i; r_ij] + b)``.
 
-    r_ij is here the vector of the numbers that ``relative`` has for the pair, one per head, so W_o
+    Here r_ij is the vector of the numbers that ``relative`` has for the pair, one per head, so W_o
     may mix them. W_o [PE_i; r_ij] is computed as W_a PE_i + W_r r_ij: one vector per query, not per
     pair. Without ``hidden`` this equals the bias W_r r_ij alone. With it, PE_i decides which hidden
     units a pair reaches; that costs ``hidden`` numbers per pair.
@@ -115,7 +116,7 @@ class HybridConcat(PositionalEncoding):
         self.W_o = nn.Linear(position.dim + n_heads, hidden or n_heads, bias=hidden is not None)
         self.W_2 = nn.Linear(hidden, n_heads, bias=False) if hidden is not None else None
 
-    def bias(self, q_positions, k_positions, *, offset=0):
+    def bias(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
         q_positions, k_positions = pair(self, q_positions, k_positions, offset=offset)
         W_a, W_r = self.W_o.weight.tensor_split([self.position.dim], dim=1)
         PE = self.position.vectors(q_positions).to(W_a.dtype)
@@ -125,7 +126,7 @@ class HybridConcat(PositionalEncoding):
             e = self.W_2(e.relu())
         return e.movedim(-1, -3)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"hidden={self.hidden}"
 
 
@@ -137,7 +138,7 @@ class TUPE(PositionalEncoding):
 
     (eq. 7 without b, eq. 8 with it.) Tokens and positions never meet in one product. All layers
     share U. The factor is 1/√(2d) for both terms, so ``scale`` is that. As in the released code, p
-    passes a LayerNorm first; that code also has biases in U^Q and U^K, the paper and this class do
+    goes through a LayerNorm first; that code also has biases in U^Q and U^K, the paper and this class do
     not.
 
     ``untie_cls`` treats position 0 as a [CLS] token, which should see the whole sentence:
@@ -158,6 +159,8 @@ class TUPE(PositionalEncoding):
     Raises TypeError for parts of another kind, ValueError for sizes that are not positive or a
     ``relative`` with another number of heads.
     """
+
+    scale: float
 
     def __init__(
         self,
@@ -190,20 +193,21 @@ class TUPE(PositionalEncoding):
     def project(self, positions: Where, U: nn.Linear) -> Tensor:
         """``p U`` of each position and head: ``[H, L, d]`` or ``[B, H, L, d]``."""
         p = self.norm(self.position.vectors(positions).to(U.weight.dtype))
-        return U(p).unflatten(-1, (self.n_heads, self.head_dim)).transpose(-2, -3)
+        projected: Tensor = U(p).unflatten(-1, (self.n_heads, self.head_dim))
+        return projected.transpose(-2, -3)
 
-    def bias(self, q_positions, k_positions, *, offset=0):
+    def bias(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
         q_positions, k_positions = pair(self, q_positions, k_positions, offset=offset)
         v = self.project(q_positions, self.U_Q) @ self.project(k_positions, self.U_K).mT * self.scale
         if self.relative is not None:
             v = v + self.relative.bias(q_positions, k_positions)
-        if self.untie_cls:
+        if self.theta_2 is not None:
             to_cls = (k_positions.tensor == 0)[..., None, None, :]
             from_cls = (q_positions.tensor == 0)[..., None, :, None]
             v = torch.where(to_cls, self.theta_2[:, None, None].to(v.dtype), v).masked_fill(from_cls, 0.0)
         return v
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, {self.head_dim}, untie_cls={self.untie_cls}"
 
 

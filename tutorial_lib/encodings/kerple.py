@@ -30,7 +30,7 @@ class KERPLE(RelativeBias):
     """−r_1·log(1 + r_2·|r|), or −r_1·|r|^r_2.
 
     As in the released code, a number below 0.01 counts as 0.01, r_2 of the power above 2 as 2, and
-    the gradient ignores these borders, so that a number beyond one can come back. The bias is
+    the gradient ignores these limits, so that a number beyond one can come back. The bias is
     float32 (float64 for float64 parameters or positions), whatever the dtype of the module.
 
     Args:
@@ -50,7 +50,7 @@ class KERPLE(RelativeBias):
         self.r_1 = nn.Parameter(torch.rand(n_heads) * r_1_max)
         self.r_2 = nn.Parameter(torch.rand(n_heads) * r_2_max)
 
-    def of(self, r):
+    def of(self, r: Tensor) -> Tensor:
         r = r.abs().to(result_dtype(r, self.r_1))
         r_1, r_2 = (x.to(r.dtype).view(-1, *[1] * r.ndim) for x in (self.r_1, self.r_2))
         if self.variant == "log":
@@ -59,7 +59,7 @@ class KERPLE(RelativeBias):
         power = r.masked_fill(here, 1.0) ** _within(r_2, 0.01, 2.0)
         return -_within(r_1, 0.01) * power.masked_fill(here, 0.0)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, variant={self.variant!r}"
 
 

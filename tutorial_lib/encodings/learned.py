@@ -22,7 +22,7 @@ class Learned(Absolute):
     """Adds row ``P[position]`` to the token vectors.
 
     A fractional position lies on the straight line between its two neighbouring rows. A position
-    outside ``0 … max_length − 1`` has no row: ValueError says so, and never wraps around.
+    outside ``0 … max_length − 1`` has no row: it raises ValueError, and never wraps around.
 
     Args:
         max_length: number of rows, that is, of positions that exist.
@@ -54,7 +54,7 @@ class Learned(Absolute):
             )
         return nan_where(missing, self._rows(p))
 
-    def _rows(self, positions):
+    def _rows(self, positions: Tensor) -> Tensor:
         if not positions.is_floating_point():
             return F.embedding(positions.long(), self.table)
         below = positions.floor().long()
@@ -78,7 +78,7 @@ class Learned(Absolute):
             other.table.copy_(self.vectors(old.clamp(max=self.max_length - 1)))
         return other
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.max_length}, {self.dim}, std={self.std:g}"
 
 

@@ -1,7 +1,7 @@
-"""What is known of a method beside its code, as data: each encoding's file ends in its ``METHODS``.
+"""What is known about a method besides its code, as data: each encoding's file ends with its ``METHODS``.
 
-The registry is made of them (:mod:`tutorial_lib.encodings.registry`), and so are the printed page of all
-methods, the site's page of each, and the titles that are translated. Nothing here is needed to compute.
+The registry is made from them (:mod:`tutorial_lib.encodings.registry`), and so are the printed page of all
+methods, the site's page for each, and the translated titles. Nothing here is needed to compute.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    r"""On the page of all methods, and what its own page says of cost and use; a ``\n`` ends a printed line.
+    r"""A method's row on the page of all methods, and what its own page says about cost and use.
 
     Args:
-        name: how it is called there.
+        name: what it is called there. Here and below, a ``\n`` ends a printed line.
         formula: mathtext, one string for each line.
         parameters: how many it learns.
         cost: what it adds to a pass.
@@ -36,32 +36,32 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Method:
-    """A method, or several that are told together.
+    """A method, or several that are explained together.
 
     The paper, its year and the equations stand in the docstring of the module, or of ``equation``.
 
     Args:
-        names: what makes it, by its names in the registry.
-        relative: whether scores stay as they are when all positions move; of a RelativeBias this is known.
+        names: what builds it, by its names in the registry.
+        relative: whether scores stay the same when all positions move; for a RelativeBias this is known.
         compared: whether the lessons' records have it. Until they do, its page shows what needs no training.
-        lesson: the notebook that tells most of it; methods stand in the order of these.
-        joins: the page of another method on which it is told; then all below is said there.
+        lesson: the notebook that says most about it; methods are listed in the order of these.
+        joins: the page of another method that explains it; then everything below is said there.
         page: the address of its page; by default its first name.
-        title, says: of its page: what it is called, and what it does, in two or three sentences.
+        title, says: on its page: what it is called, and what it does, in two or three sentences.
         words: what people type into a search.
         code: functions and methods that the page shows.
-        make: how it is built for 4 heads of 16 channels, as one would write it.
-        year: of the paper; None where it comes from no one paper.
+        make: how it is built for 4 heads of 16 channels, as you would write it.
+        year: of the paper; None where it comes from no single paper.
         arxiv: number of the paper.
-        equation: whose docstring has it, if it is not the module's.
-        formula: where no docstring has it.
-        source: the paper and its equation, where that docstring's first words name none.
-        row: on the printed page of all methods.
-        variants: rows of the scoreboard that are another method with it.
+        equation: the object whose docstring has the formula, if the module's does not.
+        formula: the formula itself, where no docstring has it.
+        source: the paper and its equation, where the first paragraph of that docstring names none.
+        row: its row on the printed page of all methods.
+        variants: rows of the scoreboard that combine another method with it.
         papers: its headings in the reading list; without any, the page names the paper.
         live, params: an explorer, and what it starts with.
         glossary: its anchor there.
-        claims: a pattern that finds what ``docs/results.md`` says of it.
+        claims: a pattern that finds what ``docs/results.md`` says about it.
         released: a pattern that finds what released models do with it.
     """
 
@@ -96,6 +96,6 @@ class Method:
 
     @property
     def place(self) -> tuple[str, bool, int]:
-        """Where it stands among all: as the course comes to it, in a lesson before its side quests."""
+        """Its place among all methods: in the order of the course, a lesson before its side quests."""
         number = self.lesson.rpartition("/")[2][:2]
         return number, "/" in self.lesson, self.year or 9999

@@ -1,4 +1,4 @@
-r"""M-RoPE: one list of θ, cut among time, row and column (Wang et al. 2024, Qwen2-VL, §2.1).
+r"""M-RoPE: one list of θ, divided among time, row and column (Wang et al. 2024, Qwen2-VL, §2.1).
 
 A token stands at three numbers p = (time, row, column), and each pair of a head reads one of them:
 
@@ -9,7 +9,7 @@ A token stands at three numbers p = (time, row, column), and each pair of a head
 
 ``sections`` says how many pairs each axis has: (16, 24, 24) of 64 in Qwen2-VL. Chunked, time has all of the
 fast pairs, and the column none; interleaved, each axis has some of every speed. Axial RoPE, in contrast,
-gives each axis a list of θ from its beginning on (:class:`tutorial_lib.encodings.AxialFrequencies`).
+gives each axis a full list of θ, from the fastest on (:class:`tutorial_lib.encodings.AxialFrequencies`).
 
 A token of a text has the same number three times, (p, p, p): M-RoPE is then RoPE.
 """
@@ -17,6 +17,8 @@ A token of a text has the same number three times, (p, p, p): M-RoPE is then RoP
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+from torch import Tensor
 
 from .base import check_one_of, check_positive, constant
 from .method import Method
@@ -37,7 +39,7 @@ class MRoPE(Frequencies):
         order: ``"chunked"`` (Qwen2-VL, Qwen2.5-VL) or ``"interleaved"`` (Qwen3-VL). Not to be mixed up
             with the layout: both models are ``layout="half"``.
 
-    Raises ValueError for sections that are not all of the pairs or can't be interleaved, and as
+    Raises ValueError for sections that do not add up to all pairs or can't be interleaved, and as
     :class:`Frequencies` does.
 
     >>> MRoPE(16, sections=(4, 2, 2)).reads()
@@ -49,7 +51,7 @@ class MRoPE(Frequencies):
     sections: tuple[int, ...] = field(kw_only=True)
     order: str = field(default="chunked", kw_only=True)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         check_one_of(ORDERS, order=self.order)
         if not isinstance(self.sections, (tuple, list)) or len(self.sections) < 2:
@@ -65,7 +67,7 @@ class MRoPE(Frequencies):
             )
 
     @property
-    def axes(self):
+    def axes(self) -> int:
         return len(self.sections)
 
     def reads(self) -> list[int]:
@@ -75,10 +77,10 @@ class MRoPE(Frequencies):
             return [axis for axis, pairs in enumerate(self.sections) for _ in range(pairs)]
         return [t % n if t < n * self.sections[t % n] else 0 for t in range(self.d // 2)]
 
-    def length(self, *positions):
+    def length(self, *positions: Tensor) -> Tensor | None:
         return super().length(*(p.amax(-1) for p in positions))
 
-    def angle(self, positions, length=None):
+    def angle(self, positions: Tensor, length: Tensor | None = None) -> Tensor:
         theta, reads = self.theta(length, positions.device), constant(self.reads(), positions.device).long()
         return widest_float(positions)[..., reads] * (theta if theta.ndim == 1 else theta[:, None])
 

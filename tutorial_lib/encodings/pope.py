@@ -1,6 +1,6 @@
 r"""PoPE, polar coordinate position embedding (Gopalakrishnan et al. 2025).
 
-In RoPE, the angle between a pair of a query and one of a key comes of what they say and of where they stand.
+In RoPE, the angle between a pair of a query and one of a key mixes what they say with where they stand.
 Here each channel c is a length and an angle: the length, never below 0, says what; the angle says where.
 
 .. math:: q_m^\top k_n \;\to\; \sum_{c=0}^{d-1} \mu(q_{m,c})\, \mu(k_{n,c})\,
@@ -35,7 +35,7 @@ class PoPE(PositionalEncoding):
 
     Args:
         n_heads: heads of the queries.
-        head_dim: channels per head d, also odd.
+        head_dim: channels per head d; it may be odd.
         base: of the frequencies.
 
     Raises ValueError for sizes that are not positive, a ``base`` not above 0, and queries of other heads.

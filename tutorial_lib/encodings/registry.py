@@ -14,7 +14,7 @@ from .method import Method
 
 
 def _found() -> tuple[Method, ...]:
-    """In the order of the course; what joins the page of another method stands behind it."""
+    """In the order of the course; a method that joins the page of another one comes after it."""
     found: list[Method] = []
     for name in sorted(each.name for each in pkgutil.iter_modules(__path__)):
         if name != __name__.rpartition(".")[2]:
@@ -32,18 +32,18 @@ COMPARED = {name: REGISTRY[name] for method in METHODS if method.compared for na
 
 
 def doors(method: Method) -> tuple[str, ...]:
-    """Those that its first class opens; a variant opens those of the method that it is another form of."""
+    """The doors that its first class opens; a variant opens those of the method that it varies."""
     first = next(iter(method.names), None) or method.variants[0].partition(" + ")[0]
     kind: Any = REGISTRY[first]
     return doors_of(kind)
 
 
 def told(method: Method) -> list[Method]:
-    """It, and the methods that join its page."""
+    """The method, and those that join its page."""
     return [method, *(each for each in METHODS if method.page and each.joins == method.page)]
 
 
-def build(name: str, **config) -> PositionalEncoding:
+def build(name: str, **config: Any) -> PositionalEncoding:
     """The encoding ``name`` with the arguments ``config`` of its class.
 
     >>> build("rotary", head_dim=8)
@@ -64,10 +64,10 @@ def build(name: str, **config) -> PositionalEncoding:
     return REGISTRY[name](**config)
 
 
-def fit(name: str, *, d_model: int, n_heads: int, length: int, **config) -> PositionalEncoding:
+def fit(name: str, *, d_model: int, n_heads: int, length: int, **config: Any) -> PositionalEncoding:
     """The encoding ``name`` for a model of these sizes and texts of ``length`` tokens.
 
-    What its class asks for by a usual name, it gets (:func:`usual`); ``config`` is all else.
+    Arguments with a usual name are filled in (:func:`usual`); ``config`` holds all others.
 
     >>> fit("clipped", d_model=64, n_heads=4, length=512)
     ClippedBias(4, 128, std=0.02)
@@ -78,7 +78,7 @@ def fit(name: str, *, d_model: int, n_heads: int, length: int, **config) -> Posi
 
 
 def usual(name: str, *, d_model: int, n_heads: int, length: int) -> dict[str, int]:
-    """The sizes that the class behind ``name`` can't do without, as far as their names tell.
+    """The sizes that the class behind ``name`` requires, as far as their names tell.
 
     >>> usual("shaw", d_model=64, n_heads=4, length=512)
     {'head_dim': 16, 'max_distance': 128}
@@ -96,7 +96,7 @@ def usual(name: str, *, d_model: int, n_heads: int, length: int) -> dict[str, in
 
 
 def _arguments(name: str) -> tuple[list[str], list[str]]:
-    """Those that the class behind ``name`` takes, and those that have no default."""
+    """The arguments that the class behind ``name`` takes, and those that have no default."""
     if name not in REGISTRY:
         raise ValueError(f"name={name!r}: it must be one of {', '.join(map(repr, REGISTRY))}")
     takes = {} if REGISTRY[name] is NoPosition else inspect.signature(REGISTRY[name]).parameters

@@ -2,7 +2,7 @@ r"""Relative position bias: one learned number per head and offset, added to the
 
 .. math:: e_{ij} = \frac{q_i^\top k_j}{\sqrt{d}} + b_h(r), \qquad r = j - i
 
-Two tables stand here. The clipped one (the clipping of Shaw et al. 2018, §3.2, with scalars for
+There are two tables. The clipped one (the clipping of Shaw et al. 2018, §3.2, with scalars for
 vectors) treats everything farther away than k alike; the full one has an entry for every offset
 that a sequence of N tokens can have,
 
@@ -40,13 +40,13 @@ class RelativeBias(PositionalEncoding):
         bias = self.of(queries.offsets_to(keys))
         return bias if bias.ndim == 3 else bias.movedim(0, 1)
 
-    def bias_by_offset(self, q_positions, k_positions, *, offset=0):
+    def bias_by_offset(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor | None:
         queries, keys = pair(self, q_positions, k_positions, offset=offset)
         line = queries.line_to(keys)
         return None if line is None else self.of(line)
 
-    def bias(self, q_positions, k_positions, *, offset=0):
-        """As ``dense``; for positions that count up by 1, ``of`` is asked for different offsets only.
+    def bias(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
+        """As ``dense``; for positions that count up by 1, ``of`` computes each offset only once.
 
         Every row of the matrix is then a window of those numbers, moved by one from row to row.
         """
@@ -58,7 +58,7 @@ class RelativeBias(PositionalEncoding):
 
 
 class ClippedBias(RelativeBias):
-    """``b_clip(r)``: 2k + 1 scalars per head; farther than ``max_distance`` = k, all is one.
+    """``b_clip(r)``: 2k + 1 scalars per head; beyond ``max_distance`` = k, each side has one for all.
 
     Args:
         n_heads: heads H; the table ``b`` is ``[H, 2k + 1]``, its middle column the offset 0.
@@ -76,18 +76,18 @@ class ClippedBias(RelativeBias):
         self.n_heads, self.max_distance, self.std = n_heads, max_distance, std
         self.b = nn.Parameter(torch.randn(n_heads, 2 * max_distance + 1) * std)
 
-    def of(self, r):
+    def of(self, r: Tensor) -> Tensor:
         k = self.max_distance
         return nan_where(between_entries(r), look_up(self.b, integer_offsets(r).clamp(-k, k) + k))
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, {self.max_distance}, std={self.std:g}"
 
 
 class TableBias(RelativeBias):
     """``W_r[j − i + N − 1]``: 2N − 1 scalars per head, none for a longer input.
 
-    An offset outside −(N − 1) … N − 1 has no entry. ValueError says so; plain indexing would wrap
+    An offset outside −(N − 1) … N − 1 has no entry and raises ValueError; plain indexing would wrap
     ``W_r[-2]`` around to another offset.
 
     >>> table = TableBias(n_heads=1, length=4)
@@ -114,7 +114,7 @@ class TableBias(RelativeBias):
         self.n_heads, self.length, self.std = n_heads, length, std
         self.W_r = nn.Parameter(torch.randn(n_heads, 2 * length - 1) * std)
 
-    def of(self, r):
+    def of(self, r: Tensor) -> Tensor:
         N, index, ends = self.length, integer_offsets(r), bounds(r)
         if ends is None:
             entries = look_up(self.W_r, index.clamp(1 - N, N - 1) + N - 1)
@@ -122,14 +122,14 @@ class TableBias(RelativeBias):
         self._check_offsets(*ends)
         return look_up(self.W_r, index + N - 1)
 
-    def bias_by_offset(self, q_positions, k_positions, *, offset=0):
+    def bias_by_offset(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor | None:
         queries, keys = pair(self, q_positions, k_positions, offset=offset)
-        if queries.first is not None and keys.first is not None:  # which a GPU need not be asked for
+        if queries.first is not None and keys.first is not None:  # known without asking a GPU
             lowest = keys.first - queries.first - len(queries) + 1
             self._check_offsets(lowest, lowest + len(queries) + len(keys) - 2)
         return super().bias_by_offset(queries, keys)
 
-    def _check_offsets(self, lowest, highest):
+    def _check_offsets(self, lowest: float, highest: float) -> None:
         N = self.length
         if not 1 - N <= lowest <= highest <= N - 1:
             raise ValueError(
@@ -137,7 +137,7 @@ class TableBias(RelativeBias):
                 f"and has entries for {1 - N} to {N - 1}: build it with a larger length"
             )
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, {self.length}, std={self.std:g}"
 
 

@@ -27,12 +27,10 @@ from torch import Tensor
 from .base import PositionalEncoding, check_above_0, check_head_dim, check_one_of, check_pairs
 from .fast_rotation import fast_form, fast_pays, turn_fast
 from .method import Method, Row
-from .positions import Where, at, pair, readable, result_dtype, widest, widest_float
-
-LAYOUTS = ("interleaved", "half")
+from .positions import Device, Positions, Where, at, pair, readable, result_dtype, widest, widest_float
 
 
-def plain_theta(d: int, base: float = 10_000.0, device=None) -> Tensor:
+def plain_theta(d: int, base: float = 10_000.0, device: Device = None) -> Tensor:
     """θ_t = base^(−2t/d) for t = 0 … d/2 − 1, in radians per position: float64 ``[d/2]`` (float32 on MPS)."""
     return torch.pow(float(base), torch.arange(0, -d, -2, dtype=widest(device), device=device) / d)
 
@@ -43,7 +41,7 @@ def angles(positions: Tensor, theta: Tensor) -> Tensor:
 
 
 def cos_sin(angle: Tensor, dtype: torch.dtype, factor: float = 1.0) -> tuple[Tensor, Tensor]:
-    """Cosine and sine times ``factor``, rounded to ``dtype`` at last."""
+    """Cosine and sine times ``factor``, rounded to ``dtype`` at the end."""
     cos, sin = angle.cos(), angle.sin()
     if factor != 1:
         cos, sin = factor * cos, factor * sin
@@ -51,8 +49,7 @@ def cos_sin(angle: Tensor, dtype: torch.dtype, factor: float = 1.0) -> tuple[Ten
 
 
 def turn_plainly(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-    """(a, b) → (a·cos − b·sin, a·sin + b·cos) for each pair of ``x [..., L, d]``; ``cos`` and ``sin`` are
-    ``[..., L, d/2]``, or broadcast to that."""
+    """(a, b) → (a·cos − b·sin, a·sin + b·cos), pairwise: ``x [..., L, d]``, cos and sin ``[..., L, d/2]``."""
     a, b = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, -1)
     turned = a * cos - b * sin, a * sin + b * cos
     return torch.stack(turned, -1).flatten(-2) if layout == "interleaved" else torch.cat(turned, -1)
@@ -63,21 +60,23 @@ class Rotary(PositionalEncoding):
 
     Args:
         head_dim: channels per head, even.
-        base: 10000 in the paper and if it is not given, 100000 in SmolLM2.
+        base: 10000 in the paper and by default; 100000 in SmolLM2.
         layout: ``"interleaved"`` or ``"half"``; it must be the one the weights were trained with.
-        frequencies: which angles, in place of ``base``, such as ``Frequencies(64, scaling=…)``.
+        frequencies: the angles to turn by, in place of ``base``, such as ``Frequencies(64, scaling=…)``.
 
-    Raises ValueError as :class:`Angles`, for another ``layout``, and for both ``base`` and ``frequencies``.
+    Raises ValueError as :class:`Angles`, for another ``layout``, and for a ``base`` beside ``frequencies``.
     """
 
-    def rotate(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+    def rotate(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
+    ) -> tuple[Tensor, Tensor]:
         if not q.shape[-1] == k.shape[-1] == self.head_dim:
             check_head_dim(self.head_dim, q=q, k=k)
         queries, keys = pair(self, q_positions, k_positions, q, k, offset=offset)
         turn_q, turn_k = keys.once(self._turns, queries, keys, result_dtype(q, k), fast_pays(q))
         return turn_q(q), turn_k(k)
 
-    def _turns(self, queries, keys, dtype, fast):
+    def _turns(self, queries: Positions, keys: Positions, dtype: torch.dtype, fast: bool) -> tuple[Turn, ...]:
         """The rotations of queries and of keys, the same for all layers."""
         m, n = queries.tensor, keys.tensor
         dtype, length = torch.promote_types(dtype, result_dtype(m, n)), self.frequencies.length(m, n)
@@ -108,7 +107,7 @@ class Rotary(PositionalEncoding):
         self.head_dim, self.layout, self.frequencies = head_dim, layout, frequencies
         self.axes = frequencies.axes
 
-    def changes(self, before, now):
+    def changes(self, before: Where, now: Where) -> Tensor | None:
         before, now = (at(self, p).tensor for p in (before, now))
         lengths = [self.frequencies.length(p) for p in (before, now)]
         if lengths[0] is None:
@@ -117,7 +116,7 @@ class Rotary(PositionalEncoding):
         old, new = (torch.cat(self.frequencies.cos_sin(one, length), -1) for length in lengths)
         return (old != new).flatten(-2).any(-1)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         its, shown = self.frequencies, ""
         if not isinstance(its, Angles):
             return f"{self.head_dim}, frequencies={its}, layout={self.layout!r}"
@@ -137,22 +136,26 @@ class Angles:
     head_dim: int
     base: float = 10_000.0
 
-    attention_factor = 1.0
-    """What cosines and sines are multiplied by."""
-
-    axes = 1
-    """How many numbers a position is."""
-
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_above_0(base=self.base)
         check_pairs(head_dim=self.head_dim)
+
+    @property
+    def attention_factor(self) -> float:
+        """What cosines and sines are multiplied by."""
+        return 1.0
+
+    @property
+    def axes(self) -> int:
+        """How many numbers make up a position."""
+        return 1
 
     @property
     def d(self) -> int:
         """The number of channels that turn."""
         return self.head_dim
 
-    def theta(self, length: Tensor | None = None, device=None) -> Tensor:
+    def theta(self, length: Tensor | None = None, device: Device = None) -> Tensor:
         """θ, float64 ``[d/2]`` (float32 on MPS); ``[B, d/2]`` if each row has a θ of its own."""
         return plain_theta(self.d, self.base, device)
 
@@ -161,9 +164,9 @@ class Angles:
         return None
 
     def cos_sin(
-        self, positions: Tensor, length: Tensor | None = None, dtype=torch.float32
+        self, positions: Tensor, length: Tensor | None = None, dtype: torch.dtype = torch.float32
     ) -> tuple[Tensor, Tensor]:
-        """Those of each angle, times the attention factor, ``[*positions.shape, d/2]``."""
+        """Cosine and sine of each angle, times the attention factor, ``[*positions.shape, d/2]``."""
         return cos_sin(self.angle(positions, length), dtype, self.attention_factor)
 
     def angle(self, positions: Tensor, length: Tensor | None = None) -> Tensor:
@@ -177,18 +180,21 @@ class Angles:
 _kept: dict[tuple[int, float], Tensor] = {}
 
 
-def _kept_theta(d, base):
-    """RoPE's own θ, which depend on nothing else; nobody is given them to change."""
+def _kept_theta(d: int, base: float) -> Tensor:
+    """RoPE's own θ, computed once: nothing else affects them, and no caller gets them to change."""
     theta = _kept.get((d, base))
     if theta is None:
         theta = plain_theta(d, base, "cpu")
-        if type(theta) is Tensor and not theta.is_inference():  # which serves every later call
+        if type(theta) is Tensor and not theta.is_inference():  # it can serve every later call
             _kept[d, base] = theta
     return theta
 
 
+LAYOUTS = ("interleaved", "half")
+
+
 class Turn:
-    """The rotation of ``x [B, H, L, D]`` by angles of which all layers know ``cos`` and ``sin``.
+    """The rotation of ``x [B, H, L, D]`` by angles whose ``cos`` and ``sin`` all layers share.
 
     They are ``[L, d/2]`` or ``[B, L, d/2]``. The first d channels turn, the others stay as they are; the
     result has the dtype of ``x``.
@@ -234,7 +240,7 @@ def rotate(
     """Turn each channel pair of ``x [B, H, L, D]`` by its angle; ``positions`` are [L] or [B, L].
 
     ``frequencies`` takes the place of ``base``. Cosines and sines are float32, or float64 when the
-    positions or ``x`` are; the result has the dtype of ``x``. Without YaRN norms are unchanged.
+    positions or ``x`` are; the result has the dtype of ``x``. Without YaRN, norms are unchanged.
 
     Raises ValueError for odd channels, an unknown ``layout``, or positions that do not fit ``x``.
     """
@@ -269,7 +275,8 @@ def permute_projection(
     order = torch.arange(d, device=weight.device).view(-1, 2).T.flatten()  # 0, 2, 4, … 1, 3, 5, …
     order = order if target == "half" else order.argsort()
     order = torch.cat([order, torch.arange(d, head_dim, device=weight.device)])
-    return weight.unflatten(0, (-1, head_dim))[:, order].flatten(0, 1)
+    reordered: Tensor = weight.unflatten(0, (-1, head_dim))[:, order].flatten(0, 1)
+    return reordered
 
 
 METHODS = [

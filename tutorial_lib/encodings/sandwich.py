@@ -1,18 +1,18 @@
 r"""Sandwich, what sinusoids know of a distance (Chi, Fan, Rudnicky & Ramadge 2022).
 
-A sinusoid added to a token gives a score of four terms, two of words and places mixed. Sandwich keeps
-the words alone, and of the places their inner product, which depends on the offset only:
+A sinusoid added to a token gives a score of four terms, two of which mix words and places. Sandwich keeps
+the term of the words alone and, of the places, their inner product, which depends on the offset only:
 
 .. math:: b_h(r) = \frac{1}{c_h}\, p_i^\top p_j = \frac{1}{c_h} \sum_{t=0}^{\bar d/2 - 1} \cos(r\,\omega_t),
           \qquad \omega_t = 10000^{-2t/\bar d}, \quad r = j - i
 
-with the sinusoidal vectors p of Vaswani et al. 2017, here of a width d̄ of its own, and a compression
-ratio for each head, c_h = 8h/H for h = 1 … H. Nothing is learned. It falls, in waves, about as the
-logarithm of the distance: KERPLE, with no number to learn.
+with the sinusoidal vectors p of Vaswani et al. 2017, here with a width d̄ of their own, and a compression
+ratio for each head, c_h = 8h/H for h = 1 … H. The bias falls in waves, roughly like the logarithm of the
+distance: it is KERPLE with nothing to learn.
 
 Of the public implementations, one counts t from 0, as the vectors of 2017 and this file do, another
 from 1; one subtracts d̄/2 from the sum, and so does this file. A softmax does not see that constant,
-but near keys then have a bias near 0, where half precision is fine.
+but near keys then have a bias near 0, where half precision is finest.
 
 **A mirror:** the cosine does not tell a key behind from one ahead. In an encoder a sentence and its
 reversal look alike, as with the symmetric ALiBi.
@@ -21,10 +21,11 @@ reversal look alike, as with the symmetric ALiBi.
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from .base import check_positive
 from .method import Method, Row
-from .positions import pair, result_dtype, widest_float
+from .positions import Where, pair, result_dtype, widest_float
 from .relative import RelativeBias
 from .sinusoidal import frequencies, sinusoidal
 
@@ -52,23 +53,23 @@ class Sandwich(RelativeBias):
             raise ValueError(f"dim={dim}: it must be even, a cosine needs a sine and a cosine")
         self.n_heads, self.dim = n_heads, dim
 
-    def of(self, r):
+    def of(self, r: Tensor) -> Tensor:
         angle = widest_float(r)[..., None] * frequencies(self.dim, device=r.device)
         return self._compressed(angle.cos().sum(-1), result_dtype(r))
 
-    def dense(self, q_positions, k_positions, *, offset=0):
-        """The product itself: a vector for each place, where ``of`` would take one for each pair."""
+    def dense(self, q_positions: Where, k_positions: Where, *, offset: int = 0) -> Tensor:
+        """The product itself: it needs a vector for each place, where ``of`` needs one for each pair."""
         i, j = (p.tensor for p in pair(self, q_positions, k_positions, offset=offset))
         p_i, p_j = (sinusoidal(widest_float(p), self.dim) for p in (i, j))
         bias = self._compressed(p_i @ p_j.mT, result_dtype(i, j))
         return bias if bias.ndim == 3 else bias.movedim(0, 1)
 
-    def _compressed(self, product, dtype):
+    def _compressed(self, product: Tensor, dtype: torch.dtype) -> Tensor:
         """``[H, …]`` of inner products ``[…]``."""
         c = 8 * torch.arange(1, self.n_heads + 1, dtype=product.dtype, device=product.device) / self.n_heads
         return ((product - self.dim / 2) / c.view(-1, *[1] * product.ndim)).to(dtype)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, dim={self.dim}"
 
 

@@ -3,7 +3,7 @@ r"""Other θ for RoPE: scaled for longer texts, or for a part of the channels.
 The scalings stretch a model that was trained up to length L to longer texts:
 :class:`PositionInterpolation`, :class:`NTKAware`, :class:`DynamicNTK`, :class:`YaRN`, :class:`Llama3`,
 :class:`LongRoPE`.
-:class:`Frequencies` puts them, and the options of partial rotation, in the place of RoPE's own θ.
+:class:`Frequencies` uses them, and the options of partial rotation, in place of RoPE's own θ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .base import (
     is_number,
 )
 from .method import Method, Row
-from .positions import widest_float
+from .positions import Device, widest_float
 from .rotary import Angles, plain_theta
 
 RAMPS = ("wavelength", "index", "rounded index")
@@ -38,11 +38,14 @@ class Scaling:
     number ``d`` of channels that turn. Cosines and sines are multiplied by ``attention_factor``.
     """
 
-    attention_factor: float = 1.0
     dynamic: bool = False
     """Whether θ depends on the current ``length``."""
 
-    def theta(self, b: float, d: int, length: Tensor | None = None, device=None) -> Tensor:
+    @property
+    def attention_factor(self) -> float:
+        return 1.0
+
+    def theta(self, b: float, d: int, length: Tensor | None = None, device: Device = None) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must give theta(b, d, length, device)")
 
 
@@ -70,19 +73,19 @@ class PositionInterpolation(Scaling):
 
     s: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _at_least(1, s=self.s)
 
-    def theta(self, b, d, length=None, device=None):
+    def theta(self, b: float, d: int, length: Tensor | None = None, device: Device = None) -> Tensor:
         return plain_theta(d, b, device) / self.s
 
 
-def ntk(b: float, d: int, s, device=None) -> Tensor:
+def ntk(b: float, d: int, s: float | Tensor, device: Device = None) -> Tensor:
     r"""θ of the base :math:`b' = b\,s^{d/(d-2)}`; ``s`` is a number, or a tensor ``[...]``.
 
     .. math:: b'^{-2t/d} = \theta_t\, s^{-2t/(d-2)}
 
-    The highest frequency stays, the lowest is divided by s: as far as interpolation divides all.
+    The highest frequency stays; the lowest is divided by s, as interpolation divides all of them.
     """
     if d < 4:
         raise ValueError(f"rotary_dim={d}: the exponent d/(d − 2) of NTK-aware scaling needs at least 4")
@@ -98,10 +101,10 @@ class NTKAware(Scaling):
 
     s: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _at_least(1, s=self.s)
 
-    def theta(self, b, d, length=None, device=None):
+    def theta(self, b: float, d: int, length: Tensor | None = None, device: Device = None) -> Tensor:
         return ntk(b, d, self.s, device)
 
 
@@ -116,7 +119,7 @@ class DynamicNTK(Scaling):
     (Hugging Face takes one for the whole batch, and keeps the largest so far until a text shorter
     than L comes). All keys of a call turn by the θ of that call, so a cache must hold keys that are
     not yet turned. That is enough for one layer. The layers above it cache what they made of texts that
-    were shorter, so beyond L no cache gives the numbers of a text that is read at once, and
+    were shorter, so beyond L no cache gives the same numbers as reading the text at once, and
     :class:`tutorial_lib.model.Transformer` refuses it. Scores change when all positions shift.
 
     L comes first here, and s first in :class:`YaRN`: give both by name.
@@ -126,11 +129,11 @@ class DynamicNTK(Scaling):
     s: float = 1.0
     dynamic = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_positive(L=self.L)
         _at_least(1, s=self.s)
 
-    def theta(self, b, d, length=None, device=None):
+    def theta(self, b: float, d: int, length: Tensor | None = None, device: Device = None) -> Tensor:
         l_over_L = 1.0 if length is None else (widest_float(length) / self.L).clamp(min=1)
         return ntk(b, d, self.s * l_over_L - (self.s - 1), device)
 
@@ -173,7 +176,7 @@ class YaRN(Scaling):
     ramp: str = "wavelength"
     attention: float | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_positive(L=self.L)
         _at_least(1, s=self.s)
         _ordered(alpha=self.alpha, beta=self.beta)
@@ -182,20 +185,20 @@ class YaRN(Scaling):
             _at_least(0, attention=self.attention)
 
     @property
-    def attention_factor(self):
+    def attention_factor(self) -> float:
         return 0.1 * math.log(self.s) + 1 if self.attention is None else self.attention
 
-    def theta(self, b, d, length=None, device=None):
+    def theta(self, b: float, d: int, length: Tensor | None = None, device: Device = None) -> Tensor:
         theta = plain_theta(d, b, device)
         if self.ramp == "wavelength":
             return by_parts(theta, self.s, wavelength_ramp(theta, self.L, self.alpha, self.beta))
         return by_parts(theta, self.s, self._index_ramp(b, d, device))
 
-    def _index_ramp(self, b, d, device):
+    def _index_ramp(self, b: float, d: int, device: Device) -> Tensor:
         if b <= 1:
             raise ValueError(f"base={b!r}: a ramp over the index needs a base above 1")
 
-        def index(r):  # where L·θ_t = 2π·r
+        def index(r: float) -> float:  # where L·θ_t = 2π·r
             return d * math.log(self.L / (2 * math.pi * r)) / (2 * math.log(b))
 
         first, last = index(self.beta), index(self.alpha)
@@ -228,12 +231,12 @@ class Llama3(Scaling):
     low: float = 1.0
     high: float = 4.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_positive(L=self.L)
         _at_least(1, s=self.s)
         _ordered(low=self.low, high=self.high)
 
-    def theta(self, b, d, length=None, device=None):
+    def theta(self, b: float, d: int, length: Tensor | None = None, device: Device = None) -> Tensor:
         theta = plain_theta(d, b, device)
         return by_parts(theta, self.s, wavelength_ramp(theta, self.L, self.low, self.high))
 
@@ -246,8 +249,8 @@ class LongRoPE(Scaling):
               \text{attention factor} = \sqrt{1 + \ln s / \ln L}
 
     There are two lists of λ, ``short`` for texts up to the trained length L and ``long`` beyond, so the θ
-    of a text change when it grows past L, and what :class:`DynamicNTK` says of caches holds here, too. Each
-    row of a batch has its own length (Hugging Face takes one for the whole batch). The paper also leaves
+    of a text change when it grows past L, and what :class:`DynamicNTK` says about caches holds here, too.
+    Each row of a batch has its own length (Hugging Face takes one for the whole batch). The paper also leaves
     the first tokens of a text as they are; no released model does.
 
     Args:
@@ -256,7 +259,7 @@ class LongRoPE(Scaling):
         s: the new length over L, for the attention factor.
         attention: another number in place of that factor.
 
-    Raises ValueError, naming the argument, for lists of other lengths than there are pairs, or a value out
+    Raises ValueError, naming the argument, for lists without one λ for each pair, or a value out
     of range.
 
     >>> Frequencies(4, scaling=LongRoPE((1.0, 1.0), (1.0, 4.0), L=4096, s=32)).theta(torch.tensor(5000))
@@ -270,7 +273,7 @@ class LongRoPE(Scaling):
     attention: float | None = None
     dynamic = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_positive(L=self.L)
         _at_least(2, L=self.L)
         _at_least(1, s=self.s)
@@ -284,11 +287,11 @@ class LongRoPE(Scaling):
             check_above_0(**{f"{name}[{t}]": factor for t, factor in enumerate(factors)})
 
     @property
-    def attention_factor(self):
+    def attention_factor(self) -> float:
         factor = math.sqrt(1 + math.log(self.s) / math.log(self.L))
         return factor if self.attention is None else self.attention
 
-    def theta(self, b, d, length=None, device=None):
+    def theta(self, b: float, d: int, length: Tensor | None = None, device: Device = None) -> Tensor:
         for name in ("short", "long"):
             n = len(getattr(self, name))
             if n != d // 2:
@@ -307,7 +310,7 @@ class Frequencies(Angles):
         head_dim: channels per head.
         base: 10000 in the paper; a larger one means longer wavelengths (500000 in Llama 3;
             Xiong et al. 2023 call that adjusted base frequency).
-        rotary_dim: only the first so many channels turn, the rest stay as they are (partial
+        rotary_dim: only this many channels turn, the first; the rest stay as they are (partial
             rotation, GPT-NeoX and GPT-J); then :math:`d` = ``rotary_dim`` in every formula.
         scaling: one of the scalings above.
         p: only this share of the pairs turns, those with the highest frequencies; the others get
@@ -326,7 +329,7 @@ class Frequencies(Angles):
     scaling: Scaling | None = None
     p: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_above_0(base=self.base)
         check_pairs(self.head_dim, self.rotary_dim)
         if not isinstance(self.scaling, Scaling | None):
@@ -335,23 +338,23 @@ class Frequencies(Angles):
             )
         if not (is_number(self.p) and 0 <= self.p <= 1):
             raise ValueError(f"p={self.p!r}: it must be a share, from 0 to 1")
-        self.theta(device="cpu")  # what can be scaled, a scaling knows by itself
+        self.theta(device="cpu")  # each scaling checks what it can scale
 
     @property
-    def d(self):
+    def d(self) -> int:
         return self.head_dim if self.rotary_dim is None else self.rotary_dim
 
     @property
-    def attention_factor(self):
+    def attention_factor(self) -> float:
         return 1.0 if self.scaling is None else self.scaling.attention_factor
 
-    def length(self, *positions):
+    def length(self, *positions: Tensor) -> Tensor | None:
         if self.scaling is None or not self.scaling.dynamic:
             return None
-        longest = [pad(widest_float(p), (0, 1)).amax(-1) for p in positions]  # a zero more: rows may be empty
+        longest = [pad(widest_float(p), (0, 1)).amax(-1) for p in positions]  # plus a zero: rows may be empty
         return torch.stack(torch.broadcast_tensors(*longest)).amax(0) + 1
 
-    def theta(self, length=None, device=None):
+    def theta(self, length: Tensor | None = None, device: Device = None) -> Tensor:
         if self.scaling is None:
             theta = plain_theta(self.d, self.base, device)
         else:

@@ -10,18 +10,18 @@ r"""Relative position vectors for keys and values (Shaw, Uszkoreit & Vaswani 201
 Eq. 5 splits eq. 4 into x_iW^Q (x_jW^K)^⊤ and x_iW^Q (a^K_ij)^⊤. Here it goes one step further:
 there are only 2k + 1 different vectors, so a query meets each of them once, and the score of a
 pair is looked up; the weights of all keys with the same vector are summed before they meet it.
-Nothing of size [L, L, d] is ever formed. Speed (``reach``) stands in :mod:`tutorial_lib.fast_attention`.
+Nothing of size [L, L, d] is ever formed. What ``reach`` speeds up is in :mod:`tutorial_lib.fast_attention`.
 """
 
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_heads, check_not_negative, check_positive, check_std
 from .method import Method, Row
 from .offsets import between_entries, integer_offsets, nan_where, offsets
-from .positions import pair
+from .positions import Positions, Where, pair
 
 
 class Shaw(PositionalEncoding):
@@ -49,17 +49,19 @@ class Shaw(PositionalEncoding):
         self.w_V = nn.Parameter(torch.randn(2 * max_distance + 1, head_dim) * std)
 
     @property
-    def reach(self):
-        """k, from where on keys get the same vectors; None in a subclass whose ``bias`` tells them apart."""
+    def reach(self) -> int | None:
+        """k: from there on, keys get the same vectors. None in a subclass whose ``bias`` tells them apart."""
         return None if "bias" in self.doors else self.max_distance
 
-    def clipped(self, q_positions, k_positions):
+    def clipped(self, q_positions: Tensor | Positions, k_positions: Tensor | Positions) -> Tensor:
         """clip(r, k) + k, the row of each pair: ``[Lq, Lk]`` or ``[B, 1, Lq, Lk]``."""
         k = self.max_distance
         row = integer_offsets(offsets(q_positions, k_positions)).clamp(-k, k) + k
         return row if row.ndim == 2 else row[:, None]
 
-    def content_bias(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+    def content_bias(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
+    ) -> Tensor:
         q_positions, k_positions = pair(self, q_positions, k_positions, q, k, offset=offset)
         check_heads(self, q, self.head_dim)
         row = self.clipped(q_positions, k_positions)
@@ -68,14 +70,16 @@ class Shaw(PositionalEncoding):
         missing = missing if missing is None or missing.ndim == 2 else missing[:, None]
         return nan_where(missing, met.gather(-1, row.expand(*q.shape[:-1], -1)))
 
-    def values(self, weights, q_positions=None, k_positions=None, *, offset=0):
+    def values(
+        self, weights: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
+    ) -> Tensor:
         q_positions, k_positions = pair(self, q_positions, k_positions, weights, weights.mT, offset=offset)
         row = self.clipped(q_positions, k_positions)
         summed = weights.new_zeros(*weights.shape[:-1], len(self.w_V))  # [B, H, Lq, 2k + 1]
         summed = summed.scatter_add(-1, row.expand_as(weights), weights)
         return summed @ self.w_V.to(weights.dtype)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.head_dim}, {self.max_distance}, std={self.std:g}"
 
 

@@ -20,12 +20,14 @@ from torch import Tensor
 
 from .base import Absolute, check_one_of, check_positive, is_number
 from .method import Method, Row
-from .positions import Where, at, result_dtype, widest_float
+from .positions import Device, Where, at, result_dtype, widest_float
 
 LAYOUTS = ("interleaved", "concatenated")
 
 
-def frequencies(dim: int, *, base: float = 10_000.0, layout: str = "interleaved", device=None) -> Tensor:
+def frequencies(
+    dim: int, *, base: float = 10_000.0, layout: str = "interleaved", device: Device = None
+) -> Tensor:
     r"""The angular frequencies :math:`\omega_t` in radians per position, highest first.
 
     Returns float64 ``[ceil(dim/2)]`` for ``"interleaved"``, ``[dim // 2]`` for ``"concatenated"``
@@ -88,7 +90,7 @@ class Sinusoidal(Absolute):
         p = at(self, positions, offset=offset).tensor
         return sinusoidal(p, self.dim, base=self.base, layout=self.layout)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.dim}, base={self.base:g}, layout={self.layout!r}"
 
 

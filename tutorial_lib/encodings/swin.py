@@ -9,10 +9,10 @@ columns and the offset (Δr, Δc) = key − query,
 
 .. math:: B_{ij} = \hat B[\,\Delta_r + M_h - 1,\; \Delta_c + M_w - 1\,]
 
-so the middle of the table is the token itself, and a key to the right stands to the right.
+so the middle of the table is the token itself, and a key to its right is to the right of the middle.
 
-The released code has the offset the other way round, query − key, so its table is ours turned by half
-a turn; :meth:`SwinBias.from_released` does that. Shifted windows need nothing new: the tokens of a
+The released code has the opposite offset, query − key, so its table is ours turned by 180°;
+:meth:`SwinBias.from_released` does that. Shifted windows need nothing new: the tokens of a
 window have the positions of a window, and a mask keeps apart those that only the shift made neighbours.
 """
 
@@ -57,8 +57,8 @@ class SwinBias(RelativeBias):
         std: standard deviation of the initial scalars, drawn from a normal distribution that is cut
             off at −2 and 2, as in the released code.
 
-    An offset that two tokens of one window can't have has no entry. ValueError says so; a flat index
-    would find that of another offset.
+    An offset that no two tokens of one window can have has no entry and raises ValueError; a flat index
+    would find the entry of another offset.
 
     Raises ValueError also for a size out of range, a bad ``std``, or fractional offsets.
     """
@@ -74,7 +74,7 @@ class SwinBias(RelativeBias):
         if std:
             nn.init.trunc_normal_(self.B_hat, std=std)
 
-    def of(self, r):
+    def of(self, r: Tensor) -> Tensor:
         between, known = between_entries(r), readable(r)
         r, (M_h, M_w) = integer_offsets(r), self.window
         inside = (r[..., 0].abs() < M_h) & (r[..., 1].abs() < M_w)
@@ -117,11 +117,11 @@ class SwinBias(RelativeBias):
             bias.B_hat.copy_(table.T.unflatten(1, bias.B_hat.shape[1:]).flip(1, 2))
         return bias
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, {self.window}, std={self.std:g}"
 
 
-def _checked(window):
+def _checked(window: tuple[int, int]) -> tuple[int, int]:
     try:
         M_h, M_w = window
         check_positive(M_h=M_h, M_w=M_w)

@@ -3,7 +3,7 @@ r"""T5's relative position bias: buckets of offsets that widen with distance (Ra
 .. math:: e_{ij} = q_i^\top k_j + b_{h,\,\mathrm{bucket}(j - i)}
 
 There is no factor 1/√d; T5 absorbs it in its initial weights. The paper describes the buckets in
-words (32 of them, wider up to a distance of 128, one for all beyond); this is the formula of the
+words (32 of them, widening up to a distance of 128, one for all beyond); this is the formula of the
 released code. With n = i − j and E = n_buckets / 2,
 
 .. math:: \mathrm{bucket} = \begin{cases} n & n < E \\
@@ -81,19 +81,19 @@ class T5Bias(RelativeBias):
         self.n_buckets, self.max_distance = n_buckets, max_distance
         self.b = nn.Parameter(torch.randn(n_heads, n_buckets) * std)
 
-    def of(self, r):
+    def of(self, r: Tensor) -> Tensor:
         options = {"n_buckets": self.n_buckets, "max_distance": self.max_distance}
         entries = look_up(self.b, bucket(r, bidirectional=self.bidirectional, **options))
         return nan_where(between_entries(r), entries)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"{self.n_heads}, bidirectional={self.bidirectional}, n_buckets={self.n_buckets}, "
             f"max_distance={self.max_distance}, std={self.std:g}"
         )
 
 
-def _sizes(bidirectional, n_buckets, max_distance):
+def _sizes(bidirectional: bool, n_buckets: int, max_distance: int) -> tuple[int, int]:
     """Buckets of one side, and how many of them are exact; ValueError if the formula breaks."""
     check_positive(n_buckets=n_buckets, max_distance=max_distance)
     side = n_buckets // 2 if bidirectional else n_buckets

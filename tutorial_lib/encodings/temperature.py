@@ -1,7 +1,7 @@
 r"""A query that grows with its position, so that a longer text does not blur the softmax.
 
-Over n keys of about equal scores no weight can be much more than 1/n, so what one key stands out by must grow
-with n. Two ways to let it grow, both a factor on the query:
+Over n keys of about equal scores no weight can be much more than 1/n, so the lead of a key that is to stand
+out must grow with n. There are two ways to let it grow, both a factor on the query:
 
 .. math:: \text{Llama 4:}\quad 1 + \alpha \log\!\Big(1 + \Big\lfloor \frac{p + 1}{L} \Big\rfloor\Big), \qquad
           \text{Scalable-Softmax:}\quad s \log n
@@ -9,11 +9,11 @@ with n. Two ways to let it grow, both a factor on the query:
 with n = p + 1, the keys that a causal model sees from position p when positions count 0, 1, 2, …
 
 **A factor on q alone is a temperature of the softmax.** (c·q)·k = c·(q·k), for all keys of a query alike:
-that divides the temperature by c. It would not do on k, where every key would bring its own factor. What
+that divides the temperature by c. It would not work on k, where every key would bring its own factor. What
 other encodings add behind the scale, such as ALiBi, is not multiplied.
 
-By themselves these tell no two keys apart. Put them beside an encoding that does, or into layers without
-positions, as Llama 4: ``Compose(Rotary(64), ScalableSoftmax(8))``.
+By themselves, these can't tell two keys apart. Put them beside an encoding that can, or into layers without
+positions, as Llama 4 does: ``Compose(Rotary(64), ScalableSoftmax(8))``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_above_0, check_heads, check_positive
 from .method import Method
-from .positions import pair, result_dtype, widest_float
+from .positions import Where, pair, result_dtype, widest_float
 
 
 class Temperature(PositionalEncoding):
@@ -36,7 +36,7 @@ class Temperature(PositionalEncoding):
         floor_scale: L, how many positions a step lasts; the first step is below L, where nothing changes.
         attn_scale: α, how fast it grows.
 
-    Raises ValueError, naming the argument, for a ``floor_scale`` that is no positive integer, or an
+    Raises ValueError, naming the argument, for a ``floor_scale`` that is not a positive integer, or an
     ``attn_scale`` that is not above 0.
 
     >>> Temperature().factor(torch.tensor([0, 8190, 8191, 100_000]))
@@ -54,11 +54,13 @@ class Temperature(PositionalEncoding):
         steps = ((widest_float(positions) + 1) / self.floor_scale).floor().clamp(min=0)
         return 1 + self.attn_scale * torch.log1p(steps)
 
-    def rotate(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+    def rotate(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
+    ) -> tuple[Tensor, Tensor]:
         queries, _ = pair(self, q_positions, k_positions, q, k, offset=offset)
         return _times(q, _beside_heads(self.factor(queries.tensor))), k
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.floor_scale}, attn_scale={self.attn_scale:g}"
 
 
@@ -72,8 +74,8 @@ class ScalableSoftmax(PositionalEncoding):
         n_heads: heads of the queries; ``s`` is ``[n_heads]``.
         s: what all of them start from; 0.43 is that of the paper's Fig. 1.
 
-    Raises ValueError, naming the argument, for an ``n_heads`` that is no positive integer, an ``s`` that is
-    not above 0, or queries of another number of heads.
+    Raises ValueError, naming the argument, for an ``n_heads`` that is not a positive integer, an ``s`` that
+    is not above 0, or queries of another number of heads.
 
     >>> ScalableSoftmax(1, s=0.5).factor(torch.tensor([0, 9, 99])).data
     tensor([[0.0000, 1.1513, 2.3026]], dtype=torch.float64)
@@ -91,12 +93,14 @@ class ScalableSoftmax(PositionalEncoding):
         log_n = (widest_float(positions) + 1).clamp(min=1).log()
         return self.s.to(log_n.dtype)[:, None] * log_n[..., None, :]
 
-    def rotate(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+    def rotate(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
+    ) -> tuple[Tensor, Tensor]:
         check_heads(self, q, q.shape[-1], self.n_heads)
         queries, _ = pair(self, q_positions, k_positions, q, k, offset=offset)
         return _times(q, self.factor(queries.tensor)[..., None]), k
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}"
 
 

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from .base import PositionalEncoding, check_heads, check_positive, check_std
 from .method import Method, Row
-from .positions import pair, widest_float
+from .positions import Where, pair, widest_float
 from .rotary import turn
 from .sinusoidal import frequencies
 
@@ -33,9 +33,9 @@ from .sinusoidal import frequencies
 class TransformerXL(PositionalEncoding):
     """Terms (b), (c) and (d), inside the scale: it opens ``content_bias`` only.
 
-    The paper has a W_{k,R} per layer, so give the model one encoding per layer; and it has one u
-    and one v for all layers, as has the released PyTorch code. The TensorFlow code has a switch, and
-    its run on WikiText-103 has them per layer, as here. ``other.u, other.v = first.u, first.v`` shares.
+    The paper has a W_{k,R} per layer, so give the model one encoding per layer. It has one u and one v
+    for all layers, and so does the released PyTorch code. The TensorFlow code has a switch; its run on
+    WikiText-103 has them per layer, as here. To share them, set ``other.u, other.v = first.u, first.v``.
 
     Args:
         n_heads: heads H; ``u`` and ``v`` are ``[H, d_head]``.
@@ -68,14 +68,16 @@ class TransformerXL(PositionalEncoding):
         angle = widest_float(distances)[..., None] * frequencies(self.dim, device=distances.device)
         return torch.cat([angle.sin(), angle.cos()], -1)
 
-    def _sin_cos(self, positions, dtype):
+    def _sin_cos(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
         return self.R(positions).to(dtype).chunk(2, -1)
 
-    def content_bias(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+    def content_bias(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
+    ) -> Tensor:
         queries, keys = pair(self, q_positions, k_positions, q, k, offset=offset)
         check_heads(self, q, self.head_dim, self.n_heads)
         W_kR, u, v = (p.to(q.dtype) for p in (self.W_kR, self.u, self.v))
-        c = (u.unflatten(0, (k.shape[1], -1)) @ k.mT).flatten(1, 2)  # keys may serve several heads
+        c: Tensor = (u.unflatten(0, (k.shape[1], -1)) @ k.mT).flatten(1, 2)  # keys may serve several heads
         q = q + v[:, None]
         line = queries.line_to(keys)
         if line is not None:
@@ -88,7 +90,7 @@ class TransformerXL(PositionalEncoding):
             b_d = turn(q @ W_kR, cos, sin, "half") @ R.mT
         return c[:, :, None] + b_d
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.n_heads}, {self.head_dim}, dim={self.dim}, std={self.std:g}"
 
 
@@ -96,15 +98,16 @@ def relative_shift(line: Tensor, n_k: int) -> Tensor:
     """Row i of ``line [..., Lq, Lq + Lk]``, moved left by Lq − 1 − i: ``[..., Lq, Lk]``.
 
     Column w belongs to the offset w of a line that starts with the last query and the first key.
-    In memory the rows stand one after the other: read in rows that are one number shorter, each
-    starts one place later. So nothing is copied; the last column is there to be skipped.
+    In memory the rows lie one after the other: if you read them in rows that are one number shorter,
+    each starts one place later. So nothing is copied; the last column is there to be skipped.
 
     >>> relative_shift(torch.arange(10).view(2, 5), 3)
     tensor([[1, 2, 3],
             [5, 6, 7]])
     """
     n_q, width = line.shape[-2:]
-    return line.flatten(-2)[..., n_q - 1 : -1].unflatten(-1, (n_q, width - 1))[..., :n_k]
+    rows: Tensor = line.flatten(-2)[..., n_q - 1 : -1].unflatten(-1, (n_q, width - 1))
+    return rows[..., :n_k]
 
 
 METHODS = [

@@ -1,6 +1,6 @@
 r"""xPos: RoPE whose pairs also fade with distance (Sun et al. 2022).
 
-Beside the rotation, each pair i of a query shrinks and of a key grows with its position (ζ < 1):
+Besides turning, each pair i of a query shrinks with its position, and that of a key grows (ζ < 1):
 
 .. math:: \tilde q_m = \zeta_i^{m/512}\, R_m q_m, \qquad \tilde k_n = \zeta_i^{-n/512}\, R_n k_n, \qquad
           \zeta_i = \frac{i/(d/2) + \gamma}{1 + \gamma}, \quad \gamma = 0.4
@@ -9,14 +9,14 @@ so the part of pair i in a score is multiplied by :math:`\zeta_i^{(m-n)/512} \le
 past. It changes magnitudes; it does not rescale positions (that is position interpolation).
 
 **Causal only.** For a key ahead, n > m, the factor is above 1 and grows without bound: ζ₀ = 2/7,
-so 4096 positions ahead pair 0 counts 22 519 times. In an encoder the far future drowns the rest.
+so 4096 positions ahead pair 0 counts 22 519 times as much. In an encoder the far future drowns the rest.
 
 As written, :math:`\zeta_0^{-n/512}` passes the largest float16 at n ≈ 4532, with k of size 1. Only
 m − n matters, so any common position c may be subtracted from both; here it is the middle between the
 first query and the last key of each row. Then no factor grows with the keys that lie further back, and a
-few queries may look back as far as they like. Keys must be kept unturned in a cache. Whatever c is, the
+few queries may look back as far as they like. A cache must hold unturned keys. Whatever c is, the
 first query and the last key have a score, too, though no query looks ahead, and it grows with the text. So
-a pass over more than the dtype can hold must be cut in parts.
+a pass over more positions than the dtype can hold must be cut into parts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from torch import Tensor
 
 from .base import check_above_0
 from .method import Method, Row
-from .positions import bounds, pair, result_dtype, widest_float
+from .positions import Device, Positions, Where, bounds, pair, result_dtype, widest_float
 from .rotary import Angles, Rotary, turn
 
 
@@ -42,7 +42,7 @@ class XPos(Rotary):
         scale_base: the positions over which pair i fades by ζ_i, 512 in the paper.
 
     Raises ValueError as :class:`Rotary` does, for ``gamma`` or ``scale_base`` not above 0, and for positions
-    so far apart in one call that the dtype of the queries has no such factors.
+    so far apart in one call that their factors do not fit the dtype of the queries.
 
     >>> XPos(4).zeta()
     tensor([0.2857, 0.6429], dtype=torch.float64)
@@ -64,19 +64,28 @@ class XPos(Rotary):
             raise ValueError(f"frequencies={frequencies}: xPos fades along one axis, so give Frequencies(…)")
         self.gamma, self.scale_base = gamma, scale_base
 
-    def zeta(self, device=None) -> Tensor:
+    def zeta(self, device: Device = None) -> Tensor:
         """ζ_i of each pair that turns, float64 ``[d/2]`` (float32 on MPS)."""
         d = self.frequencies.d
         i = widest_float(torch.arange(d // 2, device=device))
         return (i / (d / 2) + self.gamma) / (1 + self.gamma)
 
-    def rotate(self, q, k, q_positions=None, k_positions=None, *, offset=0):
+    def rotate(
+        self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0
+    ) -> tuple[Tensor, Tensor]:
         queries, keys = pair(self, q_positions, k_positions, q, k, offset=offset)
         turned = super().rotate(q, k, queries, keys)
         if not (len(queries) and len(keys)):
             return turned
         of_q, of_k = keys.once(self.magnitudes, queries.tensor, keys.tensor, result_dtype(q))
         grown = self._grow(turned[0], of_q), self._grow(turned[1], of_k)
+        self._check_size(q, k, queries, keys, grown)
+        return grown
+
+    def _check_size(
+        self, q: Tensor, k: Tensor, queries: Positions, keys: Positions, grown: tuple[Tensor, Tensor]
+    ) -> None:
+        """Raise ValueError unless scores of ``grown``, made of ``q`` and ``k``, fit their dtype."""
         # a score is the sum over all channels of products of two such numbers, in float32 or wider
         most = math.sqrt(torch.finfo(result_dtype(q)).max / self.head_dim)
         for x, y in zip((q, k), grown, strict=True):
@@ -88,20 +97,21 @@ class XPos(Rotary):
                     f"{type(self).__name__} in {y.dtype}: give fewer queries at once, together with all keys "
                     "before them (a text in parts, with a Cache), or a wider dtype"
                 )
-        return grown
 
-    def magnitudes(self, q_positions: Tensor, k_positions: Tensor, dtype=torch.float32):
+    def magnitudes(
+        self, q_positions: Tensor, k_positions: Tensor, dtype: torch.dtype = torch.float32
+    ) -> tuple[Tensor, ...]:
         """What each pair of each query, and of each key, is multiplied by: ``[*positions.shape, d/2]``."""
         m, n = widest_float(q_positions), widest_float(k_positions)
         c = (m.amin(-1, keepdim=True) + n.amax(-1, keepdim=True)) / 2
         zeta = self.zeta(n.device)
         return tuple((zeta ** (p[..., None] / self.scale_base)).to(dtype) for p in (m - c, c - n))
 
-    def _grow(self, x, magnitude):
-        """Each pair so many times as long: turned by no angle."""
+    def _grow(self, x: Tensor, magnitude: Tensor) -> Tensor:
+        """Each pair made ``magnitude`` times as long, and turned by no angle."""
         return turn(x, magnitude, torch.zeros_like(magnitude), self.layout)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{super().extra_repr()}, gamma={self.gamma:g}, scale_base={self.scale_base:g}"
 
 

@@ -1,4 +1,4 @@
-"""The explorer of notebook 10: what a softmax leaves to one right key as the crowd of the others grows."""
+"""The explorer of notebook 10: what a softmax leaves for the one right key as the crowd around it grows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TRAINED = (16, 8192)  # the two copies of eight words in the lesson; where Llama
 
 
 class CrowdExplorer(LiveExplorer):
-    """A weight of 1 for all keys: what one of them keeps of it, as trained and with two longer queries."""
+    """A weight of 1 for all keys: how much of it one key keeps, as trained and with two longer queries."""
 
     front = "crowd"
     parameters = {

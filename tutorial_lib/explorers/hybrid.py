@@ -1,4 +1,4 @@
-"""The explorer of notebook 05: type a score, and see what of each term a softmax leaves."""
+"""The explorer of notebook 05: type a score, and see what a softmax leaves of each term."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the course measured and its explorers show: numbers of the records, kept beside the explorers."""
+"""What the course measured and its explorers show: numbers from the records, kept beside the explorers."""
 
 import functools
 import json

@@ -1,6 +1,6 @@
 """What all explorers share: their parameters, and :class:`LiveExplorer`.
 
-An explorer is a table of parameters, a challenge, and numbers of the library that a browser cannot compute::
+An explorer is a table of parameters, a challenge, and numbers from the library that a browser can't compute::
 
     class Waves(LiveExplorer):
         front = "waves"  # live/waves.js draws it, and says what is to be seen
@@ -78,9 +78,9 @@ class Index:
 
 @dataclass(frozen=True)
 class Text:
-    """A line to be typed, of at most ``most`` characters; what it means is the browser's to say.
+    """A line to type, of at most ``most`` characters; the browser decides what it means.
 
-    ``keys`` are buttons that write for those who have no such key; ``samples`` stand for all texts in tests.
+    ``keys`` are buttons that type what a keyboard may lack; ``samples`` stand for all texts in tests.
     """
 
     start: str
@@ -107,7 +107,7 @@ FIGURE = '<!-- Run the cell to see the figure. -->\n<figure class="explorer">{}<
 class LiveExplorer(Stored, anywidget.AnyWidget):
     """An explorer that draws itself in the browser: ``live/<front>.js`` (`docs/explorers.md`).
 
-    The browser has the words and the live numbers, held to the library by tests, and draws without a kernel.
+    The browser has the words and the live numbers, which tests check against the library; it needs no kernel.
     Python sees ``params`` when they come to rest, and may set them (:meth:`move`). A stored output names
     the explorer and its settings, and a page that has the script brings it to life again.
 
@@ -132,7 +132,7 @@ class LiveExplorer(Stored, anywidget.AnyWidget):
 
     @classmethod
     def bulk(cls) -> dict[str, Any]:
-        """More of them, so much that a page takes it from a file of its own."""
+        """More of these, so large that a page loads them from a file of their own."""
         return {}
 
     # -- settings --
@@ -186,7 +186,7 @@ class LiveExplorer(Stored, anywidget.AnyWidget):
     def _checked(self, proposal) -> dict[str, Any]:
         try:
             return self.settings(**proposal["value"])
-        except ValueError as problem:  # of a TraitError, ipywidgets takes back what the browser has sent
+        except ValueError as problem:  # on a TraitError, ipywidgets takes back what the browser sent
             raise traitlets.TraitError(str(problem)) from problem
 
     def move(self, **some) -> None:

@@ -16,7 +16,7 @@ TEXTS = {
     "dog → cat": "The dog chased the cat, and the cat ran away from the dog",
 }
 MODES = ("as trained", "switched off")
-LENGTH, SHOWN = 14, 6  # tokens of a text; guesses to be seen
+LENGTH, SHOWN = 14, 6  # tokens in a text; guesses shown
 
 
 def measure() -> dict[str, list]:
@@ -25,7 +25,7 @@ def measure() -> dict[str, list]:
     ``{text: [[token, next, [guess, with, without], …], …]}``: the probabilities of the token that does
     come next, and of each that is among the most likely ones in either mode.
     """
-    from ..data import load_smollm2  # late: the record is enough to look at it
+    from ..data import load_smollm2  # late: showing the record does not need it
     from ..encodings import NoPosition
 
     smollm = load_smollm2()

@@ -136,7 +136,7 @@ LONGROPE = LongRoPE(  # rope_scaling of microsoft/Phi-3.5-mini-instruct, config.
     s=32,
 )
 LARGER = 50  # times the base: from 10,000 to 500,000, as Xiong et al. 2023
-ALIKE = 0.99  # a ratio from which on a frequency counts as left alone
+ALIKE = 0.99  # from this ratio on, a frequency counts as left alone
 FAR = 4  # times the trained length, for the challenge
 HEARD = "SmolLM2-135M"
 """The model whose loss on a text that it reads again is recorded, for some of the methods and factors."""
@@ -144,7 +144,7 @@ RAMPS = {"YaRN": (YaRN.alpha, YaRN.beta), "Llama 3": (Llama3.low, Llama3.high)} 
 
 
 def heard() -> dict[str, tuple[list[float], list[float]]]:
-    """Distances, and SmolLM2's mean loss on a text that it read so far back: by ``"YaRN 4"``, ``"none"``."""
+    """Distances, and SmolLM2's mean loss on a text it read that far back: by ``"YaRN 4"``, ``"none"``."""
     return measured()["repeat"]
 
 

@@ -44,7 +44,7 @@ def ranks(rows: dict[str, dict], column: str) -> dict[str, float]:
 
 
 def shown(column: str, value: float | None) -> str:
-    """A number of the board in words, short: ``65,536``, ``2.5 KiB``, ``1.32 ×``, ``+0.42``, ``–``."""
+    """A number on the board, in short: ``65,536``, ``2.5 KiB``, ``1.32 ×``, ``+0.42``, ``–``."""
     if value is None:
         return "–"
     if not value and column not in ("mean", "tail"):
@@ -94,7 +94,7 @@ def filtered(params) -> tuple[str, ...]:
 
 
 def many(params) -> int:
-    """How many rows can be marked: at least one, also where nothing is left."""
+    """How many rows can be marked: at least one, even if nothing is left."""
     return max(1, len(filtered(params)))
 
 

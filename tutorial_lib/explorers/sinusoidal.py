@@ -6,7 +6,7 @@ from ..encodings.sinusoidal import LAYOUTS
 from .parts import Choice, Index, LiveExplorer, Steps, palette
 
 BASES = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
-NEAR = 0.99  # a cosine from which on two vectors are nearly the same
+NEAR = 0.99  # from this cosine on, two vectors are nearly the same
 
 
 class SinusoidalExplorer(LiveExplorer):

@@ -21,7 +21,7 @@ TOLERANCE = {torch.float32: 2e-3, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 
 
 def check(table: Table, dtype: torch.dtype) -> None:
-    """Raise AssertionError unless the cases that should compute the same do; speed alone is nothing."""
+    """Raise AssertionError unless the cases that should compute the same do; speed alone proves nothing."""
     for first, *others in table.alike:
         expected = table.cases[first]()
         for name in others:

@@ -35,7 +35,7 @@ class Target:
 
 @dataclass
 class Table:
-    """Cases of one title; ``alike`` names groups that must give the same numbers."""
+    """Cases under one title; ``alike`` names groups that must give the same numbers."""
 
     title: str
     cases: dict[str, Callable]
@@ -74,8 +74,8 @@ def inference(call: Callable, inputs: list[torch.Tensor]) -> Callable:
 
 
 def rotary(device, dtype, *, train: bool, shape=(2, 8, 2048, 64)) -> Table:
-    """RoPE on q and k. All get cosines and sines ready-made and in a form of their own, as the layers of a
-    model do that share them."""
+    """RoPE on q and k. Each gets its cosines and sines ready-made and in its own form, like the layers of a
+    model that share them."""
     from rotary_embedding_torch import RotaryEmbedding
     from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as gptj
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as llama
@@ -179,7 +179,7 @@ def rotary_step(device, dtype, *, heads: int = 8, d: int = 64, times: int = 50) 
 
 
 def biases(device, dtype, *, length: int, train: bool, heads: int = 8, d: int = 64) -> Table:
-    """Causal attention with a relative bias, beside none, a dense one made before, and T5 as in use."""
+    """Causal attention with a relative bias, beside none, a dense one made beforehand, and T5's own."""
     from transformers import T5Config
     from transformers.models.t5.modeling_t5 import T5Attention
 

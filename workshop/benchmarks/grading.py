@@ -119,7 +119,7 @@ def check(marks: list[dict], given: dict[str, tuple | None]) -> None:
 
 
 class Memory:
-    """The most that this process and all below it hold, of shared pages each its part (PSS, Linux)."""
+    """The most that this process and its descendants hold; shared pages count in part (PSS, Linux)."""
 
     def __init__(self):
         self.peak, self._over = 0, threading.Event()
@@ -140,7 +140,7 @@ class Memory:
 
 
 def family(pid: int) -> list[psutil.Process]:
-    """A process and all below it."""
+    """A process and its descendants."""
     try:
         process = psutil.Process(pid)
         return [process, *process.children(recursive=True)]

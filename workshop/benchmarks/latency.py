@@ -89,7 +89,7 @@ COMPUTE = """() => {
     __panel.sessionContext.session.kernel.requestExecute({ code: 'while True: sum(range(1000))' });
 }"""
 DRAGGED = "all => all.map(each => each.dataset.drag)"
-REST = 400  # milliseconds: it glides on for a while
+REST = 400  # milliseconds: the picture glides on for a while
 WATCH = """
 window.__seen = root => {  // a rough print of all pictures below root
     window.__small ??= new OffscreenCanvas(16, 16).getContext('2d', { willReadFrequently: true });

@@ -12,7 +12,7 @@ __all__ = ["interleaved", "machine", "peak_bytes", "ratio", "wait"]
 
 
 def machine(device: torch.device | None = None) -> str:
-    """The device in words; none: the CPU."""
+    """The device in words; the CPU if there is none."""
     device = device or torch.device("cpu")
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)

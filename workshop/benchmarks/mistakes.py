@@ -254,7 +254,7 @@ def _places(node, path=()) -> Iterator[tuple[tuple, ast.AST]]:
 
 
 def _put(tree, path, new) -> None:
-    """Exchange the node at ``path``."""
+    """Replace the node at ``path``."""
     *way, last = path
     for step in way:
         tree = getattr(tree, step) if isinstance(step, str) else getattr(tree, step[0])[step[1]]
@@ -311,7 +311,7 @@ def verdicts(question: Question, answer: Callable, seeds=SEEDS) -> Iterator[Verd
 
 
 def _same_numbers(question: Question, answer: Callable, seeds=SEEDS) -> bool:
-    """Does it return what the model answer does, but for the last digits?"""
+    """Does it return what the model answer does, up to the last digits?"""
     model = _compiled(tree_of(question), question.exercise)
     for seed in seeds:
         for case in question.cases(seed):
@@ -360,7 +360,7 @@ def tried(question: Question, show: bool = False) -> tuple[Counter, list[str], l
 
 
 def pairs(question: Question, named: list[tuple[Mistake, str]], count: int) -> Counter:
-    """Two named mistakes in one answer, at places that do not touch: how many of their names are told?"""
+    """Two named mistakes in one answer, at places that do not touch: how many do the checks name?"""
     totals: Counter = Counter()
     tree = tree_of(question)
     edits = {(what, path): new for what, path, new in _edits(tree)}

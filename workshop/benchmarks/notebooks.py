@@ -1,51 +1,66 @@
-"""How long each notebook runs: ``python -m workshop.benchmarks.notebooks``; ``03 06`` measures two alone.
+"""What each notebook costs to run: ``python -m workshop.benchmarks.notebooks``; ``03 ex06`` measures two.
 
-All cells, in a fresh kernel of one notebook at a time: with one thread, and with as many as there are
-cores. The least of all runs counts, for whatever else the machine does makes a run longer. ``--save FILE``
-names the record (``results/benchmarks/notebooks.json``). Then ``… workshop.authoring sign``
-writes the minutes where they are said.
+All cells, in a fresh kernel of one notebook at a time, with one thread. What counts are the seconds of the
+processor, since a busy machine hardly changes these, and two cores need no longer. At the end stand the
+cells that cost most. ``--save FILE`` names the record (``results/benchmarks/notebooks.json``); then
+``… workshop.authoring sign`` writes what follows from it into the notebooks. :data:`CELL`, :data:`NOTEBOOK`,
+:data:`EXERCISE` and :data:`ALL` are what may be recorded: a test reads the record.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import platform
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
 import nbformat
+import psutil
 
 from .. import authoring, navigation
 
 PACKAGES = ("torch", "numpy", "matplotlib", "anywidget", "ipykernel", "nbclient")
+CELL, NOTEBOOK, EXERCISE, ALL = 10, 60, 40, 480
+"""Seconds of the processor that a cell, a lesson, an exercise, and all together may cost."""
+SLOWEST = 10
 
 
-def seconds(path: Path, count: int) -> float:
-    """Of one run with ``count`` threads, the start of the kernel included."""
+def code(notebook: nbformat.NotebookNode) -> str:
+    """A fingerprint of the code cells: other code has to be measured anew."""
+    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    return hashlib.sha1("\n\n".join(cells).encode()).hexdigest()[:10]
+
+
+def measured(path: Path) -> dict:
+    """The processor's seconds of a whole run, kernel included, and of each cell above a second."""
     notebook = nbformat.read(path, as_version=4)
-    return authoring.execute(notebook, path.parent, {"OMP_NUM_THREADS": str(count)})
+    spent = [0.0]
+    cells: dict[str, float] = {}
+
+    def after(cell, kernel: int) -> None:
+        # user and system, its own and its children's; what comes after them is waiting
+        spent.append(sum(psutil.Process(kernel).cpu_times()[:4]))
+        if spent[-1] - spent[-2] >= 1:
+            cells[cell.id] = round(spent[-1] - spent[-2], 1)
+
+    authoring.execute(notebook, path.parent, {"OMP_NUM_THREADS": "1"}, after)
+    return {"code": code(notebook), "seconds": round(spent[-1], 1), "cells": cells}
 
 
-def measured(path: Path, threads: Sequence[int], rounds: int) -> dict[str, list[float]]:
-    """The seconds of each round, by the number of threads; these take turns."""
-    found: dict[str, list[float]] = {str(count): [] for count in threads}
-    for _ in range(rounds):
-        for count in threads:
-            found[str(count)].append(round(seconds(path, count), 1))
-    return found
-
-
-def show(name: str, found: dict[str, list[float]]) -> str:
-    """The result as a line of text."""
-    return f"{name}: " + ", ".join(f"{min(runs):.0f} s (threads: {count})" for count, runs in found.items())
+def slowest(found: dict[str, dict]) -> list[str]:
+    """The cells that cost most, a line of text for each."""
+    cells = [(seconds, name, cell) for name, one in found.items() for cell, seconds in one["cells"].items()]
+    return [
+        f"{seconds:5.1f} s  {name}, cell {cell}" for seconds, name, cell in sorted(cells)[: -SLOWEST - 1 : -1]
+    ]
 
 
 def head() -> dict:
-    """What the seconds depend on, beside the notebook."""
+    """What the seconds depend on, apart from the notebook."""
     cores = os.cpu_count() or 1
     return {
         "machine": f"{platform.system()} {platform.machine()}, CPU, {cores} cores",
@@ -61,37 +76,28 @@ def main(arguments: list[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("notebooks", nargs="*", help="their numbers; by default all")
-    parser.add_argument("--rounds", type=int, default=2, help="how often each is run (2)")
     parser.add_argument(
-        "--threads",
-        type=int,
-        action="append",
-        help="with how many; may be given twice (1, and as many as there are cores)",
+        "notebooks", nargs="*", help="their numbers; by default all, side quests and exercises too"
     )
     parser.add_argument("--save", type=Path, default=navigation.RECORD, help="where the record is written")
     given = parser.parse_args(arguments)
-    threads = given.threads or sorted({1, os.cpu_count() or 1})
-    if given.rounds < 1 or min(threads) < 1:
-        parser.error("there must be at least one round and one thread")
     try:
-        paths = [authoring.find(name) for name in given.notebooks] or navigation.notebooks()
+        paths = [authoring.find(name) for name in given.notebooks] or authoring.known()
     except ValueError as problem:
         parser.error(str(problem))
     old = json.loads(given.save.read_text(encoding="utf-8")) if given.save.exists() else {}
     if given.notebooks and old and {name: old.get(name) for name in head()} != head():
         parser.error(f"{given.save.name} was measured elsewhere, or with other versions: measure all")
-    seconds_of = old.get("seconds by threads", {}) if given.notebooks else {}
+    found = old.get("notebooks", {}) if given.notebooks else {}
     given.save.parent.mkdir(parents=True, exist_ok=True)
     for path in paths:  # what is measured stays, whatever comes next
-        seconds_of[path.stem] = measured(path, threads, given.rounds)
-        print(show(path.stem, seconds_of[path.stem]), flush=True)
-        record = {
-            **head(),
-            "date": datetime.now(UTC).date().isoformat(),
-            "seconds by threads": dict(sorted(seconds_of.items())),
-        }
+        found[path.stem] = measured(path)
+        print(f"{found[path.stem]['seconds']:5.1f} s  {path.stem}", flush=True)
+        date = datetime.now(UTC).date().isoformat()
+        record = {**head(), "date": date, "notebooks": dict(sorted(found.items()))}
         given.save.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    total = sum(one["seconds"] for one in found.values())
+    print(f"{total:5.1f} s  all {len(found)}\n\nThe slowest cells:", *slowest(found), sep="\n")
 
 
 if __name__ == "__main__":

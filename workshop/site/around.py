@@ -62,7 +62,7 @@ def card(app, name, _template, context, _doctree):
         "og:type": "website",
         "og:site_name": app.config.project,
     }
-    if base:  # pictures of cards have whole addresses
+    if base:  # pictures of cards need full addresses
         whole = os.environ.get("SITE_URL", "")  # of the English site, which has the pictures
         tags |= {
             "og:url": f"{base}{name}.html",

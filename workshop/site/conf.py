@@ -74,7 +74,7 @@ if editions.LANGUAGE != ENGLISH:
 
 # ---- formulas: the MathJax 2.7 that Jupyter's packages bring ----
 mathjax_path = "MathJax.js?config=TeX-AMS-MML_HTMLorMML-full"
-if editions.LANGUAGE != ENGLISH:  # it is there once
+if editions.LANGUAGE != ENGLISH:  # only the English site holds it
     mathjax_path = f"../../_static/{mathjax_path}"
 mathjax2_config = {
     "messageStyle": "none",
@@ -123,7 +123,7 @@ if own.is_file():
     html_css_files.append(own.name)
 html_search_scorer = str(HERE / "scorer.js")
 html_search_options = {"dict": str(editions.words())}  # where words are not told apart by spaces
-logging.getLogger("jieba").disabled = True  # Sphinx cuts Chinese with it, and it tells how it begins
+logging.getLogger("jieba").disabled = True  # Sphinx cuts Chinese into words with it, and it logs its start
 html_baseurl = os.environ.get("SITE_URL", "")  # make site SITE_URL=https://…/: a map, a 404 page
 if html_baseurl and editions.LANGUAGE != ENGLISH:
     html_baseurl += f"{editions.LANGUAGE}/"
@@ -138,7 +138,7 @@ html_theme_options = {
     "collapse_navbar": True,  # at a depth of 1 nothing else is seen, and less is made
     "show_toc_level": 2,
     "use_fullscreen_button": False,
-    "footer_content_items": "",  # the author of a page is not named, nor is it asked for
+    "footer_content_items": "",  # pages name no author, and none is asked for
     "use_download_button": True,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",

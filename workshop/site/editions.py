@@ -1,7 +1,7 @@
 """The site in several languages: what each holds, the switch between them, links from one into another.
 
 Each language but English has a folder of its own, with the same names of pages. All notebooks and exercises
-are there, translated or not; of all else only what has a catalog in ``workshop/locale/``. What is left
+are there, translated or not; of everything else only what has a catalog in ``workshop/locale/``. The rest
 is linked to.
 """
 
@@ -52,7 +52,7 @@ def documents_of(language: str) -> dict[str, str]:
 
 
 def there(page: str, language: str) -> bool:
-    """Has the site of a language this page?"""
+    """Does the site of a language have this page?"""
     return (
         language == ENGLISH
         or page == "search"
@@ -91,7 +91,7 @@ def source(page: str, path: Path, text: str, leave_out: re.Pattern | None = None
 
 
 def abroad(text: str, folder: str, known, moved) -> str:
-    """``text`` of a page in ``folder``, with links to what only the English site has; ``known`` is here."""
+    """``text`` of a page in ``folder``, with links to what only the English site has; ours has ``known``."""
     if LANGUAGE == ENGLISH:
         return text
 

@@ -1,9 +1,9 @@
 """The pages of the site made light, once they are written: what a first visit need not fetch is taken out.
 
-- Stored pictures stand in files and not in the page, know their size, so that nothing moves when they come,
-  and are loaded where the reader gets to them.
-- The search's index, 0.3 MB, is for the page of the search. The theme's icons come from its font: the script
-  that draws the same icons weighs ten times as much.
+- Stored pictures move from the page into files. They carry their size, so that nothing shifts when they
+  arrive, and load when the reader gets to them.
+- The search index, 0.3 MB, is loaded on the search page only. The theme's icons come from its font: the
+  script that draws the same icons weighs ten times as much.
 """
 
 import base64
@@ -65,7 +65,7 @@ def pictures(text: str, page: Path, site: Path) -> str:
 
 
 def there_already(name: str, site: Path) -> bool:
-    """Has the site around this one, of another language, the same picture? Then this one goes."""
+    """Does the site around this one, in another language, have the same picture? Then this copy goes."""
     own, other = site / "_images" / name, site.parent / "_images" / name
     if not other.is_file() or own.is_file() and own.read_bytes() != other.read_bytes():
         return False

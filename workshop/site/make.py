@@ -1,10 +1,11 @@
 """Make the site in all languages: ``python workshop/site/make.py build`` writes it to ``build/site``.
 
 The English site stands at the top, and each other language in a folder of its own. Translated notebooks are
-run first, into ``build/<language>``, where ``make lab`` takes them from; names behind the folder, such as
-``01``, are the only ones that are run: the others show what they gave earlier, or their English outputs.
+run first, into ``build/<language>``, where ``make lab`` takes them from. If names such as ``01`` follow the
+folder, only those are run: the others keep their earlier outputs, or show the English ones.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -61,4 +62,8 @@ def main(folder: str, *only: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("only", nargs="*", help="notebooks to run, such as 01")
+    asked = parser.parse_args()
+    sys.exit(main(asked.folder, *asked.only))

@@ -4,6 +4,7 @@ Nothing on these pages is copied by hand: equations are those of the docstrings,
 numbers are the scoreboard's. ``python workshop/site/methods.py rope`` prints the text of one page.
 """
 
+import argparse
 import ast
 import functools
 import inspect
@@ -61,7 +62,7 @@ def document(name: str) -> str:
 
 
 def from_here(text: str) -> str:
-    """Links of a page of ``docs/``, as they are from ``workshop/site/``.
+    """Links of a page of ``docs/``, as seen from ``workshop/site/``.
 
     >>> from_here("[a](../notebooks/a.ipynb), [b](glossary.md), [c](#two-axes)")
     '[a](../../notebooks/a.ipynb), [b](../../docs/glossary.md), [c](../../docs/papers.md#two-axes)'
@@ -190,7 +191,7 @@ def on_board(page: Method) -> list[str]:
 
 
 def row(name: str) -> dict:
-    """A row of the scoreboard; of a method that no record has yet, what needs no training."""
+    """A row of the scoreboard; for a method that no record has yet, only what needs no training."""
     new = next((method for method in EVERY if name in method.names and not method.compared), None)
     return {"doors": doors(new)} | _exact(name) if new else rows()[name]
 
@@ -201,7 +202,7 @@ def _exact(name: str) -> dict:
 
 
 def place_on_board(column: str, name: str) -> str:
-    """``3rd of 31``: equal ones share a place."""
+    """``3rd of 31``: ties share a place."""
     values = {other: its[column] for other, its in (rows() | {name: row(name)}).items() if column in its}
     own = values[name]
     before = sum(value > own if column in LARGE else value < own for value in values.values())
@@ -242,7 +243,7 @@ def claims(page: Method) -> str:
         title = part.partition("\n")[0]
         for claim, rest in re.findall(r"^\*\*(.+?)\*\*(.*?)(?=^\*\*|\Z)", part, re.M | re.S):
             verdict = re.search(r"^- \*\*(.+?)\*\*", rest, re.M)
-            alone = not claim.startswith(("Nor ", "From "))  # what can be read without the claim before it
+            alone = not claim.startswith(("Nor ", "From "))  # can be read without the claim before it
             if verdict and alone and re.search(page.claims, claim):
                 link = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
                 lines.append(f"- {claim}: **{verdict[1].lower()}** ([{title}](../../docs/results.md#{link}))")
@@ -266,7 +267,7 @@ def made(page: Method):
 
 
 def equal_scores(page: Method):
-    """Scores ``[H, L, L]`` of a text, or a square image, of one token again and again."""
+    """Scores ``[H, L, L]`` of a text, or a square image, of one repeated token."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         token = torch.randn(1, 1, HEADS * WIDTH).expand(1, LENGTH, -1)
@@ -443,4 +444,6 @@ def search_words() -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    print(text(sys.argv[1], ""))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("page", choices=METHODS)
+    print(text(parser.parse_args().page, ""))

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from docutils import nodes
 from sphinx import application, project
 
+from course import playground
 from course.lesson import predictions, questions
 from tutorial_lib.explorers import live
 from tutorial_lib.language import ENGLISH, _
@@ -163,7 +164,7 @@ def notebook(text: str) -> str:
             data = output.get("data", {})
             if told := output.get("metadata", {}).get("measured"):
                 whole = re.sub("</?details>|<summary>.*?</summary>", "", "".join(data["text/html"]))
-                words = predictions.in_words(told["key"], told["value"])  # read nothing out of what was said
+                words = predictions.in_words(told["key"], told["value"])  # not read from the text
                 data["text/html"] = place(
                     "told",
                     questions.log_key("predict", told["key"]),
@@ -283,9 +284,10 @@ def overview(_app, name, _template, context, _doctree):
 
 
 def front_end(app):
-    """Scripts and styles of live explorers, and of predictions, stand beside the other static files."""
+    """Scripts and styles of explorers, playground and predictions stand beside the other static files."""
     folder = Path(app.doctreedir) / "live"
     live.write(folder)
+    playground.write(folder)
     if (Path(app.srcdir) / "workshop/site/methods.md").exists():
         methods.draw(folder)
     card = CARD.with_suffix(".js").read_text(encoding="utf-8").replace("export default", "const card =")
@@ -299,10 +301,13 @@ def front_end(app):
 
 
 def alive(app, _name, _template, context, _doctree):
-    """A page with an explorer, or with something to answer, takes the script for it."""
+    """A page with an explorer, or with something to answer, loads the script for it."""
     if "data-live=" in context.get("body", ""):
         app.add_js_file("live.js", defer="defer")
         app.add_css_file("live.css")
+    if "data-playground" in context.get("body", ""):
+        app.add_js_file("playground.js", defer="defer")
+        app.add_css_file("playground.css")
     if "data-predict=" in context.get("body", "") or "data-check=" in context.get("body", ""):
         app.add_js_file("answers.js", defer="defer")
         app.add_css_file("answers.css")

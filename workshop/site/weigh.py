@@ -2,11 +2,11 @@
 
 A page weighs what a first visit fetches: itself, and each script, style sheet and picture that it names.
 What a visitor only gets by scrolling or asking for it, a picture that is loaded late or a formula's font, is
-left out. Nothing is compressed here, as most servers do.
+left out. Sizes are uncompressed, although most servers compress.
 """
 
+import argparse
 import re
-import sys
 from pathlib import Path
 from urllib.parse import unquote, urljoin
 
@@ -55,4 +55,6 @@ def report(site: Path) -> str:
 
 
 if __name__ == "__main__":
-    print(report(Path(sys.argv[1])))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("site", type=Path)
+    print(report(parser.parse_args().site))

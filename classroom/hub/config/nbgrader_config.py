@@ -1,4 +1,4 @@
-"""The exchange of the hub, for students and teachers. A class folder has settings of its own besides."""
+"""The hub's exchange, for students and teachers. A class folder also has settings of its own."""
 
 import os
 from pathlib import Path
@@ -12,12 +12,12 @@ c.CourseDirectory.course_id = COURSE
 if "NBGRADER_EXCHANGE" in os.environ:
     c.Exchange.root = os.environ["NBGRADER_EXCHANGE"]
 c.Exchange.timezone = "UTC"
-# Students hand in what was laid out for them: there, the links to lessons hold, and nobody has to fetch.
+# Students hand in what was laid out for them: there the links to lessons work, and nobody has to fetch.
 c.Exchange.assignment_dir = str(Path.home() / COURSE / "exercises")
 
 
 class Submit(ExchangeSubmit):
-    """All are the same user of the machine, so whoever has signed in hands in.
+    """All run as the same user of the machine, so a submission belongs to whoever has signed in.
 
     Only here: for a teacher's commands, ``student_id`` says which students are meant.
     """

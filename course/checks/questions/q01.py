@@ -53,7 +53,7 @@ def _mask_shares(allowed, layers, residual):
 
 
 def _shares_with(layer=_layer, times=lambda n: n, residual=lambda r: r):
-    """The right answer, with one of its parts exchanged."""
+    """The right answer, with one of its parts replaced."""
     return lambda allowed, layers, r: torch.linalg.matrix_power(
         (1 - residual(r)) * layer(allowed) + residual(r) * torch.eye(len(allowed)), times(layers)
     )
@@ -674,7 +674,7 @@ def _bag_ceiling_case(draw: Draw, extra: int, copies: int, longer: int) -> Case:
     rows += [(orders[n % 3], answer) for n, answer in enumerate((y, x, y, y, x, y, y, y, y))]  # 7 of 9
     rows += [((a, b, b), x), ((b, a, b), x), ((b, b, a), x)] * copies  # all; the same set as above
     rows += [((c + 3, d - 3, e), w)]  # all; the same sum as the first bag
-    # all; pairs of bags that run into one number when ids are taken for digits
+    # all; pairs of bags that become the same number when ids are read as digits
     alike = (
         ((1, 1, 213), (1, 12, 13)),
         ((2, 3, 14), (2, 4, 4)),

@@ -122,7 +122,7 @@ SINUSOID_TABLE = Question(
         ),
         Wrong(
             "frequencies rise",
-            lambda positions, d, base: (  # float32: angles so large differ with the dtype
+            lambda positions, d, base: (  # float32: such large angles depend on the dtype
                 _table_of(positions.float()[:, None] * base ** (torch.arange(0, d, 2) / float(d)), d)
             ),
             "The sign of the exponent is missing: the frequencies rise up to nearly the base. No hand may "
@@ -267,7 +267,7 @@ def _sinusoid_add(x, positions):
 
 
 def _rounded_add(positions_in=torch.float32, omega_in=torch.float32, angle_in=torch.float32):
-    """Adds the encoding, with a step that runs in the dtype of x where None stands for a dtype."""
+    """Adds the encoding; where None stands for a dtype, that step runs in the dtype of x."""
 
     def answer(x, positions):
         d = x.shape[-1]
@@ -565,7 +565,7 @@ def _offset_profile(scores):
 
 
 def _profile(value, offset=lambda i, j: j - i):
-    """One number per offset, from a list of all scores that have it."""
+    """One number per offset, from a list of all scores at that offset."""
 
     def answer(scores):
         groups: dict[int, list] = {}
@@ -711,7 +711,7 @@ def _sinusoid_concat_cases(draw: Draw) -> list[Case]:
 
 
 def _concat_of(frequencies, last=lambda sines, cosines, d: torch.zeros(len(sines), d % 2)):
-    """Sines, cosines, and what stands behind them, for ``frequencies(h, d)``, h = floor(d / 2)."""
+    """Sines, cosines, and what comes after them, for ``frequencies(h, d)``, h = floor(d / 2)."""
 
     def answer(positions, d):
         angle = positions[:, None].double() * frequencies(d // 2, d)

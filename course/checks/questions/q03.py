@@ -17,18 +17,18 @@ IMAGES = '03, section "Images: yes"'
 
 
 # ---- lookup_test ----
-# A test that the learner writes: it is good when none of these gives the numbers of the right look-up.
+# A test that the learner writes: it is good when none of these look-ups gets the right numbers on it.
 def _look_up(tokens, E, P, positions):
     return E[tokens] + P[positions]
 
 
 def _dropped(index, n):
-    """Rows with their last one never used: a clamp that is too small by one."""
+    """Indices that never reach the last row: the clamp is too small by one."""
     return index.clamp(max=n - 2)
 
 
 def _remembered(tokens, E, P, positions):
-    """A cache by token: the second time, a token comes back with its first position."""
+    """A cache by token: when a token recurs, it comes back with its first position."""
     first = [[text.index(token) for token in text] for text in tokens.tolist()]
     return E[tokens] + P[positions[torch.tensor(first)]]
 
@@ -38,7 +38,7 @@ def _padded(tokens, E, P, positions):
 
 
 def _broken_look_ups():
-    """What each of the broken look-ups does, as the reader is told, and the look-up."""
+    """The broken look-ups, each by what it does, in the words that the reader sees."""
     return {
         _("takes rows 0 … L − 1, whatever the positions are"): lambda tokens, E, P, positions: _look_up(
             tokens, E, P, torch.arange(len(positions))
@@ -78,7 +78,7 @@ def _lookup_test_cases(draw: Draw) -> list[Case]:
 
 
 def whole(value, axes: int) -> torch.Tensor | None:
-    """A value as a tensor of whole numbers with so many axes, or None."""
+    """A value as a tensor of whole numbers with that many axes, or None."""
     try:
         value = value if isinstance(value, torch.Tensor) else torch.tensor(value)
     except (TypeError, ValueError, RuntimeError):
@@ -88,7 +88,7 @@ def whole(value, axes: int) -> torch.Tensor | None:
 
 
 def _survivors(value, words: int, rows: int) -> list[str] | None:
-    """The broken look-ups that give the right numbers for this input; None when it is no input."""
+    """The broken look-ups that give the right numbers for this input; None when the input is not valid."""
     parts = value if isinstance(value, list) and len(value) == 2 else (None, None)
     tokens, positions = (whole(part, axes) for part, axes in zip(parts, (2, 1), strict=True))
     if tokens is None or positions is None or tokens.shape[1] != len(positions):
@@ -107,7 +107,7 @@ def _survivors(value, words: int, rows: int) -> list[str] | None:
 
 
 def told_green(*whats: str) -> str:
-    """What a learner reads of broken look-ups that pass."""
+    """What a learner reads about broken look-ups that pass."""
     each = _("; ").join(_("one that {what}").format(what=what) for what in whats)
     return _("Your test is green for broken code: {each}. It gives the right numbers on your input.").format(
         each=each

@@ -37,13 +37,13 @@ def _numbered(*lengths):
 
 
 # ---- bias_test ----
-# A test that the learner writes: it is good when none of these gives the numbers of the right bias.
+# A test that the learner writes: it is good when none of these biases gets the right numbers on it.
 def _clipped_bias(W, q_positions, k_positions):
     return W[:, _row(W[0], q_positions, k_positions)]
 
 
 def _in_a_row(positions):
-    """As many positions, one after the other, from the first of them."""
+    """The same number of consecutive positions, starting from the first."""
     return positions[0] + torch.arange(len(positions))
 
 
@@ -67,7 +67,7 @@ def _only_the_size(W, q, k_positions):
 
 
 def _broken_biases():
-    """What each of the broken biases does, as the reader is told, and the bias."""
+    """The broken biases, each by what it does, in the words that the reader sees."""
     return {
         _("takes query − key"): lambda W, q, k: _clipped_bias(W, -q, -k),
         _("takes the size of the offset, without its sign"): _only_the_size,
@@ -95,7 +95,7 @@ def _bias_test_cases(draw: Draw) -> list[Case]:
 
 
 def _passing_biases(value, k: int) -> list[str] | None:
-    """The broken biases that give the right numbers for these positions; None when they are none."""
+    """The broken biases that give the right numbers for these positions; None when they are not valid."""
     parts = value if isinstance(value, list) and len(value) == 2 else (None, None)
     q, keys = (whole(part, 1) for part in parts)
     if q is None or keys is None or len(q) > 3 or len(keys) > 5 or len(keys.unique()) < len(keys):
@@ -265,7 +265,7 @@ def _t5_bucket(r, n_buckets, max_distance, bidirectional):
 
 
 def _but(**options):
-    """The reference with some things done in another way."""
+    """The reference with some things done differently."""
     return lambda r, n_buckets, max_distance, bidirectional: _bucket(
         r, n_buckets, max_distance, bidirectional, **options
     )
@@ -924,7 +924,7 @@ def _relative_shift(x):
 
 
 def _padded_and_folded(x, hide=True):
-    """The trick of the paper's code: one column in front, and the rows read anew."""
+    """The trick of the paper's code: one column in front, then the same numbers cut into rows anew."""
     n_q, n_k = x.shape[-2:]
     folded = F.pad(x, (1, 0)).reshape(*x.shape[:-2], n_k + 1, n_q)[..., 1:, :].reshape(x.shape)
     return folded.masked_fill(_ahead(n_q, n_k), float("-inf")) if hide else folded

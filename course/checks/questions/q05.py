@@ -36,7 +36,7 @@ def _memory_scores_cases(draw: Draw) -> list[Case]:
 
 
 def _memory_with(context=None, distance=None, terms=None, scale=None, mask=None):
-    """Transformer-XL's scores, with one of their parts exchanged."""
+    """Transformer-XL's scores, with one of their parts replaced."""
     context = context or (lambda x, memory: torch.cat([memory, x]))
     distance = distance or (lambda i, j: i - j)
     scale = scale or (lambda x, d_h: d_h**-0.5)
@@ -414,7 +414,7 @@ def _paint_head_cases(draw: Draw) -> list[Case]:
 
 
 def _painted(value, n):
-    """The weights of two lists of numbers, or None when they are no such lists."""
+    """The weights of two lists of numbers, or None when they are not such lists."""
     parts = value if isinstance(value, list) and len(value) == 2 else (None, None)
     try:
         places, offsets = (torch.as_tensor(part, dtype=torch.float64) for part in parts)
@@ -460,7 +460,7 @@ def _paint_head(picture, n):
 
 
 def _paint_with(places=lambda s, picture, n: s, offsets=lambda t, picture, n: t):
-    """The painted head, with one of its two lists exchanged."""
+    """The painted head, with one of its two lists replaced."""
 
     def answer(picture, n):
         s, t = _paint_head(picture, n)
@@ -822,7 +822,7 @@ def _tupe(
     places=lambda p, U_Q, U_K: (p @ U_Q) @ (p @ U_K).T,
     join=None,
 ):
-    """tupe_scores in parts, each of which can be another one."""
+    """tupe_scores in parts, each of which can be replaced."""
 
     def answer(x, p, W_Q, W_K, U_Q, U_K, b, theta):
         s = scale(*W_Q.shape)

@@ -53,7 +53,7 @@ def _angles_with(
     power=lambda base, exponent: base**exponent,
     whole=lambda angles: angles,
 ):
-    """rope_angles in parts, each of which can be another one."""
+    """rope_angles in parts, each of which can be replaced."""
     return lambda positions, dim, base: whole(place(positions)[:, None] * power(base, exponent(dim))).float()
 
 
@@ -304,7 +304,7 @@ def _minus_in_the_wrong_half(x, angles, layout):
 
 
 def _angles_of_the_other_layout(x, angles, layout):
-    """Pairs of one layout, a table of cosines of the other: no rotation any more."""
+    """Pairs of one layout, a table of cosines of the other: no longer a rotation."""
     full = torch.cat([angles, angles], -1) if layout == "interleaved" else angles.repeat_interleave(2, -1)
     a, b = _split(x.float(), layout)
     return (x * full.cos() + _join(-b, a, layout) * full.sin()).to(x.dtype)
@@ -794,7 +794,7 @@ def _cached(
 
 
 def _all_moved_on(q, k, cached, base):
-    """As given, but with all positions P further. Without rounding, nobody could tell the two apart."""
+    """The same with all positions moved on by P. But for rounding, nobody could tell the two apart."""
 
     def place(x):
         angles = _rope_angles(cached.shape[-2] + torch.arange(x.shape[-2]), x.shape[-1], base)

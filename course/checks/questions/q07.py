@@ -49,7 +49,7 @@ def _alibi_slopes(n_heads):
 
 
 def _filled_up(n_heads, more):
-    """The slopes of the lower power of two, and others behind them."""
+    """The slopes of the lower power of two, followed by others."""
     return torch.tensor((_geometric(_lower(n_heads)) + more)[:n_heads])
 
 
@@ -208,7 +208,7 @@ def _bias(slopes, q_positions, k_positions, of=lambda r: r, hidden=lambda r: r >
 def _biased(
     slopes=lambda m: m, place=lambda q, k: (q, k), of=lambda r: r, hidden=lambda r: r > 0, fill=-math.inf
 ):
-    """alibi_bias in parts, each of which can be another one."""
+    """alibi_bias in parts, each of which can be replaced."""
     return lambda m, q, k: _bias(slopes(m), *place(q, k), of, hidden, fill)
 
 
@@ -778,7 +778,7 @@ def _zeta(pairs, gamma):
 def _xpos_with(
     zeta=_zeta, away=lambda m, n: m - n, turned=1, hidden=lambda m, n: n > m, scale=None, root=0.5
 ):
-    """Scores of xPos by complex numbers and offsets, with one of their parts exchanged."""
+    """Scores of xPos by complex numbers and offsets, with one of their parts replaced."""
 
     def answer(q, k, q_positions, k_positions, base, gamma, scale_base):
         pairs = q.shape[-1] // 2

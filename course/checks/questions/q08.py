@@ -51,7 +51,7 @@ def _pairs_of(positions, dim):
 
 
 def _axes_with(theta=None, place=None, order=None):
-    """The angles, with one of their parts exchanged."""
+    """The angles, with one of their parts replaced."""
     theta = theta or (lambda pairs, axes, base: base ** (-torch.arange(pairs) / pairs))
     place = place or (lambda positions, stretch: positions / stretch)
     order = order or (lambda angles: angles.flatten(1))

@@ -439,7 +439,7 @@ def _offset_error_cases(draw: Draw) -> list[Case]:
         row = draw.normal(queries, 1, dtype=dtype)
         line = draw.normal(queries + keys, dtype=dtype)
         heads = [
-            row.expand(-1, keys),  # softmax sees nothing of this
+            row.expand(-1, keys),  # softmax cancels this
             line[offset + queries] + 3 * row,  # a bias of the offset, and something of the query alone
             draw.normal(queries, keys, dtype=dtype),
             draw.normal(1, keys, dtype=dtype) + line[offset + queries] / 2,  # the key's own place
@@ -459,7 +459,7 @@ def _offset_error_cases(draw: Draw) -> list[Case]:
 
 
 def _by_offset(step, kept=lambda offset: True, sign=-1, pooled=False, weight=True):
-    """``(left, total)`` of each head: squared steps that the offset leaves over, and all of them."""
+    """``(left, total)`` of each head: squared steps that the offset does not explain, and all of them."""
     queries, keys = step.shape[-2:]
     offset = torch.arange(keys) + sign * torch.arange(queries)[:, None]
     left = torch.zeros(len(step), dtype=step.dtype)
@@ -655,7 +655,7 @@ def _predict_and_train_cases(draw: Draw) -> list[Case]:
 
 
 def _report(encoding, short, long, measured=None) -> dict:
-    """A prediction; what was measured is by default what the first recorded run gave."""
+    """A prediction; by default the measured values are those of the first recorded run."""
     return {"encoding": encoding, "short": short, "long": long, "measured": measured}
 
 
@@ -736,7 +736,7 @@ def _report_fault(report, use: str) -> str:
     if not all(min(x) - SLACK <= y <= max(x) + SLACK for x, y in zip(each, measured, strict=True)):
         return "measured"
     for name, (low, high), x, y in zip(("short", "long"), (short, long), each, measured, strict=True):
-        inside = [low - 0.005 <= one <= high + 0.005 for one in (y, *x)]  # two places are enough
+        inside = [low - 0.005 <= one <= high + 0.005 for one in (y, *x)]  # two decimals are enough
         if not inside[0] or sum(inside[1:]) < RIGHT_OF_FIVE:
             return name
     return ""
@@ -848,7 +848,7 @@ def _which_encoding_cases(draw: Draw) -> list[Case]:
         i = torch.arange(length)
         distance = (i[:, None] - i).clamp(min=0)
         content = draw.choice([-1, 1]) * draw.number(1.0, 3.0)
-        content = 0.0 if "large" in what else content  # no score may stand for the size of all of them
+        content = 0.0 if "large" in what else content  # no single score may serve as their size
         slope = draw.choice([0.5, 0.25, 0.125])
         if what == "nothing":
             scores = torch.zeros(length, length, dtype=torch.float64)
@@ -883,7 +883,7 @@ def _which_encoding_cases(draw: Draw) -> list[Case]:
             angles = i[:, None] * torch.tensor([1.0, 0.2, 0.04])
             vectors = torch.cat([angles.sin(), angles.cos()], 1).double()
             scores = vectors @ draw.normal(6, 6, dtype=torch.float64) @ vectors.T
-        # Rounding, as another kernel leaves it. Without position there is nothing that could be rounded.
+        # Rounding, as another kernel would do it. Without position there is nothing to round.
         rounding = 2e-6 * draw.normal(length, length, dtype=torch.float64) * (what != "nothing")
         size = 1e4 if "large" in what else 1e-5 if "small" in what else 1.0
         scores = size * (scores + content + rounding)
@@ -903,7 +903,7 @@ def _small(scores):
 
 
 def _decide(steps, small, *, none=True, relative=True, clipped=True):
-    """The questions in their order; each option leaves one out or turns it."""
+    """The questions in their order; each option leaves one out."""
     last = steps[-1]
     if none and all(bool((row.abs() <= small).all()) for row in steps):
         return "none"
@@ -935,7 +935,7 @@ def _mask_as_zero(scores):
 
 
 def _proportional(scores):
-    """Takes a score for a slope times a distance, with nothing of the content in it."""
+    """Takes a score for a slope times a distance, and ignores the content."""
     found = _which_encoding(scores)
     ratios = scores[-1, :-1] / torch.arange(len(scores) - 1, 0, -1)
     linear = bool(((ratios - ratios[0]).abs() <= _small(scores)).all())

@@ -318,7 +318,7 @@ def _tempered(
     inverse=False,
     pattern=False,
 ):
-    """tempered_queries in parts, each of which can be another one."""
+    """tempered_queries in parts, each of which can be replaced."""
     has_rope = config["no_rope_layers"][layer] == (0 if named else 1)
     has_rope = (layer + 1) % 4 != 0 if pattern else has_rope
     if has_rope or tuning and not config["attn_temperature_tuning"]:
@@ -749,7 +749,7 @@ LAYER_DIALS = Question(
 # ---- grid_angles ----
 def _grid_angles_cases(draw: Draw) -> list[Case]:
     def places(length, axes):
-        """A picture in a text: three numbers that differ wherever they may."""
+        """A picture in a text: three numbers that differ wherever they can."""
         start = draw.integer(2, 60)
         return start + draw.integers(0, 90, length, axes) + torch.arange(axes) * draw.integer(100, 200)
 
@@ -989,7 +989,7 @@ def _sinking(
     reach=True,
     own=True,
 ):
-    """sink_attention in parts, each of which can be another one."""
+    """sink_attention in parts, each of which can be replaced."""
     times, keys = q.shape[1] // k.shape[1], k.shape[2]
     k, v = (
         (grouped(x, times, 1) if grouped is torch.Tensor.repeat_interleave else grouped(x, times))

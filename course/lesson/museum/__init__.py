@@ -1,4 +1,4 @@
-"""The bug museum: implementations that were really written, to be found out by a property.
+"""The bug museum: mistakes that people really made, each to be caught by a property that it breaks.
 
 museum.visit("waves")   one exhibit: read it, choose a check, see what it measures
 museum.gallery()        a menu of all
@@ -48,7 +48,7 @@ def _one(known: dict, name: str, what: str):
 
 
 def _code(text: str) -> str:
-    """Highlighted Python; its colours are made for a light ground, so it brings one."""
+    """Highlighted Python; its colours are made for a light background, so it brings one."""
     return f'<div style="color:#000">{Code(text, language="python")._repr_html_()}</div>'
 
 
@@ -121,7 +121,7 @@ class Visit(Question):
             self.asks_line.layout.display = ""
 
     def name_line(self, n: int) -> None:
-        """Name the line of the mistake, as a click does; then it is told. The first one counts."""
+        """Name the line of the mistake, as a click does; then the answer is shown. The first click counts."""
         wrong = wrong_lines(self.exhibit)
         also = any(part in self.exhibit.code.splitlines()[n - 1] for part in self.exhibit.also)
         right = n in wrong or also
@@ -236,7 +236,7 @@ class Tour:
 
 
 def visit(name: str) -> Visit:
-    """One exhibit with its checks. Raises KeyError, naming those that there are, for an unknown name."""
+    """One exhibit with its checks. Raises KeyError, naming the exhibits there are, for an unknown name."""
     return Visit(name)
 
 

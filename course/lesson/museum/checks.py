@@ -1,7 +1,7 @@
 """Properties that an implementation should have, measured on any exhibit that promises them.
 
-A check compares attention weights, not scores: a constant per query is no mistake, for a softmax does
-not see it.
+A check compares attention weights, not scores: a constant per query is no mistake, because a softmax
+does not see it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ FRONT = 40
 def in_front(exhibit: Exhibit, kind: type[nn.Module]) -> tuple[Tensor, Tensor]:
     """Weights ``[H, 8, 8]`` of eight words behind ``FRONT`` others, and of the same words alone.
 
-    Vectors of position are compared alone: what a word itself adds need not stay.
+    Vectors of position are compared alone: what a word itself adds may change.
     """
     subject, n, front = kind(), 8, FRONT
     q, k = words(exhibit, front + n)
@@ -188,7 +188,7 @@ def gradient(exhibit, kind):
     (s * torch.randn_like(s)).sum().backward()
     (table,) = subject.parameters()
     never, rows = (table.grad == 0).all(-1).sum().item(), len(table)
-    share = {"number": never, "all": rows}  # T5 itself leaves 1 of its 32 rows without use
+    share = {"number": never, "all": rows}  # T5 itself leaves 1 of its 32 rows unused
     said = _("{number} of {all} rows of the table get no gradient").format(**share)
     return Verdict(never > 0.1 * rows, said, _("{number} of {all}").format(**share))
 

@@ -115,8 +115,8 @@ def _has_dots(answer: Callable) -> bool:
 def your_turn(key: str, answer: Callable, seed: int | None = None) -> Callable:
     """Judge what the learner wrote, and say what is wrong with it, in words.
 
-    Returns their function if it is right, else the reference: so the lesson goes on, with theirs or with its
-    own. It raises nothing for what a learner may write. ``seed`` draws the inputs: new ones each time.
+    Returns their function if it is right, else the reference, so that the lesson goes on either way. Nothing
+    that a learner may write makes it raise. ``seed`` draws the inputs; without it they are new each time.
 
     Raises KeyError for an unknown turn, TypeError for what can't be called.
     """
@@ -146,6 +146,6 @@ def your_turn(key: str, answer: Callable, seed: int | None = None) -> Callable:
 
 def _draw(question: Question, verdict: Verdict) -> None:
     if verdict.picture:
-        from ...checks.report import show_picture  # late: who is right needs no picture
+        from ...checks.report import show_picture  # late: a right answer needs no picture
 
         show_picture(question, verdict)

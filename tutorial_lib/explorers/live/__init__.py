@@ -1,14 +1,14 @@
-"""The front end of the explorers: modules in this folder, joined to one text by a few lines of Python.
+"""The front end of the explorers: modules in this folder, joined into one text by a few lines of Python.
 
 ``kit.js`` is what all explorers share, and each explorer has a module of its own. A widget gets the kit, its
 explorer and ``widget.js`` (:func:`module`); a page gets the kit, all explorers and ``page.js``
-(:func:`script`). Labels, values, limits and challenges stand in Python only: :func:`table` hands them over.
+(:func:`script`). Labels, values, limits and challenges are in Python only: :func:`table` hands them over.
 How to add an explorer: ``docs/explorers.md``.
 
-All of it speaks the reader's language (:func:`tutorial_lib.language.language`): a page in another one is made
-with ``with speaking("…"): live.write(folder)``, and needs nothing else. A text of a module stands in a
-template with the tag ``speak``, which is looked up by the text itself, with ``{0}``, ``{1}`` … for its values
-(:func:`said`); :func:`dictionary` says which texts of a page have a translation.
+All of it speaks the reader's language (:func:`tutorial_lib.language.language`): a page in another one
+needs only ``with speaking("…"): live.write(folder)``. A module writes its texts as templates with the tag
+``speak``, which looks them up by the text itself, with ``{0}``, ``{1}`` … for its values (:func:`said`);
+:func:`dictionary` says which texts of a page have a translation.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def scope(name: str) -> str:
 
 # ---- the texts of a module ----
 def said(source: str) -> list[str]:
-    """The texts ``speak`…``` of a module, with ``{0}``, ``{1}`` … for what stands between.
+    """The texts ``speak`…``` of a module, with ``{0}``, ``{1}`` … for the values in them.
 
-    Raises ValueError for a use of ``speak`` that it cannot read: such a text would stay English, unseen.
+    Raises ValueError for a use of ``speak`` that it cannot read: such a text would stay English unnoticed.
 
     >>> said("f(speak`Pair ${t} of ${many > 1 ? speak`all ${many}` : `one`}`)")
     ['Pair {0} of {1}', 'all {0}']
@@ -88,7 +88,7 @@ def _template(source: str, at: int) -> tuple[str, int]:
 
 
 def _value(source: str, at: int) -> int:
-    """Where the value ends that begins at ``at``: behind its closing brace."""
+    """Where the value that begins at ``at`` ends: behind its closing brace."""
     depth = 1
     while at < len(source):
         sign = source[at]
@@ -109,7 +109,7 @@ def _value(source: str, at: int) -> int:
 
 
 def _plain(source: str, at: int) -> int:
-    """Where a template inside of a value ends; it may have any signs."""
+    """Where a template inside a value ends; it may hold any characters."""
     while at < len(source) and source[at] != "`":
         at = _value(source, at + 2) if source.startswith("${", at) else at + 1 + (source[at] == "\\")
     return at + 1
@@ -122,7 +122,7 @@ def messages(name: str) -> tuple[str, ...]:
 
 
 def texts(explorer) -> Iterator[str]:
-    """The texts that the browser has of an explorer from Python: labels, choices, challenge, and others."""
+    """The texts of an explorer that the browser gets from Python: labels, choices, challenge, and others."""
     for name, parameter in explorer.parameters.items():
         yield parameter.label or name
         for each in map(parameter.text, parameter.values) if hasattr(parameter, "values") else ():
@@ -131,10 +131,14 @@ def texts(explorer) -> Iterator[str]:
     yield explorer.challenge
 
 
+def translations(texts: Iterable[str]) -> dict[str, str]:
+    """Those of ``texts`` that have a translation in the reader's language, with it."""
+    return {text: other for text in texts if (other := _(text)) != text}
+
+
 def dictionary(*names: str) -> dict[str, str]:
     """The texts of the modules ``names`` that have a translation in the reader's language."""
-    found = {text: _(text) for name in names for text in messages(name)}
-    return {text: other for text, other in found.items() if other != text}
+    return translations(text for name in names for text in messages(name))
 
 
 def learned(*names: str) -> str:
@@ -159,7 +163,7 @@ def shown(text: str) -> str:
 
 
 def table(explorer) -> dict[str, Any]:
-    """What the browser has from Python: the table of parameters, the challenge, constants and bulk."""
+    """What the browser gets from Python: the table of parameters, the challenge, constants and bulk."""
     parameters: dict[str, Any] = {}
     for name, parameter in explorer.parameters.items():
         entry = parameters[name] = {"label": shown(parameter.label or name), "start": parameter.start}
@@ -200,7 +204,7 @@ def module(explorer) -> str:
 
 @per_language
 def part(explorer) -> str:
-    """The script of one explorer, with all that it has from Python; a page takes it when it shows it."""
+    """The script of one explorer, with all that it gets from Python; a page loads it when it shows it."""
     data, known = compact(table(explorer)), dictionary(explorer.front)
     told = f",\ntexts: {compact(known)}" if known else ""
     return lean(
@@ -212,7 +216,7 @@ def part(explorer) -> str:
 def script(explorers: Iterable = ()) -> str:
     """The script of a page; plain, because browsers load no module from a disk.
 
-    What is not among ``explorers`` is taken from its own file, beside this one, where a page shows it.
+    An explorer that is not among ``explorers`` is loaded from its own file, beside this one, when shown.
     """
     page = lean((HERE / "page.js").read_text(encoding="utf-8"))
     kit = lean(f"const kit = {scope(KIT)};\n{learned(KIT)}")
@@ -245,7 +249,7 @@ def write(folder: Path) -> None:
 
 
 def everyone() -> list:
-    """The explorers that are live: their class names a module here."""
+    """The live explorers: those whose class names a module here."""
     from ... import explorers
 
     found = (getattr(explorers, name) for name in explorers.__all__)

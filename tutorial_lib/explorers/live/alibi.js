@@ -9,7 +9,7 @@ export function slopes(n) {
   return n === low ? powers(n) : [...powers(low), ...powers(2 * low).filter((_, h) => h % 2 === 0).slice(0, n - low)];
 }
 export const causal = ({ form }) => form === "penalty" || form === "released";
-/** Slopes of all heads, for keys behind and keys ahead, as far as they are seen. */
+/** Slopes of all heads, for keys behind and, where they are seen, for keys ahead. */
 export function sides(p) {
   if (p.form !== "asymmetric") return causal(p) ? [slopes(p.heads)] : [slopes(p.heads), slopes(p.heads)];
   const deal = slopes(2 * p.heads).sort((a, b) => b - a);
@@ -66,7 +66,7 @@ const spoken = (app, j, own) => {
     : d > 0 ? speak`${d} ahead: × ${general(Math.exp(bias), 3)}` : speak`${-d} back: × ${general(Math.exp(bias), 3)}`;
 };
 
-/** The words, each as strong as its weight beside the strongest. */
+/** The words, each as strong as its weight compared with the strongest. */
 function text(app, parent, narrow) {
   const { params: p, data } = app, W = app.width(parent), high = narrow ? 23 : app.small ? 24 : 27, fs = narrow || app.small ? 15 : 17;
   const [pic] = canvas(parent, W, high, speak`A text, faded as this head sees it`);
@@ -162,7 +162,7 @@ function fan(app, parent, slope, narrow) {
   return own => {
     const { query: i, key: j } = app.shown, lift = up ? own[0] * i : 0;
     const path = (m, base) => {
-      const [behind, ahead = 0] = m, over = Math.max(0, base - HIGHEST); // it ends where the frame does
+      const [behind, ahead = 0] = m, over = Math.max(0, base - HIGHEST); // the line ends where the frame does
       const points = [[-1, base - (i + 1) * behind], [i - over / behind, base - over]];
       if (m.length > 1) points.push([last, base - (last - i) * ahead]);
       return "M" + points.map(([a, b]) => `${x(a).toFixed(2)} ${y(b).toFixed(2)}`).join("L");

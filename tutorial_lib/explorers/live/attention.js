@@ -1,4 +1,4 @@
-// Attention: word vectors that are dragged; scores, weights, and the mixture follow.
+// Attention: drag the word vectors; scores, weights, and the mixture follow.
 import { arrow, canvas, chooser, clamp, drag, hover, html, list, minus, named, pens, range, say, scale,
   set, slide, slider, speak, svg, walk } from "./kit.js";
 
@@ -59,7 +59,7 @@ function plane(app, parent) {
   const triangle = pen.path({ fill: "--mix2", stroke: "--mix", sw: 1, dash: "3 4", "stroke-linejoin": "round", opacity: 0.75 });
   const chain = range(3).map(() => pen.path({ fill: "none", stroke: "--k", sw: 2.5, cap: 1 }));
   const out = [pen.path({ stroke: "--mix", sw: 5, cap: 1 }), pen.path({ fill: "--mix" })];
-  const grips = WORDS.flatMap(word => ["x", "y"].map(axis => { // on the edges, for one coordinate at a time
+  const grips = WORDS.flatMap(word => ["x", "y"].map(axis => { // on the edges, to move one coordinate at a time
     const name = `${word}_${axis}`, g = pen.g({ class: "lv-grip" });
     svg(g, "circle", { r: 13, fill: "#0000" });
     svg(g, "circle", { r: 11, class: "lv-ring" });

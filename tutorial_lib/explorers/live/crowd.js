@@ -11,13 +11,13 @@ export function factor(query, n, trained, { floor, scale: grows }) {
 }
 export const share = (lead, query, n, trained, data) =>
   1 / (1 + Math.exp(Math.log(n - 1) - factor(query, n, trained, data) * lead));
-/** The least number of keys at which the right one has less than half; 0: at none up to 131,072. */
+/** The smallest number of keys at which the right one has less than half; 0: none up to 131,072. */
 export function loses({ lead, query, trained }, data) {
   for (let n = 2; n <= MOST; n++) if (factor(query, n, trained, data) * lead < Math.log(n - 1)) return n;
   return 0;
 }
 const two = v => (v + 1e-9).toFixed(2), halves = new Map();
-/** Up to where the right key keeps half; `whole`: in a sentence of its own. */
+/** Up to how many keys the right one keeps half; `whole`: in a sentence of its own. */
 function half(p, data, whole = false) {
   const key = [p.lead, p.query, p.trained, whole].join();
   if (!halves.has(key)) {
@@ -63,7 +63,7 @@ function build(app, stage) {
   };
 }
 
-/** Left: by how much the right key leads, and what half of the weight takes. Beside it the weight of 1, as an area. */
+/** Left: by how much the right key leads, and what it needs for half of the weight. Beside it the weight of 1, as an area. */
 function dealt(app, parent, { narrow, top, high }) {
   const { params: p, data } = app, W = app.width(parent), bottom = top + high, y = scale(0, NATS, bottom, top);
   const [pic, pen] = canvas(parent, W, bottom + 48, speak`The lead of the right key, and the weight of 1 that is dealt out`);
@@ -113,7 +113,7 @@ function dealt(app, parent, { narrow, top, high }) {
     set(says[0], { y: above });
     set(says[2], { y: above - 17 });
     set(says[1], { y: y(need) - 6, visibility: need < -0.1 ? "hidden" : "visible" });
-    // all cells have the same area: that of one key's weight
+    // all cells have the same area: the weight of one key
     const edge = top + (1 - own) * high, many = Math.round(now.keys) - 1, room_ = (1 - own) * high;
     set(right, { y: edge, height: bottom - edge });
     set(others, { y: top, height: Math.max(0, room_) });
@@ -181,7 +181,7 @@ function curves(app, parent, { narrow, top: above, high }) {
   return (now, own) => {
     const log = n => x(Math.log2(n));
     for (const [n, path] of lines) set(path, { d: through(points, log, y, v => share(now.lead, QUERIES[n], v, p.trained, data)) });
-    if (!aside) { // at the ends of the lines, a line of type apart
+    if (!aside) { // at the ends of the lines, at least one line of text apart
       const ends = QUERIES.map((query, n) => [y(share(now.lead, query, MOST, p.trained, data)), n]).sort((a, b) => b[0] - a[0] || a[1] - b[1]);
       ends.reduce((below, [height, n]) => {
         const place = Math.min(height, below - 17);

@@ -2,11 +2,11 @@
 import { canvas, chooser, clamp, drag, grip, hover, html, minus, pens, range, say, scale, set, signed,
   slide, speak, svg, walk } from "./kit.js";
 
-const N = 4, WIDTH = 4; // tokens, and numbers of a vector
+const N = 4, WIDTH = 4; // tokens, and numbers in a vector
 const NUMBER = 0, OPEN = -1; // sizes: of a number; of w, which is as long as what it reads
 const SIZES = { x_i: WIDTH, x_j: WIDTH, p_i: WIDTH, p_j: WIDTH, r_ij: NUMBER, w: OPEN };
 const MOST_TERMS = 5, DEEPEST = 12, LARGEST = 1000, LIMITS = [1, 2, 4, 8, 16, 64, 256, 1024];
-const SEEN = 0.0005, CLEAR = 0.05; // the smallest change that is written down; by how much the largest weight must lead
+const SEEN = 0.0005, CLEAR = 0.05; // the smallest change that is shown; by how much the largest weight must lead
 const TOKEN = /\s*(?:([0-9]+\.?[0-9]*|\.[0-9]+)|([A-Za-z_][A-Za-z_0-9]*)|([-+·()[\];]))/y;
 
 // ---- the grammar ----
@@ -14,7 +14,7 @@ const TOKEN = /\s*(?:([0-9]+\.?[0-9]*|\.[0-9]+)|([A-Za-z_][A-Za-z_0-9]*)|([-+·(
 // product = factor { ["·"] factor }                   two vectors: their dot product
 // factor  = [sign] ( number | name | "relu" "(" score ")" | "(" score ")" | "[" score { ";" score } "]" )
 // name    = x_i | x_j | p_i | p_j | r_ij | w          PE_i is p_i, * is ·
-// Nothing is evaluated but what this grammar knows.
+// Only what this grammar knows is evaluated.
 const X = speak`x_i or x_j`, P = speak`p_i or p_j`;
 const SAME = { PE_i: "p_i", PE_j: "p_j", ReLU: "relu" };
 const MEANT = { xi: "x_i", xj: "x_j", pi: "p_i", pj: "p_j", rij: "r_ij", r: "r_ij", r_i: "r_ij", x: X, p: P, PE: P,
@@ -202,8 +202,8 @@ const moved = (e, part) => Math.max(0, ...e.flatMap((row, i) => {
   const rest = without(row, part[i]);
   return softmax(row).map((v, j) => Math.abs(v - rest[j]));
 }));
-const made = {}; // the last text and what came of it, for each table: three callers ask for the same
-/** All of a score: its terms with what they do, their sum; or why it is refused. */
+const made = {}; // the last text and its result: three callers ask for the same
+/** All about a score: its terms, what they do, and their sum; or why it is refused. */
 function lab(score, data) {
   if (made.score === score && made.data === data) return made.lab;
   let terms = [], refused = "";
@@ -241,7 +241,7 @@ export function reached({ score }, data) {
 const TOLD = { offset: speak`by the offset alone`, key: speak`by the key alone`, pair: speak`pair by pair` };
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
-/** Coloured cells, with numbers where they fit; the function that is returned fills them. */
+/** Coloured cells, with numbers where they fit; returns the function that fills them. */
 function cells(pen, { palette }, x, y, wide, high, columns = N) {
   const own = pens(pen.g()), places = wide > 36 && high < 30 ? 2 : 1;
   const made = range(N).map(i => range(columns).map(j => [
@@ -269,7 +269,7 @@ function button(pen, x, y, wide, words, act, key) {
   });
 }
 
-/** The last text that was a score stays in the picture, pale, while another one is typed. */
+/** The last text that was a valid score stays in the picture, pale, while you type another one. */
 function current(app) {
   const now = lab(app.params.score, app.data);
   if (!now.refused) app.good = app.params.score;
@@ -315,7 +315,7 @@ function build(app, stage) {
       const parts = [cells(pen, data, x2, my, cw, ch, 1), cells(pen, data, x3, my, cw, ch)];
       frames.push(framed(x3));
       const cut = `n${score}|${term.text}`;
-      painters.push(() => { // what is the same for all keys is taken out before the eyes
+      painters.push(() => { // the reader sees what is the same for all keys being taken out
         const share = app.glide(cut, app.cut?.has(cut) ? 1 : 0, 0.005);
         (app.cut ??= new Set()).add(cut);
         parts[0](term.values.map(row => [share * mean(row)]), limit);

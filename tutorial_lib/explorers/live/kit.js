@@ -9,16 +9,16 @@ export const wrapped = a => a - TAU * Math.round(a / TAU);
 
 // ---- words ----
 const dictionary = {};
-/** Texts in the page's language, by the English ones. */
+/** Add texts in the page's language, each under its English text. */
 export const learn = more => Object.assign(dictionary, more);
-/** A text, and what stands in it, in the page's language: "Pair {0} of {1}" is the key. After ‖ stands a note for
+/** A text with its values, in the page's language: "Pair {0} of {1}" is the key. After ‖ comes a note for
  * translators, where one English word has two meanings. */
 export function speak(parts, ...values) {
   const key = parts.reduce((so, part, i) => `${so}{${i - 1}}${part}`);
   return (dictionary[key] ?? key.split("‖")[0]).replace(/\{(\d+)\}/g, (_, i) => values[i]);
 }
 export const list = words => words.join(speak`, `);
-/** How a value of a listed parameter is called. */
+/** What a value of a listed parameter is called. */
 export const named = (name, value, { parameters }) => parameters[name].texts[parameters[name].values.indexOf(value)];
 
 /** What a picture of these settings shows, for those who cannot see it. */
@@ -63,7 +63,7 @@ export const pens = pic => Object.fromEntries(["line", "text", "circle", "path",
 // ---- numbers in words, as Python's formats give them ----
 /** f"{v:,.2f}" */
 export const commas = (v, digits = 0) => v.toFixed(digits).replace(/\B(?=(\d{3})+(?=\.|$))/g, ",");
-/** f"{v:.4g}" of what is below 10,000: a tie goes to the even digit, and very small numbers have an exponent. */
+/** f"{v:.4g}" for numbers below 10,000: a tie goes to the even digit, and very small numbers have an exponent. */
 export function general(v, digits) {
   if (v === 0) return "0";
   const [front, power] = v.toExponential(digits - 1).split("e").map(Number), places = Math.max(0, digits - 1 - power);
@@ -122,13 +122,13 @@ export function arrow(x0, y0, x1, y1, size) {
 }
 
 // ---- pieces of a picture ----
-/** A group cut at x0 and x1. Each widget has its own copy of this text: only chance keeps ids apart. */
+/** A group clipped at x0 and x1. Each widget has its own copy of this code, so only chance keeps ids apart. */
 export function clipped(pic, x0, x1, height) {
   const id = `lv${Math.random().toString(36).slice(2)}`;
   svg(svg(svg(pic, "defs"), "clipPath", { id }), "rect", { x: x0, width: x1 - x0, y: -9, height });
   return svg(svg(pic, "g", { "clip-path": `url(#${id})`, still: 1 }), "g");
 }
-/** A number in a box beside a point: to its right, or to its left where the right has no room. */
+/** A number in a box beside a point: to its right, or to its left if there is no room on the right. */
 export function tag(pic, fill) {
   const g = svg(pic, "g", { still: 1 });
   const box = svg(g, "rect", { height: 24, rx: 6, y: -12, fill });
@@ -152,23 +152,23 @@ export function grip(app, pic, colour, name, text, label, words) {
   return g;
 }
 
-// ---- hands on it ----
+// ---- pointer and keys ----
 export const STEPS = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10,
   Home: -Infinity, End: Infinity };
 
-/** The pointer in the coordinates of an SVG, whatever transform stands around it (a slide's, a zoom). */
+/** The pointer in the coordinates of an SVG, whatever transform applies around it (a slide's, a zoom). */
 export function point(event, node) {
   const root = node.ownerSVGElement || node;
   return new DOMPoint(event.clientX, event.clientY).matrixTransform(root.getScreenCTM().inverse());
 }
-/** Drag `node`; the keys go on with the slider of the parameter `name`. */
+/** Drag `node`; then the keys move the slider of the parameter `name`. */
 export function drag(app, node, name, { down, move, up }) {
   const to = (act, event) => act?.(point(event, node));
   set(node, { "data-drag": name });
   node.addEventListener("pointerdown", event => {
     if (event.button) return;
     event.preventDefault();
-    event.stopPropagation(); // a slide would be swiped
+    event.stopPropagation(); // or it would swipe the slide
     node.setPointerCapture(event.pointerId);
     app.focus(name);
     app.untip();
@@ -187,7 +187,7 @@ export function drag(app, node, name, { down, move, up }) {
 export const slide = (app, node, name, value, jump = false) => drag(app, node, name, {
   down: jump ? at => app.hold(name, value(at)) : undefined, move: at => app.hold(name, value(at)) });
 
-/** Keys, and the wheel while it has the focus, move the parameter; `words()` says its value. */
+/** Keys, and the wheel while the node has the focus, move the parameter; `words()` says its value. */
 export function slider(app, node, name, label, words = () => app.params[name]) {
   const step = by => { app.pause(); app.put({ [name]: app.at(name) + by }); };
   set(node, { tabindex: 0, role: "slider", "aria-label": label, "data-key": name });
@@ -204,7 +204,7 @@ export function slider(app, node, name, label, words = () => app.params[name]) {
   app.told.push(() => set(node, { "aria-valuemin": 0, "aria-valuemax": app.size(name) - 1,
     "aria-valuenow": app.at(name), "aria-valuetext": words() }));
 }
-/** Marks of which one is chosen: click, or the arrow keys; one of them has the focus. */
+/** Choose one of several marks, by a click or the arrow keys; one of them has the focus. */
 export function chooser(app, nodes, name, label) {
   nodes.forEach((node, i) => {
     set(node, { role: "radio", "data-key": `${name}${i}` });
@@ -231,7 +231,7 @@ export function hover(app, node, words) {
   });
   node.addEventListener("pointerleave", app.untip);
 }
-/** Play: `a` walks to and fro, and with it `b` if both walk; `speed` in steps a second. */
+/** Play: `a` walks back and forth, and `b` with it if `both`; `speed` is in steps per second. */
 export function walk(app, a, b, both, speed, dt, now) {
   const { held, shown, at } = app;
   if (!held.size) Object.assign(app, { way: 1, step: now, gap: at(a) - at(b) });
@@ -259,7 +259,7 @@ const ICONS = {
 };
 async function copied(text) {
   try { await navigator.clipboard.writeText(text); }
-  catch { // a page from http has no clipboard, an old way is left
+  catch { // a page from http has no clipboard: use the old way
     const box = html(document.body, "textarea", { style: "position:fixed;opacity:0" });
     box.value = text;
     box.select();
@@ -270,8 +270,8 @@ async function copied(text) {
 
 /**
  * Mount `explorer` in `root`. `data` is Python's table; `change(params)` is called when they come to rest;
- * `link(params)` gives the address of a setting, where there is one; `small` leaves the picture alone, for a
- * slide; "toy": no more than a page's opening has room for. Returns { params, still, set, destroy }.
+ * `link(params)` gives the address of a setting, where there is one; `small` shows just the picture, for a
+ * slide; "toy" only what the opening of a page has room for. Returns { params, still, set, destroy }.
  */
 export function live(root, explorer, { data, params = {}, change = () => {}, link, small = false } = {}) {
   const table = { ...data.parameters, ...explorer.own }, names = Object.keys(table);
@@ -287,19 +287,19 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     if (!table[name].values && !table[name].most) app.params[name] = clamp(Math.round(app.params[name]), 0, app.size(name) - 1);
   });
   tidy();
-  /** A parameter as a whole number: of a listed one, the place in its list. */
+  /** A parameter as a whole number: for a listed one, its place in the list. */
   app.at = name => table[name].values?.indexOf(app.params[name]) ?? app.params[name];
   const start = { ...app.params };
   for (const name of smooth) app.shown[name] = app.at(name);
-  /** How wide a part may be drawn: on a slide all of it is drawn smaller and scaled up by `grow`, its type with it. */
+  /** How wide a part may be drawn: on a slide everything, text included, is drawn smaller and scaled up by `grow`. */
   app.width = parent => parent.clientWidth / app.grow;
   const known = () => Object.fromEntries(Object.keys(data.parameters).map(name => [name, app.params[name]]));
 
-  // -- the frame loop: what is shown runs after what is set --
+  // -- the frame loop: what is shown follows what is set --
   let request = 0, last = 0, playing = null, resting = 0, shape = "", paint, dt = 0, moving = false;
   const glides = new Map();
   const toward = (from, to) => from + (to - from) * (1 - Math.exp(-dt / 0.055));
-  /** A number of the picture on its way to `target`. */
+  /** A number in the picture on its way to `target`. */
   app.glide = (key, target, near = 0.05) => {
     const from = glides.get(key) ?? target;
     const now = calm.matches || Math.abs(target - from) < near ? target : toward(from, target);
@@ -309,7 +309,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   };
   function tick(now) {
     request = 0;
-    if (!stage.clientWidth) return; // hidden: it wakes when it is seen
+    if (!stage.clientWidth) return; // hidden: it wakes up when it is shown
     dt = clamp(now - last, 4, 50) / 1000;
     last = now;
     moving = Boolean(playing);
@@ -334,7 +334,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     if (moving) app.wake();
   }
   app.wake = () => { if (!request) request = requestAnimationFrame(tick); };
-  /** The words of a slide leave so much room: what is taller is scaled up less. */
+  /** Is the picture taller than the slide's words leave room for? Then it is scaled up less. */
   function tall() {
     paint();
     return stage.offsetTop + stage.offsetHeight > root.clientHeight;
@@ -349,7 +349,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
       stage.replaceChildren();
       paint = explorer.build(app, stage);
     } while (slide && tall() && (app.grow -= 0.03) > 1);
-    app.told.forEach(tell => tell()); // only what is told can have the focus
+    app.told.forEach(tell => tell()); // first, because these give the nodes that can have the focus
     if (key !== null) app.focus(key);
   }
   app.focus = key => stage.querySelector(`[data-key="${key}"]`)?.focus({ preventScroll: true });
@@ -363,10 +363,10 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     resting = setTimeout(rest, 180, quiet);
     app.wake();
   };
-  /** Set by whole numbers, as `app.at` gives them. */
+  /** Set parameters by whole numbers, as `app.at` gives them. */
   app.put = (some, quiet) => app.set(Object.fromEntries(Object.entries(some).map(([name, i]) =>
     [name, table[name].values?.[clamp(Math.round(i), 0, app.size(name) - 1)] ?? i])), quiet);
-  /** While it is dragged, a value may stand between two steps. */
+  /** While it is being dragged, a value may lie between two steps. */
   app.hold = (name, value) => {
     app.pause();
     app.held.add(name);
@@ -396,7 +396,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   html(more, "summary", {}, speak`In words`);
   const words = html(more, "p"), said = html(root, "p", { class: "lv-unseen", "aria-live": "polite" });
   const bubble = html(root, "div", { class: "lv-tip", hidden: "" });
-  app.tip = (text, { clientX, clientY }) => { // a slide scales all of it
+  app.tip = (text, { clientX, clientY }) => { // a slide scales everything
     const box = root.getBoundingClientRect(), zoom = box.width / root.offsetWidth || 1;
     const x = (clientX - box.left) / zoom, y = (clientY - box.top) / zoom, right = x > 0.6 * root.offsetWidth;
     say(bubble, text);
@@ -406,7 +406,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   app.untip = () => { bubble.hidden = true; };
 
   const shows = [], own = `lv${Math.random().toString(36).slice(2)}`;
-  app.playbar = html(bar, "div", { class: "lv-plays" }); // `build` may take it to what it moves
+  app.playbar = html(bar, "div", { class: "lv-plays" }); // `build` may put it beside what it moves
   const buttons = Object.entries(explorer.plays ?? {}).map(([name, label]) => {
     const button = html(app.playbar, "button", { type: "button", class: "lv-play", "aria-pressed": false },
       `▶ ${label}`);
@@ -438,7 +438,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     mark();
     app.set({});
   };
-  /** A line of text, and buttons for what a keyboard has not; a space in a button's text is where the caret goes. */
+  /** A line of text, and buttons for what keyboards lack; a space in a button's text is where the caret goes. */
   function typed(name, label, most, signs) {
     const group = html(bar, "div", { class: "lv-typed" }), box = html(group, "label", { class: "lv-menu" }, label);
     const input = html(box, "input", { type: "text", maxlength: most, spellcheck: false, autocomplete: "off", autocapitalize: "off", enterkeyhint: "done" });
@@ -516,7 +516,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   return {
     get params() { return known(); },
     get alt() { return alt(explorer, app.params, data); },
-    get still() { return !request && !resting; }, // all that was set is drawn, and told to Python
+    get still() { return !request && !resting; }, // everything that was set has been drawn, and Python knows it
     set: some => app.set(some, true),
     destroy() {
       cancelAnimationFrame(request);

@@ -1,4 +1,4 @@
-// A learned table under X-rays: the cosine of every two rows; a row is moved through it, with its cosines, norms, neighbours, waves.
+// A learned table under X-rays: the cosine of every two rows. Move a row through it, with its cosines, norms, neighbours, waves.
 import { TAU, canvas, clamp, grip, hover, html, minus, named, point, range, say, scale, set, slide,
   speak, svg, tag, through, ticks, walk } from "./kit.js";
 
@@ -261,7 +261,7 @@ function lanes(app, parent, t, narrow) {
     return { handle, words, name, y, letter };
   });
   grips.forEach(({ handle }) => pic.append(handle));
-  const between = (f, v) => { // of two rows, while it is on its way
+  const between = (f, v) => { // interpolated, while a handle is on its way from row to row
     const i = Math.floor(v), j = Math.min(i + 1, n - 1);
     return f(i) + (v - i) * (f(j) - f(i));
   };

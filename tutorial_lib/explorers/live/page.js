@@ -1,8 +1,8 @@
-// Every place of an explorer in a page comes to life; without this script its picture stays.
+// Brings every explorer on a page to life; without this script its picture stays.
 const asked = new URLSearchParams(location.search), wanted = asked.get("live");
 const counts = {}, files = {}, own = document.currentScript?.src || document.baseURI;
 
-/** Texts of an address as values: only what the table of parameters allows. */
+/** The values given in the page's address: only what the table of parameters allows. */
 function given(table) {
   const found = {};
   for (const [name, { values, most }] of Object.entries(table.parameters)) {
@@ -14,7 +14,7 @@ function given(table) {
   }
   return found;
 }
-/** An explorer with its data, from its file beside this one, unless it is there: in `then`, once it is. */
+/** Call `then` with an explorer and its data; its file, beside this one, is loaded unless it has been. */
 function known(name, then) {
   const there = () => {
     const one = window.liveExplorers[name];

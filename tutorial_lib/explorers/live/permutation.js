@@ -1,4 +1,4 @@
-// Order: the words of a sentence are dragged to other places; whose vector changes, and why?
+// Order: drag the words of a sentence to other places; whose vector changes, and why?
 import { STEPS, canvas, clamp, drag, hover, html, list, minus, named, pens, range, say, set, speak, svg } from "./kit.js";
 
 const FIRST = "cat chases dog", WORDS = FIRST.split(" ");
@@ -20,7 +20,7 @@ const mean = rows => rows[0].map((_, i) => rows.reduce((sum, row) => sum + row[i
 
 /**
  * All that each word can know after each layer, `[layers + 1][word of WORDS]`: itself, its position if it has one,
- * and what the words knew that it sees. Without positions they have no order. Equal knowledge, equal vector.
+ * and what the words that it sees knew. Without positions they have no order. Equal knowledge, equal vector.
  */
 export function knowledge({ position, mask, layers }, order) {
   const names = order.split(" "), levels = [names.map((word, i) => (position === "none" ? word : word + i))];
@@ -30,7 +30,7 @@ export function knowledge({ position, mask, layers }, order) {
   }
   return levels.map(level => WORDS.map(word => level[names.indexOf(word)]));
 }
-/** Which words have changed after each layer, against “cat chases dog”. */
+/** Which words have changed after each layer, compared with “cat chases dog”. */
 export function changed(p) {
   const before = knowledge(p, FIRST);
   return knowledge(p, p.order).map((level, l) => level.map((known, i) => known !== before[l][i]));
@@ -121,7 +121,7 @@ function build(app, stage) {
     if (rest.join(" ") !== p.order) app.set({ order: rest.join(" ") });
     else app.wake();
   }
-  const chips = [...names()].map(word => { // the one that stands last is the last for Tab
+  const chips = [...names()].map(word => { // Tab, too, comes last to the last word
     const g = pen.g({ class: "lv-grip" }), own = pens(g), i = WORDS.indexOf(word);
     own.rect({ x: -chip.wide / 2, width: chip.wide, y: -chip.high / 2, height: chip.high, rx: 10, class: "lv-ring" });
     own.rect({ x: -chip.wide / 2, width: chip.wide, y: -chip.high / 2, height: chip.high, rx: 10, fill: "--ink", rim: 1 });
@@ -177,7 +177,7 @@ export const permutation = {
   title: speak`Order: words change places`, drawn: ["order"], slide: ["position", "mask", "layers"], toy: ["position"],
   plays: { shuffle: speak`shuffle` }, shape: ({ params: p }) => [p.layers, p.mask].join(),
   scene, reached, build,
-  play(app, how, dt, now) { // another order every second
+  play(app, how, dt, now) { // a new order every second
     if (now - (app.step ?? 0) < 1100 / app.speed) return;
     app.step = now;
     const { values } = app.table.order;

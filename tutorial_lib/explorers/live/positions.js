@@ -29,7 +29,7 @@ function build(app, stage) {
   };
 }
 
-/** The words in lines; over each the probability that it had, before and now. */
+/** The words in lines; above each, the probability that it had as trained, and has now. */
 function sentence(app, parent) {
   const { params: p, data } = app, W = app.width(parent), high = app.small ? 40 : 52, gap = 7, line = high + 42;
   const all = data.record[p.text], words = [all[0][0], ...all.map(row => row[1])], fs = W < 500 ? 15 : 18;
@@ -73,7 +73,7 @@ function sentence(app, parent) {
   };
 }
 
-/** What the model expects after the framed word: bars, the other mode's in pale. */
+/** What the model expects after the framed word: bars, with those of the other mode pale. */
 function guesses(app, parent) {
   const { data, params: p } = app, W = app.width(parent), narrow = W < 500, high = app.small ? 22 : 27, top = 34;
   const left = narrow ? 84 : 120, last = W - (narrow ? 62 : 190), x = v => left + v * (last - left);

@@ -3,7 +3,7 @@ import { axes, canvas, clamp, clipped, drag, grip, hover, minus, range, say, sca
   svg, tag, through, walk } from "./kit.js";
 
 // ---- numbers: the same as Python's ----
-/** A number of things: one, many, and where it can be, none. */
+/** A number of things: one, many, and where that can happen, none. */
 const count = {
   layer: n => (n === 1 ? speak`1 layer` : speak`${n} layers`), key: n => (n === 1 ? speak`1 key` : speak`${n} keys`),
   token: n => (n === 1 ? speak`1 token` : speak`${n} tokens`), offset: n => (n === 1 ? speak`1 offset` : speak`${n} offsets`),
@@ -19,7 +19,7 @@ export function firsts(p) {
   for (const n of range(p.layers)) found.push(Math.max(0, startOf(found[n], p) - p.memory));
   return found;
 }
-/** Whose state it is: 1 older, 2 memory, 3 the segment of the query, 0 nothing that it depends on. */
+/** What a state is to the query: 1 older, 2 memory, 3 its own segment, 0 nothing that it depends on. */
 function kind(token, first, p) {
   if (token < first || token > p.query) return 0;
   const start = startOf(p.query, p);
@@ -108,7 +108,7 @@ function build(app, stage) {
   legend.forEach(([fill, text], n) => pen.text({ x: narrow ? (n ? W : 74) : n ? 380 : 268, y: head - 8, fill, fw: 700, fs: narrow ? 11 : 13, ta: narrow && n ? "end" : "start" },
     narrow && n ? speak`- - restarted` : text));
   axes(pic, x, h, [0, 4, 8, 12, 16, 20, 23], [0, 0.5, 1], speak`key`, bottom, length - 1);
-  const moving = clipped(pic, x(0) - 6, W, bottom + 9); // drawn once: it slides with the token
+  const moving = clipped(pic, x(0) - 6, W, bottom + 9); // drawn once; it slides with the token
   svg(moving, "path", { d: through(range(4 * length + 1).map(n => n / 4 - length), x, h, r => near(r, data)), fill: "none", stroke: "--mix", sw: 2, opacity: 0.35 });
   const [near_, again] = [["--mix", "none"], ["--k", "5 4"]].map(([stroke, dash]) => pen.path({ fill: "none", stroke, sw: 2.5, dash }));
   const spots = range(length).map(j => [pen.circle({ cx: x(j), r: 4, fill: "--mix" }), pen.rect({ x: x(j) - 4, width: 8, height: 8, fill: "--k" })]);

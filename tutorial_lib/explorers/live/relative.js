@@ -1,4 +1,4 @@
-// Relative biases: a ribbon of offsets slides over the matrix, and each row is the window that it stands in.
+// Relative biases: a ribbon of offsets slides over the matrix, and each row is a window of that ribbon.
 import { STEPS, canvas, clamp, clipped, commas, drag, grip, hover, html, list, minus, named, pens, point,
   range, say, scale, set, signed, slide, speak, svg, ticks, walk } from "./kit.js";
 
@@ -6,7 +6,7 @@ const HEADS = 12, BYTES = 4, LENGTHS = range(15).map(n => 2 ** (n + 2));
 
 // ---- numbers: the same as Python's ----
 const turn = p => (p.sign === "j − i" ? 1 : -1);
-/** Which number of the table serves the offset that it is asked for. */
+/** Which number of the table serves this offset. */
 export function entry(r, p, { edges }) {
   const { method, tokens, size } = p, far = Math.abs(r);
   if (method === "full table") return r + tokens - 1;
@@ -24,7 +24,7 @@ function number(n, p) {
   return method === "ALiBi" ? -n / tokens : n < size ? -n / (size - 1) : (n - size) / (size - 1);
 }
 export const value = (r, p, data) => number(entry(turn(p) * r, p, data), p);
-/** f"{v:.2f}": of two that are as near, Python takes the even one. */
+/** f"{v:.2f}": of two that are equally near, Python takes the even one. */
 function two(v) {
   const cents = v * 100;
   return (Math.abs(cents % 1) === 0.5 ? 2 * Math.round(cents / 2) / 100 : v).toFixed(2);
@@ -124,7 +124,7 @@ function build(app, stage) {
   let before = null;
   if (learned) drag(app, area, "value", {
     down(to) { app.pause(); before = [asked(offset(to)), height(to)]; paint(...before); },
-    move(to) { // a quick hand skips bars
+    move(to) { // a quick hand skips bars: fill in those between
       const now = [asked(offset(to)), height(to)], many = Math.max(1, Math.abs(now[0] - before[0]));
       for (const n of range(many)) paint(Math.round(before[0] + (now[0] - before[0]) * (n + 1) / many), before[1] + (now[1] - before[1]) * (n + 1) / many);
       before = now;
@@ -217,7 +217,7 @@ function build(app, stage) {
   };
 }
 
-/** The handle of the number that is read: up and down, by hand and by keys. */
+/** The handle of the number that is read: it goes up and down, by hand or by keys. */
 function handle(app, pic, paint, height, data) {
   const { params: p } = app, g = svg(pic, "g", { class: "lv-grip", role: "slider", tabindex: 0, "data-key": "value",
     "aria-label": speak`the number that is read`, "aria-valuemin": 0, "aria-valuemax": 40 });
@@ -267,7 +267,7 @@ function attention(app, pic, left, right, top, bottom) {
   };
 }
 
-/** Bytes over the length; the length is dragged. */
+/** Bytes over the length, which can be dragged. */
 function bytes(app, pic, left, right, top, bottom) {
   const { params: p, table: { tokens: { values } } } = app, pen = pens(pic), log = Math.log2, fs = app.small ? 13 : 11;
   const x = scale(2, 16, left, right), y = scale(2, 38, bottom, top), most = bottom - 14;

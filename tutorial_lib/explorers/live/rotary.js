@@ -94,7 +94,7 @@ function build(app, stage) {
   };
 }
 
-/** One pair: before pale, after full, a bead for each position on its way, the angle between them in green. */
+/** One pair: pale before it turns, full after; a bead for each position on the way, the angle between them in green. */
 function dial(app, parent) {
   const { params: p } = app, W = Math.min(app.width(parent), app.small ? 300 : 330), c = W / 2;
   const H = W * 0.96, cy = H / 2;
@@ -206,7 +206,7 @@ function rails(app, parent, narrow) {
       speak`${app.params[at]}, ${name} has turned by ${(app.params[at] * theta(p.pair, p) * DEG).toFixed(1)}°`);
     slide(app, grips[name], at, to => x.back(to.x));
   }
-  // The axis stands still when positions move.
+  // So that the axis stands still when positions move.
   const every = range(p.pairs).map(t => {
     const [q, k] = contents(t, p, data).map(polar);
     return [q[0] * k[0], q[1] - k[1], theta(t, p)];

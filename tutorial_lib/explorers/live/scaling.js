@@ -1,4 +1,4 @@
-// Scaled RoPE: all pairs as dials. A longer text takes slow hands to angles that training never saw; a method slows them.
+// Scaled RoPE: all pairs as dials. A longer text takes slow hands to angles that training never saw; a method slows them down.
 import { TAU, arrow, canvas, chooser, clamp, commas, drag, general, grip, hover, html, named, pens,
   point, range, say, scale, set, slide, slider, speak, spiral, svg, walk, wedge, wrapped } from "./kit.js";
 
@@ -6,7 +6,7 @@ const DEG = 180 / Math.PI;
 const MOST = 6.1; // log2 of how many times as slow: LongRoPE goes to 65
 
 // ---- numbers: the same as Python's ----
-/** θ′ of every pair, for a method, in a text `times` as long as those of the training. */
+/** θ′ of every pair, for a method, in a text `times` as long as those in training. */
 export function thetas(method, times, { model, s }, { models, larger, ramps, longrope }) {
   const [d, base, L] = models[model], pairs = range(d / 2);
   const plain = (t, b = base) => b ** (-2 * t / d), ntk = factor => pairs.map(t => plain(t) * factor ** (-2 * t / (d - 2)));
@@ -27,7 +27,7 @@ export const unseen = (theta, now, L, length) => L * theta < TAU && length * now
 
 /** SmolLM2's measured losses over the distance, if there are any for these settings. */
 const curve = ({ model, method, s }, { listens, heard }) => (model === listens ? heard[method] ?? heard[`${method} ${s}`] : undefined);
-/** On a straight line between two measured distances; null beyond the last. */
+/** The loss on a straight line between two measured distances; null beyond them. */
 function lossAt(distance, [xs, ys]) {
   if (distance < xs[0] || distance > xs.at(-1)) return null;
   const n = Math.max(1, xs.findIndex(x => distance <= x));
@@ -69,7 +69,7 @@ export function reached(p, data) {
 }
 
 // ---- the picture: seen in training blue, now green, never seen orange ----
-/** The angles from 0 to `a`, all of them after a turn. */
+/** The angles from 0 to `a`: all of them after a full turn. */
 const slice = (cx, cy, r, a) => (a < TAU - 0.01 ? wedge(cx, cy, r, 0, a)
   : `M${cx - r} ${cy}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`);
 const turns = a => (a < 2 * TAU ? `${general(a * DEG, 3)}°` : speak`${commas(a / TAU)} turns`);
@@ -98,7 +98,7 @@ function placed(times, list) {
   return times >= list.at(-1) ? list.length - 1 : clamp(i + Math.log(times / list[i]) / Math.log(list[i + 1] / list[i]), 0, i + 1);
 }
 
-/** All methods side by side: how many times as slow each pair turns, and where that is too little. */
+/** All methods side by side: how many times slower each pair turns, and where that is too little. */
 function methods(app, parent, narrow) {
   const { params: p, data } = app, names = data.parameters.method.values, W = app.width(parent);
   const each = narrow ? 3 : names.length, wide = W / each, tall = app.small ? 70 : narrow ? 76 : 84, H = tall * Math.ceil(names.length / each);
@@ -194,7 +194,7 @@ function dial(app, parent) {
   };
 }
 
-/** How many times as slow each pair turns; slow pairs must clear the length of the text. Both are dragged. */
+/** How many times slower each pair turns; slow pairs must clear the length of the text. Both can be dragged. */
 function chart(app, parent, narrow) {
   const { params: p, data } = app, W = app.width(parent), H = app.small ? 192 : 300, [d, , L] = data.models[p.model], n = d / 2;
   const top = 30, bottom = H - 36, left = 62, right = W - 76;
@@ -270,7 +270,7 @@ function interpolated(i, values) {
   return Math.log2(values[a]) + (i - a) * Math.log2(values[b] / values[a]);
 }
 
-/** What SmolLM2 makes of it: the loss on a text that it read so far back, as it was measured. */
+/** What SmolLM2 makes of it: the measured loss on a text that it read that far back. */
 function ear(app, parent) {
   const { params: p, data } = app, W = app.width(parent), measured = curve(p, data), [, , L] = data.models[p.model];
   const H = measured ? 146 : 22, left = 40, right = W - 14, top = 40, bottom = H - 30;
@@ -301,7 +301,7 @@ function ear(app, parent) {
   };
 }
 
-/** All pairs as dials, in as many rows as there is need of. */
+/** All pairs as dials, in as many rows as they need. */
 function strip(app, parent) {
   const { params: p, data } = app, W = app.width(parent), n = data.models[p.model][0] / 2, cell = W / n;
   const narrow = W < 500, rows = Math.ceil((narrow ? 33 : 40) / cell), R = Math.min(20, cell * rows * 0.46), tall = 2 * R + 4, head = 22, H = head + tall * (1 + (rows - 1) * 0.8) + 2;

@@ -49,7 +49,7 @@ const TWO = [["k", "other", "b"], ["q", "row", "a"]];
 
 function build(app, stage) {
   const { params: p, data } = app, narrow = stage.clientWidth < 600, order = left(p, data);
-  if (!app.keeps) { // who is marked stays marked when the order changes
+  if (!app.keeps) { // what is marked stays marked when the order changes
     const plain = app.set;
     app.keeps = true;
     app.set = (some, quiet) => {
@@ -182,7 +182,7 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
   };
 }
 
-/** All that is left, column by column of a page: a bar for the rank behind each number, hatched where there is none. */
+/** All rows that are left, in columns of the page: a bar for the rank behind each number, hatched where there is none. */
 function list(app, body, order, keys) {
   const { params: p, data } = app, c = keys.indexOf(p.sort), score = ranks(data, p.sort);
   const made = order.map((i, n) => {

@@ -65,7 +65,7 @@ function build(app, stage) {
   return () => parts.forEach(paint => paint());
 }
 
-/** Clocks; below each the cosine of the angle between p and o; threads to its columns of the table. */
+/** Clocks; below each, the cosine of the angle between p and o, and threads to its columns of the table. */
 function tower(app, parent, w, narrow) {
   const { params: p, data } = app, W = app.width(parent), n = w.length, d = p.d_model;
   const x0 = narrow ? 52 : 84, x1 = W - (narrow ? 8 : 84), wide = (x1 - x0) / n, each = (x1 - x0) / d;
@@ -189,7 +189,7 @@ function frames(app, parent, title) {
   return { W, H, last, bottom, pic, pen, x, xs: [...xs, last], head: pen.text({ x: 0, y: 12, fill: "--ink", fw: 700 }) };
 }
 
-/** The waves of the clock that is framed. */
+/** The waves of the framed clock. */
 function wave(app, parent, w) {
   const { params: p } = app, { W, last, bottom, pic, pen, x, xs, head } = frames(app, parent, speak`The waves of the framed clock`);
   const y = scale(-1.1, 1.1, bottom, 26), fine = range(Math.min(Math.ceil(2 * W), 800) + 1);

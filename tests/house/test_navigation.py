@@ -30,8 +30,7 @@ def course(tmp_path, monkeypatch):
             path.parent.mkdir(parents=True)
             nbformat.write(new_notebook(cells=[new_markdown_cell(f"# Exercise {number}")]), path)
     record = tmp_path / "record.json"
-    seconds = {"01_file": {"1": [70, 50], "2": [44, 71]}}
-    record.write_text(json.dumps({"cores": 2, "seconds by threads": seconds}))
+    record.write_text(json.dumps({"cores": 2, "notebooks": {"01_file": {"seconds": 44}}}))
     monkeypatch.setattr(navigation, "RECORD", record)
     return tmp_path
 

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,8 @@ from pathlib import Path
 import pytest
 import websocket
 
+from workshop.browser import free_port, own_folders
+
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = "notebooks/00_start_here.ipynb"
 TOKEN = uuid.uuid4().hex
@@ -25,25 +26,16 @@ class Server:
     """JupyterLab, started by `make lab`."""
 
     def __init__(self, folder):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        port = free_port()
+        self.address = f"127.0.0.1:{port}"
         flags = [
             f"--mine={folder / 'mine'}",
             "--allow-root",
-            f"--port={self.address.split(':')[1]}",
+            f"--port={port}",
             "--ServerApp.port_retries=0",
             f"--IdentityProvider.token={TOKEN}",
         ]
-        names = (
-            "JUPYTER_CONFIG_DIR",
-            "JUPYTER_DATA_DIR",
-            "JUPYTER_RUNTIME_DIR",
-            "IPYTHONDIR",
-            "JUPYTERLAB_SETTINGS_DIR",
-            "JUPYTERLAB_WORKSPACES_DIR",
-        )
-        environment = {name: str(folder / name) for name in names}
+        environment = own_folders(folder)
         environment["BROWSER"] = "true"  # the command that "opens" the page: it does nothing
         self.folder, self.log = folder, folder / "lab.log"
         with open(self.log, "w") as log:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from tutorial_lib import readability
 from course.checks import questions, report
 from course.checks.answer import collect
 from course.checks.judge import judge
-from course.places import ROOT
-from tutorial_lib.language import speaking
 from course.lesson import turns
+from course.places import ROOT
+from tutorial_lib import readability
+from tutorial_lib.language import speaking
 
 GRADED = questions.everything()
 TURNS = [turn for number in turns.notebooks() for turn in turns.load(number).values()]
@@ -24,7 +24,9 @@ SEEDS = range(20)
 
 
 def verdict(question, answer, seed):
-    return judge(question, seed, collect(answer, [case.args for case in question.cases(seed)], question.seconds))
+    return judge(
+        question, seed, collect(answer, [case.args for case in question.cases(seed)], question.seconds)
+    )
 
 
 def accepted(question, answer, seeds=SEEDS):
@@ -96,8 +98,11 @@ def docstring(question):
     for path in sorted((ROOT / "solutions").glob(f"ex{question.exercise}*/*.ipynb")):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             if f"answer:{question.name}" in cell["metadata"].get("tags", []):
-                return next(ast.get_docstring(one) for one in ast.parse("".join(cell["source"])).body
-                            if isinstance(one, ast.FunctionDef) and one.name == question.name)
+                return next(
+                    ast.get_docstring(one)
+                    for one in ast.parse("".join(cell["source"])).body
+                    if isinstance(one, ast.FunctionDef) and one.name == question.name
+                )
 
 
 @pytest.mark.parametrize("question", each_of({key: one for key, one in ALL.items() if one in GRADED}))
@@ -105,8 +110,13 @@ def test_the_dtype_of_a_result_and_of_an_input_is_named_in_the_cell(question):
     text = docstring(question)
     asked = DTYPE.search("".join(re.split(r"\breturns\b", text, flags=re.IGNORECASE)[1:]))
     assert bool(asked) == bool(DTYPE.search(question.returns)) == question.names_dtype
-    given = {x.dtype for seed in (1, 2) for case in question.cases(seed) for x in case.args
-             if isinstance(x, torch.Tensor) and x.is_floating_point()}
+    given = {
+        x.dtype
+        for seed in (1, 2)
+        for case in question.cases(seed)
+        for x in case.args
+        if isinstance(x, torch.Tensor) and x.is_floating_point()
+    }
     assert given <= {torch.float32} or re.search("float|dtype|like", text), given
 
 
@@ -177,14 +187,14 @@ def shaw_into_zeros(q, k, v, w_K, w_V, q_positions, k_positions):
     row = (k_positions - q_positions[:, None]).clamp(-m, m) + m
     for i in range(len(q)):
         scores[i] = (k + w_K[row[i]]) @ q[i] / math.sqrt(q.shape[1])
-    return torch.stack([a @ (v + w_V[r]) for a, r in zip(scores.softmax(-1), row)])
+    return torch.stack([a @ (v + w_V[r]) for a, r in zip(scores.softmax(-1), row, strict=False)])
 
 
 def shift_into_a_full_table(x):
     out, (n_q, n_k) = torch.full(x.shape, -math.inf), x.shape[-2:]
     for i in range(n_q):
         seen = n_k - n_q + i + 1
-        out[..., i, :seen] = x[..., i, n_k - seen:]
+        out[..., i, :seen] = x[..., i, n_k - seen :]
     return out
 
 
@@ -193,7 +203,9 @@ def alibi_with_a_table(q, k, v, slopes):
     bias = torch.zeros(len(slopes), q.shape[2], k.shape[2])
     for h, m in enumerate(slopes.tolist()):
         bias[h] = torch.where(torch.arange(k.shape[2]) > i, -math.inf, m * (torch.arange(k.shape[2]) - i))
-    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias.expand(len(q), -1, -1, -1))
+    return torch.nn.functional.scaled_dot_product_attention(
+        q, k, v, attn_mask=bias.expand(len(q), -1, -1, -1)
+    )
 
 
 def gap_by_exchange(bias):
@@ -218,57 +230,101 @@ def interval_as_a_tensor(a, b, t=2.776):
 
 
 NATURAL = {
-    "turn00-loss_of": [lambda p: torch.log(1 / p), lambda p: -np.log(p.numpy()),
-                       lambda p: torch.nn.functional.binary_cross_entropy(p, torch.ones(p.shape), reduction="none")],
-    "turn00-times_less_likely": [lambda x: math.e ** x, lambda x: torch.tensor(np.exp(x.tolist()))],
+    "turn00-loss_of": [
+        lambda p: torch.log(1 / p),
+        lambda p: -np.log(p.numpy()),
+        lambda p: torch.nn.functional.binary_cross_entropy(p, torch.ones(p.shape), reduction="none"),
+    ],
+    "turn00-times_less_likely": [lambda x: math.e**x, lambda x: torch.tensor(np.exp(x.tolist()))],
     "turn01-running_mean": [mean_by_softmax, mean_by_tril, mean_row_by_row, mean_of_scores],
-    "turn02-angle": [lambda p, t, d: p / torch.tensor(10000.0) ** (2 * t / d),
-                     lambda p, t, d: p * torch.exp(torch.tensor(-2 * t / d * math.log(10000))),
-                     lambda p, t, d: torch.as_tensor(p) * (10000 ** (-torch.arange(0, d, 2) / d))[t],
-                     lambda p, t, d: p * torch.logspace(0, -4, d // 2 + 1)[t]],
-    "turn02-wavelength": [lambda t, d: 2 * torch.pi * torch.tensor(10000) ** (2 * t / d),
-                          lambda t, d: np.float32(2 * np.pi) * 10000 ** np.float32(2 * t / d)],
-    "turn02-turn": [tensor_pair, lambda pair, by: (torch.sin(torch.atan2(*pair) + by),
-                                                   torch.cos(torch.atan2(*pair) + by))],
+    "turn02-angle": [
+        lambda p, t, d: p / torch.tensor(10000.0) ** (2 * t / d),
+        lambda p, t, d: p * torch.exp(torch.tensor(-2 * t / d * math.log(10000))),
+        lambda p, t, d: torch.as_tensor(p) * (10000 ** (-torch.arange(0, d, 2) / d))[t],
+        lambda p, t, d: p * torch.logspace(0, -4, d // 2 + 1)[t],
+    ],
+    "turn02-wavelength": [
+        lambda t, d: 2 * torch.pi * torch.tensor(10000) ** (2 * t / d),
+        lambda t, d: np.float32(2 * np.pi) * 10000 ** np.float32(2 * t / d),
+    ],
+    "turn02-turn": [
+        tensor_pair,
+        lambda pair, by: (torch.sin(torch.atan2(*pair) + by), torch.cos(torch.atan2(*pair) + by)),
+    ],
     "turn02-dot": [all_clocks, clocks_in_steps, clocks_by_numbers],
-    "turn03-alike": [lambda table, r: (torch.nn.functional.normalize(table) @ torch.nn.functional.normalize(
-                         table).T).diagonal(r).mean(),
-                     lambda table, r: torch.tensor([torch.cosine_similarity(a, b, 0) for a, b in zip(
-                         table, table[r:])]).mean()],
-    "turn03-between": [lambda P, p: torch.tensor([1 - p % 1, p % 1]) @ P[[int(p), min(int(p) + 1, len(P) - 1)]],
-                       lambda P, p: torch.lerp(P[math.floor(p)], P[math.ceil(p)], p - math.floor(p))],
+    "turn03-alike": [
+        lambda table, r: (
+            (torch.nn.functional.normalize(table) @ torch.nn.functional.normalize(table).T).diagonal(r).mean()
+        ),
+        lambda table, r: torch.tensor(
+            [torch.cosine_similarity(a, b, 0) for a, b in zip(table, table[r:], strict=False)]
+        ).mean(),
+    ],
+    "turn03-between": [
+        lambda P, p: torch.tensor([1 - p % 1, p % 1]) @ P[[int(p), min(int(p) + 1, len(P) - 1)]],
+        lambda P, p: torch.lerp(P[math.floor(p)], P[math.ceil(p)], p - math.floor(p)),
+    ],
     "turn04-bucket": [lambda n: torch.bucketize(n, torch.tensor([1, 2, 3, 4, 8, 16, 32]), right=True)],
-    "turn05-remains": [lambda e: e - e.sum(1)[:, None] / e.shape[1], lambda e: e.double() - e.double().mean(
-        1, keepdim=True)],
+    "turn05-remains": [
+        lambda e: e - e.sum(1)[:, None] / e.shape[1],
+        lambda e: e.double() - e.double().mean(1, keepdim=True),
+    ],
     "turn06-turn": [turned_as_complex],
-    "turn06-score": [lambda q, k, r, theta: (torch.complex(*q).conj() * torch.complex(*k)
-                                             * torch.exp(1j * r.float() * theta)).real],
-    "turn06-numbers": [lambda cached, new: list(range(cached, cached + new)),
-                       lambda cached, new: np.arange(new, dtype=np.int32) + cached],
-    "turn07-fade": [lambda m, x: math.exp(-m) ** x, lambda m, x: torch.tensor(math.exp(-m)) ** x.float(),
-                    lambda m, x: torch.tensor([math.exp(-m * n) for n in x.tolist()])],
-    "turn07-geometric": [lambda n: torch.tensor([2 ** (-8 * h / n) for h in range(1, n + 1)]),
-                         lambda n: [0.5 ** (8 / n * h) for h in range(1, n + 1)],
-                         lambda n: torch.logspace(-8 / n, -8, n, base=2),
-                         lambda n: 2.0 ** (-8 * np.arange(1, n + 1) / n)],
-    "turn07-window": [lambda m, n: sum(math.exp(-m * k) for k in range(n)),
-                      lambda m, n: (1 - torch.exp(torch.tensor(-m * n))) / (1 - math.exp(-m))],
-    "turn07-two_sides": [lambda r, behind, ahead: torch.where(r < 0, behind, -ahead) * r,
-                         lambda r, behind, ahead: behind * r.clamp(max=0) - ahead * r.clamp(min=0),
-                         lambda r, behind, ahead: ((r < 0).float() * behind - (r > 0).float() * ahead) * r.float()],
-    "turn08-arc": [lambda theta, n: (n * theta.float() * 180 / torch.pi).clamp(max=360),
-                   lambda theta, n: torch.minimum(n * theta * 180 / math.pi, torch.tensor(360.0))],
-    "turn08-first_new": [lambda theta, new, L: torch.where(
-        L * theta < 2 * torch.pi, L * theta / new, torch.tensor(math.inf)).float()],
-    "turn08-slower": [lambda base, new, t, d: (new / base) ** (2 * torch.as_tensor(t) / d),
-                      lambda base, new, t, d: base ** (-2 * t / d) / new ** (-2 * t / d)],
+    "turn06-score": [
+        lambda q, k, r, theta: (
+            (torch.complex(*q).conj() * torch.complex(*k) * torch.exp(1j * r.float() * theta)).real
+        )
+    ],
+    "turn06-numbers": [
+        lambda cached, new: list(range(cached, cached + new)),
+        lambda cached, new: np.arange(new, dtype=np.int32) + cached,
+    ],
+    "turn07-fade": [
+        lambda m, x: math.exp(-m) ** x,
+        lambda m, x: torch.tensor(math.exp(-m)) ** x.float(),
+        lambda m, x: torch.tensor([math.exp(-m * n) for n in x.tolist()]),
+    ],
+    "turn07-geometric": [
+        lambda n: torch.tensor([2 ** (-8 * h / n) for h in range(1, n + 1)]),
+        lambda n: [0.5 ** (8 / n * h) for h in range(1, n + 1)],
+        lambda n: torch.logspace(-8 / n, -8, n, base=2),
+        lambda n: 2.0 ** (-8 * np.arange(1, n + 1) / n),
+    ],
+    "turn07-window": [
+        lambda m, n: sum(math.exp(-m * k) for k in range(n)),
+        lambda m, n: (1 - torch.exp(torch.tensor(-m * n))) / (1 - math.exp(-m)),
+    ],
+    "turn07-two_sides": [
+        lambda r, behind, ahead: torch.where(r < 0, behind, -ahead) * r,
+        lambda r, behind, ahead: behind * r.clamp(max=0) - ahead * r.clamp(min=0),
+        lambda r, behind, ahead: ((r < 0).float() * behind - (r > 0).float() * ahead) * r.float(),
+    ],
+    "turn08-arc": [
+        lambda theta, n: (n * theta.float() * 180 / torch.pi).clamp(max=360),
+        lambda theta, n: torch.minimum(n * theta * 180 / math.pi, torch.tensor(360.0)),
+    ],
+    "turn08-first_new": [
+        lambda theta, new, L: torch.where(
+            L * theta < 2 * torch.pi, L * theta / new, torch.tensor(math.inf)
+        ).float()
+    ],
+    "turn08-slower": [
+        lambda base, new, t, d: (new / base) ** (2 * torch.as_tensor(t) / d),
+        lambda base, new, t, d: base ** (-2 * t / d) / new ** (-2 * t / d),
+    ],
     "turn08-only_slow": [lambda theta, s, L: theta / torch.where(L * theta < 2 * torch.pi, s, 1.0)],
     "turn09-paired": [interval_as_a_tensor],
-    "turn09-elsewhere": [lambda a, b: (a - b).clamp(min=0).sum(-1).float().max(),
-                         lambda a, b: 1 - torch.minimum(a, b).sum(-1).min()],
-    "turn10-sharper": [lambda q, n, trained: q * torch.log(torch.tensor(n)) / torch.log(torch.tensor(trained))],
-    "turn10-gate_like_alibi": [lambda m: torch.logit(torch.exp(torch.tensor(-m))),
-                               lambda m: -math.log(math.expm1(m))],
+    "turn09-elsewhere": [
+        lambda a, b: (a - b).clamp(min=0).sum(-1).float().max(),
+        lambda a, b: 1 - torch.minimum(a, b).sum(-1).min(),
+    ],
+    "turn10-sharper": [
+        lambda q, n, trained: q * torch.log(torch.tensor(n)) / torch.log(torch.tensor(trained))
+    ],
+    "turn10-gate_like_alibi": [
+        lambda m: torch.logit(torch.exp(torch.tensor(-m))),
+        lambda m: -math.log(math.expm1(m)),
+    ],
     "ex04-offset_mass": [mass_into_zeros],
     "ex04-shaw_attention": [shaw_into_zeros],
     "ex04-relative_shift": [shift_into_a_full_table],
@@ -278,21 +334,33 @@ NATURAL = {
 }
 
 
-@pytest.mark.parametrize("key, answer", [pytest.param(key, answer, id=f"{key}-{n}")
-                                         for key, answers in NATURAL.items() for n, answer in enumerate(answers)])
+@pytest.mark.parametrize(
+    "key, answer",
+    [
+        pytest.param(key, answer, id=f"{key}-{n}")
+        for key, answers in NATURAL.items()
+        for n, answer in enumerate(answers)
+    ],
+)
 def test_an_answer_as_learners_write_it_is_right(key, answer):
     accepted(ALL[key], answer, range(40))
 
 
 # ---- what is said of a wrong one ----
-EQUAL = [re.compile(text) for text in (
-    r"(?:is|It is|stands|\]:) (\S+?)[,;] it should be (\S+?)\.(?:\s|$)",
-    r"has the shape (\[.*?\]); it should be (\[.*?\])\.", r"should be (.+?), it is (.+?)\.(?:\s|$)")]
+EQUAL = [
+    re.compile(text)
+    for text in (
+        r"(?:is|It is|stands|\]:) (\S+?)[,;] it should be (\S+?)\.(?:\s|$)",
+        r"has the shape (\[.*?\]); it should be (\[.*?\])\.",
+        r"should be (.+?), it is (.+?)\.(?:\s|$)",
+    )
+]
 
 
 def says_one_thing_twice(text):
-    return [found[0] for each in EQUAL for found in each.finditer(text) if found[1] == found[2]] or re.findall(
-        r"Every number is 1 times|off by 0\.(?:\s|$)", text)
+    return [
+        found[0] for each in EQUAL for found in each.finditer(text) if found[1] == found[2]
+    ] or re.findall(r"Every number is 1 times|off by 0\.(?:\s|$)", text)
 
 
 def nearly(question, by):
@@ -319,15 +387,18 @@ def nearly_right(question):
     factor = 1 + 1.3 * question.tolerance[0]
     yield nearly(question, lambda x, y: y)
     yield nearly(question, in_one_place)
-    yield lambda *args: mapped(question.reference(*args),
-                               lambda x: x * factor if x.is_floating_point() else x, lambda x: x * factor)
+    yield lambda *args: mapped(
+        question.reference(*args), lambda x: x * factor if x.is_floating_point() else x, lambda x: x * factor
+    )
 
 
 @pytest.mark.parametrize("question", each_of(ALL))
 def test_a_wrong_answer_is_refused_in_any_precision_and_no_message_tells_two_equal_things_apart(question):
     for one in question.wrong:
         for n, tensor in enumerate((SINGLE, DOUBLE)):
-            found = verdict(question, lambda *args, one=one, tensor=tensor: mapped(one.answer(*args), tensor), n)
+            found = verdict(
+                question, lambda *args, one=one, tensor=tensor: mapped(one.answer(*args), tensor), n
+            )
             assert not found.passed and not says_one_thing_twice(found.text), (one.name, found.text)
     for answer in nearly_right(question):
         for seed in range(5):
@@ -348,8 +419,11 @@ def alternatives(monkeypatch):
 
 
 #: Those whose first input gives more than a number, of which there is no picture.
-DRAWN = {key: one for key, one in ALL.items()
-         if one.picture and np.ndim(one.reference(*one.cases(1)[0].args)) and one.name != "order"}
+DRAWN = {
+    key: one
+    for key, one in ALL.items()
+    if one.picture and np.ndim(one.reference(*one.cases(1)[0].args)) and one.name != "order"
+}
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

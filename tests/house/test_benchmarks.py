@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import nbformat
 import psutil
 import pytest
 import torch
@@ -148,25 +149,40 @@ def test_the_memory_of_all_processes_below_is_counted():
         child.communicate(b"\n")
 
 
-def test_the_times_of_notebooks_are_recorded_and_some_can_be_measured_again(monkeypatch, tmp_path, capsys):
-    times = iter(range(100))
-    monkeypatch.setattr(notebooks, "seconds", lambda path, count: 10 * count + next(times))
-    save = ["--save", str(tmp_path / "new" / "notebooks.json"), "--threads", "1", "--threads", "2"]
-    notebooks.main([*save, "00", "06"])
-    assert "00_start_here: 10 s (threads: 1), 21 s (threads: 2)" in capsys.readouterr().out
-    notebooks.main([*save, "00", "--rounds", "1"])
+def test_the_seconds_of_notebooks_are_recorded_and_some_can_be_measured_again(monkeypatch, tmp_path, capsys):
+    times = iter(range(2, 100))
+    found = lambda path: {"code": "", "seconds": (seconds := next(times)), "cells": {"a": seconds, "b": 1.5}}  # noqa: E731
+    monkeypatch.setattr(notebooks, "measured", found)
+    save = ["--save", str(tmp_path / "new" / "notebooks.json")]
+    notebooks.main([*save, "00", "ex06"])
+    notebooks.main([*save, "00"])
+    said = capsys.readouterr().out
+    assert "  3.0 s  ex06_rope" in said and said.endswith(
+        "  7.0 s  all 2\n\nThe slowest cells:\n  4.0 s  00_start_here, cell a\n  3.0 s  ex06_rope, cell a\n"
+        "  1.5 s  ex06_rope, cell b\n  1.5 s  00_start_here, cell b\n"
+    )
     record = json.loads((tmp_path / "new" / "notebooks.json").read_text())
-    assert record["seconds by threads"] == {
-        "00_start_here": {"1": [18], "2": [29]},
-        "06_rope": {"1": [14, 16], "2": [25, 27]},
+    assert {name: one["seconds"] for name, one in record["notebooks"].items()} == {
+        "00_start_here": 4,
+        "ex06_rope": 3,
     }
     assert record["cores"] == os.cpu_count() and record["versions"]["torch"] == torch.__version__
     monkeypatch.setattr(notebooks, "head", lambda: {"cores": 64})
     for wrong, words in (
         ([*save, "00"], "measure all"),
-        ([*save, "--rounds", "0"], "at least one round"),
         ([*save, "77"], "no notebook starts with '77'"),
     ):
         with pytest.raises(SystemExit):
             notebooks.main(wrong)
         assert words in capsys.readouterr().err
+
+
+def test_a_cell_costs_what_the_processor_does_and_not_what_it_waits(tmp_path):
+    wait = nbformat.v4.new_code_cell("import time; time.sleep(1.5)")
+    work = nbformat.v4.new_code_cell(
+        "start = time.process_time()\nwhile time.process_time() < start + 1.2: pass"
+    )
+    nbformat.write(nbformat.v4.new_notebook(cells=[wait, work]), tmp_path / "01_x.ipynb")
+    found = notebooks.measured(tmp_path / "01_x.ipynb")
+    assert found["cells"] == {work.id: pytest.approx(1.2, abs=0.2)}
+    assert sum(found["cells"].values()) <= found["seconds"] < 10

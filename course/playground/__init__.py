@@ -1,0 +1,155 @@
+"""The playground: small Transformers that learn in the page, and differ in how they know order.
+
+One page without a server (:func:`page`), and a widget (:class:`Playground`). The engine, ``engine.js``, is
+held to the library by tests; its numbers are the same bits in every browser. Nothing here is fetched.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from tutorial_lib.explorers import live
+from tutorial_lib.language import _, language, per_language
+from tutorial_lib.stored_widgets import Stored
+
+HERE = Path(__file__).parent
+ENGINE = ("vendor/jsep", "engine", "tasks", "formula", "run")
+GIVEN = "Model, Run, KINDS, TASKS, FormulaError, withFormula, characters, batch, rng, lengths, formula"
+
+
+def _read(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def engine() -> str:
+    """JavaScript of a function that gives what a page and its workers compute with; jsep reads formulas."""
+    parts = "".join(_read(f"{name}.js") for name in ENGINE)
+    return f"function engine() {{\n{_bare(parts)}return {{ {GIVEN} }};\n}}\n"
+
+
+TOKENS = re.compile(
+    r""""(?:[^"\\\n]|\\.)*"|(?<=[=(,:])[ ]*/(?![/*])(?:\\.|\[(?:[^\]\\]|\\.)*\]|[^/\\\n])+/[a-z]*|`"""
+)
+SPACE = re.compile(r"(?<=[;{,(])\n|\n(?=})|(?<=[^\w$+\-\s]) +| +(?=[^\w$+\-\s])")
+
+
+def _bare(source: str) -> str:
+    r"""Lean, also without spaces that say nothing, comments behind a line's code, and the address of a map.
+
+    >>> _bare('const a = { b: x - -1 }; // why\n  return f("a + b", `${ a } b`);\n')
+    'const a={b:x - -1};return f("a + b",`${ a } b`);'
+    """
+    source = live.lean(re.sub(r"^//# sourceMapping.*|(?<=[;{},)]) +// .*", "", source, flags=re.M))
+    parts, at = [], 0
+    while found := TOKENS.search(source, at):  # a text stays as it is
+        end = live._plain(source, found.end()) if found[0] == "`" else found.end()
+        parts += [SPACE.sub("", source[at : found.start()]), source[found.start() : end]]
+        at = end
+    return "".join(parts) + SPACE.sub("", source[at:])
+
+
+@functools.cache
+def messages() -> tuple[str, ...]:
+    """The texts of the page, as a translation has them."""
+    return tuple(dict.fromkeys(live.said(_read("page.js"))))
+
+
+def script() -> str:
+    """What page and widget share, and the words of the reader's language."""
+    front, words = re.sub("^export ", "", _read("page.js"), flags=re.M), live.translations(messages())
+    return engine() + _bare(_read("worker.js") + front) + f"const words = {live.compact(words)};\n"
+
+
+@functools.cache
+def style() -> str:
+    return re.sub(r"\s*([{};,>])\s*|(?<=:) ", r"\1", re.sub(r"/\*.*\*/", "", _read("page.css")))
+
+
+START = """const place = document.querySelector("[data-playground]");
+const known = () => location.hash.slice(1);
+let asked = known().includes("lane=");
+place.live = playground(place, { words, title: place.dataset.playground,
+settings: asked ? known() : "",
+change: text => { if (asked) history.replaceState(null, "", "#" + text); asked = true; } });
+addEventListener("hashchange", () => { if (known().includes("lane=")) place.live.set(known()); });
+"""
+PAGE = """<!DOCTYPE html>
+<html lang="{language}"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
+<style>
+:root {{ color-scheme: light dark; --ground: light-dark(#fdfdfb, #0f1218); }}
+body {{ margin: 0; background: var(--ground); }}
+main {{ max-width: 1216px; margin: 0 auto; padding: 28px clamp(12px, 4vw, 48px) 64px; }}
+{style}</style></head>
+<body><main data-playground="{title}"></main><script>
+{script}</script></body></html>
+"""
+
+
+@per_language
+def page() -> str:
+    """The whole page, in the reader's language: one file, which needs no server."""
+    title = _("Watch Transformers learn order")
+    return PAGE.format(language=language(), title=title, style=style(), script=started())
+
+
+def started() -> str:
+    """The script of a page that has a place for it; what ``data-playground`` says becomes its title."""
+    return script() + _bare(START)
+
+
+def write(folder: Path) -> None:
+    """Write the page, and script and style for other pages that have a place for it."""
+    (folder / "playground.html").write_text(page(), encoding="utf-8")
+    own = f'(() => {{\n"use strict";\n{started()}}})();\n'
+    (folder / "playground.js").write_text(own, encoding="utf-8")
+    (folder / "playground.css").write_text(style(), encoding="utf-8")
+
+
+WIDGET = """export default {{
+render({{ model, el }}) {{
+const place = document.createElement("div");
+el.append(place);
+place.live = playground(place, {{ words, settings: model.get("settings"),
+copy: {{ label: {label}, text: text => "Playground(" + JSON.stringify(text) + ")" }},
+change: text => {{ model.set("settings", text); model.save_changes(); }} }});
+place.addEventListener("keydown", event => {{
+if (!["Escape", "Tab"].includes(event.key)) event.stopPropagation(); }});
+const moved = () => place.live.set(model.get("settings"));
+model.on("change:settings", moved);
+return () => {{ model.off("change:settings", moved); place.live.destroy(); }};
+}},
+}};
+"""
+
+
+class Playground(Stored, anywidget.AnyWidget):
+    """The playground in a notebook. ``settings`` is what stands behind the ``#`` of a link to the page.
+
+    >>> Playground("task=back&k=2&lane=none&lane=rope,base:100")
+    Playground('task=back&k=2&lane=none&lane=rope,base:100')
+    """
+
+    settings = traitlets.Unicode().tag(sync=True)
+    _css = style()
+
+    @property
+    def _esm(self) -> str:
+        return script() + WIDGET.format(label=live.compact(_("Copy a line of Python that shows this")))
+
+    def __init__(self, settings: str = "", **options: Any):
+        super().__init__(settings=settings, **options)
+
+    def __repr__(self) -> str:
+        return f"Playground({self.settings!r})"
+
+    def stored(self):
+        words = _("A browser runs this: run its cell in JupyterLab, and Transformers learn in the page.")
+        return {"text/html": f"<p>{words}</p>"}, {}
