@@ -1,4 +1,4 @@
-# ruff: noqa: E501  (a mutation is a line)
+# ruff: noqa: E501
 """Right position code in many styles (`right/`), and the bugs of position code as changes of one line each.
 
 Written without a look at what shall find them. `right()` yields the right modules, `mutants()` the broken ones;
@@ -19,7 +19,9 @@ What a module offers, by the `kind` in its `ABOUT` (which says what an honest us
 | `sinusoid` | `table(length, d_model)` |
 | `resize` | `resize(table, size)`, from [rows, columns, d] to [*size, d] |
 
-A cache is a dict of the caller, empty at first.
+A cache is a dict of the caller, empty at first. A layout that is wrong in one line is often wrong in what it reads
+alone (pairs are read as halves and written as neighbours, as in some public code): scores are those of the other
+layout, since q and k are reordered alike.
 """
 
 from pathlib import Path
@@ -76,7 +78,15 @@ BUGS = {  # slug: the bug as the list of bugs says it
 CLASSES = [  # bugs that no output tells apart, and where that is so
     ({"turned-twice", "positions-doubled"}, "RoPE: R(m) R(m) = R(2m)"),
     ({"sign-of-bias", "table-read-i-minus-j"}, "a bias that is odd in i-j, as ALiBi's -m (i-j)"),
-    ({"pairs-interleaved-for-half", "pairs-after-permuted-weights"}, "the same code; only the weights' history differs"),
+    (
+        {"pairs-interleaved-for-half", "pairs-after-permuted-weights"},
+        "a decoder for halves: only the history of its weights differs",
+    ),
+    (
+        {"pairs-half-for-interleaved", "pairs-after-permuted-weights"},
+        "a decoder for neighbours: only the history of its weights differs",
+    ),
+    ({"k-turned-and-q-not", "cache-restart"}, "queries that come alone: position 0 turns nothing"),
     (
         {"head-dim-for-model-dim", "base-from-wrong-place"},
         "base ** (-2i / model) = (base ** (head / model)) ** (-2i / head), unless the bases in question are known",
@@ -85,7 +95,6 @@ CLASSES = [  # bugs that no output tells apart, and where that is so
         {"sinusoid-half-d", "base-from-wrong-place"},
         "base ** (-2i / (d/2)) = (base ** 2) ** (-2i / d), unless the bases in question are known",
     ),
-    ({"inv-freq-never-filled", "partial-wrong-part"}, "zeros turn nothing, as channels do that are left out by mistake"),
 ]
 
 ROPE_IS_RELATIVE = "RoPE: scores know differences alone, and all positions of one text moved alike"
@@ -102,6 +111,7 @@ EQUIVALENT = {  # (implementation, slug): why no output shows it
     ("decoder_gemma", "positions-from-1"): ROPE_IS_RELATIVE,
     ("attend_alibi", "bias-absolute-distance"): AHEAD_IS_MASKED,
     ("attend_alibi_fused", "bias-absolute-distance"): AHEAD_IS_MASKED,
+    ("decoder_mpt", "bias-absolute-distance"): AHEAD_IS_MASKED,
     ("attend_alibi", "cache-lag"): ROW_CONSTANT,
     ("attend_alibi", "cache-restart"): ROW_CONSTANT,
     ("attend_alibi", "last-position-for-chunk"): ROW_CONSTANT,
@@ -116,6 +126,7 @@ HARMLESS = {  # (implementation, slug): seen in the bias, and in no attention
     ("alibi_ten", "bias-absolute-distance"): AHEAD_IS_MASKED,
     ("t5_causal", "bias-absolute-distance"): AHEAD_IS_MASKED,
     ("t5_loop", "bias-absolute-distance"): AHEAD_IS_MASKED,
+    ("t5_distances", "bias-absolute-distance"): AHEAD_IS_MASKED,
     ("alibi_press", "last-position-for-chunk"): ROW_CONSTANT,
     ("alibi_loop", "last-position-for-chunk"): ROW_CONSTANT,
 }
@@ -211,6 +222,13 @@ MUTATIONS = {  # implementation: (slug, text of the right code that stands there
         ("table-broadcast-over-batch", "where[:, None, :, None].float()", "where[:1, None, :, None].float()"),
     ],
     "rotate_partial_tail": [
+        ("positions-from-1", "positions.float()[..., None, :, None]", "(positions.float() + 1)[..., None, :, None]"),
+        ("positions-doubled", "positions.float()[..., None, :, None]", "(positions.float() * 2)[..., None, :, None]"),
+        ("last-position-for-chunk", "positions.float()[..., None, :, None]", "positions.float()[..., None, -1:, None]"),
+        ("positions-in-bf16", "positions.float()[..., None, :, None]", "positions.to(x.dtype).float()[..., None, :, None]"),
+        ("table-broadcast-over-batch", "positions.float()[..., None, :, None]", "(positions[0] if positions.ndim == 2 else positions).float()[..., None, :, None]"),
+        ("base-from-wrong-place", "torch.tensor(10000.0)", "torch.tensor(1000000.0)"),
+        ("head-dim-for-model-dim", "torch.linspace(0, 1 - 2 / dim, dim // 2)", "torch.arange(dim // 2) * 2 / (8 * x.shape[-1])"),
         ("partial-wrong-part", "part = slice(nope, None)", "part = slice(0, nope)"),
         ("pairs-interleaved-for-half", "x[..., part].float().chunk(2, dim=-1)", "x[..., part].float().unflatten(-1, (-1, 2)).unbind(-1)"),
         ("sign-of-rotation", "torch.exp(1j * phase)", "torch.exp(-1j * phase)"),
@@ -233,6 +251,9 @@ MUTATIONS = {  # implementation: (slug, text of the right code that stands there
         ("head-dim-for-model-dim", "dtype=torch.float64) / half)", "dtype=torch.float64) / (D_MODEL // 2))"),
     ],
     "rotate_yarn": [
+        ("pairs-interleaved-for-half", "return (x.float() * cos + rotate_half(x.float()) * sin).to(x.dtype)", "x = x.unflatten(-1, (-1, 2)).mT.flatten(-2); return (x.float() * cos + rotate_half(x.float()) * sin).to(x.dtype)"),
+        ("positions-doubled", "positions.float()[..., None, :, None]", "(2 * positions).float()[..., None, :, None]"),
+        ("last-position-for-chunk", "positions.float()[..., None, :, None]", "positions.float()[..., None, -1:, None]"),
         ("factor-twice", "positions.float()[..., None, :, None]", '(positions.float() / SCALING["factor"])[..., None, :, None]'),
         ("attention-factor-forgotten", 'attention_factor = 0.1 * math.log(SCALING["factor"]) + 1.0', "attention_factor = 1.0"),
         ("attention-factor-squared", "emb.cos() * attention_factor, emb.sin() * attention_factor", "emb.cos() * attention_factor**2, emb.sin() * attention_factor**2"),
@@ -247,6 +268,9 @@ MUTATIONS = {  # implementation: (slug, text of the right code that stands there
         ("head-dim-for-model-dim", "base ** (torch.arange(0, dim, 2).float() / dim)", "base ** (torch.arange(0, dim, 2).float() / 512)"),
     ],
     "rotate_yarn_complex": [
+        ("positions-from-1", "positions.float(), frequencies", "positions.float() + 1, frequencies"),
+        ("angles-in-half", "torch.full_like(phase, mscale), phase)", "torch.full_like(phase, mscale), phase.bfloat16().float())"),
+        ("head-dim-for-model-dim", "dtype=torch.float32) / dim)", "dtype=torch.float32) / (16 * dim))"),
         ("pairs-half-for-interleaved", "x.float().reshape(*x.shape[:-1], -1, 2)", "x.float().unflatten(-1, (2, -1)).mT.contiguous()"),
         ("factor-twice", "return freqs / FACTOR * (1 - smooth) + freqs * smooth", "return (freqs / FACTOR * (1 - smooth) + freqs * smooth) / FACTOR"),
         ("attention-factor-forgotten", "torch.full_like(phase, mscale)", "torch.ones_like(phase)"),
@@ -255,12 +279,15 @@ MUTATIONS = {  # implementation: (slug, text of the right code that stands there
         ("base-from-wrong-place", "FACTOR, ORIGINAL, BASE = 16.0, 2048, 150000.0", "FACTOR, ORIGINAL, BASE = 16.0, 2048, 10000.0"),
         ("inv-freq-never-filled", "frequencies(x.shape[-1]))[:, None]", "torch.zeros(x.shape[-1] // 2))[:, None]"),
         ("sign-of-rotation", "torch.full_like(phase, mscale), phase)", "torch.full_like(phase, mscale), -phase)"),
-        ("turned-twice", "z * freqs_cis)", "z * freqs_cis * torch.polar(torch.ones_like(phase), phase))"),
         ("positions-doubled", "positions.float(), frequencies", "2 * positions.float(), frequencies"),
         ("table-broadcast-over-batch", "positions.float(), frequencies", "positions[:1].float(), frequencies"),
         ("positions-in-bf16", "positions.float(), frequencies", "positions.bfloat16().float(), frequencies"),
     ],
     "rotate_yarn_loop": [
+        ("pairs-interleaved-for-half", "out = torch.empty_like(x, dtype=torch.float64)", "out = torch.empty_like(x, dtype=torch.float64); x = torch.cat((x[..., ::2], x[..., 1::2]), -1)"),
+        ("base-from-wrong-place", "theta = 10000.0 ** (-2 * i / d)", "theta = 500000.0 ** (-2 * i / d)"),
+        ("positions-from-1", "angle = (positions.double() * theta)", "angle = ((positions.double() + 1) * theta)"),
+        ("positions-in-bf16", "angle = (positions.double() * theta)", "angle = (positions.bfloat16().double() * theta)"),
         ("factor-twice", "theta = slow * theta / S + (1 - slow) * theta", "theta = slow * theta / S / S + (1 - slow) * theta"),
         ("attention-factor-forgotten", "sqrt_t = 0.1 * math.log(S) + 1", "sqrt_t = 1"),
         ("attention-factor-squared", "sqrt_t = 0.1 * math.log(S) + 1", "sqrt_t = (0.1 * math.log(S) + 1) ** 2"),
@@ -403,6 +430,14 @@ MUTATIONS = {  # implementation: (slug, text of the right code that stands there
         ("table-read-i-minus-j", "n = q[:, None] - k", "n = k - q[:, None]"),
         ("cache-restart", "torch.arange(Lq) + Lk - Lq, torch.arange(Lk)", "torch.arange(Lq), torch.arange(Lk)"),
         ("cache-lag", "torch.arange(Lq) + Lk - Lq, torch.arange(Lk)", "torch.arange(Lq) + max(Lk - Lq - 1, 0), torch.arange(Lk)"),
+    ],
+    "t5_distances": [
+        ("t5-buckets-one-off", "return n if n < 6 else", "return n + 1 if n < 6 else"),
+        ("t5-bidirectional-for-causal", "return TABLE[:, buckets[back.clamp(min=0)]]", "return TABLE[:, (buckets[back.abs()] // 2 + 6 * (back < 0))]"),
+        ("bias-absolute-distance", "back.clamp(min=0)", "back.abs()"),
+        ("table-read-i-minus-j", "back = i - torch.arange(Lk)", "back = torch.arange(Lk) - i"),
+        ("cache-restart", "torch.arange(Lk)[Lk - Lq :, None]", "torch.arange(Lk)[:Lq, None]"),
+        ("last-position-for-chunk", "torch.arange(Lk)[Lk - Lq :, None]", "torch.arange(Lk)[-1:, None].expand(Lq, 1)"),
     ],
     "clipped_index": [
         ("clip-after-shift", "distance.clamp(-K, K) + K", "(distance + K).clamp(-K, K)"),
@@ -573,7 +608,31 @@ MUTATIONS = {  # implementation: (slug, text of the right code that stands there
         ("head-dim-for-model-dim", "torch.arange(0, ROTARY, 2) / ROTARY", "torch.arange(0, ROTARY, 2) / N_EMBD"),
         ("positions-in-bf16", "positions.float().expand(B, L)", "positions.bfloat16().float().expand(B, L)"),
     ],
+    "decoder_opt": [
+        ("positions-from-1", "positions = rows", "positions = rows + 1"),
+        ("cache-restart", "positions = rows", "positions = rows - past"),
+        ("cache-lag", "positions = rows", "positions = rows - min(past, 1)"),
+        ("last-position-for-chunk", "positions = rows", "positions = rows[-1:]"),
+        ("left-padding-counted", "positions = mask.cumsum(1)[:, past:] * mask[:, past:] - 1", "positions = rows.expand(B, L)"),
+        ("packing-runs-on", "positions = torch.stack([torch.cat([torch.arange(n) for n in each]) for each in lengths])", "positions = rows"),
+        ("table-broadcast-over-batch", "positions.expand(B, L)", "positions.expand(B, L)[:1]"),
+    ],
+    "decoder_converted": [
+        ("pairs-after-permuted-weights", "a, b = x[..., : HEAD_DIM // 2], x[..., HEAD_DIM // 2 :]", "a, b = x[..., ::2], x[..., 1::2]"),
+        ("pairs-interleaved-for-half", "wq, wk = permute(wq, N_HEADS), permute(wk, N_KV_HEADS)", "wq, wk = wq, wk"),
+        ("sign-of-rotation", "cos, sin = angles.cos(), angles.sin()", "cos, sin = angles.cos(), -angles.sin()"),
+        ("k-turned-and-q-not", "q, k = rotate(q, cos, sin), rotate(k, cos, sin)", "q, k = q, rotate(k, cos, sin)"),
+        ("turned-twice", "q, k = rotate(q, cos, sin), rotate(k, cos, sin)", "q, k = (rotate(rotate(y, cos, sin), cos, sin) for y in (q, k))"),
+        ("values-turned", "q, k = rotate(q, cos, sin), rotate(k, cos, sin)", "q, k, v = (rotate(y, cos, sin) for y in (q, k, v))"),
+        ("cache-restart", "positions = at", "positions = at - start"),
+        ("cache-lag", "positions = at", "positions = at - min(start, 1)"),
+        ("last-position-for-chunk", "positions = at", "positions = at[-1:]"),
+        ("angles-in-half", "[:, None, :, None].float() * freqs", "[:, None, :, None].bfloat16() * freqs.bfloat16()"),
+        ("inv-freq-never-filled", "freqs = 1.0 /", "freqs = 0.0 /"),
+        ("head-dim-for-model-dim", "torch.arange(0, HEAD_DIM, 2) / HEAD_DIM", "torch.arange(0, HEAD_DIM, 2) / DIM"),
+    ],
     "decoder_mpt": [
+        ("bias-absolute-distance", "bias = -gen_slopes() * distance", "bias = -gen_slopes() * distance.abs()"),
         ("bias-before-scale", "scores = scores + bias", "scores = scores + bias * q.size(-1) ** -0.5"),
         ("sign-of-bias", "bias = -gen_slopes()", "bias = gen_slopes()"),
         ("table-read-i-minus-j", "here[:, None, :, None] - everywhere[:, None, None, :]", "everywhere[:, None, None, :] - here[:, None, :, None]"),
@@ -598,6 +657,11 @@ MUTATIONS = {  # implementation: (slug, text of the right code that stands there
         ("sign-of-rotation", "[first * cos - second * sin, second * cos + first * sin]", "[first * cos + second * sin, second * cos - first * sin]"),
     ],
     "decoder_gemma_tables": [
+        ("values-turned", "q, k = times(q, cis), times(k, cis)", "q, k, v = times(q, cis), times(k, cis), times(v, cis)"),
+        ("cache-lag", "positions = torch.arange(begin, begin + L)", "positions = torch.arange(begin, begin + L) - min(begin, 1)"),
+        ("last-position-for-chunk", "positions = torch.arange(begin, begin + L)", "positions = torch.arange(begin + L - 1, begin + L)"),
+        ("base-from-wrong-place", "theta = 10000.0 **", "theta = 1000000.0 **"),
+        ("pairs-half-for-interleaved", "x.unflatten(-1, (-1, 2)).contiguous()", "x.unflatten(-1, (2, -1)).mT.contiguous()"),
         ("scaling-in-wrong-layers", "cis = plain if local else slowed", "cis = slowed if local else plain"),
         ("factor-twice", "slowed = torch.exp(1j * (positions / FACTOR)", "slowed = torch.exp(1j * (positions / FACTOR / FACTOR)"),
         ("cache-restart", "positions = torch.arange(begin, begin + L)", "positions = torch.arange(L)"),
@@ -605,6 +669,10 @@ MUTATIONS = {  # implementation: (slug, text of the right code that stands there
         ("turned-twice", "q, k = times(q, cis), times(k, cis)", "q, k = times(q, cis**2), times(k, cis**2)"),
     ],
     "decoder_gemma_loop": [
+        ("sign-of-rotation", "angle = position[:, None] / slower", "angle = -position[:, None] / slower"),
+        ("pairs-interleaved-for-half", "a, b = x.chunk(2, -1)", "a, b = x[..., ::2], x[..., 1::2]"),
+        ("inv-freq-never-filled", "theta = torch.tensor([10000.0 ** (-i / (N // 2)) for i in range(N // 2)])", "theta = torch.zeros(N // 2)"),
+        ("positions-in-bf16", "where.expand(tokens.shape).float()", "where.expand(tokens.shape).bfloat16().float()"),
         ("scaling-in-wrong-layers", "slower = 2.0 if is_global else 1.0", "slower = 1.0 if is_global else 2.0"),
         ("factor-twice", "slower = 2.0 if is_global else 1.0", "slower = 2.0 * 2.0 if is_global else 1.0"),
         ("values-turned", "values.append(norm(x) @ wv)", "values.append(turned(norm(x) @ wv, position, slower))"),
@@ -617,6 +685,11 @@ MUTATIONS = {  # implementation: (slug, text of the right code that stands there
         ("evicted-keys-not-turned", "keys = rope(k, places)", 'cache["t", n] = torch.cat((t := cache.get(("t", n), places[:0]), (t[-1:] + 1) if len(t) else places[:1])); keys = rope(k, torch.cat((cache["t", n][:SINKS], cache["t", n][SINKS:][-RECENT:])))'),
         ("k-turned-and-q-not", "q = rope(h @ wq, places[-1:])", "q = h @ wq"),
     ],
+    "decoder_rolling": [
+        ("evicted-keys-not-turned", "rows = torch.arange(row + 1)", "rows = torch.arange(t - row, t + 1)"),
+        ("evicted-keys-turned-anew", "cache[n] = kept", "kept[0, :, :, row] = spin(k, row); cache[n] = kept"),
+        ("k-turned-and-q-not", "spin(q, row)", "q"),
+    ],
     "decoder_shifting": [
         ("evicted-keys-not-turned", "moved = turn(keys[:, 2:], torch.tensor([-1]))", "moved = keys[:, 2:]"),
         ("evicted-keys-turned-anew", "moved = turn(keys[:, 2:], torch.tensor([-1]))", "moved = turn(keys[:, 2:], torch.arange(1, 6))"),
@@ -624,18 +697,20 @@ MUTATIONS = {  # implementation: (slug, text of the right code that stands there
     "decoder_window": [
         ("evicted-keys-turned-anew", "q = rope(h @ wq, t)", "q = rope(h @ wq, t); keys = keys if t < WINDOW else torch.stack([rope(key, slot) for slot, key in enumerate(keys.unbind(1))], 1)"),
         ("cache-lag", "q = rope(h @ wq, t)", "q = rope(h @ wq, max(t - 1, 0))"),
-        ("cache-restart", "q = rope(h @ wq, t)", "q = rope(h @ wq, 0)"),
+        ("k-turned-and-q-not", "q = rope(h @ wq, t)", "q = h @ wq"),
     ],
 }  # fmt: skip
 
 
 def load(name, *slugs):
-    """The module ``name`` of `right/` with the mutations ``slugs``, as a module of its own."""
+    """The module ``name`` of `right/` with the mutations ``slugs`` (one, or several that touch other text)."""
     path = RIGHT / f"{name}.py"
     text = path.read_text()
-    for slug, old, new in MUTATIONS.get(name, []):
-        if slug in slugs:
-            text = text.replace(old, new)
+    changes = {slug: (old, new) for slug, old, new in MUTATIONS[name]}
+    for slug in slugs:
+        old, new = changes[slug]
+        assert text.count(old) == 1, f"{name}, {slug}: {text.count(old)} times {old!r}"
+        text = text.replace(old, new)
     module = ModuleType("+".join((name, *slugs)))
     exec(compile(text, path, "exec"), vars(module))
     return module

@@ -1,4 +1,4 @@
-"""ALiBi for 6 heads as in MPT and BLOOM: a row says only how near the end a key is, since softmax takes the rest."""
+"""ALiBi for 6 heads as in MPT and BLOOM: a row says how near the end a key is, softmax does the rest."""
 
 import math
 

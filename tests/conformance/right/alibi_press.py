@@ -1,4 +1,4 @@
-"""ALiBi for 12 heads, with the slopes of its authors' code; what lies ahead of a query gets 0 and is masked later."""
+"""ALiBi for 12 heads, with the slopes of its authors' code; keys ahead get 0 and are masked later."""
 
 import math
 

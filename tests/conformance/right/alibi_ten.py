@@ -1,4 +1,4 @@
-"""ALiBi for 10 heads: slopes in closed form, the distance from two cumulative sums as one writes it for masks."""
+"""ALiBi for 10 heads: slopes in closed form, distances from a cumulative sum as one writes it for masks."""
 
 import torch
 

@@ -15,7 +15,11 @@ def precompute(dim, end, theta=10000.0):
 
 
 def rotary(x, cis):
-    return torch.view_as_real(torch.view_as_complex(x.float().unflatten(-1, (-1, 2))) * cis).flatten(-2).type_as(x)
+    return (
+        torch.view_as_real(torch.view_as_complex(x.float().unflatten(-1, (-1, 2))) * cis)
+        .flatten(-2)
+        .type_as(x)
+    )
 
 
 def attend(q, k, v, offset=0):

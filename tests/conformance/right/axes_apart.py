@@ -1,4 +1,4 @@
-"""RoPE in two dimensions as in CroCo and MASt3R: the head falls into two halves, each with a RoPE of its own."""
+"""RoPE in two dimensions as in CroCo and MASt3R: each half of a head has a RoPE of its own."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""RoPE in two dimensions: half of the pairs turn by the row, the others by the column. Positions are [L, 2]."""
+"""RoPE in two dimensions: half of the pairs turn by the row, half by the column. Positions are [L, 2]."""
 
 import torch
 

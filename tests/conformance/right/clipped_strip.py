@@ -1,4 +1,4 @@
-"""A learned bias per clipped distance for 2 heads: the strip of all distances is laid out once, rows are windows."""
+"""A learned bias per clipped distance for 2 heads: a strip of all distances, and windows of it as rows."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A decoder in Gemma 3's style: local layers turn by base 10000, global ones by 1000000 and slowed down by 8."""
+"""A decoder in Gemma 3's style: local layers have base 10000, global ones 1000000 and are slowed by 8."""
 
 import torch
 from torch import nn

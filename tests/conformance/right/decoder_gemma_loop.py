@@ -54,4 +54,6 @@ class Decoder:
         seen = len(cache[0][0]) if 0 in cache else 0
         where = torch.arange(seen, seen + tokens.shape[1]) if positions is None else positions
         where = where.expand(tokens.shape).float()
-        return torch.stack([self.step(tokens[:, t], where[:, t], cache) for t in range(tokens.shape[1])], dim=1)
+        return torch.stack(
+            [self.step(tokens[:, t], where[:, t], cache) for t in range(tokens.shape[1])], dim=1
+        )

@@ -1,4 +1,4 @@
-"""A decoder with two kinds of layers: local RoPE as trained, global RoPE slowed down by 4, angles from a table."""
+"""A decoder with two kinds of layers: local RoPE as trained, global RoPE slowed by 4, in complex numbers."""
 
 import torch
 from torch.nn import functional as F

@@ -3,7 +3,12 @@
 import torch
 from torch import nn
 
-ABOUT = {"kind": "decoder", "encoding": "learned", "vocabulary": 23, "takes": ("positions", "mask", "documents")}
+ABOUT = {
+    "kind": "decoder",
+    "encoding": "learned",
+    "vocabulary": 23,
+    "takes": ("positions", "mask", "documents"),
+}
 
 
 class Block(nn.Module):
@@ -30,7 +35,7 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    def __init__(self, seed, n_embd=32, n_head=2, n_layer=2, block_size=128):
+    def __init__(self, seed, n_embd=32, n_head=2, n_layer=2, block_size=256):
         super().__init__()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -40,7 +45,7 @@ class Decoder(nn.Module):
 
     @torch.no_grad()
     def logits(self, idx, positions=None, mask=None, documents=None, cache=None):
-        """``mask`` [B, past + L] is False at padding; ``documents`` [B, L] numbers the texts of a packed row."""
+        """``mask`` [B, past + L] is False at padding; ``documents`` [B, L] numbers a row's packed texts."""
         b, t = idx.size()
         past = cache["length"] if cache else 0
         place = torch.arange(past, past + t)

@@ -71,8 +71,8 @@ class Decoder(nn.Module):
             self.embed_tokens = nn.Embedding(23, WIDTH)
             self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
             for layer in self.layers:  # sharp attention, so that a wrong position is seen
-                nn.init.normal_(layer.q_proj.weight, std=0.3)
-                nn.init.normal_(layer.k_proj.weight, std=0.3)
+                nn.init.normal_(layer.q_proj.weight, std=0.2)
+                nn.init.normal_(layer.k_proj.weight, std=0.2)
             self.norm = nn.RMSNorm(WIDTH)
         self.rotary_emb = RotaryEmbedding()
 

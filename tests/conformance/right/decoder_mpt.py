@@ -22,7 +22,9 @@ class Block(nn.Module):
         self.norm = nn.LayerNorm(D_MODEL)
         self.Wqkv = nn.Linear(D_MODEL, 3 * D_MODEL, bias=False)
         self.out_proj = nn.Linear(D_MODEL, D_MODEL, bias=False)
-        self.ffn = nn.Sequential(nn.LayerNorm(D_MODEL), nn.Linear(D_MODEL, 96), nn.GELU(), nn.Linear(96, D_MODEL))
+        self.ffn = nn.Sequential(
+            nn.LayerNorm(D_MODEL), nn.Linear(D_MODEL, 96), nn.GELU(), nn.Linear(96, D_MODEL)
+        )
 
     def forward(self, x, bias, hidden, past):
         q, k, v = self.Wqkv(self.norm(x)).unflatten(-1, (3, N_HEADS, -1)).permute(2, 0, 3, 1, 4)
@@ -43,7 +45,7 @@ class Decoder(nn.Module):
             self.wte = nn.Embedding(23, D_MODEL)
             self.blocks = nn.ModuleList(Block() for _ in range(2))
             for block in self.blocks:
-                nn.init.normal_(block.Wqkv.weight, std=0.25)
+                nn.init.normal_(block.Wqkv.weight, std=0.2)
             self.norm_f = nn.LayerNorm(D_MODEL)
 
     @torch.no_grad()

@@ -1,11 +1,16 @@
-"""A decoder with fixed sinusoids added to its tokens, written without classes of layers, with a cache as a list."""
+"""A decoder with fixed sinusoids added to its tokens, without classes of layers, with a cache of tuples."""
 
 import math
 
 import torch
 from torch.nn import functional as F
 
-ABOUT = {"kind": "decoder", "encoding": "sinusoid", "vocabulary": 23, "takes": ("positions", "mask", "documents")}
+ABOUT = {
+    "kind": "decoder",
+    "encoding": "sinusoid",
+    "vocabulary": 23,
+    "takes": ("positions", "mask", "documents"),
+}
 
 
 def sinusoids(positions, d):
@@ -45,7 +50,9 @@ class Decoder:
         x = self.tokens[tokens] + sinusoids(positions, self.d)
         past = cache if cache else {}
         for n, w in enumerate(self.layers):
-            q, k, v = (F.layer_norm(x, (self.d,)) @ w["qkv"]).view(B, L, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+            q, k, v = (
+                (F.layer_norm(x, (self.d,)) @ w["qkv"]).view(B, L, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+            )
             if n in past:
                 k, v = torch.cat((past[n][0], k), 2), torch.cat((past[n][1], v), 2)
             if cache is not None:

@@ -1,4 +1,4 @@
-"""A streaming decoder: two first tokens and the last five stay; keys are kept unturned and turned by their place."""
+"""A streaming decoder: two first tokens and the last five stay; keys are kept unturned, turned by place."""
 
 import torch
 from torch.nn import functional as F

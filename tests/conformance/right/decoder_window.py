@@ -1,9 +1,16 @@
-"""A decoder with a rolling cache as in Mistral: slot t % 6 is written over, and keys keep the turn they came with."""
+"""A decoder with a rolling cache as in Mistral: slot t % 6 is written over, keys keep their first turn."""
 
 import torch
 from torch.nn import functional as F
 
-ABOUT = {"kind": "streaming", "encoding": "rope", "layout": "half", "base": 10000.0, "vocabulary": 23, "window": 6}
+ABOUT = {
+    "kind": "streaming",
+    "encoding": "rope",
+    "layout": "half",
+    "base": 10000.0,
+    "vocabulary": 23,
+    "window": 6,
+}
 DIM, WINDOW = 16, 6
 
 

@@ -1,4 +1,4 @@
-"""Sparse attention with one function and a flag, as in vLLM: `is_neox_style` of attention and indexer agree."""
+"""Sparse attention with one function and a flag, as in vLLM: attention and indexer agree on it."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Sparse attention's two rotations: the attention's own, and the indexer's that chooses its keys. Both on halves."""
+"""Sparse attention's two rotations: its own, and that of the indexer which chooses keys. Both on halves."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""M-RoPE as in Qwen2-VL: cos and sin are cut into sections of time, height and width. Positions are [3, B, L]."""
+"""M-RoPE as in Qwen2-VL: cos and sin are cut into time, height and width. Positions are [3, B, L]."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""RoPE as in Transformers: two halves, `rotate_half`, and tables of cos and sin that grow when they have to."""
+"""RoPE as in Transformers: two halves, `rotate_half`, and tables of cos and sin that grow when needed."""
 
 import torch
 

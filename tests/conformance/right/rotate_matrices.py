@@ -1,4 +1,4 @@
-"""RoPE as the paper draws it: one 2x2 matrix per position and pair of neighbours, and an einsum, in float64."""
+"""RoPE as the paper draws it: a 2x2 matrix per position and pair of neighbours, an einsum, float64."""
 
 import torch
 

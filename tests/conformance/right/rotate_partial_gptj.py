@@ -1,4 +1,4 @@
-"""RoPE as in GPT-J: a quarter of the channels turns, every second one with its neighbour, written with strides."""
+"""RoPE as in GPT-J: a quarter of the channels turns, each with its neighbour, written with strides."""
 
 import torch
 

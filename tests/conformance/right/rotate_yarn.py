@@ -1,4 +1,4 @@
-"""YaRN with factor 8 as Transformers has it: ramp between whole dimensions, attention factor in cos and sin."""
+"""YaRN with factor 8 as in Transformers: ramp between whole dimensions, attention factor in cos and sin."""
 
 import math
 

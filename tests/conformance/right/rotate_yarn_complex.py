@@ -1,4 +1,4 @@
-"""YaRN with factor 16 in complex numbers; its ramp begins and ends between two dimensions (`truncate: false`)."""
+"""YaRN with factor 16 in complex numbers; its ramp has fractional ends (`truncate: false`)."""
 
 import math
 

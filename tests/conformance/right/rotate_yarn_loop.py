@@ -1,4 +1,4 @@
-"""YaRN with factor 4, pair by pair as its paper has it: how often a pair turned within the old length decides."""
+"""YaRN with factor 4, pair by pair as in its paper: its turns within the old length decide."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A sinusoidal table as one writes it with an outer product: sines in the first half, cosines in the second."""
+"""A sinusoidal table by an outer product: sines in the first half, cosines in the second."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""T5's buckets for an encoder as in Mesh TensorFlow: n = i - j, and the far half of the table for keys ahead."""
+"""T5's buckets for an encoder as in Mesh TensorFlow: n = i - j, the far half of the table for keys ahead."""
 
 import math
 

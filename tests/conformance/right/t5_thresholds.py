@@ -1,9 +1,16 @@
-"""T5's buckets for an encoder, 16 to each side: the distance where each begins is listed once and searched."""
+"""T5's buckets for an encoder, 16 to each side: where each begins is listed once and searched."""
 
 import torch
 
 TABLE = torch.randn(32, 3, generator=torch.Generator().manual_seed(1))  # [buckets, heads]
-ABOUT = {"kind": "bias", "encoding": "t5", "causal": False, "buckets": 32, "max_distance": 128, "table": TABLE}
+ABOUT = {
+    "kind": "bias",
+    "encoding": "t5",
+    "causal": False,
+    "buckets": 32,
+    "max_distance": 128,
+    "table": TABLE,
+}
 BEGIN = torch.tensor([*range(1, 9), 12, 16, 23, 32, 46, 64, 91])  # 8 * 16 ** (n / 8), rounded up
 
 
