@@ -35,9 +35,10 @@ from .golden import check_outputs
 from .report import Finding as Finding
 from .report import Report as Report
 from .rope import Rope as Rope
-from .rotation import as_rotation, check_pair, check_rotation
+from .resize import check_resize
+from .rotation import as_rotation, check_indexer, check_pair, check_rotation
 
-GIVEN = ("rotate", "table", "bias", "attend", "logits", "outputs")
+GIVEN = ("rotate", "table", "bias", "attend", "logits", "resize", "outputs")
 
 
 def check(given: Any, *, kind: str | None = None, axes: str | None = None, **declared: Any) -> Report:
@@ -47,14 +48,16 @@ def check(given: Any, *, kind: str | None = None, axes: str | None = None, **dec
         given: one of the following; which one is seen from the names of its parameters, or said by ``kind``.
             ``rotate(x, positions)``, or ``rotate(q, k, positions)`` for both at once; ``table(positions)``,
             sines and cosines ``[L, d]``; ``bias(Lq, Lk)``; ``attend(q, k, v)``; a decoder
-            ``logits(tokens, positions, …)`` or a model of Transformers; the path of a file with your
-            outputs on the golden inputs.
+            ``logits(tokens, positions, …)`` or a model of Transformers; ``resize(table, size)`` for an
+            image's ``[rows, columns, d]``; the path of a file with your outputs on the golden inputs.
         kind: one of :data:`GIVEN`.
         axes: the order of axes that a rotation takes, ``"bhld"``, ``"blhd"``, ``"bld"`` or ``"ld"``; if it
             is not given, the first that raises no error.
-        declared: what the weights were trained with: the arguments of :class:`Rope`; for an attention also
-            ``encoding``, ``n_heads`` and ``causal``; those of :class:`Bias` for a bias (``kind`` is
-            ``bias_kind`` here); for a decoder those of :func:`check_decoder`.
+        declared: what the weights were trained with: the arguments of :class:`Rope`, with ``indexer``, the
+            rotation of sparse attention's indexer, and ``indexer_layout``; for an attention also
+            ``encoding``, ``n_heads``, ``causal`` and ``values`` (turned, and undone on the output); those of
+            :class:`Bias` for a bias (``kind`` is ``bias_kind`` here); for a decoder those of
+            :func:`check_decoder`; ``mode`` and ``antialias`` for resizing.
 
     Raises ValueError, saying what it takes, for anything else.
     """
@@ -71,14 +74,19 @@ def check(given: Any, *, kind: str | None = None, axes: str | None = None, **dec
         return report
     if kind == "logits":
         return check_decoder(given, **declared)
+    if kind == "resize":
+        return check_resize(given, **declared)
     if kind == "attend":
         options = {
             name: declared.pop(name, default)
-            for name, default in (("encoding", None), ("n_heads", 6), ("causal", True))
+            for name, default in (("encoding", None), ("n_heads", 6), ("causal", True), ("values", False))
         }
         return check_attend(given, _declared(Rope, declared), **options)
     if kind == "rotate":
+        indexer, layout = declared.pop("indexer", None), declared.pop("indexer_layout", None)
         rope = _declared(Rope, declared)
+        if indexer is not None:
+            return check_indexer(given, indexer, rope, layout, axes)
         if len(_parameters(given)) >= 3:
             return check_pair(given, rope, axes)
         return check_rotation(given, rope, axes)
@@ -102,6 +110,8 @@ def kind_of(given: Any) -> str:
         return "bias"
     if len(names) == 1 and names[0].startswith("pos"):
         return "table"
+    if len(names) == 2 and names[1] in ("size", "shape", "new_size"):
+        return "resize"
     if len(names) >= 3 and names[2][0] == "v":
         return "attend"
     if len(names) in (1, 2, 3):

@@ -30,6 +30,11 @@ BUGS = {
         "the output is right but stands in the channel order of the other layout",
         "put the turned channels back where they came from: cat for halves, stack and flatten for neighbours",
     ),
+    "indexer's layout": Bug(
+        "the indexer of sparse attention pairs its channels in another layout than its weights were trained in",
+        "give each rotation the layout of its own weights: attention and indexer may differ",
+        "vllm-project/vllm#28968",
+    ),
     "sign": Bug(
         "everything turns the other way round",
         "(a, b) becomes (a·cos − b·sin, a·sin + b·cos); check the minus in rotate_half",
@@ -98,6 +103,16 @@ BUGS = {
         "the rotation counts heads, not tokens",
         "check the order of the axes: [batch, heads, length, channels] or [batch, length, heads, channels]",
         "mlfoundations/open_lm#4",
+    ),
+    "keys turned anew": Bug(
+        "keys that stay in a cache when others leave it are turned a second time",
+        "keep keys unturned and turn them by their place, or turn each one once",
+        "mit-han-lab/streaming-llm#53",
+    ),
+    "keys not turned": Bug(
+        "when keys leave the cache, those that stay keep the angle of a place that is not theirs any more",
+        "turn them back by the places that they moved, or keep them unturned",
+        "mit-han-lab/streaming-llm#53",
     ),
     "left padding counted": Bug(
         "the padding on the left is counted, so a padded text stands further right",
@@ -216,6 +231,10 @@ BUGS = {
     "sections": Bug(
         "M-RoPE's sections are cut in another order, or interleaved for chunked",
         "mrope_section says how many pairs read time, height and width; Qwen3-VL interleaves them",
+    ),
+    "corners aligned": Bug(
+        "a table of an image is resized with aligned corners, so that all places but the middle move",
+        "align_corners=False, as the weights were trained with",
     ),
     # ---- biases ----
     "bias sign": Bug(

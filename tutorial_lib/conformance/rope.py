@@ -35,7 +35,8 @@ class Rope:
         part: whether those are the first or the last ones.
         scaling: one of the library's (``YaRN(4, L=2048)``, …) or the dict of a ``config.json``.
         sections: pairs for each axis of positions ``[L, axes]``.
-        order: of M-RoPE's pairs, ``"chunked"`` or ``"interleaved"``; ``"axial"`` if each axis has its own θ.
+        order: of M-RoPE's pairs, ``"chunked"`` or ``"interleaved"``; ``"axial"`` if each axis has its own θ,
+            ``"apart"`` if it also has channels of its own, in which the layout holds.
 
     Raises ValueError for a layout, part, order or ``rope_type`` that it does not know.
     """
@@ -54,8 +55,8 @@ class Rope:
             raise ValueError(f"layout={self.layout!r}: it must be 'half', 'interleaved' or None (measured)")
         if self.part not in ("first", "last"):
             raise ValueError(f"part={self.part!r}: it must be 'first' or 'last', the channels that turn")
-        if self.order not in ("chunked", "interleaved", "axial"):
-            raise ValueError(f"order={self.order!r}: it must be 'chunked', 'interleaved' or 'axial'")
+        if self.order not in ("chunked", "interleaved", "axial", "apart"):
+            raise ValueError(f"order={self.order!r}: it must be 'chunked', 'interleaved', 'axial' or 'apart'")
         if isinstance(self.scaling, Mapping):
             base = self.scaling.get("rope_theta", self.base)
             share = self.scaling.get("partial_rotary_factor")
@@ -70,7 +71,7 @@ class Rope:
         if self.sections is not None:
             options: dict[str, Any] = {
                 "sections": self.sections,
-                "order": self.order.replace("axial", "chunked"),
+                "order": "interleaved" if self.order == "interleaved" else "chunked",
             }
             return MRoPE(self.head_dim, base, d, scaling, **options)
         return Frequencies(self.head_dim, base, d, scaling)
@@ -79,8 +80,8 @@ class Rope:
         """The right prediction for one choice of what was left open."""
         its = self.frequencies(base, rotary_dim)
         theta, reads = its.theta(), tuple(its.reads()) if isinstance(its, MRoPE) else None
-        if self.order == "axial" and self.sections is not None:  # each axis has a list of θ of its own
-            theta = torch.cat([plain_theta(2 * pairs, base) for pairs in self.sections])
+        if self.axial:
+            theta = torch.cat([plain_theta(2 * pairs, base) for pairs in self.sections or ()])
         return Turn(
             theta,
             layout,
@@ -89,7 +90,18 @@ class Rope:
             its.attention_factor,
             base=base,
             reads=reads,
+            order=self._channels() if self.order == "apart" and layout == "half" else None,
         )
+
+    @property
+    def axial(self) -> bool:
+        """Whether each axis has a list of θ of its own."""
+        return self.sections is not None and self.order in ("axial", "apart")
+
+    def _channels(self) -> Tensor:
+        """The channels of axes that stand apart, in the order that they would have in two halves."""
+        parts = torch.arange(self.head_dim).split([2 * pairs for pairs in self.sections or ()])
+        return torch.cat([part.chunk(2)[half] for half in (0, 1) for part in parts])
 
 
 def scaling_of(parameters: Mapping[str, Any]) -> Scaling | None:
@@ -142,8 +154,10 @@ class Turn:
     form: str = "rotation"
     rounds: tuple[torch.dtype | None, ...] = (None, None, None)  # of positions, θ and angles
     swap: tuple[int, ...] | None = None  # the order in which the axes of positions are read
+    order: Tensor | None = None  # of the channels, where axes stand apart
+    theta_b: Tensor | None = None  # of the second channel of each pair, if it is another one
 
-    def angles(self, positions: Tensor) -> Tensor:
+    def angles(self, positions: Tensor, theta: Tensor | None = None) -> Tensor:
         p = positions.double()
         if self.swap is not None:
             p = p[..., list(self.swap)]
@@ -162,13 +176,19 @@ class Turn:
             else p[[-self.counts.startswith("last")]].expand_as(p)
         )
         p = self.times * p + self.shift
-        p, theta = _rounded(p, self.rounds[0]), _rounded(self.theta, self.rounds[1])
+        p = _rounded(p, self.rounds[0])
+        theta = _rounded(self.theta if theta is None else theta, self.rounds[1])
         p = p[..., None] if self.reads is None else p[..., list(self.reads)]
         return _rounded(p * theta, self.rounds[2])
 
     def __call__(self, x: Tensor, positions: Tensor) -> Tensor:
+        if self.order is not None:
+            turned = replace(self, order=None)(x[..., self.order], positions)
+            return turned[..., self.order.argsort()]
         angle, d = self.angles(positions), 2 * len(self.theta)
         cos, sin = self.factor * angle.cos(), self.factor * angle.sin()
+        if self.form == "sine rounded":
+            cos = self.factor * replace(self, rounds=(None, None, None)).angles(positions).cos()
         if self.form == "swapped":
             cos, sin = sin, cos
         sin = self.sign * sin
@@ -180,6 +200,9 @@ class Turn:
             turned = turning * _join(cos, cos, laid) + _join(-b, a, join) * _join(sin, sin, laid)
             return torch.cat([turned, still] if self.part == "first" else [still, turned], -1)
         cos_b, sin_b = cos, sin
+        if self.theta_b is not None:
+            angle = self.angles(positions, self.theta_b)
+            cos_b, sin_b = self.factor * angle.cos(), self.factor * self.sign * angle.sin()
         if self.laid:  # a and b of a pair get the angles of two other pairs
             cos, cos_b = _split(_join(cos, cos, self.laid), self.layout)
             sin, sin_b = _split(_join(sin, sin, self.laid), self.layout)
@@ -216,8 +239,13 @@ class Measured:
 NOTHING = Measured()
 
 
-def mutations(turn: Turn, rope: Rope, measured: Measured = NOTHING) -> Iterator[tuple[str, dict[str, Any]]]:
-    """``(name, changes)`` of each bug that applies: ``replace(turn, **changes)`` is what it computes."""
+def mutations(
+    turn: Turn, rope: Rope, measured: Measured = NOTHING, bases: tuple[float, ...] = ()
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """``(name, changes)`` of each bug that applies: ``replace(turn, **changes)`` is what it computes.
+
+    ``bases`` are tried where a base can't be measured.
+    """
     other = {"half": "interleaved", "interleaved": "half"}[turn.layout]
     if rope.layout is not None:
         yield "layout", {"layout": other}
@@ -225,6 +253,9 @@ def mutations(turn: Turn, rope: Rope, measured: Measured = NOTHING) -> Iterator[
     for split, join, laid in itertools.product(LAYOUTS, repeat=3):
         if split != join:
             yield "mixed layouts", {"half": (split, join, laid)}
+    if turn.reads is not None:  # θ in the other layout, and the axes in that of the pairs
+        first, second = _split(_join(turn.theta, turn.theta, other), turn.layout)
+        yield "mixed layouts", {"theta": first, "theta_b": second}
     yield "permuted channels", {"out": other}
     yield "permuted channels", {"layout": other, "out": turn.layout}
     yield "sign", {"sign": -1.0}
@@ -242,7 +273,7 @@ def mutations(turn: Turn, rope: Rope, measured: Measured = NOTHING) -> Iterator[
     yield "packing", {"counts": "on"}
     yield "one position for the chunk", {"counts": "first"}
     yield "one position for the chunk", {"counts": "last"}
-    yield from _other_angles(turn, rope, measured.base)
+    yield from _other_angles(turn, rope, measured.base, bases)
     yield from _rounded_ones(turn, rope.scaling is None)
     yield from _other_parts(turn, rope, measured.channels)
     if all(abs(measured.factor / turn.factor**n - 1) > 0.01 for n in (0, 1, 2)):
@@ -267,13 +298,15 @@ def _rounded_ones(turn: Turn, plain: bool) -> Iterator[tuple[str, dict[str, Any]
         for rounds in itertools.product((dtype, None), repeat=3):
             if rounds[1:] != (None, None):
                 yield "angles in half precision", {"rounds": rounds}
+        yield "angles in half precision", {"rounds": (None, None, dtype), "form": "sine rounded"}
 
 
 def _other_angles(
-    turn: Turn, rope: Rope, measured_base: float | None
+    turn: Turn, rope: Rope, measured_base: float | None, bases: tuple[float, ...]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    theta, d = turn.theta, 2 * len(turn.theta)
-    t, b = torch.arange(len(theta), dtype=torch.float64), turn.base
+    theta, b = turn.theta, turn.base
+    pairs = rope.sections if rope.axial and rope.sections else (len(theta),)
+    t, d = torch.cat([torch.arange(n, dtype=torch.float64) for n in pairs]), 2 * pairs[0]
     scaling: Any = rope.scaling
     plain = torch.pow(b, -2 * t / d)
     yield "inv_freq never filled", {"theta": t * 0}
@@ -299,21 +332,28 @@ def _other_angles(
                     turned: Any = replace(scaling, ramp=ramp)
                     yield name, {"theta": turned.theta(b, d)}
             yield "factor twice", {"times": 1 / scaling.s}
+            squared: Any = replace(scaling, s=scaling.s**2)
+            yield "factor twice", {"theta": squared.theta(b, d)}
             yield "scaling missing", {"theta": plain / scaling.s}
             yield "attention factor unexpected", {"factor": 0.1 * math.log(scaling.s) + 1}
     else:
         for s in (2.0, 4.0, 8.0, 16.0, 32.0, 40.0, 64.0):
             yield "scaling unexpected", {"theta": plain / s}
+    if measured_base is not None and abs(measured_base / b - 1) > 1e-3:
+        bases = (*bases, measured_base)
+        wide = round(d * math.log(b) / math.log(measured_base))  # b^(−2t/wide) falls as measured
+        if wide % 2 == 0:
+            yield "model's dimension", {"theta": torch.pow(b, -2 * t / wide) * (theta / plain)}
     for name, exponent in _exponents(t, d, rope):
         yield name, {"theta": torch.pow(b, -exponent) * (theta / plain)}
-    if measured_base is not None and abs(measured_base / b - 1) > 1e-3:
-        try:
-            yield (
-                "base",
-                {"theta": rope.frequencies(measured_base, d if d != turn.head_dim else None).theta()},
-            )
-        except ValueError:  # no ramp for such a base
-            pass
+    for other in bases:
+        if abs(other / b - 1) > 1e-3:
+            yield "base", {"theta": torch.pow(other, -2 * t / d) * (theta / plain)}
+            if scaling is not None:  # the ramp follows the base
+                try:
+                    yield "base", {"theta": scaling.theta(other, d)}
+                except ValueError:  # no ramp for such a base
+                    pass
 
 
 def _exponents(t: Tensor, d: int, rope: Rope) -> Iterator[tuple[str, Tensor]]:
@@ -348,6 +388,7 @@ def _other_axes(rope: Rope, pairs: int) -> Iterator[tuple[str, dict[str, Any]]]:
     for order in itertools.permutations(range(n)):
         if order != tuple(range(n)):
             yield "axes swapped", {"swap": order}
+            yield "sections", {"swap": order}
             cut = [axis for axis in order for _ in range(sections[axis])]
             yield "sections", {"reads": tuple(cut)}
             sizes = [sections[axis] for axis in order]

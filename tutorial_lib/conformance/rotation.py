@@ -134,8 +134,9 @@ class Diagnosis:
         """The bugs that fit: a class of single ones, or the two classes of two at once."""
         calls = sorted(calls, key=lambda call: call.x.shape[-2])
         found: list[str] = []
+        bases = () if self.rope.base is None else BASES
         for turn in self.rights:
-            for name, changes in mutations(turn, self.rope, self.seen(turn.layout)):
+            for name, changes in mutations(turn, self.rope, self.seen(turn.layout), bases):
                 if name not in found and fit(wrong := changed(turn, changes), calls):
                     found.append(name)
                     self.turn = wrong
@@ -381,6 +382,33 @@ def check_pair(function: Callable[..., Any], rope: Rope, axes: str | None = None
     return Report("rotate(q, k, positions)", findings, keys.measured | queries.measured)
 
 
+def check_indexer(
+    function: Callable[..., Any], indexer: Callable[..., Any], rope: Rope, layout: str | None, axes: str | None
+) -> Report:
+    """The report on an attention's rotation, and on that of the indexer which chooses its keys."""
+    report = check_rotation(function, rope, axes)
+    report.given = "rotate(x, positions), indexer(x, positions)"
+    if not report.ok:
+        return report
+    its = check_rotation(indexer, dataclasses.replace(rope, layout=layout), axes)
+    if its.failed:
+        report.findings = [
+            dataclasses.replace(
+                finding,
+                says=f"In the indexer: {finding.says}",
+                bugs=tuple("indexer's layout" if name == "layout" else name for name in finding.bugs),
+            )
+            for finding in its.findings
+        ]
+    elif layout is None and its.measured.get("layout") != report.measured.get("layout"):
+        says = (
+            f"the indexer pairs its channels as {its.measured.get('layout')!r} and the attention as "
+            f"{report.measured.get('layout')!r}, which is right for some models: say indexer_layout=…"
+        )
+        report.findings[0] = undecided("golden values", says, ("indexer's layout",))
+    return report
+
+
 def as_rotation(table: Callable[..., Any], layout: str | None) -> Callable[[Tensor, Tensor], Tensor]:
     """A table of sines and cosines ``[L, d]`` as what it would turn: so it has the same bugs, and names."""
 
@@ -400,6 +428,12 @@ def as_rotation(table: Callable[..., Any], layout: str | None) -> Callable[[Tens
             (given[..., 0::2], given[..., 1::2]) if its == "interleaved" else given.chunk(2, -1)
         )
 
-    squares = sides(table(torch.arange(5)), "interleaved").square().sum(0)  # of a sine and its cosine
-    its = layout or ("interleaved" if bool((squares - 1).abs().max() < 0.1) else "half")
+    probe = table(torch.arange(5))  # the squares of a sine and its cosine add up to 1
+    fitting = [
+        each
+        for each in ("half", "interleaved")
+        if bool((sides(probe, each).square().sum(0) - 1).abs().max() < 0.1)
+    ]
+    its = layout if layout in fitting or not fitting else fitting[-1]
+    its = its or "half"
     return rotate

@@ -1,0 +1,79 @@
+"""``resize(table, size)``: how an image's learned table of positions is made larger, or which bug it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from .report import FAILED, PROMISES, Finding, Report, passed, undecided
+
+MODES = ("bilinear", "bicubic")
+SIZES = ((6, 5), (7, 9), (12, 8))
+
+
+def check_resize(
+    function: Callable[..., Any], *, mode: str | None = None, antialias: bool | None = None
+) -> Report:
+    """The report on ``function(table [rows, columns, d], size)``, which gives ``[*size, d]``."""
+    if mode not in (None, *MODES):
+        raise ValueError(f"mode={mode!r}: it must be 'bilinear', 'bicubic' or None (measured)")
+    table = torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(0))
+    given = []
+    for size in SIZES:
+        with torch.no_grad():
+            y = function(table.clone(), size)
+        if not isinstance(y, Tensor) or y.shape != (*size, 2):
+            raise ValueError(
+                f"resize(table [3, 4, 2], {size}) gave {tuple(getattr(y, 'shape', ()))}: it must be [*size, d]"
+            )
+        given.append(y.double())
+
+    def fits(change: Callable[[Tensor], Tensor], back: bool, **how: Any) -> bool:
+        """``back``: the image is resized lying on its side, and put upright again."""
+        for size, y in zip(SIZES, given, strict=True):
+            its = size[::-1] if back else size
+            image = change(table).permute(2, 0, 1)[None].double()
+            expected = interpolate(image, size=its, **how)[0].permute(1, 2, 0)
+            if not bool((y - (expected.transpose(0, 1) if back else expected)).abs().max() < 1e-4):
+                return False
+        return True
+
+    hows = [
+        {"mode": each, "antialias": smooth}
+        for each in ([mode] if mode else MODES)
+        for smooth in ((False, True) if antialias is None else (antialias,))
+    ]
+    report = Report("resize(table, size)")
+    right = [how for how in hows if fits(_same, False, align_corners=False, **how)]
+    if right:
+        report.measured |= right[0]
+        golden = passed("golden values", f"The numbers are those of a {right[0]['mode']} interpolation.")
+    else:
+        names = [
+            name
+            for how in hows
+            for name, change, back, corners in _wrong()
+            if fits(change, back, align_corners=corners, **how)
+        ]
+        says = "The numbers are those of a known bug." if names else "This is not one of the known bugs."
+        golden = Finding("golden values", FAILED, says, tuple(dict.fromkeys(names)), shown="a table [3, 4, 2]")
+    because = "a table that is resized has no tokens in it"
+    report.findings = [golden, *(undecided(each, because) for each in PROMISES[1:])]
+    return report
+
+
+def _same(table: Tensor) -> Tensor:
+    return table
+
+
+def _wrong() -> Iterator[tuple[str, Callable[[Tensor], Tensor], bool, bool]]:
+    yield "corners aligned", _same, False, True
+    for corners in (False, True):
+        yield "axes swapped", lambda t: t.transpose(0, 1), False, corners
+        yield "axes swapped", lambda t: t.reshape(t.shape[1], t.shape[0], -1), False, corners
+        yield "axes swapped", lambda t: t.reshape(t.shape[1], t.shape[0], -1).transpose(0, 1), False, corners
+        yield "axes swapped", _same, True, corners
