@@ -35,13 +35,15 @@ class Attention:
     power: float = -0.5  # of d, the scale
     inside: bool = False  # the bias is added before the scale
     mask: str = "causal"  # or none, strict (not oneself), top (with a cache), reversed
-    late: str = ""  # with a cache queries count from 0 (restart), or one too few (lag)
+    late: str = ""  # with a cache queries count from 0 (restart), one too few (lag), or all as the last
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         (n, d), m = q.shape[-2:], k.shape[-2]
         ahead = torch.arange(m) - torch.arange(m - n, m)[:, None]
         at_q, at_k = torch.arange(m - n, m), torch.arange(m)
-        if n < m and self.late:
+        if self.late == "last":
+            at_q = torch.full((n,), m - 1)
+        elif n < m and self.late:
             at_q = at_q - (m - n if self.late == "restart" else 1)
         q = q if self.turn_q is None else self.turn_q(q, at_q)
         k = k if self.turn_k is None else self.turn_k(k, at_k)
@@ -212,7 +214,7 @@ class _Search:
             yield "positions lag by one", {"late": "lag"}
             yield "positions lag by one", {"turn_q": changed(turn, {"shift": -1.0})}
             yield "positions from 1", {"turn_q": changed(turn, {"shift": 1.0})}
-            yield "one position for the chunk", {"turn_q": changed(turn, {"counts": "last"})}
+            yield "one position for the chunk", {"late": "last"}
             yield "one position for the chunk", {"turn_q": changed(turn, {"counts": "first"})}
             for base in BASES if self.rope.base is not None else ():
                 if base != turn.base:

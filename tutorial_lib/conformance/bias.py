@@ -447,8 +447,9 @@ class _Buckets:
         n = r.abs() if not causal else (-r).clamp(min=0)
         n = (n - self.nearer).clamp(min=0)
         far = torch.log(n.clamp(min=1).double() / first) / math.log(self.declared.max_distance / first)
-        far = first + self.far_by + self.how(far * (side - first)).long()
+        far = first + self.how(far * (side - first)).long()
         far = far.clamp(max=side - self.less) if self.less else far
+        far = (far + self.far_by).clamp(max=side - 1) if self.far_by else far
         ahead = side * ((r >= 0) if self.own else (r > 0)) if not causal else 0
         near = (n + self.near_by).clamp(min=0)
         return (ahead + torch.where(n < first, near, far)).clamp(max=buckets - 1)

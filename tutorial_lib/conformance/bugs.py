@@ -122,6 +122,9 @@ BUGS = {
     "padding seen": Bug(
         "tokens look at the padding", "mask the padded keys in every layer", "huggingface/transformers#22161"
     ),
+    "documents seen": Bug(
+        "a document in a packed row sees the one before it", "mask by document: same row, same document"
+    ),
     "future seen": Bug(
         "a token sees what comes after it", "mask keys beyond the query's own place: tril, not triu"
     ),

@@ -22,7 +22,8 @@ from .rotation import check_rotation
 L = 12
 NAMES = {
     "positions": ("position_ids", "positions", "position"),
-    "mask": ("attention_mask", "keep", "padding_mask"),
+    "mask": ("attention_mask", "keep", "padding_mask", "mask"),
+    "documents": ("documents", "document_ids", "segment_ids", "seq_idx"),
     "cache": ("past_key_values", "cache", "past", "past_kv"),
 }
 
@@ -85,6 +86,14 @@ class Decoder:
             )
         return logits, past
 
+    def at(self, positions: Tensor) -> Tensor:
+        """The logits of all tokens at other positions."""
+        return self(self.tokens, positions=positions)
+
+    def gives(self, logits: Tensor, *positions: Tensor) -> bool:
+        """Whether the tokens have these logits at some of these positions."""
+        return any(self.off(self.at(each), logits) <= 10 * self.tolerance for each in positions)
+
     def off(self, a: Tensor, b: Tensor) -> float:
         return float((a.double() - b.double()).abs().nan_to_num(float("inf")).max())
 
@@ -96,8 +105,15 @@ def check_decoder(
     relative: bool | None = None,
     cache: Callable[[], Any] | None = None,
     causal: bool = True,
+    window: int | None = None,
 ) -> Report:
-    """The report on a decoder; ``relative`` says that distances alone count, ``cache`` makes an empty one."""
+    """The report on a decoder.
+
+    ``relative`` says that distances alone count, ``cache`` makes an empty one, ``window`` is the number of
+    keys that a cache keeps when it drops others.
+    """
+    if window is not None and not 1 < window <= 128:
+        raise ValueError(f"window={window}: it must be 2 … 128, since it is filled token by token")
     decoder = Decoder(given, vocab, cache)
     report = Report(f"{type(given).__name__ if isinstance(given, nn.Module) else 'logits(tokens)'}")
     rotary = list(rotary_reports(given, decoder.config)) if isinstance(given, nn.Module) else []
@@ -114,10 +130,10 @@ def check_decoder(
         golden,
         _shift(decoder, relative),
         _causality(decoder, causal),
-        _cache(decoder),
+        _cache(decoder, window),
         _padding(decoder),
         _packing(decoder),
-        dtype,
+        (None if dtype.status == FAILED else _in_16_bits(decoder)) or dtype,
     ]
     return report
 
@@ -220,40 +236,61 @@ def _inside(rotary: list[tuple[str, Report | None]]) -> tuple[Finding, Finding]:
 def _shift(decoder: Decoder, relative: bool | None) -> Finding:
     if "positions" not in decoder.has:
         return undecided("shift", "it takes no positions (position_ids=… or positions=…)")
-    if decoder.blind:
-        return undecided(
-            "shift", decoder.blind, ("no position",) if relative and decoder.full.dtype.itemsize >= 4 else ()
-        )
     p, tolerance = torch.arange(L)[None], 10 * decoder.tolerance  # float32 angles lose some far out
     try:
-        errors = {
-            by: decoder.off(decoder(decoder.tokens, positions=p + by), decoder.full) for by in (3, 17, 300)
-        }
+        off = decoder.off(decoder.at(p), decoder.full)
     except Exception as error:
         return undecided("shift", f"positions raised {type(error).__name__}: {error}"[:200])
+    if off > tolerance:
+        says = "With positions 0, 1, 2, … given, logits are not those without positions."
+        rules = {
+            "positions from 1": (p + 1,),
+            "positions lag by one": ((p - 1).clamp(min=0),),
+            "one position for the chunk": (p * 0 + L - 1, p * 0),
+        }
+        found = [name for name, wrongs in rules.items() if decoder.gives(decoder.full, *wrongs)]
+        return Finding("shift", FAILED, says, tuple(found), shown=f"{L} tokens", error=off)
+    if decoder.blind:
+        names = ("no position", "inv_freq never filled")
+        return undecided("shift", decoder.blind, names if relative and decoder.full.dtype.itemsize >= 4 else ())
+    errors = {}
+    for by in (3, 17, 300):
+        try:
+            errors[by] = decoder.off(decoder.at(p + by), decoder.full)
+        except Exception as error:
+            if not errors:
+                return undecided("shift", f"positions raised {type(error).__name__}: {error}"[:200])
     worst = max(errors.values())
     if worst <= tolerance:
-        return passed("shift", "Logits stay when all positions move by 3, 17 or 300.")
-    if decoder.off(decoder(decoder.tokens, positions=p), decoder.full) > tolerance:
-        says = "With positions 0, 1, 2, … given, logits are not those without positions."
-        lag = decoder.off(decoder(decoder.tokens, positions=p + 1), decoder.full) <= tolerance
-        return Finding("shift", FAILED, says, ("positions from 1",) if lag else (), error=worst)
+        return passed("shift", f"Logits stay when all positions move by up to {max(errors)}.")
     if not relative:
         because = (
             f"logits change by {worst:.3g} when all positions move, which is right for absolute positions"
         )
         return undecided("shift", f"{because} and a bug for relative ones: say relative=True if yours are")
-    bugs: tuple[str, ...] = (
-        "only queries turned",
-        "only keys turned",
-        "queries against keys",
-        "values turned",
-    )
-    if errors[3] <= tolerance:
-        bugs = ("angles in half precision", "positions in bf16")
     by = next(by for by, error in errors.items() if error > tolerance)
     says = f"Only distances should count, but logits change by {worst:.3g} when all positions move."
-    return Finding("shift", FAILED, says, bugs, shown=f"12 tokens, positions + {by}", error=worst)
+    shown = f"{L} tokens, positions + {by}"
+    return Finding("shift", FAILED, says, _moved_names(decoder, errors[3]), shown=shown, error=worst)
+
+
+def _moved_names(decoder: Decoder, error: float) -> tuple[str, ...]:
+    """What makes logits depend on where a text begins; ``error`` is what a move by 3 changes."""
+    if error <= 0.1 * decoder.off(decoder.at((torch.arange(L)[None] * 5) % L), decoder.full):
+        return "angles in half precision", "positions in bf16"
+
+    def last(*positions: int) -> Tensor:
+        given = torch.tensor([positions])
+        return decoder(decoder.tokens[:, : len(positions)], positions=given)[:, -1]
+
+    def differ(a: Tensor, b: Tensor) -> bool:
+        return decoder.off(a, b) > 10 * decoder.tolerance
+
+    if differ(last(0), last(3)) or differ(last(0), last(17)):  # one key has all the weight, whatever turns
+        return ("values turned",)
+    if not differ(last(0, 17), last(3, 17)):  # the first token is a key alone
+        return ("only queries turned",)
+    return "only keys turned", "queries against keys", "mixed layouts"
 
 
 def _causality(decoder: Decoder, causal: bool) -> Finding:
@@ -268,7 +305,7 @@ def _causality(decoder: Decoder, causal: bool) -> Finding:
     return Finding("causality", FAILED, says, ("future seen",), shown="12 tokens", error=change)
 
 
-def _cache(decoder: Decoder) -> Finding:
+def _cache(decoder: Decoder, window: int | None) -> Finding:
     if "cache" not in decoder.has:
         return undecided("cache", "it takes no cache (past_key_values=… or cache=…)")
     steps = (7, 1, 1, 3)
@@ -290,6 +327,8 @@ def _cache(decoder: Decoder) -> Finding:
     if max(errors) <= decoder.tolerance:
         if decoder.blind:
             return undecided("cache", decoder.blind)
+        if window is not None and (evicted := _evicts(decoder, window)) is not None:
+            return evicted
         return passed("cache", "One by one, or three at once behind a cache: the logits are the same.")
     step = next(i for i, error in enumerate(errors) if error > decoder.tolerance)
     shown = f"{steps[step]} token(s) behind {sum(steps[:step])} cached ones"
@@ -318,64 +357,169 @@ def _cached_names(decoder: Decoder, parts: list[Tensor], steps: tuple[int, ...])
     found = []
     for name, changes in rules.items():
         for change in changes:
-            p = torch.cat([right[0], *(change(each) for each in right[1:])])[None]
-            wrong = decoder(decoder.tokens, positions=p)
-            if decoder.off(torch.cat(parts, 1), wrong) <= decoder.tolerance:
+            changed = [change(each).clamp(min=0) for each in right]
+            wrongs = torch.cat([right[0], *changed[1:]]), torch.cat(changed)
+            if decoder.gives(torch.cat(parts, 1), *(wrong[None] for wrong in wrongs)):
                 found.append(name)
+    if not found and decoder.new_cache is not None:
+        behind = [_behind(decoder, *three) for three in ((7, 8, 9), (9, 9, 9), (7, 7, 7))]
+        last, first = (decoder.off(behind[0], each) <= decoder.tolerance for each in behind[1:])
+        if last != first:
+            found.append("one position for the chunk")
     return tuple(dict.fromkeys(found))
 
 
+def _behind(decoder: Decoder, *positions: int) -> Tensor:
+    """Logits of three tokens at these positions, behind seven in a cache."""
+    assert decoder.new_cache is not None
+    _, past = decoder.with_cache(decoder.tokens[:, :7], decoder.new_cache())
+    return decoder.with_cache(decoder.tokens[:, 7:10], past, 7, positions=torch.tensor([positions]))[0]
+
+
 def _padding(decoder: Decoder) -> Finding:
+    if (rows := _rows(decoder)) is not None:
+        return rows
     if "mask" not in decoder.has:
         return undecided("padding", "it takes no mask of the padding (attention_mask=…)")
     pad = 4
     filler = decoder.tokens[:, :1].expand(1, pad)
     tokens = torch.cat([filler, decoder.tokens], 1)
-    keep = torch.cat([torch.zeros(1, pad), torch.ones(1, L)], 1).long()
-    keep = keep.bool() if decoder.has["mask"] == "keep" else keep
+    keep = torch.cat([torch.zeros(1, pad), torch.ones(1, L)], 1).bool()
+    others = (tokens + (~keep).long().to(tokens.device)) % decoder.vocab
     p = (keep.long().cumsum(-1) - 1).clamp(min=0)
-    try:
-        plain = decoder(tokens, mask=keep)[:, pad:]
-        told = decoder(tokens, mask=keep, positions=p)[:, pad:] if "positions" in decoder.has else plain
-        other = decoder((tokens + (keep < 1).long()) % decoder.vocab, mask=keep)[:, pad:]
-    except Exception as error:
-        return undecided("padding", f"a mask raised {type(error).__name__}: {error}"[:200])
+    masks = [keep.long(), keep] if decoder.has["mask"] == "attention_mask" else [keep, ~keep]
+    error = ""
+    seen = torch.inf
+    for each in masks:  # some want numbers, some truth values, and some say what is hidden
+        try:
+            plain, other = decoder(tokens, mask=each)[:, pad:], decoder(others, mask=each)[:, pad:]
+        except Exception as raised:
+            error = error or f"a mask raised {type(raised).__name__}: {raised}"[:200]
+            continue
+        if decoder.off(other, plain) < seen:
+            seen, mask = decoder.off(other, plain), each
+        if seen <= decoder.tolerance:
+            break
+    if seen == torch.inf:
+        return undecided("padding", error)
     shown = f"{pad} padded tokens before {L} others"
-    seen, moved = decoder.off(other, plain), decoder.off(plain, decoder.full)
+    plain = decoder(tokens, mask=mask)[:, pad:]
+    moved = decoder.off(plain, decoder.full)
     if seen > decoder.tolerance:
         says = "Other padding gives other logits, although the mask hides it."
         return Finding("padding", FAILED, says, ("padding seen",), shown=shown, error=seen)
     if moved <= decoder.tolerance:
         return passed("padding", "Padding on the left changes nothing.")
+    told = decoder(tokens, mask=mask, positions=p)[:, pad:] if "positions" in decoder.has else plain
     if decoder.off(told, decoder.full) <= decoder.tolerance:
-        says = "Padding on the left changes nothing, if positions are given; by itself it counts the padding."
-        return passed("padding", says)
+        says = "padding on the left changes nothing if positions are given, and without them it is counted"
+        return undecided("padding", f"{says}: do its callers give them?", ("left padding counted",))
     says = "Behind padding on the left the logits are others."
     return Finding("padding", FAILED, says, ("left padding counted",), shown=shown, error=moved)
 
 
-def _packing(decoder: Decoder) -> Finding:
-    if "positions" not in decoder.has or "mask" not in decoder.has:
-        return undecided("packing", "it takes no positions, or no mask that could keep documents apart")
-    a = 5
-    p = torch.cat([torch.arange(a), torch.arange(L - a)])[None]
-    alone = decoder(decoder.tokens[:, a:])
-    document = (torch.arange(L) >= a).long()
-    allowed = (document[:, None] == document) & torch.ones(L, L).tril().bool()
-    mask = torch.zeros(L, L, dtype=decoder.full.dtype).masked_fill(
-        ~allowed, torch.finfo(decoder.full.dtype).min
-    )
+def _rows(decoder: Decoder) -> Finding | None:
+    """A failure where the rows of a batch get the positions of the first one."""
+    if "positions" not in decoder.has or decoder.blind:
+        return None
+    p = torch.arange(L)[None]
+    other = (p * 5) % L
     try:
-        with_mask = decoder(decoder.tokens, positions=p, mask=mask[None, None])[:, a:]
+        both = decoder(decoder.tokens.expand(2, -1), positions=torch.cat([p, other]))[1:]
+    except Exception:
+        return None  # it takes one row
+    if decoder.off(both, decoder.at(other)) <= decoder.tolerance or not decoder.gives(both, p):
+        return None
+    says = "In a batch the second row has the logits that it would have at the positions of the first one."
+    shown = f"positions [[0, 1, 2, …], {other[0, :3].tolist()}…]"
+    return Finding("padding", FAILED, says, ("rows share positions",), shown=shown)
+
+
+def _packing(decoder: Decoder) -> Finding:
+    a = 5
+    document = (torch.arange(L) >= a).long()
+    alone = decoder(decoder.tokens[:, a:])
+    if "documents" in decoder.has:
+        options = {"documents": document[None]}
+    elif "positions" in decoder.has and "mask" in decoder.has:
+        allowed = (document[:, None] == document) & torch.ones(L, L).tril().bool()
+        lowest = torch.finfo(decoder.full.dtype).min
+        mask = torch.zeros(L, L, dtype=decoder.full.dtype).masked_fill(~allowed, lowest)
+        p = torch.cat([torch.arange(a), torch.arange(L - a)])[None]
+        options = {"positions": p, "mask": mask[None, None]}
+    else:
+        return undecided("packing", "it takes no documents=…, or no positions and a mask to keep them apart")
+    try:
+        packed = decoder(decoder.tokens, **options)[:, a:]
+        other = torch.cat([(decoder.tokens[:, :a] + 1) % decoder.vocab, decoder.tokens[:, a:]], 1)
+        seen = decoder.off(decoder(other, **options)[:, a:], packed)
     except Exception as error:
-        return undecided("packing", f"a mask [1, 1, L, L] raised {type(error).__name__}: {error}"[:150])
-    if decoder.off(with_mask, alone) <= decoder.tolerance:
+        what = "documents" if "documents" in options else "a mask [1, 1, L, L]"
+        return undecided("packing", f"{what} raised {type(error).__name__}: {error}"[:150])
+    off = decoder.off(packed, alone)
+    if off <= decoder.tolerance:
         return passed("packing", "A second document in the row has the logits that it has alone.")
-    if (
-        decoder.off(with_mask, decoder(decoder.tokens[:, a:], positions=torch.arange(a, L)[None]))
-        <= decoder.tolerance
-    ):
-        off = decoder.off(with_mask, alone)
-        says = "A second document counts on from the first, although its positions restart."
-        return Finding("packing", FAILED, says, ("packing",), shown="documents of 5 and 7 tokens", error=off)
-    return undecided("packing", "a mask [1, 1, L, L] does not hide the first document from the second here")
+    shown = f"documents of {a} and {L - a} tokens"
+    if seen > decoder.tolerance:
+        if "documents" in options:
+            says = "A second document sees the first one."
+            return Finding("packing", FAILED, says, ("documents seen",), shown=shown, error=seen)
+        return undecided(
+            "packing", "a mask [1, 1, L, L] does not hide the first document from the second here"
+        )
+    says = "A second document does not have the logits that it has alone, although it sees nothing else."
+    if "positions" in decoder.has and not decoder.off(
+        packed, decoder(decoder.tokens[:, a:], positions=torch.arange(a, L)[None])
+    ) <= decoder.tolerance:
+        return Finding("packing", FAILED, says, shown=shown, error=off)
+    says = "A second document counts on from the first."
+    return Finding("packing", FAILED, says, ("packing",), shown=shown, error=off)
+
+
+def _evicts(decoder: Decoder, window: int) -> Finding | None:
+    """A failure where a cache that has dropped keys is not like one that is just full.
+
+    Many equal tokens have equal hidden states in all layers, wherever they stand. So one that comes behind
+    them sees the same whether or not some of them are gone.
+    """
+    same, other = decoder.tokens[0, 0], (decoder.tokens[0, 0] + 1) % decoder.vocab
+
+    def behind(n: int) -> Tensor:
+        tokens = torch.cat([same.repeat(n), other[None]])[None]
+        if decoder.new_cache is None:
+            return decoder(tokens)[:, -1]
+        past = decoder.new_cache()
+        for at in range(n + 1):
+            logits, past = decoder.with_cache(tokens[:, at : at + 1], past, at)
+        return logits[:, -1]
+
+    full = behind(window - 1)
+    later = [behind(n) for n in (window, 3 * window, 3 * window + 3)]
+    error = max(decoder.off(each, full) for each in later)
+    if error <= decoder.tolerance:
+        return None
+    names = ["keys not turned", "keys turned anew"]
+    if decoder.off(later[2], later[1]) > decoder.tolerance:  # and it goes on: absolute places show
+        names += ["only keys turned", "only queries turned"]
+    says = "A token sees the same keys, but once others have left the cache its logits are others."
+    shown = f"one token behind {window} equal ones, and behind {window - 1}"
+    return Finding("cache", FAILED, says, tuple(names), shown=shown, error=error)
+
+
+def _in_16_bits(decoder: Decoder) -> Finding | None:
+    """A failure where positions that 16 bits round to one number give the same logits."""
+    if "positions" not in decoder.has or decoder.blind:
+        return None
+    for dtype, start in ((torch.bfloat16, 256), (torch.float16, 2048)):
+        p = start + torch.arange(L)[None]
+        rounded = p.to(dtype).long()
+        try:
+            far = decoder.off(decoder.at(p), decoder.at(rounded))
+            near = decoder.off(decoder.at(p - start), decoder.at(rounded - start))
+        except Exception:  # a table may end before
+            return None
+        if far <= decoder.tolerance < near / 50:
+            says = f"Positions that {str(dtype)[6:]} rounds to one number have the same logits."
+            shown = f"positions {start} … {start + L - 1}"
+            return Finding("dtype", FAILED, says, ("positions in bf16",), shown=shown, error=near)
+    return None
