@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import functools
-
-import torch
+import json
+from collections import Counter
+from pathlib import Path
 
 from tutorial_lib import conformance
 
@@ -170,3 +171,88 @@ def verdict(name, slug, report):
     if not report.ok:
         return "misnamed"
     return "not decided" if report["golden values"].status == "not decided" else "passed"
+
+
+HIDDEN = mutants.EQUIVALENT | mutants.HARMLESS  # what no attention shows
+GIVEN = {  # the kinds of modules, as the page names them
+    "`rotate(x, positions)`": ("rotate", "rotate_2d", "mrope", "indexer"),
+    "`table(positions)`": ("sinusoid",),
+    "`bias(Lq, Lk)`": ("bias",),
+    "`attend(q, k, v)`": ("attend",),
+    "`logits(tokens, …)` of unknown weights": ("decoder", "streaming"),
+    "`resize(table, size)`": ("resize",),
+}
+
+
+def measure():
+    """The record: what was said of each right implementation, and of each bug's mutants."""
+    reports = [(name, kind, check(name, module)) for name, kind, module in mutants.right()]
+    bugs, verdicts, silent = {}, [], 0
+    for equivalent in (False, True):
+        for name, kind, slug, module in mutants.mutants(equivalent):
+            report = check(name, module)
+            if (name, slug) in HIDDEN:
+                silent += report.ok
+                continue
+            said = verdict(name, slug, report)
+            verdicts.append((kind, said))
+            row = bugs.setdefault(slug, {"verdicts": Counter(), "names": Counter()})
+            row["verdicts"][said] += 1
+            row["names"].update(
+                {each for finding in report.failed for each in (*finding.bugs, *finding.also)}
+            )
+    return {
+        "command": "python -m tests.conformance.confusion",
+        "alarms": {name: sorted(report.named) for name, _, report in reports if not report.ok},
+        "hidden": {"mutants": len(HIDDEN), "passed": silent},
+        "given": {
+            given: {
+                "right": sum(kind in its for _, kind, _ in reports),
+                **Counter(sorted(said for kind, said in verdicts if kind in its)),
+            }
+            for given, its in GIVEN.items()
+        },
+        "bugs": {
+            slug: {key: dict(sorted(row[key].items())) for key in row} for slug, row in sorted(bugs.items())
+        },
+    }
+
+
+VERDICTS = ("named", "not decided", "misnamed", "passed")
+
+
+def page(record):
+    """What ``docs/conformance.md`` says of a record."""
+    rows = record["given"].values()
+    right, *sums = (sum(row.get(key, 0) for row in rows) for key in ("right", *VERDICTS))
+    hidden = record["hidden"]["mutants"]
+    lines = [
+        f"Somebody who had not seen the tool wrote {right} right implementations in different styles, and "
+        f"{sum(sums) + hidden} broken ones, each with one of {len(record['bugs'])} bugs in a single line. "
+        f"{hidden} of these change nothing that an attention could see. "
+        f"{len(record['alarms']) or 'None'} of the right ones raised an alarm, and of the other broken ones it said:",
+        "",
+        "| given | right | broken | named | not decided, and why | another name | passed |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for given, row in record["given"].items():
+        its = [row.get(key, 0) for key in VERDICTS]
+        lines.append(f"| {given} | {row['right']} | " + " | ".join(map(str, [sum(its), *its])) + " |")
+    lines.append(f"| **all** | {right} | " + " | ".join(map(str, [sum(sums), *sums])) + " |")
+    return "\n".join(lines)
+
+
+ROOT = Path(__file__).parents[2]
+RECORD, PAGE = ROOT / "results" / "conformance.json", ROOT / "docs" / "conformance.md"
+BEGIN, END = "<!-- measured: python -m tests.conformance.confusion -->\n", "<!-- end -->"
+
+
+def main():
+    record = measure()
+    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    PAGE.write_text(before + BEGIN + page(record) + "\n" + END + rest.partition(END)[2], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -57,6 +57,7 @@ SAME = [
     {"bias sign", "table read i − j"},
     {"bidirectional buckets", "buckets"},
     {"no position", "table read i − j"},
+    {"bias signed in both directions", "one position for the chunk"},  # −m·|j − last| is m·j and a constant
 ]
 
 

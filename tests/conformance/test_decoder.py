@@ -34,7 +34,7 @@ class Small(nn.Module):
     def forward(self, tokens, positions=None, attention_mask=None, past=None):
         start = 0 if past is None else past[0][0].shape[-2]
         n = tokens.shape[1]
-        p = self.count(start, n) if positions is None else positions[0]
+        p = self.count(start, n) if positions is None else positions
         x, new = self.embed(tokens), []
         if self.table is not None:
             x = x + self.table[p]
@@ -94,6 +94,20 @@ def test_documents_that_count_on():
     assert conformance.check(Small(table=SINE), kind="logits", vocab=50)["packing"].status == "passed"
 
 
+@pytest.mark.parametrize("name", ["documents seen", "packing", None])
+def test_documents_that_are_numbered(name):
+    def packed(tokens, documents=None):
+        if documents is None:
+            return Small(table=SINE)(tokens)[0]
+        same = documents[:, :, None] == documents[:, None]
+        p = None if name == "packing" else same.tril().sum(-1) - 1
+        mask = None if name == "documents seen" else (~same)[:, None].float()
+        return Small(table=SINE)(tokens, p, mask)[0]
+
+    found = conformance.check(packed, vocab=50)["packing"]
+    assert found.bugs == ((name,) if name else ()) and found.status == ("failed" if name else "passed")
+
+
 def test_positions_that_must_be_given():
     report = conformance.check(
         lambda tokens, positions: Small()(tokens, positions)[0], vocab=50, relative=True
@@ -107,8 +121,7 @@ def test_right_ones_of_ours():
         torch.manual_seed(0)
         model = Transformer(Config(vocab_size=50, d_model=64, n_heads=4), encoding)
         report = conformance.check(model, relative=relative, cache=Cache)
-        assert report.ok and report.named <= {"no position"}, report
-        assert ("no position" in report.named) == (encoding is None)
+        assert report.ok and report.named == (set() if encoding else {"no position", "inv_freq never filled"})
     report = conformance.check(Small(), kind="logits", vocab=50, relative=True)
     assert report.ok and report["cache"].status == report["shift"].status == "passed", report
 

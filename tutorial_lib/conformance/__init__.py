@@ -34,8 +34,8 @@ from .decoder import check_decoder
 from .golden import check_outputs
 from .report import Finding as Finding
 from .report import Report as Report
-from .rope import Rope as Rope
 from .resize import check_resize
+from .rope import Rope as Rope
 from .rotation import as_rotation, check_indexer, check_pair, check_rotation
 
 GIVEN = ("rotate", "table", "bias", "attend", "logits", "resize", "outputs")

@@ -167,7 +167,9 @@ class _Evidence:
         measured |= {"kind": kind, "heads": self.n_heads}
         if float(self.seen((12, 12)).abs().max()) == 0:
             names = ("no position", "table read i − j")
-            if declared.kind == "alibi" or (declared.table is not None and declared.table.unique().numel() > 1):
+            if declared.kind == "alibi" or (
+                declared.table is not None and declared.table.unique().numel() > 1
+            ):
                 says = "The bias is the same for all keys that a query sees."
                 return Finding("golden values", FAILED, says, names, shown="bias(12, 12)")
             because = "the bias is the same everywhere (an untrained table, or only ahead of the query?)"
@@ -467,34 +469,30 @@ def _wrong_table(
         for one_sided in (_mirror(right.of, 1), _mirror(right.of, -1)) if not declared.causal else ():
             yield "bias is a mirror", replace(right, of=one_sided)
     if kind == "t5":
-        other = "bidirectional buckets" if declared.causal else "causal buckets"
-        yield other, _t5(declared, table, bidirectional=declared.causal)
-        for less, how, first in itertools.product((1, 0), (torch.floor, torch.ceil, torch.round), (0, 1, -1)):
-            if less or not declared.causal:
-                wrong = _Buckets(declared, first, 0.5, less, how)
-                yield ("buckets" if less else "bucket overflow"), Added(_read(table, wrong))
-        for share in (0.25, 0.75):
-            yield "buckets", Added(_read(table, _Buckets(declared, share=share)))
-        yield "buckets", Added(_read(table, _Buckets(declared, less=2)))
-        yield "buckets", Added(_read(table, _Buckets(declared, own=True)))
-        for by in (-1, 1):
-            for wrong in (
-                _Buckets(declared, nearer=by),
-                _Buckets(declared, near_by=by),
-                _Buckets(declared, far_by=by),
-                _Buckets(declared, near_by=by, far_by=by),
-            ):
-                yield "buckets", Added(_read(table, wrong))
-        for step in (-1, 1):
-            yield "buckets", replace(rights[0], of=_moved(rights[0].of, step))
-        for distance in (64, 127, 129, 256, 512):
-            yield "buckets", _t5(declared, table, max_distance=distance)
-        for n in (16, 64):
-            yield "buckets", _t5(declared, table, n_buckets=n)
+        yield from _wrong_buckets(declared, table, rights[0])
         return
     for k in _sizes(table):
         for index in _wrong_clips(k):
             yield "clipped after the shift", Added(_read(table, index))
+
+
+def _wrong_buckets(declared: Bias, table: Tensor | None, right: Added) -> Iterator[tuple[str, Added]]:
+    other = "bidirectional buckets" if declared.causal else "causal buckets"
+    yield other, _t5(declared, table, bidirectional=declared.causal)
+    for less, how, first in itertools.product((1, 0), (torch.floor, torch.ceil, torch.round), (0, 1, -1)):
+        if less or not declared.causal:
+            wrong = _Buckets(declared, first, 0.5, less, how)
+            yield ("buckets" if less else "bucket overflow"), Added(_read(table, wrong))
+    options: list[dict[str, Any]] = [{"share": 0.25}, {"share": 0.75}, {"less": 2}, {"own": True}]
+    for by in (-1, 1):
+        options += [{"nearer": by}, {"near_by": by}, {"far_by": by}, {"near_by": by, "far_by": by}]
+        yield "buckets", replace(right, of=_moved(right.of, by))
+    for each in options:
+        yield "buckets", Added(_read(table, _Buckets(declared, **each)))
+    for distance in (64, 127, 129, 256, 512):
+        yield "buckets", _t5(declared, table, max_distance=distance)
+    for n in (16, 64):
+        yield "buckets", _t5(declared, table, n_buckets=n)
 
 
 def _moved(of: Index, step: int) -> Index:

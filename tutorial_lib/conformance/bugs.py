@@ -31,7 +31,7 @@ BUGS = {
         "put the turned channels back where they came from: cat for halves, stack and flatten for neighbours",
     ),
     "indexer's layout": Bug(
-        "the indexer of sparse attention pairs its channels in another layout than its weights were trained in",
+        "the indexer of sparse attention pairs its channels in a layout that is not that of its weights",
         "give each rotation the layout of its own weights: attention and indexer may differ",
         "vllm-project/vllm#28968",
     ),

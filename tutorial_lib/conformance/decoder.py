@@ -252,7 +252,9 @@ def _shift(decoder: Decoder, relative: bool | None) -> Finding:
         return Finding("shift", FAILED, says, tuple(found), shown=f"{L} tokens", error=off)
     if decoder.blind:
         names = ("no position", "inv_freq never filled")
-        return undecided("shift", decoder.blind, names if relative and decoder.full.dtype.itemsize >= 4 else ())
+        return undecided(
+            "shift", decoder.blind, names if relative and decoder.full.dtype.itemsize >= 4 else ()
+        )
     errors = {}
     for by in (3, 17, 300):
         try:
@@ -412,6 +414,8 @@ def _padding(decoder: Decoder) -> Finding:
         return passed("padding", "Padding on the left changes nothing.")
     told = decoder(tokens, mask=mask, positions=p)[:, pad:] if "positions" in decoder.has else plain
     if decoder.off(told, decoder.full) <= decoder.tolerance:
+        if hasattr(decoder.given, "generate"):  # which gives them
+            return passed("padding", "Padding on the left changes nothing, if positions are given.")
         says = "padding on the left changes nothing if positions are given, and without them it is counted"
         return undecided("padding", f"{says}: do its callers give them?", ("left padding counted",))
     says = "Behind padding on the left the logits are others."
@@ -468,9 +472,11 @@ def _packing(decoder: Decoder) -> Finding:
             "packing", "a mask [1, 1, L, L] does not hide the first document from the second here"
         )
     says = "A second document does not have the logits that it has alone, although it sees nothing else."
-    if "positions" in decoder.has and not decoder.off(
-        packed, decoder(decoder.tokens[:, a:], positions=torch.arange(a, L)[None])
-    ) <= decoder.tolerance:
+    if (
+        "positions" in decoder.has
+        and not decoder.off(packed, decoder(decoder.tokens[:, a:], positions=torch.arange(a, L)[None]))
+        <= decoder.tolerance
+    ):
         return Finding("packing", FAILED, says, shown=shown, error=off)
     says = "A second document counts on from the first."
     return Finding("packing", FAILED, says, ("packing",), shown=shown, error=off)

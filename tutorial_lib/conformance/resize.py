@@ -27,9 +27,8 @@ def check_resize(
         with torch.no_grad():
             y = function(table.clone(), size)
         if not isinstance(y, Tensor) or y.shape != (*size, 2):
-            raise ValueError(
-                f"resize(table [3, 4, 2], {size}) gave {tuple(getattr(y, 'shape', ()))}: it must be [*size, d]"
-            )
+            what = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
+            raise ValueError(f"resize(table [3, 4, 2], {size}) gave {what}: it must be [*size, d]")
         given.append(y.double())
 
     def fits(change: Callable[[Tensor], Tensor], back: bool, mixed: bool = False, **how: Any) -> bool:
@@ -63,7 +62,9 @@ def check_resize(
             if mode != "bicubic" and fits(_same, False, True, align_corners=corners):
                 names.append("corners aligned")
         says = "The numbers are those of a known bug." if names else "This is not one of the known bugs."
-        golden = Finding("golden values", FAILED, says, tuple(dict.fromkeys(names)), shown="a table [3, 4, 2]")
+        golden = Finding(
+            "golden values", FAILED, says, tuple(dict.fromkeys(names)), shown="a table [3, 4, 2]"
+        )
     because = "a table that is resized has no tokens in it"
     report.findings = [golden, *(undecided(each, because) for each in PROMISES[1:])]
     return report

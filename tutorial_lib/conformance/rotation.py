@@ -383,7 +383,11 @@ def check_pair(function: Callable[..., Any], rope: Rope, axes: str | None = None
 
 
 def check_indexer(
-    function: Callable[..., Any], indexer: Callable[..., Any], rope: Rope, layout: str | None, axes: str | None
+    function: Callable[..., Any],
+    indexer: Callable[..., Any],
+    rope: Rope,
+    layout: str | None,
+    axes: str | None,
 ) -> Report:
     """The report on an attention's rotation, and on that of the indexer which chooses its keys."""
     report = check_rotation(function, rope, axes)
