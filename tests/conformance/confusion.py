@@ -230,7 +230,8 @@ def page(record):
         f"Somebody who had not seen the tool wrote {right} right implementations in different styles, and "
         f"{sum(sums) + hidden} broken ones, each with one of {len(record['bugs'])} bugs in a single line. "
         f"{hidden} of these change nothing that an attention could see. "
-        f"{len(record['alarms']) or 'None'} of the right ones raised an alarm, and of the other broken ones it said:",
+        f"{len(record['alarms']) or 'None'} of the right ones raised an alarm, and of the other broken ones "
+        "it said:",
         "",
         "| given | right | broken | named | not decided, and why | another name | passed |",
         "|---|---|---|---|---|---|---|",

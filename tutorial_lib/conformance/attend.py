@@ -136,7 +136,7 @@ def _asked(function: Callable[..., Any], *given: Tensor) -> Tensor:
 
 
 class _Search:
-    def __init__(self, rope: Rope, encoding: str | None, n_heads: int, causal: bool, values: bool):
+    def __init__(self, rope: Rope, encoding: str | None, n_heads: int, causal: bool, values: bool = False):
         self.rope, self.n_heads, self.causal, self.values = rope, n_heads, causal, values
         self.mask = "causal" if causal else "none"
         names = ENCODINGS if encoding is None else (encoding,)

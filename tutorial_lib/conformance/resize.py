@@ -41,7 +41,7 @@ def check_resize(
                 return False
         return True
 
-    hows = [
+    hows: list[dict[str, Any]] = [
         {"mode": each, "antialias": smooth}
         for each in ([mode] if mode else MODES)
         for smooth in ((False, True) if antialias is None else (antialias,))

@@ -438,6 +438,7 @@ def as_rotation(table: Callable[..., Any], layout: str | None) -> Callable[[Tens
         for each in ("half", "interleaved")
         if bool((sides(probe, each).square().sum(0) - 1).abs().max() < 0.1)
     ]
-    its = layout if layout in fitting or not fitting else fitting[-1]
-    its = its or "half"
+    its = layout or "half"
+    if fitting and its not in fitting:
+        its = fitting[0]
     return rotate
