@@ -107,19 +107,14 @@ def test_the_plugin(code):
         "def test_right(conformance): assert conformance.check(right()).ok\n"
         "def test_light(conformance): pass\n"
     )
-    plugin = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "tutorial_lib.pytest_conformance",
-        "-p",
-        "no:cacheprovider",
-    ]
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{code.parent}"}
+    command = "-m pytest -q -p tutorial_lib.pytest_conformance -p no:cacheprovider test_it.py".split()
+    # Without the others: where the library is installed, its entry point would load this one again.
+    environment = os.environ | {
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{code.parent}",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
     done = subprocess.run(
-        [*plugin, "test_it.py"], cwd=code.parent, env=environment, capture_output=True, text=True
+        [sys.executable, *command], cwd=code.parent, env=environment, capture_output=True, text=True
     )
     assert "1 failed, 2 passed" in done.stdout and "bug: positions from 1" in done.stdout, done.stdout
     light = "import sys, tutorial_lib.pytest_conformance; print('torch' in sys.modules)"
