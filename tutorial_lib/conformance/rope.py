@@ -250,6 +250,7 @@ def mutations(
     if rope.layout is not None:
         yield "layout", {"layout": other}
     yield "mixed layouts", {"laid": other}
+    yield "mixed layouts", {"layout": other, "laid": turn.layout}
     for split, join, laid in itertools.product(LAYOUTS, repeat=3):
         if split != join:
             yield "mixed layouts", {"half": (split, join, laid)}
