@@ -481,7 +481,7 @@ EXHIBITS = {
         GemmaRotary, "RoPE in a local layer of Gemma 3", "ggml-org/llama.cpp#14367",
         "sliding layers must not share the scale of the others, which Transformers keeps apart",
         "Gemma 3 slows down its global layers by 8, for long texts. A local layer never looks far, and was "
-        "trained without. Short texts hide it, because all angles are small there.",
+        "trained without. To it, the word 8 back now looks like the one before.",
         ((", factor\n", ", 1.0 if is_local else factor\n"),),
         _library(lambda _: Rotary(16, layout="half")), decodes=True, bug="scaling unexpected"),
     "indexer": Exhibit(
