@@ -406,14 +406,17 @@ def _padding(decoder: Decoder) -> Finding:
         return undecided("padding", error)
     shown = f"{pad} padded tokens before {L} others"
     plain = decoder(tokens, mask=mask)[:, pad:]
-    moved = decoder.off(plain, decoder.full)
+    right = decoder.full
+    if "positions" in decoder.has:  # without them it may have another bug, which is named elsewhere
+        right = decoder.at(torch.arange(L)[None])
+    moved = decoder.off(plain, right)
     if seen > decoder.tolerance:
         says = "Other padding gives other logits, although the mask hides it."
         return Finding("padding", FAILED, says, ("padding seen",), shown=shown, error=seen)
     if moved <= decoder.tolerance:
         return passed("padding", "Padding on the left changes nothing.")
     told = decoder(tokens, mask=mask, positions=p)[:, pad:] if "positions" in decoder.has else plain
-    if decoder.off(told, decoder.full) <= decoder.tolerance:
+    if decoder.off(told, right) <= decoder.tolerance:
         if hasattr(decoder.given, "generate"):  # which gives them
             return passed("padding", "Padding on the left changes nothing, if positions are given.")
         says = "padding on the left changes nothing if positions are given, and without them it is counted"
