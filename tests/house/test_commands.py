@@ -35,6 +35,8 @@ LESS = {
     "make test-all": "make -n test-all",  # as it is: .ci/run
     "python -m pytest tests tutorial_lib course classroom workshop notebooks":
         "python -m pytest tests/house/test_lock.py -n 0",
+    "python -m tests.conformance.confusion":  # as it is: test_confusion.py
+        "python -c 'import tests.conformance.confusion'",
     "make lint": "make -n lint",  # as it is: test_lint.py
     "make zh": "make -n zh",  # as it is: tests/house/test_translation.py
     "make zh ARGS=02": "make -n zh ARGS=02",  # the same, and tests/site

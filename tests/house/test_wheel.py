@@ -125,9 +125,10 @@ def run(python, *command, code=0, stream="stdout"):
 
 HELD = re.compile(
     r"""tutorial_lib/(?:
-    (?:(?:data|encodings|explorers)/)?[a-z0-9_]+[.]py                 # code
+    (?:(?:conformance|data|encodings|explorers)/)?[a-z0-9_]+[.]py     # code
     |explorers/live/(?:__init__[.]py|[a-z]+[.](?:js|css))             # the browser's half of the explorers
     |data/released[.]json|explorers/(?:positions|measured)[.]json     # numbers that are shown
+    |conformance/golden/golden[.](?:json|safetensors)                 # the golden vectors
     |configs[.]json                                                   # what no config.json says
     |course[.]mplstyle|py[.]typed)""",
     re.X,
@@ -147,6 +148,9 @@ def test_it_holds_the_library_alone_and_is_light(wheel):
     assert wheel.stat().st_size < 1e6, "a library, and no course"
     (top,) = [name for name in names if name.endswith("top_level.txt")]
     assert zipfile.ZipFile(wheel).read(top) == b"tutorial_lib\n"
+    (points,) = [name for name in names if name.endswith("entry_points.txt")]
+    plugin = b"[pytest11]\nconformance = tutorial_lib.pytest_conformance\n"
+    assert zipfile.ZipFile(wheel).read(points) == plugin
 
 
 def test_it_says_what_it_is_and_asks_for_torch_alone(python):

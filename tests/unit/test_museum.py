@@ -11,6 +11,7 @@ from course.lesson import museum
 from course.lesson.museum import CHECKS, EXHIBITS, measured
 from course.lesson.museum.checks import SAME, Check, elsewhere
 from course.progress import read
+from tutorial_lib import conformance
 
 FOUND = {
     "waves": "moved equation",
@@ -24,6 +25,10 @@ FOUND = {
     "kernel": "mirror equation",
     "memory": "stepwise",
     "angles": "half",
+    "config": "equation",
+    "loaded": "mirror equation",
+    "local": "equation",
+    "indexer": "equation",
     "stretch": "stepwise",
     "slopes": "equation",
     "sign": "equation",
@@ -42,6 +47,10 @@ BLIND = {
     "kernel": "moved norm half",
     "memory": "moved norm equation half",
     "angles": "moved norm stepwise equation",
+    "config": "moved norm stepwise half",
+    "loaded": "moved norm half",
+    "local": "moved norm stepwise half",
+    "indexer": "moved norm stepwise half",
     "stretch": "norm equation half",
     "slopes": "moved stepwise half",
     "sign": "moved stepwise half",
@@ -95,6 +104,24 @@ def test_each_exhibit_names_its_source():
 
 def test_each_check_finds_something():
     assert set(" ".join(FOUND.values()).split()) == set(CHECKS)
+
+
+def test_the_tool_knows_an_exhibit_by_the_name_that_is_shown():
+    """Where it can be given as it is: a rotation, or a bias as a query of zeros shows it."""
+    declared = {"head_dim": 16, "layout": "half"}
+    bases = {"config": 500_000.0}
+    for name in ("halves", "memory", "config", "loaded", "local", "indexer"):
+        subject = EXHIBITS[name].broken()
+
+        def rotate(x, positions, subject=subject):
+            if positions.ndim > 1 or len(positions) > 1 and not bool((positions.diff() == 1).all()):
+                raise NotImplementedError("positions that do not count up")
+            return subject.rotate(x, int(positions[0]))
+
+        layout = {"layout": "interleaved"} if name == "halves" else {}
+        report = conformance.check(rotate, axes="bld", base=bases.get(name, 10_000.0), **declared | layout)
+        assert EXHIBITS[name].bug in report.named, (name, report)
+    assert {exhibit.bug for exhibit in EXHIBITS.values()} - {""} <= conformance.BUGS.keys()
 
 
 def test_a_repair_that_fits_nowhere_is_an_error():
@@ -244,7 +271,7 @@ def test_the_gallery_shows_what_the_menu_names():
 def test_the_tour_counts():
     rows = museum.tour().rows()
     assert len(rows) == len(EXHIBITS) + 1 and {len(row) for row in rows} == {len(CHECKS) + 1}
-    assert dict(zip(CHECKS, rows[-1][1:], strict=True))["equation"] == "9 of 15"
+    assert dict(zip(CHECKS, rows[-1][1:], strict=True))["equation"] == "13 of 19"
     assert "✔ FOUND (62 of 105)" in repr(museum.tour())
     page = museum.tour()._repr_html_()
     assert page.count("<tr>") == len(EXHIBITS) + 2 and page.startswith("<details><summary>")

@@ -142,6 +142,9 @@ class Visit(Question):
         said = _("Rewritten from {source}: {said}.").format(
             source=source_link(e), said=html.escape(_(e.said))
         )
+        if e.bug:
+            named = _("{tool} calls it “{name}”.").format(tool="tutorial_lib.conformance", name=e.bug)
+            said = joined((said, html.escape(named)))
         return (
             f"<p>{html.escape(_(e.diagnosis))}</p><p>{said}</p>"
             f"<p>{_('The repair:')}</p><pre>{html.escape(repaired_lines(e))}</pre>"

@@ -176,6 +176,49 @@ class RotaryEmbedding(nn.Module):
         return x * emb.cos() + torch.cat([-x2, x1], dim=-1) * emb.sin()
 
 
+class ConfiguredRotary(nn.Module):
+    config = {"rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}}
+
+    def rotate(self, x, start=0):
+        d, base = x.shape[-1], self.config.get("rope_theta", 10000.0)
+        angle = torch.outer(torch.arange(start, start + x.shape[1]), base ** (-torch.arange(0, d, 2) / d))
+        angle, (x1, x2) = torch.cat([angle, angle], dim=-1), x.chunk(2, dim=-1)
+        return x * angle.cos() + torch.cat([-x2, x1], dim=-1) * angle.sin()
+
+
+class LoadedRotary(nn.Module):
+    def __init__(self, head_dim=16, base=10000.0):
+        super().__init__()
+        inv_freq = base ** (-torch.arange(0, head_dim, 2, device="meta") / head_dim)
+        self.inv_freq = torch.zeros_like(inv_freq, device="cpu")
+
+    def rotate(self, x, start=0):
+        angle = torch.outer(torch.arange(start, start + x.shape[1]), self.inv_freq)
+        angle, (x1, x2) = torch.cat([angle, angle], dim=-1), x.chunk(2, dim=-1)
+        return x * angle.cos() + torch.cat([-x2, x1], dim=-1) * angle.sin()
+
+
+class GemmaRotary(nn.Module):
+    def __init__(self, is_local=True, factor=8.0):
+        super().__init__()
+        self.base, self.factor = 10000.0 if is_local else 1000000.0, factor
+
+    def rotate(self, x, start=0):
+        d, position = x.shape[-1], torch.arange(start, start + x.shape[1]) / self.factor
+        angle = torch.outer(position, self.base ** (-torch.arange(0, d, 2) / d))
+        angle, (x1, x2) = torch.cat([angle, angle], dim=-1), x.chunk(2, dim=-1)
+        return x * angle.cos() + torch.cat([-x2, x1], dim=-1) * angle.sin()
+
+
+class SparseIndexer(nn.Module):
+    def rotate(self, x, start=0):
+        d = x.shape[-1]
+        angle = torch.outer(torch.arange(start, start + x.shape[1]), 10000.0 ** (-torch.arange(0, d, 2) / d))
+        cos, sin = angle.cos(), angle.sin()
+        x1, x2 = x[..., 0::2], x[..., 1::2]
+        return torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], dim=-1).flatten(-2)
+
+
 class DynamicRotary(nn.Module):
     def __init__(self, trained_length=16, base=10000.0):
         super().__init__()
@@ -289,7 +332,8 @@ class Exhibit:
 
     ``equation(subject, q, k)`` gives the scores of the paper, float64; None if there is none.
     ``relative`` promises that only distances count; ``decodes`` says that words come one by one, under
-    a causal mask. ``also`` are parts of other lines in which it could be mended as well.
+    a causal mask. ``also`` are parts of other lines in which it could be mended as well. ``bug`` is the name
+    that `tutorial_lib.conformance` has for it; "" if it looks for no such thing.
     """
 
     broken: type[nn.Module]
@@ -304,6 +348,7 @@ class Exhibit:
     heads: int = 4
     length: int = 512
     also: tuple[str, ...] = ()
+    bug: str = ""
 
     @property
     def code(self) -> str:
@@ -348,7 +393,8 @@ EXHIBITS = {
         "The positions count the padding too, so the first word of a short text gets row 5 in place of "
         "row 0. The mask says where the text begins.",
         (("torch.arange(x.shape[1]).expand(x.shape[:2])", "(attention_mask.cumsum(-1) - 1).clamp(min=0)"),),
-        _added(lambda subject, n: subject.wpe.weight.data[:n].double()), relative=False),
+        _added(lambda subject, n: subject.wpe.weight.data[:n].double()), relative=False,
+        bug="left padding counted"),
     "keys": Exhibit(
         RelativeKeys, "Relative keys, as Shaw has them", "huggingface/transformers#9164",
         "without clipping, inputs longer than the table fail (in the reported code, nn.Embedding raises an "
@@ -361,7 +407,8 @@ EXHIBITS = {
         "the minimum was missing, so that buckets are wrong in some cases",
         "From 128 words back, the bucket runs past the last one of its side, into those for words "
         "ahead. The last one must take all of them.",
-        (("n, far)", "n, far.clamp(max=self.half - 1))"),), _library(_t5), also=("far = self.exact",)),
+        (("n, far)", "n, far.clamp(max=self.half - 1))"),), _library(_t5), also=("far = self.exact",),
+        bug="bucket overflow"),
     "shift": Exhibit(
         RelativeAttention, "Transformer-XL's shift in an encoder", "ZhengkunTian/OpenTransformer#25",
         "the shift of Transformer-XL, a decoder, is wrong in an encoder without a triangular mask",
@@ -382,20 +429,22 @@ EXHIBITS = {
         "out the same way.",
         (("torch.cat([-x2, x1], dim=-1)", "torch.stack([-x2, x1], dim=-1).flatten(-2)"),
          ("x[..., : d // 2], x[..., d // 2 :]", "x[..., 0::2], x[..., 1::2]")),
-        _library(lambda _: Rotary(16, layout="interleaved")), decodes=True, also=("repeat_interleave",)),
+        _library(lambda _: Rotary(16, layout="interleaved")), decodes=True, also=("repeat_interleave",),
+        bug="mixed layouts"),
     "kernel": Exhibit(
         RotaryAttention, "RoPE in the layout of a fast kernel", "mlfoundations/open_lm#4",
         "the rotation is applied along the heads, not along the sequence",
         "q and k are [length, heads, channels] here, so the axis −2 counts heads. All words are turned "
         "alike: the model has no positions, and a test of relative shifts is content with that.",
         (("torch.arange(x.shape[-2])", "torch.arange(x.shape[0])[:, None]"),),
-        _library(lambda _: Rotary(16, layout="interleaved")), also=("q, k = self.rotate(",)),
+        _library(lambda _: Rotary(16, layout="interleaved")), also=("q, k = self.rotate(",),
+        bug="along the heads"),
     "memory": Exhibit(
         CachedRotary, "RoPE with remembered angles", "lucidrains/rotary-embedding-torch#11",
         "the offset is not part of the cache's key, so every offset gets the angles of the first",
         "When words come one by one, each query has length 1, and the angles of word 0 are taken for all.",
         (('f"angles:{length}"', 'f"angles:{length}:{start}"'),),
-        _library(lambda _: Rotary(16, layout="half")), decodes=True),
+        _library(lambda _: Rotary(16, layout="half")), decodes=True, bug="stale angles"),
     "angles": Exhibit(
         RotaryEmbedding, "RoPE's angles", "EleutherAI/gpt-neox#1003",
         "the tables are computed in the model's precision, and are wildly wrong for some positions",
@@ -403,7 +452,7 @@ EXHIBITS = {
         "does not hold every integer. Angles must stay in float32. (On a GPU, bring them to x.device: "
         "a plain attribute does not move with the model.)",
         (('self.register_buffer("inv_freq", inv_freq, persistent=False)', "self.inv_freq = inv_freq"),),
-        _library(lambda _: Rotary(16, layout="half")), decodes=True),
+        _library(lambda _: Rotary(16, layout="half")), decodes=True, bug="angles in half precision"),
     "stretch": Exhibit(
         DynamicRotary, "RoPE that stretches with the text", "huggingface/transformers#25104",
         "with a cache, keys keep the rotation base of the time when they came",
@@ -413,6 +462,37 @@ EXHIBITS = {
          ("@ torch.cat(self.keys, dim=1).mT", "@ self.rotate(torch.cat(self.keys, dim=1), 0, n).mT")),
         _library(lambda _: Rotary(16, layout="half", frequencies=Frequencies(16, scaling=DynamicNTK(16)))),
         relative=False, decodes=True),
+    "config": Exhibit(
+        ConfiguredRotary, "RoPE as a config asks for it", "vllm-project/vllm#28542",
+        "in Transformers 5 rope_theta lives inside of rope_parameters, and has to be read there",
+        "The base has moved, and .get() in the old place answers with its default. Every angle but the first "
+        "pair's is wrong, and nothing fails. Read it where it is, without a default.",
+        (('.get("rope_theta", 10000.0)', '["rope_parameters"]["rope_theta"]'),),
+        _library(lambda _: Rotary(16, layout="half", frequencies=Frequencies(16, 500000.0))),
+        decodes=True, bug="base"),
+    "loaded": Exhibit(
+        LoadedRotary, "RoPE in a model that is loaded fast", "huggingface/transformers#45902",
+        "made on the device meta and given memory by to_empty, inv_freq holds whatever that memory held",
+        "On meta a tensor has a shape and no numbers. A checkpoint brings the weights but not inv_freq, "
+        "which is not saved: it must be computed again. Here the memory holds zeros, so no word has a place.",
+        ((', device="meta")', ")"), ('torch.zeros_like(inv_freq, device="cpu")', "inv_freq")),
+        _library(lambda _: Rotary(16, layout="half")), bug="inv_freq never filled"),
+    "local": Exhibit(
+        GemmaRotary, "RoPE in a local layer of Gemma 3", "ggml-org/llama.cpp#14367",
+        "sliding layers must not share the scale of the others, which Transformers keeps apart",
+        "Gemma 3 slows down its global layers by 8, for long texts. A local layer never looks far, and was "
+        "trained without. To it, the word 8 back now looks like the one before.",
+        ((", factor\n", ", 1.0 if is_local else factor\n"),),
+        _library(lambda _: Rotary(16, layout="half")), decodes=True, bug="scaling unexpected"),
+    "indexer": Exhibit(
+        SparseIndexer, "An indexer, whose weights pair halves", "vllm-project/vllm#28968",
+        "RoPE in the indexer should not be interleaved, though that of the attention is",
+        "The indexer of sparse attention chooses the keys that the attention may see. Its own weights pair "
+        "channel t with t + d/2. Turned as neighbours, they choose others, and answers get a little worse.",
+        (("x[..., 0::2], x[..., 1::2]", "x.chunk(2, dim=-1)"),
+         ("torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], dim=-1).flatten(-2)",
+          "torch.cat([x1 * cos - x2 * sin, x1 * sin + x2 * cos], dim=-1)")),
+        _library(lambda _: Rotary(16, layout="half")), decodes=True, bug="layout"),
     "slopes": Exhibit(
         ALiBi, "ALiBi for six heads", "ml-explore/mlx#3071",
         "the formula for the slopes was right only for a power of two",
@@ -422,24 +502,27 @@ EXHIBITS = {
          ("[x**-h for h in range(1, num_heads + 1)]",
           "[2 ** (-8 * h / n) for h in range(1, n + 1)]\n"
           "        self.slopes += [2 ** (-4 * h / n) for h in range(1, 2 * (num_heads - n), 2)]")),
-        _library(lambda _: LibraryALiBi(6)), decodes=True, heads=6),
+        _library(lambda _: LibraryALiBi(6)), decodes=True, heads=6, bug="slopes"),
     "sign": Exhibit(
         LinearBias, "ALiBi as a function of indices", "meta-pytorch/attention-gym#86",
         "the fix turns q_idx − kv_idx around",
         "A key in the past has kv_idx < q_idx, so the farther one gets the larger score. It must be a "
         "penalty.",
-        (("(q_idx - kv_idx)", "(kv_idx - q_idx)"),), _library(lambda _: LibraryALiBi(4)), decodes=True),
+        (("(q_idx - kv_idx)", "(kv_idx - q_idx)"),), _library(lambda _: LibraryALiBi(4)), decodes=True,
+        bug="bias sign"),
     "encoder": Exhibit(
         EncoderBias, "ALiBi for an encoder", "ofirpress/attention_with_linear_biases#5",
         "the decoder's bias does not fit an encoder; the first suggestion is the absolute distance",
         "A key 3 to the left and one 3 to the right get the same bias: read backwards, the text has the "
         "same weights, mirrored. Give left and right different slopes.",
         (("torch.abs(relative_position)",
-          "torch.where(relative_position > 0, 2 * relative_position, -relative_position)"),), None),
+          "torch.where(relative_position > 0, 2 * relative_position, -relative_position)"),), None,
+        bug="bias is a mirror"),
     "mask": Exhibit(
         CausalAttention, "A causal mask", "pytorch/pytorch#103082",
         "with a cache of keys, is_causal lets the one query see only the first key",
         "The triangle starts at the first query and the first key. A query that comes later is the last "
         "word, not the first: the triangle must end in the lower right corner.",
-        ((".tril()", ".tril(k.shape[1] - q.shape[1])"),), _library(lambda _: NoPosition()), decodes=True),
+        ((".tril()", ".tril(k.shape[1] - q.shape[1])"),), _library(lambda _: NoPosition()), decodes=True,
+        bug="mask starts at the top"),
 }
