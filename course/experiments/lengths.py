@@ -417,7 +417,7 @@ def scaled(record: Record) -> list[Finding]:
         Finding(
             f"RoPE that is scaled and tuned for {S} L reads {S} L as well as L",
             "Peng et al. 2023, Table 1",
-            "LLaMA 7B tuned for 8k: perplexity 3.92 at 2k and 3.35 at 8k with YaRN",
+            "Llama 2 7B tuned for 8k: perplexity 3.92 at 2k and 3.35 at 8k with YaRN",
             f"{late}; loss at {S} L minus at L: "
             + "; ".join(f"{name} {x}" for name, x in here.items())
             + f"; as trained {rise(record, 'rotary', at=at)} nats",

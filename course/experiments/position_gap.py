@@ -1,13 +1,13 @@
 r"""A gap in the position ids of a real model: how far back does it still find a text?
 
-SmolLM2-135M, a RoPE model trained on windows of 8192 tokens, reads a text and then the same text
+SmolLM2-135M, a RoPE model extended to windows of 8192 tokens, reads a text and then the same text
 again, with position ids that begin a gap later. A score depends only on the distance between two tokens, so
 a few hundred tokens can stand in for many thousands; what a long text would hold in between is left
 out. A model that finds the first copy knows every next token of the second one.
 
 Angles are scaled as they are in :mod:`tutorial_lib.encodings.scaling`, and nothing is tuned. One cell
-is one scaling; a seed chooses a passage of the King James Bible, or of another kind of ``text``: source code
-and documentation, both of the Python that runs this.
+is one scaling, or another base; a seed chooses a passage of the King James Bible, or of another kind of
+``text``: source code and documentation, both of the Python that runs this.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from torch import Tensor
 
 from tutorial_lib import plots
 from tutorial_lib.data import SMOLLM2, kjv, load_smollm2
-from tutorial_lib.data.pretrained import SMOLLM2_BASE
+from tutorial_lib.data.pretrained import SMOLLM2_BASE, SMOLLM2_TRAININGS
+from tutorial_lib.data.sources import SOURCES
 from tutorial_lib.encodings import Frequencies, NTKAware, PositionInterpolation, Rotary, YaRN
 from tutorial_lib.language import _
 from tutorial_lib.model import Cache
@@ -36,7 +37,7 @@ from .record import Record
 from .statistics import Interval, difference, interval
 from .sweep import Experiment, Finding, in_words
 
-TRAINED = 8192
+TRAINED = SMOLLM2_TRAININGS[-1][0]
 SCALINGS = {
     "raw": None,
     "PI, s = 4": PositionInterpolation(4),
@@ -45,6 +46,8 @@ SCALINGS = {
     "NTK-aware, s = 8": NTKAware(8),
     "YaRN, s = 8": YaRN(8, L=TRAINED),
 }
+BASES = {f"base {base:,}": base for base in (10_000, 20_000, 50_000)}
+"""From the base of the pre-training on: with these, hands leave the ground of the last training early."""
 COMPARED = ("raw", "PI, s = 4", "NTK-aware, s = 4", "YaRN, s = 4")
 """The scalings that other kinds of text are read with."""
 
@@ -53,21 +56,23 @@ BEYOND, FAR = 9000, 48_000
 
 
 def frequencies(name: str) -> Frequencies:
-    return Frequencies(SMOLLM2.head_dim, SMOLLM2_BASE, scaling=SCALINGS[name])
+    return Frequencies(SMOLLM2.head_dim, BASES.get(name, SMOLLM2_BASE), scaling=SCALINGS.get(name))
 
 
-def limits(name: str) -> Tensor:
-    """The distance from which each pair has an angle that it never had in training, ``[d/2]``.
+def limits(name: str, trainings=SMOLLM2_TRAININGS) -> Tensor:
+    """The distance from which each pair has an angle that it never had in these trainings, ``[d/2]``.
 
-    A pair that made a whole turn in training has seen every angle: infinity.
+    A pair that made a whole turn in one of them has seen every angle: infinity.
     """
-    theta, new = frequencies("raw").theta(), frequencies(name).theta()
-    return torch.where(TRAINED * theta < 2 * math.pi, TRAINED * theta / new, math.inf)
+    seen = torch.stack(
+        [length * Frequencies(SMOLLM2.head_dim, base).theta() for length, base in trainings]
+    ).amax(0)
+    return torch.where(seen < 2 * math.pi, seen / frequencies(name).theta(), math.inf)
 
 
 def stretch(name: str) -> float:
-    """How many times the trained distance before the first new angle: s for PI, less for NTK-aware."""
-    return limits(name).min().item() / TRAINED
+    """How many times as far as raw before the first new angle: s for PI, less for NTK-aware."""
+    return (limits(name).min() / limits("raw").min()).item()
 
 
 MODULES = ("argparse", "ast", "dataclasses", "ipaddress", "pdb", "tarfile", "textwrap", "typing")
@@ -93,7 +98,8 @@ def passage(seed: int, length: int, text: str = "bible") -> Tensor:
 
 def cells(settings: dict) -> list[dict]:
     others = [{"scaling": name, "text": text} for text in settings.get("texts", []) for name in COMPARED]
-    return [{"scaling": name} for name in settings["scalings"]] + others
+    bases = [{"scaling": name, "gaps": gaps} for name, gaps in settings.get("bases", {}).items()]
+    return [{"scaling": name} for name in settings["scalings"]] + others + bases
 
 
 @torch.no_grad()
@@ -101,6 +107,7 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
     length = settings["length"]
     tokens = passage(seed, length, cell.get("text", "bible")).to(device)
     positions = torch.arange(length, device=device)
+    gaps = cell.get("gaps", settings["gaps"])
     model = copy.deepcopy(load_smollm2().model).to(device)
     model.encoding = Rotary(SMOLLM2.head_dim, frequencies=frequencies(cell["scaling"]))
 
@@ -109,9 +116,9 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
 
     first = Cache()
     logits = model(tokens, positions, cache=first)
-    moved = model(tokens, positions + settings["gaps"][-1])
+    moved = model(tokens, positions + gaps[-1])
     repeats = []
-    for gap in settings["gaps"]:
+    for gap in gaps:
         seen = Cache(list(first.keys), list(first.values), first.positions)
         repeats.append(loss(model(tokens, positions + length + gap, cache=seen)))
     return {"first": loss(logits), "repeat": repeats, "moved": (moved - logits).abs().max().item()}
@@ -129,8 +136,8 @@ def reaches(record: Record, name: str) -> list[float]:
     Half is half of the help for the model as trained, without a gap. The result is 0 where that much help
     was never there, and the largest distance where it is never lost.
     """
-    gaps, length = record.settings["gaps"], record.settings["length"]
-    found = []
+    gaps = record.settings.get("bases", {}).get(name, record.settings["gaps"])
+    length, found = record.settings["length"], []
     for losses, start, none in zip(
         record.values("repeat", scaling=name),
         repeats(record, "raw", 0),
@@ -150,6 +157,19 @@ def reaches(record: Record, name: str) -> list[float]:
 def ratio(record: Record, name: str) -> Interval:
     """How many times as far as raw a scaling carries."""
     return interval([a / b for a, b in zip(reaches(record, name), reaches(record, "raw"), strict=True)])
+
+
+def shares(record: Record, name: str, trainings=SMOLLM2_TRAININGS) -> Interval:
+    """How much of the way to the first angle that is new after these trainings a scaling carries."""
+    first = limits(name, trainings).min().item()
+    return interval([x / first for x in reaches(record, name)])
+
+
+def spreads(shares: dict[str, Interval]) -> list[float]:
+    """For each text, the largest share over the smallest one, of all that find the copy at all."""
+    by_text = zip(*(each.values for each in shares.values()), strict=True)
+    found = [[share for share in text if share > 0] or [1.0] for text in by_text]
+    return [max(text) / min(text) for text in found]
 
 
 def figure(record: Record):
@@ -191,7 +211,7 @@ def alt(record: Record) -> str:
         )
         for distance in (
             lambda name: interval(reaches(record, name)).mean,
-            lambda name: TRAINED * stretch(name),
+            lambda name: limits(name).min().item(),
         )
     )
     return _(
@@ -231,7 +251,11 @@ def findings(record: Record) -> list[Finding]:
     reach = {name: interval(reaches(record, name)) for name in names}
     ratios = {name: ratio(record, name) for name in scaled}
     off = {name: interval([x / stretch(name) - 1 for x in ratios[name].values]) for name in scaled}
-    bounds = {name: interval([x / (TRAINED * stretch(name)) for x in reach[name].values]) for name in names}
+    everywhere = [*names, *record.settings.get("bases", {})]
+    bounds, last = (
+        {name: shares(record, name, trainings) for name in everywhere}
+        for trainings in (SMOLLM2_TRAININGS, SMOLLM2_TRAININGS[-1:])
+    )
 
     def price(name, than="raw"):
         """What reading the first copy costs."""
@@ -261,7 +285,7 @@ def findings(record: Record) -> list[Finding]:
             "LLaMA 7B, perplexity 7.20 at 2048 as trained, over 1000 at 4096",
             f"loss on a text read again, minus the loss without a copy: {near} nats without a gap. Share of "
             f"this help that is left after a gap of {BEYOND:,}: {words(beyond, '.2f')}. Half is lost at a "
-            f"distance of {words(reach['raw'], ',.0f')} tokens; the windows of the training had {TRAINED:,}, "
+            f"distance of {words(reach['raw'], ',.0f')} tokens; the windows had {TRAINED:,} in the end, "
             "and few pairs of tokens are nearly as far apart as that",
             all_of(below(near, -HELPS).of("the loss without a gap"), below(beyond, HALF).of("the share")),
             why="the copy may be found by what it says",
@@ -289,7 +313,7 @@ def findings(record: Record) -> list[Finding]:
             "Chen et al. 2023, Table 3",
             "only for the new length: perplexity without tuning 16.10 at 8192",
             f"share of the help that is left without a gap: {words(pi, '.2f')}. No angle is new up to "
-            f"{TRAINED * stretch('PI, s = 4'):,.0f}, but neighbours differ by a quarter of the angle that "
+            f"{limits('PI, s = 4').min():,.0f}, but neighbours differ by a quarter of the angle that "
             "the model knows",
             below(pi, HALF),
             why="the model may need neighbours less exactly",
@@ -322,7 +346,7 @@ def findings(record: Record) -> list[Finding]:
                 "less "
                 "than s counts as s",
                 above(ratios[name], (1 - TENTH) * factor),
-                why=f"its first angle is new at {stretch(name):.2f} times the trained length"
+                why=f"its first angle is new at {stretch(name):.2f} times the distance of raw's"
                 + (", and the copy is lost before" if ratios[name].high < stretch(name) else ""),
             )
             for name, factor in ((name, float(name.split("= ")[1])) for name in scaled)
@@ -332,7 +356,7 @@ def findings(record: Record) -> list[Finding]:
             "Peng et al. 2023, §3.1",
             "some pairs leave their range, so s has to be set higher",
             f"at s = 4 it carries {words(ratios['NTK-aware, s = 4'], '.2f')} times as far as raw; no "
-            f"angle is new up to {stretch('NTK-aware, s = 4'):.2f} times the trained length",
+            f"angle is new up to {stretch('NTK-aware, s = 4'):.2f} times as far as with raw",
             below(ratios["NTK-aware, s = 4"], (1 - TENTH) * 4),
             why=read,
         ),
@@ -384,11 +408,35 @@ def findings(record: Record) -> list[Finding]:
             "No scaling carries beyond its first new angle",
             "",
             "",
-            f"distance of half the help over that of the first new angle: {listed(bounds)}",
+            f"distance of half the help over that of the first new angle, of which pre-training counts, too: "
+            f"{listed(bounds)}",
             all_of(*(below(x, 1) for x in bounds.values())),
             why=read,
         )
     )
+    if "bases" in record.settings:
+        uneven = [interval(spreads(each)) for each in (last, bounds)]
+        said += [
+            Finding(
+                "No scaling or base carries beyond the angles of the last training alone",
+                "",
+                "",
+                "distance of half the help over that of the first angle that is new to "
+                f"{TRAINED:,} tokens at base {SMOLLM2_BASE:,.0f}: {listed(last)}",
+                all_of(*(below(x, 1) for x in last.values())),
+                why="the pre-training, 2,048 tokens at base 10,000, had led the slow pairs further, and the "
+                "model has not forgotten it",
+            ),
+            Finding(
+                "With its pre-training, a model's dial foretells better where a copy is lost",
+                "",
+                "",
+                "among all that find a copy, the largest of these shares over the smallest: "
+                f"{words(uneven[0], '.2f')} by the last training, {words(uneven[1], '.2f')} by both",
+                above(difference(*(each.values for each in uneven)), TENTH),
+                why="the last training may have overwritten it",
+            ),
+        ]
     over = f" ({len(record.seeds)} passages of one book, one model)"
     return [replace(finding, ours=finding.ours + over) for finding in said] + other_texts(record)
 
@@ -457,9 +505,9 @@ EXPERIMENT = Experiment(
     cells=cells,
     measure=measure,
     setup=in_words(
-        "SmolLM2-135M, trained on windows of {trained:,} tokens, reads passages of {length} "
-        "tokens twice; nothing is trained here",
-        trained=TRAINED,
+        "SmolLM2-135M-Instruct reads passages of {length} tokens twice; nothing is trained here. The model: "
+        "{history}",
+        history=SOURCES["smollm2"].history,
     ),
     presets={
         "live": {
@@ -471,6 +519,9 @@ EXPERIMENT = Experiment(
             "length": 160,
             "scalings": list(SCALINGS),
             "texts": ["code", "documentation"],
+            "bases": {
+                name: [0, 500, 1000, 1250, 1500, 1750, 2000, 2500, 3000, 3500, 4000, 5000] for name in BASES
+            },
             "gaps": [
                 0,
                 4000,

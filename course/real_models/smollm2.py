@@ -12,15 +12,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tutorial_lib.data import SMOLLM2, load_smollm2
-from tutorial_lib.data.pretrained import SMOLLM2_BASE
+from tutorial_lib.data.pretrained import SMOLLM2_BASE, SMOLLM2_TRAININGS
 from tutorial_lib.encodings import Rotary
 from tutorial_lib.encodings.rotary import Angles
 from tutorial_lib.language import _, column
 from tutorial_lib.model import Cache
 
 HEADS, KV_HEADS, WIDTH = SMOLLM2.n_heads, SMOLLM2.n_kv_heads or SMOLLM2.n_heads, SMOLLM2.head_dim
-TRAINED = 8192
-"""Tokens of the windows that SmolLM2 was trained on."""
+TRAINED = SMOLLM2_TRAININGS[-1][0]
+"""Tokens of the windows that SmolLM2 was trained on in the end."""
 
 
 def gently(method):

@@ -10,7 +10,8 @@ from course.experiments import position_gap
 from course.experiments.record import Record, Run
 from course.verdicts import FAILS, HOLDS, IDENTITY, OPEN
 from tutorial_lib.data import SMOLLM2, kjv, load_smollm2
-from tutorial_lib.encodings import Frequencies, Rotary, Sinusoidal
+from tutorial_lib.data.pretrained import SMOLLM2_TRAININGS
+from tutorial_lib.encodings import Rotary, Sinusoidal
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.plots import png
 from tutorial_lib.training import seeded
@@ -22,27 +23,42 @@ TINY = {"length": 12, "scalings": list(position_gap.SCALINGS), "gaps": [0, 9000,
 # ---- the wavelengths ----
 
 
-@pytest.mark.parametrize("name", position_gap.SCALINGS)
-def test_limits_are_where_an_angle_is_new(name):
-    theta, new = Frequencies(64, 100_000).theta(), position_gap.frequencies(name).theta()
-    limits, distances = position_gap.limits(name), torch.arange(70_000, dtype=torch.float64)
+@pytest.mark.parametrize("name", [*position_gap.SCALINGS, *position_gap.BASES])
+@pytest.mark.parametrize(
+    ("trainings", "fast"),
+    [(((8192, 100_000.0),), 20), (((2048, 10_000.0),), 21), (((2048, 10_000.0), (8192, 100_000.0)), 21)],
+)
+def test_limits_are_where_an_angle_is_new(name, trainings, fast):
+    new, distances = position_gap.frequencies(name).theta(), torch.arange(90_000, dtype=torch.float64)
+    limits = position_gap.limits(name, trainings)
     for pair in range(64 // 2):
-        if 8192 * theta[pair] >= 2 * math.pi:
+        seen = max(length * base ** (-pair / 32) for length, base in trainings)
+        if seen >= 2 * math.pi:
             assert limits[pair] == math.inf
             continue
-        beyond = (distances * new[pair] > 8192 * theta[pair] * (1 + 1e-12)).nonzero()
-        first = int(beyond[0]) if len(beyond) else 70_000
-        assert first == 70_000 or limits[pair] <= first <= limits[pair] + 1.001
-    assert limits.isinf().sum() == 20  # pair 20 is the first that never made a whole turn
+        beyond = (distances * new[pair] > seen * (1 + 1e-12)).nonzero()
+        first = int(beyond[0]) if len(beyond) else 90_000
+        assert first == 90_000 or limits[pair] <= first <= limits[pair] + 1.001
+    assert limits.isinf().sum() == fast  # the next pair never made a whole turn
+
+
+@pytest.mark.parametrize("name", position_gap.SCALINGS)
+def test_stretch_is_how_much_later_an_angle_is_new(name):
     expected = {
         "raw": 1,
         "PI, s = 4": 4,
         "YaRN, s = 4": 4,
         "YaRN, s = 8": 8,
-        "NTK-aware, s = 4": 4 ** (20 / 31),
-        "NTK-aware, s = 8": 8 ** (20 / 31),
+        "NTK-aware, s = 4": 4 ** (21 / 31),
+        "NTK-aware, s = 8": 8 ** (21 / 31),
     }[name]
     assert position_gap.stretch(name) == pytest.approx(expected)
+
+
+def test_the_pre_training_led_every_slow_pair_further():
+    """So both trainings together have shown what the first has; makers choose a base like that."""
+    both, first = (position_gap.limits("raw", each) for each in (SMOLLM2_TRAININGS, SMOLLM2_TRAININGS[:1]))
+    assert torch.equal(both, first) and both.min() > SMOLLM2_TRAININGS[-1][0]
 
 
 # ---- what is measured ----
@@ -129,10 +145,13 @@ def test_the_real_model_loses_the_copy_and_yarn_finds_it():
 REACH = {
     "raw": 6500,
     "PI, s = 4": 0,
-    "NTK-aware, s = 4": 15_500,
+    "NTK-aware, s = 4": 16_500,
     "YaRN, s = 4": 26_500,
     "NTK-aware, s = 8": 25_000,
     "YaRN, s = 8": 52_500,
+    "base 10,000": 1450,
+    "base 20,000": 2200,
+    "base 50,000": 4100,
 }
 """Distances up to which a made record finds the copy, or one for each of three passages."""
 
@@ -146,7 +165,8 @@ def made(reach=REACH, first=None, moved=1e-4, preset="full") -> Record:
     for seed in record.seeds:
         for cell in position_gap.cells(settings):
             name = cell["scaling"]
-            losses = [0.5 if g + 160 <= of(reach[name], seed) else 3.5 for g in settings["gaps"]]
+            gaps = cell.get("gaps", settings["gaps"])
+            losses = [0.5 if g + 160 <= of(reach[name], seed) else 3.5 for g in gaps]
             price = of((first or {"PI, s = 4": 1.0}).get(name, 0.0), seed)
             values = {
                 "first": 3.4 + price + 0.01 * seed,
@@ -193,7 +213,9 @@ PAPER = {
     WAVES + "position": FAILS,
     WAVES + "NTK": HOLDS,
     WAVES + "YaRN": HOLDS,
-    "No scaling": HOLDS,
+    "No scaling carries": HOLDS,
+    "No scaling or base": FAILS,
+    "With its pre-training": HOLDS,
 }
 """How claims begin, and their verdicts on the record that is made of REACH."""
 
@@ -225,7 +247,7 @@ def test_findings_follow_the_numbers():
         "NTK-aware scaling needs": FAILS,
         "Without tuning and at the same s": FAILS,
         WAVES + "NTK": FAILS,
-        "No scaling": FAILS,
+        "No scaling carries": FAILS,
     }
     assert verdicts(REACH | {PI: 27_000}) == {
         "Without tuning, interpolation": FAILS,
@@ -253,11 +275,12 @@ def test_intervals_say_over_what_they_run():
 def test_figure_and_alt(preset):
     record = made(preset=preset)
     scaled = len(record.settings["scalings"]) - 1
-    assert len(position_gap.findings(record)) == 15 + scaled + 3 * ("texts" in record.settings)
+    more = 3 * ("texts" in record.settings) + 2 * ("bases" in record.settings)
+    assert len(position_gap.findings(record)) == 15 + scaled + more
     assert len(png(position_gap.figure(record))) > 20_000
     assert "PI, s = 4: 0; NTK-aware" in position_gap.alt(
         record
-    ) and "YaRN, s = 8: 65,536." in position_gap.alt(record)
+    ) and "YaRN, s = 8: 74,245." in position_gap.alt(record)
 
 
 def test_other_texts_are_judged_by_themselves():

@@ -31,9 +31,13 @@ SMOLLM2 = Config(
     norm="rms",
     mlp="swiglu",
 )
-"""SmolLM2-135M (Allal et al. 2025): a Llama with grouped keys and values, trained to 8192 tokens."""
+"""SmolLM2-135M (Allal et al. 2025): a Llama with grouped keys and values."""
 
-SMOLLM2_BASE = 100_000.0
+SMOLLM2_TRAININGS = ((2048, 10_000.0), (8192, 100_000.0))
+"""The length of its windows, and RoPE's base: in pre-training, and after the extension
+(:attr:`tutorial_lib.data.sources.Source.history` has the sources)."""
+
+SMOLLM2_BASE = SMOLLM2_TRAININGS[-1][1]
 
 
 def load_minilm_positions() -> Tensor:

