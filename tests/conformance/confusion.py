@@ -1,6 +1,6 @@
 """Each right implementation and each mutant, handed to the tool as an honest user would: what does it say?
 
-``python -m tests.conformance.confusion`` writes ``results/conformance.json`` and the table of
+``python -m tests.conformance.confusion`` writes ``results/benchmarks/conformance.json`` and the table of
 ``docs/conformance.md``.
 """
 
@@ -244,7 +244,7 @@ def page(record):
 
 
 ROOT = Path(__file__).parents[2]
-RECORD, PAGE = ROOT / "results" / "conformance.json", ROOT / "docs" / "conformance.md"
+RECORD, PAGE = ROOT / "results" / "benchmarks" / "conformance.json", ROOT / "docs" / "conformance.md"
 BEGIN, END = "<!-- measured: python -m tests.conformance.confusion -->\n", "<!-- end -->"
 
 

@@ -71,7 +71,7 @@ def test_an_import_that_points_up_is_found(tmp_path):
 
 
 def test_the_top_of_the_tree_is_seen_in_one_look():
-    """At most twenty entries, each of them in the table of docs/contributing.md, and no other."""
+    """At most 18 entries beside those that hosts read by name, each in the table of docs/contributing.md."""
     names = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -81,7 +81,7 @@ def test_the_top_of_the_tree_is_seen_in_one_look():
     ).stdout.splitlines()
     top = {name.split("/")[0] + "/" * ("/" in name) for name in names if (ROOT / name).exists()}
     seen = {name for name in top if not name.startswith(".")}
-    assert len(seen) <= 20
+    assert len(seen - {"LICENSE", "LICENSES/", "REUSE.toml", "CITATION.cff"}) <= 18
     guide = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
     table = guide.partition("## The house")[2].partition("\n## ")[0]
     assert set(re.findall(r"`([^`]+)`", "\n".join(re.findall(r"^\| ([^|]+) \|", table, re.M)))) >= seen
