@@ -99,7 +99,7 @@ def spread(values: list[float]) -> str:
 
 
 def figure(record: Record):
-    fig, axes = plots.panels(2, 4, size=(14.5, 9.5), sharey=True)
+    fig, axes = plots.panels(2, 4, size=(13.5, 9), sharey=True)
     for ax, task in zip(axes.flat, record.settings["tasks"], strict=False):
         plots.heat(
             [
