@@ -287,7 +287,8 @@ def every_question_waits(monkeypatch):
 
 def calls_of(model, tokens, p):
     """A forward, one with positions row by row, with padding, and the two of a text read in two parts."""
-    keep, cache, axes = torch.arange(7) > torch.tensor([[0], [2]]), Cache(), model.encoding.axes
+    keep = torch.arange(7, device=tokens.device) > 2 * torch.arange(2, device=tokens.device)[:, None]
+    cache, axes = Cache(), model.encoding.axes
     given = None if axes == 1 else p
     yield lambda: model(tokens, given)
     yield lambda: model(tokens, p.expand(2, *p.shape))
@@ -334,6 +335,14 @@ def test_a_device_that_is_not_asked_gives_the_same(encoding, positions_for, monk
     monkeypatch.setattr(base, "WITHOUT_WAITING", ())
     for call, wanted in zip(calls_of(model, tokens, p), expected, strict=True):
         close(call(), wanted, 1e-5)
+
+
+def test_a_forward_stays_on_its_device(encoding, positions_for):
+    """On one without numbers, which takes nothing from another: the calls that a GPU gets below."""
+    tokens = torch.zeros(2, 7, dtype=torch.long, device="meta")
+    model, p = model_with(encoding).to("meta"), positions_for(encoding, 7).to("meta")
+    for call in calls_of(model, tokens, p):
+        assert call().device.type == "meta"
 
 
 @pytest.mark.gpu
