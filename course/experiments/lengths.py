@@ -97,6 +97,7 @@ def encoding(name: str, settings: dict):
     special = {
         # as large as the tokens at the start: they would drown a table of std 0.02 (notebook 03)
         "learned": lambda: fitted("learned", std=1.0),
+        "rotary": lambda: fitted("rotary", base=settings.get("base")),
         # with D = L the last bucket begins before L; with D = 2 L some are never met in training
         "t5": lambda: fitted("t5", max_distance=L),
         "t5-far": lambda: fitted("t5", max_distance=2 * L),

@@ -40,8 +40,9 @@ def page(folder: Path = RECORDS) -> str:
             if preset not in experiment.presets or not (folder / f"{experiment.name}-{preset}.json").exists():
                 continue
             record = load(experiment.name, preset, folder)
+            where = " (on a GPU)" if preset == "gpu" else ""
             parts.append(
-                f"## {experiment.title}\n\n`{record.command}` — {record.device}, torch "
+                f"## {experiment.title}{where}\n\n`{record.command}` — {record.device}, torch "
                 f"{record.made_with('torch')}, {len(record.seeds)} {experiment.over}, "
                 f"{record.seconds:.0f} s.\n"
             )
