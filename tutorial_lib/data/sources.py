@@ -61,7 +61,7 @@ SOURCES = {
         "SmolLM2-135M-Instruct.Q4_1.gguf",
         "package Apache-2.0; model Apache-2.0 (HuggingFaceTB)",
         "pre-trained by HuggingFaceTB, 2 million steps on windows of 2,048 tokens with base 10,000 (their "
-        "repository smollm, text/pretraining/smollm2/config_smollm2_135M.yaml); extended by them to 8,192 "
+        "repository smollm, config_smollm2_135M.yaml); extended by them to 8,192 "
         "tokens with base 100,000 and tuned to follow instructions (its file is “Smollm2 135M 8k Lc100K "
         "Mix1 Ep2”); packed in 4 bits (Q4_1)",
     ),
