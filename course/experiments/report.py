@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from pathlib import Path
 
+from .. import claims, verdicts
 from ..places import RECORDS
 from . import EXPERIMENTS, load, scoreboard
 from .statistics import interval
-from .sweep import Finding
+from .sweep import Experiment, Finding
 
 HEAD = """# What was claimed, and what was measured
 
@@ -30,33 +32,61 @@ definitions, and the number shows that the code does what they say. Intervals ar
 t), over seeds unless another thing is named: they say how far another training of the same model on the
 same data would come out, not another model or another text.
 """
+MANY = """**Many verdicts.** {random} of the {all} verdicts on this page are about means over seeds. An
+interval lies wholly on the wrong side of its limit with a chance of 2.5 % at most, so by bad luck up to
+{wrong} of them are wrong, on average. {outlast} say yes or no and outlast a correction for their number
+(Benjamini and Hochberg 1995: among these, at most one in twenty is wrong, on average); {weak} do not, and
+are marked with a †.
+"""
 
 
 def page(folder: Path = RECORDS) -> str:
     """The page as Markdown, from every record of the preset ``full`` or ``gpu`` in the folder."""
-    parts = [HEAD]
-    for experiment in EXPERIMENTS.values():
-        for preset in ("full", "gpu"):
-            if preset not in experiment.presets or not (folder / f"{experiment.name}-{preset}.json").exists():
-                continue
-            record = load(experiment.name, preset, folder)
-            where = " (on a GPU)" if preset == "gpu" else ""
-            parts.append(
-                f"## {experiment.title}{where}\n\n`{record.command}` — {record.device}, torch "
-                f"{record.made_with('torch')}, {len(record.seeds)} {experiment.over}, "
-                f"{record.seconds:.0f} s.\n"
-            )
-            if experiment.setup:
-                parts.append(f"{experiment.setup(record.settings)}.\n")
-            findings = experiment.findings(record)
-            at_one = experiment.findings(record.at_one_rate()) if record.tuned else [None] * len(findings)
-            if experiment.table:
-                parts.append(experiment.table(record))
-            parts += [_finding(*pair) for pair in zip(findings, at_one, strict=True)]
+    sections = [_section(*each, folder) for each in measured(folder)]
+    outcomes = [finding.outcome for *_, pairs in sections for finding, _ in pairs]
+    limit = verdicts.discoveries(outcomes)
+    random = [each for each in outcomes if each.p is not None]
+    decided = [each for each in random if each.verdict in (verdicts.HOLDS, verdicts.FAILS)]
+    weak = [each for each in decided if each.p > limit]
+    many = MANY.format(
+        random=len(random), all=len(outcomes), wrong=math.ceil(0.025 * len(random)),
+        outlast=len(decided) - len(weak), weak=len(weak),
+    )  # fmt: skip
+    parts = [HEAD, many] if outcomes else [HEAD]
+    for name, top, pairs in sections:
+        parts += [*top, *(_finding(*pair, pair[0].outcome in weak, name) for pair in pairs)]
     return "\n".join(parts)
 
 
-def _finding(finding: Finding, at_one: Finding | None = None) -> str:
+def measured(folder: Path = RECORDS) -> list[tuple[Experiment, str]]:
+    """Every experiment and preset of the page that has a record, in its order."""
+    return [
+        (experiment, preset)
+        for experiment in EXPERIMENTS.values()
+        for preset in ("full", "gpu")
+        if preset in experiment.presets and (folder / f"{experiment.name}-{preset}.json").exists()
+    ]
+
+
+def _section(experiment: Experiment, preset: str, folder: Path) -> tuple[str, list[str], list[tuple]]:
+    """The name; what stands above the findings; each of these, with that at one rate for all, or None."""
+    record = load(experiment.name, preset, folder)
+    where = " (on a GPU)" if preset == "gpu" else ""
+    top = [
+        f"## {experiment.title}{where}\n\n`{record.command}` — {record.device}, torch "
+        f"{record.made_with('torch')}, {len(record.seeds)} {experiment.over}, "
+        f"{record.seconds:.0f} s.\n"
+    ]
+    if experiment.setup:
+        top.append(f"{experiment.setup(record.settings)}.\n")
+    findings = experiment.findings(record)
+    at_one = experiment.findings(record.at_one_rate()) if record.tuned else [None] * len(findings)
+    if experiment.table:
+        top.append(experiment.table(record))
+    return experiment.name, top, list(zip(findings, at_one, strict=True))
+
+
+def _finding(finding: Finding, at_one: Finding | None, weak: bool, name: str) -> str:
     lines = [f"**{finding.claim}** ({finding.source or 'a question of this course'})\n"]
     if finding.theirs:
         lines.append(f"- There: {finding.theirs}")
@@ -65,7 +95,12 @@ def _finding(finding: Finding, at_one: Finding | None = None) -> str:
         turned = f". So it would be *{at_one.verdict}*" if at_one.verdict != finding.verdict else ""
         lines.append(f"- At one rate for all: {at_one.ours}{turned}")
     lines.append(f"- Asked: {finding.outcome.condition}")
-    lines.append(f"- **{finding.verdict.capitalize()}**" + (f": {finding.reason}" if finding.reason else ""))
+    mark = " †" if weak else ""
+    lines.append(
+        f"- **{finding.verdict.capitalize()}**{mark}" + (f": {finding.reason}" if finding.reason else "")
+    )
+    if others := claims.also_in(name, finding.claim):
+        lines.append(f"- Also judged in: {', '.join(others)}")
     return "\n".join(lines) + "\n"
 
 

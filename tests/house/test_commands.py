@@ -101,7 +101,7 @@ LESS = {
 # fmt: on
 # These run notebooks. How is what they show: on notebooks of one cell. What is in them runs in nbval.
 ONE_CELL = re.compile(
-    r"make notebooks|python -m workshop\.benchmarks\.notebooks|python -m \S+\.authoring build.*"
+    r"make notebooks|python -m workshop\.benchmarks\.notebooks.*|python -m \S+\.authoring build.*"
 )
 NOT_HERE = {
     "conda env create -f environment.yml": "conda is no package; test_lock.py holds the file to the lock",

@@ -178,3 +178,46 @@ def test_drawing_changes_no_setting_and_draws_no_random_number():
     before, state = settings(), torch.get_rng_state()
     summary.draw()
     assert settings() == before and torch.equal(torch.get_rng_state(), state)
+
+
+# ---- one year for a paper ----
+REFERENCE = re.compile(
+    r"^- (?:\*\*Read\*\*: )?([^\W\d_][\w’'-]+)[^\n]*? ((?:19|20)\d\d), \[?\*", re.MULTILINE
+)
+OF_NUMBER = re.compile(r"\b((?:19|20)\d\d), \[?\*[^\n]*?(?:arXiv:|arxiv\.org/abs/)(\d{4}\.\d{5})")
+CITED = re.compile(r"\b([A-Z][\w’'-]+) et al\.(?: \(|, | )((?:19|20)\d\d)")
+
+
+def without_a_reference(texts):
+    """What is cited with a year that no list of references gives to a paper of this author."""
+    lists = [REFERENCE.findall(text) for text in texts]
+    known = {}
+    for author, year in itertools.chain(*lists):
+        known.setdefault(author, set()).add(year)
+    cited = {pair for text in texts for pair in CITED.findall(text)}
+    return sorted((author, year) for author, year in cited if year not in known.get(author, {year}))
+
+
+def of_two_years(texts):
+    """Papers, by their number, that references give several years."""
+    found = {}
+    for year, number in OF_NUMBER.findall("\n".join(texts)):
+        found.setdefault(number, set()).add(year)
+    return {number: years for number, years in found.items() if len(years) > 1}
+
+
+def test_a_paper_has_one_year_on_all_pages():
+    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("docs/**/*.md")]
+    for path in [*ROOT.glob("notebooks/**/*.ipynb"), *ROOT.glob("solutions/*/*.ipynb")]:
+        texts += [cell.source for cell in nbformat.read(path, as_version=4).cells]
+    assert len({pair for text in texts for pair in CITED.findall(text)}) > 40
+    assert without_a_reference(texts) == [("He", "2024")]  # PyTorch's blog on FlexAttention
+    assert of_two_years(texts) == {}
+
+
+def test_two_years_of_one_paper_are_found():
+    listed, elsewhere = (f"- Zhou et al. {year}, *DNABERT-2*, [arXiv:2306.15006]" for year in (2024, 2023))
+    assert of_two_years([listed, elsewhere]) == {"2306.15006": {"2023", "2024"}}
+    assert without_a_reference([listed, "Zhou et al. (2023) replaced it; Li et al. 2020 did not."]) == [
+        ("Zhou", "2023")
+    ]

@@ -26,7 +26,7 @@ def grid(height: int, width: int, *, device: Device = None) -> Tensor:
 class Raster(PositionalEncoding):
     r"""An encoding of one axis on an image: (row, column) is read as row · width + column.
 
-    This is how ViT numbers its patches (Dosovitskiy et al. 2020, §D.4: "raster order"). On a window of 7 × 7,
+    This is how ViT numbers its patches (Dosovitskiy et al. 2021, §D.4: "raster order"). On a window of 7 × 7,
     "abs.+rel. pos." (Liu et al. 2021, Table 4) is
     ``Compose(Raster(Learned(49, d), 7), SwinBias(H, (7, 7)))``.
 
