@@ -268,6 +268,31 @@ def test_lanes_come_and_go(visit):
     assert page.locator(".pg-lane").count() == 2 and page.get_by_label("b(r, i, j, h) =").count() == 2
 
 
+def test_lanes_of_one_kind_are_called_by_what_differs(visit):
+    page = visit(
+        "steps=100&pace=0&lane=rope,base:10&lane=rope,base:30&lane=alibi&lane=bias&lane=bias,formula:r"
+    )
+
+    def called(*names):
+        page.wait_for_function(
+            """names => [...document.querySelectorAll(".pg-lane")].every((lane, n) =>
+            lane.ariaLabel === names[n] && lane.querySelector(".pg-maps").ariaLabel.includes(names[n]))""",
+            arg=names,
+        )
+
+    others = "ALiBi", "your own bias (-abs(r) / 2^h)", "your own bias (r)"
+    called("RoPE (base 10)", "RoPE (base 30)", *others)
+    lane(page, 1).get_by_label("base", exact=True).select_option("10")
+    lane(page, 1).get_by_label("share that turns", exact=True).select_option("0.5")
+    called("RoPE (share that turns 100 %)", "RoPE (share that turns 50 %)", *others)
+    page.get_by_role("button", name="Start").click()
+    done(page)
+    said = page.locator(".pg-unseen").text_content()
+    assert re.search(
+        r"tokens: RoPE \(share that turns 100 %\) \d+ %, RoPE \(share that turns 50 %\) \d+ %", said
+    )
+
+
 def test_a_lane_says_what_many_seeds_gave_where_it_is_as_they_were(visit):
     page = visit("pace=0&lane=rope&lane=rope,base:100")
     page.get_by_role("button", name="Start").click()

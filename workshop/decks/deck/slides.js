@@ -1,3 +1,6 @@
+// Lanes have learned nothing when a deck is printed: their pictures stay.
+if (new URLSearchParams(location.search).has("print-pdf"))
+  for (const place of document.querySelectorAll("[data-playground]")) place.replaceWith(...place.childNodes);
 // Formulas are measured when they are set, so this happens while every slide is laid out; then the show begins.
 window.MathJax = {
   jax: ["input/TeX", "output/HTML-CSS"],
