@@ -413,8 +413,8 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       guessed.closest("label").hidden = s > 0;
       say(said, lane.guess === null ? speak`your guess at ${longest} tokens` : speak`your guess at ${longest} tokens: ${percent(lane.guess)}`);
       const got = report?.shares.at(-1);
-      const [least, most] = lane.done ? known() : [], mine = lane.done && lane.guess !== null ? speak`You said ${percent(lane.guess)}. It got ${percent(got)}.` : "";
-      say(verdict, most ? `${mine} ${speak`At 64 tokens, 20 seeds gave ${least} to ${most} %.`}`.trim() : mine);
+      const seeds = lane.done ? [...new Set(known())].join("–") : "", mine = lane.done && lane.guess !== null ? speak`You said ${percent(lane.guess)}. It got ${percent(got)}.` : "";
+      say(verdict, seeds ? `${mine} ${speak`At 64 tokens, 20 seeds gave ${seeds} %.`}`.trim() : mine);
       say(tableName, told.kind === "learned" ? speak`The rows of its table` : speak`Its biases by offset`);
       if (report) { drawMaps(report, rgb); drawTable(report.table, rgb); } else { table.hidden = true; cells.forEach(({ canvas }) => canvas.getContext("2d").clearRect(0, 0, 999, 999)); }
       if (!report) tableAt.replaceChildren();
