@@ -357,16 +357,11 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       draw(lane);
     }
     on(guessed, "input", () => setGuess(guessed.value / 100));
-    on(bars, "pointerdown", event => {
-      const at = bars.getBoundingClientRect(), scale = 320 / at.width;
-      if (lane.s || (event.clientX - at.left) * scale < 320 - 1.6 * (320 - X0) / lengths(settings).length) return;
-      const pull = each => setGuess((Y0 - (each.clientY - at.top) * scale) / TALL), stop = () => { bars.removeEventListener("pointermove", pull); };
-      bars.setPointerCapture(event.pointerId);
-      on(bars, "pointermove", pull);
-      on(bars, "pointerup", stop, { once: true });
-      on(bars, "pointercancel", stop, { once: true });
-      pull(event);
-    });
+    const near = ({ clientX }) => { const { right, width } = bars.getBoundingClientRect(); return !lane.s && clientX > right - 1.6 * width / lengths(settings).length; };
+    const pull = ({ clientY }) => { const { top, width } = bars.getBoundingClientRect(); setGuess((Y0 - (clientY - top) * 320 / width) / TALL); };
+    on(bars, "touchstart", event => { if (near(event.touches[0])) event.preventDefault(); }); // inside of an SVG, touch-action counts for nothing
+    on(bars, "pointerdown", event => { if (near(event)) { bars.setPointerCapture(event.pointerId); pull(event); } });
+    on(bars, "pointermove", event => { if (bars.hasPointerCapture(event.pointerId)) pull(event); });
 
     // what it has learned of places
     function drawTable({ rows, offsets }, rgb) {

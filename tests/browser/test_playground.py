@@ -139,6 +139,27 @@ def test_a_guess_is_dragged_or_typed_and_shown_beside_what_came(visit):
     assert lane(page, 0).locator(".pg-mine").count() == 1 and not lane(page, 0).locator(".pg-grip").count()
 
 
+def test_a_finger_drags_a_guess_and_not_the_page(visit):
+    page = visit(QUICK, width=390, height=844, has_touch=True, is_mobile=True)
+    grip = lane(page, 0).locator(".pg-grip")
+    grip.scroll_into_view_if_needed()
+    box, scrolled = grip.bounding_box(), page.evaluate("scrollY")
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    finger = page.context.new_cdp_session(page)
+
+    def touch(kind, *points):
+        finger.send(
+            "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y} for y in points]}
+        )
+
+    touch("touchStart", y)
+    for up in range(4, 80, 4):
+        touch("touchMove", y - up)
+    touch("touchEnd")
+    page.wait_for_function("() => document.querySelector('.pg').live.lanes[0].guess === 1")
+    assert page.evaluate("scrollY") == scrolled
+
+
 def test_the_address_keeps_everything(visit):
     page = visit()
     page.get_by_label("task", exact=True).select_option("reverse")

@@ -357,11 +357,15 @@ def test_explorers_fit_their_slides_on_an_older_projector(site, browser, number)
 
 
 def test_lanes_learn_on_a_slide_that_is_opened_from_a_file(site, browser):
-    """Keys are theirs, and leave the slide where it is; what is pointed at is explained in the lane."""
+    """Keys and fingers there leave the slide where it is; what is pointed at is explained in the lane."""
     place = next(n for n, slide in enumerate(deck("06").slides) if "Watch two models learn" in slide.show)
     shown = Shown(browser, site[0].as_uri(), f"06.html#/{place}")
     page, here = shown.page, shown.page.url
     lanes = page.locator(".present .pg")
+    finger = shown.context.new_cdp_session(page)
+    for kind, xs in (("touchStart", [900]), ("touchMove", [600]), ("touchMove", [300]), ("touchEnd", [])):
+        points = [{"x": x, "y": 660} for x in xs]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
     lanes.evaluate("pg => pg.live.set(pg.live.settings.replace('pace=50', 'pace=0'))")
     page.wait_for_function(
         "() => document.querySelector('.present .pg').live.lanes.every(lane => lane.shares)"
