@@ -38,10 +38,12 @@ def face() -> str:
     )
 
 
-def picture(page, name: str, params: dict, small: bool | str = False) -> bytes:
-    """A PNG of the explorer ``name`` as it is printed: on white, without controls."""
+def picture(page, name: str, params: dict) -> tuple[bytes, str]:
+    """A PNG of lanes, or of the explorer ``name`` as it is printed, and an alternative text."""
+    if name == playground.NAME:
+        return learned(page, params)
     script = live.script(kind for kind in live.everyone() if kind.front == name)
-    place = live.place(name, params, small=small)
+    place = playground.place(name, params)
     style = live.style()
     if language() != ENGLISH:  # what is drawn before the font has loaded may not be redrawn
         style = face() + style
@@ -49,7 +51,8 @@ def picture(page, name: str, params: dict, small: bool | str = False) -> bytes:
     page.set_content(PAGE.format(style=style, place=place, script=script))
     page.locator(".live[data-frame]").wait_for()
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    return page.locator(".live").screenshot(animations="disabled")
+    alt = page.evaluate("() => document.querySelector('.live').live.alt")
+    return page.locator(".live").screenshot(animations="disabled"), alt
 
 
 LEARNING = """<!DOCTYPE html><meta charset="utf-8"><style>{style} body {{ margin: 0 }}
@@ -59,7 +62,7 @@ LEARNING = """<!DOCTYPE html><meta charset="utf-8"><style>{style} body {{ margin
 
 def set_up(page, params: dict) -> None:
     """Show lanes of the playground, which have not begun."""
-    style, place = playground.style(), playground.place(params, "")
+    style, place = playground.style(), playground.place(playground.NAME, params)
     if language() != ENGLISH:
         style = f'{face()}{style} .pg {{ font-family: "Source Sans 3", system-ui }}'
     page.set_content(LEARNING.format(style=style, place=place, script=playground.started()))
@@ -98,12 +101,7 @@ def renew(notebook: nbformat.NotebookNode) -> int:
         )
         page.emulate_media(media="print")
         for output in outputs:
-            own = output.metadata["live"]
-            if own["name"] == playground.NAME:
-                data, alt = learned(page, own["params"])
-            else:
-                data = picture(page, own["name"], own["params"])
-                alt = page.evaluate("() => document.querySelector('.live').live.alt")
+            data, alt = picture(page, **output.metadata["live"])
             png = b64encode(data).decode()
             image = (
                 f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{png}" style="max-width: 100%">'

@@ -46,7 +46,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from course import playground
 from tutorial_lib.explorers import live
-from tutorial_lib.language import ENGLISH
+from tutorial_lib.language import ENGLISH, speaking
 from tutorial_lib.language import tag as web_name
 
 from . import FONTS, ROOT
@@ -184,9 +184,8 @@ def _of_output(cell: int, output, claims: tuple[str, ...]) -> list[Block]:
     soup = BeautifulSoup(output.data["text/html"], "html.parser")
     for image in soup.find_all("img"):
         source = str(image)
-        own = output.metadata.get("live")
-        if own and own["name"] != playground.NAME:  # the picture stays where no script runs
-            source = live.place(own["name"], own["params"], source, small=True)
+        if own := output.metadata.get("live"):  # the picture stays where no script runs
+            source = playground.place(**own, inside=source, small=True)
         return [Block("picture", cell, (Part(" ".join(image["alt"].split()), source),))]
     head, parts = "", []
     for tag in soup.find_all(("p", "li", "tr", "pre")):
@@ -607,8 +606,8 @@ def _package(name: str, *below: str) -> Path:
     return Path(spec.origin).parent.joinpath(*below)
 
 
-def write_static(folder: Path) -> None:
-    """Copy reveal.js, MathJax, and the style and script of the decks."""
+def write_static(folder: Path, language: str = ENGLISH) -> None:
+    """Copy reveal.js, MathJax, styles and scripts of the decks; explorers and lanes speak ``language``."""
     reveal, mathjax = (
         _package("sphinx_revealjs", "_static", "revealjs"),
         _package("jupyter_server_mathjax", "static"),
@@ -623,7 +622,9 @@ def write_static(folder: Path) -> None:
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
-    live.write(folder)
+    with speaking(language):
+        live.write(folder)
+        playground.write(folder)
     for path in (*(PLANS / TEMPLATE).glob("slides.*"), *FONTS.iterdir()):
         shutil.copyfile(path, folder / path.name)
 
@@ -681,7 +682,7 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := set(given.decks) - set(numbers()):
         parser.error(f"no plan for {', '.join(sorted(unknown))}; there are plans for {', '.join(numbers())}")
     try:
-        write_static(folder / "_static")
+        write_static(folder / "_static", language)
         for number in (each for each in given.decks or there if each in there):
             deck = build(number, folder, language)
             print(f"{folder / number}.html: {len(deck.slides)} slides, {deck.minutes} minutes")

@@ -45,7 +45,7 @@ TOKENS = re.compile(
     r""""(?:[^"\\\n]|\\.)*"|(?<=[=(,:])[ ]*/(?![/*])(?:\\.|\[(?:[^\]\\]|\\.)*\]|[^/\\\n])+/[a-z]*|`"""
 )
 SPACE = re.compile(
-    r"""(?<=[;{,(])\n | [\n;\s]+(?=}) | (?<=[^\w$+\-\s])[ ]+ | [ ]+(?=[^\w$+\-\s])
+    r"""(?<=[;{},(])\n | [\n;\s]+(?=}) | (?<=[^\w$+\-\s])[ ]+ | [ ]+(?=[^\w$+\-\s])
     | (?<=[\w$)\]])[ ](?=[+-]=?[ ][\w$([.]) | (?<=[\w$)\]][ ][+-])[ ](?=[\w$([.])""",
     re.X,
 )
@@ -100,14 +100,16 @@ def style() -> str:
     return re.sub(r"\s*;?\s*([{};,>])\s*|(?<=:) ", r"\1", re.sub(r"/\*.*\*/", "", _read("page.css")))
 
 
-START = """const place = document.querySelector("[data-playground]");
-const known = () => location.hash.slice(1);
-let asked = known().includes("lane=");
-place.live = playground(place, { words, title: place.dataset.playground,
-settings: asked ? known() : place.dataset.settings ?? "",
-change: text => { if (asked) history.replaceState(null, "", "#" + text); asked = true; } });
-addEventListener("hashchange", () => { if (known().includes("lane=")) place.live.set(known()); });
+START = """const known = () => location.hash.slice(1);
+for (const place of document.querySelectorAll("[data-playground]")) {
+const { settings, playground: title } = place.dataset, alone = settings === undefined;
+let asked = alone && known().includes("lane=");
+place.live = playground(place, { words, title, settings: asked ? known() : settings,
+change: text => { if (asked) history.replaceState(null, "", "#" + text); asked = alone; } });
+if (alone) addEventListener("hashchange", () => { if (known().includes("lane=")) place.live.set(known()); });
+}
 """
+"""Lanes that come with settings leave the address to their page: to its headings, or a slide's number."""
 PAGE = """<!DOCTYPE html>
 <html lang="{language}"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
@@ -129,22 +131,26 @@ def page() -> str:
 
 
 def started() -> str:
-    """The script of a page that has a place for it; what ``data-playground`` says becomes its title."""
+    """The script of a page that has places for it; what ``data-playground`` says becomes a title."""
     return script() + _bare(START)
 
 
 def write(folder: Path) -> None:
-    """Write the page, and script and style for other pages that have a place for it."""
-    (folder / "playground.html").write_text(page(), encoding="utf-8")
+    """Write script and style for pages that have a place for it."""
     own = f'(() => {{\n"use strict";\n{started()}}})();\n'
     (folder / "playground.js").write_text(own, encoding="utf-8")
     (folder / "playground.css").write_text(style(), encoding="utf-8")
 
 
-def place(params: dict, inside: str) -> str:
-    """HTML that the script brings to life, and what is there without it."""
-    small = ' class="pg-small"' * params["small"]
-    return f'<div data-playground{small} data-settings="{html.escape(params["settings"])}">{inside}</div>'
+def place(name: str, params: dict, inside: str = "", small: bool = False) -> str:
+    """HTML that the script of a page brings to life: lanes, or with another name an explorer.
+
+    ``inside`` is there without it; ``small=True`` fits a slide.
+    """
+    if name != NAME:
+        return live.place(name, params, inside, small)
+    size = ' class="pg-small"' * (small or params["small"])
+    return f'<div data-playground{size} data-settings="{html.escape(params["settings"])}">{inside}</div>'
 
 
 def alt(said: str) -> str:
@@ -162,8 +168,6 @@ if (model.get("small")) place.className = "pg-small";
 place.live = playground(place, {{ words, settings: model.get("settings"),
 copy: {{ label: {label}, text: text => "Playground(" + JSON.stringify(text) + ")" }},
 change: text => {{ model.set("settings", text); model.save_changes(); }} }});
-place.addEventListener("keydown", event => {{
-if (!["Escape", "Tab"].includes(event.key)) event.stopPropagation(); }});
 const moved = () => place.live.set(model.get("settings"));
 model.on("change:settings", moved);
 return () => {{ model.off("change:settings", moved); place.live.destroy(); }};

@@ -138,8 +138,7 @@ function rows({ kind, clip, buckets, far }, maxL, causal) {
 // Pre-norm: x += attention(rms(x)), x += W relu(A rms(x) + a). A text has up to maxL tokens, a batch up to maxN.
 // enc.bias(r, i, j, h) and enc.angle(t) are functions, where the kind is "bias" or "angle".
 class Model {
-  constructor({ V = 8, d = 24, H = 2, N = 2, ff = 48, enc = { kind: "rope" }, causal = true, seed = 0, maxL = 64, maxN = 1024, wasm = true } = {}) {
-    enc = { ...KINDS[enc.kind], ...enc };
+  constructor({ V, d = 24, H, N, ff = 48, enc, causal, seed, maxL, maxN = 1024, wasm = true }) {
     const dh = d / H, { kind } = enc, width = 2 * maxL - 1;
     const [row, count] = TRAINED.includes(kind) || kind === "shaw" ? rows(enc, maxL, causal) : [];
     Object.assign(this, { V, d, H, N, ff, enc, causal, maxL, maxN, dh, row, count, t: 0, c1: 1, c2: 1 });

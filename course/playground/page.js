@@ -14,7 +14,7 @@ const signed = x => `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
 
 // ---- elements ----
 function el(parent, tag, attributes = {}, text) {
-  const svg = ["svg", "rect", "line", "text", "circle", "path", "g"].includes(tag);
+  const svg = ["svg", "rect", "line", "text", "circle", "path"].includes(tag);
   const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) if (value !== false) node.setAttribute(name, value === true ? "" : value);
   if (text !== undefined) node.textContent = text;
@@ -120,6 +120,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
 
   root.replaceChildren();
   root.classList.add("pg");
+  on(root, "keydown", event => { if (!["Escape", "Tab"].includes(event.key)) event.stopPropagation(); }); // JupyterLab changes the cell, reveal.js the slide
   el(root, "p", { class: "pg-lead" }, speak`Each lane is a small Transformer, and it learns here. They start from the same weights, read the same texts, and differ in one thing: how they know where a token stands.`);
   if (title) root.prepend(el(null, "h1", {}, title));
   const bar = el(root, "div", { class: "pg-bar" });
@@ -174,10 +175,16 @@ export function playground(root, { settings: given = "", change = () => {}, copy
   let alphabet = null;
   const token = x => (settings.task === "text" ? ((alphabet ??= characters(settings.text).alphabet)[x] ?? "□").replace(/\s/g, "␣") : x === 8 ? "→" : x > 8 ? "·" : String(x));
 
+  /** A lane by its encoding; beside others of the same kind, also by what differs. */
+  function named({ kind, ...more }) {
+    const own = Object.keys(more).filter(key => settings.lanes.some(each => each.kind === kind && each[key] !== more[key]));
+    return NAMES[kind] + (own.length ? ` (${own.map(key => (key in DIALS ? `${DIALS[key]} ${shown[key]?.(more[key]) ?? more[key]}` : more[key])).join(", ")})` : "");
+  }
+
   // -- one lane --
   function makeLane(told) {
-    const lane = { told, s: 0, losses: [], guess: null, cell: null, report: null }, name = () => NAMES[told.kind];
-    const box = el(place, "section", { class: "pg-lane" }), head = el(box, "div", { class: "pg-head" });
+    const lane = { told, s: 0, losses: [], guess: null, cell: null, report: null };
+    const box = el(place, "article", { class: "pg-lane" }), head = el(box, "div", { class: "pg-head" });
     el(head, "i", { class: "pg-mark", "aria-hidden": "true" });
     const kinds = el(head, "select", { "aria-label": speak`encoding of this lane` });
     for (const kind of Object.keys(KINDS)) kinds.add(new Option(NAMES[kind], kind, false, kind === told.kind));
@@ -198,7 +205,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     guessed.before(said);
     const dials = el(box, "div", { class: "pg-row" }), table = el(box, "details", { class: "pg-more" }), tableName = el(table, "summary"), tableAt = el(table, "div");
     let worker;
-    Object.assign(lane, { box, away, kinds });
+    Object.assign(lane, { box, kinds });
 
     lane.dials = () => {
       dials.replaceChildren(); wide.replaceChildren();
@@ -215,7 +222,6 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     lane.make = () => {
       Object.assign(lane, { s: 0, losses: [], report: null, done: false, id: ++number });
       box.className = `pg-lane pg-${FAMILY[told.kind] ?? told.kind}`;
-      box.setAttribute("aria-label", name());
       dress();
       fault.textContent = "";
       inside.replaceChildren();
@@ -253,7 +259,6 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     let cells = [];
     function dress() {
       maps.replaceChildren();
-      maps.setAttribute("aria-label", speak`Attention maps of ${name()}: rows are queries, columns are keys. Arrow keys choose a cell, Page Up and Page Down a map.`);
       cells = [];
       for (let l = 0; l < settings.N; l++) {
         const layer = el(maps, "div", { class: "pg-layer", style: `flex-basis:${settings.N * settings.H > 6 ? "100%" : 0}` });
@@ -352,16 +357,11 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       draw(lane);
     }
     on(guessed, "input", () => setGuess(guessed.value / 100));
-    on(bars, "pointerdown", event => {
-      const at = bars.getBoundingClientRect(), scale = 320 / at.width;
-      if (lane.s || (event.clientX - at.left) * scale < 320 - 1.6 * (320 - X0) / lengths(settings).length) return;
-      const pull = each => setGuess((Y0 - (each.clientY - at.top) * scale) / TALL), stop = () => { bars.removeEventListener("pointermove", pull); };
-      bars.setPointerCapture(event.pointerId);
-      on(bars, "pointermove", pull);
-      on(bars, "pointerup", stop, { once: true });
-      on(bars, "pointercancel", stop, { once: true });
-      pull(event);
-    });
+    const near = ({ clientX }) => { const { right, width } = bars.getBoundingClientRect(); return !lane.s && clientX > right - 1.6 * width / lengths(settings).length; };
+    const pull = ({ clientY }) => { const { top, width } = bars.getBoundingClientRect(); setGuess((Y0 - (clientY - top) * 320 / width) / TALL); };
+    on(bars, "touchstart", event => { if (near(event.touches[0])) event.preventDefault(); }); // inside of an SVG, touch-action counts for nothing
+    on(bars, "pointerdown", event => { if (near(event)) { bars.setPointerCapture(event.pointerId); pull(event); } });
+    on(bars, "pointermove", event => { if (bars.hasPointerCapture(event.pointerId)) pull(event); });
 
     // what it has learned of places
     function drawTable({ rows, offsets }, rgb) {
@@ -399,6 +399,8 @@ export function playground(root, { settings: given = "", change = () => {}, copy
 
     lane.draw = () => {
       const rgb = ink(), { report, s } = lane, longest = settings.L * settings.ask;
+      box.setAttribute("aria-label", named(told));
+      maps.setAttribute("aria-label", speak`Attention maps of ${named(told)}: rows are queries, columns are keys. Arrow keys choose a cell, Page Up and Page Down a map.`);
       say(state, lane.broken ? speak`not running` : s === 0 ? speak`not started` : lane.done ? speak`done: ${s} steps, loss ${report.loss.toFixed(2)}` : speak`step ${s} of ${settings.steps} · loss ${report.loss === report.loss ? report.loss.toFixed(2) : "–"}`);
       const top = Math.max(2.2, ...lane.losses.map(([, loss]) => loss).filter(Number.isFinite));
       curve.setAttribute("d", lane.losses.length > 1 ? `M${lane.losses.map(([at, loss]) => `${(at / settings.steps * 100).toFixed(1)} ${(1 + 22 * (1 - (Number.isFinite(loss) ? loss : top) / top)).toFixed(1)}`).join("L")}` : "");
@@ -406,8 +408,8 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       guessed.closest("label").hidden = s > 0;
       say(said, lane.guess === null ? speak`your guess at ${longest} tokens` : speak`your guess at ${longest} tokens: ${percent(lane.guess)}`);
       const got = report?.shares.at(-1);
-      const [least, most] = lane.done ? known() : [], mine = lane.done && lane.guess !== null ? speak`You said ${percent(lane.guess)}. It got ${percent(got)}.` : "";
-      say(verdict, most ? `${mine} ${speak`At 64 tokens, 20 seeds gave ${least} to ${most} %.`}`.trim() : mine);
+      const seeds = lane.done ? [...new Set(known())].join("–") : "", mine = lane.done && lane.guess !== null ? speak`You said ${percent(lane.guess)}. It got ${percent(got)}.` : "";
+      say(verdict, seeds ? `${mine} ${speak`At 64 tokens, 20 seeds gave ${seeds} %.`}`.trim() : mine);
       say(tableName, told.kind === "learned" ? speak`The rows of its table` : speak`Its biases by offset`);
       if (report) { drawMaps(report, rgb); drawTable(report.table, rgb); } else { table.hidden = true; cells.forEach(({ canvas }) => canvas.getContext("2d").clearRect(0, 0, 999, 999)); }
       if (!report) tableAt.replaceChildren();
@@ -441,10 +443,10 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     const able = lanes.filter(lane => !lane.broken), least = able.length ? Math.min(...able.map(lane => lane.s)) : 0, done = able.length > 0 && able.every(lane => lane.done);
     if (done && running) {
       running = false;
-      tell(speak`Done. Right answers at ${settings.L * settings.ask} tokens: ${able.map(lane => `${NAMES[lane.told.kind]} ${percent(lane.report.shares.at(-1))}`).join(", ")}.`);
+      tell(speak`Done. Right answers at ${settings.L * settings.ask} tokens: ${able.map(lane => `${named(lane.told)} ${percent(lane.report.shares.at(-1))}`).join(", ")}.`);
     } else if (running && Math.floor(4 * least / settings.steps) > heard) {
       heard = Math.floor(4 * least / settings.steps);
-      tell(able.map(lane => speak`${NAMES[lane.told.kind]}: step ${lane.s}, loss ${(lane.report?.loss ?? NaN).toFixed(2)}`).join("; "));
+      tell(able.map(lane => speak`${named(lane.told)}: step ${lane.s}, loss ${(lane.report?.loss ?? NaN).toFixed(2)}`).join("; "));
     }
     show();
   }

@@ -7,7 +7,7 @@ class Run {
   constructor(config) {
     const { task, k, text, L, ask, H, N, causal, seed, wasm } = config, enc = { ...KINDS[config.enc.kind], ...config.enc };
     const known = task === "text" ? characters(text) : null, V = known ? known.alphabet.length : 8, maxL = L * ask;
-    Object.assign(this, config, { enc, s: 0, B: 16, maxL, at: lengths(config), alphabet: known?.alphabet });
+    Object.assign(this, config, { enc, s: 0, B: 16, maxL, at: lengths(config) });
     this.options = { V, k, causal, ids: known?.ids };
     this.dice = rng(1000 + seed);
     this.model = new Model({ V: V + (TASKS[task].more || 0), H, N, causal, seed, maxL, maxN: Math.max(16 * L, 8 * maxL), enc: withFormula(enc, { H, maxL }), wasm });
@@ -15,11 +15,11 @@ class Run {
   step() {
     const { model, B, L, steps } = this, [X, Y] = batch(this.task, this.dice, B, L, { ...this.options, training: true });
     model.forward(X, B, L);
-    const { loss, right, count } = model.loss(Y);
+    const { loss } = model.loss(Y);
     model.backward();
     model.step(6e-3 * Math.min(1, (this.s + 1) / 30) * Math.max(.1, 1 - this.s / steps * .9));
     this.s++;
-    return { loss, acc: right / count };
+    return { loss };
   }
   /** The share of right answers in `many` new texts of each length: the same texts in every lane. */
   measure(many) {
@@ -34,13 +34,12 @@ class Run {
       return right / count;
     });
   }
-  /** One text that is half as long again as those of training: what is asked, what is said, and all attention maps. */
+  /** One text that is half as long again as those of training, and all attention maps. */
   look() {
-    const n = Math.round(1.5 * this.L), { model } = this, { V, H, layers } = model;
-    const [X, Y] = batch(this.task, rng(5), 1, n, { ...this.options, test: true });
+    const n = Math.round(1.5 * this.L), { model } = this, { H, layers } = model;
+    const [X] = batch(this.task, rng(5), 1, n, { ...this.options, test: true });
     model.forward(X, 1, n);
-    const said = Array.from(X, (_, i) => { let best = 0; for (let v = 1; v < V; v++) if (model.logits[i * V + v] > model.logits[i * V + best]) best = v; return best; });
-    return { n, X: Array.from(X), Y: Array.from(Y), said, maps: layers.map(({ w }) => Float32Array.from(w.subarray(0, H * n * n))) };
+    return { n, X: Array.from(X), maps: layers.map(({ w }) => Float32Array.from(w.subarray(0, H * n * n))) };
   }
   explain(l, h, i, j) { this.look(); return this.model.explain(l, h, i, j); }
   /** What the encoding has learned, or was told: numbers for offsets, a row for each place, or nothing. */

@@ -139,6 +139,27 @@ def test_a_guess_is_dragged_or_typed_and_shown_beside_what_came(visit):
     assert lane(page, 0).locator(".pg-mine").count() == 1 and not lane(page, 0).locator(".pg-grip").count()
 
 
+def test_a_finger_drags_a_guess_and_not_the_page(visit):
+    page = visit(QUICK, width=390, height=844, has_touch=True, is_mobile=True)
+    grip = lane(page, 0).locator(".pg-grip")
+    grip.scroll_into_view_if_needed()
+    box, scrolled = grip.bounding_box(), page.evaluate("scrollY")
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    finger = page.context.new_cdp_session(page)
+
+    def touch(kind, *points):
+        finger.send(
+            "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y} for y in points]}
+        )
+
+    touch("touchStart", y)
+    for up in range(4, 80, 4):
+        touch("touchMove", y - up)
+    touch("touchEnd")
+    page.wait_for_function("() => document.querySelector('.pg').live.lanes[0].guess === 1")
+    assert page.evaluate("scrollY") == scrolled
+
+
 def test_the_address_keeps_everything(visit):
     page = visit()
     page.get_by_label("task", exact=True).select_option("reverse")
@@ -268,13 +289,41 @@ def test_lanes_come_and_go(visit):
     assert page.locator(".pg-lane").count() == 2 and page.get_by_label("b(r, i, j, h) =").count() == 2
 
 
+def test_lanes_of_one_kind_are_called_by_what_differs(visit):
+    page = visit(
+        "steps=100&pace=0&lane=rope,base:10&lane=rope,base:30&lane=alibi&lane=bias&lane=bias,formula:r"
+    )
+
+    def called(*names):
+        page.wait_for_function(
+            """names => [...document.querySelectorAll(".pg-lane")].every((lane, n) =>
+            lane.ariaLabel === names[n] && lane.querySelector(".pg-maps").ariaLabel.includes(names[n]))""",
+            arg=names,
+        )
+
+    others = "ALiBi", "your own bias (-abs(r) / 2^h)", "your own bias (r)"
+    called("RoPE (base 10)", "RoPE (base 30)", *others)
+    lane(page, 1).get_by_label("base", exact=True).select_option("10")
+    lane(page, 1).get_by_label("share that turns", exact=True).select_option("0.5")
+    called("RoPE (share that turns 100 %)", "RoPE (share that turns 50 %)", *others)
+    page.get_by_role("button", name="Start").click()
+    done(page)
+    said = page.locator(".pg-unseen").text_content()
+    assert re.search(
+        r"tokens: RoPE \(share that turns 100 %\) \d+ %, RoPE \(share that turns 50 %\) \d+ %", said
+    )
+
+
 def test_a_lane_says_what_many_seeds_gave_where_it_is_as_they_were(visit):
-    page = visit("pace=0&lane=rope&lane=rope,base:100")
+    page = visit("pace=0&lane=rope&lane=rope,base:100&lane=shaw")
     page.get_by_role("button", name="Start").click()
     done(page)
     least, most = playground.seeds()["back"][6:8]  # of RoPE, behind none, sinusoidal and learned
-    said, other = page.locator(".pg-verdict").all_text_contents()
-    assert said == f"At 64 tokens, 20 seeds gave {least} to {most} %." and other == ""
+    assert page.locator(".pg-verdict").all_text_contents() == [
+        f"At 64 tokens, 20 seeds gave {least}–{most} %.",
+        "",
+        "At 64 tokens, 20 seeds gave 100 %.",
+    ]
     assert least <= round(100 * page.evaluate(LANES)[0]["shares"][-1]) <= most, "this seed is one of them"
 
 

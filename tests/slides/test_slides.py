@@ -12,6 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from course.lesson.questions import notebooks
+from tutorial_lib.language import speaking
 from tutorial_lib.language import tag as web_name
 from workshop import authoring, slides, translation
 
@@ -55,6 +56,13 @@ def test_a_plan_fits_its_notebook(number):
         if block.kind == "code" and re.search(r"^\w+Explorer\(", block.parts[-1].source)
     }
     assert not explorers or explorers & sections, f"no slide says what to move in {explorers}"
+    lanes = [
+        block
+        for _, _, blocks in plan.notebook.blocks
+        for block in blocks
+        if block.kind == "picture" and "data-playground" in block.parts[0].source
+    ]
+    assert all(block in pictures for block in lanes), "lanes of the notebook are on no slide"
 
 
 @every_deck
@@ -228,6 +236,7 @@ class Shown:
 
 # Explorers are drawn a frame after the words have taken their room. ``.live`` has the size of its place,
 # whatever is in it; so its parts are measured: they stay in the place, and their words on the slide.
+# Lanes stay in the place, and what is in a lane in the lane: it would be cut off.
 EXPLORERS = """async (slide, say) => {
     const scale = Reveal.getScale(), edge = document.querySelector('.slides').getBoundingClientRect();
     const frame = () => new Promise(requestAnimationFrame);
@@ -242,6 +251,18 @@ EXPLORERS = """async (slide, say) => {
             if (b.left < room.left - slack || b.right > room.right + slack
                 || b.top < room.top - slack || b.bottom > room.bottom + slack)
                 say(`${place.dataset.live}, ${e.tagName} ${e.classList}: ${Math.round(b.width)} × `
+                    + `${Math.round(b.height)} sticks out`, e);
+        }
+    }
+    for (const place of slide.querySelectorAll('[data-playground]')) {
+        for (let n = 0; n < 900 && !place.live?.lanes.every(lane => lane.shares); n++) await frame();
+        for (let n = 0; n < 3; n++) await frame();
+        for (const e of place.querySelectorAll('.pg-bar > *, .pg-guess, .pg-lane, .pg-lane *')) {
+            const b = e.getBoundingClientRect(), lane = e.parentElement.closest('.pg-lane');
+            const room = (lane ?? place.parentElement).getBoundingClientRect(), slack = 2 * scale;
+            if (b.width && (b.left < room.left - slack || b.right > room.right + slack
+                || b.top < room.top - slack || b.bottom > room.bottom + slack))
+                say(`lanes, ${e.tagName} ${e.getAttribute('class')}: ${Math.round(b.width)} × `
                     + `${Math.round(b.height)} sticks out`, e);
         }
     }
@@ -267,9 +288,9 @@ LOOK = (
         slide.querySelectorAll('.fragment').forEach(f => f.classList.add('visible'));
         await explorers(slide, say);
         const heading = slide.querySelector('h1, h2').getBoundingClientRect();
-        const seen = ['p', 'li', 'tr', 'pre', 'figure', '.live', '.MathJax'].map(e => `.body ${e}`).join();
-        for (const e of slide.querySelectorAll(seen)) {
-            if (e.closest('.MathJax_Preview, .MJX_Assistive_MathML, .live :not(svg)')) continue;
+        const kinds = ['p', 'li', 'tr', 'pre', 'figure', '.live', '.pg', '.MathJax'];
+        for (const e of slide.querySelectorAll(kinds.map(e => `.body ${e}`).join())) {
+            if (e.closest('.MathJax_Preview, .MJX_Assistive_MathML, .live :not(svg), .pg *')) continue;
             const b = e.getBoundingClientRect();
             if (b.width === 0 || b.height === 0) say('nothing to see', e);
             else if (b.top < heading.bottom - 1 || b.bottom > 690 || b.left < 30 || b.right > 1250)
@@ -316,7 +337,7 @@ def test_every_slide_in_a_browser(site, browser, number):
     shown.context.close()
 
 
-@pytest.mark.parametrize("number", ["01", "08"])
+@pytest.mark.parametrize("number", ["01", "06", "08"])
 def test_explorers_fit_their_slides_on_an_older_projector(site, browser, number):
     shown = Shown(browser, site[1], f"{number}.html", 1024, 768)
     wrong = shown.page.evaluate(
@@ -332,6 +353,42 @@ def test_explorers_fit_their_slides_on_an_older_projector(site, browser, number)
     }"""
     )
     assert not wrong and not shown.problems
+    shown.context.close()
+
+
+def test_lanes_learn_on_a_slide_that_is_opened_from_a_file(site, browser):
+    """Keys and fingers there leave the slide where it is; what is pointed at is explained in the lane."""
+    place = next(n for n, slide in enumerate(deck("06").slides) if "Watch two models learn" in slide.show)
+    shown = Shown(browser, site[0].as_uri(), f"06.html#/{place}")
+    page, here = shown.page, shown.page.url
+    lanes = page.locator(".present .pg")
+    finger = shown.context.new_cdp_session(page)
+    for kind, xs in (("touchStart", [900]), ("touchMove", [600]), ("touchMove", [300]), ("touchEnd", [])):
+        points = [{"x": x, "y": 660} for x in xs]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    lanes.evaluate("pg => pg.live.set(pg.live.settings.replace('pace=50', 'pace=0'))")
+    page.wait_for_function(
+        "() => document.querySelector('.present .pg').live.lanes.every(lane => lane.shares)"
+    )
+    lanes.get_by_role("slider").first.press("ArrowRight")
+    lanes.get_by_role("button", name="Start").press("Space")
+    page.wait_for_function("() => document.querySelector('.present .pg').live.lanes.every(lane => lane.done)")
+    page.get_by_text("You said 51 %.").wait_for()
+    lanes.locator(".pg-maps").first.press("ArrowUp")
+    inside = lanes.locator(".pg-inside").first
+    inside.get_by_text("pair 5").wait_for()
+    wrong = page.evaluate(
+        """async () => {
+        const explorers = """
+        + EXPLORERS
+        + """, wrong = [], slide = document.querySelector('.present');
+        await explorers(slide, (what, e) => wrong.push(`${what}: ${e.textContent}`));
+        for (const e of slide.querySelectorAll('.pg text'))
+            if (parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a < 16) wrong.push(e.textContent);
+        return wrong;
+    }"""
+    )
+    assert not wrong and not shown.problems and page.url == here
     shown.context.close()
 
 
@@ -354,15 +411,26 @@ def translated(number, language, folder):
     return folder / path.name
 
 
+@pytest.fixture(scope="session")
+def abroad(site, tmp_path_factory):
+    """The folder of all decks, with one for each language: what decks need beside them is said in it."""
+    catalogs = tmp_path_factory.mktemp("catalogs")
+    for language in translation.languages():
+        translation.compile_texts(translation.looked_up(language), catalogs / language)
+        with speaking(language, catalogs):
+            slides.write_static(site[0] / language / "_static", language)
+    return site[0]
+
+
 OTHERS = [(number, language) for language in translation.languages() for number in slides.spoken(language)]
 
 
 @pytest.mark.parametrize("number, language", OTHERS)
-def test_a_deck_in_another_language_shows_the_same_blocks_and_fits(site, browser, tmp_path, number, language):
-    page = f"{number}-{language}.html"
-    slides.build(number, tmp_path, language, translated(number, language, tmp_path))
-    (site[0] / page).write_text((tmp_path / f"{number}.html").read_text(encoding="utf-8"), encoding="utf-8")
-    shown = Shown(browser, site[1], page)
+def test_a_deck_in_another_language_shows_the_same_blocks_and_fits(
+    site, abroad, browser, tmp_path, number, language
+):
+    slides.build(number, abroad / language, language, translated(number, language, tmp_path))
+    shown = Shown(browser, site[1], f"{language}/{number}.html")
     shown.page.evaluate("() => document.fonts.load('32px Course', '中')")
     assert shown.page.evaluate("() => document.fonts.check('32px Course', '中')")
     count, wrong = shown.page.evaluate(LOOK)
@@ -405,6 +473,14 @@ def test_a_notebook_that_was_not_run_in_the_language_is_named(tmp_path):
         slides.Deck("00", OTHERS[0][1], path)
 
 
+def test_explorers_and_lanes_on_slides_speak_the_language_of_the_deck(tmp_path, monkeypatch):
+    translation.compile_texts({"slopes ×": "⟦slopes⟧", "query i": "⟦query⟧"}, tmp_path / "xx")
+    monkeypatch.setenv("TUTORIAL_LOCALE", str(tmp_path))
+    slides.write_static(tmp_path / "_static", "xx")
+    for file, words in (("playground.js", "⟦slopes⟧"), ("live-alibi.js", "⟦query⟧")):
+        assert words in (tmp_path / "_static" / file).read_text(encoding="utf-8")
+
+
 def test_the_speaker_view_shows_notes_and_slides(site, browser):
     shown = Shown(browser, site[1], "06.html#/3")
     with shown.page.expect_popup() as opening:
@@ -427,6 +503,7 @@ def test_a_deck_prints_one_page_for_each_slide(site, browser, tmp_path):
     shown = Shown(browser, site[1], "04.html?print-pdf")
     shown.page.wait_for_selector(".pdf-page")
     assert shown.page.locator(".pdf-page").count() == len(deck("04").slides)
+    assert not shown.page.locator(".pg").count(), "lanes have learned nothing: their picture is printed"
     printed = shown.page.pdf(prefer_css_page_size=True, print_background=True)
     Path(tmp_path, "deck.pdf").write_bytes(printed)
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == len(deck("04").slides)

@@ -31,7 +31,7 @@
       return { bits, p: all(lane.model.p), acc: texts.length ? lane.measure(8) : [], at: lane.at, sets };
     },
     kinds: () => Object.keys(KINDS),
-    share: share => Array.from(new Model({ H: 1, enc: { kind: "rope", share } }).theta),
+    share: share => Array.from(new Model({ V: 8, H: 1, N: 1, maxL: 8, enc: { ...KINDS.rope, kind: "rope", share } }).theta),
     draw: ({ task, L, ...options }) => batch(task, rng(4), 6, L, { V: 8, k: 3, causal: true, ...options }).map(a => Array.from(a)),
     formula({ text, names, values, enc }) {
       try {

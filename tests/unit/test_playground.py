@@ -433,5 +433,7 @@ def test_a_stored_widget_says_what_it_is():
         "name": "playground",
         "params": {"settings": "lane=rope,base:10", "small": True},
     }
-    place = playground.place(metadata["live"]["params"], "<img>")
+    place = playground.place(**metadata["live"], inside="<img>")
     assert place == '<div data-playground class="pg-small" data-settings="lane=rope,base:10"><img></div>'
+    one = "rotary", {"m": 3}, "<img>"
+    assert playground.place(*one, small=True) == live.place(*one, small=True), "explorers are placed, too"

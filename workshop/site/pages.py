@@ -175,11 +175,7 @@ def notebook(text: str) -> str:
                 data["text/html"] = prediction(asked[1], "".join(data["text/html"]))
             if own := output.get("metadata", {}).get("live"):  # the script of the page brings it to life
                 inside = re.search("<figure[^>]*>(.*)</figure>", "".join(data["text/html"]))[1]
-                learns = own["name"] == playground.NAME
-                shown = (
-                    playground.place(own["params"], inside) if learns else live.place(**own, inside=inside)
-                )
-                output["data"] = {"text/html": shown}
+                output["data"] = {"text/html": playground.place(**own, inside=inside)}
             elif "image/png" in data:  # an image of its own with an alternative text, not one inside of HTML
                 del data["text/html"]
                 options["image"] = {"alt": "".join(data["text/plain"]).removeprefix("Figure: ")}
@@ -292,6 +288,7 @@ def front_end(app):
     folder = Path(app.doctreedir) / "live"
     live.write(folder)
     playground.write(folder)
+    (folder / "playground.html").write_text(playground.page(), encoding="utf-8")
     if (Path(app.srcdir) / "workshop/site/methods.md").exists():
         methods.draw(folder)
     card = CARD.with_suffix(".js").read_text(encoding="utf-8").replace("export default", "const card =")

@@ -1,3 +1,8 @@
+// Lanes have learned nothing when a deck is printed: their pictures stay. Else a finger moves them, and not the slide.
+for (const place of document.querySelectorAll("[data-playground]")) {
+  if (new URLSearchParams(location.search).has("print-pdf")) place.replaceWith(...place.childNodes);
+  else place.dataset.preventSwipe = "";
+}
 // Formulas are measured when they are set, so this happens while every slide is laid out; then the show begins.
 window.MathJax = {
   jax: ["input/TeX", "output/HTML-CSS"],
