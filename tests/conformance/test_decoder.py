@@ -163,9 +163,9 @@ ABSOLUTE = {
 @pytest.mark.parametrize("name", FAMILIES | ABSOLUTE)
 def test_no_alarm_for_transformers(name):
     model = tiny(name, **(FAMILIES | ABSOLUTE)[name])
-    start = time.perf_counter()
+    start = time.process_time()
     report = conformance.check(model)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
     assert report.ok and not report.named, report
     for promise in ("causality", "cache", "padding"):
         assert report[promise].status == "passed", report
