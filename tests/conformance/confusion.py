@@ -129,6 +129,9 @@ def decoder(module, about):
     options = {"vocab": about["vocabulary"], "cache": dict}
     if about["encoding"] in ("rope", "alibi"):
         options["relative"] = True
+    if about["encoding"] == "rope" and "layers" not in about:
+        head_dim = getattr(module, "HEAD_DIM", None) or module.HEAD
+        options |= {key: value for key, value in declared(about, head_dim).items() if key != "layout"}
     return conformance.check(module.Decoder(1).logits, kind="logits", **options)
 
 

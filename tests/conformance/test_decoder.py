@@ -173,6 +173,25 @@ def test_no_alarm_for_transformers(name):
         assert {finding.status for finding in report.findings} == {"passed"}, report
 
 
+@pytest.mark.parametrize("base, sharp", [(1e4, 1), (1e4, 12), (5e5, 12)])
+def test_the_clocks_of_a_decoder_that_shows_its_logits_alone(base, sharp):
+    """What weights make of the angles is unknown, but not which angles they are."""
+    model = tiny("llama")
+    assert model.config.rope_parameters["rope_theta"] == 1e4
+    for layer in model.model.layers:
+        layer.self_attn.q_proj.weight.data *= sharp
+
+    def logits(tokens, position_ids=None):
+        return model(tokens, position_ids=position_ids).logits
+
+    golden = conformance.check(logits, head_dim=8, base=base)["golden values"]
+    assert (golden.status, golden.bugs) == (("not decided", ()) if base == 1e4 else ("failed", ("base",))), (
+        golden
+    )
+    if base == 1e4 and sharp == 12:
+        assert "no θ of a known bug foretell the logits better than the declared ones" in golden.says
+
+
 def rotary(model):
     return model.model.rotary_emb
 

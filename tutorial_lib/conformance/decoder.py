@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .report import FAILED, Finding, Report, passed, undecided
+from .clocks import check_clocks
+from .report import FAILED, OPEN, Finding, Report, passed, undecided
 from .rope import Rope
 from .rotation import check_rotation
 
@@ -90,6 +91,10 @@ class Decoder:
         """The logits of all tokens at other positions."""
         return self(self.tokens, positions=positions)
 
+    def last(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """The logits of each row's last token."""
+        return self(tokens, positions=positions)[:, -1]
+
     def gives(self, logits: Tensor, *positions: Tensor) -> bool:
         """Whether the tokens have these logits at some of these positions."""
         return any(self.off(self.at(each), logits) <= 10 * self.tolerance for each in positions)
@@ -106,11 +111,12 @@ def check_decoder(
     cache: Callable[[], Any] | None = None,
     causal: bool = True,
     window: int | None = None,
+    rope: Rope | None = None,
 ) -> Report:
     """The report on a decoder.
 
     ``relative`` says that distances alone count, ``cache`` makes an empty one, ``window`` is the number of
-    keys that a cache keeps when it drops others.
+    keys that a cache keeps when it drops others, ``rope`` is that of all its layers.
     """
     if window is not None and not 1 < window <= 128:
         raise ValueError(f"window={window}: it must be 2 … 128, since it is filled token by token")
@@ -121,6 +127,12 @@ def check_decoder(
         relative = all(known is not None for _, known in rotary)
         relative = relative and not _learned(given)
     golden, dtype = _inside(rotary)
+    if rope is not None and golden.status == OPEN and "positions" in decoder.has:
+        try:
+            golden = check_clocks(decoder.last, decoder.vocab, rope)
+        except Exception as error:  # a table may end before
+            because = f"positions up to 2500 raised {type(error).__name__}: {error}"[:200]
+            golden = undecided("golden values", because)
     if "inv_freq never filled" in golden.bugs or not bool(decoder.full.isfinite().all()):
         others = ("shift", "causality", "cache", "padding", "packing")
         because = "its logits are made of frequencies that were never filled, or are not finite"
