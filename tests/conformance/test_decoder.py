@@ -189,7 +189,7 @@ def test_the_clocks_of_a_decoder_that_shows_its_logits_alone(base, sharp):
         golden
     )
     if base == 1e4 and sharp == 12:
-        assert "no θ of a known bug foretell the logits better than the declared ones" in golden.says
+        assert "no bug's θ foretell the logits clearly better than the declared ones" in golden.says
 
 
 def rotary(model):

@@ -7,7 +7,6 @@ are interpolated on the torus of these angles. With the θ of a bug that works b
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 import torch
@@ -37,18 +36,18 @@ def check_clocks(ask: Callable[[Tensor, Tensor], Tensor], vocab: int, rope: Rope
             return undecided(
                 "golden values", "all rows of a batch have the logits of the first one's positions"
             )
-        names = ("inv_freq never filled", "no position")
+        empty = ("inv_freq never filled", "no position")
         says = "Logits are the same at all distances."
-        return Finding("golden values", FAILED, says, names, shown=f"2 tokens, up to {FAR} apart")
-    right, others = rope.turn(rope.base or BASES[0], "half").theta, defaultdict(lambda: torch.inf)
+        return Finding("golden values", FAILED, says, empty, shown=f"2 tokens, up to {FAR} apart")
+    right, others = rope.turn(rope.base or BASES[0], "half").theta, dict[str, float]()
     left = _left_open(y, r, right)
     for name, theta in _wrong(rope, right):
-        others[name] = min(others[name], _left_open(y, r, theta))
+        others[name] = min(others.get(name, torch.inf), _left_open(y, r, theta))
     best = min(others.values())
     if best > WORST or left < CLEAR * best:
         because = "layout and signs belong to weights that nobody knows: give its rotation as well"
         if left < WORST:
-            because = f"no θ of a known bug foretell the logits better than the declared ones, but {because}"
+            because = f"no bug's θ foretell the logits clearly better than the declared ones, but {because}"
         return undecided("golden values", because)
     names = tuple(name for name in others if others[name] <= 1.2 * best)
     says = (

@@ -93,7 +93,7 @@ class Decoder:
 
     def last(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """The logits of each row's last token."""
-        return self(tokens, positions=positions)[:, -1]
+        return self(tokens.to(self.tokens.device), positions=positions)[:, -1].cpu()
 
     def gives(self, logits: Tensor, *positions: Tensor) -> bool:
         """Whether the tokens have these logits at some of these positions."""
