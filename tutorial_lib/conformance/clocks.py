@@ -45,7 +45,7 @@ def check_clocks(ask: Callable[[Tensor, Tensor], Tensor], vocab: int, rope: Rope
         others[name] = min(others.get(name, torch.inf), _left_open(y, r, theta))
     best = min(others.values())
     if best > WORST or left < CLEAR * best:
-        because = "layout and signs belong to weights that nobody knows: give its rotation as well"
+        because = "layout and signs belong to weights that nobody knows: give its rotation, or a reference"
         if left < WORST:
             because = f"no bug's θ foretell the logits clearly better than the declared ones, but {because}"
         return undecided("golden values", because)
