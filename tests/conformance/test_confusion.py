@@ -7,7 +7,7 @@ import pytest
 
 from tutorial_lib import conformance
 
-from .confusion import NAMES, PAGE, RECORD, check, measure, page
+from .confusion import NAMES, PAGE, RECORD, check, decoder, measure, page
 from .mutants import BUGS, load
 
 
@@ -22,14 +22,14 @@ def test_no_alarm_and_nothing_wrong_passes(measured):
     assert measured["alarms"] == {}
     assert measured["hidden"]["passed"] == measured["hidden"]["mutants"]
     for row in measured["bugs"].values():
-        assert row["verdicts"].keys() <= {"named", "not decided"}, row
+        assert row["verdicts"].keys() <= {"named", "not named", "not decided"}, row
 
 
 def test_nearly_all_that_is_given_by_itself_is_named(measured):
-    """Nobody knows the right logits of unknown weights: only there a bug may be left open."""
+    """What is inside of a decoder may show without a name, or be left open; nothing else."""
     rows = measured["given"]
     assert [given for given, row in rows.items() if row.keys() != {"right", "named"}] == [
-        "`logits(tokens, …)` of unknown weights"
+        "`logits(tokens, …)`, then with a `reference`"
     ]
 
 
@@ -44,8 +44,18 @@ def test_the_record_and_its_page(measured):
 
 
 def test_what_is_left_open_says_why():
-    report = check("decoder_llama", load("decoder_llama", "base-from-wrong-place"))
-    assert report.ok and "because logits of unknown weights" in report["golden values"].says
+    report = decoder(load("decoder_llama", "sign-of-rotation"), load("decoder_llama").ABOUT)
+    assert (
+        report.ok and "layout and signs belong to weights that nobody knows" in report["golden values"].says
+    )
+
+
+def test_a_reference_tells_a_sign_from_a_layout():
+    right = load("decoder_llama")
+    for slug, names in (("sign-of-rotation", ("sign",)), ("pairs-interleaved-for-half", ())):
+        report = decoder(load("decoder_llama", slug), right.ABOUT, right)
+        assert (report["golden values"].status, report["golden values"].bugs) == ("failed", names), report
+    assert decoder(right, right.ABOUT, right)["golden values"].status == "passed"
 
 
 def test_every_bug_of_the_list_has_names_of_the_tool():

@@ -163,14 +163,33 @@ ABSOLUTE = {
 @pytest.mark.parametrize("name", FAMILIES | ABSOLUTE)
 def test_no_alarm_for_transformers(name):
     model = tiny(name, **(FAMILIES | ABSOLUTE)[name])
-    start = time.perf_counter()
+    start = time.process_time()
     report = conformance.check(model)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
     assert report.ok and not report.named, report
     for promise in ("causality", "cache", "padding"):
         assert report[promise].status == "passed", report
     if name in FAMILIES:
         assert {finding.status for finding in report.findings} == {"passed"}, report
+
+
+@pytest.mark.parametrize("base, sharp", [(1e4, 1), (1e4, 12), (5e5, 12)])
+def test_the_clocks_of_a_decoder_that_shows_its_logits_alone(base, sharp):
+    """What weights make of the angles is unknown, but not which angles they are."""
+    model = tiny("llama")
+    assert model.config.rope_parameters["rope_theta"] == 1e4
+    for layer in model.model.layers:
+        layer.self_attn.q_proj.weight.data *= sharp
+
+    def logits(tokens, position_ids=None):
+        return model(tokens, position_ids=position_ids).logits
+
+    golden = conformance.check(logits, head_dim=8, base=base)["golden values"]
+    assert (golden.status, golden.bugs) == (("not decided", ()) if base == 1e4 else ("failed", ("base",))), (
+        golden
+    )
+    if base == 1e4 and sharp == 12:
+        assert "no bug's θ foretell the logits clearly better than the declared ones" in golden.says
 
 
 def rotary(model):

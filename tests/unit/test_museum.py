@@ -12,11 +12,13 @@ from course.lesson.museum import CHECKS, EXHIBITS, measured
 from course.lesson.museum.checks import SAME, Check, elsewhere
 from course.progress import read
 from tutorial_lib import conformance
+from tutorial_lib.training import seeded
 
 FOUND = {
     "waves": "moved equation",
     "table": "resize",
     "gpt2": "padding",
+    "packed": "packing",
     "keys": "equation",
     "buckets": "equation",
     "shift": "moved equation",
@@ -25,6 +27,9 @@ FOUND = {
     "kernel": "mirror equation",
     "memory": "stepwise",
     "angles": "half",
+    "streaming": "stepwise",
+    "yarn": "equation",
+    "converted": "equation",
     "config": "equation",
     "loaded": "mirror equation",
     "local": "equation",
@@ -39,6 +44,7 @@ BLIND = {
     "waves": "mirror half",
     "table": "moved mirror equation half",
     "gpt2": "mirror equation half gradient",
+    "packed": "mirror equation half padding gradient",
     "keys": "moved stepwise half gradient",
     "buckets": "moved mirror half gradient",
     "shift": "mirror half",
@@ -47,6 +53,9 @@ BLIND = {
     "kernel": "moved norm half",
     "memory": "moved norm equation half",
     "angles": "moved norm stepwise equation",
+    "streaming": "norm equation half",
+    "yarn": "moved stepwise half",
+    "converted": "moved norm stepwise half",
     "config": "moved norm stepwise half",
     "loaded": "moved norm half",
     "local": "moved norm stepwise half",
@@ -57,6 +66,9 @@ BLIND = {
     "encoder": "moved half",
     "mask": "moved equation half",
 }
+
+
+YARN = {"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096}
 
 
 @pytest.fixture(autouse=True)
@@ -107,10 +119,10 @@ def test_each_check_finds_something():
 
 
 def test_the_tool_knows_an_exhibit_by_the_name_that_is_shown():
-    """Where it can be given as it is: a rotation, or a bias as a query of zeros shows it."""
+    """Where it can be given as it is: a rotation."""
     declared = {"head_dim": 16, "layout": "half"}
     bases = {"config": 500_000.0}
-    for name in ("halves", "memory", "config", "loaded", "local", "indexer"):
+    for name in ("halves", "memory", "config", "loaded", "local", "indexer", "converted"):
         subject = EXHIBITS[name].broken()
 
         def rotate(x, positions, subject=subject):
@@ -122,6 +134,47 @@ def test_the_tool_knows_an_exhibit_by_the_name_that_is_shown():
         report = conformance.check(rotate, axes="bld", base=bases.get(name, 10_000.0), **declared | layout)
         assert EXHIBITS[name].bug in report.named, (name, report)
     assert {exhibit.bug for exhibit in EXHIBITS.values()} - {""} <= conformance.BUGS.keys()
+
+
+def attend(q, k, v):
+    """The attention of an exhibit that gives scores."""
+    s = torch.stack([EXHIBITS["yarn"].broken().scores(*each) for each in zip(q, k, strict=True)])
+    ahead = torch.ones(s.shape[-2:]).triu(s.shape[-1] - s.shape[-2] + 1).bool()
+    return s.masked_fill(ahead, -torch.inf).softmax(-1) @ v
+
+
+WORDS = torch.randn(50, 16, generator=torch.Generator().manual_seed(0))
+
+
+def packed(tokens, documents=None):
+    """A decoder of one layer, with a mask that keeps documents apart."""
+    documents = torch.zeros_like(tokens) if documents is None else documents
+    x = seeded(EXHIBITS["packed"].broken, 0).embed(WORDS[tokens], documents + 1)
+    seen = (documents[:, :, None] == documents[:, None]).tril()
+    return (x @ x.mT / 4).masked_fill(~seen, -torch.inf).softmax(-1) @ x
+
+
+def streaming(tokens, cache=None):
+    """A decoder of one layer and four equal heads, whose cache drops what is old."""
+    cache, out = {} if cache is None else cache, []
+    subject = cache.setdefault("keys", EXHIBITS["streaming"].broken())
+    for x in WORDS[tokens[0]].view(-1, 1, 1, 16).expand(-1, 4, -1, -1):
+        weights = subject.step(x, x).softmax(-1)
+        cache["values"] = subject.kept(torch.cat([cache.get("values", torch.empty(4, 0, 16)), x], 1))
+        out.append((weights @ cache["values"]).flatten())
+    return torch.stack(out)[None]
+
+
+@pytest.mark.parametrize(
+    "name, function, declared",
+    [
+        ("yarn", attend, {"head_dim": 16, "n_heads": 4, "layout": "interleaved", "scaling": YARN}),
+        ("packed", packed, {}),
+        ("streaming", streaming, {"cache": dict, "window": 8}),
+    ],
+)
+def test_the_tool_knows_an_exhibit_in_an_attention_by_its_name(name, function, declared):
+    assert EXHIBITS[name].bug in conformance.check(function, **declared).named
 
 
 def test_a_repair_that_fits_nowhere_is_an_error():
@@ -271,7 +324,7 @@ def test_the_gallery_shows_what_the_menu_names():
 def test_the_tour_counts():
     rows = museum.tour().rows()
     assert len(rows) == len(EXHIBITS) + 1 and {len(row) for row in rows} == {len(CHECKS) + 1}
-    assert dict(zip(CHECKS, rows[-1][1:], strict=True))["equation"] == "13 of 19"
+    assert dict(zip(CHECKS, rows[-1][1:], strict=True))["equation"] == "15 of 23"
     assert "✔ FOUND (62 of 105)" in repr(museum.tour())
     page = museum.tour()._repr_html_()
     assert page.count("<tr>") == len(EXHIBITS) + 2 and page.startswith("<details><summary>")

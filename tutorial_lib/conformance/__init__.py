@@ -56,8 +56,8 @@ def check(given: Any, *, kind: str | None = None, axes: str | None = None, **dec
         declared: what the weights were trained with: the arguments of :class:`Rope`, with ``indexer``, the
             rotation of sparse attention's indexer, and ``indexer_layout``; for an attention also
             ``encoding``, ``n_heads``, ``causal`` and ``values`` (turned, and undone on the output); those of
-            :class:`Bias` for a bias (``kind`` is ``bias_kind`` here); for a decoder those of
-            :func:`check_decoder`; ``mode`` and ``antialias`` for resizing.
+            :class:`Bias` for a bias (``kind`` is ``bias_kind`` here); for a decoder, if all its layers have
+            one RoPE, and those of :func:`check_decoder`; ``mode`` and ``antialias`` for resizing.
 
     Raises ValueError, saying what it takes, for anything else.
     """
@@ -73,7 +73,8 @@ def check(given: Any, *, kind: str | None = None, axes: str | None = None, **dec
         report.given = "table(positions)"
         return report
     if kind == "logits":
-        return check_decoder(given, **declared)
+        its = {field.name: declared.pop(field.name) for field in fields(Rope) if field.name in declared}
+        return check_decoder(given, **declared, rope=Rope(**its) if its else None)
     if kind == "resize":
         return check_resize(given, **declared)
     if kind == "attend":

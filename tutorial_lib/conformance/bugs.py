@@ -94,6 +94,7 @@ BUGS = {
     "packing": Bug(
         "the numbering runs on from document to document: positions that jump are not followed",
         "index the table by the positions, do not count from the first of them",
+        "allenai/OLMo-core#591",
     ),
     "rows share positions": Bug(
         "all rows of a batch get the positions of the first row",
@@ -206,6 +207,7 @@ BUGS = {
     "attention factor forgotten": Bug(
         "cosines and sines are not multiplied by the attention factor",
         "multiply both by 0.1·ln(s) + 1 (or the attention_factor of the config)",
+        "pytorch/torchtitan#4117",
     ),
     "attention factor squared": Bug(
         "the attention factor is applied twice to each side",

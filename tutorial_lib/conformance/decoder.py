@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .report import FAILED, Finding, Report, passed, undecided
+from .clocks import check_clocks
+from .report import FAILED, OPEN, Finding, Report, passed, undecided
 from .rope import Rope
 from .rotation import check_rotation
 
@@ -90,6 +91,10 @@ class Decoder:
         """The logits of all tokens at other positions."""
         return self(self.tokens, positions=positions)
 
+    def last(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """The logits of each row's last token."""
+        return self(tokens.to(self.tokens.device), positions=positions)[:, -1].cpu()
+
     def gives(self, logits: Tensor, *positions: Tensor) -> bool:
         """Whether the tokens have these logits at some of these positions."""
         return any(self.off(self.at(each), logits) <= 10 * self.tolerance for each in positions)
@@ -106,21 +111,33 @@ def check_decoder(
     cache: Callable[[], Any] | None = None,
     causal: bool = True,
     window: int | None = None,
+    rope: Rope | None = None,
+    reference: Callable[..., Any] | None = None,
 ) -> Report:
     """The report on a decoder.
 
     ``relative`` says that distances alone count, ``cache`` makes an empty one, ``window`` is the number of
-    keys that a cache keeps when it drops others.
+    keys that a cache keeps when it drops others, ``rope`` is that of all its layers. ``reference``
+    is a decoder with the same weights that is right, such as the one that this is a port of.
     """
     if window is not None and not 1 < window <= 128:
         raise ValueError(f"window={window}: it must be 2 … 128, since it is filled token by token")
     decoder = Decoder(given, vocab, cache)
+    original = None if reference is None else Decoder(reference, vocab, cache)
     report = Report(f"{type(given).__name__ if isinstance(given, nn.Module) else 'logits(tokens)'}")
     rotary = list(rotary_reports(given, decoder.config)) if isinstance(given, nn.Module) else []
     if relative is None and rotary:
         relative = all(known is not None for _, known in rotary)
         relative = relative and not _learned(given)
     golden, dtype = _inside(rotary)
+    if rope is not None and golden.status == OPEN and "positions" in decoder.has:
+        try:
+            golden = check_clocks(decoder.last, decoder.vocab, rope)
+        except Exception as error:  # a table may end before
+            because = f"positions up to 2500 raised {type(error).__name__}: {error}"[:200]
+            golden = undecided("golden values", because)
+    if original is not None and golden.status == OPEN:
+        golden = _beside(decoder, original, rope)
     if "inv_freq never filled" in golden.bugs or not bool(decoder.full.isfinite().all()):
         others = ("shift", "causality", "cache", "padding", "packing")
         because = "its logits are made of frequencies that were never filled, or are not finite"
@@ -131,7 +148,7 @@ def check_decoder(
         _shift(decoder, relative),
         _causality(decoder, causal),
         _cache(decoder, window),
-        _padding(decoder),
+        _padding(decoder, original),
         _packing(decoder),
         (None if dtype.status == FAILED else _in_16_bits(decoder)) or dtype,
     ]
@@ -230,6 +247,39 @@ def _inside(rotary: list[tuple[str, Report | None]]) -> tuple[Finding, Finding]:
             of = {"golden values": "turns by the angles of the config", "dtype": "keeps them in 16 bits"}
             found.append(passed(promise, f"{names} {of[promise]}; the layers around it are not tested."))
     return found[0], found[1]
+
+
+# ---- beside a right one ----
+def _beside(decoder: Decoder, original: Decoder, rope: Rope | None) -> Finding:
+    """Are the logits those of the reference? If not: are they those that it has at the positions of a bug?"""
+    error = decoder.off(decoder.full, original.full)
+    if error <= 10 * decoder.tolerance:
+        return passed("golden values", f"Logits are those of the reference, for {L} tokens.")
+    p = torch.arange(L)[None]
+    if "positions" in decoder.has and decoder.off(decoder.at(p), original.full) <= 10 * decoder.tolerance:
+        return passed("golden values", f"At positions 0 … {L - 1} logits are those of the reference.")
+    mirrored = ("sign",) if rope is not None else ("sign", "bias sign", "table read i − j")
+    rules = [
+        (mirrored, -p),
+        (("turned twice", "positions doubled"), 2 * p),
+        (("inv_freq never filled", "no position"), 0 * p),
+        (("positions from 1",), p + 1),
+    ]
+    if rope is None:
+        rules += [(("bias before the scale",), p / d**0.5) for d in (4, 8, 16, 32, 64, 128)]
+    names = tuple(name for each, wrong in rules if _has(original, wrong, decoder) for name in each)
+    says = "Logits are not those of the reference."
+    if not names:
+        says += " No other positions explain it: compare layout, base and slopes, then what is not position."
+    return Finding("golden values", FAILED, says, names, shown=f"{L} tokens", error=error)
+
+
+def _has(original: Decoder, positions: Tensor, decoder: Decoder) -> bool:
+    """Whether the reference has the decoder's logits at these positions."""
+    try:
+        return decoder.off(original.at(positions), decoder.full) <= 10 * decoder.tolerance
+    except Exception:  # a table has no such row
+        return False
 
 
 # ---- promises ----
@@ -378,7 +428,7 @@ def _behind(decoder: Decoder, *positions: int) -> Tensor:
     return decoder.with_cache(decoder.tokens[:, 7:10], past, 7, positions=torch.tensor([positions]))[0]
 
 
-def _padding(decoder: Decoder) -> Finding:
+def _padding(decoder: Decoder, original: Decoder | None) -> Finding:
     if (rows := _rows(decoder)) is not None:
         return rows
     if "mask" not in decoder.has:
@@ -419,6 +469,10 @@ def _padding(decoder: Decoder) -> Finding:
     if decoder.off(told, right) <= decoder.tolerance:
         if hasattr(decoder.given, "generate"):  # which gives them
             return passed("padding", "Padding on the left changes nothing, if positions are given.")
+        if original is not None and "mask" in original.has:
+            if decoder.off(original(tokens, mask=mask)[:, pad:], right) <= 10 * decoder.tolerance:
+                says = "The padding on the left is counted, and the reference does not count it."
+                return Finding("padding", FAILED, says, ("left padding counted",), shown=shown, error=moved)
         says = "padding on the left changes nothing if positions are given, and without them it is counted"
         return undecided("padding", f"{says}: do its callers give them?", ("left padding counted",))
     says = "Behind padding on the left the logits are others."

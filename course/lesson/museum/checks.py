@@ -69,7 +69,7 @@ def words(exhibit: Exhibit, n: int) -> tuple[Tensor, Tensor]:
 
 
 def embed(subject, x: Tensor, mask: Tensor | None = None) -> Tensor:
-    if "attention_mask" not in inspect.signature(subject.embed).parameters:
+    if len(inspect.signature(subject.embed).parameters) == 1:
         return subject.embed(x)
     return subject.embed(x, torch.ones(x.shape[:2], dtype=torch.long) if mask is None else mask)
 
@@ -173,13 +173,23 @@ def resize(exhibit, kind):
 
 
 def padding(exhibit, kind):
-    subject, n, pad = kind(), 8, 5
-    x = torch.randn(1, n, CHANNELS)
-    mask = (torch.arange(pad + n) >= pad).long()[None]
-    padded = embed(subject, torch.cat([torch.zeros(1, pad, CHANNELS), x], 1), mask)[:, pad:]
-    error = relative_error(padded, embed(subject, x))
     said = _("{n} tokens of padding on the left change the words' vectors by {error} of the largest entry")
-    return Verdict(error > SAME, said.format(n=pad, error=f"{error:.2g}"), f"{error:.2g}")
+    return _behind(0, said, kind())
+
+
+def packing(exhibit, kind):
+    said = _("{n} words of another text in the row change the words' vectors by {error} of the largest entry")
+    return _behind(1, said, kind())
+
+
+def _behind(mark: int, said: str, subject: nn.Module) -> Verdict:
+    """The verdict on eight words behind five tokens of padding (mark 0), or of another text (1)."""
+    n, front = 8, 5
+    x = torch.randn(1, n, CHANNELS)
+    marks = torch.tensor([[mark] * front + [mark + 1] * n])
+    row = embed(subject, torch.cat([torch.zeros(1, front, CHANNELS), x], 1), marks)[:, front:]
+    error = relative_error(row, embed(subject, x))
+    return Verdict(error > SAME, said.format(n=front, error=f"{error:.2g}"), f"{error:.2g}")
 
 
 def gradient(exhibit, kind):
@@ -250,9 +260,15 @@ CHECKS = {
     ),
     "padding": Check(
         "Padding on the left changes nothing",
-        _takes("embed", "attention_mask"),
+        lambda e: _takes("embed", "attention_mask")(e) or _takes("embed", "documents")(e),
         "it is not told what is padding",
         padding,
+    ),
+    "packing": Check(
+        "A second text in the row is as it is alone",
+        _takes("embed", "documents"),
+        "it is not told which text a word belongs to",
+        packing,
     ),
     "gradient": Check(
         "A gradient reaches the whole table",

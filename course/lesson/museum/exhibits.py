@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from tutorial_lib import attention
 from tutorial_lib.encodings import ALiBi as LibraryALiBi
-from tutorial_lib.encodings import DynamicNTK, Frequencies, NoPosition, Rotary, Shaw, T5Bias, sinusoidal
+from tutorial_lib.encodings import DynamicNTK, Frequencies, NoPosition, Rotary, Shaw, T5Bias, YaRN, sinusoidal
 
 
 # ---- sines, cosines, and a learned table ----
@@ -63,6 +63,17 @@ class GPT2Embedding(nn.Module):
     def embed(self, x, attention_mask):
         position_ids = torch.arange(x.shape[1]).expand(x.shape[:2])
         return x + self.wpe(position_ids)
+
+
+class PackedEmbedding(nn.Module):
+    def __init__(self, d_model=16, max_positions=512):
+        super().__init__()
+        self.embed_positions = nn.Embedding(max_positions, d_model)
+
+    def embed(self, x, documents):
+        text = documents > 0
+        positions = (text.cumsum(-1) - 1).clamp(min=0)
+        return x + self.embed_positions(positions)
 
 
 # ---- relative vectors and biases ----
@@ -241,6 +252,64 @@ class DynamicRotary(nn.Module):
         return self.rotate(q, n - 1, n) @ torch.cat(self.keys, dim=1).mT / q.shape[-1] ** 0.5
 
 
+class StreamingRotary(nn.Module):
+    sinks, window, keys = 2, 6, torch.empty(4, 0, 16)
+
+    def rotate(self, x, start=0):
+        d = x.shape[-1]
+        angle = torch.outer(torch.arange(start, start + x.shape[1]), 10000.0 ** (-torch.arange(0, d, 2) / d))
+        angle, (x1, x2) = torch.cat([angle, angle], dim=-1), x.chunk(2, dim=-1)
+        return x * angle.cos() + torch.cat([-x2, x1], dim=-1) * angle.sin()
+
+    def kept(self, k):
+        return torch.cat([k[:, : self.sinks], k[:, self.sinks :][:, -self.window :]], dim=1)
+
+    def scores(self, q, k):
+        k = self.kept(k)
+        return self.rotate(q[:, -1:], k.shape[1] - 1) @ self.rotate(k).mT / q.shape[-1] ** 0.5
+
+    def step(self, q, k):
+        place = min(self.keys.shape[1], self.sinks + self.window - 1)
+        self.keys = self.kept(torch.cat([self.keys, self.rotate(k, place)], dim=1))
+        return self.rotate(q, place) @ self.keys.mT / q.shape[-1] ** 0.5
+
+
+class YarnAttention(nn.Module):
+    def __init__(self, head_dim=16, max_seq_len=4096, original_seq_len=4096, factor=40.0):
+        super().__init__()
+        yarn = YaRN(factor, original_seq_len, ramp="rounded index", attention=1.0)
+        self.rotary = Rotary(head_dim, layout="interleaved", frequencies=Frequencies(head_dim, scaling=yarn))
+        self.softmax_scale = head_dim**-0.5
+        if max_seq_len > original_seq_len:
+            mscale = 0.1 * math.log(factor) + 1
+            self.softmax_scale *= mscale * mscale
+
+    def scores(self, q, k):
+        q, k = self.rotary.rotate(q[None], k[None])
+        return q[0] @ k[0].mT * self.softmax_scale
+
+
+class ConvertedAttention(nn.Module):
+    def __init__(self, head_dim=16, file_type="nvfp4"):
+        super().__init__()
+        self.register_buffer("trained", torch.randn(head_dim, head_dim) / 4)
+        w = self.permute(self.trained) if file_type in ("f16", "q8_0") else self.trained
+        self.register_buffer("w", w)
+
+    def permute(self, w):
+        return w.unflatten(0, (2, -1)).transpose(0, 1).flatten(0, 1)
+
+    def rotate(self, x, start=0):
+        d = x.shape[-1]
+        angle = torch.outer(torch.arange(start, start + x.shape[1]), 10000.0 ** (-torch.arange(0, d, 2) / d))
+        cos, sin, x1, x2 = angle.cos(), angle.sin(), x[..., 0::2], x[..., 1::2]
+        return torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], dim=-1).flatten(-2)
+
+    def scores(self, q, k):
+        q, k = self.rotate(q @ self.w.mT, k.shape[1] - q.shape[1]), self.rotate(k @ self.w.mT)
+        return q @ k.mT / q.shape[-1] ** 0.5
+
+
 # ---- ALiBi, and a mask ----
 class ALiBi(nn.Module):
     def __init__(self, num_heads=6):
@@ -310,6 +379,15 @@ def _t5(subject):
     encoding = T5Bias(4, bidirectional=True)
     encoding.b.data = subject.table.data.T
     return encoding
+
+
+def _streaming(subject, q, k):
+    return _library(lambda _: Rotary(16, layout="half"))(subject, q[:, -1:], subject.kept(k))
+
+
+def _converted(subject, q, k):
+    w = subject.trained.double()
+    return _library(lambda _: Rotary(16, layout="half"))(subject, q @ w.mT, k @ w.mT)
 
 
 def _transformer_xl(_subject, q, k):
@@ -395,6 +473,15 @@ EXHIBITS = {
         (("torch.arange(x.shape[1]).expand(x.shape[:2])", "(attention_mask.cumsum(-1) - 1).clamp(min=0)"),),
         _added(lambda subject, n: subject.wpe.weight.data[:n].double()), relative=False,
         bug="left padding counted"),
+    "packed": Exhibit(
+        PackedEmbedding, "Learned positions for packed texts", "facebookresearch/metaseq#104",
+        "positions begin anew with each document of a row, so that packed ones train as they do alone",
+        "Padding is left out of the count, but a second text counts on from the first: its first word gets "
+        "row 5 in place of row 0, however well a mask keeps the two apart. Count within each text.",
+        (("text = documents > 0", "text = (documents[:, :, None] == documents[:, None]).tril()"),
+         ("(text.cumsum(-1) - 1).clamp(min=0)", "text.sum(-1) - 1")),
+        _added(lambda subject, n: subject.embed_positions.weight.data[:n].double()), relative=False,
+        bug="packing"),
     "keys": Exhibit(
         RelativeKeys, "Relative keys, as Shaw has them", "huggingface/transformers#9164",
         "without clipping, inputs longer than the table fail (in the reported code, nn.Embedding raises an "
@@ -462,6 +549,29 @@ EXHIBITS = {
          ("@ torch.cat(self.keys, dim=1).mT", "@ self.rotate(torch.cat(self.keys, dim=1), 0, n).mT")),
         _library(lambda _: Rotary(16, layout="half", frequencies=Frequencies(16, scaling=DynamicNTK(16)))),
         relative=False, decodes=True),
+    "streaming": Exhibit(
+        StreamingRotary, "A cache that drops old words", "mit-han-lab/streaming-llm#53",
+        "places are counted within the cache, so keys are kept unturned and turned anew at each step",
+        "When a word leaves, those behind it move up, but their keys keep the angle of the place that they "
+        "came to. In a full cache that is the last one, so all look as near as the query itself.",
+        (("torch.cat([self.keys, self.rotate(k, place)], dim=1)", "torch.cat([self.keys, k], dim=1)"),
+         ("@ self.keys.mT", "@ self.rotate(self.keys).mT")),
+        _streaming, relative=False, decodes=True, bug="keys not turned"),
+    "yarn": Exhibit(
+        YarnAttention, "YaRN, trained further on 4,096 words", "pytorch/torchtitan#4117",
+        "once max_seq_len is the length in training, guards switch off YaRN's angles and mscale in silence",
+        "Here it is mscale, by which the softmax gets 1.87 times as sharp. Nobody switched it off: the guard "
+        "looks at the size of a table, which had shrunk to what training needs. Look at the factor.",
+        (("max_seq_len > original_seq_len", "factor > 1"),),
+        _library(lambda _: Rotary(16, layout="interleaved", frequencies=Frequencies(
+            16, scaling=YaRN(40.0, 4096, ramp="rounded index")))),
+        decodes=True, bug="attention factor forgotten"),
+    "converted": Exhibit(
+        ConvertedAttention, "RoPE for neighbours, weights for halves", "ggml-org/llama.cpp#22611",
+        "packing to NVFP4 goes around the permutation of W_q and W_k: a perplexity of 4419 in place of 44",
+        "The weights pair halves and this code pairs neighbours, so the rows of W need a new order, whatever "
+        "the type of file. One type had a path of its own, and nobody permuted there.",
+        (('("f16", "q8_0")', '("f16", "q8_0", "nvfp4")'),), _converted, decodes=True, bug="layout"),
     "config": Exhibit(
         ConfiguredRotary, "RoPE as a config asks for it", "vllm-project/vllm#28542",
         "in Transformers 5 rope_theta lives inside of rope_parameters, and has to be read there",
