@@ -225,9 +225,12 @@ def _counts(counted: Counter) -> str:
 
 
 def _say(taken) -> None:
+    from .intake import printable
+
     for one in taken:
         if one.reason:
-            print(f"{one.student}  {one.assignment or '–'}: {one.state}. {one.reason}")
+            text = f"{one.student or '–'}  {one.assignment or '–'}: {one.state}. {one.reason}"
+            print(printable(text))
 
 
 def take_in(given) -> int:
@@ -240,7 +243,7 @@ def take_in(given) -> int:
     voted, odd = intake.take_in_votes(given.inbox, given.root)
     if voted or odd:
         print(f"{voted} votes, and {odd} files that only look like one: {ballots.report(given.root)}")
-    _compare(roster.read(given.root), {one.student for one in taken})
+    _compare(roster.read(given.root), {one.student for one in taken if one.student})
     return 0
 
 
@@ -397,7 +400,7 @@ def alike(given) -> int:
 
 
 def replay(given) -> int:
-    from . import marking
+    from . import intake, marking
 
     (name,) = _assignments(given.root, [given.assignment])
     known = [question.name for question in marking.questions.load(assignments.number(name))]
@@ -408,7 +411,7 @@ def replay(given) -> int:
     for question in given.questions or known:
         found = marks["questions"].get(question, {"kind": "none", "text": "No verdict."})
         text = f"  {question} (seed {seeds[question]}): {found['kind']}. {found['text']}"
-        print("".join(letter if letter.isprintable() else " " for letter in text))  # a terminal obeys some
+        print(intake.printable(text))
     return 0
 
 

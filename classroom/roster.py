@@ -23,7 +23,11 @@ ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 # ContentZipper#get_filename (lib/content_zipper.rb of instructure/canvas-lms): the sortable name in lower
 # case, with nothing but letters and their signs, "LATE", the user's number, the file's number, the
 # file's name. Python's \w leaves out the signs, which are vowels in Hindi or Thai.
-CANVAS = re.compile(r"(?s)(?P<name>[^\W_][\w\x80-\U0010ffff]*?)_(?:LATE_)?(?P<number>[0-9]+)_[0-9]+_.+")
+# Text that was typed, and an address, have no number of a file: add_text_or_url, in the same place.
+CANVAS = re.compile(
+    r"(?s)(?P<name>[^\W_][\w\x80-\U0010ffff]*?)_(?:LATE_)?(?P<number>[0-9]+)"
+    r"_(?:[0-9]+_.+|(?P<typed>text|link)\.html)"
+)
 # mod_assign\downloader (mod/assign/classes/downloader.php of moodle/moodle): the full name, a number that
 # differs in each assignment, the plugin; then, where folders are switched off, the file's name.
 MOODLE = re.compile(
@@ -49,7 +53,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Sender:
-    """Whose file it is, as a platform wrote it into the name; ``online``: text that was typed into Moodle."""
+    """Whose file it is, as a platform wrote it into the name; ``online``: text that was typed there."""
 
     platform: str
     name: str
@@ -74,8 +78,18 @@ def sender(name: str) -> Sender | None:
     if found := MOODLE.fullmatch(name):
         return Sender("moodle", found["name"], found["number"], found["kind"] == "onlinetext")
     if found := CANVAS.fullmatch(name):
-        return Sender("canvas", found["name"], found["number"])
+        return Sender("canvas", found["name"], found["number"], bool(found["typed"]))
     return None
+
+
+def is_id(name: str) -> bool:
+    """May this be a student's id? nbgrader ignores folders of some names.
+
+    >>> is_id("wang1"), is_id("feedback"), is_id("x.pyc"), is_id("Zoë")
+    (True, False, False, False)
+    """
+    reserved = name in ("feedback", "__pycache__") or name.endswith((".pyc", "."))
+    return bool(ID.fullmatch(name)) and not reserved
 
 
 def spelled(name: str) -> str:
@@ -213,10 +227,11 @@ def _column(name: str) -> str:
 
 
 def _person(row: dict[str, str], line: int) -> Person:
-    if not ID.fullmatch(row.get("id", "")):
+    if not is_id(row.get("id", "")):
         raise ValueError(
             f"{FILE}, line {line}: {row.get('id', '')!r} cannot be an id. Take letters a–z, "
-            "digits, “_”, “.” and “-”, at most 60 of them: a user name, or a number."
+            "digits, “_”, “.” and “-”, at most 60 of them: a user name, or a number; not “feedback”, "
+            "nor what ends in “.pyc” or a dot."
         )
     try:
         clock.length(row.get("extension") or "0")
