@@ -961,7 +961,14 @@ def _reject(root: Path, student: str, assignment: str, reason: str, raw: bytes, 
 
 def take_in_votes(inbox: Path, root: Path) -> tuple[int, int]:
     """Take in the votes beside the homework; returns how many there are, and how many files were none."""
-    return ballots.take_in(_below(Path(inbox)), Path(inbox), Path(root))
+    students = Students(root)
+
+    def who(name: str) -> str:
+        sender = roster.sender(name)
+        loose = match(_bare(CONFLICT.sub("", name)), exercises.names())[1]
+        return students.id(sender.stable if sender else loose or name, sender)
+
+    return ballots.take_in(_below(Path(inbox)), Path(inbox), Path(root), who)
 
 
 # ---- what was collected elsewhere ----
