@@ -97,7 +97,9 @@ def _votes_in(path: Path, inbox: Path) -> Iterator[tuple[bytes, float, tuple[str
                 for member in packed.infolist():
                     if is_vote(member.filename) and member.file_size <= votes.MOST_BYTES:
                         with packed.open(member) as stream:
-                            yield stream.read(votes.MOST_BYTES + 1), seconds, parts
+                            inner = tuple(member.filename.split("/"))  # of a class's archive
+                            whose = inner if roster.sender(inner[0]) else parts
+                            yield stream.read(votes.MOST_BYTES + 1), seconds, whose
     except files.Refused:
         yield b"", 0.0, parts  # not a vote: it is counted as one of those
     except Exception:  # a broken zip file raises many kinds; `intake` says what is wrong with it

@@ -31,7 +31,7 @@ from course import files
 from course.files import MEGABYTE, Refused
 
 from . import assignments as exercises
-from . import ballots, roster
+from . import ballots, kept, roster
 
 MOST_UPLOAD = 100 * MEGABYTE  # of one notebook as it was sent, with its outputs
 MOST_BYTES = 20 * MEGABYTE  # of one notebook without them
@@ -141,6 +141,11 @@ def safe_id(name: str) -> str:
     return f"{plain or 'student'}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:6]}"
 
 
+def names(root: Path) -> dict[str, str]:
+    """Id to name, of all who have sent something."""
+    return kept.load(root / "students.json", "The names are made anew from what `take-in` finds.")
+
+
 class Students:
     """The ids of a class: ``students.json`` maps each id to its name.
 
@@ -149,7 +154,7 @@ class Students:
 
     def __init__(self, root: Path):
         self.path = root / "students.json"
-        self.names: dict[str, str] = json.loads(self.path.read_text()) if self.path.exists() else {}
+        self.names: dict[str, str] = names(root)
         self.roster = roster.read(root)
 
     def id(self, name: str, sender: roster.Sender | None = None) -> str:
@@ -925,7 +930,7 @@ def _take(root: Path, student: str, assignment: str, upload: Upload, data: bytes
         ).encode(),
     )
     marks = root / "marks" / assignment / f"{student}.json"
-    if marks.exists() and json.loads(marks.read_text()).get("state") == "rejected":
+    if kept.load(marks, "`grade` marks it again.").get("state") == "rejected":
         marks.unlink()  # it was about an upload that no longer counts
     return taken
 

@@ -519,7 +519,14 @@ def secret_of(root: Path) -> str:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         files.replace(path, secrets.token_hex(16).encode(), 0o600)
-    return path.read_text(encoding="utf-8").strip()
+    secret = path.read_text(encoding="utf-8", errors="replace").strip()
+    if len(secret) < 16:
+        raise GraderError(
+            f"{path} holds no secret, so anybody could foretell the inputs. Put back a copy of it. Without "
+            "one, delete it: a new one is made, `grade --again` marks by it, and earlier verdicts cannot be "
+            "replayed any more."
+        )
+    return secret
 
 
 def own_secret(root: Path, assignment: str, student: str) -> str:

@@ -7,7 +7,6 @@ import csv
 import datetime
 import html
 import io
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -155,9 +154,8 @@ def _row(marks: Mapping | None, submission, most: float) -> dict:
 
 def _names(root: Path) -> dict[str, str]:
     """Id to name, for the class list and everybody else who sent something."""
-    path = Path(root) / "students.json"
     listed = {person.id: person.name or person.id for person in roster.read(root).people.values()}
-    return (json.loads(path.read_text()) if path.exists() else {}) | listed
+    return intake.names(Path(root)) | listed
 
 
 # ---- the table of grades ----

@@ -94,7 +94,11 @@ def load(root: Path, assignment: str) -> Rules:
     """The rules of an exercise; the usual ones where none were written."""
     path, zone = _path(root, assignment), ""
     if _zone(root).exists():
-        zone = _zone(root).read_text(encoding="utf-8").strip()
+        zone = _zone(root).read_text(encoding="utf-8", errors="replace").strip()
+        try:
+            clock.zone(zone)
+        except ValueError as problem:
+            raise ValueError(f"{_zone(root)}: {problem}. Delete it, and give --zone once more") from None
     earlier = path.with_name(".late-per-day")  # all that was kept before there were rules
     if not path.exists():
         return Rules(float(earlier.read_text()) if earlier.exists() else 0.0, zone=zone)
