@@ -22,6 +22,7 @@ import datetime
 import difflib
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,9 +37,14 @@ with needs("teach"):
 
 def _date(text: str) -> datetime.datetime:
     try:
-        return datetime.datetime.fromisoformat(text)
+        found = datetime.datetime.fromisoformat(text)
+        if not 2000 <= found.year <= 2200:
+            raise ValueError
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no date: write it like 2026-12-01T18:00") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no date of our days: write it like 2026-12-01T18:00"
+        ) from None
+    return found
 
 
 def _zone(text: str) -> str:
@@ -269,8 +275,15 @@ def grade(given) -> int:
         )
     gradebook.prepare(given.root, {name: assignments.path(name) for name in given.assignments}, given.db)
     preview, failed = getattr(given, "preview", False), 0
+    zone, dates = rules.dates(given.root, assignments.names())
+    if zone and given.zone not in (None, zone):
+        raise ValueError(f"{rules.DUE} says that the zone is {zone}: change it there, or leave out --zone")
+    given.zone = zone or given.zone
     for name in given.assignments:
-        asked = _rules(given, name)
+        own = dates.get(name, {})
+        if own and given.due:
+            raise ValueError(f"{rules.DUE} says when {name} is due: change it there, or leave out --due")
+        asked, due = _rules(given, name, own), own.get("", given.due)
         _say(intake.adopt(given.root, name))  # what nbgrader collected, as it was sent
         with tqdm(desc=name, unit="submission", total=0) as bar:
 
@@ -290,13 +303,13 @@ def grade(given) -> int:
                 progress=show,
             )
         marks = gradebook.load_marks(given.root, name) | {one["student"]: one for one in fresh}
-        _say_changes(name, gradebook.changes(given.root, name, marks, asked, due=given.due, db=given.db))
+        _say_changes(name, gradebook.changes(given.root, name, marks, asked, due=due, db=given.db))
         if preview:
             print(f"{name}: nothing was entered. Without --preview, the same command enters it.")
             continue
         rules.save(given.root, name, asked)
         for student, reason in gradebook.merge(
-            given.root, name, marks, due=given.due, rules=asked, db=given.db
+            given.root, name, marks, due=due, rules=asked, db=given.db
         ).items():
             marks[student] |= {"state": "grader error", "reason": reason}
         counted = Counter(one["state"] for one in marks.values())
@@ -309,8 +322,11 @@ def grade(given) -> int:
     return failed
 
 
-def _rules(given, name: str) -> rules.Rules:
-    """The rules of an exercise with what is asked for now; ValueError for what does not fit."""
+def _rules(given, name: str, dates: Mapping[str, datetime.datetime]) -> rules.Rules:
+    """The rules of an exercise with what is asked for now; ValueError for what does not fit.
+
+    Its dates are said as they were understood.
+    """
     from . import gradebook
 
     kept = rules.load(given.root, name)
@@ -331,6 +347,15 @@ def _rules(given, name: str) -> rules.Rules:
         kept = replace(kept, extensions={**kept.extensions, student: time})
     if given.zone:
         kept = replace(kept, zone=given.zone)
+    groups = {group: when.isoformat() for group, when in dates.items() if group}
+    kept = replace(kept, groups=groups)
+    if strangers := sorted(groups.keys() - {one.group for one in roster.read(given.root).people.values()}):
+        raise ValueError(
+            f"{rules.DUE}: {name} names the group {strangers[0]!r}, which {roster.FILE} does not"
+        )
+    for group, when in ({"": given.due} if given.due else dates).items():
+        said = clock.words(clock.utc(when, clock.zone(kept.zone)), kept.zone)
+        print(f"{name}{f', group {group}' if group else ''} is due on {said}.")
     if given.late_per_day is not None:
         kept = replace(kept, late_per_day=given.late_per_day)
     if given.part_of_day:

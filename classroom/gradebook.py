@@ -88,9 +88,9 @@ def _usable(url: str) -> Iterator[None]:
         if type(problem) is not DatabaseError:
             raise  # a fault of ours
         raise RuntimeError(
-            f"The gradebook {url.removeprefix('sqlite:///')} is damaged ({problem.orig}). Put back a copy of it. "
-            "Without one, move it away: `grade` makes a new one of what is in marks/, where the marks and "
-            "comments that you gave by hand are missing."
+            f"The gradebook {url.removeprefix('sqlite:///')} is damaged ({problem.orig}). Put back a copy "
+            "of it. Without one, move it away: `grade` makes a new one of what is in marks/, where the marks "
+            "and comments that you gave by hand are missing."
         ) from None
 
 

@@ -29,9 +29,13 @@ from typing import IO
 
 from course import files
 from course.files import MEGABYTE, Refused
+from tutorial_lib.optional import needs
 
 from . import assignments as exercises
 from . import ballots, kept, roster
+
+with needs("teach"):
+    import charset_normalizer
 
 MOST_UPLOAD = 100 * MEGABYTE  # of one notebook as it was sent, with its outputs
 MOST_BYTES = 20 * MEGABYTE  # of one notebook without them
@@ -62,6 +66,8 @@ KINDS = (  # how a file begins that is no text: what it is
     (b"\xff\xd8\xff", "a picture"),
     (b"GIF8", "a picture"),
 )
+ENCODINGS = ["cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "gb18030", "big5", "cp932", "cp949", "koi8_r"]
+MOST_TELLING = 100_000  # bytes that decide which of them it is
 IMAGES = ("image/png", "image/jpeg", "image/gif")
 JOINERS = "\u200c\u200d"  # they cannot be seen, and names in Persian or Sinhala cannot do without them
 
@@ -551,9 +557,30 @@ def decode(data: bytes) -> tuple[str, list[str]]:
     except UnicodeDecodeError:
         if not data.lstrip().startswith(b"{"):
             raise Refused("The file is no notebook: it is binary. Send the .ipynb file.") from None
-        return data.decode("cp1252", "replace"), [
-            "The file was not stored as UTF-8; letters with accents may have been changed."
+        text, encoding = by_evidence(data)
+        what = f"It was read as {encoding}" if encoding else "Its damaged letters are shown as �"
+        return text, [
+            f"The file was not stored as UTF-8. {what}; look whether its words are as you wrote them."
         ]
+
+
+def by_evidence(data: bytes) -> tuple[str, str]:
+    """The text of bytes that are not UTF-8, and the encoding that they speak for; "" for damaged UTF-8.
+
+    >>> by_evidence("Die Länge bleibt, größer".encode() + b"\\xff")[1]
+    ''
+    >>> by_evidence("Поворот сохраняет длину".encode("cp1251"))[1]
+    'cp1251'
+    """
+    mended = data.decode("utf-8", "replace")
+    damaged = mended.count("�")
+    if sum(letter > "\x7f" for letter in mended) - damaged > damaged:
+        return mended, ""
+    telling = b"\n".join(line for line in data.splitlines() if not line.isascii())[:MOST_TELLING]
+    best = charset_normalizer.from_bytes(telling, cp_isolation=ENCODINGS).best()
+    if not best or "cp1252" in best.could_be_from_charset or not best.coherence:
+        return data.decode("cp1252", "replace"), "cp1252"
+    return data.decode(best.encoding, "replace"), best.encoding
 
 
 def parse(text: str) -> dict:

@@ -171,6 +171,10 @@ class Roster:
             return name
         return self._one(f"={spelled(name).casefold()}", *self._keys(name))
 
+    def group(self, student: str) -> str:
+        """The group of a student; "" for none."""
+        return self.people[student].group if student in self.people else ""
+
     def extension(self, student: str) -> str:
         """The extra time that a student has for every exercise, such as 3d; "" for none."""
         return self.people[student].extension if student in self.people else ""
