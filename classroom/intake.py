@@ -66,7 +66,8 @@ KINDS = (  # how a file begins that is no text: what it is
     (b"\xff\xd8\xff", "a picture"),
     (b"GIF8", "a picture"),
 )
-ENCODINGS = ["cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "gb18030", "big5", "cp932", "cp949", "koi8_r"]
+ENCODINGS = ("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "gb18030", "big5", "cp932", "cp949", "koi8_r")
+NOT_UTF8 = "The file was not stored as UTF-8."
 MOST_TELLING = 100_000  # bytes that decide which of them it is
 IMAGES = ("image/png", "image/jpeg", "image/gif")
 JOINERS = "\u200c\u200d"  # they cannot be seen, and names in Persian or Sinhala cannot do without them
@@ -559,9 +560,7 @@ def decode(data: bytes) -> tuple[str, list[str]]:
             raise Refused("The file is no notebook: it is binary. Send the .ipynb file.") from None
         text, encoding = by_evidence(data)
         what = f"It was read as {encoding}" if encoding else "Its damaged letters are shown as �"
-        return text, [
-            f"The file was not stored as UTF-8. {what}; look whether its words are as you wrote them."
-        ]
+        return text, [f"{NOT_UTF8} {what}; look whether its words are as you wrote them."]
 
 
 def by_evidence(data: bytes) -> tuple[str, str]:
@@ -576,11 +575,14 @@ def by_evidence(data: bytes) -> tuple[str, str]:
     damaged = mended.count("�")
     if sum(letter > "\x7f" for letter in mended) - damaged > damaged:
         return mended, ""
-    telling = b"\n".join(line for line in data.splitlines() if not line.isascii())[:MOST_TELLING]
-    best = charset_normalizer.from_bytes(telling, cp_isolation=ENCODINGS).best()
-    if not best or "cp1252" in best.could_be_from_charset or not best.coherence:
-        return data.decode("cp1252", "replace"), "cp1252"
-    return data.decode(best.encoding, "replace"), best.encoding
+    words = b"\n".join(text for text in data.split(b'"') if not text.isascii())[:MOST_TELLING]
+    found = {one.encoding: one for one in charset_normalizer.from_bytes(words, cp_isolation=list(ENCODINGS))}
+    best = min(
+        (name for name in ENCODINGS if name in found),  # of equals the first
+        key=lambda name: (found[name].chaos, -found[name].coherence),
+        default=ENCODINGS[0],
+    )
+    return data.decode(best, "replace"), best
 
 
 def parse(text: str) -> dict:
@@ -897,7 +899,10 @@ def _settle(root: Path, student: str, assignment: str, uploads: list[Upload], as
         others += [f"'{other.label}' is older and was not used." for other in uploads[n + 1 :]]
         if others:
             remarks.append(f"Several files were sent; '{upload.label}' counts. {' '.join(others)}")
-        return _take(root, student, assignment, upload, data, remarks)
+        taken = _take(root, student, assignment, upload, data, remarks)
+        if taken.sha256 == hashlib.sha256(data).hexdigest() and any(NOT_UTF8 in one for one in remarks):
+            files.replace(taken.path.with_suffix(".ipynb.sent"), raw)  # whoever reads it better has the bytes
+        return taken
     newest = refusals[0][0]
     reason = " ".join(f"'{upload.label}': {why}" for upload, why in refusals[:MOST_NAMED])
     if len(uploads) > MOST_NAMED:

@@ -278,6 +278,34 @@ def test_taken_with_a_remark(inbox, case):
     assert taken.state == "taken" and (words in taken.reason if words else not taken.reason), taken.reason
 
 
+WORDS = {
+    "gb18030": "旋转矩阵保持长度不变，因为它是正交的。",
+    "big5": "旋轉矩陣保持長度不變，因為它是正交的。",
+    "cp1251": "Поворот сохраняет длину, поэтому всё зависит только от разности.",
+    "cp1252": "L’angle dépend de la différence, déjà calculée.",
+    "cp932": "回転行列は長さを保つので、内積は相対位置だけに依存する。",
+    "cp949": "회전 행렬은 길이를 보존하므로 내적은 상대 위치에만 의존한다.",
+}
+
+
+@pytest.mark.parametrize("encoding", WORDS)
+def test_text_that_is_not_utf8_is_read_by_evidence(inbox, encoding):
+    data = json.dumps(notebook(WORDS[encoding]), ensure_ascii=False).encode(encoding)
+    put(inbox / "li/ex06_rope.ipynb", data)
+    taken = only(inbox)
+    assert json.loads(taken.path.read_text(encoding="utf-8"))["cells"][0]["source"] == WORDS[encoding]
+    assert f"read as {encoding}" in taken.reason
+    assert taken.path.with_name("ex06_rope.ipynb.sent").read_bytes() == data
+
+
+def test_one_bad_byte_changes_no_other_letter(inbox):
+    data = json.dumps(notebook("Größer, 旋转, длина"), ensure_ascii=False).encode()
+    put(inbox / "li/ex06_rope.ipynb", data.replace("旋".encode(), b"\xff"))
+    taken = only(inbox)
+    assert json.loads(taken.path.read_text(encoding="utf-8"))["cells"][0]["source"] == "Größer, �转, длина"
+    assert "shown as �" in taken.reason
+
+
 def test_old_format_keeps_its_cells(inbox):
     put(inbox / "li/ex06_rope.ipynb", json.dumps(OLD).encode())
     cells = json.loads(only(inbox).path.read_text())["cells"]
