@@ -10,6 +10,8 @@
     python -m classroom alike ex06_rope       # submissions that resemble each other
     python -m classroom replay ex06_rope ada  # one student's verdicts once more, with all inputs
     python -m classroom inventory logs/       # the concept inventory, before and after
+    python -m classroom merge old ada         # one student under two names becomes one
+    python -m classroom forget ada            # all that a student sent, and their marks, go
 
 Everything stands in one class folder (``--root``, by default this one). Each command can be run again:
 what is done is not done twice.
@@ -169,6 +171,13 @@ def _parser() -> argparse.ArgumentParser:
         "inventory", parents=[shared], help="what the class believed before the course and after it"
     )
     believed.add_argument("logs", type=Path, help="a folder with students' progress.json, under any names")
+    one = commands.add_parser("merge", parents=[shared], help="one student under two names becomes one")
+    one.add_argument("old", metavar="OLD", help="the name that goes")
+    one.add_argument("new", metavar="ID", help="the id that stays")
+    gone = commands.add_parser("forget", parents=[shared], help="remove a student, and all that they sent")
+    gone.add_argument("student", metavar="STUDENT", help="the id, as in the gradebook")
+    for parser_of in (one, gone):
+        parser_of.add_argument("--yes", action="store_true", help="do it (without it, this only says what)")
     commands.add_parser(
         "all",
         parents=[shared, marking, which],
@@ -249,16 +258,23 @@ def take_in(given) -> int:
     voted, odd = intake.take_in_votes(given.inbox, given.root)
     if voted or odd:
         print(f"{voted} votes, and {odd} files that only look like one: {ballots.report(given.root)}")
-    _compare(roster.read(given.root), {one.student for one in taken if one.student})
+    _compare(given.root, roster.read(given.root), {one.student for one in taken if one.student})
     return 0
 
 
-def _compare(listed: roster.Roster, sent: set[str]) -> None:
-    """Say who is not in the class list, and who in it has sent nothing."""
+def _compare(root: Path, listed: roster.Roster, sent: set[str]) -> None:
+    """Say who is not in the class list, who in it has sent nothing, and who is left from earlier."""
     if strangers := sorted(sent - set(listed.people)) if listed else []:
         print(
-            f"Not in {roster.FILE}: {', '.join(strangers)}. Add them there, or rename what they sent to "
-            "the id that they have there."
+            f"Not in {roster.FILE}: {', '.join(strangers)}. Add them there, or give what they sent to the id "
+            f"that they have there: `merge {strangers[0]} ID`."
+        )
+    from .gradebook import students
+
+    if ghosts := sorted(set(students(root)) - set(listed.people) - sent) if listed else []:
+        print(
+            f"Neither in {roster.FILE} nor in the inbox, but in the tables: {', '.join(ghosts)}. "
+            f"`merge {ghosts[0]} ID` gives what they have to an id, `forget {ghosts[0]}` removes it."
         )
     if missing := sorted(set(listed.people) - sent):
         print(f"Nothing in the inbox from {len(missing)} of {len(listed.people)}: {', '.join(missing)}")
@@ -280,6 +296,10 @@ def grade(given) -> int:
         raise ValueError(f"{rules.DUE} says that the zone is {zone}: change it there, or leave out --zone")
     given.zone = zone or given.zone
     for name in given.assignments:
+        for question, (theirs, ours) in gradebook.other_points(given.root, name).items():
+            print(
+                f"{name}: {question} gives {theirs:g} points, as its notebook says; in the course, {ours:g}."
+            )
         own = dates.get(name, {})
         if own and given.due:
             raise ValueError(f"{rules.DUE} says when {name} is due: change it there, or leave out --due")
@@ -440,6 +460,29 @@ def replay(given) -> int:
     return 0
 
 
+def merge(given) -> int:
+    from . import people
+
+    lines = people.merge(given.root, given.old, given.new, given.yes, given.db)
+    return _say_plan(given, lines, "grade, feedback and export show it.")
+
+
+def forget(given) -> int:
+    from . import people
+
+    lines = people.forget(given.root, given.student, given.yes, given.db)
+    beside = (
+        "What lies in the inbox is yours to remove; exports, reports and pages follow when they are made."
+    )
+    return _say_plan(given, lines, beside)
+
+
+def _say_plan(given, lines: list[str], afterwards: str) -> int:
+    print("\n".join(f"  {line}" for line in lines))
+    print(f"This was done. {afterwards}" if given.yes else "Nothing was done. With --yes, this is done.")
+    return 0
+
+
 def inventory(given) -> int:
     from . import reports
 
@@ -457,6 +500,8 @@ STEPS = {
     "alike": alike,
     "replay": replay,
     "inventory": inventory,
+    "merge": merge,
+    "forget": forget,
 }
 
 if __name__ == "__main__":

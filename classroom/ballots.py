@@ -65,13 +65,17 @@ def take_in(
                 latest[key] = seconds, vote
     if latest:
         (folder := Path(root) / FOLDER).mkdir(exist_ok=True)
-        secret = secret_of(root).encode()
+        secret = secret_of(root)
         for (student, *_), (_, vote) in latest.items():
             (folder / votes.name_of(vote)).unlink(missing_ok=True)  # earlier versions kept what was drawn
-            text = f"vote/{vote['question']}/{student}".encode(errors="surrogatepass")
-            code = hmac.new(secret, text, hashlib.sha256).hexdigest()[:16]
-            votes.write(vote | {"code": code}, folder)
+            votes.write(vote | {"code": code(secret, vote["question"], student)}, folder)
     return len(latest), wrong
+
+
+def code(secret: str, question: str, student: str) -> str:
+    """The code of a student's votes on a question, which only the class's secret tells from a random one."""
+    text = f"vote/{question}/{student}".encode(errors="surrogatepass")
+    return hmac.new(secret.encode(), text, hashlib.sha256).hexdigest()[:16]
 
 
 def _sender(parts: tuple[str, ...], who: Callable[[str], str]) -> str:

@@ -53,6 +53,11 @@ def utc(moment: datetime.datetime, zone: datetime.tzinfo | None) -> datetime.dat
     return moment.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
+def moment(seconds: float) -> datetime.datetime:
+    """Seconds since 1970 as a moment."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).replace(tzinfo=None)
+
+
 def words(moment: datetime.datetime, name: str) -> str:
     """A moment as the class's clock shows it, in words, with the zone of that name.
 

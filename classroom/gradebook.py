@@ -235,6 +235,19 @@ def _points(root: Path, assignment: str) -> dict[str, float]:
     }
 
 
+def other_points(root: Path, assignment: str) -> dict[str, tuple[float, float]]:
+    """Coded questions that give other points in the class's notebook than in the course: (theirs, ours)."""
+    from course.checks import questions
+
+    points, number = _points(root, assignment), assignments.number(assignment)
+    asked = questions.load(number) if number in questions.exercises() else ()
+    return {
+        one.name: (points[cell], float(one.points))
+        for one in asked
+        if (cell := f"check_{one.name}") in points and points[cell] != one.points
+    }
+
+
 def coded_questions(root: Path, assignment: str) -> list[str]:
     """The questions of an exercise that a program marks, in the order of the exercise."""
     cells = _release(root, assignment).cells
@@ -481,10 +494,16 @@ def marked_copy(root: Path, assignment: str, student: str, marks: Mapping):
     return released
 
 
-def _number(value, most: float) -> float | None:
-    """A question's points, within what it can give; None for anything but a number."""
+def _number(found: Mapping, most: float) -> float | None:
+    """A question's points, within what it can give; None for anything but a number.
+
+    What it can give stands in the notebook. Where a check has another maximum, the share of it counts.
+    """
+    value, of = found.get("points"), found.get("max")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
+    if isinstance(of, (int, float)) and math.isfinite(of) and of > 0:
+        value = value * most / of
     return min(max(float(value), 0.0), most)
 
 
@@ -499,7 +518,7 @@ def coded(marks: Mapping, question: str, most: float) -> float | None:
         return None
     if marks["state"] == "rejected" or (found is None and marks["state"] == "timed out"):
         return 0.0
-    return _number(found.get("points"), most) if isinstance(found, Mapping) else None
+    return _number(found, most) if isinstance(found, Mapping) else None
 
 
 def _score(marks: Mapping, cell: str, points: Mapping[str, float], rules: Rules) -> float | None:
@@ -533,7 +552,7 @@ def _seconds(root: Path, assignment: str, student: str) -> datetime.datetime | N
     seconds = intake.record(root, assignment, student).get("seconds_of_upload")
     if seconds is None:
         return None
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).replace(tzinfo=None)
+    return clock.moment(seconds)
 
 
 def _utc(due: datetime.datetime | str, rules: Rules) -> datetime.datetime:

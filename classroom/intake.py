@@ -163,8 +163,19 @@ class Students:
         self.path = root / "students.json"
         self.names: dict[str, str] = names(root)
         self.roster = roster.read(root)
+        self.merged = kept.load(root / "merged.json", "What was merged comes back under its own name.")
 
     def id(self, name: str, sender: roster.Sender | None = None) -> str:
+        """The id that a name means; of those that `people.merge` made one, the one that stayed."""
+        own, seen = self._id(name, sender), set()
+        while own in self.merged and own not in seen:
+            seen.add(own)
+            self.names.pop(own, None)
+            own = self.merged[own]
+            self.names.setdefault(own, own)
+        return own
+
+    def _id(self, name: str, sender: roster.Sender | None) -> str:
         name = unicodedata.normalize("NFC", name)
         if listed := self.roster.find(name, sender):
             self.names[listed] = self.roster.people[listed].name or listed

@@ -70,6 +70,11 @@ class Rules:
             given=tuple(sorted({*self.given, *give} - {*drop, *restore})),
         )
 
+    def renamed(self, old: str, new: str) -> Rules:
+        """With the extension of ``old`` as that of ``new``, if that has none; "" for nobody's."""
+        rest = {student: time for student, time in self.extensions.items() if student != old}
+        return replace(self, extensions={new: self.extensions[old], **rest} if new else rest)
+
     def extension(
         self, student: str, listed: roster.Roster, due: datetime.datetime | None
     ) -> datetime.timedelta | None:
