@@ -323,7 +323,8 @@ def grade(given) -> int:
                 progress=show,
             )
         marks = gradebook.load_marks(given.root, name) | {one["student"]: one for one in fresh}
-        _say_changes(name, gradebook.changes(given.root, name, marks, asked, due=due, db=given.db))
+        changed = gradebook.changes(given.root, name, marks, asked, due=due, db=given.db)
+        _say_changes(name, changed)
         if preview:
             print(f"{name}: nothing was entered. Without --preview, the same command enters it.")
             continue
@@ -335,6 +336,11 @@ def grade(given) -> int:
         counted = Counter(one["state"] for one in marks.values())
         counted["not handed in"] = len(set(roster.read(given.root).people) - set(marks))
         print(f"{name}: " + (_counts(+counted) or "nothing yet"))
+        pages = [row for row in changed if (given.root / "feedback" / row["student"] / name).exists()]
+        if pages and given.command != "all":
+            print(
+                f"{name}: {len(pages)} pages in feedback/ show the points from before: run `feedback {name}`"
+            )
         for student, one in marks.items():
             if one["state"] == "grader error":
                 failed += 1
@@ -431,6 +437,8 @@ def written(given) -> int:
     for name in given.assignments:
         if given.enter:
             print(f"{name}: {len(answers.enter(given.root, name, given.db))} marks and comments were entered")
+        for line in answers.outdated(given.root, name, given.db):
+            print(f"{name}: {line}")
         *pages, table = answers.write(given.root, name, given.db)
         print(f"{table}, and beside it {', '.join(page.name for page in pages)}")
     return 0

@@ -67,6 +67,7 @@ KINDS = (  # how a file begins that is no text: what it is
     (b"GIF8", "a picture"),
 )
 ENCODINGS = ("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "gb18030", "big5", "cp932", "cp949", "koi8_r")
+BLANK = "Nothing is answered in it; the notebook that was sent before had answers, and it counts no more."
 NOT_UTF8 = "The file was not stored as UTF-8."
 MOST_TELLING = 100_000  # bytes that decide which of them it is
 IMAGES = ("image/png", "image/jpeg", "image/gif")
@@ -862,6 +863,18 @@ def _is_of(root: Path, assignment: str, data: bytes) -> bool:
     return bool(ours & theirs - {""})
 
 
+def _untouched(root: Path, assignment: str, data: bytes) -> bool:
+    """Does a plain notebook hold nothing but what was given out?"""
+    given = {
+        _text(cell["source"]).strip()
+        for cell in json.loads(_given(root, assignment) or b'{"cells":[]}')["cells"]
+    }
+    return all(
+        cell["source"].strip() in given | {""} or exercises.PROSE in cell["metadata"]
+        for cell in json.loads(data)["cells"]
+    )
+
+
 def _by_its_cells(upload: Upload, ids: dict[str, set]) -> Upload:
     """The upload under the exercise that its cells belong to, where its name says another one, or none.
 
@@ -962,6 +975,8 @@ def _take(root: Path, student: str, assignment: str, upload: Upload, data: bytes
             )
         else:
             files.replace(path.with_suffix(".ipynb.earlier"), path.read_bytes())
+            if _untouched(root, assignment, data) and not _untouched(root, assignment, path.read_bytes()):
+                remarks = [*remarks, BLANK]
     taken = Taken(student, assignment, "taken", " ".join(remarks), path, sha, seconds)
     when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     files.replace(path, data)
