@@ -126,13 +126,14 @@ def _picture(tex: str) -> str:
     try:
         if len(known) > MOST_TEX:
             return ""
-        depth = math_to_image(f"${known}$", buffer, prop=FontProperties(size=12), dpi=72, format="svg")
+        depth = math_to_image(f"${known}$", buffer, prop=FontProperties(size=16), dpi=3 * 72)
     except Exception:  # TeX of all kinds
         return ""
-    data = base64.b64encode(buffer.getvalue()).decode()
+    png = buffer.getvalue()
+    width = int.from_bytes(png[16:20], "big") / 3  # sharp, and as large as the text around it
     return (
-        f'<img alt="{html.escape(tex.strip())}" src="data:image/svg+xml;base64,{data}" '
-        f'style="vertical-align: {-depth / 12:.2f}em">'
+        f'<img alt="{html.escape(tex.strip())}" src="data:image/png;base64,{base64.b64encode(png).decode()}" '
+        f'width="{width:.0f}" style="vertical-align: {-depth / 48:.2f}em">'
     )
 
 
