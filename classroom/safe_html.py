@@ -133,7 +133,7 @@ def _picture(tex: str) -> str:
     width = int.from_bytes(png[16:20], "big") / 3  # sharp, and as large as the text around it
     return (
         f'<img alt="{html.escape(tex.strip())}" src="data:image/png;base64,{base64.b64encode(png).decode()}" '
-        f'width="{width:.0f}" style="vertical-align: {-depth / 48:.2f}em">'
+        f'width="{width:.0f}" style="vertical-align: {-depth / 16:.2f}em">'
     )
 
 
