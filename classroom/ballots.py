@@ -80,6 +80,8 @@ def code(secret: str, question: str, student: str) -> str:
 
 def _sender(parts: tuple[str, ...], who: Callable[[str], str]) -> str:
     """Who sent it, as far as the name in the inbox tells."""
+    while len(parts) > 1 and roster.CLASS.search(parts[0]) and not roster.sender(parts[0]):
+        parts = parts[1:]  # what a platform has packed for the whole class
     vote = NAME.search(parts[0]) if len(parts) == 1 and not roster.sender(parts[0]) else None
     name = parts[0][: vote.start()].strip(" _-") if vote else parts[0]
     return who(name) if name else parts[0]
@@ -102,7 +104,8 @@ def _votes_in(path: Path, inbox: Path) -> Iterator[tuple[bytes, float, tuple[str
                     if is_vote(member.filename) and member.file_size <= votes.MOST_BYTES:
                         with packed.open(member) as stream:
                             inner = tuple(member.filename.split("/"))  # of a class's archive
-                            whose = inner if roster.sender(inner[0]) else parts
+                            of_all = roster.sender(inner[0]) or roster.CLASS.search(path.stem)
+                            whose = inner if of_all else parts
                             yield stream.read(votes.MOST_BYTES + 1), seconds, whose
     except files.Refused:
         yield b"", 0.0, parts  # not a vote: it is counted as one of those

@@ -53,7 +53,6 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 GRADE_ID = re.compile(rb'"grade_id"\s*:\s*"([\w-]{1,128})"')
 TYPED = "It was typed into {}'s text field. Hand in the notebook itself, as a file (.ipynb)."
 ARCHIVES = re.compile(r"\.(zip|rar|7z|tgz|tar(\.\w{2,3})?)$", re.I)
-CLASS = re.compile(r"(?<![a-z])submissions?(?![a-z])|-\d{3,}( \(\d+\))?$", re.I)  # Canvas's name, Moodle's
 CONFLICT = re.compile(r"[ _-]*\([^()]*conflicted copy[^()]*\)|\.sync-conflict-[\w-]+", re.I)  # of a sync
 KINDS = (  # how a file begins that is no text: what it is
     (b"%PDF", "a PDF"),
@@ -481,7 +480,7 @@ def _uploads(
             members = _top(path, inbox) if entry.name.lower().endswith(".zip") else {}
             inner = {parts[0] for parts in members}
         if not sender and inner and not listed.find(student) and _of_a_class(inner, listed, assignments):
-            if CLASS.search(name) or assignment and not student:
+            if roster.CLASS.search(name) or assignment and not student:
                 said = "read as what a whole class has handed in"
                 yield Upload("", "", label, _seconds(path), _refusing(said), notebook=False, remark=said)
                 whole = path if folder else _unpacked(path, inbox, members, scratch)
@@ -769,7 +768,8 @@ def take_in(inbox: Path, root: Path, assignments: Sequence[str]) -> list[Taken]:
         raise FileNotFoundError(f"there is no folder {inbox}: put the students' uploads there")
     students, groups = Students(root), {}
     ids = {name: _ids(root, name) for name in assignments}
-    with tempfile.TemporaryDirectory(prefix="take-in-") as scratch:
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".take-in-", dir=root) as scratch:  # /tmp may be memory
         found = list(_uploads(inbox, assignments, students.roster, Path(scratch)))
         for upload in _of_senders([_by_its_cells(upload, ids) for upload in found]):
             nobody = upload.aside and not upload.student
@@ -864,15 +864,13 @@ def _is_of(root: Path, assignment: str, data: bytes) -> bool:
 
 
 def _untouched(root: Path, assignment: str, data: bytes) -> bool:
-    """Does a plain notebook hold nothing but what was given out?"""
-    given = {
-        _text(cell["source"]).strip()
-        for cell in json.loads(_given(root, assignment) or b'{"cells":[]}')["cells"]
-    }
-    return all(
-        cell["source"].strip() in given | {""} or exercises.PROSE in cell["metadata"]
-        for cell in json.loads(data)["cells"]
-    )
+    """Does a plain notebook hold nothing but what was given out, or nothing that can be read?"""
+    try:
+        ours, theirs = (json.loads(one)["cells"] for one in (_given(root, assignment), data))
+        given = {_text(cell["source"]).strip() for cell in ours} | {""}
+        return all(cell["source"].strip() in given or exercises.PROSE in cell["metadata"] for cell in theirs)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return True
 
 
 def _by_its_cells(upload: Upload, ids: dict[str, set]) -> Upload:

@@ -19,6 +19,9 @@ from pathlib import Path
 from . import clock
 
 FILE = "roster.csv"
+CLASS = re.compile(
+    r"(?<![a-z])submissions?(?![a-z])|-\d{3,}( \(\d+\))?$", re.I
+)  # an archive: Canvas's, Moodle's
 # Exports of the platforms: their columns, without capitals, are these of ours; the others are not looked at.
 EXPORTS = {
     "Canvas": {

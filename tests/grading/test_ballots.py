@@ -173,6 +173,20 @@ def test_a_student_counts_once_whatever_code_and_whichever_way(inbox, tmp_path):
     assert [one["choice"] for one in kept(tmp_path)[1].values()] == ["error"]
 
 
+@pytest.mark.parametrize("way", ["packed", "unpacked"])
+def test_the_votes_in_the_archive_of_a_class_are_each_ones_own(inbox, tmp_path, way):
+    name = "{}_{}_1_" + votes.name_of(vote(code=7))
+    names = [name.format("fischerlena", 48213), name.format("mullerzoe", 48214)]
+    if way == "unpacked":
+        for one in names:
+            put(inbox / "course-ex06 submissions" / one, vote(code=7))
+    else:
+        with zipfile.ZipFile(inbox / "course-ex06_submissions.zip", "w") as packed:
+            for one in names:
+                packed.writestr(one, json.dumps(vote(code=7)))
+    assert kept_now(inbox, tmp_path) == 2
+
+
 def test_two_students_with_one_code_are_two(inbox, tmp_path):
     for student in ("ada", "ben"):
         put(inbox / student / votes.name_of(vote(code=7)), vote(code=7))

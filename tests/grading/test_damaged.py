@@ -58,6 +58,12 @@ def test_damaged_marks_stop_no_taking_in_and_are_made_again(graded):
     assert returned == 0 and f"{path} is damaged" in said and "2 taken" in said
 
 
+def test_a_damaged_submission_stops_no_newer_one(graded):
+    (graded.root / "submitted" / "ann" / graded.name / f"{graded.name}.ipynb").write_text('{"cells": [')
+    graded.send("ann", code="def answer(x): return 2", seconds=1_700_000_100)
+    assert "2 taken" in graded.run("take-in", graded.root / "inbox")[1]
+
+
 def test_what_was_entered_last_may_be_damaged(graded):
     path = graded.root / "marks" / graded.name / ".entered" / "ann.json"
     path.write_text("{")

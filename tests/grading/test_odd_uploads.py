@@ -177,8 +177,9 @@ def test_what_lies_beside_a_notebook_is_named_and_costs_nothing(listed):
             ],
         ),
         ("submissions (1).zip", ["lena/ex06_rope.ipynb", "ex06_rope_zoe.zip", "wang/ex06_rope.rar"]),
+        ("ex06_rope.zip", ["lena/answers.ipynb", "zoe/work.zip", "wang/scan.rar"]),
     ],
-    ids=["Canvas", "Moodle", "ids"],
+    ids=["Canvas", "Moodle", "ids", "a folder for an exercise"],
 )
 @pytest.mark.parametrize("unpacked", [False, True], ids=["packed", "unpacked"])
 def test_the_archive_of_a_class_is_read_as_it_comes(listed, archive, names, unpacked):
