@@ -10,6 +10,8 @@
     python -m classroom alike ex06_rope       # submissions that resemble each other
     python -m classroom replay ex06_rope ada  # one student's verdicts once more, with all inputs
     python -m classroom inventory logs/       # the concept inventory, before and after
+    python -m classroom merge old ada         # one student under two names becomes one
+    python -m classroom forget ada            # all that a student sent, and their marks, go
 
 Everything stands in one class folder (``--root``, by default this one). Each command can be run again:
 what is done is not done twice.
@@ -22,6 +24,7 @@ import datetime
 import difflib
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,9 +39,14 @@ with needs("teach"):
 
 def _date(text: str) -> datetime.datetime:
     try:
-        return datetime.datetime.fromisoformat(text)
+        found = datetime.datetime.fromisoformat(text)
+        if not 2000 <= found.year <= 2200:
+            raise ValueError
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no date: write it like 2026-12-01T18:00") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no date of our days: write it like 2026-12-01T18:00"
+        ) from None
+    return found
 
 
 def _zone(text: str) -> str:
@@ -163,6 +171,13 @@ def _parser() -> argparse.ArgumentParser:
         "inventory", parents=[shared], help="what the class believed before the course and after it"
     )
     believed.add_argument("logs", type=Path, help="a folder with students' progress.json, under any names")
+    one = commands.add_parser("merge", parents=[shared], help="one student under two names becomes one")
+    one.add_argument("old", metavar="OLD", help="the name that goes")
+    one.add_argument("new", metavar="ID", help="the id that stays")
+    gone = commands.add_parser("forget", parents=[shared], help="remove a student, and all that they sent")
+    gone.add_argument("student", metavar="STUDENT", help="the id, as in the gradebook")
+    for parser_of in (one, gone):
+        parser_of.add_argument("--yes", action="store_true", help="do it (without it, this only says what)")
     commands.add_parser(
         "all",
         parents=[shared, marking, which],
@@ -225,9 +240,12 @@ def _counts(counted: Counter) -> str:
 
 
 def _say(taken) -> None:
+    from .intake import printable
+
     for one in taken:
         if one.reason:
-            print(f"{one.student}  {one.assignment or '–'}: {one.state}. {one.reason}")
+            text = f"{one.student or '–'}  {one.assignment or '–'}: {one.state}. {one.reason}"
+            print(printable(text))
 
 
 def take_in(given) -> int:
@@ -240,16 +258,23 @@ def take_in(given) -> int:
     voted, odd = intake.take_in_votes(given.inbox, given.root)
     if voted or odd:
         print(f"{voted} votes, and {odd} files that only look like one: {ballots.report(given.root)}")
-    _compare(roster.read(given.root), {one.student for one in taken})
+    _compare(given.root, roster.read(given.root), {one.student for one in taken if one.student})
     return 0
 
 
-def _compare(listed: roster.Roster, sent: set[str]) -> None:
-    """Say who is not in the class list, and who in it has sent nothing."""
+def _compare(root: Path, listed: roster.Roster, sent: set[str]) -> None:
+    """Say who is not in the class list, who in it has sent nothing, and who is left from earlier."""
     if strangers := sorted(sent - set(listed.people)) if listed else []:
         print(
-            f"Not in {roster.FILE}: {', '.join(strangers)}. Add them there, or rename what they sent to "
-            "the id that they have there."
+            f"Not in {roster.FILE}: {', '.join(strangers)}. Add them there, or give what they sent to the id "
+            f"that they have there: `merge {strangers[0]} ID`."
+        )
+    from .gradebook import students
+
+    if ghosts := sorted(set(students(root)) - set(listed.people) - sent) if listed else []:
+        print(
+            f"Neither in {roster.FILE} nor in the inbox, but in the tables: {', '.join(ghosts)}. "
+            f"`merge {ghosts[0]} ID` gives what they have to an id, `forget {ghosts[0]}` removes it."
         )
     if missing := sorted(set(listed.people) - sent):
         print(f"Nothing in the inbox from {len(missing)} of {len(listed.people)}: {', '.join(missing)}")
@@ -266,8 +291,19 @@ def grade(given) -> int:
         )
     gradebook.prepare(given.root, {name: assignments.path(name) for name in given.assignments}, given.db)
     preview, failed = getattr(given, "preview", False), 0
+    zone, dates = rules.dates(given.root, assignments.names())
+    if zone and given.zone not in (None, zone):
+        raise ValueError(f"{rules.DUE} says that the zone is {zone}: change it there, or leave out --zone")
+    given.zone = zone or given.zone
     for name in given.assignments:
-        asked = _rules(given, name)
+        for question, (theirs, ours) in gradebook.other_points(given.root, name).items():
+            print(
+                f"{name}: {question} gives {theirs:g} points, as its notebook says; in the course, {ours:g}."
+            )
+        own = dates.get(name, {})
+        if own and given.due:
+            raise ValueError(f"{rules.DUE} says when {name} is due: change it there, or leave out --due")
+        asked, due = _rules(given, name, own), own.get("", given.due)
         _say(intake.adopt(given.root, name))  # what nbgrader collected, as it was sent
         with tqdm(desc=name, unit="submission", total=0) as bar:
 
@@ -287,18 +323,24 @@ def grade(given) -> int:
                 progress=show,
             )
         marks = gradebook.load_marks(given.root, name) | {one["student"]: one for one in fresh}
-        _say_changes(name, gradebook.changes(given.root, name, marks, asked, due=given.due, db=given.db))
+        changed = gradebook.changes(given.root, name, marks, asked, due=due, db=given.db)
+        _say_changes(name, changed)
         if preview:
             print(f"{name}: nothing was entered. Without --preview, the same command enters it.")
             continue
         rules.save(given.root, name, asked)
         for student, reason in gradebook.merge(
-            given.root, name, marks, due=given.due, rules=asked, db=given.db
+            given.root, name, marks, due=due, rules=asked, db=given.db
         ).items():
             marks[student] |= {"state": "grader error", "reason": reason}
         counted = Counter(one["state"] for one in marks.values())
         counted["not handed in"] = len(set(roster.read(given.root).people) - set(marks))
         print(f"{name}: " + (_counts(+counted) or "nothing yet"))
+        pages = [row for row in changed if (given.root / "feedback" / row["student"] / name).exists()]
+        if pages and given.command != "all":
+            print(
+                f"{name}: {len(pages)} pages in feedback/ show the points from before: run `feedback {name}`"
+            )
         for student, one in marks.items():
             if one["state"] == "grader error":
                 failed += 1
@@ -306,8 +348,11 @@ def grade(given) -> int:
     return failed
 
 
-def _rules(given, name: str) -> rules.Rules:
-    """The rules of an exercise with what is asked for now; ValueError for what does not fit."""
+def _rules(given, name: str, dates: Mapping[str, datetime.datetime]) -> rules.Rules:
+    """The rules of an exercise with what is asked for now; ValueError for what does not fit.
+
+    Its dates are said as they were understood.
+    """
     from . import gradebook
 
     kept = rules.load(given.root, name)
@@ -328,6 +373,15 @@ def _rules(given, name: str) -> rules.Rules:
         kept = replace(kept, extensions={**kept.extensions, student: time})
     if given.zone:
         kept = replace(kept, zone=given.zone)
+    groups = {group: when.isoformat() for group, when in dates.items() if group}
+    kept = replace(kept, groups=groups)
+    if strangers := sorted(groups.keys() - {one.group for one in roster.read(given.root).people.values()}):
+        raise ValueError(
+            f"{rules.DUE}: {name} names the group {strangers[0]!r}, which {roster.FILE} does not"
+        )
+    for group, when in ({"": given.due} if given.due else dates).items():
+        said = clock.words(clock.utc(when, clock.zone(kept.zone)), kept.zone)
+        print(f"{name}{f', group {group}' if group else ''} is due on {said}.")
     if given.late_per_day is not None:
         kept = replace(kept, late_per_day=given.late_per_day)
     if given.part_of_day:
@@ -383,6 +437,8 @@ def written(given) -> int:
     for name in given.assignments:
         if given.enter:
             print(f"{name}: {len(answers.enter(given.root, name, given.db))} marks and comments were entered")
+        for line in answers.outdated(given.root, name, given.db):
+            print(f"{name}: {line}")
         *pages, table = answers.write(given.root, name, given.db)
         print(f"{table}, and beside it {', '.join(page.name for page in pages)}")
     return 0
@@ -397,7 +453,7 @@ def alike(given) -> int:
 
 
 def replay(given) -> int:
-    from . import marking
+    from . import intake, marking
 
     (name,) = _assignments(given.root, [given.assignment])
     known = [question.name for question in marking.questions.load(assignments.number(name))]
@@ -408,7 +464,30 @@ def replay(given) -> int:
     for question in given.questions or known:
         found = marks["questions"].get(question, {"kind": "none", "text": "No verdict."})
         text = f"  {question} (seed {seeds[question]}): {found['kind']}. {found['text']}"
-        print("".join(letter if letter.isprintable() else " " for letter in text))  # a terminal obeys some
+        print(intake.printable(text))
+    return 0
+
+
+def merge(given) -> int:
+    from . import people
+
+    lines = people.merge(given.root, given.old, given.new, given.yes, given.db)
+    return _say_plan(given, lines, "grade, feedback and export show it.")
+
+
+def forget(given) -> int:
+    from . import people
+
+    lines = people.forget(given.root, given.student, given.yes, given.db)
+    beside = (
+        "What lies in the inbox is yours to remove; exports, reports and pages follow when they are made."
+    )
+    return _say_plan(given, lines, beside)
+
+
+def _say_plan(given, lines: list[str], afterwards: str) -> int:
+    print("\n".join(f"  {line}" for line in lines))
+    print(f"This was done. {afterwards}" if given.yes else "Nothing was done. With --yes, this is done.")
     return 0
 
 
@@ -429,6 +508,8 @@ STEPS = {
     "alike": alike,
     "replay": replay,
     "inventory": inventory,
+    "merge": merge,
+    "forget": forget,
 }
 
 if __name__ == "__main__":

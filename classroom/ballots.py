@@ -7,11 +7,13 @@ nobody.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import html
 import io
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from course import files
@@ -34,50 +36,65 @@ def is_vote(name: str) -> bool:
     return len(name) <= files.MOST_NAME and last.endswith(".json") and NAME.search(last) is not None
 
 
-def take_in(found: Iterator[tuple[Path, str]], inbox: Path, root: Path) -> tuple[int, int]:
+def take_in(
+    found: Iterator[tuple[Path, str]], inbox: Path, root: Path, who: Callable[[str], str]
+) -> tuple[int, int]:
     """Copy the votes among the files ``found`` in ``inbox`` into ``votes/`` of the class folder.
 
-    ``found`` gives paths and kinds as `intake` does. Of each sender's first votes on a question the newest
-    counts; the same goes for second votes. Returns how many votes there are, and how many files have such a
-    name, but hold no vote.
+    ``found`` gives paths and kinds as `intake` does, ``who`` the student that a name in the inbox means. Of
+    each student's first votes on a question the newest counts; the same goes for second votes, and for later
+    runs. So the code that a student has drawn is replaced by one that is always the same for that student,
+    and that only the class's secret can tell from a random one. Returns how many votes there are, and how
+    many files have such a name, but hold no vote.
     """
     from course.lesson import votes
+
+    from .marking import secret_of
 
     latest: dict[tuple, tuple[float, dict]] = {}
     wrong = 0
     for path, kind in found:
-        for data, seconds in _votes_in(path, inbox) if kind == "file" else []:
+        for data, seconds, parts in _votes_in(path, inbox) if kind == "file" else []:
             try:
                 vote = votes.parse(data)
             except ValueError:
                 wrong += 1
                 continue
-            key = _sender(path.relative_to(inbox).parts), vote["question"], vote["vote"]
+            key = _sender(parts, who), vote["question"], vote["vote"]
             if key not in latest or latest[key][0] <= seconds:
                 latest[key] = seconds, vote
     if latest:
         (folder := Path(root) / FOLDER).mkdir(exist_ok=True)
-        for _, vote in latest.values():
-            votes.write(vote, folder)
+        secret = secret_of(root)
+        for (student, *_), (_, vote) in latest.items():
+            (folder / votes.name_of(vote)).unlink(missing_ok=True)  # earlier versions kept what was drawn
+            votes.write(vote | {"code": code(secret, vote["question"], student)}, folder)
     return len(latest), wrong
 
 
-def _sender(parts: tuple[str, ...]) -> str:
+def code(secret: str, question: str, student: str) -> str:
+    """The code of a student's votes on a question, which only the class's secret tells from a random one."""
+    text = f"vote/{question}/{student}".encode(errors="surrogatepass")
+    return hmac.new(secret.encode(), text, hashlib.sha256).hexdigest()[:16]
+
+
+def _sender(parts: tuple[str, ...], who: Callable[[str], str]) -> str:
     """Who sent it, as far as the name in the inbox tells."""
-    named = roster.sender(parts[0])
-    if named:
-        return roster.spelled(named.stable)
-    vote = NAME.search(parts[0]) if len(parts) == 1 else None
-    return roster.spelled(parts[0][: vote.start()] if vote else "") or roster.spelled(parts[0])
+    while len(parts) > 1 and roster.CLASS.search(parts[0]) and not roster.sender(parts[0]):
+        parts = parts[1:]  # what a platform has packed for the whole class
+    vote = NAME.search(parts[0]) if len(parts) == 1 and not roster.sender(parts[0]) else None
+    name = parts[0][: vote.start()].strip(" _-") if vote else parts[0]
+    return who(name) if name else parts[0]
 
 
-def _votes_in(path: Path, inbox: Path) -> Iterator[tuple[bytes, float]]:
-    """Contents and date of a file with a vote's name, or of all such files in a zip file."""
+def _votes_in(path: Path, inbox: Path) -> Iterator[tuple[bytes, float, tuple[str, ...]]]:
+    """Contents, date and place of a file with a vote's name, or of all such files in a zip file."""
     from course.lesson import votes
 
+    parts = path.relative_to(inbox).parts
     try:
         if is_vote(path.name):
-            yield files.read_dated(path, votes.MOST_BYTES, inbox)
+            yield *files.read_dated(path, votes.MOST_BYTES, inbox), parts
         elif path.name.lower().endswith(".zip"):
             data, seconds = files.read_dated(path, MOST_ZIP_BYTES, inbox)
             if data.count(b"PK\x01\x02") > MOST_MEMBERS:
@@ -86,9 +103,12 @@ def _votes_in(path: Path, inbox: Path) -> Iterator[tuple[bytes, float]]:
                 for member in packed.infolist():
                     if is_vote(member.filename) and member.file_size <= votes.MOST_BYTES:
                         with packed.open(member) as stream:
-                            yield stream.read(votes.MOST_BYTES + 1), seconds
+                            inner = tuple(member.filename.split("/"))  # of a class's archive
+                            of_all = roster.sender(inner[0]) or roster.CLASS.search(path.stem)
+                            whose = inner if of_all else parts
+                            yield stream.read(votes.MOST_BYTES + 1), seconds, whose
     except files.Refused:
-        yield b"", 0.0  # not a vote: it is counted as one of those
+        yield b"", 0.0, parts  # not a vote: it is counted as one of those
     except Exception:  # a broken zip file raises many kinds; `intake` says what is wrong with it
         return
 

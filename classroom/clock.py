@@ -53,6 +53,26 @@ def utc(moment: datetime.datetime, zone: datetime.tzinfo | None) -> datetime.dat
     return moment.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
+def moment(seconds: float) -> datetime.datetime:
+    """Seconds since 1970 as a moment."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).replace(tzinfo=None)
+
+
+def words(moment: datetime.datetime, name: str) -> str:
+    """A moment as the class's clock shows it, in words, with the zone of that name.
+
+    >>> words(datetime.datetime(2025, 10, 31, 23), "Europe/Berlin")
+    'Saturday, 1 November 2025, 00:00 (Europe/Berlin, UTC+01:00); that is the first minute of the day'
+    """
+    there = moment.replace(tzinfo=datetime.UTC).astimezone(zone(name))
+    offset = f"{there:%z}"
+    said = (
+        f"{there:%A}, {there.day} {there:%B %Y, %H:%M} "
+        f"({name or 'the zone of this machine'}, UTC{offset[:3]}:{offset[3:5]})"
+    )
+    return f"{said}; that is the first minute of the day" if f"{there:%H%M}" == "0000" else said
+
+
 def _there(moment: datetime.datetime, zone: datetime.tzinfo | None) -> datetime.datetime:
     """What the clock on the wall says."""
     return moment.replace(tzinfo=datetime.UTC).astimezone(zone).replace(tzinfo=None)

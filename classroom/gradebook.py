@@ -24,7 +24,7 @@ from filelock import FileLock
 
 from course import files
 
-from . import assignments, clock, intake, roster
+from . import assignments, clock, intake, kept, roster
 from . import rules as _rules
 from .assignments import COURSE
 from .intake import MOST_BYTES
@@ -59,7 +59,13 @@ def database(root: Path, db: str | None = None) -> str:
     if db is None and config.exists():
         from traitlets.config import PyFileConfigLoader
 
-        db = PyFileConfigLoader(config.name, path=str(config.parent)).load_config().CourseDirectory.db_url
+        try:
+            db = PyFileConfigLoader(config.name, path=str(config.parent)).load_config().CourseDirectory.db_url
+        except Exception as problem:  # it is a program
+            raise ValueError(
+                f"{config} cannot be read ({problem}). Delete it: `grade` writes it again. If the gradebook "
+                "was not in this folder, say once more where it is, with --db."
+            ) from None
     if db is None:
         db = f"sqlite:///{Path(root).resolve() / 'gradebook.db'}"
     kind, rest = db.split(":", 1)
@@ -67,24 +73,40 @@ def database(root: Path, db: str | None = None) -> str:
 
 
 @contextlib.contextmanager
-def gradebook(root: Path, db: str | None = None) -> Iterator:
-    """nbgrader's Gradebook of a class folder, closed at the end; FileNotFoundError before `prepare`.
+def _usable(url: str) -> Iterator[None]:
+    """Say what to do about a database that is held by another program, or damaged."""
+    from sqlalchemy.exc import DatabaseError, OperationalError
 
-    Raises RuntimeError while another program holds the database.
-    """
-    from nbgrader.api import Gradebook
-    from sqlalchemy.exc import OperationalError
-
-    if not (Path(root) / "nbgrader_config.py").exists():
-        raise FileNotFoundError(f"{root} is no class folder yet: call prepare first")
     try:
-        with Gradebook(database(root, db), COURSE) as book:
-            yield book
+        yield
     except OperationalError as problem:
         raise RuntimeError(
             f"The gradebook cannot be used now ({problem.orig}). If formgrader or another "
             "program has it open, close that, and run the command again."
         ) from None
+    except DatabaseError as problem:
+        if type(problem) is not DatabaseError:
+            raise  # a fault of ours
+        raise RuntimeError(
+            f"The gradebook {url.removeprefix('sqlite:///')} is damaged ({problem.orig}). Put back a copy "
+            "of it. Without one, move it away: `grade` makes a new one of what is in marks/, where the marks "
+            "and comments that you gave by hand are missing."
+        ) from None
+
+
+@contextlib.contextmanager
+def gradebook(root: Path, db: str | None = None) -> Iterator:
+    """nbgrader's Gradebook of a class folder, closed at the end; FileNotFoundError before `prepare`.
+
+    Raises RuntimeError while another program holds the database, and for one that is damaged.
+    """
+    from nbgrader.api import Gradebook
+
+    if not (Path(root) / "nbgrader_config.py").exists():
+        raise FileNotFoundError(f"{root} is no class folder yet: call prepare first")
+    url = database(root, db)
+    with _usable(url), Gradebook(url, COURSE) as book:
+        yield book
 
 
 def _create(url: str) -> None:
@@ -131,7 +153,8 @@ def load_marks(root: Path, assignment: str) -> dict[str, dict]:
                 "student": path.stem,
                 "state": "grader error",
                 "sha256": "",
-                "reason": f"The marks in {path.name} cannot be read ({problem}). Grade again.",
+                "reason": f"The marks in {path} cannot be read ({problem}). `grade` marks what was handed in "
+                "again; if it was an upload that could not be read, `take-in` says so again.",
                 "checks_version": "",
                 "questions": {},
                 "written": [],
@@ -167,7 +190,7 @@ def prepare(root: Path, released: Mapping[str, Path], db: str | None = None) -> 
         db="f\"sqlite:///{root / 'gradebook.db'}\"" if inside else repr(url), course=COURSE
     )
     files.replace(root / "nbgrader_config.py", config.encode(), 0o600)  # the URL may hold a password
-    with alone(root):
+    with alone(root), _usable(url):
         _create(url)
         with gradebook(root, url) as book:
             there = {assignment.name for assignment in book.assignments}
@@ -193,9 +216,18 @@ def _released(root: Path, assignment: str) -> Path:
     return Path(root) / "release" / assignment / f"{assignment}.ipynb"
 
 
+def _release(root: Path, assignment: str):
+    """The notebook as it was released."""
+    path = _released(root, assignment)
+    try:
+        return nbformat.read(path, as_version=4)
+    except ValueError as problem:
+        raise ValueError(f"{path} is damaged ({problem}). Delete it: `grade` makes it again.") from None
+
+
 def _points(root: Path, assignment: str) -> dict[str, float]:
     """The points that each graded cell can give, as it was released."""
-    cells = nbformat.read(_released(root, assignment), as_version=4).cells
+    cells = _release(root, assignment).cells
     return {
         _id(cell): float(cell.metadata.nbgrader.points)
         for cell in cells
@@ -203,9 +235,22 @@ def _points(root: Path, assignment: str) -> dict[str, float]:
     }
 
 
+def other_points(root: Path, assignment: str) -> dict[str, tuple[float, float]]:
+    """Coded questions that give other points in the class's notebook than in the course: (theirs, ours)."""
+    from course.checks import questions
+
+    points, number = _points(root, assignment), assignments.number(assignment)
+    asked = questions.load(number) if number in questions.exercises() else ()
+    return {
+        one.name: (points[cell], float(one.points))
+        for one in asked
+        if (cell := f"check_{one.name}") in points and points[cell] != one.points
+    }
+
+
 def coded_questions(root: Path, assignment: str) -> list[str]:
     """The questions of an exercise that a program marks, in the order of the exercise."""
-    cells = nbformat.read(_released(root, assignment), as_version=4).cells
+    cells = _release(root, assignment).cells
     return [
         question_of(_id(cell))
         for cell in cells
@@ -435,7 +480,7 @@ def own(shown) -> list:
 
 def marked_copy(root: Path, assignment: str, student: str, marks: Mapping):
     """The notebook that formgrader shows for a submission, whatever its state."""
-    released = nbformat.read(_released(root, assignment), as_version=4)
+    released = _release(root, assignment)
     path = Path(root) / "submitted" / student / assignment / f"{assignment}.ipynb"
     if marks["state"] != "rejected" and path.exists():
         submitted = nbformat.reads(files.read(path, MOST_BYTES).decode(), as_version=4)
@@ -449,10 +494,16 @@ def marked_copy(root: Path, assignment: str, student: str, marks: Mapping):
     return released
 
 
-def _number(value, most: float) -> float | None:
-    """A question's points, within what it can give; None for anything but a number."""
+def _number(found: Mapping, most: float) -> float | None:
+    """A question's points, within what it can give; None for anything but a number.
+
+    What it can give stands in the notebook. Where a check has another maximum, the share of it counts.
+    """
+    value, of = found.get("points"), found.get("max")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
+    if isinstance(of, (int, float)) and math.isfinite(of) and of > 0:
+        value = value * most / of
     return min(max(float(value), 0.0), most)
 
 
@@ -467,7 +518,7 @@ def coded(marks: Mapping, question: str, most: float) -> float | None:
         return None
     if marks["state"] == "rejected" or (found is None and marks["state"] == "timed out"):
         return 0.0
-    return _number(found.get("points"), most) if isinstance(found, Mapping) else None
+    return _number(found, most) if isinstance(found, Mapping) else None
 
 
 def _score(marks: Mapping, cell: str, points: Mapping[str, float], rules: Rules) -> float | None:
@@ -501,7 +552,7 @@ def _seconds(root: Path, assignment: str, student: str) -> datetime.datetime | N
     seconds = intake.record(root, assignment, student).get("seconds_of_upload")
     if seconds is None:
         return None
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).replace(tzinfo=None)
+    return clock.moment(seconds)
 
 
 def _utc(due: datetime.datetime | str, rules: Rules) -> datetime.datetime:
@@ -538,9 +589,9 @@ def enter(
     An extension that was given in nbgrader holds where neither ``rules`` nor the class list has one.
     """
     shown = marked_copy(root, assignment, student, marks)
-    released = digests(nbformat.read(_released(root, assignment), as_version=4))
+    released = digests(_release(root, assignment))
     now, last = digests(shown), Path(root) / "marks" / assignment / ".entered" / f"{student}.json"
-    before = json.loads(last.read_text()) if last.exists() else {}
+    before = kept.load(last, f"Answers of {student} that you have marked are to be marked again.")
     sent, points = _seconds(root, assignment, student), _points(root, assignment)
     book.update_or_create_student(student)
     with book.db.no_autoflush:

@@ -10,26 +10,32 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import datetime
 import hashlib
-import io
 import json
 import math
 import os
 import re
 import stat
+import tempfile
 import time
 import unicodedata
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from course import files
 from course.files import MEGABYTE, Refused
+from tutorial_lib.optional import needs
 
 from . import assignments as exercises
-from . import ballots, roster
+from . import ballots, kept, roster
+
+with needs("teach"):
+    import charset_normalizer
 
 MOST_UPLOAD = 100 * MEGABYTE  # of one notebook as it was sent, with its outputs
 MOST_BYTES = 20 * MEGABYTE  # of one notebook without them
@@ -38,12 +44,31 @@ MOST_PARTS = 1_000_000  # lists and dictionaries in one notebook: they cost far 
 MOST_ZIP_BYTES = 50 * MEGABYTE
 MOST_UNPACKED_BYTES = 100 * MEGABYTE  # of all notebooks in one zip file
 MOST_MEMBERS = 1000
+MOST_CLASS_BYTES, MOST_CLASS_MEMBERS = 8000 * MEGABYTE, 20_000  # of an archive for a whole class
 MOST_RATIO = 300  # unpacked to packed, for a member of more than 1 MB
 MOST_FILES, MOST_DEPTH, MOST_TRIED = 500, 8, 20  # of one student
+MOST_NAMED = 5  # files that one line names
 UNKNOWN = "_unknown"  # the folder in marks/ for an upload that names no exercise
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 GRADE_ID = re.compile(rb'"grade_id"\s*:\s*"([\w-]{1,128})"')
-TYPED = "It was typed into Moodle's text field. Hand in the notebook itself, as a file (.ipynb)."
+TYPED = "It was typed into {}'s text field. Hand in the notebook itself, as a file (.ipynb)."
+ARCHIVES = re.compile(r"\.(zip|rar|7z|tgz|tar(\.\w{2,3})?)$", re.I)
+CONFLICT = re.compile(r"[ _-]*\([^()]*conflicted copy[^()]*\)|\.sync-conflict-[\w-]+", re.I)  # of a sync
+KINDS = (  # how a file begins that is no text: what it is
+    (b"%PDF", "a PDF"),
+    (b"PK\x03\x04", "a zip file, or a document of an office program"),
+    (b"\xd0\xcf\x11\xe0", "a document of an office program"),
+    (b"Rar!", "a RAR archive, which is not opened here"),
+    (b"7z\xbc\xaf", "a 7z archive, which is not opened here"),
+    (b"\x1f\x8b", "a gzip archive, which is not opened here"),
+    (b"\x89PNG", "a picture"),
+    (b"\xff\xd8\xff", "a picture"),
+    (b"GIF8", "a picture"),
+)
+ENCODINGS = ("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "gb18030", "big5", "cp932", "cp949", "koi8_r")
+BLANK = "Nothing is answered in it; the notebook that was sent before had answers, and it counts no more."
+NOT_UTF8 = "The file was not stored as UTF-8."
+MOST_TELLING = 100_000  # bytes that decide which of them it is
 IMAGES = ("image/png", "image/jpeg", "image/gif")
 JOINERS = "\u200c\u200d"  # they cannot be seen, and names in Persian or Sinhala cannot do without them
 
@@ -52,10 +77,11 @@ JOINERS = "\u200c\u200d"  # they cannot be seen, and names in Persian or Sinhala
 class Taken:
     """The outcome of one student's uploads for one exercise.
 
-    ``state`` is "taken" or "rejected". ``reason`` says why it was rejected, or holds remarks, in words for
-    the student. ``path`` is the notebook that counts (None when rejected), ``sha256`` that of its bytes
-    (when rejected: of the upload, "" where it could not be read). ``student`` is the safe id;
-    ``assignment`` is "" where the upload names no exercise.
+    ``state`` is "taken", "rejected", or "left": not read and not counted, only named. ``reason`` says why it
+    was rejected, or holds remarks, in words for the student. ``path`` is the notebook that counts (None when
+    rejected), ``sha256`` that of its bytes (when rejected: of the upload, "" where it could not be read).
+    ``student`` is the safe id, "" for a file that is nobody's; ``assignment`` is "" where the upload names no
+    exercise.
     """
 
     student: str
@@ -82,6 +108,11 @@ class Upload:
     sender: roster.Sender | None = None  # where the platform wrote its owner into the name
 
     @property
+    def aside(self) -> bool:
+        """Is it neither a notebook nor named like an exercise? Then it counts where there is nothing else."""
+        return not self.notebook and not self.assignment
+
+    @property
     def order(self) -> tuple:
         """A newer upload is greater; the rest only makes the choice repeatable."""
         return self.seconds, self.inside, self.label
@@ -90,10 +121,14 @@ class Upload:
 # ---- names ----
 
 
+def printable(text: str) -> str:
+    """A text without the letters that a terminal obeys."""
+    return "".join(letter if letter.isprintable() or letter in JOINERS else "�" for letter in text)
+
+
 def shown(name: str) -> str:
     """A file's name as it may stand in a sentence: printable, on one line, not too long."""
-    text = os.fsencode(name).decode("utf-8", "replace")
-    text = "".join(letter if letter.isprintable() or letter in JOINERS else "�" for letter in text)
+    text = printable(os.fsencode(name).decode("utf-8", "replace"))
     return text if len(text) <= 80 else f"{text[:60]}…{text[-18:]}"
 
 
@@ -106,15 +141,16 @@ def safe_id(name: str) -> str:
     >>> safe_id("s1234567"), safe_id("Zoë Müller"), safe_id("$(id)")
     ('s1234567', 'Zoe-Muller-d6e575', 'id-d7d54e')
     """
-    if (
-        re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}", name)
-        and name not in ("feedback", "__pycache__")
-        and not name.endswith((".pyc", "."))
-    ):  # nbgrader ignores folders of these names
+    if roster.is_id(name):
         return name
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     plain = re.sub(r"[^A-Za-z0-9_]+", "-", plain)[:40].strip("-_")
     return f"{plain or 'student'}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:6]}"
+
+
+def names(root: Path) -> dict[str, str]:
+    """Id to name, of all who have sent something."""
+    return kept.load(root / "students.json", "The names are made anew from what `take-in` finds.")
 
 
 class Students:
@@ -125,10 +161,21 @@ class Students:
 
     def __init__(self, root: Path):
         self.path = root / "students.json"
-        self.names: dict[str, str] = json.loads(self.path.read_text()) if self.path.exists() else {}
+        self.names: dict[str, str] = names(root)
         self.roster = roster.read(root)
+        self.merged = kept.load(root / "merged.json", "What was merged comes back under its own name.")
 
     def id(self, name: str, sender: roster.Sender | None = None) -> str:
+        """The id that a name means; of those that `people.merge` made one, the one that stayed."""
+        own, seen = self._id(name, sender), set()
+        while own in self.merged and own not in seen:
+            seen.add(own)
+            self.names.pop(own, None)
+            own = self.merged[own]
+            self.names.setdefault(own, own)
+        return own
+
+    def _id(self, name: str, sender: roster.Sender | None) -> str:
         name = unicodedata.normalize("NFC", name)
         if listed := self.roster.find(name, sender):
             self.names[listed] = self.roster.people[listed].name or listed
@@ -154,6 +201,11 @@ def _stem(name: str) -> str:
     return name[: len(name) - COPY.match(name[::-1]).end()].strip()
 
 
+def _bare(name: str) -> str:
+    """A file's name without the ending of an archive, a document or a picture; `match` knows a notebook's."""
+    return name if ".ipynb" in name.lower() else re.sub(r"\.[A-Za-z]\w{1,4}$", "", ARCHIVES.sub("", name))
+
+
 def match(name: str, assignments: Sequence[str]) -> tuple[str, str]:
     """``(assignment, what else the name says)``; ``("", the stem)`` where it names no exercise.
 
@@ -163,7 +215,7 @@ def match(name: str, assignments: Sequence[str]) -> tuple[str, str]:
     >>> match("homework.ipynb", known)
     ('', 'homework')
     """
-    stem = _stem(name)
+    stem = _stem(CONFLICT.sub("", name))
     short = {
         key: [a for a in assignments if a.split("_")[0] == key]
         for key in {a.split("_")[0] for a in assignments}
@@ -264,24 +316,21 @@ def _of_zip(path, inbox, student, assignment, label, seconds, assignments) -> It
         return Upload(student, assignment, label, seconds, _refusing(reason))
 
     try:
-        data = files.read(path, MOST_ZIP_BYTES, inbox)
-        if data.count(b"PK\x01\x02") > MOST_MEMBERS:  # counted before the list is built
-            raise Refused(f"The zip file holds more than {MOST_MEMBERS} files. Send the notebook alone.")
-        packed = zipfile.ZipFile(io.BytesIO(data))
-        members = packed.infolist()
+        members = _members(path, inbox, MOST_ZIP_BYTES, MOST_MEMBERS)
     except Refused as problem:
         yield refused(str(problem))
         return
     except Exception:  # zipfile raises many kinds for a broken file
         yield refused("The zip file is damaged. Send the notebook itself.")
         return
-    notebooks = [
+    sent = [
         m
         for m in members
-        if not m.is_dir()
-        and ".ipynb" in m.filename.lower()
-        and not any(_hidden(part) for part in m.filename.split("/") if part != "..")
+        if not m.is_dir() and not any(_hidden(part) for part in m.filename.split("/") if part != "..")
     ]
+    notebooks = [m for m in sent if ".ipynb" in m.filename.lower()]
+    others = [m.filename for m in sent if m not in notebooks and not ballots.is_vote(m.filename)]
+    named = _some([f"'{shown(name)}'" for name in others])
     budget = MOST_UNPACKED_BYTES
     for member in notebooks:
         if (letters := len(member.filename)) > files.MOST_NAME:  # before anything else reads the name
@@ -300,21 +349,39 @@ def _of_zip(path, inbox, student, assignment, label, seconds, assignments) -> It
             continue
         parts = [part for part in member.filename.split("/") if part]
         found = [match(part, assignments)[0] for part in reversed(parts)]
-        named = next((name for name in found if name), assignment)
         budget -= member.file_size
         yield Upload(
             student,
-            named,
+            next((name for name in found if name), assignment),
             f"{label}/{shown(member.filename)}",
             seconds,
-            _member(packed, member, budget),
+            _member(path, inbox, member, budget),
             inside=(member.date_time, -len(parts)),
         )
-    if not notebooks and not any(ballots.is_vote(member.filename) for member in members):
-        yield refused("The zip file holds no notebook (.ipynb).")
+    if notebooks and others:
+        yield Upload(student, "", f"{label}: {named}", seconds, _refusing("No notebook."), notebook=False)
+    elif not notebooks and (others or not any(ballots.is_vote(member.filename) for member in members)):
+        yield refused("The zip file holds no notebook (.ipynb)" + (f", but {named}." if named else "."))
 
 
-def _member(packed: zipfile.ZipFile, member: zipfile.ZipInfo, budget: int) -> Callable[[], bytes]:
+@contextlib.contextmanager
+def _opened(path: Path, inbox: Path) -> Iterator[IO[bytes]]:
+    with files.opened(path, inbox) as file, open(os.dup(file), "rb") as stream:
+        yield stream
+
+
+def _members(path: Path, inbox: Path, most_bytes: int, most: int) -> list[zipfile.ZipInfo]:
+    """What a zip file says that it holds. Refused where that is too much. It is never in memory."""
+    with _opened(path, inbox) as stream:
+        if os.fstat(stream.fileno()).st_size > most_bytes:
+            raise Refused(f"It is larger than {most_bytes / MEGABYTE:g} MB. Send the notebook alone.")
+        count = sum(piece.count(b"PK\x01\x02") for piece in iter(lambda: stream.read(MEGABYTE), b""))
+        if count > most:  # counted before the list is built
+            raise Refused(f"The zip file holds more than {most} files. Send the notebook alone.")
+        return zipfile.ZipFile(stream).infolist()
+
+
+def _member(path: Path, inbox: Path, member: zipfile.ZipInfo, budget: int) -> Callable[[], bytes]:
     """How a notebook in a zip file is read, or why it is not. Its name is never used as a path."""
     if ".." in member.filename.split("/") or member.filename.startswith(("/", "\\")):
         return _refusing("Its name in the zip file leads out of the zip file.")
@@ -330,7 +397,7 @@ def _member(packed: zipfile.ZipFile, member: zipfile.ZipInfo, budget: int) -> Ca
 
     def load() -> bytes:
         try:
-            with packed.open(member) as stream:
+            with _opened(path, inbox) as file, zipfile.ZipFile(file) as packed, packed.open(member) as stream:
                 data = stream.read(MOST_UPLOAD + 1)  # the size that the zip file claims may be a lie
         except Exception:
             raise Refused("The zip file is damaged. Send the notebook itself.") from None
@@ -341,37 +408,116 @@ def _member(packed: zipfile.ZipFile, member: zipfile.ZipInfo, budget: int) -> Ca
     return load
 
 
-def _uploads(inbox: Path, assignments: Sequence[str]) -> Iterator[Upload]:
-    """All that lies in the inbox, student by student."""
+def _of_a_class(names: Iterable[str], listed: roster.Roster, assignments) -> bool:
+    """Does an archive with these names at its top hold a whole class: a platform's names, or the list's?"""
+    senders = {name: roster.sender(name) for name in names}
+    known = [sender for sender in senders.values() if sender]
+    if known and len(known) == len(senders):
+        return len({one.number for one in known}) > 1 or known[0].platform == "moodle"
+    found = {listed.find(match(_bare(name), assignments)[1]) for name in senders}
+    return len(found - {None}) > 1
+
+
+def _name(member: zipfile.ZipInfo) -> str:
+    """A member's name. Where a zip file does not say that names are UTF-8, they often are all the same."""
+    if not member.flag_bits & 0x800:
+        with contextlib.suppress(UnicodeError):
+            return member.filename.encode("cp437").decode("utf-8")
+    return member.filename
+
+
+def _top(path: Path, inbox: Path) -> dict[tuple[str, ...], zipfile.ZipInfo]:
+    """The members of an archive that may be a whole class's, by their names; {} where it cannot be read."""
+    try:
+        members = _members(path, inbox, MOST_CLASS_BYTES, MOST_CLASS_MEMBERS)
+    except Exception:  # `_of_zip` says what is wrong with it
+        return {}
+    named = {tuple(_name(one).split("/")): one for one in members if len(_name(one)) <= files.MOST_NAME}
+    return {
+        parts: one
+        for parts, one in named.items()
+        if not one.is_dir() and not any(_hidden(part) or part in ("", "..") for part in parts)
+    }
+
+
+def _unpacked(path: Path, inbox: Path, members: dict, scratch: Path) -> Path:
+    """A folder with what an archive for a whole class holds.
+
+    A member that cannot be read leaves an empty file, so that its owner is not lost. Its date is in no zone,
+    so that of the archive, which is the download's, is the latest.
+    """
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    for parts, member in members.items():
+        target, data, seconds = folder.joinpath(*parts), b"", _seconds(path)
+        with contextlib.suppress(Refused):
+            data = _member(path, inbox, member, 0)()
+        with contextlib.suppress(ValueError, OverflowError):  # a month 13
+            seconds = min(seconds, _sane(datetime.datetime(*member.date_time).timestamp()))
+        with contextlib.suppress(OSError):  # a name that is a file's and a folder's
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+            os.utime(target, (seconds, seconds))
+    return folder
+
+
+def _uploads(
+    inbox: Path, assignments: Sequence[str], listed: roster.Roster, scratch: Path
+) -> Iterator[Upload]:
+    """All that lies in the inbox, student by student.
+
+    What a platform has packed for the whole class is unpacked into ``scratch``, if its name says so: a
+    student's own archive must not hand in for others.
+    """
     for entry in sorted(os.scandir(inbox), key=lambda entry: entry.name):
-        path = inbox / entry.name
-        if _of_the_system(entry):
+        if _of_the_system(entry) or ballots.is_vote(entry.name):
             continue
-        sender = roster.sender(entry.name)
-        if entry.is_dir(follow_symlinks=False):
-            yield from (replace(upload, sender=sender) for upload in _of_folder(path, inbox, assignments))
-            continue
-        if entry.is_symlink() and entry.is_dir():
-            why = "It is a link to another folder. Put the folder itself into the inbox."
-            yield Upload(entry.name, "", shown(entry.name), _seconds(path), _refusing(why))
-            continue
-        zipped = entry.name.lower().endswith(".zip")
-        assignment, student = match(entry.name[:-4] if zipped else entry.name, assignments)
-        if not (zipped or assignment or ".ipynb" in entry.name.lower()):
-            continue  # a list of names, or a note: not an upload
-        if sender and not match(sender.name, assignments)[0]:
-            kind = "link" if entry.is_symlink() else "file"
-            yield from (
-                replace(upload, sender=sender)
-                for upload in _of_file(path, kind, inbox, sender.stable, assignments)
-            )
-        elif entry.is_symlink():
-            yield from _of_file(path, "link", inbox, student, assignments)
-        elif not student:
-            why = "The file name does not say whose it is. Name it <exercise>_<student>.ipynb."
-            yield Upload("", assignment, shown(entry.name), _seconds(path), _refusing(why))
+        path, sender, name = inbox / entry.name, roster.sender(entry.name), _bare(entry.name)
+        label, assignment, student = shown(entry.name), *match(name, assignments)
+        folder, members = entry.is_dir(follow_symlinks=False), {}
+        if folder:
+            inner = {one for one in os.listdir(path) if not _hidden(one)}
         else:
-            yield from _of_file(path, "file", inbox, student, assignments)
+            members = _top(path, inbox) if entry.name.lower().endswith(".zip") else {}
+            inner = {parts[0] for parts in members}
+        if not sender and inner and not listed.find(student) and _of_a_class(inner, listed, assignments):
+            if roster.CLASS.search(name) or assignment and not student:
+                said = "read as what a whole class has handed in"
+                yield Upload("", "", label, _seconds(path), _refusing(said), notebook=False, remark=said)
+                whole = path if folder else _unpacked(path, inbox, members, scratch)
+                yield from _uploads(whole, assignments, listed, scratch)
+                continue
+            if not folder:
+                why = (
+                    "It looks like an archive for a whole class. If it is, call it submissions.zip; if it is "
+                    "one student's, unpack it, and put only the notebook into the inbox."
+                )
+                yield Upload(student, assignment, label, _seconds(path), _refusing(why))
+                continue
+        if folder:
+            yield from (replace(upload, sender=sender) for upload in _of_folder(path, inbox, assignments))
+        elif entry.is_symlink() and entry.is_dir():
+            why = "It is a link to another folder. Put the folder itself into the inbox."
+            yield Upload(entry.name, "", label, _seconds(path), _refusing(why))
+        else:
+            yield from _of_loose(path, inbox, "link" if entry.is_symlink() else "file", sender, assignments)
+
+
+def _of_loose(
+    path: Path, inbox: Path, kind: str, sender: roster.Sender | None, assignments
+) -> Iterator[Upload]:
+    """The uploads of a file that lies in no folder of a student."""
+    packed = ARCHIVES.search(path.name)
+    assignment, student = match(_bare(path.name), assignments)
+    if sender and not match(sender.name, assignments)[0]:
+        for upload in _of_file(path, kind, inbox, sender.stable, assignments):
+            yield replace(upload, sender=sender)
+    elif not (packed or assignment or ".ipynb" in path.name.lower()):
+        yield Upload("", "", shown(path.name), _seconds(path), _refusing(""), notebook=False)
+    elif not student and kind == "file":
+        why = "The file name does not say whose it is. Name it <exercise>_<student>.ipynb."
+        yield Upload("", assignment, shown(path.name), _seconds(path), _refusing(why))
+    else:
+        yield from _of_file(path, kind, inbox, student, assignments)
 
 
 def _of_folder(folder: Path, inbox: Path, assignments) -> Iterator[Upload]:
@@ -386,12 +532,8 @@ def _of_folder(folder: Path, inbox: Path, assignments) -> Iterator[Upload]:
         found += _of_file(path, kind, inbox, folder.name, assignments)
     if not found and next(_below(folder), None):
         return  # votes, but no homework
-    wanted = [upload for upload in found if upload.notebook or upload.assignment]
-    yield from (
-        wanted
-        or found[:1]
-        or [Upload(folder.name, "", "the folder", _seconds(folder), _refusing("The folder is empty."))]
-    )
+    empty = Upload(folder.name, "", "the folder", _seconds(folder), _refusing("The folder is empty."))
+    yield from (replace(one, student=CONFLICT.sub("", one.student)) for one in found or [empty])
 
 
 # ---- reading one notebook ----
@@ -416,9 +558,10 @@ def decode(data: bytes) -> tuple[str, list[str]]:
         data, remarks = data[3:], ["The file began with a byte order mark; it was read all the same."]
     else:
         remarks = []
-    if b"\0" in data or data.startswith((b"PK\x03\x04", b"%PDF")):
+    what = next((words for begins, words in KINDS if data.startswith(begins)), "")
+    if what or b"\0" in data:
         raise Refused(
-            "The file is no notebook: it is binary (perhaps a PDF, a zip file or a picture). "
+            f"The file is no notebook: it is binary ({what or 'neither text nor a known kind'}). "
             "Send the .ipynb file."
         )
     try:
@@ -426,9 +569,31 @@ def decode(data: bytes) -> tuple[str, list[str]]:
     except UnicodeDecodeError:
         if not data.lstrip().startswith(b"{"):
             raise Refused("The file is no notebook: it is binary. Send the .ipynb file.") from None
-        return data.decode("cp1252", "replace"), [
-            "The file was not stored as UTF-8; letters with accents may have been changed."
-        ]
+        text, encoding = by_evidence(data)
+        what = f"It was read as {encoding}" if encoding else "Its damaged letters are shown as �"
+        return text, [f"{NOT_UTF8} {what}; look whether its words are as you wrote them."]
+
+
+def by_evidence(data: bytes) -> tuple[str, str]:
+    """The text of bytes that are not UTF-8, and the encoding that they speak for; "" for damaged UTF-8.
+
+    >>> by_evidence("Die Länge bleibt, größer".encode() + b"\\xff")[1]
+    ''
+    >>> by_evidence("Поворот сохраняет длину".encode("cp1251"))[1]
+    'cp1251'
+    """
+    mended = data.decode("utf-8", "replace")
+    damaged = mended.count("�")
+    if sum(letter > "\x7f" for letter in mended) - damaged > damaged:
+        return mended, ""
+    words = b"\n".join(text for text in data.split(b'"') if not text.isascii())[:MOST_TELLING]
+    found = {one.encoding: one for one in charset_normalizer.from_bytes(words, cp_isolation=list(ENCODINGS))}
+    best = min(
+        (name for name in ENCODINGS if name in found),  # of equals the first
+        key=lambda name: (found[name].chaos, -found[name].coherence),
+        default=ENCODINGS[0],
+    )
+    return data.decode(best, "replace"), best
 
 
 def parse(text: str) -> dict:
@@ -444,6 +609,11 @@ def parse(text: str) -> dict:
             raise Refused(
                 "The file holds merge conflict markers (<<<<<<< and >>>>>>>) from git. "
                 "Resolve the conflict, open the notebook once in Jupyter, and send it again."
+            ) from None
+        if re.match(r"\s*[A-Za-z<#]", text):
+            raise Refused(
+                "The file is no notebook: it is text of another kind (a web page, or a program, perhaps). "
+                "Send the .ipynb file."
             ) from None
         at = getattr(problem, "pos", 0)
         cut = at >= len(text.rstrip()) - 1 or str(problem).startswith("Unterminated string")
@@ -598,18 +768,49 @@ def take_in(inbox: Path, root: Path, assignments: Sequence[str]) -> list[Taken]:
         raise FileNotFoundError(f"there is no folder {inbox}: put the students' uploads there")
     students, groups = Students(root), {}
     ids = {name: _ids(root, name) for name in assignments}
-    for upload in _of_senders([_by_its_cells(upload, ids) for upload in _uploads(inbox, assignments)]):
-        student = students.id(upload.student or "unnamed", upload.sender)
-        groups.setdefault((student, upload.assignment), []).append(upload)
-    students.save()
-    _without_typed(groups)
-    for path in (root / "marks" / UNKNOWN).glob("*.json"):
-        if (path.stem, "") not in groups:
-            path.unlink()  # it has been renamed, or removed
-    return [
-        _settle(root, student, assignment, uploads, assignments)
-        for (student, assignment), uploads in sorted(groups.items())
-    ]
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".take-in-", dir=root) as scratch:  # /tmp may be memory
+        found = list(_uploads(inbox, assignments, students.roster, Path(scratch)))
+        for upload in _of_senders([_by_its_cells(upload, ids) for upload in found]):
+            nobody = upload.aside and not upload.student
+            student = "" if nobody else students.id(upload.student or "unnamed", upload.sender)
+            groups.setdefault((student, upload.assignment), []).append(upload)
+        students.save()
+        left = _left(groups)
+        for path in (root / "marks" / UNKNOWN).glob("*.json"):
+            if (path.stem, "") not in groups:
+                path.unlink()  # it has been renamed, or removed
+        return left + [
+            _settle(root, student, assignment, uploads, assignments)
+            for (student, assignment), uploads in sorted(groups.items())
+        ]
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of these names, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def _left(groups: dict[tuple[str, str], list[Upload]]) -> list[Taken]:
+    """Take out what is no notebook where its owner has sent one, too, and what is nobody's: only named."""
+    sent = {student for (student, _), uploads in groups.items() if not all(one.aside for one in uploads)}
+    left = []
+    for student in sorted({student for student, _ in groups}):
+        uploads = groups.get((student, ""), [])
+        aside = [one for one in uploads if one.aside and (student in sent or not student)]
+        if not aside:
+            continue
+        if rest := [one for one in uploads if one not in aside]:
+            groups[student, ""] = rest
+        else:
+            del groups[student, ""]
+        unread = [one.label if ": " in one.label else f"'{one.label}'" for one in aside if not one.remark]
+        why = "no notebook, so not read" if student else "it names neither an exercise nor a student"
+        said = [f"'{one.label}': {one.remark}." for one in aside if one.remark]
+        said += [f"{_some(unread)}: {why}."] * bool(unread)
+        left.append(Taken(student, "", "left", " ".join(said), None, "", aside[0].seconds))
+    return left
 
 
 def _of_senders(uploads: list[Upload]) -> Iterator[Upload]:
@@ -627,25 +828,13 @@ def _of_senders(uploads: list[Upload]) -> Iterator[Upload]:
         if not (whose := upload.sender):
             yield upload
         elif whose.online and not upload.notebook:
-            yield replace(upload, student=whose.stable, load=_refusing(TYPED))
+            yield replace(upload, student=whose.stable, load=_refusing(TYPED.format(whose.platform.title())))
         elif len(numbers.get((roster.spelled(whose.stable), upload.assignment), ())) > 1:
             who = f"{whose.name} {whose.number}"
             said = f"More than one {whose.name} has handed in, so it counts for '{who}'."
             yield replace(upload, student=who, sender=None, remark=f"{upload.remark} {said}".strip())
         else:
             yield replace(upload, student=whose.stable)
-
-
-def _without_typed(groups: dict[tuple[str, str], list[Upload]]) -> None:
-    """Drop what was typed into Moodle's text field by somebody who has sent a file, too."""
-    sent = {
-        student
-        for (student, _), uploads in groups.items()
-        if any(not (one.sender and one.sender.online) for one in uploads)
-    }
-    for student, assignment in list(groups):
-        if student in sent and all(one.sender and one.sender.online for one in groups[student, assignment]):
-            del groups[student, assignment]
 
 
 def _given(root: Path, assignment: str) -> bytes:
@@ -672,6 +861,16 @@ def _is_of(root: Path, assignment: str, data: bytes) -> bool:
         for one in (_given(root, assignment), data)
     )
     return bool(ours & theirs - {""})
+
+
+def _untouched(root: Path, assignment: str, data: bytes) -> bool:
+    """Does a plain notebook hold nothing but what was given out, or nothing that can be read?"""
+    try:
+        ours, theirs = (json.loads(one)["cells"] for one in (_given(root, assignment), data))
+        given = {_text(cell["source"]).strip() for cell in ours} | {""}
+        return all(cell["source"].strip() in given or exercises.PROSE in cell["metadata"] for cell in theirs)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return True
 
 
 def _by_its_cells(upload: Upload, ids: dict[str, set]) -> Upload:
@@ -707,7 +906,7 @@ def _settle(root: Path, student: str, assignment: str, uploads: list[Upload], as
         try:
             if not assignment:
                 known = ", ".join(f"{name}.ipynb" for name in assignments) or "none"
-                upload.load()  # if it can't be read, that reason comes first
+                normalise(upload.load())  # if it can't be read, that reason comes first
                 raise Refused(f"The file name is that of no exercise. The exercises are: {known}.")
             raw = upload.load()
             data, remarks = normalise(raw)
@@ -722,9 +921,14 @@ def _settle(root: Path, student: str, assignment: str, uploads: list[Upload], as
         others += [f"'{other.label}' is older and was not used." for other in uploads[n + 1 :]]
         if others:
             remarks.append(f"Several files were sent; '{upload.label}' counts. {' '.join(others)}")
-        return _take(root, student, assignment, upload, data, remarks)
+        taken = _take(root, student, assignment, upload, data, remarks)
+        if taken.sha256 == hashlib.sha256(data).hexdigest() and any(NOT_UTF8 in one for one in remarks):
+            files.replace(taken.path.with_suffix(".ipynb.sent"), raw)  # whoever reads it better has the bytes
+        return taken
     newest = refusals[0][0]
-    reason = " ".join(f"'{upload.label}': {why}" for upload, why in refusals)
+    reason = " ".join(f"'{upload.label}': {why}" for upload, why in refusals[:MOST_NAMED])
+    if len(uploads) > MOST_NAMED:
+        reason += f" And {len(uploads) - MOST_NAMED} more files."
     return _reject(root, student, assignment, reason, raw, newest.seconds)
 
 
@@ -769,6 +973,8 @@ def _take(root: Path, student: str, assignment: str, upload: Upload, data: bytes
             )
         else:
             files.replace(path.with_suffix(".ipynb.earlier"), path.read_bytes())
+            if _untouched(root, assignment, data) and not _untouched(root, assignment, path.read_bytes()):
+                remarks = [*remarks, BLANK]
     taken = Taken(student, assignment, "taken", " ".join(remarks), path, sha, seconds)
     when = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     files.replace(path, data)
@@ -780,7 +986,7 @@ def _take(root: Path, student: str, assignment: str, upload: Upload, data: bytes
         ).encode(),
     )
     marks = root / "marks" / assignment / f"{student}.json"
-    if marks.exists() and json.loads(marks.read_text()).get("state") == "rejected":
+    if kept.load(marks, "`grade` marks it again.").get("state") == "rejected":
         marks.unlink()  # it was about an upload that no longer counts
     return taken
 
@@ -816,7 +1022,14 @@ def _reject(root: Path, student: str, assignment: str, reason: str, raw: bytes, 
 
 def take_in_votes(inbox: Path, root: Path) -> tuple[int, int]:
     """Take in the votes beside the homework; returns how many there are, and how many files were none."""
-    return ballots.take_in(_below(Path(inbox)), Path(inbox), Path(root))
+    students = Students(root)
+
+    def who(name: str) -> str:
+        sender = roster.sender(name)
+        loose = match(_bare(CONFLICT.sub("", name)), exercises.names())[1]
+        return students.id(sender.stable if sender else loose or name, sender)
+
+    return ballots.take_in(_below(Path(inbox)), Path(inbox), Path(root), who)
 
 
 # ---- what was collected elsewhere ----

@@ -120,8 +120,9 @@ def mark(
     marks |= {"written": written, "remarks": remarks}
     asked = questions.load(assignments.number(assignment))
     seeds = seeds or seeds_of(secret, assignment, student, data)
+    ends = time.monotonic() + WALL
     try:
-        found = _collect(cells, asked, seeds, trusted, limits, cell_seconds)
+        found = _collect(cells, asked, seeds, trusted, limits, cell_seconds, ends)
         for question in asked:
             marks["questions"][question.name] = _entry(question, found, seeds, hidden)
         for question, others in _blamed(cells, asked, marks["questions"]):
@@ -132,7 +133,12 @@ def mark(
                 trusted,
                 limits,
                 cell_seconds,
+                ends,
             )
+            if again.ended:  # the clock of the whole submission
+                found.late = True
+                found.remark(again.remarks[-1])
+                break
             entry = _entry(question, again, seeds, hidden)
             if entry["kind"] not in ("missing", "forged"):
                 marks["questions"][question.name] = entry | {"text": f"{blamed(others)} {entry['text']}"}
@@ -234,21 +240,24 @@ class _Found:
     stopped: dict[str, str] = field(default_factory=dict)  # by question: why there are none
     remarks: list[str] = field(default_factory=list)
     late: bool = False
+    ended: bool = False  # by the clock of the whole submission
 
     def remark(self, text: str) -> None:
         if text not in self.remarks and len(self.remarks) < MOST_REMARKS:
             self.remarks.append(text)
 
 
-def _collect(cells, asked, seeds, trusted, limits, cell_seconds) -> _Found:
-    """Run, and run again without what stopped it."""
-    found, killed, begun = _Found(), False, time.monotonic()
+def _collect(cells, asked, seeds, trusted, limits, cell_seconds, ends: float) -> _Found:
+    """Run, and run again without what stopped it; ``ends`` is when time is up for the whole submission."""
+    found, killed = _Found(), False
     cells = [source for source in cells if source.strip()]
     for _attempt in range(ATTEMPTS):
-        left = WALL - (time.monotonic() - begun)
+        left = ends - time.monotonic()
         if left < 1:
-            found.late = True
-            found.remark(f"The notebook did not come to its end in {WALL / 60:g} minutes, all runs together.")
+            found.late = found.ended = True
+            found.remarks.append(
+                f"The notebook did not come to its end in {WALL / 60:g} minutes, all runs together."
+            )
             break
         pending = [q for q in asked if q.name not in found.answers and q.name not in found.stopped]
         if not pending:
@@ -510,7 +519,14 @@ def secret_of(root: Path) -> str:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         files.replace(path, secrets.token_hex(16).encode(), 0o600)
-    return path.read_text(encoding="utf-8").strip()
+    secret = path.read_text(encoding="utf-8", errors="replace").strip()
+    if len(secret) < 16:
+        raise GraderError(
+            f"{path} holds no secret, so anybody could foretell the inputs. Put back a copy of it. Without "
+            "one, delete it: a new one is made, `grade --again` marks by it, and earlier verdicts cannot be "
+            "replayed any more."
+        )
+    return secret
 
 
 def own_secret(root: Path, assignment: str, student: str) -> str:

@@ -7,7 +7,6 @@ import csv
 import datetime
 import html
 import io
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -94,13 +93,16 @@ def _rows(root: Path, book) -> list[dict]:
     rows = []
     for exercise in exercises:
         marks = load_marks(root, exercise.name)
+        noted = {student: _remarks(root, exercise.name, student, own) for student, own in marks.items()}
         submissions = {s.student_id: s for s in exercise.submissions}
         rows += [
             {
                 "student": student,
                 "name": names.get(student, student),
                 "assignment": exercise.name,
-                **_row(marks.get(student), submissions.get(student), exercise.max_score),
+                **_row(
+                    marks.get(student), submissions.get(student), exercise.max_score, noted.get(student, ())
+                ),
             }
             for student in students
         ]
@@ -120,11 +122,11 @@ def _rows(root: Path, book) -> list[dict]:
     return sorted(rows, key=lambda row: (row["student"], row["assignment"]))
 
 
-def _row(marks: Mapping | None, submission, most: float) -> dict:
+def _row(marks: Mapping | None, submission, most: float, remarks: Sequence[str] = ()) -> dict:
     """The state and the numbers of one submission; None for a number that nobody has given yet."""
     row = {
         "state": marks["state"] if marks else "not handed in",
-        "reason": marks["reason"] if marks else "",
+        "reason": " ".join(filter(None, [marks["reason"] if marks else "", *remarks])),
         "coded": None,
         "written": None,
         "late penalty": None,
@@ -155,9 +157,8 @@ def _row(marks: Mapping | None, submission, most: float) -> dict:
 
 def _names(root: Path) -> dict[str, str]:
     """Id to name, for the class list and everybody else who sent something."""
-    path = Path(root) / "students.json"
     listed = {person.id: person.name or person.id for person in roster.read(root).people.values()}
-    return (json.loads(path.read_text()) if path.exists() else {}) | listed
+    return intake.names(Path(root)) | listed
 
 
 # ---- the table of grades ----
@@ -349,7 +350,7 @@ def _head(grade, title: str, kind: str = "") -> str:
 
 
 def _comment(text: str | None) -> str:
-    return f'<div class="comment"><p>Comment:</p>{safe_html.render(text)}</div>' if text else ""
+    return f'<div class="comment"><p>Comment:</p>{safe_html.page(text)}</div>' if text else ""
 
 
 def _coded(grade, question: str, found: Mapping, comment: str | None, decided: rules.Rules) -> str:
@@ -370,14 +371,14 @@ def _coded(grade, question: str, found: Mapping, comment: str | None, decided: r
 def _written(grade, cell, comment: str | None, asked: assignments.Written, begun: bool) -> str:
     """The question, the answer and its mark; our answer below, once marking this question has ``begun``."""
     marked = given(grade) is not None and not grade.needs_manual_grade
-    pieces = [_head(grade, asked.title), safe_html.render(asked.text), "<p>Your answer:</p>", answer(cell)]
+    pieces = [_head(grade, asked.title), safe_html.page(asked.text), "<p>Your answer:</p>", answer(cell)]
     if not marked:
         pieces.append("<p>Not marked yet.</p>")
     pieces.append(_comment(comment))
     if marked and begun:  # nobody gets our answer for the next attempt by leaving theirs empty
         pieces.append(
             f'<p>A model answer, and how it is marked:</p><div class="model">'
-            f"{safe_html.render(asked.model)}</div>"
+            f"{safe_html.page(asked.model)}</div>"
         )
     return "".join([*pieces, "</section>"])
 
@@ -385,7 +386,7 @@ def _written(grade, cell, comment: str | None, asked: assignments.Written, begun
 def answer(cell) -> str:
     """What a student wrote, as HTML that is safe."""
     text = (
-        safe_html.render(cell.source, cell.get("attachments"))
+        safe_html.page(cell.source, cell.get("attachments"))
         if cell.cell_type == "markdown"
         else safe_html.plain(cell.source)
     )

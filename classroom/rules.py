@@ -1,7 +1,7 @@
 """What a teacher has decided for one exercise: late days, extensions, questions that are dropped or given.
 
 The rules are kept in ``marks/<assignment>/.rules``, the zone of the class in ``marks/.zone``. They hold for
-all later runs, until they are changed.
+all later runs, until they are changed. The teacher may write all dates into one file, ``due.toml``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from course import files
 
 from . import clock, roster
 
+DUE = "due.toml"
 PARTS = {"whole": math.ceil, "share": float, "none": math.floor}  # what a part of a day counts
 
 
@@ -24,7 +26,8 @@ PARTS = {"whole": math.ceil, "share": float, "none": math.floor}  # what a part 
 class Rules:
     """``late_per_day`` is a share of the maximum, 0 to 1; ``extensions`` are such as 3d, by student.
 
-    ``zone`` is that of the class, for all its exercises; "" is this machine's.
+    ``zone`` is that of the class, for all its exercises; "" is this machine's. ``groups`` are dates of their
+    own, as ISO 8601 writes them, for groups of the class list.
 
     A ``dropped`` question counts for nobody: neither its points nor its share of the maximum. A ``given`` one
     counts in full for everybody whose notebook could be read.
@@ -36,6 +39,7 @@ class Rules:
     dropped: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
     zone: str = ""
+    groups: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
         if not 0 <= self.late_per_day <= 1:
@@ -66,15 +70,25 @@ class Rules:
             given=tuple(sorted({*self.given, *give} - {*drop, *restore})),
         )
 
+    def renamed(self, old: str, new: str) -> Rules:
+        """With the extension of ``old`` as that of ``new``, if that has none; "" for nobody's."""
+        rest = {student: time for student, time in self.extensions.items() if student != old}
+        return replace(self, extensions={new: self.extensions[old], **rest} if new else rest)
+
     def extension(
         self, student: str, listed: roster.Roster, due: datetime.datetime | None
     ) -> datetime.timedelta | None:
-        """A student's extra time: that for this exercise, or else that in the class list; None for none."""
-        text = self.extensions.get(student) or listed.extension(student)
-        if not text:
+        """A student's extra time: that for this exercise, or else that in the class list; None for none.
+
+        It begins at the date of the student's group, if that has one of its own.
+        """
+        text, zone = self.extensions.get(student) or listed.extension(student), clock.zone(self.zone)
+        own = self.groups.get(listed.group(student))
+        if not text and not own:
             return None
         due = due or datetime.datetime(1970, 1, 1)  # nothing is late yet, and any day has 24 hours
-        return clock.extended(due, text, clock.zone(self.zone)) - due
+        begins = clock.utc(datetime.datetime.fromisoformat(own), zone) if own else due
+        return clock.extended(begins, text or "0", zone) - due
 
     def late_share(self, due: datetime.datetime, sent: datetime.datetime) -> float:
         """The share of the maximum that is lost by sending something then. Both are in UTC, without a zone.
@@ -90,11 +104,50 @@ class Rules:
         return min(1.0, PARTS[self.part_of_day](late) * self.late_per_day)
 
 
+def dates(root: Path, known: Iterable[str]) -> tuple[str, dict[str, dict[str, datetime.datetime]]]:
+    """What ``due.toml`` says: the zone, and the dates of each exercise by group; "" is for all others.
+
+    An exercise has a date, or a table with one for each group and ``all``. ValueError names what is wrong.
+    """
+    path = Path(root) / DUE
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        return "", {}
+    except ValueError as problem:
+        raise ValueError(f"{path} cannot be read: {problem}") from None
+    zone = found.pop("zone", "")
+    if not isinstance(zone, str):
+        raise ValueError(f'{path}: zone is {zone!r}; write it like "Europe/Berlin"')
+    try:
+        clock.zone(zone)
+    except ValueError as problem:
+        raise ValueError(f"{path}: {problem}") from None
+    exercises = {}
+    for name, value in found.items():
+        if name not in known:
+            raise ValueError(f"{path}: {name!r} is no exercise; there are {', '.join(known)}")
+        groups = value if isinstance(value, dict) else {"all": value}
+        for group, when in groups.items():
+            if not isinstance(when, datetime.datetime) or not 2000 <= when.year <= 2200:
+                raise ValueError(
+                    f"{path}: {name}, {group} is {when!s}; write day and time, such as 2031-12-01T18:00:00"
+                )
+        if "all" not in groups:
+            raise ValueError(f"{path}: {name} has dates of groups; give one for all others, too: all = …")
+        exercises[name] = {"" if group == "all" else group: when for group, when in groups.items()}
+    return zone, exercises
+
+
 def load(root: Path, assignment: str) -> Rules:
     """The rules of an exercise; the usual ones where none were written."""
     path, zone = _path(root, assignment), ""
     if _zone(root).exists():
-        zone = _zone(root).read_text(encoding="utf-8").strip()
+        zone = _zone(root).read_text(encoding="utf-8", errors="replace").strip()
+        try:
+            clock.zone(zone)
+        except ValueError as problem:
+            raise ValueError(f"{_zone(root)}: {problem}. Delete it, and give --zone once more") from None
     earlier = path.with_name(".late-per-day")  # all that was kept before there were rules
     if not path.exists():
         return Rules(float(earlier.read_text()) if earlier.exists() else 0.0, zone=zone)

@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
+import base64
+import functools
 import html
+import io
 import re
 
 from jinja2 import pass_context
@@ -17,6 +20,12 @@ with needs("teach"):
     import nh3
 
 MOST_LETTERS = 20_000  # of one cell; a longer one is shown as it was typed
+MOST_SHOWN = 100_000  # letters of it
+MOST_PICTURES = 5_000_000  # letters of the pictures in one cell: a page may hold a class's
+MOST_FORMULAS = 100  # of one cell, and letters of one
+MOST_TEX = 300
+FORMULA = re.compile(r"\$\$(?P<shown>[^$]+)\$\$|\$(?P<inline>[^$\n]+)\$")
+TEX = ((r"\\[bB]igg?[lr]?(?![A-Za-z])", ""), (r"\\sqrt ?(\w)", r"\\sqrt{\1}"), (r"\\tfrac", r"\\frac"))
 TEXT = frozenset(
     "p br hr em strong b i u s del ins sub sup small mark kbd code pre span div blockquote "
     "ul ol li dl dt dd h1 h2 h3 h4 h5 h6 table caption thead tbody tfoot tr th td a img".split()
@@ -63,7 +72,11 @@ def clean(markup: str) -> str:
 
 
 def plain(source: str) -> str:
-    """The text as it was typed."""
+    """The text as it was typed, as much as anybody reads."""
+    if more := len(source) - MOST_SHOWN:
+        source = source[:MOST_SHOWN] + (
+            f"\n… and {more} letters more, in the file itself" if more > 0 else ""
+        )
     return f"<pre>{html.escape(source)}</pre>"
 
 
@@ -77,11 +90,51 @@ def render(source: str, attachments: dict | None = None) -> str:
 
     if len(source) > MOST_LETTERS:
         return plain(source)
+    if sum(len(data) for bundle in (attachments or {}).values() for data in bundle.values()) > MOST_PICTURES:
+        return plain(f"{source}\n… and pictures that are too large to be shown here, in the file itself")
     try:
         renderer = IPythonRenderer(escape=False, exclude_anchor_links=True, attachments=attachments or {})
         return clean(MarkdownWithMath(renderer=renderer).render(source))
     except Exception:  # a missing picture, markup nested too deeply: the teacher still has to see the answer
         return plain(source)
+
+
+def page(source: str, attachments: dict | None = None) -> str:
+    """`render` for a page of ours, which runs no script: formulas are pictures."""
+    parts = re.split(r"(?s)(<(?:pre|code)\b.*?</(?:pre|code)>|<[^>]*>)", render(source, attachments))
+    left = MOST_FORMULAS
+
+    def drawn(found: re.Match) -> str:
+        nonlocal left
+        left -= 1
+        return _picture(html.unescape(found["shown"] or found["inline"])) if left >= 0 else found[0]
+
+    parts[::2] = [FORMULA.sub(lambda found: drawn(found) or found[0], part) for part in parts[::2]]
+    return "".join(parts)
+
+
+@functools.lru_cache(maxsize=2000)
+def _picture(tex: str) -> str:
+    """A formula as a picture in the line, with its TeX for those who hear it; "" where it cannot be drawn."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.mathtext import math_to_image
+
+    known = " ".join(tex.split())
+    for pattern, instead in TEX:  # what matplotlib does not know
+        known = re.sub(pattern, instead, known)
+    buffer = io.BytesIO()
+    try:
+        if len(known) > MOST_TEX:
+            return ""
+        depth = math_to_image(f"${known}$", buffer, prop=FontProperties(size=16), dpi=3 * 72)
+    except Exception:  # TeX of all kinds
+        return ""
+    png = buffer.getvalue()
+    width = int.from_bytes(png[16:20], "big") / 3  # sharp, and as large as the text around it
+    return (
+        f'<img alt="{html.escape(tex.strip())}" src="data:image/png;base64,{base64.b64encode(png).decode()}" '
+        f'width="{width:.0f}" style="vertical-align: {-depth / 16:.2f}em">'
+    )
 
 
 @pass_context

@@ -45,13 +45,19 @@ def samples(question: str) -> list[Mapping]:
 def write(root: Path, assignment: str, db: str | None = None) -> list[Path]:
     """Write ``written/<assignment>/``: a page for each question, and `TABLE`; returns the paths.
 
-    ValueError while the table holds marks that are not in the gradebook.
+    ValueError while the table holds marks that are not in the gradebook. Marks for texts that are not there
+    any more (`outdated`) stay in a copy of the table, ``….earlier``.
     """
     root = Path(root)
-    if waiting := _changes(root, assignment, db):
+    waiting, old = _changes(root, assignment, db)
+    if waiting:
         raise ValueError(
             f"{_table(root, assignment)} holds {len(waiting)} marks that are not in the "
             "gradebook: run the same command with --enter, or delete the file"
+        )
+    if old:
+        files.replace(
+            _table(root, assignment).with_suffix(".csv.earlier"), _table(root, assignment).read_bytes()
         )
     rows, paths = _rows(root, assignment, db), []
     for name, question in assignments.written(gradebook.source(root, assignment)).items():
@@ -111,13 +117,13 @@ def _rows(root: Path, assignment: str, db: str | None) -> list[dict]:
 
 def _page(assignment: str, name: str, question: assignments.Written, rows: Sequence[Mapping]) -> str:
     model = [
-        f"<h2>Question</h2>{safe_html.render(question.text)}<h2>Answer and rubric</h2>",
-        safe_html.render(question.model),
+        f"<h2>Question</h2>{safe_html.page(question.text)}<h2>Answer and rubric</h2>",
+        safe_html.page(question.model),
     ]
     for one in samples(name):
         model.append(
             f"<h2>A sample worth {reports.points(one['points'])}</h2>"
-            f'<div class="answer">{safe_html.render(one["text"])}</div>{safe_html.render(one["why"])}'
+            f'<div class="answer">{safe_html.page(one["text"])}</div>{safe_html.page(one["why"])}'
         )
     waiting = sum(row["points"] is None for row in rows)
     answers = [f"<p>{len(rows)} answers, {waiting} to mark, in {TABLE} beside this page.</p>"]
@@ -159,9 +165,10 @@ def _shown(cell) -> str:
 def enter(root: Path, assignment: str, db: str | None = None) -> list[dict]:
     """Bring what was filled in into the gradebook; returns the rows that changed something.
 
-    An empty cell changes nothing. ValueError lists all that is wrong, before anything is entered.
+    An empty cell changes nothing, nor does a mark for a text that is not there any more (`outdated`).
+    ValueError lists all that is wrong, before anything is entered.
     """
-    changed = _changes(root, assignment, db)
+    changed, _ = _changes(root, assignment, db)
     with gradebook.alone(root), gradebook.gradebook(root, db) as book:
         for row in changed:
             which = row["question"], assignment, assignment, row["student"]
@@ -174,13 +181,22 @@ def enter(root: Path, assignment: str, db: str | None = None) -> list[dict]:
     return changed
 
 
-def _changes(root: Path, assignment: str, db: str | None) -> list[dict]:
-    """The rows of the table that differ from the gradebook."""
+def outdated(root: Path, assignment: str, db: str | None = None) -> list[str]:
+    """The marks of the table that are for a text which its author has replaced, in words."""
+    return [
+        f"{row['student']} has sent another text for {row['question']} since; "
+        f"{reports.points(row['points'])} is not entered: look at the new page"
+        for row in _changes(root, assignment, db)[1]
+    ]
+
+
+def _changes(root: Path, assignment: str, db: str | None) -> tuple[list[dict], list[dict]]:
+    """The rows of the table that differ from the gradebook, and those whose text is there no more."""
     path = _table(root, assignment)
     if not path.exists():
-        return []
+        return [], []
     now = _rows(root, assignment, db)
-    changed, wrong = [], []
+    changed, old, wrong = [], [], []
     for line, row in _read(path):
         if not (row["points"] or row["comment"]):
             continue
@@ -190,6 +206,9 @@ def _changes(root: Path, assignment: str, db: str | None) -> list[dict]:
             told = comment.split() in ([], (known["comment"] or "").split())  # line ends may differ
             if points in (None, known["points"]) and told:
                 continue
+            if not read and (KEY.fullmatch(row["answer"]) or EARLIER.fullmatch(row["answer"])):
+                old.append({**known, "points": points})
+                continue
             if not read:
                 raise ValueError(_not_read(row["answer"]))
             comment = "" if told else comment
@@ -198,7 +217,7 @@ def _changes(root: Path, assignment: str, db: str | None) -> list[dict]:
             wrong.append(f"line {line} ({row['student']}, {row['question']}): {problem}")
     if wrong:
         raise ValueError(f"{path}: {'; '.join(wrong)}. Nothing was entered")
-    return changed
+    return changed, old
 
 
 def _key(student: str, question: str, digest: str) -> str:
@@ -236,11 +255,8 @@ def _meant(line: Mapping, now: Sequence[Mapping]) -> tuple[Mapping, bool]:
 
 def _not_read(key: str) -> str:
     """Why the mark of a line is not entered."""
-    if KEY.fullmatch(key) or EARLIER.fullmatch(key):
-        why = "the student has handed in another text since"
-    else:
-        why = f"the cell 'answer' {f'holds {key!r}' if key else 'is empty'}, so no text is known to be read"
-    return f"{why}; delete this line, and look at the new page"
+    what = f"holds {key!r}" if key else "is empty"
+    return f"the cell 'answer' {what}, so no text is known to be read; delete this line, look at the new page"
 
 
 def _same(cell: str, text: str) -> bool:

@@ -17,6 +17,7 @@ import json
 import os
 import re
 import unicodedata
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -84,8 +85,16 @@ def folder() -> Path:
 def _catalog(file: Path) -> gettext.NullTranslations:
     if not file.is_file():
         return gettext.NullTranslations()
-    with file.open("rb") as stream:
-        return gettext.GNUTranslations(stream)
+    try:
+        with file.open("rb") as stream:
+            return gettext.GNUTranslations(stream)
+    except Exception as problem:  # a damaged catalog raises many kinds
+        warnings.warn(
+            f"{file} is damaged ({problem}), so you read English; "
+            f"`python -m workshop.translation build {file.parent.name}` makes it again",
+            stacklevel=2,
+        )
+        return gettext.NullTranslations()
 
 
 def _(text: str) -> str:

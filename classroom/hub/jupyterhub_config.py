@@ -36,7 +36,9 @@ if language and not (course / "build" / language / "notebooks").is_dir():
 state.mkdir(parents=True, exist_ok=True)
 state.chmod(0o700)  # tokens, and the secret of the cookies
 exchange.mkdir(parents=True, exist_ok=True)
-exchange.chmod(0o777)  # nbgrader requires it: a teacher makes the course's folder in it
+# All may write, as nbgrader requires: a teacher makes the course's folder in it. It is sticky: nobody removes
+# or renames what is another one's.
+exchange.chmod(0o1777)
 
 c = get_config()  # noqa: F821
 # Only this machine reaches it. For a class, put a web server with a certificate in front of it.

@@ -37,7 +37,8 @@ NAME = re.compile(r"vote-(\d\d\.\w{1,40})-([12])-([0-9a-f]{16})\.json", re.ASCII
 BESIDE = "votes"  # the folder beside the notebook, where the class has none
 FEWEST = 5  # votes, before any count is shown
 MOST_BYTES = 2_000  # of a file
-MOST_FILES = 5_000  # that are looked at in a folder
+MOST_FILES = 20_000  # that are opened in a folder
+WILDEST = 1e100  # a number beyond it is counted as this one: with 1e308 the ranges would be infinite
 DATE = 946_684_800  # of each file: the first day of 2000; a zip file could not hold 1970
 BINS = 5  # ranges of a number that was asked for
 
@@ -244,17 +245,16 @@ def gather(key: str, folder: Path) -> Votes:
     """
     from .. import files  # late: a learner never needs it
 
-    found = Votes()
+    found, opened = Votes(), 0
     with os.scandir(folder) as entries:
-        for n, entry in enumerate(entries):
-            if entry.name.startswith("."):
-                continue
+        for entry in entries:
             named = NAME.fullmatch(entry.name)
-            if n < MOST_FILES and named and named[1] != key and known(named[1]):
+            if entry.name.startswith(".") or named and named[1] != key and known(named[1]):
                 continue
             try:
-                if n >= MOST_FILES or not named:
+                if not named or named[1] != key or opened == MOST_FILES:
                     raise ValueError("not a vote")
+                opened += 1  # other names are only counted: any number of them hides no vote
                 vote = parse(files.read(Path(entry.path), MOST_BYTES, Path(folder)))
                 if name_of(vote) != entry.name:
                     raise ValueError("a vote under another one's name")
@@ -297,6 +297,7 @@ def _of_choices(asked: dict, _said: list):
 
 def _of_numbers(asked: dict, said: list[float]):
     """Five ranges; the outermost ones are open, so that one wild number spoils nothing."""
+    said = [min(max(number, -WILDEST), WILDEST) for number in said]
     low, middle, high = statistics.quantiles(said, n=4, method="inclusive") if len(said) > 1 else (0, 0, 0)
     step = 2 * (high - low or abs(middle) / 10 or 1) / BINS
     edges = [float(f"{middle + step * (n - BINS / 2):.3g}") for n in range(1, BINS)]

@@ -53,17 +53,18 @@ def test_every_layout_of_the_inbox_is_read(inbox, tmp_path):
     with zipfile.ZipFile(inbox / "eve.zip", "w") as packed:
         packed.writestr(f"votes/{named[5]}", json.dumps(vote(code=5)))
     assert intake.take_in_votes(inbox, tmp_path) == (6, 0)
-    assert set(kept(tmp_path)[1]) == {f"{code:016x}" for code in range(6)}
+    assert len(kept(tmp_path)[1]) == 6 and "ada" not in "".join(os.listdir(tmp_path / "votes"))
     assert intake.take_in(inbox, tmp_path, NAMES) == [], "votes are no submissions"
     assert intake.take_in_votes(inbox, tmp_path) == (6, 0) and len(kept(tmp_path)[1]) == 6, "again: the same"
 
 
 def test_one_sender_has_one_vote_whatever_they_send(inbox, tmp_path):
     for code in range(9):
-        put(inbox / "ada" / votes.name_of(vote(code=code)), vote("error", code=code), 1_700_000_000 - code)
+        choice = "error" if code else "between"
+        put(inbox / "ada" / votes.name_of(vote(code=code)), vote(choice, code=code), 1_700_000_000 - code)
     put(inbox / "ada" / "again" / votes.name_of(vote(n=2, code=3)), vote(n=2, code=3))
     assert intake.take_in_votes(inbox, tmp_path) == (2, 0)
-    assert list(kept(tmp_path)[1]) == ["0" * 16], "the newest"
+    assert [one["choice"] for one in kept(tmp_path)[1].values()] == ["between"], "the newest"
 
 
 @pytest.mark.parametrize(
@@ -79,9 +80,10 @@ def test_one_sender_has_one_vote_whatever_they_send(inbox, tmp_path):
 def test_one_sender_is_one_in_every_script(inbox, tmp_path, capsys, name):
     for n, form in enumerate(("NFC", "NFD")):
         sent = name.format(n=n, vote=votes.name_of(vote(code=n)))
-        put(inbox / unicodedata.normalize(form, sent), vote(code=n), 1_700_000_000 + n)
+        put(inbox / unicodedata.normalize(form, sent), vote(["same", "error"][n], code=n), 1_700_000_000 + n)
     assert command.main(["take-in", "--root", str(tmp_path), str(inbox)]) == 0
-    assert "1 votes" in capsys.readouterr().out and list(kept(tmp_path)[1]) == ["0" * 15 + "1"]
+    assert "1 votes" in capsys.readouterr().out
+    assert [one["choice"] for one in kept(tmp_path)[1].values()] == ["error"]
 
 
 def test_what_only_looks_like_a_vote_is_counted_and_stops_nobody(inbox, tmp_path):
@@ -148,3 +150,52 @@ def test_the_report_hides_what_few_have_said(inbox, tmp_path):
     assert command.main(["take-in", str(inbox), "--root", str(tmp_path)]) == 0
     text = (tmp_path / "report" / "votes.md").read_text(encoding="utf-8")
     assert "| An error: something doesn't fit. | – | – |" in text and "of 4" not in text
+
+
+def kept_now(inbox, root) -> int:
+    """How many first votes there are after the teacher's command."""
+    assert command.main(["take-in", str(inbox), "--root", str(root)]) == 0
+    return len(kept(root)[1])
+
+
+def test_a_student_counts_once_whatever_code_and_whichever_way(inbox, tmp_path):
+    """Also in a later run, with a new code, when the first inbox is gone."""
+    (tmp_path / "roster.csv").write_text("id,name,canvas_id\nada,Ada Lovelace,48213\n")
+    ways = ["ada/{}", "ada_{}", "lovelaceada_48213_77_{}", "Ada Lovelace_55_assignsubmission_file/{}"]
+    for code, way in enumerate(ways):
+        put(inbox / way.format(votes.name_of(vote(code=code))), vote(code=code), 1_700_000_000 + code)
+    with zipfile.ZipFile(inbox / "ex06_rope_ada.zip", "w") as packed:
+        packed.writestr(votes.name_of(vote(code=9)), json.dumps(vote(code=9)))
+    assert kept_now(inbox, tmp_path) == 1
+    later = tmp_path / "later"
+    put(later / "ada" / votes.name_of(vote(code=10)), vote("error", code=10))
+    assert kept_now(later, tmp_path) == 1
+    assert [one["choice"] for one in kept(tmp_path)[1].values()] == ["error"]
+
+
+@pytest.mark.parametrize("way", ["packed", "unpacked"])
+def test_the_votes_in_the_archive_of_a_class_are_each_ones_own(inbox, tmp_path, way):
+    name = "{}_{}_1_" + votes.name_of(vote(code=7))
+    names = [name.format("fischerlena", 48213), name.format("mullerzoe", 48214)]
+    if way == "unpacked":
+        for one in names:
+            put(inbox / "course-ex06 submissions" / one, vote(code=7))
+    else:
+        with zipfile.ZipFile(inbox / "course-ex06_submissions.zip", "w") as packed:
+            for one in names:
+                packed.writestr(one, json.dumps(vote(code=7)))
+    assert kept_now(inbox, tmp_path) == 2
+
+
+def test_two_students_with_one_code_are_two(inbox, tmp_path):
+    for student in ("ada", "ben"):
+        put(inbox / student / votes.name_of(vote(code=7)), vote(code=7))
+    assert kept_now(inbox, tmp_path) == 2
+
+
+def test_both_votes_of_a_student_go_together(inbox, tmp_path):
+    for n in (1, 2):
+        put(inbox / "ada" / votes.name_of(vote(n=n, code=n)), vote(n=n, code=n))
+    assert kept_now(inbox, tmp_path) == 1
+    first, second = kept(tmp_path).values()
+    assert set(first) == set(second) and not {"0" * 15 + "1", "0" * 15 + "2"} & set(first)

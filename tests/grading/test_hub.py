@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ import pytest
 import requests
 import websocket
 from jupyter_server.services.kernels.connection.base import deserialize_msg_from_ws_v1, serialize_msg_to_ws_v1
+from traitlets.config import PyFileConfigLoader
 
 from classroom import gradebook, sandbox
 from classroom.assignments import COURSE
@@ -84,6 +86,15 @@ class Hub:
     def inbound(self):
         """Who has handed in what: the beginnings of the folders' names in the exchange."""
         return sorted(path.name.rsplit("+", 2)[0] for path in (self.exchange / COURSE / "inbound").iterdir())
+
+
+def test_nobody_removes_from_the_exchange_what_is_another_ones(tmp_path, monkeypatch):
+    for name in ("STATE", "EXCHANGE"):
+        monkeypatch.setenv(f"HUB_{name}", str(tmp_path / name.lower()))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "exchange").mkdir(mode=0o777)  # an earlier version's
+    PyFileConfigLoader("jupyterhub_config.py", str(HUB)).load_config()
+    assert stat.S_IMODE((tmp_path / "exchange").stat().st_mode) == 0o1777
 
 
 @pytest.fixture(scope="module")

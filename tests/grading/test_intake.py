@@ -77,12 +77,13 @@ def inbox(tmp_path):
 
 
 def only(inbox):
-    """The one outcome of an inbox; a second run gives the same and changes nothing."""
+    """The one outcome of an inbox, but for what was left; a second run gives the same and changes nothing."""
     root = inbox.parent
     before = tree(inbox)
-    (taken,) = intake.take_in(inbox, root, NAMES)
+    first = intake.take_in(inbox, root, NAMES)
+    (taken,) = (one for one in first if one.state != "left")
     after = tree(root)
-    assert intake.take_in(inbox, root, NAMES) == [taken]
+    assert intake.take_in(inbox, root, NAMES) == first
     assert tree(root) == after
     assert tree(inbox) == before
     check(root, taken)
@@ -275,6 +276,34 @@ def test_taken_with_a_remark(inbox, case):
     put(inbox / "li/ex06_rope.ipynb", data)
     taken = only(inbox)
     assert taken.state == "taken" and (words in taken.reason if words else not taken.reason), taken.reason
+
+
+WORDS = {
+    "gb18030": "旋转矩阵保持长度不变，因为它是正交的。",
+    "big5": "旋轉矩陣保持長度不變，因為它是正交的。",
+    "cp1251": "Поворот сохраняет длину, поэтому всё зависит только от разности.",
+    "cp1252": "L’angle dépend de la différence, déjà calculée.",
+    "cp932": "回転行列は長さを保つので、内積は相対位置だけに依存する。",
+    "cp949": "회전 행렬은 길이를 보존하므로 내적은 상대 위치에만 의존한다.",
+}
+
+
+@pytest.mark.parametrize("encoding", WORDS)
+def test_text_that_is_not_utf8_is_read_by_evidence(inbox, encoding):
+    data = json.dumps(notebook(WORDS[encoding]), ensure_ascii=False).encode(encoding)
+    put(inbox / "li/ex06_rope.ipynb", data)
+    taken = only(inbox)
+    assert json.loads(taken.path.read_text(encoding="utf-8"))["cells"][0]["source"] == WORDS[encoding]
+    assert f"read as {encoding}" in taken.reason
+    assert taken.path.with_name("ex06_rope.ipynb.sent").read_bytes() == data
+
+
+def test_one_bad_byte_changes_no_other_letter(inbox):
+    data = json.dumps(notebook("Größer, 旋转, длина"), ensure_ascii=False).encode()
+    put(inbox / "li/ex06_rope.ipynb", data.replace("旋".encode(), b"\xff"))
+    taken = only(inbox)
+    assert json.loads(taken.path.read_text(encoding="utf-8"))["cells"][0]["source"] == "Größer, �转, длина"
+    assert "shown as �" in taken.reason
 
 
 def test_old_format_keeps_its_cells(inbox):
@@ -478,6 +507,7 @@ def test_nobody_is_lost(inbox, tmp_path):
     for n in range(501):
         put(inbox / "many" / f"{n}.txt", b"")
     found = {t.student: t for t in intake.take_in(inbox, tmp_path, NAMES)}
+    assert found.pop("").reason.startswith("'list.csv': it names neither")
     assert {t.state for t in found.values()} == {"rejected"}
     assert set(found) == {"empty", "other", "pdf", "unnamed", "deep", "many"}
     assert "ex06_rope.ipynb, ex07_alibi.ipynb" in found["other"].reason

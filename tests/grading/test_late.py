@@ -131,3 +131,61 @@ def test_a_moment_that_comes_twice_or_never():
     due = datetime.datetime(2023, 3, 25, 1, 30)
     assert clock.later(due, 1, zone) == datetime.datetime(2023, 3, 26, 1, 30)
     assert clock.days(due, datetime.datetime(2023, 3, 27, 0, 30), zone) == 2
+
+
+def test_what_was_understood_is_said_in_words_with_its_zone(days, marked, capsys):
+    days("--due", "2023-10-29", zone="Europe/Berlin")
+    said = capsys.readouterr().out
+    assert f"{NAME} is due on Sunday, 29 October 2023, 00:00 (the zone of this machine, UTC+02:00)" in said
+    assert "the first minute of the day" in said
+    days("--due", OCTOBER, "--zone", "America/New_York")
+    said = capsys.readouterr().out
+    assert "Saturday, 28 October 2023, 18:00 (America/New_York, UTC-04:00).\n" in said
+
+
+@pytest.mark.parametrize("due", ["0001-01-01", "9999-12-31T23:00", "2023-02-30", "1e9"])
+def test_a_date_of_no_use_is_refused_in_words(days, due, capsys):
+    with pytest.raises(SystemExit):
+        days("--due", due, "--extend", "ann", "3d")
+    assert "no date of our days: write it like" in capsys.readouterr().err
+
+
+def test_all_dates_stand_in_one_file(days, marked, capsys):
+    """Zone and dates of groups; an extension begins at the date of the group."""
+    (marked / "roster.csv").write_text("id,group,extension\nann,A,\nben,B,\neva,B,1d\nleo,,\n")
+    (marked / "due.toml").write_text(
+        f'zone = "Europe/Berlin"\n{NAME} = {{all = {MARCH}:00, A = {OCTOBER}:00, B = 2023-03-24T18:00:00}}\n'
+        "ex07_alibi = 2023-11-01T18:00:00\n"
+    )
+    try:
+        found = days(zone="UTC")
+        said = capsys.readouterr().out
+        assert found == {"ann": 1, "ben": 10, "eva": 1, "leo": 2}
+        assert f"{NAME}, group B is due on Friday, 24 March 2023, 18:00 (Europe/Berlin, UTC+01:00)" in said
+        with pytest.raises(AssertionError):
+            days("--due", OCTOBER)
+        assert "due.toml says when ex06_rope is due: change it there" in capsys.readouterr().err
+    finally:
+        (marked / "roster.csv").unlink()
+        (marked / "due.toml").unlink()
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("zone = 'Berlin'", "'Berlin' is no time zone"),
+        ("ex99 = 2023-03-24T18:00:00", "'ex99' is no exercise; there are ex01_order"),
+        (f"{NAME} = 2023-03-24", "is 2023-03-24; write day and time"),
+        (f"{NAME} = {{A = 2023-03-24T18:00:00}}", "one for all others, too"),
+        (f"{NAME} = {{all = 2023-03-24T18:00:00, Q = 2023-03-24T18:00:00}}", "names the group 'Q'"),
+        (f"{NAME} = soon", "cannot be read"),
+    ],
+)
+def test_a_mistake_in_the_file_of_dates_is_named(marked, capsys, text, words):
+    (marked / "due.toml").write_text(text)
+    try:
+        assert command.main(["grade", NAME, "--root", str(marked), "--trusted"]) == 2
+        said = capsys.readouterr().err
+        assert "due.toml" in said and words in said
+    finally:
+        (marked / "due.toml").unlink()

@@ -1384,6 +1384,31 @@ def test_all_runs_of_a_submission_together_have_an_end(monkeypatch):
     assert any("all runs together" in remark for remark in marks["remarks"])
 
 
+def test_answers_that_are_asked_again_have_no_clock_of_their_own(monkeypatch):
+    """Each of five answers names the others, so each is asked again with ours in their place."""
+    clock, asked = [0.0], []
+    names = [question.name for question in questions.load("06")]
+    calls = [{**RIGHT, name: f"def {name}(*_args):\n    return {', '.join(names)}"}[name] for name in names]
+
+    def run(message, _trusted, limits):
+        inside = messaging.unpack(message)
+        asked.append([question["name"] for question in inside["questions"]])
+        clock[0] += min(limits.wall, marking.WALL / 3)
+        wrong = [{"kind": "raised", "error": "KeyError", "message": "", "modified": [], "borrowed": []}]
+        sent = [
+            {"question": question["name"], "outcomes": wrong * len(question["inputs"])}
+            for question in inside["questions"]
+        ]
+        return Outcome(frames(*sent, {"end": True}), "done", 0, "")
+
+    monkeypatch.setattr(marking, "_run", run)
+    monkeypatch.setattr(marking.time, "monotonic", lambda: clock[0])
+    marks = mark(dict(zip(names, calls, strict=True)))
+    assert clock[0] <= marking.WALL and len(asked) == 3 and marks["state"] == "timed out"
+    assert any("all runs together" in remark for remark in marks["remarks"])
+    assert set(marks["questions"]) == set(names), "what was found counts"
+
+
 def test_only_so_many_frames_are_read(monkeypatch):
     monkeypatch.setattr(marking, "MOST_FRAMES", 3)
     assert len(list(marking._frames(frames(*[{"cell": 0}] * 5)))) == 3

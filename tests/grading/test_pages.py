@@ -1,5 +1,6 @@
 """Pages that show what students wrote: nothing in them can run, load, send or cover anything."""
 
+import csv
 import json
 import re
 from html.parser import HTMLParser
@@ -7,10 +8,12 @@ from html.parser import HTMLParser
 import nbformat
 import pytest
 
-from classroom import gradebook, reports, safe_html
+from classroom import __main__ as command
+from classroom import assignments, gradebook, marking, reports, safe_html, written
 from classroom.rules import Rules
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+FORMULA = "Since $W_Q$ and $\\frac{q_i^\\top k_j}{\\sqrt d}$ turn, `$x$` stays, and $5 is 5."
 HOSTILE = [
     "<script>alert(1)</script>",
     "<SCRIPT SRC=//evil/x.js></SCRIPT>",
@@ -325,3 +328,80 @@ def test_nbgraders_own_feedback_uses_the_filter(hostile_room, monkeypatch):
 def test_what_is_too_long_to_render_is_shown_as_it_was_typed():
     assert "<strong>" in safe_html.render("**b** " + "a" * (safe_html.MOST_LETTERS - 100))
     assert safe_html.render("**b** " + "a" * safe_html.MOST_LETTERS).startswith("<pre>**b** aaa")
+
+
+# ---- what is read ----
+def test_formulas_are_drawn_and_can_be_heard(room):
+    room.send("li", why=FORMULA)
+    room.marks("li")
+    room.merge()
+    (page,) = reports.feedback(room.root, room.name)
+    marking, _ = written.write(room.root, room.name)
+    for text in (page.read_text(), marking.read_text()):
+        assert '<img alt="W_Q" src="data:image/png;base64,' in text and 'alt="\\frac{q_i' in text
+        assert "<code>$x$</code>" in text and "$5 is 5." in text and "$W_Q$" not in text
+
+
+def test_a_formula_that_cannot_be_drawn_stays_as_it_is():
+    for tex in (
+        "$\\begin{cases} a \\end{cases}$",
+        "$\\nothing$",
+        "$" + "x" * 1000 + "$",
+        "$" + "{" * 250 + "$",
+    ):
+        assert "<img" not in safe_html.page(tex) and "$" in safe_html.page(tex)
+    assert (
+        safe_html.page(" ".join(f"$x_{{{n}}}$" for n in range(300))).count("<img") == safe_html.MOST_FORMULAS
+    )
+
+
+@pytest.mark.parametrize("way", ["text", "picture"])
+def test_an_answer_of_many_megabytes_makes_no_page_of_many(room, way):
+    def change(notebook):
+        cell = next(one for one in notebook.cells if one.id == "explain_why")
+        if way == "picture":
+            cell.source = "![](attachment:a.png)"
+            cell.attachments = {"a.png": {"image/png": "iVBORw0KGgo" + "A" * 14_000_001}}
+        else:
+            cell.source = "Because. " * 2_000_000
+
+    room.send("big", change=change)
+    room.send("li", why="A short reason.")
+    for student in ("big", "li"):
+        room.marks(student)
+    room.merge()
+    pages = [*reports.feedback(room.root, room.name), *written.write(room.root, room.name)]
+    assert all(page.stat().st_size < 500_000 for page in pages)
+    assert "in the file itself" in pages[0].read_text() and "A short reason." in pages[2].read_text()
+
+
+def test_a_blank_draft_that_replaces_answers_is_said_in_the_table(room):
+    room.send("li")
+    room.send("bo", why="")
+    stub = {
+        one.metadata.nbgrader.grade_id: one.source
+        for one in room.released().cells
+        if "nbgrader" in one.metadata
+    }
+    room.send("li", why=stub["explain_why"], code=stub["answer"], seconds=1_700_000_100)
+    for student in ("li", "bo"):
+        room.marks(student)
+    room.merge()
+    with open(reports.export(room.root), encoding="utf-8-sig", newline="") as file:
+        found = {row["student"]: row["reason"] for row in csv.DictReader(file)}
+    assert "the notebook that was sent before had answers" in found["li"] and not found["bo"]
+
+
+def test_pages_that_are_older_than_a_due_date_are_named(room, monkeypatch, capsys):
+    monkeypatch.setattr(assignments, "path", lambda name, folder="": room.root / "solution.ipynb")
+    monkeypatch.setattr(marking, "mark_all", lambda *args, **more: [])
+    room.send("li")
+    room.marks("li")
+    line = ["grade", room.name, "--root", str(room.root)]
+    assert command.main(line) == command.main(["feedback", *line[1:]]) == 0
+    capsys.readouterr()
+    assert command.main([*line, "--due", "2023-11-10T18:00", "--late-per-day", "0.1"]) == 0
+    assert (
+        "1 pages in feedback/ show the points from before: run `feedback ex06_rope`"
+        in capsys.readouterr().out
+    )

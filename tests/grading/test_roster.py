@@ -102,8 +102,10 @@ def test_what_was_typed_into_moodle_counts_only_where_nothing_else_was_sent(list
     put(listed, "Lena Fischer_5_assignsubmission_onlinetext/onlinetext.html", b"<p>Enclosed.</p>")
     put(listed, "Zoe Muller_6_assignsubmission_onlinetext/onlinetext.html", b"<p>Here.</p>")
     taken = intake.take_in(listed.root / "inbox", listed.root, [listed.name])
-    found = {one.student: one for one in taken}
-    assert found["fischerl"].state == "taken" and len(taken) == 2
+    found = {one.student: one for one in taken if one.state != "left"}
+    assert found["fischerl"].state == "taken" and len(found) == 2
+    (left,) = (one for one in taken if one.state == "left")
+    assert left.reason == "'onlinetext.html': no notebook, so not read." and left.student == "fischerl"
     assert found["zoe"].state == "rejected" and "typed into Moodle" in found["zoe"].reason
 
 
@@ -150,12 +152,69 @@ def test_a_list_may_be_written_as_spreadsheets_write_it(tmp_path, text):
         ("id\nZoë", "line 2.*'Zoë' cannot be an id"),
         ("id,extension\nli,soon", "line 2.*'soon' is no length"),
         ("id,id\n1,2", "more than once"),
+        ('id,name\nada,"Ada\nben,Ben\nzoe,Zoe\n', "a quotation mark is not closed"),
+        ('id,name\nada,"Ada\nben,"Ben"\nzoe,Zoe\n', "a quotation mark is not closed"),
+        ('id,name\nada,"Ada\nben,Ben"\n', "line 3.*does not fit the 2 columns"),
+        ("id,name\nada,Lovelace, Ada\n", "line 2.*separator in a name"),
+        ("id\nli\nLI", "line 3: the id 'LI' is there twice, first in line 2"),
+        ("id,canvas_id\nli,7\nbo,7", "line 3: the canvas_id '7' is there twice"),
+        ("id,email\nli,a@b\nbo,A@b", "the email 'A@b' is there twice"),
+        ("id,canvas_id\nli,4.83E+09", "line 2: 4.83E\\+09 in 'canvas_id'.*Format the column as text"),
+        ("Student,ID,SIS Login ID,Section\nA,1,a@b,\nB,1,b@b,\n", "an export of Canvas, and none of its"),
     ],
 )
 def test_a_mistake_in_the_list_is_named(tmp_path, text, words):
     (tmp_path / "roster.csv").write_text(text)
     with pytest.raises(ValueError, match=words):
         roster.read(tmp_path)
+
+
+def test_a_number_stays_one_whatever_a_spreadsheet_made_of_it(listed):
+    """48213.0 is 48213, and nobody else's; 0007 may have become 7, in the list or in the upload's name."""
+    (listed.root / "roster.csv").write_text(
+        "id,name,canvas_id,sis_id\nfischerl,Lena Fischer,48213.0,7\nzoe,Zoe Muller,48214.0,0008\n"
+        "0012.0,Li,,\n"
+    )
+    assert set(roster.read(listed.root).people) == {"fischerl", "zoe", "0012"}
+    for name in ("fischerlena_48213_1_ex06_rope.ipynb", "0008/ex06_rope.ipynb", "12/ex06_rope.ipynb"):
+        put(listed, name)
+    assert {student for student, _ in take_in(listed)} == {"fischerl", "zoe", "0012"}
+    put(listed, "0007/ex07_alibi.ipynb", b"{}")
+    assert ("fischerl", "ex07_alibi") in take_in(listed)
+
+
+CANVAS_EXPORT = """Student,ID,SIS User ID,SIS Login ID,Section,ex06_rope (123),Final Score
+,,,,,Manual Posting,
+    Points Possible,,,,,20.00,(read only)
+"Fischer, Lena",48213,S0007,lfischer,A,18,90
+"Müller, Zoë",48214,S0008,zmueller,B,,
+"Student, Test",99999,,abcdef0123456789,A,,
+"""
+MOODLE_EXPORT = """First name,Last name,ID number,Institution,Email address,Assignment: ex06,Last downloaded
+Lena,Fischer,S0007,,lena@uni.example,18,1764
+Zoë,Müller,,,zoe@uni.example,-,1764
+"""
+PARTICIPANTS = (
+    "First name;Surname;Email address;Groups\nLena;Fischer;lena@uni.example;A\nZoë;Müller;zoe@u.example;B\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text, ids, upload",
+    [
+        (CANVAS_EXPORT, ["lfischer", "zmueller"], "fischerlena_48213_1_ex06_rope.ipynb"),
+        (MOODLE_EXPORT, ["lena", "zoe"], "Lena Fischer_5_assignsubmission_file/ex06_rope.ipynb"),
+        (PARTICIPANTS, ["lena", "zoe"], "Lena Fischer_5_assignsubmission_file/ex06_rope.ipynb"),
+    ],
+    ids=["Canvas", "Moodle, grades", "Moodle, participants"],
+)
+def test_the_platforms_own_exports_are_lists(room, capsys, text, ids, upload):
+    (room.root / "roster.csv").write_text(text, encoding="utf-8-sig")
+    put(room, upload)
+    found, said = arrived(room, capsys)
+    assert set(found) == {ids[0]} and f"from 1 of 2: {ids[1]}" in said
+    people = roster.read(room.root).people
+    assert list(people) == ids and "Zoë" in people[ids[1]].name
 
 
 def test_a_list_that_is_not_utf8_is_refused(tmp_path):

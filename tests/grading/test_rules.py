@@ -110,6 +110,38 @@ def test_rules_that_cannot_be_read_are_named(graded, capsys):
     assert ".rules cannot be read" in capsys.readouterr().err
 
 
+# ---- points that a teacher has changed in the notebook, as nbgrader's users do ----
+def test_points_of_the_notebook_count(tmp_path, monkeypatch, capsys):
+    name, usual = "ex06_rope", assignments.path
+    notebook = nbformat.read(usual(name), as_version=4)
+    for cell in notebook.cells:
+        entry = cell.metadata.get("nbgrader", {})
+        if changed := {"check_rope_angles": 6, "check_rope_sort_rows": 1}.get(entry.get("grade_id")):
+            entry.points = changed
+    nbformat.write(notebook, tmp_path / "changed.ipynb")
+    monkeypatch.setattr(
+        assignments,
+        "path",
+        lambda one, folder="solutions": (
+            tmp_path / "changed.ipynb" if folder == "solutions" else usual(one, folder)
+        ),
+    )
+    wrong = nbformat.read(usual(name), as_version=4)
+    for cell in wrong.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == "rope_angles":
+            cell.source = "def rope_angles(positions, dim, base):\n    return positions"
+    for student, one in (("model", nbformat.read(usual(name), as_version=4)), ("wrong", wrong)):
+        (tmp_path / "inbox" / student).mkdir(parents=True)
+        nbformat.write(one, tmp_path / "inbox" / student / f"{name}.ipynb")
+    root = ("--root", str(tmp_path))
+    assert command.main(["take-in", str(tmp_path / "inbox"), *root]) == 0
+    assert command.main(["grade", name, *root, "--trusted", "--workers", "1"]) == 0
+    assert "rope_angles gives 6 points, as its notebook says; in the course, 4." in capsys.readouterr().out
+    with gradebook.gradebook(tmp_path) as book:
+        found = {row["student"]: (row["coded"], row["max"]) for row in reports._rows(tmp_path, book)}
+    assert found == {"model": (6 + 3 * 4 + 1, 22), "wrong": (3 * 4 + 1, 22)}
+
+
 # ---- the bonus ----
 def test_a_bonus_is_no_part_of_the_maximum(tmp_path):
     name = "ex06_rope"

@@ -124,8 +124,27 @@ def test_a_mark_is_for_the_text_that_was_read(answered):
     answered.send("li", why="Another reason.", seconds=1_700_000_100)
     answered.marks("li")
     answered.merge()
-    with pytest.raises(ValueError, match="another text since"):
-        written.enter(answered.root, answered.name)
+    assert written.enter(answered.root, answered.name) == []
+    assert answered.grade("li", "explain_why")["manual_score"] is None
+
+
+def test_a_text_that_was_replaced_stops_no_other_mark(answered, capsys):
+    root = str(answered.root)
+    assert command.main(["written", answered.name, "--root", root]) == 0
+    fill(answered, li=("2",), bo=("1",))
+    answered.send("li", why="Another reason.", seconds=1_700_000_100)
+    answered.marks("li")
+    answered.merge()
+    assert command.main(["written", answered.name, "--root", root, "--enter"]) == 0
+    said = capsys.readouterr().out
+    assert "li has sent another text for explain_why since; 2 is not entered" in said and "1 marks" in said
+    assert answered.grade("bo", "explain_why")["manual_score"] == 1.0
+    assert [row["points"] for row in table(answered)] == ["1", ""]
+    assert command.main(["written", answered.name, "--root", root]) == 0
+    kept = answered.root / "written" / answered.name / "marks.csv.earlier"
+    assert ["bo", "li"] == [
+        row["student"] for row in csv.DictReader(io.StringIO(kept.read_text("utf-8-sig")))
+    ]
 
 
 def test_marks_in_a_table_are_not_written_over(answered):

@@ -412,6 +412,20 @@ def test_without_a_catalog_the_library_speaks_english(monkeypatch):
     assert _("Right.") == "Right."
 
 
+@pytest.mark.parametrize(
+    "data", [b"", b"x" * 99, b"\xde\x12\x04\x95" + b"\xff" * 40], ids=["empty", "text", "cut"]
+)
+def test_a_catalog_that_is_damaged_is_named_and_english_will_do(tmp_path, monkeypatch, data):
+    (tmp_path / "yy").mkdir()
+    (tmp_path / "yy" / "texts.mo").write_bytes(data)
+    monkeypatch.setenv("TUTORIAL_LANG", "yy")
+    monkeypatch.setenv("TUTORIAL_LOCALE", str(tmp_path))
+    with pytest.warns(
+        UserWarning, match=r"texts.mo is damaged .*workshop.translation build yy` makes it again"
+    ):
+        assert _("Right.") == "Right."
+
+
 def test_the_notebook_that_runs_names_the_language(made, tmp_path, monkeypatch):
     monkeypatch.delenv("TUTORIAL_LANG")
     notebook = tmp_path / "one.ipynb"

@@ -237,6 +237,16 @@ def test_a_flood_is_not_read(drop, monkeypatch):
     assert len(found.times[1]) == 10 and found.ignored == 5
 
 
+def test_other_files_hide_no_vote(drop, monkeypatch):
+    monkeypatch.setattr(votes, "MOST_FILES", 10)
+    for n in range(200):
+        (drop / f"junk{n}").touch()
+        (drop / f"vote-99.nothing-1-{n:016x}.json").touch()
+    fill(drop, ["same"] * 10)
+    found = votes.gather(CHOICE, drop)
+    assert len(found.times[1]) == 10 and found.ignored == 400
+
+
 # ---- what the teacher sees ----
 def test_counts_are_hidden_until_revealed_and_from_five_votes_on(drop):
     fill(drop, ["same"] * 3 + ["error"])
@@ -276,11 +286,12 @@ def test_numbers_stand_in_ranges_and_one_wild_one_spoils_nothing(drop):
     assert max(row[1] for row in rows) < 5 and rows[-1][1] >= 1
 
 
-@pytest.mark.parametrize("said", [[0] * 5, [-1e308, 1e308, 0, 5, 5], [7]])
+@pytest.mark.parametrize("said", [[0] * 5, [-1e308, 1e308, 0, 5, 5], [7], [-1e308, 1e308] * 3])
 def test_odd_numbers_have_ranges_too(drop, said):
     fill(drop, said, NUMBER)
     rows = votes.rows(NUMBER, votes.gather(NUMBER, drop))
     assert sum(row[1] or 0 for row in rows) == (len(said) if len(said) >= votes.FEWEST else 0)
+    assert not any("inf" in row[0] or "nan" in row[0] for row in rows)
 
 
 def test_curves_stand_under_their_shape(drop):
