@@ -51,7 +51,7 @@ from course.lesson.inventory import Before
 from course.lesson.inventory import load as beliefs
 from course.real_models import BUGS
 from tutorial_lib import readability
-from tutorial_lib.data import released
+from tutorial_lib.data import SOURCES, released
 from tutorial_lib.explorers import live
 from tutorial_lib.language import speaking
 
@@ -212,6 +212,7 @@ def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "card.js") for text in predictions.said())
     yield from ((text, "judge") for text in judge.HIDDEN.values())
     yield from ((text, "real models") for text in BUGS)
+    yield from ((source.made, "a model's history") for source in SOURCES.values() if source.made)
     for name, asked in beliefs().items():  # its sections are headings of notebooks
         told = {key: value for key, value in asked.items() if key not in ("notebook", "section")}
         yield from ((text, place) for place, text in _flat(told, f"inventory.toml {name}"))

@@ -22,7 +22,7 @@ from course.lab import __main__ as desk
 from course.lesson import museum, predictions, questions, resume, turns
 from tutorial_lib import language as spoken
 from tutorial_lib import readability
-from tutorial_lib.data import released
+from tutorial_lib.data import SOURCES, released
 from tutorial_lib.language import _, joined, speaking, translated
 from workshop import documents, navigation, pieces, slides, translation
 from workshop.pieces import Say
@@ -822,3 +822,12 @@ def test_the_desk_opens_what_was_built_in_a_working_copy_of_its_own(tmp_path, mo
     (tmp_path / "build" / "xx" / "notebooks").mkdir(parents=True)
     assert desk.main(["--language", "xx"]) == desk.main([]) == 0
     assert opened == [(tmp_path / "build" / "xx", tmp_path / "mine-xx"), (tmp_path, tmp_path / "mine")]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_a_model_is_is_told_in_the_readers_language(catalogs, monkeypatch, language):
+    monkeypatch.setenv("TUTORIAL_LOCALE", str(catalogs))
+    source = SOURCES["smollm2"]
+    with speaking(language):
+        told = source.history
+    assert told != source.made == source.history and "2,048" in told

@@ -6,6 +6,8 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..language import _
+
 
 @dataclass(frozen=True)
 class Source:
@@ -19,8 +21,12 @@ class Source:
     module: str
     file: str
     licence: str
-    history: str = ""
-    """Of a model: what has been done to this checkpoint, by whom, and where that is published."""
+    made: str = ""
+
+    @property
+    def history(self) -> str:
+        """Of a model: what has been done to this checkpoint, by whom, and where that is published."""
+        return _(self.made) if self.made else ""
 
     def path(self) -> Path:
         """The file's path.
