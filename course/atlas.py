@@ -30,6 +30,7 @@ KINDS = {  # what a layer does about order: its letter, its colours on white and
     "added": ("a", "#780f72", "#e05fd8", "03_learnable"),
     "absolute": ("A", "#b0124a", "#ff7a9c", "08_long_context"),
     "none": ("N", "#5f6570", "#a7afbe", "deeper/10_nope"),
+    "sharp": ("T", "#3d4a8a", "#9db0ff", "08_long_context"),
     "alone": ("·", "#8b93a1", "#5a6270", "10_frontier"),
 }
 
@@ -45,6 +46,7 @@ def says(kind: str) -> str:
         "added": _("reads positions that were added to the tokens"),
         "absolute": _("counts from the beginning of what it is given"),
         "none": _("attends without any order"),
+        "sharp": _("attends without any order, more sharply further on"),
         "alone": _("reads no other token"),
     }[kind]
 

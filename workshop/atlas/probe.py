@@ -1,8 +1,8 @@
 """What each layer does about order, asked by experiment: every layer reads the same vectors in every run.
 
-The model runs once as it is. In each later run a hook gives every layer what it read then, changed in one
-respect: other positions, two tokens swapped, old tokens replaced. What the layer says of the last token has
-changed, or it has not.
+A batch holds the same text many times. The model runs once as it is; then a hook gives every layer what it
+read then, and each row changes it in one respect: other positions, two tokens swapped, old tokens replaced.
+What the layer says of the last token differs from the first row, which changes nothing, or it does not.
 """
 
 from __future__ import annotations
@@ -28,59 +28,57 @@ class Layers:
     """The layers of a model, and what goes in and out of them."""
 
     def __init__(self, net: nn.Module):
-        self.net = net
+        self.net, self.layers = net, found(net)
         takes = inspect.signature(net.forward).parameters
-        self.takes_positions = "position_ids" in takes
+        ids = torch.randint(3, 90, (1, LENGTH), generator=torch.Generator().manual_seed(1))
+        self.ids = ids.expand(len(ROWS), -1)
+        self.alike = self.ids.clone()  # some layers look their tokens up again
+        self.alike[[NUMBER["values"], NUMBER["state"]]] = ids[0, 0]
         self.more: dict[str, Any] = {"use_cache": False} if "use_cache" in takes else {}
         if "attention_mask" in takes:  # without one, positions with gaps count as texts packed side by side
-            self.more["attention_mask"] = torch.ones(1, LENGTH, dtype=torch.long)
-        self.ids = torch.randint(3, 90, (1, LENGTH), generator=torch.Generator().manual_seed(1))
-        self.layers = found(net)
-        self.number = {layer: n for n, layer in enumerate(self.layers)}
+            self.more["attention_mask"] = torch.ones_like(self.ids)
+        self.takes_positions = "position_ids" in takes
+        self.inputs: dict[Any, Tensor] = {}
+        self.run(self.ids, places(), free=True)
 
-    def run(self, change: Callable[[Tensor], Tensor] | None = None, ids=None, positions=None, free=False):
-        """What comes out of each call of a layer, or goes in if ``free``; ``change`` is made of what it reads."""
+    def run(
+        self, ids: Tensor, positions: Tensor, free: bool = False
+    ) -> tuple[list[Tensor], dict[int, Tensor]]:
+        """What comes out of each call of a layer, and its queries; each reads what it read when ``free``."""
         calls: dict[nn.Module, int] = defaultdict(int)
         outs: list[Tensor] = []
         queries: dict[int, Tensor] = {}
-        now = [-1]
 
         def before(layer, args, kwargs):
             key, calls[layer] = (layer, calls[layer]), calls[layer] + 1
-            now[0] = len(outs)
             x = args[0] if args else kwargs["hidden_states"]
             if free:
                 self.inputs[key] = x
             elif x.shape == self.inputs[key].shape:
-                x = self.inputs[key] if change is None else change(self.inputs[key])
+                x = changed(self.inputs[key])
             return ((x, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": x})
 
-        def after(layer, args, kwargs, out):
+        def after(layer, args, out):
             outs.append(out if isinstance(out, Tensor) else out[0])
 
-        handles = [
-            handle
-            for layer in self.layers
-            for handle in (
-                layer.register_forward_pre_hook(before, with_kwargs=True),
-                layer.register_forward_hook(after, with_kwargs=True),
-            )
-        ]
+        def note(q):
+            queries.setdefault(len(outs), q)
+
         code = sys.modules[type(self.net).__module__]
         eager = getattr(code, "eager_attention_forward", None)
 
         def noted(module, q, *args, **kwargs):
-            queries.setdefault(now[0], q)
+            note(q)
             return eager(module, q, *args, **kwargs)
 
+        handles = [each.register_forward_pre_hook(before, with_kwargs=True) for each in self.layers]
+        handles += [each.register_forward_hook(after) for each in self.layers]
         if eager:
             code.eager_attention_forward = noted
-        seen = Products(lambda q: queries.setdefault(now[0], q)) if not eager else contextlib.nullcontext()
-        given = {"position_ids": positions} if self.takes_positions and positions is not None else {}
         try:
-            with torch.no_grad(), seen:
+            with torch.no_grad(), contextlib.nullcontext() if eager else Products(note):
                 torch.manual_seed(2)
-                self.net(self.ids if ids is None else ids, **given, **self.more)
+                self.net(ids, **({"position_ids": positions} if self.takes_positions else {}), **self.more)
         finally:
             for handle in handles:
                 handle.remove()
@@ -88,13 +86,9 @@ class Layers:
                 code.eager_attention_forward = eager
         return outs, queries
 
-    def first(self):
-        self.inputs: dict[Any, Tensor] = {}
-        return self.run(free=True)
-
 
 class Products(TorchFunctionMode):
-    """Notes the queries of an attention that is written out: products of one vector a token with one a token."""
+    """Notes the queries of an attention that is written out: the first product of tokens with tokens."""
 
     def __init__(self, note: Callable[[Tensor], Any]):
         super().__init__()
@@ -121,93 +115,103 @@ def found(net: nn.Module) -> list[nn.Module]:
 
 
 def axis(x: Tensor) -> int:
-    """The dimension of the tokens."""
-    return next(d for d in reversed(range(x.dim() - 1)) if x.shape[d] == LENGTH)
+    """The dimension of the tokens; that of the rows is the one before it."""
+    return next(d for d in range(1, x.dim()) if x.shape[d] == LENGTH and x.shape[d - 1] == len(ROWS))
 
 
-def at(x: Tensor, places) -> Tensor:
-    return x.index_select(axis(x), torch.as_tensor(places))
-
-
-def swapped(a: int, b: int) -> Callable[[Tensor], Tensor]:
-    order = list(range(LENGTH))
-    order[a], order[b] = b, a
-    return lambda x: at(x, order)
+def swapped(x: Tensor) -> Tensor:
+    """Two neighbours, shortly before the last token, change places."""
+    order = [*range(LENGTH - 3), LENGTH - 2, LENGTH - 3, LENGTH - 1]
+    return x.index_select(0, torch.tensor(order))
 
 
 def cut(width: int) -> Callable[[Tensor], Tensor]:
-    """Other tokens in place of all that are older than ``width``: those that there are, the other way round."""
+    """Other vectors in place of all that are older than ``width``."""
     n = LENGTH - width
-    return lambda x: torch.cat([-1.3 * at(x, range(n)).flip(axis(x)), at(x, range(n, LENGTH))], axis(x))
+    return lambda x: torch.cat([-1.3 * x[:n].flip(0), x[n:]])
 
 
 def same(x: Tensor) -> Tensor:
-    return at(x, [0] * LENGTH)
+    return x[:1].expand_as(x)
+
+
+PLACE = torch.arange(LENGTH)
+ROWS: dict[str, tuple[Tensor, Callable[[Tensor], Tensor]]] = {  # positions, and what becomes of the vectors
+    "plain": (PLACE, lambda x: x),
+    "shift": (PLACE + SHIFT, lambda x: x),
+    "stretch": (PLACE * STRETCH, lambda x: x),
+    "swap": (PLACE, swapped),
+    **{f"cut{width}": (PLACE, cut(width)) for width in CUTS},
+    "values": (PLACE, same),
+    "state": (0 * PLACE, same),
+}
+NUMBER = {name: n for n, name in enumerate(ROWS)}
+
+
+def places() -> Tensor:
+    return PLACE.repeat(len(ROWS), 1)
+
+
+def changed(x: Tensor) -> Tensor:
+    """Each row of what a layer reads, changed as ``ROWS`` says."""
+    rows = x.movedim((axis(x) - 1, axis(x)), (0, 1))
+    new = torch.stack([change(row) for row, (_places, change) in zip(rows, ROWS.values(), strict=True)])
+    return new.movedim((0, 1), (axis(x) - 1, axis(x))).contiguous()
+
+
+def tokens(x: Tensor, row: str) -> Tensor:
+    """One vector for each token of a row."""
+    return x.movedim((axis(x) - 1, axis(x)), (0, 1))[NUMBER[row]].flatten(1)
+
+
+def apart(a: Tensor, b: Tensor) -> float:
+    return float((a - b).abs().max() / a.abs().max().clamp(min=1e-30))
 
 
 def probe(net: nn.Module) -> dict[str, Any]:
+    """What every layer does about order, in numbers; changes are parts of the largest value."""
     its = Layers(net)
-    place = torch.arange(LENGTH)[None]
-    its.first()
-    base, q0 = its.run(positions=place)
-    size = [float((at(out, [-1 + LENGTH])).abs().max()) for out in base]
+    moves = torch.stack([where for where, _change in ROWS.values()])
+    outs, queries = its.run(its.alike, moves)
+    try:
+        far, _ = its.run(its.ids, places() + FAR)
+    except (IndexError, RuntimeError, ValueError):  # a table of positions ends before
+        far = [None] * len(outs)
+    with sinks_off(net) as there:
+        equal = its.run(its.alike, moves)[0] if there else outs
+    layers = []
+    for n, (out, away, alike) in enumerate(zip(outs, far, equal, strict=True)):
+        last = {name: tokens(out, name)[-1] for name in ROWS}
+        moved = {name: apart(last["plain"], one) for name, one in last.items()}
+        piled = {name: apart(*tokens(alike, name)[[-1, 0]]) for name in ("values", "state")}
+        layers.append(
+            {key: moved[key] for key in ("shift", "stretch", "swap")}
+            | piled
+            | {
+                "far": None if away is None else apart(last["plain"], tokens(away, "plain")[-1]),
+                "share": share(queries.get(n)),
+                "reach": next((width for width in CUTS if moved[f"cut{width}"] < USED), None),
+            }
+        )
+    its.run(torch.full_like(its.ids, 5), places(), free=True)
+    entered = tokens(next(iter(its.inputs.values())), "plain")
+    return {"embedding": apart(entered[-1], entered[0]), "layers": layers}
 
-    def moved(outs: list[Tensor]) -> list[float]:
-        last = [LENGTH - 1]
-        return [
-            float((at(a, last) - at(b, last)).abs().max()) / max(s, 1e-30)
-            for a, b, s in zip(outs, base, size, strict=True)
-        ]
 
-    def told(positions):
-        try:
-            outs, queries = its.run(positions=positions)
-            return moved(outs), queries
-        except (IndexError, RuntimeError, ValueError):
-            return [None] * len(base), {}
-
-    shift, queries = told(place + SHIFT)
-    stretch, _ = told(place * STRETCH)
-    far, _ = told(place + FAR)
-    shares = [share(q0.get(n), queries.get(n)) for n in range(len(base))]
-    swap = moved(its.run(swapped(LENGTH - 2, LENGTH - 3), positions=place)[0])
-    old = moved(its.run(swapped(3, 7), positions=place)[0])
-    reached = [moved(its.run(cut(width), positions=place)[0]) for width in CUTS]
-    sinks = [(each, each.clone()) for name, each in net.named_parameters() if "sink" in name]
-    for each, _ in sinks:
+@contextlib.contextmanager
+def sinks_off(net: nn.Module):
+    """Sinks take a share of the mean that falls with the length: equal tokens would look piled up."""
+    kept = [(each, each.clone()) for name, each in net.named_parameters() if "sink" in name]
+    for each, _was in kept:
         each.fill_(-1e4)
-    values, state = (
-        [float((at(x, [LENGTH - 1]) - at(x, [0])).abs().max() / x.abs().max()) for x in outs]
-        for outs in (its.run(same, positions=where)[0] for where in (place, 0 * place))
-    )
-    for each, was in sinks:
+    yield kept
+    for each, was in kept:
         each.copy_(was)
-    one = torch.full_like(its.ids, 5)
-    saved, its.inputs = its.inputs, {}
-    its.run(ids=one, free=True)
-    entered = next(iter(its.inputs.values()))
-    its.inputs = saved
-    table = float((at(entered, [LENGTH - 1]) - at(entered, [0])).abs().max() / entered.abs().max())
-    layers = [
-        {
-            "shift": shift[n],
-            "stretch": stretch[n],
-            "far": far[n],
-            "swap": swap[n],
-            "swap_old": old[n],
-            "state": state[n],
-            "values": values[n],
-            "share": shares[n],
-            "reach": next((w for w, r in zip(CUTS, reached, strict=True) if r[n] < USED), None),
-        }
-        for n in range(len(base))
-    ]
-    return {"embedding": table, "layers": layers}
 
 
-def share(q: Tensor | None, turned: Tensor | None) -> float | None:
+def share(q: Tensor | None) -> float | None:
     """Of the channels of a query, those that another position changes."""
-    if q is None or turned is None:
+    if q is None or q.shape[0] != len(ROWS):
         return None
-    change = (q - turned).abs().flatten(0, -2).amax(0)
+    change = (q[NUMBER["plain"]] - q[NUMBER["shift"]]).abs().flatten(0, -2).amax(0)
     return round(float((change > 1e-9 * q.abs().max()).double().mean()), 4)

@@ -12,7 +12,20 @@ from tutorial_lib.encodings import ALiBi, Learned, NoPosition, PositionalEncodin
 from . import probe, tiny
 
 LEAVE = ((), ("head_dim",), ("num_key_value_heads", "head_dim"))
-UNBUILT = {  # why a type has no row, where the reason is not what Python says
+UNBUILT = {  # why a type has no row, where what Python says does not tell
+    "blt": "it reads bytes through three stacks, whose sizes stand in configurations of their own",
+    "cohere_compass_text": "its rotation asks for a kind of layer that its own defaults do not have",
+    "cpmant": "it puts tokens of its own before the text, so its layers read another length",
+    "dbrx": "Transformers can't build it from its own defaults, which lack rope_theta",
+    "emu3": "its text model can't be built alone, and with its images it is too big",
+    "gemma4_assistant": "its class refuses its own defaults",
+    "gemma4_unified_assistant": "its layers read the keys of another model's cache",
+    "lfm2_moe": "its class has no default for layer_types",
+    "mllama": "its text model can't be built alone, and with its images it is too big",
+    "musicgen": "it needs the configurations of three models, and has no defaults for them",
+    "musicgen_melody": "it needs the configurations of three models, and has no defaults for them",
+    "phi4_multimodal": "its stacks for sound and images, which text does not need, are too big",
+    "prophetnet": "its layers read several copies of the text at once",
 }
 SETTINGS = {"tokens": probe.LENGTH, "shift": probe.SHIFT, "stretch": probe.STRETCH, "cuts": list(probe.CUTS)}
 MEASURES = ("shift", "far", "stretch", "swap", "state", "values")
@@ -21,10 +34,12 @@ STATES = {"linear_attention", "conv", "mamba", "recurrent", "linear", "kda", "gd
 
 def kind(layer: dict[str, Any], embedding: bool) -> str:
     """What a layer does about order, in a word; course/atlas.py says what each means."""
-    turns = (layer["stretch"] or 0) > probe.USED
+    turns, order = layer["stretch"] > probe.USED, layer["swap"] > probe.USED * 10
     state = layer["state"] > probe.USED * 10
     if layer["reach"] == 1:
         return "alone"
+    if not order and (turns or (layer["far"] or 0) > probe.USED):
+        return "sharp"
     if turns and layer["shift"] > probe.ABSOLUTE * layer["stretch"]:
         return "absolute"
     if turns and state:
@@ -33,7 +48,7 @@ def kind(layer: dict[str, Any], embedding: bool) -> str:
         return "part" if layer["share"] and layer["share"] < 1 else "full"
     if state:
         return "state"
-    if layer["swap"] > probe.USED * 10:
+    if order:
         return "bias"
     return "added" if embedding else "none"
 
@@ -137,9 +152,7 @@ def differences(its: dict[str, Any], kinds: list[str], types: list[Any], embeddi
         encodings = [None] * len(kinds)
     if len(encodings) != len(kinds):
         encodings = [None] * len(kinds)
-    for n, (layer, what, said, encoding) in enumerate(
-        zip(its["layers"], kinds, types, encodings, strict=True)
-    ):
+    for layer, what, said, encoding in zip(its["layers"], kinds, types, encodings, strict=True):
         if said in ("sliding_attention", "chunked_attention") and layer["reach"] != tiny.WINDOW:
             found.append(f"{said}: reach {layer['reach']}")
         if said == "full_attention" and layer["reach"] is not None:

@@ -11,7 +11,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 WINDOW = 8
-LARGEST = 60_000_000
+LARGEST = 100_000_000
 SIZES = {
     "hidden_size d_model n_embd dim": 64,
     "intermediate_size ffn_dim ffn_hidden_size expert_ffn_hidden_size": 48,
@@ -37,7 +37,8 @@ SMALL = {name: size for names, size in SIZES.items() for name in names.split()}
 CUT = {"head_dim": None, "num_key_value_heads": 4}
 OTHER: dict[str, dict[str, Any]] = {  # sizes that a type needs, where those above don't do; None: its own
     "axk1 axk2 deepseek_v3 deepseek_v32 glm4_moe_lite glm_moe_dsa youtu hy_v4 minicpm3": CUT,
-    "bailing_hybrid": {**CUT, "n_group": 1, "num_experts_per_tok": 2},
+    "bailing_hybrid": {**CUT, "head_dim": 8, "n_group": 1, "num_experts_per_tok": 2},
+    "longcat_flash": {**CUT, "expert_ffn_hidden_size": 16},
     "deepseek_v2": {**CUT, "num_experts_per_tok": 2},
     "dots1": {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "dots3_note_text": {"head_dim": None, "num_key_value_heads": 4, "kv_lora_rank": None, "v_head_dim": None},
@@ -54,7 +55,7 @@ OTHER: dict[str, dict[str, Any]] = {  # sizes that a type needs, where those abo
     "lfm2_moe": {"num_dense_layers": 1},
     "gemma4_text gemma4_unified_text": {"global_head_dim": 32, "hidden_size_per_layer_input": 16},
     "jamba": {"use_mamba_kernels": False},
-    "kimi_linear": {"head_dim": None, "num_experts_per_tok": 2},
+    "kimi_linear": {**CUT, "num_experts_per_tok": 2},
     "whisper": {"d_model": 48},
     "plbart": {"d_model": 48},
     "reformer": {"is_decoder": True},

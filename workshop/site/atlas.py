@@ -1,4 +1,4 @@
-"""The table of docs/atlas.md, from the record: it is complete without a script; atlas.js searches and sorts it."""
+"""The table of docs/atlas.md, from the record. It is whole without a script; atlas.js searches and sorts."""
 
 import html
 
@@ -89,8 +89,9 @@ def table() -> str:
         built=len(built), all=len(rows), version=about["versions"]["transformers"], date=about["date"]
     )
     same = _("These wrap the text model of another row: {names}.").format(names=", ".join(texts))
+    find, none = _("Find a model, or what its layers do"), _("Nothing found")
     return (
-        f'<div data-atlas data-find="{_("Find a model, or what its layers do")}" data-none="{_("Nothing found")}">'
+        f'<div data-atlas data-find="{find}" data-none="{none}">'
         f'<p>{counted}</p>{key()}<table class="at-table"><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(map(line, built))}</tbody></table><p>{same}</p>"
         f"<details><summary>{_('Not measured, and why')}</summary><ul>{whys}</ul></details></div>"
