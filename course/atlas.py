@@ -128,5 +128,6 @@ def strips(*names: str, hidden: tuple[str, ...] = ()) -> Figure:
     ax.set(xlim=(0, longest), ylim=(len(names) - 0.45, -0.55), xticks=[], yticks=range(len(names)))
     ax.set_yticklabels(names)
     ax.tick_params(length=0)
+    ax.grid(False)
     ax.spines[:].set_visible(False)
     return fig
