@@ -23,15 +23,15 @@ FILE = RECORDS / "atlas.json"
 
 KINDS = {  # what a layer does about order: its letter, its colours on white and on black, and its lesson
     "full": ("R", "#b44703", "#f68426", "06_rope"),
-    "part": ("r", "#cc6f2c", "#b8622a", "10_frontier"),
+    "part": ("r", "#a65a1f", "#c98a5a", "10_frontier"),
     "both": ("B", "#8a6d1a", "#ecda1e", "10_frontier"),
     "bias": ("b", "#137f6f", "#89fee1", "07_alibi"),
     "state": ("s", "#0b63b8", "#62b5ff", "10_frontier"),
     "added": ("a", "#780f72", "#e05fd8", "03_learnable"),
     "absolute": ("A", "#b0124a", "#ff7a9c", "08_long_context"),
-    "none": ("N", "#5f6570", "#a7afbe", "deeper/10_nope"),
+    "none": ("N", "#3f4450", "#a7afbe", "deeper/10_nope"),
     "sharp": ("T", "#3d4a8a", "#9db0ff", "08_long_context"),
-    "alone": ("·", "#8b93a1", "#5a6270", "10_frontier"),
+    "alone": ("·", "#6b7280", "#7d8696", "10_frontier"),
 }
 
 

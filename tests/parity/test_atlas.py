@@ -73,6 +73,7 @@ def test_a_layer_that_minds_its_neighbours_only_is_told_from_one_that_does_not()
     assert record.kind(turns, False) == "full" and record.kind(turns | {"share": 0.25}, False) == "part"
     assert record.kind(turns | {"shift": 0.1}, False) == "absolute"
     assert record.kind(turns | {"state": 0.1}, False) == "both"
+    assert record.kind(still | {"far": 0.1}, False) == "sharp"
 
 
 def test_a_name_that_is_not_there_is_an_error_that_helps():
@@ -86,4 +87,4 @@ def test_strips_are_drawn_and_one_is_kept_for_the_reader():
     assert letters[0] == ["R", "R", "R", "N"] * 9 + ["b", "b"] and letters[1] == letters[0][:36]
     words = [text.get_text() for text in hid.legends[0].get_texts()]
     assert not any("bias" in each for each in words), "the legend does not give it away"
-    assert not alt_fault(f"A strip of boxes. SmolLM3: {atlas.in_words('smollm3')}.")
+    assert not alt_fault(f"Table with a row of boxes. SmolLM3: {atlas.in_words('smollm3')}.")
