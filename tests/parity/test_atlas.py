@@ -61,7 +61,7 @@ def test_a_layer_that_minds_its_neighbours_only_is_told_from_one_that_does_not()
         "stretch": 0.0,
         "swap": 0.0,
         "state": 0.0,
-        "values": 0.0,
+        "far": 0.0,
         "share": 0.0,
         "reach": None,
     }
