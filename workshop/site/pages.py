@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 if str(HERE) not in sys.path:  # where a test reads this file
     sys.path.insert(0, str(HERE))
 
+import atlas  # noqa: E402
 import editions  # noqa: E402
 import methods  # noqa: E402
 
@@ -231,6 +232,8 @@ def read(app, docname, source):
     elif docname.startswith("methods/"):
         name = docname.removeprefix("methods/")
         source[0] = links(methods.text(name, methods.image(name, Path(app.doctreedir) / "live")))
+    elif docname == "docs/atlas":
+        source[0] = links(re.sub("<div data-atlas>.*?</div>", lambda _found: atlas.table(), source[0]))
     elif docname == "api/index":
         source[0] = (
             modules(source[0])
@@ -297,6 +300,8 @@ def front_end(app):
     words = {} if editions.LANGUAGE == ENGLISH else said
     script = live.lean(card + own.replace("TEXTS", live.compact(words)))
     (folder / "answers.js").write_text(f'(() => {{\n"use strict";\n{script}}})();\n', encoding="utf-8")
+    css = (HERE / "atlas.css").read_text(encoding="utf-8")
+    (folder / "atlas.css").write_text(f"{css}{atlas.style()}\n", encoding="utf-8")
     shutil.copyfile(CARD.with_suffix(".css"), folder / "answers.css")
     app.config.html_static_path.append(str(folder))
 
@@ -306,6 +311,9 @@ def alive(app, _name, _template, context, _doctree):
     if "data-live=" in context.get("body", ""):
         app.add_js_file("live.js", defer="defer")
         app.add_css_file("live.css")
+    if "data-atlas" in context.get("body", ""):
+        app.add_js_file("atlas.js", defer="defer")
+        app.add_css_file("atlas.css")
     if "data-playground" in context.get("body", ""):
         app.add_js_file("playground.js", defer="defer")
         app.add_css_file("playground.css")

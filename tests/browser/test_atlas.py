@@ -1,0 +1,59 @@
+"""The atlas of positions in Chromium: searched, sorted, opened, read on a phone and without a script."""
+
+import importlib.util
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from workshop import documents
+
+HERE = documents.SITE
+spec = importlib.util.spec_from_file_location("site_atlas", HERE / "atlas.py")
+made = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(made)
+PAGE = """<!doctype html><html lang="en" data-theme="light"><meta charset="utf-8"><title>Atlas</title>
+<meta name="viewport" content="width=device-width"><style>
+:root {{ --pst-color-border: #c9c9c9; --pst-color-text-muted: #595959; }} {css}</style>
+<main><h1>Atlas</h1>{table}</main><script>{script}</script></html>"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    path = tmp_path_factory.mktemp("atlas") / "atlas.html"
+    css = (HERE / "atlas.css").read_text(encoding="utf-8") + made.style()
+    script = (HERE / "static" / "atlas.js").read_text(encoding="utf-8")
+    page = PAGE.format(css=css, table=made.table(), script=script)
+    path.write_text(page, encoding="utf-8")
+    return path.as_uri()
+
+
+def test_it_is_searched_sorted_and_opened_by_keys(address, browser):
+    with browser.new_context(viewport={"width": 360, "height": 740}) as context:
+        page = context.new_page()
+        page.goto(address)
+        wide = "() => document.documentElement.scrollWidth <= innerWidth"
+        assert page.evaluate(wide)
+        rows = page.locator("tbody tr:visible")
+        every = rows.count()
+        assert every > 100
+        page.get_by_role("searchbox").fill("gemma window")
+        assert 0 < rows.count() < 10 and "gemma" in rows.first.inner_text()
+        page.get_by_role("searchbox").fill("no such model")
+        assert page.get_by_role("status").inner_text() == "Nothing found" and rows.count() == 0
+        page.get_by_role("searchbox").fill("")
+        page.get_by_role("button", name="layers", exact=True).focus()
+        for wanted in (min, max):
+            page.keyboard.press("Enter")
+            layers = [int(each) for each in page.locator("tbody td:nth-child(3)").all_text_contents()]
+            assert layers[0] == wanted(layers) and len(layers) == every
+        page.locator("summary", has_text="smollm3").focus()
+        page.keyboard.press("Enter")
+        assert page.locator("details[open] a[href$='06_rope.html']").is_visible() and page.evaluate(wide)
+        assert not Axe().run(page).response["violations"]
+
+
+def test_without_a_script_it_is_a_table(address, browser):
+    with browser.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 800}) as context:
+        page = context.new_page()
+        page.goto(address)
+        assert page.locator("tbody tr").count() > 100 and page.get_by_role("columnheader").count() == 7

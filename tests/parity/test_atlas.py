@@ -1,0 +1,90 @@
+"""The atlas of positions: every decoder of Transformers is in it, and a few are measured again."""
+
+import copy
+import warnings
+from importlib import metadata
+
+import pytest
+
+from course import atlas
+from tutorial_lib.readability import alt_fault
+from workshop.atlas import record, tiny
+
+ROWS = {each["type"]: each for each in atlas.record()["rows"]}
+AGAIN = ("gpt2", "bloom", "gemma3_text", "mamba", "smollm3", "lfm2")
+
+
+def missing(rows):
+    """The types of Transformers that have neither a row nor a reason."""
+    return [name for name in tiny.types() if not {"runs", "text", "why"} & rows.get(name, {}).keys()]
+
+
+def test_every_decoder_has_a_row_or_a_reason():
+    assert not missing(ROWS), "python -m workshop.atlas NAME … measures them"
+    assert not ROWS.keys() - {*tiny.types()}
+    assert missing(ROWS | {"llama": {}}) == ["llama"]
+    assert atlas.record()["versions"]["transformers"] == metadata.version("transformers")
+    for its in ROWS.values():
+        if "text" in its:
+            assert "runs" in ROWS[its["text"]] or "why" in ROWS[its["text"]]
+        if "why" in its:
+            assert len(its["why"]) > 15 and "\n" not in its["why"]
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_measured_again_it_is_the_same(name):
+    with warnings.catch_warnings(action="ignore"):
+        new = record.row(name)
+    old = copy.deepcopy(ROWS[name])
+    for its in (new, old):
+        its.pop("largest")  # rounding that another processor may do otherwise
+    assert new == old
+
+
+def kinds(name):
+    return [kind for kind, _window in atlas.layers(name)]
+
+
+def test_what_is_known_of_a_few():
+    assert {*kinds("llama")} == {"full"} and {*kinds("bloom")} == {"bias"} and {*kinds("gpt2")} == {"added"}
+    assert {*kinds("mamba")} == {"state"}
+    assert kinds("smollm3")[:4] == ["full", "full", "full", "none"]
+    assert [window for _kind, window in atlas.layers("gemma3_text")][:6] == [True] * 5 + [False]
+    assert {*kinds("deepseek_v3")} == {"part"}
+    assert "absolute" in kinds("deepseek_v4")
+    assert atlas.layers("gemma3") == atlas.layers("gemma3_text")
+
+
+def test_a_layer_that_minds_its_neighbours_only_is_told_from_one_that_does_not():
+    still = {
+        "shift": 0.0,
+        "stretch": 0.0,
+        "swap": 0.0,
+        "state": 0.0,
+        "far": 0.0,
+        "share": 0.0,
+        "reach": None,
+    }
+    assert record.kind(still, False) == "none" and record.kind(still, True) == "added"
+    assert record.kind(still | {"reach": 1}, False) == "alone"
+    assert record.kind(still | {"swap": 0.1}, False) == "bias"
+    assert record.kind(still | {"swap": 0.1, "state": 0.1}, False) == "state"
+    turns = still | {"stretch": 0.5, "swap": 0.1, "share": 1.0, "shift": 1e-4}
+    assert record.kind(turns, False) == "full" and record.kind(turns | {"share": 0.25}, False) == "part"
+    assert record.kind(turns | {"shift": 0.1}, False) == "absolute"
+    assert record.kind(turns | {"state": 0.1}, False) == "both"
+    assert record.kind(still | {"far": 0.1}, False) == "sharp"
+
+
+def test_a_name_that_is_not_there_is_an_error_that_helps():
+    with pytest.raises(ValueError, match="'lama' is not in the atlas: .* It has afmoe"):
+        atlas.layers("lama")
+
+
+def test_strips_are_drawn_and_one_is_kept_for_the_reader():
+    fig, hid = (atlas.strips("smollm3", "bloom", hidden=hidden) for hidden in ((), ("bloom",)))
+    letters = [[text.get_text() for text in each.axes[0].texts] for each in (fig, hid)]
+    assert letters[0] == ["R", "R", "R", "N"] * 9 + ["b", "b"] and letters[1] == letters[0][:36]
+    words = [text.get_text() for text in hid.legends[0].get_texts()]
+    assert not any("bias" in each for each in words), "the legend does not give it away"
+    assert not alt_fault(f"Table with a row of boxes. SmolLM3: {atlas.in_words('smollm3')}.")

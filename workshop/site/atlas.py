@@ -1,0 +1,106 @@
+"""The table of docs/atlas.md, from the record. It is whole without a script; atlas.js searches and sorts."""
+
+import html
+
+from course import atlas
+from tutorial_lib.language import _
+from workshop import documents
+
+LESSONS = documents.ROOT / "notebooks"
+
+
+def strip(name: str) -> str:
+    """The layers as one picture made of boxes, one for each run of layers that are alike."""
+    boxes = []
+    for n, kind, _share, reach, _said in atlas.row(name)["runs"]:
+        letter, window = atlas.KINDS[kind][0], " at-window" if reach is not None else ""
+        text = f"{letter}{n}" if n > 2 else letter
+        boxes.append(f'<i class="at-{kind}{window}" style="flex-grow:{n}">{text}</i>')
+    label = html.escape(atlas.in_words(name), quote=True)
+    return f'<span class="at-strip" role="img" aria-label="{label}">{"".join(boxes)}</span>'
+
+
+def numbers(values: list) -> str:
+    return ", ".join(f"{value:,g}" if isinstance(value, int | float) else str(value) for value in values)
+
+
+def inside(name: str, its: dict) -> str:
+    """What opens below a name."""
+    largest = {key: "–" if value is None else f"{value:.1e}" for key, value in its["largest"].items()}
+    share = numbers(sorted({share for _n, _kind, share, *_ in its["runs"] if share is not None}))
+    lines = [
+        atlas.in_words(name) + ".",
+        _(
+            "Largest change in any layer: {shift} when all positions move, {stretch} when distances triple, "
+            "{swap} when two neighbours change places, {state} between equal tokens."
+        ).format(**largest),
+    ]
+    if share:
+        lines.append(_("Channels that turn in the small model: {share}.").format(share=share))
+    if its["embedding"]:
+        lines.append(_("Positions are added to the tokens before the first layer."))
+    if its["differs"]:
+        lines.append(_("Declared, and not what was measured: {what}.").format(what="; ".join(its["differs"])))
+    lessons = dict.fromkeys(atlas.KINDS[kind][3] for _n, kind, *_ in its["runs"])
+    links = " ".join(
+        f'<a href="../notebooks/{each}.html">{each.rpartition("/")[2][:2]}</a>' for each in lessons
+    )
+    lines.append(_("Lessons: {links}").format(links=links))
+    return "".join(f"<p>{line}</p>" for line in lines)
+
+
+def line(its: dict) -> str:
+    name, says = its["type"], its["declared"]
+    n = sum(run[0] for run in its["runs"])
+    cells = {
+        _("layers"): (n, str(n)),
+        _("base"): (max(says["base"], default=0), numbers(says["base"])),
+        _("share"): (max(says["share"], default=0), numbers(says["share"])),
+        _("window"): (says["window"] or 0, numbers([says["window"]] if says["window"] else [])),
+        _("scaling"): ("", numbers(says["scaling"])),
+    }
+    rest = "".join(
+        f'<td data-is="{value}" data-name="{title}">{text}</td>' for title, (value, text) in cells.items()
+    )
+    return (
+        f'<tr><th scope="row"><details><summary>{name}</summary>{inside(name, its)}</details></th>'
+        f"<td>{strip(name)}</td>{rest}</tr>"
+    )
+
+
+def key() -> str:
+    lines = (
+        f'<li><i class="at-{kind}">{letter}</i> {atlas.says(kind)}</li>'
+        for kind, (letter, *_rest) in atlas.KINDS.items()
+    )
+    return f'<ul class="at-key">{"".join(lines)}</ul>'
+
+
+def table() -> str:
+    """All of it, as HTML."""
+    about = atlas.record()
+    rows = about["rows"]
+    built = [its for its in rows if "runs" in its]
+    texts = [f"{its['type']} → {its['text']}" for its in rows if "text" in its]
+    whys = "".join(f"<li>{its['type']}: {html.escape(its['why'])}</li>" for its in rows if "why" in its)
+    heads = [_("model type"), _("its layers"), _("layers"), _("base"), _("share"), _("window"), _("scaling")]
+    head = "".join(f'<th scope="col">{each}</th>' for each in heads)
+    counted = _("{built} of {all} types were measured with Transformers {version} on {date}.").format(
+        built=len(built), all=len(rows), version=about["versions"]["transformers"], date=about["date"]
+    )
+    same = _("These wrap the text model of another row: {names}.").format(names=", ".join(texts))
+    find, none = _("Find a model, or what its layers do"), _("Nothing found")
+    return (
+        f'<div data-atlas data-find="{find}" data-none="{none}">'
+        f'<p>{counted}</p>{key()}<table class="at-table"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(map(line, built))}</tbody></table><p>{same}</p>"
+        f"<details><summary>{_('Not measured, and why')}</summary><ul>{whys}</ul></details></div>"
+    )
+
+
+def style() -> str:
+    """The colours, for light and dark pages."""
+    return "\n".join(
+        f".at-{kind} {{ background: light-dark({light}, {dark}); }}"
+        for kind, (_letter, light, dark, _lesson) in atlas.KINDS.items()
+    )
