@@ -54,7 +54,7 @@ def page(folder: Path = RECORDS) -> str:
     )  # fmt: skip
     parts = [HEAD, many] if outcomes else [HEAD]
     for name, top, pairs in sections:
-        parts += [*top, *(_finding(*pair, pair[0].outcome in weak, name) for pair in pairs)]
+        parts += [*top, *(_finding(one, other, one.outcome in weak, name) for one, other in pairs)]
     return "\n".join(parts)
 
 
