@@ -53,7 +53,8 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 GRADE_ID = re.compile(rb'"grade_id"\s*:\s*"([\w-]{1,128})"')
 TYPED = "It was typed into {}'s text field. Hand in the notebook itself, as a file (.ipynb)."
 ARCHIVES = re.compile(r"\.(zip|rar|7z|tgz|tar(\.\w{2,3})?)$", re.I)
-CONFLICT = re.compile(r"[ _-]*\([^()]*conflicted copy[^()]*\)|\.sync-conflict-[\w-]+", re.I)  # of a sync
+CONFLICT = re.compile(r"\([^()]{0,99}conflicted copy[^()]{0,99}\)|\.sync-conflict-[\w-]{1,99}", re.I)
+"""What a folder that is kept in step with another machine writes into a name."""
 KINDS = (  # how a file begins that is no text: what it is
     (b"%PDF", "a PDF"),
     (b"PK\x03\x04", "a zip file, or a document of an office program"),
@@ -119,6 +120,12 @@ class Upload:
 
 
 # ---- names ----
+
+
+def _one_copy(name: str) -> str:
+    """Without what a sync has written into it: `Ann (conflicted copy 2031-01-02)` is Ann's."""
+    found = CONFLICT.search(name)
+    return name[: found.start()].rstrip(" _-") + name[found.end() :] if found else name
 
 
 def printable(text: str) -> str:
@@ -215,7 +222,7 @@ def match(name: str, assignments: Sequence[str]) -> tuple[str, str]:
     >>> match("homework.ipynb", known)
     ('', 'homework')
     """
-    stem = _stem(CONFLICT.sub("", name))
+    stem = _stem(_one_copy(name))
     short = {
         key: [a for a in assignments if a.split("_")[0] == key]
         for key in {a.split("_")[0] for a in assignments}
@@ -533,7 +540,7 @@ def _of_folder(folder: Path, inbox: Path, assignments) -> Iterator[Upload]:
     if not found and next(_below(folder), None):
         return  # votes, but no homework
     empty = Upload(folder.name, "", "the folder", _seconds(folder), _refusing("The folder is empty."))
-    yield from (replace(one, student=CONFLICT.sub("", one.student)) for one in found or [empty])
+    yield from (replace(one, student=_one_copy(one.student)) for one in found or [empty])
 
 
 # ---- reading one notebook ----
@@ -1026,7 +1033,7 @@ def take_in_votes(inbox: Path, root: Path) -> tuple[int, int]:
 
     def who(name: str) -> str:
         sender = roster.sender(name)
-        loose = match(_bare(CONFLICT.sub("", name)), exercises.names())[1]
+        loose = match(_bare(_one_copy(name)), exercises.names())[1]
         return students.id(sender.stable if sender else loose or name, sender)
 
     return ballots.take_in(_below(Path(inbox)), Path(inbox), Path(root), who)

@@ -101,15 +101,19 @@ def render(source: str, attachments: dict | None = None) -> str:
 
 def page(source: str, attachments: dict | None = None) -> str:
     """`render` for a page of ours, which runs no script: formulas are pictures."""
-    parts = re.split(r"(?s)(<(?:pre|code)\b.*?</(?:pre|code)>|<[^>]*>)", render(source, attachments))
-    left = MOST_FORMULAS
+    parts = re.split(r"(<[^<>]*>)", render(source, attachments))  # text, tag, text, …
+    left, code = MOST_FORMULAS, 0
 
     def drawn(found: re.Match) -> str:
         nonlocal left
         left -= 1
         return _picture(html.unescape(found["shown"] or found["inline"])) if left >= 0 else found[0]
 
-    parts[::2] = [FORMULA.sub(lambda found: drawn(found) or found[0], part) for part in parts[::2]]
+    for n, part in enumerate(parts):
+        if n % 2:
+            code += bool(re.match(r"<(pre|code)\b", part)) - bool(re.match(r"</(pre|code)\b", part))
+        elif not code:
+            parts[n] = FORMULA.sub(lambda found: drawn(found) or found[0], part)
     return "".join(parts)
 
 

@@ -196,9 +196,15 @@ def test_hybrid_findings_turn_with_the_numbers():
         loss = {"learned": 1.0, "sum": 0.05, "concat": 0.5}.get(name, 0.0)
         return {"slot": 0.2 if name in hybrid.ABSOLUTE else 1.0, "back": 1.0, "loss": loss + seed / 1e5}
 
-    assert told(hybrid, table_does_it) == [IDENTITY, HOLDS, HOLDS, FAILS, HOLDS, HOLDS, FAILS]
+    assert told(hybrid, table_does_it) == [IDENTITY, HOLDS, HOLDS, OPEN, HOLDS, HOLDS, FAILS]
     assert told(hybrid, bias_does_it) == [FAILS, FAILS, FAILS, HOLDS, FAILS, FAILS, HOLDS]
     assert told(hybrid, either(table_does_it, bias_does_it)) == [FAILS] + [OPEN] * 6
+
+    def nobody_does_it(cell, seed):
+        return {"slot": 0.2, "back": 0.2, "loss": 1.0 + seed / 1e5}
+
+    assert found(hybrid, nobody_does_it)[3].verdict == FAILS  # there was something to gain
+    assert "a loss of 0.050 nats" in found(hybrid, table_does_it)[3].reason
     absolute = found(hybrid, table_does_it)[-1]
     assert absolute.reason.startswith(
         "sinusoidal and learned and learned, std 0.02 did: with one vector for each of 24 places"

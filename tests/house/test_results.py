@@ -17,7 +17,7 @@ def test_no_two_parts_of_the_page_have_one_title():
 
 
 def test_each_record_is_what_its_command_would_measure():
-    for path in sorted(RESULTS.glob("*.json")):
+    for path in sorted(RESULTS.glob("*-*.json")):
         record = Record.load(path)
         experiment = EXPERIMENTS[record.experiment]
         assert path.name == f"{record.experiment}-{record.preset}.json"

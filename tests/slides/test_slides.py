@@ -474,9 +474,9 @@ def test_a_notebook_that_was_not_run_in_the_language_is_named(tmp_path):
 
 
 def test_explorers_and_lanes_on_slides_speak_the_language_of_the_deck(tmp_path, monkeypatch):
-    translation.compile_texts({"slopes ×": "⟦slopes⟧", "query i": "⟦query⟧"}, tmp_path / "xx")
+    translation.compile_texts({"slopes ×": "⟦slopes⟧", "query i": "⟦query⟧"}, tmp_path / "zz")
     monkeypatch.setenv("TUTORIAL_LOCALE", str(tmp_path))
-    slides.write_static(tmp_path / "_static", "xx")
+    slides.write_static(tmp_path / "_static", "zz")
     for file, words in (("playground.js", "⟦slopes⟧"), ("live-alibi.js", "⟦query⟧")):
         assert words in (tmp_path / "_static" / file).read_text(encoding="utf-8")
 

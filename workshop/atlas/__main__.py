@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -24,7 +25,10 @@ def too_long(*_) -> None:
     raise ValueError(f"its probes take longer than {SECONDS} s")
 
 
-def main(names: list[str]) -> int:
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m workshop.atlas", description=__doc__)
+    parser.add_argument("types", nargs="*", help="model types whose rows are renewed; by default all are")
+    names = parser.parse_args(arguments).types
     warnings.filterwarnings("ignore")
     signal.signal(signal.SIGALRM, too_long)
     rows = (
@@ -46,4 +50,4 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -12,7 +12,7 @@ LESSONS = documents.ROOT / "notebooks"
 def strip(name: str) -> str:
     """The layers as one picture made of boxes, one for each run of layers that are alike."""
     boxes = []
-    for n, kind, _share, reach, _said in atlas.row(name)["runs"]:
+    for n, kind, _share, reach, *_rest in atlas.row(name)["runs"]:
         letter, window = atlas.KINDS[kind][0], " at-window" if reach is not None else ""
         text = f"{letter}{n}" if n > 2 else letter
         boxes.append(f'<i class="at-{kind}{window}" style="flex-grow:{n}">{text}</i>')
@@ -27,7 +27,7 @@ def numbers(values: list) -> str:
 def inside(name: str, its: dict) -> str:
     """What opens below a name."""
     largest = {key: "–" if value is None else f"{value:.1e}" for key, value in its["largest"].items()}
-    share = numbers(sorted({share for _n, _kind, share, *_ in its["runs"] if share is not None}))
+    share = numbers(sorted({share for _n, _kind, share, *_rest in its["runs"] if share is not None}))
     lines = [
         atlas.in_words(name) + ".",
         _(
@@ -41,7 +41,7 @@ def inside(name: str, its: dict) -> str:
         lines.append(_("Positions are added to the tokens before the first layer."))
     if its["differs"]:
         lines.append(_("Declared, and not what was measured: {what}.").format(what="; ".join(its["differs"])))
-    lessons = dict.fromkeys(atlas.KINDS[kind][3] for _n, kind, *_ in its["runs"])
+    lessons = dict.fromkeys(atlas.KINDS[kind][3] for _n, kind, *_rest in its["runs"])
     links = " ".join(
         f'<a href="../notebooks/{each}.html">{each.rpartition("/")[2][:2]}</a>' for each in lessons
     )
@@ -92,8 +92,8 @@ def table() -> str:
     find, none = _("Find a model, or what its layers do"), _("Nothing found")
     return (
         f'<div data-atlas data-find="{find}" data-none="{none}">'
-        f'<p>{counted}</p>{key()}<table class="at-table"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(map(line, built))}</tbody></table><p>{same}</p>"
+        f'<p>{counted}</p>{key()}<div style="overflow-x: auto"><table class="at-table"><thead><tr>{head}</tr>'
+        f"</thead><tbody>{''.join(map(line, built))}</tbody></table></div><p>{same}</p>"
         f"<details><summary>{_('Not measured, and why')}</summary><ul>{whys}</ul></details></div>"
     )
 
