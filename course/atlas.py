@@ -58,13 +58,18 @@ def record() -> dict[str, Any]:
     return stored
 
 
+@functools.cache
+def _rows() -> dict[str, dict[str, Any]]:
+    return {each["type"]: each for each in record()["rows"]}
+
+
 def row(name: str) -> dict[str, Any]:
     """What the atlas has of a model type, or a ValueError that says why it has nothing.
 
     >>> row("bloom")["runs"][0][1]
     'bias'
     """
-    rows = {each["type"]: each for each in record()["rows"]}
+    rows = _rows()
     its = rows.get(name)
     if its is not None and "text" in its:
         return row(its["text"])
@@ -78,7 +83,9 @@ def row(name: str) -> dict[str, Any]:
 def layers(name: str) -> list[tuple[str, bool]]:
     """For each layer of a type its kind, and whether a window ends what it sees."""
     return [
-        (kind, reach is not None) for n, kind, share, reach, said in row(name)["runs"] for layer in range(n)
+        (kind, reach is not None)
+        for n, kind, _share, reach, _said in row(name)["runs"]
+        for _layer in range(n)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ class Place(NamedTuple):
     part: str = ""
 
 
+@functools.cache
 def register() -> dict[str, dict[Place, bool]]:
     """By the claim's id: each place that judges it, and whether it says the opposite."""
     raw = tomllib.loads(REGISTER.read_text(encoding="utf-8"))

@@ -83,9 +83,7 @@ def small(name: str, leave: tuple[str, ...] = ()) -> Any:
     own = {key: value for names, its in OTHER.items() if name in names.split() for key, value in its.items()}
     sizes = {key: size for key, size in SMALL.items() if given.get(key) is not None and key not in leave}
     sizes = {key: size for key, size in (sizes | copy.deepcopy(own)).items() if size is not None}
-    if given["model_type"] != name:
-        name = given["model_type"]
-    return AutoConfig.for_model(name, **sizes)
+    return AutoConfig.for_model(given["model_type"], **sizes)
 
 
 def model(config: Any) -> nn.Module:
