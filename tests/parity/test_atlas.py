@@ -76,6 +76,12 @@ def test_a_layer_that_minds_its_neighbours_only_is_told_from_one_that_does_not()
     assert record.kind(still | {"far": 0.1}, False) == "sharp"
 
 
+def test_what_is_declared_is_what_is_measured():
+    """Otherwise `from_config` misreads the type, as it once did Beam, or docs/atlas.md has to tell why."""
+    found = [row["type"] for row in atlas.record()["rows"] if row.get("differs")]
+    assert found == ["minimax"]
+
+
 def test_a_name_that_is_not_there_is_an_error_that_helps():
     with pytest.raises(ValueError, match="'lama' is not in the atlas: .* It has afmoe"):
         atlas.layers("lama")
