@@ -127,7 +127,7 @@ class Mistake(NamedTuple):
 
 # ---- model answers ----
 @functools.cache
-def _cells(exercise: str) -> tuple[str, ...]:
+def cells_of(exercise: str) -> tuple[str, ...]:
     """The code of a solved notebook: imports, helpers and answers; no checks and no demonstrations."""
     (name,) = (each for each in exercises.names() if each.startswith(f"ex{exercise}_"))
     notebook = nbformat.read(exercises.path(name, "solutions"), as_version=4)
@@ -139,18 +139,18 @@ def _cells(exercise: str) -> tuple[str, ...]:
     )
 
 
-def _space(exercise: str) -> dict:
+def space_of(exercise: str) -> dict:
     """The names that the model answers of an exercise see."""
     space: dict = {}
     exec("import math\nimport torch\nimport torch.nn.functional as F", space)
-    for source in _cells(exercise):
+    for source in cells_of(exercise):
         exec(source, space)
     return space
 
 
 def tree_of(question: Question) -> ast.FunctionDef:
     """The model answer as a syntax tree, without its docstring."""
-    for source in _cells(question.exercise):
+    for source in cells_of(question.exercise):
         for node in ast.parse(source).body:
             if isinstance(node, ast.FunctionDef) and node.name == question.name:
                 node.body = [
@@ -166,7 +166,7 @@ def tree_of(question: Question) -> ast.FunctionDef:
 
 
 def _compiled(tree: ast.FunctionDef, exercise: str) -> Callable:
-    space = _space(exercise)
+    space = space_of(exercise)
     module = ast.fix_missing_locations(ast.Module([tree], type_ignores=[]))
     exec(compile(module, f"<{tree.name}>", "exec"), space)
     return space[tree.name]

@@ -27,7 +27,8 @@ def _mask_shares_cases(draw: Draw) -> list[Case]:
     padded[:, 0] = False
     padded[0, 0] = True  # padding sees itself, so that no row is empty
     any_mask = draw.uniform(4, 4) < 0.6
-    any_mask |= torch.eye(4, dtype=torch.bool)
+    any_mask[[0, 1, 2], [0, 1, 2]] = False  # nobody promised that a token reads itself, or only its past
+    any_mask[[0, 1, 2, 3], [2, 0, 3, 3]] = True
     share = draw.choice((0.25, 0.5, 0.75))
     return [
         Case((causal, 2, 0.0), _("a causal mask, 5 tokens, 2 layers, no residual")),
@@ -57,6 +58,13 @@ def _shares_with(layer=_layer, times=lambda n: n, residual=lambda r: r):
     return lambda allowed, layers, r: torch.linalg.matrix_power(
         (1 - residual(r)) * layer(allowed) + residual(r) * torch.eye(len(allowed)), times(layers)
     )
+
+
+def _words_come_back(allowed, layers, residual):
+    shares = torch.eye(len(allowed))
+    for _layer_number in range(layers):
+        shares = residual * torch.eye(len(allowed)) + (1 - residual) * _layer(allowed) @ shares
+    return shares
 
 
 def _shares_of_words(allowed, layers, residual):
@@ -107,6 +115,38 @@ MASK_SHARES = Question(
             "what is hidden is read",
             _shares_with(layer=lambda a: _layer(~a).nan_to_num(0)),
             "The mask is turned round: True marks what a query may read.",
+        ),
+        Wrong(
+            "every token reads itself",
+            lambda allowed, layers, r: _mask_shares(
+                allowed | torch.eye(len(allowed), dtype=torch.bool), layers, r
+            ),
+            "You let every token read itself. Most masks do; this one may forbid it, and `residual` is what "
+            "stays of a word anyway.",
+        ),
+        Wrong(
+            "only the past is read",
+            lambda allowed, layers, r: _mask_shares(allowed.tril(), layers, r).nan_to_num(0),
+            "You hide what stands after the query, whatever the mask says. Not every mask is causal: `allowed` "
+            "alone decides.",
+        ),
+        Wrong(
+            "divided by the counts of other rows",
+            _shares_with(layer=lambda a: a.float() / a.sum(1)),
+            "The numbers of readable words are counted for each row, but laid along the columns: row i is "
+            "divided by the counts of all rows. Keep the axis that you sum over.",
+        ),
+        Wrong(
+            "the residual brings back the words",
+            _words_come_back,
+            "In each layer you mix in the words as they were at the beginning. What stays in a layer is the "
+            "row as the layer before left it.",
+        ),
+        Wrong(
+            "softmax of the mask itself",
+            _shares_with(layer=lambda a: a.float().softmax(1)),
+            "You take a softmax over ones and zeros: a hidden word still gets a share. Its score has to be "
+            "−inf, not 0.",
         ),
         Wrong(
             "one layer",

@@ -406,7 +406,8 @@ def _target(picture, n):
 
 
 def _paint_head_cases(draw: Draw) -> list[Case]:
-    cases = [(picture, n) for picture in PICTURES for n in (6, 9)]
+    few, many = draw.integer(4, 7), draw.integer(20, 40)  # numbers for many tokens are no numbers for nine
+    cases = [(picture, n) for picture in PICTURES for n in (few, many)]
     return [
         Case(cases[m], _("the picture {picture!r} of {n} tokens").format(picture=cases[m][0], n=cases[m][1]))
         for m in draw.permutation(len(cases))

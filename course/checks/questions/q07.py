@@ -748,7 +748,7 @@ MIRROR_GAP = Question(
 
 # ---- xpos_scores ----
 def _xpos_scores_cases(draw: Draw) -> list[Case]:
-    far = draw.integer(300, 450)  # ζ^(−n/B) is beyond float32 here, and angles are still exact
+    far = draw.integer(420, 480)  # ζ^(−n/B) is beyond even float64 here, and angles are still exact
     cases = []
     for heads, d, q_positions, k_positions, base, gamma, scale, what in (
         (2, 8, torch.arange(6), torch.arange(6), 1e4, 0.4, 16.0, _("{n} tokens from position 0").format(n=6)),
@@ -759,8 +759,8 @@ def _xpos_scores_cases(draw: Draw) -> list[Case]:
             torch.arange(4) + far + 5,
             torch.arange(9) + far,
             1e4,
-            0.25,
-            1.5,
+            0.1,
+            1.2,
             _("4 queries and 9 keys from position {first}").format(first=far),
         ),
         (2, 10, torch.arange(0, 35, 5), torch.arange(0, 35, 7), 5e2, 1.0, 12.0, _("positions with gaps")),

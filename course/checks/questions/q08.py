@@ -34,8 +34,10 @@ def _axis_angles_cases(draw: Draw) -> list[Case]:
         (6, 2, 12, 100.0, (1.0, 2.0), _("rows as trained, columns squeezed by 2")),
         (4, 3, 18, 1e5, (draw.choice((2.0, 4.0)), 1.0, 1.5), _("time, row and column")),
         (7, 2, 16, 1e3, (1.25, 3.0), _("two axes, both squeezed")),
+        (8, 2, 20, 1e4, (2.0, 8.0), _("far out on both axes")),
     ):
         positions = draw.integers(0, 60, n, axes)
+        positions = 2 * positions + 2049 if n == 8 else positions  # odd and beyond 2048: 16 bits can't hold them
         cases.append(
             Case(
                 (positions, dim, base, torch.tensor(stretch, dtype=torch.float32)),
@@ -862,6 +864,13 @@ def _ntk_factor_cases(draw: Draw) -> list[Case]:
                 _("d = {d}, base {base:g}, from L = {L} to {new}").format(d=dim, base=base, L=L, new=new_L),
             )
         )
+    few = draw.integer(20, 40)  # d = 4: the last pair is the only slow one
+    cases.append(
+        Case(
+            (4, 10_000.0, few, 3 * few),
+            _("d = {d}, base {base:g}, from L = {L} to {new}").format(d=4, base=1e4, L=few, new=3 * few),
+        )
+    )
     short = draw.integer(300, 350)  # one pair more would be slow
     cases.append(Case((8, 10.0, short, 3 * short), _("a model whose pairs all make full turns in training")))
     return cases

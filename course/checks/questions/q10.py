@@ -24,6 +24,8 @@ def _forget_bias_cases(draw: Draw) -> list[Case]:
 
     whole, cached, part, long = (draw.integer(*span) for span in ((5, 7), (8, 11), (12, 14), (60, 70)))
     few = draw.integer(2, 4)
+    soon = gates(4, long, 0.002, 0.1)
+    soon[:, [7, long - 4, long - 2]] = 10 ** draw.uniform(4, 3, low=-12, high=-9)  # a softmax sees these, too
     return [
         Case((gates(3, whole, 0.1, 0.95), whole), _("{n} tokens at once").format(n=whole)),
         Case((gates(2, cached, 0.3, 0.99), 1), _("one query and {n} keys in a cache").format(n=cached)),
@@ -31,7 +33,7 @@ def _forget_bias_cases(draw: Draw) -> list[Case]:
             (gates(5, part, 0.2, 0.9, torch.float64), few),
             _("float64, the last {few} of {n} tokens").format(few=few, n=part),
         ),
-        Case((gates(4, long, 0.002, 0.1), few + 3), _("{n} keys that are soon forgotten").format(n=long)),
+        Case((soon, few + 3), _("{n} keys that are soon forgotten").format(n=long)),
     ]
 
 
@@ -43,11 +45,10 @@ def _table(rows, queries, keys, hidden=lambda r: r > 0, fill=-math.inf, start=No
 
 
 def _forget_bias(gates, queries):
-    total = gates.log().cumsum(-1)
+    total = gates.double().log().cumsum(-1)  # a long sum loses digits in the dtype of the gates
     decay = total[:, -queries:, None] - total[:, None, :]
-    return decay.masked_fill(
-        torch.ones(decay.shape, dtype=torch.bool).triu(gates.shape[1] - queries + 1), -math.inf
-    )
+    ahead = torch.ones(decay.shape, dtype=torch.bool).triu(gates.shape[1] - queries + 1)
+    return decay.masked_fill(ahead, -math.inf).to(gates.dtype)
 
 
 def _forget(gates, queries, *, of=torch.log, sign=1, own_of_key=False, **more):
@@ -98,7 +99,6 @@ def _forget_loop(gates, queries):
 
 
 def _row_without_constant(bias, case):
-    bias = bias.masked_fill(bias < -1e4, -math.inf)  # a very low number hides a key, too
     return bias - bias.amax(-1, keepdim=True)
 
 
@@ -178,6 +178,48 @@ FORGET_BIAS = Question(
             "Keys after the query get the bias 0, as if nothing had been forgotten. After the softmax, "
             "hidden keys should have the weight 0.",
         ),
+        *[
+            Wrong(
+                f"hidden keys get {fill:g}",
+                _forgetting(fill=fill),
+                "Keys after the query get a low number. Gates close to 0 push keys of the past down as far, "
+                "so a number does not hide a key for good: asked for is −inf.",
+            )
+            for fill in (-100.0, -1e4, -1e9)
+        ],
+        *[
+            Wrong(
+                f"gates kept above {least:g}",
+                _forgetting(of=lambda f, least=least: f.clamp(min=least).log()),
+                "Gates close to 0 are raised before their logarithm is taken. A gate of 0.000001 is meant to "
+                "forget nearly everything; it is above 0, so its logarithm is finite.",
+            )
+            for least in (1e-4, 1e-6, 1e-8)
+        ],
+        *[
+            Wrong(
+                f"{more:g} added to the gates",
+                _forgetting(of=lambda f, more=more: (f + more).log()),
+                "Something is added to the gates before their logarithm is taken. A gate is above 0, so its "
+                "logarithm is finite; near 0 the addition is larger than the gate itself.",
+            )
+            for more in (1e-6, 1e-7, 1e-8)
+        ],
+        Wrong(
+            "logarithm of 1 + gate",
+            _forgetting(of=torch.log1p),
+            "You take the logarithm of 1 + f. It is positive, so keys behind gates gain instead of losing.",
+        ),
+        Wrong(
+            "summed over the heads",
+            lambda gates, queries: _table(
+                lambda i, j: gates.log().cumsum(0)[:, i] - gates.log().cumsum(0)[:, j],
+                queries,
+                gates.shape[1],
+            ),
+            "The sum runs over the heads. What lies between two tokens are the gates of the tokens: sum "
+            "along the last axis.",
+        ),
         Wrong(
             "own key hidden",
             _forgetting(hidden=lambda r: r >= 0),
@@ -240,11 +282,6 @@ FORGET_BIAS = Question(
             lambda gates, queries: _forget_bias(gates, queries) - gates.log()[:, -queries:, None],
             "The query's own gate is a constant of its row.",
         ),
-        Variant(
-            "a very low number",
-            _forgetting(fill=-1e9),
-            "A number far below all scores hides a key as well as −inf does.",
-        ),
     ),
     hints=(
         "Write down the row of one query by hand: which gates stand between it and the key one, two, three "
@@ -280,6 +317,7 @@ def _tempered_queries_cases(draw: Draw) -> list[Case]:
         return Case((q, positions, *config(rope, step, tuning, before)), what)
 
     step = draw.integer(3, 5)
+    odd = 1001 + 2 * draw.integer(0, 9)  # the first step comes at a position that 16 bits can't hold
     return [
         case(_("a layer without RoPE, from the first token on"), 1, 2, 4 * step + 1, 4, 0, step, 0),
         case(_("a layer with RoPE"), 2, 3, 9, 6, 1, step + 1, draw.integer(20, 40)),
@@ -294,8 +332,8 @@ def _tempered_queries_cases(draw: Draw) -> list[Case]:
             40,
             8,
             0,
-            16,
-            10_000 + draw.integer(1, 9),
+            odd,
+            odd - 20,
             dtype=torch.bfloat16,
         ),
     ]
@@ -525,6 +563,7 @@ def _layer_dials_cases(draw: Draw) -> list[Case]:
             found["layer_types"] = kinds
         return found
 
+    # Every share that decides a verdict is there in each draw: 1 / 0.75 is no whole number.
     local, n = draw.choice([10_000.0, 20_000.0]), draw.integer(0, 1)
     wide = draw.choice([1e6, 5e6])
     return [
@@ -538,9 +577,10 @@ def _layer_dials_cases(draw: Draw) -> list[Case]:
             _("no positions in the layers that see everything, as in EXAONE 4"),
         ),
         Case(
-            (config(7 + n, rope(local, 0.5), rope(wide, draw.choice([0.25, 0.75])), listed=True),),
+            (config(7 + n, rope(local, 0.5), rope(wide, 0.75), listed=True),),
             _("layers in a list, a part of the channels turns"),
         ),
+        Case((config(8 + n, None, rope(wide)),), _("no positions in the layers with a window")),
     ]
 
 
@@ -751,7 +791,8 @@ def _grid_angles_cases(draw: Draw) -> list[Case]:
     def places(length, axes):
         """A picture in a text: three numbers that differ wherever they can."""
         start = draw.integer(2, 60)
-        return start + draw.integers(0, 90, length, axes) + torch.arange(axes) * draw.integer(100, 200)
+        at = start + draw.integers(0, 90, length, axes) + torch.arange(axes) * draw.integer(100, 200)
+        return 2 * at + 2049 if length == 10 else at  # odd and beyond 2048: 16 bits can't hold them
 
     base, n = draw.choice([1_000.0, 10_000.0]), draw.integer(2, 4)
     return [
@@ -765,6 +806,8 @@ def _grid_angles_cases(draw: Draw) -> list[Case]:
             (_("interleaved, {pairs} pairs"), 5, (n + 1, n + 1, n), 500.0, True),
             (_("two axes, interleaved, {pairs} pairs"), 7, (2 * n, n), 50.0, True),
             (_("two axes, chunked, {pairs} pairs"), 8, (n, 2 * n), 100.0, False),
+            (_("interleaved, {pairs} pairs"), 4, (n + 4, n + 2, n - 1), base, True),
+            (_("far into a text, chunked, {pairs} pairs"), 10, (n, n, n + 1), base, False),
         )
     ]
 
@@ -819,6 +862,13 @@ def _dealt(sections):
     return order
 
 
+def _strided(sections):
+    reads = [0] * sum(sections)
+    for axis, count in enumerate(sections[1:], 1):
+        reads[axis : count * len(sections) : len(sections)] = [axis] * count
+    return reads
+
+
 GRID_ANGLES = Question(
     name="grid_angles",
     exercise="10",
@@ -859,6 +909,12 @@ GRID_ANGLES = Question(
             _turned(reads=lambda s, i: _interleaved(s, len(s) - 1) if i else _chunked(s)),
             "The pairs that are left at the end read the last axis. They belong to the first: that is why "
             "its share is the largest.",
+        ),
+        Wrong(
+            "a finished axis is skipped",
+            _turned(reads=lambda s, i: _dealt(s) if i else _chunked(s)),
+            "Once an axis has its share you leave it out, so the others come sooner. Its turn stays: that "
+            "pair reads axis 0.",
         ),
         Wrong(
             "axes in reverse order",
@@ -920,9 +976,9 @@ GRID_ANGLES = Question(
     ),
     variants=(
         Variant(
-            "dealt like cards",
-            _turned(reads=lambda s, i: _dealt(s) if i else _chunked(s)),
-            "Where the form is possible at all, dealing round by round gives the same.",
+            "slices with a step, as in the released code",
+            lambda p, s, b, i: p[:, _strided(s) if i else _chunked(s)] * b ** (-torch.arange(sum(s)) / sum(s)),
+            "All pairs read axis 0 at first; then every other axis takes each n-th pair up to its share.",
         ),
         Variant(
             "all axes first",
