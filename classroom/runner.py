@@ -30,6 +30,7 @@ from . import stub_modules
 
 CHANNEL = 3
 # Cell magics that run the cell. Cells with other cell magics are not run, nor are shell commands.
+UNREAD: list[tuple[str, int, int]] = []  # cells that are no Python: source, line and character
 TIMED = re.compile(r"\s*%%(?:time|capture|prun)\b.*\n")
 
 
@@ -76,6 +77,8 @@ def run(source: str, n: int, namespace: dict, seconds: float) -> bool:
                 exec(code, namespace)
     except TooSlow:
         return False
+    except SyntaxError as error:
+        UNREAD.append((source, error.lineno or 0, error.offset or 0))
     except BaseException:  # also SystemExit and KeyboardInterrupt
         pass
     return True
@@ -98,6 +101,9 @@ def ask(question: dict, namespace: dict) -> list[dict]:
     function = namespace.get(question["name"])
     inputs = question["inputs"]
     if not callable(function):
+        for source, line, character in UNREAD:  # of these cells, one was to define it
+            if re.search(rf"^\s*def {question['name']}\b", source, re.MULTILINE):
+                return _all(inputs, kind="syntax", line=str(line), message=str(character))
         return _all(inputs, kind="stub", message="there is no such function")
     read, write = os.pipe()
     child = os.fork()

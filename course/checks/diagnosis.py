@@ -156,14 +156,22 @@ def search(known, outcomes: list[dict], wrong: list[int]) -> Found | None:
     """What explains the outcomes; ``wrong`` are the numbers of the inputs whose outcome is not right."""
     catalogue = known.question.wrong
     whole = range(len(outcomes))
+    silent = [n for n in wrong if _silent(outcomes[n])]
+    if wrong and len(silent) == len(wrong):
+        return None  # NaN and nothing else has too many causes
     for entry in catalogue:
         if all(known.same(n, known.outcome(entry.answer, n), outcomes[n], loose=True) for n in whole):
             return Found((entry,))
-    shown = [n for n in known.by_size() if n in wrong and outcomes[n]["kind"] == "value"]  # small ones first
+    shown = [n for n in known.by_size() if n in wrong and n not in silent and outcomes[n]["kind"] == "value"]
     if not shown or not _telling(outcomes, shown):
         return None
-    alone = [((entry,), functools.partial(known.outcome, entry.answer)) for entry in catalogue]
-    pairs = (((a, b), functools.partial(known.outcome, answer)) for a, b, answer in known.composed())
+    parts = [entry for entry in catalogue if not entry.whole]
+    alone = [((entry,), functools.partial(known.outcome, entry.answer)) for entry in parts]
+    pairs = (
+        ((a, b), functools.partial(known.outcome, answer))
+        for a, b, answer in known.composed()
+        if not a.whole and not b.whole
+    )
     usual = "same", "dtype", "raised"
 
     def explained(answers, allowed) -> Iterator[Found | None]:
@@ -180,6 +188,12 @@ def search(known, outcomes: list[dict], wrong: list[int]) -> Found | None:
     return next((found for found in itertools.chain.from_iterable(ways) if found), None)
 
 
+def _silent(outcome: dict) -> bool:
+    """Nothing but NaN?"""
+    value = outcome.get("value")
+    return isinstance(value, torch.Tensor) and value.numel() > 0 and bool(value.isnan().all())
+
+
 def _telling(outcomes: list[dict], shown: list[int]) -> bool:
     """Are there too many numbers for a mistake to fit by chance? Booleans and words tell too little."""
 
@@ -187,7 +201,8 @@ def _telling(outcomes: list[dict], shown: list[int]) -> bool:
         if isinstance(value, torch.Tensor):
             if value.dtype == torch.bool:
                 return 0
-            return value.numel() if value.is_floating_point() or value.is_complex() else value.numel() // 4
+            count = int((~value.isnan()).sum())
+            return count if value.is_floating_point() or value.is_complex() else count // 4
         if isinstance(value, dict):
             value = list(value.values())
         if isinstance(value, (list, tuple)):
@@ -228,7 +243,7 @@ def _input_by_input(known, outcomes, shown: list[int]) -> Found | None:
     shown = [n for n in shown if relation(known, n, known.expected()[n], outcomes[n])[0] == ""]
     if not shown:
         return None
-    for entry in known.question.wrong:
+    for entry in (entry for entry in known.question.wrong if not entry.whole):
         cases = tuple(
             n
             for n in sorted(shown)

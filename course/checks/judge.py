@@ -26,7 +26,7 @@ from .answer import collect
 from .diagnosis import Found, composed, search
 from .question import Case, Question, Verdict
 
-KINDS = ("value", "none", "foreign", "raised", "stub", "slow")
+KINDS = ("value", "none", "foreign", "raised", "stub", "slow", "syntax")
 TOLERANCE = {torch.bfloat16: (2e-2, 2e-2), torch.float16: (4e-3, 4e-3)}  # float64 promises no more digits
 PICTURE = 48  # rows and columns at most
 
@@ -56,6 +56,20 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
     def say(kind: str, text: str, passed: bool = False, **more) -> Verdict:
         return Verdict(question.name, passed, kind, text, **more)
 
+    if outcomes and outcomes[0]["kind"] == "syntax":
+        return say(
+            "syntax",
+            _(
+                "Python can't read the cell of {name}: it stops in line {line}, at character {character}. Look "
+                "there and just before it for a bracket that is not closed, a missing colon, or a full-width "
+                "sign such as ， （ ） ： in place of , ( ) :"
+            ).format(
+                name=question.name,
+                line=_digits(outcomes[0]["line"]),
+                character=_digits(outcomes[0]["message"]),
+            ),
+            reread=question.section,
+        )
     if any(one["kind"] == "stub" for one in outcomes):
         other = re.match(
             r"(\w+) is not written yet", next(one["message"] for one in outcomes if one["kind"] == "stub")
@@ -125,7 +139,9 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
     if mistake := search(known, outcomes, wrong):
         return say(
             "mistake",
-            _says(mistake, known, outcomes, hidden),
+            faults[n][1]
+            if question.own_words and faults[n]
+            else _says(mistake, known, outcomes, hidden, wrong),
             name=mistake.name,
             reread=mistake.entries[0].reread or question.section,
             picture=picture,
@@ -165,6 +181,11 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
         reread=question.section,
         picture=picture,
     )
+
+
+def _digits(text: str) -> str:
+    """A number that came from elsewhere, and nothing else."""
+    return text if text.isdecimal() and len(text) < 7 else "?"
 
 
 def blamed(names) -> str:
@@ -298,7 +319,7 @@ def _name_of(variants, outcomes, known: _Known) -> str:
     return entry.name if entry else ""
 
 
-def _says(mistake: Found, known: _Known, outcomes: list[dict], hidden: bool) -> str:
+def _says(mistake: Found, known: _Known, outcomes: list[dict], hidden: bool, wrong: list[int]) -> str:
     """What the learner reads of one mistake, of two, and of what there is besides."""
     said = [_(entry.says) for entry in mistake.entries]
     if mistake.cases and not hidden:
@@ -306,7 +327,10 @@ def _says(mistake: Found, known: _Known, outcomes: list[dict], hidden: bool) -> 
             _("With {which}: {text}").format(which=_list([known.cases[n].what for n in cases]), text=text)
             for cases, text in zip(mistake.cases, said, strict=True)
         ]
-    if len(said) > 1:
+    if wrong and not hidden and all(one["kind"] == "raised" for n, one in enumerate(outcomes) if n in wrong):
+        text = _no_value(known.question, outcomes[wrong[0]])[1]  # an error can have other causes: say which
+        said.append(text[:1].upper() + text[1:])
+    if len(said) > 1 and len(mistake.entries) > 1:
         said = [_("Two mistakes at once."), f"(1) {said[0]}", f"(2) {said[1]}"]
     what = _("for some inputs") if hidden else _("with {which}").format(which=known.cases[mistake.at].what)
     ours, want = outcomes[mistake.at], known.expected()[mistake.at]
@@ -337,13 +361,18 @@ def _says(mistake: Found, known: _Known, outcomes: list[dict], hidden: bool) -> 
 def _same_outcome(question: Question, args: tuple, a: dict, b: dict) -> bool:
     if a["kind"] != b["kind"] or a["modified"] != b["modified"]:
         return False
-    if a["kind"] == "raised":
-        return a["error"] == b["error"]
+    if a["kind"] == "raised":  # all of them are of a few classes: the words tell more
+        return a["error"] == b["error"] and _words(a["message"]) == _words(b["message"])
     if a["kind"] != "value":
         return a["kind"] in ("none", "slow") or a["type"] == b["type"]
     if "meta" in a["device"] + b["device"]:
         return a["device"] == b["device"]
     return _compare(question, Case(args, ""), a["value"], b, exact=True)[0] is None
+
+
+def _words(message: str) -> str:
+    """An error's message without its numbers."""
+    return re.sub(r"\d+", "#", message)
 
 
 # ---- one case ----
@@ -355,11 +384,11 @@ def _no_value(question: Question, got: dict) -> tuple[str, str]:
         text = (
             _("the answer raises {error} — in the line `{line}`.")
             if got["line"]
-            else _("the answer raises {error}")
+            else _("the answer raises {error}.")
         )
         return "raised", text.format(error=f"{got['error']}: {got['message']}", line=got["line"])
     if got["kind"] == "foreign":
-        return "type", _("the answer returns a {type}, which can't be read as numbers.").format(
+        return "type", _("the answer returns something that can't be read as numbers: {type}.").format(
             type=got["type"]
         )
     if got["kind"] == "slow":
@@ -400,6 +429,13 @@ def _faults(question: Question, case: Case, want, got, exact: bool):
     """Like :func:`_values`, where many answers are right. ``exact``: do both have the same fault, or none?"""
     assert question.faults is not None
     text = question.faults(got, case)
+    if exact and question.same is not None:  # the words are too coarse to tell two answers apart
+        a, b = question.same(want, case), question.same(got, case)
+        return (
+            None
+            if a is b or a is not None and b is not None and torch.allclose(a, b, 0.02, 2e-3)
+            else ("symptom", "")
+        )
     if exact:
         return None if text == question.faults(want, case) else ("symptom", "")
     return ("symptom", text) if text else None
@@ -413,6 +449,10 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
             what=name, keys=", ".join(want)
         )
     if _form(got) != _form(want):
+        if isinstance(got, list) and len(got) == 1 and _form(got[0]) == _form(want):
+            return "type", _(
+                "{what} is a sequence of one. Is there a comma too many at the end of a line?"
+            ).format(what=name)
         kind = (
             _("a tensor")
             if isinstance(want, torch.Tensor)
@@ -434,6 +474,10 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
     if isinstance(want, str):
         wrong = _("{what} is {text!r}, which is wrong.").format(what=name, text=got[:60])
         return None if got == want else ("symptom", wrong)
+    if question.exact_dtype and type(want) is int and isinstance(got, float):
+        return "type", _("{what} should be a whole number, it is {value!r}: divide with //.").format(
+            what=name, value=got
+        )
     if not isinstance(want, torch.Tensor):
         return _numbers(question, _double(want), _double(got), where, exact, question.tolerance)
     if got.shape != want.shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
@@ -55,6 +56,10 @@ class Draw:
         return drawn.roll(1) if n > 1 and torch.equal(drawn, torch.arange(n)) else drawn
 
 
+#: A text that calls something right, or says that nothing has changed, is about a whole answer.
+WHOLE = re.compile(r"(?<!That )(?<!it )(?<!It )\b(?:is|are) right\b|still there|still what the given")
+
+
 @dataclass(frozen=True)
 class Wrong:
     """A wrong answer that learners give, and the misconception behind it.
@@ -67,6 +72,11 @@ class Wrong:
     answer: Callable
     says: str
     reread: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Is the text true only of an answer that agrees with this one everywhere? It is not said of a part."""
+        return bool(WHOLE.search(self.says))
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,8 @@ class Question:
     (none); ``axes`` labels it (along, up), and ``drawn(value, case)`` is what to draw in place of a value,
     where that shows more. ``exact_dtype``: not even float64 for float32 is right.
     ``faults(value, case) -> str`` takes the place of a comparison where many answers are right: what is wrong
-    with this one, as the learner reads it, or "".
+    with this one, as the learner reads it, or "". With ``own_words`` these words are all that is said; the
+    catalogue then only gives a name to the teacher.
     """
 
     name: str
@@ -113,6 +124,7 @@ class Question:
     seconds: float = 10.0
     exact_dtype: bool = False
     faults: Callable | None = None
+    own_words: bool = False
     bonus: bool = False
 
     @property
@@ -135,7 +147,7 @@ class Verdict:
 
     right, equivalent — passed;
     mistake (``name`` says which misconception), symptom (what is wrong with the numbers),
-    stub, raised, none, type, shape, dtype, device, nan, modified, slow, borrowed — not passed.
+    stub, syntax, raised, none, type, shape, dtype, device, nan, modified, slow, borrowed — not passed.
 
     ``text`` is for the learner; ``reread`` the section to read again; ``picture`` holds what is to
     be drawn: ``{"kind", "target", "yours", "what", "axes"}``.

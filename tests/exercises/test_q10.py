@@ -199,7 +199,7 @@ RIGHT = {
     "forget_bias": (bias_by_einsum, bias_with_numpy),
     "tempered_queries": (tempered_in_float64,),
     "layer_dials": (dials_by_pairs,),
-    "grid_angles": (angles_by_dealing, angles_with_a_mask),
+    "grid_angles": (angles_with_a_mask,),
     "sink_attention": (sink_by_gate, sink_grouped),
 }
 

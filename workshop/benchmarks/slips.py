@@ -1,9 +1,9 @@
+# ruff: noqa: E501
 """Wrong answers as students write them: one place of a model answer, and what stands there instead.
 
 ``python -m workshop.benchmarks.slips`` lets the checks judge all of them and counts what comes back: a name, a
 symptom (only the numbers say what is wrong), a message about a kind, a shape or an error, or, in a hole, a pass.
-``--show`` prints every text, to be read by a person. ``--pairs`` puts two mistakes of every catalogue together
-wherever that can be done, and asks of every text whether the answer agrees with it.
+``--show`` prints every text, to be read by a person.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("(h * weight).sum(dim=1) / weight.sum(dim=1)", "(h * weight).mean(dim=1)"),
         ("/ weight.sum(dim=1)", "/ (weight.sum(dim=1) - 1)"),
         ("is_token[..., None]", "(~is_token)[..., None]"),
-        ("(h * weight).sum(dim=1) / weight.sum(dim=1)", "h.masked_fill(~is_token[..., None], -9e9).amax(dim=1)"),
+        (
+            "(h * weight).sum(dim=1) / weight.sum(dim=1)",
+            "h.masked_fill(~is_token[..., None], -9e9).amax(dim=1)",
+        ),
     ),
     "causal_attention": (
         (" > q_positions", " >= q_positions"),
@@ -43,23 +46,31 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ('float("-inf")', "0"),
         ('float("-inf")', "-1"),
         ('float("-inf")', 'float("inf")'),
-        ("/ q.shape[-1] ** 0.5 ;; scores.masked_fill(future, float(\"-inf\"))", " ;; scores"),
+        ('/ q.shape[-1] ** 0.5 ;; scores.masked_fill(future, float("-inf"))', " ;; scores"),
         ("/ q.shape[-1] ** 0.5 ;;  > q_positions", " ;;  >= q_positions"),
         ("k_positions[None, :] > q_positions[:, None]", "k_positions[None, :] > q_positions[:, None] + 1"),
     ),
     "order_errors": (
         ("output[order]", "output[order.argsort()]"),
-        ("relative(shuffled, output[order]), relative(shuffled, output)",
-         "relative(shuffled, output), relative(shuffled, output[order])"),
+        (
+            "relative(shuffled, output[order]), relative(shuffled, output)",
+            "relative(shuffled, output), relative(shuffled, output[order])",
+        ),
         (" / expected.abs().max()", ""),
         (".abs().max() /", ".abs().mean() /"),
         (" / expected.abs().max()", " / actual.abs().max()"),
         ("(actual - expected).abs().max()", "(actual - expected).max()"),
-        ("(actual - expected).abs().max() / expected.abs().max()", "((actual - expected) / expected).abs().max()"),
+        (
+            "(actual - expected).abs().max() / expected.abs().max()",
+            "((actual - expected) / expected).abs().max()",
+        ),
         ("output[order]", "output[:, order]"),
         ("output[order]", "output @ order"),
         ("actual - expected", "actual + expected"),
-        ("(actual - expected).abs().max() / expected.abs().max()", "(actual - expected).norm() / expected.norm()"),
+        (
+            "(actual - expected).abs().max() / expected.abs().max()",
+            "(actual - expected).norm() / expected.norm()",
+        ),
     ),
     "mask_shares": (
         ("dim=1, keepdim=True", "dim=1"),
@@ -69,7 +80,10 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("residual * shares + (1 - residual)", "(1 - residual) * shares + residual"),
         ("(1 - residual) * ", ""),
         ("residual * shares + (1 - residual) * ", ""),
-        ("allowed.float() / allowed.sum(dim=1, keepdim=True)", "(allowed | torch.eye(len(allowed)).bool()).float() / (allowed | torch.eye(len(allowed)).bool()).sum(dim=1, keepdim=True)"),
+        (
+            "allowed.float() / allowed.sum(dim=1, keepdim=True)",
+            "(allowed | torch.eye(len(allowed)).bool()).float() / (allowed | torch.eye(len(allowed)).bool()).sum(dim=1, keepdim=True)",
+        ),
         ("weights = allowed", "allowed |= torch.eye(len(allowed), dtype=torch.bool); weights = allowed"),
         ("allowed.float() /", "allowed.tril().float() /"),
         ("return shares", "return shares.T"),
@@ -86,8 +100,14 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("max(of_bag.values())", "len(of_bag)"),
     ),
     "sinusoid_table": (
-        ("torch.arange(0, d, 2, dtype=torch.float32) / d", "2 * torch.arange(0, d, 2, dtype=torch.float32) / d"),
-        ("base ** (-torch.arange(0, d, 2, dtype=torch.float32) / d)", "base ** -2 * torch.arange(0, d, 2) / d"),
+        (
+            "torch.arange(0, d, 2, dtype=torch.float32) / d",
+            "2 * torch.arange(0, d, 2, dtype=torch.float32) / d",
+        ),
+        (
+            "base ** (-torch.arange(0, d, 2, dtype=torch.float32) / d)",
+            "base ** -2 * torch.arange(0, d, 2) / d",
+        ),
         ("-torch.arange(0, d, 2", "torch.arange(0, d, 2"),
         ("positions[:, None]", "torch.arange(len(positions))[:, None]"),
         ("angle.sin()", "angle.cos()"),
@@ -133,8 +153,10 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("max(half - 1, 1)", "(half + 1)"),
     ),
     "sum_similarity": (
-        ("return with_token.mean().item(), with_place.mean().item()",
-         "return with_place.mean().item(), with_token.mean().item()"),
+        (
+            "return with_token.mean().item(), with_place.mean().item()",
+            "return with_place.mean().item(), with_token.mean().item()",
+        ),
         ("sums = E[:, None] + P", "sums = E[:, None] * P"),
         ("with_token.mean()", "with_token.max()"),
         ("with_token.mean()", "with_token.abs().mean()"),
@@ -185,12 +207,12 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("(e / math.sqrt(q.shape[1]))", "e"),
         ("clamp(-m, m) + m", "clamp(-m, m)"),
         ("e = q @ k.T + torch.einsum", "e = q @ k.T + math.sqrt(q.shape[1]) * torch.einsum"),
-        ("alpha @ v + torch.einsum(\"ij,ijd->id\", alpha, w_V[row])", "alpha @ v"),
-        ("q @ k.T + torch.einsum(\"id,ijd->ij\", q, w_K[row])", "q @ k.T"),
+        ('alpha @ v + torch.einsum("ij,ijd->id", alpha, w_V[row])', "alpha @ v"),
+        ('q @ k.T + torch.einsum("id,ijd->ij", q, w_K[row])', "q @ k.T"),
         ("q, w_K[row]", "q, w_V[row]"),
         ("softmax(-1)", "softmax(0)"),
         ("len(w_K) // 2", "len(w_K) // 2 - 1"),
-        ("id,ijd->ij\", q", "jd,ijd->ij\", k"),
+        ('id,ijd->ij", q', 'jd,ijd->ij", k'),
     ),
     "offset_mass": (
         ("[None, :] - (patch // width)[:, None]", "[:, None] - (patch // width)[None, :]"),
@@ -209,8 +231,11 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("n_k - n_q + i + 1", "n_k - i"),
     ),
     "memory_scores": (
-        ("(q + u) @ k.T + torch.einsum(\"id,ijd->ij\", q + v, vectors)", "q @ k.T"),
-        ("(q + u) @ k.T + torch.einsum(\"id,ijd->ij\", q + v, vectors)", "q @ k.T + torch.einsum(\"id,ijd->ij\", q, vectors)"),
+        ('(q + u) @ k.T + torch.einsum("id,ijd->ij", q + v, vectors)', "q @ k.T"),
+        (
+            '(q + u) @ k.T + torch.einsum("id,ijd->ij", q + v, vectors)',
+            'q @ k.T + torch.einsum("id,ijd->ij", q, vectors)',
+        ),
         ("(q + u) @ k.T", "q @ k.T"),
         ("i - j", "j - i"),
         ("R[distance.clamp(min=0)] ;; distance < 0", "R[(-distance).clamp(min=0)] ;; distance < 0"),
@@ -256,7 +281,10 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("places[:, None] + offsets + c", "places[:, None] + offsets"),
         ("W_o[:, :-1].T", "W_o[:, 1:].T"),
         ("r[..., None] * W_o[:, -1]", "r[..., None] * W_o[:, 0]"),
-        ("torch.relu(places[:, None] + offsets + c)", "(torch.relu(places)[:, None] + torch.relu(offsets + c))"),
+        (
+            "torch.relu(places[:, None] + offsets + c)",
+            "(torch.relu(places)[:, None] + torch.relu(offsets + c))",
+        ),
         ("torch.relu(places[:, None] + offsets + c)", "torch.relu(offsets + c)"),
         ("+ c)", "+ 2 * c)"),
     ),
@@ -266,14 +294,20 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("* scale + b", "* scale"),
         ("places[:, 0] = theta[1]", "pass"),
         ("= theta[1] ;; [0] = theta[0]", "= theta[0] ;; [0] = theta[1]"),
-        ("places[:, 0] = theta[1]\n    places[0] = theta[0]", "places[0] = theta[0]\n    places[:, 0] = theta[1]"),
+        (
+            "places[:, 0] = theta[1]\n    places[0] = theta[0]",
+            "places[0] = theta[0]\n    places[:, 0] = theta[1]",
+        ),
         ("return words + places", "return words"),
         ("* scale + b", "* scale - b"),
         ("(p @ U_Q) @ (p @ U_K).T", "(p @ U_K) @ (p @ U_Q).T"),
     ),
     "rope_angles": (
         ("torch.arange(0, dim, 2)", "torch.arange(dim // 2)"),
-        ("base ** (-torch.arange(0, dim, 2).float() / dim)", "base ** -2 * torch.arange(dim // 2).float() / dim"),
+        (
+            "base ** (-torch.arange(0, dim, 2).float() / dim)",
+            "base ** -2 * torch.arange(dim // 2).float() / dim",
+        ),
         ("-torch.arange", "torch.arange"),
         ("positions[:, None].float() * theta", "torch.rad2deg(positions[:, None].float() * theta)"),
         ("positions[:, None]", "torch.arange(1, len(positions) + 1)[:, None]"),
@@ -285,7 +319,10 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "rope_rotate": (
         ("a * cos - b * sin, a * sin + b * cos", "a * cos + b * sin, b * cos - a * sin"),
-        ("[a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)", "[a * cos + b * sin, b * cos - a * sin], -1).flatten(-2)"),
+        (
+            "[a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)",
+            "[a * cos + b * sin, b * cos - a * sin], -1).flatten(-2)",
+        ),
         ('layout == "half"', "True"),
         ('layout == "half"', "False"),
         ('layout == "half"', 'layout != "half"'),
@@ -295,13 +332,16 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("angles.cos(), angles.sin()", "angles.to(x.dtype).cos(), angles.to(x.dtype).sin()"),
     ),
     "rope_shift_error": (
-        ('"interleaved") @ rope_rotate(k, angles, "interleaved")', '"interleaved") @ rope_rotate(k, angles, "half")'),
+        (
+            '"interleaved") @ rope_rotate(k, angles, "interleaved")',
+            '"interleaved") @ rope_rotate(k, angles, "half")',
+        ),
         (".abs().amax((-2, -1)) /", ".abs().mean((-2, -1)) /"),
         (" / old.abs().amax((-2, -1))", ""),
         ("/ old.abs()", "/ new.abs()"),
         ("amax((-2, -1))", "amax()"),
         ("(new - old).abs()", "(new - old)"),
-        ("rope_rotate(k, angles, \"interleaved\").mT", "k.mT"),
+        ('rope_rotate(k, angles, "interleaved").mT', "k.mT"),
     ),
     "cached_scores": (
         ("cached.shape[-2] + torch", "torch"),
@@ -312,7 +352,7 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("turn(q) @", "q @"),
         ("cached.shape[-2] + torch", "cached.shape[-2] + 1 + torch"),
         ("cached.shape[-2] + torch", "cached.shape[-2] - 1 + torch"),
-        ("base), \"interleaved\"", "base), \"half\""),
+        ('base), "interleaved"', 'base), "half"'),
         ("rope_angles(positions, x.shape[-1], base)", "rope_angles(positions, x.shape[-1], 10000.0)"),
     ),
     "rope_sort_rows": (
@@ -339,7 +379,10 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("behind < 0", "behind > 0"),
         (".masked_fill(behind < 0, -math.inf)", ""),
         ("-math.inf", "0"),
-        ("q_positions[:, None] - k_positions", "torch.arange(len(q_positions))[:, None] - torch.arange(len(k_positions))"),
+        (
+            "q_positions[:, None] - k_positions",
+            "torch.arange(len(q_positions))[:, None] - torch.arange(len(k_positions))",
+        ),
         ("-slopes[:, None, None] * behind", "-slopes[:, None, None] * behind.abs().log()"),
         ("-math.inf", "-1e4"),
     ),
@@ -350,7 +393,10 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         (" + bias", ""),
         (" + bias", " - bias"),
         ("softmax(-1)", "softmax(-2)"),
-        ("(q @ k.mT / math.sqrt(q.shape[-1]) + bias).softmax(-1)", "((q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) + bias)"),
+        (
+            "(q @ k.mT / math.sqrt(q.shape[-1]) + bias).softmax(-1)",
+            "((q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) + bias)",
+        ),
         ("return (q", "return 0 / torch.tensor(0.0) * (q"),
     ),
     "mirror_gap": (
@@ -363,8 +409,10 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         (".flatten(1).max(dim=1).values", ".flatten(1).sum(dim=1)"),
     ),
     "xpos_scores": (
-        ("x[..., 0::2], x[..., 1::2] ;; torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1) ;; [..., None]).flatten(-2)",
-         "x.chunk(2, -1) ;; torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1) ;; .repeat(1, 2))"),
+        (
+            "x[..., 0::2], x[..., 1::2] ;; torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1) ;; [..., None]).flatten(-2)",
+            "x.chunk(2, -1) ;; torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1) ;; .repeat(1, 2))",
+        ),
         ("(2 * t / d + gamma)", "(2 * t / d)"),
         ("sign * place / scale_base", "sign * place"),
         ("base ** (-2 * t / d)", "base ** (-t / d)"),
@@ -388,7 +436,10 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("positions / stretch", "positions * stretch"),
         ("positions / stretch", "positions.float()"),
         ("fractions = positions / stretch", "positions -= positions.min(); fractions = positions / stretch"),
-        ("fractions = positions / stretch", "positions *= 1; stretch /= stretch[0]; fractions = positions / stretch"),
+        (
+            "fractions = positions / stretch",
+            "positions *= 1; stretch /= stretch[0]; fractions = positions / stretch",
+        ),
         ("dim // (2 * positions.shape[1])", "dim // positions.shape[1]"),
         ("-torch.arange(pairs) / pairs", "-2 * torch.arange(pairs) / pairs"),
         ("-torch.arange(pairs) / pairs", "-torch.arange(pairs) / dim"),
@@ -443,7 +494,10 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("gates.log()", "gates.log2()"),
         ("gates.log()", "gates"),
         ("gates.log()", "torch.log1p(gates)"),
-        ("so_far[:, keys - queries:, None] - so_far[:, None, :]", "so_far[:, None, :] - so_far[:, keys - queries:, None]"),
+        (
+            "so_far[:, keys - queries:, None] - so_far[:, None, :]",
+            "so_far[:, None, :] - so_far[:, keys - queries:, None]",
+        ),
         ("torch.arange(keys - queries, keys)", "torch.arange(queries)"),
         ("gates.log().cumsum(dim=1)", "gates.cumprod(dim=1).log()"),
         ("cumsum(dim=1)", "cumsum(dim=0)"),
@@ -472,14 +526,17 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "layer_dials": (
         ("rows.append([window, 0, 0.0])", "rows.append([0, 0, 0.0])"),
-        ("round(head_dim * rope.get(\"partial_rotary_factor\", 1.0))", "head_dim // int(1 / rope.get(\"partial_rotary_factor\", 1.0))"),
+        (
+            'round(head_dim * rope.get("partial_rotary_factor", 1.0))',
+            'head_dim // int(1 / rope.get("partial_rotary_factor", 1.0))',
+        ),
         ("(i + 1) % n", "i % n"),
         ("(turning - 2) / d", "turning / d"),
         ("2 * math.pi * rope", "rope"),
         ("d = head_dim if rope", "d = turning if rope"),
         ("turning // 2, 2", "turning, 2"),
         ('"sliding_attention" else 0', '"full_attention" else 0'),
-        ("config[\"layer_types\"] or ", ""),
+        ('config["layer_types"] or ', ""),
         ("(turning - 2) / d", "-(turning - 2) / d"),
         ("(turning - 2) / d", "(turning // 2 - 1) / d"),
         ('.get("partial_rotary_factor", 1.0)', '.get("rope_theta_share", 1.0)'),
@@ -500,10 +557,15 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("if interleaved:", "if False:"),
     ),
     "sink_attention": (
-        ("[..., :keys] @ v", "[..., :keys].div(torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :keys].sum(-1, keepdim=True)) @ v"),
+        (
+            "[..., :keys] @ v",
+            "[..., :keys].div(torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :keys].sum(-1, keepdim=True)) @ v",
+        ),
         ("sink = sinks[:, None, None]", "sink = -sinks[:, None, None]"),
-        ("return torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :keys] @ v",
-         "w = (scores - scores.amax(-1, keepdim=True)).exp(); return w @ v / (w.sum(-1, keepdim=True) + sinks[:, None, None].exp())"),
+        (
+            "return torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :keys] @ v",
+            "w = (scores - scores.amax(-1, keepdim=True)).exp(); return w @ v / (w.sum(-1, keepdim=True) + sinks[:, None, None].exp())",
+        ),
         ("sink = sinks[:, None, None]", "sink = sinks[:, None, None].exp()"),
         ("sink = sinks[:, None, None]", "sink = sinks[:, None, None] / math.sqrt(q.shape[3])"),
         (" / math.sqrt(q.shape[3])", ""),
@@ -517,7 +579,10 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("-math.inf", "0"),
         ("back < 0", "back <= 0"),
         ("torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :keys]", "scores.softmax(dim=-1)"),
-        ("torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :keys]", "(scores + sinks[:, None, None]).softmax(dim=-1)"),
+        (
+            "torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :keys]",
+            "(scores + sinks[:, None, None]).softmax(dim=-1)",
+        ),
     ),
 }
 

@@ -498,13 +498,36 @@ CAUSAL_ATTENTION = Question(
         Wrong(
             "softmax over the queries",
             _masked(lambda s, mask: s.masked_fill(~mask, -torch.inf).softmax(-2).nan_to_num(), _by_position),
-            "The mask is right. The softmax runs along the wrong axis: the weights of a query do not add up "
-            "to 1.",
+            "The softmax runs along the wrong axis: the weights of a query do not add up to 1.",
+        ),
+        *[
+            Wrong(
+                f"scores divided by {what}",
+                _masked(_before, _by_position, scores=lambda q, k, size=size: q @ k.mT / size(q)),
+                "The scores are divided by something else than the square root of the number of channels of a "
+                "head.",
+            )
+            for what, size in (
+                ("d", lambda q: q.shape[-1]),
+                ("the root of H", lambda q: q.shape[0] ** 0.5),
+                ("the root of L", lambda q: q.shape[1] ** 0.5),
+            )
+        ],
+        Wrong(
+            "one key too many",
+            _masked(_before, lambda p, r: r <= p[:, None] + 1),
+            "Each query sees the next position, too. That is the token which it should predict.",
+        ),
+        Wrong(
+            "a number that hides too little",
+            _masked(lambda s, mask: s.masked_fill(~mask, -1.0).softmax(-1), _by_position),
+            "What is hidden gets a score of −1, which is low but no lower than real scores: it keeps a share. "
+            "Only minus infinity gives a weight of 0.",
         ),
         Wrong(
             "scale forgotten",
             _masked(_before, _by_position, scores=lambda q, k: q @ k.mT),
-            "The mask is right. But the division of the scores has been lost on the way.",
+            "The division of the scores has been lost on the way.",
         ),
     ),
     variants=(

@@ -156,6 +156,7 @@ LOOKUP_TEST = Question(
     draw=_lookup_test_cases,
     reference=_lookup_test,
     faults=_lookup_test_says,
+    own_words=True,
     wrong=(
         Wrong("positions in order from 0", _test_but(positions=lambda rows: [0, 1, 2, 3]), green(*_IN_ORDER)),
         Wrong(
@@ -718,8 +719,8 @@ LONGER_TABLE = Question(
         Wrong(
             "each row repeated",
             _ways(lambda P, rows: P[torch.arange(rows) * len(P) // rows], _interpolated),
-            "The number of rows is right, but each row stands there several times in a row. Neighbours "
-            "become twins, and three tokens back is one row back. Copy the table, not the rows.",
+            "Each row stands there several times in a row. Neighbours become twins, and three tokens back is "
+            "one row back. Copy the table, not the rows.",
         ),
         Wrong(
             "last row again and again",

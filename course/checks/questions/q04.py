@@ -127,6 +127,7 @@ BIAS_TEST = Question(
     draw=_bias_test_cases,
     reference=_bias_test,
     faults=_bias_test_says,
+    own_words=True,
     wrong=(
         Wrong(
             "one query",

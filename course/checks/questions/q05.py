@@ -147,6 +147,42 @@ MEMORY_SCORES = Question(
             "every query.",
         ),
         Wrong(
+            "contents alone",
+            _memory_with(terms=lambda q, k, u, v, r: q @ k.T),
+            "Only term (a) is there: contents. The distances are missing, and both biases.",
+        ),
+        Wrong(
+            "no biases",
+            _memory_with(terms=lambda q, k, u, v, r: q @ k.T + torch.einsum("id,ijd->ij", q, r)),
+            "Only the terms (a) and (b) are there. Both biases are missing: u, for contents, and v, for "
+            "distances.",
+        ),
+        Wrong(
+            "u meets the query",
+            _memory_with(
+                terms=lambda q, k, u, v, r: q @ k.T + (q @ u)[:, None] + torch.einsum("id,ijd->ij", q + v, r)
+            ),
+            "u is multiplied with the query. That is one number for each row, which a softmax does not see; "
+            "term (c) says which *keys* are liked.",
+        ),
+        Wrong(
+            "key minus query",
+            _memory_with(distance=lambda i, j: j - i),
+            "The distance is counted as key minus query. Row n of R belongs to n = query minus key; with the "
+            "other sign, all keys of the past fall on one row.",
+        ),
+        Wrong(
+            "own key hidden",
+            _memory_with(mask=lambda i, j: j >= i),
+            "A query does not see its own key. It may: the distance is 0 there.",
+        ),
+        Wrong(
+            "hidden keys get 0",
+            lambda *args: _memory_scores(*args).nan_to_num(neginf=0.0),
+            "Keys after the query get the score 0. That is no low score: after the softmax, hidden keys should "
+            "have the weight 0.",
+        ),
+        Wrong(
             "distances from far to near",
             _memory_with(distance=lambda i, j: i.max() - (i - j)),
             "The table is read from the other end. R[0] belongs to the token itself.",
@@ -484,6 +520,7 @@ PAINT_HEAD = Question(
     draw=_paint_head_cases,
     reference=_paint_head,
     faults=_paint_head_says,
+    same=lambda value, case: _painted(value, case.args[1]),
     wrong=(
         Wrong(
             "offsets turned round",
@@ -509,14 +546,14 @@ PAINT_HEAD = Question(
         Wrong(
             "nothing for the keys",
             _paint_with(lambda s, picture, n: 0 * s),
-            "All keys have the same number, so only the offset decides. No offset can stand for the first "
-            "key: it is another one for each query.",
+            "Your numbers for the keys make no difference: only the offset decides. No offset can stand for "
+            "the first key: it is another one for each query.",
             WORKS,
         ),
         Wrong(
             "nothing for the offsets",
             _paint_with(offsets=lambda t, picture, n: 0 * t),
-            "All offsets have the same number, so all queries read the same keys: the picture has stripes "
+            "Your offsets make no difference: all queries read the same keys, and the picture has stripes "
             "from top to bottom only.",
             WORKS,
         ),

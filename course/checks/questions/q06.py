@@ -105,6 +105,14 @@ ROPE_ANGLES = Question(
             "radians per step. The first pair is the fastest, with one radian.",
         ),
         Wrong(
+            "a power and a product, without brackets",
+            _angles_with(
+                lambda dim: torch.arange(dim // 2).double() / dim, power=lambda base, ramp: base**-2 * ramp
+            ),
+            "A power binds tighter than a product: without brackets, base ** −2 is taken first, and then "
+            "multiplied and divided. The whole exponent needs brackets.",
+        ),
+        Wrong(
             "e in place of the base",
             _angles_with(power=lambda base, exponent: exponent.exp()),
             "You raise e, not the base, to the exponent. With exp you must put the logarithm of the base "

@@ -776,16 +776,22 @@ def _zeta(pairs, gamma):
 
 
 def _xpos_with(
-    zeta=_zeta, away=lambda m, n: m - n, turned=1, hidden=lambda m, n: n > m, scale=None, root=0.5
+    zeta=_zeta,
+    away=lambda m, n: m - n,
+    turned=1,
+    hidden=lambda m, n: n > m,
+    scale=None,
+    root=0.5,
+    exponent=2,
 ):
     """Scores of xPos by complex numbers and offsets, with one of their parts replaced."""
 
     def answer(q, k, q_positions, k_positions, base, gamma, scale_base):
         pairs = q.shape[-1] // 2
         m, n = q_positions[:, None].double(), k_positions.double()
-        theta = base ** (-torch.arange(pairs).double() / pairs)
+        speeds = base ** (-exponent * torch.arange(pairs).double() / (2 * pairs))
         fade = zeta(pairs, gamma).double() ** (away(m, n)[..., None] / (scale or scale_base))
-        turn = torch.polar(fade, turned * (m - n)[..., None] * theta)
+        turn = torch.polar(fade, turned * (m - n)[..., None] * speeds)
         a, b = (torch.view_as_complex(x.double().unflatten(-1, (-1, 2)).contiguous()) for x in (q, k))
         scores = torch.einsum("hit,hjt,ijt->hij", a, b.conj(), turn).real / q.shape[-1] ** root
         return scores.float().masked_fill(hidden(m, n), -torch.inf)
@@ -820,6 +826,12 @@ def _xpos_each(middle):
     return answer
 
 
+def _xpos_in_halves(q, k, *rest):
+    """Neighbours are made of what stands half a head apart."""
+    q, k = (torch.stack(x.chunk(2, -1), -1).flatten(-2) for x in (q, k))
+    return _xpos_scores(q, k, *rest)
+
+
 XPOS_SCORES = Question(
     name="xpos_scores",
     exercise="07",
@@ -839,6 +851,39 @@ XPOS_SCORES = Question(
             "Far from the beginning the numbers leave what float32 can hold: a query shrinks to 0 and a "
             "key grows to infinity, though their product is harmless. Only the difference of positions "
             "counts.",
+        ),
+        Wrong(
+            "halves far apart",
+            _xpos_in_halves,
+            "Your pairs stand half a head apart. Here they are neighbours: (0, 1), (2, 3), …",
+        ),
+        Wrong(
+            "γ forgotten",
+            _xpos_with(zeta=lambda pairs, gamma: torch.arange(pairs) / pairs),
+            "γ is missing, so the first pair has ζ = 0: it vanishes at every distance but 0, and below 0 it "
+            "is infinite.",
+        ),
+        Wrong(
+            "γ divided alone",
+            _xpos_with(zeta=lambda pairs, gamma: torch.arange(pairs) / pairs + gamma / (1 + gamma)),
+            "Only γ is divided by 1 + γ. The whole sum 2t / d + γ should be: brackets.",
+        ),
+        Wrong(
+            "distance not divided by B",
+            _xpos_with(scale=1.0),
+            "The distance is not divided by B, so everything fades B times as fast.",
+        ),
+        Wrong(
+            "angles by t / d",
+            _xpos_with(exponent=1),
+            "The exponent of the angles runs over t / d, not over 2t / d: your slowest pair turns far too "
+            "fast.",
+        ),
+        Wrong(
+            "queries and keys fade alike",
+            _xpos_with(away=lambda m, n: m + n - 2 * n.amax()),
+            "Queries and keys have sizes with the same sign in the exponent, so the sum of their positions "
+            "counts. For a distance, the key needs the reciprocal.",
         ),
         Wrong(
             "no fading",

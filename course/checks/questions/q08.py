@@ -37,7 +37,9 @@ def _axis_angles_cases(draw: Draw) -> list[Case]:
         (8, 2, 20, 1e4, (2.0, 8.0), _("far out on both axes")),
     ):
         positions = draw.integers(0, 60, n, axes)
-        positions = 2 * positions + 2049 if n == 8 else positions  # odd and beyond 2048: 16 bits can't hold them
+        positions = (
+            2 * positions + 2049 if n == 8 else positions
+        )  # odd and beyond 2048: 16 bits can't hold them
         cases.append(
             Case(
                 (positions, dim, base, torch.tensor(stretch, dtype=torch.float32)),
@@ -119,6 +121,21 @@ AXIS_ANGLES = Question(
             "All axes are squeezed like the first one. An image may be four times as wide and no higher.",
         ),
         Wrong(
+            "positions counted from the smallest",
+            _axes_with(place=lambda p, s: (p - p.min()) / s),
+            "Positions are counted from the smallest one that is given. They say where a token stands; keys of "
+            "another call would no longer fit.",
+        ),
+        *[
+            Wrong(
+                f"positions in {what}",
+                _axes_with(place=lambda p, s, dtype=dtype: (p.to(dtype) / s.to(dtype)).float()),
+                "Positions pass through 16 bits. Far out, such numbers can't tell neighbours apart: keep "
+                "positions whole, or in float32.",
+            )
+            for what, dtype in (("float16", torch.float16), ("bfloat16", torch.bfloat16))
+        ],
+        Wrong(
             "whole positions",
             _axes_with(place=lambda p, s: (p / s).floor()),
             "The squeezed positions are cut down to whole numbers, so that neighbours fall on one place. "
@@ -167,6 +184,12 @@ AXIS_ANGLES = Question(
             "exponent doubled",
             _axes_with(theta=lambda pairs, axes, base: base ** (-2 * torch.arange(pairs) / pairs)),
             "The exponent falls twice as fast: an axis with d / axes channels has half as many pairs.",
+        ),
+        Wrong(
+            "a power and a product, without brackets",
+            _axes_with(theta=lambda pairs, axes, base: base**-1 * torch.arange(pairs) / pairs),
+            "A power binds tighter than a product: without brackets, base ** −2 is taken first, and then "
+            "multiplied and divided. The whole exponent needs brackets.",
         ),
         Wrong(
             "growing frequencies",

@@ -203,7 +203,7 @@ FORGET_BIAS = Question(
                 "Something is added to the gates before their logarithm is taken. A gate is above 0, so its "
                 "logarithm is finite; near 0 the addition is larger than the gate itself.",
             )
-            for more in (1e-6, 1e-7, 1e-8)
+            for more in (1e-7, 1e-8)
         ],
         Wrong(
             "logarithm of 1 + gate",
@@ -448,6 +448,12 @@ TEMPERED_QUERIES = Question(
             "text: use the positions.",
         ),
         Wrong(
+            "positions in 16 bits",
+            _tempering(places=lambda p: p.bfloat16()),
+            "Positions pass through 16 bits, perhaps because they take the dtype of q. Far out, such numbers "
+            "can't tell neighbours apart, so a step comes too early or too late.",
+        ),
+        Wrong(
             "no steps",
             _tempering(whole=lambda x: x),
             "The factor grows with every token. Here it stays the same for `floor_scale` tokens, and "
@@ -636,6 +642,14 @@ def _never_none(parameters, kind):
     return parameters[kind] or parameters[KINDS[0]]
 
 
+def _shares_rounded(config):
+    rounded = {
+        kind: rope and rope | {"partial_rotary_factor": 1 / int(1 / rope.get("partial_rotary_factor", 1.0))}
+        for kind, rope in config["rope_parameters"].items()
+    }
+    return config | {"rope_parameters": rounded}
+
+
 def _by_angles(config):
     rows = []
     for kind in _kinds(config):
@@ -708,6 +722,17 @@ LAYER_DIALS = Question(
             _dialled(width=lambda d, turning: d),
             'With `"default"` you count the speeds over the whole head. Partial rotation cuts the head '
             "first: the part that turns is treated as a head of its own.",
+        ),
+        Wrong(
+            "no positions, no window",
+            lambda config: _dials(config) * (_dials(config)[:, 1:2] > 0),
+            "Where nothing turns you give no window, either. The two are separate: a layer without RoPE may "
+            "have a window.",
+        ),
+        Wrong(
+            "a share rounded to one over a whole number",
+            lambda config: _dials(_shares_rounded(config)),
+            "You divide by 1/share as a whole number. A share of 0.75 then becomes a share of 1.",
         ),
         Wrong(
             "all pairs turn",
@@ -955,6 +980,27 @@ GRID_ANGLES = Question(
             "everywhere; the patches of a picture then all stand at one place.",
         ),
         Wrong(
+            "a power and a product, without brackets",
+            _turned(theta=lambda s, b, axes: b**-2 * torch.arange(sum(s)) / (2 * sum(s))),
+            "A power binds tighter than a product: without brackets, base ** −2 is taken first, and then "
+            "multiplied and divided. The whole exponent needs brackets.",
+        ),
+        Wrong(
+            "the exponent doubled",
+            _turned(theta=lambda s, b, axes: b ** (-2 * torch.arange(sum(s), dtype=torch.float64) / sum(s))),
+            "The speeds fall twice as fast as they should. Pair t turns by base^(−2t/d), and d is the number "
+            "of channels, twice that of the pairs.",
+        ),
+        *[
+            Wrong(
+                f"positions in {what}",
+                lambda p, s, b, i, dtype=dtype: _angles(p.to(dtype), s, b, i),
+                "Positions pass through 16 bits. Far out, such numbers can't tell neighbours apart: keep "
+                "positions whole, or in float32.",
+            )
+            for what, dtype in (("float16", torch.float16), ("bfloat16", torch.bfloat16))
+        ],
+        Wrong(
             "growing speeds",
             _turned(theta=lambda s, b, axes: b ** (torch.arange(sum(s), dtype=torch.float64) / sum(s))),
             "The exponent has lost its minus: later pairs turn faster and faster.",
@@ -977,7 +1023,9 @@ GRID_ANGLES = Question(
     variants=(
         Variant(
             "slices with a step, as in the released code",
-            lambda p, s, b, i: p[:, _strided(s) if i else _chunked(s)] * b ** (-torch.arange(sum(s)) / sum(s)),
+            lambda p, s, b, i: (
+                p[:, _strided(s) if i else _chunked(s)] * b ** (-torch.arange(sum(s)) / sum(s))
+            ),
             "All pairs read axis 0 at first; then every other axis takes each n-th pair up to its share.",
         ),
         Variant(
@@ -1116,6 +1164,12 @@ def _one_more_key(q, k, v, sinks, window):
     return torch.cat([column, scores], -1).softmax(-1) @ ours
 
 
+def _first_key_lost(q, k, v, sinks, window):
+    scores, ours = _masked_scores(q, k, v, window)
+    column = sinks.view(-1, 1, 1).expand(*scores.shape[:-1], 1)
+    return torch.cat([column, scores], -1).softmax(-1)[..., :-1] @ ours
+
+
 SINK_ATTENTION = Question(
     name="sink_attention",
     exercise="10",
@@ -1137,6 +1191,34 @@ SINK_ATTENTION = Question(
             _sunk(sink=lambda s, d: s / d**0.5),
             "The sink is divided by √d. It is a score already, learned as it is; only products of queries "
             "and keys are scaled.",
+        ),
+        Wrong(
+            "the sink beside shifted scores",
+            lambda q, k, v, s, w: _stable(q, k, v, s, w, lambda total, s, top: total + s.exp()),
+            "The largest score was subtracted from the keys' scores, but not from the sink. Both have to be "
+            "shifted by the same number, or their shares change.",
+        ),
+        Wrong(
+            "the sign of the sink",
+            _sunk(sink=lambda s, d: -s),
+            "The sink's score has the wrong sign: the heads that should rest most rest least.",
+        ),
+        Wrong(
+            "the exponential of the sink as a score",
+            _sunk(sink=lambda s, d: s.exp()),
+            "You put exp(sink) beside the scores. It is a score like the others: the softmax takes the "
+            "exponential.",
+        ),
+        Wrong(
+            "the sink's place taken from the keys",
+            _first_key_lost,
+            "The column of the sink stands in front, and the last one is cut off: the weights belong to the "
+            "wrong keys.",
+        ),
+        Wrong(
+            "own key hidden",
+            lambda q, k, v, s, w: _sinking(q, k, v, s, w, own=False),
+            "A query does not see its own key.",
         ),
         Wrong(
             "a sink of 0 for all",

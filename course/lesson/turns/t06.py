@@ -225,6 +225,7 @@ PARTNERS = Question(
     title="Which two channels turn together.",
     returns="two channel numbers",
     section=LAYOUTS,
+    exact_dtype=True,
     draw=_partners_cases,
     reference=partners,
     wrong=(

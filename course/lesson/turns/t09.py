@@ -31,6 +31,8 @@ def _fits_cases(draw: Draw) -> list[Case]:
         Case((row(fast, rising),), "a fast row whose tail rises"),
         Case((row(slow, rising),), "a slow row whose tail rises"),
         Case((row(fast, -0.04),), "a fast row whose tail falls"),
+        Case((row(1.1, steady),), "a steady row that takes exactly 1.1 times as long"),
+        Case((row(fast, 0.1),), "a fast row whose tail rises by exactly 0.1"),
         Case((row(fast),), "a fast row whose tail was not measured"),
         Case((row(tail=steady),), "a steady row whose time was not measured"),
         Case((row(),), "a row with neither"),
