@@ -75,7 +75,7 @@ class Wrong:
 
     @property
     def whole(self) -> bool:
-        """Is the text true only of an answer that agrees with this one everywhere? It is not said of a part."""
+        """Is the text true only of who agrees with this one everywhere? Then it is said of no part."""
         return bool(WHOLE.search(self.says))
 
 

@@ -1,13 +1,16 @@
 """What a wrong answer is told: two mistakes at once, a mistake and a dtype, the part where it goes wrong."""
 
 import math
+import random
 import warnings
 
 import pytest
 import torch
 
+from course.checks import judge as judging
 from course.checks import questions
 from course.checks.answer import collect
+from course.checks.diagnosis import composed, relation
 from course.checks.judge import judge
 
 SEEDS = (3, 44)
@@ -204,6 +207,53 @@ def test_what_nobody_knows_gets_no_name():
 
     for verdict in verdicts("memory_scores", answer):
         assert verdict.kind == "symptom" and verdict.name == ""
+
+
+def combined():
+    """Every two mistakes of a catalogue that can be made in one answer."""
+    for question in questions.everything():
+        yield from ((question, a, b, answer) for a, b, answer in composed(question))
+
+
+def untrue(question, a, b, answer) -> str:
+    """What is said of two mistakes in one answer and does not agree with it, or nothing."""
+    for seed in SEEDS[:1]:
+        inputs = [case.args for case in question.cases(seed)]
+        found = judge(question, seed, collect(answer, inputs, 0.5))
+    said = set(found.name.split(" + ")) if found.name else set()
+    if found.kind != "mistake" or said <= {a.name, b.name}:
+        return ""
+    others = [w.answer for w in question.wrong if {w.name} == said]
+    others += [both for x, y, both in composed(question) if {x.name, y.name} >= said]
+    others += [] if others else [w.answer for w in question.wrong if w.name in said]
+    inputs = [case.args for case in question.cases(SEEDS[1])]  # what explains an answer explains it elsewhere
+    theirs = judging._known(question, SEEDS[1])
+    mine = [
+        judging._checked([one], [args])[0]
+        for one, args in zip(collect(answer, inputs, 0.5), inputs, strict=True)
+    ]
+    for other in others:
+        if all(
+            relation(theirs, n, theirs.outcome(other, n), mine[n])[0]
+            or theirs.same(n, theirs.expected()[n], mine[n])
+            for n in range(len(inputs))
+        ):
+            return ""
+    return f"{question.name}: {a.name} + {b.name} is called {found.name}"
+
+
+def test_what_is_said_of_two_mistakes_is_true():
+    pairs = random.Random(5).sample(list(combined()), 40)
+    assert not [text for pair in pairs if (text := untrue(*pair))]
+
+
+def test_a_text_that_calls_something_right_is_said_of_no_part():
+    for question, a, b, answer in random.Random(6).sample(list(combined()), 40):
+        if not (a.whole or b.whole):
+            continue
+        found = judge(question, 3, collect(answer, [case.args for case in question.cases(3)], 0.5))
+        entries = [w for w in question.wrong if w.name in found.name.split(" + ")]
+        assert len(entries) < 2 or not any(entry.whole for entry in entries), found.text
 
 
 # ---- the mistake is where it was made ----

@@ -589,14 +589,22 @@ SLIPS: dict[str, tuple[tuple[str, str], ...]] = {
 
 def model(question) -> str:
     """The source of a model answer, without its docstring and the broken code that students get."""
-    (source,) = (cell for cell in cells_of(question.exercise) if f"def {question.name}(" in cell)
-    source = re.sub(r'    """.*?"""\n', "", source, flags=re.DOTALL)
+    source = re.sub(r'    """.*?"""\n', "", _cell(question), flags=re.DOTALL)
     return re.sub(r"^ *#.*\n", "", source, flags=re.MULTILINE)
 
 
-def slips(question) -> Iterator[tuple[str, Callable]]:
+def _cell(question) -> str:
+    return next(cell for cell in cells_of(question.exercise) if f"def {question.name}(" in cell)
+
+
+def docstring(question) -> str:
+    """The text that a learner reads above the blank, on one line."""
+    return " ".join(_cell(question).split(f"def {question.name}(")[1].split('"""')[1].split())
+
+
+def slips(question, changes=None) -> Iterator[tuple[str, Callable]]:
     """What was changed, and the answer that came of it; ValueError where the model answer reads otherwise."""
-    for old, new in SLIPS.get(question.name, ()):
+    for old, new in SLIPS.get(question.name, ()) if changes is None else changes:
         source = model(question)
         for before, after in zip(old.split(" ;; "), new.split(" ;; "), strict=True):
             if before not in source:

@@ -127,8 +127,8 @@ MASK_SHARES = Question(
         Wrong(
             "only the past is read",
             lambda allowed, layers, r: _mask_shares(allowed.tril(), layers, r).nan_to_num(0),
-            "You hide what stands after the query, whatever the mask says. Not every mask is causal: `allowed` "
-            "alone decides.",
+            "You hide what stands after the query, whatever the mask says. Not every mask is causal: "
+            "`allowed` alone decides.",
         ),
         Wrong(
             "divided by the counts of other rows",
@@ -504,8 +504,8 @@ CAUSAL_ATTENTION = Question(
             Wrong(
                 f"scores divided by {what}",
                 _masked(_before, _by_position, scores=lambda q, k, size=size: q @ k.mT / size(q)),
-                "The scores are divided by something else than the square root of the number of channels of a "
-                "head.",
+                "The scores are divided by something else than the square root of the number of channels of "
+                "a head.",
             )
             for what, size in (
                 ("d", lambda q: q.shape[-1]),

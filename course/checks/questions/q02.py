@@ -34,7 +34,7 @@ def _sinusoid_table_cases(draw: Draw) -> list[Case]:
         ),
         Case((torch.arange(4) + draw.integer(2, 9), 7, 10_000.0), _("an odd width, d = 7")),
         Case(
-            (torch.arange(5).float() * 0.75 + draw.number(0.3, 0.7) - 2, 4, 100.0),
+            (torch.arange(5).float() * 20.77 + draw.number(0.3, 0.7) - 30, 4, 100.0),
             _("d = 4, fractional and negative positions, base 100"),
         ),
     ]

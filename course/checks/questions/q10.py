@@ -206,7 +206,7 @@ FORGET_BIAS = Question(
             for more in (1e-7, 1e-8)
         ],
         Wrong(
-            "logarithm of 1 + gate",
+            "logarithm of one plus the gate",
             _forgetting(of=torch.log1p),
             "You take the logarithm of 1 + f. It is positive, so keys behind gates gain instead of losing.",
         ),
