@@ -60,9 +60,9 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
         return say(
             "syntax",
             _(
-                "Python can't read the cell of {name}: it stops in line {line}, at character {character}. "
-                "Look there and just before it for a bracket that is not closed, a missing colon, or a full-width "
-                "sign such as ， （ ） ： in place of , ( ) :"
+                "Python can't read the cell of {name}: it stops in line {line}, at "
+                "character {character}. Look there and just before it for a bracket that is not closed, a "
+                "missing colon, or a full-width sign such as ， （ ） ： in place of , ( ) :"
             ).format(
                 name=question.name,
                 line=_digits(outcomes[0]["line"]),

@@ -23,7 +23,7 @@ import torch
 from course import checks, progress
 from course.checks import judge as judging
 from course.checks import judge_process, messaging, questions, report
-from course.checks.answer import MOST_NUMBERS, TooSlow, at_most, collect
+from course.checks.answer import MOST_NUMBERS, collect
 from course.checks.judge import judge, symptom
 from course.checks.question import Case, Draw, Question, Variant, Verdict, Wrong
 from tutorial_lib import plots as course_plots
@@ -382,26 +382,26 @@ def test_a_bare_except_outlives_no_limit():
 
 def test_an_error_is_told_on_one_line_and_ends_with_a_full_stop():
     table = chr(10).join(["a table"] * 80)
-    text = check(SCALED, raising(ValueError(table))).text
+    text = verdict(SCALED, raising(ValueError(table))).text
     assert chr(10) not in text and len(text) < 500
-    assert "2 were given. toy_scaled returns" in check(SCALED, lambda x: x).text
+    assert "2 were given. toy_scaled returns" in verdict(SCALED, lambda x: x).text
 
 
 def test_a_comma_too_many_is_told():
-    assert "a comma too many" in check(SCALED, lambda x, factor: (x * factor,)).text
+    assert "a comma too many" in verdict(SCALED, lambda x, factor: (x * factor,)).text
 
 
 def test_nan_and_nothing_else_gets_no_name():
     for name in ("alibi_attention", "causal_attention"):
         question = questions.find(name)
-        verdict = check(question, lambda *args: torch.full_like(question.reference(*args), math.nan))
-        assert (verdict.kind, verdict.name) == ("nan", "")
+        found = verdict(question, lambda *args: torch.full_like(question.reference(*args), math.nan))
+        assert (found.kind, found.name) == ("nan", "")
 
 
 def test_an_error_of_the_same_class_is_not_the_same_mistake():
     """An answer that fails in its own way is told its error, not what another one did that failed."""
-    verdict = check(questions.find("order_errors"), lambda output, shuffled, order: output @ order)
-    assert verdict.kind == "raised" and "RuntimeError" in verdict.text and not verdict.name
+    found = verdict(questions.find("order_errors"), lambda output, shuffled, order: output @ order)
+    assert found.kind == "raised" and "RuntimeError" in found.text and not found.name
 
 
 def test_the_learners_own_interrupt_is_theirs():

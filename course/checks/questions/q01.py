@@ -521,8 +521,8 @@ CAUSAL_ATTENTION = Question(
         Wrong(
             "a number that hides too little",
             _masked(lambda s, mask: s.masked_fill(~mask, -1.0).softmax(-1), _by_position),
-            "What is hidden gets a score of −1, which is low but no lower than real scores: it keeps a share. "
-            "Only minus infinity gives a weight of 0.",
+            "What is hidden gets a score of −1, which is low but no lower than real scores: it keeps a "
+            "share. Only minus infinity gives a weight of 0.",
         ),
         Wrong(
             "scale forgotten",

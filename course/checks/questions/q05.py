@@ -179,8 +179,8 @@ MEMORY_SCORES = Question(
         Wrong(
             "hidden keys get 0",
             lambda *args: _memory_scores(*args).nan_to_num(neginf=0.0),
-            "Keys after the query get the score 0. That is no low score: after the softmax, hidden keys should "
-            "have the weight 0.",
+            "Keys after the query get the score 0. That is no low score: after the softmax, hidden keys "
+            "should have the weight 0.",
         ),
         Wrong(
             "distances from far to near",

@@ -123,8 +123,8 @@ AXIS_ANGLES = Question(
         Wrong(
             "positions counted from the smallest",
             _axes_with(place=lambda p, s: (p - p.min()) / s),
-            "Positions are counted from the smallest one that is given. They say where a token stands; keys of "
-            "another call would no longer fit.",
+            "Positions are counted from the smallest one that is given. They say where a token stands; keys "
+            "of another call would no longer fit.",
         ),
         *[
             Wrong(
