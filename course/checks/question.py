@@ -58,7 +58,8 @@ class Draw:
 
 #: A text that calls something right, or says that nothing has changed, is about a whole answer.
 WHOLE = re.compile(
-    r"(?<!That )(?<!it )(?<!It )\b(?:is|are) right\b|still there|still what the given|what the broken code returns"
+    r"(?<!That )(?<!it )(?<!It )\b(?:is|are) right\b|still there"
+    r"|still what the given|what the broken code returns"
 )
 
 

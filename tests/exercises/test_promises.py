@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """What the text of a question promises, and the input that reaches it in every draw."""
 
 import inspect
