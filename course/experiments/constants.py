@@ -1,16 +1,21 @@
 """The constants that a paper leaves to its user: searched for every encoding by one rule, then compared.
 
-RoPE's base, ALiBi's slopes, the reach of T5's buckets: ``lengths`` takes them as the papers give them, or from
-L. Such a constant may be the reason for a failure that we report of an encoding. So here each encoding has its
-own searched, together with its learning rates, starting from those of ``lengths``: from the best so far, one
-step up or down one axis after the other, and on while the loss falls by more than :data:`rates.EQUAL`, at most
-``trials`` trainings in all. The loss is the mean of those at L and at ``FAR`` L, on text that is not reported,
-of a model with a seed that is not reported, since who searches a base because long texts are read badly looks
-at long texts. Then the constant of ``lengths`` and the one that was found are trained with another seed, and
-read as in ``lengths``. Each seed makes its own search, so the intervals hold what a search is worth, too.
+RoPE's base, ALiBi's slopes, the reach of T5's buckets: ``lengths`` takes them as the papers give them, or
+from L. Such a constant may be the reason for a failure that we report of an encoding. So each encoding has
+one of its own searched here, with its learning rates, in at most ``trials`` trainings:
 
-Where nothing better was found one step up and one step down every axis, the best lies inside of what was tried.
-``open`` counts those neighbours that the trials did not suffice for.
+- five values of the constant, all over its range, at the rates of ``lengths``;
+- from the best of them, one step up or down one axis after the other (the constant, the rate of the
+  encoding's own parameters, that of the model), and on while the loss falls by more than
+  :data:`rates.EQUAL`.
+
+The loss is the mean of those at L and at ``FAR`` L, on text that is not reported, of a model with a seed that
+is not reported: who doubts a constant because long texts are read badly looks at long texts. Then the usual
+constant and the one that was found are trained with another seed, and read as in ``lengths``. Each seed makes
+its own search, so the intervals hold what a search is worth, too.
+
+Where nothing better was found one step up and one step down every axis, the best lies inside of what was
+tried. ``open`` counts the neighbours that the trials did not suffice for.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,18 +45,25 @@ from .sweep import Experiment, Finding, in_words
 FAR = 8
 """The longer texts of the search are of so many times L: the longest that leave those reported alone."""
 
-RATES = 3
-OF_POSITION = 5
-"""A step along the axis of the model's rate, and of that of the encoding's own parameters."""
+STEP, RATES, OF_POSITION = 2, 3, 5
+"""A step along the axis of the constant, of the model's rate, and of that of the encoding's parameters."""
 
 
 @dataclass(frozen=True)
 class Constant:
-    """What is searched of an encoding: its name, where ``lengths`` has it, and the factor of one step."""
+    """What is searched of an encoding.
+
+    Attributes:
+        name: what it is called.
+        values: those to begin with; the usual one is among them.
+        usual: that of ``lengths``.
+        build: makes the encoding.
+        least: it must be more than this.
+    """
 
     name: str
-    usual: Callable[[int], float]
-    step: float
+    values: tuple[float, ...]
+    usual: float
     build: Callable[[str, float, dict], PositionalEncoding]
     least: float = 0.0
 
@@ -76,18 +88,26 @@ def _from(encoding: str, times: float, settings: dict) -> PositionalEncoding:
     return made
 
 
+BASES = (2.0, 8.0, 50.0, 500.0, 10_000.0)
+DISTANCES = (4.0, 8.0, 16.0, 32.0, 63.0)
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 SEARCHED = {
-    "sinusoidal": Constant("base", lambda L: 10_000, 5, _argument("base"), least=1),
-    "rotary": Constant("base", lambda L: 10_000, 5, _argument("base"), least=1),
-    "xpos": Constant("scale_base", lambda L: 512, 4, _argument("scale_base")),
-    "clipped": Constant("max_distance", lambda L: L // 4, 2, _argument("max_distance", round)),
-    "t5": Constant("max_distance", lambda L: L, 2, _argument("max_distance", round), least=16),
-    "shaw": Constant("max_distance", lambda L: L // 4, 2, _argument("max_distance", round)),
-    "alibi": Constant("times the slopes", lambda L: 1, 2, _steeper),
-    "kerple": Constant("times r_1 at the start", lambda L: 1, 2, _from),
-    "fire": Constant("L", lambda L: L / 4, 2, _argument("L")),
+    "sinusoidal": Constant("base", BASES, 10_000, _argument("base"), least=1),
+    "rotary": Constant("base", BASES, 10_000, _argument("base"), least=1),
+    "xpos": Constant(
+        "scale_base", (512.0, 1024.0, 2048.0, 4096.0, 8192.0), 512, _argument("scale_base"), 511
+    ),
+    "alibi": Constant("times the slopes", FACTORS, 1, _steeper),
+    "t5": Constant(
+        "max_distance", (20.0, 32.0, 64.0, 128.0, 256.0), 64, _argument("max_distance", round), 16
+    ),
+    "clipped": Constant("max_distance", DISTANCES, 16, _argument("max_distance", round)),
+    "kerple": Constant("times r_1 at the start", FACTORS, 1, _from),
+    "fire": Constant("L", (4.0, 8.0, 16.0, 32.0, 64.0), 16, _argument("L")),
+    "shaw": Constant("max_distance", DISTANCES, 16, _argument("max_distance", round)),
 }
-"""One constant of each encoding; T5's must lie above half of its 32 buckets, a base above 1."""
+"""One constant of each encoding, for L = 64. A base must lie above 1, T5's distance above half of its
+32 buckets, and below 512 xPos cannot read 16 L at once in float32."""
 
 
 def cells(settings: dict) -> list[dict]:
@@ -101,7 +121,7 @@ Point = tuple[float, float, float]
 def neighbours(point: Point, constant: Constant, own: bool) -> list[list[Point]]:
     """One step up and one step down each axis; what the encoding does not allow is left out."""
     value, lr, times = point
-    axes = [[(value * constant.step**n, lr, times) for n in (1, -1)]]
+    axes = [[(value * float(STEP) ** n, lr, times) for n in (1, -1)]]
     if own:
         axes.append([(value, lr, times * float(OF_POSITION) ** n) for n in (1, -1)])
     axes.append([(value, lr * float(RATES) ** n, times) for n in (1, -1)])
@@ -109,18 +129,21 @@ def neighbours(point: Point, constant: Constant, own: bool) -> list[list[Point]]
 
 
 def walk(
-    start: Point, near: Callable[[Point], list[list[Point]]], loss: Callable[[Point], float], trials: int
+    starts: Sequence[Point],
+    near: Callable[[Point], list[list[Point]]],
+    loss: Callable[[Point], float],
+    trials: int,
 ):
-    """``({point: loss}, best, open)``: down from ``start``, one axis after the other, while it pays.
+    """``({point: loss}, best, open)``: from the best of ``starts`` one axis after the other, while it pays.
 
     >>> bowl = lambda point: abs(point[0] - 8) / 10
     >>> line = lambda point: [[(point[0] * 2, 1, 1), (point[0] / 2, 1, 1)]]
-    >>> tried, best, open = walk((1, 1, 1), line, bowl, trials=9)
+    >>> tried, best, open = walk([(1, 1, 1), (2, 1, 1)], line, bowl, trials=9)
     >>> best, open, [point[0] for point in tried]
     ((8.0, 1.0, 1.0), 0, [1.0, 2.0, 4.0, 8.0, 16.0])
     """
-    best, before = _rounded(start), None
-    tried = {best: loss(best)}
+    tried = {point: loss(point) for point in map(_rounded, starts)}
+    best, before = min(tried, key=tried.__getitem__), None
 
     def better(point: Point) -> bool:
         if point not in tried and len(tried) < trials:
@@ -179,8 +202,8 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
         except FloatingPointError:
             return tuning.DIVERGED
 
-    start = _rounded((constant.usual(L), lr, position_lr / lr))
-    tried, best, open = walk(start, lambda point: neighbours(point, constant, own), loss, settings["trials"])
+    starts = [(value, lr, position_lr / lr) for value in constant.values]
+    tried, best, open = walk(starts, lambda point: neighbours(point, constant, own), loss, settings["trials"])
     windows = kjv().windows(settings["windows"], L * settings["multiples"][-1])
     far = [L * n for n in settings["multiples"]]
 
@@ -189,7 +212,7 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
             trained(settings, name, point, seed, device, decay), *windows, far, settings["tail"]
         )
 
-    usual, found = reported(start), reported(best)
+    usual, found = reported((constant.usual, lr, position_lr / lr)), reported(best)
     return {
         "constants": [point[0] for point in tried],
         "lrs": [point[1] for point in tried],
@@ -255,7 +278,7 @@ EXPERIMENT = Experiment(
                 if k not in ("protocol", "scalings")
             },
             "encodings": list(SEARCHED),
-            "trials": 12,
+            "trials": 14,
         },
     },
     seeds={"live": (0,), "full": (0, 1, 2)},
