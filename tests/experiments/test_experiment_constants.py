@@ -1,4 +1,4 @@
-"""The search of constants: by one rule for all, on other seeds and text than reported, and never at an edge."""
+"""The search of constants: one rule for all, other seeds and text than reported, and never at an edge."""
 
 import math
 import random
