@@ -96,6 +96,7 @@ LESS = {
         "python -m workshop.benchmarks.grading --submissions 2 --workers 1 --save one.json",
     "python -m classroom": "python -m classroom --help",
     "python -m course.experiments run word_order --preset live --folder build/trial": RUN,
+    "python -m course.experiments check": "python -m course.experiments check --runs 1 --longest 2",
     "python -m course.experiments run lengths --preset gpu --folder group-1":
         "python -m course.experiments run lengths --preset gpu --folder group-1 --help",
     "torchrun --nproc-per-node 2 -m course.experiments run …":
