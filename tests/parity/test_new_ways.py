@@ -18,9 +18,15 @@ from transformers.models.kimi_linear import modeling_kimi_linear as kimi
 from transformers.models.mistral_large4 import modeling_mistral_large4 as mistral
 
 from tutorial_lib.attention import attention
-from tutorial_lib.encodings import Compose, Frequencies, ScalableSoftmax, Temperature, YaRN
-from tutorial_lib.encodings.lerope import LeRoPE
-from tutorial_lib.encodings.query_bias import QueryBias
+from tutorial_lib.encodings import (
+    Compose,
+    Frequencies,
+    LeRoPE,
+    QueryBias,
+    ScalableSoftmax,
+    Temperature,
+    YaRN,
+)
 from tutorial_lib.encodings.rotary import rotate
 
 from .layers import close, heads, merged
@@ -56,8 +62,8 @@ def causal(n=L):
 @torch.no_grad()
 @pytest.mark.parametrize("layer, sharper", [("hybrid", True), ("hybrid", False), ("hybrid_sliding", True)])
 def test_a_layer_of_inkling(layer, sharper):
-    """Its W_r reads token vectors, ours queries: so a query carries what theirs makes of the token, in channels
-    that the keys leave at 0. Under a window of the same width nothing is sharpened."""
+    """Its W_r reads token vectors, ours queries: so a query carries what theirs makes of the token, where keys
+    are 0. Under a window of the same width nothing is sharpened."""
     config = transformers.models.inkling.InklingTextConfig(
         hidden_size=24,
         num_hidden_layers=1,
@@ -171,7 +177,10 @@ def test_the_latent_attention_of_deepseek(version):
 def test_the_rotation_and_the_temperature_of_mistral_large_4():
     config = mistral.MistralLarge4TextConfig(num_attention_heads=H, qk_rope_head_dim=16)
     angles = mistral.MistralLarge4TextRotaryEmbedding(config)
-    ours = LeRoPE(16, frequencies=Frequencies(16, 10_000.0, scaling=YaRN(2048.0, 512, ramp="rounded index", attention=1.0)))
+    ours = LeRoPE(
+        16,
+        frequencies=Frequencies(16, 10_000.0, scaling=YaRN(2048.0, 512, ramp="rounded index", attention=1.0)),
+    )
     ours.alpha.normal_()
     angles.alpha.copy_(ours.alpha)
     q, k, p = torch.randn(2, H, L, 16, dtype=F64), torch.randn(2, 1, L, 16, dtype=F64), torch.arange(L) + 700
