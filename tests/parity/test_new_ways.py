@@ -62,8 +62,8 @@ def causal(n=L):
 @torch.no_grad()
 @pytest.mark.parametrize("layer, sharper", [("hybrid", True), ("hybrid", False), ("hybrid_sliding", True)])
 def test_a_layer_of_inkling(layer, sharper):
-    """Its W_r reads token vectors, ours queries: so a query carries what theirs makes of the token, where keys
-    are 0. Under a window of the same width nothing is sharpened."""
+    """Its W_r reads token vectors, ours queries: so a query carries what theirs makes of the token, in
+    channels where keys are 0. Under a window of the same width nothing is sharpened."""
     config = transformers.models.inkling.InklingTextConfig(
         hidden_size=24,
         num_hidden_layers=1,
