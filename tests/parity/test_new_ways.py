@@ -1,6 +1,6 @@
 """Ways of 2024 to 2026 around RoPE, against the code of the models: Inkling, DeepSeek, Mistral Large 4, Kimi.
 
-What is no encoding stands in the side quest *New ways in*: its functions are taken from there.
+What is no encoding stands in the side quest *Five rules, broken*: its functions are taken from there.
 """
 
 import ast
