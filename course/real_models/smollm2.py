@@ -221,6 +221,6 @@ def after_a_gap(ways: dict[str, Tensor], gap: int = 9000, length: int = 100) -> 
     finally:
         model.encoding = usual
     title = _("the second copy, {gap} tokens later").format(gap=f"{gap:,}")
-    fig = plots.bars(found, title=title, xlabel=_("loss"), levels={"a text it has never seen": new})
+    fig = plots.bars(found, title=title, xlabel=_("loss"), levels={_("a text it has never seen"): new})
     ends = " | ".join(f"{_(name)} {x:.2f}" for name, x in found.items())
     keep(fig, joined([_("Bars of the loss of a copy far behind the first, for each way."), f"{ends}."]), ends)

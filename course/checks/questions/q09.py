@@ -826,7 +826,7 @@ TRIAL_FAULTS = {
     "long, too low": "You expected less at 64 tokens, four times what was trained. Some encodings meet "
     "nothing new there: far places look to them like near ones, or fade.",
     "worth": "You knew what would happen, but your customers want models that work at 64 tokens. Taken "
-    f"together, the four must be right there in {WORTH:.0%} of the cases.",
+    "together, the four must be right there in half of the cases.",
 }
 
 
