@@ -31,7 +31,7 @@ class _Window(RelativeBias):
 
 def clocks(dials: Tensor, head_dim: int) -> list[PositionalEncoding]:
     """Of each layer: its window, how many pairs turn (the fastest by a radian), the slowest one's wave."""
-    layers = []
+    layers: list[PositionalEncoding] = []
     for window, pairs, wave in dials.tolist():
         speed = 2 * torch.pi / wave if pairs else 0.0
         theta = torch.zeros(head_dim // 2)
