@@ -91,7 +91,9 @@ class Question:
     (none); ``axes`` labels it (along, up), and ``drawn(value, case)`` is what to draw in place of a value,
     where that shows more. ``exact_dtype``: not even float64 for float32 is right.
     ``faults(value, case) -> str`` takes the place of a comparison where many answers are right: what is wrong
-    with this one, as the learner reads it, or "".
+    with this one, as the learner reads it, or "". ``trial(values, cases, seed) -> (name, lines)`` is what the
+    judge does where nothing is wrong yet: it tries what was proposed, with all of the values at hand. It
+    returns the name of the mistake in the catalogue, or "", and what came out, for the learner.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Question:
     seconds: float = 10.0
     exact_dtype: bool = False
     faults: Callable | None = None
+    trial: Callable | None = None
     bonus: bool = False
 
     @property
