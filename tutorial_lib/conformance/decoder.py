@@ -130,14 +130,15 @@ def check_decoder(
         relative = all(known is not None for _, known in rotary)
         relative = relative and not _learned(given)
     golden, dtype = _inside(rotary)
+    right_clocks = False
     if rope is not None and golden.status == OPEN and "positions" in decoder.has:
         try:
-            golden = check_clocks(decoder.last, decoder.vocab, rope)
+            golden, right_clocks = check_clocks(decoder.last, decoder.vocab, rope)
         except Exception as error:  # a table may end before
             because = f"positions up to 2500 raised {type(error).__name__}: {error}"[:200]
             golden = undecided("golden values", because)
     if original is not None and golden.status == OPEN:
-        golden = _beside(decoder, original, rope)
+        golden = _beside(decoder, original, rope, right_clocks)
     if "inv_freq never filled" in golden.bugs or not bool(decoder.full.isfinite().all()):
         others = ("shift", "causality", "cache", "padding", "packing")
         because = "its logits are made of frequencies that were never filled, or are not finite"
@@ -250,7 +251,7 @@ def _inside(rotary: list[tuple[str, Report | None]]) -> tuple[Finding, Finding]:
 
 
 # ---- beside a right one ----
-def _beside(decoder: Decoder, original: Decoder, rope: Rope | None) -> Finding:
+def _beside(decoder: Decoder, original: Decoder, rope: Rope | None, right_clocks: bool) -> Finding:
     """Are the logits those of the reference? If not: are they those that it has at the positions of a bug?"""
     error = decoder.off(decoder.full, original.full)
     if error <= 10 * decoder.tolerance:
@@ -267,11 +268,37 @@ def _beside(decoder: Decoder, original: Decoder, rope: Rope | None) -> Finding:
     ]
     if rope is None:
         rules += [(("bias before the scale",), p / d**0.5) for d in (4, 8, 16, 32, 64, 128)]
+        rules += [(("slopes from 1",), p * 2 ** (8 / n)) for n in (4, 6, 8, 12, 16, 32)]
     names = tuple(name for each, wrong in rules if _has(original, wrong, decoder) for name in each)
     says = "Logits are not those of the reference."
     if not names:
-        says += " No other positions explain it: compare layout, base and slopes, then what is not position."
+        try:
+            names = _unlike(decoder, original, rope, right_clocks)
+        except Exception:  # a table has no such row
+            names = ()
+        says += " No other positions explain it" + (
+            ", but at equal positions they are the same."
+            if names
+            else ": compare layout, base and slopes, then what is not position."
+        )
     return Finding("golden values", FAILED, says, names, shown=f"{L} tokens", error=error)
+
+
+def _unlike(decoder: Decoder, original: Decoder, rope: Rope | None, right_clocks: bool) -> tuple[str, ...]:
+    """What distances do to the logits differs, and nothing else: what does it, if that can be known?"""
+    p = torch.arange(L)[None]
+    if not (decoder.gives(original.at(0 * p), 0 * p) and decoder.gives(decoder.full, p + 3)):
+        return ()
+    if rope is not None:
+        if not right_clocks:
+            return ()
+        partial = rope.rotary_dim not in (None, rope.head_dim)  # each θ turns two channels, but which?
+        return ("layout", "frequencies reversed", *(["partial part"] if partial else []))
+    two, alone = decoder.tokens[:, :2], decoder.tokens[:, 1:2]
+    far, near = torch.tensor([[0, 100_000]]), torch.tensor([[0, 1]])
+    lone = decoder.last(alone, far[:, 1:])
+    off = [decoder.off(decoder.last(two, each), lone) for each in (far, near)]
+    return ("slopes",) if off[0] <= decoder.tolerance < off[1] else ()
 
 
 def _has(original: Decoder, positions: Tensor, decoder: Decoder) -> bool:
