@@ -210,7 +210,7 @@ def said(name, slug):
     return [verdict(name, slug, report), *names(report)]
 
 
-def part(seed=0):
+def part(seed=1):
     """Some of the mutants: each bug in each kind of code, and each implementation."""
     shuffled, met = random.Random(seed).sample(PAIRS, len(PAIRS)), set()
     for name, slug in shuffled:

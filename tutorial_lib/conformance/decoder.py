@@ -480,7 +480,7 @@ def _padding(decoder: Decoder, original: Decoder | None) -> Finding:
         if seen <= decoder.tolerance:
             break
     if seen == torch.inf:
-        return undecided("padding", error)
+        return undecided("padding", error or "with a mask its logits are not finite")
     shown = f"{pad} padded tokens before {L} others"
     plain = decoder(tokens, mask=mask)[:, pad:]
     right = decoder.full

@@ -84,7 +84,7 @@ def table() -> str:
     rows = about["rows"]
     built = [its for its in rows if "runs" in its]
     texts = [f"{its['type']} → {its['text']}" for its in rows if "text" in its]
-    whys = "".join(f"<li>{its['type']}: {html.escape(its['why'])}</li>" for its in rows if "why" in its)
+    whys = "".join(f"<li>{its['type']}: {html.escape(_(its['why']))}</li>" for its in rows if "why" in its)
     heads = [_("model type"), _("its layers"), _("layers"), _("base"), _("share"), _("window"), _("scaling")]
     head = "".join(f'<th scope="col">{each}</th>' for each in heads)
     counted = _("{built} of {all} types were measured with Transformers {version} on {date}.").format(
