@@ -20,8 +20,8 @@ from course.checks.judge import judge
 from course.experiments import why_rope
 from course.lab import __main__ as desk
 from course.lesson import museum, predictions, questions, resume, turns
+from tutorial_lib import conformance, readability
 from tutorial_lib import language as spoken
-from tutorial_lib import readability
 from tutorial_lib.data import SOURCES
 from tutorial_lib.language import _, joined, speaking, translated
 from workshop import documents, navigation, pieces, slides, translation
@@ -529,6 +529,19 @@ def test_no_text_of_a_recorded_figure_escapes(made):
             said = inner
         escaped += [text for text in said if re.search("[A-Za-z]{2}", re.sub(rf"\$.*\$|{names}", "", text))]
     assert not escaped
+
+
+def test_a_report_on_position_code_is_in_the_language_of_its_reader(made):
+    def rotate(x, positions):
+        angles = (positions[..., None] + 1) * 10_000.0 ** (-torch.arange(0, 64, 2) / 64)
+        (a, b), cos, sin = x.chunk(2, -1), angles.cos(), angles.sin()
+        return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+    said = "\n".join(
+        line for each in conformance.check(rotate, layout="half").findings for line in each.lines()
+    )
+    assert "⟦golden values⟧: ⟦failed⟧. ⟦The numbers are those of a known bug.⟧" in said
+    assert "positions from 1 – ⟦positions are counted from 1⟧" in said and "⟦do: ⟦the first token" in said
 
 
 def test_the_script_of_the_cards_gets_its_words(made):
