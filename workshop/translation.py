@@ -33,7 +33,7 @@ from pathlib import Path
 import nbformat
 
 from classroom import assignments
-from course import experiments, playground, verdicts
+from course import atlas, experiments, playground, verdicts
 from course.checks import judge, report
 from course.experiments import (
     cost,
@@ -53,8 +53,8 @@ from course.lesson import museum, panel, predictions, questions, resume, turns
 from course.lesson.inventory import Before
 from course.lesson.inventory import load as beliefs
 from course.real_models import BUGS
-from tutorial_lib import readability
-from tutorial_lib.data import SOURCES, released
+from tutorial_lib import conformance, readability
+from tutorial_lib.data import SOURCES
 from tutorial_lib.explorers import live
 from tutorial_lib.language import speaking
 
@@ -163,6 +163,7 @@ def messages(name: str) -> Iterator[tuple[str, str, str]]:
             for path in sorted(documents.SITE.glob("*.py"))
             for text in _marked(path)
         )
+        yield from ((its["why"], "atlas.json", "") for its in atlas.record()["rows"] if "why" in its)
         return
     if name in documents.paths():
         yield from documents.messages(name)
@@ -216,6 +217,8 @@ def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "judge") for text in judge.HIDDEN.values())
     yield from ((text, "real models") for text in BUGS)
     yield from ((source.made, "a model's history") for source in SOURCES.values() if source.made)
+    for bug in conformance.BUGS.values():
+        yield from ((text, "a bug of position code") for text in (bug.says, bug.do))
     for name, asked in beliefs().items():  # its sections are headings of notebooks
         told = {key: value for key, value in asked.items() if key not in ("notebook", "section")}
         yield from ((text, place) for place, text in _flat(told, f"inventory.toml {name}"))
@@ -229,7 +232,6 @@ def _library() -> Iterator[tuple[str, str]]:
         *why_rope.AT_L,
         *why_rope.BEYOND,
         *cost.DRAWN,
-        *released.LOOKS,
         *fusion.FUSIONS,
         *fusion.VECTORS,
         *images.ENCODINGS,

@@ -231,7 +231,10 @@ def read(app, docname, source):
         name = docname.removeprefix("methods/")
         source[0] = links(methods.text(name, methods.image(name, Path(app.doctreedir) / "live")))
     elif docname == "docs/atlas":
-        source[0] = links(re.sub("<div data-atlas>.*?</div>", lambda _found: atlas.table(), source[0]))
+        source[0] = re.sub("<div data-atlas>.*?</div>", lambda _found: atlas.table(), source[0])
+        source[0] = links(
+            re.sub("<div data-checkpoints>.*?</div>", lambda _found: atlas.checkpoints(), source[0])
+        )
     elif docname == "api/index":
         source[0] = (
             modules(source[0])
