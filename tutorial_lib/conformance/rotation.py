@@ -285,7 +285,7 @@ def _cache(calls: Sequence[Call], singles: Sequence[Call], diagnosis: Diagnosis)
         return passed("cache", _("Tokens one by one get the numbers that they get together."))
     names, also = diagnosis.names([*calls, *singles])
     says = _("A token that comes alone is turned otherwise than among others.")
-    at = next(i for (_, i), error in zip(done, errors, strict=True) if not error <= 1e-3)
+    at = next(i for (_call, i), error in zip(done, errors, strict=True) if not error <= 1e-3)
     return Finding("cache", FAILED, says, names, also, f"one token at position {at}", max(errors))
 
 

@@ -5,6 +5,7 @@ With names, only these are asked again. It writes a record, and its table into `
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -107,7 +108,10 @@ def page(rows: dict[str, Any]) -> str:
     )
 
 
-def main(names: list[str]) -> int:
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m workshop.atlas.conformance", description=__doc__)
+    parser.add_argument("types", nargs="*", help="model types that are asked again; by default all are")
+    names = parser.parse_args(arguments).types
     warnings.filterwarnings("ignore")
     signal.signal(signal.SIGALRM, too_long)
     rows = json.loads(FILE.read_text(encoding="utf-8")) if names else {}
@@ -129,4 +133,4 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

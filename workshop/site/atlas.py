@@ -23,7 +23,7 @@ def strip(name: str) -> str:
 
 
 def numbers(values: list) -> str:
-    return ", ".join(f"{value:,g}" if isinstance(value, int | float) else str(value) for value in values)
+    return ", ".join(f"{value:,.10g}" if isinstance(value, int | float) else str(value) for value in values)
 
 
 def inside(name: str, its: dict) -> str:
@@ -103,11 +103,12 @@ def table() -> str:
 def checkpoint(its: dict) -> str:
     """A line: what the maker's file says, and what the class says where that is something else."""
     config = its["config"]
-    row = atlas.row(config["model_type"])
-    scaling, says = config.get("rope_scaling", {}), row["declared"]
+    kind, scaling = config["model_type"], config.get("rope_scaling", {})
+    there = any(each["type"] == kind for each in atlas.record()["rows"])  # a text model may have no row
+    says = atlas.row(kind)["declared"] if there else {"base": [], "share": [], "window": None, "scaling": []}
     bases = {config[key] for key in ("rope_theta", "rope_local_base_freq") if key in config}
     pairs = [
-        ([config.get("num_hidden_layers")], [sum(run[0] for run in row["runs"])]),
+        ([config.get("num_hidden_layers")], [len(atlas.layers(kind)) if there else None]),
         (sorted(bases), says["base"]),
         ([config.get("partial_rotary_factor")], says["share"]),
         ([config.get("sliding_window")], [says["window"]]),
@@ -124,7 +125,7 @@ def checkpoint(its: dict) -> str:
     repository, _comma, path = its["source"].partition(", ")
     source = f'<a href="https://github.com/{repository}/tree/{its["commit"]}">{repository}</a>, {path}'
     return (
-        f'<tr><th scope="row">{its["name"]}</th><td>{config["model_type"]}</td>{"".join(cells)}'
+        f'<tr><th scope="row">{its["name"]}</th><td>{kind}</td>{"".join(cells)}'
         f"<td>{source}, {its['date']}</td></tr>"
     )
 
