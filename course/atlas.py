@@ -111,6 +111,7 @@ def strips(*names: str, hidden: tuple[str, ...] = ()) -> Figure:
     """
     rows = {name: layers(name) for name in names}
     longest = max(map(len, rows.values()))
+    size = max(9.7, min(12, 400 / longest))  # what can be read
     fig = Figure(figsize=(11, 0.65 * len(names) + 0.9), layout="constrained")
     ax = fig.subplots()
     for y, (name, its) in enumerate(rows.items()):
@@ -123,9 +124,7 @@ def strips(*names: str, hidden: tuple[str, ...] = ()) -> Figure:
             )
             if name not in hidden:
                 middle = (x + 0.46, y + 0.42 - high / 2)
-                ax.annotate(
-                    letter, middle, ha="center", va="center", color="white", size=min(12, 400 / longest)
-                )
+                ax.annotate(letter, middle, ha="center", va="center", color="white", size=size)
     used = dict.fromkeys(kind for name, its in rows.items() if name not in hidden for kind, _window in its)
     key = [
         Rectangle((0, 0), 1, 1, facecolor=KINDS[kind][1], label=f"{KINDS[kind][0]}: {says(kind)}")

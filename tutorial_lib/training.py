@@ -74,6 +74,10 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     return F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten(), ignore_index=-100)
 
 
+DECAY = 0.01
+"""Weight decay of all parameters, tables of positions too, unless :func:`train` is told otherwise."""
+
+
 def train(
     model: nn.Module,
     batch: Callable[[torch.Generator], Batch],
@@ -81,6 +85,7 @@ def train(
     *,
     lr: float = 3e-3,
     position_lr: float | None = None,
+    position_decay: float | None = None,
     seed: int = 0,
     warmup: float = 0.1,
     clip: float = 1.0,
@@ -98,6 +103,8 @@ def train(
         position_lr: the rate for the parameters of every :class:`PositionalEncoding`, by default lr. A
             table of biases starts near 0 and has to grow to the size of a score: at the ordinary rate a
             short training hardly moves it.
+        position_decay: the weight decay of these parameters, by default ``DECAY`` like all others. A step
+            takes away a share of rate × decay, so a table at 20 times the rate decays 20 times as fast.
         seed: seeds the batches. The initial weights are the caller's; see :func:`seeded`.
         warmup: share of the steps until the peak.
         clip: largest norm of the gradient.
@@ -119,7 +126,11 @@ def train(
     model.to(device).train()
     parallel.same_weights(model)
     optimizer = torch.optim.AdamW(
-        _groups(model, position_lr), lr=lr, betas=(0.9, 0.98), weight_decay=0.01, fused=device.type != "mps"
+        _groups(model, position_lr, position_decay),
+        lr=lr,
+        betas=(0.9, 0.98),
+        weight_decay=DECAY,
+        fused=device.type != "mps",
     )
     rise = max(1, round(warmup * steps))
     schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -173,13 +184,15 @@ def _loss(model, tokens, targets, device) -> tuple[Tensor, float]:
     return loss, whole.item()
 
 
-def _groups(model, position_lr):
-    """The parameters for the optimizer; those of position are separate if they have their own rate."""
+def _groups(model, position_lr, position_decay):
+    """The parameters for the optimizer; those of position are separate if they have anything of their own."""
     of_position = position_parameters(model)
-    if position_lr is None or not of_position:
+    own = {"lr": position_lr, "weight_decay": position_decay}
+    own = {name: value for name, value in own.items() if value is not None}
+    if not own or not of_position:
         return list(model.parameters())
     rest = [p for p in model.parameters() if p not in of_position]
-    return [{"params": rest}, {"params": [*of_position], "lr": position_lr}]
+    return [{"params": rest}, {"params": [*of_position], **own}]
 
 
 def position_parameters(model: nn.Module) -> dict[nn.Parameter, None]:

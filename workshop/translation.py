@@ -21,16 +21,19 @@ import functools
 import hashlib
 import io
 import json
+import os
 import re
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import nbformat
 
 from classroom import assignments
-from course import experiments, playground, verdicts
+from course import atlas, experiments, playground, verdicts
 from course.checks import judge, report
 from course.experiments import (
     cost,
@@ -50,8 +53,8 @@ from course.lesson import museum, panel, predictions, questions, resume, turns
 from course.lesson.inventory import Before
 from course.lesson.inventory import load as beliefs
 from course.real_models import BUGS
-from tutorial_lib import readability
-from tutorial_lib.data import SOURCES, released
+from tutorial_lib import conformance, readability
+from tutorial_lib.data import SOURCES
 from tutorial_lib.explorers import live
 from tutorial_lib.language import speaking
 
@@ -160,6 +163,7 @@ def messages(name: str) -> Iterator[tuple[str, str, str]]:
             for path in sorted(documents.SITE.glob("*.py"))
             for text in _marked(path)
         )
+        yield from ((its["why"], "atlas.json", "") for its in atlas.record()["rows"] if "why" in its)
         return
     if name in documents.paths():
         yield from documents.messages(name)
@@ -213,6 +217,8 @@ def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "judge") for text in judge.HIDDEN.values())
     yield from ((text, "real models") for text in BUGS)
     yield from ((source.made, "a model's history") for source in SOURCES.values() if source.made)
+    for bug in conformance.BUGS.values():
+        yield from ((text, "a bug of position code") for text in (bug.says, bug.do))
     for name, asked in beliefs().items():  # its sections are headings of notebooks
         told = {key: value for key, value in asked.items() if key not in ("notebook", "section")}
         yield from ((text, place) for place, text in _flat(told, f"inventory.toml {name}"))
@@ -226,7 +232,6 @@ def _library() -> Iterator[tuple[str, str]]:
         *why_rope.AT_L,
         *why_rope.BEYOND,
         *cost.DRAWN,
-        *released.LOOKS,
         *fusion.FUSIONS,
         *fusion.VECTORS,
         *images.ENCODINGS,
@@ -451,12 +456,17 @@ def numbers(notebook: nbformat.NotebookNode) -> list[list[str]]:
     ]
 
 
+SPEAKS = threading.Lock()
+"""A process speaks one language at a time."""
+
+
 def run(
     notebook: nbformat.NotebookNode, name: str, environment: Mapping[str, str], folder: Path
 ) -> nbformat.NotebookNode:
     """Execute a translated notebook. Raises ValueError if it prints other numbers than the English one."""
     authoring.execute(notebook, folder, environment)
     with (
+        SPEAKS,
         contextlib.suppress(RuntimeError),
         speaking(environment["TUTORIAL_LANG"], Path(environment["TUTORIAL_LOCALE"])),
     ):
@@ -502,9 +512,10 @@ def build(language: str, only: tuple[str, ...] = (), folder: Path = ROOT / "buil
     """Write ``folder/<language>``, what a learner gets: translated notebooks executed, the rest copied.
 
     A notebook that was run there, and has not changed since, is not run again. With ``only`` no other
-    notebook is run: one that was run earlier keeps its outputs, and the rest show the English ones.
+    notebook is run: one that was run earlier keeps its outputs, and the rest show the English ones. As many
+    run at once as there are cores, and what is done is kept when the rest is interrupted.
     """
-    out, says, ran = folder / language, speakers(language), _ran(folder, language)
+    out, says, ran, asked = folder / language, speakers(language), _ran(folder, language), {}
     compile_texts(looked_up(language), out)
     for path in served(ROOT):
         (out / path).parent.mkdir(parents=True, exist_ok=True)
@@ -523,18 +534,37 @@ def build(language: str, only: tuple[str, ...] = (), folder: Path = ROOT / "buil
                 if there and ran[name] == made:
                     continue
                 if not only or name[:2] in only:
-                    spoken = {"TUTORIAL_LANG": language, "TUTORIAL_LOCALE": str(folder)}
-                    notebook = run(notebook, name, spoken, (out / path).parent)
-                    notebook.metadata["language"] = language
-                    ran[name] = made
-                elif there:
+                    asked[path] = notebook, made
+                    continue
+                if there:
                     _keep_outputs(notebook, nbformat.read(out / path, as_version=4))
                     ran[name] = ""  # its turn comes in the next build of all
                 else:
                     ran.pop(name, None)
             print(path, "{} of {}".format(*coverage(name, language)), flush=True)
         nbformat.write(notebook, out / path)
-        _record(folder, language).write_text(json.dumps(ran), encoding="utf-8")
+    cores = os.cpu_count() or 1
+    spoken = {
+        "TUTORIAL_LANG": language,
+        "TUTORIAL_LOCALE": str(folder),
+        "OMP_NUM_THREADS": str(max(1, cores // max(1, len(asked)))),
+    }
+    pool = ThreadPoolExecutor(min(cores, max(1, len(asked))))
+    try:
+        running = {
+            pool.submit(run, notebook, path.stem, spoken, (out / path).parent): path
+            for path, (notebook, _made) in asked.items()
+        }
+        for done in as_completed(running):
+            path, notebook = running[done], done.result()
+            notebook.metadata["language"] = language
+            nbformat.write(notebook, out / path)
+            ran[path.stem] = asked[path][1]
+            _record(folder, language).write_text(json.dumps(ran), encoding="utf-8")
+            print(path, "{} of {}".format(*coverage(path.stem, language)), flush=True)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    _record(folder, language).write_text(json.dumps(ran), encoding="utf-8")
     return out
 
 

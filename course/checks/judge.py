@@ -111,6 +111,12 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
     )
     changed = any(one["modified"] for one in outcomes)
     if not changed and not any(faults):
+        trial, values = question.trial, [one["value"] for one in outcomes]
+        tried, lines = trial(values, cases, seed) if trial else ("", [])
+        if tried:
+            entry = next(one for one in question.wrong if one.name == tried)
+            text, reread = "\n".join([_(entry.says), *lines]), entry.reread or question.section
+            return say("mistake", text, name=tried, reread=reread)
         if any(notes):
             return say(
                 "equivalent",
@@ -125,7 +131,7 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
                 n=len(cases), which=_list([case.what for case in cases])
             )
         )
-        return say("right", text, True)
+        return say("right", "\n".join([text, *lines]), True)
     if (
         not changed
         and all(one["kind"] == "value" for one in outcomes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import inspect
 import json
 import secrets
@@ -87,11 +88,31 @@ def verdict(question: Question, answer: Callable, seed: int | None = None) -> Ve
 
 
 def _judged(question: Question, answer: Callable, seed: int) -> Verdict:
-    outcomes = collect(answer, [case.args for case in question.cases(seed)], question.seconds)
+    cases = question.cases(seed)
+    outcomes = collect(answer, [case.args for case in cases], question.seconds)
+    if question.trial and all(one["kind"] == "value" for one in outcomes):
+        _seal(
+            question,
+            sorted(f"{case.what}: {one['value']}" for case, one in zip(cases, outcomes, strict=True)),
+        )
     reply = judge_process.ask(
         {"question": question.name, "seed": seed, "outcomes": outcomes, "language": language()}
     )
     return Verdict(**reply["verdict"])
+
+
+def _seal(question: Question, said: list[str]) -> None:
+    """Write down what is predicted before anything can be measured; the first seal stays in the log.
+
+    It binds nobody, since the log is the learner's own. It reminds them of what they once thought.
+    """
+    code = hashlib.sha256("\n".join(said).encode()).hexdigest()[:8]
+    entry = f"{question.exercise}.sealed.{question.name}"
+    first = read().get(entry, {}).get("first", [code, *said])
+    record(entry, first=first, last=[code, *said])
+    print(_("Sealed as {code}, before anything is tried.").format(code=code))
+    if first[0] != code:
+        print("\n".join([_("Your first seal was {code}:").format(code=first[0]), *first[1:]]))
 
 
 def _called(question: Question, answer: Callable) -> dict[str, Callable]:

@@ -15,6 +15,7 @@ from tutorial_lib.language import _
 from ..places import RECORDS as RESULTS
 from . import (
     clipping,
+    constants,
     cost,
     decay,
     extension,
@@ -43,6 +44,7 @@ MODULES = (
     tuning,
     word_order,
     lengths,
+    constants,
     long_range,
     scale,
     shift,

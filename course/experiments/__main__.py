@@ -1,14 +1,20 @@
-"""``python -m course.experiments list | run NAME | show NAME | results``"""
+"""``python -m course.experiments list | run NAME | show NAME | check | results``"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import json
+import math
 import os
+import random
 import statistics
 import sys
 import traceback
 from pathlib import Path
+
+import torch
 
 from tutorial_lib import plots
 from tutorial_lib.explorers import measured
@@ -35,12 +41,21 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_argument("--device", default="auto")
         command.add_argument("--again", action="store_true", help="all anew, not only what the record lacks")
         command.add_argument("--scheduler", help="address of a Dask cluster, or `local` to start one")
+    some = commands.add_parser("check", help="measure some runs of the records again, drawn by chance")
+    some.add_argument(
+        "--runs", type=int, default=10, help="how many (10), each of another experiment if it can be"
+    )
+    some.add_argument("--seed", type=int, default=0, help="of the draw")
+    some.add_argument("--longest", type=float, default=60, help="seconds that a run may have taken (60)")
+    some.add_argument("--folder", type=Path, default=RESULTS, help="where the records stand")
     report = commands.add_parser("results", help="write the summary page from the records")
     report.add_argument("--folder", type=Path, default=RESULTS, help="where the records stand")
     report.add_argument("file", type=Path, nargs="?", help="default: docs/results.md")
     given = parser.parse_args(arguments)
     try:
-        return {"list": _list, "run": _run, "show": _show, "results": _results}[given.command](given)
+        return {"list": _list, "run": _run, "show": _show, "check": _check, "results": _results}[
+            given.command
+        ](given)
     except Exception as error:
         if hasattr(error, "__notes__") or not isinstance(error, (ValueError, KeyError, OSError, ImportError)):
             traceback.print_exc()  # from a measurement, or a bug: whoever fixes it needs the place
@@ -116,6 +131,47 @@ def _show(given) -> int:
     if given.figure:
         given.figure.write_bytes(plots.png(experiment.figure(record)))
     return 0
+
+
+def _check(given) -> int:
+    """Whether what a record says comes out again, but for what a clock says.
+
+    Another processor rounds otherwise, and a training makes that grow.
+    """
+    draw, records = random.Random(given.seed), {}
+    for name in EXPERIMENTS:
+        with contextlib.suppress(FileNotFoundError):
+            record = load(name, "full", given.folder)
+            short = [run for run in record if run.seconds <= given.longest]
+            if record.device == "cpu" and short:
+                records[name] = record, draw.sample(short, len(short))
+    order = draw.sample([*records], len(records))
+    rounds = itertools.zip_longest(*([(name, run) for run in records[name][1]] for name in order))
+    drawn = itertools.islice(filter(None, itertools.chain.from_iterable(rounds)), given.runs)
+    worst = 0.0
+    for name, one in drawn:
+        record = records[name][0]
+        torch.set_num_threads(record.threads)
+        anew = find(name).measure(record.settings, one.cell, one.seed, torch.device("cpu"))
+        far, most = max((_apart(one.values[key], anew[key]), key) for key in one.values if key != "time")
+        worst = max(worst, far)
+        what = ", ".join(f"{key} {value}" for key, value in one.cell.items())
+        print(
+            f"{name} (library {record.made_with('tutorial_lib')}), {what}, seed {one.seed}: "
+            f"{'the same' if far == 0 else f'{most} apart by {far:.1g}'}",
+            flush=True,
+        )
+    print(f"The largest difference: {worst:.1g}, as a share of the number, or of 1 where that is more.")
+    return 0
+
+
+def _apart(then, now) -> float:
+    """The largest difference between numbers, or lists of them, as a share of the number or of 1."""
+    if isinstance(then, list):
+        if len(then) != len(now):
+            return math.inf
+        return max((_apart(*pair) for pair in zip(then, now, strict=True)), default=0.0)
+    return abs(then - now) / max(1.0, abs(then))
 
 
 def _mean(values: list) -> str:

@@ -18,6 +18,8 @@ the same number of steps is spent on windows of 4 L, with angles that are scaled
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from tutorial_lib import plots
@@ -117,19 +119,31 @@ TUNING = 0.1
 """Share of the steps that a model with a scaling spends at ``S`` times L."""
 
 
-def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Transformer:
-    """The model of a cell."""
+def trained(
+    settings: dict, cell: dict, seed: int, device: torch.device, build: Callable | None = None
+) -> Transformer:
+    """The model of a cell; ``build`` makes its encoding in place of :func:`encoding`."""
     corpus, L, size, steps = kjv(), settings["length"], settings["batch"], settings["steps"]
     config = Config(
         len(corpus.symbols), settings["d_model"], n_layers=settings["layers"], n_heads=settings["heads"]
     )
-    model = seeded(lambda: Transformer(config, encoding(cell["encoding"], settings)), seed)
+    model = seeded(lambda: Transformer(config, (build or encoding)(cell["encoding"], settings)), seed)
     of_cell, late = rates.of(settings, cell), round(TUNING * steps) if "scaling" in cell else 0
+    decay = settings.get("position_decay")
 
     def windows(length):  # as many characters a step, whatever the length
         return lambda generator: corpus.batch(max(1, size * L // length), length, generator)
 
-    train(model, windows(L), steps - late, **of_cell, seed=seed, device=device, progress=False)
+    train(
+        model,
+        windows(L),
+        steps - late,
+        **of_cell,
+        position_decay=decay,
+        seed=seed,
+        device=device,
+        progress=False,
+    )
     if late:
         head_dim = config.head_dim
         model.encoding = Rotary(

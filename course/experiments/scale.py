@@ -495,6 +495,9 @@ def _wide_enough(record):
             f"highest: {'; '.join(highest) or 'none'}"
         )
         edges += lowest + highest
+    elif faster := tuning.at_the_edges(tuning.beside(every))[1]:
+        ours += f"; at the faster of two rates for the encoding's own parameters: {'; '.join(faster)}"
+        edges += faster
     return Finding(
         claim,
         "",

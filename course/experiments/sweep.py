@@ -25,7 +25,7 @@ from .. import verdicts
 from ..verdicts import Outcome
 from .record import Record, Run, checked, versions, write
 
-PRESETS = ("live", "full", "gpu")
+PRESETS = ("live", "full", "gpu", "exercise")
 LISTS = ("bases", "encodings", "protocol", "scalings", "texts")
 """Settings that only list cells: one more on the list leaves what was measured for the others as it is."""
 
@@ -105,9 +105,9 @@ class Experiment:
 
     Attributes:
         name, title: for the command line, and for people.
-        presets: settings for ``"live"`` (a minute on two cores), ``"full"`` (the shipped record) and
+        presets: settings for ``"live"`` (a minute on two cores), ``"full"`` (the shipped record),
             ``"gpu"`` (larger models, and up to 16 times the trained length or more: an estimated
-            (not timed) ten minutes on one GPU).
+            (not timed) ten minutes on one GPU) and ``"exercise"`` (what a graded exercise trains).
         seeds: for each preset.
         cells: from settings to the cells of the sweep, dictionaries that JSON can hold.
         measure: ``measure(settings, cell, seed, device)`` gives numbers, or lists of them, by name.
@@ -201,7 +201,7 @@ def run(
                         print(f"{out.name} is there already, and lacks nothing; `--again` measures all anew")
                     return old
                 _take_over(old, record, out.name)
-            with _threads(record.threads if scheduler is None else torch.get_num_threads()):
+            with threads(record.threads if scheduler is None else torch.get_num_threads()):
                 _fill(record, experiment, where, out, scheduler, progress)
     return record
 
@@ -239,7 +239,8 @@ def _without_lists(settings: dict) -> dict:
 
 
 @contextlib.contextmanager
-def _threads(n: int) -> Iterator[None]:
+def threads(n: int) -> Iterator[None]:
+    """So many for PyTorch in this block."""
     if (before := torch.get_num_threads()) == n:
         yield
         return

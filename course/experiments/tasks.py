@@ -23,8 +23,6 @@ from .sweep import Experiment, Finding, in_words
 
 VALUES, LAST = 16, 8
 MULTIPLES = (1, 2, 4, 16)
-SIZES = {"d_model": 64, "layers": 2, "heads": 4, "length": 16, "lr": 9e-3}
-"""Where a preset does not say otherwise."""
 
 ENCODINGS = {
     "none": lambda d_model, heads, L: build("none"),
@@ -36,6 +34,9 @@ ENCODINGS = {
     "alibi": lambda d_model, heads, L: build("alibi", n_heads=heads),
 }
 TASKS = ("5 back", "first token", "induction", "copy", "reverse")
+SIZES = {"d_model": 64, "layers": 2, "heads": 4, "length": 16, "lr": 9e-3}
+COMPARED = {"tasks": TASKS, "multiples": MULTIPLES}
+"""Where a preset does not say otherwise."""
 
 
 def draw(task: str, size: int, generator: torch.Generator, *, length: int = 16, training: bool = False):
@@ -60,11 +61,17 @@ def draw(task: str, size: int, generator: torch.Generator, *, length: int = 16, 
 
 
 def cells(settings: dict) -> list[dict]:
+    settings = SIZES | COMPARED | settings
     return rates.cells(
         "tasks",
-        SIZES | settings,
-        [{"task": task, "encoding": name} for task in TASKS for name in settings["encodings"]],
+        settings,
+        [{"task": task, "encoding": name} for task in settings["tasks"] for name in settings["encodings"]],
     )
+
+
+def of(record: Record, what: str) -> list:
+    """The ``"tasks"`` or the ``"multiples"`` of the trained length that a record has."""
+    return list((COMPARED | record.settings)[what])
 
 
 def encoding(name: str, settings: dict):
@@ -72,13 +79,13 @@ def encoding(name: str, settings: dict):
     return ENCODINGS[name](*(settings[x] for x in ("d_model", "heads", "length")))
 
 
-def trained(settings: dict, cell: dict, seed: int, device: torch.device) -> Transformer:
-    """The model of a cell."""
+def trained(settings: dict, cell: dict, seed: int, device: torch.device, its=None) -> Transformer:
+    """The model of a cell, or for its task one with other encodings (``its``)."""
     settings = SIZES | settings
     config = Config(
         VALUES + 1, settings["d_model"], n_heads=settings["heads"], n_layers=settings["layers"], n_out=VALUES
     )
-    model = seeded(lambda: Transformer(config, encoding(cell["encoding"], settings)), seed)
+    model = seeded(lambda: Transformer(config, its or encoding(cell["encoding"], settings)), seed)
     options = {"length": settings["length"], "training": True}
     train(
         model,
@@ -102,11 +109,12 @@ def validation(model: Transformer, settings: dict, cell: dict, seed: int) -> flo
 
 
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
-    model, L = trained(settings, cell, seed, device), (SIZES | settings)["length"]
+    model, sizes = trained(settings, cell, seed, device), SIZES | COMPARED | settings
     test = torch.Generator().manual_seed(1000 + seed)
     return {
         "accuracy": [
-            last_accuracy(model, *draw(cell["task"], settings["test"], test, length=L * m)) for m in MULTIPLES
+            last_accuracy(model, *draw(cell["task"], settings["test"], test, length=sizes["length"] * times))
+            for times in sizes["multiples"]
         ]
     }
 
@@ -119,7 +127,7 @@ def last_accuracy(model, tokens, targets) -> float:
 
 def figure(record: Record):
     fig, axes = plots.panels(2, 3, size=(13.5, 8.5), sharey=True)
-    for ax, task in zip(axes.flat, TASKS, strict=False):
+    for ax, task in zip(axes.flat, of(record, "tasks"), strict=False):
         got = {
             name: record.values("accuracy", task=task, encoding=name) for name in record.settings["encodings"]
         }
@@ -128,7 +136,7 @@ def figure(record: Record):
             z,
             ax=ax,
             title=task,
-            xticks=[f"{m}×" for m in MULTIPLES],
+            xticks=[f"{m}×" for m in of(record, "multiples")],
             yticks=list(got),
             limits=(0, 1),
             cmap="viridis",
@@ -136,12 +144,13 @@ def figure(record: Record):
             values=".2f",
         )
         ax.set_aspect("auto")
-    axes.flat[-1].axis("off")
+    for ax in axes.flat[len(of(record, "tasks")) :]:
+        ax.axis("off")
     return fig
 
 
 def _at(record: Record, task: str, name: str, times: int) -> list[float]:
-    column = MULTIPLES.index(times)
+    column = of(record, "multiples").index(times)
     return [values[column] for values in record.values("accuracy", task=task, encoding=name)]
 
 
@@ -171,7 +180,7 @@ def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
     best = ", ".join(
         f"{task}: {(name := winners(record, task)[0])} ({interval(_at(record, task, name, 4)).mean:.2f})"
-        for task in TASKS
+        for task in of(record, "tasks")
     )
     return (
         "A table of accuracy for each of five tasks, encodings by length. Best at 4 times the trained "
@@ -195,12 +204,14 @@ def farthest_behind(record: Record, name: str, times: int = 4) -> tuple[str, Int
         task: difference(
             _at(record, task, winners(record, task, times)[0], times), _at(record, task, name, times)
         )
-        for task in TASKS
+        for task in of(record, "tasks")
     }
     return max(behind.items(), key=lambda x: (x[1].positive, x[1].high))
 
 
 def findings(record: Record) -> list[Finding]:
+    if of(record, "tasks") != [*TASKS]:  # the claims are about all of them
+        return []
     names = record.settings["encodings"]
     behind = {name: farthest_behind(record, name) for name in names}
     steady = [name for name, (_, x) in behind.items() if x.high <= 0]
@@ -275,6 +286,16 @@ EXPERIMENT = Experiment(
             "test": 128,
             "protocol": ["one", "own"],
         },
+        "exercise": {  # what exercise 09 trains, in a second or two each
+            "tasks": ["5 back", "first token", "induction", "copy"],
+            "multiples": [1, 4],
+            "d_model": 32,
+            "lr": 2e-2,
+            "encodings": list(ENCODINGS),
+            "steps": 300,
+            "batch": 32,
+            "test": 128,
+        },
         "gpu": {
             "d_model": 256,
             "layers": 6,
@@ -287,5 +308,5 @@ EXPERIMENT = Experiment(
             "test": 256,
         },
     },
-    seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2)},
+    seeds={"live": (0, 1), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2), "exercise": tuple(range(12))},
 )

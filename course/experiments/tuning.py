@@ -104,6 +104,7 @@ def findings(record: Record) -> list[Finding]:
     worst = sorted(saved, key=saved.__getitem__, reverse=True)
     differ = [name for name in worst if saved[name] > rates.EQUAL]
     slowest, fastest = at_the_edges(every)
+    _lowest, of_position = at_the_edges(beside(every))
     return [
         Finding(
             "One learning rate for all encodings is a fair comparison",
@@ -122,14 +123,28 @@ def findings(record: Record) -> list[Finding]:
             "",
             "",
             f"of {len(worst)} searches, best at the slowest rate: {'; '.join(slowest) or 'none'}. At the "
-            f"fastest: {'; '.join(fastest) or 'none'}",
+            f"fastest: {'; '.join(fastest) or 'none'}. An encoding's own parameters have two rates to choose "
+            f"from, and the faster one is best for {len(of_position)}: {'; '.join(of_position) or 'none'}",
             fact(
-                not slowest and not fastest,
+                not slowest and not fastest and not of_position,
                 f"none is best at the edge, counting those by more than {rates.EQUAL} nats",
             ),
-            why="where an encoding is best at the edge, another step might still have helped it",
+            why="where an encoding is best at the edge, another step might still have helped it; "
+            "`constants` goes on from there, until no step helps",
         ),
     ]
+
+
+def beside(every: dict) -> dict:
+    """The same losses by the rate of the encoding's own parameters, as a multiple of the model's."""
+    return {
+        name: {
+            label: {(round(own / lr), lr): loss for (lr, own), loss in losses.items()}
+            for label, losses in found.items()
+            if len(losses) > len({lr for lr, _ in losses})
+        }
+        for name, found in every.items()
+    }
 
 
 def at_the_edges(every: dict) -> tuple[list[str], list[str]]:

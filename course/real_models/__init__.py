@@ -21,20 +21,23 @@ from tutorial_lib.language import _
 from ..checks import questions
 from ..checks.answer import collect
 from .alibi import short_and_long
+from .board import two_clocks
+from .lineup import Lineup
 from .minilm import minilm_tables
 from .smollm2 import BUGS, RopeInSmolLM2, after_a_gap
-from .trial import trial, trials
+from .souvenir import keep
 
 __all__ = [
     "BUGS",
+    "Lineup",
     "RopeInSmolLM2",
     "after_a_gap",
+    "keep",
     "minilm_tables",
     "missing",
     "ready",
     "short_and_long",
-    "trial",
-    "trials",
+    "two_clocks",
 ]
 
 

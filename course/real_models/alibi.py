@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 import torch
 
+from tutorial_lib import plots
 from tutorial_lib.data import kjv
 from tutorial_lib.encodings import PositionalEncoding, Sinusoidal
-from tutorial_lib.language import _, column
+from tutorial_lib.language import _, column, joined
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import evaluate, seeded, train
 
 from .smollm2 import gently
+from .souvenir import keep
 
 SHORT, STEPS, LAST = 64, 100, 32
 
@@ -48,6 +50,21 @@ def short_and_long(slopes: Callable, bias: Callable, lengths=(64, 256, 1024)) ->
         train(model, lambda g: corpus.batch(16, SHORT, g), STEPS, lr=0.015, progress=False)
         found[name] = [_tail_loss(model, *corpus.windows(24, lengths[-1]), n) for n in lengths]
         print(said, *[f"{x:6.2f}" for x in found[name]])
+    ends = " | ".join(f"{_(name)} {x[0]:.2f} → {x[-1]:.2f}" for name, x in found.items())
+    fig = plots.lines(
+        lengths,
+        found,
+        logx=2,
+        mark_x=SHORT,
+        markers=True,
+        xlabel=_("characters that are read"),
+        ylabel=_("loss of the last {n}").format(n=LAST),
+        title=_("trained on {n}").format(n=SHORT),
+    )
+    alt = joined(
+        [_("Two lines of loss over the length that is read, from the trained length on."), f"{ends}."]
+    )
+    keep(fig, alt, f"{SHORT} → {lengths[-1]}: {ends}")
     return found
 
 

@@ -11,12 +11,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tutorial_lib import plots
 from tutorial_lib.data import SMOLLM2, load_smollm2
 from tutorial_lib.data.pretrained import SMOLLM2_BASE, SMOLLM2_TRAININGS
 from tutorial_lib.encodings import Rotary
 from tutorial_lib.encodings.rotary import Angles
-from tutorial_lib.language import _, column
+from tutorial_lib.language import _, column, joined
 from tutorial_lib.model import Cache
+
+from .souvenir import keep
 
 HEADS, KV_HEADS, WIDTH = SMOLLM2.n_heads, SMOLLM2.n_kv_heads or SMOLLM2.n_heads, SMOLLM2.head_dim
 TRAINED = SMOLLM2_TRAININGS[-1][0]
@@ -173,11 +176,11 @@ class RopeInSmolLM2:
 
 
 # ---- a gap ----
-class _Given(Angles):
-    """Frequencies that somebody has worked out: ``[32]``, radians per position."""
+class Given(Angles):
+    """Frequencies that somebody has worked out: ``[d/2]``, radians per position."""
 
     def __init__(self, theta: Tensor):
-        super().__init__(WIDTH, SMOLLM2_BASE)
+        super().__init__(2 * len(theta), SMOLLM2_BASE)
         object.__setattr__(self, "given", theta.double())
 
     def theta(self, length=None, device=None):
@@ -204,14 +207,20 @@ def after_a_gap(ways: dict[str, Tensor], gap: int = 9000, length: int = 100) -> 
         (_("after {gap}").format(gap=f"{gap:,}"), -14),
     )
     print(*[column([head], width)[0] for head, width in heads])
+    new, found = 0.0, {}
     try:
         for name, theta in ways.items():
-            model.encoding = Rotary(WIDTH, frequencies=_Given(theta))
+            model.encoding = Rotary(WIDTH, frequencies=Given(theta))
             first = Cache()
             read = [model(tokens, positions, cache=first)]
             read += [model(tokens, positions + length + n, cache=first.copy()) for n in (0, gap)]
             losses = [F.cross_entropy(logits[0, :-1], tokens[0, 1:]).item() for logits in read]
             cells = zip(heads, (name, *(f"{x:.2f}" for x in losses)), strict=True)
             print(*[column([head, cell], width)[1] for (head, width), cell in cells])
+            new, found[name] = max(new, losses[0]), losses[-1]
     finally:
         model.encoding = usual
+    title = _("the second copy, {gap} tokens later").format(gap=f"{gap:,}")
+    fig = plots.bars(found, title=title, xlabel=_("loss"), levels={_("a text it has never seen"): new})
+    ends = " | ".join(f"{_(name)} {x:.2f}" for name, x in found.items())
+    keep(fig, joined([_("Bars of the loss of a copy far behind the first, for each way."), f"{ends}."]), ends)

@@ -57,3 +57,9 @@ def test_without_a_script_it_is_a_table(address, browser):
         page = context.new_page()
         page.goto(address)
         assert page.locator("tbody tr").count() > 100 and page.get_by_role("columnheader").count() == 7
+
+
+def test_a_checkpoint_stands_beside_the_default_of_its_class():
+    table = made.checkpoints()
+    assert table.count("<tr>") == 21 and "32 (class: 40)" in table and "512 (class: 4,096)" in table
+    assert "10,000,000 (class: 10,000)" in table and "llama3 × 8" in table

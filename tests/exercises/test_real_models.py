@@ -1,5 +1,6 @@
 """The endings of the exercises: the learner's functions in a real model, or a sentence on what is missing."""
 
+import dataclasses
 import re
 
 import nbformat
@@ -8,6 +9,10 @@ import torch
 
 from classroom import stub_modules
 from course import real_models
+from course.checks import suspects
+from course.experiments import load
+from course.real_models.board import clocks
+from tutorial_lib import plots
 from workshop import exercises
 
 
@@ -38,8 +43,8 @@ def answers(number):
 
 
 # ---- with unfinished functions ----
-def test_six_exercises_have_one():
-    assert [exercises.number(name) for name in WITH_ENDING] == ["02", "03", "06", "07", "08", "09"]
+def test_seven_exercises_have_one():
+    assert [exercises.number(name) for name in WITH_ENDING] == ["02", "03", "06", "07", "08", "09", "10"]
 
 
 @pytest.mark.parametrize("name", WITH_ENDING)
@@ -124,7 +129,9 @@ def test_a_copy_after_a_gap_is_found_with_yarn_alone(capsys):
     theta = 1e5 ** (-torch.arange(0, 64, 2) / 64)
     new = answers("08")["yarn_theta"](64, 1e5, 4, 8192, 1, 32)
     real_models.after_a_gap({"raw": theta, "yarn": new}, length=60)
-    raw, yarn = (line.split()[-3:] for line in capsys.readouterr().out.splitlines()[1:])
+    _head, *lines, shared = capsys.readouterr().out.splitlines()
+    raw, yarn = (line.split()[-3:] for line in lines if not line.startswith("<"))
+    assert f"raw {raw[2]} | yarn {yarn[2]}" in shared
     assert float(raw[1]) < 1 < 2 < float(raw[2]) and float(yarn[2]) < 1.5
 
 
@@ -134,6 +141,77 @@ def test_their_own_alibi_is_trained_short_and_read_long(monkeypatch, capsys):
     space = answers("07")
     monkeypatch.setattr(alibi, "STEPS", 12)
     found = real_models.short_and_long(space["alibi_slopes"], space["alibi_bias"], lengths=(64, 128))
-    assert found.keys() == {"your ALiBi", "sinusoids"} and "your ALiBi" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert found.keys() == {"your ALiBi", "sinusoids"} and "To share: 64 → 128: your ALiBi " in said
     flat = real_models.short_and_long(lambda n: torch.zeros(n), space["alibi_bias"], lengths=(64, 128))
     assert flat["your ALiBi"] != found["your ALiBi"] and flat["sinusoids"] == found["sinusoids"]
+
+
+# ---- five suspects ----
+def offset_error(scores):
+    return answers("09")["offset_error"](scores)
+
+
+def test_a_lineup_shows_the_learners_measure_and_what_was_said_of_whom(monkeypatch, capsys):
+    shown = []
+    monkeypatch.setattr(plots, "show", lambda fig, alt: shown.append(alt))
+    truth = dict(zip("ABCDE", suspects.verdicts(7), strict=True))
+    assert list(truth.values()) == [
+        "positions restart",
+        "",
+        "only queries turned",
+        "positions in bf16",
+        "minus lost",
+    ]
+    lineup = real_models.Lineup(7)
+    lineup.look(offset_error)
+    lineup.look(offset_error, A="positions restart", B="right", C="sign", D="", E="right")
+    assert (
+        "D: 0.83, ?." in shown[0]
+        and "A: 0.00, yes: positions restart. B: 0.00, yes: right. C: 0.00, not sign." in shown[1]
+    )
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("To share")]
+    assert lines == ["To share: five of 7: ⬜⬜⬜⬜⬜", "To share: five of 7: 🟩🟩🟥⬜🟥"]
+    assert not any(name and name in shown[0] for name in truth.values())
+    for letter, name in truth.items():
+        assert lineup.question(letter).named == {name} - {""}
+
+
+def test_every_suspect_can_be_looked_at(monkeypatch, capsys):
+    monkeypatch.setattr(plots, "show", lambda fig, alt: None)
+    for kind, _name, old, new in [*suspects.BUGS, *((kind, "", "", "") for kind in suspects.RIGHT)]:
+        made = suspects.made(kind, old, new, D=32, H=6, BASE=5e5)
+        monkeypatch.setattr(suspects, "draw", lambda number, made=made: [made] * 5)
+        real_models.Lineup(1).look(offset_error)
+        assert "To share" in capsys.readouterr().out
+
+
+# ---- two clocks ----
+def test_the_dials_are_what_the_layers_do():
+    near, far = clocks(torch.tensor([[4, 3, 50.0], [0, 0, 0]]), 8)
+    turn, window = near.parts
+    assert turn.frequencies.theta().tolist() == pytest.approx(
+        [1, (2 * torch.pi / 50) ** 0.5, 2 * torch.pi / 50, 0]
+    )
+    assert not far.frequencies.theta().any()
+    here = torch.arange(6)
+    assert torch.equal(window.bias(here, here)[0].isfinite(), here - here[:, None] > -4)
+
+
+def test_a_design_is_trained_and_stands_on_the_board(monkeypatch, capsys):
+    shown = []
+    monkeypatch.setattr(plots, "show", lambda fig, alt: shown.append((fig, alt)))
+    record = load("tasks", "exercise")
+    few = dataclasses.replace(record, settings=record.settings | {"steps": 3})
+    monkeypatch.setattr("course.experiments.load", lambda *which: few)
+    space = answers("10")
+    for source in code("ex10_frontier", "solutions", "ending"):
+        exec(source, space)
+    (fig, alt), said = shown[0], capsys.readouterr().out
+    assert all("yours" in [tick.get_text() for tick in ax.get_yticklabels()] for ax in fig.axes)
+    assert "To share: two clocks 8/4/50 0/0/0: 5 back 0." in said and "induction 0." in alt
+
+
+def test_a_design_that_cannot_be_read_is_said(capsys):
+    real_models.two_clocks({"head_dim": 8}, lambda design: torch.zeros(2))
+    assert "Your functions stop the model: " in capsys.readouterr().out

@@ -165,7 +165,7 @@ def made(loss, rise=lambda name, n, seed: 0.0, sizes=None, seeds=(0, 1, 2, 3), p
         for cell in scale.cells(settings):
             name, n = cell["encoding"], cell["size"]
             tried = scale.tries(scale.sized(settings, n), name)
-            middle = {"size": n, "encoding": name} | tried[len(tried) // 2] == cell
+            middle = {"size": n, "encoding": name} | tried[(len(tried) - 1) // 2] == cell
             x = loss(name, n, seed) + (0 if middle else 0.5)
             values = {"validation": x, "mean": [x, x], "tail": [x, x + rise(name, n, seed)]}
             record.runs.append(Run(cell, seed, values, 1.0))
@@ -353,6 +353,12 @@ def test_choices_at_the_edge_are_told():
             run.values["validation"] -= 1.0
     (finding,) = [f for f in scale.findings(record) if f.claim.startswith(start)]
     assert finding.verdict == FAILS and "slowest rate: none; at the fastest: size 3: rotary" in finding.ours
+    record = made(level)
+    for run in record:
+        if run.cell["encoding"] == "t5" and run.cell["rates"][1] > 2 * run.cell["rates"][0]:
+            run.values["validation"] -= 1.0
+    (finding,) = [f for f in scale.findings(record) if f.claim.startswith(start)]
+    assert finding.verdict == FAILS and "own parameters: size 1: t5; size 2: t5" in finding.ours
 
 
 def test_so_are_bases_and_rates_of_a_bias_at_the_edge():

@@ -96,6 +96,13 @@ def test_presets_name_cells_that_can_be_measured(name):
             assert json.loads(json.dumps(cell)) == cell
 
 
+def test_what_an_exercise_trains_can_be_shown_and_claims_nothing_of_five_tasks():
+    record = Record.load(RESULTS / "tasks-exercise.json")
+    assert [ax.get_title() for ax in tasks.figure(record).axes] == [*record.settings["tasks"], "", ""]
+    assert "copy" in tasks.alt(record) and "reverse" not in tasks.alt(record)
+    assert tasks.findings(record) == []
+
+
 # ---- the playground ----
 @pytest.mark.parametrize(
     ("task", "kind", "seed"), [("back", "rope", 3), ("first", "sin", 19), ("sort", "t5", 0)]

@@ -638,6 +638,19 @@ def test_run_show_results(registered, tmp_path, capsys):
     assert (tmp_path / "docs" / "page.md").read_text() == report.page(tmp_path)
 
 
+def test_a_record_is_checked_by_measuring_some_of_it_again(registered, tmp_path, capsys):
+    assert command("run", "tiny", "--folder", tmp_path) == 0
+    assert command("check", "--runs", 5, "--folder", tmp_path) == 0
+    out = capsys.readouterr().out
+    assert out.count("tiny (library") == out.count(": the same") == 5 and "difference: 0, as" in out
+    record = json.loads((tmp_path / "tiny-full.json").read_text())
+    for run in record["runs"]:
+        run["values"]["loss"] *= 1.5
+    (tmp_path / "tiny-full.json").write_text(json.dumps(record))
+    assert command("check", "--runs", 5, "--folder", tmp_path) == 0
+    assert "the same" not in (out := capsys.readouterr().out) and out.count("loss apart by 0.3") == 5
+
+
 def test_seeds_of_your_own(registered, tmp_path):
     assert command("run", "tiny", "--preset", "live", "--seeds", "4,2", "--folder", tmp_path) == 0
     assert experiments.load("tiny", "live", tmp_path).seeds == [4, 2]

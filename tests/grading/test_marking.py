@@ -467,7 +467,7 @@ def test_honest_frames_earn_full_marks(forged):
 
 
 @pytest.mark.parametrize("name", exercises.names())
-def test_a_right_answer_is_right_whatever_is_drawn(name):
+def test_a_right_answer_is_right_whatever_is_drawn(name, recorded_runs):
     """Each student has inputs of their own, so none may be unlucky."""
     space: dict = {}
     for one in nbformat.read(exercises.path(name), as_version=4).cells:

@@ -21,6 +21,7 @@ GRADED = questions.everything()
 TURNS = [turn for number in turns.notebooks() for turn in turns.load(number).values()]
 ALL = {f"{'turn' if one in TURNS else 'ex'}{one.exercise}-{one.name}": one for one in (*GRADED, *TURNS)}
 SEEDS = range(20)
+pytestmark = pytest.mark.usefixtures("recorded_runs")
 
 
 def verdict(question, answer, seed):

@@ -186,3 +186,16 @@ def test_a_cell_costs_what_the_processor_does_and_not_what_it_waits(tmp_path):
     found = notebooks.measured(tmp_path / "01_x.ipynb")
     assert found["cells"] == {work.id: pytest.approx(1.2, abs=0.2)}
     assert sum(found["cells"].values()) <= found["seconds"] < 10
+
+
+def test_what_a_kernel_has_done_for_it_costs_too(tmp_path):
+    """The judging process of an exercise lives as long as its kernel."""
+    loop = "import time\nwhile time.process_time() < 1.2: pass\nprint(flush=True)\ninput()"
+    asked = nbformat.v4.new_code_cell(
+        "import subprocess, sys\n"
+        f"kept = subprocess.Popen([sys.executable, '-c', {loop!r}], stdin=-1, stdout=-1, stderr=-3)\n"
+        "kept.stdout.readline();"
+    )
+    nbformat.write(nbformat.v4.new_notebook(cells=[asked]), tmp_path / "01_x.ipynb")
+    found = notebooks.measured(tmp_path / "01_x.ipynb")
+    assert 1.2 <= found["cells"][asked.id] < 5

@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from pathlib import Path
 
@@ -41,8 +40,8 @@ LESS = {
     "make zh": "make -n zh",  # as it is: tests/house/test_translation.py
     "make zh ARGS=02": "make -n zh ARGS=02",  # the same, and tests/site
     "make lab LANGUAGE=zh": "make -n lab LANGUAGE=zh",
-    "make quick": "make quick ARGS='tests/slides --collect-only -q -n 0'",
-    "make quick ARGS=tests/slides": "make quick ARGS='tests/slides --collect-only -q -n 0'",
+    "make quick": "make -n quick",  # the same with fewer tests: `make test` below
+    "make quick ARGS=tests/slides": "make -n quick ARGS=tests/slides",
     "make site": "make -n site",  # as it is: tests/site
     "make site STUDENTS=1 SITE_URL=https://example.org/course/ ISSUES_URL=https://github.com/OWNER/NAME/issues/new":
         "make -n site STUDENTS=1",
@@ -76,16 +75,20 @@ LESS = {
     "make site ARGS=02": "make -n site ARGS=02",
     "make site STUDENTS=1": "make -n site STUDENTS=1",  # what it leaves out: tests/site
     "make latency": "make latency ARGS=--help",  # in small: tests/browser/test_browser.py
+    "pip install .": "python -m pip install --no-build-isolation .",
     "python -m pip install .": "python -m pip install --no-build-isolation .",
     'python -m pip install ".[experiments]"':  # what comes with the dot alone is installed by the line above
         "python -m pip install --dry-run --no-build-isolation '.[experiments]'",
     "python -m pip install --no-deps -e .": "python -m pip install --no-build-isolation --no-deps -e .",
-    "make locale LANGUAGE=zh": "make locale LANGUAGE=zh ARGS=02",  # all: tests/house/test_translation.py
+    "make locale LANGUAGE=zh": "make -n locale LANGUAGE=zh",  # it is `update`; all: test_translation.py
+    "python -m workshop.translation update zh": "python -m workshop.translation update zh 02",
     "python -m workshop.authoring pictures":
         "python -m workshop.authoring pictures 07",
     "make notebooks":
         "rm -r notebooks/0[1-9]* notebooks/10* notebooks/deeper && rm -r solutions/* && make notebooks",
     "python -m workshop.benchmarks.notebooks":
+        "python -m workshop.benchmarks.notebooks 00 --save one.json",
+    "python -m workshop.benchmarks.notebooks 02":
         "python -m workshop.benchmarks.notebooks 00 --save one.json",
     "python -m http.server --directory build/slides --bind 127.0.0.1":
         "python -u -m http.server 0 --directory build --bind 127.0.0.1",
@@ -93,6 +96,7 @@ LESS = {
         "python -m workshop.benchmarks.grading --submissions 2 --workers 1 --save one.json",
     "python -m classroom": "python -m classroom --help",
     "python -m course.experiments run word_order --preset live --folder build/trial": RUN,
+    "python -m course.experiments check": "python -m course.experiments check --runs 1 --longest 2",
     "python -m course.experiments run lengths --preset gpu --folder group-1":
         "python -m course.experiments run lengths --preset gpu --folder group-1 --help",
     "torchrun --nproc-per-node 2 -m course.experiments run …":
@@ -114,6 +118,7 @@ NOT_HERE = {
 }
 # `make results` runs all of these.
 FULL = re.compile(r"python -m course\.experiments run \w+ --preset full")
+OURS = re.compile(r"python -m ((?:course|workshop|classroom|tutorial_lib)[\w.]*)(.*)")
 STAYS_OPEN = re.compile(r"--port=0|http\.server")
 NEEDS_NETWORK = re.compile(r"make lock|pip install")
 OFFLINE = r"dns error|NewConnectionError|[Nn]ame resolution|Network is unreachable|No matching distribution"
@@ -155,8 +160,10 @@ def arguments(command):
 
 
 @pytest.fixture
-def course(tmp_path):
-    """A copy of the files of the course, with what git ignores left behind."""
+def course(command, tmp_path):
+    """A copy of the files of the course, with what git ignores left behind; `make -n` needs none."""
+    if executed(command).startswith("make -n "):
+        return ROOT
     listed = (
         subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -175,21 +182,21 @@ def course(tmp_path):
     return tmp_path / "course"
 
 
-def environment(course, command):
+def environment(course, command, home):
     """That of a reader with the course's environment; the set-up itself is tested elsewhere.
 
     What pip installs goes into an environment of its own, which sees all that is installed in ours.
     """
     programs = [Path(sys.executable).parent]
     if "pip install" in command:
-        own = course.parent / "venv"
+        own = home / "venv"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", own], check=True)
         (site,) = own.glob("lib/python*/site-packages")
         (site / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
         programs.insert(0, own / "bin")
     return os.environ | {
         "PYTHONPATH": str(course),  # not the course that is installed
-        "HOME": str(course.parent),
+        "HOME": str(home),
         "OMP_NUM_THREADS": "1",
         "BROWSER": "true",
         "MAKEFLAGS": f"PYTHON=true VENV={sys.prefix}",  # `true`: it is set up
@@ -198,17 +205,59 @@ def environment(course, command):
     }
 
 
-def opens(command, course):
+FORKS = """
+import json, os, runpy, signal, sys
+import anywidget, matplotlib.pyplot, nbformat, torch
+for line in sys.stdin:
+    asked = json.loads(line)
+    if os.fork():
+        status = os.waitstatus_to_exitcode(os.wait()[1])
+        print(status, flush=True)
+        continue
+    signal.alarm(900)
+    for number, path in enumerate((os.devnull, asked["log"], asked["log"])):
+        os.dup2(os.open(path, os.O_RDWR), number)
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    os.chdir(asked["folder"])
+    sys.path.insert(1, asked["folder"])
+    sys.argv[1:] = asked["arguments"]
+    runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
+    sys.exit()
+"""
+
+
+@pytest.fixture(scope="module")
+def forked():
+    """``python -m module arguments`` in a fork of a process that holds torch and what else takes seconds."""
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", FORKS],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    ) as parent:
+
+        def run(module, arguments, folder, log):
+            asked = {"module": module, "arguments": shlex.split(arguments), "folder": str(folder)}
+            asked |= {"log": str(log), "environment": environment(folder, module, log.parent)}
+            print(json.dumps(asked), file=parent.stdin, flush=True)
+            return int(parent.stdout.readline())
+
+        yield run
+        parent.stdin.close()
+
+
+def opens(command, course, log):
     """Start ``command``, wait until it says where it listens, and stop it."""
-    log = course.parent / "log"
-    with open(log, "w") as file:
+    with log.open("w") as file:
         process = subprocess.Popen(
             ["bash", "-euo", "pipefail", "-c", command],
             cwd=course,
             stdout=file,
             stderr=file,
             stdin=subprocess.DEVNULL,
-            env=environment(course, command),
+            env=environment(course, command, log.parent),
             start_new_session=True,
         )
     try:
@@ -240,29 +289,33 @@ def named(commands):
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git clone")
 @named([*TRIED.values()])
-def test_it_works(command, course):
+def test_it_works(command, course, tmp_path, request):
+    log = tmp_path / "log"  # a pipe could be held open by a process that stays
     if ONE_CELL.fullmatch(command):
         for path in [*course.glob("notebooks/*.ipynb"), *course.glob("solutions/*/*.ipynb")]:
             notebook = nbformat.read(path, as_version=4)
             notebook.cells = [nbformat.v4.new_markdown_cell("# One"), nbformat.v4.new_code_cell("6 * 7")]
             nbformat.write(notebook, path)
     if STAYS_OPEN.search(executed(command)):
-        return opens(executed(command), course)
-    with tempfile.TemporaryFile("w+") as log:  # a pipe could be held open by a process that stays
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", executed(command)],
-            cwd=course,
-            timeout=900,
-            stdout=log,
-            stderr=log,
-            stdin=subprocess.DEVNULL,
-            env=environment(course, command),
-        )
-        log.seek(0)
-        said = log.read()
-    if done.returncode and NEEDS_NETWORK.search(command) and re.search(OFFLINE, said):
+        return opens(executed(command), course, log)
+    log.touch()
+    if ours := OURS.fullmatch(executed(command)):
+        status = request.getfixturevalue("forked")(*ours.groups(), course, log)
+    else:
+        with log.open("w") as file:
+            status = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", executed(command)],
+                cwd=course,
+                timeout=900,
+                stdout=file,
+                stderr=file,
+                stdin=subprocess.DEVNULL,
+                env=environment(course, command, tmp_path),
+            ).returncode
+    said = log.read_text()
+    if status and NEEDS_NETWORK.search(command) and re.search(OFFLINE, said):
         pytest.skip("there is no network")
-    assert done.returncode == 0, said
+    assert status == 0, said
 
 
 @pytest.fixture(scope="module")

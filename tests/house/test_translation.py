@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from classroom import assignments, gradebook
-from course import checks, experiments
+from course import atlas, checks, experiments
 from course.checks import judge_process, report
 from course.checks import questions as graded
 from course.checks.answer import collect
@@ -20,9 +20,9 @@ from course.checks.judge import judge
 from course.experiments import why_rope
 from course.lab import __main__ as desk
 from course.lesson import museum, predictions, questions, resume, turns
+from tutorial_lib import conformance, readability
 from tutorial_lib import language as spoken
-from tutorial_lib import readability
-from tutorial_lib.data import SOURCES, released
+from tutorial_lib.data import SOURCES
 from tutorial_lib.language import _, joined, speaking, translated
 from workshop import documents, navigation, pieces, slides, translation
 from workshop.pieces import Say
@@ -504,7 +504,7 @@ def test_no_text_of_an_ending_escapes():
 
 
 def figures_of_records():
-    """What the lessons show of stored records, and of released models: figures with alternative texts."""
+    """What the lessons show of stored records: figures with alternative texts."""
     shown = {
         name
         for path in (*navigation.notebooks(translation.ROOT), *resume.quests(translation.ROOT))
@@ -517,11 +517,11 @@ def figures_of_records():
     records = {name: experiments.load(name) for name in why_rope.RECORDS}
     yield why_rope.figure(records), why_rope.alt(records)
     yield why_rope.two_losses({name: torch.ones(2) for name in why_rope.AT_L}), ""
-    yield released.figure(released.load()), ""
+    yield atlas.strips("llama", "bloom"), ""
 
 
 def test_no_text_of_a_recorded_figure_escapes(made):
-    names, escaped = "|".join(("BLEU", "MiB", *map(re.escape, released.load()))), []
+    names, escaped = "BLEU|MiB|llama|bloom", []
     for fig, alt in figures_of_records():
         fig.draw_without_rendering()
         said = [alt, *(text.get_text() for text in readability.texts(fig))]
@@ -529,6 +529,19 @@ def test_no_text_of_a_recorded_figure_escapes(made):
             said = inner
         escaped += [text for text in said if re.search("[A-Za-z]{2}", re.sub(rf"\$.*\$|{names}", "", text))]
     assert not escaped
+
+
+def test_a_report_on_position_code_is_in_the_language_of_its_reader(made):
+    def rotate(x, positions):
+        angles = (positions[..., None] + 1) * 10_000.0 ** (-torch.arange(0, 64, 2) / 64)
+        (a, b), cos, sin = x.chunk(2, -1), angles.cos(), angles.sin()
+        return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+    said = "\n".join(
+        line for each in conformance.check(rotate, layout="half").findings for line in each.lines()
+    )
+    assert "⟦golden values⟧: ⟦failed⟧. ⟦The numbers are those of a known bug.⟧" in said
+    assert "positions from 1 – ⟦positions are counted from 1⟧" in said and "⟦do: ⟦the first token" in said
 
 
 def test_the_script_of_the_cards_gets_its_words(made):
@@ -614,7 +627,7 @@ def test_what_a_question_finds_by_itself_is_told_in_the_language(language, catal
                     other = question.faults(got["value"], case)
                 assert bool(english) == bool(other) and (not english or other != english), english
                 asked.setdefault(question.name, set()).add(english)
-    assert len(asked["predict_and_train"]) > 7 and all(len(texts) > 2 for texts in asked.values())
+    assert len(asked["predict_and_train"]) > 4 and all(len(texts) > 2 for texts in asked.values())
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -1,12 +1,19 @@
 """The atlas of positions: every decoder of Transformers is in it, and a few are measured again."""
 
 import copy
+import re
+import tomllib
 import warnings
+from datetime import date
 from importlib import metadata
+from pathlib import Path
 
 import pytest
+from transformers import AutoConfig
 
 from course import atlas
+from tutorial_lib import from_config
+from tutorial_lib.encodings import Rotary
 from tutorial_lib.readability import alt_fault
 from workshop.atlas import record, tiny
 
@@ -74,6 +81,38 @@ def test_a_layer_that_minds_its_neighbours_only_is_told_from_one_that_does_not()
     assert record.kind(turns | {"shift": 0.1}, False) == "absolute"
     assert record.kind(turns | {"state": 0.1}, False) == "both"
     assert record.kind(still | {"far": 0.1}, False) == "sharp"
+
+
+CHECKPOINTS = tomllib.loads(Path(tiny.__file__).with_name("checkpoints.toml").read_text(encoding="utf-8"))[
+    "checkpoint"
+]
+
+
+@pytest.mark.parametrize("its", CHECKPOINTS, ids=lambda its: its["name"])
+def test_a_checkpoint_has_its_source_and_is_read_by_from_config(its):
+    """What the source leaves out is the default of the class here, and stays out of the page."""
+    assert its.keys() == {"name", "source", "commit", "date", "config"}
+    assert re.fullmatch(r"[\w.-]+/[\w.-]+, .+", its["source"]) and re.fullmatch("[0-9a-f]{7}", its["commit"])
+    assert isinstance(its["date"], date) and {"model_type", "rope_theta"} <= its["config"].keys()
+    config = AutoConfig.for_model(**its["config"])
+    if "Qwen3-VL" in its["name"]:
+        with pytest.raises(ValueError, match="mrope_section is missing"):  # the source has none
+            from_config(config)
+        return
+    encodings = from_config(config)
+    assert len(encodings) == its["config"].get("num_hidden_layers", len(encodings))
+    bases = {each.frequencies.base for each in encodings if isinstance(each, Rotary)}
+    assert bases == {
+        its["config"][key] for key in ("rope_theta", "rope_local_base_freq") if key in its["config"]
+    }
+
+
+def test_twenty_checkpoints_differ_from_their_classes_where_it_is_known():
+    found = {its["name"].rpartition("/")[2]: its["config"] for its in CHECKPOINTS}
+    assert len(found) == 20
+    assert found["c4ai-command-r7b-12-2024"]["num_hidden_layers"] == 32 < len(atlas.layers("cohere2"))
+    assert found["gemma-3-1b-it"]["sliding_window"] < ROWS["gemma3_text"]["declared"]["window"]
+    assert ROWS["qwen3_next"]["declared"]["base"] == [10_000]
 
 
 def test_what_is_declared_is_what_is_measured():

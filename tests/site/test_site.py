@@ -22,6 +22,9 @@ from course.lesson import predictions, questions
 from workshop import translation
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "workshop" / "site"))
+import article  # noqa: E402
+
 CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 WCAG = {
     "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},
@@ -158,7 +161,7 @@ def cells(path):
 
 # ---- the files ----
 def test_the_examples_in_the_files_run():
-    names = ("pages", "editions", "methods", "light", "weigh", "machines")
+    names = ("pages", "around", "editions", "methods", "light", "weigh", "machines")
     files = [ROOT / f"workshop/site/{name}.py" for name in names]
     done = subprocess.run([sys.executable, "-m", "doctest", *files], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -226,8 +229,8 @@ def test_stored_pictures_have_their_texts_and_answers_are_closed(pages):
             if "_images" in image["src"] or image["src"].startswith("data:image/png")
         ]
         assert texts == [alternative(data) for data in stored], path.name
-        tags = [set(cell["metadata"].get("tags", [])) & {"reveal", "hide-input"} for cell in cells(path)]
-        assert page.open == len([found for found in tags if found]) > 0, path.name
+        parts = [article.part(cell) for cell in cells(path) if cell["cell_type"] == "code"]
+        assert page.open == sum(map(parts.count, ("answer", "tools", "conditions"))) > 0, path.name
     assert not [image for page in pages.values() for image in page.images if "alt" not in image]
 
 

@@ -38,6 +38,7 @@ from tutorial_lib.encodings import (
     PositionalEncoding,
     PositionInterpolation,
     PositionMatrix,
+    QueryBias,
     Raster,
     RelativeBias,
     Rotary,
@@ -156,6 +157,10 @@ ENCODINGS = {
     "cope": lambda: CoPE(HEAD_DIM, 4, std=1.0),
     "forgetting": lambda: Forgetting(N_HEADS, HEAD_DIM, std=0.3),
     "temperature": lambda: Temperature(3, 0.4),
+    "temperature-smooth": lambda: Compose(
+        Temperature(3, 0.4, steps=False), QueryBias(N_HEADS, HEAD_DIM, 4, rank=3, std=1.0)
+    ),
+    "query-bias": lambda: QueryBias(N_HEADS, HEAD_DIM, 4, rank=3, std=1.0),
     "temperature-rotary": lambda: Compose(Rotary(HEAD_DIM), ScalableSoftmax(N_HEADS)),
     "transformer-xl": lambda: TransformerXL(N_HEADS, HEAD_DIM, std=0.5),
     "sinusoidal-2d": lambda: Sinusoidal2D(D_MODEL),

@@ -20,8 +20,11 @@ CLEAR = 2.0  # times as badly must other θ foretell to be told apart
 WORST = 0.5  # of the variance may stay open under θ that are called the right ones
 
 
-def check_clocks(ask: Callable[[Tensor, Tensor], Tensor], vocab: int, rope: Rope) -> Finding:
-    """The finding on ``ask(tokens [B, 2], positions [B, 2])``, the logits of the second token."""
+def check_clocks(ask: Callable[[Tensor, Tensor], Tensor], vocab: int, rope: Rope) -> tuple[Finding, bool]:
+    """The finding on ``ask(tokens [B, 2], positions [B, 2])``, the logits of the second token.
+
+    And whether the declared θ foretell these clearly better than those of any bug.
+    """
     generator = torch.Generator().manual_seed(0)
     near, far = (torch.randperm(n, generator=generator)[: N // 2] for n in (NEAR, FAR - NEAR))
     r = torch.cat([near, NEAR + far])[torch.randperm(N, generator=generator)]
@@ -33,12 +36,11 @@ def check_clocks(ask: Callable[[Tensor, Tensor], Tensor], vocab: int, rope: Rope
     if not bool(y.any()):
         one, other = (ask(pair[None], positions[i : i + 1]) for i in (0, 1))
         if not torch.equal(one, other):
-            return undecided(
-                "golden values", "all rows of a batch have the logits of the first one's positions"
-            )
+            because = "all rows of a batch have the logits of the first one's positions"
+            return undecided("golden values", because), False
         empty = ("inv_freq never filled", "no position")
         says = "Logits are the same at all distances."
-        return Finding("golden values", FAILED, says, empty, shown=f"2 tokens, up to {FAR} apart")
+        return Finding("golden values", FAILED, says, empty, shown=f"2 tokens, up to {FAR} apart"), False
     right, others = rope.turn(rope.base or BASES[0], "half").theta, dict[str, float]()
     left = _left_open(y, r, right)
     for name, theta in _wrong(rope, right):
@@ -48,12 +50,12 @@ def check_clocks(ask: Callable[[Tensor, Tensor], Tensor], vocab: int, rope: Rope
         because = "layout and signs belong to weights that nobody knows: give its rotation, or a reference"
         if left < WORST:
             because = f"no bug's θ foretell the logits clearly better than the declared ones, but {because}"
-        return undecided("golden values", because)
+        return undecided("golden values", because), left < WORST and best >= CLEAR * left
     names = tuple(name for name in others if others[name] <= 1.2 * best)
     says = (
         f"Logits follow other θ than the declared ones, which foretell them {left / best:.1f} times as badly."
     )
-    return Finding("golden values", FAILED, says, names, shown=f"2 tokens, up to {FAR} apart")
+    return Finding("golden values", FAILED, says, names, shown=f"2 tokens, up to {FAR} apart"), False
 
 
 def _left_open(y: Tensor, r: Tensor, theta: Tensor) -> float:
@@ -73,5 +75,5 @@ def _wrong(rope: Rope, right: Tensor) -> Iterator[tuple[str, Tensor]]:
     for name, changes in mutations(turn, rope, bases=BASES if rope.base is not None else ()):
         if changes.keys() & {"theta", "times"} and changes.keys() <= {"theta", "times", "factor"}:
             theta = changes.get("theta", right) * changes.get("times", 1.0)
-            if len(theta.unique()) == len(right):
+            if len(theta.unique()) == len(right) and not theta.sort()[0].allclose(right.sort()[0]):
                 yield name, theta

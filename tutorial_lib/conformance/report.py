@@ -9,10 +9,30 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.etree import ElementTree
 
+from ..language import _
 from .bugs import BUGS
 
 PROMISES = ("golden values", "shift", "causality", "cache", "padding", "packing", "dtype")
 PASSED, FAILED, OPEN = "passed", "failed", "not decided"
+
+
+def words(name: str) -> str:
+    """A promise, a status or what was measured, in the reader's language."""
+    return {
+        "golden values": _("golden values"),
+        "shift": _("shift"),
+        "causality": _("causality"),
+        "cache": _("cache"),
+        "padding": _("padding"),
+        "packing": _("packing"),
+        PASSED: _("passed"),
+        FAILED: _("failed"),
+        OPEN: _("not decided"),
+        "layout": _("layout"),
+        "base": _("base"),
+        "positions tested up to": _("positions tested up to"),
+        "channels that turn": _("channels that turn"),
+    }.get(name, name)
 
 
 @dataclass(frozen=True)
@@ -33,15 +53,15 @@ class Finding:
     error: float | None = None
 
     def lines(self) -> Iterable[str]:
-        yield f"{self.promise}: {self.status}. {self.says}"
+        yield f"{words(self.promise)}: {words(self.status)}. {self.says}"
         if self.shown:
-            yield f"    smallest case: {self.shown}"
+            yield "    " + _("smallest case: {case}").format(case=self.shown)
         for names in (self.bugs, self.also):
-            word = "bug" if len(names) == 1 else "one of these, no output tells which"
+            word = _("bug") if len(names) == 1 else _("one of these, no output tells which")
             for name in names:
-                case = f" (as in {BUGS[name].case})" if BUGS[name].case else ""
-                yield f"    {word}: {name} – {BUGS[name].says}{case}"
-                yield f"        do: {BUGS[name].do}"
+                case = _(" (as in {case})").format(case=BUGS[name].case) if BUGS[name].case else ""
+                yield f"    {word}: {name} – {_(BUGS[name].says)}{case}"
+                yield "        " + _("do: {what}").format(what=_(BUGS[name].do))
 
 
 @dataclass
@@ -70,10 +90,12 @@ class Report:
 
     def __str__(self) -> str:
         counts = ", ".join(
-            f"{sum(f.status == status for f in self.findings)} {status}" for status in (PASSED, FAILED, OPEN)
+            f"{sum(f.status == status for f in self.findings)} {words(status)}"
+            for status in (PASSED, FAILED, OPEN)
         )
-        measured = "; ".join(f"{name} {value}" for name, value in self.measured.items())
-        head = [f"{self.given}: {counts}", *([f"measured: {measured}"] if measured else [])]
+        measured = "; ".join(f"{words(name)} {value}" for name, value in self.measured.items())
+        head = [f"{self.given}: {counts}"]
+        head += [_("measured: {values}").format(values=measured)] if measured else []
         wrapped = (
             textwrap.wrap(line, 100, subsequent_indent=" " * (len(line) - len(line.lstrip()) + 4))
             for line in [*head, *(line for finding in self.findings for line in finding.lines())]
@@ -122,4 +144,5 @@ def passed(promise: str, says: str) -> Finding:
 
 
 def undecided(promise: str, because: str, bugs: tuple[str, ...] = ()) -> Finding:
-    return Finding(promise, OPEN, f"It cannot be decided from what you gave, because {because}", bugs)
+    says = _("It cannot be decided from what you gave, because {because}").format(because=because)
+    return Finding(promise, OPEN, says, bugs)

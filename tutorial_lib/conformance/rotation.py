@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..language import _
 from .evidence import Call, Subject, changed, fit
 from .report import FAILED, OPEN, PASSED, Finding, Report, passed, undecided
 from .rope import BASES, Measured, Rope, Turn, mutations
@@ -58,10 +59,14 @@ class Diagnosis:
         if rope.rotary_dim is None and 0 < n < rope.head_dim and n % 2 == 0:
             if self.channels == list(range(n)):
                 d = n
-                self.measured["channels that turn"] = f"the first {n} of {rope.head_dim}"
+                self.measured["channels that turn"] = _("the first {n} of {all}").format(
+                    n=n, all=rope.head_dim
+                )
             elif self.channels == list(range(rope.head_dim - n, rope.head_dim)):
                 d = n  # and part stays what was declared
-                self.measured["channels that turn"] = f"the last {n} of {rope.head_dim}"
+                self.measured["channels that turn"] = _("the last {n} of {all}").format(
+                    n=n, all=rope.head_dim
+                )
         turning = near.x[0, -1][:, self.channels].double(), near.y[0, -1][:, self.channels].double()
         x_norm, y_norm = (float(part.norm()) for part in turning)
         self.factor = float(f"{y_norm / x_norm:.4g}") if x_norm and math.isfinite(y_norm) else 1.0
@@ -101,34 +106,38 @@ class Diagnosis:
                 if fit(turn, calls, whole=True):
                     self.right = self.turn = turn
                     self.measured |= {"layout": layout, "base": nice}
-                    names, _ = self.names(calls)
-                    says = (
-                        f"the angles are those of RoPE with base {nice:g}, which few models use: give base=…"
+                    names, _also = self.names(calls)
+                    says = _(
+                        "the angles are those of RoPE with base {b:g}, which few models use: give base=…"
                     )
-                    return undecided("golden values", says, _unique([*names, "base"]))
+                    return undecided("golden values", says.format(b=nice), _unique([*names, "base"]))
         best = min(self.rights, key=lambda turn: _distance(turn, calls))
         names, also = self.names(calls)
         shown, error = _shown(best, calls)
-        says = "The numbers are those of a known bug." if names else "This is not one of the known bugs."
+        says = (
+            _("The numbers are those of a known bug.") if names else _("This is not one of the known bugs.")
+        )
         if also:
-            says = "The numbers are those of two known bugs at once."
+            says = _("The numbers are those of two known bugs at once.")
         if not names and not all(bool(call.y.isfinite().all()) for call in calls if call.y is not None):
-            names, says = ("inv_freq never filled",), "There are NaNs or infinities in the output."
+            names, says = ("inv_freq never filled",), _("There are NaNs or infinities in the output.")
         if not names and any(_is_garbage(self.steps[layout]) for layout in {t.layout for t in self.rights}):
-            names, says = (
-                ("inv_freq never filled",),
-                "Pairs turn, but not by angles that fall from pair to pair.",
-            )
+            names = ("inv_freq never filled",)
+            says = _("Pairs turn, but not by angles that fall from pair to pair.")
         return Finding("golden values", FAILED, says, names, also, shown, error)
 
     def _says(self, turn: Turn) -> str:
         self.measured |= {"layout": turn.layout, "base": turn.base}
-        its = f"RoPE of layout {turn.layout!r} and base {turn.base:g}"
+        its = _("RoPE of layout {layout!r} and base {base:g}").format(layout=turn.layout, base=turn.base)
         if turn.head_dim != 2 * len(turn.theta):
-            its += f" on {2 * len(turn.theta)} of {turn.head_dim} channels"
+            n = 2 * len(turn.theta)
+            its = _("{its} on {n} of {all} channels").format(its=its, n=n, all=turn.head_dim)
         missing = [name for name in ("layout", "base") if getattr(self.rope, name) is None]
-        note = f" ({' and '.join(missing)} measured: whether your weights have them is not tested)"
-        return f"The numbers are those of {its}{note if missing else ''}."
+        if missing:
+            names = missing[0] if len(missing) == 1 else _("{a} and {b}").format(a=missing[0], b=missing[1])
+            note = _("{its} ({names} measured: whether your weights have them is not tested)")
+            its = note.format(its=its, names=names)
+        return _("The numbers are those of {its}.").format(its=its)
 
     def names(self, calls: Sequence[Call]) -> tuple[Names, Names]:
         """The bugs that fit: a class of single ones, or the two classes of two at once."""
@@ -181,8 +190,11 @@ def _shown(turn: Turn, calls: Sequence[Call]) -> tuple[str, float]:
             i = int(wrong.any(-1).nonzero()[0])
             c = int(far[i].argmax())
             p = int(call.positions[i])
-            text = f"position {p}, channel {c}: yours {y[i, c]:.4f}, right {expected[i, c]:.4f}"
-            off.append((p, f"{text} (in a call with {len(y)} token{'s' * (len(y) > 1)})"))
+            text = _("position {p}, channel {c}: yours {yours:.4f}, right {right:.4f} (in a call with {n})")
+            tokens = _("1 token") if len(y) == 1 else _("{n} tokens").format(n=len(y))
+            off.append(
+                (p, text.format(p=p, c=c, yours=float(y[i, c]), right=float(expected[i, c]), n=tokens))
+            )
     return (min(off)[1] if off else ""), worst
 
 
@@ -233,15 +245,17 @@ def _shift(calls: Sequence[Call], golden: Finding) -> Finding:
     worst = max((float((s - first).abs().max()), p) for p, s in scores[1:])
     top = float(first.abs().max())
     if worst[0] <= 0.01 * top:
-        return passed("shift", f"Scores stay when all positions move by up to {scores[-1][0] - at}.")
-    says = f"Scores of the same tokens change by {worst[0]:.3g} (of {top:.3g}) when all positions move."
+        says = _("Scores stay when all positions move by up to {n}.").format(n=scores[-1][0] - at)
+        return passed("shift", says)
+    says = _("Scores of the same tokens change by {change:.3g} (of {top:.3g}) when all positions move.")
+    says = says.format(change=worst[0], top=top)
     return Finding(
         "shift",
         FAILED,
         says,
         golden.bugs,
         golden.also,
-        f"positions from {at} and from {worst[1]}",
+        _("positions from {a} and from {b}").format(a=at, b=worst[1]),
         error=worst[0],
     )
 
@@ -254,10 +268,9 @@ def _causality(subject: Subject) -> Finding:
         return undecided("causality", f"it raised {plain.error or other.error}")
     change = float((plain.y - other.y)[..., :-1, :].abs().max())
     if change <= 1e-5:
-        return passed("causality", "A token's numbers do not depend on the tokens behind it.")
-    return Finding(
-        "causality", FAILED, f"Changing the last token changes earlier ones by {change:.3g}.", error=change
-    )
+        return passed("causality", _("A token's numbers do not depend on the tokens behind it."))
+    says = _("Changing the last token changes earlier ones by {change:.3g}.").format(change=change)
+    return Finding("causality", FAILED, says, error=change)
 
 
 def _cache(calls: Sequence[Call], singles: Sequence[Call], diagnosis: Diagnosis) -> Finding:
@@ -269,10 +282,10 @@ def _cache(calls: Sequence[Call], singles: Sequence[Call], diagnosis: Diagnosis)
         float((call.y - whole.y[..., i : i + 1, :]).abs().max()) for call, i in done if call.y is not None
     ]
     if all(error <= 1e-3 for error in errors):
-        return passed("cache", "Tokens one by one get the numbers that they get together.")
+        return passed("cache", _("Tokens one by one get the numbers that they get together."))
     names, also = diagnosis.names([*calls, *singles])
-    says = "A token that comes alone is turned otherwise than among others."
-    at = next(i for (_, i), error in zip(done, errors, strict=True) if not error <= 1e-3)
+    says = _("A token that comes alone is turned otherwise than among others.")
+    at = next(i for (_call, i), error in zip(done, errors, strict=True) if not error <= 1e-3)
     return Finding("cache", FAILED, says, names, also, f"one token at position {at}", max(errors))
 
 
@@ -297,11 +310,13 @@ def _padding(subject: Subject, diagnosis: Diagnosis) -> Finding:
     call, own, first = _rows(subject, diagnosis, positions)
     if call.y is None or call.y.shape[0] < 2:
         reason = call.error or "it has no batch"
-        return undecided("padding", f"it takes one list of positions for all rows ({reason})")
+        return undecided(
+            "padding", _("it takes one list of positions for all rows ({reason})").format(reason=reason)
+        )
     if own:
-        return passed("padding", "Each row of a batch is turned by its own positions [B, L].")
+        return passed("padding", _("Each row of a batch is turned by its own positions [B, L]."))
     names = ("rows share positions",) if first else ()
-    says = "With positions [B, L] the second row is not turned by its own positions."
+    says = _("With positions [B, L] the second row is not turned by its own positions.")
     return Finding("padding", FAILED, says, names, shown="positions [[0, 1, …], [0, 0, 0, 0, 0, 1, …]]")
 
 
@@ -315,9 +330,9 @@ def _packing(subject: Subject, diagnosis: Diagnosis) -> Finding:
         return undecided("packing", f"four tokens raised {alone.error}")
     error = float((call.y[..., 5:9, :] - alone.y).abs().max())
     if error <= 1e-3:
-        return passed("packing", "Positions may restart within a row: each token follows its own.")
+        return passed("packing", _("Positions may restart within a row: each token follows its own."))
     names, also = diagnosis.names([*diagnosis.calls, call])
-    says = "A second document in the row is not turned as it is alone."
+    says = _("A second document in the row is not turned as it is alone.")
     return Finding("packing", FAILED, says, names, also, "positions 0 … 4, 0 … 3, 20 … 22", error)
 
 
@@ -337,16 +352,19 @@ def _dtype(subject: Subject, diagnosis: Diagnosis) -> Finding:
             tested.append(name)
             if not error <= call.tolerance(diagnosis.turn) * max(1.0, float(full.y.abs().max()) / 2):
                 names = _precision(diagnosis, [call])
-                after = f" after module.to({name})" if cast else ""
-                says = f"In {name}{after} the numbers at positions from {start} on are off by {error:.3g}."
+                where = f"{name}, module.to({name})" if cast else name
+                says = _("In {where} the numbers at positions from {start} on are off by {error:.3g}.")
+                says = says.format(where=where, start=start, error=error)
                 bugs = names or ("angles in half precision", "positions in bf16")
                 shown = f"x.to({name}) at positions {start} … {start + 11}"
                 return Finding("dtype", FAILED, says, bugs, shown=shown, error=error)
     if not tested:
         because = f"16 bits raised an error ({raised[0]})" if raised else "its numbers are not finite"
         return undecided("dtype", because)
-    its = " and ".join(dict.fromkeys(tested))
-    return passed("dtype", f"In {its} the numbers are those of float32, up to the rounding of x.")
+    a, *more = dict.fromkeys(tested)
+    its = _("{a} and {b}").format(a=a, b=more[0]) if more else a
+    says = _("In {its} the numbers are those of float32, up to the rounding of x.").format(its=its)
+    return passed("dtype", says)
 
 
 def _precision(diagnosis: Diagnosis, calls: Sequence[Call]) -> Names:

@@ -11,15 +11,6 @@ import functools
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from .. import plots
-from ..language import _
-from ..optional import needs
-
-with needs("experiments"):
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Patch, Rectangle
 
 FILE = Path(__file__).with_suffix(".json")
 
@@ -33,15 +24,6 @@ class Layer:
     base: float | None = None
     share: float = 1.0
     recurrent: bool = False
-
-    @property
-    def kind(self) -> str:
-        """In words, as the figure names it."""
-        if self.recurrent:
-            return "recurrent"
-        if self.base is None:
-            return "attention without positions"
-        return "RoPE, sees all" if self.sees is None else "RoPE, sees a window"
 
 
 @dataclass(frozen=True)
@@ -72,37 +54,3 @@ def load() -> dict[str, Released]:
         kinds = {key: Layer(**kind) for key, kind in entry["kinds"].items()}
         models[name] = Released(name, entry["config"], tuple(kinds[key] for key in entry["layers"]))
     return models
-
-
-LOOKS: dict[str, Any] = {
-    "RoPE, sees all": {"facecolor": plots.QUERY},
-    "RoPE, sees a window": {"facecolor": "#9ecae8"},
-    "attention without positions": {"facecolor": "white"},
-    "recurrent": {"facecolor": "0.8", "hatch": "////"},
-}
-
-
-@plots.styled
-def figure(models: dict[str, Released]) -> Figure:
-    """Each model as a strip of layers, the first on the left."""
-    fig, ax = plots.panels(size=(10, 0.55 * len(models) + 1.6))
-    for row, model in enumerate(models.values()):
-        for n, layer in enumerate(model.layers):
-            ax.add_patch(Rectangle((n, row - 0.36), 0.88, 0.72, edgecolor="0.35", **LOOKS[layer.kind]))
-    ax.set(
-        xlim=(-0.5, max(len(model.layers) for model in models.values())),
-        xlabel=_("layer"),
-        ylim=(len(models) - 0.4, -0.6),
-    )
-    ax.set_yticks(range(len(models)), list(models))
-    ax.grid(False)
-    shown = {layer.kind for model in models.values() for layer in model.layers}
-    ax.legend(
-        handles=[
-            Patch(edgecolor="0.35", label=_(kind), **look) for kind, look in LOOKS.items() if kind in shown
-        ],
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        ncols=2,
-    )
-    return fig

@@ -81,10 +81,13 @@ class Rotary(PositionalEncoding):
         m, n = queries.tensor, keys.tensor
         dtype, length = torch.promote_types(dtype, result_dtype(m, n)), self.frequencies.length(m, n)
         turns = [
-            Turn(*self.frequencies.cos_sin(p, length, dtype), self.layout, fast)
+            Turn(*self._cos_sin(p, length, dtype), self.layout, fast)
             for p in ((n,) if queries is keys else (m, n))
         ]
         return turns[0], turns[-1]
+
+    def _cos_sin(self, p: Tensor, length: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        return self.frequencies.cos_sin(p, length, dtype)
 
     def __init__(
         self,

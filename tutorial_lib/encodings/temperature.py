@@ -3,7 +3,8 @@ r"""A query that grows with its position, so that a longer text does not blur th
 Over n keys of about equal scores no weight can be much more than 1/n, so the lead of a key that is to stand
 out must grow with n. There are two ways to let it grow, both a factor on the query:
 
-.. math:: \text{Llama 4:}\quad 1 + \alpha \log\!\Big(1 + \Big\lfloor \frac{p + 1}{L} \Big\rfloor\Big), \qquad
+.. math:: \text{Llama 4:}\quad 1 + \alpha \log\!\Big(1 + \Big\lfloor \frac{n}{L} \Big\rfloor\Big), \qquad
+          \text{Inkling:}\quad 1 + \alpha \log \max\!\Big(1, \frac{n}{L}\Big), \qquad
           \text{Scalable-Softmax:}\quad s \log n
 
 with n = p + 1, the keys that a causal model sees from position p when positions count 0, 1, 2, …
@@ -35,6 +36,7 @@ class Temperature(PositionalEncoding):
     Args:
         floor_scale: L, how many positions a step lasts; the first step is below L, where nothing changes.
         attn_scale: α, how fast it grows.
+        steps: False lets it grow with each token from L on, as in Inkling (``log_scaling_n_floor``).
 
     Raises ValueError, naming the argument, for a ``floor_scale`` that is not a positive integer, or an
     ``attn_scale`` that is not above 0.
@@ -43,15 +45,18 @@ class Temperature(PositionalEncoding):
     tensor([1.0000, 1.0000, 1.0693, 1.2565], dtype=torch.float64)
     """
 
-    def __init__(self, floor_scale: int = 8192, attn_scale: float = 0.1):
+    def __init__(self, floor_scale: int = 8192, attn_scale: float = 0.1, *, steps: bool = True):
         super().__init__()
         check_positive(floor_scale=floor_scale)
         check_above_0(attn_scale=attn_scale)
-        self.floor_scale, self.attn_scale = floor_scale, attn_scale
+        self.floor_scale, self.attn_scale, self.steps = floor_scale, attn_scale, steps
 
     def factor(self, positions: Tensor) -> Tensor:
         """What a query at each position is multiplied by, float64 (float32 on MPS), in the same shape."""
-        steps = ((widest_float(positions) + 1) / self.floor_scale).floor().clamp(min=0)
+        n_over_L = (widest_float(positions) + 1) / self.floor_scale
+        if not self.steps:
+            return 1 + self.attn_scale * n_over_L.clamp(min=1).log()
+        steps = n_over_L.floor().clamp(min=0)
         return 1 + self.attn_scale * torch.log1p(steps)
 
     def rotate(
@@ -61,7 +66,8 @@ class Temperature(PositionalEncoding):
         return _times(q, _beside_heads(self.factor(queries.tensor))), k
 
     def extra_repr(self) -> str:
-        return f"{self.floor_scale}, attn_scale={self.attn_scale:g}"
+        smooth = "" if self.steps else ", steps=False"
+        return f"{self.floor_scale}, attn_scale={self.attn_scale:g}{smooth}"
 
 
 class ScalableSoftmax(PositionalEncoding):
@@ -73,6 +79,8 @@ class ScalableSoftmax(PositionalEncoding):
     Args:
         n_heads: heads of the queries; ``s`` is ``[n_heads]``.
         s: what all of them start from; 0.43 is that of the paper's Fig. 1.
+        b: where a learned term begins that is added to each factor, s·log n + b; None for none. Mistral
+            Large 4 has one.
 
     Raises ValueError, naming the argument, for an ``n_heads`` that is not a positive integer, an ``s`` that
     is not above 0, or queries of another number of heads.
@@ -81,17 +89,19 @@ class ScalableSoftmax(PositionalEncoding):
     tensor([[0.0000, 1.1513, 2.3026]], dtype=torch.float64)
     """
 
-    def __init__(self, n_heads: int, *, s: float = 0.43):
+    def __init__(self, n_heads: int, *, s: float = 0.43, b: float | None = None):
         super().__init__()
         check_positive(n_heads=n_heads)
         check_above_0(s=s)
         self.n_heads = n_heads
         self.s = nn.Parameter(torch.full((n_heads,), float(s)))
+        self.b = None if b is None else nn.Parameter(torch.full((n_heads,), float(b)))
 
     def factor(self, positions: Tensor) -> Tensor:
         """What the queries of each head are multiplied by, ``[…, H, L]`` for positions ``[…, L]``."""
         log_n = (widest_float(positions) + 1).clamp(min=1).log()
-        return self.s.to(log_n.dtype)[:, None] * log_n[..., None, :]
+        factor = self.s.to(log_n.dtype)[:, None] * log_n[..., None, :]
+        return factor if self.b is None else factor + self.b.to(log_n.dtype)[:, None]
 
     def rotate(
         self, q: Tensor, k: Tensor, q_positions: Where = None, k_positions: Where = None, *, offset: int = 0

@@ -42,8 +42,10 @@ def measured(path: Path) -> dict:
     cells: dict[str, float] = {}
 
     def after(cell, kernel: int) -> None:
-        # user and system, its own and its children's; what comes after them is waiting
-        spent.append(sum(psutil.Process(kernel).cpu_times()[:4]))
+        # user and system, its own and its children's, ended or not; what comes after them is waiting
+        process = psutil.Process(kernel)
+        alive = [child.cpu_times()[:4] for child in process.children(recursive=True)]
+        spent.append(sum(map(sum, [process.cpu_times()[:4], *alive])))
         if spent[-1] - spent[-2] >= 1:
             cells[cell.id] = round(spent[-1] - spent[-2], 1)
 

@@ -89,6 +89,35 @@ def wrong(app, name, _template, context, _doctree):
         context["body"] += f'<p class="course-note course-wrong">{link}</p>'
 
 
+GROUP = re.compile(
+    r'<p aria-level="2" class="caption" role="heading"><span class="caption-text">(.*?)</span></p>'
+    r"\s*(<ul.*?</ul>)(?=\s*(?:<p aria-level|\Z))",
+    re.S,
+)
+
+
+def groups(pages: str) -> str:
+    """The list of all pages in parts that open: the lessons are open, and the part where the reader is.
+
+    >>> head = '<p aria-level="2" class="caption" role="heading"><span class="caption-text">{}</span></p>'
+    >>> groups(f"{head.format('Lessons')}<ul></ul>{head.format('Methods')}<ul><li>RoPE</li></ul>")[-65:]
+    'group"><summary>Methods</summary><ul><li>RoPE</li></ul></details>'
+    """
+
+    def group(found: re.Match) -> str:
+        here = " open" if not found.start() or "current active" in found[2] else ""
+        return f'<details class="course-group"{here}><summary>{found[1]}</summary>{found[2]}</details>'
+
+    return GROUP.sub(group, pages.strip())
+
+
+def beside(_app, _page, _template, context, _doctree):
+    """The list of all pages, as the theme makes it, in :func:`groups`."""
+    if "generate_toctree_html" in context:
+        made = context["generate_toctree_html"]
+        context["generate_toctree_html"] = lambda *args, **named: groups(str(made(*args, **named)))
+
+
 def lost(project: str, base: str) -> str:
     """The page for lost addresses, in all languages: a server shows the same one everywhere."""
     parts = []
@@ -134,5 +163,6 @@ def finish(app, problem):
 def setup(app):
     app.connect("html-page-context", card)
     app.connect("html-page-context", wrong)
+    app.connect("html-page-context", beside, priority=900)  # when the theme has made it
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

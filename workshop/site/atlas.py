@@ -1,12 +1,14 @@
 """The table of docs/atlas.md, from the record. It is whole without a script; atlas.js searches and sorts."""
 
 import html
+import tomllib
 
 from course import atlas
 from tutorial_lib.language import _
 from workshop import documents
 
 LESSONS = documents.ROOT / "notebooks"
+CHECKPOINTS = documents.ROOT / "workshop" / "atlas" / "checkpoints.toml"
 
 
 def strip(name: str) -> str:
@@ -21,7 +23,7 @@ def strip(name: str) -> str:
 
 
 def numbers(values: list) -> str:
-    return ", ".join(f"{value:,g}" if isinstance(value, int | float) else str(value) for value in values)
+    return ", ".join(f"{value:,.10g}" if isinstance(value, int | float) else str(value) for value in values)
 
 
 def inside(name: str, its: dict) -> str:
@@ -82,7 +84,7 @@ def table() -> str:
     rows = about["rows"]
     built = [its for its in rows if "runs" in its]
     texts = [f"{its['type']} → {its['text']}" for its in rows if "text" in its]
-    whys = "".join(f"<li>{its['type']}: {html.escape(its['why'])}</li>" for its in rows if "why" in its)
+    whys = "".join(f"<li>{its['type']}: {html.escape(_(its['why']))}</li>" for its in rows if "why" in its)
     heads = [_("model type"), _("its layers"), _("layers"), _("base"), _("share"), _("window"), _("scaling")]
     head = "".join(f'<th scope="col">{each}</th>' for each in heads)
     counted = _("{built} of {all} types were measured with Transformers {version} on {date}.").format(
@@ -95,6 +97,47 @@ def table() -> str:
         f'<p>{counted}</p>{key()}<div style="overflow-x: auto"><table class="at-table"><thead><tr>{head}</tr>'
         f"</thead><tbody>{''.join(map(line, built))}</tbody></table></div><p>{same}</p>"
         f"<details><summary>{_('Not measured, and why')}</summary><ul>{whys}</ul></details></div>"
+    )
+
+
+def checkpoint(its: dict) -> str:
+    """A line: what the maker's file says, and what the class says where that is something else."""
+    config = its["config"]
+    kind, scaling = config["model_type"], config.get("rope_scaling", {})
+    there = any(each["type"] == kind for each in atlas.record()["rows"])  # a text model may have no row
+    says = atlas.row(kind)["declared"] if there else {"base": [], "share": [], "window": None, "scaling": []}
+    bases = {config[key] for key in ("rope_theta", "rope_local_base_freq") if key in config}
+    pairs = [
+        ([config.get("num_hidden_layers")], [len(atlas.layers(kind)) if there else None]),
+        (sorted(bases), says["base"]),
+        ([config.get("partial_rotary_factor")], says["share"]),
+        ([config.get("sliding_window")], [says["window"]]),
+        ([scaling.get("rope_type")], says["scaling"]),
+    ]
+    cells = []
+    for found, default in pairs:
+        value, other = (numbers([one for one in each if one is not None]) for each in (found, default))
+        if scaling and found == [scaling["rope_type"]]:
+            value += f" × {scaling['factor']:g}"
+        elif value and other and value != other:
+            value = _("{value} (class: {default})").format(value=value, default=other)
+        cells.append(f"<td>{value or '–'}</td>")
+    repository, _comma, path = its["source"].partition(", ")
+    source = f'<a href="https://github.com/{repository}/tree/{its["commit"]}">{repository}</a>, {path}'
+    return (
+        f'<tr><th scope="row">{its["name"]}</th><td>{kind}</td>{"".join(cells)}'
+        f"<td>{source}, {its['date']}</td></tr>"
+    )
+
+
+def checkpoints() -> str:
+    """The table of what makers' own files say."""
+    rows = tomllib.loads(CHECKPOINTS.read_text(encoding="utf-8"))["checkpoint"]
+    heads = [_("checkpoint"), _("model type"), _("layers"), _("base"), _("share"), _("window"), _("scaling")]
+    head = "".join(f'<th scope="col">{each}</th>' for each in [*heads, _("source, and its date")])
+    return (
+        f'<div style="overflow-x: auto"><table class="at-table"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(map(checkpoint, rows))}</tbody></table></div>"
     )
 
 

@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 if str(HERE) not in sys.path:  # where a test reads this file
     sys.path.insert(0, str(HERE))
 
+import article  # noqa: E402
 import atlas  # noqa: E402
 import editions  # noqa: E402
 import methods  # noqa: E402
@@ -156,11 +157,8 @@ def notebook(text: str) -> str:
         if cell["cell_type"] == "markdown":
             cell["source"] = links(source)
             continue
-        options = cell["metadata"]["mystnb"] = {}
-        if "reveal" in cell["metadata"].get("tags", []):
-            # one thing to open: the code with what it gives
-            cell["metadata"]["tags"].append("hide-cell")
-            options |= {"code_prompt_show": _("Show the answer"), "code_prompt_hide": _("Hide it again")}
+        article.fit(cell)
+        options = cell["metadata"]["mystnb"]
         for output in list(cell.get("outputs", [])):
             data = output.get("data", {})
             if told := output.get("metadata", {}).get("measured"):
@@ -233,7 +231,10 @@ def read(app, docname, source):
         name = docname.removeprefix("methods/")
         source[0] = links(methods.text(name, methods.image(name, Path(app.doctreedir) / "live")))
     elif docname == "docs/atlas":
-        source[0] = links(re.sub("<div data-atlas>.*?</div>", lambda _found: atlas.table(), source[0]))
+        source[0] = re.sub("<div data-atlas>.*?</div>", lambda _found: atlas.table(), source[0])
+        source[0] = links(
+            re.sub("<div data-checkpoints>.*?</div>", lambda _found: atlas.checkpoints(), source[0])
+        )
     elif docname == "api/index":
         source[0] = (
             modules(source[0])

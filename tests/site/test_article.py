@@ -1,0 +1,90 @@
+"""What a notebook becomes on the site: an article, in which nothing of the notebook is lost."""
+
+import copy
+import html
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "workshop" / "site"))
+import article  # noqa: E402
+
+NOTEBOOKS = sorted([*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("notebooks/deeper/*.ipynb")])
+
+
+def codes(path):
+    return [
+        cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"
+    ]
+
+
+def bare(text):
+    return "".join(html.unescape(re.sub("<[^>]*>", "", text)).split())
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_call_of_the_lesson_is_left_and_no_code_is_lost(path):
+    for cell in codes(path):
+        kind, source, shown = article.part(cell), "".join(cell["source"]), copy.deepcopy(cell)
+        article.fit(shown)
+        hidden = "remove-input" in shown["metadata"]["tags"]
+        assert hidden or not re.search(
+            r"^lesson\.(?:predict|concept_check|reveal)\(|Explorer\(", source, re.M
+        )
+        added = shown["outputs"][len(cell["outputs"]) :]
+        given = bare("".join(output["data"]["text/html"] for output in added))
+        if hidden and kind not in ("toy", "question"):
+            lines = [line for line in source.splitlines() if line.strip() and not line.startswith("# ")]
+            assert all("".join(line.split()) in given for line in lines), source
+        else:
+            assert not added
+        assert shown["source"] == cell["source"]
+
+
+def test_each_part_is_there_and_a_lesson_has_what_its_template_asks():
+    for path in ROOT.glob("notebooks/[0-9]*.ipynb"):
+        found = Counter(article.part(cell) for cell in codes(path))
+        assert {"toy", "question", "answer", "turn", "figure", "claims", "code"} <= found.keys(), path.name
+
+
+def test_what_defines_something_is_read_as_it_stands():
+    drawn = [{"output_type": "display_data", "metadata": {}, "data": {"image/png": "", "text/html": ""}}]
+    cell = {"source": ["plots.show(fig)"], "metadata": {}, "outputs": drawn}
+    assert article.part(cell) == "figure"
+    assert (
+        article.part(cell | {"source": ["def rotate(x):\n", "    return x\n", "plots.show(fig)"]}) == "code"
+    )
+
+
+def test_claims_are_cards_with_all_that_the_table_says():
+    seen = 0
+    for path in NOTEBOOKS:
+        for cell in codes(path):
+            if article.part(cell) == "claims":
+                shown = copy.deepcopy(cell)
+                article.fit(shown)
+                after = bare(
+                    "".join(article._html(output) for output in shown["outputs"][: len(cell["outputs"])])
+                )
+                for said in re.findall(
+                    "<td[^>]*>(.*?)</td>", "".join(map(article._html, cell["outputs"])), re.S
+                ):
+                    assert bare(said) in after, (path.name, said)
+                seen += after.count("Measuredhere:")
+    assert seen > 60
+
+
+def test_a_blank_does_not_say_what_became_of_code_that_nobody_wrote():
+    for path in NOTEBOOKS:
+        for cell in codes(path):
+            if article.part(cell) == "turn":
+                shown = copy.deepcopy(cell)
+                article.fit(shown)
+                after, before = ("".join(map(article._html, each["outputs"])) for each in (shown, cell))
+                assert "Not written yet" in before and "Not written yet" not in after
+                assert after.count("<summary>") == before.count("<summary>") > 0

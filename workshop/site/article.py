@@ -1,0 +1,105 @@
+"""A notebook as an article: what its cells are for somebody who reads and does not run them.
+
+The notebook stays the only source. What a cell is follows from its tags, its code and its outputs
+(:func:`part`), and decides whether its code is shown, folded below what it gives, or left out.
+"""
+
+import html
+import re
+
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+from tutorial_lib.language import _
+
+CALLS = {"question": r"lesson\.(?:predict|concept_check)\(", "turn": r"lesson\.your_turn\("}
+
+
+def part(cell: dict) -> str:
+    """What a code cell is for a reader:
+
+    - ``toy``: an explorer, or lanes that learn. ``question``: a prediction, or a concept check. Both answer
+      on the page, so their code says nothing.
+    - ``answer``: what is measured after a prediction. ``claims``: the table of verdicts. ``figure``: it
+      draws, and defines nothing that later text is about. What they give comes first, then their code.
+    - ``tools`` and ``conditions``: what the lesson, or its claims, need; folded. ``turn``: a blank.
+    - ``code``: to be read as it stands.
+    """
+    source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
+    outputs = cell.get("outputs", [])
+    if "reveal" in tags:
+        return "answer"
+    if any("live" in output.get("metadata", {}) for output in outputs):
+        return "toy"
+    for name, call in CALLS.items():
+        if re.search(rf"^(?:\w+ = )?{call}", source, re.M):
+            return name
+    if "hide-input" in tags:
+        if any("<table" in _html(output) for output in outputs):
+            return "claims"
+        return "conditions" if "lesson.Claims(" in source else "tools"
+    drawn = any("image/png" in output.get("data", {}) for output in outputs)
+    return "figure" if drawn and not re.search(r"^(?:def|class) ", source, re.M) else "code"
+
+
+def fit(cell: dict) -> None:
+    """Change a code cell of a notebook in place: what is folded, and code that goes below."""
+    kind, source = part(cell), "".join(cell["source"])
+    tags, options = (
+        cell["metadata"].setdefault(name, empty) for name, empty in (("tags", []), ("mystnb", {}))
+    )
+    folded = {
+        "answer": (_("Show the answer"), _("Hide it again")),
+        "tools": (_("The tools of this lesson"),) * 2,
+        "conditions": (_("The code that judges"),) * 2,
+    }
+    if kind in folded:
+        options["code_prompt_show"], options["code_prompt_hide"] = folded[kind]
+    if kind == "answer":
+        tags.append("hide-cell")  # one thing to open
+    for output in cell.get("outputs", []):
+        if kind == "claims" and "<table" in _html(output):
+            output["data"] = {"text/html": claims(_html(output))}
+        if kind == "turn" and _html(output):  # it says what became of the reader's code; here there is none
+            output["data"]["text/html"] = re.sub("^<p>.*?</p>", "", _html(output))
+    if kind in ("toy", "question", "answer", "claims", "figure"):
+        tags[:] = [tag for tag in tags if tag != "hide-input"] + ["remove-input"]
+    if kind in ("answer", "claims", "figure"):
+        data = {"text/html": below(source, kind)}
+        cell["outputs"].append({"output_type": "display_data", "metadata": {}, "data": data})
+
+
+def below(source: str, kind: str) -> str:
+    """Code to be opened; a first line that says to run it says nothing here."""
+    says = {
+        "answer": _("The code that measures it"),
+        "claims": _("The code that judges"),
+        "figure": _("The code of this figure"),
+    }
+    source = re.sub(r"^#.*\n", "", source) if kind != "figure" else source
+    code = highlight(source, PythonLexer(), HtmlFormatter())
+    return f'<details class="course-code"><summary>{says[kind]}</summary>{code}</details>'
+
+
+def claims(table: str) -> str:
+    """The table of claims as cards: it is too wide for a phone, and a card has room for its sentence."""
+    heads = re.findall("<th[^>]*>(.*?)</th>", table)
+    cards = []
+    for row in re.findall("<tr>(.*?)</tr>", table, re.S)[1:]:
+        claim, verdict, *rest = re.findall("<td[^>]*>(.*?)</td>", row, re.S)
+        sign = html.unescape(verdict)[:1]
+        more = "".join(
+            f"<p><b>{head}:</b> {text}</p>"
+            for head, text in zip(heads[2:], rest, strict=True)
+            if text.strip()
+        )
+        cards.append(
+            f'<div class="course-claim" data-sign="{sign}"><p class="claim">{claim}</p>'
+            f'<p class="verdict">{verdict}</p>{more}</div>'
+        )
+    return f'<div class="course-claims">{"".join(cards)}</div>'
+
+
+def _html(output: dict) -> str:
+    return "".join(output.get("data", {}).get("text/html", ""))
