@@ -29,8 +29,8 @@ from course.checks.answer import TooSlow, at_most, collect
 from . import stub_modules
 
 CHANNEL = 3
-# Cell magics that run the cell. Cells with other cell magics are not run, nor are shell commands.
 UNREAD: list[tuple[str, int, int]] = []  # cells that are no Python: source, line and character
+# Cell magics that run the cell. Cells with other cell magics are not run, nor are shell commands.
 TIMED = re.compile(r"\s*%%(?:time|capture|prun)\b.*\n")
 
 
@@ -78,7 +78,8 @@ def run(source: str, n: int, namespace: dict, seconds: float) -> bool:
     except TooSlow:
         return False
     except SyntaxError as error:
-        UNREAD.append((source, error.lineno or 0, error.offset or 0))
+        if error.filename == name:  # not from an exec of the student's own
+            UNREAD.append((source, error.lineno or 0, error.offset or 0))
     except BaseException:  # also SystemExit and KeyboardInterrupt
         pass
     return True

@@ -164,6 +164,19 @@ def test_who_calls_a_broken_answer_gets_the_points_of_their_own():
     assert marks["questions"]["cached_scores"]["name"] == "one position too far"
 
 
+@contained
+def test_a_cell_that_python_cannot_read_is_told_where_and_costs_only_its_own_answer():
+    comma = "def rope_rotate(x, angles， layout):\n    return x"
+    bracket = "import math\n\ndef rope_sort_rows(weight, n_heads):\n    return weight.view((n_heads, -1)\n"
+    fails_itself = f'exec("def {ANGLES}(")\n\n{RIGHT[ANGLES]}'  # the cell can be read
+    marks = mark({ROTATE: comma, SORT: bracket, ANGLES: fails_itself})
+    lost = {ROTATE: "syntax", SORT: "syntax", ANGLES: "stub"}
+    assert kinds(marks) == dict.fromkeys(POINTS, "right") | lost
+    for name, place in ((ROTATE, "line 1, at character 26"), (SORT, "line 4, at character 23")):
+        said = marks["questions"][name]["text"]
+        assert said.startswith(f"Python can't read the cell of {name}: it stops in {place}."), said
+
+
 # ---- harmless, and odd in every way at once ----
 ODD_CELLS = (
     """
