@@ -56,40 +56,8 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
     def say(kind: str, text: str, passed: bool = False, **more) -> Verdict:
         return Verdict(question.name, passed, kind, text, **more)
 
-    if outcomes and outcomes[0]["kind"] == "syntax":
-        return say(
-            "syntax",
-            _(
-                "Python can't read the cell of {name}: it stops in line {line}, at "
-                "character {character}. Look there and just before it for a bracket that is not closed, a "
-                "missing colon, or a full-width sign such as ， （ ） ： in place of , ( ) :"
-            ).format(
-                name=question.name,
-                line=_digits(outcomes[0]["line"]),
-                character=_digits(outcomes[0]["message"]),
-            ),
-            reread=question.section,
-        )
-    if any(one["kind"] == "stub" for one in outcomes):
-        other = re.match(
-            r"(\w+) is not written yet", next(one["message"] for one in outcomes if one["kind"] == "stub")
-        )
-        if not hidden and other and other[1] != question.name:
-            return say(
-                "stub",
-                _("{name} calls {other}, which is not written yet. Write that first.").format(
-                    name=question.name, other=other[1]
-                ),
-                reread=question.section,
-            )
-        return say(
-            "stub",
-            _(
-                "{name} is not written yet: it raises NotImplementedError. {title} "
-                '`check.hint("{name}")` gives a hint.'
-            ).format(name=question.name, title=_(question.title)),
-            reread=question.section,
-        )
+    if unwritten := _unwritten(question, outcomes, hidden):
+        return say(*unwritten, reread=question.section)
     if borrowed := sorted({name for one in outcomes for name in one["borrowed"]}):
         which = "" if hidden else f" ({', '.join(borrowed[:3])})"
         return say(
@@ -187,6 +155,32 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
         reread=question.section,
         picture=picture,
     )
+
+
+def _unwritten(question: Question, outcomes: list[dict], hidden: bool) -> tuple[str, str] | None:
+    """Kind and text, where there is no answer yet, or none that Python can read."""
+    if outcomes and outcomes[0]["kind"] == "syntax":
+        return "syntax", _(
+            "Python can't read the cell of {name}: it stops in line {line}, at "
+            "character {character}. Look there and just before it for a bracket that is not closed, a "
+            "missing colon, or a full-width sign such as ， （ ） ： in place of , ( ) :"
+        ).format(
+            name=question.name,
+            line=_digits(outcomes[0]["line"]),
+            character=_digits(outcomes[0]["message"]),
+        )
+    said = next((one["message"] for one in outcomes if one["kind"] == "stub"), None)
+    if said is None:
+        return None
+    other = re.match(r"(\w+) is not written yet", said)
+    if not hidden and other and other[1] != question.name:
+        return "stub", _("{name} calls {other}, which is not written yet. Write that first.").format(
+            name=question.name, other=other[1]
+        )
+    return "stub", _(
+        "{name} is not written yet: it raises NotImplementedError. {title} "
+        '`check.hint("{name}")` gives a hint.'
+    ).format(name=question.name, title=_(question.title))
 
 
 def _digits(text: str) -> str:

@@ -105,8 +105,8 @@ class Question:
     where that shows more. ``exact_dtype``: not even float64 for float32 is right.
     ``faults(value, case) -> str`` takes the place of a comparison where many answers are right: what is wrong
     with this one, as the learner reads it, or "". With ``own_words`` these words are all that is said; the
-    catalogue then only gives a name to the teacher. ``trial(values, cases, seed) -> (name, lines)`` is what the
-    judge does where nothing is wrong yet: it tries what was proposed, with all of the values at hand. It
+    catalogue then only gives a name to the teacher. ``trial(values, cases, seed) -> (name, lines)`` is what
+    the judge does where nothing is wrong yet: it tries what was proposed, with all of the values at hand. It
     returns the name of the mistake in the catalogue, or "", and what came out, for the learner.
     """
 
