@@ -371,8 +371,8 @@ def _same_outcome(question: Question, args: tuple, a: dict, b: dict) -> bool:
 
 
 def _words(message: str) -> str:
-    """An error's message without its numbers."""
-    return re.sub(r"\d+", "#", message)
+    """An error's message without its numbers and their kind, which not every Python names."""
+    return re.sub(r"\d+", "#", message.removeprefix("float "))
 
 
 # ---- one case ----

@@ -149,7 +149,7 @@ def twelve_by_heart(n):
 
 def test_who_knows_twelve_by_heart_is_not_told_that_twelve_is_wrong():
     for verdict in verdicts("alibi_slopes", twelve_by_heart):
-        assert verdict.name == "the formula for any n" and "12" not in verdict.text.split("For powers")[0]
+        assert verdict.name == "the formula for any n"
         assert "12" not in verdict.text and verdict.text.startswith("With n = ")
 
 

@@ -122,7 +122,7 @@ def named(question):
     return pytest.param(question, id=question.name)
 
 
-@pytest.mark.parametrize("question", map(named, OURS))
+@pytest.mark.parametrize("question", [named(question) for question in OURS])
 def test_each_promise_of_a_text_is_reached_in_every_draw(question):
     promised = PROMISES.get(question.name, {})
     assert promised or question.name in PLAIN
@@ -135,7 +135,7 @@ def test_each_promise_of_a_text_is_reached_in_every_draw(question):
             assert any(eval(reached, {"torch": torch, "math": math} | one) for one in given), (words, seed)
 
 
-@pytest.mark.parametrize("question", map(named, OURS))
+@pytest.mark.parametrize("question", [named(question) for question in OURS])
 def test_no_input_may_be_changed(question):
     def spoils(value):
         if isinstance(value, dict):

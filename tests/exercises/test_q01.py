@@ -326,7 +326,6 @@ REFUSED = {
     ],
     "causal_attention": [
         causal_only_own,
-        causal_one_too_far,
         causal_window,
         causal_values_only,
         causal_not_enough,
@@ -379,6 +378,7 @@ NAMED = {
         (causal_zeroed, "zero instead of minus infinity"),
         (causal_full, "no mask"),
         (causal_backwards, "past and future exchanged"),
+        (causal_one_too_far, "one key too many"),
     ],
     "order_errors": [
         (errors_sum, "the mean difference by the mean size"),

@@ -171,6 +171,10 @@ def sink_by_gate(q, k, v, sinks, window):
     return torch.einsum("bhqk,bhkd->bhqd", torch.softmax(s, -1), v) * share[..., None]
 
 
+def sink_turned(q, k, v, sinks, window):
+    return sink_by_gate(q, k, v, -sinks, window)
+
+
 def sink_grouped(q, k, v, sinks, window):
     """The groups as an axis of their own."""
     B, H, n, d = q.shape
@@ -219,11 +223,16 @@ NAMED = {
         dials_of_partial_heads: "p-RoPE taken for partial rotation",
         dials_from_zero: "pattern counted from 0",
     },
-    "grid_angles": {angles_axial: "fast pairs for each axis anew", angles_in_blocks: "chunked in both"},
+    "grid_angles": {
+        angles_axial: "fast pairs for each axis anew",
+        angles_in_blocks: "chunked in both",
+        angles_by_dealing: "a finished axis is skipped",
+    },
     "sink_attention": {
         sink_scaled_too: "the sink is scaled",
         sink_tiled: "grouped heads tiled",
         sink_off_by_one: "a sink of 0 for all",
+        sink_turned: "the sign of the sink",
     },
 }
 
@@ -262,7 +271,6 @@ OTHER = {
     },
     "sink_attention": {
         "twice the sink": lambda q, k, v, s, w: sink_by_gate(q, k, v, 2 * s, w),
-        "the sink turned": lambda q, k, v, s, w: sink_by_gate(q, k, v, -s, w),
         "keys for values": lambda q, k, v, s, w: sink_by_gate(q, k, k, s, w),
         "window twice as wide": lambda q, k, v, s, w: sink_by_gate(q, k, v, s, 2 * w),
     },

@@ -79,8 +79,8 @@ ALIBI_SLOPES = Question(
         Wrong(
             "the formula for any n",
             lambda n: torch.tensor(_geometric(n)),
-            "For powers of two this is right. For another number of heads the released code does not put n "
-            "into the formula: it mixes two lists. A model with such a number would get other slopes than "
+            "The formula is for powers of two. For another number of heads the released code does not put n "
+            "into it: it mixes two lists. A model with such a number would get other slopes than "
             "the ones it was trained with, and no error would tell you.",
         ),
         Wrong(
