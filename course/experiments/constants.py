@@ -259,6 +259,13 @@ def ahead(record: Record, which: str, at: int) -> set[tuple[str, str]]:
     }
 
 
+def ranked(record: Record, which: str, at: int) -> list[str]:
+    """The encodings, the one with the lowest mean loss first."""
+    return sorted(
+        record.settings["encodings"], key=lambda name: statistics.fmean(tail(record, name, which, at))
+    )
+
+
 def figure(record: Record):
     names, far = record.settings["encodings"], record.settings["multiples"][-1]
     fig, axes = plots.panels(1, 2, size=(12, 1.5 + 0.42 * len(names)))
@@ -363,12 +370,7 @@ def findings(record: Record) -> list[Finding]:
         before, after = (ahead(record, which, at) for which in ("usual", "found"))
         told += len(before & after)
         changed += [f"{b} before {a} at {where}" for a, b in sorted(before) if (b, a) in after]
-        first, then = (
-            sorted(
-                names, key=lambda name, which=which, at=at: statistics.fmean(tail(record, name, which, at))
-            )
-            for which in ("usual", "found")
-        )
+        first, then = (ranked(record, which, at) for which in ("usual", "found"))
         turned += [
             f"{b} before {a} at {where}"
             for a, b in itertools.combinations(first, 2)
