@@ -22,7 +22,7 @@ def changed(settings, **few):
 
 
 def test_every_experiment_that_trains_has_one():
-    others = {"cost", "decay", "playground", "position_gap", "scale", "scoreboard", "tuning"}
+    others = {"constants", "cost", "decay", "playground", "position_gap", "scale", "scoreboard", "tuning"}
     assert set(EXPERIMENTS) - set(GPU) == others
     assert all(256 <= settings["d_model"] <= 512 for settings in GPU.values())
     assert all(settings["layers"] in (6, 8) for name, settings in GPU.items() if name != "clipping")
