@@ -21,13 +21,10 @@ import functools
 import hashlib
 import io
 import json
-import os
 import re
 import shutil
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import nbformat
@@ -456,17 +453,12 @@ def numbers(notebook: nbformat.NotebookNode) -> list[list[str]]:
     ]
 
 
-SPEAKS = threading.Lock()
-"""A process speaks one language at a time."""
-
-
 def run(
     notebook: nbformat.NotebookNode, name: str, environment: Mapping[str, str], folder: Path
 ) -> nbformat.NotebookNode:
     """Execute a translated notebook. Raises ValueError if it prints other numbers than the English one."""
     authoring.execute(notebook, folder, environment)
     with (
-        SPEAKS,
         contextlib.suppress(RuntimeError),
         speaking(environment["TUTORIAL_LANG"], Path(environment["TUTORIAL_LOCALE"])),
     ):
@@ -512,10 +504,9 @@ def build(language: str, only: tuple[str, ...] = (), folder: Path = ROOT / "buil
     """Write ``folder/<language>``, what a learner gets: translated notebooks executed, the rest copied.
 
     A notebook that was run there, and has not changed since, is not run again. With ``only`` no other
-    notebook is run: one that was run earlier keeps its outputs, and the rest show the English ones. As many
-    run at once as there are cores, and what is done is kept when the rest is interrupted.
+    notebook is run: one that was run earlier keeps its outputs, and the rest show the English ones.
     """
-    out, says, ran, asked = folder / language, speakers(language), _ran(folder, language), {}
+    out, says, ran = folder / language, speakers(language), _ran(folder, language)
     compile_texts(looked_up(language), out)
     for path in served(ROOT):
         (out / path).parent.mkdir(parents=True, exist_ok=True)
@@ -534,37 +525,18 @@ def build(language: str, only: tuple[str, ...] = (), folder: Path = ROOT / "buil
                 if there and ran[name] == made:
                     continue
                 if not only or name[:2] in only:
-                    asked[path] = notebook, made
-                    continue
-                if there:
+                    spoken = {"TUTORIAL_LANG": language, "TUTORIAL_LOCALE": str(folder)}
+                    notebook = run(notebook, name, spoken, (out / path).parent)
+                    notebook.metadata["language"] = language
+                    ran[name] = made
+                elif there:
                     _keep_outputs(notebook, nbformat.read(out / path, as_version=4))
                     ran[name] = ""  # its turn comes in the next build of all
                 else:
                     ran.pop(name, None)
             print(path, "{} of {}".format(*coverage(name, language)), flush=True)
         nbformat.write(notebook, out / path)
-    cores = os.cpu_count() or 1
-    spoken = {
-        "TUTORIAL_LANG": language,
-        "TUTORIAL_LOCALE": str(folder),
-        "OMP_NUM_THREADS": str(max(1, cores // max(1, len(asked)))),
-    }
-    pool = ThreadPoolExecutor(min(cores, max(1, len(asked))))
-    try:
-        running = {
-            pool.submit(run, notebook, path.stem, spoken, (out / path).parent): path
-            for path, (notebook, _made) in asked.items()
-        }
-        for done in as_completed(running):
-            path, notebook = running[done], done.result()
-            notebook.metadata["language"] = language
-            nbformat.write(notebook, out / path)
-            ran[path.stem] = asked[path][1]
-            _record(folder, language).write_text(json.dumps(ran), encoding="utf-8")
-            print(path, "{} of {}".format(*coverage(path.stem, language)), flush=True)
-    finally:
-        pool.shutdown(cancel_futures=True)
-    _record(folder, language).write_text(json.dumps(ran), encoding="utf-8")
+        _record(folder, language).write_text(json.dumps(ran), encoding="utf-8")
     return out
 
 
