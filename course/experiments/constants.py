@@ -437,13 +437,6 @@ def findings(record: Record) -> list[Finding]:
     return said
 
 
-def settings_of(preset: str, **changes) -> dict:
-    """Those of ``lengths``, without what is searched there."""
-    settings = lengths.EXPERIMENT.presets[preset]
-    kept = {key: value for key, value in settings.items() if key not in ("protocol", "scalings")}
-    return kept | changes
-
-
 EXPERIMENT = Experiment(
     "constants",
     "A constant for each",
@@ -459,8 +452,8 @@ EXPERIMENT = Experiment(
         protocol=["own"],
     ),
     presets={
-        "live": settings_of("live", encodings=["alibi"], trials=6),
-        "full": settings_of("full", encodings=list(SEARCHED), trials=14),
+        "live": tuning.settings_of("lengths", "live", encodings=["alibi"], trials=6),
+        "full": tuning.settings_of("lengths", "full", encodings=list(SEARCHED), trials=14),
     },
     seeds={"live": (0, 1), "full": (0, 1, 2)},
 )
