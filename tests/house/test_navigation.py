@@ -105,18 +105,64 @@ def test_running(seconds, words):
     assert navigation.running(seconds) == words
 
 
-def test_minutes_count_words_lines_and_what_is_done():
+FIRST_EDITION = """
+00 40    1681 3 4 0 3 3 2 1
+01 65–70 2016 7 4 0 6 5 2 1
+02 70–75 2067 7 4 0 8 5 1 3
+03 65–70 2113 4 5 0 9 5 2 1
+04 70    1760 6 4 0 10 5 1 3
+05 50    2049 7 4 0 2 5 2 5
+06 60    2085 6 5 0 5 5 1 3
+07 60    2443 7 4 0 7 5 1 2
+08 70    2618 6 4 0 5 5 2 3
+09 60    2762 5 4 0 5 5 1 0
+10 70    2606 7 4 0 7 5 2 1
+"""
+"""A lesson, its honest minutes as a reader judged them, and what is counted in it, in the order of ``CALLS``.
+
+Of 09 the main lesson; its capstone and its inventory take 40 more. This table does not change.
+"""
+SECOND_EDITION = ("00", "01")
+
+
+@pytest.mark.parametrize("row", FIRST_EDITION.split("\n")[1:-1])
+def test_the_minutes_of_the_first_edition_are_honest(row):
+    _number, said, *found = row.split()
+    honest = [int(end) for end in said.split("–")]
+    counted = dict(zip(("words", *navigation.CALLS, "formulas"), map(int, found), strict=True))
+    assert min(honest) - 5 <= round(navigation.minutes(counted)) <= max(honest) + 5
+
+
+@pytest.mark.parametrize("number", SECOND_EDITION)
+def test_a_lesson_of_the_second_edition_takes_45_minutes(number):
+    found = navigation.counted(nbformat.read(authoring.find(number), as_version=4))
+    assert navigation.minutes(found) <= 45, found
+
+
+def test_what_takes_time_is_counted():
     cells = [
-        new_markdown_cell("word " * 400),
-        new_code_cell("x = 1\n\n" * 40),
+        new_markdown_cell("word " * 400 + "\n<details><summary>Why?</summary> hidden </details> $$x$$"),
         new_code_cell('lesson.predict("01.a")'),
-        new_code_cell('lesson.concept_check("01")'),
-        new_code_cell('f = lesson.your_turn("01.f", f)'),
-        new_code_cell("WaveExplorer()"),
-        new_code_cell("y = 1\n" * 40, metadata={"tags": ["reveal"]}),
-        new_code_cell("y = 1\n" * 40, metadata={"tags": ["hide-input"]}),
+        new_code_cell('f = lesson.your_turn("01.f", f)\ng = lesson.your_turn("01.g", g, build=True)'),
+        new_code_cell('WaveExplorer()\nPlayground("a")\nplots.show(f, "x")', metadata={"tags": ["reveal"]}),
+        new_code_cell('claims.test(\n    "a",\nPlayground("a", small=True)', metadata={"tags": ["hide-input"]}),
+        new_markdown_cell("# Capstone, ten minutes more", metadata={"tags": ["side"]}),
+        new_code_cell("OtherExplorer()"),
+        new_markdown_cell("### Still in it"),
+        new_markdown_cell("## Back"),
     ]
-    assert navigation.minutes(new_notebook(cells=cells)) == pytest.approx(2 + 44 / 20 + 1 + 2.5 + 3 + 2)
+    found = navigation.counted(new_notebook(cells=cells))
+    assert found == {
+        "words": 404,
+        "predictions": 1,
+        "turns": 1,
+        "builds": 1,
+        "figures": 1,
+        "claims": 1,
+        "toys": 2,
+        "formulas": 1,
+    }
+    assert navigation.minutes(found) == pytest.approx(404 / 150 + 1 + 1.5 + 12 + 3.5 + 0.5 + 2 * 5.5 + 1.5)
 
 
 @pytest.mark.parametrize(
