@@ -108,6 +108,8 @@ def translated(value, key: str = ""):
     """A question as it is shown: each text in it in the reader's language, names and numbers as they are."""
     if isinstance(value, dict):
         return {name: translated(each, name) for name, each in value.items()}
+    if isinstance(value, list):
+        return [translated(each, key) for each in value]
     return _(value) if isinstance(value, str) and key not in NAMES else value
 
 

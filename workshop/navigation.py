@@ -205,7 +205,7 @@ def core(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def counted(notebook: nbformat.NotebookNode) -> dict[str, int]:
-    """What takes time in a notebook: its words, hidden ones too, and how many there are of each of ``EFFORT``.
+    """What takes time in a notebook: its words, hidden ones too, and how many of each of ``EFFORT``.
 
     Of a notebook with side parts, the rest.
     """
@@ -222,11 +222,11 @@ def minutes(found: Mapping[str, int]) -> float:
     """Minutes to work through a notebook in which :func:`counted` has found this.
 
     The numbers were set once, in November 2026, to agree with what one reader, who opened everything, judged
-    honest for the eleven lessons of the first edition. They are round ones whose largest error is 5.2 minutes, from
-    the middle of a range, where the best of any size have 5.0 (``tests/house/test_navigation.py`` has the table). They are no
-    causes: a figure stands for the experiment around it, an explorer for all that is tried with it. Lines of
-    code, and small lanes that learn, explained nothing more. No lesson of the first edition had a build; its
-    twelve minutes are what it is meant to take.
+    honest for the eleven lessons of the first edition; ``tests/house/test_navigation.py`` has the table. They
+    are round ones, and at most 5.2 minutes from the middle of what was said, where the best of any size are
+    5.0. They are no causes: a figure stands for the experiment around it, an explorer for all that is tried
+    with it. Lines of code, and small lanes that learn, explained nothing more. No lesson of the first edition
+    had a build; its twelve minutes are what it is meant to take.
     They are not fitted again: a lesson that gets shorter has to get shorter.
     """
     return found["words"] / WORDS + sum(each * found[name] for name, each in EFFORT.items())

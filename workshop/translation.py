@@ -47,8 +47,10 @@ from course.experiments import (
 )
 from course.lab.working_copy import served
 from course.lesson import museum, panel, predictions, questions, resume, turns
+from course.lesson.claims import DECIDE
 from course.lesson.inventory import Before
 from course.lesson.inventory import load as beliefs
+from course.lesson.warm_up import WarmUp
 from course.real_models import BUGS
 from tutorial_lib import conformance, readability
 from tutorial_lib.data import SOURCES
@@ -133,6 +135,9 @@ def _flat(value, place: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for name, each in value.items():
             yield from _flat(each, f"{place} {name}") if name not in questions.NAMES else ()
+    elif isinstance(value, list):
+        for each in value:
+            yield from _flat(each, place)
     elif isinstance(value, str) and re.search("[A-Za-z]{2}", value):
         yield place, value
 
@@ -197,7 +202,15 @@ def _marked(file: Path) -> Iterator[str]:
 
 def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "translation.py") for text in WORDS)
-    named = (predictions.FOLDED, questions.QuestionList.NOTE, Before.NOTE, turns.EMPTY, turns.INSTEAD)
+    named = (
+        predictions.FOLDED,
+        questions.QuestionList.NOTE,
+        WarmUp.RULE,
+        Before.NOTE,
+        turns.EMPTY,
+        turns.INSTEAD,
+        DECIDE,
+    )
     yield from (
         (text, "lesson")
         for text in (

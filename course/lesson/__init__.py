@@ -1,4 +1,4 @@
-"""What every notebook shares: predict then reveal, your turn, claims tested, concept check,
+"""What every notebook shares: a warm-up, predict then reveal, your turn, claims tested, concept check,
 progress, an inventory of beliefs before the course and after it, and votes of a class.
 
 The questions stand in ``questions/NN.toml``, one file per notebook, so that a notebook's source
@@ -12,6 +12,7 @@ from .predictions import predict, reveal
 from .questions import concept_check
 from .turns import your_turn
 from .votes import share, vote
+from .warm_up import warm_up
 
 __all__ = [
     "Claims",
@@ -22,5 +23,6 @@ __all__ = [
     "reveal",
     "share",
     "vote",
+    "warm_up",
     "your_turn",
 ]

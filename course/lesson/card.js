@@ -243,6 +243,28 @@ function openAll(el) {
   notebook.querySelectorAll("details").forEach((one) => { one.open = true; });
 }
 
+/** Why did you think so? One click, or a few words; nothing is graded. It leaves the answer as a line. */
+function askWhy(reasons, then) {
+  const box = node("fieldset", { className: "order-why" });
+  const done = (reason) => {
+    box.replaceWith(node("p", { className: "order-reason", textContent: `${say("You thought so because:")} ${reason}` }));
+    then(reason);
+  };
+  const pick = (reason) => node("button", { type: "button", textContent: reason, onclick: () => done(reason) });
+  const own = node("input", { type: "text", maxLength: 300, ariaLabel: say("another reason, in your words"),
+    placeholder: say("another reason, in your words") });
+  const said = () => { if (own.value.trim()) done(own.value.trim()); else own.focus(); };
+  for (const kind of ["keydown", "keyup", "keypress"])   // JupyterLab has shortcuts of single letters
+    own.addEventListener(kind, (event) => {
+      event.stopPropagation();
+      if (kind === "keydown" && event.key === "Enter") { event.preventDefault(); said(); }
+    });
+  box.append(node("legend", { textContent: say("Why did you think so?") }), ...reasons.map(([reason]) => pick(reason)),
+    pick(say("I guessed.")), node("div", { className: "order-row" }, own,
+      node("button", { type: "button", textContent: say("That is why"), onclick: said })));
+  return box;
+}
+
 function tell(model, el) {
   const told = model.get("told"), asked = model.get("asked");
   const card = node("div", { className: "order-card order-told" });
@@ -256,19 +278,29 @@ function tell(model, el) {
   line("order-measured-words", `<b>${say("Measured:")}</b> ${told.words}`);
   if (asked.kind === "sketch") card.append(sketch(asked, told.said, null, told.measured),
     node("div", { className: "order-key", textContent: told.said ? say("dashed: yours; full: measured") : "" }));
-  if (told.belief) line("order-belief", told.belief);
-  if (told.meaning) line("order-meaning", told.meaning);
-  if (told.others?.length) {
-    const list = node("ul");
-    for (const [words, why] of told.others) {
-      const item = node("li");
-      item.innerHTML = `<i>${words}</i> ${why}`;
-      list.append(item);
+  const explain = (refuted) => {
+    if (refuted) line("order-belief", refuted);
+    if (told.meaning) line("order-meaning", told.meaning);
+    if (told.others?.length) {
+      const list = node("ul");
+      for (const [words, why] of told.others) {
+        const item = node("li");
+        item.innerHTML = `<i>${words}</i> ${why}`;
+        list.append(item);
+      }
+      card.append(node("details", {}, node("summary", { textContent: say("And the other answers?") }), list));
     }
-    card.append(node("details", {}, node("summary", { textContent: say("And the other answers?") }), list));
-  }
+  };
+  const refute = (reason) => (told.reasons ?? []).find(([given]) => given === reason)?.[1] ?? told.belief;
+  const asks = told.right === false && told.belief && !told.reason;
+  if (asks) card.append(askWhy(told.reasons ?? [], (reason) => {
+    model.send({ reason });
+    explain(refute(reason));
+    unfold(el);
+  }));
+  else explain(told.reason ? refute(told.reason) : told.belief);
   el.append(card);
-  let alive = true;
+  let alive = !asks;   // what explains it waits for the reason
   const whenThere = () => {
     if (!alive) return;
     if (!el.isConnected) requestAnimationFrame(whenThere);

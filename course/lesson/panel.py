@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from tutorial_lib.language import _
+from tutorial_lib.language import _, joined
 from tutorial_lib.stored_widgets import table
 
 from ..progress import read
 from . import questions, turns
 from .resume import next_place
+from .warm_up import due
 
 
 class Panel:
@@ -52,7 +53,7 @@ class Panel:
         head = [_(each) for each in self.HEAD]
         return (
             f"<p>{what}{f': {place.link()}' if place else _('.')}</p>{table(head, self.rows())}"
-            f"<p>{_(self.FOOT)}</p>"
+            f"<p>{joined((_(self.FOOT), due(read())))}</p>"
         )
 
     def __repr__(self) -> str:
@@ -61,7 +62,7 @@ class Panel:
             [
                 f"{what}{f': {place}' if place else _('.')}",
                 *(" | ".join(row) for row in ([_(each) for each in self.HEAD], *self.rows())),
-                _(self.FOOT),
+                joined((_(self.FOOT), due(read()))),
             ]
         )
 

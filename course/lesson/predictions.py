@@ -74,8 +74,8 @@ class Prediction(Card):
         """Commit to an answer, as the button does."""
         self.said, self.earlier = self.check(self.question, answer), False
         key = questions.log_key("predict", self.key)
-        unknown = {"right": None} if "right" in read().get(key, {}) else {}  # it belonged to another answer
-        record(key, choice=self.said, at=now(), **unknown)
+        unknown = {name: None for name in ("right", "reason") if name in read().get(key, {})}
+        record(key, choice=self.said, at=now(), **unknown)  # they belonged to another answer
 
     def recall(self) -> Prediction:
         """Show what the reader answered another day, if that is still a valid answer; returns itself."""
@@ -214,7 +214,12 @@ def in_words(key: str, measured) -> str:
 
 
 class Answer(Card):
-    """What was measured, beside what the reader said."""
+    """What was measured, beside what the reader said. Who was wrong is asked why; the reason is noted."""
+
+    def __init__(self, key: str, **state):
+        super().__init__(role="tell", texts=texts(), **state)
+        entry = questions.log_key("predict", key)
+        self.on_msg(lambda _self, content, _buffers: record(entry, reason=str(content["reason"])))
 
     def stored(self):
         told = self.told
@@ -237,7 +242,9 @@ def reveal(key: str, measured) -> None:
 
     ``measured``, computed by the cell that calls this, is the name of one of the choices, the number asked
     for, or the values of the curve. ``why`` in the file of questions says what each answer means: of a choice
-    by its name, of a number ``low``, ``high`` and ``right``, of a curve ``wrong`` and ``right``.
+    by its name, of a number ``low``, ``high`` and ``right``, of a curve ``wrong`` and ``right``. ``reasons``
+    lists, for a wrong one, pairs of a reason that is often given and the answer to it; for any other reason,
+    and where there is no list, that is ``why``.
 
     Raises KeyError for an unknown question, ValueError for what can't be an answer to it.
     """
@@ -251,11 +258,13 @@ def reveal(key: str, measured) -> None:
     if said is None and key in _asking:
         said = _asking[key].said  # a disk that cannot be written to
     right, verdict, belief, why = None, "", "", asked.get("why", {})
+    reasons: list[list[str]] = []
     with contextlib.suppress(TypeError, ValueError):  # the question was another one when it was answered
         if said is not None:
             said = kind.check(asked, said)
             right, verdict, name = kind.compare(asked, said, measured)
             belief = "" if right else why.get(name, "")
+            reasons = [] if right else asked.get("reasons", {}).get(name, [])
             record(questions.log_key("predict", key), right=right)
     if right is None:
         said = None
@@ -273,9 +282,11 @@ def reveal(key: str, measured) -> None:
         "verdict": html.escape(verdict, quote=False),
         "words": in_words(key, measured),
         "belief": belief,
+        "reasons": reasons,
+        "reason": read().get(questions.log_key("predict", key), {}).get("reason") or "",
         "meaning": meaning,
         "others": others,
     }
     if key in _asking:
         _asking[key].told = told
-    display(Answer(role="tell", asked=kind(key, asked).asked, said=said, told=told, texts=texts()))
+    display(Answer(key, asked=kind(key, asked).asked, said=said, told=told))

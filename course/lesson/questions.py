@@ -7,6 +7,7 @@ import functools
 import html
 import re
 import tomllib
+from collections.abc import Callable
 from importlib.resources import files
 
 import ipywidgets as widgets
@@ -147,10 +148,13 @@ def _button(text: str) -> widgets.Button:
 class Check(Question):
     """A question of the concept check: each choice has its explanation. The first click counts."""
 
+    after: Callable[[], None] = staticmethod(lambda: None)
+
     def choose(self, answer):
         if "choice" not in read().get(self.key, {}):
             record(self.key, choice=answer, right=answer == self.asked["answer"], at=now())
         self.explain(answer)
+        self.after()
 
     def show(self, answer):
         self.explain(answer)
@@ -186,12 +190,19 @@ class QuestionList(StoredBox):
 
 def concept_check(number: str) -> QuestionList:
     """The five questions at the end of a notebook: ``concept_check("01")``."""
+    from .warm_up import due  # late: it asks these questions again
+
     asked = questions(number)["check"]
     wrong = link(f"notebook {number}")  # is not stored with the notebook: the host is the reader's setting
-    return QuestionList(
-        [
-            Check(f"{number}.{name}", "check", question, _("Question {n}").format(n=n)).recall()
-            for n, (name, question) in enumerate(asked.items(), 1)
-        ],
-        *([widgets.HTML(wrong.replace("<a ", '<a target="_blank" '))] if wrong else []),
-    )
+    shown, again = [], widgets.HTML()
+
+    def after():
+        again.value = due(read())
+
+    for n, (name, question) in enumerate(asked.items(), 1):
+        each = Check(f"{number}.{name}", "check", question, _("Question {n}").format(n=n)).recall()
+        each.after = after
+        shown.append(each)
+    after()
+    below = [widgets.HTML(wrong.replace("<a ", '<a target="_blank" '))] if wrong else []
+    return QuestionList(shown, again, *below)

@@ -145,7 +145,9 @@ def test_what_takes_time_is_counted():
         new_code_cell('lesson.predict("01.a")'),
         new_code_cell('f = lesson.your_turn("01.f", f)\ng = lesson.your_turn("01.g", g, build=True)'),
         new_code_cell('WaveExplorer()\nPlayground("a")\nplots.show(f, "x")', metadata={"tags": ["reveal"]}),
-        new_code_cell('claims.test(\n    "a",\nPlayground("a", small=True)', metadata={"tags": ["hide-input"]}),
+        new_code_cell(
+            'claims.test(\n    "a",\nPlayground("a", small=True)', metadata={"tags": ["hide-input"]}
+        ),
         new_markdown_cell("# Capstone, ten minutes more", metadata={"tags": ["side"]}),
         new_code_cell("OtherExplorer()"),
         new_markdown_cell("### Still in it"),

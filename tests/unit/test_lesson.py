@@ -13,9 +13,9 @@ from types import ModuleType
 import pytest
 import torch
 
-from course import lesson, progress
+from course import lesson, progress, verdicts
 from course.lesson import predictions, questions
-from course.lesson.claims import Claims
+from course.lesson.claims import Asked, Claims
 from course.progress import forget, log_file, read, record
 from tutorial_lib.stored_widgets import table
 
@@ -43,6 +43,7 @@ ASKED = {
             "question": "What <i>happens</i>?",
             "choices": {"same": "a < b & c", "other": "It changes.", "third": "Who knows?"},
             "why": {"same": "it stays", "other": "then it would move", "third": "you could"},
+            "reasons": {"other": [["I saw it move.", "that was a mirror"], ["It often does.", "not here"]]},
         }
     },
     "check": {
@@ -136,11 +137,25 @@ def test_reveal_answers_the_belief_by_name(told, said, verdict, right, belief, o
         "verdict": verdict,
         "words": "a &lt; b &amp; c",
         "belief": belief,
+        "reasons": ASKED["predict"]["swap"]["reasons"]["other"] if right is False else [],
+        "reason": "",
         "meaning": "it stays",
         "others": others,
     }
     assert question.told == card.told, "the card that asked says it, too"
     assert read().get("99.predict.swap", {}).get("right") is right
+
+
+def test_who_was_wrong_is_asked_why_until_they_answer_anew(told):
+    lesson.predict("99.swap").choose("other")
+    lesson.reveal("99.swap", "same")
+    told[0]._handle_custom_msg({"reason": "I saw it move."}, [])
+    assert entries()["99.predict.swap"] == {"choice": "other", "right": False, "reason": "I saw it move."}
+    lesson.reveal("99.swap", "same")
+    assert told[1].told["reason"] == "I saw it move.", "it is not asked again"
+    lesson.predict("99.swap").choose("third")
+    lesson.reveal("99.swap", "same")
+    assert (told[2].told["reason"], told[2].told["reasons"]) == ("", [])
 
 
 def test_a_choice_that_is_gone_counts_as_none(told):
@@ -229,6 +244,87 @@ def test_who_does_not_know_is_told(log):
 def test_errors_list_what_there_is(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+# ---- warm-up ----
+MONDAY = "2026-11-23T12:00:00.000000+00:00"
+
+
+def day(n):
+    return MONDAY.replace("23T", f"{23 + n}T")
+
+
+@pytest.fixture
+def four(monkeypatch):
+    """Four invented lessons of two questions each: 96 to 99."""
+    monkeypatch.setattr(questions, "notebooks", lambda: ["96", "97", "98", "99"])
+    monkeypatch.setattr(questions, "load", lambda number: {**ASKED, "title": number})
+
+
+@pytest.mark.parametrize(
+    "log, asked, due",
+    [
+        # never asked: the latest first, and never both of the lesson just before
+        ({}, ["98.two", "97.two"], ""),
+        # wrong before all, the older first; one of 98 alone would be too easy
+        (
+            {"97.check.one": ("no", day(0)), "96.check.two": ("unsure", day(1))},
+            ["97.one", "96.two"],
+            "2, of 96, 97",
+        ),
+        ({"98.check.one": ("no", day(0)), "98.check.two": ("a", day(1))}, ["98.one", "97.two"], "2, of 98"),
+        # right rests for a day, then comes before what was never asked
+        ({"97.check.two": ("b", day(3))}, ["98.two", "97.one"], ""),
+        ({"97.check.two": ("b", day(2))}, ["97.two", "98.two"], "1, of 97"),
+        # the warm-up counts before the check; two right ones rest for two days, three for four
+        ({"97.check.two": ("a", day(0)), "97.again.two": (2, day(0))}, ["97.two", "98.two"], "1, of 97"),
+        ({"97.check.two": ("a", day(0)), "97.again.two": (3, day(0))}, ["98.two", "97.one"], ""),
+    ],
+)
+def test_what_is_asked_again(four, log, asked, due):
+    from course.lesson.warm_up import due as say
+    from course.lesson.warm_up import pick
+
+    right = {"one": "yes", "two": "b"}
+    read = {
+        key: {"choice": "x", "right": True, "streak": said, "at": at}
+        if isinstance(said, int)
+        else {"choice": said, "right": said == right[key.split(".")[2]], "at": at}
+        for key, (said, at) in log.items()
+    }
+    assert [".".join(each) for each in pick("99", read, day(3).replace("T12", "T13"))] == asked
+    n, _, lessons = due.partition(", of ")
+    assert say(read, day(3).replace("T12", "T13")) == (
+        due and f"To be asked again in a warm-up: {n}, of lesson {lessons}."
+    )
+
+
+def test_the_only_lesson_before_is_asked_twice_and_the_first_has_none(four):
+    asked = lesson.warm_up("97").questions
+    assert [each.key for each in asked] == ["96.again.two", "96.again.one"]
+    assert asked[0].label == "Warm-up 1, from lesson 96"
+    with pytest.raises(ValueError, match="no lesson comes before it"):
+        lesson.warm_up("96")
+
+
+def test_a_warm_up_is_noted_beside_the_first_answer(four):
+    lesson.concept_check("96").questions[0].choose("no")
+    for n, choice in enumerate(("yes", "yes", "no"), 1):
+        (one,) = (each for each in lesson.warm_up("97").questions if each.key == "96.again.one")
+        click(one, choice)
+        click(one, "no")  # the first click counts
+        streak = (1, 2, 0)[n - 1]
+        assert entries()["96.again.one"] == {"choice": choice, "right": bool(streak), "streak": streak}
+    assert entries()["96.check.one"] == {"choice": "no", "right": False}
+    assert "To be asked again in a warm-up: 1, of lesson 96." in repr(lesson.progress())
+
+
+def test_the_concept_check_says_what_is_due():
+    check = lesson.concept_check("99")
+    below = check.children[-1]
+    assert below.value == ""
+    check.questions[1].choose("a")
+    assert below.value == "To be asked again in a warm-up: 1, of lesson 99."
 
 
 # ---- what stands without a kernel ----
@@ -459,6 +555,30 @@ def test_claims_escape_what_they_show():
     assert page.count("<td ") == page.count("<th ") == 5
 
 
+def test_a_claim_is_judged_before_its_record_is_shown():
+    claims = Claims()
+    claims.test("It <b>is</b>.", {"here": True, "there": False}, "1 < 2", "Here.", "Someone 2017")
+    claims.test("So it is.", verdicts.fact(True, "x")._replace(verdict="by construction"), "x")
+    half, built = (Asked(row) for row in claims.rows)
+    assert half.children[0].value == "<b>“It &lt;b&gt;is&lt;/b&gt;.”</b>" and half.status.value == ""
+    assert list(half.buttons) == ["holds", "half true", "does not hold", "not shown"]
+    click(half, "holds")
+    assert half.buttons["holds"].icon == "times"
+    assert half.status.value == (
+        "<b>◐ half true: ✔ here; ✘ there</b><br><b>Measured here:</b> 1 &lt; 2<br><b>Say instead:</b> Here."
+        "<br><b>Source:</b> Someone 2017"
+    )
+    click(half, "half true")
+    click(built, "holds")
+    assert entries() == {
+        "claim.It <b>is</b>.": {"choice": "holds", "right": False},
+        "claim.So it is.": {"choice": "holds", "right": True},
+    }
+    bundle = claims._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle and bundle["text/plain"] == repr(claims)
+    assert bundle["text/html"].startswith("<details><summary>") and "<table>" in bundle["text/html"]
+
+
 def test_a_claim_needs_a_measurement():
     with pytest.raises(ValueError, match="'empty' has no condition"):
         Claims().test("empty", {}, "nothing")
@@ -494,6 +614,15 @@ def assert_html(text):
     assert not parser.open, text
 
 
+def assert_reasons(question, where):
+    for name, given in question.get("reasons", {}).items():
+        assert name in question["why"] and 1 <= len(given) <= 3, where
+        for reason, refuted in given:
+            assert reason.endswith(".") and not re.search(r"<|\$", reason), f"{where}: plain text only"
+            assert refuted not in question["why"].values(), where
+            assert_html(refuted)
+
+
 @pytest.mark.parametrize("number", NUMBERS)
 def test_questions_are_well_formed(number):
     asked = questions.load(number)
@@ -505,7 +634,9 @@ def test_questions_are_well_formed(number):
             where = f"{number}.{kind}.{name}"
             if question.get("kind") in ("number", "sketch"):
                 wanted = NUMBER if question["kind"] == "number" else SKETCH
-                assert kind == "predict" and set(question) - {"why"} == set(wanted) - {"why"}, where
+                more = {"why", "reasons"}
+                assert kind == "predict" and set(question) - more == set(wanted) - more, where
+                assert_reasons(question, where)
                 sides = {"low", "high", "right"} if question["kind"] == "number" else {"wrong", "right"}
                 assert set(question.get("why", {})) <= sides, where
                 assert (
@@ -515,7 +646,7 @@ def test_questions_are_well_formed(number):
                 ), where
                 assert_html(question["question"])
                 continue
-            more = {"answer", "why"} if kind == "check" else {"why"} & set(question)
+            more = {"answer", "why"} if kind == "check" else {"why", "reasons"} & set(question)
             assert set(question) == {"question", "choices"} | more, where
             choices = question["choices"]
             assert 2 <= len(choices) <= 5 and len(set(choices.values())) == len(choices), where
@@ -528,6 +659,7 @@ def test_questions_are_well_formed(number):
                 for why in question["why"].values():
                     assert_html(why)
                 assert len(set(question["why"].values())) == len(question["why"]), where
+            assert_reasons(question, where)
             if kind == "check":
                 assert question["answer"] in choices, where
 

@@ -45,10 +45,18 @@ function told(asked, { value, words }, said) {
   return {
     measured: value, said, right, verdict: text(verdict), words,
     belief: said === null || right ? "" : why[name] ?? "",
+    reasons: said === null || right ? [] : asked.reasons?.[name] ?? [],
     meaning: why[asked.kind === "choice" ? value : "right"] ?? "",
     others: (asked.choices ?? []).filter(([other]) => why[other] && other !== value && other !== said)
       .map(([other, own]) => [text(own), why[other]]),
   };
+}
+
+/** Open "Why?", which stands between this cell and the next. */
+function openBelow(answer) {
+  let below = answer.closest(".cell");
+  while ((below = below.nextElementSibling) && !below.classList.contains("cell"))
+    if (below.tagName === "DETAILS") below.open = true;
 }
 
 function prediction(place) {
@@ -59,9 +67,10 @@ function prediction(place) {
     sketch: said => said.length === asked.x.length }[asked.kind];
   if (values.said !== null && !still(values.said)) values.said = null;   // the question has been changed since
   const tell = () => {
-    values.told = told(asked, known, values.said);
+    values.told = { ...told(asked, known, values.said), reason: kept()[`${key} why`] ?? "" };
     answer.replaceChildren();
-    card.render({ model: { get: name => ({ ...values, role: "tell" })[name] }, el: answer });
+    const send = ({ reason }) => { keep(`${key} why`, reason); openBelow(answer); };
+    card.render({ model: { send, get: name => ({ ...values, role: "tell" })[name] }, el: answer });
     if (values.said !== null) listeners["change:told"]?.();
   };
   place.replaceChildren();
@@ -72,12 +81,11 @@ function prediction(place) {
     send({ commit }) {
       values.said = commit;
       keep(key, commit);
+      keep(`${key} why`, "");
       if (known) setTimeout(() => {   // after the card has said that it is noted
         tell();
-        let below = answer.closest(".cell");
-        below.querySelector("details").open = true;
-        while ((below = below.nextElementSibling) && !below.classList.contains("cell"))   // "Why?"
-          if (below.tagName === "DETAILS") below.open = true;
+        answer.closest(".cell").querySelector("details").open = true;
+        if (!answer.querySelector(".order-why")) openBelow(answer);
         answer.scrollIntoView({ block: "center" });
       });
     },

@@ -5,22 +5,25 @@ The notebook stays the only source. What a cell is follows from its tags, its co
 """
 
 import html
+import json
 import re
 
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from course.lesson.claims import VERDICTS
+from course.verdicts import HOLDS, IDENTITY
 from tutorial_lib.language import _
 
-CALLS = {"question": r"lesson\.(?:predict|concept_check)\(", "turn": r"lesson\.your_turn\("}
+CALLS = {"question": r"lesson\.(?:predict|concept_check|warm_up)\(", "turn": r"lesson\.your_turn\("}
 
 
 def part(cell: dict) -> str:
     """What a code cell is for a reader:
 
-    - ``toy``: an explorer, or lanes that learn. ``question``: a prediction, or a concept check. Both answer
-      on the page, so their code says nothing.
+    - ``toy``: an explorer, or lanes that learn. ``question``: a prediction, a warm-up or a concept check. All
+      three answer on the page, so their code says nothing.
     - ``answer``: what is measured after a prediction. ``claims``: the table of verdicts. ``figure``: it
       draws, and defines nothing that later text is about. What they give comes first, then their code.
     - ``tools`` and ``conditions``: what the lesson, or its claims, need; folded. ``turn``: a blank.
@@ -88,15 +91,22 @@ def claims(table: str) -> str:
     cards = []
     for row in re.findall("<tr>(.*?)</tr>", table, re.S)[1:]:
         claim, verdict, *rest = re.findall("<td[^>]*>(.*?)</td>", row, re.S)
-        sign = html.unescape(verdict)[:1]
+        sign, word = html.unescape(verdict).partition(":")[0].split(" ", 1)
+        word = _(HOLDS) if word == _(IDENTITY) else word
         more = "".join(
             f"<p><b>{head}:</b> {text}</p>"
             for head, text in zip(heads[2:], rest, strict=True)
             if text.strip()
         )
+        found = f'<p class="verdict">{verdict}</p>{more}'
+        asked = {
+            "question": claim,
+            "choices": [[each, each, each == word, found] for each in map(_, VERDICTS)],
+        }
         cards.append(
-            f'<div class="course-claim" data-sign="{sign}"><p class="claim">{claim}</p>'
-            f'<p class="verdict">{verdict}</p>{more}</div>'
+            f'<div class="course-claim" data-sign="{sign}" data-key="claim {claim}"'
+            f' data-check="{html.escape(json.dumps(asked, ensure_ascii=False))}">'
+            f'<p class="claim">{claim}</p>{found}</div>'
         )
     return f'<div class="course-claims">{"".join(cards)}</div>'
 

@@ -14,6 +14,7 @@ from sphinx import application, project
 
 from course import playground
 from course.lesson import predictions, questions
+from course.lesson.warm_up import Again, pick
 from tutorial_lib.explorers import live
 from tutorial_lib.language import ENGLISH, _
 from workshop import documents, translation
@@ -111,11 +112,11 @@ def place(name: str, value: str, inside: str, **data) -> str:
     return f'<div data-{name}="{html.escape(value)}"{more}>{inside}</div>'
 
 
-def checks(number: str) -> str:
-    """The questions of a concept check: to be answered, or, without a script, with answers to be opened."""
+def checks(asked_here: list[tuple[str, str, dict]]) -> str:
+    """Questions, by key, label and text: to be answered, or, without a script, with answers to be opened."""
     shown = []
-    for n, (name, asked) in enumerate(questions.questions(number)["check"].items(), 1):
-        question, right = f"<b>{_('Question {n}.').format(n=n)}</b> {asked['question']}", asked["answer"]
+    for kept, label, asked in asked_here:
+        question, right = f"<b>{label}.</b> {asked['question']}", asked["answer"]
         choices = [
             [key, words, None if key == questions.UNSURE else key == right, asked["why"][key]]
             for key, words in asked["choices"].items()
@@ -132,7 +133,7 @@ def checks(number: str) -> str:
         shown.append(
             place(
                 "key",
-                questions.log_key("check", f"{number}.{name}"),
+                kept,
                 inside,
                 check={"question": question, "choices": choices},
             )
@@ -140,10 +141,26 @@ def checks(number: str) -> str:
     return "".join(shown)
 
 
+def concept_check(number: str) -> str:
+    asked = questions.questions(number)["check"].items()
+    return checks(
+        [
+            (questions.log_key("check", f"{number}.{name}"), _("Question {n}").format(n=n), each)
+            for n, (name, each) in enumerate(asked, 1)
+        ]
+    )
+
+
+def warm_up(number: str) -> str:
+    """The two questions for a reader whose answers nobody knows; the page keeps its own."""
+    asked = [Again(*key, n) for n, key in enumerate(pick(number, {}), 1)]
+    return checks([(f"{number} {each.key}", each.label, each.asked) for each in asked])
+
+
 def prediction(key: str, shown: str) -> str:
     """The card that asks, with all that the page's script needs to answer it."""
     asked = questions.find("predict", key)
-    kept = {name: asked[name] for name in (*predictions.SHOWN, "within", "why") if name in asked}
+    kept = {name: asked[name] for name in (*predictions.SHOWN, "within", "why", "reasons") if name in asked}
     kept["kind"] = asked.get("kind", "choice")
     kept["choices"] = [[*pair] for pair in asked.get("choices", {}).items()]
     return place("predict", questions.log_key("predict", key), shown, asked=kept)
@@ -186,7 +203,9 @@ def notebook(text: str) -> str:
                     note = {"text/html": f'<p class="course-note">{words}</p>'}
                     cell["outputs"].append({"output_type": "display_data", "metadata": {}, "data": note})
             elif check := re.fullmatch(r'lesson\.concept_check\("(\d+)"\)', source):
-                data["text/html"] = checks(check[1])
+                data["text/html"] = concept_check(check[1])
+            elif warm := re.fullmatch(r'lesson\.warm_up\("(\d+)"\)', source):
+                data["text/html"] = warm_up(warm[1])
     return json.dumps(content)
 
 

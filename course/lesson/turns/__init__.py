@@ -112,9 +112,10 @@ def _has_dots(answer: Callable) -> bool:
     return any(line.split("#")[0].strip().removeprefix("return ") == "..." for line in lines)
 
 
-def your_turn(key: str, answer: Callable, seed: int | None = None) -> Callable:
+def your_turn(key: str, answer: Callable, seed: int | None = None, build: bool = False) -> Callable:
     """Judge what the learner wrote, and say what is wrong with it, in words.
 
+    ``build`` marks the one that is built from an empty cell; it takes longer (``workshop/navigation.py``).
     Returns their function if it is right, else the reference, so that the lesson goes on either way. Nothing
     that a learner may write makes it raise. ``seed`` draws the inputs; without it they are new each time.
 
