@@ -64,14 +64,14 @@ def blank(key, arguments, line="..."):
     return made
 
 
-WHOSE = "print(shifted.__module__)"
+WHOSE = "print(backwards.__module__)"
 TURNS = [
     (cell([], "from course import lesson", ""), True),
-    (blank("00.shifted", "positions, by"), True),
+    (blank("00.backwards", "positions"), True),
     (cell([], WHOSE, "__main__\n"), True),  # from there on it is the learner's
     (cell([], "from course.progress import read\nprint(read())", "{}\n"), True),  # that is not passed
     (cell([], WHOSE, "course.lesson.turns.t00\n"), False),
-    (blank("00.shifted", "positions, by", "return positions + by"), False),  # what is stored is compared
+    (blank("00.backwards", "positions", "return positions.flip(0)"), False),  # what is stored is compared
     (blank("06.numbers", "cached, new"), False),  # filled in, it knows no `torch`
 ]
 

@@ -1,4 +1,4 @@
-"""The turns of notebook 00: what a probability costs, positions shifted and reversed, a loss read back."""
+"""The turns of notebook 00: what a probability costs, positions reversed, and blocks that change places."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tutorial_lib.language import _
 from ...checks.question import Case, Draw, Question, Variant, Wrong
 
 COST = '00, section "How much was lost?"'
-SHIFT = '00, section "Shifted"'
-REVERSE = '00, section "Reversed, and switched off"'
+REVERSE = '00, section "Backwards"'
+BUILD = '00, section "Build: a numbering of your own"'
 
 
 # ---- loss_of ----
@@ -82,71 +82,14 @@ LOSS_OF = Question(
 )
 
 
-# ---- shifted ----
-def shifted(positions, by):
-    """The positions, all of them moved by the same number of places."""
-    return positions + by
-
-
-def _ascending(draw: Draw, length: int) -> torch.Tensor:
-    return torch.arange(length) + draw.integer(0, 5)
-
-
-def _shift_cases(draw: Draw) -> list[Case]:
-    return [
-        Case((_ascending(draw, length), by), _("{n} positions, moved by {by}").format(n=length, by=by))
-        for length, by in ((6, 3), (9, 1000), (4, draw.integer(10, 50)))
-    ]
-
-
-SHIFTED = Question(
-    name="shifted",
-    exercise="00",
-    title="The same text, further on.",
-    returns="a tensor as long as the positions",
-    section=SHIFT,
-    draw=_shift_cases,
-    reference=shifted,
-    wrong=(
-        Wrong(
-            "pushed round",
-            lambda positions, by: positions.roll(by),
-            "You move the numbers round in a circle, so the last ones come out in front. The numbers stay "
-            "the same, and two neighbours are torn apart.",
-        ),
-        Wrong(
-            "stretched",
-            lambda positions, by: positions * by,
-            "You multiply, so the positions get further apart. The text should only begin further on.",
-        ),
-        Wrong(
-            "the other way",
-            lambda positions, by: positions - by,
-            "Right distance, wrong way: the text moves towards the front.",
-        ),
-        Wrong(
-            "counted from zero",
-            lambda positions, by: torch.arange(by, by + len(positions)),
-            "You count anew from the shift, and forget where the text began. It may have begun at 3.",
-        ),
-        Wrong(
-            "only the first",
-            lambda positions, by: torch.cat([positions[:1] + by, positions[1:]]),
-            "Only the first position has moved. All of them should.",
-        ),
-    ),
-    hints=(
-        "The first position, the last one and each between them move by the same amount.",
-        "You can calculate with a tensor as with a number: what you do happens to each entry.",
-        "One sign stands between positions and by.",
-    ),
-)
-
-
 # ---- backwards ----
 def backwards(positions):
     """The same positions, the last one first."""
     return positions.flip(0)
+
+
+def _ascending(draw: Draw, length: int) -> torch.Tensor:
+    return torch.arange(length) + draw.integer(0, 5)
 
 
 def _backwards_cases(draw: Draw) -> list[Case]:
@@ -177,6 +120,12 @@ BACKWARDS = Question(
             "starts again at 0",
             lambda positions: positions.max() - positions,
             "Your last token always gets 0. The same numbers should come back, and a text may begin at 3.",
+        ),
+        Wrong(
+            "from 47 down",
+            lambda positions: 47 - positions,
+            "You count down from 47. That is right for the 48 tokens of this lesson, and for no other text. "
+            "Turn round the numbers that come in, whatever they are.",
         ),
         Wrong(
             "off by one",
@@ -218,61 +167,109 @@ BACKWARDS = Question(
 )
 
 
-# ---- times_less_likely ----
-def times_less_likely(nats):
-    """The factor by which a probability has dropped if its loss has risen by this many nats."""
-    return nats.exp()
+# ---- blocks_swapped ----
+def blocks_swapped(positions, size):
+    """The positions [L] with each two neighbouring blocks of this size in each other's place.
+
+    L is a multiple of 2 · size. Inside a block the order stays as it is.
+    """
+    return positions.view(-1, 2, size).flip(1).flatten()
 
 
-def _times_cases(draw: Draw) -> list[Case]:
+def _blocks_cases(draw: Draw) -> list[Case]:
     return [
-        Case((draw.uniform(length, low=0.2, high=4.0),), _("{n} losses").format(n=length))
-        for length in (3, 5, 9)
+        Case(
+            (_ascending(draw, length) + 1, size),
+            _("{n} positions in blocks of {size}").format(n=length, size=size),
+        )
+        for length, size in ((6, 1), (12, 2), (24, 4), (12, 6))
     ]
 
 
-TIMES_LESS_LIKELY = Question(
-    name="times_less_likely",
+def _loop(positions, size):
+    blocks = list(positions.split(size))
+    for n in range(0, len(blocks), 2):
+        blocks[n], blocks[n + 1] = blocks[n + 1], blocks[n]
+    return torch.cat(blocks)
+
+
+def _ends(positions, size):
+    return torch.cat([positions[size : 2 * size], positions[:size], positions[2 * size :]])
+
+
+BLOCKS_SWAPPED = Question(
+    name="blocks_swapped",
     exercise="00",
-    title="A loss, read as a factor.",
-    returns="a tensor as large as nats, all of it 1 or more",
-    section=REVERSE,
-    draw=_times_cases,
-    reference=times_less_likely,
+    title="Neighbouring blocks of positions, in each other's place.",
+    returns="a tensor as long as the positions",
+    section=BUILD,
+    draw=_blocks_cases,
+    reference=blocks_swapped,
     wrong=(
         Wrong(
-            "what is left",
-            lambda nats: (-nats).exp(),
-            "That is the share of the probability that is left, about a third for one nat. The question is "
-            "how many times smaller it has become.",
+            "only the first two",
+            _ends,
+            "The first two blocks have changed places, and the rest of the text stayed as it was. Go on to "
+            "the end, two blocks at a time.",
         ),
         Wrong(
-            "powers of two",
-            lambda nats: 2**nats,
-            "That would be right for bits. A nat belongs to the base e = 2.718…",
+            "turned round in the block",
+            lambda positions, size: positions.view(-1, 2 * size).flip(1).flatten(),
+            "The blocks have changed places, but each of them now runs backwards. Inside a block the order "
+            "should stay as it is.",
         ),
         Wrong(
-            "powers of ten",
-            lambda nats: 10**nats,
-            "That would be right for the logarithm to base 10. A nat belongs to the base e = 2.718…",
+            "inside instead of outside",
+            lambda positions, size: positions.view(-1, 2, size).flip(2).flatten(),
+            "Each block is turned round in its own place. The blocks should change places and stay as they "
+            "are inside.",
         ),
         Wrong(
-            "the logarithm once more",
-            lambda nats: nats.log(),
-            "You take the logarithm of what is a logarithm already. The way back is another function.",
+            "all blocks backwards",
+            lambda positions, size: positions.view(-1, size).flip(0).flatten(),
+            "The last block has come to the front, the first one to the end. Each block should only change "
+            "places with its neighbour.",
         ),
         Wrong(
-            "as it is",
-            lambda nats: nats + 0,
-            "Two nats do not mean “two times less likely”. Nats are logarithms; undo the logarithm first.",
+            "moved on",
+            lambda positions, size: positions.roll(-size),
+            "All blocks have moved up by one, and the first came out at the end. Two blocks should change "
+            "places, then the next two.",
+        ),
+        Wrong(
+            "added",
+            lambda positions, size: positions + size,
+            "Every number has grown by the size of a block. Only each first block of two should; the second "
+            "one has to come down again.",
+        ),
+        Wrong(
+            "counted from zero",
+            lambda positions, size: blocks_swapped(torch.arange(len(positions)), size),
+            "The blocks are right, but you count from 0. The numbers that come in may begin at 3: move them, "
+            "and make no new ones.",
+        ),
+        Wrong(
+            "still in blocks",
+            lambda positions, size: positions.view(-1, 2, size).flip(1),
+            "The numbers are right, but they still lie in blocks. The model wants one row of them: "
+            "flatten() makes it.",
         ),
     ),
-    variants=(Variant("divided by what is left", lambda nats: 1 / (-nats).exp(), "1 / exp(−x) is exp(x)."),),
+    variants=(
+        Variant("a loop over blocks", _loop, "Cut into a list, exchanged two by two, and joined again."),
+        Variant(
+            "calculated",
+            lambda positions, size: positions + size * (1 - 2 * (torch.arange(len(positions)) // size % 2)),
+            "Plus the size in each first block, minus the size in each second one: right for positions that "
+            "go up by 1.",
+        ),
+    ),
     hints=(
-        "Your loss_of took a logarithm. Which function undoes it?",
-        "loss_of used p.log(). The function that undoes it is just as short.",
-        "e to the power of 1 is 2.7: one nat more makes a token 2.7 times less likely.",
+        "Take blocks of 2 and write down the first eight numbers: 2 3 0 1, and then?",
+        "A loop over starts 0, 2·size, 4·size, … collects two slices in turn, the second one first. "
+        "torch.cat joins them.",
+        "Without a loop: positions.view(-1, 2, size) lays the blocks out in pairs. flip turns an axis round.",
     ),
 )
 
-QUESTIONS = (LOSS_OF, SHIFTED, BACKWARDS, TIMES_LESS_LIKELY)
+QUESTIONS = (LOSS_OF, BACKWARDS, BLOCKS_SWAPPED)
