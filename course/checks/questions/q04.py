@@ -12,10 +12,10 @@ from tutorial_lib.language import _
 from ..question import Case, Draw, Question, Variant, Wrong
 from .q03 import green, told_green, whole
 
-CLIPPED = '04, section "Beyond the table: clipping"'
-SIGN = '04, section "Which way round?"'
+CLIPPED = 'deeper/04_clipping, section "Beyond the table: clipping"'
+SIGN = 'deeper/04_signs, section "Which way round?"'
 FOUND = '04, section "Find the bug"'
-BUCKETS = '04, section "T5: buckets"'
+BUCKETS = 'deeper/04_clipping, section "T5: buckets"'
 SHAW = 'deeper/04_vectors, section "Shaw 2018: a vector for each offset"'
 ROOT = 'deeper/04_cost, section "Inside or outside of √d?"'
 SWIN = 'deeper/04_axes, section "Swin: two axes"'

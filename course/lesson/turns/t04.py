@@ -1,5 +1,5 @@
-"""The turns of notebook 04: the table of offsets, a sign mended, clipping, buckets; and of its side quest on
-memory, the places of remembered tokens."""
+"""The turns of notebook 04: the table of offsets, buckets; of its side quests: a sign mended, clipping, the places
+of remembered tokens."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import torch
 from ...checks.question import Case, Draw, Question, Wrong
 
 OFFSETS = '04, section "From places to offsets"'
-SIGN = '04, section "Which way round?"'
-CLIPPING = '04, section "Beyond the table: clipping"'
-BUCKETS = '04, section "T5: buckets"'
+SIGN = 'deeper/04_signs, section "Which way round?"'
+CLIPPING = 'deeper/04_clipping, section "Beyond the table: clipping"'
+BUCKETS = '04, section "Build: an encoding with buckets"'
 MEMORY = 'deeper/04_memory, section "Why it needs relative positions"'
 
 
@@ -219,6 +219,12 @@ PLACE = Question(
             lambda r, k: (r + k).clamp(-k, k),
             "You have clipped after adding k, so the limits are in the wrong place. What is the largest "
             "index of the table?",
+        ),
+        Wrong(
+            "reverse order",
+            lambda r, k: k - r.clamp(-k, k),
+            "Your table stands in reverse order: it begins with the far future. The smallest offset, −k, "
+            "belongs at place 0.",
         ),
         Wrong(
             "wrapped around",
