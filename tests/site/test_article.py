@@ -49,7 +49,7 @@ def test_no_call_of_the_lesson_is_left_and_no_code_is_lost(path):
 def test_each_part_is_there_and_a_lesson_has_what_its_template_asks():
     for path in ROOT.glob("notebooks/[0-9]*.ipynb"):
         found = Counter(article.part(cell) for cell in codes(path))
-        assert {"toy", "question", "answer", "turn", "figure", "claims", "code"} <= found.keys(), path.name
+        assert {"toy", "question", "answer", "turn", "claims", "code"} <= found.keys(), path.name
 
 
 def test_what_defines_something_is_read_as_it_stands():
