@@ -23,6 +23,9 @@ def codes(path):
     ]
 
 
+SAID = {"✔": "holds", "≡": "holds", "✘": "does not hold", "◐": "half true", "◌": "not shown"}
+
+
 def bare(text):
     return "".join(html.unescape(re.sub("<[^>]*>", "", text)).split())
 
@@ -76,6 +79,11 @@ def test_claims_are_cards_with_all_that_the_table_says():
                 ):
                     assert bare(said) in after, (path.name, said)
                 seen += after.count("Measuredhere:")
+                for sign, asked in re.findall(
+                    r'data-sign="(.)".*? data-check="(.*?)"', article._html(shown["outputs"][0])
+                ):
+                    right = [name for name, _, this, _ in json.loads(html.unescape(asked))["choices"] if this]
+                    assert right == [SAID[sign]], "before the record is shown, one verdict is right"
     assert seen > 60
 
 
