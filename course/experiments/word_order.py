@@ -75,21 +75,21 @@ def ceiling() -> float:
 
 
 def figure(record: Record):
-    fig, axes = plots.panels(1, 2, size=(11, 4), sharey=True)
-    for ax, causal in zip(axes, (False, True), strict=True):
-        got = {
-            name: interval(record.values("accuracy", encoding=name, causal=causal))
-            for name in record.settings["encodings"]
-        }
-        plots.bars(
-            {name: x.mean for name, x in got.items()},
-            ax=ax,
-            xlabel=_("accuracy"),
-            xlim=(0, 1.15),
-            title=_("decoder (causal)") if causal else _("encoder"),
-            levels={_("bag of words"): ceiling()},
-        )
-    return fig
+    names = record.settings["encodings"]
+    means = [
+        [interval(record.values("accuracy", encoding=name, causal=causal)).mean for name in names]
+        for causal in (False, True)
+    ]
+    return plots.heat(
+        means,
+        limits=(ceiling(), 1),
+        cmap="viridis",
+        values=".2f",
+        colorbar=_("accuracy"),
+        xticks=[name.replace("-", "\n") for name in map(_, names)],
+        yticks=[_("encoder"), _("decoder (causal)")],
+        size=(11, 3.4),
+    )
 
 
 def alt(record: Record) -> str:
@@ -102,7 +102,7 @@ def alt(record: Record) -> str:
     blind = [name for name in record.settings["encodings"] if means[name, False] < 0.75]
     lowest = min(means[name, True] for name in record.settings["encodings"])
     return _(
-        "Bars of accuracy on a task of word order. In the encoder, {blind} stay near the bag-of-words "
+        "Heat map of accuracy on a task of word order. In the encoder, {blind} stay near the bag-of-words "
         "ceiling of {ceiling:.2f}, the others are higher; in the decoder the lowest accuracy is "
         "{lowest:.2f}."
     ).format(blind=_(" and ").join(map(_, blind)) or _("none"), ceiling=ceiling(), lowest=lowest)

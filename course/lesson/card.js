@@ -251,8 +251,8 @@ function askWhy(reasons, then) {
     then(reason);
   };
   const pick = (reason) => node("button", { type: "button", textContent: reason, onclick: () => done(reason) });
-  const own = node("input", { type: "text", maxLength: 300, ariaLabel: say("another reason, in your words"),
-    placeholder: say("another reason, in your words") });
+  const own = node("input", { type: "text", maxLength: 300, ariaLabel: say("in your own words"),
+    placeholder: say("in your own words") });
   const said = () => { if (own.value.trim()) done(own.value.trim()); else own.focus(); };
   for (const kind of ["keydown", "keyup", "keypress"])   // JupyterLab has shortcuts of single letters
     own.addEventListener(kind, (event) => {

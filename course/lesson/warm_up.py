@@ -46,7 +46,7 @@ def remembered(log: Mapping[str, dict], numbers: list[str], today: str) -> Itera
     for lesson, number in enumerate(numbers):
         names = list(questions.questions(number).get("check", {}))
         for n, name in enumerate(names):
-            turn = (-lesson, (n - len(numbers)) % len(names))  # another one in each lesson
+            turn = (-lesson, (n + len(numbers)) % len(names))  # another one in each lesson
             entries = (
                 log.get(questions.log_key(kind, f"{number}.{name}"), {}) for kind in ("again", "check")
             )

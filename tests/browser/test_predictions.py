@@ -11,7 +11,8 @@ from course import lesson
 from course.lesson import questions
 known = {"predict": {
     "swap": {"question": "Which <b>one</b>?", "choices": {"a": "A", "b": "B", "c": "C"},
-             "why": {"a": "A is what came.", "b": "B would need more.", "c": "C never comes."}},
+             "why": {"a": "A is what came.", "b": "B would need more.", "c": "C never comes."},
+             "reasons": {"b": [["I saw B.", "That was a mirror."], ["B is usual.", "Not here."]]}},
     "size": {"kind": "number", "question": "How large?", "unit": "nats", "within": 1},
     "curve": {"kind": "sketch", "question": "Draw it.", "x": [1, 2, 4, 8, 16], "within": 1,
               "xlabel": "length", "ylabel": "loss", "ylim": [-2, 4]}}}
@@ -103,9 +104,15 @@ def test_from_the_question_to_the_result_with_shift_enter(lesson_page, lab):
     go_on(notebook)
     told = notebook.cell(2).locator(".order-told")
     told.wait_for()
-    for words in ("✘ You predicted: B", "Measured: A", "B would need more.", "A is what came."):
+    for words in ("✘ You predicted: B", "Measured: A", "Why did you think so?", "B is usual.", "I guessed."):
         assert words in told.inner_text()
-    assert "C never comes" not in told.inner_text(), "folded"
+    assert "A is what came." not in told.inner_text() and "mirror" not in told.inner_text(), "it asks first"
+    assert not page.locator(f"{SEEN} .jp-MarkdownCell details").evaluate("one => one.open")
+    told.get_by_role("button", name="I saw B.").click()
+    for words in ("You thought so because: I saw B.", "That was a mirror.", "A is what came."):
+        assert words in told.inner_text()
+    for words in ("B would need more", "Not here", "C never comes"):
+        assert words not in told.inner_text()
     page.wait_for_function("() => document.querySelector('.jp-MarkdownCell details').open")
     notebook.cell(2).locator(".jp-InputArea-editor").wait_for()  # the code is open, too
     assert "✘" in card.inner_text()
@@ -149,6 +156,7 @@ def test_from_the_question_to_the_result_with_shift_enter(lesson_page, lab):
     page.wait_for_function("() => __panel.content.widgets[8].model.executionCount")
     log = json.loads(lab.progress.read_text(encoding="utf-8"))
     assert [log[f"99.predict.{key}"]["choice"] for key in ("swap", "size", "curve")] == ["b", 2.5, drawn]
+    assert log["99.predict.swap"]["reason"] == "I saw B."
     assert notebook.problems() == []
 
 

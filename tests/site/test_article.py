@@ -23,6 +23,9 @@ def codes(path):
     ]
 
 
+SAID = {"✔": "holds", "≡": "holds", "✘": "does not hold", "◐": "half true", "◌": "not shown"}
+
+
 def bare(text):
     return "".join(html.unescape(re.sub("<[^>]*>", "", text)).split())
 
@@ -49,7 +52,7 @@ def test_no_call_of_the_lesson_is_left_and_no_code_is_lost(path):
 def test_each_part_is_there_and_a_lesson_has_what_its_template_asks():
     for path in ROOT.glob("notebooks/[0-9]*.ipynb"):
         found = Counter(article.part(cell) for cell in codes(path))
-        assert {"toy", "question", "answer", "turn", "figure", "claims", "code"} <= found.keys(), path.name
+        assert {"toy", "question", "answer", "turn", "claims", "code"} <= found.keys(), path.name
 
 
 def test_what_defines_something_is_read_as_it_stands():
@@ -76,6 +79,11 @@ def test_claims_are_cards_with_all_that_the_table_says():
                 ):
                     assert bare(said) in after, (path.name, said)
                 seen += after.count("Measuredhere:")
+                for sign, asked in re.findall(
+                    r'data-sign="(.)".*? data-check="(.*?)"', article._html(shown["outputs"][0])
+                ):
+                    right = [name for name, _, this, _ in json.loads(html.unescape(asked))["choices"] if this]
+                    assert right == [SAID[sign]], "before the record is shown, one verdict is right"
     assert seen > 60
 
 

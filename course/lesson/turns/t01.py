@@ -1,4 +1,4 @@
-"""The turns of notebook 01: two words change places, and what follows from that."""
+"""The turns of notebook 01: scores that are shuffled, a model that sees no order, a mask by hand, a bug."""
 
 from __future__ import annotations
 
@@ -15,78 +15,6 @@ def _order(draw: Draw, n: int) -> torch.Tensor:
     order = torch.empty_like(places)
     order[places] = places.roll(1)
     return order
-
-
-# ---- swap_rows ----
-def _swap_rows_cases(draw: Draw) -> list[Case]:
-    return [
-        Case((draw.normal(n, d), i, j), _("{n} words, rows {i} and {j}").format(n=n, i=i, j=j))
-        for n, d, i, j in ((3, 4, 0, 2), (5, 6, 1, 2), (6, 6, 4, 0))
-    ]
-
-
-def swap_rows(X, i, j):
-    Y = X.clone()
-    Y[i] = X[j]
-    Y[j] = X[i]
-    return Y
-
-
-def _in_a_copy(X, i, j):
-    Y = X.clone()
-    Y[i], Y[j] = Y[j], Y[i]
-    return Y
-
-
-def _in_place(X, i, j):
-    X[i], X[j] = X[j], X[i]
-    return X
-
-
-def _swap_columns(X, i, j):
-    return swap_rows(X.T, i, j).T
-
-
-SWAP_ROWS = Question(
-    name="swap_rows",
-    exercise="01",
-    title="The sentence with two of its words in each other's place.",
-    returns="a tensor [L, d], like X",
-    section='01, section "Attention in three lines"',
-    draw=_swap_rows_cases,
-    reference=swap_rows,
-    picture="heat",
-    wrong=(
-        Wrong(
-            "one row twice",
-            _in_a_copy,
-            "Rows i and j now hold the same word, and the other word is lost. A row of a tensor is a view: "
-            "by the time you read it for the second assignment, the first one has already changed it.",
-        ),
-        Wrong(
-            "one row twice, in the sentence itself",
-            _in_place,
-            "Two things happen at once. Rows i and j hold the same word, because a row is a view and has "
-            "changed before you read it the second time. And the sentence that you were given is gone.",
-        ),
-        Wrong(
-            "columns instead of rows",
-            _swap_columns,
-            "Two columns have changed places. A column is one feature of all words; a word is a row.",
-        ),
-        Wrong(
-            "everything back to front",
-            lambda X, i, j: X.flip(0),
-            "The whole sentence runs backwards. With three words that looks right, but with five the "
-            "words that nobody mentioned should stay where they are.",
-        ),
-    ),
-    hints=(
-        "Only two rows change. What would happen if you read a row after you had written over it?",
-        "Make a copy of the sentence, change two rows of the copy, and return it.",
-        "Take both new rows from the old sentence X, and write them into the copy.",
-    ),
-)
 
 
 # ---- shuffled_scores ----
@@ -121,6 +49,12 @@ SHUFFLED_SCORES = Question(
             "words. Have they stayed at home?",
         ),
         Wrong(
+            "nothing moved",
+            lambda S, order: S,
+            "You hand back the table as it was, so row 0 still belongs to the word that stood first. Another "
+            "word stands there now.",
+        ),
+        Wrong(
             "a diagonal",
             lambda S, order: S[order, order],
             "You get one number for each word: the score of each word with itself. Two index lists side by "
@@ -143,6 +77,111 @@ SHUFFLED_SCORES = Question(
         "A row of S belongs to a query, a column to a key. The words move, so which of the two move along?",
         "S[order] puts the rows into the new order. Something is still missing.",
         "Index twice, one axis after the other; a colon leaves an axis as it is.",
+    ),
+)
+
+
+# ---- from_memory ----
+def from_memory(sentences, answers):
+    """Learn the answers [N] to the sentences [N, L] by heart, bag by bag; then answer each sentence.
+
+    Of several answers to one bag, keep the last. Returns the answers [N] of your model.
+    """
+    memory = {}
+    for sentence, answer in zip(sentences, answers, strict=True):
+        memory[tuple(sorted(sentence.tolist()))] = answer
+    return torch.stack([memory[tuple(sorted(sentence.tolist()))] for sentence in sentences])
+
+
+def _memory_case(draw: Draw, length: int) -> Case:
+    """Bags in several orders, with other answers each; some share a set of words, some a sum."""
+    a, b, c, d, *others = (draw.permutation(9) + 1).tolist()
+    rows = [(a, b, c), (c, b, a), (b, a, c), (a, a, b), (a, b, a), (a, b, b), (b, b, a), (c, d, a), (d, c, a)]
+    rows += [(a + 30, b, c), (a, c, b + 30), (a, b, c)]
+    order = _order(draw, len(rows))
+    sentences = torch.tensor([[*row, *others[: length - 3]] for row in rows])[order]
+    what = _("{n} sentences of {length} words").format(n=len(rows), length=length)
+    return Case((sentences, draw.integers(0, 9, len(rows)) + 10 * order), what)
+
+
+def _memory_cases(draw: Draw) -> list[Case]:
+    return [_memory_case(draw, length) for length in (3, 4, 5)]
+
+
+def _remember(key, keep=lambda old, new: new):
+    def answer(sentences, answers):
+        memory = {}
+        for sentence, said in zip(sentences.tolist(), answers.tolist(), strict=True):
+            memory[key(sentence)] = keep(memory.get(key(sentence), said), said)
+        return torch.tensor([memory[key(sentence)] for sentence in sentences.tolist()])
+
+    return answer
+
+
+def _as_it_is_read(sentences, answers):
+    memory, said = {}, []
+    for sentence, answer in zip(sentences.tolist(), answers.tolist(), strict=True):
+        memory[tuple(sorted(sentence))] = answer
+        said.append(memory[tuple(sorted(sentence))])
+    return torch.tensor(said)
+
+
+FROM_MEMORY = Question(
+    name="from_memory",
+    exercise="01",
+    title="A model that has learned every answer by heart, and sees no order.",
+    returns="a tensor [N], like answers",
+    section='01, section "Build: the best model that sees no order"',
+    draw=_memory_cases,
+    reference=from_memory,
+    wrong=(
+        Wrong(
+            "it sees order",
+            _remember(tuple),
+            "Your keys keep the order of the words, so your model tells “cat chases dog” from “dog chases "
+            "cat”. It is right every time, and it has cheated: both are one bag.",
+        ),
+        Wrong(
+            "sets, not bags",
+            _remember(frozenset),
+            "A set counts each word once, so “a a b” and “a b b” are one key. A bag knows how often a word "
+            "occurs: sort the words instead.",
+        ),
+        Wrong(
+            "sums",
+            _remember(sum),
+            "You add up the numbers of the words. Other words may have the same sum, and then two bags "
+            "become one.",
+        ),
+        Wrong(
+            "the first word",
+            _remember(lambda sentence: sentence[0]),
+            "Your key is the first word. To know which word is first is to know order, and that is what this "
+            "model must not see.",
+        ),
+        Wrong(
+            "the first answer",
+            _remember(lambda sentence: tuple(sorted(sentence)), lambda old, new: old),
+            "Your model keeps the first answer that it has seen to a bag. It should keep the last: simply "
+            "write over the old one.",
+        ),
+        Wrong(
+            "answered too early",
+            _as_it_is_read,
+            "Every answer comes out as it went in. Your model answers while it is still learning, before a "
+            "bag comes back with another answer. Go through all sentences first, then through them again.",
+        ),
+        Wrong(
+            "one answer for all",
+            lambda sentences, answers: answers[-1].expand(len(answers)),
+            "Every sentence gets the last answer of all. Each bag should have a memory of its own.",
+        ),
+    ),
+    hints=(
+        "Two loops: the first one fills a dictionary, the second one reads from it.",
+        "The key must be the same for all orders of the same words. What happens to a list when you sort it?",
+        "sentence.tolist() is a list of numbers. A list can't be a key, but tuple(sorted(…)) of it can. "
+        "torch.stack or torch.tensor makes one tensor of the answers.",
     ),
 )
 
@@ -175,6 +214,13 @@ RUNNING_MEAN = Question(
             lambda X: X.cumsum(0) / torch.arange(len(X))[:, None],
             "The sums are right, but the first word is divided by 0. Row 0 is a mean of one word, row 1 of "
             "two.",
+        ),
+        Wrong(
+            "counts along the features",
+            lambda X: X.cumsum(0) / torch.arange(1, len(X) + 1),
+            "The counts lie along a row: they divide column 0 by 1, column 1 by 2, and so on, and fit at all "
+            "only where there are as many features as words. Each row wants one count: [:, None] makes them "
+            "a column.",
         ),
         Wrong(
             "not divided",
@@ -276,4 +322,4 @@ REPAIRED = Question(
     ),
 )
 
-QUESTIONS = (SWAP_ROWS, SHUFFLED_SCORES, RUNNING_MEAN, REPAIRED)
+QUESTIONS = (SHUFFLED_SCORES, FROM_MEMORY, RUNNING_MEAN, REPAIRED)

@@ -65,6 +65,18 @@ ANGLE = Question(
             "That is the angle of a single step, whatever the position is.",
         ),
         Wrong(
+            "no position",
+            lambda p, t, d: 10000 ** (-2 * t / d),
+            "p does not occur in it: this is the angle of a single step. At position p the hand has made p "
+            "of them.",
+        ),
+        Wrong(
+            "brackets forgotten",
+            lambda p, t, d: p * 10000**-2 * t / d,
+            "A power binds more tightly than a product: Python reads 10000 ** -2, and multiplies the result "
+            "by t / d. Put the whole exponent in brackets.",
+        ),
+        Wrong(
             "turns instead of radians",
             lambda p, t, d: 2 * math.pi * p * 10000 ** (-2 * t / d),
             "There is a 2π too much. The first hand moves by 1 radian per position; with yours it makes a "
