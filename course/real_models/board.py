@@ -12,6 +12,7 @@ from tutorial_lib import plots
 from tutorial_lib.encodings import Compose, PositionalEncoding, RelativeBias, Rotary
 from tutorial_lib.language import _, joined
 
+from ..progress import record as enter
 from .smollm2 import Given, gently
 from .souvenir import keep
 
@@ -71,3 +72,5 @@ def two_clocks(design: dict, layer_dials: Callable) -> None:
     layers = " ".join(f"{window:.0f}/{pairs:.0f}/{wave:.0f}" for window, pairs, wave in dials.tolist())
     line = _("two clocks {layers}: {came_out}").format(layers=layers, came_out=said)
     keep(fig, joined([what, f"{said}."]), line)
+    entry = [*dials.flatten().tolist(), *came_out.values()]
+    enter("10.share.two_clocks", choice=[round(x, 4) for x in entry])
