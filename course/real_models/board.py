@@ -17,6 +17,8 @@ from .smollm2 import Given, gently
 from .souvenir import keep
 
 USES = ("5 back", "induction")
+STEPS = 180
+"""Of the learner's design: enough for its place on the board, and less to wait for than the 300 on record."""
 
 
 class _Window(RelativeBias):
@@ -50,7 +52,7 @@ def two_clocks(design: dict, layer_dials: Callable) -> None:
     record, seed = load("tasks", "exercise"), 100
     settings = tasks.SIZES | record.settings
     heads, dials = settings["d_model"] // design["head_dim"], torch.as_tensor(layer_dials(design))
-    settings |= {"layers": len(dials), "heads": heads}
+    settings |= {"layers": len(dials), "heads": heads, "steps": STEPS}
     fig, axes = plots.panels(1, 2, size=(11, 4.2))
     came_out = {}
     for ax, use in zip(axes, USES, strict=True):

@@ -1,6 +1,5 @@
 """The endings of the exercises: the learner's functions in a real model, or a sentence on what is missing."""
 
-import dataclasses
 import re
 import warnings
 
@@ -11,7 +10,6 @@ import torch
 from classroom import stub_modules
 from course import real_models
 from course.checks import suspects
-from course.experiments import load
 from course.real_models import minilm
 from course.real_models.board import clocks
 from tutorial_lib import plots
@@ -150,7 +148,10 @@ def _after_a_gap(given):
 
 
 DESIGN = {"num_hidden_layers": 1, "head_dim": 8, "layer_types": ["full_attention"], "sliding_window": 4}
-DESIGN |= {"sliding_window_pattern": 2, "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 16.0}}}
+DESIGN |= {
+    "sliding_window_pattern": 2,
+    "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 16.0}},
+}
 ENDINGS = {  # what runs it, and another answer: its name, and how it differs from the model answer
     "01": (
         lambda given: real_models.who_chases(
@@ -202,11 +203,8 @@ ENDINGS = {  # what runs it, and another answer: its name, and how it differs fr
 @pytest.mark.parametrize("number", ENDINGS)
 def test_an_ending_leaves_a_picture_and_a_line_of_ones_own(number, monkeypatch, capsys):
     """Both are the same for the same answers, and the line is another one for another answer."""
-    for module, steps in (("alibi", 6), ("buckets", 10)):
+    for module, steps in (("alibi", 6), ("board", 10), ("buckets", 10)):
         monkeypatch.setattr(f"course.real_models.{module}.STEPS", steps)
-    record = load("tasks", "exercise")
-    few = dataclasses.replace(record, settings=record.settings | {"steps": 10})
-    monkeypatch.setattr("course.experiments.load", lambda *which: few)
     shown = []
     monkeypatch.setattr(plots, "show", lambda fig, alt: shown.append((fig, alt)))
     run, name, differs = ENDINGS[number]
@@ -313,9 +311,7 @@ def test_the_dials_are_what_the_layers_do():
 def test_a_design_is_trained_and_stands_on_the_board(monkeypatch, capsys):
     shown = []
     monkeypatch.setattr(plots, "show", lambda fig, alt: shown.append((fig, alt)))
-    record = load("tasks", "exercise")
-    few = dataclasses.replace(record, settings=record.settings | {"steps": 3})
-    monkeypatch.setattr("course.experiments.load", lambda *which: few)
+    monkeypatch.setattr("course.real_models.board.STEPS", 3)
     space = answers("10")
     for source in code("ex10_frontier", "solutions", "ending"):
         exec(source, space)
