@@ -84,5 +84,5 @@ def who_chases(
     what = _(
         "Two heat maps, for each pair of animals the probability of the answer that the first one chases."
     )
-    shared = ", ".join(ends)
+    shared = " | ".join(ends)
     keep(fig, joined([what, f"{shared}."]), f"{' > '.join(map(_, animals))}: {shared}")

@@ -73,5 +73,5 @@ def trained_buckets(steps: tuple[int, ...], t5_bucket: Callable, offset_mass: Ca
         legend="beside",
     )
     what = _("Lines of the mean weight over the offset, from 30 back to 0, one for each task.")
-    ends = ", ".join(shared)
+    ends = " | ".join(shared)
     keep(fig, joined([what, f"{ends}."]), ends)

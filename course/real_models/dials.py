@@ -26,6 +26,7 @@ def _hours(rows: Tensor) -> Tensor:
 
 
 @gently
+@plots.styled
 def clocks(number: float, steps: float, sinusoid_table: Callable, shift_matrix: Callable) -> None:
     """Draw the row of ``number`` as eight clocks (light), and the row that the matrix makes of it (full).
 

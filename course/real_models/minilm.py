@@ -45,8 +45,11 @@ def ruler(sum_similarity: Callable, longer_table: Callable) -> None:
     parts = _("token {with_token:.2f}, position {with_place:.2f}").format(
         with_token=with_token, with_place=with_place
     )
-    tables = {_("as trained"): rows}
-    tables |= {_(way): longer_table(rows, 2 * len(rows), way) for way in ("copy", "interpolate")}
+    tables = {
+        _("as it was trained"): rows,
+        _("copied"): longer_table(rows, 2 * len(rows), "copy"),
+        _("stretched"): longer_table(rows, 2 * len(rows), "interpolate"),
+    }
     curves, marks = {}, []
     for name, table in tables.items():
         unit = F.normalize(table, dim=1)
@@ -61,7 +64,7 @@ def ruler(sum_similarity: Callable, longer_table: Callable) -> None:
         ylabel=_("mean cosine"),
         title=_("MiniLM's sums: cosine with the {parts}").format(parts=parts),
     )
-    shared = ", ".join(marks)
+    shared = " | ".join(marks)
     what = _("Three lines of the mean cosine of two rows over their distance, 1 to 24. First mark: {marks}.")
     keep(fig, what.format(marks=shared), f"MiniLM: {parts} | {shared}")
 
@@ -122,11 +125,12 @@ def term_by_term(sentence: str, heads: tuple[int, ...], moved_mass: Callable) ->
             ax=row[0],
             title=_("head {n}: weights").format(n=head),
             xticks=[""] * len(tokens),
-            yticks=named,
+            yticks=[""] * len(tokens),
             limits=(0, 1),
             cmap="viridis",
             colorbar="",
         )
+        row[0].set_yticks(range(len(tokens)), named)  # words of the data, in every language
         for ax, (name, term) in zip(row[1:], terms.items(), strict=True):
             seen = term[head - 1] - term[head - 1].mean(-1, keepdim=True)
             last = _("score, in its row") if ax is row[-1] else None
@@ -143,6 +147,6 @@ def term_by_term(sentence: str, heads: tuple[int, ...], moved_mass: Callable) ->
         shared.append(
             _("head {n}: {term} {moved:.2f}").format(n=head, term=most, moved=moved[most][head - 1])
         )
-    line = f"“{sentence}” " + ", ".join(shared)
+    ends = " | ".join(shared)
     what = _("Heat maps of weights, and of the five terms that their scores are the sum of.")
-    keep(fig, joined([what, f"{', '.join(shared)}."]), line)
+    keep(fig, joined([what, f"{ends}."]), f"“{sentence}” {ends}")

@@ -105,13 +105,14 @@ def test_smollm2_reads_with_the_learners_functions_as_with_ours(rope, capsys):
     assert at_once == pytest.approx(ours, abs=2e-3) and in_pieces == pytest.approx(ours, abs=2e-3)
 
 
-@pytest.mark.parametrize("bug", real_models.BUGS)
-def test_a_planted_bug_is_heard(rope, capsys, bug):
+def test_planted_bugs_are_heard(rope, capsys):
     rope.read(TEXT, at_once=5)
-    rope.read(TEXT, at_once=5, bug=bug)
-    at_once, right, also_at_once, wrong = said_losses(capsys)
-    assert wrong > right + 0.3
-    assert (also_at_once == at_once) == (bug != "the other layout")
+    at_once, right = said_losses(capsys)
+    for bug in real_models.BUGS:
+        rope.read(TEXT, at_once=5, bug=bug)
+        also_at_once, wrong = said_losses(capsys)
+        assert wrong > right + 0.3
+        assert (also_at_once == at_once) == (bug != "the other layout")
 
 
 def test_it_talks_on_with_the_learners_functions(rope, capsys):
