@@ -22,6 +22,7 @@ import secrets
 import statistics
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,7 +92,7 @@ class Design:
     kind = "design"
 
     @staticmethod
-    def check(asked: dict, answer: list) -> list[float]:
+    def check(asked: dict, answer) -> list[float]:
         """The entry as it is counted; ValueError for anything else."""
         values = [float(value) for value in answer]
         if len(values) not in range(5, 3 * MOST_LAYERS + 3, 3) or min(values) < 0 or max(values[-2:]) > 1:
@@ -101,7 +102,7 @@ class Design:
         return values
 
     @staticmethod
-    def words(values: list[float]) -> str:
+    def words(values: Sequence[float]) -> str:
         """
         >>> Design.words([8, 4, 50, 0, 0, 0, 1, 0.47])
         '8/4/50 0/0/0: 1.00, 0.47'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -52,7 +53,7 @@ def who_chases(
     ends = []
     models = {_("without order"): torch.zeros(3, dtype=torch.long), _("with your mask"): torch.arange(3)}
     for ax, (name, places) in zip(axes, models.items(), strict=True):
-        model = seeded(lambda p=places: _Reader(n, p, causal_attention, pool_tokens), 0)
+        model = seeded(partial(_Reader, n, places, causal_attention, pool_tokens), 0)
         train(model, lambda generator: (sentences, sentences[:, 0]), STEPS, lr=0.03, progress=False)
         with torch.no_grad():
             said = model(pairs).softmax(-1)
@@ -68,8 +69,8 @@ def who_chases(
             grid,
             ax=ax,
             title=title,
-            xlabel=_("is chased"),
-            ylabel=_("chases"),
+            xlabel=_("who is chased"),
+            ylabel=_("who chases"),
             xticks=animals,
             yticks=animals,
             limits=(0, 1),

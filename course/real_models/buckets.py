@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import nn
@@ -43,18 +44,17 @@ def trained_buckets(steps: tuple[int, ...], t5_bucket: Callable, offset_mass: Ca
     hidden = torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1)
     curves, shared = {}, []
     for k in steps:
+        task = partial(steps_back, k=k, length=LENGTH, n_values=VALUES)
         model = seeded(lambda: Transformer(config, _Buckets(t5_bucket)), 0)
         train(
             model,
-            lambda g, k=k: steps_back(16, g, k=k, length=LENGTH, n_values=VALUES),
+            partial(task, 16),
             STEPS,
             lr=0.01,
             position_lr=0.3,
             progress=False,
         )
-        tokens, targets = steps_back(
-            64, torch.Generator().manual_seed(1), k=k, length=LENGTH, n_values=VALUES
-        )
+        tokens, targets = task(64, torch.Generator().manual_seed(1))
         right = accuracy(model, tokens, targets)
         here = torch.arange(LENGTH)
         bias = model.encoding.bias(here, here)[0].detach()

@@ -113,7 +113,7 @@ def term_by_term(sentence: str, heads: tuple[int, ...], moved_mass: Callable) ->
     Above each term stands the learner's measure: how much attention moves if the term is taken away.
     """
     tokens, terms = _terms(sentence)
-    scores = sum(terms.values())
+    scores = torch.stack([*terms.values()]).sum(0)
     everywhere = torch.ones(scores.shape[1:], dtype=torch.bool)
     moved = {name: moved_mass(scores, -term, everywhere) for name, term in terms.items()}
     fig, axes = plots.panels(len(heads), len(terms) + 1, size=(14, 3.2 * len(heads)), squeeze=False)

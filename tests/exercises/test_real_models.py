@@ -228,6 +228,8 @@ def test_clocks_are_read_by_the_table_that_told_them(capsys):
     real_models.read_clocks(line, lambda *args: -space["sinusoid_table"](*args))
     real_models.read_clocks(line[1:], space["sinusoid_table"])
     read, other, short = capsys.readouterr().out.splitlines()
+    real_models.clocks(0, 0, space["sinusoid_table"], space["shift_matrix"])
+    assert "To share: " + 8 * "🕛" in capsys.readouterr().out, "at 0 all hands point up"
     assert read == "1942" and other != "1942" and "8 clocks; this one has 7" in short
 
 
