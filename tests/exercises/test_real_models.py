@@ -257,7 +257,7 @@ def test_without_the_bonus_the_animals_run_and_say_what_is_missing(capsys):
     space = answers("01")
     real_models.who_chases(["dog", "cat"], space["pool_tokens"], space["causal_attention"], bag_ceiling)
     said = capsys.readouterr().out
-    assert "waits for your `bag_ceiling`" in said and "To share: dog > cat: without order 0.90, " in said
+    assert "waits for your `bag_ceiling`" in said and "To share: dog > cat: without order 0.90 | " in said
 
 
 # ---- five suspects ----
