@@ -132,14 +132,14 @@ def report(root: Path) -> Path:
 
 def _section(key: str, found) -> str:
     """One question: its table, and what became of the answers of those who voted twice."""
-    from course.lesson import questions, votes
+    from course.lesson import votes
     from course.lesson.predictions import plain
 
     table = ["| answer | first vote | second vote |", "|---|---|---|"]
     for words, *counts, _ in votes.rows(key, found):
         first, second = (HIDDEN if count is None else count for count in counts)
         table.append(f"| {html.escape(words, quote=False)} | {first} | {second} |")
-    lines = [f"## {key}", plain(questions.find("predict", key)["question"]), "\n".join(table)]
+    lines = [f"## {key}", plain(votes.asked_of(key)["question"]), "\n".join(table)]
     once, twice = found.times[1], found.times[2]
     both = once.keys() & twice.keys()
     if len(both) >= votes.FEWEST:

@@ -6,6 +6,9 @@ beside the notebook, to be handed in with the homework. :func:`vote` counts what
 
 A vote is a JSON object with the ``KEYS``, in a file that is named after it (:func:`name_of`). ``code`` is
 drawn anew for each question: it ties a learner's two votes on that question together, and nothing else.
+
+A class's scoreboard is counted in the same way: its question is ``BOARD``, and an answer to it is a design
+with what came of it. The best design stands first.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import secrets
 import statistics
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +31,7 @@ import ipywidgets as widgets
 import traitlets
 
 from tutorial_lib import __version__
+from tutorial_lib.language import _
 from tutorial_lib.stored_widgets import Stored, StoredBox
 
 from ..progress import read, record
@@ -41,6 +46,8 @@ MOST_FILES = 20_000  # that are opened in a folder
 WILDEST = 1e100  # a number beyond it is counted as this one: with 1e308 the ranges would be infinite
 DATE = 946_684_800  # of each file: the first day of 2000; a zip file could not hold 1970
 BINS = 5  # ranges of a number that was asked for
+BOARD = "10.two_clocks"  # the designs of exercise 10
+MOST_LAYERS, MOST_DESIGNS = 8, 25  # of a design; that a board names
 
 
 # ---- one vote ----
@@ -65,24 +72,60 @@ def check(vote: object) -> dict:
     if not NAME.fullmatch(name_of(vote)) or not any(vote["right"] is known for known in (None, True, False)):
         raise ValueError(f"{name_of(vote)} is the name of no vote")
     asked = _asked(vote["question"])
-    kind = predictions.KINDS[asked.get("kind", "choice")]
-    wanted = {"choice": (str,), "number": (int, float), "sketch": (list,)}[kind.kind]
+    kind = (predictions.KINDS | {Design.kind: Design})[asked.get("kind", "choice")]
+    wanted = {"choice": (str,), "number": (int, float)}.get(kind.kind, (list,))
     if not isinstance(vote["choice"], wanted) or isinstance(vote["choice"], bool):
         raise ValueError(f"{vote['question']} is not answered in this way")
     try:
         choice = kind.check(asked, vote["choice"])
     except (TypeError, OverflowError) as problem:
         raise ValueError(str(problem)) from None
-    numbers = {"choice": [], "number": [choice], "sketch": choice}[kind.kind]
+    numbers = {"choice": [], "number": [choice]}.get(kind.kind, choice)
     if not all(map(math.isfinite, numbers)):
         raise ValueError("a vote holds numbers that are finite")
     return vote | {"choice": choice}
 
 
+class Design:
+    """An entry of the board: window, pairs and wave of each layer, and two accuracies, in one list."""
+
+    kind = "design"
+
+    @staticmethod
+    def check(asked: dict, answer) -> list[float]:
+        """The entry as it is counted; ValueError for anything else."""
+        values = [float(value) for value in answer]
+        if len(values) not in range(5, 3 * MOST_LAYERS + 3, 3) or min(values) < 0 or max(values[-2:]) > 1:
+            raise ValueError(
+                f"a design has 3 dials for each layer, 0 or more, and 2 accuracies, not {answer!r}"
+            )
+        return values
+
+    @staticmethod
+    def words(values: Sequence[float]) -> str:
+        """
+        >>> Design.words([8, 4, 50, 0, 0, 0, 1, 0.47])
+        '8/4/50 0/0/0: 1.00, 0.47'
+        """
+        *dials, near, far = values
+        layers = " ".join("/".join(f"{x:g}" for x in dials[n : n + 3]) for n in range(0, len(dials), 3))
+        return f"{layers}: {near:.2f}, {far:.2f}"
+
+
+def asked_of(key: str) -> dict:
+    """The prediction ``key``, or what a board asks; KeyError where there is neither."""
+    if key == BOARD:
+        words = _(
+            "Two clocks: window, turning pairs and slowest wave of each layer; accuracy of 5 back, induction"
+        )
+        return {"question": words, "kind": Design.kind}
+    return questions.find("predict", key)
+
+
 def _asked(key: str) -> dict:
-    """The prediction ``key``; ValueError where there is none."""
+    """The same; ValueError where there is neither."""
     try:
-        return questions.find("predict", key)
+        return asked_of(key)
     except KeyError as problem:
         raise ValueError(problem.args[0]) from None
 
@@ -123,17 +166,20 @@ class Share(StoredBox):
         self.key, self._code = key, ""
         self.shown: dict | None = None
         self.round = widgets.RadioButtons(
-            options=[("my first vote", 1), ("my second vote, after the discussion", 2)],
+            options=[
+                (_("my first vote"), 1),
+                (_("my second vote, after the discussion"), 2),
+            ],
             layout=widgets.Layout(width="auto"),
         )
         self.preview, self.status = widgets.HTML(), widgets.HTML()
         self.status.add_class("tutorial-status")
-        self.button = widgets.Button(description="Share this")
+        self.button = widgets.Button(description=_("Share this"))
         self.button.on_click(lambda _button: self.press())
         self.round.observe(lambda _change: self.look(), "value")
         super().__init__(
             [
-                widgets.HTML(f"<b>Share</b> your answer to {html.escape(key)} as"),
+                widgets.HTML(_("<b>Share</b> your answer to {key} as").format(key=html.escape(key))),
                 self.round,
                 self.preview,
                 self.button,
@@ -146,7 +192,7 @@ class Share(StoredBox):
 
     def vote(self) -> dict | None:
         """What would leave; None where the question has not been answered."""
-        entry = read().get(questions.log_key("predict", self.key), {})
+        entry = read().get(questions.log_key("share" if self.key == BOARD else "predict", self.key), {})
         card = predictions._asking.get(self.key)
         said = entry.get("choice") if card is None or card.said is None else card.said
         if said is None:
@@ -177,17 +223,21 @@ class Share(StoredBox):
         self.shown, self.status.value = self.vote(), ""
         place = class_folder()
         where = (
-            "into your class's folder, where your teacher sees counts. If you have an account of your "
-            "own on this machine, the system notes it as the owner of the file"
+            _(
+                "into your class's folder, where your teacher sees counts. If you have an account of your "
+                "own on this machine, the system notes it as the owner of the file"
+            )
             if place
-            else f"into the folder <code>{BESIDE}</code> beside this notebook, for you to hand in"
+            else _("into the folder <code>{folder}</code> beside this notebook, for you to hand in").format(
+                folder=BESIDE
+            )
         )
         self.button.disabled = self.shown is None
         self.preview.value = (
-            "You have not answered yet. Commit to an answer first."
+            _("You have not answered yet. Commit to an answer first.")
             if self.shown is None
-            else "This leaves, and nothing else: "
-            f"{where}.<pre>{html.escape(json.dumps(self.shown, indent=1))}</pre>"
+            else _("This leaves, and nothing else: {where}.").format(where=where)
+            + f"<pre>{html.escape(json.dumps(self.shown, indent=1))}</pre>"
         )
 
     def press(self) -> None:
@@ -195,7 +245,7 @@ class Share(StoredBox):
         shown = self.shown
         self.look()
         if shown != self.shown or shown is None:
-            self.status.value = "Your answer has changed. Look at it, and press again."
+            self.status.value = _("Your answer has changed. Look at it, and press again.")
             return
         place = class_folder() or Path(BESIDE)
         try:
@@ -203,13 +253,17 @@ class Share(StoredBox):
                 place.mkdir(exist_ok=True)
             write(shown, place)
         except OSError as problem:
-            self.status.value = html.escape(f"Nothing was shared: {problem.strerror or problem}.")
+            self.status.value = html.escape(
+                _("Nothing was shared: {problem}.").format(problem=problem.strerror or problem)
+            )
         else:
             record(questions.log_key("share", self.key), code=shown["code"])
-            self.status.value = f"Shared, as your vote {shown['vote']}. To change it, answer and share again."
+            self.status.value = _("Shared, as your vote {n}. To change it, answer and share again.").format(
+                n=shown["vote"]
+            )
 
     def stored(self):
-        words = f"Run this cell to see what would be shared of your answer to {self.key}."
+        words = _("Run this cell to see what would be shared of your answer to {key}.").format(key=self.key)
         return {"text/html": f"<p>{html.escape(words)}</p>", "text/plain": words}, {}
 
 
@@ -223,7 +277,7 @@ def share(key: str | None = None) -> Share:
         if not predictions._asking:
             raise KeyError('no prediction has been asked yet: run its cell, or name it: share("06.random")')
         key = list(predictions._asking)[-1]
-    questions.find("predict", key)
+    asked_of(key)
     return Share(key)
 
 
@@ -278,7 +332,7 @@ def rows(key: str, votes: Votes, measured=None) -> list[list]:
     A number is counted in one of five ranges, the same for both votes, and a curve under one of four shapes.
     A count is None where fewer than five have voted: four votes are nearly names.
     """
-    asked = questions.find("predict", key)
+    asked = asked_of(key)
     said = {n: [vote["choice"] for vote in votes.times[n].values()] for n in (1, 2)}
     labels, place = _PLACES[asked.get("kind", "choice")](asked, said[1] + said[2])
     counts = [Counter(map(place, said[n])) if len(said[n]) >= FEWEST else None for n in (1, 2)]
@@ -326,7 +380,15 @@ def _of_curves(asked: dict, _said: list):
     return labels, places
 
 
-_PLACES = {"choice": _of_choices, "number": _of_numbers, "sketch": _of_curves}
+def _of_designs(_asked: dict, said: list):
+    """Each design that was entered, the best mean of its two accuracies first."""
+    best = sorted({tuple(each) for each in said}, key=lambda each: (-each[-1] - each[-2], each))
+    shown = best[:MOST_DESIGNS]
+    labels = [Design.words(each) for each in shown] + ["all others"] * (len(best) > len(shown))
+    return labels, lambda entry: min(best.index(tuple(entry)), MOST_DESIGNS)
+
+
+_PLACES = {"choice": _of_choices, "number": _of_numbers, "sketch": _of_curves, "design": _of_designs}
 
 
 class Count(Stored, anywidget.AnyWidget):
@@ -374,7 +436,7 @@ def vote(key: str, folder: Path | None = None) -> Count:
     ``folder`` is the class's (default: ``$TUTORIAL_VOTES``). Raises KeyError for an unknown question, and
     ValueError without a folder.
     """
-    questions.find("predict", key)
+    asked_of(key)
     folder = folder or class_folder()
     if folder is None:
         raise ValueError(

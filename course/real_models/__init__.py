@@ -14,56 +14,31 @@ Where a class is marked, this module is absent and :func:`ready` is False: marki
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from tutorial_lib.language import _
-
-from ..checks import questions
-from ..checks.answer import collect
 from .alibi import short_and_long
+from .animals import who_chases
 from .board import two_clocks
+from .buckets import trained_buckets
+from .dials import clocks, read_clocks
 from .lineup import Lineup
-from .minilm import minilm_tables
+from .minilm import minilm_tables, ruler, term_by_term
 from .smollm2 import BUGS, RopeInSmolLM2, after_a_gap
-from .souvenir import keep
+from .souvenir import keep, missing, ready
 
 __all__ = [
     "BUGS",
     "Lineup",
     "RopeInSmolLM2",
     "after_a_gap",
+    "clocks",
     "keep",
     "minilm_tables",
     "missing",
+    "read_clocks",
     "ready",
+    "ruler",
     "short_and_long",
+    "term_by_term",
+    "trained_buckets",
     "two_clocks",
+    "who_chases",
 ]
-
-
-def missing(*functions: Callable) -> str:
-    """What keeps these answers from running, in a sentence; "" when each of them returns something."""
-    for function in functions:
-        name = getattr(function, "__name__", "")
-        try:
-            first = questions.find(name).cases(0)[0]
-        except KeyError:  # a helper of the learner's
-            continue
-        outcome = collect(function, [first.args])[0]
-        if outcome["kind"] in ("stub", "none"):
-            return _("This ending waits for your `{name}`: write it first, then run this cell again.").format(
-                name=name
-            )
-        if outcome["kind"] != "value":
-            return _(
-                "This ending needs a `{name}` that returns something; its check says what is wrong now."
-            ).format(name=name)
-    return ""
-
-
-def ready(*functions: Callable) -> bool:
-    """Can these answers be called? If not, one sentence is printed that says which one is missing."""
-    text = missing(*functions)
-    if text:
-        print(text)
-    return not text

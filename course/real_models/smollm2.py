@@ -33,7 +33,7 @@ def gently(method):
     def run(*args, **named):
         try:
             return method(*args, **named)
-        except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as problem:
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as problem:
             print(
                 _("Your functions stop the model: {error}").format(
                     error=f"{type(problem).__name__}: {problem}"
@@ -91,6 +91,8 @@ class RopeInSmolLM2:
     def __init__(self, angles: Callable, rotate: Callable, scores: Callable):
         self.angles, self.rotate, self.scores = angles, rotate, scores
         self.smollm2 = load_smollm2()
+        self.heard: dict[str, str] = {}  # how it went on, and its loss with a cache, by the name of the bug
+        self.lost: dict[str, float] = {}
 
     def turn_by(self, x: Tensor, positions: Tensor) -> Tensor:
         """``x [H, n, 64]``, turned by the learner's functions."""
@@ -154,7 +156,7 @@ class RopeInSmolLM2:
         for _step in range(steps):
             new = self._read(new, cache, bug)[-1:].argmax(-1)[None]
             written.append(new.item())
-        said = self.smollm2.decode(torch.tensor(written))
+        self.heard[bug] = said = self.smollm2.decode(torch.tensor(written))
         print(_("{who}: {text} …{said}").format(who=_who(bug), text=text, said=said))
 
     @gently
@@ -162,12 +164,30 @@ class RopeInSmolLM2:
         """Print the loss of a text that is read in one go, and in pieces with a cache."""
         tokens = self.smollm2.encode(text)
         whole, pieces = (self._loss(tokens, n, bug) for n in (tokens.shape[1], at_once))
+        self.lost[bug] = pieces
         print(
             _(
                 "{who}: read in one go {whole:.3f}, {n} tokens at a time with a cache {pieces:.3f} nats per "
                 "token"
             ).format(who=_who(bug), whole=whole, n=at_once, pieces=pieces)
         )
+
+    def keep(self) -> None:
+        """Draw what has been heard and read so far, the learner's functions beside the planted bugs."""
+        names = [bug for bug in self.lost if bug in self.heard]
+        if not names:
+            print(_("There is nothing to keep yet: let the model talk and read first."))
+            return
+        labels = {bug: f"{_who(bug)}\n…{' '.join(self.heard[bug].split())}" for bug in names}
+        fig = plots.bars(
+            {labels[bug]: self.lost[bug] for bug in names},
+            title=_("SmolLM2 with your rotation"),
+            xlabel=_("loss with a cache"),
+            size=(11, 1.2 + 0.9 * len(names)),
+        )
+        ends = " | ".join(f"{_who(bug)} {self.lost[bug]:.2f}" for bug in names)
+        what = _("Bars of the loss with a cache, each beside what the model said.")
+        keep(fig, joined([what, f"{ends}."]), f"…{' '.join(self.heard[names[0]].split())} | {ends}")
 
     def _loss(self, tokens: Tensor, at_once: int, bug: str) -> float:
         cache = self._empty()

@@ -147,8 +147,11 @@ def test_the_report_has_both_votes_and_no_names(inbox, tmp_path, capsys):
 def test_the_report_hides_what_few_have_said(inbox, tmp_path):
     for code in range(4):
         put(inbox / f"s{code}" / votes.name_of(vote(code=code)), vote("error", code=code, right=False))
+    design = vote([8, 4, 50, 0, 0, 0, 1, 0.47]) | {"question": votes.BOARD}
+    put(inbox / "s0" / votes.name_of(design), design)
     assert command.main(["take-in", str(inbox), "--root", str(tmp_path)]) == 0
     text = (tmp_path / "report" / "votes.md").read_text(encoding="utf-8")
+    assert "## 10.two_clocks" in text and "| 8/4/50 0/0/0: 1.00, 0.47 | – | – |" in text
     assert "| An error: something doesn't fit. | – | – |" in text and "of 4" not in text
 
 

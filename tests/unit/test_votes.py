@@ -319,3 +319,42 @@ def test_a_stored_notebook_holds_no_vote(drop):
     lesson.predict(CHOICE).choose("same")
     for card in (lesson.vote(CHOICE), lesson.share(CHOICE)):
         assert "Run this cell" in card.stored()[0]["text/plain"]
+
+
+# ---- the board ----
+def test_a_design_is_shared_like_a_vote_and_the_board_has_the_best_first(drop):
+    card = lesson.share(votes.BOARD)
+    assert card.shown is None, "nothing was designed yet"
+    record("10.share.two_clocks", choice=[8, 4, 50.0, 0, 0, 0, 1.0, 0.47])
+    (card := lesson.share(votes.BOARD)).button.click()
+    assert card.shown["choice"] == [8, 4, 50, 0, 0, 0, 1, 0.47] and len(list(drop.iterdir())) == 1
+    assert lesson.share(votes.BOARD).shown == card.shown, "the code is kept, and the design with it"
+    fill(drop, [[0, 4, 50, 1, 0.1]] * 2 + [[0, 0, 0, 0.2, 0.5]] + [[4, 4, 9, 1, 0.6]], votes.BOARD)
+    board = lesson.vote(votes.BOARD)
+    board.look(True)
+    assert [row[:2] for row in board.shown["rows"]] == [
+        ["4/4/9: 1.00, 0.60", 1],
+        ["8/4/50 0/0/0: 1.00, 0.47", 1],
+        ["0/4/50: 1.00, 0.10", 2],
+        ["0/0/0: 0.20, 0.50", 1],
+    ]
+
+
+def test_a_board_names_the_best_and_counts_the_others(drop, monkeypatch):
+    monkeypatch.setattr(votes, "MOST_DESIGNS", 2)
+    fill(drop, [[0, 4, 50, 1, n / 10] for n in range(6)], votes.BOARD)
+    rows = votes.rows(votes.BOARD, votes.gather(votes.BOARD, drop))
+    assert [row[:2] for row in rows] == [
+        ["0/4/50: 1.00, 0.50", 1],
+        ["0/4/50: 1.00, 0.40", 1],
+        ["all others", 4],
+    ]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["8/4/50", [1, 0.5], [8, 4, 50, 1, 1.5], [-1, 4, 50, 1, 1], [8, 4, 1e400, 1, 1], [0, 0, 0] * 9 + [1, 1]],
+)
+def test_what_is_no_design_is_no_vote(entry):
+    with pytest.raises(ValueError):
+        votes.check(made(votes.BOARD, entry))
