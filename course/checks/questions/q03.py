@@ -382,6 +382,12 @@ SUM_SIMILARITY = Question(
             "The mean over the channels is taken off each vector first. That is a correlation; the "
             "model meets the vectors as they are.",
         ),
+        Wrong(
+            "lengths made equal first",
+            lambda E, P: _sum_similarity(F.normalize(E, dim=-1), F.normalize(P, dim=-1)),
+            "You give all vectors the length 1 before you add them. But the question is what their lengths "
+            "do to the sum: add them as they are.",
+        ),
     ),
     variants=(
         Variant("a loop", _looped_similarity, "One pair after the other gives the same means."),
@@ -590,6 +596,21 @@ UNTRAINED_ROWS = Question(
             lambda start, end: bool(F.cosine_similarity(start.flatten(), end.flatten(), dim=0) > 0.999),
             "This is one answer for the whole table. Each row is trained for itself and needs its own.",
         ),
+        *(
+            Wrong(
+                name,
+                answer,
+                "You mark the rows that have turned. Those are the trained ones: True is for rows that still "
+                "point where they started.",
+            )
+            for name, answer in (
+                ("rows that have turned", lambda start, end: _cosines(start, end) <= 0.999),
+                (
+                    "rows that have turned and have not grown",
+                    lambda start, end: (_cosines(start, end) < 0.999) & ~_longer(start, end),
+                ),
+            )
+        ),
     ),
     variants=(
         Variant(
@@ -658,6 +679,18 @@ def _stretch(P, rows, **options):
 
 def _given_copy(P, rows):
     return P.repeat_interleave(rows // len(P), 0)
+
+
+def _mirrored(P, rows):
+    n = torch.arange(rows) % (2 * len(P))
+    return P[n.minimum(2 * len(P) - 1 - n)]
+
+
+def _rounded_below(P, rows):
+    where = torch.arange(rows) * ((len(P) - 1) / (rows - 1))
+    low = where.round().long()
+    share = (where - low)[:, None]
+    return (1 - share) * P[low] + share * P[(low + 1).clamp(max=len(P) - 1)]
 
 
 def _longer_table(P, rows, way):
@@ -764,6 +797,18 @@ LONGER_TABLE = Question(
             ),
             "The channels were stretched, not the rows: the new table has more numbers per position, and "
             "not more positions. `interpolate` stretches the last axis.",
+        ),
+        Wrong(
+            "copied to and fro",
+            _ways(_mirrored, _interpolated),
+            "Every second copy runs backwards. Each one should begin with row 0 again: going on by one place "
+            "in the text is then going on by one row.",
+        ),
+        Wrong(
+            "the lower neighbour rounded",
+            _ways(_copied, _rounded_below),
+            "The lower of the two neighbours is found by rounding, which goes up half of the time. It is the "
+            "whole part.",
         ),
     ),
     variants=(
@@ -944,6 +989,12 @@ RESIZE_GRID = Question(
             lambda P, old, new: _resize_grid(P, old, new, mode="bicubic"),
             "This is bicubic interpolation. Many released models use it; the question asks for the "
             "straight lines of bilinear interpolation.",
+        ),
+        Wrong(
+            "the class token taken for a patch",
+            lambda P, old, new: torch.cat([P[:1], _resize_grid(torch.cat([P[:1], P[:-1]]), old, new)[1:]]),
+            "The grid begins with the class token's row, so that each patch gets the row of the one before "
+            "it. The patches begin at row 1.",
         ),
     ),
     variants=(

@@ -447,6 +447,11 @@ T5_BUCKET = Question(
             "Half of all buckets is exact, in an encoder, too. There each side has only half of them, and "
             "half of that is exact.",
         ),
+        Wrong(
+            "a quarter of the buckets exact",
+            lambda *args: _bucket(*args, exact=lambda n: n // (8 if args[3] else 4)),
+            "Only a quarter of the buckets of a side is exact. It is half of them.",
+        ),
     ),
     variants=(
         Variant("a loop", _looped_bucket, "One offset after the other gives the same buckets."),
@@ -557,6 +562,13 @@ def _unclipped(q, k, v, w_K, w_V, q_positions, k_positions):
     return weights @ v + torch.einsum("ij,ijd->id", weights, w_V[row])
 
 
+def _future_hidden(q, k, v, w_K, w_V, q_positions, k_positions):
+    row = _row(w_K, q_positions, k_positions)
+    e = (q @ k.T + torch.einsum("id,ijd->ij", q, w_K[row])) / q.shape[1] ** 0.5
+    weights = e.masked_fill(_r(q_positions, k_positions) > 0, -1e9).softmax(-1)
+    return weights @ v + torch.einsum("ij,ijd->id", weights, w_V[row])
+
+
 SHAW_ATTENTION = Question(
     name="shaw_attention",
     exercise="04",
@@ -662,6 +674,18 @@ SHAW_ATTENTION = Question(
             _unclipped,
             "Offsets beyond ±k are not clipped. Some leave the table, and some, quietly, count from its end.",
             CLIPPED,
+        ),
+        Wrong(
+            "future hidden",
+            _future_hidden,
+            "You hide the keys after each query. There is no mask in this question, and half of the vectors "
+            "are for keys ahead.",
+        ),
+        Wrong(
+            "half of the table one too small",
+            lambda q, k, v, w_K, w_V, *places: _shaw(q, k, v, w_K[:-2], w_V[:-2], *places),
+            "You clip one offset too early and count from there, so offset 0 meets the vector of −1. A "
+            "table of 2m + 1 rows has m of them on each side of the middle.",
         ),
     ),
     variants=(
@@ -868,6 +892,20 @@ OFFSET_MASS = Question(
             "The table was made to sum to 1. A mean weight per pair has no reason to: leave it as it is, "
             "so that windows and heads can be compared.",
         ),
+        Wrong(
+            "both directions in one",
+            lambda alpha, height, width: torch.nn.functional.pad(
+                _by_size(alpha, height, width), (width - 1, 0, height - 1, 0)
+            ),
+            "You take the sizes of the offsets, so that keys above and below count as one, and three "
+            "quarters of the table stay empty. The sign says the direction.",
+        ),
+        Wrong(
+            "rows upside down",
+            lambda alpha, height, width: _offset_mass(alpha, height, width).flip(0),
+            "The columns are right, but the rows are upside down: a key *below* its query has a positive row "
+            "offset.",
+        ),
     ),
     variants=(
         Variant("a loop over offsets", _looped_mass, "Offset by offset gives the same means."),
@@ -938,6 +976,19 @@ def _row_by_row(x):
         seen = n_k - n_q + i + 1
         out[..., i, :seen] = x[..., i, n_k - seen :]
     return out
+
+
+def _rows_that_see(seen):
+    """The last ``seen(i, n_q, n_k)`` numbers of row i, moved to its beginning; the rest is hidden."""
+
+    def answer(x):
+        n_q, n_k = x.shape[-2:]
+        out = torch.full_like(x, float("-inf"))
+        for i in range(n_q):
+            out[..., i, : seen(i, n_q, n_k)] = x[..., i, n_k - seen(i, n_q, n_k) :]
+        return out
+
+    return answer
 
 
 def _rolled(x):
@@ -1049,6 +1100,25 @@ RELATIVE_SHIFT = Question(
             "the token itself hidden",
             lambda x: _pick(x, lambda i, j, n_q, n_k: j + n_q - 1 - i, diagonal=0),
             "The mask also hides each token from itself. Distance 0 is not the future.",
+        ),
+        Wrong(
+            "one key too few",
+            _rows_that_see(lambda i, n_q, n_k: n_k - n_q + i),
+            "Each query sees one key too few, and its numbers are moved by one too much. A token has the "
+            "distance 0 to itself.",
+        ),
+        Wrong(
+            "counted from 0, the memory hidden",
+            _rows_that_see(lambda i, n_q, n_k: i + 1),
+            "Row i sees i + 1 keys, as if there were no memory. With one, query i is key number Lk − Lq + i.",
+        ),
+        Wrong(
+            "the mask of a text without memory",
+            lambda x: _relative_shift(x).masked_fill(
+                torch.ones(x.shape[-2:], dtype=torch.bool).triu(1), float("-inf")
+            ),
+            "The numbers stand where they should, but the mask counts the queries from 0 and hides most of "
+            "the memory.",
         ),
     ),
     variants=(
