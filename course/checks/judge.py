@@ -113,7 +113,7 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
     picture = None if hidden else _picture(question, cases[n], expected[n]["value"], outcomes[n])
     if mistake := search(known, outcomes, wrong):
         return say(
-            "mistake",
+            "mistake" if mistake.entries[0] in question.wrong else "near",
             faults[n][1]
             if question.own_words and faults[n]
             else _says(mistake, known, outcomes, hidden, wrong),
@@ -152,7 +152,7 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
             [text, _("{name} returns {what}.").format(name=question.name, what=_(question.returns))]
         )
     return say(
-        "mistake" if rule else kind,
+        "near" if rule else kind,
         _("With {which}: {text}").format(which=cases[n].what, text=text),
         name=rule.rstrip("."),
         reread=question.section,

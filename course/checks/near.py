@@ -15,6 +15,7 @@ import ast
 import functools
 import inspect
 import itertools
+import operator
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -149,7 +150,7 @@ def as_if(question: Question, inputs: list[tuple]) -> Iterator[Near]:
     for a, b in itertools.permutations(range(len(inputs[0])), 2):
         if all(type(args[a]) is type(args[b]) and _size(args[a]) == _size(args[b]) for args in inputs):
             given = {"name": f"`{names[a]}`", "other": f"`{names[b]}`"}
-            yield Near(_given(question, (a,), lambda args, b=b: args[b]), _said("copied", given))
+            yield Near(_given(question, (a,), operator.itemgetter(b)), _said("copied", given))
             if a < b:
                 yield Near(_exchanged(question, a, b), _said("exchanged", given))
 
@@ -166,7 +167,11 @@ def _as_if(question: Question, values: list, name: str, way: tuple) -> Iterator[
     if isinstance(values[0], (bool, int, float, str)):
         for value in dict.fromkeys([*values, *USUAL.get(type(values[0]), ())]):
             said = _said("always", {"name": f"`{name}`", "value": repr(value)})
-            yield Near(_given(question, way, lambda args, value=value: value), said)
+            yield Near(_given(question, way, functools.partial(_always, value)), said)
+
+
+def _always(value: Any, _args: tuple):
+    return value
 
 
 def _changed(args: tuple, way: tuple, key: str):
@@ -319,9 +324,9 @@ def _broken(node: ast.AST, names: list[str]) -> Iterator[ast.AST]:
         yield _with(node, elts=node.elts[::-1])
     elif isinstance(node, ast.Assign) and len(node.targets) == 2:
         yield from (_with(node, targets=[target]) for target in node.targets)
-    elif isinstance(node, ast.Return):
+    elif isinstance(node, ast.Return) and node.value:
         for dtype in ("float16", "bfloat16"):
-            given = [node.value, ast.Constant(dtype)]
+            given: list[ast.expr] = [node.value, ast.Constant(dtype)]
             yield ast.Return(ast.Call(ast.Name("_rounded", ast.Load()), given, []))
 
 
@@ -602,6 +607,6 @@ def _operation(operator: ast.operator) -> str:
         "Mod": _("a remainder"),
         "Pow": _("a power"),
         "MatMult": _("a matrix product"),
-        "BitAnd": _("an “and”"),
-        "BitOr": _("an “or”"),
+        "BitAnd": _("an `and`"),
+        "BitOr": _("an `or`"),
     }[type(operator).__name__]

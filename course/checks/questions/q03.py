@@ -63,10 +63,34 @@ def _broken_look_ups():
     }
 
 
-NO_INPUT = (
-    "This does not fit the look-up, which takes tokens [B, L] from 0 to words − 1 and positions [L] "
-    "from 0 to rows − 1, whole numbers, with B at most 3 and L at most 6."
-)
+NO_ROW = "A position lies outside of its table: positions go from 0 to rows − 1."
+
+
+def _input(value) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    """Tokens [B, L] and positions [L], each of them None where it is something else."""
+    tokens, positions = value if isinstance(value, list) and len(value) == 2 else (None, None)
+    return whole(tokens, 2), whole(positions, 1)
+
+
+def _limit(tokens: torch.Tensor | None, positions: torch.Tensor | None, words: int, rows: int) -> str:
+    """Which limit of an input is broken, as a learner reads it, or ""."""
+    if tokens is None:
+        return _(
+            "The first of the two should be tokens: whole numbers, a list of them for each text, [B, L]."
+        )
+    if positions is None:
+        return _("The second of the two should be positions: a list of whole numbers, [L], for all texts.")
+    if tokens.shape[1] != len(positions):
+        return _("A text has {n} tokens, and there are {m} positions: each place needs one.").format(
+            n=tokens.shape[1], m=len(positions)
+        )
+    if len(tokens) > 3:
+        return _("There are {n} texts, and 3 are the most.").format(n=len(tokens))
+    if len(positions) > 6:
+        return _("A text has {n} tokens, and 6 are the most.").format(n=len(positions))
+    if tokens.min() < 0 or tokens.max() >= words:
+        return _("A token lies outside of its table: tokens go from 0 to words − 1.")
+    return _(NO_ROW) if positions.min() < 0 or positions.max() >= rows else ""
 
 
 def _lookup_test_cases(draw: Draw) -> list[Case]:
@@ -87,15 +111,8 @@ def whole(value, axes: int) -> torch.Tensor | None:
     return value.long() if whole and value.ndim == axes and value.numel() else None
 
 
-def _survivors(value, words: int, rows: int) -> list[str] | None:
-    """The broken look-ups that give the right numbers for this input; None when the input is not valid."""
-    parts = value if isinstance(value, list) and len(value) == 2 else (None, None)
-    tokens, positions = (whole(part, axes) for part, axes in zip(parts, (2, 1), strict=True))
-    if tokens is None or positions is None or tokens.shape[1] != len(positions):
-        return None
-    inside = 0 <= tokens.min() and tokens.max() < words and 0 <= positions.min() and positions.max() < rows
-    if not inside or len(tokens) > 3 or len(positions) > 6:
-        return None
+def _survivors(tokens: torch.Tensor, positions: torch.Tensor, words: int, rows: int) -> list[str]:
+    """The broken look-ups that give the right numbers for this input."""
     draw = Draw(words * rows)
     E, P = draw.normal(words, 4), draw.normal(rows, 4)
     right = _look_up(tokens, E, P, positions)
@@ -121,8 +138,12 @@ def green(*whats: str) -> str:
 
 
 def _lookup_test_says(value, case: Case) -> str:
-    found = _survivors(value, *case.args)
-    return _(NO_INPUT) if found is None else told_green(*found) if found else ""
+    tokens, positions = _input(value)
+    if limit := _limit(tokens, positions, *case.args):
+        return limit
+    assert tokens is not None and positions is not None
+    found = _survivors(tokens, positions, *case.args)
+    return told_green(*found) if found else ""
 
 
 def _lookup_test(words, rows):
@@ -189,7 +210,7 @@ LOOKUP_TEST = Question(
             _test_but(positions=lambda rows: [0, 3, 5, rows - 1]),
             green("sorts the positions first"),
         ),
-        Wrong("outside of the tables", _test_but(positions=lambda rows: [rows, 3, 0, 4]), NO_INPUT),
+        Wrong("outside of the tables", _test_but(positions=lambda rows: [rows, 3, 0, 4]), NO_ROW),
     ),
     variants=(
         Variant(

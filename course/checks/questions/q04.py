@@ -84,32 +84,43 @@ def _broken_biases():
     }
 
 
-NO_POSITIONS = (
-    "These positions do not fit the bias, which takes a list for the queries and one for the "
-    "keys, whole numbers from 0 to 999, at most 3 queries and 5 keys, no key twice."
-)
+NO_POSITION = "A position lies outside of the text: positions go from 0 to 999."
+
+
+def _limit(q: torch.Tensor | None, keys: torch.Tensor | None) -> str:
+    """Which limit of the positions is broken, as a learner reads it, or ""."""
+    if q is None or keys is None:
+        return _("Two lists of whole numbers are asked for: positions of the queries, and of the keys.")
+    for positions, what, most in ((q, _("queries"), 3), (keys, _("keys"), 5)):
+        if len(positions) > most:
+            return _("There are {n} {what}, and {most} are the most.").format(
+                n=len(positions), what=what, most=most
+            )
+    if len(keys.unique()) < len(keys):
+        return _("Two keys stand at the same position: each key needs its own.")
+    return _(NO_POSITION) if min(q.min(), keys.min()) < 0 or max(q.max(), keys.max()) > 999 else ""
 
 
 def _bias_test_cases(draw: Draw) -> list[Case]:
     return [Case((int(k),), f"k = {int(k)}") for k in 2 + draw.permutation(6)]
 
 
-def _passing_biases(value, k: int) -> list[str] | None:
-    """The broken biases that give the right numbers for these positions; None when they are not valid."""
-    parts = value if isinstance(value, list) and len(value) == 2 else (None, None)
-    q, keys = (whole(part, 1) for part in parts)
-    if q is None or keys is None or len(q) > 3 or len(keys) > 5 or len(keys.unique()) < len(keys):
-        return None
-    if min(q.min(), keys.min()) < 0 or max(q.max(), keys.max()) > 999:
-        return None
+def _passing_biases(q: torch.Tensor, keys: torch.Tensor, k: int) -> list[str]:
+    """The broken biases that give the right numbers for these positions."""
     W = Draw(k).normal(2, 2 * k + 1)
     right = _clipped_bias(W, q, keys)
     return [what for what, broken in _broken_biases().items() if torch.allclose(broken(W, q, keys), right)]
 
 
 def _bias_test_says(value, case: Case) -> str:
-    found = _passing_biases(value, *case.args)
-    return _(NO_POSITIONS) if found is None else told_green(*found) if found else ""
+    q, keys = (
+        whole(part, 1) for part in (value if isinstance(value, list) and len(value) == 2 else (None, None))
+    )
+    if limit := _limit(q, keys):
+        return limit
+    assert q is not None and keys is not None
+    found = _passing_biases(q, keys, *case.args)
+    return told_green(*found) if found else ""
 
 
 def _bias_test(k):
@@ -169,7 +180,7 @@ BIAS_TEST = Question(
                 "takes the size of the offset, without its sign", "adds nothing for a key exactly k behind"
             ),
         ),
-        Wrong("positions that do not exist", lambda k: ([-1, 0], _bias_test(k)[1]), NO_POSITIONS),
+        Wrong("positions that do not exist", lambda k: ([-1, 0], _bias_test(k)[1]), NO_POSITION),
     ),
     variants=(
         Variant(

@@ -790,12 +790,12 @@ def _xpos_scores_cases(draw: Draw) -> list[Case]:
         (
             3,
             6,
-            torch.arange(4) + far + 5,
+            torch.tensor([3, far + 6, far + 7, far + 8]),
             torch.arange(9) + far,
             1e4,
             0.1,
             1.2,
-            _("4 queries and 9 keys from position {first}").format(first=far),
+            _("9 keys from position {first}, an early query and 3 late ones").format(first=far),
         ),
         (2, 10, torch.arange(0, 35, 5), torch.arange(0, 35, 7), 5e2, 1.0, 12.0, _("positions with gaps")),
     ):
@@ -882,9 +882,9 @@ XPOS_SCORES = Question(
         Wrong(
             "sizes by absolute positions",
             _xpos_each(lambda k_positions: 0),
-            "Far from the beginning the numbers leave what float32 can hold: a query shrinks to 0 and a "
-            "key grows to infinity, though their product is harmless. Only the difference of positions "
-            "counts.",
+            "Sizes are counted from the beginning of the text, or from a query that is far from the keys. "
+            "There the numbers leave what float32 can hold: a query shrinks to 0 and a key grows to "
+            "infinity, though their product is harmless. Only the difference of positions counts.",
         ),
         Wrong(
             "halves far apart",
