@@ -2,7 +2,8 @@
 
 A question's right and wrong answers run on the same inputs as the learner's. The search first wants full
 agreement. Then it allows another dtype, a constant factor, or some inputs that fail; then it combines two
-mistakes; and at last it looks at each input on its own.
+mistakes; and at last it looks at each input on its own. What the catalogue does not explain may be one step
+away from the right answer (:mod:`.near`).
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import functools
 import inspect
 import itertools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from .near import Near, one_place
 from .question import Question, Wrong
 
 ENOUGH = 4  # numbers of one input that can't agree by chance
@@ -27,7 +29,7 @@ class Found:
     """One or two mistakes that explain an answer, and anything besides.
 
     ``cases`` are the inputs that show them, unless all wrong ones look alike; ``besides`` is "" or one of
-    "dtype", "factor", "raised", for the input number ``at``.
+    "dtype", "factor", "raised", "modified", "nan", for the input number ``at``.
     """
 
     entries: tuple[Wrong, ...]
@@ -117,17 +119,22 @@ def names_of(code: types.CodeType) -> set[str]:
 
 # ---- how two outcomes of one input compare ----
 def relation(known, n: int, theirs: dict, ours: dict) -> tuple[str, float]:
-    """("same", 1), ("dtype", 1), ("factor", c), ("raised", 1), or ("", 1): nothing in common."""
+    """("same", 1), ("dtype", 1), ("factor", c), ("raised", 1), ("modified", 1), ("nan", 1), or ("", 1)."""
     if known.same(n, theirs, ours, loose=True):
         return "same", 1.0
     if ours["kind"] == "raised" and theirs["kind"] == "value":
         return "raised", 1.0
     if not (theirs["kind"] == ours["kind"] == "value" and not theirs["modified"]):
         return "", 1.0
+    if ours["modified"] and known.same(n, theirs, {**ours, "modified": []}, loose=True):
+        return "modified", 1.0
     a, b = theirs["value"], ours["value"]
     tensors = all(isinstance(one, torch.Tensor) and one.is_floating_point() for one in (a, b))
     if not tensors or a.shape != b.shape:
         return "", 1.0
+    if bool((b.isnan() & ~a.isnan()).any()) and int((~b.isnan()).sum()) >= ENOUGH:
+        filled = {**ours, "value": torch.where(b.isnan(), a.to(b.dtype), b)}
+        return ("nan" if known.same(n, theirs, filled, loose=True) else ""), 1.0
     if a.dtype != b.dtype:
         # The coarser of the two decides how far they may be apart.
         coarse = a.dtype if torch.finfo(a.dtype).eps > torch.finfo(b.dtype).eps else b.dtype
@@ -162,6 +169,8 @@ def search(known, outcomes: list[dict], wrong: list[int]) -> Found | None:
     for entry in catalogue:
         if all(known.same(n, known.outcome(entry.answer, n), outcomes[n], loose=True) for n in whole):
             return Found((entry,))
+    if found := _exactly(known.as_if, known, outcomes, wrong):
+        return found
     shown = [n for n in known.by_size() if n in wrong and n not in silent and outcomes[n]["kind"] == "value"]
     if not shown or not _telling(outcomes, shown):
         return None
@@ -172,7 +181,7 @@ def search(known, outcomes: list[dict], wrong: list[int]) -> Found | None:
         for a, b, answer in known.composed()
         if not a.whole and not b.whole
     )
-    usual = "same", "dtype", "raised"
+    usual = "same", "dtype", "raised", "modified", "nan"
 
     def explained(answers, allowed) -> Iterator[Found | None]:
         return (_aside(entries, known, theirs, outcomes, shown, allowed) for entries, theirs in answers)
@@ -182,10 +191,49 @@ def search(known, outcomes: list[dict], wrong: list[int]) -> Found | None:
         explained(alone, usual),
         [here if here and len(here.entries) == 1 else None],
         explained(pairs, usual),
+        (_exactly(lambda: one_place(known.question), known, outcomes, wrong) for _once in (1,)),
         explained(alone, (*usual, "factor")),
         [here],
     )
     return next((found for found in itertools.chain.from_iterable(ways) if found), None)
+
+
+def _exactly(
+    nears: Callable[[], Iterable[Near]], known, outcomes: list[dict], wrong: list[int]
+) -> Found | None:
+    """What is one step away and explains all outcomes without any rest.
+
+    So many are tried that too few different numbers would fit one of them by chance.
+    """
+    values = [n for n in wrong if outcomes[n]["kind"] == "value"]
+    if known.question.faults or not values or not _telling(outcomes, values):
+        return None
+    if _different(outcomes[n]["value"] for n in values) < (ENOUGH if values == wrong else 3 * ENOUGH):
+        return None
+    if all(relation(known, n, known.expected()[n], outcomes[n])[0] in ("dtype", "modified") for n in wrong):
+        return None
+    order = sorted(range(len(outcomes)), key=lambda n: (n not in wrong, known.by_size().index(n)))
+    for near in nears():
+        if all(known.same(n, known.outcome(near.answer, n), outcomes[n], loose=True) for n in order):
+            return Found((near.wrong(),))
+    return None
+
+
+def _different(values: Iterable) -> int:
+    """How many different numbers there are."""
+    flat = [torch.as_tensor(one).double().flatten() for value in values for one in _parts_of(value)]
+    return len(torch.cat(flat).unique()) if flat else 0
+
+
+def _parts_of(value) -> Iterator:
+    """The tensors and numbers of a value."""
+    if isinstance(value, (list, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _parts_of(one)
+    elif isinstance(value, (torch.Tensor, int, float)) and not (
+        isinstance(value, torch.Tensor) and value.is_complex()
+    ):
+        yield value
 
 
 def _silent(outcome: dict) -> bool:

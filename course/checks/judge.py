@@ -20,10 +20,11 @@ from typing import Any
 
 import torch
 
-from tutorial_lib.language import ENGLISH, _, joined, language
+from tutorial_lib.language import ENGLISH, _, joined, language, speaking
 
 from .answer import collect
 from .diagnosis import Found, composed, search
+from .near import Near, as_if
 from .question import Case, Question, Verdict
 
 KINDS = ("value", "none", "foreign", "raised", "stub", "slow", "syntax")
@@ -112,7 +113,7 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
     picture = None if hidden else _picture(question, cases[n], expected[n]["value"], outcomes[n])
     if mistake := search(known, outcomes, wrong):
         return say(
-            "mistake",
+            "mistake" if mistake.entries[0] in question.wrong else "near",
             faults[n][1]
             if question.own_words and faults[n]
             else _says(mistake, known, outcomes, hidden, wrong),
@@ -132,6 +133,7 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
             reread=question.section,
         )
     kind, text = faults[n]
+    rule = _rule(known, outcomes, wrong) if kind == "symptom" and not question.faults else ""
     if hidden:
         text = _(HIDDEN[kind]) if kind in HIDDEN else text
         return say(
@@ -150,8 +152,9 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
             [text, _("{name} returns {what}.").format(name=question.name, what=_(question.returns))]
         )
     return say(
-        kind,
+        "near" if rule else kind,
         _("With {which}: {text}").format(which=cases[n].what, text=text),
+        name=rule.rstrip("."),
         reread=question.section,
         picture=picture,
     )
@@ -254,6 +257,7 @@ class _Known:
         self.inputs = [case.args for case in self.cases]
         self._single: dict[tuple[Callable, int], dict] = {}
         self._composed: list | None = None
+        self._as_if: list[Near] | None = None
 
     def outcomes(self, answer: Callable) -> list[dict]:
         return [self.outcome(answer, n) for n in range(len(self.inputs))]
@@ -286,6 +290,12 @@ class _Known:
         if self._composed is None:
             self._composed = list(composed(self.question))
         return self._composed
+
+    def as_if(self) -> list[Near]:
+        """The reference for other inputs (:func:`.near.as_if`)."""
+        if self._as_if is None:
+            self._as_if = list(as_if(self.question, self.inputs))
+        return self._as_if
 
     def dtype_fits(self, n: int, dtype: torch.dtype) -> bool:
         """May the result for input ``n`` have that dtype?"""
@@ -347,6 +357,16 @@ def _says(mistake: Found, known: _Known, outcomes: list[dict], hidden: bool, wro
         said.append(
             _("Besides, {what} the answer raises an error: {error}{line}.").format(
                 what=what, error=f"{ours['error']}: {ours['message']}", line=line
+            )
+        )
+    elif mistake.besides == "modified":
+        said.append(
+            _("Besides, the answer changes its own input (argument {n}).").format(n=ours["modified"][0] + 1)
+        )
+    elif mistake.besides == "nan":
+        said.append(
+            _("Besides, {what} the result holds NaN ({n} of {all} numbers).").format(
+                what=what, n=int(ours["value"].isnan().sum()), all=ours["value"].numel()
             )
         )
     elif mistake.besides == "factor":
@@ -604,12 +624,40 @@ def symptom(want: torch.Tensor, got: torch.Tensor, close: torch.Tensor, toleranc
     )
 
 
+def _rule(known: _Known, outcomes: list[dict], wrong: list[int]) -> str:
+    """What holds for all numbers of all wrong inputs, in English; "" if nothing does."""
+    found = set()
+    with speaking(ENGLISH):
+        for n in wrong:
+            want, got = (
+                known.expected()[n]["value"],
+                _as_expected(known.expected()[n]["value"], outcomes[n].get("value")),
+            )
+            if not all(isinstance(one, torch.Tensor) for one in (want, got)) or want.shape != got.shape:
+                return ""
+            relative, absolute = TOLERANCE.get(want.dtype, known.question.tolerance)
+
+            def equal(a, b, relative=relative, absolute=absolute):
+                return a.shape == b.shape and torch.allclose(b, a, relative, absolute, equal_nan=True)
+
+            if want.is_complex() or got.is_complex():
+                return ""
+            found.add(
+                _everywhere(want.double(), got.double(), equal) or _moved(want.double(), got.double(), equal)
+            )
+    return found.pop() if len(found) == 1 else ""
+
+
 def _everywhere(want: torch.Tensor, got: torch.Tensor, equal: Callable) -> str:
     """One rule for all numbers: a factor, a difference, or their signs?"""
     finite = want.isfinite() & got.isfinite()
     a, b = want[finite], got[finite]
+    if instead := _for_infinity(want, got, equal):
+        return instead
     if not a.numel() or not torch.equal(want.isfinite(), got.isfinite()) or equal(a, b):
         return ""
+    if torch.equal(a + b, torch.ones_like(a)) and a.unique().numel() == 2 and torch.equal(a, a * a):
+        return _("True and False have changed places.")
     top = a.abs().argmax()
     if a[top].abs() > 0 and b[top].abs() > 0 and equal(a * (b[top] / a[top]), b):
         return (
@@ -621,7 +669,24 @@ def _everywhere(want: torch.Tensor, got: torch.Tensor, equal: Callable) -> str:
         )
     if a.numel() > 1 and equal(a + (b[0] - a[0]), b):
         return _("Every number is off by {difference}.").format(difference=_number(b[0] - a[0]))
-    return _("The sizes are right, the signs are not.") if a.numel() > 1 and equal(a.abs(), b.abs()) else ""
+    if a.numel() > 1 and equal(a.abs(), b.abs()):
+        return _("The sizes are right, the signs are not.")
+    if a.numel() > 2 and equal(a * a, b):
+        return _("Every number is the square of what it should be.")
+    return _("Every number is the root of what it should be.") if a.numel() > 2 and equal(a, b * b) else ""
+
+
+def _for_infinity(want: torch.Tensor, got: torch.Tensor, equal: Callable) -> str:
+    """One number in the place of all −inf, and no other mistake?"""
+    hidden = want == -torch.inf
+    if not bool(hidden.any()) or not equal(want[~hidden], got[~hidden]):
+        return ""
+    instead = got[hidden].unique()
+    if len(instead) != 1 or not bool(instead.isfinite()):
+        return ""
+    return _("{number} stands where −inf belongs; the other numbers are right.").format(
+        number=_number(instead[0])
+    )
 
 
 def _moved(want: torch.Tensor, got: torch.Tensor, equal: Callable) -> str:

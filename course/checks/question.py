@@ -152,7 +152,8 @@ class Verdict:
     """What came of a check. ``kind`` is one of
 
     right, equivalent — passed;
-    mistake (``name`` says which misconception), symptom (what is wrong with the numbers),
+    mistake (``name`` says which misconception), near (the right answer but for one change, which ``name``
+    says), symptom (what is wrong with the numbers),
     stub, syntax, raised, none, type, shape, dtype, device, nan, modified, slow, borrowed — not passed.
 
     ``text`` is for the learner; ``reread`` the section to read again; ``picture`` holds what is to

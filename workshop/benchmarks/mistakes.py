@@ -27,94 +27,13 @@ import torch
 from course.checks import questions
 from course.checks.answer import collect
 from course.checks.judge import judge
+from course.checks.near import edits, put, rounded
 from course.checks.question import Question, Verdict
 
 from .. import exercises
 
 SEEDS = range(6)
 SECONDS = 0.5  # for one call of a broken answer: some never end
-
-OPERATORS = {
-    ast.Add: (ast.Sub,),
-    ast.Sub: (ast.Add,),
-    ast.Mult: (ast.Div, ast.Add),
-    ast.Div: (ast.Mult,),
-    ast.FloorDiv: (ast.Mult,),
-    ast.Mod: (ast.FloorDiv,),
-    ast.Pow: (ast.Mult,),
-    ast.MatMult: (),
-    ast.BitAnd: (ast.BitOr,),
-    ast.BitOr: (ast.BitAnd,),
-}
-COMPARISONS = {
-    ast.Lt: (ast.LtE, ast.Gt),
-    ast.LtE: (ast.Lt, ast.GtE),
-    ast.Gt: (ast.GtE, ast.Lt),
-    ast.GtE: (ast.Gt, ast.LtE),
-    ast.Eq: (ast.NotEq,),
-    ast.NotEq: (ast.Eq,),
-}
-NAMES = {
-    "sin": ("cos",),
-    "cos": ("sin",),
-    "amax": ("amin", "mean"),
-    "max": ("min",),
-    "min": ("max",),
-    "mean": ("sum",),
-    "sum": ("mean",),
-    "log": ("log2",),
-    "sqrt": ("square",),
-    "abs": ("square",),
-    "clamp": ("fmod",),
-    "floor": ("ceil",),
-    "float": ("half", "bfloat16"),
-    "float32": ("float16", "bfloat16"),
-    "float64": ("float32",),
-    "cummax": ("cummin",),
-    "argmax": ("argmin",),
-    "chunk": ("split",),
-    "zeros": ("ones",),
-    "zeros_like": ("ones_like",),
-    "ones_like": ("zeros_like",),
-    "all": ("any",),
-    "any": ("all",),
-    "ones": ("zeros",),
-    "softmax": ("log_softmax",),
-    "long": ("float",),
-    "flip": ("roll",),
-}
-#: Methods that may be forgotten: ``x.abs()`` becomes ``x``.
-FORGOTTEN = {
-    "abs",
-    "float",
-    "to",
-    "clamp",
-    "softmax",
-    "mean",
-    "sum",
-    "masked_fill",
-    "long",
-    "flip",
-    "flatten",
-    "item",
-    "transpose",
-    "permute",
-    "where",
-    "norm",
-    "mT",
-    "T",
-    "square",
-    "sorted",
-    "sort",
-    "roll",
-    "cos",
-    "sin",
-    "max",
-    "amax",
-    "min",
-    "all",
-    "any",
-}
 
 
 class Mistake(NamedTuple):
@@ -172,115 +91,11 @@ def _compiled(tree: ast.FunctionDef, exercise: str) -> Callable:
     return space[tree.name]
 
 
-# ---- ways to break a node ----
-def _broken(node: ast.AST, names: list[str]) -> Iterator[ast.AST]:
-    """Other nodes that a slip could have put in the place of this one."""
-    if isinstance(node, ast.BinOp):
-        yield from (_with(node, op=other()) for other in OPERATORS.get(type(node.op), ()))
-        if isinstance(node.op, (ast.Sub, ast.Div, ast.MatMult, ast.Pow, ast.FloorDiv)):
-            yield _with(node, left=node.right, right=node.left)
-        yield from (node.left, node.right)
-    elif isinstance(node, ast.UnaryOp):
-        yield node.operand
-    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
-        yield from (_with(node, ops=[other()]) for other in COMPARISONS.get(type(node.ops[0]), ()))
-    elif isinstance(node, ast.BoolOp):
-        yield _with(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
-    elif isinstance(node, ast.IfExp):
-        yield from (_with(node, body=node.orelse, orelse=node.body), node.body, node.orelse)
-    elif isinstance(node, ast.Constant):
-        yield from _other_constants(node.value)
-    elif isinstance(node, ast.Call):
-        yield from _other_calls(node)
-    elif isinstance(node, ast.Attribute) or isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        yield from _other_names(node, names)
-    elif isinstance(node, ast.Slice):
-        yield from (_with(node, **{field: None}) for field, end in ast.iter_fields(node) if end is not None)
-    elif isinstance(node, (ast.Tuple, ast.List)) and len(node.elts) == 2 and isinstance(node.ctx, ast.Load):
-        yield _with(node, elts=node.elts[::-1])
-    elif isinstance(node, ast.Return):
-        for dtype in ("float16", "bfloat16"):
-            given = [node.value, ast.Constant(dtype)]
-            yield ast.Return(ast.Call(ast.Name("_rounded", ast.Load()), given, []))
-
-
-def _with(node, **fields):
-    """The same node with other parts."""
-    return type(node)(**dict(ast.iter_fields(node)) | fields)
-
-
-def _other_names(node: ast.Attribute | ast.Name, names: list[str]) -> Iterator[ast.AST]:
-    if isinstance(node, ast.Attribute):
-        yield from (_with(node, attr=other) for other in NAMES.get(node.attr, ()))
-        if node.attr in ("T", "mT"):
-            yield node.value
-    else:
-        others = [name for name in names if name != node.id] if node.id in names else []
-        yield from (_with(node, id=other) for other in (*NAMES.get(node.id, ()), *others))
-
-
-def _other_constants(value) -> Iterator[ast.Constant]:
-    if isinstance(value, bool):
-        yield ast.Constant(not value)
-    elif isinstance(value, (int, float)):
-        others = [value + 1, value - 1, -value, 2 * value]
-        if isinstance(value, float):
-            others = [value * 1.01, -value, value * 10, 0.0]
-        yield from (ast.Constant(other) for other in dict.fromkeys(others) if other != value)
-
-
-def _other_calls(node: ast.Call) -> Iterator[ast.AST]:
-    if isinstance(node.func, ast.Attribute) and node.func.attr in FORGOTTEN:
-        yield node.func.value
-    if len(node.args) == 2:
-        yield ast.Call(node.func, node.args[::-1], node.keywords)
-    if isinstance(node.func, ast.Name) and node.args and node.func.id in FORGOTTEN:
-        yield node.args[0]
-    for n in range(len(node.keywords)):
-        yield ast.Call(node.func, node.args, node.keywords[:n] + node.keywords[n + 1 :])
-
-
-def _places(node, path=()) -> Iterator[tuple[tuple, ast.AST]]:
-    """Every node below, with the way to it."""
-    for field, value in ast.iter_fields(node):
-        if isinstance(value, ast.AST):
-            yield (*path, field), value
-            yield from _places(value, (*path, field))
-        elif isinstance(value, list):
-            for n, one in enumerate(value):
-                if isinstance(one, ast.AST):
-                    yield (*path, (field, n)), one
-                    yield from _places(one, (*path, (field, n)))
-
-
-def _put(tree, path, new) -> None:
-    """Replace the node at ``path``."""
-    *way, last = path
-    for step in way:
-        tree = getattr(tree, step) if isinstance(step, str) else getattr(tree, step[0])[step[1]]
-    if isinstance(last, str):
-        setattr(tree, last, new)
-    else:
-        getattr(tree, last[0])[last[1]] = new
-
-
+# ---- mistakes ----
 def _edits(tree: ast.FunctionDef) -> Iterator[tuple[str, tuple, ast.AST]]:
     """``(what, path, new node)`` of every mistake."""
-    names = [argument.arg for argument in tree.args.args]
-    for path, node in _places(tree):
-        if path[0] == "args" or isinstance(node, ast.expr_context):
-            continue
-        for new in _broken(node, names):
-            yield f"{ast.unparse(node)} → {ast.unparse(new)}", path, new
-
-
-def _rounded(value, dtype):
-    """Numbers that passed through 16 bits."""
-    if isinstance(value, (tuple, list)):
-        return type(value)(_rounded(one, dtype) for one in value)
-    if isinstance(value, torch.Tensor) and value.is_floating_point():
-        return value.to(getattr(torch, dtype)).to(value.dtype)
-    return torch.tensor(value).to(getattr(torch, dtype)).item() if isinstance(value, float) else value
+    for path, node, new in edits(tree):
+        yield f"{ast.unparse(node)} → {ast.unparse(new)}", path, new
 
 
 def mistakes(question: Question) -> list[Mistake]:
@@ -294,12 +109,12 @@ def mistakes(question: Question) -> list[Mistake]:
 def _made(tree, edits, question) -> Callable | None:
     broken = copy.deepcopy(tree)
     for path, new in sorted(edits, key=lambda edit: -len(edit[0])):
-        _put(broken, path, copy.deepcopy(new))
+        put(broken, path, copy.deepcopy(new))
     try:
         answer = _compiled(broken, question.exercise)
     except (SyntaxError, ValueError, TypeError):
         return None
-    answer.__globals__["_rounded"] = _rounded
+    answer.__globals__["_rounded"] = rounded
     return answer
 
 
@@ -363,7 +178,7 @@ def pairs(question: Question, named: list[tuple[Mistake, str]], count: int) -> C
     """Two named mistakes in one answer, at places that do not touch: how many do the checks name?"""
     totals: Counter = Counter()
     tree = tree_of(question)
-    edits = {(what, path): new for what, path, new in _edits(tree)}
+    made = {(what, path): new for what, path, new in _edits(tree)}
     apart = [
         (a, b)
         for a, b in itertools.combinations(named, 2)
@@ -371,7 +186,7 @@ def pairs(question: Question, named: list[tuple[Mistake, str]], count: int) -> C
         and not (a[0].path[: len(b[0].path)] == b[0].path or b[0].path[: len(a[0].path)] == a[0].path)
     ]
     for (a, first), (b, second) in random.Random(1).sample(apart, min(count, len(apart))):
-        both = [(one.path, edits[one.what, one.path]) for one in (a, b)]
+        both = [(one.path, made[one.what, one.path]) for one in (a, b)]
         if answer := _made(tree, both, question):
             found = next(verdicts(question, answer, SEEDS[:1]))
             told = len({first, second} & set(found.name.split(" + ")))

@@ -1,8 +1,9 @@
 # ruff: noqa: E501
 """Wrong answers as students write them: one place of a model answer, and what stands there instead.
 
-``python -m workshop.benchmarks.slips`` lets the checks judge all of them and counts what comes back: a name, a
-symptom (only the numbers say what is wrong), a message about a kind, a shape or an error, or, in a hole, a pass.
+``python -m workshop.benchmarks.slips`` lets the checks judge all of them and counts what comes back: a name
+(mistake, or near: the right answer but for one change), a symptom (only the numbers say what is wrong), the own
+words of a question, a message about a kind, a shape or an error, or, in a hole, a pass.
 ``--show`` prints every text, to be read by a person.
 """
 
@@ -615,6 +616,11 @@ def slips(question, changes=None) -> Iterator[tuple[str, Callable]]:
         yield f"{old} → {new}", space[question.name]
 
 
+def _told(question, verdict) -> str:
+    """The kind of a verdict; where a question has words of its own for what is wrong, they are no mere numbers."""
+    return "own words" if verdict.kind == "symptom" and question.faults else verdict.kind
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m workshop.benchmarks.slips", description=__doc__)
     parser.add_argument("names", nargs="*", help="questions, or exercises such as 06; by default all")
@@ -626,7 +632,7 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         for what, answer in slips(question):
             found = list(verdicts(question, answer, SEEDS))
-            kinds = {"PASSED" if each.passed else each.kind for each in found}
+            kinds = {"PASSED" if each.passed else _told(question, each) for each in found}
             kind = kinds.pop() if len(kinds) == 1 else "mixed"
             totals[kind] += 1
             if given.show or kind in ("PASSED", "mixed"):

@@ -190,6 +190,12 @@ MASK_SHARES = Question(
             lambda allowed, layers, r: layers * _shares_with()(allowed, 1, r),
             "The layers are added up. They stand one after the other: each reads the rows of the one before.",
         ),
+        Wrong(
+            "each number to the power",
+            lambda allowed, layers, r: ((1 - r) * _layer(allowed) + r * torch.eye(len(allowed))) ** layers,
+            "Every number is raised to the power of the layers by itself. The next layer mixes rows, so it "
+            "is the *matrix* that is multiplied: `**` does not do that.",
+        ),
     ),
     variants=(
         Variant(
@@ -325,6 +331,17 @@ POOL_TOKENS = Question(
             lambda h, is_token: h[:, -1],
             "This reads the last row of each sentence. It depends on which token stands last, and with "
             "padding on the right it is no token at all.",
+        ),
+        Wrong(
+            "the first token alone",
+            lambda h, is_token: h[torch.arange(len(h)), is_token.int().argmax(1)],
+            "Only the first token of each sentence counts; the others could be any. All of them belong to "
+            "the mean.",
+        ),
+        Wrong(
+            "one token too few",
+            lambda h, is_token: _kept(h, is_token).sum(1) / (is_token.sum(1, keepdim=True) - 1),
+            "The sum is divided by one less than the number of tokens.",
         ),
     ),
     variants=(
@@ -528,6 +545,14 @@ CAUSAL_ATTENTION = Question(
             "scale forgotten",
             _masked(_before, _by_position, scores=lambda q, k: q @ k.mT),
             "The division of the scores has been lost on the way.",
+        ),
+        Wrong(
+            "scaled by the width of the values",
+            lambda q, k, v, *places: _masked(
+                _before, _by_position, lambda q, k: q @ k.mT / v.shape[-1] ** 0.5
+            )(q, k, v, *places),
+            "The scores are divided by the root of the width of the values. A product of query and key has "
+            "as many terms as *they* are wide.",
         ),
     ),
     variants=(
@@ -873,6 +898,14 @@ BAG_CEILING = Question(
             "a count, not a share",
             lambda sentences, answers: sum(map(_top, _grouped(sentences, answers, _bag))),
             "This is the number of sentences that can be right. Accuracy is a share of all sentences.",
+        ),
+        Wrong(
+            "divided by the number of bags",
+            lambda sentences, answers: (
+                sum(map(_top, groups := _grouped(sentences, answers, _bag))) / len(groups)
+            ),
+            "The right sentences are divided by the number of bags, so that more than 1 may come out. A "
+            "share of the sentences is asked for.",
         ),
     ),
     variants=(

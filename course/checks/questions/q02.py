@@ -213,6 +213,19 @@ SINUSOID_TABLE = Question(
             "For an odd d you build the table of width d + 1 and cut it. Then all frequencies but the "
             "first are those of d + 1.",
         ),
+        Wrong(
+            "a power and a product, without brackets",
+            lambda positions, d, base: _table_of(
+                (positions.double()[:, None] * (base**-2 * torch.arange(0, d, 2) / (2 * d))).float(), d
+            ),
+            "A power binds tighter than a product: without brackets, base ** −2 is taken first, and then "
+            "multiplied and divided. The whole exponent needs brackets.",
+        ),
+        Wrong(
+            "pairs counted from 1",
+            _spaced(lambda t, d: 2 * (t + 1) / d),
+            "The pairs are counted from 1. With t = 0 the first hand turns by one radian for each position.",
+        ),
     ),
     variants=(
         Variant("column by column", _sinusoid_table_loop, "One number at a time gives the same table."),
@@ -684,6 +697,14 @@ OFFSET_PROFILE = Question(
             "means over queries",
             lambda scores: scores.mean(1),
             "This is the mean of each row: one number per query, not one per offset.",
+        ),
+        Wrong(
+            "query minus key, from the range of key minus query",
+            lambda scores: torch.stack(
+                [torch.diagonal(scores, -r).mean() for r in range(1 - scores.shape[0], scores.shape[1])]
+            ),
+            "You read the offset query − key where r = key − query is meant. For square scores the profile "
+            "comes out backwards; for others you ask for offsets that do not exist.",
         ),
     ),
     variants=(

@@ -63,10 +63,34 @@ def _broken_look_ups():
     }
 
 
-NO_INPUT = (
-    "This does not fit the look-up, which takes tokens [B, L] from 0 to words − 1 and positions [L] "
-    "from 0 to rows − 1, whole numbers, with B at most 3 and L at most 6."
-)
+NO_ROW = "A position lies outside of its table: positions go from 0 to rows − 1."
+
+
+def _input(value) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    """Tokens [B, L] and positions [L], each of them None where it is something else."""
+    tokens, positions = value if isinstance(value, list) and len(value) == 2 else (None, None)
+    return whole(tokens, 2), whole(positions, 1)
+
+
+def _limit(tokens: torch.Tensor | None, positions: torch.Tensor | None, words: int, rows: int) -> str:
+    """Which limit of an input is broken, as a learner reads it, or ""."""
+    if tokens is None:
+        return _(
+            "The first of the two should be tokens: whole numbers, a list of them for each text, [B, L]."
+        )
+    if positions is None:
+        return _("The second of the two should be positions: a list of whole numbers, [L], for all texts.")
+    if tokens.shape[1] != len(positions):
+        return _("A text has {n} tokens, and there are {m} positions: each place needs one.").format(
+            n=tokens.shape[1], m=len(positions)
+        )
+    if len(tokens) > 3:
+        return _("There are {n} texts, and 3 are the most.").format(n=len(tokens))
+    if len(positions) > 6:
+        return _("A text has {n} tokens, and 6 are the most.").format(n=len(positions))
+    if tokens.min() < 0 or tokens.max() >= words:
+        return _("A token lies outside of its table: tokens go from 0 to words − 1.")
+    return _(NO_ROW) if positions.min() < 0 or positions.max() >= rows else ""
 
 
 def _lookup_test_cases(draw: Draw) -> list[Case]:
@@ -87,15 +111,8 @@ def whole(value, axes: int) -> torch.Tensor | None:
     return value.long() if whole and value.ndim == axes and value.numel() else None
 
 
-def _survivors(value, words: int, rows: int) -> list[str] | None:
-    """The broken look-ups that give the right numbers for this input; None when the input is not valid."""
-    parts = value if isinstance(value, list) and len(value) == 2 else (None, None)
-    tokens, positions = (whole(part, axes) for part, axes in zip(parts, (2, 1), strict=True))
-    if tokens is None or positions is None or tokens.shape[1] != len(positions):
-        return None
-    inside = 0 <= tokens.min() and tokens.max() < words and 0 <= positions.min() and positions.max() < rows
-    if not inside or len(tokens) > 3 or len(positions) > 6:
-        return None
+def _survivors(tokens: torch.Tensor, positions: torch.Tensor, words: int, rows: int) -> list[str]:
+    """The broken look-ups that give the right numbers for this input."""
     draw = Draw(words * rows)
     E, P = draw.normal(words, 4), draw.normal(rows, 4)
     right = _look_up(tokens, E, P, positions)
@@ -121,8 +138,12 @@ def green(*whats: str) -> str:
 
 
 def _lookup_test_says(value, case: Case) -> str:
-    found = _survivors(value, *case.args)
-    return _(NO_INPUT) if found is None else told_green(*found) if found else ""
+    tokens, positions = _input(value)
+    if limit := _limit(tokens, positions, *case.args):
+        return limit
+    assert tokens is not None and positions is not None
+    found = _survivors(tokens, positions, *case.args)
+    return told_green(*found) if found else ""
 
 
 def _lookup_test(words, rows):
@@ -189,7 +210,7 @@ LOOKUP_TEST = Question(
             _test_but(positions=lambda rows: [0, 3, 5, rows - 1]),
             green("sorts the positions first"),
         ),
-        Wrong("outside of the tables", _test_but(positions=lambda rows: [rows, 3, 0, 4]), NO_INPUT),
+        Wrong("outside of the tables", _test_but(positions=lambda rows: [rows, 3, 0, 4]), NO_ROW),
     ),
     variants=(
         Variant(
@@ -381,6 +402,12 @@ SUM_SIMILARITY = Question(
             _centred,
             "The mean over the channels is taken off each vector first. That is a correlation; the "
             "model meets the vectors as they are.",
+        ),
+        Wrong(
+            "lengths made equal first",
+            lambda E, P: _sum_similarity(F.normalize(E, dim=-1), F.normalize(P, dim=-1)),
+            "You give all vectors the length 1 before you add them. But the question is what their lengths "
+            "do to the sum: add them as they are.",
         ),
     ),
     variants=(
@@ -590,6 +617,21 @@ UNTRAINED_ROWS = Question(
             lambda start, end: bool(F.cosine_similarity(start.flatten(), end.flatten(), dim=0) > 0.999),
             "This is one answer for the whole table. Each row is trained for itself and needs its own.",
         ),
+        *(
+            Wrong(
+                name,
+                answer,
+                "You mark the rows that have turned. Those are the trained ones: True is for rows that still "
+                "point where they started.",
+            )
+            for name, answer in (
+                ("rows that have turned", lambda start, end: _cosines(start, end) <= 0.999),
+                (
+                    "rows that have turned and have not grown",
+                    lambda start, end: (_cosines(start, end) < 0.999) & ~_longer(start, end),
+                ),
+            )
+        ),
     ),
     variants=(
         Variant(
@@ -658,6 +700,18 @@ def _stretch(P, rows, **options):
 
 def _given_copy(P, rows):
     return P.repeat_interleave(rows // len(P), 0)
+
+
+def _mirrored(P, rows):
+    n = torch.arange(rows) % (2 * len(P))
+    return P[n.minimum(2 * len(P) - 1 - n)]
+
+
+def _rounded_below(P, rows):
+    where = torch.arange(rows) * ((len(P) - 1) / (rows - 1))
+    low = where.round().long()
+    share = (where - low)[:, None]
+    return (1 - share) * P[low] + share * P[(low + 1).clamp(max=len(P) - 1)]
 
 
 def _longer_table(P, rows, way):
@@ -764,6 +818,18 @@ LONGER_TABLE = Question(
             ),
             "The channels were stretched, not the rows: the new table has more numbers per position, and "
             "not more positions. `interpolate` stretches the last axis.",
+        ),
+        Wrong(
+            "copied to and fro",
+            _ways(_mirrored, _interpolated),
+            "Every second copy runs backwards. Each one should begin with row 0 again: going on by one place "
+            "in the text is then going on by one row.",
+        ),
+        Wrong(
+            "the lower neighbour rounded",
+            _ways(_copied, _rounded_below),
+            "The lower of the two neighbours is found by rounding, which goes up half of the time. It is the "
+            "whole part.",
         ),
     ),
     variants=(
@@ -944,6 +1010,12 @@ RESIZE_GRID = Question(
             lambda P, old, new: _resize_grid(P, old, new, mode="bicubic"),
             "This is bicubic interpolation. Many released models use it; the question asks for the "
             "straight lines of bilinear interpolation.",
+        ),
+        Wrong(
+            "the class token taken for a patch",
+            lambda P, old, new: torch.cat([P[:1], _resize_grid(torch.cat([P[:1], P[:-1]]), old, new)[1:]]),
+            "The grid begins with the class token's row, so that each patch gets the row of the one before "
+            "it. The patches begin at row 1.",
         ),
     ),
     variants=(

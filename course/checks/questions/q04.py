@@ -84,32 +84,43 @@ def _broken_biases():
     }
 
 
-NO_POSITIONS = (
-    "These positions do not fit the bias, which takes a list for the queries and one for the "
-    "keys, whole numbers from 0 to 999, at most 3 queries and 5 keys, no key twice."
-)
+NO_POSITION = "A position lies outside of the text: positions go from 0 to 999."
+
+
+def _limit(q: torch.Tensor | None, keys: torch.Tensor | None) -> str:
+    """Which limit of the positions is broken, as a learner reads it, or ""."""
+    if q is None or keys is None:
+        return _("Two lists of whole numbers are asked for: positions of the queries, and of the keys.")
+    for positions, what, most in ((q, _("queries"), 3), (keys, _("keys"), 5)):
+        if len(positions) > most:
+            return _("There are {n} {what}, and {most} are the most.").format(
+                n=len(positions), what=what, most=most
+            )
+    if len(keys.unique()) < len(keys):
+        return _("Two keys stand at the same position: each key needs its own.")
+    return _(NO_POSITION) if min(q.min(), keys.min()) < 0 or max(q.max(), keys.max()) > 999 else ""
 
 
 def _bias_test_cases(draw: Draw) -> list[Case]:
     return [Case((int(k),), f"k = {int(k)}") for k in 2 + draw.permutation(6)]
 
 
-def _passing_biases(value, k: int) -> list[str] | None:
-    """The broken biases that give the right numbers for these positions; None when they are not valid."""
-    parts = value if isinstance(value, list) and len(value) == 2 else (None, None)
-    q, keys = (whole(part, 1) for part in parts)
-    if q is None or keys is None or len(q) > 3 or len(keys) > 5 or len(keys.unique()) < len(keys):
-        return None
-    if min(q.min(), keys.min()) < 0 or max(q.max(), keys.max()) > 999:
-        return None
+def _passing_biases(q: torch.Tensor, keys: torch.Tensor, k: int) -> list[str]:
+    """The broken biases that give the right numbers for these positions."""
     W = Draw(k).normal(2, 2 * k + 1)
     right = _clipped_bias(W, q, keys)
     return [what for what, broken in _broken_biases().items() if torch.allclose(broken(W, q, keys), right)]
 
 
 def _bias_test_says(value, case: Case) -> str:
-    found = _passing_biases(value, *case.args)
-    return _(NO_POSITIONS) if found is None else told_green(*found) if found else ""
+    q, keys = (
+        whole(part, 1) for part in (value if isinstance(value, list) and len(value) == 2 else (None, None))
+    )
+    if limit := _limit(q, keys):
+        return limit
+    assert q is not None and keys is not None
+    found = _passing_biases(q, keys, *case.args)
+    return told_green(*found) if found else ""
 
 
 def _bias_test(k):
@@ -169,7 +180,7 @@ BIAS_TEST = Question(
                 "takes the size of the offset, without its sign", "adds nothing for a key exactly k behind"
             ),
         ),
-        Wrong("positions that do not exist", lambda k: ([-1, 0], _bias_test(k)[1]), NO_POSITIONS),
+        Wrong("positions that do not exist", lambda k: ([-1, 0], _bias_test(k)[1]), NO_POSITION),
     ),
     variants=(
         Variant(
@@ -447,6 +458,11 @@ T5_BUCKET = Question(
             "Half of all buckets is exact, in an encoder, too. There each side has only half of them, and "
             "half of that is exact.",
         ),
+        Wrong(
+            "a quarter of the buckets exact",
+            lambda *args: _bucket(*args, exact=lambda n: n // (8 if args[3] else 4)),
+            "Only a quarter of the buckets of a side is exact. It is half of them.",
+        ),
     ),
     variants=(
         Variant("a loop", _looped_bucket, "One offset after the other gives the same buckets."),
@@ -557,6 +573,13 @@ def _unclipped(q, k, v, w_K, w_V, q_positions, k_positions):
     return weights @ v + torch.einsum("ij,ijd->id", weights, w_V[row])
 
 
+def _future_hidden(q, k, v, w_K, w_V, q_positions, k_positions):
+    row = _row(w_K, q_positions, k_positions)
+    e = (q @ k.T + torch.einsum("id,ijd->ij", q, w_K[row])) / q.shape[1] ** 0.5
+    weights = e.masked_fill(_r(q_positions, k_positions) > 0, -1e9).softmax(-1)
+    return weights @ v + torch.einsum("ij,ijd->id", weights, w_V[row])
+
+
 SHAW_ATTENTION = Question(
     name="shaw_attention",
     exercise="04",
@@ -662,6 +685,18 @@ SHAW_ATTENTION = Question(
             _unclipped,
             "Offsets beyond ±k are not clipped. Some leave the table, and some, quietly, count from its end.",
             CLIPPED,
+        ),
+        Wrong(
+            "future hidden",
+            _future_hidden,
+            "You hide the keys after each query. There is no mask in this question, and half of the vectors "
+            "are for keys ahead.",
+        ),
+        Wrong(
+            "half of the table one too small",
+            lambda q, k, v, w_K, w_V, *places: _shaw(q, k, v, w_K[:-2], w_V[:-2], *places),
+            "You clip one offset too early and count from there, so offset 0 meets the vector of −1. A "
+            "table of 2m + 1 rows has m of them on each side of the middle.",
         ),
     ),
     variants=(
@@ -868,6 +903,20 @@ OFFSET_MASS = Question(
             "The table was made to sum to 1. A mean weight per pair has no reason to: leave it as it is, "
             "so that windows and heads can be compared.",
         ),
+        Wrong(
+            "both directions in one",
+            lambda alpha, height, width: torch.nn.functional.pad(
+                _by_size(alpha, height, width), (width - 1, 0, height - 1, 0)
+            ),
+            "You take the sizes of the offsets, so that keys above and below count as one, and three "
+            "quarters of the table stay empty. The sign says the direction.",
+        ),
+        Wrong(
+            "rows upside down",
+            lambda alpha, height, width: _offset_mass(alpha, height, width).flip(0),
+            "The columns are right, but the rows are upside down: a key *below* its query has a positive row "
+            "offset.",
+        ),
     ),
     variants=(
         Variant("a loop over offsets", _looped_mass, "Offset by offset gives the same means."),
@@ -938,6 +987,19 @@ def _row_by_row(x):
         seen = n_k - n_q + i + 1
         out[..., i, :seen] = x[..., i, n_k - seen :]
     return out
+
+
+def _rows_that_see(seen):
+    """The last ``seen(i, n_q, n_k)`` numbers of row i, moved to its beginning; the rest is hidden."""
+
+    def answer(x):
+        n_q, n_k = x.shape[-2:]
+        out = torch.full_like(x, float("-inf"))
+        for i in range(n_q):
+            out[..., i, : seen(i, n_q, n_k)] = x[..., i, n_k - seen(i, n_q, n_k) :]
+        return out
+
+    return answer
 
 
 def _rolled(x):
@@ -1049,6 +1111,25 @@ RELATIVE_SHIFT = Question(
             "the token itself hidden",
             lambda x: _pick(x, lambda i, j, n_q, n_k: j + n_q - 1 - i, diagonal=0),
             "The mask also hides each token from itself. Distance 0 is not the future.",
+        ),
+        Wrong(
+            "one key too few",
+            _rows_that_see(lambda i, n_q, n_k: n_k - n_q + i),
+            "Each query sees one key too few, and its numbers are moved by one too much. A token has the "
+            "distance 0 to itself.",
+        ),
+        Wrong(
+            "counted from 0, the memory hidden",
+            _rows_that_see(lambda i, n_q, n_k: i + 1),
+            "Row i sees i + 1 keys, as if there were no memory. With one, query i is key number Lk − Lq + i.",
+        ),
+        Wrong(
+            "the mask of a text without memory",
+            lambda x: _relative_shift(x).masked_fill(
+                torch.ones(x.shape[-2:], dtype=torch.bool).triu(1), float("-inf")
+            ),
+            "The numbers stand where they should, but the mask counts the queries from 0 and hides most of "
+            "the memory.",
         ),
     ),
     variants=(

@@ -53,6 +53,10 @@ def _memory_with(context=None, distance=None, terms=None, scale=None, mask=None)
     return answer
 
 
+def _length(i, j):
+    return j.shape[0]
+
+
 _memory_scores_usual = _memory_with()
 
 
@@ -217,6 +221,18 @@ MEMORY_SCORES = Question(
             _all_rows,
             "There is a row for each token of the memory as well. The memory has asked when it was the "
             "segment; now it only answers.",
+        ),
+        Wrong(
+            "distances with a minus",
+            _memory_with(distance=lambda i, j: -(i - j).clamp(min=0) % _length(i, j)),
+            "You read R at *minus* the distance, so that all but the token itself come from the far end of "
+            "the table. Query minus key is not negative where anything may be seen.",
+        ),
+        Wrong(
+            "key minus query, in the mask, too",
+            _memory_with(distance=lambda i, j: (j - i).clamp(min=0), mask=lambda i, j: j < i),
+            "Key and query have changed places, in the distance and in the mask: the past is hidden and what "
+            "comes after is read.",
         ),
     ),
     variants=(
@@ -474,9 +490,9 @@ def _paint_head_says(value, case: Case) -> str:
     if not off.any():
         return ""
     row = int(off.double().argmax())
-    yours, asked = (" ".join(f"{x:.2f}" for x in weights[row].tolist()) for weights in (got, want))
-    return _("Query {row} gives its keys the weights {yours}; in the picture they are {asked}.").format(
-        row=row, yours=yours, asked=asked
+    key = int(((got - want)[row].abs().nan_to_num(1)).argmax())
+    return _("Query {row} gives key {key} the weight {yours:.2f}; in the picture it is {asked:.2f}.").format(
+        row=row, key=key, yours=float(got[row, key]), asked=float(want[row, key])
     )
 
 
@@ -1046,6 +1062,11 @@ TUPE_SCORES = Question(
             "Keys ask and queries answer: both products are transposed. Rows belong to queries, which "
             "are made with W^Q and U^Q.",
             BY_HAND,
+        ),
+        Wrong(
+            "words alone",
+            lambda x, p, W_Q, W_K, *_rest: (x @ W_Q) @ (x @ W_K).mT * (2 * W_Q.shape[1]) ** -0.5,
+            "Only the words are left: no place has any effect, and neither has theta.",
         ),
     ),
     variants=(

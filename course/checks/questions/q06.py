@@ -978,6 +978,12 @@ CACHED_SCORES = Question(
             "neighbours. The two layouts can't be mixed.",
             LAYOUTS,
         ),
+        Wrong(
+            "one position short",
+            _cached(*[lambda past, new: past - 1 + torch.arange(new)] * 2),
+            "The new tokens stand one place too early: the first of them takes the place of the last one in "
+            "the cache.",
+        ),
     ),
     variants=(
         Variant(

@@ -53,6 +53,12 @@ def _filled_up(n_heads, more):
     return torch.tensor((_geometric(_lower(n_heads)) + more)[:n_heads])
 
 
+def _mixed(n_heads, list_of, low=None):
+    """Two lists of slopes put together, as in the released code."""
+    low = low or _lower(n_heads)
+    return torch.tensor(list_of(low) + list_of(2 * low)[0::2][: n_heads - low])
+
+
 def _released_slopes(n_heads):
     def of(n):
         start = 2 ** (-(2 ** -(math.log2(n) - 3)))
@@ -152,6 +158,29 @@ ALIBI_SLOPES = Question(
             lambda n: _alibi_slopes(n).roll(n - _lower(n)),
             "These are the right numbers, but the ones that fill up stand in front. Head h of a trained "
             "model expects its own slope.",
+        ),
+        *(
+            Wrong(name, lambda n, list_of=list_of: _mixed(n, list_of), says)
+            for name, list_of, says in (
+                (
+                    "counted from 0, in both lists",
+                    lambda n: [2.0 ** (-8 * h / n) for h in range(n)],
+                    "Both lists begin with a slope of 1: h runs from 0 here. With 8 heads the list begins "
+                    "with 1/2.",
+                ),
+                (
+                    "the 8 forgotten",
+                    lambda n: [2.0 ** (-h / n) for h in range(1, n + 1)],
+                    "The exponents are an eighth of what they should be: the last slope of a power of two is "
+                    "1/256, not 1/2.",
+                ),
+            )
+        ),
+        Wrong(
+            "a power of two below itself",
+            lambda n: _mixed(n, _geometric, max(1, 1 << (n - 1).bit_length() - 1)),
+            "For a power of two you begin with the list of half as many heads, and mix. That is for "
+            "the other numbers; here the formula itself gives the list.",
         ),
     ),
     variants=(
@@ -558,6 +587,11 @@ ALIBI_ATTENTION = Question(
             lambda q, k, v, m: _attend(q, k, v, 0 * m),
             "This is plain causal attention: the slopes play no part.",
         ),
+        Wrong(
+            "neither bias nor mask",
+            lambda q, k, v, slopes: _attend(q, k, v, 0 * slopes, masked=False),
+            "This is attention without positions: no slope has any effect, and each query sees all keys.",
+        ),
     ),
     variants=(
         Variant(
@@ -756,12 +790,12 @@ def _xpos_scores_cases(draw: Draw) -> list[Case]:
         (
             3,
             6,
-            torch.arange(4) + far + 5,
+            torch.tensor([3, far + 6, far + 7, far + 8]),
             torch.arange(9) + far,
             1e4,
             0.1,
             1.2,
-            _("4 queries and 9 keys from position {first}").format(first=far),
+            _("9 keys from position {first}, an early query and 3 late ones").format(first=far),
         ),
         (2, 10, torch.arange(0, 35, 5), torch.arange(0, 35, 7), 5e2, 1.0, 12.0, _("positions with gaps")),
     ):
@@ -848,9 +882,9 @@ XPOS_SCORES = Question(
         Wrong(
             "sizes by absolute positions",
             _xpos_each(lambda k_positions: 0),
-            "Far from the beginning the numbers leave what float32 can hold: a query shrinks to 0 and a "
-            "key grows to infinity, though their product is harmless. Only the difference of positions "
-            "counts.",
+            "Sizes are counted from the beginning of the text, or from a query that is far from the keys. "
+            "There the numbers leave what float32 can hold: a query shrinks to 0 and a key grows to "
+            "infinity, though their product is harmless. Only the difference of positions counts.",
         ),
         Wrong(
             "halves far apart",
@@ -945,6 +979,12 @@ XPOS_SCORES = Question(
         ),
         Wrong("no root", _xpos_with(root=0), "The division by √d is missing."),
         Wrong("divided by d", _xpos_with(root=1), "The scores are divided by d, not by its root."),
+        Wrong(
+            "γ below alone",
+            _xpos_with(zeta=lambda pairs, gamma: torch.arange(pairs) / pairs / (1 + gamma)),
+            "γ stands below the line only. Above it, it is missing, so the first pair has ζ = 0: it "
+            "vanishes at every distance but 0, and below 0 it is infinite.",
+        ),
     ),
     variants=(
         Variant(

@@ -368,6 +368,18 @@ DYNAMIC_NTK_THETA = Question(
             _dynamic(lambda d, b, s: torch.tensor(b * s ** (d / (d - 2)))),
             "This is the base. The frequencies of all pairs are asked for.",
         ),
+        Wrong(
+            "the base to the power, too",
+            _dynamic(lambda d, b, s: _theta(d, (b * s) ** (d / (d - 2)))),
+            "You raise the product of base and factor to the power. Only the factor has the exponent, so up "
+            "to L nothing changes.",
+        ),
+        Wrong(
+            "the factor taken twice",
+            _dynamic(lambda d, b, s: _ntk(d, b, s * s - (s - 1))),
+            "The factor of the length is multiplied by itself, as in code that also takes a fixed factor "
+            "from its configuration. Here s is the length over L, and nothing else.",
+        ),
     ),
     variants=(
         Variant(
@@ -689,6 +701,17 @@ def _index_ramp(r, a, b, *_rest):
     return 1 - ((t - first) / (last - first)).clamp(0, 1)
 
 
+def _released_yarn(dim, base, s, L, alpha, beta):
+    """The ramp of the released code: linear in the number of the pair, between bounds rounded outwards."""
+
+    def pair(turns):
+        return dim * math.log(L / (turns * 2 * math.pi)) / (2 * math.log(base))
+
+    low, high = max(math.floor(pair(beta)), 0), min(math.ceil(pair(alpha)), dim - 1)
+    slow = ((torch.arange(dim // 2).double() - low) / max(high - low, 1e-3)).clamp(0, 1)
+    return (_theta(dim, base) * (1 - slow + slow / s)).float()
+
+
 def _llama_3(dim, base, s, L, low, high):
     """As in the released code of Llama 3.1: three cases by wavelength."""
     theta = []
@@ -847,6 +870,12 @@ YARN_THETA = Question(
             _by_parts(_ramp, theta=lambda d, b: b ** (-torch.arange(d // 2).double() / d)),
             "The exponent of pair t is t / d here, and not 2t / d.",
             BLOCKS,
+        ),
+        Wrong(
+            "the ramp of the released code",
+            _released_yarn,
+            "Your ramp is linear in the number of the *pair*, as in the released code. The paper's, and the "
+            "one asked for here, is linear in the number of turns.",
         ),
     ),
     variants=(
@@ -1036,6 +1065,21 @@ NTK_FACTOR = Question(
             ),
             "You average over the slow pairs. One pair with a new angle is enough to do harm: the one that "
             "needs most decides.",
+        ),
+        Wrong(
+            "half the exponent",
+            lambda dim, base, L, new_L: _ntk_factor(dim, base**0.5, L, new_L),
+            "Your pairs turn by base^(−t/d). With 2t / d they are slower, and more of them make no full "
+            "turn.",
+        ),
+        Wrong(
+            "the last pair left out",
+            lambda dim, base, L, new_L: max(
+                [(new_L / L) ** ((dim - 2) / (2 * t)) for t in _slow_pairs(dim, base, L) if t < dim // 2 - 1],
+                default=1.0,
+            ),
+            "The last pair is left out: pairs are numbered from 0 to d/2 − 1. With few pairs it may be the "
+            "only slow one.",
         ),
     ),
     variants=(

@@ -71,6 +71,7 @@ def _count(
     formed_by_kv=False,
     rope_stored=False,
     rope_formed=False,
+    learned_formed=False,
     t5_heads=True,
     order=1,
 ):
@@ -88,7 +89,11 @@ def _count(
     pairs = length * (length + 1) // 2 if causal else length * (length if square else 1)
     bias = pairs * ((kv_heads if formed_by_kv else heads) if formed_heads else 1)
     vectors = shaw_sides * pairs * head_dim * (heads if formed_shaw_heads else 1)
-    formed = {"learned": 0, "rotary": length * head_dim * rope_formed, "shaw": vectors}.get(encoding, bias)
+    formed = {
+        "learned": length * dim * learned_formed,
+        "rotary": length * head_dim * rope_formed,
+        "shaw": vectors,
+    }.get(encoding, bias)
     formed *= layers if formed_layers else 1
     cache = key_value * length * (heads if cache_heads else kv_heads) * (dim if cache_wide else head_dim)
     cache *= layers if cache_layers else 1
@@ -262,6 +267,12 @@ POSITION_BYTES = Question(
             "numbers, not bytes",
             _counting(in_bytes=False),
             "These are numbers, not bytes: how many bytes each number takes is the last argument.",
+        ),
+        Wrong(
+            "a learned table formed",
+            _counting(learned_formed=True),
+            "You count the L vectors of a learned table as formed. They are added to the embeddings; no "
+            "layer forms anything for pairs.",
         ),
     ),
     variants=(
@@ -453,6 +464,17 @@ PACKED_POSITIONS = Question(
             _changes_its_input,
             "The positions are right, but padding is overwritten in `documents` itself. The caller still "
             "needs it, for the mask.",
+        ),
+        Wrong(
+            "places in the row",
+            lambda documents: torch.where(documents < 0, 0, torch.arange(documents.shape[1])),
+            "These are places in the row: no document but the first begins at 0.",
+        ),
+        Wrong(
+            "counted on from row to row",
+            lambda documents: _loop(documents.reshape(1, -1)).view_as(documents),
+            "A document goes on counting where the one of the same number in the row before has stopped. "
+            "Each row numbers its documents from 0.",
         ),
     ),
     variants=(

@@ -267,6 +267,11 @@ FORGET_BIAS = Question(
             "The heads stand on the last axis. Scores have the shape [H, Lq, Lk], so the bias has to have "
             "the heads in front.",
         ),
+        Wrong(
+            "what is forgotten",
+            _forgetting(of=lambda gates: (1 - gates).log()),
+            "You take the logarithm of 1 − f, the part that is forgotten. A gate says how much is *kept*.",
+        ),
     ),
     variants=(
         Variant(
@@ -511,6 +516,12 @@ TEMPERED_QUERIES = Question(
             "the input is changed",
             _changes_q,
             "The numbers are right, but `q` itself is overwritten: whoever calls this loses what they had.",
+        ),
+        Wrong(
+            "logarithm of zero",
+            _tempering(inside=0.0),
+            "The logarithm lacks its + 1: in the first step it is that of 0, and the queries become "
+            "infinite.",
         ),
     ),
     variants=(
@@ -1138,6 +1149,13 @@ def _masked_scores(q, k, v, window):
     return (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(hidden, -math.inf), v
 
 
+def _open_at_0(q, k, v, sinks, window):
+    scores, ours = _masked_scores(q, k, v, window)
+    column = sinks.view(-1, 1, 1).expand(*scores.shape[:-1], 1)
+    scores = torch.cat([scores.masked_fill(scores.isinf(), 0), column], -1)
+    return scores.softmax(-1)[..., :-1] @ ours
+
+
 def _stable(q, k, v, sinks, window, below):
     """Weights over a sum that stays finite; ``below`` gives the sum from its parts."""
     scores, ours = _masked_scores(q, k, v, window)
@@ -1282,6 +1300,26 @@ SINK_ATTENTION = Question(
         ),
         Wrong("future not hidden", _sunk(future=True), "Queries see keys that stand after them."),
         Wrong("scores not scaled", _sunk(scale=lambda q: 1.0), "The scores lack their 1/√d."),
+        Wrong(
+            "a window of 0 hides everything",
+            lambda q, k, v, sinks, window: (
+                _sinking(q, k, v, sinks, window)
+                if window
+                else torch.zeros_like(_sinking(q, k, v, sinks, window))
+            ),
+            "With the window 0 nothing is seen, and the output is 0. There it means that there is no window.",
+        ),
+        Wrong(
+            "a window of 0 taken for 1",
+            lambda q, k, v, sinks, window: _sinking(q, k, v, sinks, window or 1),
+            "With the window 0 a query sees itself alone. There it means that there is no window.",
+        ),
+        Wrong(
+            "0 in place of −inf",
+            _open_at_0,
+            "What is hidden gets the score 0. After the softmax that is a weight like any other; −inf gives "
+            "none.",
+        ),
     ),
     variants=(
         Variant(
