@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from course import files
+from course import certificate, files
+from course.lesson import questions
 
 from . import assignments, intake, items, platforms, roster, rules, safe_html, similarity
 from .gradebook import given, gradebook, load_marks, marked_copy, question_of, source
@@ -40,6 +41,13 @@ SAID = {
     "not handed in": "not handed in",
 }
 ERROR = "Something went wrong on the teacher's side. This is no fault of yours, and it costs no points."
+CERTIFIED = (
+    "has handed in {number} graded {exercises} on positional encoding in Transformers, "
+    "with {points} of {most} points."
+)
+MEANS = (
+    "Marked in a class, by its teacher. The code is made of all that stands here and of the class's secret."
+)
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -391,6 +399,45 @@ def answer(cell) -> str:
         else safe_html.plain(cell.source)
     )
     return f'<div class="answer">{text}</div>'
+
+
+def certify(root: Path, student: str, db: str | None = None) -> Path:
+    """Write ``certificates/<student>.html``: the points of each exercise, with a code of the class.
+
+    Returns its path. ValueError where nothing of the student has been marked.
+    """
+    from .marking import secret_of
+
+    root = Path(root)
+    with gradebook(root, db) as book:
+        rows = [row for row in _rows(root, book) if row["student"] == student and row["total"] is not None]
+    if not rows:
+        raise ValueError(
+            f"nothing of {student!r} has been marked, so there is nothing to certify: run `grade`"
+        )
+    numbers = [assignments.number(row["assignment"]) for row in rows]
+    facts = {
+        "name": _names(root).get(student, student),
+        "date": datetime.date.today().isoformat(),
+        "did": CERTIFIED.format(
+            number=len(rows),
+            exercises="exercise" if len(rows) == 1 else "exercises",
+            points=points(sum(row["total"] for row in rows)),
+            most=points(sum(row["max"] for row in rows)),
+        ),
+        "rows": [
+            [
+                questions.questions(number)["title"],
+                f"{points(row['total'])} of {points(row['max'])} points",
+                min(1.0, row["total"] / row["max"]) if row["max"] else 0.0,
+            ]
+            for number, row in zip(numbers, rows, strict=True)
+        ],
+    }
+    path = root / "certificates" / f"{student}.html"
+    seal = certificate.digest(facts, secret_of(root))
+    files.replace(path, certificate.page(facts, seal, MEANS, sign=True).encode("utf-8", "replace"))
+    return path
 
 
 # ---- what the class believes ----

@@ -11,6 +11,7 @@ import pytest
 from classroom import __main__ as command
 from classroom import assignments, gradebook, marking, reports, safe_html, written
 from classroom.rules import Rules
+from course import certificate
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 FORMULA = "Since $W_Q$ and $\\frac{q_i^\\top k_j}{\\sqrt d}$ turn, `$x$` stays, and $5 is 5."
@@ -405,3 +406,21 @@ def test_pages_that_are_older_than_a_due_date_are_named(room, monkeypatch, capsy
         "1 pages in feedback/ show the points from before: run `feedback ex06_rope`"
         in capsys.readouterr().out
     )
+
+
+def test_a_certificate_of_the_class_can_be_told_from_any_other(room, capsys):
+    line = ["certificate", "--root", str(room.root)]
+    room.send("ada")
+    assert command.main([*line, "ada"]) == 2 and "run `grade`" in capsys.readouterr().err
+    room.marks("ada", 3.0)
+    room.merge()
+    room.grade("ada", "explain_why", manual_score=1.5, needs_manual_grade=False)
+    assert command.main([*line, "ada"]) == 0 and command.main([*line, "adda"]) == 2
+    made = room.root / "certificates" / "ada.html"
+    text = made.read_text(encoding="utf-8")
+    assert "4.5 of 6 points" in text and "Signature" in text and "1 graded exercise on" in text
+    assert command.main([*line, "--check", str(made)]) == 0
+    facts = certificate.stored(made)[0]
+    facts["rows"][0][1:] = ["6 of 6 points", 1.0]
+    made.write_text(certificate.page(facts, certificate.digest(facts), ""), encoding="utf-8")
+    assert certificate.altered(made) == [] and command.main([*line, "--check", str(made)]) == 1
