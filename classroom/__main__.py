@@ -330,6 +330,11 @@ def grade(given) -> int:
                 preview=preview,
                 progress=show,
             )
+        if old := sum(one["checks_version"] not in ("", marking.version(name)) for one in fresh):
+            print(
+                f"{name}: {old} of {len(fresh)} were marked by another version of the checks, and these marks "
+                "stay. `--again` marks all by this one; with `--preview`, it says what would change."
+            )
         marks = gradebook.load_marks(given.root, name) | {one["student"]: one for one in fresh}
         changed = gradebook.changes(given.root, name, marks, asked, due=due, db=given.db)
         _say_changes(name, changed)

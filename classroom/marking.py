@@ -82,11 +82,15 @@ class GraderError(RuntimeError):
 
 
 @functools.cache
-def version() -> str:
-    """A short name for the version of the marking: it changes with any check, question or exercise."""
+def version(assignment: str) -> str:
+    """A short name for the version of an exercise's marking: it changes with its questions and any check."""
     digest = hashlib.sha256()
     sources = [*(ROOT / "course" / "checks").rglob("*.py"), *(ROOT / "classroom").glob("*.py")]
-    for path in [*sorted(sources), *(assignments.path(name) for name in assignments.names())]:
+    number = assignments.number(assignment)
+    own = [
+        path for path in sources if path.parent.name != "questions" or path.stem in ("__init__", f"q{number}")
+    ]
+    for path in [*sorted(own), assignments.path(assignment)]:
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
@@ -548,10 +552,10 @@ def mark_all(
     """Mark what is in ``root/submitted`` and is not marked yet; returns the marks of all.
 
     ``workers`` processes (default: one per core), or the Dask cluster at ``scheduler``. Each result is
-    written at once, so that an interrupted run continues where it stopped. ``again`` marks everything again;
-    a changed submission, or one whose checks have changed, is always marked again. ``preview`` leaves the
-    marks as they are, and keeps new ones aside for the next run without it. ``progress`` is called with
-    ``(done, all)``. An exception ends all processes of the run at once, and so does the end of this one.
+    written at once, so that an interrupted run continues where it stopped. A changed submission is marked
+    again. Marks by another version of the checks stay, unless ``again`` marks everything again. ``preview``
+    leaves the marks as they are, and keeps new ones aside for the next such run without it. ``progress`` is
+    called with ``(done, all)``. An exception ends all processes of the run at once, and so does the end of this one.
     Raises GraderError when the sandbox or the checks do not work, and while another run marks here.
     """
     if not trusted and (problem := sandbox.probe()):
@@ -591,7 +595,7 @@ def _mark_all(root, assignment, workers, scheduler, trusted, again, preview, pro
             _store(root, marks, preview)
             done.append(marks)
             continue
-        stored = None if again else _fresh(root, assignment, student, data)
+        stored = _fresh(root, assignment, student, data, again)
         if stored:
             if not preview:
                 _store(root, stored, False)  # it may have been kept aside
@@ -626,15 +630,18 @@ def _store(root: Path, marks: dict, aside: bool) -> None:
     files.replace(folder / f"{marks['student']}.json", text.encode("utf-8", "replace"))
 
 
-def _fresh(root: Path, assignment: str, student: str, data: bytes) -> dict | None:
-    """The marks of exactly this notebook by exactly these checks, if there are any; also those kept aside."""
-    for folder in ("", ASIDE):
+def _fresh(root: Path, assignment: str, student: str, data: bytes, again: bool) -> dict | None:
+    """The marks of exactly this notebook, if there are any: an update of the course changes none.
+
+    Those kept aside count if they are by exactly these checks, and ``again`` takes no others.
+    """
+    for folder in (ASIDE,) if again else ("", ASIDE):
         try:
             path = root / "marks" / assignment / folder / f"{student}.json"
             stored = json.loads(path.read_text(encoding="utf-8"))
-            if stored["sha256"] == hashlib.sha256(data).hexdigest() and (
-                stored["checks_version"] == version() and stored["state"] != "grader error"
-            ):
+            known = not folder or stored["checks_version"] == version(assignment)
+            same = stored["sha256"] == hashlib.sha256(data).hexdigest()
+            if known and same and stored["state"] != "grader error":
                 return stored
         except (OSError, ValueError, KeyError, TypeError):
             continue
@@ -661,7 +668,7 @@ def _blank(assignment: str, student: str, data: bytes) -> dict:
         "state": "graded",
         "reason": "",
         "sha256": hashlib.sha256(data).hexdigest(),
-        "checks_version": version(),
+        "checks_version": version(assignment),
         "questions": {},
         "written": [],
         "remarks": [],

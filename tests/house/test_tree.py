@@ -103,7 +103,9 @@ def test_each_module_of_the_readme_exists():
 def test_each_file_that_the_readme_names_exists():
     badge = "](../../actions/workflows/"  # of whatever copy a host shows
     assert README.count(badge) == 2 and (ROOT / ".github/workflows/test.yml").is_file()
-    named = re.findall(r"[\w./-]+\.(?:py|yml|toml|lock|ipynb)\b", README.replace(badge, "](.github/workflows/"))
+    named = re.findall(
+        r"[\w./-]+\.(?:py|yml|toml|lock|ipynb)\b", README.replace(badge, "](.github/workflows/")
+    )
     missing = [name for name in named if "/" in name and not (ROOT / name).exists()]
     assert named and not missing
 
