@@ -332,7 +332,7 @@ def grade(given) -> int:
             )
         if old := sum(one["checks_version"] not in ("", marking.version(name)) for one in fresh):
             print(
-                f"{name}: {old} of {len(fresh)} were marked by another version of the checks, and these marks "
+                f"{name}: {old} of {len(fresh)} were marked by another version of the checks; these marks "
                 "stay. `--again` marks all by this one; with `--preview`, it says what would change."
             )
         marks = gradebook.load_marks(given.root, name) | {one["student"]: one for one in fresh}

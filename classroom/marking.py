@@ -555,8 +555,8 @@ def mark_all(
     written at once, so that an interrupted run continues where it stopped. A changed submission is marked
     again. Marks by another version of the checks stay, unless ``again`` marks everything again. ``preview``
     leaves the marks as they are, and keeps new ones aside for the next such run without it. ``progress`` is
-    called with ``(done, all)``. An exception ends all processes of the run at once, and so does the end of this one.
-    Raises GraderError when the sandbox or the checks do not work, and while another run marks here.
+    called with ``(done, all)``. An exception ends all processes of the run at once, and so does the end of
+    this one. Raises GraderError when the sandbox or the checks do not work, and while another run marks here.
     """
     if not trusted and (problem := sandbox.probe()):
         raise GraderError(problem)
