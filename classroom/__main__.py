@@ -349,6 +349,12 @@ def grade(given) -> int:
         counted = Counter(one["state"] for one in marks.values())
         counted["not handed in"] = len(set(roster.read(given.root).people) - set(marks))
         print(f"{name}: " + (_counts(+counted) or "nothing yet"))
+        if late := [one for one in marks if gradebook.unseen(given.root, name, one)]:
+            new = ", ".join(gradebook.added(given.root, name))
+            print(
+                f"{name}: {new} came later than the notebook of {', '.join(late)}. No 0 is entered there: it "
+                "waits for your mark."
+            )
         pages = [row for row in changed if (given.root / "feedback" / row["student"] / name).exists()]
         if pages and given.command != "all":
             print(
