@@ -441,10 +441,12 @@ def export(given) -> int:
 
 
 def report(given) -> int:
-    from . import reports
+    from . import overview, reports
 
     for name in given.assignments:
         print(reports.report(given.root, name, given.db))
+        if (given.root / "nbgrader_config.py").exists():  # before, there are marks alone
+            print(overview.write(given.root, name, given.db))
     marked = [name for name in assignments.names() if (given.root / "marks" / name).is_dir()]
     print(reports.trend(given.root, marked))
     return 0
