@@ -34,6 +34,7 @@ from course.checks import messaging, questions
 from course.checks.judge import Malformed, blamed, judge
 from course.checks.question import Question
 from course.places import ROOT
+from tutorial_lib.language import of_notebook, speaking
 from tutorial_lib.workers import ignoring_ctrl_c, pool
 
 from . import assignments, sandbox
@@ -652,9 +653,10 @@ def _fresh(root: Path, assignment: str, student: str, data: bytes, again: bool) 
 
 
 def _mark(job: dict) -> dict:
-    """:func:`mark`, with any failure of the marking itself as a named state."""
+    """:func:`mark` in the notebook's language, with any failure of the marking itself as a named state."""
     try:
-        return mark(**job)
+        with speaking(of_notebook(job["data"])):
+            return mark(**job)
     except Exception as problem:
         return _failed(job, f"{type(problem).__name__}: {problem}")
 

@@ -52,7 +52,7 @@ h1 {{ font-size: clamp(1.9rem, 5vw, 3.2rem); line-height: 1.1; margin: 1.4rem 0 
 ul {{ list-style: none; margin: 0; padding: 0; display: grid; gap: 1rem .75rem;
   grid-template-columns: repeat(auto-fill, minmax(12rem, 1fr)) }}
 li {{ display: grid; grid-template-columns: 3.2rem 1fr; gap: .6rem; align-items: center; line-height: 1.25 }}
-li span {{ color: #51606b; display: block; font-weight: 400; font-size: .88rem }}
+li span {{ color: #51606b; display: block; text-wrap: balance; font-weight: 400; font-size: .88rem }}
 li.part b {{ font-weight: 400 }}
 svg {{ width: 3.2rem; height: 3.2rem }}
 footer {{ border-top: 1px solid #c9ced2; margin-top: 2rem; padding-top: .9rem; color: #51606b;

@@ -14,6 +14,8 @@ from classroom import assignments, gradebook, marking, reports, safe_html, writt
 from classroom.rules import Rules
 from course import certificate
 from course.lesson import questions, votes
+from tutorial_lib.language import language
+from workshop import translation
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 FORMULA = "Since $W_Q$ and $\\frac{q_i^\\top k_j}{\\sqrt d}$ turn, `$x$` stays, and $5 is 5."
@@ -462,3 +464,25 @@ def test_the_page_of_a_class_says_what_to_begin_with(room, capsys):
     with open(room.root / "report" / room.name / "class.csv", encoding="utf-8-sig", newline="") as file:
         rows = {row["student"]: row for row in csv.DictReader(file)}
     assert [rows[name]["answer"] for name in ("ada", "ben", "dee")] == ["0", "4", ""]
+
+
+def test_feedback_is_in_the_language_of_the_notebook(room, monkeypatch, tmp_path):
+    """As the texts of the course are, once its catalog has been built; the question stands as it was read."""
+    texts = translation.known("library", "zh")
+    translation.compile_texts(texts, tmp_path / "zh")
+    monkeypatch.setenv("TUTORIAL_LOCALE", str(tmp_path))
+
+    def chinese(notebook):
+        notebook.metadata["language"] = "zh"
+
+    for student, change in (("ada", None), ("li", chinese)):
+        room.send(student, change=change)
+        room.marks(student, 0.0, reread="06")
+    room.merge()
+    ada, li = (path.read_text(encoding="utf-8") for path in reports.feedback(room.root, room.name))
+    assert '<html lang="zh' in li and '<html lang="en"' in ada
+    for said in ("Coded questions", "Not marked yet.", "Your answer:", "Total"):
+        assert said in ada and said not in li and texts[said] in li, said
+    monkeypatch.setattr(marking, "mark", lambda data, **job: {"text": language()})
+    assert marking._mark({"data": b'{"metadata": {"language": "zh"}}'}) == {"text": "zh"}
+    assert marking._mark({"data": b"no notebook"}) == {"text": "en"}
