@@ -10,6 +10,7 @@
     python -m classroom alike ex06_rope       # submissions that resemble each other
     python -m classroom replay ex06_rope ada  # one student's verdicts once more, with all inputs
     python -m classroom inventory logs/       # the concept inventory, before and after
+    python -m classroom certificate ada       # a page to print: exercises, points, a code of this class
     python -m classroom merge old ada         # one student under two names becomes one
     python -m classroom forget ada            # all that a student sent, and their marks, go
 
@@ -171,6 +172,13 @@ def _parser() -> argparse.ArgumentParser:
         "inventory", parents=[shared], help="what the class believed before the course and after it"
     )
     believed.add_argument("logs", type=Path, help="a folder with students' progress.json, under any names")
+    printed = commands.add_parser(
+        "certificate", parents=[shared], help="a page to print: a student's exercises, points and a code"
+    )
+    printed.add_argument("student", nargs="?", metavar="STUDENT", help="the id, as in the gradebook")
+    printed.add_argument(
+        "--check", type=Path, metavar="FILE", help="is this one of this class, and unchanged?"
+    )
     one = commands.add_parser("merge", parents=[shared], help="one student under two names becomes one")
     one.add_argument("old", metavar="OLD", help="the name that goes")
     one.add_argument("new", metavar="ID", help="the id that stays")
@@ -322,6 +330,11 @@ def grade(given) -> int:
                 preview=preview,
                 progress=show,
             )
+        if old := sum(one["checks_version"] not in ("", marking.version(name)) for one in fresh):
+            print(
+                f"{name}: {old} of {len(fresh)} were marked by another version of the checks; these marks "
+                "stay. `--again` marks all by this one; with `--preview`, it says what would change."
+            )
         marks = gradebook.load_marks(given.root, name) | {one["student"]: one for one in fresh}
         changed = gradebook.changes(given.root, name, marks, asked, due=due, db=given.db)
         _say_changes(name, changed)
@@ -336,6 +349,12 @@ def grade(given) -> int:
         counted = Counter(one["state"] for one in marks.values())
         counted["not handed in"] = len(set(roster.read(given.root).people) - set(marks))
         print(f"{name}: " + (_counts(+counted) or "nothing yet"))
+        if late := [one for one in marks if gradebook.unseen(given.root, name, one)]:
+            new = ", ".join(gradebook.added(given.root, name))
+            print(
+                f"{name}: {new} came later than the notebook of {', '.join(late)}. No 0 is entered there: it "
+                "waits for your mark."
+            )
         pages = [row for row in changed if (given.root / "feedback" / row["student"] / name).exists()]
         if pages and given.command != "all":
             print(
@@ -422,10 +441,12 @@ def export(given) -> int:
 
 
 def report(given) -> int:
-    from . import reports
+    from . import overview, reports
 
     for name in given.assignments:
         print(reports.report(given.root, name, given.db))
+        if (given.root / "nbgrader_config.py").exists():  # before, there are marks alone
+            print(overview.write(given.root, name, given.db))
     marked = [name for name in assignments.names() if (given.root / "marks" / name).is_dir()]
     print(reports.trend(given.root, marked))
     return 0
@@ -498,6 +519,21 @@ def inventory(given) -> int:
     return 0
 
 
+def certificate(given) -> int:
+    from course import certificate as made
+
+    from . import gradebook, marking, reports
+
+    if given.check:
+        wrong = made.altered(given.check, marking.secret_of(given.root))
+        print("\n".join(wrong) or f"{given.check} was made by this class, and is unchanged.")
+        return int(bool(wrong))
+    if given.student not in gradebook.students(given.root):
+        raise ValueError(f"there is no student {given.student!r}; `certificate STUDENT` needs the id")
+    print(f"{reports.certify(given.root, given.student, given.db)}: open it in a browser, and print it.")
+    return 0
+
+
 STEPS = {
     "take-in": take_in,
     "grade": grade,
@@ -508,6 +544,7 @@ STEPS = {
     "alike": alike,
     "replay": replay,
     "inventory": inventory,
+    "certificate": certificate,
     "merge": merge,
     "forget": forget,
 }

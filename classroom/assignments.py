@@ -50,6 +50,13 @@ class Written:
     model: str
 
 
+def question(text: str, name: str) -> tuple[str, str]:
+    """Title and text of a written question, from its cell; where it has no heading, from nbgrader's id."""
+    title = TITLE.search(text)
+    said = title[1] if title else name.removeprefix("explain_").replace("_", " ")
+    return said, TITLE.sub("", text, count=1).strip()
+
+
 def written(source: Path) -> dict[str, Written]:
     """The written questions of a notebook with solutions, in their order, by nbgrader's id of the answer.
 
@@ -59,12 +66,7 @@ def written(source: Path) -> dict[str, Written]:
     for cell in json.loads(source.read_bytes())["cells"]:
         text, entry = "".join(cell["source"]), cell["metadata"].get("nbgrader", {})
         if cell["cell_type"] == "markdown" and entry.get("grade"):
-            title = TITLE.search(before)
             model = re.sub(r"### (BEGIN|END) SOLUTION", "", text).strip()
-            found[entry["grade_id"]] = Written(
-                title[1] if title else entry["grade_id"].removeprefix("explain_").replace("_", " "),
-                TITLE.sub("", before, count=1).strip(),
-                model,
-            )
+            found[entry["grade_id"]] = Written(*question(before, entry["grade_id"]), model)
         before = text if cell["cell_type"] == "markdown" else ""
     return found

@@ -179,8 +179,9 @@ def prepare(root: Path, released: Mapping[str, Path], db: str | None = None) -> 
 
     Writes ``nbgrader_config.py``, ``source/`` and ``release/`` (by nbgrader itself, which also enters the
     cells and their points into the database). An exercise that is already there, unchanged, is left alone.
-    ``db`` is a SQLAlchemy URL; ``postgresql://`` is enough. Raises RuntimeError with
-    nbgrader's log if nbgrader refuses, for instance because cells changed after submissions came in.
+    ``db`` is a SQLAlchemy URL; ``postgresql://`` is enough. Questions may be added and removed while
+    submissions are in (`_fit`). Raises ValueError for a question that cannot be marked here, and RuntimeError
+    with nbgrader's log if nbgrader refuses.
     """
     root = Path(root)
     root.mkdir(parents=True, exist_ok=True)
@@ -195,16 +196,99 @@ def prepare(root: Path, released: Mapping[str, Path], db: str | None = None) -> 
         with gradebook(root, url) as book:
             there = {assignment.name for assignment in book.assignments}
         for name, notebook in sorted(released.items()):
-            path = source(root, name)
+            path, cells = source(root, name), _graded(Path(notebook))
+            before = path.read_bytes() if path.exists() else None
             changed = files.replace(path, Path(notebook).read_bytes())
             if changed or name not in there or not _released(root, name).exists():
                 try:
+                    if name in there:
+                        with gradebook(root, url) as book:
+                            _fit(book, root, name, cells)
                     _generate(root, url, name)
                 except BaseException:
                     path.unlink()  # so that the next call tries again
+                    if before is not None:
+                        files.replace(path, before)
                     raise
             with gradebook(root, url) as book:
                 _weigh(book, root, name, _rules.load(root, name))
+
+
+def _graded(notebook: Path) -> dict[str, nbformat.NotebookNode]:
+    """The cells that nbgrader knows, by their ids. ValueError for what cannot be marked here."""
+    cells = {_id(cell): cell for cell in nbformat.read(notebook, as_version=4).cells if _id(cell)}
+    for name, cell in cells.items():
+        if cell.metadata.nbgrader.get("task"):
+            raise ValueError(
+                f"{notebook.name}: {name} is a “Manually graded task”. Make it a “Manually graded answer”, "
+                "in the cell below the text of the question."
+            )
+    return cells
+
+
+def _fit(book, root: Path, assignment: str, cells: Mapping[str, nbformat.NotebookNode]) -> None:
+    """Give the gradebook the questions of a changed notebook while submissions are in: nbgrader refuses to.
+
+    All marks stay. What is new is noted, since who had handed in before has never seen it (`unseen`).
+    ValueError where a question is gone for which marks were given by hand.
+    """
+    from nbgrader.api import Comment, Grade, GradeCell, SolutionCell, SourceCell
+
+    (stored,) = book.find_assignment(assignment).notebooks
+    if not stored.submissions:
+        return
+    graded = {name for name, cell in cells.items() if cell.metadata.nbgrader.get("grade")}
+    solved = {name for name, cell in cells.items() if cell.metadata.nbgrader.get("solution")}
+    locked = {name for name, cell in cells.items() if cell.metadata.nbgrader.get("locked")}
+    new: set[str] = set()
+    for kind, row, there, wanted in (
+        (GradeCell, Grade, stored.grade_cells, graded),
+        (SolutionCell, Comment, stored.solution_cells, solved),
+        (SourceCell, None, stored.source_cells, graded | solved | locked),
+    ):
+        for cell in [cell for cell in there if cell.name not in wanted]:
+            rows = book.db.query(row).filter(row.cell_id == cell.id).all() if row else []
+            if row is Grade and (by_hand := sum(one.manual_score is not None for one in rows)):
+                raise ValueError(
+                    f"{assignment} has no question {cell.name} any more, but {by_hand} marks that were given "
+                    f"by hand. Put it back; `grade {assignment} --drop {question_of(cell.name)}` lets it "
+                    "count for nobody."
+                )
+            for one in [*rows, cell]:
+                book.db.delete(one)
+        for name in sorted(wanted - {cell.name for cell in there}):
+            fields = {"cell_type": cells[name].cell_type} if kind is not SolutionCell else {}
+            if kind is GradeCell:
+                fields["max_score"] = float(cells[name].metadata.nbgrader.points)
+                new.add(name)
+            cell = kind(name=name, notebook=stored, **fields)
+            book.db.add(cell)
+            book.db.flush()
+            book.db.add_all(row(cell_id=cell.id, notebook=one) for one in stored.submissions if row)
+    if new:
+        files.replace(_added(root, assignment), json.dumps(sorted({*added(root, assignment), *new})).encode())
+    book.db.commit()
+
+
+def _added(root: Path, assignment: str) -> Path:
+    return Path(root) / "marks" / ".added" / f"{assignment}.json"
+
+
+def added(root: Path, assignment: str) -> list[str]:
+    """The graded cells that an exercise got after submissions had come in."""
+    path = _added(root, assignment)
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+
+
+def unseen(root: Path, assignment: str, student: str) -> set[str]:
+    """The graded cells that a student's notebook was given out without."""
+    if not (late := added(root, assignment)):
+        return set()
+    path = Path(root) / "submitted" / student / assignment / f"{assignment}.ipynb"
+    if not path.exists():
+        return set(late)
+    submitted = nbformat.reads(files.read(path, MOST_BYTES).decode(), as_version=4)
+    return set(late) - {_id(cell) for cell in submitted.cells}
 
 
 def source(root: Path, assignment: str) -> Path:
@@ -599,6 +683,7 @@ def enter(
     (notebook,) = submission.notebooks
     written = {cell.name for cell in notebook.notebook.solution_cells}
     untouched = {name for name in now if now[name] == released[name]} - (written if own(shown) else set())
+    untouched -= unseen(root, assignment, student)
     for grade in notebook.grades:
         if grade.name in written:
             _enter_written(

@@ -29,6 +29,7 @@ from typing import IO
 
 from course import files
 from course.files import MEGABYTE, Refused
+from tutorial_lib.language import ENGLISH, of_notebook
 from tutorial_lib.optional import needs
 
 from . import assignments as exercises
@@ -716,7 +717,8 @@ def _cell(cell, seen: set[str]) -> dict:
 def normalise(data: bytes) -> tuple[bytes, list[str]]:
     """An upload as a plain notebook (format 4.5, sources only), and remarks for the student.
 
-    Outputs, widgets, tags and all other metadata are dropped; they are the student's and prove nothing.
+    Outputs, widgets, tags and all other metadata are dropped; they are the student's and prove nothing. What
+    stays is the language of another edition, in which the student reads the feedback.
     Raises Refused with the reason for what cannot be read.
     """
     text, remarks = decode(data)
@@ -742,9 +744,12 @@ def normalise(data: bytes) -> tuple[bytes, list[str]]:
         remarks.append(
             f"The notebook names the kernel '{shown(_text(str(kernel['name'])))}'; it is run with Python 3."
         )
+    kept = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    if (spoken := of_notebook(json.dumps({"metadata": metadata}).encode())[:20]) != ENGLISH:
+        kept["language"] = spoken
     notebook = {
         "cells": plain,
-        "metadata": {"kernelspec": KERNEL, "language_info": {"name": "python"}},
+        "metadata": kept,
         "nbformat": 4,
         "nbformat_minor": 5,
     }

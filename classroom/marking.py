@@ -34,6 +34,7 @@ from course.checks import messaging, questions
 from course.checks.judge import Malformed, blamed, judge
 from course.checks.question import Question
 from course.places import ROOT
+from tutorial_lib.language import of_notebook, speaking
 from tutorial_lib.workers import ignoring_ctrl_c, pool
 
 from . import assignments, sandbox
@@ -82,12 +83,19 @@ class GraderError(RuntimeError):
 
 
 @functools.cache
-def version() -> str:
-    """A short name for the version of the marking: it changes with any check, question or exercise."""
+def version(assignment: str) -> str:
+    """A short name for the version of an exercise's marking: it changes with its questions and any check."""
     digest = hashlib.sha256()
     sources = [*(ROOT / "course" / "checks").rglob("*.py"), *(ROOT / "classroom").glob("*.py")]
-    for path in [*sorted(sources), *(assignments.path(name) for name in assignments.names())]:
+    number = assignments.number(assignment)
+    own = [
+        path for path in sources if path.parent.name != "questions" or path.stem in ("__init__", f"q{number}")
+    ]
+    for path in sorted(own):
         digest.update(path.name.encode() + path.read_bytes())
+    for cell in json.loads(assignments.path(assignment).read_bytes())["cells"]:
+        if cell["cell_type"] == "code":  # texts and points are no part of it
+            digest.update("".join(cell["source"]).encode())
     return digest.hexdigest()[:12]
 
 
@@ -548,11 +556,11 @@ def mark_all(
     """Mark what is in ``root/submitted`` and is not marked yet; returns the marks of all.
 
     ``workers`` processes (default: one per core), or the Dask cluster at ``scheduler``. Each result is
-    written at once, so that an interrupted run continues where it stopped. ``again`` marks everything again;
-    a changed submission, or one whose checks have changed, is always marked again. ``preview`` leaves the
-    marks as they are, and keeps new ones aside for the next run without it. ``progress`` is called with
-    ``(done, all)``. An exception ends all processes of the run at once, and so does the end of this one.
-    Raises GraderError when the sandbox or the checks do not work, and while another run marks here.
+    written at once, so that an interrupted run continues where it stopped. A changed submission is marked
+    again. Marks by another version of the checks stay, unless ``again`` marks everything again. ``preview``
+    leaves the marks as they are, and keeps new ones aside for the next such run without it. ``progress`` is
+    called with ``(done, all)``. An exception ends all processes of the run at once, and so does the end of
+    this one. Raises GraderError when the sandbox or the checks do not work, and while another run marks here.
     """
     if not trusted and (problem := sandbox.probe()):
         raise GraderError(problem)
@@ -591,7 +599,7 @@ def _mark_all(root, assignment, workers, scheduler, trusted, again, preview, pro
             _store(root, marks, preview)
             done.append(marks)
             continue
-        stored = None if again else _fresh(root, assignment, student, data)
+        stored = _fresh(root, assignment, student, data, again)
         if stored:
             if not preview:
                 _store(root, stored, False)  # it may have been kept aside
@@ -626,15 +634,18 @@ def _store(root: Path, marks: dict, aside: bool) -> None:
     files.replace(folder / f"{marks['student']}.json", text.encode("utf-8", "replace"))
 
 
-def _fresh(root: Path, assignment: str, student: str, data: bytes) -> dict | None:
-    """The marks of exactly this notebook by exactly these checks, if there are any; also those kept aside."""
-    for folder in ("", ASIDE):
+def _fresh(root: Path, assignment: str, student: str, data: bytes, again: bool) -> dict | None:
+    """The marks of exactly this notebook, if there are any: an update of the course changes none.
+
+    Those kept aside count if they are by exactly these checks, and ``again`` takes no others.
+    """
+    for folder in (ASIDE,) if again else ("", ASIDE):
         try:
             path = root / "marks" / assignment / folder / f"{student}.json"
             stored = json.loads(path.read_text(encoding="utf-8"))
-            if stored["sha256"] == hashlib.sha256(data).hexdigest() and (
-                stored["checks_version"] == version() and stored["state"] != "grader error"
-            ):
+            known = not folder or stored["checks_version"] == version(assignment)
+            same = stored["sha256"] == hashlib.sha256(data).hexdigest()
+            if known and same and stored["state"] != "grader error":
                 return stored
         except (OSError, ValueError, KeyError, TypeError):
             continue
@@ -642,9 +653,10 @@ def _fresh(root: Path, assignment: str, student: str, data: bytes) -> dict | Non
 
 
 def _mark(job: dict) -> dict:
-    """:func:`mark`, with any failure of the marking itself as a named state."""
+    """:func:`mark` in the notebook's language, with any failure of the marking itself as a named state."""
     try:
-        return mark(**job)
+        with speaking(of_notebook(job["data"])):
+            return mark(**job)
     except Exception as problem:
         return _failed(job, f"{type(problem).__name__}: {problem}")
 
@@ -661,7 +673,7 @@ def _blank(assignment: str, student: str, data: bytes) -> dict:
         "state": "graded",
         "reason": "",
         "sha256": hashlib.sha256(data).hexdigest(),
-        "checks_version": version(),
+        "checks_version": version(assignment),
         "questions": {},
         "written": [],
         "remarks": [],

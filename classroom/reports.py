@@ -9,9 +9,13 @@ import html
 import io
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from course import files
+from course import certificate, files
+from course.checks.report import _section as section
+from course.lesson import questions
+from tutorial_lib.language import ENGLISH, _, language, of_notebook, speaking, tag
 
 from . import assignments, intake, items, platforms, roster, rules, safe_html, similarity
 from .gradebook import given, gradebook, load_marks, marked_copy, question_of, source
@@ -32,14 +36,13 @@ COLUMNS = (
     "to mark",
 )
 ANSWERS = ("student", "name", "group", "assignment", "question", "points", "max")
-SAID = {
-    "graded": "graded",
-    "rejected": "not taken in",
-    "timed out": "stopped: it took too long",
-    "grader error": "not graded yet",
-    "not handed in": "not handed in",
-}
-ERROR = "Something went wrong on the teacher's side. This is no fault of yours, and it costs no points."
+CERTIFIED = (
+    "has handed in {number} graded {exercises} on positional encoding in Transformers, "
+    "with {points} of {most} points."
+)
+MEANS = (
+    "Marked in a class, by its teacher. The code is made of all that stands here and of the class's secret."
+)
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -241,10 +244,12 @@ def feedback(root: Path, assignment: str, db: str | None = None) -> list[Path]:
         for student, marks in load_marks(root, assignment).items():
             submission = submissions.get(student)
             row = _row(marks, submission, exercise.max_score)
-            body = _body(root, assignment, student, marks, submission, row, begun)
-            title = html.escape(f"{assignment}: feedback")
+            with speaking(_language(root, assignment, student)):
+                body = _body(root, assignment, student, marks, submission, row, begun)
+                page = PAGE.format(title=html.escape(f"{assignment}: {_('feedback')}"), body=body)
+                page = page.replace('lang="en"', f'lang="{tag(language())}"', 1)
             path = root / "feedback" / student / assignment / f"{assignment}.html"
-            files.replace(path, PAGE.format(title=title, body=body).encode("utf-8", "replace"))
+            files.replace(path, page.encode("utf-8", "replace"))
             for name, otherwise in _beside(root, assignment, student).items():
                 text = otherwise
                 with contextlib.suppress(files.Refused, OSError, UnicodeDecodeError):
@@ -255,6 +260,14 @@ def feedback(root: Path, assignment: str, db: str | None = None) -> list[Path]:
                 files.replace(path.with_name(f"{name}.html"), path.read_bytes())
             paths.append(path)
     return paths
+
+
+def _language(root: Path, assignment: str, student: str) -> str:
+    """The language of the notebook that a student has handed in."""
+    path = root / "submitted" / student / assignment / f"{assignment}.ipynb"
+    with contextlib.suppress(files.Refused, OSError):
+        return of_notebook(files.read(path, intake.MOST_BYTES, root / "submitted"))
+    return ENGLISH
 
 
 def _collected_as(root: Path, assignment: str, student: str) -> str:
@@ -279,6 +292,17 @@ def _beside(root: Path, assignment: str, student: str) -> dict[str, str]:
     }
 
 
+def _said(state: str) -> str:
+    """What a student reads of a state."""
+    return {
+        "graded": _("graded"),
+        "rejected": _("not taken in"),
+        "timed out": _("stopped: it took too long"),
+        "grader error": _("not graded yet"),
+        "not handed in": _("not handed in"),
+    }[state]
+
+
 def _body(
     root: Path,
     assignment: str,
@@ -289,8 +313,13 @@ def _body(
     begun: Collection[str],
 ) -> str:
     name = html.escape(_names(root).get(student, student))
-    reason = ERROR if marks["state"] == "grader error" else marks["reason"]  # the details are for the teacher
-    pieces = [f"<h1>{html.escape(assignment)}</h1>", f"<p>{name}: {html.escape(SAID[marks['state']])}.</p>"]
+    reason = marks["reason"]
+    if marks["state"] == "grader error":  # the details are for the teacher
+        reason = _(
+            "Something went wrong on the teacher's side. This is no fault of yours, and it costs no points."
+        )
+    state = html.escape(_said(marks["state"]))
+    pieces = [f"<h1>{html.escape(assignment)}</h1>", f"<p>{name}{_(': ')}{state}{_('.')}</p>"]
     if reason:
         pieces.append(f'<p class="says"><strong>{html.escape(reason)}</strong></p>')
     pieces += [
@@ -302,15 +331,18 @@ def _body(
         (notebook,) = submission.notebooks
         grades = {grade.name: grade for grade in notebook.grades}
         comments = {comment.name: comment.manual_comment for comment in notebook.comments}
-        pieces.append("<h2>Questions</h2>")
+        pieces.append(f"<h2>{_('Questions')}</h2>")
         shown, decided = marked_copy(root, assignment, student, marks), rules.load(root, assignment)
         asked = assignments.written(source(root, assignment))
+        before = ""
         for cell in shown.cells:
             grade = grades.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
             if grade is not None and cell.metadata.nbgrader.get("solution"):
-                pieces.append(
-                    _written(grade, cell, comments.get(grade.name), asked[grade.name], grade.name in begun)
-                )
+                own = asked[grade.name]
+                if language() != ENGLISH:  # the question as the student has read it
+                    title, text = assignments.question(before, grade.name)
+                    own = replace(own, title=title, text=text)
+                pieces.append(_written(grade, cell, comments.get(grade.name), own, grade.name in begun))
             elif grade is not None:
                 question = question_of(grade.name)
                 pieces.append(
@@ -322,6 +354,7 @@ def _body(
                         decided,
                     )
                 )
+            before = cell.source if cell.cell_type == "markdown" else ""
     return "\n".join(pieces)
 
 
@@ -332,52 +365,60 @@ def _remarks(root: Path, assignment: str, student: str, marks: Mapping) -> list[
 
 
 def _total(row: Mapping) -> str:
-    cells = [("Coded questions", points(row["coded"])), ("Written answers", points(row["written"]))]
+    cells = [(_("Coded questions"), points(row["coded"])), (_("Written answers"), points(row["written"]))]
     if row["late penalty"]:
-        cells.append(("Late penalty", f"−{points(row['late penalty'])}"))
-    cells.append(("Total", f"{points(row['total'])} of {points(row['max'])}"))
+        cells.append((_("Late penalty"), f"−{points(row['late penalty'])}"))
+    total = _("{points} of {most}").format(points=points(row["total"]), most=points(row["max"]))
+    cells.append((_("Total"), total))
     rows = "".join(
         f'<tr><th scope="row">{key}</th><td class="number">{value}</td></tr>' for key, value in cells
     )
-    waiting = "<p>Some answers have not been marked yet.</p>" if row["to mark"] else ""
+    waiting = f"<p>{_('Some answers have not been marked yet.')}</p>" if row["to mark"] else ""
     return f"<table>{rows}</table>{waiting}"
 
 
 def _head(grade, title: str, kind: str = "") -> str:
-    most = f"{points(grade.max_score)} {'points' if grade.max_score != 1 else 'point'}"
-    counts = kind or (f"of {most}" if grade.max_score else "points of a bonus")
-    return f"<section><h3>{html.escape(title)}: {points(given(grade))} {counts}</h3>"
+    counts = kind or _("{points} of {most} points")
+    if not kind and grade.max_score == 1:
+        counts = _("{points} of 1 point")
+    if not kind and not grade.max_score:
+        counts = _("{points} points of a bonus")
+    said = counts.format(points=points(given(grade)), most=points(grade.max_score))
+    return f"<section><h3>{html.escape(title)}{_(': ')}{said}</h3>"
 
 
 def _comment(text: str | None) -> str:
-    return f'<div class="comment"><p>Comment:</p>{safe_html.page(text)}</div>' if text else ""
+    return f'<div class="comment"><p>{_("Comment:")}</p>{safe_html.page(text)}</div>' if text else ""
 
 
 def _coded(grade, question: str, found: Mapping, comment: str | None, decided: rules.Rules) -> str:
-    pieces = [_head(grade, question, "points; it was dropped" if question in decided.dropped else "")]
+    dropped = _("{points} points; it was dropped") if question in decided.dropped else ""
+    pieces = [_head(grade, question, dropped)]
     if question in decided.dropped:
-        pieces.append("<p>This question counts for nobody.</p>")
+        pieces.append(f"<p>{_('This question counts for nobody.')}</p>")
     elif question in decided.given:
-        pieces.append("<p>Everybody got the points of this question.</p>")
+        pieces.append(f"<p>{_('Everybody got the points of this question.')}</p>")
     if found.get("text"):
         pieces.append(f'<p class="says">{html.escape(str(found["text"]))}</p>')
     elif found.get("passed"):
-        pieces.append("<p>Right.</p>")
+        pieces.append(f"<p>{_('Right.')}</p>")
     if found.get("reread"):
-        pieces.append(f'<p class="says">Read again: {html.escape(str(found["reread"]))}</p>')
+        again = _("Read again: {section}.").format(section=section(str(found["reread"])))
+        pieces.append(f'<p class="says">{html.escape(again)}</p>')
     return "".join([*pieces, _comment(comment), "</section>"])
 
 
 def _written(grade, cell, comment: str | None, asked: assignments.Written, begun: bool) -> str:
     """The question, the answer and its mark; our answer below, once marking this question has ``begun``."""
     marked = given(grade) is not None and not grade.needs_manual_grade
-    pieces = [_head(grade, asked.title), safe_html.page(asked.text), "<p>Your answer:</p>", answer(cell)]
+    theirs = f"<p>{_('Your answer:')}</p>{answer(cell)}"
+    pieces = [_head(grade, asked.title), safe_html.page(asked.text), theirs]
     if not marked:
-        pieces.append("<p>Not marked yet.</p>")
+        pieces.append(f"<p>{_('Not marked yet.')}</p>")
     pieces.append(_comment(comment))
     if marked and begun:  # nobody gets our answer for the next attempt by leaving theirs empty
         pieces.append(
-            f'<p>A model answer, and how it is marked:</p><div class="model">'
+            f'<p>{_("A model answer, and how it is marked:")}</p><div class="model">'
             f"{safe_html.page(asked.model)}</div>"
         )
     return "".join([*pieces, "</section>"])
@@ -391,6 +432,45 @@ def answer(cell) -> str:
         else safe_html.plain(cell.source)
     )
     return f'<div class="answer">{text}</div>'
+
+
+def certify(root: Path, student: str, db: str | None = None) -> Path:
+    """Write ``certificates/<student>.html``: the points of each exercise, with a code of the class.
+
+    Returns its path. ValueError where nothing of the student has been marked.
+    """
+    from .marking import secret_of
+
+    root = Path(root)
+    with gradebook(root, db) as book:
+        rows = [row for row in _rows(root, book) if row["student"] == student and row["total"] is not None]
+    if not rows:
+        raise ValueError(
+            f"nothing of {student!r} has been marked, so there is nothing to certify: run `grade`"
+        )
+    numbers = [assignments.number(row["assignment"]) for row in rows]
+    facts = {
+        "name": _names(root).get(student, student),
+        "date": datetime.date.today().isoformat(),
+        "did": CERTIFIED.format(
+            number=len(rows),
+            exercises="exercise" if len(rows) == 1 else "exercises",
+            points=points(sum(row["total"] for row in rows)),
+            most=points(sum(row["max"] for row in rows)),
+        ),
+        "rows": [
+            [
+                questions.questions(number)["title"],
+                f"{points(row['total'])} of {points(row['max'])} points",
+                min(1.0, row["total"] / row["max"]) if row["max"] else 0.0,
+            ]
+            for number, row in zip(numbers, rows, strict=True)
+        ],
+    }
+    path = root / "certificates" / f"{student}.html"
+    seal = certificate.digest(facts, secret_of(root))
+    files.replace(path, certificate.page(facts, seal, MEANS, sign=True).encode("utf-8", "replace"))
+    return path
 
 
 # ---- what the class believes ----

@@ -70,8 +70,16 @@ def per_language(function: Callable[..., T]) -> Callable[..., T]:
 def _of_notebook(path: str) -> str:
     """What a notebook says of its language; Jupyter's server tells the kernel which file it runs."""
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))["metadata"]["language"]
-    except (OSError, ValueError, KeyError, TypeError):
+        return of_notebook(Path(path).read_bytes())
+    except OSError:
+        return ENGLISH
+
+
+def of_notebook(content: bytes) -> str:
+    """The language that a notebook's file names; English if it names none, or is no notebook."""
+    try:
+        found = json.loads(content)["metadata"]["language"]
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ENGLISH
     return found if re.fullmatch(r"[A-Za-z]+([_-][A-Za-z]+)*", str(found)) else ENGLISH
 

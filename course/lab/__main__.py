@@ -2,6 +2,7 @@
 
     python -m course.lab                      # the first notebook, or what was open last
     python -m course.lab --front notebook     # the same in Notebook 7
+    python -m course.lab open 06              # notebook 06
     python -m course.lab again 06             # notebook 06 from the start; yours is kept beside it
     python -m course.lab teach                # the clone itself, with nbgrader's menus
     python -m course.lab --language zh        # the course in Chinese, after `make zh`
@@ -55,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m course.lab", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", nargs="?", choices=("open", "again", "teach"), default="open")
-    parser.add_argument("notebook", nargs="?", default="", help="for `again`: 06, or ex06")
+    parser.add_argument("notebook", nargs="?", default="", help="for `open` and `again`: 06, or ex06")
     parser.add_argument("--mine", type=Path, help="the working copy (default: `mine` in the clone)")
     parser.add_argument("--front", choices=tuple(server.MODULES), default="lab")
     parser.add_argument("--language", default="", help="a language that was built, such as zh")
@@ -90,7 +91,8 @@ def main(arguments: list[str] | None = None) -> int:
             )
         server.sign(mine)
         server.lay(mine)
-        line = server.command(mine, given.front, tuple(more), given.language or ENGLISH)
+        opened = working_copy.meant(course, given.notebook) if given.notebook else ""
+        line = server.command(mine, given.front, tuple(more), given.language or ENGLISH, opened)
     except ValueError as problem:
         parser.error(str(problem))
     except (OSError, sqlite3.Error) as problem:

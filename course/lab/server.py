@@ -95,18 +95,30 @@ def settings(mine: Path, language: str = ENGLISH) -> Path:
     return folder
 
 
-def command(mine: Path, front: str = "lab", more: tuple[str, ...] = (), language: str = ENGLISH) -> list[str]:
-    """The command that starts the desk in JupyterLab (``lab``) or in Notebook 7 (``notebook``)."""
+def command(
+    mine: Path,
+    front: str = "lab",
+    more: tuple[str, ...] = (),
+    language: str = ENGLISH,
+    opened: str = "",
+) -> list[str]:
+    """The command that starts the desk in JupyterLab (``lab``) or in Notebook 7 (``notebook``).
+
+    It opens as it was left, or with the notebook ``opened``.
+    """
     app, state, ours = APPS[front], mine / STATE, settings(mine, language)
     off = {f"nbgrader.server_extensions.{name}": False for name in NBGRADER}
-    address = {"lab": "/lab", "notebook": f"/notebooks/{FIRST}"}[front]
+    address = {
+        "lab": f"/lab/tree/{opened}" if opened else "/lab",
+        "notebook": f"/notebooks/{opened or FIRST}",
+    }
     return [
         sys.executable,
         "-m",
         MODULES[front],
         f"--ServerApp.root_dir={mine}",
         f"--ServerApp.jpserver_extensions={off}",
-        f"--{app}.default_url={address}",
+        f"--{app}.default_url={address[front]}",
         f"--NotebookNotary.data_dir={state}",
         f"--MappingKernelManager.cull_idle_timeout={IDLE}",
         f"--LabServerApp.app_settings_dir={ours}",

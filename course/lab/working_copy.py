@@ -163,21 +163,25 @@ def renew(course: Path, mine: Path) -> dict[str, str]:
     return both
 
 
-def again(course: Path, mine: Path, name: str) -> tuple[str, str]:
-    """A fresh copy of one notebook; returns its name, and the name that the learner's own now has.
+def meant(course: Path, name: str) -> str:
+    """The notebook that ``name`` begins, such as ``06`` or ``ex06``; a lesson goes before its quests.
 
-    ``name`` is the beginning of a file name, such as ``06`` or ``ex06``; a lesson goes before its quests.
     ValueError lists what there is.
     """
     notebooks = [each for each in served(course) if each.suffix == ".ipynb"]
-    meant = [each for each in notebooks if each.stem.startswith(name)]
-    found = [each.as_posix() for each in [each for each in meant if each.parent.name != DEEPER] or meant]
+    found = [each for each in notebooks if each.stem.startswith(name)]
+    found = [each for each in found if each.parent.name != DEEPER] or found
     if not name or len(found) != 1:
         raise ValueError(
             f"{name!r} is the beginning of {len(found)} notebooks, not of one; there are "
             + ", ".join(each.stem for each in notebooks)
         )
-    [name], given = found, given_out(mine)
+    return found[0].as_posix()
+
+
+def again(course: Path, mine: Path, name: str) -> tuple[str, str]:
+    """A fresh copy of the notebook :func:`meant`; returns its name, and that of the learner's own."""
+    name, given = meant(course, name), given_out(mine)
     _sweep(mine, given)
     content, target = (course / name).read_bytes(), mine / name
     version, content = fingerprint(content), fitted(content, name)

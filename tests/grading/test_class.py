@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from classroom import gradebook, reports, rules
+from classroom import gradebook, reports, rules, written
 from classroom.rules import Rules
 from classroom.student_version import WRITTEN
 
@@ -439,3 +439,43 @@ def test_reports_of_an_empty_class(room):
     room.merge({})
     room.marks("li", state="rejected")
     assert "1 rejected" in reports.report(room.root, room.name).read_text()
+
+
+def test_a_question_of_the_teachers_own_may_come_while_hand_ins_are_in(room, tmp_path):
+    """With an id of nbgrader's toolbar. Marks by hand stay, and nobody gets a 0 for what they never saw."""
+    for student in ("ada", "ben"):
+        room.send(student)
+        room.marks(student, 3.0)
+    room.merge()
+    room.grade("ada", "explain_why", manual_score=1.5, needs_manual_grade=False)
+    room.comment("ada", "explain_why", "Nearly.")
+
+    def prepared(change):
+        notebook = nbformat.read(gradebook.source(room.root, room.name), as_version=4)
+        change(notebook.cells)
+        nbformat.write(notebook, tmp_path / "own.ipynb")
+        gradebook.prepare(room.root, {room.name: tmp_path / "own.ipynb"})
+        room.merge()
+
+    asked = nbformat.v4.new_markdown_cell("### Where have you met this? (3 points)", id="asked")
+    own = room.cell("markdown", "In a bag of words.", "cell-4711", grade=True, solution=True, points=3)
+    prepared(lambda cells: cells.extend([asked, own]))
+    waits = room.grade("ada", "cell-4711")
+    assert waits["needs_manual_grade"] and waits["auto_score"] is None and waits["max_score"] == 3
+    assert room.grade("ada", "explain_why")["manual_score"] == 1.5
+    assert gradebook.unseen(room.root, room.name, "ada") == {"cell-4711"}
+    room.send("cy")  # who has the new notebook, and leaves it empty
+    room.marks("cy")
+    room.merge()
+    assert room.grade("cy", "cell-4711")["auto_score"] == 0 and not gradebook.unseen(
+        room.root, room.name, "cy"
+    )
+    assert "Where have you met this?" in reports.feedback(room.root, room.name)[0].read_text()
+    assert (room.root / "written" / room.name / "cell-4711.html") in written.write(room.root, room.name)
+
+    prepared(lambda cells: cells.__delitem__(slice(-2, None)))  # and goes again
+    with pytest.raises(ValueError, match="1 marks that were given by hand.*--drop explain_why"):
+        prepared(lambda cells: cells.__delitem__(slice(-1, None)))
+    own.metadata.nbgrader.task = True
+    with pytest.raises(ValueError, match="cell-4711 is a “Manually graded task”"):
+        prepared(lambda cells: cells.extend([asked, own]))

@@ -1077,7 +1077,7 @@ class Klass:
 
     def version(self, name: str) -> None:
         self.patch.setenv("FAKE_VERSION", name)
-        self.patch.setattr(marking, "version", lambda: name)
+        self.patch.setattr(marking, "version", lambda assignment: name)
 
     def hand_in(self, student: str, content: bytes = b"{}") -> Path:
         path = self.root / "submitted" / student / NAME / f"{NAME}.ipynb"
@@ -1093,6 +1093,9 @@ class Klass:
         stored = {path.stem: json.loads(path.read_text())["state"] for path in files}
         assert {one["student"]: one["state"] for one in marks} == stored
         return stored, self.called()
+
+    def marks(self) -> list[Path]:
+        return sorted((self.root / "marks" / NAME).glob("*.json"))
 
     def called(self) -> list[str]:
         return sorted((self.notes / "called").read_text().split("\n")[:-1])
@@ -1115,8 +1118,14 @@ def test_a_second_run_marks_only_what_has_changed(klass):
     klass.hand_in("b", b"{1}")
     assert klass.run()[1] == ["b"]
     assert klass.run(again=True)[1] == ["a", "b", "c"]
-    klass.version("2")  # a check has changed
-    assert klass.run()[1] == ["a", "b", "c"]
+    klass.version("2")  # a check has changed: what was marked stays marked
+    klass.hand_in("d")
+    assert klass.run()[1] == ["d"]
+    assert klass.run(again=True, preview=True)[1] == ["a", "b", "c", "d"]
+    by = {path.stem: json.loads(path.read_text())["checks_version"] for path in klass.marks()}
+    assert by == {"a": "1", "b": "1", "c": "1", "d": "2"}, "a preview changes no mark"
+    assert klass.run(again=True)[1] == [], "the marks of the preview are entered"
+    assert {json.loads(path.read_text())["checks_version"] for path in klass.marks()} == {"2"}
     stored = klass.root / "marks" / NAME / "a.json"
     stored.write_text(json.dumps(json.loads(stored.read_text()) | {"state": "grader error"}))
     (klass.root / "marks" / NAME / "c.json").write_text("half of")
@@ -1270,12 +1279,17 @@ def test_a_fault_of_the_marking_is_a_named_state(monkeypatch):
     assert marks["state"] == "grader error" and "a fault of the check" in marks["reason"]
 
 
-def test_the_version_is_that_of_checks_and_exercises(monkeypatch, tmp_path):
-    before = marking.version()
+def test_the_version_is_that_of_the_checks_and_of_the_exercise(monkeypatch, tmp_path):
+    for folder in ("course/checks", "classroom"):
+        shutil.copytree(marking.ROOT / folder, tmp_path / folder)
     monkeypatch.setattr(marking, "ROOT", tmp_path)
-    marking.version.cache_clear()
+    before = marking.version(NAME)
     try:
-        assert marking.version() != before
+        for path, same in (("questions/q01.py", True), ("judge.py", False)):
+            with open(tmp_path / "course/checks" / path, "a") as file:
+                file.write("# mended")
+            marking.version.cache_clear()
+            assert (marking.version(NAME) == before) is same, path
     finally:
         marking.version.cache_clear()
 

@@ -1,6 +1,7 @@
 """Pages that show what students wrote: nothing in them can run, load, send or cover anything."""
 
 import csv
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -11,6 +12,10 @@ import pytest
 from classroom import __main__ as command
 from classroom import assignments, gradebook, marking, reports, safe_html, written
 from classroom.rules import Rules
+from course import certificate
+from course.lesson import questions, votes
+from tutorial_lib.language import language
+from workshop import translation
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 FORMULA = "Since $W_Q$ and $\\frac{q_i^\\top k_j}{\\sqrt d}$ turn, `$x$` stays, and $5 is 5."
@@ -405,3 +410,79 @@ def test_pages_that_are_older_than_a_due_date_are_named(room, monkeypatch, capsy
         "1 pages in feedback/ show the points from before: run `feedback ex06_rope`"
         in capsys.readouterr().out
     )
+
+
+def test_a_certificate_of_the_class_can_be_told_from_any_other(room, capsys):
+    line = ["certificate", "--root", str(room.root)]
+    room.send("ada")
+    assert command.main([*line, "ada"]) == 2 and "run `grade`" in capsys.readouterr().err
+    room.marks("ada", 3.0)
+    room.merge()
+    room.grade("ada", "explain_why", manual_score=1.5, needs_manual_grade=False)
+    assert command.main([*line, "ada"]) == 0 and command.main([*line, "adda"]) == 2
+    made = room.root / "certificates" / "ada.html"
+    text = made.read_text(encoding="utf-8")
+    assert "4.5 of 6 points" in text and "Signature" in text and "1 graded exercise on" in text
+    assert command.main([*line, "--check", str(made)]) == 0
+    facts = certificate.stored(made)[0]
+    facts["rows"][0][1:] = ["6 of 6 points", 1.0]
+    made.write_text(certificate.page(facts, certificate.digest(facts), ""), encoding="utf-8")
+    assert certificate.altered(made) == [] and command.main([*line, "--check", str(made)]) == 1
+
+
+def test_the_page_of_a_class_says_what_to_begin_with(room, capsys):
+    """Who has what, the mistakes by name, two answers without a name, the votes; and nothing in it runs."""
+    wrong = 'def answer(x):\n    """The task."""\n    return "<script>"  # ada was here'
+    for student, code, points in (
+        ("ada", wrong, 0.0),
+        ("ben", "def answer(x): return 41 + x", 4.0),
+        ("cy", wrong, 0.0),
+    ):
+        room.send(student, code=code)
+        room.marks(student, points, name="" if points else "adds <one>", reread="06, section 3")
+    (room.root / "roster.csv").write_text("id,name\nada,Ada B.\nben,Ben\ncy,Cy\ndee,Dee\n")
+    room.merge()
+    folder = room.root / "votes"
+    folder.mkdir()
+    key = "06.tries"
+    for code in range(votes.FEWEST):
+        vote = {"question": key, "vote": 1, "choice": next(iter(questions.find("predict", key)["choices"]))}
+        votes.write(vote | {"right": None, "version": "0.3.0", "code": f"{code:016x}"}, folder)
+    assert command.main(["report", room.name, "--root", str(room.root)]) == 0
+    page = (room.root / "report" / room.name / "class.html").read_text(encoding="utf-8")
+    assert str(room.root / "report" / room.name / "class.html") in capsys.readouterr().out
+    text = html.unescape(re.sub("<[^>]+>", " ", page.partition("<main>")[2]))
+    for said in (
+        "1 of 3 have answer right",
+        "2 share a mistake: “adds <one>”, in answer. Read again: 06, section 3.",
+    ):
+        assert said in text, said
+    assert "1 of 4 have nothing that could be marked" in text and "2 adds <one>" in text and "5 first" in text
+    shown = re.findall("<pre>(.*?)</pre>", page, re.S)
+    assert shown == ["def answer(x):\n    return &quot;&lt;script&gt;&quot;", "def answer(x): return 41 + x"]
+    assert "<script" not in page and "Dee (not handed in)" in text
+    with open(room.root / "report" / room.name / "class.csv", encoding="utf-8-sig", newline="") as file:
+        rows = {row["student"]: row for row in csv.DictReader(file)}
+    assert [rows[name]["answer"] for name in ("ada", "ben", "dee")] == ["0", "4", ""]
+
+
+def test_feedback_is_in_the_language_of_the_notebook(room, monkeypatch, tmp_path):
+    """As the texts of the course are, once its catalog has been built; the question stands as it was read."""
+    texts = translation.known("library", "zh")
+    translation.compile_texts(texts, tmp_path / "zh")
+    monkeypatch.setenv("TUTORIAL_LOCALE", str(tmp_path))
+
+    def chinese(notebook):
+        notebook.metadata["language"] = "zh"
+
+    for student, change in (("ada", None), ("li", chinese)):
+        room.send(student, change=change)
+        room.marks(student, 0.0, reread="06")
+    room.merge()
+    ada, li = (path.read_text(encoding="utf-8") for path in reports.feedback(room.root, room.name))
+    assert '<html lang="zh' in li and '<html lang="en"' in ada
+    for said in ("Coded questions", "Not marked yet.", "Your answer:", "Total"):
+        assert said in ada and said not in li and texts[said] in li, said
+    monkeypatch.setattr(marking, "mark", lambda data, **job: {"text": language()})
+    assert marking._mark({"data": b'{"metadata": {"language": "zh"}}'}) == {"text": "zh"}
+    assert marking._mark({"data": b"no notebook"}) == {"text": "en"}

@@ -40,6 +40,8 @@ LESS = {
     "make zh": "make -n zh",  # as it is: tests/house/test_translation.py
     "make zh ARGS=02": "make -n zh ARGS=02",  # the same, and tests/site
     "make lab LANGUAGE=zh": "make -n lab LANGUAGE=zh",
+    'python -m course.certificate "Ada Lovelace"':  # as it is: tests/unit/test_certificate.py
+        "python -m course.certificate --help",
     "make quick": "make -n quick",  # the same with fewer tests: `make test` below
     "make quick ARGS=tests/slides": "make -n quick ARGS=tests/slides",
     "make site": "make -n site",  # as it is: tests/site

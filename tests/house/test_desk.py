@@ -168,6 +168,10 @@ def test_the_command_line(course, mine, monkeypatch, capsys):
     assert "06_rope.new.ipynb" in capsys.readouterr().out
     assert desk.main(["again", "06", "--mine", str(mine)]) == 0
     assert "Yours is now notebooks/06_rope.mine-1.ipynb" in capsys.readouterr().out
+    desk.main(["open", "ex06", "--mine", str(mine)])
+    assert [flag for flag in started[-1][0] if "default_url" in flag] == [
+        "--LabApp.default_url=/lab/tree/exercises/ex06_rope/ex06_rope.ipynb"
+    ]
     desk.main(["teach"])
     assert started[-1][1] == course
     with pytest.raises(SystemExit):

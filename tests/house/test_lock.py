@@ -135,3 +135,15 @@ def test_what_the_lock_believes_of_torch_is_what_torch_says():
         and (requirement.marker is None or requirement.marker.evaluate({"extra": ""}))
     ]
     assert {r.name for r in says} == {Requirement(text).name for text in believed}
+
+
+def test_the_lesson_without_a_set_up_asks_for_what_the_lock_has():
+    """`uv run` and `pipx run` read a script's inline metadata (PEP 723)."""
+    script = (ROOT / "course" / "setup" / "lesson.py").read_text(encoding="utf-8")
+    block = re.match(r"# /// script\n((?:#.*\n)*?)# ///\n", script)[1]
+    asked = tomllib.loads(re.sub("(?m)^# ?", "", block))
+    assert asked["requires-python"] == PROJECT["requires-python"]
+    wanted = [one for one in direct("experiments", "course") if one.name != "torch"]
+    assert asked["dependencies"] == ["pip", *(str(LOCK[one.name]) for one in wanted)]
+    named = re.findall(r'"([a-z0-9-]+)"', re.search(r"^DATA = \((.*)\)$", script, re.M)[1])
+    assert named == [Requirement(text).name for text in EXTRAS["models"]]

@@ -149,8 +149,9 @@ def test_it_holds_the_library_alone_and_is_light(wheel):
     (top,) = [name for name in names if name.endswith("top_level.txt")]
     assert zipfile.ZipFile(wheel).read(top) == b"tutorial_lib\n"
     (points,) = [name for name in names if name.endswith("entry_points.txt")]
+    command = b"[console_scripts]\nposition-check = tutorial_lib.conformance.__main__:main\n\n"
     plugin = b"[pytest11]\nconformance = tutorial_lib.pytest_conformance\n"
-    assert zipfile.ZipFile(wheel).read(points) == plugin
+    assert zipfile.ZipFile(wheel).read(points) == command + plugin
 
 
 def test_it_says_what_it_is_and_asks_for_torch_alone(python):

@@ -4,6 +4,7 @@ import functools
 import gzip
 import html
 import http.server
+import io
 import json
 import os
 import re
@@ -11,12 +12,14 @@ import shutil
 import subprocess
 import sys
 import threading
+from base64 import b64encode
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlparse
 from xml.etree import ElementTree
 
 import pytest
+from PIL import Image
 
 from course.lesson import predictions, questions
 from workshop import translation
@@ -64,6 +67,12 @@ IN_OTHERS = tuple(
 RAN = "00_start_here"
 """The lesson that really runs in the other languages: the quickest, and it has outputs of all kinds."""
 HARMLESS = ("GroupMarkerNotSet",)
+
+
+def red_png():
+    """A red rectangle, as a notebook stores it."""
+    Image.new("RGB", (400, 300), "red").save(out := io.BytesIO(), "PNG")
+    return b64encode(out.getvalue()).decode()
 
 
 @pytest.fixture(scope="module")
@@ -490,6 +499,20 @@ def test_a_site_for_students_leaves_the_answers_out_and_one_with_an_address_has_
                     }
                 ],
             },
+            {
+                "cell_type": "code",
+                "id": "c",
+                "metadata": {},
+                "execution_count": 2,
+                "source": "draw()",
+                "outputs": [
+                    {
+                        "output_type": "display_data",
+                        "metadata": {},
+                        "data": {"image/png": red_png(), "text/html": "", "text/plain": "Figure: red."},
+                    }
+                ],
+            },
         ],
     }
     for name, text in {
@@ -539,7 +562,13 @@ def test_a_site_for_students_leaves_the_answers_out_and_one_with_an_address_has_
     assert answer in text and "data-check=" in text and right["why"][right["answer"]][:40] in text
     places = (whole / "sitemap.xml").read_text(encoding="utf-8")
     assert "<loc>https://example.org/course/notebooks/01_x.html</loc>" in places
-    assert '<meta property="og:image" content="https://example.org/course/_static/course.gif">' in text
+    pictures = re.findall('<meta property="og:image" content="https://example.org/course/(.+?)">', text)
+    named = ("docs-glossary", "docs-instructor-README", "notebooks-01_x")
+    drawn = [Image.open(whole / f"_static/cards/{name}.png").convert("RGB") for name in named]
+    assert {*pictures} == {"_static/course.gif", *(f"_static/cards/{name}.png" for name in named)}
+    assert {one.size for one in drawn} == {(1200, 630)} and len({one.tobytes() for one in drawn}) == 3
+    red = [one.getpixel((900, 315))[0] > 200 > 60 > one.getpixel((900, 315))[1] for one in drawn]
+    assert red == [False, False, True], "the first figure of a page stands beside its title"
     assert 'href="https://example.org/course/index.html"' in (whole / "404.html").read_text(encoding="utf-8")
     assert (whole / "_static/course.gif").is_file()
     assert 'href="https://example.org/issues/new?title=notebooks%2F01_x.ipynb%3A%20&amp;body=Where%3A' in text

@@ -6,8 +6,10 @@ import os
 import re
 from pathlib import Path
 
+import cards
 import editions
 import methods
+from PIL import Image
 
 from course.lesson.wrong import link as report_link
 from tutorial_lib.language import ENGLISH, _, speaking
@@ -42,13 +44,21 @@ def plain(text: str, most: int | None = None) -> str:
     return html.escape(text if most is None or len(text) <= most else text[:most].rsplit(" ", 1)[0])
 
 
-def picture(name: str) -> str:
-    """The picture of a page's card: that of its method, or the course's.
-
-    >>> picture("methods/rope"), picture("index")
-    ('_static/methods/rope.png', '_static/course.gif')
-    """
-    return f"_static/{name}.png" if name in methods.NAMES else PICTURE
+def picture(app, name: str, title: str, body: str) -> str:
+    """The address of the picture of a page's card, which is drawn here: all of the library's share one."""
+    if name not in app.env.found_docs or name == "index":
+        return os.environ["SITE_URL"] + PICTURE
+    if name.startswith("api/"):
+        name, title, body = "api", "tutorial_lib", ""
+    path = Path(app.outdir) / "_static" / "cards" / f"{name.replace('/', '-')}.png"
+    if name.startswith("methods/") and (drawn := Path(app.doctreedir) / "live" / f"{name}.png").is_file():
+        figure = Image.open(drawn)
+    else:
+        sources = {copied: source for source, (_pages, copied) in app.env.images.items()}
+        figure = cards.first(body, {copied: Path(app.srcdir) / source for copied, source in sources.items()})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(cards.draw(title, app.config.project, figure, editions.LANGUAGE))
+    return f"{app.config.html_baseurl}_static/cards/{path.name}"
 
 
 def card(app, name, _template, context, _doctree):
@@ -63,10 +73,10 @@ def card(app, name, _template, context, _doctree):
         "og:site_name": app.config.project,
     }
     if base:  # pictures of cards need full addresses
-        whole = os.environ.get("SITE_URL", "")  # of the English site, which has the pictures
         tags |= {
             "og:url": f"{base}{name}.html",
-            "og:image": whole + picture(name),
+            "og:image": html.escape(picture(app, name, html.unescape(title), context.get("body", ""))),
+            "og:image:alt": title,
             "twitter:card": "summary_large_image",
         }
     context["metatags"] = context.get("metatags", "") + "".join(
