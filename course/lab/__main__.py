@@ -50,6 +50,14 @@ def trouble(problem: OSError | sqlite3.Error, mine: Path) -> str:
     )
 
 
+def greeting(mine: Path) -> str:
+    """What the start does, in two lines."""
+    return (
+        f"Your working copy is {mine}: write in it as you like, updates leave what you changed alone.\n"
+        "JupyterLab opens it in your browser, at the place where you were; Ctrl-C twice in this window ends it."
+    )
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m course.lab", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -90,6 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
             )
         server.sign(mine)
         server.lay(mine)
+        print(greeting(mine), flush=True)
         line = server.command(mine, given.front, tuple(more), given.language or ENGLISH)
     except ValueError as problem:
         parser.error(str(problem))

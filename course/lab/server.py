@@ -98,16 +98,18 @@ def settings(mine: Path, language: str = ENGLISH) -> Path:
 def command(mine: Path, front: str = "lab", more: tuple[str, ...] = (), language: str = ENGLISH) -> list[str]:
     """The command that starts the desk in JupyterLab (``lab``) or in Notebook 7 (``notebook``)."""
     app, state, ours = APPS[front], mine / STATE, settings(mine, language)
-    off = {f"nbgrader.server_extensions.{name}": False for name in NBGRADER}
+    loaded = {f"nbgrader.server_extensions.{name}": False for name in NBGRADER} | {"course.lab.desk": True}
     address = {"lab": "/lab", "notebook": f"/notebooks/{FIRST}"}[front]
     return [
         sys.executable,
         "-m",
         MODULES[front],
         f"--ServerApp.root_dir={mine}",
-        f"--ServerApp.jpserver_extensions={off}",
+        f"--ServerApp.jpserver_extensions={loaded}",
         f"--{app}.default_url={address}",
         f"--NotebookNotary.data_dir={state}",
+        "--ServerApp.log_level=WARN",  # what we say at the start can be read
+        f"--{app}.log_level=WARN",
         f"--MappingKernelManager.cull_idle_timeout={IDLE}",
         f"--LabServerApp.app_settings_dir={ours}",
         f"--{app}.app_settings_dir={ours}",

@@ -305,9 +305,9 @@ LOOK = (
             const e = text.currentNode.parentElement;
             const elsewhere = e.closest('.notes, .MathJax, .MJX_Assistive_MathML, script');
             if (!text.currentNode.textContent.trim() || elsewhere) continue;
-            const drawn = e.closest('svg')?.getScreenCTM()?.a ?? 1;
+            const drawn = e.closest('svg')?.getScreenCTM()?.a ?? e.currentCSSZoom ?? 1;
             const least = e.closest('sub, sup') ? 14 : e.closest('[data-live], [data-playground]') ? 16 : 22;
-            if (parseFloat(getComputedStyle(e).fontSize) * drawn * (e.currentCSSZoom ?? 1) < least) say('small type', e);
+            if (parseFloat(getComputedStyle(e).fontSize) * drawn < least) say('small type', e);
             if (/\\$/.test(text.currentNode.textContent) && !e.closest('pre')) say('a formula is not set', e);
         }
         for (const e of slide.querySelectorAll('.MathJax .math'))
