@@ -35,15 +35,18 @@
     const panel = await app.commands.execute("docmanager:open", { path: file });
     await panel?.context?.ready;
     await panel?.revealed;
+    await panel?.sessionContext?.ready;  // before that, the notebook goes back to its top
     const notebook = panel?.content, heading = cell => cell.model.sharedModel.getSource().match(/^#+ +(.*?)\s*$/m)?.[1];
     const n = section ? notebook?.widgets?.findIndex(cell => heading(cell) === section) : -1;
     if (!(n > 0)) return;
     notebook.activeCellIndex = n;
-    for (let tries = 0; tries < 20; tries++) {  // the cells above may not have been drawn, and have no height yet
-      await notebook.scrollToItem(n, "start");
-      await new Promise(wake => setTimeout(wake, 100));
-      const top = notebook.widgets[n].node.getBoundingClientRect().top, box = notebook.node.getBoundingClientRect();
-      if (top && top >= box.top - 5 && top < box.top + box.height / 2 && tries > 3) break;
+    // The notebook still grows, and goes back to its top, while its pictures are drawn: stay until the reader moves.
+    let free = false;
+    for (const kind of ["wheel", "pointerdown", "keydown"]) panel.node.addEventListener(kind, () => { free = true; }, { once: true });
+    for (let tries = 0; tries < 30 && !free && notebook.widgets[n]; tries++) {
+      const off = notebook.widgets[n].node.getBoundingClientRect().top - notebook.node.getBoundingClientRect().top;
+      if (Math.abs(off) > 60) notebook.widgets[n].node.scrollIntoView({ block: "start" });
+      await new Promise(wake => setTimeout(wake, 150));
     }
   }
 
