@@ -1,8 +1,8 @@
 """The colours of the course: one table for figures, explorers, lanes, slides and pages.
 
 ``ROLES`` are for what happens inside one mechanism, ``ENCODINGS`` for methods side by side; never both in one
-figure. Any two encodings can be told apart with each kind of colour blindness, on light and on dark pages, which
-a test measures. Each has a mark as well, because colour is never alone.
+figure. Any two encodings can be told apart with each kind of colour blindness, on light and on dark pages: a
+test measures it. Each has a mark as well, because colour is never alone.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ WORDS = (
     ("none", r"^(none|no position|no positions|without positions)\b"),
     ("rope", r"rope|rotary|xpos|yarn|\bpi\b|ntk|^raw$"),
     ("alibi", r"alibi|kerple|forgetting|fading"),
-    ("relative", r"\bt5|relative|clipped|shaw|deberta|transformer-xl|\bcope\b|\bfire\b|sandwich|^swin|^raster|^table$"),
+    (
+        "relative",
+        r"\bt5|relative|clipped|shaw|deberta|transformer-xl|\bcope\b|\bfire\b|sandwich|^swin|^raster|^table$",
+    ),
     ("sinusoidal", r"sinusoid"),
     ("learned", r"^learned|learned (table|positions)|^absolute$|tupe"),
 )

@@ -13,6 +13,7 @@ import functools
 import html
 import io
 import itertools
+import json
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -268,7 +269,7 @@ def lines(
 
 
 def _looks(labels: Iterable[str], markers: bool) -> list[dict]:
-    """Colour, dashes and mark of each line. Lines of one encoding differ in dashes, and are paler one by one."""
+    """Colour, dashes and mark of each line. Lines of one encoding differ in dashes, and get paler."""
     names = [colours.encoding(label) for label in labels]
     if not any(names) or len(set(names)) == 1 and len(names) > len(PALER):  # too many of one: other colours
         return [{} for _label in names]
@@ -330,11 +331,11 @@ def _name(ax: Axes, named: list) -> None:
             annotation_clip=False,
         )
         text.set_gid("end")
-        text.set_url(repr(float(x[there[-1]])))  # where its line ends
+        text.set_url(json.dumps([float(x[there[-1]]), float(y[there[-1]])]))  # where its line ends
 
 
 def _spread(fig: Figure) -> None:
-    """Move names at the ends of lines apart, and all of an axes to its right edge, where they stand in a row."""
+    """Move names at the ends of lines apart; they stand in a row at the right edge of the plot."""
     for text in (text for ax in fig.axes for text in ax.texts if text.get_gid() == "end"):
         text.set_position((BESIDE, 0))
     fig.draw_without_rendering()
@@ -346,7 +347,7 @@ def _spread(fig: Figure) -> None:
         if not named:
             continue
         high = 1.05 * max(text.get_window_extent(renderer).height for text in named)
-        want = [ax.transData.transform((float(text.get_url()), text.xy[1])) for text in named]
+        want = [ax.transData.transform(json.loads(text.get_url() or "")) for text in named]
         order = sorted(range(len(named)), key=lambda n: want[n][1])
         places: list[float] = []
         for n in order:
@@ -439,15 +440,13 @@ def dials(
     values: str | None = None,
     size: tuple[float, float] | None = None,
 ) -> Figure:
-    """Clocks: a row for each label, a hand for each of its angles in radians, counted from the right, upwards.
+    """Clocks: a row for each label, a hand for each of its angles, in radians, from the right, upwards.
 
     The arc from 0 is filled. ``columns`` names the clocks of a row; ``values`` writes the angle's cosine.
     """
     rows = {label: _numbers(row) for label, row in angles.items()}
     wide = max(len(row) for row in rows.values())
-    fig, grid = panels(
-        len(rows), wide, size=size or (1.5 * wide + 1.4, 1.5 * len(rows) + 0.5), squeeze=False
-    )
+    fig, grid = panels(len(rows), wide, size=size or (1.5 * wide + 1.4, 1.5 * len(rows) + 0.5), squeeze=False)
     for line, (label, row) in zip(grid, rows.items(), strict=True):
         for n, ax in enumerate(line):
             ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal", xticks=[], yticks=[])
@@ -459,7 +458,9 @@ def dials(
                 continue
             turned = float(np.remainder(row[n] + np.pi, 2 * np.pi) - np.pi)
             ax.add_patch(
-                matplotlib.patches.Wedge((0, 0), 0.55, *sorted((0, np.degrees(turned))), color=BETWEEN, alpha=0.25)
+                matplotlib.patches.Wedge(
+                    (0, 0), 0.55, *sorted((0, np.degrees(turned))), color=BETWEEN, alpha=0.25
+                )
             )
             ax.add_patch(matplotlib.patches.Circle((0, 0), 1, fill=False, edgecolor="0.6", linewidth=1.2))
             ax.plot([0, 1], [0, 0], color=KEY, linestyle="-")

@@ -536,7 +536,6 @@ class Deck:
             metadata={"title": self.title, "minutes": self.minutes, "language": web_name(self.language)},
         )
 
-
     def _cells(self, block: Block) -> list[nbformat.NotebookNode]:
         if block.kind == "html" and block.cell in self.notebook.asked:
             return [_shown(_vote(self.notebook.asked[block.cell], block, self.language))]
@@ -548,9 +547,7 @@ class Deck:
 def _readable(slide: Slide, where: str) -> None:
     """ValueError for what cannot be read from the back of a room, or by somebody who does not program."""
     shown = [block for blocks in slide.blocks for block in blocks]
-    words = sum(
-        len(part.text.split()) for b in shown if b.kind in ("paragraph", "list") for part in b.parts
-    )
+    words = sum(len(part.text.split()) for b in shown if b.kind in ("paragraph", "list") for part in b.parts)
     if words > WORDS_MOST:
         raise ValueError(f"{where} has {words} words of text; at most {WORDS_MOST} are read: quote fewer")
     for block in shown:
@@ -562,7 +559,7 @@ def _readable(slide: Slide, where: str) -> None:
 
 
 def _vote(key: str, block: Block, language: str) -> str:
-    """A prediction as a slide asks it: choices that count hands, a line for numbers, or a sheet to draw on."""
+    """A prediction as a slide asks it: choices that count hands, a line of numbers, a sheet to draw on."""
     question, *choices = (part.source for part in block.parts)
     with speaking(language):
         asked = questions.find("predict", key)

@@ -263,7 +263,8 @@ def alt(record: Record) -> str:
     names = record.settings["encodings"]
     still = [name for name in names if not any(record.values("shift", encoding=name))]
     return (
-        f"Three panels of marks on lines, from least to most, for {len(names)} encodings: time beside no position, places told apart of "
+        f"Three panels of marks on lines for {len(names)} encodings: time beside no position, places told "
+        "apart of "
         f"{record.settings['length']}, and shift error, which is 0 for {len(still)} of them."
     )
 

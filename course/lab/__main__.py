@@ -54,7 +54,7 @@ def greeting(mine: Path) -> str:
     """What the start does, in two lines."""
     return (
         f"Your working copy is {mine}: write in it as you like, updates leave what you changed alone.\n"
-        "JupyterLab opens it in your browser, at the place where you were; Ctrl-C twice in this window ends it."
+        "JupyterLab opens it in your browser, at the place where you were; Ctrl-C twice here ends it."
     )
 
 

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tutorial_lib.language import _
+from tutorial_lib.language import _, _of_notebook, speaking
 
 from ..places import DEEPER
 from ..progress import read
 from .working_copy import FIRST
 
-WORDS = ("The course", "Done", "Next", "Side quests", "Exercise", "Open")
+
+def words() -> dict[str, str]:
+    """What the page itself says."""
+    return {
+        "The course": _("The course"),
+        "Done": _("Done"),
+        "Next": _("Next"),
+        "Exercise": _("Exercise"),
+    }
 
 
 def contents(mine: Path) -> dict:
@@ -47,7 +55,7 @@ def contents(mine: Path) -> dict:
     if place:
         section = _(place.section)
         go |= {"file": f"notebooks/{place.file}", "title": _(place.title), "section": section}
-    return {"go": go, "begun": bool(place), "lessons": lessons, "words": {each: _(each) for each in WORDS}}
+    return {"go": go, "begun": bool(place), "lessons": lessons, "words": words()}
 
 
 def _heading(cells: list[tuple[str, str]]) -> str:
@@ -69,7 +77,12 @@ def _load_jupyter_server_extension(app) -> None:
     class Desk(APIHandler):
         @web.authenticated
         async def get(self):
-            found = await IOLoop.current().run_in_executor(None, contents, Path(app.root_dir))
-            self.finish(found)
+            mine = Path(app.root_dir)
+
+            def found():
+                with speaking(_of_notebook(str(mine / FIRST))):  # the copy's language, not the computer's
+                    return contents(mine)
+
+            self.finish(await IOLoop.current().run_in_executor(None, found))
 
     app.web_app.add_handlers(".*$", [(url_path_join(app.base_url, "course", "desk"), Desk)])

@@ -1,7 +1,7 @@
 """A name that is not known yet: which cell of the notebook makes it.
 
-The desk's kernel loads this as an extension of IPython. Where a cell fails because an earlier one was not run,
-such as the lesson's first, it says so in a sentence, in place of a traceback.
+The desk's kernel loads this as an extension of IPython. Where a cell fails because an earlier one was not
+run, such as the lesson's first, it says so in a sentence, in place of a traceback.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def made(source: str) -> set[str]:
 
 
 def sentence(name: str, failed: str, cells: list[str]) -> str:
-    """What to run before the cell ``failed``, where an earlier one of ``cells`` makes ``name``; else ``""``."""
+    """What to run before the cell ``failed``, if an earlier one of ``cells`` makes ``name``; else ``""``."""
     from tutorial_lib.language import _
 
     before = cells[: cells.index(failed)] if failed in cells else cells

@@ -149,8 +149,11 @@ def test_a_list_is_quoted_by_sentences():
         (('ask = "', 'ask = ""\n# "'), "needs minutes"),
         (("minutes = 2\n", "minutes = 2\nasks = 1\n"), "unexpected keyword argument 'asks'"),
         (('section = "A wish"', 'section = "A riddle"'), "has the section 'A riddle' 0 times"),
-        (('"We look for', '"Notebook 02 had", "Notebook 04 brought", "The query is", "We look for'), "words of text"),
-        (("\"factor of a query [...]\"", '"share that the offset explains: [...]"'), "raw output"),
+        (
+            ('"We look for', '"Notebook 02 had", "Notebook 04 brought", "The query is", "We look for'),
+            "words of text",
+        ),
+        (('"factor of a query [...]"', '"share that the offset explains: [...]"'), "raw output"),
         (('"Predict. WQ and WK are random. [...]"', '"Two tries come to mind."'), "prediction 06.tries"),
     ],
     ids=["minutes", "ask", "key", "section", "words", "raw", "result-first"],
@@ -291,9 +294,12 @@ LOOK = (
         later.forEach(f => f.classList.add('visible'));
         if (later.length) await explorers(slide, say);
         const heading = slide.querySelector('h1, h2').getBoundingClientRect();
-        const kinds = ['p', 'li', 'tr', 'pre', 'figure', 'img', 'svg', 'canvas', 'table', 'button', 'input', '.live', '.pg', '.MathJax'];
+        const kinds = ['p', 'li', 'tr', 'pre', 'figure', 'img', 'svg', 'canvas', 'table', 'button',
+                       'input', '.live', '.pg',
+                       '.MathJax'];
         for (const e of slide.querySelectorAll(kinds.map(e => `.body ${e}`).join())) {
-            if (e.closest('.MathJax_Preview, .MJX_Assistive_MathML, .live :not(svg), .pg *') || e.matches('.told, .vote svg') && !e.hasChildNodes()) continue;
+            if (e.closest('.MathJax_Preview, .MJX_Assistive_MathML, .live :not(svg), .pg *')) continue;
+            if (e.matches('.told, .vote svg') && !e.hasChildNodes()) continue;
             const b = e.getBoundingClientRect();
             if (b.width === 0 || b.height === 0) say('nothing to see', e);
             else if (b.top < heading.bottom - 1 || b.bottom > 690 || b.left < 30 || b.right > 1250)
@@ -333,7 +339,7 @@ OLDER = (
     for (const [n, slide] of Reveal.getSlides().entries()) {
         if (!slide.querySelector('[data-live], [data-playground]')) continue;
         Reveal.slide(n, 0, 99);
-        await explorers(slide, (what, e) => wrong.push(`slide ${n + 1}, 1024 × 768: ${what}: ${e.textContent}`));
+        await explorers(slide, (what, e) => wrong.push(`slide ${n + 1} at 1024: ${what}: ${e.textContent}`));
     }
     return wrong;
 }"""
@@ -358,7 +364,10 @@ def test_every_slide_fits_and_can_be_read_in_each_language(site, abroad, browser
     assert look(shown) == len(plan.slides)
     kinds = [{block.kind for blocks in slide.blocks for block in blocks} for slide in plan.slides]
     votes = [n for n, slide in enumerate(plan.slides) if slide.vote]
-    for found in (votes, *([n for n, each in enumerate(kinds) if kind in each] for kind in ("picture", "code"))):
+    for found in (
+        votes,
+        *([n for n, each in enumerate(kinds) if kind in each] for kind in ("picture", "code")),
+    ):
         if found:
             shown.page.evaluate("n => Reveal.slide(n)", found[0])
             seen = Axe().run(shown.page, context={"include": [["section.present"]]}).response

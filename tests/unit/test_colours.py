@@ -15,9 +15,21 @@ from tutorial_lib.explorers import live
 # Machado, Oliveira and Fernandes (2009), severity 1.0, for linear RGB.
 SIGHT = {
     "normal": np.eye(3),
-    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-    "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+    "protan": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deutan": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritan": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
 }
 PAGES = {"light": "#ffffff", "dark": "#151922"}
 MARKS = {"o": "circle", "s": "square", "D": "diamond", "^": "triangle"}
@@ -56,7 +68,9 @@ def test_any_two_encodings_can_be_told_apart(sight, page):
 def test_the_table_is_the_only_one():
     told = (ROOT / "docs" / "explorers.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\w+) \| `(#\w{6})` \| `(#\w{6})` \| (\w+) \|$", told, re.MULTILINE)
-    assert rows == [(name, each.light, each.dark, MARKS[each.mark]) for name, each in colours.ENCODINGS.items()]
+    assert rows == [
+        (name, each.light, each.dark, MARKS[each.mark]) for name, each in colours.ENCODINGS.items()
+    ]
     for sheet in (playground.style(), live.style()):
         bare = re.sub(r"\s", "", sheet)
         for name, role in {"q": "query", "k": "key", "mix": "between"}.items():
@@ -72,7 +86,8 @@ def test_the_table_is_the_only_one():
 
 def test_every_compared_method_has_its_encoding():
     names = "none sinusoidal learned rotary xpos clipped t5 alibi kerple shaw deberta fire tupe".split()
-    assert [colours.encoding(name) for name in names] == (
-        "none sinusoidal learned rope rope relative relative alibi alibi relative relative relative learned".split()
+    kinds = (
+        "none sinusoidal learned rope rope relative relative alibi alibi relative relative relative learned"
     )
+    assert [colours.encoding(name) for name in names] == kinds.split()
     assert not colours.encoding("loss") and colours.encoding("RoPE + ALiBi") == "hybrid"

@@ -105,7 +105,8 @@
       app.commands.addCommand("launcher:create", { label: "The course", execute: show });
       app.restored.then(async () => {
         app.shell.activateById("table-of-contents");  // a stored layout alone leaves the left side shut
-        if ((await asked(app)).begun) await show();
+        const { treePath } = JSON.parse(document.getElementById("jupyter-config-data").textContent);
+        if (!treePath && (await asked(app)).begun) await show();  // else the address names what is to be opened
         app.shell.layoutModified.connect(() => { if (app.shell.isEmpty("main")) show(); });
       });
     },
