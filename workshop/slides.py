@@ -737,7 +737,8 @@ def write_static(folder: Path, language: str = ENGLISH) -> None:
     with speaking(language):
         live.write(folder)
         playground.write(folder)
-    for path in (*(PLANS / TEMPLATE).glob("slides.*"), *FONTS.iterdir(), *LETTERS.iterdir()):
+    licence = ROOT / "LICENSES" / "Apache-2.0.txt"  # of Open Sans
+    for path in (*(PLANS / TEMPLATE).glob("slides.*"), *FONTS.iterdir(), *LETTERS.iterdir(), licence):
         shutil.copyfile(path, folder / path.name)
 
 
