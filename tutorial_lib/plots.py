@@ -13,16 +13,32 @@ import functools
 import html
 import io
 import itertools
+import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from . import readability
+from . import colours, readability
 from .language import _
 from .optional import needs
 
-__all__ = ["HALO", "Picture", "SIGNED", "bars", "heat", "lines", "panels", "png", "show", "styled", "vectors"]
+__all__ = [
+    "HALO",
+    "Picture",
+    "SIGNED",
+    "bars",
+    "dials",
+    "forest",
+    "heat",
+    "lines",
+    "panels",
+    "png",
+    "show",
+    "styled",
+    "vectors",
+]
 
 with needs("experiments"):
     import matplotlib
@@ -54,7 +70,10 @@ SIGNED = matplotlib.colors.LinearSegmentedColormap.from_list(
 if SIGNED.name not in matplotlib.colormaps:  # it is there already if a tool imports this file again
     matplotlib.colormaps.register(SIGNED)  # by its name, as all other colour maps
 MARKERS = "os^Dv<>"
-QUERY, KEY, BETWEEN = "#0b63b8", "#b84a06", "#08765a"  # as in `docs/explorers.md`: q, k, what is between
+BESIDE = 12  # points from a plot to the names of its lines
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (9, 3)), (0, (3, 1, 1, 1, 1, 1)))
+PALER = (0, 0.3, 0.15, 0.4, 0.22)  # of lines of one encoding, how much white is in each
+QUERY, KEY, BETWEEN = (colours.ROLES[name].light for name in ("query", "key", "between"))
 HALO = [withStroke(linewidth=4, foreground="white")]  # sets a line or a text off from what is behind it
 
 
@@ -189,6 +208,7 @@ def lines(
     spread: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
     levels: Mapping[str, float] | None = None,
     mark_x: float | None = None,
+    border: float | None = None,
     markers: bool = False,
     ylim: tuple[float, float] | None = None,
     legend: bool | str = True,
@@ -199,14 +219,21 @@ def lines(
 
     ``spread`` maps a label to ``(low, high)`` and draws a band. ``levels`` maps a text to the
     height of a dotted reference line. ``logx`` may be a number: the base of the axis.
-    ``mark_x`` draws a thin vertical line. The legend of three lines or more, or with ``legend="beside"``,
-    stands beside the plot, where it hides none of them; ``legend=False`` leaves it out, for when a plot next
-    to it has the same.
+    ``mark_x`` draws a thin vertical line, ``border`` the end of the lengths that training had: what is beyond
+    is shaded. Each line has its name at its end; ``legend=False`` leaves the names out, for when a plot next
+    to it has the same. Where some lines are named after encodings, those have the encodings' colours.
     """
     fig, ax = _axes(ax, size)
     x = _numbers(x)
-    for (label, y), marker in zip(ys.items(), itertools.cycle(MARKERS)):
-        (line,) = ax.plot(x, _numbers(y), label=_(label) or None, marker=marker if markers else None)
+    looks, named = _looks(ys, markers), []
+    for (label, y), marker, look in zip(ys.items(), itertools.cycle(MARKERS), looks, strict=False):
+        (line,) = ax.plot(
+            x, _numbers(y), label=_(label) or None, **({"marker": marker} if markers else {}) | look
+        )
+        if not markers:
+            line.set_marker("")
+        if label and legend:
+            named.append(line)
         if spread and label in spread:
             low, high = (_numbers(edge) for edge in spread[label])
             ax.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
@@ -234,9 +261,216 @@ def lines(
     if ylim is not None:
         ax.set_ylim(*ylim)
     ax.set(title=_(title), xlabel=_(xlabel), ylabel=_(ylabel))
-    if legend and (count := sum(bool(label) for label in ys)) > 1:
-        beside = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
-        ax.legend(**(beside if count > 2 or legend == "beside" else {}))
+    if border is not None:
+        _border(ax, border)
+    if len(named) > 1:
+        _name(ax, named)
+    return fig
+
+
+def _looks(labels: Iterable[str], markers: bool) -> list[dict]:
+    """Colour, dashes and mark of each line. Lines of one encoding differ in dashes, and get paler."""
+    names = [colours.encoding(label) for label in labels]
+    if not any(names) or len(set(names)) == 1 and len(names) > len(PALER):  # too many of one: other colours
+        return [{} for _label in names]
+    seen: Counter[str] = Counter()
+    used: set[tuple] = set()
+    out = []
+    for name in names:
+        colour = colours.ENCODINGS.get(name, colours.OTHER)
+        pale = PALER[min(seen[name], len(PALER) - 1)]
+        shade = [(1 - pale) * part + pale for part in matplotlib.colors.to_rgb(colour.light)]
+        mark = colour.mark if markers else ""
+        free = [dash for dash in DASHES[seen[name] :] + DASHES if (mark, dash) not in used]
+        out.append({"color": shade, "marker": colour.mark, "linestyle": free[0] if free else DASHES[0]})
+        used.add((mark, out[-1]["linestyle"]))
+        seen[name] += 1
+    return out
+
+
+def _ink(colour):
+    """A colour as type on white: darker until it can be read."""
+    rgb = np.array(matplotlib.colors.to_rgb(colour))
+    while readability.contrast(rgb, "white") < 4.5:
+        rgb = rgb * 0.9
+    return tuple(rgb)
+
+
+def _border(ax: Axes, at: float) -> None:
+    """The end of training's lengths, the same in every figure: dashed, and what is beyond is shaded."""
+    low, high = ax.get_xlim()
+    ax.axvspan(at, max(high, at), color="#b78b27", alpha=0.09, linewidth=0, zorder=0)
+    ax.axvline(at, color="#2d2e30", linewidth=1.5, linestyle=(0, (4, 3)), zorder=1)
+    ax.set_xlim(low, max(high, at))
+    ax.annotate(
+        _("trained"), (at, 1), (-5, 3), xycoords=("data", "axes fraction"), textcoords="offset points",
+        ha="right", va="bottom", fontsize=12, color="0.25",
+    )  # fmt: skip
+    ax.annotate(
+        _("longer"), (at, 1), (5, 3), xycoords=("data", "axes fraction"), textcoords="offset points",
+        ha="left", va="bottom", fontsize=12, color="0.25",
+    )  # fmt: skip
+    ax.set_title(ax.get_title(), pad=22)
+
+
+def _name(ax: Axes, named: list) -> None:
+    """Write the name of each line at its end; :func:`_spread` moves those apart that would touch."""
+    for line in named:
+        x, y = line.get_xdata(), line.get_ydata()
+        if not (there := np.flatnonzero(np.isfinite(y))).size:
+            continue
+        text = ax.annotate(
+            line.get_label(),
+            (1, y[there[-1]]),
+            (BESIDE, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="center",
+            fontsize=12,
+            color=_ink(line.get_color()),
+            annotation_clip=False,
+        )
+        text.set_gid("end")
+        text.set_url(json.dumps([float(x[there[-1]]), float(y[there[-1]])]))  # where its line ends
+
+
+def _spread(fig: Figure) -> None:
+    """Move names at the ends of lines apart; they stand in a row at the right edge of the plot."""
+    for text in (text for ax in fig.axes for text in ax.texts if text.get_gid() == "end"):
+        text.set_position((BESIDE, 0))
+    fig.draw_without_rendering()
+    renderer = fig.canvas.get_renderer()  # type: ignore[attr-defined]  # Agg has it
+    for ax in fig.axes:
+        named = [text for text in ax.texts if text.get_gid() == "end"]
+        for old in [line for line in ax.lines if line.get_gid() == "leader"]:
+            old.remove()
+        if not named:
+            continue
+        high = 1.05 * max(text.get_window_extent(renderer).height for text in named)
+        want = [ax.transData.transform(json.loads(text.get_url() or "")) for text in named]
+        order = sorted(range(len(named)), key=lambda n: want[n][1])
+        places: list[float] = []
+        for n in order:
+            at = min(max(want[n][1], ax.bbox.y0), ax.bbox.y1)
+            places.append(max(at, places[-1] + high) if places else at)
+        places[-1] = min(places[-1], max(ax.bbox.y1, ax.bbox.y0 + high * (len(places) - 1)))
+        for k in range(len(places) - 2, -1, -1):  # down again, as far as those below have room
+            places[k] = min(places[k], places[k + 1] - high)
+        right, points = ax.bbox.x1, 72 / fig.dpi
+        for n, place in zip(order, places, strict=True):
+            text, (x, y) = named[n], want[n]
+            text.set_position((BESIDE, (place - y) * points))
+            if abs(place - y) > 4 or right - x > BESIDE / points:
+                near = right + (BESIDE - 2) / points
+                ends = ax.transAxes.inverted().transform([(x + 5, y), (near, place)])
+                ax.plot(
+                    *ends.T,
+                    transform=ax.transAxes,
+                    color=text.get_color(),
+                    linewidth=0.8,
+                    linestyle="-",
+                    marker="",
+                    clip_on=False,
+                    label="_leader",
+                    gid="leader",
+                )
+
+
+@styled
+def forest(
+    means: Mapping[str, float],
+    *,
+    spread: Mapping[str, tuple[float, float]],
+    title: str = "",
+    xlabel: str = "",
+    level: tuple[str, float] | None = None,
+    better: str = "",
+    values: str | None = ".2f",
+    size: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """A mark and an interval for each row, the first on top: what is measured, and how surely.
+
+    ``spread`` maps a label to ``(low, high)``. ``level`` is the text and the place of what all are compared
+    with; ``better`` says on which side of it, ``"left"`` or ``"right"``, a row is better.
+    """
+    fig, ax = _axes(ax, size)
+    for y, (label, mean) in enumerate(means.items()):
+        low, high = (float(_numbers(edge)) for edge in spread[label])
+        colour = colours.ENCODINGS.get(colours.encoding(label), colours.OTHER)
+        ax.plot([low, high], [y, y], color=colour.light, linewidth=3, linestyle="-", solid_capstyle="butt")
+        ax.plot([float(_numbers(mean))], [y], colour.mark, color=colour.light, markersize=9)
+        if values is not None:
+            ax.annotate(
+                format(float(_numbers(mean)), values),
+                (max(high, float(_numbers(mean))), y),
+                xytext=(9, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=12,
+            )
+    if level is not None:
+        ax.axvline(level[1], color="#2d2e30", linewidth=1.5, zorder=0)
+        arrow = {"left": f"← {_('better')}   {_(level[0])}", "right": f"{_(level[0])}   {_('better')} →"}
+        ax.annotate(
+            arrow.get(better, _(level[0])),
+            (level[1], 1.01),
+            xycoords=("data", "axes fraction"),
+            ha={"left": "right", "right": "left"}.get(better, "center"),
+            va="bottom",
+            fontsize=12,
+            color="0.25",
+        )
+    ax.set_yticks(range(len(means)), list(map(_, means)))
+    ax.set_ylim(-0.6, len(means) - 0.4)
+    ax.yaxis.set_inverted(True)
+    ax.grid(False, axis="y")
+    ax.margins(x=0.12)
+    ax.set_xlabel(_(xlabel))
+    ax.set_title(_(title), pad=24 if level else None)
+    return fig
+
+
+@styled
+def dials(
+    angles: Mapping[str, Sequence[float]],
+    *,
+    columns: Sequence[str] = (),
+    title: str = "",
+    values: str | None = None,
+    size: tuple[float, float] | None = None,
+) -> Figure:
+    """Clocks: a row for each label, a hand for each of its angles, in radians, from the right, upwards.
+
+    The arc from 0 is filled. ``columns`` names the clocks of a row; ``values`` writes the angle's cosine.
+    """
+    rows = {label: _numbers(row) for label, row in angles.items()}
+    wide = max(len(row) for row in rows.values())
+    fig, grid = panels(len(rows), wide, size=size or (1.5 * wide + 1.4, 1.5 * len(rows) + 0.5), squeeze=False)
+    for line, (label, row) in zip(grid, rows.items(), strict=True):
+        for n, ax in enumerate(line):
+            ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal", xticks=[], yticks=[])
+            ax.grid(False)
+            ax.spines[:].set_visible(False)
+            if n == 0:
+                ax.set_ylabel(_(label), rotation=0, ha="right", va="center")
+            if n >= len(row):
+                continue
+            turned = float(np.remainder(row[n] + np.pi, 2 * np.pi) - np.pi)
+            ax.add_patch(
+                matplotlib.patches.Wedge(
+                    (0, 0), 0.55, *sorted((0, np.degrees(turned))), color=BETWEEN, alpha=0.25
+                )
+            )
+            ax.add_patch(matplotlib.patches.Circle((0, 0), 1, fill=False, edgecolor="0.6", linewidth=1.2))
+            ax.plot([0, 1], [0, 0], color=KEY, linestyle="-")
+            ax.plot([0, np.cos(turned)], [0, np.sin(turned)], color=QUERY, linestyle="-")
+            if values is not None:
+                ax.text(0, -1.12, format(np.cos(turned), values), ha="center", va="top", fontsize=12)
+            if line is grid[0] and n < len(columns):
+                ax.set_title(_(columns[n]), fontsize=13)
+    if title:
+        fig.suptitle(_(title), fontsize=16)
     return fig
 
 
@@ -387,6 +621,8 @@ def png(fig: Figure) -> bytes:
     """The figure as PNG bytes; the same figure drawn anew gives the same bytes."""
     buffer = io.BytesIO()
     FigureCanvasAgg(fig)  # the figure keeps it, and with it where everything stands
+    if any(text.get_gid() == "end" for ax in fig.axes for text in ax.texts):
+        _spread(fig)
     fig.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
 

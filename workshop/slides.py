@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import html
+import json
 import re
 import shutil
 import struct
@@ -45,6 +46,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course import playground
+from course.lesson import questions
 from tutorial_lib.explorers import live
 from tutorial_lib.language import ENGLISH, speaking
 from tutorial_lib.language import tag as web_name
@@ -53,6 +55,7 @@ from . import FONTS, ROOT
 from .pieces import MARK, Say
 
 PLANS, OUT = ROOT / "workshop" / "decks", ROOT / "build" / "slides"
+LETTERS = ROOT / "workshop" / "site" / "static" / "fonts"  # those of the site
 TEMPLATE = "deck"  # a folder of PLANS, in nbconvert's way
 GAP = "[...]"
 CLAIMS = ("Claim", "Verdict", "Say instead")  # the columns of *Claims tested* that a slide has room for
@@ -62,6 +65,9 @@ NOTES = (
     "<b>Ask.</b> {text}",
     "<b>Expect.</b> {text}",
     "<b>Do.</b> {text}",
+    "<b>Vote.</b> For each hand click the answer, or press its letter; Shift takes one back, 0 begins anew.",
+    "<b>Vote.</b> Type the numbers that the room calls out, with spaces between them.",
+    "<b>Vote.</b> Draw what the room expects, from left to right.",
 )
 """What the speaker's view says."""
 LIST = (
@@ -76,7 +82,12 @@ LIST = (
 """What the page that lists the decks says."""
 WORDS = (*NOTES, *LIST)
 CATALOG, NOTE = "slides_", "of a plan"
-CODE_WIDTH, CODE_HEIGHT, CODE_SIZES = 1130, 520, (28, 26, 24, 22, 20, 19, 18)  # in pixels
+CODE_WIDTH, CODE_HEIGHT, CODE_SIZES = 1130, 520, (30, 28, 26, 24, 22)  # in pixels
+CODE_LINES = 10  # of one slide
+WORDS_MOST = 60  # of running text on one slide
+RAW = re.compile(r"[{\[]['\"\d.-]|\w\(\[|\[\]|Error:|\b(?:True|False|None)\b")
+"""What only a programmer reads: a dictionary, a list, a tensor, an error. A slide says it in words."""
+VOTES = {"choice": NOTES[5], "number": NOTES[6], "sketch": NOTES[7]}
 
 
 # ---- what a notebook holds ----
@@ -221,6 +232,7 @@ class Notebook:
         self.cells = nbformat.read(self.path, as_version=4).cells
         self.blocks: list[tuple[int, str, list[Block]]] = []  # level, heading, what stands below it
         self.asked: dict[int, str] = {}  # cell → the prediction that it asks for
+        self.told: dict[int, dict] = {}  # cell → the prediction that it answers: ``key`` and ``value``
         for n, cell in enumerate(self.cells):
             if cell.cell_type == "code":
                 if asked := re.search(r"lesson\.predict\(\"([\w.]+)\"\)", cell.source):
@@ -228,6 +240,8 @@ class Notebook:
                 self.blocks[-1][2].append(_lines("code", n, cell.source))
                 for output in cell.outputs:
                     self.blocks[-1][2].extend(_of_output(n, output, claims))
+                    if told := output.get("metadata", {}).get("measured"):
+                        self.told[n] = told
                 continue
             for text in re.split(r"^(?=#+ )", cell.source, flags=re.MULTILINE):
                 if text.startswith("#"):
@@ -392,6 +406,7 @@ class Slide:
     then: list[str] = field(default_factory=list)
     do: str = ""
     clock: int = 0
+    vote: str = ""  # the prediction that it asks: a key of questions
     say: Say = field(default_factory=Say)
     blocks: list[list[Block]] = field(default_factory=list)  # those of ``show``, those of ``then``
 
@@ -404,9 +419,11 @@ class Slide:
         )
         rows = [
             (name, {"text": text})
-            for name, text in zip(NOTES[2:], (self.ask, self.expect, self.do), strict=True)
+            for name, text in zip(NOTES[2:5], (self.ask, self.expect, self.do), strict=True)
             if text
         ]
+        if self.vote:
+            rows.append((VOTES[questions.find("predict", self.vote).get("kind", "choice")], {}))
         return "".join(
             "<p>"
             + self.say(name).format(
@@ -443,6 +460,7 @@ class Deck:
                     for quotes in (slide.show, slide.then)
                 ]
                 self._results_are_asked_for(slide, n, asked)
+                _readable(slide, f"{self.plan.name}, slide {n}")
             except ValueError as problem:
                 problems.append(str(problem))
         if problems:
@@ -494,15 +512,19 @@ class Deck:
                     )
         for block in shown:
             if block.cell in self.notebook.asked:
-                asked[self.notebook.asked[block.cell]] = n
+                slide.vote = self.notebook.asked[block.cell]
+                asked[slide.vote] = n
 
     def as_notebook(self) -> nbformat.NotebookNode:
         """The deck as a notebook, its ``slideshow`` metadata as nbconvert reads them."""
         cells = []
         for slide in self.slides:
             heading = new_markdown_cell(f"{'#' if slide is self.slides[0] else '##'} {slide.section}")
-            heading.metadata.slideshow = {"slide_type": "slide", "layout": layout(slide.blocks)}
-            shown, later = ([cell for block in blocks for cell in _cells(block)] for blocks in slide.blocks)
+            kind = "vote" if slide.vote else layout(slide.blocks)
+            heading.metadata.slideshow = {"slide_type": "slide", "layout": kind}
+            shown, later = (
+                [cell for block in blocks for cell in self._cells(block)] for blocks in slide.blocks
+            )
             for cell in later[:1]:  # the others follow in the same fragment
                 cell.metadata.slideshow = {"slide_type": "fragment"}
             notes = new_markdown_cell(slide.notes, metadata={"slideshow": {"slide_type": "notes"}})
@@ -514,24 +536,81 @@ class Deck:
             metadata={"title": self.title, "minutes": self.minutes, "language": web_name(self.language)},
         )
 
+    def _cells(self, block: Block) -> list[nbformat.NotebookNode]:
+        if block.kind == "html" and block.cell in self.notebook.asked:
+            return [_shown(_vote(self.notebook.asked[block.cell], block, self.language))]
+        if block.kind == "html" and block.at[2] == 0 and (told := self.notebook.told.get(block.cell)):
+            return [_shown(_html(block) + _told(told))]
+        return _cells(block)
+
+
+def _readable(slide: Slide, where: str) -> None:
+    """ValueError for what cannot be read from the back of a room, or by somebody who does not program."""
+    shown = [block for blocks in slide.blocks for block in blocks]
+    words = sum(len(part.text.split()) for b in shown if b.kind in ("paragraph", "list") for part in b.parts)
+    if words > WORDS_MOST:
+        raise ValueError(f"{where} has {words} words of text; at most {WORDS_MOST} are read: quote fewer")
+    for block in shown:
+        lines = [part.text for part in block.parts]
+        if block.kind == "code" and len(lines) > CODE_LINES:
+            raise ValueError(f"{where} has {len(lines)} lines of code; at most {CODE_LINES} are read")
+        if block.kind == "output" and (raw := [line for line in lines if RAW.search(line)]):
+            raise ValueError(f"{where} shows the raw output {raw[0]!r}: quote the sentence that says it")
+
+
+def _vote(key: str, block: Block, language: str) -> str:
+    """A prediction as a slide asks it: choices that count hands, a line of numbers, a sheet to draw on."""
+    question, *choices = (part.source for part in block.parts)
+    with speaking(language):
+        asked = questions.find("predict", key)
+    kind = asked.get("kind", "choice")
+    name = html.escape(block.parts[0].text, quote=True)
+    if kind == "choice":
+        answers = "".join(
+            f'<li><button type="button">{choice[4:-5]}<output></output></button></li>' for choice in choices
+        )
+        inside = f"<ol>{answers}</ol>"
+    elif kind == "number":
+        unit = html.escape(asked["unit"], quote=False)
+        inside = f'<label><input inputmode="decimal" aria-label="{name}"> {unit}</label>'
+        inside += f'<svg viewBox="0 0 1160 210" role="img" aria-label="{name}"></svg>'
+    else:
+        data = json.dumps({each: asked[each] for each in ("x", "xlabel", "ylabel", "ylim")})
+        inside = f'<svg viewBox="0 0 1160 390" role="img" aria-label="{name}" '
+        inside += f'data-axes="{html.escape(data, quote=True)}"></svg>'
+    return f'<div class="vote" data-vote="{key}" data-kind="{kind}">{question}{inside}</div>'
+
+
+def _told(told: dict) -> str:
+    """Where a slide with the answer shows how the room has voted; empty until it has."""
+    asked = questions.find("predict", told["key"])
+    if asked.get("kind", "choice") == "sketch":
+        return ""
+    value = list(asked["choices"]).index(told["value"]) if "choices" in asked else told["value"]
+    return f'<p class="told" data-vote="{told["key"]}" data-value="{value}"></p>'
+
 
 def _joined(blocks: list[Block]) -> list[Block]:
     """Rows, items or lines that follow each other in one table, list or output, as one block."""
     out = []
     for block in blocks:
-        same = out and block.kind != "paragraph" and out[-1][:3] == (block.kind, block.cell, block.head)
+        same = (
+            out
+            and block.kind != "paragraph"
+            and (*out[-1][:2], out[-1][3]) == (block.kind, block.cell, block.head)
+        )
         if same and block.kind != "formula":
-            out[-1] = (*out[-1][:3], out[-1][3] + block.parts)
+            out[-1] = (*out[-1][:2], out[-1][2] + block.parts, *out[-1][3:])
         else:
-            out.append((block.kind, block.cell, block.head, block.parts))
-    return [Block(kind, cell, parts, head) for kind, cell, head, parts in out]
+            out.append((block.kind, block.cell, block.parts, block.head, block.at))
+    return [Block(*block) for block in out]
 
 
 def layout(blocks: list[list[Block]]) -> str:
     """``"beside"`` for a picture that is not wide, with words next to it; else ``""``: below each other."""
     shown = [block for each in blocks for block in each]
     pictures = [block for block in shown if block.kind == "picture"]
-    words = [block for block in shown if block.kind in ("paragraph", "list", "table", "formula")]
+    words = [block for block in shown if block.kind in ("paragraph", "list", "table", "formula", "html")]
     if len(pictures) == 1 and words and len(shown) == len(words) + 1:
         return "beside" if _proportion(pictures[0].parts[0].source) < (1.45 if len(words) < 3 else 2) else ""
     return ""
@@ -548,9 +627,10 @@ def _cells(block: Block) -> list[nbformat.NotebookNode]:
     """A block, or what is left of it, as cells."""
     lines = [part.source for part in block.parts]
     if block.kind == "code":
-        return [new_code_cell("\n".join(lines).strip("\n"), metadata={"size": code_size(lines)})]
+        text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines).strip("\n"))  # one empty line is enough there
+        return [new_code_cell(text, metadata={"size": code_size(lines)})]
     if block.kind in ("output", "html", "picture"):
-        return [new_code_cell(outputs=[new_output("display_data", {"text/html": _html(block)})])]
+        return [_shown(_html(block))]
     if block.kind == "table":
         lines.insert(0, block.head)
     if block.kind == "formula":  # to MathJax 2, a backslash within \\texttt is a character like others
@@ -570,16 +650,14 @@ def code_size(lines: list[str]) -> int:
     )
 
 
+def _shown(page: str) -> nbformat.NotebookNode:
+    return new_code_cell(outputs=[new_output("display_data", {"text/html": page})])
+
+
 def _html(block: Block) -> str:
     lines = [part.source for part in block.parts]
     if block.kind == "output":
-        # A single line may be wrapped; of several, the columns may mean something.
-        kind, size = ("output wrapped", 26) if len(lines) == 1 else ("output", code_size(lines))
-        return (
-            f'<pre class="{kind}" style="font-size:{size}px">'
-            + html.escape("\n".join(lines), quote=False)
-            + "</pre>"
-        )
+        return _reading(lines)
     if block.kind == "picture":
         return f"<figure>{lines[0]}</figure>"
     text = re.sub(r"(?s)(?:<li>.*?</li>)+", lambda items: f"<ul>{items[0]}</ul>", "".join(lines))
@@ -588,6 +666,40 @@ def _html(block: Block) -> str:
         lambda rows: f"<table><thead>{block.head}</thead><tbody>{rows[0]}</tbody></table>",
         text,
     )
+
+
+NUMBER = re.compile(r"(?<![\w.])[-+−]?\d[\d,.]*\d?(?: ?[%×°](?!\w))?")
+
+
+def _reading(lines: list[str]) -> str:
+    """What a cell printed, as a speaker reads it out: a table where it has columns, and its numbers bold.
+
+    >>> print(_reading(["kerple     time 1.02", "alibi      time 1.01"]).replace("<tr>", "\\n<tr>"))
+    <table class="reading">
+    <tr><td>kerple</td><td>time <b>1.02</b></td></tr>
+    <tr><td>alibi</td><td>time <b>1.01</b></td></tr></table>
+    >>> _reading(["as trained: 3.86 nats"])
+    '<p class="reading">as trained: <b>3.86</b> nats</p>'
+    """
+
+    def bold(text):
+        return NUMBER.sub(lambda number: f"<b>{number[0]}</b>", html.escape(text.strip(), quote=False))
+
+    title = [lines.pop(0)] if len(lines) > 2 and lines[0].endswith((":", "seeds")) else []
+    for rows in (
+        [re.split(r" {2,}", line.strip()) for line in lines],
+        [line.split(": ", 1) for line in lines],
+        [re.split(r", (?!\d)", line) for line in lines],
+    ):
+        wide = max(map(len, rows))
+        short = [row for row in rows if len(row) != wide]
+        headed = len(rows) > 2 and short == rows[:1] and len(rows[0]) == wide - 1
+        if len(rows) > 1 and wide > 1 and (headed or not short):
+            rows = [[""] * (wide - len(row)) + row for row in rows]
+            table = "".join(f"<tr>{''.join(f'<td>{bold(cell)}</td>' for cell in row)}</tr>" for row in rows)
+            head = "".join(f"<p>{html.escape(line, quote=False)}</p>" for line in title)
+            return f'{head}<table class="reading">{table}</table>'
+    return "".join(f'<p class="reading">{bold(line)}</p>' for line in (*title, *lines))
 
 
 # ---- files ----
@@ -625,7 +737,8 @@ def write_static(folder: Path, language: str = ENGLISH) -> None:
     with speaking(language):
         live.write(folder)
         playground.write(folder)
-    for path in (*(PLANS / TEMPLATE).glob("slides.*"), *FONTS.iterdir()):
+    licence = ROOT / "LICENSES" / "Apache-2.0.txt"  # of Open Sans
+    for path in (*(PLANS / TEMPLATE).glob("slides.*"), *FONTS.iterdir(), *LETTERS.iterdir(), licence):
         shutil.copyfile(path, folder / path.name)
 
 

@@ -183,7 +183,7 @@ def figure(record: Record):
         ax=left,
         markers=True,
         legend=False,
-        mark_x=TRAINED / 1000,
+        border=TRAINED / 1000,
         levels={_("no copy"): none},
         title=_("Reading the text again"),
         ylim=(0, None),

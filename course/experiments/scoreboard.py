@@ -248,7 +248,7 @@ def figure(record: Record):
     fig, axes = plots.panels(1, 3, size=(13.5, 0.36 * len(names) + 1.5), sharey=True)
     for ax, key in zip(axes, ("time", "apart", "shift"), strict=True):
         values = {name: record.values(key, encoding=name) for name in names}
-        plots.bars(
+        plots.forest(
             {name: statistics.fmean(x) for name, x in values.items()},
             ax=ax,
             xlabel=MEASURES[key],
@@ -263,7 +263,8 @@ def alt(record: Record) -> str:
     names = record.settings["encodings"]
     still = [name for name in names if not any(record.values("shift", encoding=name))]
     return (
-        f"Three panels of bars for {len(names)} encodings: time beside no position, places told apart of "
+        f"Three panels of marks on lines for {len(names)} encodings: time beside no position, places told "
+        "apart of "
         f"{record.settings['length']}, and shift error, which is 0 for {len(still)} of them."
     )
 

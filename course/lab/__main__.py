@@ -51,6 +51,14 @@ def trouble(problem: OSError | sqlite3.Error, mine: Path) -> str:
     )
 
 
+def greeting(mine: Path) -> str:
+    """What the start does, in two lines."""
+    return (
+        f"Your working copy is {mine}: write in it as you like, updates leave what you changed alone.\n"
+        "JupyterLab opens it in your browser, at the place where you were; Ctrl-C twice here ends it."
+    )
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m course.lab", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -92,6 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
         server.sign(mine)
         server.lay(mine)
         opened = working_copy.meant(course, given.notebook) if given.notebook else ""
+        print(greeting(mine), flush=True)
         line = server.command(mine, given.front, tuple(more), given.language or ENGLISH, opened)
     except ValueError as problem:
         parser.error(str(problem))

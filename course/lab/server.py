@@ -107,7 +107,7 @@ def command(
     It opens as it was left, or with the notebook ``opened``.
     """
     app, state, ours = APPS[front], mine / STATE, settings(mine, language)
-    off = {f"nbgrader.server_extensions.{name}": False for name in NBGRADER}
+    loaded = {f"nbgrader.server_extensions.{name}": False for name in NBGRADER} | {"course.lab.desk": True}
     address = {
         "lab": f"/lab/tree/{opened}" if opened else "/lab",
         "notebook": f"/notebooks/{opened or FIRST}",
@@ -117,9 +117,11 @@ def command(
         "-m",
         MODULES[front],
         f"--ServerApp.root_dir={mine}",
-        f"--ServerApp.jpserver_extensions={off}",
+        f"--ServerApp.jpserver_extensions={loaded}",
         f"--{app}.default_url={address[front]}",
         f"--NotebookNotary.data_dir={state}",
+        "--ServerApp.log_level=WARN",  # what we say at the start can be read
+        f"--{app}.log_level=WARN",
         f"--MappingKernelManager.cull_idle_timeout={IDLE}",
         f"--LabServerApp.app_settings_dir={ours}",
         f"--{app}.app_settings_dir={ours}",

@@ -16,6 +16,7 @@ from typing import Any
 import anywidget
 import traitlets
 
+from tutorial_lib import colours
 from tutorial_lib.explorers import live
 from tutorial_lib.explorers.parts import FIGURE
 from tutorial_lib.language import _, joined, language, per_language
@@ -97,7 +98,10 @@ def seeds() -> dict[str, list[int]]:
 
 @functools.cache
 def style() -> str:
-    return re.sub(r"\s*;?\s*([{};,>])\s*|(?<=:) ", r"\1", re.sub(r"/\*.*\*/", "", _read("page.css")))
+    """The style sheet, with the colours of :mod:`tutorial_lib.colours`."""
+    page = _read("page.css").replace("NONE", colours.ENCODINGS["none"].css)
+    page = page.replace(".pg-encodings { }", colours.rules())
+    return re.sub(r"\s*;?\s*([{};,>])\s*|(?<=:) ", r"\1", re.sub(r"/\*.*\*/", "", page))
 
 
 START = """const known = () => location.hash.slice(1);

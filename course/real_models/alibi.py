@@ -55,7 +55,7 @@ def short_and_long(slopes: Callable, bias: Callable, lengths=(64, 256, 1024)) ->
         lengths,
         found,
         logx=2,
-        mark_x=SHORT,
+        border=SHORT,
         markers=True,
         xlabel=_("characters that are read"),
         ylabel=_("loss of the last {n}").format(n=LAST),

@@ -1,11 +1,13 @@
 """The desk in a browser: what a learner sees when `make lab` opens, and that nothing is in the way."""
 
+import json
 import subprocess
 import sys
 
 import pytest
 
 from course.lab import working_copy
+from course.lesson import resume
 from course.places import ROOT
 from workshop.browser import Lab, write
 
@@ -101,7 +103,61 @@ def test_answers_and_results_are_there_the_next_day(desk):
     assert notebook.cell(2).locator(".order-told").inner_text() == said
     assert notebook.cell(1).locator(".order-card input").nth(1).is_checked()
     assert "Error displaying" not in notebook.page.locator(".jp-Notebook").inner_text()
+    broken = notebook.page.evaluate(
+        "() => [...document.querySelectorAll('.jupyter-widgets-disconnected')]"
+        ".map(node => getComputedStyle(node, '::before').display)"
+    )
+    assert broken and set(broken) == {"none"}, "no red icon at what is only stored"
     notebook.close()
+
+
+def test_a_name_that_an_earlier_cell_makes_is_told_with_that_cell(desk):
+    write(desk.folder / "names.ipynb", ["# The tools of this lesson.\nimport math", "math.pi", "maths.pi"])
+    notebook = desk.open("names.ipynb")
+    notebook.run_cell(2)
+    notebook.run_cell(1)
+    told, unknown = (notebook.cells()[n]["outputs"][0] for n in (1, 2))
+    assert told["ename"] == "NameError" and len(told["traceback"]) == 1
+    assert "“math” comes from an earlier cell" in told["traceback"][0]
+    assert "begins “# The tools of this lesson.”" in told["traceback"][0]
+    assert len(unknown["traceback"]) > 1 and "maths" in unknown["evalue"], "no cell makes it: Python's words"
+    notebook.close()
+
+
+def test_the_next_day_begins_where_the_reader_was(desk):
+    """The course's own page, in place of the launcher: where to go on, what is done, what is next."""
+    order = resume.places()
+    first = [place for place in order if place.file == order[0].file]
+    last = len(first) + 1
+    answers = {
+        place.key: {"choice": "x", "at": f"2026-01-01T00:{n:02}"} for n, place in enumerate(order[:last])
+    }
+    desk.progress.write_text(json.dumps(answers))
+    page = desk.context.new_page()
+    page.set_default_timeout(90e3)
+    page.goto(f"{desk.url}/lab?token={desk.token}")
+    rows = page.locator(".course-desk li")
+    rows.nth(10).wait_for()
+    assert "lm-mod-current" in page.locator(
+        ".lm-DockPanel-tabBar .lm-TabBar-tab", has_text="The course"
+    ).get_attribute("class")
+    assert rows.nth(0).get_by_role("img", name="Done").count() == 1
+    assert rows.nth(1).get_by_role("img", name="Next").count() == 1
+    go, goal = page.locator(".cd-go"), order[last]
+    assert goal.section in go.inner_text() and goal.title in go.inner_text()
+    go.click()
+    page.wait_for_function(
+        """section => { const panel = jupyterapp.shell.currentWidget, cell = panel.content?.activeCell;
+            const top = thing => thing.node.getBoundingClientRect().top;
+            return cell?.model.sharedModel.getSource().includes(section)
+                && Math.abs(top(cell) - top(panel.content)) < 90 }""",
+        arg=goal.section,
+    )
+    page.evaluate("() => jupyterapp.commands.execute('application:close-all')")
+    rows.nth(10).wait_for()
+    assert page.locator(".jp-Launcher").count() == 0
+    desk.progress.unlink()
+    page.close()
 
 
 def test_a_closed_notebook_takes_its_kernel_along(page):

@@ -138,6 +138,8 @@ def run_cell(connection, code, seconds=300):
 
 
 def test_the_first_notebook_is_what_opens(lab):
+    said = lab.log.read_text().split("Your working copy is ")[1].splitlines()
+    assert "updates leave what you changed alone" in said[0] and "Ctrl-C twice" in said[1], "in two lines"
     pages = [page.read_text() for page in lab.folder.rglob("*open.html")]
     assert any("/lab?" in page for page in pages)
     assert "JupyterLab" in lab.ask("lab")

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import itertools
 import re
 import unicodedata
 import warnings
@@ -15,7 +16,7 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
 
-from tutorial_lib import plots, readability
+from tutorial_lib import colours, plots, readability
 from workshop import font, translation
 
 Z = torch.linspace(-1, 1, 6).view(2, 3)
@@ -48,10 +49,23 @@ DRAWN = {
         spread={"one": ([0.5, 1, 2], [2, 3, 4])},
         levels={"chance": 1.5},
         mark_x=2,
+        border=3,
         markers=True,
         ylim=(0.1, 5),
         size=(4, 3),
     ),
+    "forest": lambda: plots.forest({"one": 1.0}, spread={"one": (0.5, 2)}),
+    "forest with everything": lambda: plots.forest(
+        {"RoPE": 1.0, "ALiBi": 0.5},
+        spread={"RoPE": (0.5, 2), "ALiBi": (0.4, 0.5)},
+        title="t",
+        xlabel="x",
+        level=("chance", 0.2),
+        better="left",
+        values=".1f",
+        size=(7, 3),
+    ),
+    "dials": lambda: plots.dials({"one": [0.5, -2], "two": [3]}, columns=["a", "b"], values=".2f"),
     "vectors": lambda: plots.vectors({"": [0.5, -2]}),
     "vectors with everything": lambda: plots.vectors(
         {"one": Z[0, :2], "none at all": [0, 0]},
@@ -153,12 +167,47 @@ def test_the_colour_bar_can_be_left_away():
     assert len(plots.heat(Z).axes) == 2 and len(plots.heat(Z, colorbar=None).axes) == 1
 
 
-def test_lines_have_a_legend_when_there_are_several():
-    assert plots.lines([0, 1], {"one": [0, 1]}).axes[0].get_legend() is None
-    legend = plots.lines([0, 1], {"one": [0, 1], "two": [1, 2], "": [2, 3]}).axes[0].get_legend()
-    assert [t.get_text() for t in legend.get_texts()] == ["one", "two"]
-    styles = [line.get_linestyle() for line in legend.get_lines()]
-    assert len(set(styles)) == 2  # colour is not the only difference
+def ends(fig, ax=0):
+    """The names at the ends of lines, by their places in pixels."""
+    plots.png(fig)
+    shown = [text for text in fig.axes[ax].texts if text.get_gid() == "end"]
+    return {text.get_text(): text.get_window_extent() for text in shown}
+
+
+def test_lines_have_their_names_at_their_ends():
+    assert not ends(plots.lines([0, 1], {"one": [0, 1]}))
+    ys = {"one": [0, 1], "two": [1, 1.01], "three": [1, 1.02], "": [2, 3], "short": [1, float("nan")]}
+    fig = plots.lines([0, 1], ys)
+    at, again = ends(fig), ends(fig)
+    assert list(at) == ["one", "two", "three", "short"] and str(at) == str(again)
+    assert not fig.axes[0].get_legend()
+    edge = fig.axes[0].bbox.x1
+    for a, b in itertools.combinations(at.values(), 2):
+        assert not a.overlaps(b) and min(a.x0, b.x0) > edge
+    assert at["one"].y0 < at["two"].y0 < at["three"].y0  # in the order of the lines
+    assert not plots.styled(readability.faults)(fig)
+    assert not ends(plots.lines([0, 1], ys, legend=False))
+    styles = [line.get_linestyle() for line in plots.lines([0, 1], ys).axes[0].lines]
+    assert len(set(styles[:3])) == 3  # colour is not the only difference
+
+
+def test_an_encoding_has_its_colour_in_every_figure():
+    fig = plots.lines([0, 1], {"RoPE": [0, 1], "xPos": [1, 2], "ALiBi": [2, 3]}, border=0.5)
+    rope, xpos, alibi = fig.axes[0].lines[:3]
+    assert matplotlib.colors.to_hex(rope.get_color()) == colours.ENCODINGS["rope"].light
+    assert matplotlib.colors.to_hex(alibi.get_color()) == colours.ENCODINGS["alibi"].light
+    assert readability.luminance(xpos.get_color()) > readability.luminance(rope.get_color())
+    words = [text.get_text() for text in fig.axes[0].texts]
+    assert {"trained", "longer"} <= set(words) and fig.axes[0].patches, "what is beyond is shaded"
+    fig = plots.forest({"ALiBi": 1, "loss": 2}, spread={"ALiBi": (0, 3), "loss": (2, 2)}, level=("none", 1))
+    marks = [matplotlib.colors.to_hex(line.get_color()) for line in fig.axes[0].lines]
+    assert marks[0] == colours.ENCODINGS["alibi"].light and marks[2] == colours.OTHER.light
+
+
+def test_a_dial_turns_the_short_way():
+    fig = plots.dials({"pair": [-0.5, 2 * np.pi + 0.5]})
+    arcs = [(ax.patches[0].theta1, ax.patches[0].theta2) for ax in fig.axes]
+    assert np.allclose(arcs, [(-28.65, 0), (0, 28.65)], atol=0.01)
 
 
 def test_vectors_start_at_the_origin_of_a_plane_with_one_scale():

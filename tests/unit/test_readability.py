@@ -160,6 +160,11 @@ def test_an_alternative_text_without_spaces_says_as_much(alt, fault):
 
 
 # ---- what is found ----
+def hidden(fig):
+    fig.axes[0].legend(loc="center")
+    return fig
+
+
 FAULTS = {
     "cut": (lambda: plots.bars({"a name that is much too long for it": 1}, size=(2, 2)), "is cut off"),
     "small": (
@@ -173,7 +178,7 @@ FAULTS = {
         "'line 0' and 'line 7' look the same",
     ),
     "a hidden line": (
-        lambda: plots.lines(X, {"a": [1, 2, 3], "b": [3, 2, 1]}, size=(2.4, 2)),
+        lambda: hidden(plots.lines(X, {"a": [1, 2, 3], "b": [3, 2, 1]}, legend=False, size=(2.4, 2))),
         "the legend lies on the line",
     ),
     "no scale": (lambda: plots.heat(Z, title="Z", colorbar=None), "have neither a colour bar nor numbers"),

@@ -1,8 +1,119 @@
+(() => {  // its names are its own: explorers follow in the same page
 // Lanes have learned nothing when a deck is printed: their pictures stay. Else a finger moves them, and not the slide.
 for (const place of document.querySelectorAll("[data-playground]")) {
   if (new URLSearchParams(location.search).has("print-pdf")) place.replaceWith(...place.childNodes);
   else place.dataset.preventSwipe = "";
 }
+// Words without a picture are as large as the slide has room for.
+function fit(body, sizes = [46, 43, 40, 37, 34, 31, 29, 27, 25]) {
+  const vote = body.classList.contains("vote");
+  for (const size of sizes) {
+    if (vote) body.style.zoom = size / 100; else body.style.fontSize = `${size}px`;
+    const room = body.getBoundingClientRect();
+    const out = e => {
+      const box = e.getBoundingClientRect();
+      return box.width && (box.top < room.top - 1 || box.bottom > room.bottom + 1 || box.right > room.right + 1);
+    };
+    if (![...body.querySelectorAll("p, li, td, table, pre, button, svg, .MathJax_Display > .MathJax")].some(out)) break;
+  }
+}
+
+// Votes: hands counted by click or letter, numbers typed, a curve drawn. They stay on this machine, until 0 is pressed.
+const svg = (tag, attributes, text = "") => {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.textContent = text;
+  return made;
+};
+const stored = key => { try { return JSON.parse(localStorage.getItem(`vote ${key}`)) ?? []; } catch { return []; } };
+const keep = (key, votes) => { try { localStorage.setItem(`vote ${key}`, JSON.stringify(votes)); } catch { /* not kept */ } drawAll(); };
+const painters = [];
+const drawAll = () => painters.forEach(paint => paint());
+addEventListener("storage", drawAll);  // the speaker's window has counted
+
+/** The numbers of a room as dots on a line; the measured one as a mark. */
+function line(place, votes, value) {
+  const all = value === undefined ? votes : [...votes, value];
+  if (!all.length) return place.replaceChildren();
+  let low = Math.min(...all, 0), high = Math.max(...all);
+  if (high <= low) high = low + 1;
+  const x = v => 30 + 1100 * (v - low) / (high - low), row = {};
+  place.replaceChildren(svg("path", { d: "M30 160H1130", stroke: "currentColor", "stroke-width": 2 }),
+    ...[low, (low + high) / 2, high].map(v => svg("text", { x: x(v), y: 195, "text-anchor": "middle" }, +v.toPrecision(3))),
+    ...votes.map(v => svg("circle", { cx: x(v), cy: 144 - 20 * (row[Math.round(x(v) / 20)] = (row[Math.round(x(v) / 20)] ?? -1) + 1), r: 9, fill: "#62b5ff" })));
+}
+
+for (const place of document.querySelectorAll("div[data-vote]")) {
+  const key = place.dataset.vote, kind = place.dataset.kind;
+  if (kind === "choice") {
+    const buttons = [...place.querySelectorAll("button")];
+    const add = (n, by) => {
+      const votes = buttons.map((_, m) => stored(key)[m] ?? 0);
+      votes[n] = Math.max(0, votes[n] + by);
+      keep(key, votes);
+    };
+    buttons.forEach((button, n) => button.addEventListener("click", event => add(n, event.shiftKey ? -1 : 1)));
+    place.press = event => {
+      const n = event.key.length === 1 ? event.key.toLowerCase().charCodeAt(0) - 97 : -1;
+      if (event.key === "0") keep(key, []);
+      else if (buttons[n]) add(n, event.shiftKey ? -1 : 1);
+      else return false;
+      return true;
+    };
+    painters.push(() => {
+      const votes = stored(key), all = votes.reduce((a, b) => a + b, 0);
+      buttons.forEach((button, n) => {
+        button.querySelector("output").textContent = all ? votes[n] ?? 0 : "";
+        button.style.setProperty("--share", all ? `${100 * (votes[n] ?? 0) / all}%` : "0%");
+      });
+    });
+  } else if (kind === "number") {
+    const input = place.querySelector("input"), drawing = place.querySelector("svg");
+    input.value = stored(key).join(" ");
+    input.addEventListener("input", () =>
+      keep(key, input.value.split(/[\s;]+/).map(text => parseFloat(text.replace(",", "."))).filter(Number.isFinite)));
+    painters.push(() => line(drawing, stored(key)));
+  } else {
+    const drawing = place.querySelector("svg"), { x, xlabel, ylabel, ylim } = JSON.parse(drawing.dataset.axes);
+    const at = n => 120 + 1000 * n / (x.length - 1), up = v => 300 - 270 * (v - ylim[0]) / (ylim[1] - ylim[0]);
+    const curve = svg("path", { fill: "none", stroke: "#62b5ff", "stroke-width": 5, "stroke-linejoin": "round" });
+    drawing.append(svg("rect", { x: 120, y: 30, width: 1000, height: 270, fill: "#252b38" }),
+      ...[ylim[0], (ylim[0] + ylim[1]) / 2, ylim[1]].flatMap(v => [svg("path", { d: `M120 ${up(v)}H1120`, stroke: "#566070" }),
+        svg("text", { x: 108, y: up(v) + 8, "text-anchor": "end" }, +v.toPrecision(2))]),
+      ...x.map((v, n) => svg("text", { x: at(n), y: 332, "text-anchor": "middle" }, v)),
+      svg("text", { x: 1120, y: 372, "text-anchor": "end" }, xlabel), svg("text", { x: 120, y: 14 }, ylabel), curve);
+    drawing.addEventListener("pointermove", event => {
+      if (!event.buttons) return;
+      const p = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing.getScreenCTM().inverse());
+      const votes = stored(key), n = Math.round((p.x - 120) / 1000 * (x.length - 1));
+      if (n < 0 || n >= x.length) return;
+      votes[n] = Math.min(ylim[1], Math.max(ylim[0], ylim[0] + (300 - p.y) / 270 * (ylim[1] - ylim[0])));
+      keep(key, votes);
+    });
+    painters.push(() => curve.setAttribute("d", stored(key).map((v, n) => Number.isFinite(v) ? `${at(n)} ${up(v)}` : "")
+      .filter(Boolean).map((p, n) => (n ? "L" : "M") + p).join("")));
+  }
+  place.dataset.preventSwipe = "";
+}
+for (const place of document.querySelectorAll("p.told")) {
+  painters.push(() => {
+    const votes = stored(place.dataset.vote), value = parseFloat(place.dataset.value);
+    const choices = document.querySelectorAll(`div[data-vote="${place.dataset.vote}"] button`);
+    if (!votes.some(Boolean)) return place.replaceChildren();
+    const parts = choices.length ? [...choices].map((_, n) => [`${String.fromCharCode(65 + n)} ${votes[n] ?? 0}`, n === value])
+      : [...votes].sort((a, b) => a - b).map(v => [`${v}`, false]);
+    place.replaceChildren(...parts.map(([text, right]) => {
+      const part = document.createElement(right ? "b" : "span");
+      part.textContent = right ? `${text} ✔` : text;
+      return part;
+    }));
+  });
+}
+drawAll();
+addEventListener("keydown", event => {
+  if (event.target.closest("input") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (document.querySelector(".present [data-vote]")?.press?.(event)) event.stopImmediatePropagation();
+}, true);
 // Formulas are measured when they are set, so this happens while every slide is laid out; then the show begins.
 window.MathJax = {
   jax: ["input/TeX", "output/HTML-CSS"],
@@ -15,14 +126,17 @@ window.MathJax = {
                 styles: { "@font-face": { "font-family": "MathJax_Blank", src: "local('none')" } } },
   AuthorInit() {
     MathJax.Hub.Register.StartupHook("End", () => {
+      for (const body of document.querySelectorAll(".body:not(.vote, :has(figure))")) fit(body);
+      for (const body of document.querySelectorAll(".body.vote")) fit(body, [100, 94, 88, 82]);
       for (const formula of document.querySelectorAll(".MathJax_Display")) {  // one that is too wide is set smaller
         const share = formula.clientWidth / formula.firstElementChild.getBoundingClientRect().width;
         if (share < 1) formula.style.setProperty("font-size", `${Math.floor(99 * share)}%`, "important");
       }
       document.body.classList.remove("setting");
       Reveal.initialize({ width: 1280, height: 720, margin: 0, center: false, display: "flex", hash: true,
-                          slideNumber: "c/t", controls: false, transition: "none", pdfSeparateFragments: false,
+                          slideNumber: "c/t", controls: false, transition: "none", backgroundTransition: "none", pdfSeparateFragments: false,
                           plugins: [RevealNotes] });
     });
   },
 };
+})();
