@@ -227,7 +227,10 @@ export function scene({ guess, query, score }, data) {
   const { terms, refused, e, rest } = lab(score, data), seen = softmax(e[query]).map(v => v.toFixed(2)).join(", ");
   const told = guess === "first" ? terms.length > 1 ? speak`${terms.length} to guess` : speak`one to guess` : terms.map(({ text, kind: how, moved: by }) =>
     (by > SEEN ? speak`${text} ${COUNTS[how]} (without it, a weight changes by ${by.toFixed(2)})` : speak`${text} ${COUNTS[how]}`)).join(speak`, `);
-  return { views: { scores: e, remains: rest }, description: refused ? speak`“${score}” is no score. ${refused}`
+  const gone = terms.filter(({ kind: how }) => how === "gone").length;
+  const result = refused ? "" : guess === "first" ? speak`Which of these terms does the softmax take out, since they are the same for all keys?`
+    : speak`The softmax takes out ${gone} of ${terms.length}: what is the same for all keys changes no weight.`;
+  return { views: { scores: e, remains: rest }, result, description: refused ? speak`“${score}” is no score. ${refused}`
     : speak`Score of four tokens, e_ij = ${joined(terms)}: ${told}; query ${query} gives the weights ${seen}.` };
 }
 export function reached({ score }, data) {

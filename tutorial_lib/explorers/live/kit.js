@@ -376,8 +376,9 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   app.release = name => { app.held.delete(name); app.wake(); };
   function rest(quiet) {
     resting = 0;
-    const { description } = explorer.scene(app.params, data), evidence = explorer.reached?.(app.params, data);
+    const { description, result = "" } = explorer.scene(app.params, data), evidence = explorer.reached?.(app.params, data);
     say(words, description);
+    say(outcome, result);
     if (quiet !== "first") say(said, description);
     const how = evidence ? speak`✔ Reached: ${evidence}` : speak`Not reached yet.`;
     if (data.challenge) say(verdict, speak`Challenge: ${data.challenge} ${how}`);
@@ -391,6 +392,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   root.classList.toggle("lv-toy", small === "toy");
   set(root, { role: "group", "aria-label": explorer.title, "data-lm-suppress-shortcuts": "true" });
   const bar = html(root, "div", { class: "lv-bar" }), stage = html(root, "div", { class: "lv-stage" });
+  const outcome = html(root, "p", { class: "lv-result" }); // what is to be seen now, in one sentence
   const verdict = html(root, "p", { class: "lv-verdict", role: "status" });
   const more = html(root, "details", { class: "lv-more" });
   html(more, "summary", {}, speak`In words`);

@@ -121,7 +121,10 @@ export function scene(p, data) {
     beside = [last, near];
     seen = speak`the cosine of each row with the next, ${Math.min(...near).toFixed(2)} to ${Math.max(...near).toFixed(2)}`;
   }
-  return { views: { cosines: heat, beside }, description:
+  const [close, distant] = [apart(1), apart(8)];
+  const result = close > 0.3 ? speak`Rows side by side look alike (cosine ${fixed(close)}), rows 8 apart ${distant < close - 0.05 ? speak`less so` : speak`as much`} (${fixed(distant)}): the table shows which places are near.`
+    : speak`Rows side by side have nothing in common (cosine ${fixed(close)}): the table tells places apart, but not which are near.`;
+  return { views: { cosines: heat, beside }, result, description:
     speak`The table “${named("name", name, data)}”, ${length} positions × ${data.width} numbers, the first ${shown} of them: the cosine is ${
       fixed(apart(1))} for neighbours and ${fixed(apart(8))} for rows 8 apart, on average; marked is row ${position}, norm ${
       norms[position].toFixed(2)}, and its cosine with row ${other}, ${fixed(own[other])}; beside it ${seen}. ${lost(p, data)}` };

@@ -60,6 +60,7 @@ export function scene(p, data) {
     ? speak`keys of the past get ${at(1 - tokens)} to ${at(-1)}, those of the future ${at(1)} to ${at(tokens - 1)}`
     : speak`keys of the past get ${at(1 - tokens)} to ${at(-1)}, those of the future ${at(1)} to ${at(tokens - 1)}, each the numbers learned for the other`;
   return { views: { bias: all.map(row => all.map(column => line[column - row + tokens - 1])), beside },
+    result: speak`${2 * tokens - 1} offsets share ${new Set(line).size} numbers; the key ${j === i ? speak`at the query's own place` : j < i ? speak`${i - j} before the query` : speak`${j - i} after the query`} gets ${(100 * weights[j]).toFixed(0)} % of its attention by them alone.`,
     readouts: { bias: `i = ${i}, j = ${j} (${sideOf(i, j)}): ${found}` },
     description: speak`${named("method", method, data)}, ${tokens} tokens${sizes[method] ?? ""}, read at ${sign}: ${told}; the ${
       2 * tokens - 1} offsets have ${new Set(line).size} different numbers; marked is i = ${i}, j = ${j}: ${
