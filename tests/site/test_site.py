@@ -24,6 +24,9 @@ from workshop import translation
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "workshop" / "site"))
 import article  # noqa: E402
+import landing  # noqa: E402
+
+import results  # noqa: E402
 
 CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 WCAG = {
@@ -37,6 +40,7 @@ KINDS = (
     "exercises/ex06_rope/ex06_rope.html",
     "docs/glossary.html",
     "docs/results.html",
+    "results/word-order.html",
     "docs/instructor/inventory.html",
     "methods/rope.html",
     "api/index.html",
@@ -161,7 +165,7 @@ def cells(path):
 
 # ---- the files ----
 def test_the_examples_in_the_files_run():
-    names = ("pages", "around", "editions", "methods", "light", "weigh", "machines")
+    names = ("pages", "around", "editions", "methods", "results", "light", "weigh", "machines")
     files = [ROOT / f"workshop/site/{name}.py" for name in names]
     done = subprocess.run([sys.executable, "-m", "doctest", *files], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -181,6 +185,7 @@ def test_every_page_is_there_and_no_solution(pages):
     ]
     expected = {str(path.relative_to(ROOT).with_suffix(".html")) for path in sources}
     expected |= {"methods/index.html", "methods/rope.html", "methods/nope.html"}
+    expected |= {f"results/{slug}.html" for slug in results.records()}
     expected |= {
         f"api/tutorial_lib.encodings.{path.stem}.html"
         for path in (ROOT / "tutorial_lib" / "encodings").glob("[!_]*.py")
@@ -266,20 +271,63 @@ def test_pictures_know_their_size_and_wait_until_they_are_near(pages):
     assert seen > 100
 
 
-def test_the_landing_page_opens_with_lanes_that_learn_and_has_words_to_drag(site):
+def test_the_landing_page_has_a_toy_three_ways_to_begin_and_a_card_for_each_lesson(site):
     text = (site / "index.html").read_text(encoding="utf-8")
     lanes = 'data-playground class="pg-small" data-settings="lane=offset&amp;lane=none"'
-    for once in (lanes, "playground.js", 'data-live="permutation"', 'data-small="toy"', "live.js"):
+    for once in (lanes, "playground.js", 'data-live="rotary"', 'data-small="toy"', "live.js"):
         assert text.count(once) == 1, once
-    assert (
-        text.index("<h1>")
-        < text.index(lanes)
-        < text.index("data-live=")
-        < text.index('<section id="read-it-here">')
+    parts = ("<h1>", "data-live=", "course-starts", "course-cards", lanes, "course-strips", "course-doors")
+    assert sorted(parts, key=text.index) == [*parts] and not re.search("TOY|CARDS|STRIPS|DOORS", text)
+    starts = re.search('<div class="course-starts">(.*?)</div>', text, re.S)[1]
+    assert re.findall('href="([^"]+)"', starts) == [
+        "notebooks/00_start_here.html", "docs/setup.html", "docs/cloud.html",
+    ]  # fmt: skip
+    cards = re.findall('<a href="([^"]+)" data-page', text)
+    lessons = sorted(path.stem for path in ROOT.glob("notebooks/*.ipynb"))
+    assert [Path(card).stem for card in cards] == [*lessons, "ex01_order"]
+    assert len(re.findall("<svg.*?</svg>", text[text.index("course-cards") : text.index(lanes)])) == len(
+        cards
     )
-    assert (
-        "TOY" not in text and 'alt="An explorer, “Order: words change places”.' in text
-    )  # what stands there without a script
+    for name, path in [(path.stem[:2], path) for path in ROOT.glob("notebooks/*.ipynb")]:
+        assert f"about {landing.minutes(f'notebooks/{path.stem}')} minutes" in path.read_text(
+            encoding="utf-8"
+        )
+        assert name in landing.PICTURES
+    assert text.count('class="c-') == text.count('href="methods/') - text.count('href="methods/index')
+
+
+def test_a_record_has_a_page_and_the_index_all_verdicts(site):
+    whole = (ROOT / "docs/results.md").read_text(encoding="utf-8")
+    index = (site / "docs/results.html").read_text(encoding="utf-8")
+    counted = {sign: sum(map(int, re.findall(f">{sign} (\\d+)</i>", index))) for sign in "✔✘◌≡"}
+    said = re.findall(r"^- \*\*(Holds|Does not hold|Not shown|By construction)\*\*", whole, re.M)
+    assert counted == {
+        "✔": said.count("Holds"), "✘": said.count("Does not hold"),
+        "◌": said.count("Not shown"), "≡": said.count("By construction"),
+    }  # fmt: skip
+    for slug, record in results.records().items():
+        text = (site / f"results/{slug}.html").read_text(encoding="utf-8")
+        assert f'href="../results/{slug}.html"' in index and f'id="{slug}"' in index
+        assert text.count('class="course-claim"') == len(record.findings) > 0, slug
+        assert text.count("<table") == len(re.findall(r"^\|(?: ?:?-+:? ?\|)+$", record.text, re.M)), slug
+    assert 'href="../results/train-short-test-long.html"' in (site / "methods/rope.html").read_text("utf-8")
+
+
+def test_chinese_words_of_english_pages_bring_their_characters(site, pages):
+    """As a font of some kB, which only a browser without one asks for: local names come first."""
+    from fontTools.ttLib import TTFont
+
+    file = site / "_static/fonts/chinese.woff"
+    known = {chr(code) for code in TTFont(file).getBestCmap()}
+    english = (name for name in pages if not name.startswith((*STARTS, "_modules/")))
+    words = {
+        sign for name in english for sign in (site / name).read_text("utf-8") if "\u2e80" <= sign <= "\u9fff"
+    }
+    assert {*"猫追狗中文"} <= words <= known and file.stat().st_size < 100_000
+    css = (site / "_static/course.css").read_text(encoding="utf-8")
+    face = re.search(r'@font-face \{\s*font-family: "Course Chinese".*?\}', css, re.S)[0]
+    assert face.index('local("PingFang SC")') < face.index("url(fonts/chinese.woff)")
+    assert "unicode-range: U+2E80-9FFF" in face
 
 
 def test_links_of_every_kind_are_brought_to_the_site(tmp_path):
