@@ -99,6 +99,8 @@ GROUP = re.compile(
 def groups(pages: str) -> str:
     """The list of all pages in parts that open: the lessons are open, and the part where the reader is.
 
+    Above them is room for the reader's next lesson, which ``read.js`` knows.
+
     >>> head = '<p aria-level="2" class="caption" role="heading"><span class="caption-text">{}</span></p>'
     >>> groups(f"{head.format('Lessons')}<ul></ul>{head.format('Methods')}<ul><li>RoPE</li></ul>")[-65:]
     'group"><summary>Methods</summary><ul><li>RoPE</li></ul></details>'
@@ -108,7 +110,9 @@ def groups(pages: str) -> str:
         here = " open" if not found.start() or "current active" in found[2] else ""
         return f'<details class="course-group"{here}><summary>{found[1]}</summary>{found[2]}</details>'
 
-    return GROUP.sub(group, pages.strip())
+    next_one = f'<p class="course-next" hidden>{_("Next for you")}<br><a href="#"></a></p>'
+    made = GROUP.sub(group, pages.strip())
+    return next_one + made if made else made
 
 
 def beside(_app, _page, _template, context, _doctree):

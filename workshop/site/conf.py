@@ -118,6 +118,7 @@ if editions.LANGUAGE == ENGLISH:
     ]
 templates_path = ["templates"]
 html_css_files = ["course.css"]
+html_js_files = [("read.js", {"defer": "defer"})]
 own = documents.ROOT / "workshop" / "locale" / editions.LANGUAGE / "site.css"  # what its script asks for
 if own.is_file():
     html_static_path.append(str(own))

@@ -308,8 +308,8 @@ def doors() -> str:
 
 
 def parts() -> dict[str, Callable[[], str]]:
-    """What stands in ``index.md`` as a word in capitals, and what makes it."""
-    return {"TOY": toy, "CARDS": cards, "STRIPS": strips, "DOORS": doors}
+    """What ``index.md`` names in ``<div data-made="…"></div>``, and what makes it."""
+    return {"toy": toy, "cards": cards, "strips": strips, "doors": doors}
 
 
 ALONE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"
@@ -319,7 +319,7 @@ ALONE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"
 def filled(source: str) -> str:
     """``index.md`` with its parts."""
     return ALONE + re.sub(
-        rf"^({'|'.join(parts())})$",
+        r'^<div data-made="(\w+)"></div>$',
         lambda found: f"```{{raw}} html\n{parts()[found[1]]()}\n```",
         source,
         flags=re.M,

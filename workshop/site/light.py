@@ -20,6 +20,8 @@ from workshop import font
 IMAGE = re.compile(r'<img\b[^>]*?\ssrc="([^"]+)"[^>]*>')
 INLINE = "data:image/png;base64,"
 UNUSED = ("scripts/fontawesome.js", "scripts/fontawesome.js.LICENSE.txt", "scripts/*.map", "styles/*.map")
+UNNAMED = ' aria-label="Toggle hidden content"'
+"""MyST-NB calls everything that opens so, in place of the words that are seen."""
 SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
 ICONS = re.compile(
     r"\s*<!-- So that users can add custom icons -->|"
@@ -92,7 +94,7 @@ def lighten(site: Path, own_font: bool) -> None:
             continue
         text = page.read_text(encoding="utf-8")
         characters.update(CHINESE.findall(text))
-        mended = ICONS.sub("", pictures(text, page, site))
+        mended = ICONS.sub("", pictures(text, page, site)).replace(UNNAMED, "")
         if '<div id="pst-secondary-sidebar"' in text:  # for course.css, which keeps its room
             mended = mended.replace("<html ", "<html data-aside ", 1)
         if page.name != "search.html":

@@ -308,7 +308,7 @@ function bytes(app, pic, left, right, top, bottom) {
 
 export const relative = {
   title: speak`Relative biases: a ribbon of offsets that writes a matrix`, smooth: ["i", "j"], drawn: ["mine"],
-  slide: ["method", "sign"], own: { mine: { start: null, values: [] } },
+  slide: ["method", "sign"], folded: ["tokens", "sign", "view"], question: speak`How many numbers does it take to say how far?`, own: { mine: { start: null, values: [] } },
   plays: { row: speak`row by row`, diagonal: speak`along a diagonal` },
   shape: ({ params: p }) => [table(p), p.far, p.view].join(), scene, reached, build,
   play: (app, how, dt, now) => walk(app, "i", "j", how === "diagonal", Math.max(1.2, app.params.tokens / 8), dt, now),

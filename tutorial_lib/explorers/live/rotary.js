@@ -282,11 +282,9 @@ function strip(app, parent, narrow) {
   const yPart = 2 * R + 25, y0 = 2 * R + (number ? 38 : 18), y1 = y0 + 32, tall = 30, H = y1 + tall + 16;
   const [pic, pen] = canvas(parent, W, H, speak`All pairs, and the channels that they are made of`, { class: "lv-strip" });
   set(pic, { role: "radiogroup" });
-  if (!narrow) {
-    pen.text({ x: 0, y: cy, vc: 1 }, speak`pairs‖name of a row`);
-    if (number) pen.text({ x: 0, y: yPart, vc: 1 }, speak`add up`);
-    pen.text({ x: 0, y: y1 + tall / 2, vc: 1 }, speak`channels`);
-  }
+  const rows = [[speak`pairs‖name of a row`, cy, -6], [number ? speak`add up` : "", yPart, -99], [speak`channels`, y1 + tall / 2, y1 - 7]];
+  if (narrow) set(pic, { viewBox: `0 -18 ${W} ${H + 18}` }); // the names stand above the rows
+  for (const [words, beside, above] of rows) if (!narrow || above > -99) pen.text({ x: 0, y: narrow ? above : beside, halo: 1, vc: 1 }, words);
   const cell = (W - x0) / (2 * p.pairs), threads = [], size = Math.min(tall / 2 / 1.15, 13);
   const place = c => x0 + (c + 0.5) * cell;
   const chosen = pen.rect({ y: 1, height: y0 - 3, rx: 9, fill: "--face", stroke: "--mix", sw: 2 });
@@ -350,7 +348,7 @@ function strip(app, parent, narrow) {
 }
 
 export const rotary = {
-  title: speak`RoPE: queries and keys that turn`, smooth: ["m", "n"], drawn: ["pair", "view"], menus: ["base"],
+  title: speak`RoPE: queries and keys that turn`, smooth: ["m", "n"], drawn: ["pair", "view"], menus: ["base"], folded: ["layout", "turning", "content"],
   plays: { both: speak`both walk on`, query: speak`the query walks` },
   shape: ({ params: p }) => [p.pairs, p.pair, p.base, p.layout, p.turning, p.content].join(),
   scene, reached, build,
