@@ -456,8 +456,9 @@ def test_what_is_there_once_is_not_there_twice(site, language):
 
 def test_the_first_page_is_in_chinese_and_leads_to_what_is_english(texts):
     text = texts["zh/index.html"]
-    for words in ("Transformer 怎样知道顺序", "就在这里读", "01 置换不变性", "代码库（英文）", "data-small="):
+    for words in ("Transformer 怎样知道顺序", "就在这里玩", "<b>置换不变性</b>", "40 分钟", "data-small="):
         assert words in text, words
+    assert "代码库（英文）" in texts["zh/docs/glossary.html"] and "你的下一课" in texts["zh/docs/glossary.html"]
     assert 'href="../docs/results.html"' in text and 'href="../api/index.html"' in text
     assert "english.invalid" not in "".join(texts.values()) and "未翻译" not in text
     lesson = texts["zh/notebooks/01_permutation_invariance.html"]

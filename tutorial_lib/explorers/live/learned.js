@@ -122,8 +122,8 @@ export function scene(p, data) {
     seen = speak`the cosine of each row with the next, ${Math.min(...near).toFixed(2)} to ${Math.max(...near).toFixed(2)}`;
   }
   const [close, distant] = [apart(1), apart(8)];
-  const result = close > 0.3 ? speak`Rows side by side look alike (cosine ${fixed(close)}), rows 8 apart ${distant < close - 0.05 ? speak`less so` : speak`as much`} (${fixed(distant)}): the table shows which places are near.`
-    : speak`Rows side by side have nothing in common (cosine ${fixed(close)}): the table tells places apart, but not which are near.`;
+  const result = close > 0.3 ? speak`Neighbours look alike (cosine ${fixed(close)}), rows 8 apart ${distant < close - 0.05 ? speak`less so` : speak`as much`} (${fixed(distant)}): the table knows what is near.`
+    : speak`Neighbours have nothing in common (cosine ${fixed(close)}): the table tells places apart, not which are near.`;
   return { views: { cosines: heat, beside }, result, description:
     speak`The table “${named("name", name, data)}”, ${length} positions × ${data.width} numbers, the first ${shown} of them: the cosine is ${
       fixed(apart(1))} for neighbours and ${fixed(apart(8))} for rows 8 apart, on average; marked is row ${position}, norm ${
@@ -318,7 +318,7 @@ function dials(app, pen, left, top, slot, R) {
 
 export const learned = {
   title: speak`A learned table: every row against every other`, smooth: ["position", "other"], drawn: ["view"], slide: ["name"], folded: ["length", "look"],
-  question: speak`Did the training find out which places are near?`,
+  question: speak`Which places are near?`,
   plays: { walk: speak`p walks` },
   shape: ({ params: p }) => [p.name, p.length, p.shown, p.look].join(),
   scene, reached, build,
