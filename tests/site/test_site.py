@@ -458,7 +458,8 @@ def test_the_first_page_is_in_chinese_and_leads_to_what_is_english(texts):
     text = texts["zh/index.html"]
     for words in ("Transformer 怎样知道顺序", "就在这里玩", "<b>置换不变性</b>", "40 分钟", "data-small="):
         assert words in text, words
-    assert "代码库（英文）" in texts["zh/docs/glossary.html"] and "你的下一课" in texts["zh/docs/glossary.html"]
+    beside = texts["zh/docs/glossary.html"]
+    assert "代码库（英文）" in beside and "你的下一课" in beside
     assert 'href="../docs/results.html"' in text and 'href="../api/index.html"' in text
     assert "english.invalid" not in "".join(texts.values()) and "未翻译" not in text
     lesson = texts["zh/notebooks/01_permutation_invariance.html"]
@@ -917,7 +918,8 @@ def test_what_is_read_is_marked_and_the_next_lesson_comes_first(look, url):
     following.click()
     tab.page.wait_for_url("**/notebooks/01_permutation_invariance.html")
     tab.open(url, "index.html")
-    assert tab.page.locator(".course-cards a.course-read").get_attribute("data-page") == "notebooks/00_start_here"
+    card = tab.page.locator(".course-cards a.course-read")
+    assert card.get_attribute("data-page") == "notebooks/00_start_here"
     assert not tab.problems
 
 
