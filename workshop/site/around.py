@@ -13,6 +13,11 @@ from course.lesson.wrong import link as report_link
 from tutorial_lib.language import ENGLISH, _, speaking
 
 PICTURE = "_static/course.gif"
+FONTS = """<script>if (location.protocol !== "file:") for (const weight of [400, 700, 800])
+document.head.append(Object.assign(document.createElement("link"), {{ rel: "preload", as: "font", type: "font/woff2",
+crossOrigin: "", href: `{root}_static/fonts/open-sans-${{weight}}.woff2` }}));</script>
+"""
+"""A page asks for its letters before it knows its style sheet, so they are there when it is first drawn."""
 LOST = """<!DOCTYPE html>
 <html lang="{tag}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title} · {project}</title>
@@ -69,9 +74,17 @@ def card(app, name, _template, context, _doctree):
             "og:image": whole + picture(name),
             "twitter:card": "summary_large_image",
         }
-    context["metatags"] = context.get("metatags", "") + "".join(
-        f'<meta {"property" if key.startswith("og:") else "name"}="{key}" content="{value}">\n'
-        for key, value in tags.items()
+    root = "../" * name.count("/")
+    first = (
+        FONTS.format(root=root) if editions.LANGUAGE == ENGLISH else ""
+    )  # others have letters of their own
+    context["metatags"] = (
+        context.get("metatags", "")
+        + first
+        + "".join(
+            f'<meta {"property" if key.startswith("og:") else "name"}="{key}" content="{value}">\n'
+            for key, value in tags.items()
+        )
     )
     if name == "search":
         app.add_js_file("search.js", defer="defer")

@@ -299,8 +299,9 @@ def alive(app, _name, _template, context, _doctree):
         app.add_js_file("live.js", defer="defer")
         app.add_css_file("live.css")
     if "data-atlas" in context.get("body", ""):
-        app.add_js_file("atlas.js", defer="defer")
         app.add_css_file("atlas.css")
+    if "data-find=" in context.get("body", ""):
+        app.add_js_file("atlas.js", defer="defer")
     if "data-playground" in context.get("body", ""):
         app.add_js_file("playground.js", defer="defer")
         app.add_css_file("playground.css")
