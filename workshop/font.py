@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from . import FONTS, ROOT, translation
@@ -48,8 +49,11 @@ def characters() -> set[str]:
     return written() | {each.decode("gb2312") for each in COMMON} | set(map(chr, MARKS))
 
 
-def make(source: Path, out: Path = OUT) -> None:
-    """Write the subset of the font ``source``. ValueError if that is another font."""
+def make(source: Path, out: Path = OUT, only: Iterable[str] | None = None) -> None:
+    """Write the subset of the font ``source`` with the characters ``only``, by default :func:`characters`.
+
+    A name that ends in ``.woff`` asks for that format. ValueError if the source is another font.
+    """
     from fontTools import subset
     from fontTools.ttLib import TTFont
 
@@ -58,8 +62,9 @@ def make(source: Path, out: Path = OUT) -> None:
             raise ValueError(f"{source} holds {family!r} as font {NUMBER}, not {FAMILY!r}")
         options = subset.Options(hinting=False, layout_features=[], notdef_outline=True, name_IDs=["*"])
         cutter = subset.Subsetter(options)
-        cutter.populate(text="".join(characters()))
+        cutter.populate(text="".join(sorted(characters() if only is None else only)))
         cutter.subset(font)
+        font.flavor = "woff" if out.suffix == ".woff" else None
         font.save(out)
 
 

@@ -34,13 +34,14 @@ require("readline").createInterface({ input: process.stdin }).on("line", line =>
 
 
 class Seen(NamedTuple):
-    """One setting: the views' numbers, what stands at a mark, the sentence, the evidence, the alt text."""
+    """One setting: the views' numbers, what stands at a mark, the sentences, the evidence, the alt text."""
 
     views: dict[str, np.ndarray]
     readouts: dict[str, str]
     description: str
     reached: str
     alt: str
+    result: str
 
 
 def ask(kind, *some: dict) -> list[Seen]:
@@ -56,6 +57,7 @@ def ask(kind, *some: dict) -> list[Seen]:
             each["description"],
             each["reached"],
             each["alt"],
+            each.get("result", ""),
         )
         for each in said
     ]

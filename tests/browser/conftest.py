@@ -86,6 +86,7 @@ def visit(folder, kept):
     """``visit(name, …)``: a page of one explorer; at the end nothing may have gone wrong, or been fetched.
 
     Nothing glides there, so that nobody waits for it, unless ``reduced_motion="no-preference"`` is given.
+    Folded settings are open, unless ``folded=True`` is given.
     """
     opened, faults = [], []
     watches = {
@@ -94,13 +95,15 @@ def visit(folder, kept):
         "request": lambda asked: asked.url.startswith(("file:", "data:")) or faults.append(asked.url),
     }
 
-    def open_(name, query="", **options):
+    def open_(name, query="", folded=False, **options):
         given = {"viewport": {"width": 1280, "height": 720}, "reduced_motion": "reduce", **options}
         page = kept.take(given)
         opened.append((page, given))
         for event, watch in watches.items():
             page.on(event, watch)
         page.goto(f"{(folder / name).as_uri()}.html{query}")
+        if not folded:
+            page.evaluate("for (const fold of document.querySelectorAll('.lv-fold')) fold.open = true")
         return page
 
     yield open_

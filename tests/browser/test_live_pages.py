@@ -50,6 +50,8 @@ def test_it_says_what_python_says_and_axe_finds_nothing(kind, visit):
     page = visit(kind.front)
     assert page.locator(".lv-more p").text_content() == front.seen(kind).description
     assert page.locator(".lv-verdict").inner_text() == f"Challenge: {kind.challenge} Not reached yet."
+    assert page.locator(".lv-result").text_content() == front.seen(kind).result
+    assert page.locator(".lv-result:visible, .lv-lesson:visible, .lv-versus:visible").count() == 1
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         found = Axe().run(page, context={"include": [[".live"]]}, options=QUIET).response["violations"]
@@ -58,7 +60,7 @@ def test_it_says_what_python_says_and_axe_finds_nothing(kind, visit):
 
 @every_explorer
 def test_what_the_challenge_asks_for_is_seen_without_scrolling(kind, visit):
-    page = visit(kind.front)
+    page = visit(kind.front, folded=True)
     box = page.locator(".lv-verdict").bounding_box()
     assert box["y"] + box["height"] < 720
     for width in (390, 700, 1440):

@@ -84,7 +84,7 @@ def test_what_was_not_measured_is_never_a_value(visit, hands):
 
 
 def test_all_rows_and_all_columns_are_seen_at_once(visit):
-    page = visit("scoreboard")
+    page = visit("scoreboard", folded=True)
     boxes = [one.bounding_box() for one in page.locator(".lv-names tr").all()]
     assert len(boxes) == len(rows()) and max(box["y"] + box["height"] for box in boxes) < 720
     board = page.locator(".lv-board")

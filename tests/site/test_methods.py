@@ -54,18 +54,20 @@ def test_code_is_that_of_the_library_and_short(name):
 def test_a_page_is_whole(name):
     page = methods.METHODS[name]
     text = methods.text(name, "PICTURE OF IT")
+    first = text.index("## The equation")
+    assert ("data-live=" in text[:first]) == bool(page.live) != ("PICTURE OF IT" in text[:first])
+    assert "<dt>Position enters</dt>" in text[:first]
     words = methods.equation(page)
     assert "```{math}" in words and re.search(rf"\*.*\b{page.year or '20..'}\b.*\*", words)
     headings = re.findall(r"^## (.*)$", text, re.M)
-    assert [one for one in headings if one != "Move it"] == [
+    assert headings == [
         "The equation",
         "The code",
         "What it costs",
         "Who uses it",
-        "What was measured",
+        "What it is good at, and bad at",
         "Go on",
     ]
-    assert ("Move it" in headings) == ("data-live=" in text) == bool(page.live)
     assert not re.search(r"^[A-Z]+$", text, re.M) and not alt_fault(methods.alt(page))
 
 
@@ -98,6 +100,41 @@ def test_numbers_are_those_of_the_record(name):
         ):
             value = shown(key, mean("scoreboard", encoding, key))
             assert found[words][n].startswith(f"{value} ("), (encoding, key)
+
+
+def test_strengths_are_the_differences_of_the_record_with_their_intervals():
+    """Worked out here from the file: against ALiBi, at the length of training and at 16 times that."""
+    runs = json.loads((ROOT / "results/lengths-full.json").read_text(encoding="utf-8"))["runs"]
+
+    def values(encoding, what, place):
+        found = [run for run in runs if run["cell"] == {"encoding": encoding}]
+        return [run["values"][what][place] for run in sorted(found, key=lambda run: run["seed"])]
+
+    for what, place in (("mean", 0), ("tail", -1)):
+        each = [
+            a - b for a, b in zip(values("rotary", what, place), values("alibi", what, place), strict=True)
+        ]
+        half = 2.776 * statistics.stdev(each) / len(each) ** 0.5
+        (its,) = [one.its for one in methods.beside("alibi")[what] if one.name == "rotary"]
+        assert (its.low, its.high) == pytest.approx(
+            (statistics.fmean(each) - half, statistics.fmean(each) + half), abs=1e-3
+        )
+    assert not methods.beside("swin")["mean"] and not methods.forest(methods.METHODS["swin"])
+    assert not [one for one in methods.beside("alibi")["tail"] if one.name == "table"], "it ends at L"
+    table = methods.forest(methods.METHODS["alibi"])
+    assert table.count('<th scope="row">') == len(methods.beside("alibi")["mean"]) > 15
+    assert f"{its.mean:+.2f}" in re.search(r'"row">rotary</th>.*?</tr>', table)[0]
+
+
+def test_who_uses_a_method_is_counted_in_the_atlas():
+    types = [its for its in json.loads((ROOT / "results/atlas.json").read_text(encoding="utf-8"))["rows"]]
+    built = [its for its in types if "runs" in its]
+    without = sorted(
+        its["type"] for its in built if {"none", "sharp"} & {kind for _n, kind, *_rest in its["runs"]}
+    )
+    said = methods.in_atlas(methods.METHODS["nope"])
+    assert f"**{len(without)} of the {len(built)}**" in said and all(name in said for name in without)
+    assert not methods.in_atlas(methods.METHODS["shaw"])
 
 
 def test_a_place_on_the_board_counts_those_that_are_better(monkeypatch):

@@ -27,6 +27,9 @@ from workshop import translation
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "workshop" / "site"))
 import article  # noqa: E402
+import landing  # noqa: E402
+
+import results  # noqa: E402
 
 CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 WCAG = {
@@ -40,6 +43,7 @@ KINDS = (
     "exercises/ex06_rope/ex06_rope.html",
     "docs/glossary.html",
     "docs/results.html",
+    "results/word-order.html",
     "docs/instructor/inventory.html",
     "methods/rope.html",
     "api/index.html",
@@ -170,7 +174,7 @@ def cells(path):
 
 # ---- the files ----
 def test_the_examples_in_the_files_run():
-    names = ("pages", "around", "editions", "methods", "light", "weigh", "machines")
+    names = ("pages", "around", "editions", "methods", "results", "light", "weigh", "machines")
     files = [ROOT / f"workshop/site/{name}.py" for name in names]
     done = subprocess.run([sys.executable, "-m", "doctest", *files], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -190,6 +194,7 @@ def test_every_page_is_there_and_no_solution(pages):
     ]
     expected = {str(path.relative_to(ROOT).with_suffix(".html")) for path in sources}
     expected |= {"methods/index.html", "methods/rope.html", "methods/nope.html"}
+    expected |= {f"results/{slug}.html" for slug in results.records()}
     expected |= {
         f"api/tutorial_lib.encodings.{path.stem}.html"
         for path in (ROOT / "tutorial_lib" / "encodings").glob("[!_]*.py")
@@ -275,20 +280,63 @@ def test_pictures_know_their_size_and_wait_until_they_are_near(pages):
     assert seen > 100
 
 
-def test_the_landing_page_opens_with_lanes_that_learn_and_has_words_to_drag(site):
+def test_the_landing_page_has_a_toy_three_ways_to_begin_and_a_card_for_each_lesson(site):
     text = (site / "index.html").read_text(encoding="utf-8")
     lanes = 'data-playground class="pg-small" data-settings="lane=offset&amp;lane=none"'
-    for once in (lanes, "playground.js", 'data-live="permutation"', 'data-small="toy"', "live.js"):
+    for once in (lanes, "playground.js", 'data-live="rotary"', 'data-small="toy"', "live.js"):
         assert text.count(once) == 1, once
-    assert (
-        text.index("<h1>")
-        < text.index(lanes)
-        < text.index("data-live=")
-        < text.index('<section id="read-it-here">')
+    parts = ("<h1>", "data-live=", "course-starts", "course-cards", lanes, "course-strips", "course-doors")
+    assert sorted(parts, key=text.index) == [*parts] and "data-made" not in text
+    starts = re.search('<div class="course-starts">(.*?)</div>', text, re.S)[1]
+    assert re.findall('href="([^"]+)"', starts) == [
+        "notebooks/00_start_here.html", "docs/setup.html", "docs/cloud.html",
+    ]  # fmt: skip
+    cards = re.findall('<a href="([^"]+)" data-page', text)
+    lessons = sorted(path.stem for path in ROOT.glob("notebooks/*.ipynb"))
+    assert [Path(card).stem for card in cards] == [*lessons, "ex01_order"]
+    assert len(re.findall("<svg.*?</svg>", text[text.index("course-cards") : text.index(lanes)])) == len(
+        cards
     )
-    assert (
-        "TOY" not in text and 'alt="An explorer, “Order: words change places”.' in text
-    )  # what stands there without a script
+    for name, path in [(path.stem[:2], path) for path in ROOT.glob("notebooks/*.ipynb")]:
+        assert f"about {landing.minutes(f'notebooks/{path.stem}')} minutes" in path.read_text(
+            encoding="utf-8"
+        )
+        assert name in landing.PICTURES
+    assert text.count('class="c-') == text.count('href="methods/') - text.count('href="methods/index')
+
+
+def test_a_record_has_a_page_and_the_index_all_verdicts(site):
+    whole = (ROOT / "docs/results.md").read_text(encoding="utf-8")
+    index = (site / "docs/results.html").read_text(encoding="utf-8")
+    counted = {sign: sum(map(int, re.findall(f">{sign} (\\d+)</i>", index))) for sign in "✔✘◌≡"}
+    said = re.findall(r"^- \*\*(Holds|Does not hold|Not shown|By construction)\*\*", whole, re.M)
+    assert counted == {
+        "✔": said.count("Holds"), "✘": said.count("Does not hold"),
+        "◌": said.count("Not shown"), "≡": said.count("By construction"),
+    }  # fmt: skip
+    for slug, record in results.records().items():
+        text = (site / f"results/{slug}.html").read_text(encoding="utf-8")
+        assert f'href="../results/{slug}.html"' in index and f'id="{slug}"' in index
+        assert text.count('class="course-claim"') == len(record.findings) > 0, slug
+        assert text.count("<table") == len(re.findall(r"^\|(?: ?:?-+:? ?\|)+$", record.text, re.M)), slug
+    assert 'href="../results/train-short-test-long.html"' in (site / "methods/rope.html").read_text("utf-8")
+
+
+def test_chinese_words_of_english_pages_bring_their_characters(site, pages):
+    """As a font of some kB, which only a browser without one asks for: local names come first."""
+    from fontTools.ttLib import TTFont
+
+    file = site / "_static/fonts/chinese.woff"
+    known = {chr(code) for code in TTFont(file).getBestCmap()}
+    english = (name for name in pages if not name.startswith((*STARTS, "_modules/")))
+    words = {
+        sign for name in english for sign in (site / name).read_text("utf-8") if "\u2e80" <= sign <= "\u9fff"
+    }
+    assert {*"猫追狗中文"} <= words <= known and file.stat().st_size < 100_000
+    css = (site / "_static/course.css").read_text(encoding="utf-8")
+    face = re.search(r'@font-face \{\s*font-family: "Course Chinese".*?\}', css, re.S)[0]
+    assert face.index('local("PingFang SC")') < face.index("url(fonts/chinese.woff)")
+    assert "unicode-range: U+2E80-9FFF" in face
 
 
 def test_links_of_every_kind_are_brought_to_the_site(tmp_path):
@@ -417,8 +465,10 @@ def test_what_is_there_once_is_not_there_twice(site, language):
 
 def test_the_first_page_is_in_chinese_and_leads_to_what_is_english(texts):
     text = texts["zh/index.html"]
-    for words in ("Transformer 怎样知道顺序", "就在这里读", "01 置换不变性", "代码库（英文）", "data-small="):
+    for words in ("Transformer 怎样知道顺序", "就在这里玩", "<b>置换不变性</b>", "40 分钟", "data-small="):
         assert words in text, words
+    beside = texts["zh/docs/glossary.html"]
+    assert "代码库（英文）" in beside and "你的下一课" in beside
     assert 'href="../docs/results.html"' in text and 'href="../api/index.html"' in text
     assert "english.invalid" not in "".join(texts.values()) and "未翻译" not in text
     lesson = texts["zh/notebooks/01_permutation_invariance.html"]
@@ -851,10 +901,13 @@ def test_a_page_is_soon_there_on_a_slow_line_and_stays_where_it_is(browser, pack
     assert best["shift"] < 0.1, visits
 
 
-def test_no_code_of_a_lesson_is_wider_than_its_page_at_a_desk(look, url):
-    tab = look()
+@pytest.mark.parametrize("width", [1280, 1440, 1920])
+def test_no_code_of_a_lesson_is_wider_than_its_page_at_a_desk(look, url, width):
+    """Lines fit as they are: where one is broken, the page would be too narrow for code."""
+    tab = look(width=width)
     for name in KINDS[1:3] + ("notebooks/07_alibi.html", "methods/yarn.html"):
         tab.open(url, name)
+        tab.page.add_style_tag(content=".bd-article pre { white-space: pre !important }")
         wide = tab.page.evaluate("""[...document.querySelectorAll('.cell_input pre, .highlight-python pre')]
             .filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.textContent.slice(0, 80))""")
         assert not wide, name
@@ -878,6 +931,24 @@ def test_what_a_link_leads_to_does_not_lie_under_the_top_bar(look, url, name, wi
     }""",
         name.partition("#")[2],
     )
+    assert not tab.problems
+
+
+def test_what_is_read_is_marked_and_the_next_lesson_comes_first(look, url):
+    tab = look()
+    tab.open(url, "notebooks/00_start_here.html")
+    assert not tab.page.locator(".course-next:visible, .course-read").count()
+    tab.page.evaluate("document.querySelector('.prev-next-footer').scrollIntoView()")
+    tab.page.locator(".course-read").wait_for(state="attached")
+    assert tab.page.locator(".course-group a.course-read").inner_text().startswith("00")
+    tab.open(url, "methods/rope.html")
+    following = tab.page.locator(".course-next a")
+    assert following.inner_text().startswith("01 ")
+    following.click()
+    tab.page.wait_for_url("**/notebooks/01_permutation_invariance.html")
+    tab.open(url, "index.html")
+    card = tab.page.locator(".course-cards a.course-read")
+    assert card.get_attribute("data-page") == "notebooks/00_start_here"
     assert not tab.problems
 
 

@@ -15,6 +15,11 @@ from course.lesson.wrong import link as report_link
 from tutorial_lib.language import ENGLISH, _, speaking
 
 PICTURE = "_static/course.gif"
+FONTS = """<script>if (location.protocol !== "file:") for (const weight of [400, 700, 800])
+document.head.append(Object.assign(document.createElement("link"), {{ rel: "preload", as: "font", type: "font/woff2",
+crossOrigin: "", href: `{root}_static/fonts/open-sans-${{weight}}.woff2` }}));</script>
+"""
+"""A page asks for its letters before it knows its style sheet, so they are there when it is first drawn."""
 LOST = """<!DOCTYPE html>
 <html lang="{tag}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title} · {project}</title>
@@ -79,9 +84,17 @@ def card(app, name, _template, context, _doctree):
             "og:image:alt": title,
             "twitter:card": "summary_large_image",
         }
-    context["metatags"] = context.get("metatags", "") + "".join(
-        f'<meta {"property" if key.startswith("og:") else "name"}="{key}" content="{value}">\n'
-        for key, value in tags.items()
+    root = "../" * name.count("/")
+    first = (
+        FONTS.format(root=root) if editions.LANGUAGE == ENGLISH else ""
+    )  # others have letters of their own
+    context["metatags"] = (
+        context.get("metatags", "")
+        + first
+        + "".join(
+            f'<meta {"property" if key.startswith("og:") else "name"}="{key}" content="{value}">\n'
+            for key, value in tags.items()
+        )
     )
     if name == "search":
         app.add_js_file("search.js", defer="defer")
@@ -109,6 +122,8 @@ GROUP = re.compile(
 def groups(pages: str) -> str:
     """The list of all pages in parts that open: the lessons are open, and the part where the reader is.
 
+    Above them is room for the reader's next lesson, which ``read.js`` knows.
+
     >>> head = '<p aria-level="2" class="caption" role="heading"><span class="caption-text">{}</span></p>'
     >>> groups(f"{head.format('Lessons')}<ul></ul>{head.format('Methods')}<ul><li>RoPE</li></ul>")[-65:]
     'group"><summary>Methods</summary><ul><li>RoPE</li></ul></details>'
@@ -118,7 +133,9 @@ def groups(pages: str) -> str:
         here = " open" if not found.start() or "current active" in found[2] else ""
         return f'<details class="course-group"{here}><summary>{found[1]}</summary>{found[2]}</details>'
 
-    return GROUP.sub(group, pages.strip())
+    next_one = f'<p class="course-next" hidden>{_("Next for you")}<br><a href="#"></a></p>'
+    made = GROUP.sub(group, pages.strip())
+    return next_one + made if made else made
 
 
 def beside(_app, _page, _template, context, _doctree):

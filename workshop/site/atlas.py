@@ -144,6 +144,6 @@ def checkpoints() -> str:
 def style() -> str:
     """The colours, for light and dark pages."""
     return "\n".join(
-        f".at-{kind} {{ background: light-dark({light}, {dark}); }}"
+        f".at-{kind} {{ background: light-dark({light}, {dark}); fill: light-dark({light}, {dark}); }}"
         for kind, (_letter, light, dark, _lesson) in atlas.KINDS.items()
     )

@@ -118,6 +118,7 @@ if editions.LANGUAGE == ENGLISH:
     ]
 templates_path = ["templates"]
 html_css_files = ["course.css"]
+html_js_files = [("read.js", {"defer": "defer"})]
 own = documents.ROOT / "workshop" / "locale" / editions.LANGUAGE / "site.css"  # what its script asks for
 if own.is_file():
     html_static_path.append(str(own))
@@ -132,7 +133,7 @@ html_show_copyright = False
 html_use_index = html_domain_indices = False  # the search finds names, too
 html_context = {"default_mode": "auto"}  # light or dark as the reader's system is, until a button says more
 # a listing leads back to its page; all pages beside each of 120 listings took a fifth of the time
-html_sidebars = {"_modules/**": ["navbar-logo.html"]}
+html_sidebars = {"_modules/**": ["navbar-logo.html"], "index": []}  # the first page is itself a list of all
 html_theme_options = {
     "logo": {"text": project},
     "navbar_persistent": [],

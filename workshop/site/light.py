@@ -2,6 +2,7 @@
 
 - Stored pictures move from the page into files. They carry their size, so that nothing shifts when they
   arrive, and load when the reader gets to them.
+- Chinese words on English pages bring a font with just their characters, for browsers that have none.
 - The search index, 0.3 MB, is loaded on the search page only. The theme's icons come from its font: the
   script that draws the same icons weighs ten times as much.
 """
@@ -11,9 +12,16 @@ import hashlib
 import re
 from pathlib import Path
 
+import editions
+
+from tutorial_lib.language import ENGLISH
+from workshop import font
+
 IMAGE = re.compile(r'<img\b[^>]*?\ssrc="([^"]+)"[^>]*>')
 INLINE = "data:image/png;base64,"
 UNUSED = ("scripts/fontawesome.js", "scripts/fontawesome.js.LICENSE.txt", "scripts/*.map", "styles/*.map")
+UNNAMED = ' aria-label="Toggle hidden content"'
+"""MyST-NB calls everything that opens so, in place of the words that are seen."""
 SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
 ICONS = re.compile(
     r"\s*<!-- So that users can add custom icons -->|"
@@ -73,13 +81,20 @@ def there_already(name: str, site: Path) -> bool:
     return True
 
 
-def lighten(site: Path) -> None:
-    """All pages of the site, in place."""
+CHINESE = re.compile("[\u2e80-\u9fff\uff00-\uffef]")
+"""The ``unicode-range`` of the font in course.css."""
+
+
+def lighten(site: Path, own_font: bool) -> None:
+    """All pages of the site, in place; with a font for their Chinese words, where these are few."""
+    characters: set[str] = set()
+    others = {*editions.LANGUAGES} - {ENGLISH}  # sites of their own, below the English one
     for page in site.rglob("*.html"):
-        if "_static" in page.parts:
+        if "_static" in page.parts or page.relative_to(site).parts[0] in others:
             continue
         text = page.read_text(encoding="utf-8")
-        mended = ICONS.sub("", pictures(text, page, site))
+        characters.update(CHINESE.findall(text))
+        mended = ICONS.sub("", pictures(text, page, site)).replace(UNNAMED, "")
         if '<div id="pst-secondary-sidebar"' in text:  # for course.css, which keeps its room
             mended = mended.replace("<html ", "<html data-aside ", 1)
         if page.name != "search.html":
@@ -89,11 +104,13 @@ def lighten(site: Path) -> None:
     for pattern in UNUSED:
         for file in (site / "_static").glob(pattern):
             file.unlink()
+    if own_font and characters:
+        font.make(font.OUT, site / "_static" / "fonts" / "chinese.woff", characters)
 
 
 def finish(app, problem):
     if not problem and app.builder.name == "html":
-        lighten(Path(app.outdir))
+        lighten(Path(app.outdir), app.config.language == ENGLISH)
 
 
 def setup(app):

@@ -6,22 +6,29 @@ numbers are the scoreboard's. ``python workshop/site/methods.py rope`` prints th
 
 import argparse
 import ast
+import dataclasses
 import functools
+import html
 import inspect
 import io
 import json
 import re
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import editions
 import light
 import torch
+from matplotlib import colors
 from PIL import Image
 
-from course import experiments
+from course import atlas, experiments
+from course.experiments import cost as costs
+from course.experiments import lengths
 from course.experiments.scoreboard import LARGE, MEASURES, exact, shown
+from course.experiments.statistics import Interval
 from tutorial_lib import encodings, plots
 from tutorial_lib.attention import scores
 from tutorial_lib.encodings.method import Method
@@ -45,6 +52,37 @@ COLOURS = 128
 
 MOST = 6
 """Claims that stand open on a page."""
+
+KINDS = {
+    "base": "none",
+    "sinusoidal": "sinusoidal",
+    "fusion": "sinusoidal",
+    "learned": "learned",
+    "hybrid": "hybrid",
+    "deberta": "hybrid",
+    "rotary": "rope",
+    "xpos": "rope",
+    "scaling": "rope",
+    "axial": "rope",
+    "pope": "rope",
+    "lerope": "rope",
+    "alibi": "alibi",
+    "kerple": "alibi",
+    "sandwich": "alibi",
+    "forgetting": "alibi",
+}
+"""The colour of a method's marks (``--rope`` of course.css), by its module; what is not here is relative."""
+
+TONES = {
+    "none": "#2d2e30",
+    "sinusoidal": "#1294f3",
+    "learned": "#780f72",
+    "relative": "#137f6f",
+    "hybrid": "#b78b27",
+    "rope": "#b44703",
+    "alibi": "#703dba",
+}
+"""These colours on white, as course.css has them."""
 
 UNITS = {
     "none": _("nothing"),
@@ -137,12 +175,61 @@ def opened(page: Method) -> str:
     return " and ".join(f"{UNITS[door]} (`{door}`)" for door in names) or "nothing"
 
 
+def facts(page: Method) -> str:
+    """The method at a glance: a list of a few words each."""
+    name = on_board(page)[0]
+    its = row(name)
+    given = {"Position enters": opened(page)}
+    if page.row:
+        given["Parameters"] = in_a_line(page.row.parameters)
+    if "shift" in its:
+        given["A score depends on"] = "where both stand" if its["shift"] > 0 else "distance alone"
+    if not its["doors"]:
+        given["A score depends on"] = "the tokens alone"
+    if page.row:
+        given["Longer texts"] = in_a_line(page.row.longer)
+    items = "".join(
+        f"<div><dt>{title}</dt><dd>{html.escape(text).replace('`', '')}</dd></div>"
+        for title, text in given.items()
+    )
+    return f'```{{raw}} html\n<dl class="course-facts simple c-{kind(page.page)}">{items}</dl>\n```'
+
+
 def cost(page: Method) -> str:
-    lines = [f"- **Position enters**: {opened(page)}"]
-    if its := page.row:
-        given = {"Parameters": its.parameters, "Work": its.cost, "Longer texts": its.longer}
+    """Words of the printed page, and what was measured of it: on the board, and by the kernels in use."""
+    name, lines = on_board(page)[0], []
+    if page.row:
+        given = {"Parameters": page.row.parameters, "Work": page.row.cost}
         lines += [f"- **{title}**: {in_a_line(text)}" for title, text in given.items()]
+    its = row(name)
+    if "time" in its:
+        lines.append(
+            f"- **Measured** in a small model: a pass takes {its['time']:.2f} times as long as without "
+            f"positions ({place_on_board('time', name)}), and holds {shown('held', its['held'])} "
+            f"({place_on_board('held', name)})."
+        )
+    lines += timed(name)
     return "\n".join(lines)
+
+
+def timed(name: str) -> list[str]:
+    """What a layer of attention takes with it beside one without positions, where that was timed."""
+    record = experiments.load("cost")
+    if f"time {name}" not in record.runs[0].values:
+        return []
+    first, *_more, last = record.settings["lengths"]["forward"]
+    near, far = (costs.cost(record, "forward", name, length) for length in (first, last))
+    settings = record.settings
+    said = (
+        f"- **One layer** of {settings['heads']} heads of {settings['head_dim']} channels takes "
+        f"{near.mean:.2f} "
+        f"times ({near.low:.2f} to {near.high:.2f}) as long as without positions at {first:,} tokens, and "
+        f"{far.mean:.2f} times ({far.low:.2f} to {far.high:.2f}) at {last:,}, on a CPU"
+    )
+    if f"time {name}, dense" in record.runs[0].values:
+        dense = costs.cost(record, "forward", f"{name}, dense", last)
+        said += f"; handed over as a matrix, {dense.mean:.2f} times"
+    return [f"{said} ([the record](../../docs/results.md#what-a-position-costs-at-run-time))."]
 
 
 def readings(page: Method) -> list[dict[str, str]]:
@@ -163,10 +250,59 @@ def released(page: Method) -> list[str]:
     return [f"- {model}: {does}" for model, does in lines if page.released and re.search(page.released, does)]
 
 
+USES: dict[str, tuple[str, Callable[[dict], bool]]] = {
+    "rope": ("layers turn queries and keys", lambda its: bool(_kinds(its) & {"full", "part", "both"})),
+    "nope": ("some layers attend without any order", lambda its: bool(_kinds(its) & {"none", "sharp"})),
+    "learned": (
+        "positions, from a table or from sines, are added to the tokens",
+        lambda its: its["embedding"],
+    ),
+    "sinusoidal": (
+        "positions, from a table or from sines, are added to the tokens",
+        lambda its: its["embedding"],
+    ),
+    "yarn": (
+        "a default scales the angles by YaRN's, Llama 3's or LongRoPE's rule",
+        lambda its: bool({"yarn", "llama3", "longrope"} & {*its["declared"]["scaling"]}),
+    ),
+}
+"""What the atlas can see of a method in a decoder: in words, and in a row of its record."""
+
+
+KNOWN = (
+    *("llama", "llama4_text", "mistral", "qwen3", "gemma3_text", "gpt_oss", "deepseek_v3", "phi3", "olmo3"),
+    *("smollm3", "cohere2", "exaone4", "jamba", "gpt2", "opt", "whisper", "bart", "roberta", "bert"),
+)
+"""Types that are named first."""
+
+
+def _kinds(its: dict) -> set[str]:
+    return {run[1] for run in its["runs"]}
+
+
+def in_atlas(page: Method) -> str:
+    """How many decoders of Transformers do it, by measurement, and which."""
+    if page.page not in USES:
+        return ""
+    does, test = USES[page.page]
+    rows = [its for its in atlas.record()["rows"] if "runs" in its]
+    names = sorted((its["type"] for its in rows if test(its)), key=lambda name: name not in KNOWN)
+    if not names:
+        return ""
+    some, rest = names[:12], names[12:]
+    more = folded(f"{len(rest)} more", ", ".join(rest)) if rest else ""
+    return (
+        f"In **{len(names)} of the {len(rows)}** types of decoders that [the atlas](../../docs/atlas.md) has "
+        f"measured {does}: {', '.join(some)}{' …' if rest else '.'}\n\n{more}"
+    ).strip()
+
+
 def users(page: Method) -> str:
     named = in_a_line(page.row.used_by) if page.row else "–"
     lines = released(page)
     text = [] if named == "–" else [f"Used by {named}."]
+    if measured := in_atlas(page):
+        text.append(measured)
     if lines:
         text += [
             "[What released models do](../../docs/released.md), read from their configuration and code:",
@@ -234,6 +370,116 @@ def board(page: Method) -> str:
     return f"{how}\n\n" + "\n".join(lines)
 
 
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """How many nats more than a method another encoding loses: over seeds, with its interval."""
+
+    name: str
+    its: Interval
+
+
+@functools.cache
+def beside(name: str) -> dict[str, list[Difference]]:
+    """All other encodings of “Train short, test long” against ``name``, the best first.
+
+    Under ``"mean"`` at the length of training, under ``"tail"`` at 16 times that, the same last characters.
+    A method that the record does not have, or not at that length, has none.
+    """
+    record = experiments.load("lengths")
+    most, known = len(record.settings["multiples"]), record.settings["encodings"]
+    known = [*known, *(f"rotary + {each}" for each in record.settings["scalings"])]
+
+    def values(encoding: str, what: str) -> list[float]:
+        runs = lengths.losses(record, encoding, what)
+        return [run[0] if what == "mean" else run[-1] for run in runs if what == "mean" or len(run) == most]
+
+    found: dict[str, list[Difference]] = {"mean": [], "tail": []}
+    for what, others in found.items():
+        own = values(name, what) if name in known else []
+        for other in known if own else ():
+            if other != name and (its := values(other, what)):
+                others.append(Difference(other, lengths.difference(its, own)))
+        others.sort(key=lambda one: one.its.mean)
+    return found
+
+
+def folded(title: str, text: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
+
+
+def told_apart(rows: list[Difference], own: str) -> str:
+    """How many read better, how many worse, and of how many nothing can be said."""
+    better, worse = sum(one.its.negative for one in rows), sum(one.its.positive for one in rows)
+    rest = len(rows) - better - worse
+    return f"{better} of {len(rows)} encodings read better than {own}, and {worse} worse" + (
+        f"; {rest} can't be told apart from it" * bool(rest)
+    )
+
+
+def forest(page: Method) -> str:
+    """All other encodings beside the first method of a page that was trained: a table of intervals."""
+    own = next((name for name in on_board(page) if beside(name)["mean"]), None)
+    if own is None:
+        return ""
+    both = beside(own)
+    at, far = ({one.name: one.its for one in both[what]} for what in ("mean", "tail"))
+    heads = rows = ""
+    columns = [("at the trained length L", at), ("at 16 L", far)]
+    scales = []
+    for title, found in columns:
+        ends = "<small><span>← better</span><span>worse →</span></small>"
+        heads += f'<th scope="col" colspan="2">{title}{ends}</th>'
+        scales.append(
+            (min(0, *(its.low for its in found.values())), max(0, *(its.high for its in found.values())))
+        )
+    for one in both["mean"]:
+        cells = ""
+        for (_title, found), (low, high) in zip(columns, scales, strict=True):
+            its = found.get(one.name)
+            if its is None:
+                cells += '<td class="track"></td><td>–</td>'
+                continue
+            zero, left, right, mean = (
+                100 * (each - low) / (high - low) for each in (0, its.low, its.high, its.mean)
+            )
+            cells += (
+                f'<td class="track" style="--zero:{zero:.1f}%"><i style="left:{left:.1f}%;'
+                f'width:{right - left:.1f}%"></i><b style="left:{mean:.1f}%"></b></td>'
+                f'<td title="{its.low:+.2f} to {its.high:+.2f}">{its.mean:+.2f}</td>'
+            )
+        rows += f'<tr class="c-{kind(one.name)}"><th scope="row">{one.name}</th>{cells}</tr>'
+    return (
+        f"At the length of training {told_apart(both['mean'], own)}. At 16 times that length "
+        f"{told_apart(both['tail'], own)}.\n\n```{{raw}} html\n"
+        f'<table class="course-forest"><thead><tr><th scope="col">beside {own}</th>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table>\n```\n\n"
+        "*Loss minus that of the method, in nats per character; lines are 95 % intervals over five seeds: "
+        "they say how another training of the same small model would come out, not another model. At 16 L "
+        "the same last characters are read. The record: "
+        "[Train short, test long](../../docs/results.md#train-short-test-long).*"
+    )
+
+
+def strengths(page: Method) -> str:
+    """Where the board has a page's first method among the best quarter, and where among the last."""
+    name, best, last = on_board(page)[0], [], []
+    for column, words in MEASURES.items():
+        its = row(name)
+        if column not in its or column in ("stored", "toeplitz", "mean"):
+            continue
+        values = [other[column] for other in (rows() | {name: its}).values() if column in other]
+        sign = -1 if column in LARGE else 1
+        before = sum(sign * value < sign * its[column] for value in values)
+        behind = sum(sign * value > sign * its[column] for value in values)
+        said = f"{words}: {shown(column, its[column])} ({place_on_board(column, name)})"
+        if before < len(values) / 4 and behind > len(values) / 4:
+            best.append(said)
+        elif behind < len(values) / 4 and before >= len(values) / 2:
+            last.append(said)
+    lines = [("Good at", best), ("Bad at", last)]
+    return "\n".join(f"- **{title}**: {'; '.join(said)}" for title, said in lines if said)
+
+
 def claims(page: Method) -> str:
     """The claims that name the method in ``docs/results.md``, and their verdicts; the rest is folded."""
     if not page.claims:
@@ -251,8 +497,7 @@ def claims(page: Method) -> str:
         return ""
     text = "Claims that were put to the test:\n\n" + "\n".join(lines[:MOST])
     if rest := lines[MOST:]:
-        folded = f"<details><summary>{len(rest)} more</summary>\n\n" + "\n".join(rest)
-        text += f"\n\n{folded}\n\n</details>"
+        text += "\n\n" + folded(f"{len(rest)} more", "\n".join(rest))
     return text
 
 
@@ -278,19 +523,26 @@ def equal_scores(page: Method):
 
 
 def picture(page: Method):
-    """The scores of the first head as a heat map, and those of the last query in each head as lines."""
+    """The scores of the first head as a map, and those of the last query in each head as lines with names."""
     z = equal_scores(page)
+    hue = TONES[kind(page.page)]
     fig, axes = plots.panels(1, 2, size=(10.5, 3.9))
-    plots.heat(z[0], limits=None, cmap="viridis", xlabel="key", ylabel="query", title="head 1", ax=axes[0])
-    r = torch.arange(1 - LENGTH, 1)
-    plots.lines(
-        r,
-        {f"head {h}": line for h, line in enumerate(z[:, -1], 1)},
-        xlabel="key − last query",
-        ylabel="score",
-        title="the last query",
-        ax=axes[1],
+    shades = colors.LinearSegmentedColormap.from_list("method", ["#ffffff", hue])
+    plots.heat(
+        z[0], limits=None, cmap=shades, xlabel="key", ylabel="query", title="scores in head 1", ax=axes[0]
     )
+    for h, line in enumerate(z[:, -1], 1):
+        axes[1].plot(torch.arange(1 - LENGTH, 1), line, color=hue, alpha=1 - 0.2 * (h - 1), linewidth=2)
+        axes[1].annotate(
+            f"head {h}",
+            (0, float(line[-1])),
+            (6, 5 * (2.5 - h)),
+            textcoords="offset points",
+            va="center",
+            color=hue,
+        )
+    axes[1].set(xlabel="key − last query", ylabel="score", title="the last query, in each head")
+    axes[1].margins(x=0.02)
     return fig
 
 
@@ -336,13 +588,13 @@ def image(name: str, folder: Path) -> str:
 
 # ---- the page ----
 def explorer(page: Method) -> str:
-    """The live explorer, if there is one; without a script a link to its lesson stays."""
+    """The live explorer, if there is one."""
     if not page.live:
         return ""
     own = next(one for one in live.everyone() if one.front == page.live)
     params = own.settings(**page.params)
     place = live.place(page.live, params, "<p>It moves where scripts are allowed.</p>")
-    return f"## Move it\n\n```{{raw}} html\n{place}\n```"
+    return f"```{{raw}} html\n{place}\n```"
 
 
 def linked(path: str) -> str:
@@ -381,14 +633,16 @@ def text(name: str, picture: str) -> str:
     parts = {
         "TITLE": page.title,
         "SAYS": page.says,
-        "PICTURE": picture,
+        "FACTS": facts(page),
+        "PICTURE": explorer(page) or picture,
         "EQUATION": equation(page),
         "CODE": listing,
         "USE": use,
-        "LIVE": explorer(page),
         "COST": cost(page),
         "USERS": users(page),
-        "BOARD": board(page),
+        "FOREST": forest(page),
+        "STRENGTHS": strengths(page),
+        "BOARD": folded("All its numbers on the scoreboard", board(page)),
         "CLAIMS": claims(page),
         "ON": go_on(page),
     }
@@ -408,17 +662,27 @@ def linked_page(name: str, title: str) -> str:
     return f"[{title}]({editions.ENGLISH_SITE}methods/{name}.html)"
 
 
-def listed() -> str:
-    """The list of all pages, by the door that the first method of each opens first."""
+def by_door() -> list[tuple[str, list[str]]]:
+    """All pages, by the door that the first method of each opens first; doors that open none are left out."""
     first = {name: next(iter(doors(page)), "none") for name, page in METHODS.items()}
-    parts = []
+    found = []
     for door, unit in [*list(UNITS.items())[1:], ("none", UNITS["none"])]:
-        lines = [
-            f"- {linked_page(name, _(page.title))}" for name, page in METHODS.items() if first[name] == door
-        ]
         title = _("Position stays out") if door == "none" else _("Position enters {unit}").format(unit=unit)
-        parts.append(f"## {title}\n\n" + "\n".join(lines) if lines else "")
-    return "\n\n".join(parts)
+        found.append((title, [name for name in METHODS if first[name] == door]))
+    return [each for each in found if each[1]]
+
+
+def listed() -> str:
+    """The list of all pages, by door."""
+    return "\n\n".join(
+        f"## {title}\n\n" + "\n".join(f"- {linked_page(name, _(METHODS[name].title))}" for name in names)
+        for title, names in by_door()
+    )
+
+
+def short(name: str) -> str:
+    """What a page is called in a list: the title up to its colon."""
+    return re.split("[:：]", _(METHODS[name].title))[0]
 
 
 def sidebar() -> str:
@@ -429,9 +693,19 @@ def sidebar() -> str:
         else f"{editions.ENGLISH_SITE}methods/{name}.html"
         for name in METHODS
     }
-    return "\n".join(
-        f"{re.split('[:：]', _(page.title))[0]} <{places[name]}>" for name, page in METHODS.items()
-    )
+    return "\n".join(f"{short(name)} <{places[name]}>" for name in METHODS)
+
+
+def kind(name: str) -> str:
+    """The colour of an encoding of the registry, or of a page: "rope", "relative" …
+
+    >>> kind("rotary + YaRN"), kind("tupe"), kind("shaw")
+    ('rope', 'hybrid', 'relative')
+    """
+    page = METHODS.get(name)
+    first = name.partition(" + ")[0].removesuffix("-far")  # T5 with a longer reach
+    method = page or next(each for each in EVERY if first in each.names)
+    return KINDS.get(method.code[0].__module__.rpartition(".")[2], "relative") if method.code else "none"
 
 
 def search_words() -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ from course.lesson import predictions, questions
 from course.lesson.warm_up import Again, pick
 from tutorial_lib.explorers import live
 from tutorial_lib.language import ENGLISH, _
-from workshop import documents, translation
+from workshop import documents
 
 HERE = Path(__file__).parent
 if str(HERE) not in sys.path:  # where a test reads this file
@@ -26,7 +26,10 @@ if str(HERE) not in sys.path:  # where a test reads this file
 import article  # noqa: E402
 import atlas  # noqa: E402
 import editions  # noqa: E402
+import landing  # noqa: E402
 import methods  # noqa: E402
+
+import results  # noqa: E402
 
 CARD = Path(predictions.__file__).parent / "card"
 ROOT = HERE.parents[1]
@@ -42,7 +45,7 @@ MOVED = {
 
 
 class Project(project.Project):
-    """The repository as a web site: the first page is ``index``; each module and each method has one."""
+    """The repository as a web site: the first page is ``index``; modules, methods, records have one each."""
 
     def path2doc(self, filename):
         name = super().path2doc(filename)
@@ -60,6 +63,9 @@ class Project(project.Project):
                     continue
                 self.docnames.add(name)
                 self._docname_to_path[name] = Path("workshop/site") / source
+        for slug in results.records() if results.INDEX in self.docnames else ():
+            self.docnames.add(results.FOLDER + slug)
+            self._docname_to_path[results.FOLDER + slug] = Path(f"{results.INDEX}.md")
         return self.docnames
 
 
@@ -101,6 +107,8 @@ def links(text: str) -> str:
         lambda link: f"{link[1]}#{documents.slug(unquote(link[2]))}",
         text,
     )
+    if editions.LANGUAGE == ENGLISH:
+        text = results.linked(text)
     if STUDENTS:  # what is not there is not linked to
         text = re.sub(r"\[([^][]+)\]\((?:\.\./)*(?:docs/)?instructor/[^()\s]*\)", r"\1", text)
     return re.sub(r"\[([^][]+)\]\((?:\.\./)*(tutorial_lib/[\w/]+)\.py\)", module, text)
@@ -209,29 +217,6 @@ def notebook(text: str) -> str:
     return json.dumps(content)
 
 
-def toy() -> str:
-    """Words to drag, for the landing page; without a script, the explorer's picture in notebook 01."""
-    stored = json.loads((ROOT / "notebooks/01_permutation_invariance.ipynb").read_text(encoding="utf-8"))
-    own = next(
-        output
-        for cell in stored["cells"]
-        for output in cell.get("outputs", [])
-        if output.get("metadata", {}).get("live", {}).get("name") == "permutation"
-    )
-    picture = re.search("<img[^>]*>", "".join(own["data"]["text/html"]))[0]
-    place = live.place("permutation", {"order": "cat chases dog"}, picture, small="toy")
-    return f"```{{raw}} html\n{place}\n```"
-
-
-def contents() -> str:
-    """The README's table of the notebooks, with its links as they are seen from the first page."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    if editions.LANGUAGE != ENGLISH:
-        readme = translation.document(documents.README, translation.speakers(editions.LANGUAGE))
-    table = next(one for one in re.findall(r"(?:^\|.*\n)+", readme, re.M) if "](notebooks/" in one).strip()
-    return table.replace("](notebooks/", "](../../notebooks/")
-
-
 # ---- what Sphinx calls ----
 def read(app, docname, source):
     path, known = Path(app.env.doc2path(docname)), app.env.found_docs
@@ -240,15 +225,16 @@ def read(app, docname, source):
     if path.suffix == ".ipynb":
         source[0] = notebook(source[0])
     elif docname == "index":
-        source[0] = source[0].replace("NOTEBOOKS", contents())
-        if "TOY" in source[0]:
-            source[0] = source[0].replace("TOY", toy())
-        source[0] = source[0].replace("METHODS", methods.sidebar())
+        source[0] = landing.filled(source[0]).replace("METHODS", methods.sidebar())
     elif docname == "methods/index":
         source[0] = links(source[0].replace("METHODS", methods.listed()))
     elif docname.startswith("methods/"):
         name = docname.removeprefix("methods/")
         source[0] = links(methods.text(name, methods.image(name, Path(app.doctreedir) / "live")))
+    elif docname == results.INDEX:
+        source[0] = results.index(source[0])
+    elif docname.startswith(results.FOLDER):
+        source[0] = results.page(docname.removeprefix(results.FOLDER))
     elif docname == "docs/atlas":
         source[0] = re.sub("<div data-atlas>.*?</div>", lambda _found: atlas.table(), source[0])
         source[0] = links(
@@ -332,8 +318,9 @@ def alive(app, _name, _template, context, _doctree):
         app.add_js_file("live.js", defer="defer")
         app.add_css_file("live.css")
     if "data-atlas" in context.get("body", ""):
-        app.add_js_file("atlas.js", defer="defer")
         app.add_css_file("atlas.css")
+    if "data-find=" in context.get("body", ""):
+        app.add_js_file("atlas.js", defer="defer")
     if "data-playground" in context.get("body", ""):
         app.add_js_file("playground.js", defer="defer")
         app.add_css_file("playground.css")

@@ -29,13 +29,17 @@ export function scene(p, { forms, faint }) {
     : speak`${commas(-Math.log(faint) / side[head])} tokens behind (slope ${general(side[head], 4)})`)).join(speak` and `);
   const look = masked ? speak`the query at ${query} may not look at the key at ${key}`
     : speak`the query at ${query} has a bias of ${general(bias[key], 4)} and a weight of ${general(weight, 4)} for the key at ${key}`;
+  const far = Math.abs(query - key), nearest = Math.exp(-fall(key - query, of(slope, head)));
+  const side = slope[key > query && slope.length > 1 ? 1 : 0][head], end = commas(-Math.log(faint) / side);
+  const result = masked ? speak`Token ${query} may not look ahead at token ${key}.` : far === 0 ? speak`For head ${head} a word that is ${end} places away is as good as gone.`
+    : speak`For head ${head} the word ${far} places away weighs ${commas(nearest, nearest < 10 ? 1 : 0)} times less than its own; ${end} places away it is as good as gone.`;
   const same = { penalty: "",
     released: speak`; the weights are those of −m(i−j), since rows differ by a constant only`,
     symmetric: speak`; a key behind and one as far ahead weigh the same`,
     asymmetric: speak`; a key behind and one as far ahead weigh differently` }[form];
   return { views: { bias: [seen, bias], weights: shares },
     readouts: { bias: masked ? speak`query ${query}, key ${key}: masked` : speak`query ${query}, key ${key}: bias ${general(bias[key], 4)}` },
-    description: speak`Head ${head} of ${heads}, ${forms[form]}: with equal contents ${look}; next to its own, weights fall to 1/${
+    result, description: speak`Head ${head} of ${heads}, ${forms[form]}: with equal contents ${look}; next to its own, weights fall to 1/${
       commas(1 / faint)} within ${reach}${same}.` };
 }
 export function reached(p, { faint, wanted }) {

@@ -19,7 +19,10 @@ const all = p => range(3).map(row => attend(row, vectors(p.order.split(" "), p),
 export function scene(p, data) {
   const names = p.order.split(" "), every = all(p), { weights, mixed } = every[p.row];
   const ends = [...vectors(names, p), mixed];
-  return { views: { plane: [0, 1].map(i => ends.map(end => end[i])), weights: every.map(each => each.weights) },
+  const most = weights.indexOf(Math.max(...weights)), sees = weights.filter(w => w > 0);
+  const result = sees.length > 1 && Math.max(...sees) - Math.min(...sees) < 0.01 ? speak`“${names[p.row]}” takes as much from every word that it sees: its output is their mean.`
+    : speak`“${names[p.row]}” takes ${(100 * weights[most]).toFixed(0)} % from “${names[most]}”, more than from any other word.`;
+  return { views: { plane: [0, 1].map(i => ends.map(end => end[i])), weights: every.map(each => each.weights) }, result,
     description: speak`Scores times ${p.sharpness}, mask ${named("mask", p.mask, data)}: “${names[p.row]}” looks at ${
       list(names.map((name, j) => `“${name}” ${weights[j].toFixed(2)}`))}; so its output is (${mixed.map(v => v.toFixed(2)).join(", ")}).` };
 }

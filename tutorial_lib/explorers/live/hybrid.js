@@ -227,7 +227,10 @@ export function scene({ guess, query, score }, data) {
   const { terms, refused, e, rest } = lab(score, data), seen = softmax(e[query]).map(v => v.toFixed(2)).join(", ");
   const told = guess === "first" ? terms.length > 1 ? speak`${terms.length} to guess` : speak`one to guess` : terms.map(({ text, kind: how, moved: by }) =>
     (by > SEEN ? speak`${text} ${COUNTS[how]} (without it, a weight changes by ${by.toFixed(2)})` : speak`${text} ${COUNTS[how]}`)).join(speak`, `);
-  return { views: { scores: e, remains: rest }, description: refused ? speak`“${score}” is no score. ${refused}`
+  const gone = terms.filter(({ kind: how }) => how === "gone").length;
+  const result = refused ? "" : guess === "first" ? speak`Guess first: if a term is left out, does any weight change?`
+    : speak`The softmax takes out ${gone} of ${terms.length}: what is the same for all keys changes no weight.`;
+  return { views: { scores: e, remains: rest }, result, description: refused ? speak`“${score}” is no score. ${refused}`
     : speak`Score of four tokens, e_ij = ${joined(terms)}: ${told}; query ${query} gives the weights ${seen}.` };
 }
 export function reached({ score }, data) {
@@ -344,7 +347,7 @@ function build(app, stage) {
   pen.line({ x1: bx, x2: bx + N * wide, y1: bars, y2: bars, stroke: "--line", sw: 2 });
   const columns = all.map(j => {
     const at = bx + (j + 0.5) * wide, half = wide * 0.36;
-    pen.text({ x: at, y: bars + 15, mid: 1, fill: "--k", fs: app.small ? 13 : 12, translate: "no" }, data.WORDS[j]);
+    pen.text({ x: at, y: bars + 15 + (narrow && j % 2 ? 13 : 0), mid: 1, fill: "--k", fs: app.small ? 13 : 12, translate: "no" }, data.WORDS[j]);
     return [pen.rect({ x: at - half, width: half - 1, rx: 2, fill: "--mix2", stroke: "--mix", sw: 1, dash: "3 2" }),
       pen.rect({ x: at, width: half, rx: 2, fill: "--mix" }), pen.text({ x: at + half / 2, ta: "middle", fill: "--ink", fs: app.small ? 13 : 11.5 })];
   });
@@ -365,7 +368,7 @@ function build(app, stage) {
     });
     set(frame, { y: top + at * cell - 2 });
     set(query, { transform: `translate(${left - 22} ${top + (at + 0.5) * cell})` });
-    say(label, speak`weights of “${data.WORDS[i]}”`);
+    say(label, narrow ? speak`its weights` : speak`weights of “${data.WORDS[i]}”`);
     columns.forEach(([before, after, text], j) => {
       const [a, b] = [hidden ? 0 : app.glide(`a${j}`, rest[j], 0.002), app.glide(`b${j}`, full[j], 0.002)].map(height);
       set(before, { y: bars - a, height: a });
@@ -378,6 +381,7 @@ function build(app, stage) {
 
 export const hybrid = {
   title: speak`Hybrid scores: type a formula, and see which terms the softmax takes out`,
+  question: speak`Which terms of a score does the softmax take out?`,
   smooth: ["query"], drawn: ["term"], slide: ["score"], own: { term: { label: speak`term`, size: 5, start: 4 } },
   plays: { rows: speak`from query to query` }, shape: app => `${current(app).good.terms.map(term => `${term.text}${open(app, term)}`)}`, scene, reached, build,
   play: (app, how, dt, now) => walk(app, "query", "query", false, 1.5, dt, now),

@@ -376,8 +376,9 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   app.release = name => { app.held.delete(name); app.wake(); };
   function rest(quiet) {
     resting = 0;
-    const { description } = explorer.scene(app.params, data), evidence = explorer.reached?.(app.params, data);
+    const { description, result = "" } = explorer.scene(app.params, data), evidence = explorer.reached?.(app.params, data);
     say(words, description);
+    say(outcome, result);
     if (quiet !== "first") say(said, description);
     const how = evidence ? speak`✔ Reached: ${evidence}` : speak`Not reached yet.`;
     if (data.challenge) say(verdict, speak`Challenge: ${data.challenge} ${how}`);
@@ -391,6 +392,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   root.classList.toggle("lv-toy", small === "toy");
   set(root, { role: "group", "aria-label": explorer.title, "data-lm-suppress-shortcuts": "true" });
   const bar = html(root, "div", { class: "lv-bar" }), stage = html(root, "div", { class: "lv-stage" });
+  const outcome = html(root, "p", { class: "lv-result" }); // what is to be seen now, in one sentence
   const verdict = html(root, "p", { class: "lv-verdict", role: "status" });
   const more = html(root, "details", { class: "lv-more" });
   html(more, "summary", {}, speak`In words`);
@@ -405,6 +407,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   };
   app.untip = () => { bubble.hidden = true; };
 
+  if (explorer.question && !small) html(bar, "p", { class: "lv-question" }, explorer.question);
   const shows = [], own = `lv${Math.random().toString(36).slice(2)}`;
   app.playbar = html(bar, "div", { class: "lv-plays" }); // `build` may put it beside what it moves
   const buttons = Object.entries(explorer.plays ?? {}).map(([name, label]) => {
@@ -439,6 +442,9 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     app.set({});
   };
   /** A line of text, and buttons for what keyboards lack; a space in a button's text is where the caret goes. */
+  const fold = !small && explorer.folded ? html(bar, "details", { class: "lv-fold" }) : null;
+  if (fold) html(fold, "summary", {}, speak`more settings`);
+  const inside = fold && html(fold, "div", { class: "lv-bar" });
   function typed(name, label, most, signs) {
     const group = html(bar, "div", { class: "lv-typed" }), box = html(group, "label", { class: "lv-menu" }, label);
     const input = html(box, "input", { type: "text", maxlength: most, spellcheck: false, autocomplete: "off", autocapitalize: "off", enterkeyhint: "done" });
@@ -458,20 +464,20 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   }
   const bare = [...smooth, ...(explorer.drawn ?? [])];
   for (const name of names.filter(each => !bare.includes(each) && (!small || explorer[slide ? "slide" : small]?.includes(each)))) {
-    const { values, texts, label, menu, most, keys: signs } = table[name];
+    const { values, texts, label, menu, most, keys: signs } = table[name], place = fold && explorer.folded.includes(name) ? inside : bar;
     if (most) typed(name, label, most, signs);
     else if (!values) {
-      const box = html(bar, "label", { class: "lv-menu" }, label);
+      const box = html(place, "label", { class: "lv-menu" }, label);
       const input = html(box, "input", { type: "range", min: 0, step: 1 });
       input.addEventListener("input", () => app.set({ [name]: +input.value }));
       shows.push(() => { input.max = app.size(name) - 1; input.value = app.params[name]; });
     } else if (menu || values.length > 4 || explorer.menus?.includes(name)) {
-      const box = html(html(bar, "label", { class: "lv-menu" }, label), "select");
+      const box = html(html(place, "label", { class: "lv-menu" }, label), "select");
       texts.forEach((text, i) => box.add(new Option(text, i)));
       box.addEventListener("change", () => app.set({ [name]: values[box.value] }));
       shows.push(() => { box.value = values.indexOf(app.params[name]); });
     } else {
-      const group = html(bar, "fieldset");
+      const group = html(place, "fieldset");
       html(group, "legend", {}, label);
       const row = html(group, "div", { class: "lv-row" });
       texts.forEach((text, i) => {
@@ -482,6 +488,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
       });
     }
   }
+  if (fold) bar.append(fold); // behind the others, and what it holds below all of them
   const tools = html(bar, "div", { class: "lv-tools" });
   function tool(icon, label, act) {
     const button = html(tools, "button", { type: "button", class: "lv-tool", "aria-label": label, title: label });

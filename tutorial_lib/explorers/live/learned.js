@@ -121,7 +121,10 @@ export function scene(p, data) {
     beside = [last, near];
     seen = speak`the cosine of each row with the next, ${Math.min(...near).toFixed(2)} to ${Math.max(...near).toFixed(2)}`;
   }
-  return { views: { cosines: heat, beside }, description:
+  const [close, distant] = [apart(1), apart(8)];
+  const result = close > 0.3 ? speak`Neighbours look alike (cosine ${fixed(close)}), rows 8 apart ${distant < close - 0.05 ? speak`less so` : speak`as much`} (${fixed(distant)}): the table knows what is near.`
+    : speak`Neighbours have nothing in common (cosine ${fixed(close)}): the table tells places apart, not which are near.`;
+  return { views: { cosines: heat, beside }, result, description:
     speak`The table “${named("name", name, data)}”, ${length} positions × ${data.width} numbers, the first ${shown} of them: the cosine is ${
       fixed(apart(1))} for neighbours and ${fixed(apart(8))} for rows 8 apart, on average; marked is row ${position}, norm ${
       norms[position].toFixed(2)}, and its cosine with row ${other}, ${fixed(own[other])}; beside it ${seen}. ${lost(p, data)}` };
@@ -220,7 +223,7 @@ function lanes(app, parent, t, narrow) {
   const some = norms.slice(1, n), lo = Math.min(...some, norms[0]), hi = Math.max(...some), room = Math.log(hi / lo) * 0.12 + 0.05;
   const low = Math.min(0, ...near), tall = Math.log(hi) + room, height = i => Math.min(Math.log(norms[i]), tall); // row 0 may be far above
   const ys = [[-1, 1], [Math.log(lo) - room, Math.log(hi) + room], [low, 1]].slice(0, high.length).map(([a, b], i) => scale(a, b, boxes[i][1], boxes[i][0]));
-  const titles = [narrow ? speak`cosine of row p` : speak`cosine of row p with each`, speak`norm of each row`, speak`cosine with the next row`].slice(0, high.length);
+  const titles = [narrow ? speak`cosine of row p` : speak`cosine of row p with each`, speak`norm of each row`, narrow ? speak`cosine to the next` : speak`cosine with the next row`].slice(0, high.length);
   for (const [i, marks] of [[0, [-1, 0, 1]], [2, low < -0.2 ? [0, 1] : [0, 0.5, 1]]]) if (ys[i]) for (const v of marks) {
     pen.line({ x1: left, x2: W - 20, y1: ys[i](v), y2: ys[i](v), stroke: "--line", sw: v ? 1 : 2 });
     pen.text({ x: left - 9, y: ys[i](v), ta: "end", vc: 1, fs: 12 }, minus(v));
@@ -277,7 +280,8 @@ function lanes(app, parent, t, narrow) {
     });
     [other, position].forEach((v, k) => set(stems[k], { x1: x(v), x2: x(v) }));
     set(spots[0], { cx: x(other), cy: ys[0](between(own, other)) });
-    say(values[0], speak`with row o: ${minus(fixed(cosine(t, p.position, p.other)))}`);
+    const both = minus(fixed(cosine(t, p.position, p.other)));
+    say(values[0], narrow ? speak`row o: ${both}` : speak`with row o: ${both}`);
     if (waves) return turn(position, other);
     const norm = between(height, position), next = clamp(position, 0, near.length - 1);
     set(spots[1], { cx: x(position), cy: ys[1](norm) });
@@ -313,7 +317,8 @@ function dials(app, pen, left, top, slot, R) {
 }
 
 export const learned = {
-  title: speak`A learned table: every row against every other`, smooth: ["position", "other"], drawn: ["view"], slide: ["name"],
+  title: speak`A learned table: every row against every other`, smooth: ["position", "other"], drawn: ["view"], slide: ["name"], folded: ["length", "look"],
+  question: speak`Which places are near?`,
   plays: { walk: speak`p walks` },
   shape: ({ params: p }) => [p.name, p.length, p.shown, p.look].join(),
   scene, reached, build,

@@ -11,7 +11,10 @@ export function scene(p, data) {
   const { record, shown } = data,  mode = MODES.indexOf(p.positions), rows = record[p.text], row = rows[p.word], guesses = best(row, mode, shown);
   const read = rows.slice(0, p.word + 1).map(each => each[0]).join(" ").replaceAll(" ,", ",");
   const [first, second] = guesses.map(guess => speak`“${seen(guess[0])}” with ${guess[1 + mode].toFixed(3)}`);
-  return { views: { text: [0, 1].map(n => rows.map(each => each[2][1 + n])), next: guesses.map(guess => guess.slice(1)) },
+  const [comes, on, ...others] = row[2], now = mode ? others[mode - 1] : on;
+  const result = mode ? speak`“${comes}”, which really comes, had ${on.toFixed(3)} and has ${now.toFixed(3)} with positions ${named("positions", p.positions, data)}.`
+    : speak`With its positions the model gives ${on.toFixed(3)} to “${comes}”, the word that really comes.`;
+  return { result, views: { text: [0, 1].map(n => rows.map(each => each[2][1 + n])), next: guesses.map(guess => guess.slice(1)) },
     description: speak`SmolLM2, positions ${named("positions", p.positions, data)}, has read “${read}”. It expects ${first} and ${second}; “${row[1]}” comes next.` };
 }
 export function reached(p, { record }) {

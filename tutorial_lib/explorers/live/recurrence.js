@@ -40,6 +40,7 @@ export function scene(p, data) {
     scores: [keys.map(j => j - query), keys.map(j => near(j - query, data)), keys.map(j => near(j % segment - query % segment, data))] },
   readouts: { states: speak`token ${query} depends on token ${first}, ${query - first} places back, through ${depth}`,
     scores: `r = ${twin - query}: ${says}` },
+  result: speak`Token ${query} depends on ${count.token(query - first + 1)}, back to token ${first}, although one layer looks only ${query - keys[0]} back.`,
   description: speak`Segments of ${segment} tokens, a memory of ${memory}, ${depth}: token ${query} looks at ${
     count.key(keys.length)}, from ${keys[0]} on, and through ${depth} depends on ${count.token(query - first + 1)}, from ${
     first} on, of which those from ${start} on pass gradients; ${layers} × ${memory} states are kept; the keys have ${

@@ -60,6 +60,7 @@ export function scene(p, data) {
     ? speak`keys of the past get ${at(1 - tokens)} to ${at(-1)}, those of the future ${at(1)} to ${at(tokens - 1)}`
     : speak`keys of the past get ${at(1 - tokens)} to ${at(-1)}, those of the future ${at(1)} to ${at(tokens - 1)}, each the numbers learned for the other`;
   return { views: { bias: all.map(row => all.map(column => line[column - row + tokens - 1])), beside },
+    result: speak`${2 * tokens - 1} offsets share ${new Set(line).size} numbers; the key ${j === i ? speak`at the query's own place` : j < i ? speak`${i - j} before the query` : speak`${j - i} after the query`} gets ${(100 * weights[j]).toFixed(0)} % of its attention by them alone.`,
     readouts: { bias: `i = ${i}, j = ${j} (${sideOf(i, j)}): ${found}` },
     description: speak`${named("method", method, data)}, ${tokens} tokens${sizes[method] ?? ""}, read at ${sign}: ${told}; the ${
       2 * tokens - 1} offsets have ${new Set(line).size} different numbers; marked is i = ${i}, j = ${j}: ${
@@ -307,7 +308,7 @@ function bytes(app, pic, left, right, top, bottom) {
 
 export const relative = {
   title: speak`Relative biases: a ribbon of offsets that writes a matrix`, smooth: ["i", "j"], drawn: ["mine"],
-  slide: ["method", "sign"], own: { mine: { start: null, values: [] } },
+  slide: ["method", "sign"], folded: ["tokens", "sign", "view"], question: speak`How many numbers does it take to say how far?`, own: { mine: { start: null, values: [] } },
   plays: { row: speak`row by row`, diagonal: speak`along a diagonal` },
   shape: ({ params: p }) => [table(p), p.far, p.view].join(), scene, reached, build,
   play: (app, how, dt, now) => walk(app, "i", "j", how === "diagonal", Math.max(1.2, app.params.tokens / 8), dt, now),

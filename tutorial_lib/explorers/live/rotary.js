@@ -64,9 +64,14 @@ export function scene(p, data) {
     seen = w ? speak`the rotation as a matrix, in which channels ${a} and ${b} are mixed`
       : speak`the rotation as a matrix, in which channels ${a} and ${b} stay as they are`;
   }
+  const far = n - m, was = data.start.n - data.start.m;
+  const between = far < 0 ? speak`${-far} before the query` : far > 0 ? speak`${far} after the query` : speak`at the place of the query`;
+  const result = !w ? speak`Pair ${pair} does not turn: wherever q and k stand, the angle between them stays.` : far !== was ? speak`The key stands ${between}, at first it was ${-was} before it: another distance, so another angle and another score.`
+    : m === data.start.m ? speak`A query at ${m}, a key at ${n}: each turns with its own place, and neither sees the other.`
+      : speak`Same distance, same angle, same score: both have moved by ${Math.abs(m - data.start.m)}.`;
   const still = { all: "", partial: speak`, only the first ${2 * many} of ${2 * pairs} channels turn`,
     "p-RoPE": speak`, only the fastest ${many} of ${pairs} pairs turn` }[p.turning];
-  return { views: { plane, beside }, description:
+  return { views: { plane, beside }, result, description:
     speak`Query at ${m}, key at ${n}, ${named("layout", layout, data)} layout, base ${base}${still}: in pair ${pair} q has turned by ${
       (m * step).toFixed(1)}° and k by ${(n * step).toFixed(1)}°, lengths stay as they are; the score of all pairs is ${
       total(m, n, p, data).toFixed(4)}, and would be at any two positions with n − m = ${n - m}; beside it ${seen}.` };
@@ -82,7 +87,7 @@ export function reached(p, data) {
 const polar = ([x, y]) => [Math.hypot(x, y), Math.atan2(y, x)];
 
 function build(app, stage) {
-  const { params: p, data } = app, narrow = stage.clientWidth < 600;
+  const { params: p, data } = app, narrow = stage.clientWidth < (app.small === "toy" ? 560 : 600);
   const two = html(stage, "div", { class: `lv-two${narrow ? " lv-one" : ""}` });
   const left = html(two, "div"), right = html(two, "div");
   right.append(app.playbar); // beside what it moves
@@ -277,11 +282,9 @@ function strip(app, parent, narrow) {
   const yPart = 2 * R + 25, y0 = 2 * R + (number ? 38 : 18), y1 = y0 + 32, tall = 30, H = y1 + tall + 16;
   const [pic, pen] = canvas(parent, W, H, speak`All pairs, and the channels that they are made of`, { class: "lv-strip" });
   set(pic, { role: "radiogroup" });
-  if (!narrow) {
-    pen.text({ x: 0, y: cy, vc: 1 }, speak`pairs‖name of a row`);
-    if (number) pen.text({ x: 0, y: yPart, vc: 1 }, speak`add up`);
-    pen.text({ x: 0, y: y1 + tall / 2, vc: 1 }, speak`channels`);
-  }
+  const rows = [[speak`pairs‖name of a row`, cy, -6], [number ? speak`add up` : "", yPart, -99], [speak`channels`, y1 + tall / 2, y1 - 7]];
+  if (narrow) set(pic, { viewBox: `0 -18 ${W} ${H + 18}` }); // the names stand above the rows
+  for (const [words, beside, above] of rows) if (!narrow || above > -99) pen.text({ x: 0, y: narrow ? above : beside, halo: 1, vc: 1 }, words);
   const cell = (W - x0) / (2 * p.pairs), threads = [], size = Math.min(tall / 2 / 1.15, 13);
   const place = c => x0 + (c + 0.5) * cell;
   const chosen = pen.rect({ y: 1, height: y0 - 3, rx: 9, fill: "--face", stroke: "--mix", sw: 2 });
@@ -345,7 +348,7 @@ function strip(app, parent, narrow) {
 }
 
 export const rotary = {
-  title: speak`RoPE: queries and keys that turn`, smooth: ["m", "n"], drawn: ["pair", "view"], menus: ["base"],
+  title: speak`RoPE: queries and keys that turn`, smooth: ["m", "n"], drawn: ["pair", "view"], menus: ["base"], folded: ["layout", "turning", "content"],
   plays: { both: speak`both walk on`, query: speak`the query walks` },
   shape: ({ params: p }) => [p.pairs, p.pair, p.base, p.layout, p.turning, p.content].join(),
   scene, reached, build,

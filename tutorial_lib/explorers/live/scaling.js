@@ -46,7 +46,11 @@ export function scene(p, data) {
   const said = loss !== "shown" ? "" : !measured ? speak` SmolLM2's loss is not measured here.`
     : at === null ? speak` SmolLM2's loss is measured up to ${commas(measured[0].at(-1))} positions.`
       : speak` SmolLM2 reads a text again: loss ${at.toFixed(2)} at this distance, ${data.without.toFixed(2)} without a first copy.`;
+  const result = fresh ? speak`Up to ${commas(length)} tokens, ${fresh} of ${d / 2} hands reach angles that training never showed them.`
+    : times > 1 ? speak`Up to ${commas(length)} tokens no hand reaches an angle that training never showed: the slowest turns ${(1 / ratio(d / 2 - 1)).toFixed(1)} times as slowly.`
+      : speak`A text of the trained length: every angle has been seen.`;
   return {
+    result,
     views: {
       wavelengths: [pairs, ...[old, now].map(all => all.map(theta => TAU / theta))],
       ...(measured ? { loss: [measured[0].map(x => x / 1000), measured[1]] } : { beside: view === "turns"

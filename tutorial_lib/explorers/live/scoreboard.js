@@ -205,7 +205,8 @@ function list(app, body, order, keys) {
 }
 
 export const scoreboard = {
-  title: speak`The scoreboard of all encodings`, drawn: ["sort", "row", "other"], slide: [],
+  title: speak`The scoreboard of all encodings`, drawn: ["sort", "row", "other"], slide: [], folded: ["shift", "longer"],
+  question: speak`Which of two is better, and at what?`,
   sizes: { row: (p, data) => Math.max(1, left(p, data).length), other: (p, data) => Math.max(1, left(p, data).length) },
   shape: ({ params: p }) => [p.sort, p.door, p.shift, p.longer].join(),
   scene, reached, build,

@@ -42,7 +42,10 @@ export function scene(p, data) {
     beside = [range(positions), dots];
     seen = speak`its dot products with all others, at most ${general(Math.max(...dots), 4)} (with itself)`;
   }
-  return { views: { table, beside }, readouts: { table: cell(position, dimension, p) }, description:
+  const next = dot(table[Math.min(position + 1, positions - 1)], here) / dot(here, here), end = dot(table[position > positions / 2 ? 0 : positions - 1], here) / dot(here, here);
+  const result = next > end + 0.05 ? speak`The vector beside position ${position} is nearly the same (cosine ${next.toFixed(2)}), the one at the far end is not (${end.toFixed(2)}): near places look alike.`
+    : speak`The vector beside position ${position} (cosine ${next.toFixed(2)}) is no more like it than the one at the far end (${end.toFixed(2)}).`;
+  return { views: { table, beside }, result, readouts: { table: cell(position, dimension, p) }, description:
     speak`PE of ${positions} positions × ${d_model} dimensions, base ${base}, ${named("layout", layout, data)} layout, from −1 (dark blue) to +1 (light yellow); marked is position ${
       position}, dimension ${dimension}; beside it ${seen}.` };
 }

@@ -1,0 +1,29 @@
+// What this browser has read: a lesson counts once its end was seen. It is marked in the sidebar and on its
+// card, and the first lesson that is left stands above all others.
+(() => {
+  const KEY = "course-read", root = new URL(document.documentElement.dataset.content_root, location);
+  const stored = () => {
+    try { return new Set(JSON.parse(localStorage.getItem(KEY) ?? "[]")); } catch { return new Set(); } // a page from a disk may have no store
+  };
+  const name = link => (link.href.startsWith(root.href) ? link.href.slice(root.href.length).replace(/\.html.*/, "") : "");
+  const list = document.querySelector(".course-group"), next = document.querySelector(".course-next");
+  const lessons = list ? [...list.querySelectorAll("a")] : [], cards = [...document.querySelectorAll(".course-cards a")];
+  const here = location.href.startsWith(root.href) ? location.href.slice(root.href.length).replace(/\.html.*/, "") : "";
+  function show() {
+    const read = stored();
+    for (const link of [...lessons, ...cards]) link.classList.toggle("course-read", read.has(name(link)));
+    const left = read.size ? lessons.find(link => !read.has(name(link)) && name(link) !== here) : null;
+    if (!next) return;
+    next.hidden = !left;
+    if (left) Object.assign(next.querySelector("a"), { href: left.href, textContent: left.textContent.trim() });
+  }
+  show();
+  const end = document.querySelector(".prev-next-footer");
+  if (!end || !/^notebooks\/\d\d_/.test(here)) return;
+  new IntersectionObserver((entries, watch) => {
+    if (!entries.some(entry => entry.isIntersecting) || scrollY < innerHeight) return;
+    watch.disconnect();
+    try { localStorage.setItem(KEY, JSON.stringify([...stored().add(here)])); } catch { /* nothing is marked then */ }
+    show();
+  }).observe(end);
+})();
