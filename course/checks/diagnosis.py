@@ -132,6 +132,11 @@ def relation(known, n: int, theirs: dict, ours: dict) -> tuple[str, float]:
     tensors = all(isinstance(one, torch.Tensor) and one.is_floating_point() for one in (a, b))
     if not tensors or a.shape != b.shape:
         return "", 1.0
+    lost = ~a.isfinite() & ~b.isfinite() & (a.isnan() | b.isnan())  # too large for both
+    if bool(lost.any()):
+        return relation(
+            known, n, {**theirs, "value": a.masked_fill(lost, 0)}, {**ours, "value": b.masked_fill(lost, 0)}
+        )
     if bool((b.isnan() & ~a.isnan()).any()) and int((~b.isnan()).sum()) >= ENOUGH:
         filled = {**ours, "value": torch.where(b.isnan(), a.to(b.dtype), b)}
         return ("nan" if known.same(n, theirs, filled, loose=True) else ""), 1.0

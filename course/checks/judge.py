@@ -492,7 +492,11 @@ def _values(question: Question, want, got, exact: bool = False, where: str = "")
         faults = (_values(question, want[key], got[key], exact, f"{name}[{key!r}]") for key in keys)
         return next((fault for fault in faults if fault), None)
     if isinstance(want, str):
-        wrong = _("{what} is {text!r}, which is wrong.").format(what=name, text=got[:60])
+        wrong = (
+            _("{what} is {text!r}, which is wrong.")
+            if f'"{got}"' in question.returns or '"' not in question.returns
+            else _("{what} is {text!r}, which is none of the answers that are asked for.")
+        ).format(what=name, text=got[:60])
         return None if got == want else ("symptom", wrong)
     if question.exact_dtype and type(want) is int and isinstance(got, float):
         return "type", _("{what} should be a whole number, it is {value!r}: divide with //.").format(

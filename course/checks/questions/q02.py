@@ -213,13 +213,23 @@ SINUSOID_TABLE = Question(
             "For an odd d you build the table of width d + 1 and cut it. Then all frequencies but the "
             "first are those of d + 1.",
         ),
-        Wrong(
-            "a power and a product, without brackets",
-            lambda positions, d, base: _table_of(
-                (positions.double()[:, None] * (base**-2 * torch.arange(0, d, 2) / (2 * d))).float(), d
-            ),
-            "A power binds tighter than a product: without brackets, base ** −2 is taken first, and then "
-            "multiplied and divided. The whole exponent needs brackets.",
+        *(
+            Wrong(
+                name,
+                lambda positions, d, base, step=step: _table_of(
+                    (
+                        positions.double()[:, None]
+                        * (base**-2 * torch.arange(0, step * -(-d // 2), step) / d)
+                    ).float(),
+                    d,
+                ),
+                "A power binds tighter than a product: without brackets, base ** −2 is taken first, and then "
+                "multiplied and divided. The whole exponent needs brackets.",
+            )
+            for name, step in (
+                ("a power and a product, without brackets", 1),
+                ("a power and a product, without brackets, by columns", 2),
+            )
         ),
         Wrong(
             "pairs counted from 1",
@@ -367,6 +377,15 @@ SINUSOID_ADD = Question(
             "tokens scaled",
             lambda x, positions: _sinusoid_add(x * x.shape[-1] ** 0.5, positions),
             "The tokens are multiplied by √d. That belongs to some models, but it is not asked here.",
+        ),
+        Wrong(
+            "cosine before sine",
+            lambda x, positions: (
+                x.float()
+                + _sinusoid_table(positions, x.shape[-1], 1e4).unflatten(1, (-1, 2)).flip(2).flatten(1)
+            ).to(x.dtype),
+            "The precision is right, but each pair starts with its cosine now. Weights that were trained "
+            "with the other order do not fit.",
         ),
     ),
     variants=(

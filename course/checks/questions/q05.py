@@ -411,6 +411,21 @@ MOVED_MASS = Question(
             _moved(lambda a, b: (a - b).abs().sum(-1)[:, -1] / 2),
             "Only the last query is counted. Take the mean over all queries of a head.",
         ),
+        Wrong(
+            "−1 in place of −inf",
+            lambda scores, term, allowed: (
+                (
+                    (scores + term).masked_fill(~allowed, -1).softmax(-1)
+                    - scores.masked_fill(~allowed, -1).softmax(-1)
+                )
+                .abs()
+                .sum(-1)
+                .mean(-1)
+                / 2
+            ),
+            "What is forbidden gets the score −1, which is no lower than many a real one: it keeps a share. "
+            "Only minus infinity gives a weight of 0.",
+        ),
     ),
     variants=(
         Variant(
@@ -792,6 +807,18 @@ CONCAT_BIAS = Question(
             "You use a gelu. It would work as well in training, but this question asks for the relu, and "
             "weights that were trained with one do not fit the other.",
             WORKS,
+        ),
+        *(
+            Wrong(
+                name,
+                _concat_of(lambda a, b, c, W_2: torch.relu(a + b + c) @ W_2, **part),
+                "W_o is cut in two places that do not fit: one column meets both parts, and another none. "
+                "The first d columns belong to PE_i, the last one to r_ij.",
+            )
+            for name, part in (
+                ("the first column taken twice", {"offset": lambda r, W: r[..., None] * W[:, 0]}),
+                ("the last column taken twice", {"place": lambda PE, W: (PE @ W[:, 1:].T)[:, None]}),
+            )
         ),
     ),
     variants=(

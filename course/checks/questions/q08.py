@@ -196,6 +196,12 @@ AXIS_ANGLES = Question(
             _axes_with(theta=lambda pairs, axes, base: base ** (torch.arange(pairs) / pairs)),
             "The sign of the exponent is wrong: pairs get faster where they should get slower.",
         ),
+        Wrong(
+            "exponent divided by the channels",
+            _axes_with(theta=lambda pairs, axes, base: base ** (-torch.arange(pairs) / (2 * pairs * axes))),
+            "The exponent is divided by the number of channels of the whole head. It is N, the pairs of one "
+            "axis, that it is divided by.",
+        ),
     ),
     variants=(
         Variant(

@@ -1320,6 +1320,18 @@ SINK_ATTENTION = Question(
             "What is hidden gets the score 0. After the softmax that is a weight like any other; −inf gives "
             "none.",
         ),
+        Wrong(
+            "values tiled",
+            lambda q, k, v, sinks, window: _sinking(
+                q,
+                k.repeat_interleave(q.shape[1] // k.shape[1], 1),
+                v.repeat(1, q.shape[1] // k.shape[1], 1, 1),
+                sinks,
+                window,
+            ),
+            "Queries meet the right keys, but the values are repeated as a whole, 0 1 0 1. They belong to "
+            "their keys: 0 0 1 1.",
+        ),
     ),
     variants=(
         Variant(
