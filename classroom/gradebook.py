@@ -256,8 +256,8 @@ def _fit(book, root: Path, assignment: str, cells: Mapping[str, nbformat.Noteboo
             ):
                 raise ValueError(
                     f"{assignment} has no {cell.name} any more, but {by_hand} marks or comments that were "
-                    f"given by hand. Put it back; `grade {assignment} --drop {question_of(cell.name)}` lets a "
-                    "question count for nobody."
+                    "given by hand. Put it back; "
+                    f"`grade {assignment} --drop {question_of(cell.name)}` lets a question count for nobody."
                 )
             for one in [*rows, cell]:
                 book.db.delete(one)
