@@ -230,7 +230,7 @@ def _fit(book, root: Path, assignment: str, cells: Mapping[str, nbformat.Noteboo
     """Give the gradebook the questions of a changed notebook while submissions are in: nbgrader refuses to.
 
     All marks stay. What is new is noted, since who had handed in before has never seen it (`unseen`).
-    ValueError where a question is gone for which marks were given by hand.
+    ValueError where one is gone that has marks or comments by hand.
     """
     from nbgrader.api import Comment, Grade, GradeCell, SolutionCell, SourceCell
 
@@ -248,11 +248,16 @@ def _fit(book, root: Path, assignment: str, cells: Mapping[str, nbformat.Noteboo
     ):
         for cell in [cell for cell in there if cell.name not in wanted]:
             rows = book.db.query(row).filter(row.cell_id == cell.id).all() if row else []
-            if row is Grade and (by_hand := sum(one.manual_score is not None for one in rows)):
+            if by_hand := sum(
+                one.manual_score is not None or bool(one.extra_credit)
+                if row is Grade
+                else bool(one.manual_comment)
+                for one in rows
+            ):
                 raise ValueError(
-                    f"{assignment} has no question {cell.name} any more, but {by_hand} marks that were given "
-                    f"by hand. Put it back; `grade {assignment} --drop {question_of(cell.name)}` lets it "
-                    "count for nobody."
+                    f"{assignment} has no {cell.name} any more, but {by_hand} marks or comments that were "
+                    "given by hand. Put it back; "
+                    f"`grade {assignment} --drop {question_of(cell.name)}` lets a question count for nobody."
                 )
             for one in [*rows, cell]:
                 book.db.delete(one)

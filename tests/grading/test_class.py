@@ -41,16 +41,18 @@ def test_preparing_again_changes_nothing(room):
     assert room.dump() == before and release.stat().st_mtime_ns == when
 
 
-def test_cells_cannot_change_after_submissions(room):
+def test_a_cell_with_a_comment_cannot_go_after_submissions(room):
     room.send("li")
     room.marks("li")
     room.merge()
+    room.comment("li", "answer", "Nice.")
     notebook = nbformat.read(room.root / "solution.ipynb", as_version=4)
     notebook.cells[1].metadata.nbgrader.grade_id = "renamed"
     nbformat.write(notebook, room.root / "solution.ipynb")
     for _ in range(2):  # it is not taken for done the second time
-        with pytest.raises(RuntimeError, match="Cannot add or remove cells"):
+        with pytest.raises(ValueError, match="has no answer any more, but 1 marks or comments"):
             gradebook.prepare(room.root, {room.name: room.root / "solution.ipynb"})
+    assert gradebook.source(room.root, room.name).exists() and room.released().cells
 
 
 def test_a_folder_that_was_moved_finds_its_database(room, tmp_path):
@@ -474,7 +476,7 @@ def test_a_question_of_the_teachers_own_may_come_while_hand_ins_are_in(room, tmp
     assert (room.root / "written" / room.name / "cell-4711.html") in written.write(room.root, room.name)
 
     prepared(lambda cells: cells.__delitem__(slice(-2, None)))  # and goes again
-    with pytest.raises(ValueError, match="1 marks that were given by hand.*--drop explain_why"):
+    with pytest.raises(ValueError, match="1 marks or comments that were given by hand.*--drop explain_why"):
         prepared(lambda cells: cells.__delitem__(slice(-1, None)))
     own.metadata.nbgrader.task = True
     with pytest.raises(ValueError, match="cell-4711 is a “Manually graded task”"):
