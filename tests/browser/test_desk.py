@@ -156,6 +156,11 @@ def test_the_next_day_begins_where_the_reader_was(desk):
     page.evaluate("() => jupyterapp.commands.execute('application:close-all')")
     rows.nth(10).wait_for()
     assert page.locator(".jp-Launcher").count() == 0
+    kernels = "async () => { const { kernels } = jupyterapp.serviceManager; await kernels.refreshRunning(); "
+    for _ in range(50):  # the kernels of what was closed end, too
+        if page.evaluate(kernels + "return [...kernels.running()].length; }") <= 1:
+            break
+        page.wait_for_timeout(200)
     desk.progress.unlink()
     page.close()
 
