@@ -16,8 +16,8 @@ from tutorial_lib.language import ENGLISH, _, speaking
 
 PICTURE = "_static/course.gif"
 FONTS = """<script>if (location.protocol !== "file:") for (const weight of [400, 700, 800])
-document.head.append(Object.assign(document.createElement("link"), {{ rel: "preload", as: "font", type: "font/woff2",
-crossOrigin: "", href: `{root}_static/fonts/open-sans-${{weight}}.woff2` }}));</script>
+document.head.append(Object.assign(document.createElement("link"), {{ rel: "preload", as: "font",
+type: "font/woff2", crossOrigin: "", href: `{root}_static/fonts/open-sans-${{weight}}.woff2` }}));</script>
 """
 """A page asks for its letters before it knows its style sheet, so they are there when it is first drawn."""
 LOST = """<!DOCTYPE html>
