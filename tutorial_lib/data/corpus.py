@@ -35,8 +35,9 @@ class Corpus:
         symbols = "".join(sorted(set(text)))
         number = torch.zeros(ord(symbols[-1]) + 1, dtype=torch.int64)
         number[[ord(symbol) for symbol in symbols]] = torch.arange(len(symbols))
-        # a lookup of all characters at once: one by one, the Bible takes ten times as long
-        ids = number[torch.frombuffer(bytearray(text.encode("utf-32-le", "surrogatepass")), dtype=torch.int32)]
+        # all characters at once: one by one, the Bible takes three times as long
+        codes = bytearray(text.encode("utf-32-le", "surrogatepass"))
+        ids = number[torch.frombuffer(codes, dtype=torch.int32)]
         cut = len(ids) * 9 // 10
         return cls(text, symbols, ids[:cut], ids[cut:])
 
