@@ -1,5 +1,5 @@
-"""The turns of notebook 04: the table of offsets, buckets; of its side quests: a sign mended, clipping, and the
-places of remembered tokens."""
+"""The turns of notebook 04: the table of offsets, buckets; and of its side quests: a sign mended, clipping,
+the places of remembered tokens."""
 
 from __future__ import annotations
 
