@@ -297,6 +297,7 @@ function tell(model, el) {
     model.send({ reason });
     explain(refute(reason));
     unfold(el);
+    nextCell(el)?.focus();   // Shift+Enter goes on, and does not run this cell again
   }));
   else explain(told.reason ? refute(told.reason) : told.belief);
   el.append(card);
