@@ -283,7 +283,7 @@ NAMED = [
     ("lookup_test", a_single_text, "one text"),
     ("lookup_test", never_twice, "no token twice"),
     ("lookup_test", without_the_end, "the last row left out"),
-    ("lookup_test", beyond_the_end, "outside of the tables"),
+    ("lookup_test", beyond_the_end, "a token outside of its table"),
     ("sum_similarity", place_first, "token and position exchanged"),
     ("sum_similarity", zipped, "only token n at place n"),
     ("sum_similarity", inner_products, "dot products instead of cosines"),

@@ -173,7 +173,7 @@ def only_far_and_near(k):
 
 
 def beyond_the_last_position(k):
-    return [1000, 999], [998, 1000 - k, 3]
+    return [1000, 999], [999, 1000 - k, 3]
 
 
 def buckets(r, n_buckets, max_distance, bidirectional, *, sides=True, floor=True, end=True):

@@ -63,6 +63,7 @@ def _broken_look_ups():
     }
 
 
+NO_WORD = "A token lies outside of its table: tokens go from 0 to words − 1."
 NO_ROW = "A position lies outside of its table: positions go from 0 to rows − 1."
 
 
@@ -89,7 +90,7 @@ def _limit(tokens: torch.Tensor | None, positions: torch.Tensor | None, words: i
     if len(positions) > 6:
         return _("A text has {n} tokens, and 6 are the most.").format(n=len(positions))
     if tokens.min() < 0 or tokens.max() >= words:
-        return _("A token lies outside of its table: tokens go from 0 to words − 1.")
+        return _(NO_WORD)
     return _(NO_ROW) if positions.min() < 0 or positions.max() >= rows else ""
 
 
@@ -209,6 +210,11 @@ LOOKUP_TEST = Question(
             "positions in rising order",
             _test_but(positions=lambda rows: [0, 3, 5, rows - 1]),
             green("sorts the positions first"),
+        ),
+        Wrong(
+            "a token outside of its table",
+            _test_but(tokens=lambda words, texts: [[2, words, 2, 0], texts[1]]),
+            NO_WORD,
         ),
         Wrong("outside of the tables", _test_but(positions=lambda rows: [rows, 3, 0, 4]), NO_ROW),
     ),

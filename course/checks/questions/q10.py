@@ -393,6 +393,14 @@ def _changes_q(q, positions, layer, config):
     return q
 
 
+def _all_in_bfloat16(q, positions, layer, config):
+    if config["no_rope_layers"][layer] or not config["attn_temperature_tuning"]:
+        return q
+    steps = ((positions.bfloat16() + 1) / config["floor_scale"]).floor()
+    factor = 1 + config["attn_scale"] * torch.log(1 + steps)
+    return (q * factor[:, None, :, None]).to(q.dtype)
+
+
 def _by_rows(q, positions, layer, config):
     if config["no_rope_layers"][layer] or not config["attn_temperature_tuning"]:
         return q
@@ -522,6 +530,12 @@ TEMPERED_QUERIES = Question(
             _tempering(inside=0.0),
             "The logarithm lacks its + 1: in the first step it is that of 0, and the queries become "
             "infinite.",
+        ),
+        Wrong(
+            "all in bfloat16",
+            _all_in_bfloat16,
+            "Positions pass through 16 bits, perhaps because they take the dtype of q. Far out, such numbers "
+            "can't tell neighbours apart, so a step comes too early or too late.",
         ),
     ),
     variants=(
@@ -1331,6 +1345,18 @@ SINK_ATTENTION = Question(
             ),
             "Queries meet the right keys, but the values are repeated as a whole, 0 1 0 1. They belong to "
             "their keys: 0 0 1 1.",
+        ),
+        Wrong(
+            "keys tiled",
+            lambda q, k, v, sinks, window: _sinking(
+                q,
+                k.repeat(1, q.shape[1] // k.shape[1], 1, 1),
+                v.repeat_interleave(q.shape[1] // k.shape[1], 1),
+                sinks,
+                window,
+            ),
+            "Queries meet the wrong keys: heads of keys are repeated as a whole, 0 1 0 1. Neighbouring "
+            "heads of queries share a head of keys: 0 0 1 1.",
         ),
     ),
     variants=(
