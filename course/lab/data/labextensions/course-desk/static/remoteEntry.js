@@ -105,9 +105,15 @@
       app.commands.addCommand("launcher:create", { label: "The course", execute: show });
       app.restored.then(async () => {
         app.shell.activateById("table-of-contents");  // a stored layout alone leaves the left side shut
+        // Where the address names a notebook, that one is on its way: nothing may stand before it.
         const { treePath } = JSON.parse(document.getElementById("jupyter-config-data").textContent);
-        if (!treePath && (await asked(app)).begun) await show();  // else the address names what is to be opened
-        app.shell.layoutModified.connect(() => { if (app.shell.isEmpty("main")) show(); });
+        const empty = () => app.shell.isEmpty("main");
+        if (!treePath && ((await asked(app)).begun || empty())) await show();
+        let filled = !empty();
+        app.shell.layoutModified.connect(() => {
+          if (!empty()) filled = true;
+          else if (filled) show();
+        });
       });
     },
   };
