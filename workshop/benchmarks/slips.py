@@ -1,7 +1,7 @@
 # ruff: noqa: E501
 """Wrong answers as students write them: one place of a model answer, and what stands there instead.
 
-``python -m workshop.benchmarks.slips`` lets the checks judge all of them, and those of :mod:`.students`, and counts what comes back: a name
+``python -m workshop.benchmarks.slips`` lets the checks judge all of them, and counts what comes back: a name
 (mistake, or near: the right answer but for one change), a symptom (only the numbers say what is wrong), the own
 words of a question, a message about a kind, a shape or an error, or, in a hole, a pass.
 ``--show`` prints every text, to be read by a person.
@@ -10,7 +10,6 @@ words of a question, a message about a kind, a shape or an error, or, in a hole,
 from __future__ import annotations
 
 import argparse
-import itertools
 import re
 import sys
 from collections import Counter
@@ -19,7 +18,6 @@ from collections.abc import Callable, Iterator
 from course.checks import questions
 
 from .mistakes import cells_of, space_of, verdicts
-from .students import WRONG
 
 SEEDS = (1, 20)
 
@@ -632,8 +630,7 @@ def main(arguments: list[str] | None = None) -> int:
     for question in questions.everything():
         if given.names and not {question.name, question.exercise} & set(given.names):
             continue
-        others = ((answer.__doc__ or "", answer) for answer in WRONG[question.name])
-        for what, answer in itertools.chain(slips(question), others):
+        for what, answer in slips(question):
             found = list(verdicts(question, answer, SEEDS))
             kinds = {"PASSED" if each.passed else _told(question, each) for each in found}
             kind = kinds.pop() if len(kinds) == 1 else "mixed"
