@@ -169,7 +169,7 @@ BACKWARDS = Question(
 
 # ---- blocks_swapped ----
 def blocks_swapped(positions, size):
-    """The positions [L] with each two neighbouring blocks of this size in each other's place.
+    """The positions [L], cut into blocks of this size, with neighbouring blocks swapped in pairs.
 
     L is a multiple of 2 · size. Inside a block the order stays as it is.
     """

@@ -314,8 +314,8 @@ BUCKET = Question(
         ),
     ),
     hints=(
-        "Treat near and far apart. Near: the distance is its own bucket. Far: how often must 4 be doubled to "
-        "reach n?",
+        "Treat near and far apart. Near: the distance is its own bucket. Far: how many doublings of 4 fit "
+        "into n?",
         "torch.log2(n / 4) counts doublings; floor() rounds down, long() makes whole numbers. "
         "torch.where(condition, a, b) picks one of two.",
         "Far is 4 plus the doublings, at most 7. Use n.clamp(min=4) inside of the logarithm: log2 of 0 is "
