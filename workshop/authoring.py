@@ -131,6 +131,14 @@ def execute(
         return time.perf_counter() - start
 
 
+def executed(
+    notebook: nbformat.NotebookNode, folder: Path, environment: Mapping[str, str]
+) -> nbformat.NotebookNode:
+    """The notebook after :func:`execute`, also where that happens in another process."""
+    execute(notebook, folder, environment)
+    return notebook
+
+
 def known() -> list[Path]:
     """All notebooks in reading order, then the solutions, then side quests; also what is still only text."""
     quests = NOTEBOOKS.glob(f"{navigation.DEEPER}/[0-9]*_*.*")

@@ -21,11 +21,15 @@ import functools
 import hashlib
 import io
 import json
+import multiprocessing
+import os
 import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import nbformat
 
@@ -471,11 +475,38 @@ def numbers(notebook: nbformat.NotebookNode) -> list[list[str]]:
     ]
 
 
-def run(
-    notebook: nbformat.NotebookNode, name: str, environment: Mapping[str, str], folder: Path
-) -> nbformat.NotebookNode:
-    """Execute a translated notebook. Raises ValueError if it prints other numbers than the English one."""
-    authoring.execute(notebook, folder, environment)
+class Job(NamedTuple):
+    """A translated notebook to be executed in a folder, with what its kernel gets besides."""
+
+    notebook: nbformat.NotebookNode
+    name: str
+    environment: Mapping[str, str]
+    folder: Path
+
+
+def run(jobs: list[Job]) -> Iterator[nbformat.NotebookNode]:
+    """Execute translated notebooks, as many at a time as there are cores, and give them in order.
+
+    Raises ValueError if one prints other numbers than its English notebook.
+    """
+    given = (
+        [job.notebook for job in jobs],
+        [job.folder for job in jobs],
+        [{"OMP_NUM_THREADS": "1", **job.environment} for job in jobs],  # kernels run side by side
+    )
+    if len(jobs) < 2:
+        yield from map(_told, jobs, map(authoring.executed, *given))
+        return
+    # processes, since what draws the pictures is bound to one thread
+    with ProcessPoolExecutor(
+        min(len(jobs), os.cpu_count() or 1), multiprocessing.get_context("spawn")
+    ) as pool:
+        yield from map(_told, jobs, pool.map(authoring.executed, *given))
+
+
+def _told(job: Job, notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """An executed notebook with its pictures, once its numbers are those of the English one."""
+    name, environment = job.name, job.environment
     with (
         contextlib.suppress(RuntimeError),
         speaking(environment["TUTORIAL_LANG"], Path(environment["TUTORIAL_LOCALE"])),
@@ -526,6 +557,13 @@ def build(language: str, only: tuple[str, ...] = (), folder: Path = ROOT / "buil
     """
     out, says, ran = folder / language, speakers(language), _ran(folder, language)
     compile_texts(looked_up(language), out)
+    waiting: list[tuple[Path, str, Job]] = []
+
+    def write(path: Path, notebook: nbformat.NotebookNode) -> None:
+        print(path, "{} of {}".format(*coverage(path.stem, language)), flush=True)
+        nbformat.write(notebook, out / path)
+        _record(folder, language).write_text(json.dumps(ran), encoding="utf-8")
+
     for path in served(ROOT):
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         name = path.stem if path.suffix == ".ipynb" else ""
@@ -544,17 +582,20 @@ def build(language: str, only: tuple[str, ...] = (), folder: Path = ROOT / "buil
                     continue
                 if not only or name[:2] in only:
                     spoken = {"TUTORIAL_LANG": language, "TUTORIAL_LOCALE": str(folder)}
-                    notebook = run(notebook, name, spoken, (out / path).parent)
-                    notebook.metadata["language"] = language
-                    ran[name] = made
-                elif there:
+                    waiting.append((path, made, Job(notebook, name, spoken, (out / path).parent)))
+                    continue
+                if there:
                     _keep_outputs(notebook, nbformat.read(out / path, as_version=4))
                     ran[name] = ""  # its turn comes in the next build of all
                 else:
                     ran.pop(name, None)
-            print(path, "{} of {}".format(*coverage(name, language)), flush=True)
-        nbformat.write(notebook, out / path)
-        _record(folder, language).write_text(json.dumps(ran), encoding="utf-8")
+            write(path, notebook)
+        else:
+            nbformat.write(notebook, out / path)
+    for (path, made, job), notebook in zip(waiting, run([job for *_more, job in waiting]), strict=True):
+        notebook.metadata["language"] = language
+        ran[job.name] = made
+        write(path, notebook)
     return out
 
 

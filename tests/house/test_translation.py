@@ -730,7 +730,9 @@ def test_a_notebook_runs_in_the_made_up_language_and_no_text_escapes(made, monke
     monkeypatch.delenv("TUTORIAL_LOCALE")  # the one who builds has none: only the notebook's kernel gets it
     notebook = translation.translate(FIRST, lambda _name: Made())
     environment = {"TUTORIAL_LANG": "xx", "TUTORIAL_LOCALE": str(made)}
-    notebook = translation.run(notebook, FIRST, environment, translation.sources()[FIRST].parent)
+    (notebook,) = translation.run(
+        [translation.Job(notebook, FIRST, environment, translation.sources()[FIRST].parent)]
+    )
     escaped = []
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
@@ -749,7 +751,9 @@ def test_a_notebook_runs_in_the_made_up_language_and_no_text_escapes(made, monke
 
 def test_the_tree_of_a_language_is_what_a_learner_gets(tmp_path, monkeypatch):
     ran = []
-    monkeypatch.setattr(translation, "run", lambda notebook, name, *_more: ran.append(name) or notebook)
+    monkeypatch.setattr(
+        translation, "run", lambda jobs: (ran.append(job.name) or job.notebook for job in jobs)
+    )
     for language in LANGUAGES:
         out = translation.build(language, folder=tmp_path)
         assert {path.relative_to(out) for path in out.rglob("*") if path.is_file()} == {
@@ -772,7 +776,9 @@ def test_what_has_been_run_is_not_run_again_until_it_changes(tmp_path, locale, m
         ],
     )  # as many as tell
     monkeypatch.setattr(translation, "served", lambda _course: lessons)
-    monkeypatch.setattr(translation, "run", lambda notebook, name, *_more: ran.append(name) or notebook)
+    monkeypatch.setattr(
+        translation, "run", lambda jobs: (ran.append(job.name) or job.notebook for job in jobs)
+    )
     translation.build("zh", folder=tmp_path)
     first = len(ran)
     translation.build("zh", folder=tmp_path)
@@ -780,7 +786,7 @@ def test_what_has_been_run_is_not_run_again_until_it_changes(tmp_path, locale, m
     for name, again in ((FIRST, [FIRST]), (translation.EXPLORERS, ran[:first])):  # explorers are everywhere
         before, changed = len(ran), translation.stored(name, "zh")
         text = changed.read_text(encoding="utf-8")
-        changed.write_text(text.replace(old := {FIRST: "猫"}.get(name, "查询"), "虎", 1), encoding="utf-8")
+        changed.write_text(text.replace(old := {FIRST: "注意力"}.get(name, "查询"), "虎", 1), encoding="utf-8")
         assert old in text
         translation.load.cache_clear()
         translation.build("zh", folder=tmp_path)
@@ -794,12 +800,13 @@ def test_whoever_builds_one_notebook_keeps_what_the_others_gave(tmp_path, locale
         [translation.sources()[name].relative_to(translation.ROOT) for name in ("00_start_here", FIRST)],
     )
 
-    def run(notebook, name, *_more):
-        ran.append(name)
-        for cell in notebook.cells:
-            if cell.cell_type == "code":
-                cell.outputs = [nbformat.v4.new_output("stream", text=f"运行 {len(ran)}")]
-        return notebook
+    def run(jobs):
+        for job in jobs:
+            ran.append(job.name)
+            for cell in job.notebook.cells:
+                if cell.cell_type == "code":
+                    cell.outputs = [nbformat.v4.new_output("stream", text=f"运行 {len(ran)}")]
+            yield job.notebook
 
     def given():
         text = (tmp_path / "zh" / lessons[0]).read_text(encoding="utf-8")
