@@ -178,6 +178,11 @@ SCORE = Question(
             "The key is turned by a single step. It stands r steps away.",
         ),
         Wrong(
+            "theta forgotten",
+            lambda q, k, r, theta: score(q, k, r, 1.0),
+            "You turn the key by r radians. Each step turns it by theta.",
+        ),
+        Wrong(
             "times a cosine",
             lambda q, k, r, theta: _dot(q, k) * torch.cos(r * theta),
             "A factor cos(rθ) is right when q and k point the same way. In general, where the key points "
@@ -382,6 +387,12 @@ NUMBERS = Question(
             "one too early",
             lambda cached, new: cached - 1 + torch.arange(new),
             "The first new token gets the number of the last one in the cache.",
+        ),
+        Wrong(
+            "ends at the number of new tokens",
+            lambda cached, new: torch.arange(cached, new),
+            "The second number of arange is where it ends, not how many there are: it should end at "
+            "cached + new.",
         ),
         Wrong(
             "one number for all",

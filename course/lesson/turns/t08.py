@@ -302,6 +302,11 @@ ONLY_SLOW = Question(
             "You ask for less than one radian. A full turn is 2π, so some slow pairs are left out.",
         ),
         Wrong(
+            "degrees for a turn",
+            _stepped(lambda theta, L: L * theta < 360),
+            "You compare radians with 360 degrees. A full turn is 2π radians, so fast pairs are slowed, too.",
+        ),
+        Wrong(
             "stopped",
             _stepped(_slow, lambda theta, s: 0 * theta),
             "The slow pairs stand still now. They should turn, s times as slowly.",

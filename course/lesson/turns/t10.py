@@ -131,6 +131,11 @@ SHARPER = Question(
             "plays no part.",
         ),
         Wrong(
+            "one key less",
+            lambda q, n, trained: q * math.log(n - 1) / math.log(trained - 1),
+            "You take the logarithm of one key less. A query sees n keys, its own included.",
+        ),
+        Wrong(
             "square root",
             lambda q, n, trained: q * math.sqrt(n / trained),
             "A square root grows much faster than what the softmax needs: its lead is a logarithm.",
