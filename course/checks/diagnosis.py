@@ -219,7 +219,7 @@ def _exactly(
         return None
     order = sorted(range(len(outcomes)), key=lambda n: (n not in wrong, known.by_size().index(n)))
     for near in nears():
-        if all(known.same(n, known.outcome(near.answer, n), outcomes[n], loose=True) for n in order):
+        if all(known.same(n, known.tried(near.answer, n), outcomes[n], loose=True) for n in order):
             return Found((near.wrong(),))
     return None
 

@@ -265,9 +265,13 @@ class _Known:
     def outcome(self, answer: Callable, n: int) -> dict:
         """The outcome for one input, run when asked for: most wrong answers are ruled out by the first."""
         if (answer, n) not in self._single:
-            inputs = self.inputs[n : n + 1]
-            self._single[answer, n] = _checked(self._collect(answer, inputs), inputs)[0]
+            self._single[answer, n] = self.tried(answer, n)
         return self._single[answer, n]
+
+    def tried(self, answer: Callable, n: int) -> dict:
+        """The same, of one of thousands that are tried once: their outcomes would fill the memory."""
+        inputs = self.inputs[n : n + 1]
+        return _checked(self._collect(answer, inputs), inputs)[0]
 
     def _collect(self, answer: Callable, inputs: list[tuple]) -> list[dict]:
         with warnings.catch_warnings():  # a wrong answer may cause one, but the learner didn't write it

@@ -416,7 +416,7 @@ def rounded(value, dtype):
 NAMED = ast.Call, ast.Attribute, ast.Name, ast.UnaryOp
 
 
-@functools.cache
+@functools.lru_cache(maxsize=5)  # an exercise has five questions; each keeps about a thousand functions
 def one_place(question: Question) -> list[Near]:
     """Right answers and what they call, with one place changed; compiled when it is tried."""
     found = []
@@ -425,6 +425,8 @@ def one_place(question: Question) -> list[Near]:
         if not isinstance(right, types.FunctionType) or right.__name__ == "<lambda>" or right.__closure__:
             continue
         parts = _parts(right)
+        if any(_endless(node) for part in parts.values() for node in ast.walk(part)):
+            continue
         for name, tree in parts.items():
             known = _meant(parts, name, right, asked)
             around = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
@@ -435,6 +437,16 @@ def one_place(question: Question) -> list[Near]:
                     said = functools.partial(_said_of, node, new, tuple(near), frozenset(known))
                     found.append(Near(_Changed(right, parts, name, path, node, new), said))
     return found
+
+
+def _endless(node: ast.AST) -> bool:
+    """May this not come to an end, or grow without one, when something in it is changed?
+
+    So it is with a loop that repeats a step, and with ``matrix_exp`` of huge numbers.
+    """
+    if isinstance(node, ast.For):
+        return isinstance(node.target, ast.Name) and node.target.id.startswith("_")
+    return isinstance(node, ast.While) or isinstance(node, ast.Attribute) and node.attr.startswith("matrix_")
 
 
 def _meant(parts: dict[str, Any], name: str, right: Callable, asked: tuple[str, ...]) -> set[str]:

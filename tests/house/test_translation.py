@@ -225,7 +225,7 @@ def test_a_changed_block_of_a_document_is_english_with_a_mark(locale, monkeypatc
     text = translation.document(documents.INDEX, translation.speakers("zh"))
     assert re.findall("^.*（未翻译）.*$", text, re.M) == [
         "**For whom?** For all who can read a little Python and has seen a matrix product. The [side quests]"
-        "(../../notebooks/00_start_here.ipynb#the-map) go deeper. <small>（未翻译）</small>"
+        "(../../notebooks/00_start_here.ipynb#学习地图) go deeper. <small>（未翻译）</small>"
     ]
 
 
@@ -268,16 +268,16 @@ def test_a_changed_block_makes_its_own_translation_stale(locale, monkeypatch, la
     before = translation.known("00_start_here", language)
     changed = translation.read("00_start_here").copy()
     changed.cells = [nbformat.from_dict(cell) for cell in changed.cells]
-    (cell,) = [cell for cell in changed.cells if "That is a story." in cell.source]
-    cell.source = cell.source.replace("That is a story.", "That is a nice story.")
+    (cell,) = [cell for cell in changed.cells if "A story begins." in cell.source]
+    cell.source = cell.source.replace("A story begins.", "A nice story begins.")
     monkeypatch.setattr(translation, "read", lambda name: changed)
     text = translation.updated("00_start_here", language)
     translation.stored("00_start_here", language).write_bytes(text)
     translation.load.cache_clear()
     now = translation.known("00_start_here", language)
     assert text.decode().count("\n#, fuzzy") == 1 and "#| msgid" in text.decode()
-    assert {*before} - {*now} == {each for each in before if "That is a story." in each}
-    assert not [each for each in now if "That is a nice story." in each], "stale"
+    assert {*before} - {*now} == {each for each in before if "A story begins." in each}
+    assert not [each for each in now if "A nice story begins." in each], "stale"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -456,12 +456,12 @@ def test_a_wrong_answer_is_told_in_the_readers_language(made, monkeypatch, tmp_p
     monkeypatch.setenv("TUTORIAL_PROGRESS", str(tmp_path / "progress.json"))
     shown = []
     monkeypatch.setattr(turns, "display", shown.append)
-    wrong = turns.find("01.swap_rows").wrong[0]
-    turns.your_turn("01.swap_rows", wrong.answer, seed=0)
+    wrong = turns.find("01.shuffled_scores").wrong[0]
+    turns.your_turn("01.shuffled_scores", wrong.answer, seed=0)
     assert f"⟦{wrong.says}⟧" in shown[0].text and shown[0].verdict == "⟦✘ Not yet.⟧"
     assert "⟦Hint 1⟧" in shown[0]._repr_html_()
-    turns.your_turn("01.swap_rows", lambda X, i, j: X + 1, seed=0)
-    assert "⟦With ⟦3 words, rows 0 and 2⟧: " in shown[1].text
+    turns.your_turn("01.shuffled_scores", lambda S, order: S.sin() + S, seed=0)
+    assert "⟦With ⟦" in shown[1].text
 
 
 @pytest.mark.parametrize(
