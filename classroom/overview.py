@@ -5,8 +5,8 @@ It names students, so it is for the teacher alone. `reports.report` has such num
 
 from __future__ import annotations
 
+import ast
 import html
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -158,10 +158,20 @@ def _shortest(root: Path, assignment: str, question: str, students: Sequence[str
     for student in students:
         shown = gradebook.marked_copy(root, assignment, student, {"state": "graded"})
         code = next((one.source for one in shown.cells if gradebook._id(one) == question), "")
-        code = re.sub(r'(?m)^[ \t]*"""(?:.|\n)*?"""\n?', "", code)
-        lines = [re.sub(r"(^|\s+)#.*", "", line) for line in code.split("\n")]
-        found.append("\n".join(line for line in lines if line.strip()))
+        found.append(_bare(code))
     return min(filter(None, found), key=lambda code: (len(code), code), default="")
+
+
+def _bare(code: str) -> str:
+    """Code without comments and docstrings; as it is where Python can't read it."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return code
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
 
 
 def _votes(root: Path, number: str) -> Iterator[str]:
