@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 import torch.nn.functional as F
@@ -28,10 +28,11 @@ def minilm_tables(words: int = 300) -> tuple[Tensor, Tensor]:
 
     all-MiniLM-L6-v2 (sentence-transformers, Apache-2.0). Rows 0, 510 and 511 are special (notebook 03).
     """
-    return _weight("embeddings.word_embeddings.weight")[FIRST::STEP][:words], load_minilm_positions()[1:510]
+    return weight("embeddings.word_embeddings.weight")[FIRST::STEP][:words], load_minilm_positions()[1:510]
 
 
-def _weight(name: str) -> Tensor:
+def weight(name: str) -> Tensor:
+    """A tensor of the released file, such as ``"encoder.layer.0.attention.self.key.bias"``, as float32."""
     with safe_open(SOURCES["minilm"].path(), framework="pt") as file:
         return file.get_tensor(name).float()
 
@@ -70,8 +71,8 @@ def ruler(sum_similarity: Callable, longer_table: Callable) -> None:
 
 
 # ---- a head, term by term ----
-def _terms(sentence: str) -> tuple[list[str], dict[str, Tensor]]:
-    """The tokens, and the terms that the scores of the first layer are the sum of, ``[12, L, L]`` each.
+def score_terms(sentence: str) -> tuple[list[str], dict[str, Tensor]]:
+    """A sentence's tokens, and the terms whose sum the scores of the first layer are, ``[12, L, L]`` each.
 
     Words, places and what all tokens share are scaled by one LayerNorm, so the three parts of a token add up
     to its input, and the nine products of a query's and a key's parts to its scores.
@@ -81,29 +82,36 @@ def _terms(sentence: str) -> tuple[list[str], dict[str, Tensor]]:
     tokenizer = Tokenizer.from_file(str(SOURCES["minilm"].path().parent / "tokenizer.json"))
     tokenizer.no_padding()
     read = tokenizer.encode(sentence)
-    word = _weight("embeddings.word_embeddings.weight")[read.ids]
+    word = weight("embeddings.word_embeddings.weight")[read.ids]
     place = load_minilm_positions()[: len(word)]
-    rest = _weight("embeddings.token_type_embeddings.weight")[0].expand_as(word)
+    rest = weight("embeddings.token_type_embeddings.weight")[0].expand_as(word)
     scale = (word + place + rest).var(-1, unbiased=False, keepdim=True).sqrt()
     norm = "embeddings.LayerNorm."
-    parts = [_weight(f"{norm}weight") * (x - x.mean(-1, keepdim=True)) / scale for x in (word, place, rest)]
-    parts[2] = parts[2] + _weight(f"{norm}bias")
+    parts = [weight(f"{norm}weight") * (x - x.mean(-1, keepdim=True)) / scale for x in (word, place, rest)]
+    parts[2] = parts[2] + weight(f"{norm}bias")
 
     def projected(which: str) -> list[Tensor]:
         name = f"encoder.layer.0.attention.self.{which}."
-        out = [x @ _weight(f"{name}weight").T for x in parts]
-        out[2] = out[2] + _weight(f"{name}bias")
+        out = [x @ weight(f"{name}weight").T for x in parts]
+        out[2] = out[2] + weight(f"{name}bias")
         return [x.unflatten(-1, (HEADS, WIDTH)).transpose(0, 1) for x in out]
 
     q, k = projected("query"), projected("key")
     products = {(i, j): q[i] @ k[j].mT / WIDTH**0.5 for i, j in itertools.product(range(3), repeat=2)}
     named = {
-        _("word · word"): products.pop((0, 0)),
-        _("any · word"): products.pop((2, 0)),
-        _("mixed"): products.pop((0, 1)) + products.pop((1, 0)),
-        _("place · place"): products.pop((1, 1)),
+        "word · word": products.pop((0, 0)),
+        "any · word": products.pop((2, 0)),
+        "mixed": products.pop((0, 1)) + products.pop((1, 0)),
+        "place · place": products.pop((1, 1)),
     }
-    return read.tokens, named | {_("the rest"): sum(products.values())}
+    return read.tokens, named | {"the rest": sum(products.values())}
+
+
+def share_moved(terms: Mapping[str, Tensor], name: str) -> Tensor:
+    """The share of attention that goes elsewhere without one of the terms, ``[12]``: a mean of queries."""
+    scores = torch.stack([*terms.values()]).sum(0)
+    change = (scores - terms[name]).softmax(-1) - scores.softmax(-1)
+    return change.clamp(min=0).sum(-1).mean(-1)
 
 
 @gently
@@ -112,7 +120,9 @@ def term_by_term(sentence: str, heads: tuple[int, ...], moved_mass: Callable) ->
 
     Above each term stands the learner's measure: how much attention moves if the term is taken away.
     """
-    tokens, terms = _terms(sentence)
+    tokens, parts = score_terms(sentence)
+    said = _("word · word"), _("any · word"), _("mixed"), _("place · place"), _("the rest")
+    terms = dict(zip(said, parts.values(), strict=True))
     scores = torch.stack([*terms.values()]).sum(0)
     everywhere = torch.ones(scores.shape[1:], dtype=torch.bool)
     moved = {name: moved_mass(scores, -term, everywhere) for name, term in terms.items()}

@@ -6,7 +6,7 @@ import torch
 from course.checks import questions
 from course.checks.answer import collect
 from course.checks.judge import judge
-from course.lesson.turns import t01, t02, t03, t04, t06, t07, t08
+from course.lesson.turns import t01, t02, t03, t04, t05, t06, t07, t08
 
 
 def theta(base, dim):
@@ -47,6 +47,13 @@ def bucket(r, n_buckets, max_distance, bidirectional):
     return t04.bucket(r.abs())
 
 
+def four_terms(x, memory, W_Q, W_K, u, v, R):
+    """Lesson 05 has neither a memory nor a mask: the new tokens alone, and the distances among them."""
+    n = torch.arange(len(x))
+    between = R[(n[:, None] - n).clamp(min=0)]
+    return t05.four_terms((x @ W_Q)[None], (x @ W_K)[None], between, u, v)[0]
+
+
 def turn(x, angles, layout):
     a, b = t06.turn((x[..., 0::2], x[..., 1::2]), angles)
     return torch.stack([a, b], -1).flatten(-2).to(x.dtype)
@@ -73,6 +80,7 @@ PASTED = [
     ("untrained_rows", untouched),
     ("longer_table", between),
     ("t5_bucket", bucket),
+    ("memory_scores", four_terms),
     ("rope_rotate", turn),
     ("rope_sort_rows", order),
     ("alibi_slopes", geometric),

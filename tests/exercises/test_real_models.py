@@ -235,9 +235,9 @@ def test_clocks_are_read_by_the_table_that_told_them(capsys):
 
 def test_the_terms_of_a_head_add_up_to_what_minilm_does():
     """Against the scores of its first layer, worked out from the inputs as a whole."""
-    tokens, terms = minilm._terms("The cat chased the dog.")
+    tokens, terms = minilm.score_terms("The cat chased the dog.")
     assert tokens == ["[CLS]", "the", "cat", "chased", "the", "dog", ".", "[SEP]"]
-    weight = minilm._weight
+    weight = minilm.weight
     ids = torch.tensor([101, 1996, 4937, 13303, 1996, 3899, 1012, 102])
     x = weight("embeddings.word_embeddings.weight")[ids] + weight("embeddings.position_embeddings.weight")[:8]
     x = x + weight("embeddings.token_type_embeddings.weight")[0]

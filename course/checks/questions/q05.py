@@ -12,12 +12,12 @@ from tutorial_lib.language import _
 from ..question import Case, Draw, Question, Variant, Wrong
 
 TERMS = 'deeper/04_memory, section "Four terms"'
-LETTERS = '05, section "What the letters mean"'
-CANCELS = '05, section "The second error"'
-CONCAT = '05, section "The concatenation"'
-EXPERTS = '05, section "It happens to experts, too"'
-WORKS = '05, section "What does work"'
-BY_HAND = '05, section "TUPE, by hand"'
+LETTERS = 'deeper/05_formulas, section "What the letters mean"'
+CANCELS = '05, section "What a softmax does not see"'
+CONCAT = 'deeper/05_formulas, section "The concatenation"'
+EXPERTS = 'deeper/05_both, section "The two numbers of [CLS]"'
+WORKS = 'deeper/05_both, section "What does work"'
+BY_HAND = 'deeper/05_both, section "TUPE, by hand"'
 
 
 # ---- memory_scores ----
@@ -776,7 +776,7 @@ CONCAT_BIAS = Question(
             ),
             "PE is laid along the keys. With as many keys as queries nothing raises, and the place of the "
             "key stands for that of the query. Sizes that are all different show it.",
-            '05, section "Find the bug"',
+            'deeper/05_formulas, section "Find the bug"',
         ),
         Wrong(
             "offset first",

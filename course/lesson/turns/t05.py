@@ -1,4 +1,5 @@
-"""The turns of notebook 05: a repaired score, what a softmax sees, what is secretly relative, two doors."""
+"""The turns of notebook 05: what a softmax sees, Transformer-XL's four terms; of its side quests: a repaired
+score, what is secretly relative, two doors."""
 
 from __future__ import annotations
 
@@ -6,10 +7,11 @@ import torch
 
 from ...checks.question import Case, Draw, Question, Wrong
 
-TYPE = '05, section "The first error: a type"'
-CANCELS = '05, section "The second error"'
-SECRET = '05, section "Secretly relative"'
-WORKS = '05, section "What does work"'
+TYPE = 'deeper/05_formulas, section "The first error: a type"'
+CANCELS = '05, section "What a softmax does not see"'
+SECRET = 'deeper/05_formulas, section "Secretly relative"'
+WORKS = 'deeper/05_both, section "What does work"'
+BUILD = '05, section "Build: Transformer-XL\'s four terms"'
 
 
 # ---- score ----
@@ -357,4 +359,107 @@ INPUT_AND_BIAS = Question(
     ),
 )
 
-QUESTIONS = (SCORE, REMAINS, BEYOND_OFFSET, INPUT_AND_BIAS)
+
+# ---- four_terms ----
+def four_terms(q, k, R, u, v):
+    """Scores [B, L, L], no scale. q, k: [B, L, d]; R: [L, L, d], query first; u, v: [d]."""
+    return (q + u) @ k.mT + torch.einsum("bid,ijd->bij", q + v, R)
+
+
+def _terms_cases(draw: Draw) -> list[Case]:
+    def case(B, L, d):
+        shapes = (B, L, d), (B, L, d), (L, L, d), (d,), (d,)
+        return Case(tuple(draw.normal(*shape) for shape in shapes), f"B = {B}, L = {L}, d = {d}")
+
+    return [case(1, 3, 4), case(2, 4, 3), case(3, draw.integer(5, 6), 8), case(4, 4, 4)]
+
+
+def _weighed(asked=1.0, word=1.0, distance=1.0):
+    """The four terms, the last three times a number each."""
+    return lambda q, k, R, u, v: (
+        q @ k.mT + asked * torch.einsum("bid,ijd->bij", q, R) + word * (k @ u)[:, None] + distance * (R @ v)
+    )
+
+
+FOUR_TERMS = Question(
+    name="four_terms",
+    exercise="05",
+    title="Transformer-XL's scores: four terms, no scale.",
+    returns="a tensor [B, L, L]",
+    section=BUILD,
+    draw=_terms_cases,
+    reference=four_terms,
+    picture="heat",
+    wrong=(
+        Wrong(
+            "content only",
+            lambda q, k, R, u, v: q @ k.mT,
+            "That is word · word alone, as in attention without positions. Three terms are missing.",
+        ),
+        Wrong(
+            "no asked distance",
+            _weighed(asked=0),
+            "The second term is missing: each query meets the vectors R[i, j] of its own row.",
+        ),
+        Wrong(
+            "no liked word",
+            _weighed(word=0),
+            "The third term is missing: u meets every key, whoever asks.",
+        ),
+        Wrong(
+            "no liked distance",
+            _weighed(distance=0),
+            "The fourth term is missing: v meets R[i, j], whatever the words are.",
+        ),
+        Wrong(
+            "u asks the queries",
+            lambda q, k, R, u, v: q @ k.mT + torch.einsum("bid,ijd->bij", q + v, R) + (q @ u)[..., None],
+            "u meets the queries. That is one number for all keys of a query, so a softmax would not see it. "
+            "In the formula u meets the key.",
+        ),
+        Wrong(
+            "u along the queries",
+            lambda q, k, R, u, v: _weighed(word=0)(q, k, R, u, v) + (k @ u)[..., None],
+            "u · k_j is laid along the queries: row j got the number of key j. Keys are columns.",
+        ),
+        Wrong(
+            "u and v exchanged",
+            lambda q, k, R, u, v: (q + v) @ k.mT + torch.einsum("bid,ijd->bij", q + u, R),
+            "u and v have changed places. u is for words, v is for distances.",
+        ),
+        Wrong(
+            "key meets R",
+            lambda q, k, R, u, v: (q + u) @ k.mT + torch.einsum("bjd,ijd->bij", k, R) + R @ v,
+            "In your second term it is the key that meets R. The query asks for a distance.",
+        ),
+        Wrong(
+            "R turned round",
+            lambda q, k, R, u, v: (q + u) @ k.mT + torch.einsum("bid,jid->bij", q + v, R),
+            "R is read at [j, i], so that past and future have changed places. Its first axis is the query.",
+        ),
+        Wrong(
+            "one row of R for all",
+            lambda q, k, R, u, v: (q + u) @ k.mT + (q + v) @ R[0].mT,
+            "All queries read the row of query 0. Query i has the distances R[i].",
+        ),
+        Wrong(
+            "scaled",
+            lambda q, k, R, u, v: four_terms(q, k, R, u, v) / q.shape[-1] ** 0.5,
+            "You have divided by √d. The model does that later, to all four terms.",
+        ),
+        Wrong(
+            "softmax",
+            lambda q, k, R, u, v: four_terms(q, k, R, u, v).softmax(-1),
+            "Those are the weights. The scores are asked for.",
+        ),
+    ),
+    hints=(
+        "Write the four terms one below the other, and look at the shape of each: [B, L, L] twice, and then "
+        "two that fit by broadcasting.",
+        "The first is q @ k.mT. For the third, k @ u has one number for each key, [B, L]; give it an axis "
+        "so that keys are columns. R @ v is [L, L].",
+        'For the second: torch.einsum("bid,ijd->bij", q, R), or (q[:, :, None] * R).sum(-1).',
+    ),
+)
+
+QUESTIONS = (REMAINS, FOUR_TERMS, SCORE, BEYOND_OFFSET, INPUT_AND_BIAS)
