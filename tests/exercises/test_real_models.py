@@ -250,6 +250,18 @@ def test_the_terms_of_a_head_add_up_to_what_minilm_does():
     assert torch.allclose(sum(terms.values()), torch.einsum("ihd,jhd->hij", q, k) / 32**0.5, atol=1e-3)
 
 
+def test_the_share_of_attention_that_moves_without_a_term():
+    """By hand for two keys, and in MiniLM: its third head lives by places, and moves as nothing else does."""
+    log = torch.tensor([3.0, 1.0]).log().expand(12, 2, 2)  # weights 3/4 and 1/4, without it one half each
+    terms = {"a": log, "the query's": torch.ones(12, 2, 2)}
+    assert torch.allclose(minilm.share_moved(terms, "a"), torch.full((12,), 0.25))
+    assert torch.allclose(minilm.share_moved(terms, "the query's"), torch.zeros(12), atol=1e-6)
+    _tokens, terms = minilm.score_terms("The cat chased the dog.")
+    moved = {name: minilm.share_moved(terms, name) for name in terms}
+    assert moved["place · place"].argmax() == 2 and moved["place · place"][2] > 0.7
+    assert max(each[2] for name, each in moved.items() if name != "place · place") < 0.3
+
+
 def test_without_the_bonus_the_animals_run_and_say_what_is_missing(capsys):
     def bag_ceiling(sentences, answers):
         raise NotImplementedError
