@@ -108,8 +108,8 @@ class Question:
     catalogue then only gives a name to the teacher. ``trial(values, cases, seed) -> (name, lines)`` is what
     the judge does where nothing is wrong yet: it tries what was proposed, with all of the values at hand. It
     returns the name of the mistake in the catalogue, or "", and what came out, for the learner.
-    ``use(answer) -> function``: where the answer is a class, what is called with the arguments of a case; then
-    ``reference`` and the catalogue are what it makes of their classes (of a turn only).
+    ``use(answer) -> function``, of a turn whose answer is a class: what is called with the arguments of a
+    case. ``reference`` and the catalogue are what it makes of their classes.
     """
 
     name: str

@@ -136,8 +136,7 @@ class Doubled:
 
 
 class Unwritten(Doubled):
-    def forward(self, x):
-        ...
+    def forward(self, x): ...
 
 
 def test_a_class_is_used_and_given_back(shown, monkeypatch):
@@ -233,7 +232,11 @@ def test_the_reference_is_right_and_each_wrong_answer_is_named(key, shown):
 @pytest.mark.parametrize("key", ALL)
 def test_the_blank_is_empty_and_has_the_name_and_arguments_of_the_reference(key):
     given, wanted = (
-        {node.name: [a.arg for a in node.args.args] for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        {
+            node.name: [a.arg for a in node.args.args]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef)
+        }
         for tree in (ast.parse(cell(key)), ast.parse(turns.solution(ALL[key])))
     )
     assert wanted and wanted.items() <= given.items()

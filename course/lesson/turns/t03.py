@@ -7,6 +7,8 @@ import functools
 import torch
 import torch.nn.functional as F
 
+from tutorial_lib.language import _
+
 from ...checks.question import Case, Draw, Question, Wrong
 
 BUILD = '03, section "Build: a table in a model"'
@@ -64,11 +66,11 @@ def _table_cases(draw: Draw) -> list[Case]:
         return Case((rows, 6, draw.normal(2, L, 6), positions), what)
 
     return [
-        case(torch.arange(4), "a text that begins at 0"),
-        case(torch.arange(start, start + 5), f"a text that begins at {start}"),
-        case(torch.stack([torch.arange(4), torch.arange(4) + start]), "two texts, each with its own positions"),
-        case(torch.arange(rows - 2, rows + 2), "a text that runs past the last row"),
-        case(torch.arange(-1, 3), "a text with the position −1"),
+        case(torch.arange(4), _("a text that begins at 0")),
+        case(torch.arange(start, start + 5), _("a text that begins at {start}").format(start=start)),
+        case(torch.arange(4) + torch.tensor([[0], [start]]), _("two texts, each with its own positions")),
+        case(torch.arange(rows - 2, rows + 2), _("a text that runs past the last row")),
+        case(torch.arange(-1, 3), _("a text with the position −1")),
     ]
 
 
@@ -101,13 +103,14 @@ TABLE = Question(
         Wrong(
             "not trained",
             _slip(start=torch.randn),
-            "Your encoding has no parameters: nothing in it will be trained. A plain tensor stays what it was.",
+            "Your encoding has no parameters: nothing in it will be trained. A plain tensor stays what it "
+            "was.",
         ),
         Wrong(
             "another start",
             _slip(start=lambda rows, d: torch.nn.Parameter(0.02 * torch.randn(rows, d))),
-            "Your numbers don't start with a standard deviation of 1, as the token vectors do: one of the two "
-            "will be lost in the sum.",
+            "Your numbers don't start with a standard deviation of 1, as the token vectors do: one of the "
+            "two will be lost in the sum.",
         ),
         Wrong(
             "always from row 0",
@@ -133,7 +136,8 @@ TABLE = Question(
         Wrong(
             "begun again",
             _slip(lambda x, p, P: x + F.embedding(p % len(P), P)),
-            "A position outside of the table begins again at row 0. Nobody will notice that the row is wrong.",
+            "A position outside of the table begins again at row 0. Nobody will notice that the row is "
+            "wrong.",
         ),
         Wrong(
             "rows without the tokens",
@@ -149,8 +153,8 @@ TABLE = Question(
     hints=(
         "__init__ needs one line: rows × d random numbers, kept in self. Wrapped in torch.nn.Parameter, they "
         "are trained with the model. torch.randn draws with a standard deviation of 1.",
-        "forward needs one line: the rows of the positions, added to x. Indexing reads many rows at once, for "
-        "positions of any shape; but P[-1] is the last row.",
+        "forward needs one line: the rows of the positions, added to x. Indexing reads many rows at once, "
+        "for positions of any shape; but P[-1] is the last row.",
         "F.embedding(positions, table) looks the rows up, and raises an IndexError where there is none. The "
         "puzzle uses it.",
     ),
@@ -167,7 +171,12 @@ def _alike_cases(draw: Draw) -> list[Case]:
     cases = []
     for L, d, r in ((8, 5, 1), (12, 4, 3), (9, 7, draw.integer(4, 6))):
         sizes = draw.uniform(L, 1, low=0.3, high=3.0)
-        cases.append(Case((sizes * (draw.normal(L, d) + 0.5), r), f"{L} rows of {d} numbers, r = {r}"))
+        cases.append(
+            Case(
+                (sizes * (draw.normal(L, d) + 0.5), r),
+                _("{L} rows of {d} numbers, r = {r}").format(L=L, d=d, r=r),
+            )
+        )
     return cases
 
 
