@@ -108,6 +108,8 @@ class Question:
     catalogue then only gives a name to the teacher. ``trial(values, cases, seed) -> (name, lines)`` is what
     the judge does where nothing is wrong yet: it tries what was proposed, with all of the values at hand. It
     returns the name of the mistake in the catalogue, or "", and what came out, for the learner.
+    ``use(answer) -> function``, of a turn whose answer is a class: what is called with the arguments of a
+    case. ``reference`` and the catalogue are what it makes of their classes.
     """
 
     name: str
@@ -131,6 +133,7 @@ class Question:
     faults: Callable | None = None
     own_words: bool = False
     trial: Callable | None = None
+    use: Callable | None = None
     bonus: bool = False
 
     @property

@@ -39,10 +39,6 @@ def untouched(start, end):
     return t03.untouched(start.norm(dim=1), end.norm(dim=1))
 
 
-def between(P, rows, way):
-    return torch.stack([t03.between(P, n * (len(P) - 1) / (rows - 1)) for n in range(rows)])
-
-
 def bucket(r, n_buckets, max_distance, bidirectional):
     return t04.bucket(r.abs())
 
@@ -78,7 +74,6 @@ PASTED = [
     ("sinusoid_table", hands),
     ("rope_angles", hand),
     ("untrained_rows", untouched),
-    ("longer_table", between),
     ("t5_bucket", bucket),
     ("memory_scores", four_terms),
     ("rope_rotate", turn),

@@ -10,10 +10,10 @@ from tutorial_lib.language import ENGLISH, _, speaking
 from ..question import Case, Draw, Question, Variant, Wrong
 
 TABLE = '03, section "A table of parameters"'
-SCALE = '03, section "How large should the numbers start?"'
+SCALE = 'deeper/03_tables, section "How large should the numbers start?"'
 TRAINED = '03, section "Which rows get trained?"'
 LONGER = '03, section "Beyond the wall"'
-IMAGES = '03, section "Images: yes"'
+IMAGES = 'deeper/03_images, section "Two axes"'
 
 
 # ---- lookup_test ----

@@ -54,15 +54,23 @@ def find(key: str) -> Question:
     return load(number)[name]
 
 
+def reference(question: Question) -> Callable:
+    """The course's own version of what the learner writes: a function, or a class."""
+    return inspect.unwrap(question.reference) if question.use else question.reference
+
+
 def solution(question: Question) -> str:
     """The reference as a learner would have written it in the blank."""
-    return textwrap.dedent(inspect.getsource(question.reference)).strip()
+    return textwrap.dedent(inspect.getsource(reference(question))).strip()
 
 
 def _said(question: Question) -> str:
     """The same with its docstring as the notebook has it, in the reader's language."""
-    text = question.reference.__doc__ or ""
-    return solution(question).replace(text, _(text)) if text else solution(question)
+    ours, code = reference(question), solution(question)
+    for part in (ours, *vars(ours).values()) if inspect.isclass(ours) else (ours,):
+        if callable(part) and (text := part.__doc__):
+            code = code.replace(text, _(text))
+    return code
 
 
 def texts(question: Question) -> Iterator[tuple[str, str]]:
@@ -104,9 +112,11 @@ def _is_empty(answer: Callable, outcomes: list[dict]) -> bool:
 
 
 def _has_dots(answer: Callable) -> bool:
-    """Is one of the lines of its source ``...``, or ``return ...``?"""
+    """Is one of the lines of its source ``...``, or ``return ...``? Of a class: of its methods' source."""
+    methods = vars(answer).values() if inspect.isclass(answer) else (answer,)
+    parts = [part for part in methods if inspect.isroutine(part)]
     try:
-        lines = inspect.getsource(answer).splitlines()
+        lines = [line for part in parts for line in inspect.getsource(part).splitlines()]
     except (OSError, TypeError):
         return False
     return any(line.split("#")[0].strip().removeprefix("return ") == "..." for line in lines)
@@ -128,7 +138,8 @@ def your_turn(key: str, answer: Callable, seed: int | None = None, build: bool =
             f"{type(answer).__name__}"
         )
     seed = secrets.randbits(48) if seed is None else seed
-    outcomes = collect(answer, [case.args for case in question.cases(seed)], question.seconds)
+    asked = question.use(answer) if question.use else answer
+    outcomes = collect(asked, [case.args for case in question.cases(seed)], question.seconds)
     verdict = judge(question, seed, outcomes)
     entry = log_key("turn", key)
     if verdict.passed:
@@ -137,12 +148,12 @@ def your_turn(key: str, answer: Callable, seed: int | None = None, build: bool =
         return answer
     if _is_empty(answer, outcomes):
         display(Turn(question, _(EMPTY), _(INSTEAD)))
-        return question.reference
+        return reference(question)
     passed = bool(read().get(entry, {}).get("passed"))
     record(entry, passed=passed, last=verdict.name or verdict.kind, at=now())
     display(Turn(question, _("✘ Not yet."), joined([verdict.text, _(INSTEAD)])))
     _draw(question, verdict)
-    return question.reference
+    return reference(question)
 
 
 def _draw(question: Question, verdict: Verdict) -> None:

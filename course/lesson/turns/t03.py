@@ -1,83 +1,162 @@
-"""The turns of notebook 03: rows added and compared, untrained rows, rows between rows, a bill."""
+"""The turns of notebook 03: a table in a model, rows compared; of its side quests: untrained rows, a bill."""
 
 from __future__ import annotations
+
+import functools
 
 import torch
 import torch.nn.functional as F
 
+from tutorial_lib.language import _
+
 from ...checks.question import Case, Draw, Question, Wrong
 
-TABLE = '03, section "A table of parameters"'
+BUILD = '03, section "Build: a table in a model"'
 XRAY = '03, section "An X-ray of a real table"'
-TRAINED = '03, section "Which rows get trained?"'
-WALL = '03, section "Beyond the wall"'
-COST = '03, section "What does a table cost?"'
+TRAINED = 'deeper/03_tables, section "Rows that nothing has trained"'
+COST = 'deeper/03_cost, section "Table, gradient, averages, buffer"'
 
 
-# ---- add_rows ----
-def add_rows(e, P, start):
-    """Token vectors e [L, d] plus their rows of the table P; the first token stands at position start."""
-    return e + P[start : start + len(e)]
+# ---- Table ----
+class Table(torch.nn.Module):
+    """A learned table of positions, added to the token vectors."""
+
+    def __init__(self, rows, d):
+        super().__init__()
+        self.P = torch.nn.Parameter(torch.randn(rows, d))
+
+    def forward(self, x, positions):
+        """Token vectors x [B, L, d], each with the row of its position; positions is [L] or [B, L]."""
+        return x + F.embedding(positions, self.P)
 
 
-def _add_rows_cases(draw: Draw) -> list[Case]:
-    cases = []
-    for L, d, start, what in (
-        (3, 4, 0, "a text that begins at 0"),
-        (5, 3, draw.integer(2, 6), "a text that begins later"),
-        (4, 6, draw.integer(7, 11), "another one"),
-    ):
-        cases.append(
-            Case((draw.normal(L, d), draw.normal(16, d), start), f"{what}, {L} tokens, start = {start}")
-        )
-    return cases
+def used(table: type):
+    """What a class of tables does: its trainable numbers, whether they start with std 1, x with the rows.
+
+    Before the last, the table gets numbers that depend on its size alone, so that answers can be compared.
+    What raises an IndexError gives that word; what trains anything but rows × d numbers gives no sums.
+    """
+
+    @functools.wraps(table, updated=())
+    def use(rows, d, x, positions):
+        module = table(rows, d)
+        numbers = list(module.parameters())
+        trained = sum(each.numel() for each in numbers)
+        spread = max((each.std().item() for each in numbers), default=0.0)
+        if fits := trained == rows * d:
+            known = iter(Draw(rows).normal(trained).split([each.numel() for each in numbers]))
+            for each in numbers:
+                each.data = next(known).view(each.shape)
+        try:
+            sums = module(x, positions)
+        except IndexError:
+            sums = "IndexError"
+        if sums is None:
+            return None
+        return {"trained": trained, "std near 1": int(0.5 < spread < 2), "sums": sums if fits else ""}
+
+    return use
 
 
-ADD_ROWS = Question(
-    name="add_rows",
+def _table_cases(draw: Draw) -> list[Case]:
+    rows, start = draw.integer(12, 20), draw.integer(3, 6)
+
+    def case(positions, what):
+        L = positions.shape[-1]
+        return Case((rows, 6, draw.normal(2, L, 6), positions), what)
+
+    return [
+        case(torch.arange(4), _("a text that begins at 0")),
+        case(torch.arange(start, start + 5), _("a text that begins at {start}").format(start=start)),
+        case(torch.arange(4) + torch.tensor([[0], [start]]), _("two texts, each with its own positions")),
+        case(torch.arange(rows - 2, rows + 2), _("a text that runs past the last row")),
+        case(torch.arange(-1, 3), _("a text with the position −1")),
+    ]
+
+
+def _start(rows, d):
+    return torch.nn.Parameter(torch.randn(rows, d))
+
+
+def _slip(forward=lambda x, p, P: x + F.embedding(p, P), start=_start):
+    class Slip(torch.nn.Module):
+        def __init__(self, rows, d):
+            super().__init__()
+            self.P = start(rows, d)
+
+        def forward(self, x, positions):
+            return forward(x, positions, self.P)
+
+    return used(Slip)
+
+
+TABLE = Question(
+    name="Table",
     exercise="03",
-    title="Each token with the row of its position.",
-    returns="a tensor [L, d]",
-    section=TABLE,
-    draw=_add_rows_cases,
-    reference=add_rows,
+    title="A learned table of positions.",
+    returns="token vectors [B, L, d] from its forward",
+    section=BUILD,
+    draw=_table_cases,
+    reference=used(Table),
+    use=used,
     wrong=(
         Wrong(
+            "not trained",
+            _slip(start=torch.randn),
+            "Your encoding has no parameters: nothing in it will be trained. A plain tensor stays what it "
+            "was.",
+        ),
+        Wrong(
+            "another start",
+            _slip(start=lambda rows, d: torch.nn.Parameter(0.02 * torch.randn(rows, d))),
+            "Your numbers don't start with a standard deviation of 1, as the token vectors do: one of the "
+            "two will be lost in the sum.",
+        ),
+        Wrong(
             "always from row 0",
-            lambda e, P, start: e + P[: len(e)],
-            "Every text gets the rows from 0 on, wherever it begins.",
+            _slip(lambda x, p, P: x + P[: x.shape[1]]),
+            "Every text gets the rows from 0 on. Look them up by position, not by place in the text.",
         ),
         Wrong(
-            "one row for the whole text",
-            lambda e, P, start: e + P[start],
-            "All tokens get the row of the first one, so they can't be told apart by their places.",
+            "one text for all",
+            _slip(lambda x, p, P: x + F.embedding(p.view(-1, p.shape[-1])[0], P)),
+            "All texts of a batch get the rows of the first one. With positions [B, L], each has its own.",
         ),
         Wrong(
-            "counted from one",
-            lambda e, P, start: e + P[start + 1 : start + 1 + len(e)],
-            "Each token gets the row after its own. The first one stands at start itself.",
+            "rows from the end",
+            _slip(lambda x, p, P: x + P[p]),
+            "At position −1 you give the last row. Python counts from the end without a word; the table has "
+            "no such row, and should say so.",
+        ),
+        Wrong(
+            "kept inside",
+            _slip(lambda x, p, P: x + F.embedding(p.clamp(0, len(P) - 1), P)),
+            "A position outside of the table gets the nearest row. Nobody will notice that the row is wrong.",
+        ),
+        Wrong(
+            "begun again",
+            _slip(lambda x, p, P: x + F.embedding(p % len(P), P)),
+            "A position outside of the table begins again at row 0. Nobody will notice that the row is "
+            "wrong.",
         ),
         Wrong(
             "rows without the tokens",
-            lambda e, P, start: P[start : start + len(e)],
+            _slip(lambda x, p, P: F.embedding(p, P).expand_as(x)),
             "These are the right rows, but the tokens have got lost on the way.",
         ),
         Wrong(
             "multiplied",
-            lambda e, P, start: e * P[start : start + len(e)],
+            _slip(lambda x, p, P: x * F.embedding(p, P)),
             "Token and row are multiplied. The equation adds them.",
-        ),
-        Wrong(
-            "rows for one token only",
-            lambda e, P, start: torch.cat([e[:1] + P[start], e[1:]]),
-            "Only the first token gets a row. Each of the others needs one, too.",
         ),
     ),
     hints=(
-        "A slice of the table has one row for each token. Where does it begin, and where does it end?",
-        "The text has len(e) tokens, so its last one stands at start + len(e) - 1. A slice stops before its "
-        "second number.",
-        "Add e and the rows of P from start up to, but not including, start + len(e).",
+        "__init__ needs one line: rows × d random numbers, kept in self. Wrapped in torch.nn.Parameter, they "
+        "are trained with the model. torch.randn draws with a standard deviation of 1.",
+        "forward needs one line: the rows of the positions, added to x. Indexing reads many rows at once, "
+        "for positions of any shape; but P[-1] is the last row.",
+        "F.embedding(positions, table) looks the rows up, and raises an IndexError where there is none. The "
+        "puzzle uses it.",
     ),
 )
 
@@ -92,7 +171,12 @@ def _alike_cases(draw: Draw) -> list[Case]:
     cases = []
     for L, d, r in ((8, 5, 1), (12, 4, 3), (9, 7, draw.integer(4, 6))):
         sizes = draw.uniform(L, 1, low=0.3, high=3.0)
-        cases.append(Case((sizes * (draw.normal(L, d) + 0.5), r), f"{L} rows of {d} numbers, r = {r}"))
+        cases.append(
+            Case(
+                (sizes * (draw.normal(L, d) + 0.5), r),
+                _("{L} rows of {d} numbers, r = {r}").format(L=L, d=d, r=r),
+            )
+        )
     return cases
 
 
@@ -243,84 +327,6 @@ UNTOUCHED = Question(
 )
 
 
-# ---- between ----
-def between(P, p):
-    """The vector at position p of the table P [rows, d]; p runs from 0 to rows - 1 and need not be whole."""
-    low = int(p)
-    high = min(low + 1, len(P) - 1)
-    return (1 - (p - low)) * P[low] + (p - low) * P[high]
-
-
-def _between_cases(draw: Draw) -> list[Case]:
-    P = draw.normal(8, 4)
-    return [
-        Case((P, draw.integer(0, 5) + 0.5), "halfway between two rows"),
-        Case((P, draw.integer(1, 5) + 0.25), "a quarter of the way"),
-        Case((P, draw.integer(1, 5) + 0.7), "seven tenths of the way"),
-        Case((P, float(draw.integer(1, 6))), "a whole position"),
-        Case((P, 7.0), "the last row"),
-    ]
-
-
-def _rows(P, p):
-    return P[int(p)], P[min(int(p) + 1, len(P) - 1)], p - int(p)
-
-
-def _mix(f):
-    return lambda P, p: f(*_rows(P, p))
-
-
-BETWEEN = Question(
-    name="between",
-    exercise="03",
-    title="The vector at a position between two rows.",
-    returns="a tensor [d]",
-    section=WALL,
-    draw=_between_cases,
-    reference=between,
-    wrong=(
-        Wrong("row before", lambda P, p: P[int(p)], "That is the row before p. What about the one after it?"),
-        Wrong(
-            "nearest row",
-            lambda P, p: P[min(int(p + 0.5), len(P) - 1)],
-            "That is the nearest row, so neighbouring positions become twins.",
-        ),
-        Wrong(
-            "shares exchanged",
-            _mix(lambda low, high, share: share * low + (1 - share) * high),
-            "The two rows are right, but their shares are exchanged: the nearer row counts more.",
-        ),
-        Wrong(
-            "always halfway",
-            _mix(lambda low, high, share: (low + high) / 2),
-            "You take the middle of the two rows, wherever p stands between them.",
-        ),
-        Wrong(
-            "a step too many",
-            _mix(lambda low, high, share: low + share * high),
-            "The whole earlier row is still there when the later one comes in. The two shares add up to 1.",
-        ),
-        Wrong(
-            "difference left out",
-            _mix(lambda low, high, share: low + share * (low - high)),
-            "You go from the earlier row away from the later one. The sign of the step is wrong.",
-        ),
-        Wrong(
-            "row times position",
-            lambda P, p: P[int(p)] * (p - int(p)),
-            "You scale one row. The vector lies on the straight line between two rows.",
-        ),
-    ),
-    hints=(
-        "At position 2.5 the vector lies halfway between rows 2 and 3, and at 2.25 a quarter of the way.",
-        "int(p) is the row before p. p - int(p) says how far p is on its way to the row after it. The last "
-        "row has none after it: use the last row itself.",
-        "Two shares that add up to 1, each with its row. The share of the later row is p - int(p); its "
-        "number is min(int(p) + 1, len(P) - 1).",
-    ),
-)
-
-
 # ---- megabytes ----
 def megabytes(length, d):
     """Millions of bytes that a table of length × d numbers, 4 bytes each, occupies while it is trained."""
@@ -379,4 +385,4 @@ MEGABYTES = Question(
     ),
 )
 
-QUESTIONS = (ADD_ROWS, ALIKE, UNTOUCHED, BETWEEN, MEGABYTES)
+QUESTIONS = (TABLE, ALIKE, UNTOUCHED, MEGABYTES)
