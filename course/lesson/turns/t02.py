@@ -423,7 +423,8 @@ CLOCKS = Question(
         Wrong(
             "one column for each clock",
             lambda p, d: _hands(p, d).sin().float(),
-            "Your table has d / 2 columns, one for each clock. Each clock fills two: its sine and its cosine.",
+            "Your table has d / 2 columns, one for each clock. Each clock fills two: its sine and its "
+            "cosine.",
         ),
     ),
     variants=(
@@ -437,8 +438,8 @@ CLOCKS = Question(
     hints=(
         "First the angles: a row for each position, a column for each clock. Then two columns of the table "
         "come from each column of the angles.",
-        "angle(p[:, None], torch.arange(d // 2), d) has all angles. An empty table is torch.empty(len(p), d).",
-        "The sines of all angles go into table[:, 0::2], their cosines into table[:, 1::2]. Return the table.",
+        "angle(p[:, None], torch.arange(d // 2), d) has all angles. torch.empty(len(p), d) is a table.",
+        "The sines of all angles go into table[:, 0::2], the cosines into table[:, 1::2]. Return the table.",
     ),
 )
 
