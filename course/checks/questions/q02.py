@@ -132,7 +132,7 @@ SINUSOID_TABLE = Question(
             "all sines first",
             _concatenated,
             "The columns are right, their order is not: all sines, then all cosines. In the paper sine and "
-            'cosine alternate. See "Two layouts".',
+            'cosine alternate. See "Two layouts" in the side quest on details.',
         ),
         Wrong(
             "cosine before sine",
