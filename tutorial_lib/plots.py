@@ -467,8 +467,8 @@ def dials(
             ax.plot([0, np.cos(turned)], [0, np.sin(turned)], color=QUERY, linestyle="-")
             if values is not None:
                 ax.text(0, -1.12, format(np.cos(turned), values), ha="center", va="top", fontsize=12)
-            if line is grid[0] and n < len(columns):
-                ax.set_title(_(columns[n]), fontsize=13)
+    for ax, name in zip(grid[0], columns, strict=False):
+        ax.set_title(_(name))
     if title:
         fig.suptitle(_(title), fontsize=16)
     return fig

@@ -102,8 +102,8 @@ def titled(text: str, say: Say) -> str:
 
 
 # ---- code ----
-FIGURES = ("plots.heat", "plots.lines", "plots.vectors", "plots.bars")
-LABELS = ("title", "xlabel", "ylabel", "colorbar", "levels")
+FIGURES = ("plots.heat", "plots.lines", "plots.vectors", "plots.bars", "plots.dials", "plots.forest")
+LABELS = ("title", "xlabel", "ylabel", "colorbar", "level", "levels")
 """What a figure says besides the names of its data, which are keys in the code and stay as they are there."""
 SETS = ("set_title", "set_xlabel", "set_ylabel")
 """Where a cell labels an axes of matplotlib itself, and with ``ax.set(title=…)``."""
@@ -154,7 +154,7 @@ def _names(trees: list[ast.Module]) -> Iterator[ast.expr]:
                 more = [
                     each.value
                     for each in node.keywords
-                    if each.arg in ("xticks", "yticks")
+                    if each.arg in ("xticks", "yticks", "columns")
                     or each.arg in LABELS
                     and isinstance(each.value, ast.Name | ast.Subscript)
                 ]
@@ -182,6 +182,8 @@ def _behind(node: ast.expr, inside: bool) -> list[tuple[ast.expr, bool]]:
             return [(value if inside else key, False)]
         case ast.List(elts) | ast.Tuple(elts):
             return [(each, False) for each in elts]
+        case ast.ListComp(each):
+            return [(each, False)]
         case ast.Call(ast.Name() as function, given) if not inside:  # zip(…), sorted(…), one's own
             return [(each, False) for each in (function, *given)]
         case ast.Call(ast.Attribute(held, "items" | "keys" | "values" as what)):

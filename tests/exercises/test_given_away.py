@@ -31,6 +31,10 @@ def hands(positions, d, base):
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, :d].float()
 
 
+def clocks(positions, d, base):
+    return t02.clocks(positions, d)
+
+
 def hand(positions, dim, base):
     return torch.stack([t02.angle(positions, t, dim) for t in range(dim // 2)], -1).float()
 
@@ -72,6 +76,7 @@ PASTED = [
     ("bag_ceiling", from_memory),
     ("causal_attention", attend),
     ("sinusoid_table", hands),
+    ("sinusoid_table", clocks),
     ("rope_angles", hand),
     ("untrained_rows", untouched),
     ("t5_bucket", bucket),

@@ -11,10 +11,10 @@ from tutorial_lib.language import _
 from ..question import Case, Draw, Question, Variant, Wrong
 
 EQUATION = '02, section "The equation"'
-PRECISION = '02, section "Find the bug"'
+PRECISION = 'deeper/02_details, section "Find the bug"'
 ROTATION = '02, section "Regular: a shift is a rotation"'
-SCORES = '02, section "What two positions say to each other"'
-LAYOUTS = '02, section "Two layouts"'
+SCORES = 'deeper/02_scores, section "What two positions say to each other"'
+LAYOUTS = 'deeper/02_details, section "Two layouts"'
 #: Twenty times what float32 loses at the positions drawn here, and half of what 16 bits lose.
 EXACT = (2e-4, 3e-5)
 
@@ -132,7 +132,7 @@ SINUSOID_TABLE = Question(
             "all sines first",
             _concatenated,
             "The columns are right, their order is not: all sines, then all cosines. In the paper sine and "
-            'cosine alternate. See "Two layouts".',
+            'cosine alternate. See "Two layouts" in the side quest on details.',
         ),
         Wrong(
             "cosine before sine",

@@ -1,4 +1,5 @@
-"""The turns of notebook 02: one hand, its wavelength, turning it, and two hands compared."""
+"""The turns of notebook 02: one hand, turning it, the whole table; of its side quests: a wavelength, and two
+positions compared."""
 
 from __future__ import annotations
 
@@ -8,12 +9,13 @@ import torch
 
 from tutorial_lib.language import _
 
-from ...checks.question import Case, Draw, Question, Wrong
+from ...checks.question import Case, Draw, Question, Variant, Wrong
 
 EQUATION = '02, section "The equation"'
-WAVELENGTHS = '02, section "Wavelengths and the base"'
+BUILD = '02, section "Build: the whole encoding"'
+WAVELENGTHS = 'deeper/02_details, section "Wavelengths and the base"'
 ROTATION = '02, section "Regular: a shift is a rotation"'
-SCORES = '02, section "What two positions say to each other"'
+SCORES = 'deeper/02_scores, section "What two positions say to each other"'
 
 
 # ---- angle ----
@@ -323,4 +325,122 @@ DOT = Question(
     ),
 )
 
-QUESTIONS = (ANGLE, WAVELENGTH, TURN, DOT)
+
+# ---- clocks ----
+def clocks(p, d):
+    """The vectors [L, d] of the positions p [L]: clock t has its sine in column 2t, its cosine in 2t + 1."""
+    hands = angle(p[:, None], torch.arange(d // 2), d)
+    table = torch.empty(len(p), d)
+    table[:, 0::2], table[:, 1::2] = hands.sin(), hands.cos()
+    return table
+
+
+def _clocks_cases(draw: Draw) -> list[Case]:
+    start = draw.integer(20, 300)
+    return [
+        Case((torch.arange(draw.integer(4, 6)), 8), _("d = 8, from position 0")),
+        Case(
+            (torch.arange(5) + start, 6),
+            _("d = 6, from position {start}").format(start=start),
+        ),
+        Case((draw.permutation(7) + draw.integer(2, 9), 16), _("d = 16, positions out of order")),
+    ]
+
+
+def _hands(p, d):
+    return angle(p[:, None].double(), torch.arange(d // 2), d)
+
+
+def _side_by_side(left, right):
+    """A table in which ``left`` and ``right`` of the angles alternate."""
+    return lambda p, d: torch.stack([left(_hands(p, d)), right(_hands(p, d))], 2).flatten(1).float()
+
+
+def _clocks_by_loop(p, d):
+    table = torch.zeros(len(p), d)
+    for t in range(d // 2):
+        table[:, 2 * t], table[:, 2 * t + 1] = angle(p, t, d).sin(), angle(p, t, d).cos()
+    return table
+
+
+def _column_by_column(p, d):
+    waves = (torch.sin, torch.cos)
+    return torch.stack([waves[c % 2](angle(p, c, d)) for c in range(d)], 1).float()
+
+
+CLOCKS = Question(
+    name="clocks",
+    exercise="02",
+    title="The sinusoidal encoding of any positions: sine and cosine side by side.",
+    returns="a tensor of shape [L, d]",
+    section=BUILD,
+    draw=_clocks_cases,
+    reference=clocks,
+    tolerance=(1e-3, 1e-3),  # an angle of 300 radians in float32
+    picture="heat",
+    axes=("column", "position"),
+    wrong=(
+        Wrong(
+            "all sines first",
+            lambda p, d: torch.cat([_hands(p, d).sin(), _hands(p, d).cos()], 1).float(),
+            "All sines stand first, then all cosines. Here the two numbers of a clock stand side by side: "
+            "columns 2t and 2t + 1.",
+        ),
+        Wrong(
+            "cosine before sine",
+            _side_by_side(torch.cos, torch.sin),
+            "Each clock begins with its cosine. At position 0 the row must read 0, 1, 0, 1, …",
+        ),
+        Wrong(
+            "sines only",
+            _side_by_side(torch.sin, torch.sin),
+            "Both columns of a clock hold its sine. The second one is for the cosine: without it, a hand on "
+            "its way up looks like one on its way down.",
+        ),
+        Wrong(
+            "angles, no waves",
+            _side_by_side(lambda hand: hand, lambda hand: hand),
+            "These are the angles themselves, and they grow without end. What goes into the table are their "
+            "sine and cosine.",
+        ),
+        Wrong(
+            "a clock for each column",
+            _column_by_column,
+            "Each of your columns has a clock of its own. There are only d / 2 clocks, and each fills two "
+            "columns.",
+        ),
+        Wrong(
+            "rows counted from 0",
+            lambda p, d: clocks(torch.arange(len(p)), d),
+            "Your rows are those of the positions 0, 1, 2, …, whatever positions were asked for. A text may "
+            "begin anywhere: use p, and not the number of the row.",
+        ),
+        Wrong(
+            "one row for each column",
+            lambda p, d: clocks(p, d).T,
+            "Your table lies on its side: [d, L]. Each position is a row.",
+        ),
+        Wrong(
+            "one column for each clock",
+            lambda p, d: _hands(p, d).sin().float(),
+            "Your table has d / 2 columns, one for each clock. Each clock fills two: its sine and its "
+            "cosine.",
+        ),
+    ),
+    variants=(
+        Variant("a loop over the clocks", _clocks_by_loop, "Clock by clock, two columns each, is the same."),
+        Variant(
+            "stacked, then flattened",
+            _side_by_side(torch.sin, torch.cos),
+            "Pairs in a new last dimension, flattened, alternate by themselves.",
+        ),
+    ),
+    hints=(
+        "First the angles: a row for each position, a column for each clock. Then two columns of the table "
+        "come from each column of the angles.",
+        "angle(p[:, None], torch.arange(d // 2), d) has all angles. torch.empty(len(p), d) is a table.",
+        "The sines of all angles go into table[:, 0::2], the cosines into table[:, 1::2]. Return the table.",
+    ),
+)
+
+QUESTIONS = (ANGLE, TURN, CLOCKS, WAVELENGTH, DOT)
