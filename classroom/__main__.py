@@ -428,6 +428,8 @@ def feedback(given) -> int:
     for name in given.assignments:
         pages = reports.feedback(given.root, name, given.db)
         print(f"{name}: {len(pages)} pages in {given.root / 'feedback'}")
+        for path, count in reports.archives(given.root, name, pages).items():
+            print(f"{path}: {count} of them, to be uploaded as it is")
     return 0
 
 

@@ -45,7 +45,7 @@ def merge(root: Path, old: str, new: str, do: bool = False, db: str | None = Non
             other.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(own, other)
             for path in _notes(root, name, old):
-                path.replace(path.with_name(f"{new}.json"))
+                path.replace(path.with_name(new + path.suffix))
             (root / "marks" / name / f"{new}.json").unlink(missing_ok=True)  # the inputs depend on the name
         elif do and own.exists():
             files.replace(other / f"{name}.ipynb.earlier", (own / f"{name}.ipynb").read_bytes())
@@ -151,6 +151,7 @@ def _entered(root: Path, name: str, students) -> Iterator[Path]:
 
 def _notes(root: Path, name: str, student: str) -> list[Path]:
     """What these commands have noted about an upload."""
-    places = [root / "taken" / name / f"{student}.json", *_entered(root, name, [student])]
+    places = [root / "taken" / name / f"{student}.json", intake.address(root, name, student)]
+    places += _entered(root, name, [student])
     places.append(root / "marks" / name / ".preview" / f"{student}.json")
     return [path for path in places if path.exists()]

@@ -487,6 +487,26 @@ def certify(root: Path, student: str, db: str | None = None) -> Path:
     return path
 
 
+def archives(root: Path, assignment: str, pages: Iterable[Path]) -> dict[Path, int]:
+    """Write the ``pages`` of `feedback` into ``exports/``, packed as each platform takes them back.
+
+    ``{path: how many}``, for each platform that anything came from.
+    """
+    packed: dict[str, dict[str, bytes]] = {}
+    for page in pages:
+        address = intake.address(root, assignment, page.parts[-3])
+        if address.exists():
+            back = address.read_text(encoding="utf-8", errors="replace")
+            platform, name, data = platforms.returned(back, assignment, page.read_text(encoding="utf-8"))
+            packed.setdefault(platform, {})[name] = data
+    made = {}
+    for platform, members in packed.items():
+        path = Path(root) / "exports" / f"feedback-{assignment}-{platform}.zip"
+        files.replace(path, platforms.zipped(members))
+        made[path] = len(members)
+    return made
+
+
 # ---- what the class believes ----
 
 
