@@ -12,7 +12,7 @@ from pathlib import Path
 
 from course import files
 
-from . import ballots, clock, gradebook, intake, kept, rules
+from . import ballots, clock, gradebook, history, intake, kept, rules
 
 MERGED = "merged.json"
 
@@ -58,6 +58,7 @@ def merge(root: Path, old: str, new: str, do: bool = False, db: str | None = Non
     if do:
         merged = {**kept.load(root / MERGED, "What was merged comes back under its own name."), old: new}
         files.replace(root / MERGED, (json.dumps(merged, indent=1, sort_keys=True) + "\n").encode())
+        history.rename(root, old, new)
         forget(root, old, True, db)
     return [*lines, f"the row of {old} goes; what comes under that name later is {new}'s"]
 
@@ -117,6 +118,7 @@ def forget(root: Path, student: str, do: bool = False, db: str | None = None) ->
         shutil.rmtree(root / folder / student, ignore_errors=True)
     if do:
         (root / "marks" / intake.UNKNOWN / f"{student}.json").unlink(missing_ok=True)
+        history.rename(root, student, "")
         people = intake.Students(root)
         people.names.pop(student, None)
         people.save()

@@ -5,12 +5,14 @@ HUB_USERS=pretend  (the default) no accounts: one password for all (HUB_PASSWORD
     homes below HUB_STATE; all runs as whoever started the hub. For trying it out.
 HUB_USERS=system   these are accounts of the machine, with their passwords. The hub runs as root, and the
     course must be a copy without the answers, which students can read and not write.
+HUB_VOTES=/srv/votes  is the folder that predictions are shared into (docs/instructor/votes.md); it is made.
 HUB_LANGUAGE=zh  gives out the course in that language, which must be built already.
 """
 
 import os
 import secrets
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -39,6 +41,12 @@ exchange.mkdir(parents=True, exist_ok=True)
 # All may write, as nbgrader requires: a teacher makes the course's folder in it. It is sticky: nobody removes
 # or renames what is another one's.
 exchange.chmod(0o1777)
+
+if votes := os.environ.get("HUB_VOTES"):  # all may write, the first teacher looks, nobody removes
+    Path(votes).mkdir(parents=True, exist_ok=True)
+    Path(votes).chmod(0o1733)
+    if real:
+        shutil.chown(votes, teachers.split()[0])
 
 c = get_config()  # noqa: F821
 # Only this machine reaches it. For a class, put a web server with a certificate in front of it.
@@ -80,6 +88,7 @@ c.Spawner.environment = {
     "NBGRADER_EXCHANGE": str(exchange),
     "HUB_TEACHERS": teachers,
     "HUB_LANGUAGE": language,
+    **({"TUTORIAL_VOTES": str(Path(votes).resolve())} if votes else {}),
     "HUB_USERS": "system" if real else "pretend",
 }
 c.Spawner.start_timeout = 120  # a class that starts in one minute shares disk and cores
