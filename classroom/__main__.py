@@ -12,6 +12,7 @@
     python -m classroom inventory logs/       # the concept inventory, before and after
     python -m classroom certificate ada       # a page to print: exercises, points, a code of this class
     python -m classroom appeal ex06_rope ada rope_angles --answer "…"  # one mark, looked at again
+    python -m classroom gradescope ex06_rope  # an autograder to upload to Gradescope
     python -m classroom merge old ada         # one student under two names becomes one
     python -m classroom forget ada            # all that a student sent, and their marks, go
 
@@ -190,6 +191,13 @@ def _parser() -> argparse.ArgumentParser:
     asked.add_argument("--says", default="", metavar="TEXT", help="what the student says")
     asked.add_argument("--answer", required=True, metavar="TEXT", help="what you answer, for their page")
     asked.add_argument("--points", type=float, help="the new mark (default: it stays)")
+    packed = commands.add_parser(
+        "gradescope", parents=[shared], help="an autograder that runs this course's checks on Gradescope"
+    )
+    packed.add_argument("assignment", metavar="ASSIGNMENT", help="such as ex06_rope")
+    packed.add_argument(
+        "--trusted", action="store_true", help="mark there without a sandbox, if there is none"
+    )
     one = commands.add_parser("merge", parents=[shared], help="one student under two names becomes one")
     one.add_argument("old", metavar="OLD", help="the name that goes")
     one.add_argument("new", metavar="ID", help="the id that stays")
@@ -254,7 +262,15 @@ def _asked(arguments: list[str]) -> str:
 def _note(given, why: str) -> None:
     """Keep who changed which marks, before a command begins (by other ways) and after it."""
     only_says = getattr(given, "preview", False) or not getattr(given, "yes", True)
-    aside = given.command in ("take-in", "report", "alike", "replay", "inventory", "certificate")
+    aside = given.command in (
+        "take-in",
+        "report",
+        "alike",
+        "replay",
+        "inventory",
+        "certificate",
+        "gradescope",
+    )
     if not (only_says or aside):
         from . import history
 
@@ -536,6 +552,14 @@ def appeal(given) -> int:
     return 0
 
 
+def gradescope(given) -> int:
+    from . import gradescope as autograder
+
+    (name,) = _assignments(given.root, [given.assignment])
+    print(f"{autograder.write(given.root, name, given.trusted)}: upload it as it is.")
+    return 0
+
+
 def merge(given) -> int:
     from . import people
 
@@ -593,6 +617,7 @@ STEPS = {
     "inventory": inventory,
     "certificate": certificate,
     "appeal": appeal,
+    "gradescope": gradescope,
     "merge": merge,
     "forget": forget,
 }
