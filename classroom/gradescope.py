@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -24,8 +25,9 @@ set -e
 apt-get update
 apt-get install -y python3-venv bubblewrap
 python3 -m venv /autograder/venv
-/autograder/venv/bin/pip install torch --index-url https://download.pytorch.org/whl/cpu
-/autograder/venv/bin/pip install -e '/autograder/source[teach,cluster]'
+/autograder/venv/bin/pip install uv
+/autograder/venv/bin/uv pip install --python /autograder/venv/bin/python --torch-backend cpu \\
+    -e '/autograder/source[teach,cluster]'
 """,
     "run_autograder": """\
 #!/usr/bin/env bash
@@ -53,8 +55,11 @@ def write(root: Path, assignment: str, trusted: bool = False) -> Path:
     return path
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Mark what lies in ``submission/``, and write ``results/results.json`` as Gradescope reads it."""
+    argparse.ArgumentParser(prog="python -m classroom.gradescope", description=main.__doc__).parse_args(
+        arguments
+    )
     base = Path(os.environ.get("AUTOGRADER", "/autograder"))
     asked = json.loads((base / "source" / "autograder.json").read_text(encoding="utf-8"))
     files.replace(base / "results" / "results.json", json.dumps(results(base, **asked)).encode())

@@ -5,7 +5,7 @@ HUB_USERS=pretend  (the default) no accounts: one password for all (HUB_PASSWORD
     homes below HUB_STATE; all runs as whoever started the hub. For trying it out.
 HUB_USERS=system   these are accounts of the machine, with their passwords. The hub runs as root, and the
     course must be a copy without the answers, which students can read and not write.
-HUB_LTI=lti.toml  signs in whom Moodle or Canvas sends (LTI 1.3); what stands in the file: docs/instructor/hub.md.
+HUB_LTI=lti.toml  signs in whom Moodle or Canvas sends (LTI 1.3); docs/instructor/hub.md says what is in it.
 HUB_VOTES=/srv/votes  is the folder that predictions are shared into (docs/instructor/votes.md); it is made.
 HUB_LANGUAGE=zh  gives out the course in that language, which must be built already.
 """
@@ -83,7 +83,7 @@ if lti := os.environ.get("HUB_LTI"):
     from ltiauthenticator.lti13.auth import LTI13Authenticator
 
     class ByMail(LTI13Authenticator):
-        """Names are the beginnings of e-mail addresses, as `classroom` takes them from a platform's export."""
+        """Names are the beginnings of e-mail addresses, as in a class list from a platform's export."""
 
         def normalize_username(self, username):
             return super().normalize_username(username.partition("@")[0])
