@@ -668,7 +668,7 @@ def _html(block: Block) -> str:
     )
 
 
-NUMBER = re.compile(r"(?<![\w.])[-+−]?\d[\d,.]*\d?(?: ?[%×°](?!\w))?")
+NUMBER = re.compile(r"(?<![\w.])[-+−]?\d(?:[\d,.]*\d)?(?: ?[%×°](?!\w))?")
 
 
 def _reading(lines: list[str]) -> str:

@@ -89,12 +89,12 @@ def _section(experiment: Experiment, preset: str, folder: Path) -> tuple[str, li
 def _finding(finding: Finding, at_one: Finding | None, weak: bool, name: str) -> str:
     lines = [f"**{finding.claim}** ({finding.source or 'a question of this course'})\n"]
     if finding.theirs:
-        lines.append(f"- There: {finding.theirs}")
-    lines.append(f"- Here: {finding.ours}")
+        lines.append(f"- In the paper: {finding.theirs}")
+    lines.append(f"- Measured here: {finding.ours}")
     if at_one and at_one.ours != finding.ours:
         turned = f". So it would be *{at_one.verdict}*" if at_one.verdict != finding.verdict else ""
         lines.append(f"- At one rate for all: {at_one.ours}{turned}")
-    lines.append(f"- Asked: {finding.outcome.condition}")
+    lines.append(f"- Asked for: {finding.outcome.condition}")
     mark = " †" if weak else ""
     lines.append(
         f"- **{finding.verdict.capitalize()}**{mark}" + (f": {finding.reason}" if finding.reason else "")

@@ -986,15 +986,15 @@ def test_the_page(registered, tmp_path):
     assert text.split("## A tiny one\n\n")[1].split("\n", 2)[2] == textwrap.dedent("""\
         **Longer is worse** (A. 2020)
 
-        - There: 1.0
-        - Here: +3.000 (+3.000 to +3.000)
-        - Asked: above 0
+        - In the paper: 1.0
+        - Measured here: +3.000 (+3.000 to +3.000)
+        - Asked for: above 0
         - **Holds**
 
         **Shorter is worse** (B. 2021)
 
-        - Here: +3.000 (+3.000 to +3.000)
-        - Asked: below 0
+        - Measured here: +3.000 (+3.000 to +3.000)
+        - Asked for: below 0
         - **Does not hold**: too small
         """)
     assert "`python -m course.experiments run tiny --preset full` — cpu, torch" in text

@@ -23,6 +23,8 @@ spec = importlib.util.spec_from_file_location("site_methods", ROOT / "workshop" 
 methods = importlib.util.module_from_spec(spec)
 sys.modules[spec.name] = methods
 spec.loader.exec_module(methods)
+import results  # noqa: E402
+
 PAGES = list(methods.METHODS)
 SMALL = {"d_model": 16, "layers": 1, "heads": 2, "length": 64}
 
@@ -123,7 +125,28 @@ def test_strengths_are_the_differences_of_the_record_with_their_intervals():
     assert not [one for one in methods.beside("alibi")["tail"] if one.name == "table"], "it ends at L"
     table = methods.forest(methods.METHODS["alibi"])
     assert table.count('<th scope="row">') == len(methods.beside("alibi")["mean"]) > 15
-    assert f"{its.mean:+.2f}" in re.search(r'"row">rotary</th>.*?</tr>', table)[0]
+    assert f"{its.mean:+.2f}" in re.search(r'"row">RoPE</th>.*?</tr>', table)[0]
+
+
+def test_an_interval_is_drawn_only_with_the_verdict_that_it_gives():
+    found = [each for record in results.records().values() for each in results.FINDING.finditer(record.text)]
+    drawn = [results.judged(each["lines"], results.verdict(each)) for each in found]
+    assert sum(map(bool, drawn)) > 0.7 * len(drawn)
+    lines = "- Measured here: gain: t5 +0.50 (+0.49 to +0.51), shaw -0.10 (-0.30 to +0.10)\n"
+    lines += "- Asked for: above 0\n"
+    assert [results.judged(lines, verdict) is not None for verdict in ("not shown", "does not hold")] == [
+        True,
+        False,
+    ]
+    both, _limits, side = results.judged(lines, "not shown")
+    assert [name for name, *_numbers in both] == ["t5", "shaw"] and side == "above"
+    (one,), *_rest = results.judged(lines, "holds")
+    assert one == ("t5", 0.5, 0.49, 0.51), "if not all of them, the first that is named"
+    row = re.search("<tr><td>shaw.*?</tr>", results.picture(lines, "not shown"))[0]
+    start, end, limit = (
+        float(re.search(rf"{name}:([\d.]+)%", row)[1]) for name in ('<i style="left', "width", "--left")
+    )
+    assert start < limit < start + end, "the interval has the limit in it"
 
 
 def test_who_uses_a_method_is_counted_in_the_atlas():

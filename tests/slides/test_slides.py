@@ -40,6 +40,14 @@ def test_a_plan_fits_its_notebook(number):
     assert plan.slides[-1].section == "Summary"
     for slide in plan.slides:
         assert slide.show and all(text[-1] in ".?" for text in (slide.ask, slide.expect)), slide.section
+        shown = [
+            part.source
+            for blocks in slide.blocks
+            for block in blocks
+            for part in block.parts
+            if block.kind != "code"
+        ]
+        assert len(shown) == len(set(shown)), f"{slide.section}: two quotes have a part in common"
     pictures = [
         block
         for slide in plan.slides

@@ -70,6 +70,8 @@ def card(app, name, _template, context, _doctree):
     """What is shown where a link to the page is shared: title, first sentences, and the course's picture."""
     base, words = app.config.html_baseurl, plain(context.get("body", ""), 200)
     title = plain(context.get("title", ""))
+    if name == "index":
+        context["docstitle"] = ""  # it is the title of the page itself
     tags = {
         "description": words,
         "og:title": title,

@@ -26,7 +26,8 @@ def part(cell: dict) -> str:
       three answer on the page, so their code says nothing.
     - ``answer``: what is measured after a prediction. ``claims``: the table of verdicts. ``figure``: it
       draws, and defines nothing that later text is about. What they give comes first, then their code.
-    - ``tools`` and ``conditions``: what the lesson, or its claims, need; folded. ``turn``: a blank.
+    - ``tools``, more than three imports, and ``conditions``: what the lesson, or its claims, need; folded.
+    - ``turn``: a blank.
     - ``code``: to be read as it stands.
     """
     source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
@@ -38,10 +39,12 @@ def part(cell: dict) -> str:
     for name, call in CALLS.items():
         if re.search(rf"^(?:\w+ = )?{call}", source, re.M):
             return name
-    if "hide-input" in tags:
+    if "hide-input" in tags or "lesson.Claims(" in source:
         if any("<table" in _html(output) for output in outputs):
             return "claims"
         return "conditions" if "lesson.Claims(" in source else "tools"
+    if len(re.findall(r"^(?:import|from) ", source, re.M)) > 3:
+        return "tools"
     drawn = any("image/png" in output.get("data", {}) for output in outputs)
     return "figure" if drawn and not re.search(r"^(?:def|class) ", source, re.M) else "code"
 
@@ -61,6 +64,8 @@ def fit(cell: dict) -> None:
         options["code_prompt_show"], options["code_prompt_hide"] = folded[kind]
     if kind == "answer":
         tags.append("hide-cell")  # one thing to open
+    elif kind in folded and "hide-input" not in tags:
+        tags.append("hide-input")
     for output in cell.get("outputs", []):
         if kind == "claims" and "<table" in _html(output):
             output["data"] = {"text/html": claims(_html(output))}

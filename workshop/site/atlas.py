@@ -2,6 +2,7 @@
 
 import html
 import tomllib
+from collections.abc import Iterable
 
 from course import atlas
 from tutorial_lib.language import _
@@ -70,10 +71,13 @@ def line(its: dict) -> str:
     )
 
 
-def key() -> str:
+def key(names: Iterable[str] = ()) -> str:
+    """What letters and colours mean; of some models, only those that they need."""
+    seen = {kind for name in names for _n, kind, *_rest in atlas.row(name)["runs"]} or atlas.KINDS
     lines = (
         f'<li><i class="at-{kind}">{letter}</i> {atlas.says(kind)}</li>'
         for kind, (letter, *_rest) in atlas.KINDS.items()
+        if kind in seen
     )
     return f'<ul class="at-key">{"".join(lines)}</ul>'
 

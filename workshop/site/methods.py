@@ -187,12 +187,15 @@ def facts(page: Method) -> str:
     if not its["doors"]:
         given["A score depends on"] = "the tokens alone"
     if page.row:
-        given["Longer texts"] = in_a_line(page.row.longer)
-    items = "".join(
-        f"<div><dt>{title}</dt><dd>{html.escape(text).replace('`', '')}</dd></div>"
-        for title, text in given.items()
-    )
+        given["Loss on longer texts"] = in_a_line(page.row.longer)
+    items = "".join(f"<div><dt>{title}</dt><dd>{_plain(text)}</dd></div>" for title, text in given.items())
     return f'```{{raw}} html\n<dl class="course-facts simple c-{kind(page.page)}">{items}</dl>\n```'
+
+
+def _plain(text: str) -> str:
+    """Words of a page as HTML: formulas stay formulas, code is a word."""
+    text = html.escape(text).replace("`", "")
+    return re.sub(r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', text)
 
 
 def cost(page: Method) -> str:
@@ -416,6 +419,21 @@ def told_apart(rows: list[Difference], own: str) -> str:
     )
 
 
+CALLED = {"table": "Table of offsets", "clipped": "Clipped table", "t5-far": "T5 bias, farther"}
+"""Encodings of the record that share a page, or have none."""
+
+
+def called(name: str) -> str:
+    """What readers call an encoding of the record.
+
+    >>> called("fire"), called("rotary + PI"), called("clipped")
+    ('FIRE', 'RoPE + PI', 'Clipped table')
+    """
+    first, plus, scaling = name.partition(" + ")
+    page = next((key for key, page in METHODS.items() if first in on_board(page)), "")
+    return CALLED.get(name) or f"{short(page)}{plus}{scaling}"
+
+
 def forest(page: Method) -> str:
     """All other encodings beside the first method of a page that was trained: a table of intervals."""
     own = next((name for name in on_board(page) if beside(name)["mean"]), None)
@@ -440,24 +458,29 @@ def forest(page: Method) -> str:
                 cells += '<td class="track"></td><td>–</td>'
                 continue
             zero, left, right, mean = (
-                100 * (each - low) / (high - low) for each in (0, its.low, its.high, its.mean)
+                6 + 88 * (each - low) / (high - low) for each in (0, its.low, its.high, its.mean)
             )
             cells += (
                 f'<td class="track" style="--zero:{zero:.1f}%"><i style="left:{left:.1f}%;'
                 f'width:{right - left:.1f}%"></i><b style="left:{mean:.1f}%"></b></td>'
-                f'<td title="{its.low:+.2f} to {its.high:+.2f}">{its.mean:+.2f}</td>'
+                f'<td title="{_signed(its.low)} to {_signed(its.high)}">{_signed(its.mean)}</td>'
             )
-        rows += f'<tr class="c-{kind(one.name)}"><th scope="row">{one.name}</th>{cells}</tr>'
+        rows += f'<tr class="c-{kind(one.name)}"><th scope="row">{called(one.name)}</th>{cells}</tr>'
     return (
-        f"At the length of training {told_apart(both['mean'], own)}. At 16 times that length "
-        f"{told_apart(both['tail'], own)}.\n\n```{{raw}} html\n"
-        f'<table class="course-forest"><thead><tr><th scope="col">beside {own}</th>{heads}</tr></thead>'
-        f"<tbody>{rows}</tbody></table>\n```\n\n"
+        f"At the length of training {told_apart(both['mean'], called(own))}. At 16 times that length "
+        f"{told_apart(both['tail'], called(own))}.\n\n```{{raw}} html\n"
+        f'<table class="course-forest"><thead><tr><th scope="col">beside {called(own)}</th>{heads}'
+        f"</tr></thead><tbody>{rows}</tbody></table>\n```\n\n"
         "*Loss minus that of the method, in nats per character; lines are 95 % intervals over five seeds: "
         "they say how another training of the same small model would come out, not another model. At 16 L "
         "the same last characters are read. The record: "
         "[Train short, test long](../../docs/results.md#train-short-test-long).*"
     )
+
+
+def _signed(x: float) -> str:
+    """With a sign of the right width, and none for what rounds to 0."""
+    return "0.00" if abs(x) < 0.005 else f"{x:+.2f}".replace("-", "−")
 
 
 def strengths(page: Method) -> str:
@@ -543,6 +566,8 @@ def picture(page: Method):
         )
     axes[1].set(xlabel="key − last query", ylabel="score", title="the last query, in each head")
     axes[1].margins(x=0.02)
+    axes[1].yaxis.labelpad = 0
+    fig.get_layout_engine().set(wspace=0.06)
     return fig
 
 

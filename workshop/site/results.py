@@ -10,19 +10,30 @@ import html
 import re
 from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from course import verdicts
-from workshop import documents
+from course.experiments import EXPERIMENTS
+from workshop import documents, navigation
 
 INDEX = "docs/results"
 FOLDER = "results/"
 FINDING = re.compile(r"^\*\*(?P<claim>.+?)\*\* \((?P<source>.*?)\)\n\n(?P<lines>(?:- .*\n?)+)", re.M)
 VERDICT = re.compile(r"^- \*\*(.+?)\*\*", re.M)
+ALSO = re.compile(r"^(- Also judged in: )(.*)$", re.M)
+NUMBER = r"[-+]?[\d.]+\d|[-+]?\d"
 
 
 def verdict(found: re.Match) -> str:
     """Of a finding, as ``verdicts.SIGNS`` has it."""
     return VERDICT.search(found["lines"])[1].lower()
+
+
+class Ends(NamedTuple):
+    """An interval."""
+
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -95,16 +106,90 @@ def index(text: str) -> str:
     )
 
 
+def judged(lines: str, its: str) -> tuple[list[tuple[str, float, float, float]], list[float], str] | None:
+    """The intervals that a finding was judged by, each with its name; the limits; and on which side it holds.
+
+    None where words alone were compared, or where the sentence has other numbers as well: a picture is drawn
+    only if the intervals at its beginning, set against the limit, give the verdict that stands there.
+
+    >>> judged("- Measured here: gain: t5 +0.5 (+0.4 to +0.6)\\n- Asked for: above +0.2\\n", "holds")
+    ([('t5', 0.5, 0.4, 0.6)], [0.2], 'above')
+    """
+    here, asked = (re.search(rf"^- {name}: (.*)", lines, re.M) for name in ("Measured here", "Asked for"))
+    rule = asked and re.fullmatch(rf"(above|below|between) ({NUMBER})(?: and ({NUMBER}))?", asked[1])
+    if not here or not rule:
+        return None
+    limits = [float(limit) for limit in rule.groups()[1:] if limit]
+    judge = {"above": verdicts.above, "below": verdicts.below, "between": verdicts.within}[rule[1]]
+    first = re.split(r"[;.] ", here[1])[0]
+    found = [
+        (one["name"].strip(" ,").rpartition(": ")[2], *map(float, one.groups()[1:]))
+        for one in re.finditer(rf"(?P<name>.*?)({NUMBER}) \(({NUMBER}) to ({NUMBER})\)", first)
+    ]
+    outcomes = [judge(Ends(low, high), limits[-1]) for _name, _mean, low, high in found]
+    for n in (len(found), 1):
+        if outcomes[:n] and verdicts.all_of(*outcomes[:n]).verdict == its:
+            return found[:n], limits, rule[1]
+    return None
+
+
+def picture(lines: str, its: str) -> str:
+    """The intervals as lines, over the ground where the claim would hold."""
+    if not (known := judged(lines, its)):
+        return ""
+    found, limits, side = known
+    numbers = [*limits, *(each for _name, *ends in found for each in ends)]
+    low, high = min(numbers), max(numbers)
+    low, high = low - 0.12 * (high - low or 1), high + 0.12 * (high - low or 1)
+
+    def at(x: float) -> float:
+        return 100 * (x - low) / (high - low)
+
+    left, right = (at(limits[0]) if side != "below" else 0), (at(limits[-1]) if side != "above" else 100)
+    rows = "".join(
+        f"<tr><td>{html.escape(name) if len(found) > 1 else ''}</td>"
+        f'<td class="track" style="--left:{left:.1f}%;--right:{right:.1f}%"><i style="left:{at(start):.1f}%;'
+        f'width:{at(end) - at(start):.1f}%"></i><b style="left:{at(mean):.1f}%"></b></td></tr>'
+        for name, mean, start, end in found
+    )
+    ends = " to ".join(f"{limit:g}".replace("-", "−") for limit in limits)
+    words = {"above": f"{ends} →", "below": f"← {ends}", "between": ends}[side]
+    place = min(max((left + right) / 2 if side == "between" else at(limits[0]), 8), 92)
+    return (
+        '<table class="course-judged" role="presentation">'
+        f'<tr><td></td><td><small style="left:{place:.1f}%">{words}</small></td></tr>{rows}</table>\n\n'
+    )
+
+
+def places(found: re.Match) -> str:
+    """Names of lessons, side quests and records as links with their titles."""
+
+    def link(name: str) -> str:
+        if name in EXPERIMENTS:
+            return linked(
+                f"[{EXPERIMENTS[name].title}](results.md#{documents.slug(EXPERIMENTS[name].title)})"
+            )
+        pattern = f"{name}_*.ipynb" if name.isdigit() else f"deeper/{name}.ipynb"
+        path = next((documents.ROOT / "notebooks").glob(pattern))
+        return f"[{navigation.title(path)}](../{path.relative_to(documents.ROOT)})"
+
+    return f"{found[1]}{', '.join(map(link, found[2].split(', ')))}"
+
+
 def page(slug: str) -> str:
     """One record: its claims as cards, its tables as they are."""
     record = records()[slug]
 
     def card(found: re.Match) -> str:
         sign = verdicts.SIGNS[verdict(found)]
+        lines = ALSO.sub(places, found["lines"].rstrip())
         return (
             f'<div class="course-claim" data-sign="{sign}">\n\n**{found["claim"]}** ({found["source"]})\n\n'
-            f"{found['lines'].rstrip()}\n\n</div>\n"
+            f"{picture(found['lines'], verdict(found))}{lines}\n\n</div>\n"
         )
 
     body = FINDING.sub(card, record.text)
-    return f"# {record.title}\n\n[All records](../docs/results.md), and how to read a verdict\n{body}"
+    return (
+        f"# {record.title}\n\n[All records](../docs/results.md), and [how to read a verdict]"
+        f"(../docs/results.md#how-to-read-a-verdict)\n{body}"
+    )

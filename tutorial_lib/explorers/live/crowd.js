@@ -140,7 +140,7 @@ function cells(many, left, top, wide, high) {
 
 /** Over the number of keys, on a logarithmic axis: three queries, and the handle of the number. */
 function curves(app, parent, { narrow, top: above, high }) {
-  const aside = narrow || app.small, top = above + (narrow ? 14 : 0), bottom = top + high;
+  const aside = narrow || (app.small && W < 700), top = above + (narrow ? 14 : 0), bottom = top + high;
   const { params: p, data, table } = app, W = app.width(parent), which = QUERIES.indexOf(p.query);
   const [pic, pen] = canvas(parent, W, bottom + 48, speak`What the right key keeps, over the number of keys`);
   const x0 = 34, x = scale(1, 17, x0, W - (aside ? 14 : 136)), y = scale(0, 1, bottom, top);
