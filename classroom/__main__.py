@@ -11,6 +11,8 @@
     python -m classroom replay ex06_rope ada  # one student's verdicts once more, with all inputs
     python -m classroom inventory logs/       # the concept inventory, before and after
     python -m classroom certificate ada       # a page to print: exercises, points, a code of this class
+    python -m classroom appeal ex06_rope ada rope_angles --answer "…"  # one mark, looked at again
+    python -m classroom gradescope ex06_rope  # an autograder to upload to Gradescope
     python -m classroom merge old ada         # one student under two names becomes one
     python -m classroom forget ada            # all that a student sent, and their marks, go
 
@@ -23,6 +25,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import difflib
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -179,6 +182,22 @@ def _parser() -> argparse.ArgumentParser:
     printed.add_argument(
         "--check", type=Path, metavar="FILE", help="is this one of this class, and unchanged?"
     )
+    asked = commands.add_parser(
+        "appeal", parents=[shared], help="answer a student who doubts one mark, and change it if you do, too"
+    )
+    asked.add_argument("assignment", metavar="ASSIGNMENT", help="such as ex06_rope")
+    asked.add_argument("student", metavar="STUDENT", help="the id, as in the gradebook")
+    asked.add_argument("question", metavar="QUESTION", help="as in questions.csv")
+    asked.add_argument("--says", default="", metavar="TEXT", help="what the student says")
+    asked.add_argument("--answer", required=True, metavar="TEXT", help="what you answer, for their page")
+    asked.add_argument("--points", type=float, help="the new mark (default: it stays)")
+    packed = commands.add_parser(
+        "gradescope", parents=[shared], help="an autograder that runs this course's checks on Gradescope"
+    )
+    packed.add_argument("assignment", metavar="ASSIGNMENT", help="such as ex06_rope")
+    packed.add_argument(
+        "--trusted", action="store_true", help="mark there without a sandbox, if there is none"
+    )
     one = commands.add_parser("merge", parents=[shared], help="one student under two names becomes one")
     one.add_argument("old", metavar="OLD", help="the name that goes")
     one.add_argument("new", metavar="ID", help="the id that stays")
@@ -213,8 +232,10 @@ def main(arguments: list[str] | None = None) -> int:
             given.assignments = _assignments(given.root, given.assignments)
         steps = ("grade", "feedback", "export", "report") if given.command == "all" else (given.command,)
         failed = False
+        _note(given, "")
         for step in steps:
             failed |= bool(STEPS[step](given))
+        _note(given, _asked(sys.argv[1:] if arguments is None else arguments))
         return int(failed)
     except KeyboardInterrupt:
         print("\nStopped. What is marked is kept: the same command goes on from here.", file=sys.stderr)
@@ -228,6 +249,33 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError, RuntimeError) as problem:
         print(f"{parser.prog}: {problem}", file=sys.stderr)
         return 2
+
+
+def _asked(arguments: list[str]) -> str:
+    """A command as it was given, without the class folder."""
+    rest = list(arguments)
+    if "--root" in rest:
+        del rest[rest.index("--root") : rest.index("--root") + 2]
+    return shlex.join(rest)
+
+
+def _note(given, why: str) -> None:
+    """Keep who changed which marks, before a command begins (by other ways) and after it."""
+    only_says = getattr(given, "preview", False) or not getattr(given, "yes", True)
+    aside = given.command in (
+        "take-in",
+        "report",
+        "alike",
+        "replay",
+        "inventory",
+        "certificate",
+        "gradescope",
+    )
+    if not (only_says or aside):
+        from . import history
+
+        if (count := history.note(given.root, why or history.ELSEWHERE, given.db)) and why:
+            print(f"{count} changes of marks are in {given.root / history.FILE}")
 
 
 def _assignments(root: Path, named: list[str]) -> list[str]:
@@ -428,6 +476,8 @@ def feedback(given) -> int:
     for name in given.assignments:
         pages = reports.feedback(given.root, name, given.db)
         print(f"{name}: {len(pages)} pages in {given.root / 'feedback'}")
+        for path, count in reports.archives(given.root, name, pages).items():
+            print(f"{path}: {count} of them, to be uploaded as it is")
     return 0
 
 
@@ -489,6 +539,27 @@ def replay(given) -> int:
     return 0
 
 
+def appeal(given) -> int:
+    from . import history
+    from .reports import points
+
+    _assignments(given.root, [given.assignment])
+    asked = given.assignment, given.student, given.question
+    before, after = history.appeal(
+        given.root, *asked, given.answer, given.says, points=given.points, db=given.db
+    )
+    print(f"{given.student}, {given.question}: {points(before)} → {points(after)}. Run feedback and export.")
+    return 0
+
+
+def gradescope(given) -> int:
+    from . import gradescope as autograder
+
+    (name,) = _assignments(given.root, [given.assignment])
+    print(f"{autograder.write(given.root, name, given.trusted)}: upload it as it is.")
+    return 0
+
+
 def merge(given) -> int:
     from . import people
 
@@ -545,6 +616,8 @@ STEPS = {
     "replay": replay,
     "inventory": inventory,
     "certificate": certificate,
+    "appeal": appeal,
+    "gradescope": gradescope,
     "merge": merge,
     "forget": forget,
 }

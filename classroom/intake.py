@@ -108,6 +108,7 @@ class Upload:
     inside: tuple = ()  # of a zip file: date and depth, for the order among its members
     remark: str = ""
     sender: roster.Sender | None = None  # where the platform wrote its owner into the name
+    back: str = ""  # the name that the platform gave: feedback goes back under it
 
     @property
     def aside(self) -> bool:
@@ -502,7 +503,9 @@ def _uploads(
                 yield Upload(student, assignment, label, _seconds(path), _refusing(why))
                 continue
         if folder:
-            yield from (replace(upload, sender=sender) for upload in _of_folder(path, inbox, assignments))
+            back = entry.name if sender else ""
+            of_folder = _of_folder(path, inbox, assignments)
+            yield from (replace(upload, sender=sender, back=back) for upload in of_folder)
         elif entry.is_symlink() and entry.is_dir():
             why = "It is a link to another folder. Put the folder itself into the inbox."
             yield Upload(entry.name, "", label, _seconds(path), _refusing(why))
@@ -518,7 +521,7 @@ def _of_loose(
     assignment, student = match(_bare(path.name), assignments)
     if sender and not match(sender.name, assignments)[0]:
         for upload in _of_file(path, kind, inbox, sender.stable, assignments):
-            yield replace(upload, sender=sender)
+            yield replace(upload, sender=sender, back=path.name)
     elif not (packed or assignment or ".ipynb" in path.name.lower()):
         yield Upload("", "", shown(path.name), _seconds(path), _refusing(""), notebook=False)
     elif not student and kind == "file":
@@ -938,6 +941,8 @@ def _settle(root: Path, student: str, assignment: str, uploads: list[Upload], as
             files.replace(taken.path.with_suffix(".ipynb.sent"), raw)  # whoever reads it better has the bytes
         return taken
     newest = refusals[0][0]
+    if assignment:
+        _address(root, assignment, student, newest.back)
     reason = " ".join(f"'{upload.label}': {why}" for upload, why in refusals[:MOST_NAMED])
     if len(uploads) > MOST_NAMED:
         reason += f" And {len(uploads) - MOST_NAMED} more files."
@@ -966,10 +971,21 @@ def _noted(root: Path, assignment: str, student: str) -> Path:
     return Path(root) / "taken" / assignment / f"{student}.json"
 
 
+def address(root: Path, assignment: str, student: str) -> Path:
+    """The file with the name under which a platform takes feedback back, where one has sent the upload."""
+    return _noted(root, assignment, student).with_name(f"{student}.back")
+
+
+def _address(root: Path, assignment: str, student: str, back: str) -> None:
+    if back:  # what comes by mail later changes nothing on the platform
+        files.replace(address(root, assignment, student), back.encode("utf-8", "surrogateescape"))
+
+
 def _take(root: Path, student: str, assignment: str, upload: Upload, data: bytes, remarks) -> Taken:
     path = root / "submitted" / student / assignment / f"{assignment}.ipynb"
     sha, earlier = hashlib.sha256(data).hexdigest(), record(root, assignment, student)
     seconds = upload.seconds
+    _address(root, assignment, student, upload.back)
     if path.exists() and earlier:
         if earlier["sha256"] == sha:  # sent again unchanged: the first time counts
             seconds, remarks = earlier["seconds_of_upload"], earlier["remarks"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from course import files
 
-from . import ballots, clock, gradebook, intake, kept, rules
+from . import ballots, clock, gradebook, history, intake, kept, rules
 
 MERGED = "merged.json"
 
@@ -45,7 +45,7 @@ def merge(root: Path, old: str, new: str, do: bool = False, db: str | None = Non
             other.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(own, other)
             for path in _notes(root, name, old):
-                path.replace(path.with_name(f"{new}.json"))
+                path.replace(path.with_name(new + path.suffix))
             (root / "marks" / name / f"{new}.json").unlink(missing_ok=True)  # the inputs depend on the name
         elif do and own.exists():
             files.replace(other / f"{name}.ipynb.earlier", (own / f"{name}.ipynb").read_bytes())
@@ -58,6 +58,7 @@ def merge(root: Path, old: str, new: str, do: bool = False, db: str | None = Non
     if do:
         merged = {**kept.load(root / MERGED, "What was merged comes back under its own name."), old: new}
         files.replace(root / MERGED, (json.dumps(merged, indent=1, sort_keys=True) + "\n").encode())
+        history.rename(root, old, new)
         forget(root, old, True, db)
     return [*lines, f"the row of {old} goes; what comes under that name later is {new}'s"]
 
@@ -117,6 +118,7 @@ def forget(root: Path, student: str, do: bool = False, db: str | None = None) ->
         shutil.rmtree(root / folder / student, ignore_errors=True)
     if do:
         (root / "marks" / intake.UNKNOWN / f"{student}.json").unlink(missing_ok=True)
+        history.rename(root, student, "")
         people = intake.Students(root)
         people.names.pop(student, None)
         people.save()
@@ -151,6 +153,7 @@ def _entered(root: Path, name: str, students) -> Iterator[Path]:
 
 def _notes(root: Path, name: str, student: str) -> list[Path]:
     """What these commands have noted about an upload."""
-    places = [root / "taken" / name / f"{student}.json", *_entered(root, name, [student])]
+    places = [root / "taken" / name / f"{student}.json", intake.address(root, name, student)]
+    places += _entered(root, name, [student])
     places.append(root / "marks" / name / ".preview" / f"{student}.json")
     return [path for path in places if path.exists()]

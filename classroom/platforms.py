@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import csv
 import io
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 
-from .roster import Roster
+import nbformat
+
+from .roster import MOODLE, Roster
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -85,6 +88,34 @@ def moodle(listed: Roster, rows: Sequence[Mapping]) -> str:
             ]
         )
     return _csv(lines)
+
+
+def returned(back: str, assignment: str, page: str) -> tuple[str, str, bytes]:
+    """Platform, name in its archive, and content of a feedback ``page`` for what was sent as ``back``.
+
+    Moodle (``mod/assign/feedback/file/importziplib.php``) reads the folder's name as it wrote it itself: the
+    full name, a number of this assignment, the plugin. Canvas (``infer_comment_context_from_filename`` in
+    ``app/models/assignment.rb``) takes the first two parts that are numbers for the student and the file that
+    was handed in; the student sees the page under *that* file's name, so it has to be a notebook.
+    """
+    if found := MOODLE.fullmatch(back):
+        folder = f"{found['name']}_{found['number']}_assignsubmission_file_"
+        return "moodle", f"{folder}/{assignment}.html", page.encode()
+    if not back.endswith(".ipynb"):
+        return "canvas", f"{back.rpartition('.')[0]}.html", page.encode()
+    body = page.partition("<main>")[2].partition("</main>")[0]
+    shown = nbformat.v4.new_output("display_data", data={"text/html": body})
+    cell = nbformat.v4.new_code_cell("", id="feedback", outputs=[shown])
+    return "canvas", back, nbformat.writes(nbformat.v4.new_notebook(cells=[cell])).encode()
+
+
+def zipped(members: Mapping[str, bytes]) -> bytes:
+    """A zip file that depends on nothing else."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as packed:
+        for name, data in sorted(members.items()):
+            packed.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
 
 
 def _columns(rows: Iterable[Mapping], questions: bool) -> dict[tuple[str, str], float]:

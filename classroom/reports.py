@@ -18,7 +18,7 @@ from course.lesson import questions
 from tutorial_lib.language import ENGLISH, _, language, of_notebook, speaking, tag
 
 from . import assignments, intake, items, platforms, roster, rules, safe_html, similarity
-from .gradebook import given, gradebook, load_marks, marked_copy, question_of, source
+from .gradebook import added, given, gradebook, load_marks, marked_copy, question_of, source
 from .intake import UNKNOWN
 
 COLUMNS = (
@@ -97,14 +97,18 @@ def _rows(root: Path, book) -> list[dict]:
     for exercise in exercises:
         marks = load_marks(root, exercise.name)
         noted = {student: _remarks(root, exercise.name, student, own) for student, own in marks.items()}
-        submissions = {s.student_id: s for s in exercise.submissions}
+        submissions, late = {s.student_id: s for s in exercise.submissions}, added(root, exercise.name)
         rows += [
             {
                 "student": student,
                 "name": names.get(student, student),
                 "assignment": exercise.name,
                 **_row(
-                    marks.get(student), submissions.get(student), exercise.max_score, noted.get(student, ())
+                    marks.get(student),
+                    submissions.get(student),
+                    exercise.max_score,
+                    noted.get(student, ()),
+                    late,
                 ),
             }
             for student in students
@@ -125,8 +129,17 @@ def _rows(root: Path, book) -> list[dict]:
     return sorted(rows, key=lambda row: (row["student"], row["assignment"]))
 
 
-def _row(marks: Mapping | None, submission, most: float, remarks: Sequence[str] = ()) -> dict:
-    """The state and the numbers of one submission; None for a number that nobody has given yet."""
+def _row(
+    marks: Mapping | None,
+    submission,
+    most: float,
+    remarks: Sequence[str] = (),
+    late: Collection[str] = (),
+) -> dict:
+    """The state and the numbers of one submission; None for a number that nobody has given yet.
+
+    ``late`` are cells that the exercise got while submissions were in: without them, a part is complete, too.
+    """
     row = {
         "state": marks["state"] if marks else "not handed in",
         "reason": " ".join(filter(None, [marks["reason"] if marks else "", *remarks])),
@@ -144,7 +157,8 @@ def _row(marks: Mapping | None, submission, most: float, remarks: Sequence[str] 
     written = {cell.name for cell in notebook.notebook.solution_cells}
     parts = {"coded": [], "written": []}
     for grade in notebook.grades:
-        parts["written" if grade.name in written else "coded"].append(given(grade))
+        if given(grade) is not None or grade.name not in late:
+            parts["written" if grade.name in written else "coded"].append(given(grade))
         row["answers"][question_of(grade.name)] = given(grade), grade.max_score
         row["to mark"] += grade.needs_manual_grade
     for kind, scores in parts.items():
@@ -243,7 +257,7 @@ def feedback(root: Path, assignment: str, db: str | None = None) -> list[Path]:
         }
         for student, marks in load_marks(root, assignment).items():
             submission = submissions.get(student)
-            row = _row(marks, submission, exercise.max_score)
+            row = _row(marks, submission, exercise.max_score, late=added(root, assignment))
             with speaking(_language(root, assignment, student)):
                 body = _body(root, assignment, student, marks, submission, row, begun)
                 page = PAGE.format(title=html.escape(f"{assignment}: {_('feedback')}"), body=body)
@@ -471,6 +485,26 @@ def certify(root: Path, student: str, db: str | None = None) -> Path:
     seal = certificate.digest(facts, secret_of(root))
     files.replace(path, certificate.page(facts, seal, MEANS, sign=True).encode("utf-8", "replace"))
     return path
+
+
+def archives(root: Path, assignment: str, pages: Iterable[Path]) -> dict[Path, int]:
+    """Write the ``pages`` of `feedback` into ``exports/``, packed as each platform takes them back.
+
+    ``{path: how many}``, for each platform that anything came from.
+    """
+    packed: dict[str, dict[str, bytes]] = {}
+    for page in pages:
+        address = intake.address(root, assignment, page.parts[-3])
+        if address.exists():
+            back = address.read_text(encoding="utf-8", errors="replace")
+            platform, name, data = platforms.returned(back, assignment, page.read_text(encoding="utf-8"))
+            packed.setdefault(platform, {})[name] = data
+    made = {}
+    for platform, members in packed.items():
+        path = Path(root) / "exports" / f"feedback-{assignment}-{platform}.zip"
+        files.replace(path, platforms.zipped(members))
+        made[path] = len(members)
+    return made
 
 
 # ---- what the class believes ----

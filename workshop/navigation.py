@@ -294,7 +294,7 @@ class Term(NamedTuple):
 def terms() -> dict[str, Term]:
     """The glossary, by anchor."""
     rows = re.findall(
-        r'^\| <a id="([^"]+)"></a>(.+?) \| (.+?) \| (.+?) \| \[(\d\d) .*\|$',
+        r'^\| <a id="([^"]+)"></a>(.+?) \| (.+?) \| (.+?) \| \[?(\d\d) .*\|$',
         GLOSSARY.read_text(encoding="utf-8"),
         re.MULTILINE,
     )

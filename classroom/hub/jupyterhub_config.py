@@ -5,13 +5,17 @@ HUB_USERS=pretend  (the default) no accounts: one password for all (HUB_PASSWORD
     homes below HUB_STATE; all runs as whoever started the hub. For trying it out.
 HUB_USERS=system   these are accounts of the machine, with their passwords. The hub runs as root, and the
     course must be a copy without the answers, which students can read and not write.
+HUB_LTI=lti.toml  signs in whom Moodle or Canvas sends (LTI 1.3); docs/instructor/hub.md says what is in it.
+HUB_VOTES=/srv/votes  is the folder that predictions are shared into (docs/instructor/votes.md); it is made.
 HUB_LANGUAGE=zh  gives out the course in that language, which must be built already.
 """
 
 import os
 import secrets
 import shlex
+import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
@@ -40,6 +44,12 @@ exchange.mkdir(parents=True, exist_ok=True)
 # or renames what is another one's.
 exchange.chmod(0o1777)
 
+if votes := os.environ.get("HUB_VOTES"):  # all may write, the first teacher looks, nobody removes
+    Path(votes).mkdir(parents=True, exist_ok=True)
+    Path(votes).chmod(0o1733)
+    if real:
+        shutil.chown(votes, teachers.split()[0])
+
 c = get_config()  # noqa: F821
 # Only this machine reaches it. For a class, put a web server with a certificate in front of it.
 c.JupyterHub.bind_url = f"http://127.0.0.1:{port}"
@@ -56,7 +66,7 @@ else:
 c.JupyterHub.db_url = f"sqlite:///{state / 'jupyterhub.sqlite'}"
 c.JupyterHub.cookie_secret_file = str(state / "cookie_secret")
 
-# Who may sign in. Universities put their own here (OAuthenticator, LTI).
+# Who may sign in. Universities put their own here (OAuthenticator).
 if real:
     c.JupyterHub.authenticator_class = "pam"
     c.JupyterHub.spawner_class = "jupyterhub.spawner.LocalProcessSpawner"
@@ -69,6 +79,18 @@ else:
     c.JupyterHub.spawner_class = "jupyterhub.spawner.SimpleLocalProcessSpawner"
     c.Spawner.args = ["--allow-root"]  # if root tries it out, as in a container
     c.SimpleLocalProcessSpawner.home_dir_template = str(state / "homes" / "{username}")
+if lti := os.environ.get("HUB_LTI"):
+    from ltiauthenticator.lti13.auth import LTI13Authenticator
+
+    class ByMail(LTI13Authenticator):
+        """Names are the beginnings of e-mail addresses, as in a class list from a platform's export."""
+
+        def normalize_username(self, username):
+            return super().normalize_username(username.partition("@")[0])
+
+    c.JupyterHub.authenticator_class = ByMail
+    for name, value in tomllib.loads(Path(lti).read_text(encoding="utf-8")).items():
+        setattr(c.LTI13Authenticator, name, set(value) if name == "client_id" else value)
 c.Authenticator.allowed_users = everybody
 
 # start.py lays out the notebooks and becomes jupyterhub-singleuser.
@@ -80,6 +102,7 @@ c.Spawner.environment = {
     "NBGRADER_EXCHANGE": str(exchange),
     "HUB_TEACHERS": teachers,
     "HUB_LANGUAGE": language,
+    **({"TUTORIAL_VOTES": str(Path(votes).resolve())} if votes else {}),
     "HUB_USERS": "system" if real else "pretend",
 }
 c.Spawner.start_timeout = 120  # a class that starts in one minute shares disk and cores

@@ -17,7 +17,7 @@ import traitlets
 from IPython.display import display
 
 from tutorial_lib.language import ENGLISH, _, language
-from tutorial_lib.stored_widgets import Stored
+from tutorial_lib.stored_widgets import Stored, StoredBox
 
 from ..progress import now, read, record
 from . import questions
@@ -195,14 +195,16 @@ KINDS = {kind.kind: kind for kind in (Prediction, NumberPrediction, SketchPredic
 _asking: dict[str, Prediction] = {}
 
 
-def predict(key: str) -> Prediction:
+def predict(key: str) -> Prediction | StoredBox:
     """Ask the reader to commit to an answer: ``predict("01.swap")``.
 
     Raises KeyError for an unknown question.
     """
     asked = questions.find("predict", key)
     _asking[key] = KINDS[asked.get("kind", "choice")](key, asked).recall()
-    return _asking[key]
+    from . import votes  # late: it needs this module
+
+    return _asking[key] if votes.class_folder() is None else votes.Ballot(_asking[key])
 
 
 # ---- the card that tells ----

@@ -22,8 +22,12 @@ function render({ model, el }) {
   const number = node("p", { className: "order-votes" });
   number.setAttribute("role", "status");
   const table = node("table"), press = node("button", { type: "button", className: "order-commit" });
-  el.append(node("div", { className: "order-card" }, node("b", { textContent: `Votes on ${model.get("shown").question}` }),
-    number, table, press));
+  const fill = node("button", { type: "button", className: "order-open", textContent: "Fill the screen" });
+  const { question, asked } = model.get("shown");
+  const card = node("div", { className: "order-card order-room" }, node("b", { textContent: `Votes on ${question}` }),
+    node("p", { className: "order-asked", textContent: asked }), number, table, node("div", { className: "order-row" }, press, fill));
+  el.append(card);
+  fill.addEventListener("click", () => document.fullscreenElement ? document.exitFullscreen() : card.requestFullscreen());
   const show = () => {
     const { votes, rows, open, ignored, problem, fewest } = model.get("shown");
     const said = problem || `First vote: ${votes[0]}. Second vote: ${votes[1]}.`
@@ -41,9 +45,12 @@ function render({ model, el }) {
   press.addEventListener("click", () => model.send({ open: !model.get("shown").open }));
   model.on("change:shown", show);
   show();
+  const filled = () => { fill.textContent = document.fullscreenElement === card ? "Back to the notebook" : "Fill the screen"; };
+  document.addEventListener("fullscreenchange", filled);
   const timer = setInterval(() => { if (el.offsetParent !== null && !document.hidden) model.send({}); }, EVERY);
   return () => {
     clearInterval(timer);
+    document.removeEventListener("fullscreenchange", filled);
     model.off("change:shown", show);
   };
 }

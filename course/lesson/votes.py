@@ -267,6 +267,23 @@ class Share(StoredBox):
         return {"text/html": f"<p>{html.escape(words)}</p>", "text/plain": words}, {}
 
 
+class Ballot(StoredBox):
+    """A prediction, and below it, once the reader has committed to an answer, what :func:`share` shows."""
+
+    def __init__(self, card: predictions.Prediction):
+        self.card, self.choose = card, card.choose
+        self.share = Share(card.key)
+        card.observe(lambda _change: self.look(), "said")
+        super().__init__([card, self.share])
+        self.look()
+
+    def look(self) -> None:
+        self.share.layout.display = "none" if self.card.said is None else None
+
+    def stored(self):
+        return self.card.stored()
+
+
 def share(key: str | None = None) -> Share:
     """Show what would leave if you shared your answer: ``share("06.random")``. Nothing does until you press.
 
@@ -417,6 +434,7 @@ class Count(Stored, anywidget.AnyWidget):
         enough = max(numbers) >= FEWEST
         self.shown = {
             "question": self.key,
+            "asked": predictions.plain(asked_of(self.key)["question"]),
             "open": self.revealed,
             "votes": numbers,
             "ignored": votes.ignored,

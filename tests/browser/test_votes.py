@@ -28,7 +28,7 @@ def test_thirty_votes_twice(lab, write_notebook, tmp_path):
     folder = tmp_path / "drop"
     folder.mkdir(mode=0o733)
     begin = f"import os; os.environ['TUTORIAL_VOTES'] = {str(folder)!r}\nfrom course import lesson"
-    write_notebook("student.ipynb", [begin, f"lesson.predict({KEY!r})", "lesson.share()"])
+    write_notebook("student.ipynb", [begin, f"lesson.predict({KEY!r})"])
     write_notebook("teacher.ipynb", [begin, f"lesson.vote({KEY!r})"])
     teacher, student = lab.open("teacher.ipynb"), lab.open("student.ipynb")
     try:
@@ -40,8 +40,8 @@ def test_thirty_votes_twice(lab, write_notebook, tmp_path):
         (folder / "notes.txt").write_text("hello")
         os.mkfifo(folder / f"vote-{KEY}-1-{'f' * 16}.json")
 
-        asked, card = student.cell(1), student.cell(2)
-        card.get_by_text("You have not answered yet").wait_for()
+        asked = card = student.cell(1)
+        assert not card.get_by_role("button", name="Share this").is_visible(), "nothing to share yet"
         asked.get_by_text("An error: something doesn't fit.").click()
         asked.get_by_role("button", name="Commit").click()
         card.get_by_text('"choice": "error"').wait_for()
@@ -58,12 +58,16 @@ def test_thirty_votes_twice(lab, write_notebook, tmp_path):
         student.run_cell(1)  # after the discussion
         asked.get_by_text("No error, and a loss between the two").click()
         asked.get_by_role("button", name="Commit").click()
-        student.run_cell(2)
         card.get_by_label("my second vote").click()
         card.get_by_text('"vote": 2').wait_for()
         card.get_by_role("button", name="Share this").click()
         says.get_by_text("First vote: 30. Second vote: 30.").wait_for()
         assert counts(teacher) == [["13", "0"], ["9", "6"], ["5", "21"], ["3", "3"]]
+        teacher.cell(1).get_by_role("button", name="Fill the screen").click()
+        filled = "document.fullscreenElement?.querySelector('.order-asked').getBoundingClientRect().width"
+        teacher.page.wait_for_function(f"{filled} > 0.8 * innerWidth")
+        teacher.cell(1).get_by_role("button", name="Back to the notebook").click()
+        teacher.page.wait_for_function("document.fullscreenElement === null")
         teacher.cell(1).get_by_role("button", name="Hide the counts").click()
         teacher.cell(1).locator("td").first.wait_for(state="detached")
         assert teacher.problems() == student.problems() == []

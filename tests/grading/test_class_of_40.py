@@ -1,9 +1,15 @@
-"""A class of forty, of all kinds, on both routes: from what was sent to book, feedback and imports."""
+"""A class of forty, of all kinds, on both routes: from what was sent to book, feedback and imports.
 
+Their uploads come from Canvas, from Moodle and by mail, each fault once; `-rP` shows the table of all.
+"""
+
+import contextlib
 import csv
 import datetime
+import io
 import json
 import os
+import re
 import shutil
 import zipfile
 from dataclasses import dataclass
@@ -12,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from classroom import __main__ as command
-from classroom import gradebook, sandbox
+from classroom import gradebook, history, sandbox
 from workshop import exercises
 
 NAME, OTHER = "ex06_rope", "ex07_alibi"
@@ -21,6 +27,8 @@ contained = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 DUE = datetime.datetime(2026, 3, 1, 12, 0, tzinfo=datetime.UTC)
 HOUR = 3600
 SECRET = "leaked-31415"
+UNSEEN = "I am not sure, and I say so up here."
+CANVAS, MOODLE = "submissions.zip!", "Positions-Exercise 6-5530.zip!"  # each with a whole class in it
 
 
 # ---- what they hand in ----
@@ -43,6 +51,10 @@ def notebook(folder: str = "solutions", name: str = NAME, change=None, extra=(),
     if change:
         change(found)
     return json.dumps(found).encode()
+
+
+def in_gbk(data: bytes) -> bytes:
+    return json.dumps(json.loads(data), ensure_ascii=False).encode("gb18030")
 
 
 def words(text: str) -> dict[str, str]:
@@ -71,10 +83,24 @@ def surrogate(found: dict) -> None:
     found["cells"][0]["source"] = "\ud800"
 
 
+def below_the_question(found: dict) -> None:
+    """The answer's cell has lost its metadata, and the words stand in the question's own cell."""
+    place = next(
+        n
+        for n, cell in enumerate(found["cells"])
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == "explain_rope_layout"
+    )
+    found["cells"][place]["metadata"] = {}
+    found["cells"][place]["source"] = ""
+    question = found["cells"][place - 1]
+    question["source"] = "".join(question["source"]) + f"\n\n{UNSEEN}"
+
+
 def twice(found: dict) -> None:
     found["cells"].append(dict(found["cells"][1]))
 
 
+NO_BONUS = "def rope_sort_rows(*args):\n    return args[0]"
 NOT_A_SHARE = "def rope_shift_error(q, k, angles, shifted):\n    return (angles - shifted).abs().amax()"
 BORROWED = f"""
 from tutorial_lib import encodings
@@ -128,14 +154,30 @@ class Student:
 RIGHT, STUB = notebook(), notebook("exercises")
 STUDENTS = [
     # honest
-    *[Student(f"right{n}", notebook(**words(f"Both keep lengths. {n}"))) for n in range(3)],
+    Student("right0", in_gbk(notebook(**words("两种排法都保持长度，点积也不变。")))),
+    *[Student(f"right{n}", notebook(**words(f"Both keep lengths. {n}"))) for n in (1, 2)],
     *[
         Student(f"wrong{n}", notebook(rope_shift_error=NOT_A_SHARE, **words(f"I am not sure. {n}")), 14.0)
-        for n in range(4)
+        for n in (0, 1)
     ],
+    Student(
+        "wrong2",
+        notebook(rope_shift_error=NOT_A_SHARE, **words("I am not sure. 2")),
+        14.0,
+        upload="wrong2 (kim's conflicted copy 2026-02-28)/ex06_rope.ipynb",
+    ),
+    Student(
+        "wrong3",
+        notebook(
+            change=below_the_question, rope_shift_error=NOT_A_SHARE, explain_rope_rounding="I am not sure. 3"
+        ),
+        14.0,
+    ),
     Student("stub", STUB, 0.0),
-    Student("writer", notebook("exercises", **words("Nothing but words.")), 0.0),
-    Student("nobonus", notebook(rope_sort_rows="def rope_sort_rows(*args):\n    return args[0]"), 16.0),
+    Student(
+        "writer", notebook("exercises", **words("Nothing but words.")), 0.0, upload=f"wr1ter/{NAME}.ipynb"
+    ),
+    Student("7", notebook(rope_sort_rows=NO_BONUS), 16.0, upload="0007/ex06_rope.ipynb"),  # the list's 7
     # late, and with more time
     Student("late1", notebook(extra=["1"]), late=1, penalty=2.0),
     Student("late2", notebook(extra=["2"]), late=30, penalty=4.0),
@@ -147,26 +189,26 @@ STUDENTS = [
         notebook(extra=["5"]),
         name="Lena Fischer",
         number=48213,
-        upload="fischerlena_LATE_48213_1190442_ex06_rope-1.ipynb",
+        upload=f"{CANVAS}fischerlena_LATE_48213_1190442_ex06_rope-1.ipynb",
     ),
     Student(
         "tom",
         notebook(extra=["6"]),
         name="Tom Berg",
         number=48214,
-        upload="bergtom_48214_1190443_homework.ipynb",
+        upload=f"{CANVAS}bergtom_48214_1190443_homework.ipynb",
     ),
     Student(
         "zoe",
         notebook(extra=["7"]),
         name="Zoë Müller",
-        upload="Zoë Müller_5530121_assignsubmission_file/ex06_rope.ipynb",
+        upload=f"{MOODLE}Zoë Müller_5530121_assignsubmission_file/ex06_rope.ipynb",
     ),
     Student(
         "wang",
         notebook(extra=["8"]),
         name="王小明",
-        upload="王小明_5530122_assignsubmission_file/ex06_rope.ipynb",
+        upload=f"{MOODLE}王小明_5530122_assignsubmission_file/ex06_rope.ipynb",
     ),
     Student("renamed", notebook(extra=["9"]), upload="renamed/homework_final.ipynb"),
     Student("zipped", notebook(extra=["10"]), upload="ex06_rope_zipped.zip"),
@@ -183,8 +225,8 @@ STUDENTS = [
     # what cannot be read
     Student("broken", RIGHT[:5000], 0.0, "rejected"),
     Student("empty", b"", 0.0, "rejected"),
-    Student("pdf", b"%PDF-1.7\0", 0.0, "rejected"),
-    Student("list", b"[1]", 0.0, "rejected"),
+    Student("pdf", b"%PDF-1.7\0", 0.0, "rejected", upload="pdf/ex06_rope.pdf"),
+    Student("rar", b"Rar!\x1a\x07\0", 0.0, "rejected", upload="rar/ex06_rope.rar"),
     Student("other", notebook(name=OTHER), None, "not handed in"),  # of another exercise, under this name
     # attacks
     Student("raises", notebook("exercises", change=raised_points), 0.0),
@@ -204,10 +246,10 @@ def run(*arguments) -> None:
 
 
 def list_of(root: Path) -> None:
-    """The class list."""
+    """The class list, as Excel stores it."""
     root.mkdir(parents=True)
-    with open(root / "roster.csv", "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
+    with open(root / "roster.csv", "w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file, delimiter=";")
         writer.writerow(["id", "name", "email", "canvas_id", "extension"])
         for one in STUDENTS:
             email = f"{one.id}@uni.example"
@@ -224,6 +266,7 @@ def graded(root: Path) -> Path:
     run("feedback", NAME, "--root", root)
     run("export", "--root", root)
     run("report", NAME, "--root", root)
+    run("written", NAME, "--root", root)
     return root
 
 
@@ -235,8 +278,14 @@ def taken_in(tmp_path_factory):
     root, inbox = folder / "class", folder / "inbox"
     list_of(root)
     for student in SENT:
-        path = inbox / (student.upload or f"{student.id}/{NAME}.ipynb")
+        archive, _bang, member = (student.upload or f"{student.id}/{NAME}.ipynb").rpartition("!")
+        path = inbox / (archive or member)
         path.parent.mkdir(parents=True, exist_ok=True)
+        if archive:
+            when = datetime.datetime.fromtimestamp(DUE.timestamp() + student.late * HOUR).timetuple()[:6]
+            with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as packed:
+                packed.writestr(zipfile.ZipInfo(member, when), student.data)
+            continue  # the archive is as old as the download
         if path.suffix == ".zip":
             with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
                 packed.writestr(f"{NAME}.ipynb", student.data)
@@ -247,7 +296,11 @@ def taken_in(tmp_path_factory):
     early = inbox / "again" / f"{NAME} (1).ipynb"
     early.write_bytes(STUB)
     os.utime(early, (DUE.timestamp() - 9 * HOUR,) * 2)
-    run("take-in", inbox, "--root", root)
+    (inbox / "right1" / "board.jpg").write_bytes(b"\xff\xd8\xff\xe0\0")
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        run("take-in", inbox, "--root", root)
+    (root / "said.txt").write_text(said.getvalue())
+    run("merge", "wr1ter", "writer", "--yes", "--root", root)
     return graded(root)
 
 
@@ -331,6 +384,27 @@ def test_everybody_has_a_row_with_what_they_earned(taken_in):
 
 
 @contained
+def test_every_upload_is_accounted_for(taken_in):
+    said = (taken_in / "said.txt").read_text()
+    for words in (
+        "submissions.zip",
+        "read as what a whole class has handed in",
+        "right0  ex06_rope: taken. The file was not stored as UTF-8. It was read as gb18030",
+        "'board.jpg'",
+        "rar  ex06_rope: rejected. 'ex06_rope.rar': ",
+        "Not in roster.csv: wr1ter.",
+        f"Nothing in the inbox from {len(STUDENTS) - len(SENT) + 1} of 40: missing, writer",
+    ):
+        assert words in said, (words, said)
+    for student, row in grades(taken_in).items():
+        sent = next(one for one in STUDENTS if one.id == student)
+        how = sent.upload or "a folder of their own"
+        print(f"{student:8} {row['state']:13} {row['coded']:3} {row['late penalty']:4} {how} {row['reason']}")
+    page = (taken_in / "written" / NAME / "explain_rope_layout.html").read_text()
+    assert UNSEEN in page and "两种排法都保持长度" in page
+
+
+@contained
 def test_both_routes_end_in_the_same_book(taken_in, collected):
     root, *_ = collected
     ours, theirs = grades(taken_in), grades(root)
@@ -353,6 +427,36 @@ def test_everybody_fetches_their_own_page_through_nbgrader(collected):
         assert [page.read_bytes() for page in pages] == [own.read_bytes()], student.id
 
 
+def packed_for(platform: str, root: Path) -> dict[str, str]:
+    """Whose page is under which number in the archive that goes back."""
+    found = {}
+    with zipfile.ZipFile(root / "exports" / f"feedback-{NAME}-{platform}.zip") as packed:
+        for name in packed.namelist():
+            number = next(part for part in name.split("_") if part.isdigit())
+            found[number] = re.search(r"<p>(.*?): ", packed.read(name).decode())[1]
+    return found
+
+
+@contained
+def test_damaged_files_and_an_appeal_change_no_other_mark(taken_in, tmp_path, capsys):
+    root = tmp_path / "class"
+    shutil.copytree(taken_in, root)
+    before = grades(root)
+    marks = root / "marks" / NAME
+    (root / "students.json").write_text("")
+    (marks / "right2.json").write_bytes((marks / "right2.json").read_bytes()[:99])
+    (marks / ".entered" / "wrong0.json").write_text("{")
+    run("appeal", NAME, "wrong1", "rope_shift_error", "--answer", "Half.", "--points", "2", "--root", root)
+    run("grade", NAME, "--root", root, "--workers", "1")
+    run("export", "--root", root)
+    after, said = grades(root), "".join(capsys.readouterr())
+    assert "students.json is damaged" in said and "wrong0.json is damaged" in said
+    assert (before["wrong1"]["total"], after["wrong1"]["total"]) == ("14", "16")
+    assert {**after, "wrong1": before["wrong1"]} == before
+    noted = list(csv.DictReader((root / history.FILE).open(encoding="utf-8", newline="")))
+    assert [(one["student"], one["before"], one["after"]) for one in noted] == [("wrong1", "0", "2")]
+
+
 @contained
 @pytest.mark.parametrize("route", ["taken in", "collected"])
 def test_pages_reports_and_imports_are_complete_and_harmless(route, taken_in, collected):
@@ -361,7 +465,8 @@ def test_pages_reports_and_imports_are_complete_and_harmless(route, taken_in, co
     assert pages.keys() == {student.id for student in SENT} - ({"other"} if root == taken_in else set())
     for student, page in pages.items():
         assert "<script" not in page and "onerror" not in page and SECRET not in page, student
-        assert "explain_" not in page and "31415" not in page, student
+        told = page.replace("The cell of explain_rope_layout is not there", "")  # a remark names it
+        assert "explain_" not in told and "31415" not in page, student
     report = (root / "report" / NAME / "report.md").read_text()
     assert "4 rejected" in report or "5 rejected" in report
     assert SECRET not in report and "not handed in" in report
@@ -374,4 +479,6 @@ def test_pages_reports_and_imports_are_complete_and_harmless(route, taken_in, co
     assert totals["late2"] == "14" and totals["excused"] == totals["always"] == "18"
     assert totals["missing"] == "-" and totals["broken"] == "0"
     cells = [cell for row in canvas for cell in row] + [cell for row in moodle for cell in row.values()]
+    assert root != taken_in or packed_for("moodle", root) == {"5530121": "Zoë Müller", "5530122": "王小明"}
+    assert root != taken_in or packed_for("canvas", root) == {"48213": "Lena Fischer", "48214": "Tom Berg"}
     assert "王小明" in cells and not [cell for cell in cells if cell.startswith(("=", "+", "@"))]

@@ -93,7 +93,10 @@ def test_nobody_removes_from_the_exchange_what_is_another_ones(tmp_path, monkeyp
         monkeypatch.setenv(f"HUB_{name}", str(tmp_path / name.lower()))
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "exchange").mkdir(mode=0o777)  # an earlier version's
-    PyFileConfigLoader("jupyterhub_config.py", str(HUB)).load_config()
+    monkeypatch.setenv("HUB_VOTES", str(tmp_path / "votes"))
+    config = PyFileConfigLoader("jupyterhub_config.py", str(HUB)).load_config()
+    assert config.Spawner.environment["TUTORIAL_VOTES"] == str(tmp_path / "votes")
+    assert stat.S_IMODE((tmp_path / "votes").stat().st_mode) == 0o1733
     assert stat.S_IMODE((tmp_path / "exchange").stat().st_mode) == 0o1777
 
 

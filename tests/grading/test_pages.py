@@ -459,7 +459,8 @@ def test_the_page_of_a_class_says_what_to_begin_with(room, capsys):
         assert said in text, said
     assert "1 of 4 have nothing that could be marked" in text and "2 adds <one>" in text and "5 first" in text
     shown = re.findall("<pre>(.*?)</pre>", page, re.S)
-    assert shown == ["def answer(x):\n    return &quot;&lt;script&gt;&quot;", "def answer(x): return 41 + x"]
+    bodies = ["&#x27;&lt;script&gt;&#x27;", "41 + x"]
+    assert shown == [f"def answer(x):\n    return {body}" for body in bodies]
     assert "<script" not in page and "Dee (not handed in)" in text
     with open(room.root / "report" / room.name / "class.csv", encoding="utf-8-sig", newline="") as file:
         rows = {row["student"]: row for row in csv.DictReader(file)}

@@ -50,6 +50,8 @@ LESS = {
     "make release": "make -n release",  # as it is, but for what takes long: tests/house/test_release.py
     "make slides": "make -n slides",  # all decks: tests/slides
     "make slides LANGUAGE=zh": "make -n slides LANGUAGE=zh",  # the same
+    "python -m workshop.leave_out 05":  # as it is: tests/grading/test_changes.py
+        "python -m workshop.leave_out --help",
     "python -m workshop.font NotoSansCJK-Regular.ttc":
         "python -m workshop.font --help",  # the file is Debian's
     "make test-oldest": "make -n test-oldest",
