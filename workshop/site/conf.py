@@ -4,7 +4,6 @@ Sphinx reads the repository itself; pages.py says what is a page, and fits noteb
 a kernel.
 """
 
-import logging
 import os
 import sys
 from pathlib import Path
@@ -124,8 +123,6 @@ if own.is_file():
     html_static_path.append(str(own))
     html_css_files.append(own.name)
 html_search_scorer = str(HERE / "scorer.js")
-html_search_options = {"dict": str(editions.words())}  # where words are not told apart by spaces
-logging.getLogger("jieba").disabled = True  # Sphinx cuts Chinese into words with it, and it logs its start
 html_baseurl = os.environ.get("SITE_URL", "")  # make site SITE_URL=https://…/: a map, a 404 page
 if html_baseurl and editions.LANGUAGE != ENGLISH:
     html_baseurl += f"{editions.LANGUAGE}/"

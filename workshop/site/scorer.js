@@ -3,19 +3,14 @@
 const POINTS = [[/^notebooks\/\d/, 24], [/^docs\/glossary/, 16], [/^methods\//, 14],
   [/^notebooks\//, 12], [/^exercises\//, 8], [/^docs\/instructor/, -8], [/^api\//, -20]];
 const meant = () => METHODS[(new URLSearchParams(location.search).get("q") ?? "").trim().toLowerCase()] ?? [];
-// Where words are not told apart by spaces, the longest that the index knows are looked for, from the left.
-const HAN = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+/gu;
-const known = word => [Search._index?.terms, Search._index?.titleterms].some(one => one && Object.hasOwn(one, word));
-const cut = text => {
-  const found = [];
-  for (let at = 0, end; at < text.length; at = end) {
-    for (end = text.length; end > at + 1 && !known(text.slice(at, end)); end--);
-    if (end > at + 1) found.push(text.slice(at, end));
-    else end = at + 1;
-  }
-  return found.length ? found : [text];
+// What is written without spaces is cut into pairs of characters, as the index is: `Pairs` in editions.py.
+// A pair that no page has, as where two words of a question meet, is not asked for.
+const known = pair => [Search._index?.terms, Search._index?.titleterms].some(one => one && Object.hasOwn(one, pair));
+const pairs = run => {
+  const all = [...run].slice(1).map((next, n) => run[n] + next), found = all.filter(known);
+  return (found.length ? found : all.length ? all : [run]).join(" ");
 };
-var splitQuery = query => query.replace(HAN, text => ` ${cut(text).join(" ")} `)
+var splitQuery = query => query.replace(/[\u3040-\u30ff\u3400-\u9fff]+/g, run => ` ${pairs(run)} `)
   .split(/[^\p{Letter}\p{Number}_\p{Emoji_Presentation}]+/gu).filter(Boolean);
 var Scorer = {
   score: ([docname, , , , score]) => score + (POINTS.find(([place]) => place.test(docname))?.[1] ?? 0)
