@@ -82,7 +82,16 @@ HEADER = {
     "msgid_bugs_address": "the course",
 }
 OF = "{number} of {all}"
-WORDS = (pieces.MARK, OF, navigation.QUEST, "overview", "glossary", "exercise")
+WORDS = (
+    pieces.MARK,
+    OF,
+    navigation.QUEST,
+    "overview",
+    "glossary",
+    "exercise",
+    judge.NOT_WRITTEN,
+    assignments.WRITTEN,
+)
 """What this module writes into a notebook, besides translations."""
 PAGE = ROOT / "docs" / "translations.md"
 
@@ -182,15 +191,12 @@ def _messages(name: str) -> Iterator[tuple[str, str, str]]:
     exercise, path = name.startswith("ex"), sources()[name]
     for cell in read(name).cells:
         place = f"{path.name}#{cell.id}"
-        if cell.cell_type == "code" and not exercise:
+        if cell.cell_type == "code":
             yield from ((text, place, note) for text, note in pieces.in_code(cell.source))
         elif cell.cell_type == "markdown" and not _graded(cell) and not _is_strip(cell):
             yield from ((text, place, "") for text in pieces.in_prose(cell.source))
-            for _, anchor in navigation.TERM.findall(cell.source):
-                yield navigation.terms()[anchor].sentence, f"glossary.md#{anchor}", "title of a link"
-    if not exercise:
-        code = [cell.source for cell in read(name).cells if cell.cell_type == "code"]
-        yield from ((text, f"{path.name}: figures", pieces.NAME) for text in pieces.names(code))
+    code = [cell.source for cell in read(name).cells if cell.cell_type == "code"]
+    yield from ((text, f"{path.name}: figures", pieces.NAME) for text in pieces.names(code))
     yield from ((text, place, "") for place, text in _asked(name))
     inputs = f"checks/questions/q{name[2:4]}.py" if exercise else f"lesson/turns/t{name[:2]}.py"
     for file in COURSE.glob(inputs if exercise or path.parent.name != navigation.DEEPER else "none"):
@@ -421,10 +427,13 @@ def translate(name: str, says: Callable[[str], Say]) -> nbformat.NotebookNode:
     notebook, path, say = copy.deepcopy(read(name)), sources()[name], says(name)
     for cell in notebook.cells:
         english = cell.source
-        if cell.cell_type == "code" and not name.startswith("ex"):
+        if cell.cell_type == "code":
             cell.source = pieces.code(english, say)
             if not pieces.same_code(english, cell.source):
                 raise ValueError(f"{name}, cell {cell.id}: the translation is another program")
+            cell.source = stub(cell.source, say)
+        elif english == assignments.WRITTEN:
+            cell.source = say(english)
         elif cell.cell_type == "markdown" and _is_strip(cell):
             cell.source = anchored(strip(english, says), path, says)
         elif cell.cell_type == "markdown" and not _graded(cell):
@@ -432,6 +441,16 @@ def translate(name: str, says: Callable[[str], Say]) -> nbformat.NotebookNode:
         if name.startswith("ex") and cell.source != english:
             cell.metadata[assignments.PROSE] = assignments.fingerprint(cell.source)
     return notebook
+
+
+def stub(source: str, say: Say) -> str:
+    """Code in whose place an answer is to be written says so in the language."""
+    said = re.escape(judge.NOT_WRITTEN).replace(r"\{name\}", r"(\w+)")
+    return re.sub(
+        rf'(?<=raise NotImplementedError\("){said}(?="\))',
+        lambda found: say(judge.NOT_WRITTEN).format(name=found[1]),
+        source,
+    )
 
 
 def document(name: str, says: Callable[[str], Say], file: Path | None = None, text: str | None = None) -> str:
@@ -454,8 +473,11 @@ def readme_text(language: str) -> str:
 
 
 def speakers(language: str) -> Callable[[str], Say]:
-    """For each notebook, what its catalog says; a notebook without one stays English, and unmarked."""
-    common = known(LIBRARY, language)
+    """For each notebook, what its catalog says; a notebook without one stays English, and unmarked.
+
+    What several say, as titles of links to the glossary, is in the catalogs of library and glossary.
+    """
+    common = known(documents.GLOSSARY, language) | known(LIBRARY, language)
     there = {*catalogs(language)}
     return functools.cache(lambda name: Say(known(name, language) if name in there else None, common))
 
