@@ -284,6 +284,8 @@ def shown(tree: ast.AST) -> list[ast.expr]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             found += [text for part in _reader_sees(node) for text in _strings(part)]
+        elif isinstance(node, ast.Return) and isinstance(node.value, ast.JoinedStr):
+            found.append(node.value)  # a line that is put together to be printed
         elif isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
             found.append(node.body[0].value)  # type: ignore[attr-defined]  # the docstring's statement
     return found
@@ -380,7 +382,7 @@ def _kept(text: str) -> tuple:
     bars = re.sub(r"\$[^$]*\$", "", text)
     return (
         sorted(WORDS.sub("", formula) for formula in re.findall(r"\$[^$]+\$", text)),
-        sorted(re.findall(r"`[^`]+`", text)),
+        sorted(re.sub(r" LANGUAGE=\w+", "", code) for code in re.findall(r"`[^`]+`", text)),
         sorted(re.findall(r"\]\(([^)\s]+)", text)),
         sorted(re.findall(r"</?(?:details|summary)>", text)),
         len(re.findall(r"(?<!\\)\|", bars)),

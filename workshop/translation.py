@@ -241,7 +241,8 @@ def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "card.js") for text in predictions.said())
     yield from ((text, "judge") for text in judge.HIDDEN.values())
     yield from ((text, "real models") for text in BUGS)
-    yield from ((source.made, "a model's history") for source in SOURCES.values() if source.made)
+    for source in SOURCES.values():
+        yield from ((text, "where data comes from") for text in (source.terms, source.made) if text)
     for bug in conformance.BUGS.values():
         yield from ((text, "a bug of position code") for text in (bug.says, bug.do))
     for name, asked in beliefs().items():  # its sections are headings of notebooks
