@@ -354,11 +354,18 @@ def page() -> str:
         for name in catalogs(language):
             done, wanted = coverage(name, language)
             rows.append(f"| {language} | {name} | {done} of {wanted} | {done / wanted:.0%} |")
+    heard = [
+        f"| {language} | {rule['not']} | {rule['but']} | {rule['why']} |"
+        for language in languages()
+        for rule in style(language)["rules"]
+    ]
     return (
         "# What is translated\n\nWritten by `make locale LANGUAGE=zh`; [how it is done]"
         "(contributing.md#a-translation). A message is a block of text. What is not translated, or has "
         "changed since it was, is shown in English, with a mark.\n\n"
-        "| language | catalog | messages | share |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+        "| language | catalog | messages | share |\n|---|---|---|---|\n" + "\n".join(rows) + "\n\n"
+        "## By ear\n\nA text that is right may still sound translated. Where a rule can be seen, `make "
+        "locale` sees it.\n\n| language | not | but | why |\n|---|---|---|---|\n" + "\n".join(heard) + "\n"
     )
 
 
@@ -657,7 +664,7 @@ def faults(name: str, language: str) -> list[str]:
         plain = re.sub(r"\]\([^)]*\)|<[^>]+>", "", re.sub(r"([`$])[^`$]+\1", r"\1x\1", said)).strip()
         broken = [
             f"{rule}: {hit[0]!r}"
-            for rule, pattern in typography(language).items()
+            for rule, pattern in (typography(language) | ear(name, language)).items()
             if (hit := re.search(pattern, plain))
         ]
         lacks = readability.alt_fault(said, kinds) if notes.get(text) == pieces.ALT else ""
@@ -674,6 +681,24 @@ def typography(language: str) -> dict[str, str]:
     """The rules in ``<language>/typography.json``: by name, a pattern that no text may match."""
     file = LOCALE / language / "typography.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def style(language: str) -> dict:
+    """What is in ``<language>/style.json``: how the language sounds when it is not a translation.
+
+    ``rules``, each with a ``pattern`` that no text may match (empty where none can see it), an example, what
+    to say instead, and why; and how the names of catalogs begin that nobody has read by ear yet (``unread``).
+    """
+    file = LOCALE / language / "style.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"rules": [], "unread": []}
+
+
+def ear(name: str, language: str) -> dict[str, str]:
+    """The patterns of :func:`style` that hold in a catalog, by what to say instead."""
+    told = style(language)
+    if name.startswith(tuple(told["unread"])):
+        return {}
+    return {f"say {rule['but']}": rule["pattern"] for rule in told["rules"] if rule["pattern"]}
 
 
 def main(arguments: list[str] | None = None) -> int:

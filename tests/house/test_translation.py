@@ -344,6 +344,17 @@ def test_chinese_as_it_should_be_breaks_no_rule():
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_a_rule_of_style_catches_its_example_and_not_what_it_advises(language):
+    rules = [rule for rule in translation.style(language)["rules"] if rule["pattern"]]
+    examples = [(bool(re.search(one["pattern"], one[key])), key) for one in rules for key in ("not", "but")]
+    assert rules and all(caught == (key == "not") for caught, key in examples)
+    assert not re.search(r"(?<![转跳移了混不带])过去", "转过去")
+    unread = translation.style(language)["unread"]
+    heard = [name for name in translation.catalogs(language) if not name.startswith(tuple(unread))]
+    assert len(heard) > 40 and all(translation.ear(name, language) for name in heard)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_what_the_library_looks_up_has_one_translation(language):
     """One list of all texts is compiled: the same English may not be two things in two catalogs."""
     told = translation.looked_up(language)
