@@ -189,7 +189,7 @@ class Pairs(SearchEnglish):
     """
 
     lang = ""
-    JOINS = {*"的了是在它这那就也都和"}
+    JOINS = {*"的了是在它这那就也都和与或"}
     RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+|[^\W\u3040-\u30ff\u3400-\u9fff]+")
 
     def split(self, text: str) -> list[str]:

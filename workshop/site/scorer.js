@@ -4,11 +4,18 @@ const POINTS = [[/^notebooks\/\d/, 24], [/^docs\/glossary/, 16], [/^methods\//, 
   [/^notebooks\//, 12], [/^exercises\//, 8], [/^docs\/instructor/, -8], [/^api\//, -20]];
 const meant = () => METHODS[(new URLSearchParams(location.search).get("q") ?? "").trim().toLowerCase()] ?? [];
 // What is written without spaces is cut into pairs of characters, as the index is: `Pairs` in editions.py.
-// A pair that no page has, as where two words of a question meet, is not asked for.
-const known = pair => [Search._index?.terms, Search._index?.titleterms].some(one => one && Object.hasOwn(one, pair));
+// Asked for are those that the best page has: the one with most of them, where a rare one counts for more.
+const places = pair => [Search._index?.terms, Search._index?.titleterms]
+  .flatMap(one => one && Object.hasOwn(one, pair) ? one[pair] : []);
 const pairs = run => {
-  const all = [...run].slice(1).map((next, n) => run[n] + next), found = all.filter(known);
-  return (found.length ? found : all.length ? all : [run]).join(" ");
+  const all = [...run].slice(1).map((next, n) => run[n] + next), points = new Map();
+  for (const there of all.map(places)) {
+    const rare = Math.log(1 + Search._index?.docnames.length / there.length);
+    for (const page of there) points.set(page, rare + (points.get(page) ?? 0));
+  }
+  const best = [...points].reduce((one, other) => other[1] > one[1] ? other : one, [-1, 0])[0];
+  const kept = all.filter(pair => places(pair).includes(best));
+  return (kept.length ? kept : all.length ? all : [run]).join(" ");
 };
 var splitQuery = query => query.replace(/[\u3040-\u30ff\u3400-\u9fff]+/g, run => ` ${pairs(run)} `)
   .split(/[^\p{Letter}\p{Number}_\p{Emoji_Presentation}]+/gu).filter(Boolean);
