@@ -424,6 +424,51 @@ def test_links_to_headings_lead_to_headings(language):
     assert not wrong
 
 
+# What is English in any language: code, formulas, addresses, titles of works, quotes, terms in brackets.
+SAME = (
+    r'(?s)```.*?```|\$\$.*?\$\$|\$[^$]*\$|`[^`]*`|<[^>]+>|\]\([^\s)]*(?: "[^"]*")?\)',
+    r"\*\*|\{[^{}]*\}|[\[(][\w, ]+[\])]",
+    r"\*[^*]+\*|“[^”]*”|（[^（）]*）|noqa.*",
+)
+
+
+def english_left(notebook):
+    """The runs of three English words, the first in small letters, that a reader of a notebook sees.
+
+    Without those whose words are all words of the notebook's code: inputs, keys, names of arguments.
+    """
+    trees = [(cell, ast.parse(cell.source)) for cell in notebook.cells if cell.cell_type == "code"]
+    seen = {cell.id: pieces.shown(tree) for cell, tree in trees}
+    own = {id(part) for found in seen.values() for text in found for part in ast.walk(text)}
+    names = " ".join(
+        str(getattr(node, "value", None) or getattr(node, "id", None) or getattr(node, "arg", None))
+        for _cell, tree in trees
+        for node in ast.walk(tree)
+        if id(node) not in own
+    )
+    for cell in notebook.cells:
+        told = [cell.source]
+        if cell.cell_type == "code":
+            told = [pieces._spelled(node) for node in seen[cell.id]]
+            told += [text for *_place, text in pieces.comments(cell.source)]
+            told += re.findall(r'NotImplementedError\("(.*)"\)', cell.source)
+        for text in [*told, *pieces.WORDS.findall(cell.source)]:
+            for same in SAME:
+                text = re.sub(same, " · ", text)
+            for run in re.findall(r"\b[a-z][a-z'’-]+(?:,? [A-Za-z'’]{2,}){2,}", text):
+                if not {*re.findall(r"\w+", run)} <= {*re.findall(r"[^\W_]+", names)}:
+                    yield run
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_english_is_left_but_for_code_and_names(language):
+    """In lessons, side quests and exercises; outputs follow from these and the library."""
+    says = translation.speakers(language)
+    left = {name: [*english_left(translation.translate(name, says))] for name in NAMES}
+    assert not {name: found for name, found in left.items() if found}
+    assert all(sum(1 for _run in english_left(translation.read(name))) > 40 for name in (FIRST, EXERCISE))
+
+
 # ---- the library ----
 def test_without_a_catalog_the_library_speaks_english(monkeypatch):
     monkeypatch.delenv("TUTORIAL_LANG", raising=False)
