@@ -697,6 +697,24 @@ def test_what_a_question_finds_by_itself_is_told_in_the_language(language, catal
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_a_stub_of_the_language_is_known_as_one_in_either(language, catalogs, monkeypatch):
+    """Whoever has written the second answer before the first is told so."""
+    monkeypatch.setenv("TUTORIAL_LOCALE", str(catalogs))
+    (question,) = [each for each in graded.load("06") if each.name == "rope_rotate"]
+    say = translation.speakers(language)(EXERCISE)
+    source = translation.stub('raise NotImplementedError("rope_angles is not written yet")', say)
+
+    def answer(*args):
+        exec(source)
+
+    outcomes = collect(answer, [case.args for case in question.cases(3)])
+    assert "rope_angles is not" not in source and outcomes[0]["kind"] == "stub"
+    with speaking(language):
+        told = judge(question, 3, outcomes, False)
+    assert told.kind == "stub" and "rope_angles" in told.text and "rope_rotate" in told.text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_translated_exercise_is_marked_as_the_english_one(language):
     english, other = (
         translation.read(EXERCISE),
