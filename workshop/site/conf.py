@@ -85,6 +85,7 @@ mathjax2_config = {
         "preferredFont": None,
         "webFont": "STIX-Web",
         "imageFont": None,
+        "undefinedFamily": "STIXGeneral, 'Arial Unicode MS', 'Course Chinese', serif",  # words in Chinese
         "scale": 92,
         # its font for comparison would be fetched from about:blank, which browsers refuse, loudly
         "styles": {"@font-face": {"font-family": "MathJax_Blank", "src": "local('MathJax_Blank')"}},
