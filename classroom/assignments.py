@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from course import places
 COURSE = "transformer-order"
 """The course's name for nbgrader: in the clone, in each class folder, and in the exchange of a hub."""
 
+WRITTEN = "*Write your answer here.*"
+"""What stands in the place of a written answer."""
+
 PROSE = "prose"
 """Where a cell of an edition in another language has the fingerprint of its text: what a student has added to
 it is told from what was given out, whichever edition that was."""
@@ -20,6 +24,15 @@ it is told from what was given out, whichever edition that was."""
 
 def fingerprint(text: str) -> str:
     return hashlib.sha256(text.strip().encode()).hexdigest()[:16]
+
+
+def given_out(cell) -> bool:
+    """Is it a cell of the course in another language, with its text or code as it was given out?"""
+    if not isinstance(cell, Mapping) or not isinstance(cell.get("metadata"), Mapping):
+        return False
+    source = cell.get("source", "")
+    text = "".join(map(str, source)) if isinstance(source, list) else str(source)
+    return cell["metadata"].get(PROSE) == fingerprint(text)
 
 
 def names(folder: str = "solutions") -> list[str]:

@@ -421,8 +421,8 @@ def graft(released, submitted):
     written = {_id(cell) for cell in released.cells if _is_written(cell)}
     asks = {before.id: _id(cell) for before, cell in itertools.pairwise(released.cells) if _is_written(cell)}
     given: dict[str, str] = {}  # a text that we gave out: the id of its cell
-    for cell in itertools.chain(released.cells, filter(_is_of_an_edition, submitted.cells)):
-        if cell.id in ours:
+    for cell in itertools.chain(released.cells, filter(assignments.given_out, submitted.cells)):
+        if cell.get("id") in ours:
             given.setdefault(cell.source.strip(), cell.id)
     home = functools.partial(_home, ours, given)
     labels = Counter(_id(cell) for cell in submitted.cells)
@@ -473,15 +473,6 @@ def _assembled(released, pieces: Mapping, answers: Mapping, read: Mapping, extra
             cell.id = f"{cell.id[:50]}-{n}"
         seen.add(cell.get("id"))
     return result
-
-
-def _is_of_an_edition(cell) -> bool:
-    """Is it a text of the course in another language, as given out? Then its cell has its fingerprint."""
-    return (
-        cell.cell_type == "markdown"
-        and "id" in cell
-        and cell.metadata.get(assignments.PROSE) == assignments.fingerprint(cell.source)
-    )
 
 
 def _is_written(cell) -> bool:

@@ -177,11 +177,12 @@ def grafted(data: bytes, assignment: str) -> tuple[list[str], list[str], list[st
         raise ValueError(
             "This file can't be read as a notebook. Open it in JupyterLab, save it, and hand it in again."
         ) from None
-    cells, ours = [], {}  # id: (cell type, what nbgrader knows about it)
+    cells, ours, stubs = [], {}, {}  # id: (cell type, what nbgrader knows about it)
     for cell in json.loads(assignments.path(assignment, "exercises").read_bytes())["cells"]:
         source, kind, grade_id = _cell(cell)
         if grade_id:
             ours[grade_id] = kind, cell["metadata"]["nbgrader"]
+            stubs[grade_id] = source
         elif kind == "code":
             cells.append(source)
     shared, remarks, seen = set(cells), [], []
@@ -189,6 +190,8 @@ def grafted(data: bytes, assignment: str) -> tuple[list[str], list[str], list[st
         source, kind, grade_id = _cell(cell)
         if grade_id in ours and not ours[grade_id][1]["solution"]:
             continue  # a check: ours is what counts
+        if assignments.given_out(cell):
+            source = stubs.get(grade_id, "")  # what was given out in another language
         if kind == "code" and source.strip() and source not in shared:
             cells.append(source)
         if grade_id in ours:

@@ -103,6 +103,8 @@ def _answers(notebook: Mapping, given: set[str]) -> Iterator[tuple[str, list[str
     """``(kind, tokens)`` of each cell that is not as it was ``given``."""
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
+        if assignments.given_out(cell):
+            continue
         if source.strip() and source not in given and cell["cell_type"] in ("code", "markdown"):
             kind = "code" if cell["cell_type"] == "code" else "words"
             yield kind, code_tokens(source) if kind == "code" else word_tokens(source)

@@ -11,11 +11,12 @@ import re
 
 from tutorial_lib.optional import needs
 
+from .assignments import WRITTEN
+
 with needs("teach"):
     from nbgrader.preprocessors import ClearSolutions
 
 GIVEN = re.compile(r"^(\s*)#~ ?(.*)$")
-WRITTEN = "*Write your answer here.*"
 
 
 class GivenSolutions(ClearSolutions):

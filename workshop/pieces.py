@@ -65,9 +65,17 @@ def message(piece: str) -> tuple[str, str, str]:
     return before, text, after
 
 
+WORDS = re.compile(r"(?<=\\text\{)[^{}]*(?:[A-Za-z]{2}|[^\x00-\u3000])[^{}]*(?=\}(?!\s*(?:\\[a-z]+)?\())")
+"""Words in a formula. What stands before a parenthesis is the name of a function, and stays."""
+
+
 def in_prose(cell: str) -> list[str]:
-    """The messages of a Markdown cell."""
-    return [text for _, text, _ in map(message, blocks(untitled(cell))) if text]
+    """The messages of a Markdown cell; of a formula that stands alone, the words in it."""
+    return [
+        one
+        for before, text, _ in map(message, blocks(untitled(cell)))
+        for one in ([text] if text else WORDS.findall(before) if "$$" in before else [])
+    ]
 
 
 def prose(cell: str, say: Say) -> str:
@@ -81,6 +89,8 @@ def plain(cell: str, say: Say) -> str:
     for before, text, after in map(message, blocks(cell)):
         note = "" if not text or "#" in before or say.knows(text) else f" <small>{say(MARK)}</small>"
         bar = " |" if note and text.startswith("|") and text.endswith(" |") else ""
+        if not text and "$$" in before:
+            before = WORDS.sub(lambda words: say(words[0]), before)
         out += before + (say(text).removesuffix(bar) if text else "") + note + bar + after
     return out
 
@@ -276,6 +286,8 @@ def shown(tree: ast.AST) -> list[ast.expr]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             found += [text for part in _reader_sees(node) for text in _strings(part)]
+        elif isinstance(node, ast.Return) and isinstance(node.value, ast.JoinedStr):
+            found.append(node.value)  # a line that is put together to be printed
         elif isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
             found.append(node.body[0].value)  # type: ignore[attr-defined]  # the docstring's statement
     return found
@@ -371,8 +383,8 @@ def _kept(text: str) -> tuple:
     """Formulas, code, targets of links, tags, and the bars of a row."""
     bars = re.sub(r"\$[^$]*\$", "", text)
     return (
-        sorted(re.findall(r"\$[^$]+\$", text)),
-        sorted(re.findall(r"`[^`]+`", text)),
+        sorted(WORDS.sub("", formula) for formula in re.findall(r"\$[^$]+\$", text)),
+        sorted(re.sub(r" LANGUAGE=\w+", "", code) for code in re.findall(r"`[^`]+`", text)),
         sorted(re.findall(r"\]\(([^)\s]+)", text)),
         sorted(re.findall(r"</?(?:details|summary)>", text)),
         len(re.findall(r"(?<!\\)\|", bars)),

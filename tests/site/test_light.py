@@ -40,7 +40,7 @@ def site(tmp_path):
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "_images").mkdir()
     (tmp_path / "_images/b.png").write_bytes(PNG + b"b")
-    light.lighten(tmp_path, own_font=False)
+    light.lighten(tmp_path)
     return tmp_path
 
 

@@ -500,6 +500,14 @@ def abroad(site, tmp_path_factory):
 OTHERS = [(number, language) for language in translation.languages() for number in slides.spoken(language)]
 
 
+@pytest.mark.parametrize("language", translation.languages())
+def test_every_quote_stands_in_its_translated_notebook(tmp_path, language):
+    for number in slides.spoken(language):
+        path = tmp_path / authoring.find(number).name
+        nbformat.write(translation.translate(path.stem, translation.speakers(language)), path)
+        assert slides.Deck(number, language, path).slides, number
+
+
 @pytest.mark.parametrize("number, language", OTHERS[:1])
 def test_a_quote_must_stand_in_the_translated_notebook(tmp_path, monkeypatch, number, language):
     path = translated(number, language, tmp_path)

@@ -20,8 +20,13 @@ class Source:
     package: str
     module: str
     file: str
-    licence: str
+    terms: str
     made: str = ""
+
+    @property
+    def licence(self) -> str:
+        """Of the package, and of what it brings."""
+        return _(self.terms)
 
     @property
     def history(self) -> str:

@@ -4,7 +4,6 @@ Sphinx reads the repository itself; pages.py says what is a page, and fits noteb
 a kernel.
 """
 
-import logging
 import os
 import sys
 from pathlib import Path
@@ -86,6 +85,7 @@ mathjax2_config = {
         "preferredFont": None,
         "webFont": "STIX-Web",
         "imageFont": None,
+        "undefinedFamily": "STIXGeneral, 'Arial Unicode MS', 'Course Chinese', serif",  # words in Chinese
         "scale": 92,
         # its font for comparison would be fetched from about:blank, which browsers refuse, loudly
         "styles": {"@font-face": {"font-family": "MathJax_Blank", "src": "local('MathJax_Blank')"}},
@@ -124,8 +124,6 @@ if own.is_file():
     html_static_path.append(str(own))
     html_css_files.append(own.name)
 html_search_scorer = str(HERE / "scorer.js")
-html_search_options = {"dict": str(editions.words())}  # where words are not told apart by spaces
-logging.getLogger("jieba").disabled = True  # Sphinx cuts Chinese into words with it, and it logs its start
 html_baseurl = os.environ.get("SITE_URL", "")  # make site SITE_URL=https://…/: a map, a 404 page
 if html_baseurl and editions.LANGUAGE != ENGLISH:
     html_baseurl += f"{editions.LANGUAGE}/"

@@ -3,19 +3,21 @@
 const POINTS = [[/^notebooks\/\d/, 24], [/^docs\/glossary/, 16], [/^methods\//, 14],
   [/^notebooks\//, 12], [/^exercises\//, 8], [/^docs\/instructor/, -8], [/^api\//, -20]];
 const meant = () => METHODS[(new URLSearchParams(location.search).get("q") ?? "").trim().toLowerCase()] ?? [];
-// Where words are not told apart by spaces, the longest that the index knows are looked for, from the left.
-const HAN = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+/gu;
-const known = word => [Search._index?.terms, Search._index?.titleterms].some(one => one && Object.hasOwn(one, word));
-const cut = text => {
-  const found = [];
-  for (let at = 0, end; at < text.length; at = end) {
-    for (end = text.length; end > at + 1 && !known(text.slice(at, end)); end--);
-    if (end > at + 1) found.push(text.slice(at, end));
-    else end = at + 1;
+// What is written without spaces is cut into pairs of characters, as the index is: `Pairs` in editions.py.
+// Asked for are those that the best page has: the one with most of them, where a rare one counts for more.
+const places = pair => [Search._index?.terms, Search._index?.titleterms]
+  .flatMap(one => one && Object.hasOwn(one, pair) ? one[pair] : []);
+const pairs = run => {
+  const all = [...run].slice(1).map((next, n) => run[n] + next), points = new Map();
+  for (const there of all.map(places)) {
+    const rare = Math.log(1 + Search._index?.docnames.length / there.length);
+    for (const page of there) points.set(page, rare + (points.get(page) ?? 0));
   }
-  return found.length ? found : [text];
+  const best = [...points].reduce((one, other) => other[1] > one[1] ? other : one, [-1, 0])[0];
+  const kept = all.filter(pair => places(pair).includes(best));
+  return (kept.length ? kept : all.length ? all : [run]).join(" ");
 };
-var splitQuery = query => query.replace(HAN, text => ` ${cut(text).join(" ")} `)
+var splitQuery = query => query.replace(/[\u3040-\u30ff\u3400-\u9fff]+/g, run => ` ${pairs(run)} `)
   .split(/[^\p{Letter}\p{Number}_\p{Emoji_Presentation}]+/gu).filter(Boolean);
 var Scorer = {
   score: ([docname, , , , score]) => score + (POINTS.find(([place]) => place.test(docname))?.[1] ?? 0)

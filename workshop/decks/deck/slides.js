@@ -122,7 +122,7 @@ window.MathJax = {
   showMathMenu: false,
   tex2jax: { inlineMath: [["$", "$"]], displayMath: [["$$", "$$"]], skipTags: ["script", "style", "pre", "code"],
              ignoreClass: "notes" },
-  "HTML-CSS": { availableFonts: [], imageFont: null, preferredFont: null, webFont: "STIX-Web",
+  "HTML-CSS": { availableFonts: [], imageFont: null, preferredFont: null, webFont: "STIX-Web", undefinedFamily: "STIXGeneral, Course, serif",
                 styles: { "@font-face": { "font-family": "MathJax_Blank", src: "local('none')" } } },
   AuthorInit() {
     MathJax.Hub.Register.StartupHook("End", () => {
