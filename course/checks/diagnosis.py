@@ -11,6 +11,8 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import math
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -130,7 +132,7 @@ def relation(known, n: int, theirs: dict, ours: dict) -> tuple[str, float]:
         return "modified", 1.0
     a, b = theirs["value"], ours["value"]
     tensors = all(isinstance(one, torch.Tensor) and one.is_floating_point() for one in (a, b))
-    if not tensors or a.shape != b.shape:
+    if not tensors or a.shape != b.shape or 1 in (a.itemsize, b.itemsize):  # 8 bits can't be reckoned with
         return "", 1.0
     lost = ~a.isfinite() & ~b.isfinite() & (a.isnan() | b.isnan())  # too large for both
     if bool(lost.any()):
@@ -226,8 +228,16 @@ def _exactly(
 
 def _different(values: Iterable) -> int:
     """How many different numbers there are."""
-    flat = [torch.as_tensor(one).double().flatten() for value in values for one in _parts_of(value)]
-    return len(torch.cat(flat).unique()) if flat else 0
+    found: set[float] = set()
+    for value in values:
+        for one in _parts_of(value):
+            if isinstance(one, torch.Tensor):
+                found |= set(one.double().flatten().unique().tolist())
+            else:
+                found.add(
+                    float(one) if abs(one) < sys.float_info.max else (math.inf if one > 0 else -math.inf)
+                )
+    return len(found)
 
 
 def _parts_of(value) -> Iterator:

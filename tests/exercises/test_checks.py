@@ -206,7 +206,7 @@ FAULTS = [
     pytest.param(SCALED, giving([[1.0, 2.0], [3.0]]), "type", "it is a sequence", id="a ragged list"),
     pytest.param(SCALED, lambda x, factor: (x * factor, 1), "type", "it is a sequence", id="a pair"),
     pytest.param(
-        SCALED, lambda x, factor: x.T * factor, "shape", "shape [5, 3]; it should be [3, 5]", id="shape"
+        SCALED, lambda x, factor: x[:, 1:] * factor, "shape", "shape [3, 4]; it should be [3, 5]", id="shape"
     ),
     pytest.param(SCALED, lambda x, factor: (x * factor)[None], "shape", "[1, 3, 5]", id="an axis too many"),
     pytest.param(
@@ -230,9 +230,7 @@ FAULTS = [
     pytest.param(
         SCALED, raising(NotImplementedError("toy is not written yet")), "stub", "not written yet", id="stub"
     ),
-    pytest.param(
-        SCALED, lambda x, factor: x * factor * 3, "symptom", "3 times what it should be", id="factor"
-    ),
+    pytest.param(SCALED, lambda x, factor: x * factor * 3, "near", "3 times what it should be", id="factor"),
     pytest.param(NUMBER, giving("2.5"), "type", "should be a number, it is a text", id="text for a number"),
     pytest.param(NUMBER, giving(True), "type", "it is True or False", id="truth for a number"),
     pytest.param(
@@ -274,7 +272,7 @@ FAULTS = [
     ),
     pytest.param(INTS, giving([[0, 1, 2], [3, 4, 2**100]]), "type", "should be a tensor", id="overflow"),
     pytest.param(MASK, giving([[2, 0], [1, 1]]), "dtype", "it should be bool", id="numbers for a mask"),
-    pytest.param(SCALAR, giving(2**100), "symptom", "it should be 2", id="a huge number for a tensor"),
+    pytest.param(SCALAR, giving(2**100), "near", "it should be 2", id="a huge number for a tensor"),
     pytest.param(DOUBLE, lambda n: torch.arange(4.0), "dtype", "float32; it should be float64", id="single"),
 ]
 
@@ -290,7 +288,8 @@ def test_a_fault_is_named(question, answer, kind, said):
 @pytest.mark.parametrize("question, answer, kind, said", FAULTS)
 def test_what_is_said_in_marks_holds_no_word_of_the_answer(question, answer, kind, said):
     found = judge(question, 1, collect(answer, [c.args for c in question.cases(1)], 5.0), hidden=True)
-    assert (found.passed, found.kind, found.picture) == (False, kind, None)
+    assert (found.passed, found.picture) == (False, None)
+    assert found.kind == ("symptom" if kind == "near" else kind), "in marks no near answer is looked for"
     for word in ("boat", "bye", "meta", "Own", "Unprintable", "sinusoidal", "rows", "case ", "rotary"):
         assert word not in found.text, found.text
 
@@ -604,7 +603,7 @@ def replaced(rows, axis=0):
         (
             WANT,
             WANT.square(),
-            "92% of its numbers differ. The first wrong number is at [0, 1]: 4, it should be -2.",
+            "Every number is the square of what it should be.",
         ),
         (
             WANT,
@@ -656,8 +655,7 @@ def replaced(rows, axis=0):
         (
             torch.tensor([1.0, -torch.inf]),
             torch.tensor([1.0, 0.0]),
-            "1 number is finite and should be infinite. The others are right. The first wrong number is "
-            "at [1]: 0, it",
+            "0 stands where −inf belongs; the other numbers are right.",
         ),
         (torch.tensor([[1.0, 2], [3, 4]]), torch.zeros(2, 2), "100% of its numbers differ"),
         (torch.tensor([1 + 1j, 2j]), torch.tensor([1j - 1, -2 + 0j]), "0+1j times"),
@@ -676,7 +674,7 @@ def test_a_symptom_is_recognised(want, got, said):
 
 def test_symptoms_reach_the_learner():
     found = verdict(SCALED, lambda x, factor: -x * factor)
-    assert found.kind == "symptom" and "wrong sign" in found.text and found.name == ""
+    assert found.kind == "near" and "`x` has the other sign" in found.text
     assert verdict(SCALED, forgets_to_scale).kind == "mistake"
 
 
@@ -1117,7 +1115,11 @@ def test_reading_a_frame_runs_no_code(monkeypatch):
         raise AssertionError("code was run")
 
     import builtins
+    import codecs
     import pickle
+
+    for name in ("utf-8-sig", "utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le"):
+        codecs.lookup(name)  # json guesses one of them, and Python runs the module of one that is new
 
     for module, name in (
         (pickle, "loads"),
@@ -1654,7 +1656,7 @@ def test_what_a_learner_patches_in_the_kernel_changes_no_verdict(tmp_path):
     done = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=600
     )
-    assert done.stdout.split() == ["False", "True", "False", "symptom"], done.stdout + done.stderr
+    assert done.stdout.split() == ["False", "True", "False", "near"], done.stdout + done.stderr
 
 
 def test_what_a_question_prints_does_not_break_the_talk(tmp_path):

@@ -221,10 +221,11 @@ def untrue(question, a, b, answer) -> str:
         inputs = [case.args for case in question.cases(seed)]
         found = judge(question, seed, collect(answer, inputs, 0.5))
     said = set(found.name.split(" + ")) if found.name else set()
-    if found.kind != "mistake" or said <= {a.name, b.name}:
+    both = f"{a.name} + {b.name}", f"{b.name} + {a.name}"
+    if found.kind != "mistake" or said <= {a.name, b.name} or found.name in both:
         return ""
     others = [w.answer for w in question.wrong if {w.name} == said]
-    others += [both for x, y, both in composed(question) if {x.name, y.name} >= said]
+    others += [made for x, y, made in composed(question) if {x.name, y.name} >= said]
     others += [] if others else [w.answer for w in question.wrong if w.name in said]
     inputs = [case.args for case in question.cases(SEEDS[1])]  # what explains an answer explains it elsewhere
     theirs = judging._known(question, SEEDS[1])

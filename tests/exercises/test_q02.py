@@ -590,7 +590,7 @@ def each(table):
 @pytest.mark.parametrize("name, answer", each(REFUSED))
 def test_a_wrong_answer_of_no_catalogue_is_refused(name, answer):
     for verdict in verdicts(name, answer):
-        assert not verdict.passed and verdict.name == "", verdict.text
+        assert not verdict.passed and verdict.kind != "mistake", verdict.text
 
 
 @pytest.mark.parametrize("name, entry", each(NAMED))

@@ -379,12 +379,6 @@ def untrained_all(start, end):
     return torch.ones(len(start), dtype=torch.bool)
 
 
-def longer_mirrored(P, rows, way):
-    if way == "copy":
-        return torch.cat([P, P.flip(0), P, P, P])[:rows]
-    return longer_by_cat(P, rows, way)
-
-
 def longer_backwards(P, rows, way):
     return longer_by_cat(P.flip(0), rows, way)
 
@@ -446,10 +440,6 @@ def grid_class_from_patch(P, old, new):
     return grid_by_two_lines(torch.cat([P[1:2], P[1:]]), old, new)
 
 
-def grid_skips_first_patch(P, old, new):
-    return grid_by_two_lines(torch.cat([P[:1], P[:-1]]), old, new)
-
-
 REFUSED = answers(
     [
         *(("lookup_test", f) for f in (middle_of_the_tables, nothing_but_zeros, a_random_test)),
@@ -480,7 +470,6 @@ REFUSED = answers(
         *(
             ("longer_table", f)
             for f in (
-                longer_mirrored,
                 longer_backwards,
                 longer_zeros,
                 longer_one_row_more,
@@ -498,7 +487,6 @@ REFUSED = answers(
                 grid_column_by_column,
                 grid_area,
                 grid_class_from_patch,
-                grid_skips_first_patch,
             )
         ),
     ]

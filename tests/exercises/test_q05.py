@@ -353,7 +353,6 @@ UNKNOWN = {
         "first query left out": moved_changed(
             end=lambda new, old: (new - old)[:, 1:].abs().sum(-1).mean(-1) / 2
         ),
-        "mask with −1": moved_changed(lambda e, ok: e.masked_fill(~ok, -1).softmax(-1)),
         "sigmoid": moved_changed(lambda e, ok: e.sigmoid() * ok),
         "percent": moved_changed(end=lambda new, old: 50 * (new - old).abs().sum(-1).mean(-1)),
         "median": moved_changed(end=lambda new, old: (new - old).abs().sum(-1).median(-1).values / 2),
