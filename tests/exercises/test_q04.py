@@ -384,14 +384,6 @@ def bucket_of_itself_wrong(r, n_buckets, max_distance, bidirectional):
     return torch.where(r == 0, out + 1, out)
 
 
-def shaw_masked(q, k, v, w_K, w_V, q_positions, k_positions):
-    m = len(w_K) // 2
-    index = (k_positions - q_positions[:, None]).clamp(-m, m) + m
-    e = torch.einsum("id,ijd->ij", q, k + w_K[index]) / math.sqrt(q.shape[1])
-    weights = e.masked_fill(k_positions > q_positions[:, None], -1e9).softmax(-1)
-    return torch.einsum("ij,ijd->id", weights, v + w_V[index])
-
-
 def shaw_keys_turned(q, k, v, w_K, w_V, q_positions, k_positions):
     return shaw_pair_by_pair(q, k, v, w_K.flip(0), w_V, q_positions, k_positions)
 
@@ -437,10 +429,6 @@ def mass_maximum(alpha, height, width):
     return out
 
 
-def mass_upside_down(alpha, height, width):
-    return mass_with_a_dict(alpha, height, width).flip(0)
-
-
 def mass_left_for_right(alpha, height, width):
     return mass_with_a_dict(alpha, height, width).flip(1)
 
@@ -483,11 +471,6 @@ def shift_mirrored(x):
     return shift_entry_by_entry(x).flip(-1)
 
 
-def shift_mask_of_a_square(x):
-    n_q, n_k = x.shape[-2:]
-    return shift_rolled(x).masked_fill(torch.ones(n_q, n_k).triu(1).bool(), HIDE)
-
-
 REFUSED = answers(
     [
         *(("bias_test", f) for f in (whole_text, all_the_same, a_random_sample)),
@@ -506,7 +489,6 @@ REFUSED = answers(
         *(
             ("shaw_attention", f)
             for f in (
-                shaw_masked,
                 shaw_keys_turned,
                 shaw_values_turned,
                 shaw_divided_by_d,
@@ -519,7 +501,6 @@ REFUSED = answers(
             for f in (
                 mass_symmetric,
                 mass_maximum,
-                mass_upside_down,
                 mass_left_for_right,
                 mass_without_self,
                 mass_of_softmax,
@@ -535,7 +516,6 @@ REFUSED = answers(
                 shift_minus_a_billion,
                 shift_keeps_first_row,
                 shift_mirrored,
-                shift_mask_of_a_square,
             )
         ),
     ]

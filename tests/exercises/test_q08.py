@@ -315,7 +315,6 @@ OTHER = {
             (N / L)
             ** ((d - 2) / (2 * max(1, sum(L * b ** (-2 * t / d) >= math.pi for t in range(d // 2)) + 1)))
         ),
-        "raw": lambda d, b, L, N: 1.0,
     },
 }
 

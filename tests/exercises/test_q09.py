@@ -172,7 +172,7 @@ WRONG = {
 def test_a_wrong_answer_without_a_name_is_refused(name, answer):
     for found in verdicts(name, answer):
         assert not found.passed, found.text
-        assert found.kind in ("symptom", "shape", "dtype", "type", "nan"), (found.name, found.text)
+        assert found.kind in ("near", "symptom", "shape", "dtype", "type", "nan"), (found.name, found.text)
 
 
 # ---- (b) a misconception in a learner's own words ----

@@ -245,7 +245,6 @@ OTHER = {
         ),
         "heads in reverse order": lambda g, n: bias_with_numpy(g.flip(0), n),
         "text in reverse order": lambda g, n: bias_with_numpy(g.flip(1), n),
-        "forgotten instead of kept": lambda g, n: bias_with_numpy(1 - g, n),
     },
     "tempered_queries": {
         "a step too high": lambda q, p, n, c: tempered_in_float64(q, p + c["floor_scale"], n, c),
