@@ -97,7 +97,7 @@ def claims(table: str) -> str:
     for row in re.findall("<tr>(.*?)</tr>", table, re.S)[1:]:
         claim, verdict, *rest = re.findall("<td[^>]*>(.*?)</td>", row, re.S)
         sign, word = html.unescape(verdict).partition(":")[0].split(" ", 1)
-        word = _(HOLDS) if word == _(IDENTITY) else word
+        word = HOLDS if word in (IDENTITY, _(IDENTITY)) else word
         more = "".join(
             f"<p><b>{head}:</b> {text}</p>"
             for head, text in zip(heads[2:], rest, strict=True)
@@ -106,7 +106,8 @@ def claims(table: str) -> str:
         found = f'<p class="verdict">{verdict}</p>{more}'
         asked = {
             "question": claim,
-            "choices": [[each, each, each == word, found] for each in map(_, VERDICTS)],
+            # a lesson that did not run in the page's language has its verdicts in English
+            "choices": [[_(each), _(each), word in (each, _(each)), found] for each in VERDICTS],
         }
         cards.append(
             f'<div class="course-claim" data-sign="{sign}" data-key="claim {claim}"'

@@ -124,7 +124,7 @@ def checks(asked_here: list[tuple[str, str, dict]]) -> str:
     """Questions, by key, label and text: to be answered, or, without a script, with answers to be opened."""
     shown = []
     for kept, label, asked in asked_here:
-        question, right = f"<b>{label}.</b> {asked['question']}", asked["answer"]
+        question, right = f"<b>{label}</b><br>{asked['question']}", asked["answer"]
         choices = [
             [key, words, None if key == questions.UNSURE else key == right, asked["why"][key]]
             for key, words in asked["choices"].items()
