@@ -771,7 +771,8 @@ class Tab:
             const text = await (await fetch(address)).text();
             const other = new DOMParser().parseFromString(text, "text/html");
             const styles = [...other.querySelectorAll("head link[rel=stylesheet], head style")];
-            const had = new Set([...document.querySelectorAll("head link[rel=stylesheet]")].map(one => one.href));
+            const here = document.querySelectorAll("head link[rel=stylesheet]");
+            const had = new Set([...here].map(one => one.href));
             await Promise.all(styles.filter(one => !had.has(one.href)).map(one => new Promise(done => {
                 document.head.append(Object.assign(one, { onload: done, onerror: done }));
                 if (one.matches("style")) done();
