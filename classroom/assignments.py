@@ -23,7 +23,7 @@ it is told from what was given out, whichever edition that was."""
 
 
 def fingerprint(text: str) -> str:
-    return hashlib.sha256(text.strip().encode()).hexdigest()[:16]
+    return hashlib.sha256(text.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def given_out(cell) -> bool:

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from matplotlib.colors import to_hex
 
 from course import experiments
 from course.experiments import cost, long_range, scale, why_rope
@@ -100,7 +101,7 @@ def test_an_encoding_has_one_colour_in_all_panels():
     _, beyond, size, use, step, memory = why_rope.figure(loaded).axes
     for name in ("rotary", "alibi", "t5"):
         colours = {
-            line.get_color()
+            to_hex(line.get_color())
             for ax in (beyond, size, use, step, memory)
             for line in ax.get_lines()
             if line.get_label() == name

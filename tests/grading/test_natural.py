@@ -236,7 +236,6 @@ NATURAL = {
         lambda p: -np.log(p.numpy()),
         lambda p: torch.nn.functional.binary_cross_entropy(p, torch.ones(p.shape), reduction="none"),
     ],
-    "turn00-times_less_likely": [lambda x: math.e**x, lambda x: torch.tensor(np.exp(x.tolist()))],
     "turn01-running_mean": [mean_by_softmax, mean_by_tril, mean_row_by_row, mean_of_scores],
     "turn02-angle": [
         lambda p, t, d: p / torch.tensor(10000.0) ** (2 * t / d),
@@ -260,10 +259,6 @@ NATURAL = {
         lambda table, r: torch.tensor(
             [torch.cosine_similarity(a, b, 0) for a, b in zip(table, table[r:], strict=False)]
         ).mean(),
-    ],
-    "turn03-between": [
-        lambda P, p: torch.tensor([1 - p % 1, p % 1]) @ P[[int(p), min(int(p) + 1, len(P) - 1)]],
-        lambda P, p: torch.lerp(P[math.floor(p)], P[math.ceil(p)], p - math.floor(p)),
     ],
     "turn04-bucket": [lambda n: torch.bucketize(n, torch.tensor([1, 2, 3, 4, 8, 16, 32]), right=True)],
     "turn05-remains": [
