@@ -96,3 +96,12 @@ def test_a_blank_does_not_say_what_became_of_code_that_nobody_wrote():
                 after, before = ("".join(map(article._html, each["outputs"])) for each in (shown, cell))
                 assert "Not written yet" in before and "Not written yet" not in after
                 assert after.count("<summary>") == before.count("<summary>") > 0
+
+
+def test_claims_of_an_english_run_can_be_judged_on_a_page_in_another_language(monkeypatch):
+    monkeypatch.setattr(article, "_", lambda text: f"~{text}")
+    (cell,) = [one for one in codes(ROOT / "notebooks/06_rope.ipynb") if article.part(one) == "claims"]
+    shown = article.claims("".join(map(article._html, cell["outputs"])))
+    asked = re.findall('data-check="(.*?)"', shown)
+    rights = [[right for *_words, right, _ in json.loads(html.unescape(one))["choices"]] for one in asked]
+    assert len(rights) > 2 and all(each.count(True) == 1 for each in rights)
