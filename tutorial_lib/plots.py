@@ -302,10 +302,12 @@ def _border(ax: Axes, at: float) -> None:
     ax.axvspan(at, max(high, at), color="#b78b27", alpha=0.09, linewidth=0, zorder=0)
     ax.axvline(at, color="#2d2e30", linewidth=1.5, linestyle=(0, (4, 3)), zorder=1)
     ax.set_xlim(low, max(high, at))
-    ax.annotate(
-        _("trained"), (at, 1), (-5, 3), xycoords=("data", "axes fraction"), textcoords="offset points",
-        ha="right", va="bottom", fontsize=12, color="0.25",
-    )  # fmt: skip
+    place = ax.transAxes.inverted().transform(ax.transData.transform((at, ax.get_ylim()[0])))[0]
+    if place > 0.1:  # else nothing shorter is shown, and there is no room for the word
+        ax.annotate(
+            _("trained"), (at, 1), (-5, 3), xycoords=("data", "axes fraction"), textcoords="offset points",
+            ha="right", va="bottom", fontsize=12, color="0.25",
+        )  # fmt: skip
     ax.annotate(
         _("longer"), (at, 1), (5, 3), xycoords=("data", "axes fraction"), textcoords="offset points",
         ha="left", va="bottom", fontsize=12, color="0.25",
