@@ -136,7 +136,7 @@ def commands():
         kind = "" if page.name == CHAPTER else "(?:sh)?"
         blocks = re.findall(rf"^```{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
         lines = [line.split("  #")[0].strip() for line in "\n".join(blocks).split("\n")]
-        spans = re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+        spans = re.findall(r"`([^`]+)`", re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL))
         found |= set(filter(COMMAND.fullmatch, (" ".join(each.split()) for each in lines + spans)))
     return sorted(each for each in found if not FULL.fullmatch(each))
 
