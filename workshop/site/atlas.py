@@ -71,15 +71,15 @@ def line(its: dict) -> str:
     )
 
 
-def key(names: Iterable[str] = ()) -> str:
-    """What letters and colours mean; of some models, only those that they need."""
+def key(names: Iterable[str] = (), more: str = "") -> str:
+    """What letters and colours mean, of some models only what they need; ``more`` are further items."""
     seen = {kind for name in names for _n, kind, *_rest in atlas.row(name)["runs"]} or atlas.KINDS
     lines = (
         f'<li><i class="at-{kind}">{letter}</i> {atlas.says(kind)}</li>'
         for kind, (letter, *_rest) in atlas.KINDS.items()
         if kind in seen
     )
-    return f'<ul class="at-key">{"".join(lines)}</ul>'
+    return f'<ul class="at-key">{"".join(lines)}{more}</ul>'
 
 
 def table() -> str:

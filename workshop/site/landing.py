@@ -291,7 +291,7 @@ def toy() -> str:
 def strips() -> str:
     """Some models of the atlas, a box for each run of layers that are alike."""
     lines = "".join(f"<li><b>{said}</b>{atlas.strip(name)}</li>" for name, said in STRIPS.items())
-    key = atlas.key(STRIPS).replace("</ul>", f"<li>{_('R3: three such layers in a row')}</li></ul>")
+    key = atlas.key(STRIPS, more=f"<li>{_('R3: three such layers in a row')}</li>")
     return f'<div data-atlas>{key}<ul class="course-strips">{lines}</ul></div>'
 
 

@@ -24,6 +24,7 @@ import torch
 from matplotlib import colors
 from PIL import Image
 
+import results
 from course import atlas, experiments
 from course.experiments import cost as costs
 from course.experiments import lengths
@@ -460,9 +461,7 @@ def forest(page: Method) -> str:
             zero, left, right, mean = (
                 6 + 88 * (each - low) / (high - low) for each in (0, its.low, its.high, its.mean)
             )
-            cells += (
-                f'<td class="track" style="--zero:{zero:.1f}%"><i style="left:{left:.1f}%;'
-                f'width:{right - left:.1f}%"></i><b style="left:{mean:.1f}%"></b></td>'
+            cells += results.track(f"--zero:{zero:.1f}%", mean, left, right) + (
                 f'<td title="{_signed(its.low)} to {_signed(its.high)}">{_signed(its.mean)}</td>'
             )
         rows += f'<tr class="c-{kind(one.name)}"><th scope="row">{called(one.name)}</th>{cells}</tr>'

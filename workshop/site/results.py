@@ -10,10 +10,10 @@ import html
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from course import verdicts
 from course.experiments import EXPERIMENTS
+from course.experiments.statistics import Interval
 from workshop import documents, navigation
 
 INDEX = "docs/results"
@@ -27,13 +27,6 @@ NUMBER = r"[-+]?[\d.]+\d|[-+]?\d"
 def verdict(found: re.Match) -> str:
     """Of a finding, as ``verdicts.SIGNS`` has it."""
     return VERDICT.search(found["lines"])[1].lower()
-
-
-class Ends(NamedTuple):
-    """An interval."""
-
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -126,11 +119,19 @@ def judged(lines: str, its: str) -> tuple[list[tuple[str, float, float, float]],
         (one["name"].strip(" ,").rpartition(": ")[2], *map(float, one.groups()[1:]))
         for one in re.finditer(rf"(?P<name>.*?)({NUMBER}) \(({NUMBER}) to ({NUMBER})\)", first)
     ]
-    outcomes = [judge(Ends(low, high), limits[-1]) for _name, _mean, low, high in found]
+    outcomes = [judge(Interval(*ends), limits[-1]) for _name, *ends in found]
     for n in (len(found), 1):
         if outcomes[:n] and verdicts.all_of(*outcomes[:n]).verdict == its:
             return found[:n], limits, rule[1]
     return None
+
+
+def track(ground: str, mean: float, low: float, high: float) -> str:
+    """A cell with an interval and its mean, in per cent of the width; ``ground`` is CSS for what is below."""
+    return (
+        f'<td class="track" style="{ground}"><i style="left:{low:.1f}%;width:{high - low:.1f}%"></i>'
+        f'<b style="left:{mean:.1f}%"></b></td>'
+    )
 
 
 def picture(lines: str, its: str) -> str:
@@ -148,8 +149,8 @@ def picture(lines: str, its: str) -> str:
     left, right = (at(limits[0]) if side != "below" else 0), (at(limits[-1]) if side != "above" else 100)
     rows = "".join(
         f"<tr><td>{html.escape(name) if len(found) > 1 else ''}</td>"
-        f'<td class="track" style="--left:{left:.1f}%;--right:{right:.1f}%"><i style="left:{at(start):.1f}%;'
-        f'width:{at(end) - at(start):.1f}%"></i><b style="left:{at(mean):.1f}%"></b></td></tr>'
+        + track(f"--left:{left:.1f}%;--right:{right:.1f}%", *map(at, (mean, start, end)))
+        + "</tr>"
         for name, mean, start, end in found
     )
     ends = " to ".join(f"{limit:g}".replace("-", "−") for limit in limits)
