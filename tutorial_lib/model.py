@@ -266,7 +266,10 @@ class Attention(nn.Module):
         self.out = nn.Linear(config.d_model, config.d_model, bias=False)
 
     def forward(self, x: Tensor, inputs: AttentionInputs, context: Tensor | None = None) -> Tensor:
-        q, k, v = self.heads_of(x, context)
+        context = x if context is None else context
+        q = self.q(x).unflatten(-1, self.heads).transpose(1, 2)
+        k = self.k(context).unflatten(-1, self.heads).transpose(1, 2)
+        v = self.v(context).unflatten(-1, self.heads).transpose(1, 2)
         if inputs.cache is not None:
             k, v = inputs.cache.update(inputs.layer, k, v)
         y = attention(
@@ -282,15 +285,6 @@ class Attention(nn.Module):
         )
         out: Tensor = self.out(y.transpose(1, 2).flatten(-2))
         return out
-
-    def heads_of(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries ``[B, H, L, D]``, and keys and values ``[B, H_kv, Lk, D]``, before any position."""
-        context = x if context is None else context
-        q, k, v = (
-            project(states).unflatten(-1, self.heads).transpose(1, 2)
-            for project, states in ((self.q, x), (self.k, context), (self.v, context))
-        )
-        return q, k, v
 
 
 class FeedForward(nn.Module):
@@ -650,8 +644,11 @@ def attention_weights(model: Transformer, tokens: Tensor, positions: Where = Non
     finally:
         hook.remove()
     [(x, given)] = seen
+    q, k = (project(x).unflatten(-1, attend.heads).transpose(1, 2) for project in (attend.q, attend.k))
     weights: Tensor = attention(
-        *attend.heads_of(x),
+        q,
+        k,
+        k,  # the weights do not know the values
         given.encoding,
         given.q_positions,
         given.k_positions,

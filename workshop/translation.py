@@ -334,6 +334,19 @@ def catalogs(language: str) -> list[str]:
     return [name for name in names if stored(name, language).is_file()]
 
 
+def stale(language: str) -> list[str]:
+    """The catalogs that ``update`` would change, be it the order alone; Babel's version does not count."""
+
+    def messages(catalog: bytes) -> bytes:
+        return re.sub(rb'"Generated-By: .*', b"", catalog)
+
+    return [
+        name
+        for name in catalogs(language)
+        if messages(updated(name, language)) != messages(stored(name, language).read_bytes())
+    ]
+
+
 def known(name: str, language: str) -> dict[str, str]:
     """The translations that are valid: ``{english: translated}``."""
     return {
@@ -734,6 +747,7 @@ def main(arguments: list[str] | None = None) -> int:
             readme(language).write_text(readme_text(language), encoding="utf-8")
         return 0
     found = [f"{name}: {fault}" for name in names for fault in faults(name, language)]
+    found += [f"{name}: run `make locale LANGUAGE={language}`" for name in stale(language)]
     print(*found, sep="\n")
     return bool(found)
 

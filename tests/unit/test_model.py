@@ -708,7 +708,8 @@ def test_the_weights_of_a_layer_are_those_it_mixes_values_with(causal):
     [(x, out)] = states
     weights = attention_weights(model, tokens, where, layer=-1)
     attend = model.blocks[1].attention
-    mixed = attend.out((weights @ attend.heads_of(x)[2]).transpose(1, 2).flatten(-2))
+    values = attend.v(x).unflatten(-1, attend.heads).transpose(1, 2)
+    mixed = attend.out((weights @ values).transpose(1, 2).flatten(-2))
     torch.testing.assert_close(mixed, out)
     assert (weights.triu(1) == 0).all() == causal
     with pytest.raises(IndexError, match="layer is 2: the model has 2, counted from 0"):
