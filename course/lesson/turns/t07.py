@@ -129,15 +129,16 @@ ALIBI = Question(
     draw=_alibi_cases,
     reference=alibi,
     same=_seen,
-    equivalent="Your biases differ from −m·(i − j) by a number for each query at most, apart from keys ahead. "
-    "A causal softmax sees neither.",
+    equivalent="Your biases differ from −m·(i − j) by a number for each query at most, apart from keys "
+    "ahead. A causal softmax sees neither.",
     tolerance=(1e-4, 1e-7),
     picture="heat",
     wrong=(
         Wrong(
             "sign turned",
             lambda H, n: _bias(H, n, of=lambda back: back),
-            "Your bias grows with the distance, so that the oldest key gets the most. What is far should lose.",
+            "Your bias grows with the distance, so that the oldest key gets the most. What is far should "
+            "lose.",
         ),
         Wrong(
             "weights",
