@@ -63,8 +63,14 @@ def order(weight, head_dim, rotary_dim, target):
     return weight.unflatten(0, (-1, head_dim))[:, t06.order(head_dim)].flatten(0, 1)
 
 
-def geometric(n_heads):
-    return t07.geometric(n_heads)
+def slopes(n_heads):
+    """The step of one token, in the biases that lesson 07 builds."""
+    return -t07.alibi(n_heads, 2)[:, 1, 0]
+
+
+def all_biases(slopes, q_positions, k_positions):
+    """Lesson 07 knows neither positions nor other slopes."""
+    return t07.alibi(len(slopes), len(k_positions))[:, -len(q_positions) :].to(slopes.dtype)
 
 
 def only_slow(dim, base, s, L, alpha, beta):
@@ -83,7 +89,8 @@ PASTED = [
     ("memory_scores", four_terms),
     ("rope_rotate", turn),
     ("rope_sort_rows", order),
-    ("alibi_slopes", geometric),
+    ("alibi_slopes", slopes),
+    ("alibi_bias", all_biases),
     ("yarn_theta", only_slow),
 ]
 

@@ -230,6 +230,29 @@ def interval_as_a_tensor(a, b, t=2.776):
     return d.mean() + torch.tensor([-t, t]) * d.std() / math.sqrt(len(d))
 
 
+def biases_on_both_sides(n_heads, n):
+    m = torch.logspace(-8 / n_heads, -8, n_heads, base=2)
+    return -m.view(-1, 1, 1) * (torch.arange(n)[:, None] - torch.arange(n)).abs()
+
+
+def biases_head_by_head(n_heads, n):
+    bias = torch.zeros(n_heads, n, n)
+    for h in range(n_heads):
+        for i in range(n):
+            for j in range(i + 1):
+                bias[h, i, j] = -(2 ** (-8 * (h + 1) / n_heads)) * (i - j)
+    return bias
+
+
+def biases_and_mask(n_heads, n):
+    ahead = torch.ones(n, n).triu(1).bool()
+    return biases_on_both_sides(n_heads, n).masked_fill(ahead, -math.inf)
+
+
+def biases_of_bloom(n_heads, n):
+    return (0.5 ** (8 * np.arange(1, n_heads + 1) / n_heads))[:, None, None] * np.arange(n) + np.zeros((n, 1))
+
+
 NATURAL = {
     "turn00-loss_of": [
         lambda p: torch.log(1 / p),
@@ -280,21 +303,7 @@ NATURAL = {
         lambda m, x: torch.tensor(math.exp(-m)) ** x.float(),
         lambda m, x: torch.tensor([math.exp(-m * n) for n in x.tolist()]),
     ],
-    "turn07-geometric": [
-        lambda n: torch.tensor([2 ** (-8 * h / n) for h in range(1, n + 1)]),
-        lambda n: [0.5 ** (8 / n * h) for h in range(1, n + 1)],
-        lambda n: torch.logspace(-8 / n, -8, n, base=2),
-        lambda n: 2.0 ** (-8 * np.arange(1, n + 1) / n),
-    ],
-    "turn07-window": [
-        lambda m, n: sum(math.exp(-m * k) for k in range(n)),
-        lambda m, n: (1 - torch.exp(torch.tensor(-m * n))) / (1 - math.exp(-m)),
-    ],
-    "turn07-two_sides": [
-        lambda r, behind, ahead: torch.where(r < 0, behind, -ahead) * r,
-        lambda r, behind, ahead: behind * r.clamp(max=0) - ahead * r.clamp(min=0),
-        lambda r, behind, ahead: ((r < 0).float() * behind - (r > 0).float() * ahead) * r.float(),
-    ],
+    "turn07-alibi": [biases_on_both_sides, biases_head_by_head, biases_and_mask, biases_of_bloom],
     "turn08-arc": [
         lambda theta, n: (n * theta.float() * 180 / torch.pi).clamp(max=360),
         lambda theta, n: torch.minimum(n * theta * 180 / math.pi, torch.tensor(360.0)),

@@ -13,9 +13,9 @@ from ..question import Case, Draw, Question, Variant, Wrong
 LINE = '07, section "One line"'
 SLOPES = '07, section "The slopes"'
 HORIZON = '07, section "How far does a head see?"'
-RELEASED = '07, section "A bug in the released code?"'
+RELEASED = '05, section "What a softmax does not see"'
 MIRROR = '07, section "An encoder sees both sides"'
-BUG = '07, section "Find the bug"'
+BUG = 'deeper/07_cost, section "Find the bug"'
 XPOS = 'deeper/06_xpos, section "xPos: turned, and scaled"'
 
 

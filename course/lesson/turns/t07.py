@@ -1,4 +1,4 @@
-"""The turns of notebook 07: how a key fades, the slopes, the window of a head, two sides for an encoder."""
+"""The turns of notebook 07: how a key fades, and the biases of all heads."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import torch
 from ...checks.question import Case, Draw, Question, Wrong
 
 LINE = '07, section "One line"'
-SLOPES = '07, section "The slopes"'
-HORIZON = '07, section "How far does a head see?"'
-SIDES = '07, section "An encoder sees both sides"'
+BUILD = '07, section "Build: ALiBi"'
 
 
 # ---- fade ----
@@ -84,228 +82,128 @@ FADE = Question(
 )
 
 
-# ---- geometric ----
-def geometric(n):
-    """The slopes of n heads, a tensor [n], for n = 2, 4, 8, 16, …"""
-    return 2.0 ** (-8 * torch.arange(1, n + 1) / n)
+# ---- alibi ----
+def alibi(n_heads, n):
+    """The biases of all heads [n_heads, n, n], query first. n_heads is a power of two."""
+    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
+    back = torch.arange(n)[:, None] - torch.arange(n)
+    return -slopes[:, None, None] * back
 
 
-def _geometric_cases(draw: Draw) -> list[Case]:
+def _slopes(n_heads):
+    return 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
+
+
+def _back(n):
+    """How far each key is behind each query: 0 on the diagonal."""
+    return torch.arange(n)[:, None] - torch.arange(n)
+
+
+def _bias(n_heads, n, slopes=_slopes, of=lambda back: -back):
+    return slopes(n_heads)[:, None, None] * of(_back(n))
+
+
+def _slopes_of(exponent, base=2.0):
+    """The biases with other slopes: a base to an exponent for each head 1 … H."""
+    return lambda H, n: _bias(H, n, lambda H: base ** exponent(torch.arange(1, H + 1), H))
+
+
+def _seen(bias, case):
+    """What a causal softmax sees: no keys ahead, and nothing that is the same for all keys of a query."""
+    bias = bias.masked_fill(_back(bias.shape[-1]) < 0, -math.inf)
+    return bias - bias.amax(-1, keepdim=True)
+
+
+def _alibi_cases(draw: Draw) -> list[Case]:
     return [
-        Case((8,), "8 heads"),
-        Case((draw.choice([2, 4]),), "fewer heads"),
-        Case((16,), "16 heads"),
-        Case((draw.choice([32, 64]),), "many heads"),
+        Case((8, draw.integer(5, 7)), "8 heads, a few tokens"),
+        Case((draw.choice([2, 4]), draw.integer(8, 10)), "fewer heads"),
+        Case((16, 4), "16 heads"),
     ]
 
 
-def _powers(of):
-    """Powers of two, or of another base, with an exponent for each head 1 … n."""
-    return lambda n: of(torch.arange(1, n + 1).double(), n)
-
-
-GEOMETRIC = Question(
-    name="geometric",
+ALIBI = Question(
+    name="alibi",
     exercise="07",
-    title="The slopes of n heads, for a power of two.",
-    returns="a tensor of shape [n]",
-    section=SLOPES,
-    draw=_geometric_cases,
-    reference=geometric,
+    title="ALiBi: what is added to the scores, for all heads.",
+    returns="a tensor [n_heads, n, n]",
+    section=BUILD,
+    draw=_alibi_cases,
+    reference=alibi,
+    same=_seen,
+    equivalent="Your biases differ from −m·(i − j) by a number for each query at most, apart from keys "
+    "ahead. A causal softmax sees neither.",
     tolerance=(1e-4, 1e-7),
+    picture="heat",
     wrong=(
         Wrong(
+            "sign turned",
+            lambda H, n: _bias(H, n, of=lambda back: back),
+            "Your bias grows with the distance, so that the oldest key gets the most. What is far should "
+            "lose.",
+        ),
+        Wrong(
+            "weights",
+            lambda H, n: _bias(H, n).exp(),
+            "You have taken e to the bias. The softmax does that; what is added to the score is asked for.",
+        ),
+        Wrong(
+            "one slope for all heads",
+            lambda H, n: _bias(H, n, lambda H: _slopes(H)[:1].expand(H)),
+            "All your heads have the same slope. From head to head, it shrinks.",
+        ),
+        Wrong(
             "halved from head to head",
-            _powers(lambda h, n: 2.0**-h),
+            _slopes_of(lambda h, H: -h),
             "You halve from head to head. With 8 heads that ends at 1/256, with others it does not: the "
             "factor depends on how many steps there are.",
         ),
         Wrong(
             "starts at 1",
-            _powers(lambda h, n: 2.0 ** (-8 * (h - 1) / n)),
+            _slopes_of(lambda h, H: -8 * (h - 1) / H),
             "Your first slope is 1, and the last one has not come down to 1/256 yet: you count the steps "
             "from 0.",
         ),
         Wrong(
             "from 1 to 1/256",
-            _powers(lambda h, n: 2.0 ** (-8 * (h - 1) / max(n - 1, 1))),
+            _slopes_of(lambda h, H: -8 * (h - 1) / (H - 1)),
             "The last slope is right, but yours begin at 1. The first slope is already one step down.",
         ),
         Wrong(
             "equal steps",
-            lambda n: torch.linspace(1 / 2, 1 / 256, n),
+            lambda H, n: _bias(H, n, lambda H: torch.linspace(2 ** (-8 / H), 1 / 256, H)),
             "Your slopes go down by equal differences. Wanted are equal factors.",
         ),
         Wrong(
             "steepest last",
-            _powers(lambda h, n: 2.0 ** (-8 * (n + 1 - h) / n)),
+            lambda H, n: _bias(H, n).flip(0),
             "These are the right numbers in the wrong order: the steepest head comes first.",
         ),
         Wrong(
             "powers of e",
-            _powers(lambda h, n: torch.exp(-8 * h / n)),
+            _slopes_of(lambda h, H: -8 * h / H, math.e),
             "The last of your slopes is e to the −8. 1/256 is 2 to the −8.",
         ),
         Wrong(
-            "n and 8 swapped",
-            _powers(lambda h, n: 2.0 ** (-n * h / 8)),
+            "n_heads and 8 swapped",
+            _slopes_of(lambda h, H: -H * h / 8),
             "With 8 heads this is right. With more heads your factors get smaller, though there are more "
             "steps on the same way.",
         ),
-    ),
-    hints=(
-        "There are n equal factors between 1 and 1/256. How large is one?",
-        "1/256 is 2 to the −8. One step of n takes the n-th part of that exponent, head h has made h steps.",
-        "2.0 ** (…), with torch.arange(1, n + 1) in the exponent.",
-    ),
-)
-
-
-# ---- window ----
-def window(m, n):
-    """How many keys a text of n tokens seems to have for a head with slope m: all fades, added up."""
-    return fade(m, torch.arange(n)).sum()
-
-
-def _window_cases(draw: Draw) -> list[Case]:
-    return [
-        Case((0.5, draw.integer(4, 9)), "m = 1/2, a few keys"),
-        Case((1 / 16, draw.integer(20, 60)), "m = 1/16"),
-        Case((1 / 256, draw.integer(100, 300)), "m = 1/256, a longer text"),
-    ]
-
-
-WINDOW = Question(
-    name="window",
-    exercise="07",
-    title="How many keys a head seems to have.",
-    returns="one number",
-    section=HORIZON,
-    draw=_window_cases,
-    reference=window,
-    wrong=(
         Wrong(
-            "own key left out",
-            lambda m, n: fade(m, torch.arange(1, n)).sum(),
-            "Your keys begin at distance 1. The query's own key, at distance 0, counts, too, and in full.",
-        ),
-        Wrong(
-            "own key left out, one more behind",
-            lambda m, n: fade(m, torch.arange(1, n + 1)).sum(),
-            "Your distances run from 1 to n. The nearest key is the query's own, at distance 0.",
-        ),
-        Wrong(
-            "one key too many",
-            lambda m, n: fade(m, torch.arange(n + 1)).sum(),
-            "You have added n + 1 keys. The farthest of n keys is n − 1 back.",
-        ),
-        Wrong(
-            "mean instead of sum",
-            lambda m, n: fade(m, torch.arange(n)).mean(),
-            "You have taken the mean. Asked for is how many full keys all of them together make.",
-        ),
-        Wrong(
-            "not faded",
-            lambda m, n: torch.tensor(float(n)),
-            "You count every key in full. A key far back counts only as much as it has left.",
-        ),
-        Wrong(
-            "an endless text",
-            lambda m, n: torch.tensor(1 / (1 - math.exp(-m))),
-            "That is the sum for a text that never ends. This one has n keys.",
-        ),
-        Wrong(
-            "distances added",
-            lambda m, n: (-m * torch.arange(n)).sum(),
-            "You have added up the penalties. Add up what is left of each key.",
-        ),
-        Wrong(
-            "every key kept apart",
-            lambda m, n: fade(m, torch.arange(n)),
-            "That is what is left of each key, n numbers. Put them together into one.",
+            "distances without slopes",
+            lambda H, n: _bias(H, n, lambda H: torch.ones(H)),
+            "Each head loses 1 for each token of distance. The slopes are missing.",
         ),
     ),
     hints=(
-        "A key that has faded to 0.6 counts as 0.6 of a key. Add up all n of them.",
-        "The distances are 0, 1, … n − 1, and your function fade takes them all at once.",
-        "fade of torch.arange(n), and its sum.",
+        "Two parts: a slope for each head, and how far each key is behind each query. The bias is their "
+        "product, with a minus sign.",
+        "There are n_heads equal factors between 1 and 1/256, which is 2 to the −8. Head h has made h such "
+        "steps. Distances: torch.arange(n), once as a column and once as a row.",
+        "m = 2.0 ** (…), with torch.arange(1, n_heads + 1) in the exponent. Then -m[:, None, None] * "
+        "distances.",
     ),
 )
 
-
-# ---- two_sides ----
-def two_sides(r, behind, ahead):
-    """The bias of keys at offsets r = k − q: the slope is ``behind`` for r < 0, and ``ahead`` for r > 0."""
-    return torch.where(r < 0, behind * r, -ahead * r)
-
-
-def _two_sides_cases(draw: Draw) -> list[Case]:
-    def slopes():
-        return draw.number(0.2, 0.9), draw.number(0.01, 0.15)
-
-    n = draw.integer(3, 6)
-    row = torch.arange(-n, n + 1, dtype=torch.float64)
-    table = torch.arange(5) - torch.arange(5)[:, None]
-    return [
-        Case((row, *slopes()), f"offsets from −{n} to {n}"),
-        Case((table.double(), *slopes()), "all offsets of 5 tokens, 5 × 5"),
-        Case((row * draw.integer(2, 5), *slopes()[::-1]), "steeper ahead than behind"),
-    ]
-
-
-TWO_SIDES = Question(
-    name="two_sides",
-    exercise="07",
-    title="A bias that tells behind from ahead.",
-    returns="a tensor of the shape of r",
-    section=SIDES,
-    draw=_two_sides_cases,
-    reference=two_sides,
-    picture="lines",
-    wrong=(
-        Wrong(
-            "one slope for both",
-            lambda r, behind, ahead: -behind * r.abs(),
-            "Both sides have the same slope, so behind and ahead look alike. `ahead` plays no part.",
-        ),
-        Wrong(
-            "sides swapped",
-            lambda r, behind, ahead: torch.where(r < 0, ahead * r, -behind * r),
-            "The two slopes have changed sides. The offset is k − q, so a key behind the query has a "
-            "negative one.",
-        ),
-        Wrong(
-            "reward ahead",
-            lambda r, behind, ahead: torch.where(r < 0, behind * r, ahead * r),
-            "Keys ahead get a positive bias, the more the farther they are. They should lose, too.",
-        ),
-        Wrong(
-            "reward behind",
-            lambda r, behind, ahead: torch.where(r < 0, -behind * r, -ahead * r),
-            "Keys behind get a positive bias: their offset is negative already, and minus times minus is "
-            "plus.",
-        ),
-        Wrong(
-            "both rewarded",
-            lambda r, behind, ahead: torch.where(r < 0, -behind * r, ahead * r),
-            "All your biases are positive: what is far is rewarded on both sides. None should be above 0.",
-        ),
-        Wrong(
-            "both slopes added",
-            lambda r, behind, ahead: -(behind + ahead) * r.abs(),
-            "Every key pays both slopes, so the two sides are alike again. Each side has one of its own.",
-        ),
-        Wrong(
-            "ahead hidden",
-            lambda r, behind, ahead: torch.where(r > 0, -math.inf, behind * r),
-            "You hide what is ahead. This is an encoder: it sees both sides, only not equally well.",
-        ),
-    ),
-    hints=(
-        "Draw the row of one query: 0 at its own place, and a line that falls to each side.",
-        "torch.where(condition, a, b) takes a where the condition is true, and b elsewhere.",
-        "The condition is r < 0. There r is negative already, so one of the two lines needs no minus sign.",
-    ),
-)
-
-QUESTIONS = (FADE, GEOMETRIC, WINDOW, TWO_SIDES)
+QUESTIONS = (FADE, ALIBI)
