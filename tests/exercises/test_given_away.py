@@ -67,8 +67,10 @@ def geometric(n_heads):
     return t07.geometric(n_heads)
 
 
-def only_slow(dim, base, s, L, alpha, beta):
-    return t08.only_slow(theta(base, dim), s, L)
+def ramp(dim, base, s, L, alpha, beta):
+    """Lesson 08 counts hands where the exercise counts turns: the hands that make β and α of them."""
+    turns = L * theta(base, dim) / (2 * torch.pi)
+    return t08.ramp(theta(base, dim), s, (turns >= beta).sum() - 1, (turns >= alpha).sum())
 
 
 PASTED = [
@@ -84,7 +86,7 @@ PASTED = [
     ("rope_rotate", turn),
     ("rope_sort_rows", order),
     ("alibi_slopes", geometric),
-    ("yarn_theta", only_slow),
+    ("yarn_theta", ramp),
 ]
 
 
