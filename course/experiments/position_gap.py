@@ -137,29 +137,6 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
     return found | ({"unseen": unseen} if unseen else {})
 
 
-class _Watched(Rotary):
-    """Keeps what queries and keys have become, layer by layer."""
-
-    def rotate(self, q, k, q_positions=None, k_positions=None, *, offset=0):
-        self.seen.append(super().rotate(q, k, q_positions, k_positions, offset=offset))
-        return self.seen[-1]
-
-
-@torch.no_grad()
-def weights(tokens: Tensor, gap: int, frequencies: Frequencies, layer: int, head: int) -> Tensor:
-    """What the second copy's tokens give to those of the first, in one head: ``[L, L]``, query first."""
-    model, first = copy.copy(load_smollm2().model), Cache()
-    model.encoding = encoding = _Watched(SMOLLM2.head_dim, frequencies=frequencies)
-    positions, encoding.seen = torch.arange(tokens.shape[1]), []
-    model(tokens, positions, cache=first)
-    encoding.seen = []
-    model(tokens, positions + len(positions) + gap, cache=first)
-    q, k = (x[0, head * x.shape[1] // SMOLLM2.n_heads] for x in encoding.seen[layer])
-    scores = q @ k.mT / SMOLLM2.head_dim**0.5
-    allowed = torch.arange(len(k)) <= torch.arange(len(q))[:, None] + len(k) - len(q)
-    return scores.masked_fill(~allowed, -math.inf).softmax(-1)[:, : len(positions)]
-
-
 def repeats(record: Record, name: str, gap: int, **cell: str) -> list[float]:
     """The loss on the second copy after a gap.
 
