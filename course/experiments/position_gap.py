@@ -3,7 +3,8 @@ r"""A gap in the position ids of a real model: how far back does it still find a
 SmolLM2-135M, a RoPE model extended to windows of 8192 tokens, reads a text and then the same text
 again, with position ids that begin a gap later. A score depends only on the distance between two tokens, so
 a few hundred tokens can stand in for many thousands; what a long text would hold in between is left
-out. A model that finds the first copy knows every next token of the second one.
+out, except in one cell, which reads it ("between"). A model that finds the first copy knows every next token
+of the second one.
 
 Angles are scaled as they are in :mod:`tutorial_lib.encodings.scaling`, and nothing is tuned. One cell
 is one scaling, or another base; a seed chooses a passage of the King James Bible, or of another kind of
@@ -99,7 +100,11 @@ def passage(seed: int, length: int, text: str = "bible") -> Tensor:
 def cells(settings: dict) -> list[dict]:
     others = [{"scaling": name, "text": text} for text in settings.get("texts", []) for name in COMPARED]
     bases = [{"scaling": name, "gaps": gaps} for name, gaps in settings.get("bases", {}).items()]
-    return [{"scaling": name} for name in settings["scalings"]] + others + bases
+    real = [
+        {"scaling": "raw", "between": kind, "gaps": gaps}
+        for kind, gaps in settings.get("between", {}).items()
+    ]
+    return [{"scaling": name} for name in settings["scalings"]] + others + bases + real
 
 
 @torch.no_grad()
@@ -114,20 +119,31 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
     def loss(logits):  # the same targets in both copies
         return F.cross_entropy(logits[0, :-1], tokens[0, 1:]).item()
 
-    first = Cache()
-    logits = model(tokens, positions, cache=first)
+    seen = Cache()
+    logits = model(tokens, positions, cache=seen)
     moved = model(tokens, positions + gaps[-1])
-    repeats = []
+    repeats, unseen = [], []
+    between = passage(seed + 100, gaps[-1], cell["between"]).to(device) if "between" in cell else None
     for gap in gaps:
-        seen = Cache(list(first.keys), list(first.values), first.positions)
-        repeats.append(loss(model(tokens, positions + length + gap, cache=seen)))
-    return {"first": loss(logits), "repeat": repeats, "moved": (moved - logits).abs().max().item()}
+        second = positions + length + gap
+        if between is not None:
+            for part in between[:, len(seen) - length : gap].split(256, 1):
+                model(part, torch.arange(len(seen), len(seen) + part.shape[1], device=device), cache=seen)
+            keys, values = ([x[:, :, length:] for x in each] for each in (seen.keys, seen.values))
+            without = Cache(keys, values, torch.arange(length, length + gap, device=device))
+            unseen.append(loss(model(tokens, second, cache=without)))
+        repeats.append(loss(model(tokens, second, cache=seen.copy())))
+    found = {"first": loss(logits), "repeat": repeats, "moved": (moved - logits).abs().max().item()}
+    return found | ({"unseen": unseen} if unseen else {})
 
 
-def repeats(record: Record, name: str, gap: int, **text: str) -> list[float]:
-    """The loss on the second copy after a gap; ``text="code"`` for another text than the Bible."""
-    which = record.settings["gaps"].index(gap)
-    return [x[which] for x in record.values("repeat", scaling=name, **text)]
+def repeats(record: Record, name: str, gap: int, **cell: str) -> list[float]:
+    """The loss on the second copy after a gap.
+
+    ``text="code"`` for another text than the Bible, ``between="bible"`` for a gap that is filled.
+    """
+    gaps = record.settings["between"][cell["between"]] if "between" in cell else record.settings["gaps"]
+    return [x[gaps.index(gap)] for x in record.values("repeat", scaling=name, **cell)]
 
 
 def reaches(record: Record, name: str) -> list[float]:
@@ -228,6 +244,18 @@ def left(record: Record, name: str, gap: int, **text: str) -> Interval:
         repeats(record, "raw", 0, **text),
         repeats(record, name, gap, **text),
     )
+    return interval([(none - far) / (none - near) for none, near, far in zip(*losses, strict=True)])
+
+
+def left_in_text(record: Record, gap: int) -> Interval:
+    """The share of the copy's help that is left after a gap filled with real text.
+
+    1 is the help without a gap. "No copy" is the loss at the same place, after the same text, with the first
+    copy taken out of the cache.
+    """
+    cell = {"scaling": "raw", "between": "bible"}
+    none = [x[record.settings["between"]["bible"].index(gap)] for x in record.values("unseen", **cell)]
+    losses = none, *(repeats(record, "raw", n, between="bible") for n in (0, gap))
     return interval([(none - far) / (none - near) for none, near, far in zip(*losses, strict=True)])
 
 
@@ -437,6 +465,19 @@ def findings(record: Record) -> list[Finding]:
                 why="the last training may have overwritten it",
             ),
         ]
+    if "between" in record.settings:
+        inside, outside = (left_in_text(record, gap) for gap in (6000, 7000))
+        said.append(
+            Finding(
+                "With real text in the gap, the copy is lost in the same place",
+                "",
+                "",
+                f"share of the help that is left after real text of 6,000 tokens: {words(inside, '.2f')}, of "
+                f"7,000: {words(outside, '.2f')}",
+                all_of(above(inside, HALF), below(outside, HALF)),
+                why="the text in between draws attention, too",
+            )
+        )
     over = f" ({len(record.seeds)} passages of one book, one model)"
     return [replace(finding, ours=finding.ours + over) for finding in said] + other_texts(record)
 
@@ -522,6 +563,7 @@ EXPERIMENT = Experiment(
             "bases": {
                 name: [0, 500, 1000, 1250, 1500, 1750, 2000, 2500, 3000, 3500, 4000, 5000] for name in BASES
             },
+            "between": {"bible": [0, 2000, 4000, 6000, 7000, 8000, BEYOND]},
             "gaps": [
                 0,
                 4000,

@@ -26,7 +26,7 @@ from ..verdicts import Outcome
 from .record import Record, Run, checked, versions, write
 
 PRESETS = ("live", "full", "gpu", "exercise")
-LISTS = ("bases", "encodings", "protocol", "scalings", "texts")
+LISTS = ("bases", "between", "encodings", "protocol", "scalings", "texts")
 """Settings that only list cells: one more on the list leaves what was measured for the others as it is."""
 
 PATIENCE = 20  # seconds to wait for a cluster to answer

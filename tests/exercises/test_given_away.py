@@ -73,8 +73,10 @@ def all_biases(slopes, q_positions, k_positions):
     return t07.alibi(len(slopes), len(k_positions))[:, -len(q_positions) :].to(slopes.dtype)
 
 
-def only_slow(dim, base, s, L, alpha, beta):
-    return t08.only_slow(theta(base, dim), s, L)
+def ramp(dim, base, s, L, alpha, beta):
+    """Lesson 08 counts hands where the exercise counts turns: the hands that make β and α of them."""
+    turns = L * theta(base, dim) / (2 * torch.pi)
+    return t08.ramp(theta(base, dim), s, (turns >= beta).sum() - 1, (turns >= alpha).sum())
 
 
 PASTED = [
@@ -91,7 +93,7 @@ PASTED = [
     ("rope_sort_rows", order),
     ("alibi_slopes", slopes),
     ("alibi_bias", all_biases),
-    ("yarn_theta", only_slow),
+    ("yarn_theta", ramp),
 ]
 
 

@@ -65,9 +65,10 @@ def test_the_pre_training_led_every_slow_pair_further():
 
 
 @pytest.fixture
-def small(monkeypatch):
+def small(monkeypatch, request):
     """A small random model in place of SmolLM2; a token is a character."""
-    model = seeded(lambda: Transformer(Config(50, 64, n_layers=2, n_heads=1), Rotary(64, base=1e5)), 0)
+    layers = getattr(request, "param", 2)
+    model = seeded(lambda: Transformer(Config(50, 64, n_layers=layers, n_heads=1), Rotary(64, base=1e5)), 0)
     stand_in = SimpleNamespace(
         model=model.eval(), encode=lambda text: torch.tensor([[ord(symbol) % 50 for symbol in text]])
     )
@@ -96,6 +97,21 @@ def test_the_second_copy_is_read_behind_its_gap(name, small):
         positions = torch.tensor(once + [12 + size + n for n in range(12)])
         assert loss == pytest.approx(slowly(small, tokens.repeat(1, 2), positions)[0], abs=1e-5)
     assert found["moved"] < 1e-4
+
+
+@pytest.mark.parametrize("small", [1], indirect=True)
+def test_a_gap_is_filled_and_the_first_copy_taken_out(small):
+    """One layer, so that what the text in between is to it does not depend on the first copy."""
+    tokens, between = position_gap.passage(3, 12), position_gap.passage(103, 300)
+    gaps = [0, 20, 300]
+    found = position_gap.measure(TINY, {"scaling": "raw", "between": "bible", "gaps": gaps}, 3, CPU)
+    small.encoding = Rotary(64, frequencies=position_gap.frequencies("raw"))
+    for n, size in enumerate(gaps):
+        whole = torch.cat([tokens, between[:, :size], tokens], 1)
+        where = torch.arange(whole.shape[1])
+        assert found["repeat"][n] == pytest.approx(slowly(small, whole, where)[0], abs=1e-5)
+        assert found["unseen"][n] == pytest.approx(slowly(small, whole[:, 12:], where[12:])[0], abs=1e-5)
+    assert abs(found["repeat"][2] - found["unseen"][2]) > 1e-4
 
 
 def test_moved_is_the_largest_change_of_a_logit(small, monkeypatch):
@@ -172,7 +188,7 @@ def made(reach=REACH, first=None, moved=1e-4, preset="full") -> Record:
                 "first": 3.4 + price + 0.01 * seed,
                 "repeat": [x + 0.01 * seed for x in losses],
                 "moved": moved,
-            }
+            } | ({"unseen": [3.5 + 0.01 * seed] * len(gaps)} if "between" in cell else {})
             record.runs.append(Run(cell, seed, values, 0.0))
     return record
 
@@ -188,6 +204,11 @@ def test_reaches():
     assert position_gap.ratio(record, "PI, s = 4").mean == pytest.approx((0 + 3100 / 600) / 2)
     assert position_gap.left(record, "raw", 1000).values == (0.75, 0.0)
     assert position_gap.left(record, "PI, s = 4", 0).values == (0.25, 1.0)
+    settings["between"] = {"bible": [0, 2000]}
+    for seed, repeat in enumerate(([1.0, 2.0], [0.0, 4.0])):
+        values = {"first": 4.0, "repeat": repeat, "unseen": [4.0, 5.0]}
+        record.runs.append(Run({"scaling": "raw", "between": "bible", "gaps": [0, 2000]}, seed, values, 0.0))
+    assert position_gap.left_in_text(record, 2000).values == (0.75, 0.2)
 
 
 PI, NTK, YARN, NTK8, YARN8 = (name for name in position_gap.SCALINGS if name != "raw")
@@ -216,6 +237,7 @@ PAPER = {
     "No scaling carries": HOLDS,
     "No scaling or base": FAILS,
     "With its pre-training": HOLDS,
+    "With real text in the gap": HOLDS,
 }
 """How claims begin, and their verdicts on the record that is made of REACH."""
 
@@ -275,7 +297,7 @@ def test_intervals_say_over_what_they_run():
 def test_figure_and_alt(preset):
     record = made(preset=preset)
     scaled = len(record.settings["scalings"]) - 1
-    more = 3 * ("texts" in record.settings) + 2 * ("bases" in record.settings)
+    more = sum(n * (key in record.settings) for key, n in {"texts": 3, "bases": 2, "between": 1}.items())
     assert len(position_gap.findings(record)) == 15 + scaled + more
     assert len(png(position_gap.figure(record))) > 20_000
     assert "PI, s = 4: 0; NTK-aware" in position_gap.alt(

@@ -80,5 +80,5 @@ def test_two_verdicts_on_one_claim_are_found(judged):
 
 
 def test_a_record_names_the_lessons_that_judge_the_same():
-    assert claims.also_in("lengths", "Nor does RoPE") == ["06", "08", "09_stars", "extension", "position_gap"]
+    assert claims.also_in("lengths", "Nor does RoPE") == ["06", "09_stars", "extension", "position_gap"]
     assert claims.also_in("lengths", "no such claim") == []

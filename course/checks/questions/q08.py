@@ -14,8 +14,8 @@ BREAKS = '08, section "Why raw RoPE breaks"'
 PI = '08, section "Position interpolation"'
 AXES = 'deeper/04_axes, section "Two rotations"'
 BLOCKS = '06, section "Many pairs: blocks"'
-NTK = '08, section "NTK-aware: change the base"'
-YARN = '08, section "YaRN: to each pair what it needs"'
+NTK = '08, section "The ramps of others"'
+YARN = '08, section "The ramps of others"'
 DYNAMIC = 'deeper/08_caches, section "Dynamic scaling, and stale keys"'
 BUGS = 'deeper/08_caches, section "Find the bugs"'
 #: Frequencies go down to 1e-6; the usual absolute tolerance would let anything pass there.
@@ -869,7 +869,7 @@ YARN_THETA = Question(
             _by_parts(_ramp, lambda f, s, g: ((1 - g) / s + g) * f * (0.1 * math.log(s) + 1)),
             "The factor 0.1 ln s + 1 multiplies the frequencies here. It belongs to queries and keys, and "
             "leaves the angles alone.",
-            '08, section "The attention factor"',
+            'deeper/08_caches, section "The attention factor"',
         ),
         Wrong(
             "exponent counts pairs, not channels",

@@ -1,4 +1,4 @@
-"""The turns of notebook 08: the arc of a hand, its first new angle, another base, only the slow pairs."""
+"""The turns of notebook 08: a hand's first new angle, a ramp of speeds."""
 
 from __future__ import annotations
 
@@ -8,79 +8,12 @@ import torch
 
 from ...checks.question import Case, Draw, Question, Variant, Wrong
 
-DIAL = '08, section "The dial"'
 BREAKS = '08, section "Why raw RoPE breaks"'
-NTK = '08, section "NTK-aware: change the base"'
-YARN = '08, section "YaRN: to each pair what it needs"'
+BUILD = '08, section "Build: a ramp"'
 
 
 def _theta(d: int, base: float):
     return base ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
-
-
-# ---- arc ----
-def arc(theta, length):
-    """How far a hand gets in a text of this length, in degrees; a full turn, 360, is the most."""
-    return torch.rad2deg(length * theta).clamp(max=360)
-
-
-def _arc_cases(draw: Draw) -> list[Case]:
-    return [
-        Case((_theta(16, 10_000.0), 100 + draw.integer(0, 50)), "a head of 8 pairs, a short text"),
-        Case((_theta(64, 100_000.0), 8192), "SmolLM2's 32 pairs, the length of its training"),
-        Case((_theta(64, 100_000.0)[20:], 16_000 + draw.integer(0, 4000)), "slow pairs, a long text"),
-    ]
-
-
-ARC = Question(
-    name="arc",
-    exercise="08",
-    title="The arc that a hand passes in a text.",
-    returns="a tensor of the shape of theta, in degrees",
-    section=DIAL,
-    draw=_arc_cases,
-    reference=arc,
-    picture="lines",
-    wrong=(
-        Wrong(
-            "radians",
-            lambda theta, length: (length * theta).clamp(max=2 * math.pi),
-            "Right, in radians. The dial is marked in degrees.",
-        ),
-        Wrong(
-            "radians, capped at 360",
-            lambda theta, length: (length * theta).clamp(max=360),
-            "θ is in radians per position, and you take its numbers for degrees.",
-        ),
-        Wrong(
-            "no limit",
-            lambda theta, length: torch.rad2deg(length * theta),
-            "A fast hand passes the same places again and again. After a full turn there is nothing more "
-            "to see, so the arc never exceeds 360.",
-        ),
-        Wrong(
-            "where the hand stops",
-            lambda theta, length: torch.rad2deg(length * theta) % 360,
-            "This is where the hand stops. A hand that has gone round and a little further has still seen "
-            "the whole dial.",
-        ),
-        Wrong(
-            "a share",
-            lambda theta, length: (length * theta / (2 * math.pi)).clamp(max=1),
-            "You give the arc as a share of a turn; here a full turn is 360.",
-        ),
-        Wrong(
-            "one step",
-            lambda theta, length: torch.rad2deg(theta),
-            "This is one step of the hand. The text has many.",
-        ),
-    ),
-    hints=(
-        "θ says how far the hand goes in one position. How far does it go in all of them?",
-        "Three things to do: multiply, convert radians to degrees, stop at 360.",
-        "torch.rad2deg converts, and a tensor's .clamp(max=360) stops.",
-    ),
-)
 
 
 # ---- first_new ----
@@ -173,108 +106,43 @@ FIRST_NEW = Question(
 )
 
 
-# ---- slower ----
-def slower(base, new_base, t, d):
-    """By which factor pair t turns more slowly, when the base of a head of d channels is changed."""
-    return (new_base / base) ** (2 * t / d)
+# ---- ramp ----
+def ramp(theta, s, fast, slow):
+    """New speeds: as they are up to pair fast, divided by s from pair slow on, and a ramp in between."""
+    t = torch.arange(len(theta))
+    return theta / s ** ((t - fast) / (slow - fast)).clamp(0, 1)
 
 
-def _slower_cases(draw: Draw) -> list[Case]:
-    larger = 400_000.0 + draw.integer(0, 9000)
+def _ramp_cases(draw: Draw) -> list[Case]:
     return [
-        Case((100_000.0, larger, torch.arange(32), 64), "all pairs of 64 channels"),
-        Case((10_000.0, 500_000.0, 63, 128), "the last pair of 128 channels"),
-        Case((10_000.0, 1_000_000.0, draw.integer(10, 40), 128), "one pair in the middle"),
+        Case((_theta(64, 100_000.0), draw.number(2, 6), 10, 20), "SmolLM2's pairs, from 10 to 20"),
+        Case((_theta(64, 100_000.0), draw.number(2, 6), 0, 31), "from the first pair to the last"),
+        Case((_theta(32, 10_000.0), draw.number(2, 6), 6, 7), "16 pairs, a single step from 6 to 7"),
+        Case((_theta(16, 10_000.0), draw.number(2, 6), 2, draw.integer(4, 6)), "8 pairs, from 2 on"),
     ]
 
 
-SLOWER = Question(
-    name="slower",
+def _share(theta, fast, slow):
+    """How far up the ramp each pair stands, 0 to 1."""
+    return ((torch.arange(len(theta)) - fast) / (slow - fast)).clamp(0, 1)
+
+
+def _ramped(speeds, share=_share):
+    return lambda theta, s, fast, slow: speeds(theta, s, share(theta, fast, slow))
+
+
+def _by_ratio(theta, s, share):
+    return theta / s**share
+
+
+RAMP = Question(
+    name="ramp",
     exercise="08",
-    title="What another base does to pair t.",
-    returns="a factor: a number, or a tensor of the shape of t",
-    section=NTK,
-    draw=_slower_cases,
-    reference=slower,
-    picture="lines",
-    wrong=(
-        Wrong(
-            "the ratio of the bases",
-            lambda base, new_base, t, d: new_base / base + 0 * t,
-            "That would be the same for every pair. Pair 0 has the exponent 0: no base can change it.",
-        ),
-        Wrong(
-            "upside down",
-            lambda base, new_base, t, d: (base / new_base) ** (2 * t / d),
-            "With a larger base the pair turns more slowly, so the factor has to be above 1.",
-        ),
-        Wrong(
-            "t over d",
-            lambda base, new_base, t, d: (new_base / base) ** (t / d),
-            "The exponent of pair t is 2t / d. With t / d, the last pair would be changed like one in the "
-            "middle.",
-        ),
-        Wrong(
-            "minus in the exponent twice",
-            lambda base, new_base, t, d: new_base ** (-2 * t / d) + 0 * t,
-            "This is the new θ. By which factor is it smaller than the old one?",
-        ),
-        Wrong(
-            "a difference",
-            lambda base, new_base, t, d: base ** (-2 * t / d) - new_base ** (-2 * t / d),
-            "You subtract the two speeds. How many *times* as slow is the new one?",
-        ),
-        Wrong(
-            "one exponent for all",
-            lambda base, new_base, t, d: (new_base / base) ** ((d - 2) / d) + 0 * t,
-            "This is right for the last pair only. The others have smaller exponents.",
-        ),
-    ),
-    variants=(
-        Variant(
-            "old speed over new speed",
-            lambda base, new_base, t, d: base ** (-2 * t / d) / new_base ** (-2 * t / d),
-            "Two powers with the same exponent.",
-        ),
-    ),
-    hints=(
-        "Write down θ of pair t with the old base, and with the new one.",
-        "Old speed over new speed. Both are powers with the same exponent.",
-        "The new base over the old one, to the power 2 * t / d.",
-    ),
-)
-
-
-# ---- only_slow ----
-def only_slow(theta, s, L):
-    """θ′: pairs without a full turn in L tokens are divided by s, the others keep their speed."""
-    return torch.where(L * theta < 2 * math.pi, theta / s, theta)
-
-
-def _only_slow_cases(draw: Draw) -> list[Case]:
-    return [
-        Case((_theta(64, 100_000.0), draw.number(2, 6), 8192), "SmolLM2's pairs"),
-        Case((_theta(16, 10_000.0), draw.number(2, 6), 100 + draw.integer(0, 50)), "a small model"),
-        Case((_theta(32, 10_000.0), draw.number(2, 6), 2048), "16 pairs, L = 2048"),
-    ]
-
-
-def _stepped(slow, other=lambda theta, s: theta / s):
-    return lambda theta, s, L: torch.where(slow(theta, L), other(theta, s), theta)
-
-
-def _slow(theta, L):
-    return L * theta < 2 * math.pi
-
-
-ONLY_SLOW = Question(
-    name="only_slow",
-    exercise="08",
-    title="Slow down only the pairs that need it.",
+    title="Speeds with a ramp: fast hands as they are, slow ones divided by s.",
     returns="a tensor of the shape of theta",
-    section=YARN,
-    draw=_only_slow_cases,
-    reference=only_slow,
+    section=BUILD,
+    draw=_ramp_cases,
+    reference=ramp,
     tolerance=(1e-4, 1e-10),
     picture="lines",
     axes=("pair t", "θ′/θ"),
@@ -282,52 +150,104 @@ ONLY_SLOW = Question(
     wrong=(
         Wrong(
             "all of them",
-            lambda theta, s, L: theta / s,
-            "That is position interpolation: the fast pairs are slowed, too.",
+            lambda theta, s, fast, slow: theta / s,
+            "That is position interpolation: the fast hands are slowed, too.",
         ),
         Wrong(
-            "the fast ones",
-            _stepped(lambda theta, L: ~_slow(theta, L)),
-            "You slow the pairs that made a full turn, and leave those that didn't. It should be the other "
-            "way round.",
+            "a step at slow",
+            lambda theta, s, fast, slow: torch.where(torch.arange(len(theta)) >= slow, theta / s, theta),
+            "There is a step at the pair `slow`. The hands in between should change little by little.",
+        ),
+        Wrong(
+            "a step after fast",
+            lambda theta, s, fast, slow: torch.where(torch.arange(len(theta)) > fast, theta / s, theta),
+            "There is a step after the pair `fast`. The hands in between should change little by little.",
+        ),
+        Wrong(
+            "not limited",
+            _ramped(_by_ratio, lambda theta, fast, slow: (torch.arange(len(theta)) - fast) / (slow - fast)),
+            "The ramp goes on beyond its ends: hands before `fast` turn faster than they did, and those "
+            "after `slow` are slowed by more than s. Outside it should be flat.",
+        ),
+        Wrong(
+            "no floor",
+            _ramped(
+                _by_ratio,
+                lambda theta, fast, slow: ((torch.arange(len(theta)) - fast) / (slow - fast)).clamp(max=1),
+            ),
+            "Hands before `fast` turn faster than they did. They should keep their speed.",
+        ),
+        Wrong(
+            "no ceiling",
+            _ramped(
+                _by_ratio,
+                lambda theta, fast, slow: ((torch.arange(len(theta)) - fast) / (slow - fast)).clamp(min=0),
+            ),
+            "The ramp goes on after `slow`: the last hands are slowed by more than s.",
+        ),
+        Wrong(
+            "upside down",
+            _ramped(lambda theta, s, share: theta / s ** (1 - share)),
+            "Your ramp is upside down: the fast hands are slowed by s, and the slow ones keep their speed.",
         ),
         Wrong(
             "faster",
-            _stepped(_slow, lambda theta, s: theta * s),
-            "The slow pairs turn faster now, and leave their arcs even sooner.",
+            _ramped(lambda theta, s, share: theta * s**share),
+            "The slow hands turn faster now, so they leave known ground even sooner.",
         ),
         Wrong(
-            "a radian for a turn",
-            _stepped(lambda theta, L: L * theta < 1),
-            "You ask for less than one radian. A full turn is 2π, so some slow pairs are left out.",
+            "equal steps of the factor",
+            _ramped(lambda theta, s, share: theta / (1 + (s - 1) * share)),
+            "The ends are as they should be. In between, your factor grows by the same *amount* from hand to "
+            "hand; it should grow by the same ratio.",
         ),
         Wrong(
-            "degrees for a turn",
-            _stepped(lambda theta, L: L * theta < 360),
-            "You compare radians with 360 degrees. A full turn is 2π radians, so fast pairs are slowed, too.",
+            "speeds mixed",
+            _ramped(lambda theta, s, share: (1 - share) * theta + share * theta / s),
+            "The ends are as they should be. In between, you mix old and new speed, which is what YaRN does. "
+            "Here each hand is slowed by the same *ratio* more than the one before it.",
         ),
         Wrong(
-            "stopped",
-            _stepped(_slow, lambda theta, s: 0 * theta),
-            "The slow pairs stand still now. They should turn, s times as slowly.",
+            "s at every hand",
+            lambda theta, s, fast, slow: theta / s ** (torch.arange(len(theta)) - fast).clamp(0, slow - fast),
+            "Each hand is s times as slow as the one before it. All the hands of the ramp together should "
+            "come to s.",
         ),
         Wrong(
-            "half of them",
-            lambda theta, s, L: torch.where(torch.arange(len(theta)) >= len(theta) // 2, theta / s, theta),
-            "You cut in the middle. Which pairs are slow depends on L and θ.",
+            "from the first to the last",
+            lambda theta, s, fast, slow: theta / s ** (torch.arange(len(theta)) / (len(theta) - 1)),
+            "Your ramp runs over all the hands. It should begin at `fast` and end at `slow`.",
         ),
         Wrong(
-            "slow in the new length",
-            lambda theta, s, L: torch.where(s * L * theta < 2 * math.pi, theta / s, theta),
-            "You ask which pairs make a full turn in the longer text. What counts is what they have seen "
-            "in training.",
+            "one hand late",
+            _ramped(_by_ratio, lambda theta, fast, slow: _share(theta, fast + 1, slow + 1)),
+            "The ramp is one hand late. Pair `fast` is the last to keep its speed, and pair `slow` is "
+            "the first with the whole factor.",
+        ),
+        Wrong(
+            "one hand early",
+            _ramped(_by_ratio, lambda theta, fast, slow: _share(theta, fast - 1, slow - 1)),
+            "The ramp is one hand early. Pair `fast` is the last to keep its speed, and pair `slow` is "
+            "the first with the whole factor.",
+        ),
+        Wrong(
+            "factors",
+            _ramped(lambda theta, s, share: s**share),
+            "Those are the factors. The new speeds are asked for.",
+        ),
+    ),
+    variants=(
+        Variant(
+            "logarithms",
+            _ramped(lambda theta, s, share: torch.exp(theta.log() - share * math.log(s))),
+            "Equal ratios are equal steps of the logarithm.",
         ),
     ),
     hints=(
-        "Which pairs have seen all of their angles? You decided that in first_new.",
-        "One condition, two outcomes: the divided speed, or the old one.",
-        "torch.where(L * theta < 2 * math.pi, …, …).",
+        "How far up the ramp does each hand stand? 0 up to `fast`, 1 from `slow` on.",
+        "By which factor is a hand in the middle slower? Equal ratios: s to the power of that share.",
+        "The share of pair t is (t - fast) / (slow - fast), and .clamp(0, 1) makes it flat at both ends.",
     ),
 )
 
-QUESTIONS = (ARC, FIRST_NEW, SLOWER, ONLY_SLOW)
+QUESTIONS = (FIRST_NEW, RAMP)
