@@ -61,7 +61,8 @@ def judge(question: Question, seed: int, outcomes: list[dict], hidden: bool = Fa
 
     if unwritten := _unwritten(question, outcomes, hidden):
         return say(*unwritten, reread=question.section)
-    if borrowed := sorted({name for one in outcomes for name in one["borrowed"]}):
+    borrowed = sorted({name for one in outcomes for name in one["borrowed"]})
+    if borrowed and not question.library:
         which = "" if hidden else f" ({', '.join(borrowed[:3])})"
         return say(
             "borrowed",

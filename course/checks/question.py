@@ -109,7 +109,8 @@ class Question:
     the judge does where nothing is wrong yet: it tries what was proposed, with all of the values at hand. It
     returns the name of the mistake in the catalogue, or "", and what came out, for the learner.
     ``use(answer) -> function``, of a turn whose answer is a class: what is called with the arguments of a
-    case. ``reference`` and the catalogue are what it makes of their classes.
+    case. ``reference`` and the catalogue are what it makes of their classes. ``library``: the answer may call
+    the course's own code.
     """
 
     name: str
@@ -134,6 +135,7 @@ class Question:
     own_words: bool = False
     trial: Callable | None = None
     use: Callable | None = None
+    library: bool = False
     bonus: bool = False
 
     @property

@@ -49,23 +49,6 @@ def at_length(record: Record, name: str) -> float:
 
 
 @plots.styled
-def two_losses(both: Mapping[str, torch.Tensor]):
-    """Of each encoding the losses ``[at L, at 16 L]`` as two dots in a row, the lowest at 16 L first."""
-    names = sorted(both, key=lambda name: float(both[name][1]))
-    fig, ax = plots.panels(size=(11, 0.36 * len(names) + 1.2))
-    at_L, far = torch.stack([both[name] for name in names]).T.tolist()
-    rows = range(len(names))
-    ax.hlines(rows, at_L, far, color="#999999", linewidth=2)
-    ax.plot(far, rows, "D", color="#0072B2", markersize=8, label=_("the last characters, at 16 L"))
-    ax.plot(at_L, rows, "o", color="#0072B2", markerfacecolor="white", markersize=9, label=_("at L"))
-    ax.set_yticks(rows, list(map(_, names)))
-    ax.yaxis.set_inverted(True)
-    ax.set_xlabel(_("loss in nats, mean of the seeds"))
-    ax.legend(loc="upper right")
-    return fig
-
-
-@plots.styled
 def _at_L(records, ax):
     """Dots, not bars: what matters is a fifth of a nat, far from 0."""
     record = records["lengths"]

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from tutorial_lib import plots
+from tutorial_lib.attention import scores
 from tutorial_lib.data import SMOLLM2, load_smollm2
 from tutorial_lib.data.pretrained import SMOLLM2_BASE, SMOLLM2_TRAININGS
 from tutorial_lib.encodings import Rotary
 from tutorial_lib.encodings.rotary import Angles
 from tutorial_lib.language import _, column, joined
-from tutorial_lib.model import Cache
+from tutorial_lib.model import Block, Cache
 
 from .souvenir import keep
 
@@ -244,3 +245,23 @@ def after_a_gap(ways: dict[str, Tensor], gap: int = 9000, length: int = 100) -> 
     fig = plots.bars(found, title=title, xlabel=_("loss"), levels={_("a text it has never seen"): new})
     ends = " | ".join(f"{_(name)} {x:.2f}" for name, x in found.items())
     keep(fig, joined([_("Bars of the loss of a copy far behind the first, for each way."), f"{ends}."]), ends)
+
+
+@torch.no_grad()
+def equal_words(word: str, length: int = 64) -> Tensor:
+    """Scores of the last of ``length`` equal tokens, for all heads: ``[270, length]``, the farthest first.
+
+    Attention over equal values gives the same value, whatever the weights are: so the tokens stay equal in
+    all layers, one of them is enough, and what is left between the keys is RoPE alone.
+    """
+    pretrained, places = load_smollm2(), torch.arange(length)
+    x, found = pretrained.model.tokens(pretrained.encode(word)[:, :1]), []
+    for block in cast(Iterable[Block], pretrained.model.blocks):
+        layer, y = block.attention, block.norm1(x)
+        q, k, v = (part(y).unflatten(-1, layer.heads).transpose(1, 2) for part in (layer.q, layer.k, layer.v))
+        k, v = (part.repeat_interleave(HEADS // KV_HEADS, 1) for part in (k, v))
+        rope = pretrained.model.encodings[0]
+        found.append(scores(q, k.expand(-1, -1, length, -1), rope, places[-1:], places)[0, :, 0])
+        x = x + layer.out(v.transpose(1, 2).flatten(-2))
+        x = x + block.feed_forward(block.norm2(x))
+    return torch.cat(found)

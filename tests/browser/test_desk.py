@@ -87,7 +87,7 @@ def test_answers_and_results_are_there_the_next_day(desk):
     """Opened again, on no kernel that knows them."""
     write(
         desk.folder / "again.ipynb",
-        ["from course import lesson", 'lesson.predict("09.both")', 'lesson.reveal("09.both", "one")'],
+        ["from course import lesson", 'lesson.predict("09.won")', 'lesson.reveal("09.won", "all")'],
     )
     notebook = desk.open("again.ipynb")
     notebook.run_cell(0)

@@ -1,7 +1,6 @@
 """The picture that answers why nearly all models use RoPE: it shows what its records hold."""
 
 import pytest
-import torch
 from matplotlib.colors import to_hex
 
 from course import experiments
@@ -86,14 +85,6 @@ def test_the_sentences_have_the_numbers_of_the_panels(records):
     lowest = min(at_L, key=at_L.get)
     assert f"lowest for {lowest}, {at_L[lowest]:.2f}" in said["lengths"]
     assert "t5 moves most" in said["lengths"]
-
-
-def test_two_losses_are_sorted_by_the_second():
-    both = {"a": torch.tensor([1.0, 3.0]), "b": torch.tensor([2.0, 2.5])}
-    (ax,) = why_rope.two_losses(both).axes
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["b", "a"]
-    shown = {line.get_label(): line.get_xdata() for line in ax.get_lines()}
-    assert list(shown["at L"]) == [2.0, 1.0] and list(shown["the last characters, at 16 L"]) == [2.5, 3.0]
 
 
 def test_an_encoding_has_one_colour_in_all_panels():

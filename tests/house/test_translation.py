@@ -587,7 +587,6 @@ def figures_of_records():
         yield each.figure(record), each.alt(record)
     records = {name: experiments.load(name) for name in why_rope.RECORDS}
     yield why_rope.figure(records), why_rope.alt(records)
-    yield why_rope.two_losses({name: torch.ones(2) for name in why_rope.AT_L}), ""
     yield atlas.strips("llama", "bloom"), ""
 
 

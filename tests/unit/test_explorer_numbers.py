@@ -492,8 +492,9 @@ def scaling(model, method, s, times, view, pair, loss):
 
 
 # ---- 09 ----
-def scoreboard(sort, door, shift, longer, row, other):
-    params = {"sort": sort, "door": door, "shift": shift, "longer": longer}
+def scoreboard(which, sort, door, shift, longer, row, other):
+    params = {"which": which, "sort": sort, "door": door, "shift": shift, "longer": longer}
+    seen = board.TITLES if which == "all" else dict.fromkeys([*board.FEW, sort])
     rows, names = board.rows(), board.filtered(params)
     z = [[board.scores(key).get(name, math.nan) for key in board.TITLES] for name in names]
     numbers = [name for name in names if sort in rows[name]]
@@ -505,7 +506,7 @@ def scoreboard(sort, door, shift, longer, row, other):
     marked = [shown(names[n]) for n in (row, other)] if names else [""]
     found = ""
     if names and all("loss" in rows[names[n]] for n in (row, other)):
-        both = [[board.scores(key).get(names[n]) for n in (row, other)] for key in board.TITLES]
+        both = [[board.scores(key).get(names[n]) for n in (row, other)] for key in seen]
         both = [(a, b) for a, b in both if a is not None and b is not None]
         if any(a > b for a, b in both) and not any(a < b for a, b in both):
             found = gathered(names[row], names[other], sum(a > b for a, b in both), len(both))

@@ -55,6 +55,14 @@ def test_it_opens_on_the_two_of_the_puzzle():
     assert [names()[start[which]] for which in ("row", "other")] == ["alibi", "rotary"]
 
 
+def test_a_board_of_three_has_one_that_loses_in_every_column():
+    three = {"which": "three", "other": names(which="three").index("rotary")}
+    assert set(names(which="three")) == {"alibi", "t5", "rotary"}
+    assert not front.seen(Explorer, **three, row=0).reached  # ALiBi has a higher loss at L
+    said = front.seen(Explorer, **three, row=names(which="three").index("t5")).reached
+    assert said == "t5 is better than rotary in 4 of 4 columns, and worse in none."
+
+
 def test_long_lists_are_whole_and_empty_ones_said():
     assert len(front.seen(Explorer).views["board"]) == len(names()) == len(rows())
     empty = front.seen(Explorer, door="values", shift="absolute").description

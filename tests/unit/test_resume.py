@@ -52,7 +52,7 @@ def test_a_link_escapes_what_a_heading_may_hold():
 
 AT = KEYS.index("06.predict.layout")
 BEGIN = "Begin at the top: nothing has been predicted yet"
-EARLY, LATE = "02.predict.repeat", "09.predict.both"
+EARLY, LATE = "02.predict.repeat", "09.predict.won"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,10 @@ TITLES = {
 LONGER = {"any": "any", "tested": "tested at 16 L", "steady": "tail rises by less than 0.1"}
 SHIFT = {"any": "any", "relative": "0 (relative)", "absolute": "above 0"}
 STEADY = 0.1
+WHICH = {"all": "all", "three": "three to begin with"}
+THREE = ("alibi", "t5", "rotary")
+FEW = ("time", "loss", "tail", "won")
+"""Rows and columns of a board that is met for the first time."""
 LARGE = ("apart", "won")
 """Columns in which more is better; in all others less is."""
 
@@ -70,18 +74,19 @@ def scores(column: str) -> dict[str, float]:
 
 
 @functools.cache
-def left(sort: str, door: str, shift: str, longer: str) -> tuple[str, ...]:
+def left(sort: str, door: str, shift: str, longer: str, which: str = "all") -> tuple[str, ...]:
     """The encodings that the filters leave, the best in the column ``sort`` first, those without it last."""
 
-    def fits(row):
+    def fits(name, row):
         return (
-            (door == "any" or door in row["doors"])
+            (which == "all" or name in THREE)
+            and (door == "any" or door in row["doors"])
             and (shift == "any" or "shift" in row and (row["shift"] == 0) == (shift == "relative"))
             and (longer == "any" or "tail" in row)
             and (longer != "steady" or row["tail"] < STEADY)
         )
 
-    names = [name for name, row in rows().items() if fits(row)]
+    names = [name for name, row in rows().items() if fits(name, row)]
     return tuple(sorted(names, key=lambda name: -scores(sort).get(name, -1)))
 
 
@@ -90,7 +95,7 @@ OPEN = left("tail", "any", "any", "any")
 
 
 def filtered(params) -> tuple[str, ...]:
-    return left(*(params[name] for name in ("sort", "door", "shift", "longer")))
+    return left(*(params[name] for name in ("sort", "door", "shift", "longer", "which")))
 
 
 def many(params) -> int:
@@ -99,10 +104,14 @@ def many(params) -> int:
 
 
 class ScoreboardExplorer(LiveExplorer):
-    """Encodings by measures, each column by rank; two of them are marked and compared."""
+    """Encodings by measures, each column by rank; two of them are marked and compared.
+
+    ``which="three"`` shows three of them, in four columns; the reader asks for the rest.
+    """
 
     front = "scoreboard"
     parameters = {
+        "which": Choice(tuple(WHICH), "all", label="encodings", text=WHICH.__getitem__, menu=True),
         "sort": Choice(tuple(TITLES), "tail", label="sort by", text=TITLES.__getitem__, menu=True),
         "door": Choice(("any", *DOORS), "any", menu=True),
         "shift": Choice(tuple(SHIFT), "any", label="shift error", text=SHIFT.__getitem__, menu=True),
@@ -126,6 +135,8 @@ class ScoreboardExplorer(LiveExplorer):
         return {
             "columns": {key: _(title) for key, title in TITLES.items()},
             "large": LARGE,
+            "three": THREE,
+            "few": FEW,
             "board": board,
             "steady": STEADY,
         }

@@ -11,10 +11,10 @@ from tutorial_lib.language import _
 
 from ..question import Case, Draw, Question, Variant, Wrong
 
-MEASURED = '09, section "What can be measured"'
+MEASURED = 'deeper/09_stars, section "The whole board"'
 BOARD = '09, section "The scoreboard"'
 GUIDE = '09, section "A decision guide"'
-BUGS = '09, section "The bug museum"'
+BUGS = 'deeper/09_museum, section "The bug museum"'
 
 
 # ---- position_bytes ----
@@ -231,7 +231,7 @@ POSITION_BYTES = Question(
             _counting(slopes=1),
             "You count a trained number per head for ALiBi. Its slopes are fixed: they follow from the "
             "number of heads.",
-            '09, section "Summary"',
+            '07, section "Why are the slopes fixed?"',
         ),
         Wrong(
             "Shaw's vectors on the keys alone",
@@ -1196,7 +1196,7 @@ WHICH_ENCODING = Question(
             "You compare scores of different queries directly. What a query adds to all of its keys "
             "changes them, and a softmax does not see it: such a matrix holds no position at all, or is "
             "ALiBi in another form.",
-            '09, section "What can be measured"',
+            MEASURED,
         ),
         Wrong(
             "equal to the last bit",

@@ -1,15 +1,23 @@
-"""The turns of notebook 09: ask a board, who beats whom, a paired interval, what goes elsewhere."""
+"""The turns of notebook 09: ask a board, a paired interval, a choice; of its museum: what goes elsewhere."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import torch
+
+from tutorial_lib.encodings import PositionalEncoding, build
+from tutorial_lib.language import _
+from tutorial_lib.model import Config, Transformer
+from tutorial_lib.training import seeded
 
 from ...checks.question import Case, Draw, Question, Wrong
 
 BOARD = '09, section "The scoreboard"'
-STEADY = '09, section "Steady is not good"'
 FAIR = '09, section "A fair trial"'
-MUSEUM = '09, section "The bug museum"'
+JOB = '09, section "Build: choose, predict, run, defend"'
+MUSEUM = 'deeper/09_museum, section "The bug museum"'
 
 
 # ---- fits ----
@@ -95,89 +103,6 @@ FITS = Question(
         '"time" in row says whether there is a number. Ask that before you read it, with and between them: '
         "Python stops at the first that is false.",
         'return "time" in row and "tail" in row and … and …',
-    ),
-)
-
-
-# ---- beats ----
-def beats(a, b):
-    """True if the losses a are nowhere higher than b, and somewhere lower; both [questions]."""
-    return bool((a <= b).all() and (a < b).any())
-
-
-def _beats_cases(draw: Draw) -> list[Case]:
-    def pair(*signs):
-        b = draw.uniform(len(signs), low=1.7, high=2.3)
-        return b + torch.tensor(signs) * draw.uniform(len(signs), low=0.05, high=0.3), b
-
-    small, large = torch.tensor([1.9, 2.0]), torch.tensor([2.2, 1.99])
-    return [
-        Case(pair(-1, -1), "a is lower in both"),
-        Case(pair(1, 1), "a is higher in both"),
-        Case(pair(-1, 1), "each is lower in one"),
-        Case(pair(0, -1), "equal in one, lower in the other"),
-        Case(pair(-1, 0), "lower in one, equal in the other"),
-        Case(pair(0, 0), "the same losses"),
-        Case((small, large), "much lower in one, a little higher in the other"),
-        Case((large, small), "much higher in one, a little lower in the other"),
-        Case(pair(-1, 0, -1, 1), "four questions: lower in two, higher in one"),
-        Case(pair(0, 0, -1, 0), "four questions: lower in one, equal in the rest"),
-    ]
-
-
-BEATS = Question(
-    name="beats",
-    exercise="09",
-    title="Does one encoding beat another?",
-    returns="True or False",
-    section=STEADY,
-    draw=_beats_cases,
-    reference=beats,
-    wrong=(
-        Wrong(
-            "lower everywhere",
-            lambda a, b: bool((a < b).all()),
-            "Two that are equal in one question count as not beaten. Nowhere higher and once lower is "
-            "enough.",
-        ),
-        Wrong(
-            "nowhere higher",
-            lambda a, b: bool((a <= b).all()),
-            "Losses that are all the same beat each other, and so every encoding beats itself. It must be "
-            "lower somewhere.",
-        ),
-        Wrong(
-            "lower somewhere",
-            lambda a, b: bool((a < b).any()),
-            "You ask that it is lower somewhere. It must also be nowhere higher: else each of two can "
-            "beat the other.",
-        ),
-        Wrong(
-            "the lower mean",
-            lambda a, b: bool(a.mean() < b.mean()),
-            "You compare means. A gain in one question then makes up for a loss in another; how many nats "
-            "of the one are worth a nat of the other is the customer's to say.",
-        ),
-        Wrong(
-            "most questions won",
-            lambda a, b: bool((a < b).sum() > (a > b).sum()),
-            "You count who wins more questions. Then it may be worse in one of them.",
-        ),
-        Wrong(
-            "high is good",
-            lambda a, b: bool((a >= b).all() and (a > b).any()),
-            "You take high losses for good ones.",
-        ),
-        Wrong(
-            "one tensor of answers",
-            lambda a, b: (a <= b) & (a < b),
-            "That is an answer for each question. Asked for is one answer for all.",
-        ),
-    ),
-    hints=(
-        "Two conditions: one about all of the questions, one about at least one of them.",
-        "(a <= b) is a tensor of True and False; .all() asks for all of them, .any() for at least one.",
-        "return bool((a <= b).all() and …)",
     ),
 )
 
@@ -284,6 +209,128 @@ PAIRED = Question(
 )
 
 
+# ---- choice ----
+JOB_CONFIG = Config(vocab_size=16, d_model=64, n_heads=4, n_layers=2, causal=False)
+BUDGET = 300
+
+
+def choice():
+    """A new encoding for the job, and the shares of right words that you expect at 16 and at 64 words."""
+    return build("t5", n_heads=4, bidirectional=True, n_buckets=16, max_distance=16), 1.0, 0.95
+
+
+def tried(answer: Callable):
+    """What can be said of a choice before it is trained. Many are right: nothing here knows the best one."""
+
+    @functools.wraps(answer)
+    def use(length):
+        given = answer()
+        if given is None:
+            return None
+        parts = list(given) if isinstance(given, (tuple, list)) else [given]
+        encoding, *expected = parts
+        found = {
+            "parts": len(parts),
+            "type": type(encoding).__name__,
+            "error": "",
+            "again": 0,
+            "parameters": 0,
+        }
+        if not isinstance(encoding, PositionalEncoding):
+            return found | {"encoding": 0, "expected": []}
+        found["parameters"] = sum(each.numel() for each in encoding.parameters())
+        found["again"] = int(len(parts) == 3 and answer()[0] is encoding)
+        try:
+            model = seeded(lambda: Transformer(JOB_CONFIG, encoding), 0)
+            if not model(torch.zeros(1, length, dtype=torch.long)).isfinite().all():
+                found["error"] = "NaN"
+        except (IndexError, RuntimeError, TypeError, ValueError) as error:
+            found["error"] = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
+        return found | {"encoding": 1, "expected": [float(each) for each in expected]}
+
+    return use
+
+
+def _choice_says(value, case: Case) -> str:
+    if value["parts"] != 3:
+        return _(
+            "Return three things, separated by commas: an encoding, and the two shares from 0 to 1 that you "
+            "expect, at 16 words and at 64."
+        )
+    if not value["encoding"]:
+        return _(
+            "The first of the three is a {type}, not an encoding. Make one: build(…), or your own class, "
+            "called."
+        ).format(type=value["type"])
+    if value["again"]:
+        return _(
+            "Your function hands out the same encoding each time, so the second model would go on with what "
+            "the first one learned. Make a new one inside of it."
+        )
+    if value["parameters"] > BUDGET:
+        return _("Your encoding has {n} parameters. The customer pays for {budget}.").format(
+            n=value["parameters"], budget=BUDGET
+        )
+    if value["error"]:
+        return _("A model of the job stops with it: {error}").format(error=value["error"])
+    if not all(0 <= share <= 1 for share in value["expected"]):
+        return _("What you expect are shares of right words: from 0 to 1, not percent.")
+    return ""
+
+
+def _t5():
+    return choice()[0]
+
+
+_SAME = build("clipped", n_heads=4, max_distance=2)
+
+CHOICE = Question(
+    name="choice",
+    exercise="09",
+    title="An encoding for a job, and what you expect of it.",
+    returns="an encoding and two numbers",
+    section=JOB,
+    draw=lambda draw: [
+        Case((length,), _("{n} words").format(n=length)) for length in (16, 64, draw.integer(3, 12))
+    ],
+    reference=tried(choice),
+    use=tried,
+    library=True,
+    faults=_choice_says,
+    own_words=True,
+    wrong=(
+        Wrong("nothing expected", tried(_t5), "The two numbers that you expect are missing."),
+        Wrong(
+            "over the budget",
+            tried(lambda: (build("learned", max_length=64, dim=64), 1.0, 0.9)),
+            "Your encoding has more parameters than the customer pays for.",
+        ),
+        Wrong(
+            "percent",
+            tried(lambda: (_t5(), 100, 95)),
+            "What you expect are shares of right words: from 0 to 1, not percent.",
+        ),
+        Wrong(
+            "not made",
+            tried(lambda: ("t5", 1.0, 0.95)),
+            "The first of the three is a class or a name, not an encoding.",
+        ),
+        Wrong(
+            "one for all",
+            tried(lambda: (_SAME, 1.0, 0.95)),
+            "Your function hands out the same encoding each time.",
+        ),
+    ),
+    hints=(
+        "The job asks for the words one step to the left and one to the right. Which encodings have a "
+        "number, or a vector, for each of these two offsets, and how many parameters do they need?",
+        'build("name", …) makes any encoding of the course: try build("t5"), and the error names its '
+        "arguments. An encoder needs both directions.",
+        'return build("clipped", n_heads=4, max_distance=…), …, …',
+    ),
+)
+
+
 # ---- elsewhere ----
 def elsewhere(actual, expected):
     """The largest share of a query's attention that goes to other keys; weights [heads, queries, keys]."""
@@ -363,4 +410,4 @@ ELSEWHERE = Question(
     ),
 )
 
-QUESTIONS = (FITS, BEATS, PAIRED, ELSEWHERE)
+QUESTIONS = (FITS, PAIRED, CHOICE, ELSEWHERE)

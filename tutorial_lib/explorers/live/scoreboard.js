@@ -4,6 +4,8 @@ import { canvas, chooser, grip, hover, html, named, pens, point, range, say, sca
 
 // ---- what is left, and in which order: the same as Python's ----
 const place = (data, column) => Object.keys(data.columns).indexOf(column);
+/** The columns that are drawn: all, or few and the one that the reader sorts by. */
+const shown = ({ which, sort }, { few, columns }) => (which === "three" ? [...new Set([...few, sort])] : Object.keys(columns));
 
 /** Each row's place in a column, from 0 (the worst) to 1 (the best); null where nothing was measured. */
 export function ranks(data, column) {
@@ -14,9 +16,10 @@ export function ranks(data, column) {
   return below.map(count => (count === null ? null : count / top));
 }
 /** Rows of the board that the filters leave, the best in the column first; those without a number last. */
-export function left({ sort, door, shift, longer }, data) {
+export function left({ which, sort, door, shift, longer }, data) {
   const [shifts, tails] = [place(data, "shift"), place(data, "tail")], score = ranks(data, sort);
-  const fits = ({ doors, values }) => (door === "any" || doors.includes(door))
+  const fits = ({ name, doors, values }) => (which !== "three" || data.three.includes(name))
+    && (door === "any" || doors.includes(door))
     && (shift === "any" || values[shifts] !== null && (values[shifts] === 0) === (shift === "relative"))
     && (longer === "any" || values[tails] !== null) && (longer !== "steady" || values[tails] < data.steady);
   return range(data.board.length).filter(i => fits(data.board[i])).sort((a, b) => (score[b] ?? -1) - (score[a] ?? -1));
@@ -38,7 +41,7 @@ export function scene(p, data) {
 export function reached(p, data) {
   const order = left(p, data), [a, b] = [order[p.row], order[p.other]], loss = place(data, "loss");
   if (a === undefined || [a, b].some(i => data.board[i].values[loss] === null)) return "";
-  const both = Object.keys(data.columns).map(column => ranks(data, column)).filter(score => score[a] !== null && score[b] !== null);
+  const both = shown(p, data).map(column => ranks(data, column)).filter(score => score[a] !== null && score[b] !== null);
   const better = both.filter(score => score[a] > score[b]).length;
   if (!better || both.some(score => score[a] < score[b])) return "";
   return speak`${data.board[a].name} is better than ${data.board[b].name} in ${better} of ${both.length} columns, and worse in none.`;
@@ -53,7 +56,7 @@ function build(app, stage) {
     const plain = app.set;
     app.keeps = true;
     app.set = (some, quiet) => {
-      if (["sort", "door", "shift", "longer"].some(name => name in some) && !("row" in some)) {
+      if (["which", "sort", "door", "shift", "longer"].some(name => name in some) && !("row" in some)) {
         const [old, next] = [left(p, data), left({ ...p, ...some }, data)];
         for (const [, name] of TWO) some = { ...some, [name]: Math.max(0, next.indexOf(old[p[name]])) };
       }
@@ -63,7 +66,7 @@ function build(app, stage) {
   const scroll = html(stage, "div", { class: "lv-board", style: app.small ? `max-height:${310 * app.grow}px` : "" });
   const table = html(scroll, "table"), head = html(table, "thead");
   const W = app.width(scroll), name = narrow ? 0 : 176;
-  const keys = Object.keys(data.columns), wide = (W - name) / keys.length;
+  const keys = shown(p, data), wide = (W - name) / keys.length;
   if (!narrow) {
     const cols = html(table, "colgroup");
     for (const part of [name, ...keys.map(() => wide)]) html(cols, "col", { style: `width:${100 * part / W}%` });
@@ -98,6 +101,7 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
   const { params: p, data } = app, { board } = data, heads = narrow ? 132 : 4, high = app.small ? 110 : narrow ? 168 : 122, top = heads + (narrow ? 18 : 32);
   const bottom = top + high, H = bottom + (narrow ? 62 : 102), r = narrow ? 2.6 : 4, step = 2 * r + 1, most = Math.max(1, Math.floor((wide - 10) / step));
   const [pic, pen] = canvas(parent, W, H, speak`All encodings in each column, the best at the top`);
+  const text = (i, c) => board[i].texts[place(data, keys[c])].replace("-", "−");
   const x = keys.map((_, c) => name + (c + 0.5) * wide), y = scale(0, 1, bottom, top), inside = new Set(order);
   const sorted = keys.indexOf(p.sort), sorts = [];
   pen.rect({ x: x[sorted] - wide / 2 + 2, y: narrow ? 0 : 2, width: wide - 4, height: H - 4, rx: 8, fill: "--face", stroke: "--mix", sw: 2 });
@@ -111,8 +115,8 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
     const best = board.findIndex((_, i) => score[i] === 1), worst = board.findIndex((_, i) => score[i] === 0);
     pen.line({ x1: x[c], x2: x[c], y1: top, y2: bottom, stroke: "--line", sw: 1.5 });
     if (!narrow) {
-      pen.text({ x: x[c], y: top - 21, mid: 1, fs: app.small ? 12.2 : 11, halo: 1 }, board[best].texts[c].replace("-", "−"));
-      if (worst >= 0) pen.text({ x: x[c], y: bottom + 13, mid: 1, fs: app.small ? 12.2 : 11, halo: 1 }, board[worst].texts[c].replace("-", "−"));
+      pen.text({ x: x[c], y: top - 21, mid: 1, fs: app.small ? 12.2 : 11, halo: 1 }, text(best, c));
+      if (worst >= 0) pen.text({ x: x[c], y: bottom + 13, mid: 1, fs: app.small ? 12.2 : 11, halo: 1 }, text(worst, c));
     } else {
       const words = pen.text({ x: 0, y: 0, vc: 1, fs: 12, fill: key === p.sort ? "--ink" : "--soft", fw: key === p.sort ? 700 : 400,
         transform: `translate(${x[c]} ${heads}) rotate(-90)` }, data.columns[key]);
@@ -139,7 +143,7 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
     if (!inside.has(i)) return set(dot, { still: 1 });
     set(dot, { style: "cursor:pointer" });
     dot.addEventListener("click", () => app.put({ row: order.indexOf(i) }));
-    hover(app, dot, () => speak`${board[i].name}: ${data.columns[keys[c]]} ${known ? board[i].texts[c].replace("-", "−") : speak`not measured`}`);
+    hover(app, dot, () => speak`${board[i].name}: ${data.columns[keys[c]]} ${known ? text(i, c) : speak`not measured`}`);
     return dot;
   }));
   chooser(app, sorts, "sort", c => speak`sort by ${data.columns[keys[c]]}`);
@@ -172,7 +176,7 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
     });
     lines.forEach(({ values, dots, grip: handle, tag: words, at }, n) => {
       const i = both[n], spot = ends[n], known = keys.map((_, c) => spots[c].score[i] !== null);
-      values.forEach((text, c) => text && say(text, known[c] ? board[i].texts[c].replace("-", "−") : "–"));
+      values.forEach((value, c) => value && say(value, known[c] ? text(i, c) : "–"));
       dots.forEach((dot, c) => set(dot, { cx: spot[c][0], cy: spot[c][1], opacity: known[c] ? 1 : 0.45 }));
       const same = both[0] === both[1] && n === 0;
       set(handle, { transform: `translate(${spot[sorted][0] + (same ? 16 : 0)} ${spot[sorted][1]})` });
@@ -184,7 +188,7 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
 
 /** All rows that are left, in columns of the page: a bar for the rank behind each number, hatched where there is none. */
 function list(app, body, order, keys) {
-  const { params: p, data } = app, c = keys.indexOf(p.sort), score = ranks(data, p.sort);
+  const { params: p, data } = app, c = place(data, p.sort), score = ranks(data, p.sort);
   const made = order.map((i, n) => {
     const row = html(body, "tr"), head = html(row, "th", { scope: "row" });
     const pins = [...TWO].reverse().map(([colour, , letter]) => {
@@ -208,6 +212,6 @@ export const scoreboard = {
   title: speak`The scoreboard of all encodings`, drawn: ["sort", "row", "other"], slide: [], folded: ["shift", "longer"],
   question: speak`Which of two is better, and at what?`,
   sizes: { row: (p, data) => Math.max(1, left(p, data).length), other: (p, data) => Math.max(1, left(p, data).length) },
-  shape: ({ params: p }) => [p.sort, p.door, p.shift, p.longer].join(),
+  shape: ({ params: p }) => [p.which, p.sort, p.door, p.shift, p.longer].join(),
   scene, reached, build,
 };
