@@ -200,8 +200,8 @@ LATENT_ATTENTION = Question(
         ),
         Wrong(
             "c not made into values",
-            lambda q, q_turned, c, k_turned, W_UK, W_UV, allowed: (
-                _latent(values=lambda c, W: c)(q, q_turned, c, k_turned, W_UK, W_UV, allowed)
+            lambda q, q_turned, c, k_turned, W_UK, W_UV, allowed: _latent(values=lambda c, W: c)(
+                q, q_turned, c, k_turned, W_UK, W_UV, allowed
             ),
             "You have mixed the vectors c, of r numbers. W_UV makes values of d numbers from them.",
         ),
