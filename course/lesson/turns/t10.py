@@ -163,7 +163,8 @@ LATENT_ATTENTION = Question(
         Wrong(
             "hidden as 0",
             _latent(hide=lambda s, allowed: s * allowed),
-            "Where a query may not look, your score is 0, and a softmax gives that a weight, too. −∞ gives none.",
+            "Where a query may not look, your score is 0, and a softmax gives that a weight, too. "
+            "−∞ gives none.",
         ),
         Wrong(
             "allowed the other way",
