@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -29,7 +29,7 @@ from .encodings.offsets import nan_where
 from .encodings.positions import Positions, Where, at, readable
 from .masks import check_mask
 
-__all__ = ["Cache", "Config", "Memory", "Transformer", "segment_mask"]
+__all__ = ["Cache", "Config", "Memory", "Transformer", "attention_weights", "segment_mask"]
 
 
 @dataclass(frozen=True)
@@ -266,10 +266,7 @@ class Attention(nn.Module):
         self.out = nn.Linear(config.d_model, config.d_model, bias=False)
 
     def forward(self, x: Tensor, inputs: AttentionInputs, context: Tensor | None = None) -> Tensor:
-        context = x if context is None else context
-        q = self.q(x).unflatten(-1, self.heads).transpose(1, 2)
-        k = self.k(context).unflatten(-1, self.heads).transpose(1, 2)
-        v = self.v(context).unflatten(-1, self.heads).transpose(1, 2)
+        q, k, v = self.heads_of(x, context)
         if inputs.cache is not None:
             k, v = inputs.cache.update(inputs.layer, k, v)
         y = attention(
@@ -285,6 +282,15 @@ class Attention(nn.Module):
         )
         out: Tensor = self.out(y.transpose(1, 2).flatten(-2))
         return out
+
+    def heads_of(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries ``[B, H, L, D]``, and keys and values ``[B, H_kv, Lk, D]``, before any position."""
+        context = x if context is None else context
+        q, k, v = (
+            project(states).unflatten(-1, self.heads).transpose(1, 2)
+            for project, states in ((self.q, x), (self.k, context), (self.v, context))
+        )
+        return q, k, v
 
 
 class FeedForward(nn.Module):
@@ -624,3 +630,33 @@ class Transformer(nn.Module):
             tokens = torch.cat([tokens, new], 1)
             positions = keep = None  # the cache remembers both
         return tokens
+
+
+@torch.no_grad()
+def attention_weights(model: Transformer, tokens: Tensor, positions: Where = None, layer: int = 0) -> Tensor:
+    """Weights ``[B, H, L, L]``, query by key, of one layer in ``model(tokens, positions)``.
+
+    ``tokens`` and ``positions`` are those of :meth:`Transformer.forward`; ``layer`` counts from 0, negative
+    ones from the end. Raises IndexError for a layer that the model lacks, and what the model raises.
+    """
+    n = len(model.blocks)
+    if not -n <= layer < n:
+        raise IndexError(f"layer is {layer}: the model has {n}, counted from 0")
+    attend = cast(Block, model.blocks[layer]).attention
+    seen: list[tuple[Tensor, AttentionInputs]] = []
+    hook = attend.register_forward_pre_hook(lambda module, given: seen.append(given[:2]))
+    try:
+        model(tokens, positions)
+    finally:
+        hook.remove()
+    [(x, given)] = seen
+    weights: Tensor = attention(
+        *attend.heads_of(x),
+        given.encoding,
+        given.q_positions,
+        given.k_positions,
+        causal=model.config.causal,
+        backend="eager",
+        return_weights=True,
+    )[1]
+    return weights

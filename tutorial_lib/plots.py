@@ -581,7 +581,7 @@ def bars(
                 textcoords="offset points",
                 va="center",
                 fontsize=12,
-                path_effects=HALO,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},  # a level may pass behind it
             )
     ax.set_yticks(at, list(map(_, names)))
     ax.yaxis.set_inverted(True)  # set, not toggled: axes that share it would flip it back

@@ -28,7 +28,7 @@ from tutorial_lib.encodings import (
     XPos,
     grid,
 )
-from tutorial_lib.model import AttentionInputs, Cache, Config, Memory, Transformer
+from tutorial_lib.model import AttentionInputs, Cache, Config, Memory, Transformer, attention_weights
 
 VOCAB, LENGTH = 11, 9
 LLAMA = {"norm": "rms", "mlp": "swiglu", "n_kv_heads": 1}
@@ -690,3 +690,26 @@ def test_errors_name_what_is_of_another_type(call, words):
 def test_errors_say_what_is_allowed(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_the_weights_of_a_layer_are_those_it_mixes_values_with(causal):
+    model, tokens = (
+        build([Learned(20, 16), T5Bias(2, n_buckets=4, max_distance=8)], causal=causal, n_layers=2),
+        draw(),
+    )
+    where = torch.arange(LENGTH) + 7
+    states = []
+    hook = model.blocks[1].attention.register_forward_hook(
+        lambda module, given, out: states.append((given[0], out))
+    )
+    model(tokens, where)
+    hook.remove()
+    [(x, out)] = states
+    weights = attention_weights(model, tokens, where, layer=-1)
+    attend = model.blocks[1].attention
+    mixed = attend.out((weights @ attend.heads_of(x)[2]).transpose(1, 2).flatten(-2))
+    torch.testing.assert_close(mixed, out)
+    assert (weights.triu(1) == 0).all() == causal
+    with pytest.raises(IndexError, match="layer is 2: the model has 2, counted from 0"):
+        attention_weights(model, tokens, layer=2)
