@@ -1,6 +1,7 @@
 """Ways of 2024 to 2026 around RoPE, against the code of the models: Inkling, DeepSeek, Mistral Large 4, Kimi.
 
-What is no encoding stands in the side quest *Five rules, broken*: its functions are taken from there.
+What is no encoding stands in the side quest *Five rules, broken*, and latent attention in lesson 10: the
+functions are taken from there.
 """
 
 import ast
@@ -17,6 +18,7 @@ from transformers.models.inkling import modeling_inkling as inkling
 from transformers.models.kimi_linear import modeling_kimi_linear as kimi
 from transformers.models.mistral_large4 import modeling_mistral_large4 as mistral
 
+from course.lesson.turns import t10
 from tutorial_lib.attention import attention
 from tutorial_lib.encodings import (
     Compose,
@@ -164,8 +166,8 @@ def test_the_latent_attention_of_deepseek(version):
     c, k_turns = theirs.kv_a_proj_with_mqa(x).split([10, 4], -1)
     W_UK, W_UV = theirs.kv_b_proj.weight.view(H, 11, 10).split([6, 5], 1)
     q_turned, k_turned = (rotate(y, p, layout="interleaved") for y in (q[..., 6:], k_turns[:, None]))
-    got = of_the_notebook("latent_attention")(
-        q[..., :6], q_turned, theirs.kv_a_layernorm(c), k_turned, W_UK, W_UV
+    got = t10.latent_attention(
+        q[..., :6], q_turned, theirs.kv_a_layernorm(c), k_turned, W_UK, W_UV, causal()[0, 0] == 0
     )
     close(theirs.o_proj(merged(got)), expected, 1e-4 * expected.abs().max())
 

@@ -10,11 +10,11 @@ from tutorial_lib.language import _
 
 from ..question import Case, Draw, Question, Variant, Wrong
 
-GATES = '10, section "Positions that depend on the text"'
-TEMPERATURE = '10, section "The crowd grows"'
-BASES = '10, section "Two clocks in one model"'
-AXES = '10, section "A picture in a sentence"'
-MODELS = '10, section "Where the field stands"'
+GATES = 'deeper/10_nope, section "Positions that depend on the text"'
+TEMPERATURE = 'deeper/10_nope, section "The crowd grows"'
+BASES = '10, section "Read a config you have never seen"'
+AXES = 'deeper/10_pictures, section "A picture in a sentence"'
+MODELS = '10, section "What is in the box"'
 
 
 # ---- forget_bias ----

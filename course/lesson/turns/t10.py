@@ -1,4 +1,5 @@
-"""The turns of notebook 10: alternating layers, longer queries, a gate like ALiBi, places of a picture."""
+"""The turns of notebook 10: alternating layers, latent attention; of its side quests: longer queries, a gate
+like ALiBi, places of a picture."""
 
 from __future__ import annotations
 
@@ -9,9 +10,10 @@ import torch
 from ...checks.question import Case, Draw, Question, Wrong
 
 LAYERS = '10, section "Take positions away"'
-CROWD = '10, section "The crowd grows"'
-GATE = '10, section "Positions that depend on the text"'
-PICTURE = '10, section "A picture in a sentence"'
+BUILD = '10, section "Build: two clocks"'
+CROWD = 'deeper/10_nope, section "The crowd grows"'
+GATE = 'deeper/10_nope, section "Positions that depend on the text"'
+PICTURE = 'deeper/10_pictures, section "A picture in a sentence"'
 
 
 # ---- pattern ----
@@ -74,6 +76,144 @@ PATTERN = Question(
         "Layers are counted from 0. With groups of four the ones without are 3, 7, 11 …",
         "Add 1, and these are the multiples of the group's size. The remainder of a division tells.",
         "A list of (n + 1) % every != 0, for n in range(layers).",
+    ),
+)
+
+
+# ---- latent_attention ----
+def latent_attention(q, q_turned, c, k_turned, W_UK, W_UV, allowed):
+    """Outputs [B, H, L, d]. q [B, H, L, d], q_turned [B, H, L, R], c [B, L, r], k_turned [B, 1, L, R];
+    W_UK, W_UV [H, d, r]; allowed [L, L]: True where a query may look."""
+    c = c[:, None]
+    s = (q @ W_UK) @ c.mT + q_turned @ k_turned.mT
+    s = s / (q.shape[-1] + q_turned.shape[-1]) ** 0.5
+    return s.masked_fill(~allowed, -torch.inf).softmax(-1) @ c @ W_UV.mT
+
+
+def _latent_cases(draw: Draw) -> list[Case]:
+    def case(B, H, L, d, R, r, window):
+        shapes = (B, H, L, d), (B, H, L, R), (B, L, r), (B, 1, L, R), (H, d, r), (H, d, r)
+        back = torch.arange(L)[:, None] - torch.arange(L)
+        allowed = (back >= 0) & (back < window)
+        return Case(
+            (*(draw.normal(*shape) for shape in shapes), allowed),
+            f"B = {B}, H = {H}, L = {L}, d = {d}, R = {R}, r = {r}, window {window}",
+        )
+
+    return [
+        case(1, 2, 4, 6, 2, 3, 99),
+        case(2, 3, draw.integer(5, 7), 4, 4, 8, 3),
+        case(2, 2, 5, 3, 0, 4, 99),
+        case(3, 1, 6, 8, 2, 5, 2),
+    ]
+
+
+def _latent(
+    still=lambda q, c, W: (q @ W) @ c.mT,
+    runs=lambda q, k: q @ k.mT,
+    size=lambda q, t: q.shape[-1] + t.shape[-1],
+    hide=lambda s, allowed: s.masked_fill(~allowed, -torch.inf),
+    values=lambda c, W: c @ W.mT,
+):
+    """Latent attention, one of its parts done in another way."""
+
+    def attend(q, q_turned, c, k_turned, W_UK, W_UV, allowed):
+        c = c[:, None]
+        s = (still(q, c, W_UK) + runs(q_turned, k_turned)) / size(q, q_turned) ** 0.5
+        return hide(s, allowed).softmax(-1) @ values(c, W_UV)
+
+    return attend
+
+
+LATENT_ATTENTION = Question(
+    name="latent_attention",
+    exercise="10",
+    title="Latent attention: a clock that stands still, and one that runs.",
+    returns="a tensor [B, H, L, d]",
+    section=BUILD,
+    draw=_latent_cases,
+    reference=latent_attention,
+    wrong=(
+        Wrong(
+            "no running clock",
+            _latent(runs=lambda q, k: 0),
+            "The turned key plays no part, so the layer knows no place. Its product with q_turned belongs in "
+            "the score.",
+        ),
+        Wrong(
+            "no content",
+            _latent(still=lambda q, c, W: 0 * (q @ W) @ c.mT),
+            "Only the turned parts meet, so no head sees what the words are. Their contents are in c.",
+        ),
+        Wrong(
+            "scale of the still channels",
+            _latent(size=lambda q, t: q.shape[-1]),
+            "You divide by √d. The sum runs over d + R channels, and so does the scale.",
+        ),
+        Wrong(
+            "no scale",
+            _latent(size=lambda q, t: 1),
+            "The scores are not divided by the square root of d + R.",
+        ),
+        Wrong(
+            "everybody sees everybody",
+            _latent(hide=lambda s, allowed: s),
+            "Every query looks everywhere. Where `allowed` is False, a score should be −∞.",
+        ),
+        Wrong(
+            "hidden as 0",
+            _latent(hide=lambda s, allowed: s * allowed),
+            "Where a query may not look, your score is 0, and a softmax gives that a weight, too. "
+            "−∞ gives none.",
+        ),
+        Wrong(
+            "allowed the other way",
+            _latent(hide=lambda s, allowed: s.masked_fill(allowed, -1e30)),
+            "Your queries look just where they may not: `allowed` is True where they may.",
+        ),
+        Wrong(
+            "values with W_UK",
+            lambda q, q_turned, c, k_turned, W_UK, W_UV, allowed: latent_attention(
+                q, q_turned, c, k_turned, W_UK, W_UK, allowed
+            ),
+            "Your values are made with W_UK, the matrix of the keys. Theirs is W_UV.",
+        ),
+        Wrong(
+            "keys with W_UV",
+            lambda q, q_turned, c, k_turned, W_UK, W_UV, allowed: latent_attention(
+                q, q_turned, c, k_turned, W_UV, W_UV, allowed
+            ),
+            "Your keys are made with W_UV, the matrix of the values. Theirs is W_UK.",
+        ),
+        Wrong(
+            "both scores softened apart",
+            lambda q, q_turned, c, k_turned, W_UK, W_UV, allowed: (
+                sum(
+                    (each / (q.shape[-1] + q_turned.shape[-1]) ** 0.5)
+                    .masked_fill(~allowed, -torch.inf)
+                    .softmax(-1)
+                    for each in ((q @ W_UK) @ c[:, None].mT, q_turned @ k_turned.mT)
+                )
+                @ c[:, None]
+                @ W_UV.mT
+            ),
+            "Each clock has a softmax of its own. The two scores are added first, and one softmax follows.",
+        ),
+        Wrong(
+            "c not made into values",
+            lambda q, q_turned, c, k_turned, W_UK, W_UV, allowed: _latent(values=lambda c, W: c)(
+                q, q_turned, c, k_turned, W_UK, W_UV, allowed
+            ),
+            "You have mixed the vectors c, of r numbers. W_UV makes values of d numbers from them.",
+        ),
+    ),
+    hints=(
+        "Two scores, one for each clock, are added; then scale, mask, softmax. Write the shape behind each "
+        "product.",
+        "c has no axis of heads: c[:, None] is [B, 1, L, r]. q @ W_UK is [B, H, L, r], so it can meet c "
+        "without making any key.",
+        "s = (q @ W_UK) @ c[:, None].mT + q_turned @ k_turned.mT; after scale, mask and softmax comes "
+        "@ c[:, None] @ W_UV.mT.",
     ),
 )
 
@@ -319,4 +459,4 @@ PLACES = Question(
     ),
 )
 
-QUESTIONS = (PATTERN, SHARPER, GATE_LIKE_ALIBI, PLACES)
+QUESTIONS = (PATTERN, LATENT_ATTENTION, SHARPER, GATE_LIKE_ALIBI, PLACES)
