@@ -122,7 +122,7 @@ FIRST_EDITION = """
 
 Of 09 the main lesson; its capstone and its inventory take 40 more. This table does not change.
 """
-SECOND_EDITION = ("00", "01", "02", "03", "04", "05")
+SECOND_EDITION = ("00", "01", "02", "03", "04", "05", "06")
 
 
 @pytest.mark.parametrize("row", FIRST_EDITION.split("\n")[1:-1])
