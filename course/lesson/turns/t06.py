@@ -174,8 +174,8 @@ ROPE = Question(
         Wrong(
             "in a row",
             _roped(join=_in_a_row),
-            "Everything is turned as it should be, but then all first channels come first and all second ones "
-            "after them. Each channel must go back to its place.",
+            "Everything is turned as it should be, but then all first channels come first, and all second "
+            "ones after them. Each channel must go back to its place.",
         ),
         Wrong(
             "rows counted",
@@ -212,13 +212,14 @@ ROPE = Question(
         ),
         Wrong(
             "both differences",
-            _roped(turned=lambda pair, f: (turn(pair, f)[0], pair[0] * torch.sin(f) - pair[1] * torch.cos(f))),
+            _roped(turned=lambda pair, f: (turn(pair, f)[0], -turn(pair, -f)[1])),
             "The first channel of each pair is right. The second one changes its sign even at position 0.",
         ),
         Wrong(
             "no minus sign",
             _roped(turned=lambda pair, f: (turn(pair, -f)[0], turn(pair, f)[1])),
-            "The second channel of each pair is right. In the first one a minus is missing, so lengths change.",
+            "The second channel of each pair is right. In the first one a minus is missing, so lengths "
+            "change.",
         ),
         Wrong(
             "only stretched",
@@ -326,14 +327,14 @@ SCORE = Question(
         Wrong(
             "both turned apart",
             lambda q, k, r, theta: _dot(turn(q, -r * theta), turn(k, r * theta)),
-            "You turn the key forwards and the query back, by r steps each: that makes 2r steps between them. "
-            "Leave one of the two where it is.",
+            "You turn the key forwards and the query back, by r steps each: that makes 2r steps between "
+            "them. Leave one of the two where it is.",
         ),
         Wrong(
             "product of the sizes",
             lambda q, k, r, theta: _dot(q, q) ** 0.5 * _dot(k, k) ** 0.5 * torch.cos(r * theta),
-            "|q| |k| cos(rθ) is right when q and k point the same way before they turn. In general, the angle "
-            "that is between them already matters, too.",
+            "|q| |k| cos(rθ) is right when q and k point the same way before they turn. In general, the "
+            "angle that is between them already matters, too.",
         ),
         Wrong(
             "not added up",
@@ -428,8 +429,8 @@ PARTNERS = Question(
         Wrong(
             "a fraction",
             _partners(half=lambda t, d: (t, t + d / 2)),
-            "In “half” your second channel is a number with a point, and a tensor takes no such index: / makes "
-            "a fraction in Python even where nothing is left over, // a whole number.",
+            "In “half” your second channel is a number with a point, and no tensor takes such an index. In "
+            "Python / makes a fraction even where nothing is left over; // makes a whole number.",
         ),
         Wrong(
             "d apart",
