@@ -244,8 +244,8 @@ ROPE = Question(
         "channel back to its place.",
         "positions[:, None] * theta are the angles. x[:, :, :, 0::2] has the first channels of all pairs, "
         "[B, H, L, d/2], so your turn fits by broadcasting.",
-        "To put two tensors [B, H, L, d/2] together like a zip: torch.stack([a, b], -1) has one more axis, of "
-        "length 2, and .flatten(-2) makes one axis of the last two.",
+        "To put two tensors [B, H, L, d/2] together like a zip: torch.stack([a, b], -1) has one more axis, "
+        "of length 2, and .flatten(-2) makes one axis of the last two.",
     ),
 )
 
