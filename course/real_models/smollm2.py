@@ -14,7 +14,7 @@ from torch import Tensor
 from tutorial_lib import plots
 from tutorial_lib.attention import scores
 from tutorial_lib.data import SMOLLM2, load_smollm2
-from tutorial_lib.data.pretrained import SMOLLM2_BASE, SMOLLM2_TRAININGS
+from tutorial_lib.data.pretrained import SMOLLM2_BASE, SMOLLM2_TRAININGS, Pretrained
 from tutorial_lib.encodings import Rotary
 from tutorial_lib.encodings.rotary import Angles
 from tutorial_lib.language import _, column, joined
@@ -194,6 +194,25 @@ class RopeInSmolLM2:
         cache = self._empty()
         logits = torch.cat([self._read(piece, cache, bug) for piece in tokens.split(at_once, 1)])
         return F.cross_entropy(logits[:-1], tokens[0, 1:]).item()
+
+
+# ---- one head ----
+@torch.no_grad()
+def queries_and_keys(smollm2: Pretrained, tokens: Tensor, layer: int, head: int) -> tuple[Tensor, Tensor]:
+    """Queries and keys of a head before they are turned, ``[B, L, 64]`` each, for ``tokens [B, L]``.
+
+    ``layer`` and ``head`` are counted from 1; three heads share their keys.
+    """
+    blocks: Any = smollm2.model.blocks
+    attention, heard = blocks[layer - 1].attention, []
+    handle = attention.q.register_forward_pre_hook(lambda _part, given: heard.append(given[0]))
+    smollm2.model(tokens)
+    handle.remove()
+    shared = (head - 1) * KV_HEADS // HEADS
+    return tuple(
+        part(heard[0]).unflatten(-1, (-1, WIDTH))[:, :, n]
+        for part, n in ((attention.q, head - 1), (attention.k, shared))
+    )
 
 
 # ---- a gap ----

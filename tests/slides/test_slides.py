@@ -120,7 +120,7 @@ def test_the_clock_runs_on():
         ("No such words", "fits 0 places, it must fit one: mend it"),
         ("", "fits 0 places"),
         ("T", "places, it must fit one: lengthen it"),
-        ("Take a query [...] nowhere", "nothing after it in its block ends with 'nowhere'"),
+        ("Any arrow [...] nowhere", "nothing after it in its block ends with 'nowhere'"),
     ],
     ids=["nothing", "empty", "twice", "no-end"],
 )
@@ -158,21 +158,22 @@ def test_a_list_is_quoted_by_sentences():
         (("minutes = 2\n", "minutes = 2\nasks = 1\n"), "unexpected keyword argument 'asks'"),
         (('section = "A wish"', 'section = "A riddle"'), "has the section 'A riddle' 0 times"),
         (
-            ('"We look for', '"Notebook 02 had", "Notebook 04 brought", "The query is", "We look for'),
+            ('"With $q = W_Q', '"In 04 the offset", "Add a sinusoid [...]", "With $q = W_Q'),
             "words of text",
         ),
-        (('"factor of a query [...]"', '"share that the offset explains: [...]"'), "raw output"),
-        (('"Predict. WQ and WK are random. [...]"', '"Two tries come to mind."'), "prediction 06.tries"),
+        (('"Measured: 0.2823"', '"scores without and with [...]"'), "raw output"),
+        (('"Predict. WQ and WK are random. [...]"', '"Two tries, with the same"'), "prediction 06.tries"),
     ],
     ids=["minutes", "ask", "key", "section", "words", "raw", "result-first"],
 )
 def test_a_plan_that_does_not_fit_says_so(tmp_path, monkeypatch, change, message):
-    plan = (slides.PLANS / "06.toml").read_text(encoding="utf-8")
+    number = "05" if message == "raw output" else "06"
+    plan = (slides.PLANS / f"{number}.toml").read_text(encoding="utf-8")
     assert change[0] in plan
-    (tmp_path / "06.toml").write_text(plan.replace(*change), encoding="utf-8")
+    (tmp_path / f"{number}.toml").write_text(plan.replace(*change), encoding="utf-8")
     monkeypatch.setattr(slides, "PLANS", tmp_path)
-    with pytest.raises(ValueError, match="06") as problem:
-        slides.Deck("06")
+    with pytest.raises(ValueError, match=number) as problem:
+        slides.Deck(number)
     assert message in str(problem.value)
 
 

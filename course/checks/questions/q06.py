@@ -14,11 +14,11 @@ from ..question import Case, Draw, Question, Variant, Wrong
 PAIR = '06, section "One pair, by hand"'
 BLOCKS = '06, section "Many pairs: blocks"'
 RELATIVE = '06, section "Is it relative? Measured"'
-LAYOUTS = '06, section "Two layouts"'
-SIGNS = '06, section "Signs"'
-PARTIAL = '06, section "Partial rotation"'
-CACHES = '06, section "Caches and decoding"'
-BUGS = '06, section "Find the bugs"'
+LAYOUTS = 'deeper/06_bugs, section "Which channels make a pair"'
+SIGNS = 'deeper/06_bugs, section "Signs"'
+PARTIAL = 'deeper/06_pairs, section "Who leaves them unturned"'
+CACHES = 'deeper/06_bugs, section "Caches and decoding"'
+BUGS = 'deeper/06_bugs, section "Find the bugs"'
 
 
 # ---- rope_angles ----

@@ -1,4 +1,5 @@
-"""The turns of notebook 06: a turn, the sign of the offset, two layouts, a repair, numbers for a cache."""
+"""The turns of notebook 06: one pair, RoPE; of its side quest: a sign, two layouts, a repair, numbers for a
+cache."""
 
 from __future__ import annotations
 
@@ -9,8 +10,10 @@ import torch
 from ...checks.question import Case, Draw, Question, Wrong
 
 PAIR = '06, section "One pair, by hand"'
-LAYOUTS = '06, section "Two layouts"'
-CACHES = '06, section "Caches and decoding"'
+BUILD = '06, section "Build: RoPE"'
+SIGNS = 'deeper/06_bugs, section "Signs"'
+LAYOUTS = 'deeper/06_bugs, section "Which channels make a pair"'
+CACHES = 'deeper/06_bugs, section "Caches and decoding"'
 
 
 # ---- turn ----
@@ -114,6 +117,139 @@ TURN = Question(
 )
 
 
+# ---- rope ----
+def rope(x, positions, theta):
+    """Turn x [B, H, L, d]; channels 2t, 2t + 1 are pair t. positions: [L], theta: [d/2], per position."""
+    angles = positions[:, None] * theta
+    a, b = turn((x[..., 0::2], x[..., 1::2]), angles)
+    return torch.stack([a, b], -1).flatten(-2)
+
+
+def _rope_cases(draw: Draw) -> list[Case]:
+    def case(B, H, L, d, first, what):
+        theta = draw.uniform(d // 2, low=0.2, high=1.4, dtype=torch.float64)
+        return Case((draw.normal(B, H, L, d, dtype=torch.float64), first + torch.arange(L), theta), what)
+
+    return [
+        case(1, 1, 3, 4, 0, "two pairs, from place 0"),
+        case(2, 3, 4, 6, draw.integer(5, 30), "two texts, three heads, later places"),
+        case(1, 2, 1, 8, draw.integer(40, 90), "one new token"),
+        case(2, 2, 4, 8, 2, "as many pairs as tokens"),
+    ]
+
+
+def _roped(
+    angles=lambda x, positions, theta: positions[:, None] * theta,
+    split=lambda x: (x[..., 0::2], x[..., 1::2]),
+    turned=turn,
+    join=lambda a, b: torch.stack([a, b], -1).flatten(-2),
+):
+    """RoPE in parts, each of which can be replaced."""
+    return lambda x, positions, theta: join(*turned(split(x), angles(x, positions, theta)))
+
+
+def _halves(x):
+    return x.chunk(2, -1)
+
+
+def _in_a_row(a, b):
+    return torch.cat([a, b], -1)
+
+
+ROPE = Question(
+    name="rope",
+    exercise="06",
+    title="RoPE, for all heads and tokens of a batch.",
+    returns="a tensor of the shape of x",
+    section=BUILD,
+    draw=_rope_cases,
+    reference=rope,
+    wrong=(
+        Wrong(
+            "halves",
+            _roped(split=_halves, join=_in_a_row),
+            "You pair channel t with channel t + d/2. That is RoPE, too, and you will meet it; here "
+            "neighbours are a pair.",
+        ),
+        Wrong(
+            "in a row",
+            _roped(join=_in_a_row),
+            "Everything is turned as it should be, but then all first channels come first, and all second "
+            "ones after them. Each channel must go back to its place.",
+        ),
+        Wrong(
+            "rows counted",
+            _roped(angles=lambda x, positions, theta: torch.arange(len(positions))[:, None] * theta),
+            "You count rows from 0 and don't look at positions. The text begins anywhere, and one new token "
+            "is always row 0.",
+        ),
+        Wrong(
+            "backwards",
+            _roped(angles=lambda x, positions, theta: -positions[:, None] * theta),
+            "Your pairs turn clockwise. A model can be trained with that, too, but the others turn the other "
+            "way.",
+        ),
+        Wrong(
+            "one step for all",
+            _roped(angles=lambda x, positions, theta: theta.expand(len(positions), -1)),
+            "Every token is turned by one step, wherever it stands. The angle is position times theta.",
+        ),
+        Wrong(
+            "one speed for all pairs",
+            _roped(angles=lambda x, positions, theta: positions[:, None] * theta[0].expand(len(theta))),
+            "All pairs turn at the speed of pair 0. Each has its own theta.",
+        ),
+        Wrong(
+            "speeds turned round",
+            _roped(angles=lambda x, positions, theta: positions[:, None] * theta.flip(0)),
+            "The first pair turns at the speed of the last one. Pair t turns at theta[t].",
+        ),
+        Wrong(
+            "position and step added",
+            _roped(angles=lambda x, positions, theta: positions[:, None] + theta),
+            "You have added position and theta. A hand that moves theta at each step has moved position "
+            "times theta.",
+        ),
+        Wrong(
+            "both differences",
+            _roped(turned=lambda pair, f: (turn(pair, f)[0], -turn(pair, -f)[1])),
+            "The first channel of each pair is right. The second one changes its sign even at position 0.",
+        ),
+        Wrong(
+            "no minus sign",
+            _roped(turned=lambda pair, f: (turn(pair, -f)[0], turn(pair, f)[1])),
+            "The second channel of each pair is right. In the first one a minus is missing, so lengths "
+            "change.",
+        ),
+        Wrong(
+            "only stretched",
+            _roped(turned=lambda pair, f: (pair[0] * torch.cos(f), pair[1] * torch.sin(f))),
+            "Each channel has only been multiplied. In a turn, each takes something of both.",
+        ),
+        Wrong(
+            "heads by heads",
+            lambda x, positions, theta: _roped(
+                angles=lambda x, positions, theta: torch.arange(x.shape[1])[:, None, None] * theta
+            )(x, positions, theta),
+            "You turn each head by its own number. All heads turn alike; the third axis of x is the tokens.",
+        ),
+        Wrong(
+            "nothing turned",
+            lambda x, positions, theta: x,
+            "That is x as it came. Nothing has been turned.",
+        ),
+    ),
+    hints=(
+        "Three steps: an angle for each token and pair, [L, d/2]; your turn, on all pairs at once; and every "
+        "channel back to its place.",
+        "positions[:, None] * theta are the angles. x[:, :, :, 0::2] has the first channels of all pairs, "
+        "[B, H, L, d/2], so your turn fits by broadcasting.",
+        "To put two tensors [B, H, L, d/2] together like a zip: torch.stack([a, b], -1) has one more axis, "
+        "of length 2, and .flatten(-2) makes one axis of the last two.",
+    ),
+)
+
+
 # ---- score ----
 def score(q, k, r, theta):
     """q · k when the key stands r positions after its query; r may be a tensor."""
@@ -155,7 +291,7 @@ SCORE = Question(
     exercise="06",
     title="The score of a query and a key, from their offset alone.",
     returns="a number, or a tensor of the shape of r",
-    section=PAIR,
+    section=SIGNS,
     draw=_score_cases,
     reference=score,
     picture="lines",
@@ -187,6 +323,31 @@ SCORE = Question(
             lambda q, k, r, theta: _dot(q, k) * torch.cos(r * theta),
             "A factor cos(rθ) is right when q and k point the same way. In general, where the key points "
             "before it turns matters, too.",
+        ),
+        Wrong(
+            "both turned apart",
+            lambda q, k, r, theta: _dot(turn(q, -r * theta), turn(k, r * theta)),
+            "You turn the key forwards and the query back, by r steps each: that makes 2r steps between "
+            "them. Leave one of the two where it is.",
+        ),
+        Wrong(
+            "product of the sizes",
+            lambda q, k, r, theta: _dot(q, q) ** 0.5 * _dot(k, k) ** 0.5 * torch.cos(r * theta),
+            "|q| |k| cos(rθ) is right when q and k point the same way before they turn. In general, the "
+            "angle that is between them already matters, too.",
+        ),
+        Wrong(
+            "not added up",
+            lambda q, k, r, theta: torch.stack(
+                [x * y + 0.0 * r for x, y in zip(q, turn(k, r * theta), strict=True)]
+            ),
+            "First with first, second with second: that is right so far. A dot product adds the two.",
+        ),
+        Wrong(
+            "crossed",
+            lambda q, k, r, theta: q[0] * turn(k, r * theta)[1] + q[1] * turn(k, r * theta)[0],
+            "The key is turned as it should be, but then first meets second. In a dot product first meets "
+            "first.",
         ),
         Wrong(
             "the turned key itself",
@@ -264,6 +425,12 @@ PARTNERS = Question(
             "pairs counted from 1",
             _partners(interleaved=lambda t, d: (2 * t - 1, 2 * t)),
             "Pair 0 would have a channel −1. Pairs and channels are both counted from 0.",
+        ),
+        Wrong(
+            "a fraction",
+            _partners(half=lambda t, d: (t, t + d / 2)),
+            "In “half” your second channel is a number with a point, and no tensor takes such an index. In "
+            "Python / makes a fraction even where nothing is left over; // makes a whole number.",
         ),
         Wrong(
             "d apart",
@@ -395,6 +562,17 @@ NUMBERS = Question(
             "cached + new.",
         ),
         Wrong(
+            "as many as in the cache",
+            lambda cached, new: new + torch.arange(cached),
+            "cached and new have changed places: as many numbers as there are new tokens, and they begin "
+            "where the cache ends.",
+        ),
+        Wrong(
+            "the whole text",
+            lambda cached, new: torch.arange(cached + new),
+            "Those are the numbers of the whole text. The tokens in the cache have theirs already.",
+        ),
+        Wrong(
             "one number for all",
             lambda cached, new: torch.full((new,), cached),
             "All new tokens get the same number, so their order is lost.",
@@ -412,4 +590,4 @@ NUMBERS = Question(
     ),
 )
 
-QUESTIONS = (TURN, SCORE, PARTNERS, ORDER, NUMBERS)
+QUESTIONS = (TURN, ROPE, SCORE, PARTNERS, ORDER, NUMBERS)
