@@ -164,7 +164,8 @@ def test_what_takes_time_is_counted():
         "toys": 2,
         "formulas": 1,
     }
-    assert navigation.minutes(found) == pytest.approx(404 / 150 + 1 + 1.5 + 12 + 2 * 3.5 + 0.5 + 2 * 5.5 + 1.5)
+    effort = 1 + 1.5 + 12 + 2 * 3.5 + 0.5 + 2 * 5.5 + 1.5
+    assert navigation.minutes(found) == pytest.approx(404 / 150 + effort)
 
 
 @pytest.mark.parametrize(
