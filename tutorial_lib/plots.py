@@ -403,11 +403,14 @@ def forest(
         ax.plot([low, high], [y, y], color=colour.light, linewidth=3, linestyle="-", solid_capstyle="butt")
         ax.plot([float(_numbers(mean))], [y], colour.mark, color=colour.light, markersize=9)
         if values is not None:
+            number = float(_numbers(mean))
+            left = number < 0  # a negative number stands on its left: no line at 0 crosses it
             ax.annotate(
-                format(float(_numbers(mean)), values),
-                (max(high, float(_numbers(mean))), y),
-                xytext=(9, 0),
+                format(number, values),
+                (min(low, number) if left else max(high, number), y),
+                xytext=(-9 if left else 9, 0),
                 textcoords="offset points",
+                ha="right" if left else "left",
                 va="center",
                 fontsize=12,
             )
@@ -427,7 +430,7 @@ def forest(
     ax.set_ylim(-0.6, len(means) - 0.4)
     ax.yaxis.set_inverted(True)
     ax.grid(False, axis="y")
-    ax.margins(x=0.12)
+    ax.margins(x=0.18 if min(means.values(), default=0) < 0 else 0.12)
     ax.set_xlabel(_(xlabel))
     ax.set_title(_(title), pad=24 if level else None)
     return fig

@@ -54,7 +54,7 @@ CALLS = {
     "predictions": r"\blesson\.predict\(",
     "turns": r"\blesson\.your_turn\((?!.*build=True)",
     "builds": r"\blesson\.your_turn\(.*build=True",
-    "figures": r"\bplots\.show\(",
+    "figures": r"\bplots\.show\(|\bmuseum\.visit\(",
     "claims": r"\bclaims\.test\(",
     "toys": r"\w+Explorer\(|^Playground\((?!.*small=True)",
 }

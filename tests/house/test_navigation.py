@@ -144,6 +144,7 @@ def test_what_takes_time_is_counted():
         new_code_cell('lesson.predict("01.a")'),
         new_code_cell('f = lesson.your_turn("01.f", f)\ng = lesson.your_turn("01.g", g, build=True)'),
         new_code_cell('WaveExplorer()\nPlayground("a")\nplots.show(f, "x")', metadata={"tags": ["reveal"]}),
+        new_code_cell('museum.visit("a")'),
         new_code_cell(
             'claims.test(\n    "a",\nPlayground("a", small=True)', metadata={"tags": ["hide-input"]}
         ),
@@ -158,12 +159,13 @@ def test_what_takes_time_is_counted():
         "predictions": 1,
         "turns": 1,
         "builds": 1,
-        "figures": 1,
+        "figures": 2,
         "claims": 1,
         "toys": 2,
         "formulas": 1,
     }
-    assert navigation.minutes(found) == pytest.approx(404 / 150 + 1 + 1.5 + 12 + 3.5 + 0.5 + 2 * 5.5 + 1.5)
+    effort = 1 + 1.5 + 12 + 2 * 3.5 + 0.5 + 2 * 5.5 + 1.5
+    assert navigation.minutes(found) == pytest.approx(404 / 150 + effort)
 
 
 @pytest.mark.parametrize(

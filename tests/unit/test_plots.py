@@ -202,6 +202,8 @@ def test_an_encoding_has_its_colour_in_every_figure():
     fig = plots.forest({"ALiBi": 1, "loss": 2}, spread={"ALiBi": (0, 3), "loss": (2, 2)}, level=("none", 1))
     marks = [matplotlib.colors.to_hex(line.get_color()) for line in fig.axes[0].lines]
     assert marks[0] == colours.ENCODINGS["alibi"].light and marks[2] == colours.OTHER.light
+    fig = plots.forest({"a": -1, "b": 1}, spread={"a": (-2, 0), "b": (0, 2)}, level=("none", 0))
+    assert [text.xy[0] for text in fig.axes[0].texts[:2]] == [-2, 2], "away from the line at 0"
 
 
 def test_a_dial_turns_the_short_way_and_has_a_name():
