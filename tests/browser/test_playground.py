@@ -396,20 +396,22 @@ def test_no_task_of_the_page_is_long_while_six_lanes_learn(visit, browser):
 # ---- in a notebook ----
 def test_where_no_kernel_runs_there_is_a_picture_of_lanes_that_have_learned():
     """Or have not begun, where readers are to guess."""
-    outputs = []
-    for guess in (False, True):
-        data, metadata = playground.Playground(QUICK, small=True, guess=guess).stored()
-        outputs.append(nbformat.v4.new_output("display_data", data, metadata=metadata))
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=outputs)])
-    assert pictures.renew(notebook) == 2
-    shown = [each.data for each in notebook.cells[0].outputs]
-    assert all(base64.b64decode(each["image/png"]).startswith(b"\x89PNG") for each in shown)
-    alt, before = (re.search('alt="([^"]*)"', each["text/html"])[1] for each in shown)
-    assert before == "Attention maps, and bars by length."
+
+    def alt(**options):
+        data, metadata = playground.Playground(QUICK, small=True, **options).stored()
+        cell = nbformat.v4.new_code_cell(
+            outputs=[nbformat.v4.new_output("display_data", data, metadata=metadata)]
+        )
+        assert pictures.renew(nbformat.v4.new_notebook(cells=[cell])) == 1
+        shown = cell.outputs[0].data
+        assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
+        return re.search('alt="([^"]*)"', shown["text/html"])[1]
+
+    assert alt(guess=True) == "Attention maps, and bars by length."
     assert re.fullmatch(
         r"Attention maps, and bars by length\. Right answers at 64 tokens: no positions \d+ %, "
         r"a bias for each offset \d+ %\.",
-        alt,
+        alt(),
     )
 
 
