@@ -70,10 +70,11 @@ def set_up(page, params: dict) -> None:
 
 
 def learned(page, params: dict) -> tuple[bytes, str]:
-    """A PNG of lanes of the playground that have learned, and an alternative text."""
+    """A PNG of lanes that have learned, or have not begun where readers guess, and an alternative text."""
     set_up(page, params)
-    page.locator(".pg-start").click()
-    page.wait_for_function("() => document.querySelector('.pg').live.lanes.every(lane => lane.done)")
+    if not params.get("guess"):
+        page.locator(".pg-start").click()
+        page.wait_for_function("() => document.querySelector('.pg').live.lanes.every(lane => lane.done)")
     page.wait_for_timeout(300)  # one lane is drawn a frame
     said = page.locator(".pg-unseen").text_content()
     return page.locator(".pg-lanes").screenshot(), playground.alt(said)

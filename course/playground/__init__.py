@@ -158,10 +158,10 @@ def place(name: str, params: dict, inside: str = "", small: bool = False) -> str
 
 
 def alt(said: str) -> str:
-    """Of a picture of lanes that have learned; ``said`` is what the page says then, in two sentences."""
-    return joined(
-        [_("Attention maps, and bars by length."), re.split(r"(?<=[.。])\s*", said, maxsplit=1)[-1]]
-    )
+    """Of a picture of lanes; ``said`` is what the page says then: two sentences, before *Start* nothing."""
+    waiting = _("Not started: the last bars are to be guessed.")
+    told = re.split(r"(?<=[.。])\s*", said, maxsplit=1)[-1] or waiting
+    return joined([_("Attention maps, and bars by length."), told])
 
 
 WIDGET = """export default {{
@@ -183,7 +183,7 @@ return () => {{ model.off("change:settings", moved); place.live.destroy(); }};
 class Playground(Stored, anywidget.AnyWidget):
     """The playground in a notebook. ``settings`` is what stands behind the ``#`` of a link to the page.
 
-    ``small`` leaves out the task and its dials.
+    ``small`` leaves out the task and its dials; with ``guess`` its stored picture is one from before *Start*.
 
     >>> Playground("task=back&k=2&lane=none&lane=rope,base:100")
     Playground('task=back&k=2&lane=none&lane=rope,base:100')
@@ -197,14 +197,16 @@ class Playground(Stored, anywidget.AnyWidget):
     def _esm(self) -> str:
         return script() + WIDGET.format(label=live.compact(_("Copy a line of Python that shows this")))
 
-    def __init__(self, settings: str = "", small: bool = False, **options: Any):
+    def __init__(self, settings: str = "", small: bool = False, guess: bool = False, **options: Any):
         super().__init__(settings=settings, small=small, **options)
+        self.guess = guess
 
     def __repr__(self) -> str:
-        return f"Playground({self.settings!r}{', small=True' * self.small})"
+        return f"Playground({self.settings!r}{', small=True' * self.small}{', guess=True' * self.guess})"
 
     def stored(self):
         words = _("A browser runs this: run its cell in JupyterLab, and Transformers learn in the page.")
-        return {"text/html": FIGURE.format(words)}, {
-            "live": {"name": NAME, "params": {"settings": self.settings, "small": self.small}}
-        }
+        params: dict[str, Any] = {"settings": self.settings, "small": self.small}
+        if self.guess:
+            params["guess"] = True
+        return {"text/html": FIGURE.format(words)}, {"live": {"name": NAME, "params": params}}

@@ -395,19 +395,23 @@ def test_no_task_of_the_page_is_long_while_six_lanes_learn(visit, browser):
 
 # ---- in a notebook ----
 def test_where_no_kernel_runs_there_is_a_picture_of_lanes_that_have_learned():
-    data, metadata = playground.Playground(QUICK, small=True).stored()
-    cell = nbformat.v4.new_code_cell(
-        outputs=[nbformat.v4.new_output("display_data", data, metadata=metadata)]
-    )
-    notebook = nbformat.v4.new_notebook(cells=[cell])
-    assert pictures.renew(notebook) == 1
-    shown = cell.outputs[0].data
-    assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
-    alt = re.search('alt="([^"]*)"', shown["text/html"])[1]
+    """Or have not begun, where readers are to guess."""
+
+    def alt(**options):
+        data, metadata = playground.Playground(QUICK, small=True, **options).stored()
+        cell = nbformat.v4.new_code_cell(
+            outputs=[nbformat.v4.new_output("display_data", data, metadata=metadata)]
+        )
+        assert pictures.renew(nbformat.v4.new_notebook(cells=[cell])) == 1
+        shown = cell.outputs[0].data
+        assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
+        return re.search('alt="([^"]*)"', shown["text/html"])[1]
+
+    assert alt(guess=True).endswith("length. Not started: the last bars are to be guessed.")
     assert re.fullmatch(
         r"Attention maps, and bars by length\. Right answers at 64 tokens: no positions \d+ %, "
         r"a bias for each offset \d+ %\.",
-        alt,
+        alt(),
     )
 
 
