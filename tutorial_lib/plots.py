@@ -207,6 +207,7 @@ def lines(
     logy: bool = False,
     spread: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
     levels: Mapping[str, float] | None = None,
+    levels_end: bool = False,
     mark_x: float | None = None,
     border: float | None = None,
     markers: bool = False,
@@ -218,7 +219,8 @@ def lines(
     """Lines over a common ``x``: ``ys`` maps a label to its values (label ``""``: no legend entry).
 
     ``spread`` maps a label to ``(low, high)`` and draws a band. ``levels`` maps a text to the
-    height of a dotted reference line. ``logx`` may be a number: the base of the axis.
+    height of a dotted reference line, named at its left end, with ``levels_end=True`` beyond
+    the right one, where no line can cross the name. ``logx`` may be a number: the base of the axis.
     ``mark_x`` draws a thin vertical line, ``border`` the end of the lengths that training had: what is beyond
     is shaded. Each line has its name at its end; ``legend=False`` leaves the names out, for when a plot next
     to it has the same. Where some lines are named after encodings, those have the encodings' colours.
@@ -243,9 +245,9 @@ def lines(
         ax.axhline(level, color="0.35", linestyle=":", linewidth=2)
         ax.annotate(
             _(text),
-            (0.01, level),
+            (1.01 if levels_end else 0.01, level),
             xycoords=("axes fraction", "data"),
-            va="bottom",
+            va="center" if levels_end else "bottom",
             fontsize=12,
             color="0.25",
             path_effects=HALO,

@@ -201,6 +201,7 @@ def figure(record: Record):
         legend=False,
         border=TRAINED / 1000,
         levels={_("no copy"): none},
+        levels_end=True,
         title=_("Reading the text again"),
         ylim=(0, None),
         xlabel=_("gap in the position ids (thousands); line: trained length"),

@@ -252,6 +252,15 @@ def test_the_font_of_other_languages_changes_no_english_figure(draw, tmp_path, m
     assert plots.png(draw()) == ours
 
 
+def test_the_name_of_a_level_can_stand_where_no_line_crosses_it():
+    for end in (False, True):
+        fig = plots.lines([0, 1], {"": [0, 1]}, levels={"chance": 0.5}, levels_end=end)
+        plots.png(fig)
+        (ax,) = fig.axes
+        (name,) = ax.texts
+        assert (name.get_window_extent().x0 > ax.get_window_extent().x1) == end
+
+
 def test_a_figure_is_drawn_in_the_readers_language(tmp_path, monkeypatch):
     said = {"one": "一", "two": "二", "T": "题", "X": "横", "Y": "纵", "level": "线", "C": "值"}
     translation.compile_texts(said, tmp_path / "xx")

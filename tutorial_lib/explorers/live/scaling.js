@@ -205,9 +205,9 @@ function chart(app, parent, narrow) {
   const [pic, pen] = canvas(parent, W, H, speak`How many times as slow each pair turns now`);
   const x = scale(-0.5, n - 0.5, left + 20, right - 6), y = scale(0, MOST, bottom, top), up = v => y(clamp(Math.log2(v), 0, MOST));
   const old = thetas("none", 1, p, data), slow = old.findIndex(v => L * v < TAU), from = x(slow < 0 ? n : slow - 0.5);
-  const steps = data.parameters.s.values, lengths = data.parameters.times.values;
+  const steps = data.parameters.s.values, ticks = p.method === "LongRoPE" ? [...steps, 64] : steps;
   pen.text({ x: left - 22, y: 10, vc: 1, fill: "--ink", fw: 700 }, narrow ? speak`Times as slow as in training` : speak`Times as slow as in training, pair by pair`);
-  for (const v of steps) {
+  for (const v of ticks) {
     pen.line({ x1: left, x2: right, y1: up(v), y2: up(v), stroke: "--line", sw: v > 1 ? 1 : 2 });
   }
   for (const v of range(n).filter(t => t === n - 1 || t % (n / (narrow ? 4 : 8)) === 0 && x(n - 1) - x(t) > 26))
@@ -242,7 +242,7 @@ function chart(app, parent, narrow) {
     slide(app, grips[name], name, to => placed(2 ** y.back(to.y), values));
   }
   if (!takes) set(grips.s, { opacity: 0.35 });
-  const sTexts = steps.map(v => pen.text({ x: left - 22, y: up(v), vc: 1, ta: "end" }, v));
+  const sTexts = ticks.map(v => pen.text({ x: left - 22, y: up(v), vc: 1, ta: "end" }, v));
   const lText = [pen.text({ x: right + 42, vc: 1, fill: "--k", fw: 700, fs: 15 }), pen.text({ x: W, ta: "end", fill: "--k", fs: app.small ? 13 : 12 })];
   return ({ times, length, now, fresh }) => {
     shownNow = now;
@@ -254,7 +254,8 @@ function chart(app, parent, narrow) {
     });
     const kept = now.every((theta, t) => t >= d / 8 || theta >= data.alike * old[t]), ink = kept ? "--q" : "--k";
     set(leave[0], { stroke: ink });
-    set(leave[1], { fill: ink });
+    const past = ys.findIndex(v => v < bottom - 26); // a line that would cross the words: they stand behind it
+    set(leave[1], { fill: ink, x: x(past > 0 && past < d / 8 ? past : -0.5) + 5 });
     set(mark, { x1: x(p.pair), x2: x(p.pair) });
     set(zone, { y: goal, height: bottom - goal });
     set(edge, { y1: goal, y2: goal });
@@ -262,7 +263,7 @@ function chart(app, parent, narrow) {
     set(sLine, { y1: line, y2: line, visibility: takes ? "visible" : "hidden" });
     set(grips.s, { transform: `translate(${left} ${up(2 ** interpolated(app.shown.s, steps))})` });
     set(grips.times, { transform: `translate(${right + 22} ${goal})` });
-    sTexts.forEach((text, i) => set(text, takes && steps[i] === s ? { fill: "--mix", fw: 700, fs: 15 } : { fill: "--soft", fw: 400, fs: 13 }));
+    sTexts.forEach((text, i) => set(text, takes && ticks[i] === s ? { fill: "--mix", fw: 700, fs: 15 } : { fill: "--soft", fw: 400, fs: 13 }));
     set(lText[0], { y: goal });
     set(lText[1], { y: goal + (goal > bottom - 30 ? -18 : 26) });
     say(lText[0], `${general(times, 3)} L`);
