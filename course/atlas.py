@@ -104,8 +104,8 @@ def in_words(name: str) -> str:
 
 
 @plots.styled
-def strips(*names: str, hidden: tuple[str, ...] = ()) -> Figure:
-    """Each type as a strip of its layers, the first at the left; of those in ``hidden`` only the room.
+def strips(*names: str) -> Figure:
+    """Each type as a strip of its layers, the first at the left.
 
     Colour and letter say what a layer does about order; one that sees only a window is half as high.
     """
@@ -114,18 +114,16 @@ def strips(*names: str, hidden: tuple[str, ...] = ()) -> Figure:
     size = max(9.7, min(12, 400 / longest))  # what can be read
     fig = Figure(figsize=(11, 0.65 * len(names) + 0.9), layout="constrained")
     ax = fig.subplots()
-    for y, (name, its) in enumerate(rows.items()):
+    for y, its in enumerate(rows.values()):
         for x, (kind, window) in enumerate(its):
             letter, colour, *_dark = KINDS[kind]
-            high = 0.45 if window and name not in hidden else 0.85
-            face = "#ffffff" if name in hidden else colour
+            high = 0.45 if window else 0.85
             ax.add_patch(
-                Rectangle((x, y + 0.42 - high), 0.92, high, facecolor=face, edgecolor="#5f6570", lw=0.5)
+                Rectangle((x, y + 0.42 - high), 0.92, high, facecolor=colour, edgecolor="#5f6570", lw=0.5)
             )
-            if name not in hidden:
-                middle = (x + 0.46, y + 0.42 - high / 2)
-                ax.annotate(letter, middle, ha="center", va="center", color="white", size=size)
-    used = dict.fromkeys(kind for name, its in rows.items() if name not in hidden for kind, _window in its)
+            middle = (x + 0.46, y + 0.42 - high / 2)
+            ax.annotate(letter, middle, ha="center", va="center", color="white", size=size)
+    used = dict.fromkeys(kind for its in rows.values() for kind, _window in its)
     key = [
         Rectangle((0, 0), 1, 1, facecolor=KINDS[kind][1], label=f"{KINDS[kind][0]}: {says(kind)}")
         for kind in used

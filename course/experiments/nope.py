@@ -158,6 +158,7 @@ def figure(record: Record):
         levels={_("always the middle"): record.settings["length"] / 4},
         ylim=(0, record.settings["length"] / 2),
     )
+    probe.texts[0].set_y(record.settings["length"] / 4 + 0.6)  # two lines lie on the level itself
     probe.set_xticks(range(record.settings["layers"] + 1))
     return fig
 
