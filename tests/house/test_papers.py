@@ -22,7 +22,7 @@ PAPERS = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
 ROWS = [method for methods in summary.table().values() for method in methods]
 ARXIV = re.compile(r"\d{4}\.\d{5}")
 # Music Transformer; bounds on RoPE's base; Scalable-Softmax, Forgetting Transformer, PaTH
-MENTIONED_HERE_ONLY = {"1809.04281", "2405.14591"}
+MENTIONED_HERE_ONLY = {"1809.04281", "2305.16843", "2405.14591", "2405.17399"}
 
 
 # ---- the list ----
