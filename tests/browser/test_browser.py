@@ -148,10 +148,10 @@ def test_after_a_break_the_panel_opens_the_notebook(reader, write_notebook):
 
 def test_a_term_is_explained_under_the_mouse_and_opens_the_glossary(reader):
     reader.turn("notebooks/06_rope.ipynb")
-    term = reader.page.locator(browser.SEEN).get_by_role("link", name="cache", exact=True)
-    assert term.get_attribute("title").startswith("键值缓存（KV 缓存）: Keys and values ")
+    term = reader.page.locator(browser.SEEN).get_by_role("link", name="half", exact=True)
+    assert term.get_attribute("title").startswith("对半布局（前后两半配对）: RoPE pairs ")
     term.click()
-    row = reader.page.locator("tr:visible", has_text="KV cache")
+    row = reader.page.locator("tr:visible", has_text="half-split layout")
     row.wait_for()
     reader.page.wait_for_function(SEEN, arg=row.element_handle())
 

@@ -249,6 +249,19 @@ def biases_and_mask(n_heads, n):
     return biases_on_both_sides(n_heads, n).masked_fill(ahead, -math.inf)
 
 
+def ramp_hand_by_hand(theta, s, fast, slow):
+    new = theta.clone()
+    for t in range(len(theta)):
+        new[t] /= s ** min(max((t - fast) / (slow - fast), 0), 1)
+    return new
+
+
+def ramp_with_where(theta, s, fast, slow):
+    t = torch.arange(len(theta), dtype=torch.float64)
+    between = torch.exp(-math.log(s) * (t - fast) / (slow - fast))
+    return theta * torch.where(t <= fast, 1.0, torch.where(t >= slow, 1 / s, between))
+
+
 def biases_of_bloom(n_heads, n):
     return (0.5 ** (8 * np.arange(1, n_heads + 1) / n_heads))[:, None, None] * np.arange(n) + np.zeros((n, 1))
 
@@ -304,20 +317,12 @@ NATURAL = {
         lambda m, x: torch.tensor([math.exp(-m * n) for n in x.tolist()]),
     ],
     "turn07-alibi": [biases_on_both_sides, biases_head_by_head, biases_and_mask, biases_of_bloom],
-    "turn08-arc": [
-        lambda theta, n: (n * theta.float() * 180 / torch.pi).clamp(max=360),
-        lambda theta, n: torch.minimum(n * theta * 180 / math.pi, torch.tensor(360.0)),
-    ],
     "turn08-first_new": [
         lambda theta, new, L: torch.where(
             L * theta < 2 * torch.pi, L * theta / new, torch.tensor(math.inf)
         ).float()
     ],
-    "turn08-slower": [
-        lambda base, new, t, d: (new / base) ** (2 * torch.as_tensor(t) / d),
-        lambda base, new, t, d: base ** (-2 * t / d) / new ** (-2 * t / d),
-    ],
-    "turn08-only_slow": [lambda theta, s, L: theta / torch.where(L * theta < 2 * torch.pi, s, 1.0)],
+    "turn08-ramp": [ramp_hand_by_hand, ramp_with_where],
     "turn09-paired": [interval_as_a_tensor],
     "turn09-elsewhere": [
         lambda a, b: (a - b).clamp(min=0).sum(-1).float().max(),
