@@ -253,7 +253,7 @@ def test_explorers_come_to_life_and_checks_have_answers(site):
         text = (site / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
         assert "In JupyterLab it moves" not in text
         assert (text.count("data-live="), text.count("live.js")) == (places, 1), name
-    assert text.count("<summary>Answer</summary>") == 5 and "Run this cell to answer" not in text
+    assert text.count("<summary>Answer</summary><p><b>") == 5 and "Run this cell to answer" not in text
     answer = re.search(r"<summary>Answer</summary><p><b>(.*?)</b>", text)[1]
     assert answer.startswith("The scores stay, but what is read comes out turned")
 
@@ -1172,7 +1172,7 @@ def test_it_can_be_read_without_a_server(look, site):
     assert tab.page.evaluate("""() => Promise.all([...document.images].map(image => {
         image.loading = "eager";
         return image.decode().then(() => image.naturalWidth > 0, () => false);
-    })).then(all => all.length > 5 && all.every(one => one))""")
+    })).then(all => all.length > 3 && all.every(one => one))""")
     assert not tab.problems
 
 
