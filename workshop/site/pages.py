@@ -210,9 +210,9 @@ def notebook(text: str) -> str:
                     )
                     note = {"text/html": f'<p class="course-note">{words}</p>'}
                     cell["outputs"].append({"output_type": "display_data", "metadata": {}, "data": note})
-            elif check := re.fullmatch(r'lesson\.concept_check\("(\d+)"\)', source):
+            elif check := re.search(r'^lesson\.concept_check\("(\d+)"\)$', source, re.M):
                 data["text/html"] = concept_check(check[1])
-            elif warm := re.fullmatch(r'lesson\.warm_up\("(\d+)"\)', source):
+            elif warm := re.search(r'^lesson\.warm_up\("(\d+)"\)$', source, re.M):
                 data["text/html"] = warm_up(warm[1])
     return json.dumps(content)
 
