@@ -4,6 +4,7 @@ import io
 import re
 import tokenize
 
+import ipywidgets as widgets
 import pytest
 import torch
 
@@ -319,6 +320,14 @@ def test_the_gallery_shows_what_the_menu_names():
     gallery.menu.index = 1
     assert gallery.children == (gallery.menu, gallery.visit) and gallery.visit.name == "gpt2"
     assert "class GPT2Embedding" in gallery._repr_mimebundle_()[0]["text/plain"]
+
+
+def test_a_gallery_sends_fewer_messages_than_may_wait_in_line(monkeypatch):
+    """ZeroMQ keeps a thousand for a page that is slow to read, and drops what comes after them."""
+    made = []
+    monkeypatch.setattr(widgets.Widget, "_widget_construction_callback", made.append)
+    museum.gallery("halves", "kernel", "memory", "keys")._repr_mimebundle_()
+    assert 20 < len(made) < 200
 
 
 def test_the_tour_counts():

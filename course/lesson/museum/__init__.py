@@ -81,12 +81,7 @@ class Visit(Question):
         super().__init__(
             f"{NOTEBOOK}.{name}",
             "museum",
-            {
-                "question": _("{title}. Something is wrong here. Which check finds it?").format(
-                    title=html.escape(_(self.exhibit.title))
-                ),
-                "choices": {key: _(check.label) for key, check in CHECKS.items()},
-            },
+            {"question": _asked(name), "choices": {key: _(check.label) for key, check in CHECKS.items()}},
             _("Exhibit"),
         )
         self.lines = {
@@ -151,12 +146,22 @@ class Visit(Question):
         )
 
     def stored(self):
-        choices = "".join(f"<li>{html.escape(text)}</li>" for text in self.asked["choices"].values())
-        code = f"<pre>{html.escape(self.exhibit.code)}</pre>"
-        return {
-            "text/html": f"<p>{super()._text()}</p>{code}<ul>{choices}</ul>",
-            "text/plain": f"{self.label}: {self.asked['question']}\n{self.exhibit.code}",
-        }, {}
+        return _stored(self.name), {}
+
+
+def _asked(name: str) -> str:
+    title = html.escape(_(EXHIBITS[name].title))
+    return _("{title}. Something is wrong here. Which check finds it?").format(title=title)
+
+
+def _stored(name: str) -> dict[str, str]:
+    """An exhibit without its widgets: those of all would be 3,000 messages at once, and some get lost."""
+    choices = "".join(f"<li>{html.escape(_(check.label))}</li>" for check in CHECKS.values())
+    label, asked, code = _("Exhibit"), _asked(name), EXHIBITS[name].code
+    return {
+        "text/html": f"<p><b>{label}.</b> {asked}</p><pre>{html.escape(code)}</pre><ul>{choices}</ul>",
+        "text/plain": f"{label}: {asked}\n{code}",
+    }
 
 
 class Menu(anywidget.AnyWidget):
@@ -184,9 +189,10 @@ class Gallery(StoredBox):
         self.children = [self.menu, self.visit]
 
     def stored(self):
+        each = [_stored(name) for name in self.names]
         return {
-            "text/html": "".join(Visit(name).stored()[0]["text/html"] for name in self.names),
-            "text/plain": "\n\n".join(Visit(name).stored()[0]["text/plain"] for name in self.names),
+            "text/html": "".join(one["text/html"] for one in each),
+            "text/plain": "\n\n".join(one["text/plain"] for one in each),
         }, {}
 
 
