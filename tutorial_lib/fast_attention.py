@@ -316,15 +316,21 @@ def _flex_kernel(device_type: str) -> Callable[..., Tensor]:
     from torch.nn.attention import flex_attention as of_torch
 
     kernel: Any = of_torch.flex_attention
-    return torch.compile(kernel, dynamic=False) if device_type == "cuda" else kernel
+    # From the second length on, for any: one kernel for each would pass Dynamo's limit of eight, and what
+    # takes over then holds all scores. `fullgraph` makes an error of that.
+    return torch.compile(kernel, fullgraph=True) if device_type == "cuda" else kernel
 
 
 @functools.lru_cache(maxsize=16)
 def _causal_blocks(n_q: int, n_k: int, device: torch.device) -> Any:
-    """The causal mask as FlexAttention wants it: by blocks, those of the future left out."""
+    """The causal mask as FlexAttention wants it: by blocks, those of the future left out.
+
+    Compiled, it never holds a number for each pair of tokens.
+    """
     from torch.nn.attention.flex_attention import create_block_mask
 
-    return create_block_mask(lambda b, h, i, j: j <= i + n_k - n_q, None, None, n_q, n_k, device=device)
+    create: Any = torch.compile(create_block_mask) if device.type == "cuda" else create_block_mask
+    return create(lambda b, h, i, j: j <= i + n_k - n_q, None, None, n_q, n_k, device=device)
 
 
 def _added(

@@ -174,6 +174,7 @@ def cells(settings: dict) -> list[dict]:
 
 @torch.no_grad()
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
+    torch.compiler.reset()  # a kernel for this length alone, as in a run in which it never changes
     cases = ways(settings, cell, seed, device)
     found = {}
     for name, case in cases.items():

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from base64 import b64encode
 from html.parser import HTMLParser
 from pathlib import Path
@@ -669,7 +670,7 @@ def url(site):
 
 @pytest.fixture(scope="module")
 def packed_url(site):
-    """The site on a web server that compresses texts, as common hosts do."""
+    """The site on a web server that compresses texts, as common hosts do, and sends the type late."""
 
     class Packed(http.server.SimpleHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -679,6 +680,8 @@ def packed_url(site):
 
         def do_GET(self):
             path = Path(self.translate_path(self.path))
+            if path.suffix == ".woff2":
+                time.sleep(2)
             if path.suffix not in (".html", ".js", ".css") or not path.is_file():
                 super().do_GET()
                 return
@@ -883,11 +886,16 @@ def test_the_playground_learns_on_its_page(url, look, start):
 
 
 PAINT = """() => {
-    window.seen = { paint: 0, shift: 0, what: "" };
+    window.seen = { paint: 0, shift: 0, what: "", moved: [] };
     const watch = (type, see) => new PerformanceObserver(list => list.getEntries().forEach(see))
         .observe({ type, buffered: true });
     watch("largest-contentful-paint", e => { seen.paint = e.startTime; seen.what = e.element?.outerHTML; });
-    watch("layout-shift", e => { if (!e.hadRecentInput) seen.shift += e.value; });
+    watch("layout-shift", e => {
+        if (e.hadRecentInput) return;
+        seen.shift += e.value;
+        for (const { node, previousRect: from, currentRect: to } of e.sources)
+            seen.moved.push([node?.outerHTML?.slice(0, 80) ?? node?.data, from.y, to.y]);
+    });
 }"""
 LINE = {"offline": False, "latency": 150, "downloadThroughput": 200_000, "uploadThroughput": 90_000}
 """A slow telephone: 1.6 megabits a second, and 150 ms until the first of them comes."""
@@ -896,9 +904,10 @@ LINE = {"offline": False, "latency": 150, "downloadThroughput": 200_000, "upload
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("name", ["index.html", "notebooks/06_rope.html", "methods/rope.html"])
 def test_a_page_is_soon_there_on_a_slow_line_and_stays_where_it_is(browser, packed_url, name, width):
-    """The best of three visits: other programs may use all cores."""
+    """Even where the type comes later than the text, and breaks lines elsewhere. The best of three visits:
+    other programs may use all cores."""
     visits = []
-    while not visits or len(visits) < 3 and (visits[-1]["paint"] > 2000 or visits[-1]["shift"] >= 0.1):
+    while not visits or len(visits) < 3 and (visits[-1]["paint"] > 2000 or visits[-1]["shift"] >= 0.035):
         context = browser.new_context(viewport={"width": width, "height": 800})
         page = context.new_page()
         page.add_init_script(f"({PAINT})()")
@@ -912,9 +921,9 @@ def test_a_page_is_soon_there_on_a_slow_line_and_stays_where_it_is(browser, pack
         visits.append(page.evaluate("seen"))
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         context.close()
-    best = min(visits, key=lambda visit: (visit["shift"] >= 0.1, visit["paint"]))
-    assert 0 < best["paint"] < 2000, visits
-    assert best["shift"] < 0.1, visits
+    best = min(visits, key=lambda visit: (visit["shift"] >= 0.035, visit["paint"]))
+    seen = json.dumps(visits, indent=1, ensure_ascii=False)
+    assert 0 < best["paint"] < 2000 and best["shift"] < 0.035, seen
 
 
 @pytest.mark.parametrize("width", [1280, 1440, 1920])

@@ -1,10 +1,12 @@
 """The attention core against a loop over batch, heads, queries and keys, with every door open."""
 
 import copy
+import functools
 import math
 
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounter
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import tutorial_lib.fast_attention
@@ -352,6 +354,21 @@ def test_flex_agrees(name, n_q, n_k, causal, consecutive):
             ),
             1e-5,
         )
+
+
+def test_flex_is_compiled_for_any_length(monkeypatch):
+    """Not once for each: past eight, PyTorch goes on without the kernel, and holds the scores of all."""
+    counter = CompileCounter()
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=counter))
+    kernel = tutorial_lib.fast_attention._flex_kernel.__wrapped__("cuda")
+    monkeypatch.setattr(tutorial_lib.fast_attention, "_flex_kernel", lambda _: kernel)
+    torch.compiler.reset()
+    for n in range(128, 1409, 128):
+        q = torch.randn(1, 2, n, 16)
+        for encoding in (None, ALiBi(2)):
+            both = (attention(q, q, q, encoding, causal=True, backend=one) for one in ("flex", "eager"))
+            close(*both, 1e-5)
+    assert 2 <= counter.frame_count <= 4
 
 
 ON_A_GPU = pytest.param(
