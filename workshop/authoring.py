@@ -2,7 +2,7 @@
 
     python -m workshop.authoring text 02      # writes notebooks/02_….py, to be edited
     python -m workshop.authoring build 02     # executes it and writes the .ipynb
-    python -m workshop.authoring sign         # renews strips, minutes, glossary titles
+    python -m workshop.authoring sign         # renews strips, minutes, glossary titles, what questions say
     python -m workshop.authoring pictures     # takes the pictures of live explorers anew
     python -m workshop.authoring check        # which notebooks are not in normal form?
     python -m workshop.authoring release ex06 # writes exercises/ex06_…/ from its solution
@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from unittest import mock
 
 import nbformat
 
@@ -35,6 +36,7 @@ SOLUTIONS = ROOT / "solutions"
 CELL_METADATA = ("tags", "jupyter", "nbgrader")
 # What a page without a kernel needs: name and settings of an explorer, what was measured for a prediction.
 OUTPUT_METADATA = ("live", "measured")
+ASKS = re.compile(r'^lesson\.(predict|warm_up|concept_check)\("(.+?)"\)$', re.M)
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -194,10 +196,25 @@ def build(path: Path) -> str:
 
 
 def sign(path: Path) -> bool:
-    """Renew what :mod:`navigation` writes, and nothing else; True if that changed it."""
+    """Renew what :mod:`navigation` writes and what questions say, and nothing else; True if it changed."""
     before = path.read_text(encoding="utf-8")
-    nbformat.write(normalise(navigation.sign(nbformat.read(path, as_version=4), path)), path)
+    nbformat.write(normalise(ask(navigation.sign(nbformat.read(path, as_version=4), path))), path)
     return path.read_text(encoding="utf-8") != before
+
+
+def ask(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Store each question as it is worded now, without running the notebook."""
+    from course import lesson
+
+    with tempfile.TemporaryDirectory() as nobody:  # a learner who has answered nothing yet
+        with mock.patch.dict(os.environ, TUTORIAL_PROGRESS=str(Path(nobody) / "progress.json")):
+            for cell in notebook.cells:
+                asked = ASKS.search(cell.source) if cell.get("outputs") else None
+                if asked:
+                    data, _ = getattr(lesson, asked[1])(asked[2])._repr_mimebundle_()
+                    said = next(one.data for one in cell.outputs if "text/html" in one.get("data", {}))
+                    said |= {mime: data[mime] for mime in ("text/html", "text/plain")}
+    return notebook
 
 
 def renew(path: Path) -> int:
@@ -217,6 +234,8 @@ def check(path: Path) -> str:
         return str(problem)
     if nbformat.writes(normal) + "\n" != path.read_text(encoding="utf-8"):
         return f"is not in normal form: run `python -m workshop.authoring build {path.stem}`"
+    if nbformat.writes(ask(normal)) + "\n" != path.read_text(encoding="utf-8"):
+        return "asks something in other words than it stores: run `python -m workshop.authoring sign`"
     return ""
 
 

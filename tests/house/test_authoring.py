@@ -6,6 +6,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from course.lesson import questions
 from workshop import authoring, navigation
 from workshop.authoring import WIDGET, normalise
 
@@ -113,6 +114,18 @@ def test_check_finds_what_is_not_in_normal_form(folder, messy, capsys):
     messy.cells[1].execution_count, messy.cells[2].id = None, "0000000000"
     nbformat.write(messy, path)
     assert "cell 1 has not been executed" in authoring.check(path)
+
+
+def test_a_question_that_was_reworded_is_found_and_stored_anew(folder, capsys):
+    """Without running the notebook: until now only that found it."""
+    path = folder / "01_first.ipynb"
+    old = new_output("execute_result", data={"text/html": "<p>Old?</p>", "text/plain": "Old?"})
+    nbformat.write(normalise(new_notebook(cells=[code('x = 1\nlesson.predict("06.tries")', old)])), path)
+    assert authoring.main(["check"]) == 1 and "other words than it stores" in capsys.readouterr().err
+    assert authoring.sign(path) and authoring.check(path) == ""
+    (said,) = nbformat.read(path, 4).cells[0].outputs
+    asked = questions.find("predict", "06.tries")["question"]
+    assert said.execution_count == 1 and asked[:40] in said.data["text/html"], said.data
 
 
 def test_find(folder):
