@@ -408,11 +408,16 @@ def grade(given) -> int:
             print(
                 f"{name}: {len(pages)} pages in feedback/ show the points from before: run `feedback {name}`"
             )
-        for student, one in marks.items():
-            if one["state"] == "grader error":
-                failed += 1
-                print(f"  {student}: {one['reason']}", file=sys.stderr)
+        failed += _say_errors(marks)
     return failed
+
+
+def _say_errors(marks: Mapping[str, Mapping]) -> int:
+    """Name those whose marks are missing through no fault of theirs; returns how many there are."""
+    errors = {student: one["reason"] for student, one in marks.items() if one["state"] == "grader error"}
+    for student, reason in errors.items():
+        print(f"  {student}: {reason}", file=sys.stderr)
+    return len(errors)
 
 
 def _rules(given, name: str, dates: Mapping[str, datetime.datetime]) -> rules.Rules:
@@ -471,9 +476,10 @@ def _say_changes(name: str, changed: list[dict]) -> None:
 
 
 def feedback(given) -> int:
-    from . import reports
+    from . import gradebook, reports
 
     for name in given.assignments:
+        _say_errors(gradebook.load_marks(given.root, name))
         pages = reports.feedback(given.root, name, given.db)
         print(f"{name}: {len(pages)} pages in {given.root / 'feedback'}")
         for path, count in reports.archives(given.root, name, pages).items():
@@ -491,9 +497,10 @@ def export(given) -> int:
 
 
 def report(given) -> int:
-    from . import overview, reports
+    from . import gradebook, overview, reports
 
     for name in given.assignments:
+        _say_errors(gradebook.load_marks(given.root, name))
         print(reports.report(given.root, name, given.db))
         if (given.root / "nbgrader_config.py").exists():  # before, there are marks alone
             print(overview.write(given.root, name, given.db))

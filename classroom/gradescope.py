@@ -17,7 +17,7 @@ from course import files, places
 from . import assignments, gradebook, intake, marking, platforms, sandbox
 
 ROOMS = ("tutorial_lib", "course", "classroom")
-BESIDE = ("pyproject.toml", "README.md", "LICENSE", "nbgrader_config.py")
+BESIDE = ("pyproject.toml", "requirements.lock", "README.md", "LICENSE", "nbgrader_config.py")
 HARNESS = {
     "setup.sh": """\
 #!/usr/bin/env bash
@@ -27,7 +27,7 @@ apt-get install -y python3-venv bubblewrap
 python3 -m venv /autograder/venv
 /autograder/venv/bin/pip install uv
 /autograder/venv/bin/uv pip install --python /autograder/venv/bin/python --torch-backend cpu \\
-    -e '/autograder/source[teach,cluster]'
+    -c /autograder/source/requirements.lock -e '/autograder/source[teach,cluster]'
 """,
     "run_autograder": """\
 #!/usr/bin/env bash
@@ -51,7 +51,7 @@ def write(root: Path, assignment: str, trusted: bool = False) -> Path:
         if "__pycache__" not in path.parts:
             members[path.relative_to(places.ROOT).as_posix()] = path.read_bytes()
     path = Path(root) / "exports" / f"autograder-{assignment}.zip"
-    files.replace(path, platforms.zipped(members))
+    files.replace(path, platforms.zipped(members, programs=HARNESS))
     return path
 
 
@@ -76,8 +76,10 @@ def results(base: Path, assignment: str, trusted: bool) -> dict:
         said = " ".join(one.reason for one in intake.take_in(root / "inbox", root, [assignment]))
         marking.mark_all(root, assignment, workers=1, trusted=bool(missing))
         marks = gradebook.load_marks(root, assignment).get("student")
-    if marks is None or marks["state"] == "grader error":
+    if marks["state"] == "grader error" if marks else not said:
         said = f"{said} It could not be marked: tell your teacher.".strip()
+    asked = [question.name for question in marking.questions.load(assignments.number(assignment))]
+    answers = sorted((marks or {"questions": {}})["questions"].items(), key=lambda one: asked.index(one[0]))
     tests = [
         {
             "name": name,
@@ -85,7 +87,7 @@ def results(base: Path, assignment: str, trusted: bool) -> dict:
             "max_score": found["max"],
             "output": "\n".join(filter(None, (found.get("text"), found.get("reread")))),
         }
-        for name, found in (marks or {"questions": {}})["questions"].items()
+        for name, found in answers
     ]
     return {"output": said, "tests": tests} if tests else {"output": said, "score": 0, "tests": []}
 

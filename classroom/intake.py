@@ -54,7 +54,9 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 GRADE_ID = re.compile(rb'"grade_id"\s*:\s*"([\w-]{1,128})"')
 TYPED = "It was typed into {}'s text field. Hand in the notebook itself, as a file (.ipynb)."
 ARCHIVES = re.compile(r"\.(zip|rar|7z|tgz|tar(\.\w{2,3})?)$", re.I)
-CONFLICT = re.compile(r"\([^()]{0,99}conflicted copy[^()]{0,99}\)|\.sync-conflict-[\w-]{1,99}", re.I)
+CONFLICT = re.compile(
+    r"\([^()]{0,99}(?:conflicted copy|case conflict)[^()]{0,99}\)|\.sync-conflict-[\w-]{1,99}", re.I
+)
 """What a folder that is kept in step with another machine writes into a name."""
 KINDS = (  # how a file begins that is no text: what it is
     (b"%PDF", "a PDF"),

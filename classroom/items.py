@@ -25,6 +25,7 @@ BELIEVED = ("question", "misconception", "students", "share")
 TREND = ("exercise", "handed in", "not handed in", "mean share of points", "no answer", "most common mistake")
 PAIRED = ("question", "right before", "right after", "gain", "most common belief afterwards", "students")
 CORRELATIONS = ("discrimination", "gain")  # columns that hold numbers, not shares
+UNCHANGED = ("as given", "as it was given")  # code to be mended that was left alone: no mistake of theirs
 FEWEST = 10  # students, for a correlation or a gain
 MOST_LOG = 5_000_000  # bytes of one log
 ENOUGH = 2 / 3  # of the inventory's questions, answered both times
@@ -102,7 +103,7 @@ def beliefs(marks: Mapping[str, Mapping]) -> list[dict]:
     held: dict[str, dict[str, set[str]]] = {}  # misconception to question to students
     for student, found in graded.items():
         for question, verdict in found.items():
-            if verdict.get("name") and not verdict.get("passed"):
+            if verdict.get("name") not in (None, "", *UNCHANGED) and not verdict.get("passed"):
                 held.setdefault(str(verdict["name"]), {}).setdefault(question, set()).add(student)
     rows = []
     for name, where in held.items():

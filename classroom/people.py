@@ -12,7 +12,7 @@ from pathlib import Path
 
 from course import files
 
-from . import ballots, clock, gradebook, history, intake, kept, rules
+from . import ballots, clock, gradebook, history, intake, kept, rules, written
 
 MERGED = "merged.json"
 
@@ -28,7 +28,7 @@ def merge(root: Path, old: str, new: str, do: bool = False, db: str | None = Non
         _known(root, student)
     if old == new:
         raise ValueError(f"{old!r} and {new!r} are one already")
-    lines = []
+    lines = _in_tables(root, old, new, do, db)
     for name in _exercises(root, old):
         own, other = root / "submitted" / old / name, root / "submitted" / new / name
         when = [intake.record(root, name, one).get("seconds_of_upload", -1.0) for one in (old, new)]
@@ -99,6 +99,20 @@ def _hand_marks(root: Path, old: str, new: str, do: bool, db: str | None) -> lis
     return lines
 
 
+def _in_tables(root: Path, old: str, new: str, do: bool, db: str | None) -> list[str]:
+    """The tables of written answers, in which a name that is gone would stop everybody's marks."""
+    counts = {
+        path.parent.name: written.rename(root, path.parent.name, old, new, do, db)
+        for path in sorted(root.glob(f"written/*/{written.TABLE}"))
+    }
+    return [
+        f"{name}: {count} lines of {written.TABLE} {f'become {new}’s' if new else 'go'}, and pages that name "
+        f"{old}: `written` makes them anew"
+        for name, count in counts.items()
+        if count
+    ]
+
+
 def forget(root: Path, student: str, do: bool = False, db: str | None = None) -> list[str]:
     """Remove a student from the gradebook and all that they sent from the class folder."""
     _known(root, student)
@@ -106,7 +120,7 @@ def forget(root: Path, student: str, do: bool = False, db: str | None = None) ->
 
     from .marking import secret_of
 
-    lines = []
+    lines = _in_tables(root, student, "", do, db)
     for name in _exercises(root, student):
         lines.append(f"{name}: what they sent, its marks and its feedback")
         asked = rules.load(root, name)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import nbformat
 
+from .intake import KERNEL
 from .roster import MOODLE, Roster
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -105,16 +106,20 @@ def returned(back: str, assignment: str, page: str) -> tuple[str, str, bytes]:
         return "canvas", f"{back.rpartition('.')[0]}.html", page.encode()
     body = page.partition("<main>")[2].partition("</main>")[0]
     shown = nbformat.v4.new_output("display_data", data={"text/html": body})
-    cell = nbformat.v4.new_code_cell("", id="feedback", outputs=[shown])
-    return "canvas", back, nbformat.writes(nbformat.v4.new_notebook(cells=[cell])).encode()
+    hidden = {"jupyter": {"source_hidden": True}}
+    cell = nbformat.v4.new_code_cell("", id="feedback", outputs=[shown], metadata=hidden)
+    notebook = nbformat.v4.new_notebook(cells=[cell], metadata={"kernelspec": KERNEL})
+    return "canvas", back, nbformat.writes(notebook).encode()
 
 
-def zipped(members: Mapping[str, bytes]) -> bytes:
-    """A zip file that depends on nothing else."""
+def zipped(members: Mapping[str, bytes], programs: Collection[str] = ()) -> bytes:
+    """A zip file that depends on nothing else; ``programs`` are the members that can be run."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as packed:
         for name, data in sorted(members.items()):
-            packed.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+            info = zipfile.ZipInfo(name)
+            info.external_attr = (0o755 if name in programs else 0o644) << 16
+            packed.writestr(info, data, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 

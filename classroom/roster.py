@@ -314,7 +314,11 @@ def _columns(first: list[str]) -> tuple[list[str], str]:
     allowed = {field.name for field in fields(Person)}
     names = [{"e_mail": "email", "mail": "email"}.get(name, name) for name in plain]
     if "id" not in names:
-        raise ValueError(f"{FILE} has no column 'id' in its first line. Its columns may be: {_allowed()}.")
+        raise ValueError(
+            f"{FILE} has no column 'id' in its first line, which holds {', '.join(map(repr, first))}. Its "
+            f"columns may be: {_allowed()}. Canvas's and Moodle's own lists are read in English alone: take "
+            "one in English, or rename its columns."
+        )
     if strange := [name for name, ours in zip(first, names, strict=True) if ours not in allowed]:
         raise ValueError(
             f"{FILE} has the column {strange[0]!r}. Columns may be: {_allowed()}. Rename it, or take it out."

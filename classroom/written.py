@@ -107,6 +107,7 @@ def _rows(root: Path, assignment: str, db: str | None) -> list[dict]:
                         "comment": comments.get(grade.name),
                         "answer": _key(submission.student_id, grade.name, digests[grade.name]),
                         "digest": digests[grade.name][:8],
+                        "whole": digests[grade.name],
                         "cell": cells[grade.name],
                         "own": own,
                         "earlier": mark if grade.needs_manual_grade else None,
@@ -188,6 +189,29 @@ def outdated(root: Path, assignment: str, db: str | None = None) -> list[str]:
         f"{reports.points(row['points'])} is not entered: look at the new page"
         for row in _changes(root, assignment, db)[1]
     ]
+
+
+def rename(root: Path, assignment: str, old: str, new: str, do: bool, db: str | None = None) -> int:
+    """Give ``old``'s lines of the table to ``new``; with "" they go. The pages that name ``old`` go, too.
+
+    Returns how many lines there are. A mark counts for ``new`` if the text that was read is now theirs.
+    """
+    table, count = _table(root, assignment), 0
+    own = [row for row in _rows(root, assignment, db) if row["student"] == old] if table.exists() else []
+    keys = {row["answer"]: _key(new, row["question"], row["whole"]) for row in own}
+    for path in filter(Path.exists, (table, table.with_suffix(".csv.earlier"))):
+        lines = [row for _, row in _read(path)]
+        theirs = [row for row in lines if row["student"] == old or row["answer"] in keys]
+        count += len(theirs)
+        if do and theirs:
+            kept = [row for row in lines if new or row not in theirs]
+            for row in theirs:
+                row |= {"student": new, "answer": keys.get(row["answer"], row["answer"])}
+            files.replace(path, reports.table(COLUMNS, kept).encode("utf-8-sig"))
+    for page in table.parent.glob("*.html") if do else ():
+        if f"<h3>{html.escape(old)}:" in page.read_text(encoding="utf-8"):
+            page.unlink()
+    return count
 
 
 def _changes(root: Path, assignment: str, db: str | None) -> tuple[list[dict], list[dict]]:

@@ -4,7 +4,8 @@
 
 removes the lesson's notebook, side quests, exercise, questions, plan and slides. Links to it become plain
 words everywhere, also in the translations; each such line is printed, because a sentence may still speak of
-the lesson. Rows of tables that begin with such a link go. The other lessons keep their numbers.
+the lesson, and so is each line that names it without a link. Rows of tables that begin with such a link go.
+The other lessons keep their numbers.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ BELONGS = (
 
 
 def leave_out(number: str) -> Iterator[str]:
-    """Remove lesson ``number`` from the clone; yields each line that named it, as it reads now.
+    """Remove lesson ``number`` from the clone; yields each line that named it or still does, as it reads now.
 
     ValueError where there is no such lesson.
     """
@@ -63,7 +64,9 @@ def leave_out(number: str) -> Iterator[str]:
             if cell.cell_type == "markdown":
                 before, cell.source = cell.source, plain(cell.source)
                 yield from _changed(path, before, cell.source)
-        if [cell.source for cell in navigation.sign(notebook, path).cells] != stored:
+        signed = navigation.sign(notebook, path)
+        asked = nbformat.writes(signed) != nbformat.writes(authoring.ask(signed))  # a warm-up of that lesson
+        if asked or [cell.source for cell in signed.cells] != stored:
             nbformat.write(authoring.normalise(notebook), path)
             to_release += [path.stem] * navigation.is_exercise(path)
     exercises.release(to_release)
@@ -74,13 +77,27 @@ def leave_out(number: str) -> Iterator[str]:
             yield from _changed(path, before, after)
     for path in sorted(LOCALE.rglob("*.po")):
         _translated(path, plain)
+    yield from _mentions(re.compile(rf"\b(?:lesson|notebook|exercise) {number}\b|[\"']{number}, section"))
+
+
+def _mentions(named: re.Pattern) -> Iterator[str]:
+    """What still speaks of the lesson, in what learners and teachers read."""
+    for path in authoring.known():
+        for cell in nbformat.read(path, as_version=4).cells:
+            yield from (_line(path, line) for line in cell.source.split("\n") if named.search(line))
+    texts = ("docs/**/*.md", "course/**/*.toml", "course/checks/questions/*.py", "workshop/decks/*.toml")
+    for path in (path for pattern in texts for path in sorted(ROOT.glob(pattern))):
+        lines = path.read_text(encoding="utf-8").split("\n")
+        yield from (_line(path, line) for line in lines if named.search(line))
+
+
+def _line(path: Path, line: str) -> str:
+    return f"{path.relative_to(ROOT).as_posix()}: {line.strip()}"
 
 
 def _changed(path: Path, before: str, after: str) -> Iterator[str]:
     old = before.split("\n")
-    yield from (
-        f"{path.relative_to(ROOT).as_posix()}: {line}" for line in after.split("\n") if line not in old
-    )
+    yield from (_line(path, line) for line in after.split("\n") if line not in old)
 
 
 def _translated(path: Path, plain) -> None:
@@ -111,7 +128,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as problem:
         parser.error(str(problem))
     print("\n".join(lines))
-    print(f"{len(lines)} lines named it, and link to it no more: read whether they still say what you mean.")
+    print(f"{len(lines)} lines name it, and link to it no more: read whether they still say what you mean.")
     return 0
 
 

@@ -50,6 +50,8 @@ def test_a_lesson_less_leaves_no_link_to_it(course):
     (command,) = re.findall(r"^python -m workshop.leave_out \d\d$", PAGE, re.M)
     said = run(command)
     assert "notebooks/04_relative.ipynb: " in said and "Next: 05 Hybrid puts" in said
+    assert "course/checks/questions/q07.py: " in said, "an exercise that sends its readers there"
+    assert "from lesson 05" not in (folder / "notebooks" / "07_alibi.ipynb").read_text(encoding="utf-8")
     pages = [folder / "README.md", *folder.glob("docs/**/*.md"), *folder.glob("*/**/*.ipynb")]
     for path in pages:
         text = path.read_text(encoding="utf-8")

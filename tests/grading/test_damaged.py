@@ -52,6 +52,8 @@ def test_damaged_marks_stop_no_taking_in_and_are_made_again(graded):
     returned, said = graded.run("grade", graded.name)
     assert returned == 1 and f"ann: The marks in {path} cannot be read" in said and "marks what was" in said
     assert coded(graded) == {"ann": "", "ben": "4"}, "no zero"
+    for step in ("feedback", "report"):
+        assert f"ann: The marks in {path} cannot be read" in graded.run(step, graded.name)[1]
     graded.send("ann", code="def answer(x): return 2", seconds=1_700_000_100)
     path.write_text('{"state": "gra')
     returned, said = graded.run("take-in", graded.root / "inbox")

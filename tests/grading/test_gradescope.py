@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from classroom import __main__ as command
-from classroom import sandbox
+from classroom import gradescope, sandbox
 from workshop import exercises
 
 NAME = "ex06_rope"
@@ -21,6 +21,7 @@ NAME = "ex06_rope"
 def test_the_harness_marks_one_submission(tmp_path):
     assert command.main(["gradescope", NAME, "--root", str(tmp_path)]) == 0
     with zipfile.ZipFile(tmp_path / "exports" / f"autograder-{NAME}.zip") as packed:
+        assert packed.getinfo("run_autograder").external_attr >> 16 == 0o755
         packed.extractall(tmp_path / "source")
     assert {"setup.sh", "run_autograder"} <= set(os.listdir(tmp_path / "source"))
     (tmp_path / "submission").mkdir()
@@ -37,3 +38,7 @@ def test_the_harness_marks_one_submission(tmp_path):
     scores = {one["name"]: (one["score"], one["max_score"]) for one in found["tests"]}
     assert scores.pop("rope_shift_error") == (0, 4) and set(scores.values()) == {(4, 4), (2, 2)}
     assert all(one["output"] for one in found["tests"])
+    assert [one["name"] for one in found["tests"]][:2] == ["rope_angles", "rope_rotate"], "as in the exercise"
+    (tmp_path / "submission" / "homework.ipynb").write_bytes(b"%PDF-1.7")
+    said = gradescope.results(tmp_path, NAME, trusted=False)["output"]
+    assert "PDF" in said and "tell your teacher" not in said, "the student can mend it"

@@ -71,6 +71,10 @@ def test_one_cause_counts_once():
     assert (second["misconception"], second["students"]) == ("mean change", 1)
 
 
+def test_code_to_be_mended_that_was_left_alone_is_no_mistake_of_anybody():
+    assert not items.beliefs(klass([verdict(0, "as it was given")], [verdict(0, "as given")]))
+
+
 # ---- the reports ----
 def test_report_has_written_answers_and_who_is_missing(room):
     (room.root / "roster.csv").write_text("id\nli\nbo\nzoe\n")

@@ -243,6 +243,7 @@ def test_take_in_keeps_no_archive_in_memory(desk):
         "lena/ex06_rope (Lena's conflicted copy 2026-03-01).ipynb",
         "ex06_rope_lena (Lenas MacBook's conflicted copy 2026-03-01).ipynb",
         "ex06_rope_lena (conflicted copy 2026-03-01 101010).ipynb",
+        "ex06_rope_lena (Case Conflict 1).ipynb",
         "ex06_rope_lena.sync-conflict-20260301-101010-ABCDEFG.ipynb",
         "lena (conflicted copy 2026-03-01)/ex06_rope.ipynb",
     ],

@@ -105,6 +105,39 @@ def test_what_the_id_has_from_a_person_stays(teacher):
     assert teacher.grade("zoe", "explain_why")["manual_score"] == 0.5
 
 
+def filled_in(room) -> None:
+    """Everybody's written answer gets a mark in the table, which nobody has entered yet."""
+    room.run("written", room.name)
+    table = room.root / "written" / room.name / "marks.csv"
+    with table.open(encoding="utf-8-sig", newline="") as file:
+        rows = [
+            row | {"points": {"ann": "2", "zoe-m": "0.5"}[row["student"]]} for row in csv.DictReader(file)
+        ]
+    with table.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], quoting=csv.QUOTE_ALL)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_marks_in_a_table_follow_a_merge(teacher):
+    """Until now the name that was gone stopped the marks of all others, too."""
+    filled_in(teacher)
+    assert "1 lines of marks.csv become zoe’s" in teacher.run("merge", "zoe-m", "zoe", "--yes")
+    teacher.marks("zoe")
+    teacher.run("grade", teacher.name)
+    teacher.run("written", teacher.name, "--enter")
+    assert {name: row["written"] for name, row in grades(teacher).items()} == {"ann": "2", "zoe": "0.5"}
+
+
+def test_a_student_who_is_forgotten_leaves_the_tables(teacher):
+    filled_in(teacher)
+    said = teacher.run("forget", "zoe-m", "--yes")
+    assert "1 lines of marks.csv go" in said
+    teacher.run("written", teacher.name, "--enter")
+    assert grades(teacher)["ann"]["written"] == "2"
+    assert not [path for path in (teacher.root / "written").rglob("*.*") if "zoe-m" in path.read_text()]
+
+
 def test_forget_says_first_and_then_nothing_is_left(teacher):
     vote = {
         "question": "06.layout",
