@@ -17,7 +17,7 @@ from classroom import sandbox
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "instructor" / "changes.md").read_text(encoding="utf-8")
 NAME = "ex01_order"
-KEEP = shutil.ignore_patterns(".git", ".*cache", "build", "__pycache__", "*.egg-info")
+KEEP = shutil.ignore_patterns(".git", ".venv*", ".*cache", "build", "__pycache__", "*.egg-info")
 CODE = "def last_two(x):\n    ### BEGIN SOLUTION\n    return x[-2:].mean(0)\n    ### END SOLUTION"
 CHECK = "check.last_two(last_two)"
 EACH = """
