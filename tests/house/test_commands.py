@@ -70,9 +70,9 @@ LESS = {
     "TUTORIAL_PROGRESS=~/class-a.json make lab":
         "TUTORIAL_PROGRESS=~/class-a.json make lab LAB_FLAGS='--no-browser --allow-root --port=0'",
     "jupyter lab": "jupyter lab --version",
-    "make bench": "make bench ARGS='bias-1024 --rounds 1 --save one.json'",
+    "make bench": "make bench ARGS='rotary-step --rounds 1 --save one.json'",
     'make bench ARGS="--save results/benchmarks/cpu.json"':
-        "make bench ARGS='bias-1024 --rounds 1 --save one.json'",
+        "make bench ARGS='rotary-step --rounds 1 --save one.json'",
     "make breakages": "make breakages ARGS=sandwich.py",
     "make breakages ARGS=rotary": "make breakages ARGS='rotary --help'",
     "python -m workshop.benchmarks.mistakes NAME": "python -m workshop.benchmarks.mistakes axis_angles",
@@ -84,7 +84,8 @@ LESS = {
     'python -m pip install ".[experiments]"':  # what comes with the dot alone is installed by the line above
         "python -m pip install --dry-run --no-build-isolation '.[experiments]'",
     "python -m pip install --no-deps -e .": "python -m pip install --no-build-isolation --no-deps -e .",
-    "make locale LANGUAGE=zh": "make -n locale LANGUAGE=zh",  # it is `update`; all: test_translation.py
+    "make locale": "make -n locale",  # it is `update`, which two lines below do; all: test_translation.py
+    "make locale LANGUAGE=zh": "make -n locale LANGUAGE=zh",
     "python -m workshop.translation update zh": "python -m workshop.translation update zh 02",
     "python -m workshop.authoring pictures":
         "python -m workshop.authoring pictures 07",
