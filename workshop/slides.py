@@ -668,7 +668,7 @@ def _html(block: Block) -> str:
     )
 
 
-NUMBER = re.compile(r"(?<![\w.])[-+−]?\d(?:[\d,.]*\d)?(?: ?[%×°](?!\w))?")
+NUMBER = re.compile(r"(?<![\w.])[-+−]?\d(?:[\d,.]*\d)?(?:e[-+]?\d+)?(?: ?[%×°](?!\w))?")
 
 
 def _reading(lines: list[str]) -> str:
@@ -685,7 +685,7 @@ def _reading(lines: list[str]) -> str:
     def bold(text):
         return NUMBER.sub(lambda number: f"<b>{number[0]}</b>", html.escape(text.strip(), quote=False))
 
-    title = [lines.pop(0)] if len(lines) > 2 and lines[0].endswith((":", "seeds")) else []
+    title = [lines.pop(0)] if len(lines) > 2 and lines[0].endswith((":", "：", "seeds")) else []
     for rows in (
         [re.split(r" {2,}", line.strip()) for line in lines],
         [line.split(": ", 1) for line in lines],

@@ -58,7 +58,7 @@ def fit(cell: dict) -> None:
     folded = {
         "answer": (_("Show the answer"), _("Hide it again")),
         "tools": (_("The tools of this lesson"),) * 2,
-        "conditions": (_("The code that judges"),) * 2,
+        "conditions": (_("The conditions of the claims"),) * 2,
     }
     if kind in folded:
         options["code_prompt_show"], options["code_prompt_hide"] = folded[kind]
