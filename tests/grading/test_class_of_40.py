@@ -53,8 +53,10 @@ def notebook(folder: str = "solutions", name: str = NAME, change=None, extra=(),
     return json.dumps(found).encode()
 
 
-def in_gbk(data: bytes) -> bytes:
-    return json.dumps(json.loads(data), ensure_ascii=False).encode("gb18030")
+def stored_as(code: str, text: str) -> bytes:
+    """With these words, in a code that no notebook should have."""
+    told = json.dumps(json.loads(notebook(**words(text))), ensure_ascii=False)
+    return told.encode(code, "xmlcharrefreplace")
 
 
 def words(text: str) -> dict[str, str]:
@@ -154,8 +156,9 @@ class Student:
 RIGHT, STUB = notebook(), notebook("exercises")
 STUDENTS = [
     # honest
-    Student("right0", in_gbk(notebook(**words("两种排法都保持长度，点积也不变。")))),
-    *[Student(f"right{n}", notebook(**words(f"Both keep lengths. {n}"))) for n in (1, 2)],
+    Student("right0", stored_as("gb18030", "两种排法都保持长度，点积也不变。")),
+    Student("right1", stored_as("big5", "兩種排法都保持長度，點積也不變。")),
+    Student("right2", stored_as("cp1251", "Оба порядка сохраняют длину и скалярное произведение.")),
     *[
         Student(f"wrong{n}", notebook(rope_shift_error=NOT_A_SHARE, **words(f"I am not sure. {n}")), 14.0)
         for n in (0, 1)
@@ -401,7 +404,7 @@ def test_every_upload_is_accounted_for(taken_in):
         how = sent.upload or "a folder of their own"
         print(f"{student:8} {row['state']:13} {row['coded']:3} {row['late penalty']:4} {how} {row['reason']}")
     page = (taken_in / "written" / NAME / "explain_rope_layout.html").read_text()
-    assert UNSEEN in page and "两种排法都保持长度" in page
+    assert all(words in page for words in (UNSEEN, "两种排法都保持长度", "兩種排法都保持長度", "Оба порядка"))
 
 
 @contained
