@@ -926,6 +926,18 @@ def test_a_page_is_soon_there_on_a_slow_line_and_stays_where_it_is(browser, pack
     assert 0 < best["paint"] < 2000 and best["shift"] < 0.035, seen
 
 
+def test_from_a_disk_the_type_comes_too(browser, site):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto((site / "notebooks/06_rope.html").as_uri())
+    page.wait_for_function("""() => {
+        const pen = document.createElement("canvas").getContext("2d");
+        const wide = font => { pen.font = font; return pen.measureText("mmmmiiii").width; };
+        return wide('16px "Open Sans", monospace') !== wide("16px monospace");
+    }""")
+    context.close()
+
+
 @pytest.mark.parametrize("width", [1280, 1440, 1920])
 def test_no_code_of_a_lesson_is_wider_than_its_page_at_a_desk(look, url, width):
     """Lines fit as they are: where one is broken, the page would be too narrow for code."""
