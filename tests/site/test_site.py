@@ -971,6 +971,14 @@ def test_what_a_link_leads_to_does_not_lie_under_the_top_bar(look, url, name, wi
     assert not tab.problems
 
 
+def test_the_search_is_in_sight_where_the_list_of_pages_has_room(look, url):
+    tab = look()
+    tab.open(url, "notebooks/10_frontier.html")
+    assert tab.page.locator(".search-button-field").bounding_box()["y"] > 0
+    assert tab.page.locator(".bd-docs-nav a.current").bounding_box()["y"] < 800
+    assert not tab.problems
+
+
 def test_what_is_read_is_marked_and_the_next_lesson_comes_first(look, url):
     tab = look()
     tab.open(url, "notebooks/00_start_here.html")
