@@ -80,7 +80,7 @@ def _table(root: Path, assignment: str) -> Path:
 def _rows(root: Path, assignment: str, db: str | None) -> list[dict]:
     """A row (`COLUMNS`) for each answer; ``cell`` is the student's, ``earlier`` a mark for an older text.
 
-    ``digest``: what ``answer`` was in tables of earlier versions.
+    ``digest``: of the text; in tables of earlier versions ``answer`` was its first eight letters.
     ``own``: what the student wrote elsewhere, where any of it could be meant as an answer.
     """
     marks, rows = gradebook.load_marks(root, assignment), []
@@ -106,8 +106,7 @@ def _rows(root: Path, assignment: str, db: str | None) -> list[dict]:
                         "points": None if grade.needs_manual_grade else mark,
                         "comment": comments.get(grade.name),
                         "answer": _key(submission.student_id, grade.name, digests[grade.name]),
-                        "digest": digests[grade.name][:8],
-                        "whole": digests[grade.name],
+                        "digest": digests[grade.name],
                         "cell": cells[grade.name],
                         "own": own,
                         "earlier": mark if grade.needs_manual_grade else None,
@@ -198,7 +197,7 @@ def rename(root: Path, assignment: str, old: str, new: str, do: bool, db: str | 
     """
     table, count = _table(root, assignment), 0
     own = [row for row in _rows(root, assignment, db) if row["student"] == old] if table.exists() else []
-    keys = {row["answer"]: _key(new, row["question"], row["whole"]) for row in own}
+    keys = {row["answer"]: _key(new, row["question"], row["digest"]) for row in own}
     for path in filter(Path.exists, (table, table.with_suffix(".csv.earlier"))):
         lines = [row for _, row in _read(path)]
         theirs = [row for row in lines if row["student"] == old or row["answer"] in keys]
@@ -257,7 +256,7 @@ def _meant(line: Mapping, now: Sequence[Mapping]) -> tuple[Mapping, bool]:
     asked = [row for row in now if row["question"] == line["question"]]
     named = [row for row in asked if _same(line["student"], row["student"])]
     keyed = [row for row in asked if line["answer"] == row["answer"]]
-    read = keyed or [row for row in asked if _same(line["answer"], row["digest"])]
+    read = keyed or [row for row in asked if _same(line["answer"], row["digest"][:8])]
     both = [row for row in read if row in named]
     if not named:  # a spreadsheet made the id a day, which names nobody, but the key does
         both = [row for row in keyed if _guarded(row["student"]) != row["student"]]

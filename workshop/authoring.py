@@ -36,7 +36,7 @@ SOLUTIONS = ROOT / "solutions"
 CELL_METADATA = ("tags", "jupyter", "nbgrader")
 # What a page without a kernel needs: name and settings of an explorer, what was measured for a prediction.
 OUTPUT_METADATA = ("live", "measured")
-ASKS = re.compile(r'^lesson\.(predict|warm_up|concept_check)\("(.+?)"\)$', re.M)
+ASKS = re.compile(r'^lesson\.(predict|warm_up|concept_check)\("(.+?)"\)\Z', re.M)  # its result is the cell's
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -209,11 +209,11 @@ def ask(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     with tempfile.TemporaryDirectory() as nobody:  # a learner who has answered nothing yet
         with mock.patch.dict(os.environ, TUTORIAL_PROGRESS=str(Path(nobody) / "progress.json")):
             for cell in notebook.cells:
-                asked = ASKS.search(cell.source) if cell.get("outputs") else None
-                if asked:
-                    data, _ = getattr(lesson, asked[1])(asked[2])._repr_mimebundle_()
-                    said = next(one.data for one in cell.outputs if "text/html" in one.get("data", {}))
-                    said |= {mime: data[mime] for mime in ("text/html", "text/plain")}
+                asked = ASKS.search(cell.source)
+                for said in cell.get("outputs", ()) if asked else ():
+                    if said.output_type == "execute_result":
+                        data, _ = getattr(lesson, asked[1])(asked[2])._repr_mimebundle_()
+                        said.data |= {mime: data[mime] for mime in ("text/html", "text/plain")}
     return notebook
 
 

@@ -64,9 +64,9 @@ def leave_out(number: str) -> Iterator[str]:
             if cell.cell_type == "markdown":
                 before, cell.source = cell.source, plain(cell.source)
                 yield from _changed(path, before, cell.source)
-        signed = navigation.sign(notebook, path)
-        asked = nbformat.writes(signed) != nbformat.writes(authoring.ask(signed))  # a warm-up of that lesson
-        if asked or [cell.source for cell in signed.cells] != stored:
+        unasked = nbformat.writes(navigation.sign(notebook, path))
+        asked = nbformat.writes(authoring.ask(notebook))  # a warm-up was a question of that lesson
+        if asked != unasked or [cell.source for cell in notebook.cells] != stored:
             nbformat.write(authoring.normalise(notebook), path)
             to_release += [path.stem] * navigation.is_exercise(path)
     exercises.release(to_release)
