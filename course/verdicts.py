@@ -42,7 +42,7 @@ class Measured(Protocol):
 
 
 class Outcome(NamedTuple):
-    """A verdict, and the condition that it is about, in words: ``below +0.05``."""
+    """A verdict, and the condition that it is about, in words: ``below 0.05``."""
 
     verdict: str
     condition: str
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
         """The same, with the name of what was measured: for a claim about several numbers.
 
         >>> below(0.02, 0.05).of("the rise").condition
-        'the rise below +0.05'
+        'the rise below 0.05'
         """
         return self._replace(condition=f"{number} {self.condition}")
 
@@ -68,13 +68,13 @@ class Outcome(NamedTuple):
 def below(x: Measured | float, limit: float) -> Outcome:
     """x < limit."""
     low, high = _ends(x)
-    return _outcome(high < limit, low >= limit, f"below {_number(limit)}", _chance(x, limit))
+    return _outcome(high < limit, low >= limit, f"below {limit:.3g}", _chance(x, limit))
 
 
 def above(x: Measured | float, limit: float) -> Outcome:
     """x > limit."""
     low, high = _ends(x)
-    return _outcome(low > limit, high <= limit, f"above {_number(limit)}", _chance(x, limit))
+    return _outcome(low > limit, high <= limit, f"above {limit:.3g}", _chance(x, limit))
 
 
 def within(x: Measured | float, margin: float) -> Outcome:
@@ -83,7 +83,7 @@ def within(x: Measured | float, margin: float) -> Outcome:
     return _outcome(
         -margin < low and high < margin,
         low >= margin or high <= -margin,
-        f"between {_number(-margin)} and {_number(margin)}",
+        f"between {-margin:.3g} and {margin:+.3g}",
         _chance(x, margin if low + high > 0 else -margin),  # the nearer end decides, inside and outside
     )
 
@@ -154,7 +154,3 @@ def _chance(x: Measured | float, limit: float) -> float | None:
 
 def _outcome(met: bool, missed: bool, condition: str, p: float | None = None) -> Outcome:
     return Outcome(HOLDS if met else FAILS if missed else OPEN, condition, p)
-
-
-def _number(limit: float) -> str:
-    return f"{limit:+.3g}" if limit else "0"

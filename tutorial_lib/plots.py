@@ -52,9 +52,12 @@ with needs("experiments"):
     from matplotlib.ticker import MaxNLocator
 
 STYLE = Path(__file__).with_name("course.mplstyle")
-# In a clone of the course: what DejaVu Sans lacks, for figures in other languages.
-for _font in sorted((Path(__file__).parents[1] / "course" / "fonts").glob("*.otf")):
+# A letter comes from the first that has it. Matplotlib's own has arrows; the third, in a clone, Chinese.
+FAMILIES = ["Open Sans", "DejaVu Sans"]
+matplotlib.font_manager.fontManager.addfont(STYLE.with_name("fonts") / "OpenSans-course.ttf")
+for _font in sorted(STYLE.parents[1].glob("course/fonts/*.otf")):
     matplotlib.font_manager.fontManager.addfont(_font)
+    FAMILIES.append(matplotlib.font_manager.fontManager.ttflist[-1].name)
 # Blue below zero, grey at zero, yellow above. Each colour is lighter than the one before it, so that the
 # sign is seen in grey as well: red and blue ends of the same lightness would be lost there.
 SIGNED = matplotlib.colors.LinearSegmentedColormap.from_list(
@@ -82,10 +85,16 @@ def styled(draw):
 
     @functools.wraps(draw)
     def inner(*args, **kwargs):
-        with matplotlib.style.context(STYLE):
+        with matplotlib.style.context([STYLE, {"font.family": FAMILIES}]):
             return draw(*args, **kwargs)
 
     return inner
+
+
+def _titled(ax: Axes, title: str, pad: float | None = None) -> None:
+    """A title begins where its plot does."""
+    ax.set_title(title, pad=pad)
+    ax.title.set(x=0, horizontalalignment="left")
 
 
 @styled
@@ -143,7 +152,8 @@ def heat(
     low, high = limits if limits is not None else (None, None)
     image = ax.imshow(z, cmap=cmap, vmin=low, vmax=high)
     ax.grid(False)
-    ax.set(title=_(title), xlabel=_(xlabel), ylabel=_(ylabel))
+    ax.set(xlabel=_(xlabel), ylabel=_(ylabel))
+    _titled(ax, _(title))
     for axis in (ax.xaxis, ax.yaxis):
         # no ticks between two rows
         axis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10), integer=True, min_n_ticks=1))
@@ -262,7 +272,8 @@ def lines(
         ax.set_yscale("log")
     if ylim is not None:
         ax.set_ylim(*ylim)
-    ax.set(title=_(title), xlabel=_(xlabel), ylabel=_(ylabel))
+    ax.set(xlabel=_(xlabel), ylabel=_(ylabel))
+    _titled(ax, _(title))
     if border is not None:
         _border(ax, border)
     if len(named) > 1:
@@ -314,7 +325,7 @@ def _border(ax: Axes, at: float) -> None:
         _("longer"), (at, 1), (5, 3), xycoords=("data", "axes fraction"), textcoords="offset points",
         ha="left", va="bottom", fontsize=12, color="0.25",
     )  # fmt: skip
-    ax.set_title(ax.get_title(), pad=22)
+    _titled(ax, ax.get_title(), pad=22)
 
 
 def _name(ax: Axes, named: list) -> None:
@@ -434,7 +445,7 @@ def forest(
     ax.grid(False, axis="y")
     ax.margins(x=0.18 if min(means.values(), default=0) < 0 else 0.12)
     ax.set_xlabel(_(xlabel))
-    ax.set_title(_(title), pad=24 if level else None)
+    _titled(ax, _(title), pad=24 if level else None)
     return fig
 
 
@@ -521,8 +532,8 @@ def vectors(
     if mark is not None:
         ax.plot(*points[mark], "o", markersize=15, fillstyle="none", color="black", markeredgewidth=2)
     several = len(ends) > 1  # then the legend needs room on the right
+    _titled(ax, _(title))
     ax.set(
-        title=_(title),
         xlabel=_(xlabel),
         ylabel=_(ylabel),
         aspect="equal",
@@ -594,7 +605,7 @@ def bars(
     if xlim is not None:
         ax.set_xlim(*xlim)
     ax.set_xlabel(_(xlabel))
-    ax.set_title(_(title), pad=24 if levels else None)
+    _titled(ax, _(title), pad=24 if levels else None)
     return fig
 
 

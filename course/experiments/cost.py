@@ -212,6 +212,25 @@ def growth(record: Record, way: str) -> Interval | None:
     return interval([math.log(y / x) / math.log(last / first) for x, y in zip(a, b, strict=True)])
 
 
+NAMES = {"none": "no position", "rotary": "RoPE", "alibi": "ALiBi", "t5": "T5's bias"}
+HOW = {
+    "": "{}",
+    "dense": "{} as a matrix",
+    "flex": "{} in FlexAttention",
+    "all keys": "{}, all keys turned again",
+}
+
+
+def words(way: str) -> str:
+    """What readers call it.
+
+    >>> words("rotary"), words("alibi, dense")
+    ('RoPE', 'ALiBi as a matrix')
+    """
+    name, _comma, how = way.partition(", ")
+    return HOW[how].format(NAMES[name])
+
+
 DRAWN = ("none", "rotary", "rotary, all keys", "alibi", "t5", "alibi, dense", "alibi, flex")
 """What the figure shows: with T5's bias, ``dense`` and ``flex`` do what they do with ALiBi's."""
 
@@ -228,7 +247,7 @@ def figure(record: Record):
     )
     for ax, (doing, what, title) in zip(axes, plans, strict=True):
         x = sorted(record.settings["lengths"][doing])
-        curves = {name: [mean(record, what, doing, name, n) for n in x] for name in names}
+        curves = {words(name): [mean(record, what, doing, name, n) for n in x] for name in names}
         plots.lines(
             x,
             curves,
@@ -286,7 +305,7 @@ def table(record: Record) -> str:
         rows = [[f"{doing}: {MEASURES[what]}", *(f"L = {n:,}" for n in x)], ["---", *("---:" for _ in x)]]
         for name in _names(record, doing):
             means = [mean(record, what, doing, name, n) for n in x]
-            rows.append([name, *("–" if math.isnan(m) else f"{m:,.2f}" for m in means)])
+            rows.append([words(name), *("–" if math.isnan(m) else f"{m:,.2f}" for m in means)])
         parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n")
     return "\n".join(parts)
 
@@ -322,7 +341,7 @@ def findings(record: Record) -> list[Finding]:
             "On a long text, RoPE costs a few per cent of attention",
             "EleutherAI 2021, blog on rotary embeddings",
             "1 to 3 % more time for a model, when fused",
-            f"time of a forward at {last:,} tokens beside no position: {_words(rotary)}",
+            f"time of a forward at {last:,} tokens beside no position: {_interval(rotary)}",
             below(rotary, FEW),
             why="the rotation is a pass of its own over queries and keys here",
         ),
@@ -368,7 +387,7 @@ def findings(record: Record) -> list[Finding]:
             "In decoding, RoPE costs a few per cent where the cache holds keys that are turned already",
             "",
             "",
-            f"time of a step with {end:,} keys beside no position: {_words(step)}",
+            f"time of a step with {end:,} keys beside no position: {_interval(step)}",
             below(step, FEW),
             why="two short calls for the rotation take a share of so short a step",
         ),
@@ -376,7 +395,7 @@ def findings(record: Record) -> list[Finding]:
             "Turning all cached keys again in each step makes it take at least half as long again",
             "",
             "",
-            f"time of a step with {end:,} keys beside no position: {_words(again)}",
+            f"time of a step with {end:,} keys beside no position: {_interval(again)}",
             above(again, 1.5),
             why="attention itself takes longer than turning the keys on this device",
         ),
@@ -392,12 +411,12 @@ def findings(record: Record) -> list[Finding]:
     ]
 
 
-def _words(x: Interval) -> str:
+def _interval(x: Interval) -> str:
     return f"{x.mean:.2f} ({x.low:.2f} to {x.high:.2f})"
 
 
 def _both(found: dict[str, Interval]) -> str:
-    return ", ".join(f"{name} {_words(x)}" for name, x in found.items())
+    return ", ".join(f"{words(name)} {_interval(x)}" for name, x in found.items())
 
 
 def _memory(

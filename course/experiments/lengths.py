@@ -24,6 +24,7 @@ import torch
 
 from tutorial_lib import plots
 from tutorial_lib.data import kjv
+from tutorial_lib.data.corpus import Corpus
 from tutorial_lib.encodings import Frequencies, Rotary, fit
 from tutorial_lib.encodings.base import doors_of
 from tutorial_lib.encodings.registry import COMPARED
@@ -31,6 +32,7 @@ from tutorial_lib.language import _
 from tutorial_lib.model import Config, Transformer
 from tutorial_lib.training import evaluate, seeded, train
 
+from ..texts import honglou
 from ..verdicts import above, all_of, below, within
 from . import rates
 from .extension import SCALINGS, S
@@ -109,6 +111,10 @@ def encoding(name: str, settings: dict):
     return special.get(name, lambda: fitted(name))()
 
 
+def corpus(settings: dict) -> Corpus:
+    return honglou() if settings.get("text") == "honglou" else kjv()
+
+
 def cells(settings: dict) -> list[dict]:
     plain = [{"encoding": name} for name in settings["encodings"]]
     scaled = [{"encoding": "rotary", "scaling": name} for name in settings.get("scalings", [])]
@@ -123,16 +129,16 @@ def trained(
     settings: dict, cell: dict, seed: int, device: torch.device, build: Callable | None = None
 ) -> Transformer:
     """The model of a cell; ``build`` makes its encoding in place of :func:`encoding`."""
-    corpus, L, size, steps = kjv(), settings["length"], settings["batch"], settings["steps"]
+    text, L, size, steps = corpus(settings), settings["length"], settings["batch"], settings["steps"]
     config = Config(
-        len(corpus.symbols), settings["d_model"], n_layers=settings["layers"], n_heads=settings["heads"]
+        len(text.symbols), settings["d_model"], n_layers=settings["layers"], n_heads=settings["heads"]
     )
     model = seeded(lambda: Transformer(config, (build or encoding)(cell["encoding"], settings)), seed)
     of_cell, late = rates.of(settings, cell), round(TUNING * steps) if "scaling" in cell else 0
     decay = settings.get("position_decay")
 
     def windows(length):  # as many characters a step, whatever the length
-        return lambda generator: corpus.batch(max(1, size * L // length), length, generator)
+        return lambda generator: text.batch(max(1, size * L // length), length, generator)
 
     train(
         model,
@@ -157,7 +163,7 @@ def trained(
 
 def validation(model: Transformer, settings: dict, cell: dict, seed: int) -> float:
     """Loss at L on a text that is neither trained on nor reported."""
-    tokens, targets = kjv().windows(settings["windows"], 8 * settings["length"], between=True)
+    tokens, targets = corpus(settings).windows(settings["windows"], 8 * settings["length"], between=True)
     shape = -1, settings["length"]
     return evaluate(model, tokens.reshape(shape), targets.reshape(shape)).mean().item()
 
@@ -165,7 +171,8 @@ def validation(model: Transformer, settings: dict, cell: dict, seed: int) -> flo
 def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict:
     model, L, multiples = trained(settings, cell, seed, device), settings["length"], settings["multiples"]
     lengths = [L * n for n in (multiples if cell["encoding"] != "table" else multiples[:1])]
-    return read(model, *kjv().windows(settings["windows"], L * multiples[-1]), lengths, settings["tail"])
+    texts = corpus(settings).windows(settings["windows"], L * multiples[-1])
+    return read(model, *texts, lengths, settings["tail"])
 
 
 def read(model: Transformer, tokens, targets, lengths: list[int], tail: int) -> dict:
@@ -317,7 +324,7 @@ def findings(record: Record) -> list[Finding]:
                     claim,
                     "Press et al. 2022, Table 2",
                     theirs,
-                    f"loss of the last characters, {last} L against L: {gap} nats",
+                    f"loss at the ends of texts, {last} L against L: {gap} nats",
                     above(gap, STEADY),
                     why=little,
                 )
@@ -504,7 +511,9 @@ EXPERIMENT = Experiment(
     cells=cells,
     measure=measure,
     table=table,
-    setup=in_words("L = {length} characters of the King James Bible; {training}", examples="texts"),
+    setup=in_words(
+        "L = {length} {units}; {training}", examples="texts", units="characters of the King James Bible"
+    ),
     presets={
         "live": SMALL
         | {"encodings": list(MAIN), "steps": 100, "windows": 12, "tail": 32, "protocol": ["own"]},
@@ -516,6 +525,15 @@ EXPERIMENT = Experiment(
             "tail": 32,
             "scalings": ["PI", "NTK-aware", "YaRN"],
             "protocol": ["one", "own"],
+        },
+        "chinese": SMALL
+        | {
+            "text": "honglou",
+            "units": "bytes of Dream of the Red Chamber, three to a Chinese character",
+            "encodings": ["none", "sinusoidal", "learned", "rotary", "alibi", "t5"],
+            "steps": 300,
+            "windows": 24,
+            "tail": 32,
         },
         "gpu": {
             "d_model": 384,
@@ -531,5 +549,5 @@ EXPERIMENT = Experiment(
             "tail": 256,
         },
     },
-    seeds={"live": (0, 1, 2), "full": (0, 1, 2, 3, 4), "gpu": (0, 1, 2)},
+    seeds={"live": (0, 1, 2), "full": (0, 1, 2, 3, 4), "chinese": (0, 1, 2, 3, 4), "gpu": (0, 1, 2)},
 )

@@ -9,6 +9,7 @@ import json
 import shutil
 import statistics
 import subprocess
+import textwrap
 
 import torch
 
@@ -107,7 +108,7 @@ def figure(record: Record):
                 for kind in record.settings["encodings"]
             ],
             ax=ax,
-            title=TASKS[task],
+            title=textwrap.fill(TASKS[task], 20),
             xticks=[f"{times}×" for times in TIMES],
             yticks=[ENCODINGS[kind] for kind in record.settings["encodings"]],
             limits=(0, 1),

@@ -39,9 +39,12 @@ interval lies wholly on the wrong side of its limit with a chance of 2.5 % at mo
 are marked with a †.
 """
 
+WHERE = {"full": "", "chinese": " (in Chinese)", "gpu": " (on a GPU)"}
+"""The presets that are reported, and what the title says of each."""
+
 
 def page(folder: Path = RECORDS) -> str:
-    """The page as Markdown, from every record of the preset ``full`` or ``gpu`` in the folder."""
+    """The page as Markdown, from every record of a preset of :data:`WHERE` in the folder."""
     sections = [_section(*each, folder) for each in measured(folder)]
     outcomes = [finding.outcome for *_, pairs in sections for finding, _ in pairs]
     limit = verdicts.discoveries(outcomes)
@@ -63,7 +66,7 @@ def measured(folder: Path = RECORDS) -> list[tuple[Experiment, str]]:
     return [
         (experiment, preset)
         for experiment in EXPERIMENTS.values()
-        for preset in ("full", "gpu")
+        for preset in WHERE
         if preset in experiment.presets and (folder / f"{experiment.name}-{preset}.json").exists()
     ]
 
@@ -71,9 +74,8 @@ def measured(folder: Path = RECORDS) -> list[tuple[Experiment, str]]:
 def _section(experiment: Experiment, preset: str, folder: Path) -> tuple[str, list[str], list[tuple]]:
     """The name; what stands above the findings; each of these, with that at one rate for all, or None."""
     record = load(experiment.name, preset, folder)
-    where = " (on a GPU)" if preset == "gpu" else ""
     top = [
-        f"## {experiment.title}{where}\n\n`{record.command}` — {record.device}, torch "
+        f"## {experiment.title}{WHERE[preset]}\n\n`{record.command}` — {record.device}, torch "
         f"{record.made_with('torch')}, {len(record.seeds)} {experiment.over}, "
         f"{record.seconds:.0f} s.\n"
     ]

@@ -25,7 +25,7 @@ from .. import verdicts
 from ..verdicts import Outcome
 from .record import Record, Run, checked, versions, write
 
-PRESETS = ("live", "full", "gpu", "exercise")
+PRESETS = ("live", "full", "chinese", "gpu", "exercise")
 LISTS = ("bases", "between", "encodings", "protocol", "scalings", "texts")
 """Settings that only list cells: one more on the list leaves what was measured for the others as it is."""
 
@@ -106,8 +106,9 @@ class Experiment:
     Attributes:
         name, title: for the command line, and for people.
         presets: settings for ``"live"`` (a minute on two cores), ``"full"`` (the shipped record),
-            ``"gpu"`` (larger models, and up to 16 times the trained length or more: an estimated
-            (not timed) ten minutes on one GPU) and ``"exercise"`` (what a graded exercise trains).
+            ``"chinese"`` (the same in a Chinese text), ``"gpu"`` (larger models, and up to 16 times the
+            trained length or more: an estimated (not timed) ten minutes on one GPU) and ``"exercise"``
+            (what a graded exercise trains).
         seeds: for each preset.
         cells: from settings to the cells of the sweep, dictionaries that JSON can hold.
         measure: ``measure(settings, cell, seed, device)`` gives numbers, or lists of them, by name.

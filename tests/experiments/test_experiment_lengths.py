@@ -1,5 +1,7 @@
 """Train short, test long: which characters are compared, and what the record says."""
 
+import re
+
 import pytest
 import torch
 from torch import nn
@@ -72,6 +74,14 @@ def test_a_learned_table_is_stretched_for_each_length_and_left_as_it_was():
     text = torch.zeros(1, 16, dtype=torch.long)
     lengths.read(model, text, text, [4, 16], tail=2)
     assert sizes == [4, 16]
+
+
+def test_a_preset_reads_the_bytes_of_a_chinese_text():
+    chinese = lengths.corpus(lengths.EXPERIMENT.presets["chinese"])
+    said = chinese.text.encode("latin-1").decode("utf-8")
+    assert said.startswith("第一回甄士隐") and said.count("\n") == 20 and len(chinese.symbols) < 80
+    assert set(re.sub("[\u3400-\u9fff]", "", said)) == {"\n"}, "punctuation is of later editors"
+    assert lengths.corpus(TINY) is kjv()
 
 
 def test_every_encoding_of_the_registry_is_here_or_named_elsewhere():

@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 import shutil
+import statistics
 from pathlib import Path
 
 import nbformat
@@ -18,7 +19,7 @@ from course.checks import judge_process, report
 from course.checks import questions as graded
 from course.checks.answer import collect
 from course.checks.judge import judge
-from course.experiments import why_rope
+from course.experiments import lengths, why_rope
 from course.lab import __main__ as desk
 from course.lesson import museum, predictions, questions, resume, turns
 from tutorial_lib import conformance, readability
@@ -306,6 +307,21 @@ def test_the_catalogs_follow_the_english(language):
 
 def test_the_page_says_what_is_translated():
     assert translation.PAGE.read_text(encoding="utf-8") == translation.page()
+
+
+def test_what_chinese_lessons_say_of_a_chinese_text_is_in_its_record():
+    """The English has nothing that they could be compared with."""
+    record = experiments.load("lengths", "chinese")
+    said = {name: "".join(translation.known(name, "zh").values()) for name in ("02_sinusoidal", "07_alibi")}
+
+    def tail(name, at):
+        return statistics.fmean(each[at] for each in lengths.losses(record, name, "tail"))
+
+    first = [f"{tail(name, at):.2f}" for name in ("sinusoidal", "none") for at in (0, 1)]
+    assert "正弦编码的损失从 {} 升到 {}；没有位置的，只从 {} 升到 {}".format(*first) in said["02_sinusoidal"]
+    assert "五个种子的平均" in said["02_sinusoidal"] and len(record.seeds) == 5
+    rotary, alibi = (tail(name, -1) - tail(name, 0) for name in ("rotary", "alibi"))
+    assert f"变化不到 0.01 nat，用 RoPE 的却升高 {rotary:.2f} nat" in said["07_alibi"] and abs(alibi) < 0.01
 
 
 # ---- what a translation must keep ----

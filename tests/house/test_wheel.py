@@ -130,7 +130,7 @@ HELD = re.compile(
     |data/released[.]json|explorers/(?:positions|measured)[.]json     # numbers that are shown
     |conformance/golden/golden[.](?:json|safetensors)                 # the golden vectors
     |configs[.]json                                                   # what no config.json says
-    |course[.]mplstyle|py[.]typed)""",
+    |course[.]mplstyle|fonts/OpenSans-course[.]ttf|py[.]typed)""",
     re.X,
 )
 

@@ -69,7 +69,7 @@ def test_several_conditions():
 
 
 def test_conditions_and_signs_are_words():
-    assert str(below(0.0, 0.05)) == "✔ holds" and below(0.0, 0.05).condition == "below +0.05"
+    assert str(below(0.0, 0.05)) == "✔ holds" and below(0.0, 0.05).condition == "below 0.05"
     assert above(0.0, 0).condition == "above 0" and within(0.0, 0.1).condition == "between -0.1 and +0.1"
     assert str(fact(False, "4 of 4")) == "✘ does not hold" and str(unmeasured("x")).startswith("◌")
 

@@ -105,7 +105,7 @@ def judged(lines: str, its: str) -> tuple[list[tuple[str, float, float, float]],
     None where words alone were compared, or where the sentence has other numbers as well: a picture is drawn
     only if the intervals at its beginning, set against the limit, give the verdict that stands there.
 
-    >>> judged("- Measured here: gain: t5 +0.5 (+0.4 to +0.6)\\n- Asked for: above +0.2\\n", "holds")
+    >>> judged("- Measured here: gain: t5 +0.5 (+0.4 to +0.6)\\n- Asked for: above 0.2\\n", "holds")
     ([('t5', 0.5, 0.4, 0.6)], [0.2], 'above')
     """
     here, asked = (re.search(rf"^- {name}: (.*)", lines, re.M) for name in ("Measured here", "Asked for"))
@@ -134,8 +134,12 @@ def track(ground: str, mean: float, low: float, high: float) -> str:
     )
 
 
+def signed(x: float) -> str:
+    return f"{x:g}".replace("-", "−")
+
+
 def picture(lines: str, its: str) -> str:
-    """The intervals as lines, over the ground where the claim would hold."""
+    """The intervals as lines with their means, over the ground where the claim would hold."""
     if not (known := judged(lines, its)):
         return ""
     found, limits, side = known
@@ -150,15 +154,16 @@ def picture(lines: str, its: str) -> str:
     rows = "".join(
         f"<tr><td>{html.escape(name) if len(found) > 1 else ''}</td>"
         + track(f"--left:{left:.1f}%;--right:{right:.1f}%", *map(at, (mean, start, end)))
-        + "</tr>"
+        + f"<td>{signed(mean)}</td></tr>"
         for name, mean, start, end in found
     )
-    ends = " to ".join(f"{limit:g}".replace("-", "−") for limit in limits)
+    ends = " to ".join(map(signed, limits))
     words = {"above": f"{ends} →", "below": f"← {ends}", "between": ends}[side]
     place = min(max((left + right) / 2 if side == "between" else at(limits[0]), 8), 92)
     return (
         '<table class="course-judged" role="presentation">'
-        f'<tr><td></td><td><small style="left:{place:.1f}%">{words}</small></td></tr>{rows}</table>\n\n'
+        f'<tr><td></td><td><small style="left:{place:.1f}%">{words}</small></td><td></td></tr>'
+        f"{rows}</table>\n\n"
     )
 
 
@@ -178,8 +183,10 @@ def places(found: re.Match) -> str:
 
 
 def page(slug: str) -> str:
-    """One record: its claims as cards, its tables as they are."""
+    """One record: what was done, the claims as cards, and below them the tables and the command."""
     record = records()[slug]
+    top, *claims = re.split(r"^(?=\*\*)", record.text, maxsplit=1, flags=re.M)
+    command, setup, *tables = top.strip().split("\n\n", 2)
 
     def card(found: re.Match) -> str:
         sign = verdicts.SIGNS[verdict(found)]
@@ -189,8 +196,10 @@ def page(slug: str) -> str:
             f"{picture(found['lines'], verdict(found))}{lines}\n\n</div>\n"
         )
 
-    body = FINDING.sub(card, record.text)
+    cards = FINDING.sub(card, "".join(claims))
+    numbers = f"\n## The numbers\n\n{tables[0]}" if tables else ""
     return (
         f"# {record.title}\n\n[All records](../docs/results.md), and [how to read a verdict]"
-        f"(../docs/results.md#how-to-read-a-verdict)\n{body}"
+        f"(../docs/results.md#how-to-read-a-verdict)\n\n{setup}\n\n{cards}{numbers}"
+        f"\n## Measure it again\n\n{command}\n"
     )
