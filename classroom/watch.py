@@ -151,11 +151,14 @@ class Tree:
         """Bytes in the sandbox's file systems in memory; 0 if we may not look: their size is limited, too."""
         total = 0
         for name in TMPFS:
-            path = f"/proc/{self.first}/root/{name}"
-            try:
-                found, device = os.statvfs(path), os.stat(path).st_dev
+            try:  # opened once: when the root changes between two looks, the second would be at another folder
+                place = os.open(f"/proc/{self.first}/root/{name}", os.O_PATH)
             except OSError:
                 continue
+            try:
+                found, device = os.statvfs(place), os.fstat(place).st_dev
+            finally:
+                os.close(place)
             if device != _device(name):
                 total += (found.f_blocks - found.f_bfree) * found.f_frsize
                 total += (found.f_files - found.f_ffree) * INODE

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from classroom import sandbox, seccomp
+from classroom import sandbox, seccomp, watch
 from classroom.sandbox import Limits, Outcome
 
 MISSING = sandbox.probe()
@@ -586,3 +586,20 @@ def test_probe_names_the_switch(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     fake_bwrap(tmp_path, monkeypatch, "bwrap: Creating new namespace failed")
     assert "sysctl -w some.switch=1" in sandbox.probe()
+
+
+def test_a_look_while_a_sandbox_changes_its_root_counts_no_disk(monkeypatch):
+    """Bubblewrap's first process begins in our own root: that disk is no memory of the sandbox."""
+    told, telling = os.pipe()
+    try:
+        tree = watch.Tree(None, told)
+        tree.first = os.getpid()
+        real = os.stat
+
+        def moved(path, *more, **options):  # by then it has a root of its own
+            return os.stat_result([0] * 10) if str(path).startswith("/proc/") else real(path, *more, **options)
+
+        monkeypatch.setattr(os, "stat", moved)
+        assert tree._files() == 0
+    finally:
+        os.close(told), os.close(telling)
