@@ -635,10 +635,24 @@ class Picture:
 
 
 @styled
+def _keep_titles(fig: Figure) -> None:
+    """A title too long for the room on its right begins farther left."""
+    titled = [ax for ax in fig.axes if ax.title.get_horizontalalignment() == "left"]
+    renderer = cast(FigureCanvasAgg, fig.canvas).get_renderer()
+    wide = [ax.title.get_window_extent(renderer).width / ax.get_window_extent().width for ax in titled]
+    if max(wide, default=0) < 0.8:  # where axes will stand is known when they are drawn, which takes a while
+        return
+    fig.draw_without_rendering()
+    for ax in titled:
+        if (over := ax.title.get_window_extent(renderer).x1 - fig.bbox.width) > 1:
+            ax.title.set_x(-(over + 2) / ax.get_window_extent().width)
+
+
 def png(fig: Figure) -> bytes:
     """The figure as PNG bytes; the same figure drawn anew gives the same bytes."""
     buffer = io.BytesIO()
     FigureCanvasAgg(fig)  # the figure keeps it, and with it where everything stands
+    _keep_titles(fig)
     if any(text.get_gid() == "end" for ax in fig.axes for text in ax.texts):
         _spread(fig)
     fig.savefig(buffer, format="png", metadata={"Software": None})

@@ -166,6 +166,19 @@ def test_heat_says_what_it_is_told():
         plots.heat(Z[0])
 
 
+def test_a_title_begins_where_its_plot_does_or_farther_left_if_it_is_long():
+    for title, begins in (
+        ("short", True),
+        ("one that is too long for the room on its right", False),
+    ):
+        fig, axes = plots.panels(1, 2, size=(9, 3))
+        for ax, said in zip(axes, ("", title), strict=True):
+            plots.lines([0, 1], {"": [1, 2]}, ax=ax, title=said)
+        assert plots.png(fig) == plots.png(fig) and not readability.faults(fig)
+        renderer = fig.canvas.get_renderer()
+        assert (abs(ax.title.get_window_extent(renderer).x0 - ax.get_window_extent().x0) < 3) == begins
+
+
 def test_the_colour_bar_can_be_left_away():
     assert len(plots.heat(Z).axes) == 2 and len(plots.heat(Z, colorbar=None).axes) == 1
 
