@@ -406,7 +406,9 @@ def nearly_right(question):
 def test_a_wrong_answer_is_refused_in_any_precision_and_no_message_tells_two_equal_things_apart(question):
     for n, one in enumerate(question.wrong):
         tensor = (SINGLE, DOUBLE)[n % 2]
-        found = verdict(question, lambda *args, one=one, tensor=tensor: mapped(one.answer(*args), tensor), n % 2)
+        found = verdict(
+            question, lambda *args, one=one, tensor=tensor: mapped(one.answer(*args), tensor), n % 2
+        )
         assert not found.passed and not says_one_thing_twice(found.text), (one.name, found.text)
     for answer in nearly_right(question):
         for seed in range(2):

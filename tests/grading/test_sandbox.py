@@ -596,8 +596,10 @@ def test_a_look_while_a_sandbox_changes_its_root_counts_no_disk(monkeypatch):
         tree.first = os.getpid()
         real = os.stat
 
-        def moved(path, *more, **options):  # by then it has a root of its own
-            return os.stat_result([0] * 10) if str(path).startswith("/proc/") else real(path, *more, **options)
+        def moved(path, **options):  # by then it has a root of its own
+            return (
+                os.stat_result([0] * 10) if str(path).startswith("/proc/") else real(path, *more, **options)
+            )
 
         monkeypatch.setattr(os, "stat", moved)
         assert tree._files() == 0
