@@ -597,9 +597,8 @@ def test_a_look_while_a_sandbox_changes_its_root_counts_no_disk(monkeypatch):
         real = os.stat
 
         def moved(path, **options):  # by then it has a root of its own
-            return (
-                os.stat_result([0] * 10) if str(path).startswith("/proc/") else real(path, *more, **options)
-            )
+            away = str(path).startswith("/proc/")
+            return os.stat_result([0] * 10) if away else real(path, **options)
 
         monkeypatch.setattr(os, "stat", moved)
         assert tree._files() == 0
