@@ -151,7 +151,7 @@ class Tree:
         """Bytes in the sandbox's file systems in memory; 0 if we may not look: their size is limited, too."""
         total = 0
         for name in TMPFS:
-            try:  # opened once: when the root changes between two looks, the second would be at another folder
+            try:  # opened once: between two looks the root may change, and with it the folder
                 place = os.open(f"/proc/{self.first}/root/{name}", os.O_PATH)
             except OSError:
                 continue
