@@ -134,8 +134,8 @@ def track(ground: str, mean: float, low: float, high: float) -> str:
     )
 
 
-def signed(x: float) -> str:
-    return f"{x:g}".replace("-", "−")
+def signed(x: float, form: str = "g") -> str:
+    return format(x, form).replace("-", "−")
 
 
 def picture(lines: str, its: str) -> str:
@@ -143,6 +143,8 @@ def picture(lines: str, its: str) -> str:
     if not (known := judged(lines, its)):
         return ""
     found, limits, side = known
+    here = re.search("^- Measured here: (.*)", lines, re.M)[1]
+    places = max(len(number.partition(".")[2]) for number in re.findall(NUMBER, here))
     numbers = [*limits, *(each for _name, *ends in found for each in ends)]
     low, high = min(numbers), max(numbers)
     low, high = low - 0.12 * (high - low or 1), high + 0.12 * (high - low or 1)
@@ -154,7 +156,7 @@ def picture(lines: str, its: str) -> str:
     rows = "".join(
         f"<tr><td>{html.escape(name) if len(found) > 1 else ''}</td>"
         + track(f"--left:{left:.1f}%;--right:{right:.1f}%", *map(at, (mean, start, end)))
-        + f"<td>{signed(mean)}</td></tr>"
+        + f"<td>{signed(mean, f'.{places}f')}</td></tr>"
         for name, mean, start, end in found
     )
     ends = " to ".join(map(signed, limits))
