@@ -885,6 +885,20 @@ def test_the_playground_learns_on_its_page(url, look, start):
     assert not tab.problems
 
 
+def test_on_a_phone_no_word_is_covered_or_runs_down_a_column(url, look):
+    tab = look(width=360)
+    tab.open(url, "notebooks/06_rope.html")
+    tab.page.locator(".pg-guess").wait_for()
+    bar, guess = (tab.page.locator(f".pg {part}").first.bounding_box() for part in (".pg-bar", ".pg-guess"))
+    assert bar["y"] + bar["height"] <= guess["y"], "the box around an output would move what sticks"
+    heads = tab.page.locator(".bd-article thead").all()
+    assert heads and all(head.inner_text().strip() for head in heads if head.is_visible())
+    tab.open(url, "results/what-a-position-costs-at-run-time.html")
+    names = tab.page.locator(".course-judged td:first-child:not(:empty)").all()
+    assert len(names) > 4 and max(name.bounding_box()["height"] for name in names) < 60
+    assert not tab.problems
+
+
 PAINT = """() => {
     window.seen = { paint: 0, shift: 0, what: "", moved: [] };
     const watch = (type, see) => new PerformanceObserver(list => list.getEntries().forEach(see))
