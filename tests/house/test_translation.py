@@ -318,7 +318,7 @@ def test_what_chinese_lessons_say_of_a_chinese_text_is_in_its_record():
         return statistics.fmean(each[at] for each in lengths.losses(record, name, "tail"))
 
     first = [f"{tail(name, at):.2f}" for name in ("sinusoidal", "none") for at in (0, 1)]
-    assert "正弦编码的损失从 {} 升到 {}；没有位置的，只从 {} 升到 {}".format(*first) in said["02_sinusoidal"]
+    assert "正弦编码的损失从 {} 升到 {}，不带位置的只从 {} 升到 {}".format(*first) in said["02_sinusoidal"]
     assert "五个种子的平均" in said["02_sinusoidal"] and len(record.seeds) == 5
     rotary, alibi = (tail(name, -1) - tail(name, 0) for name in ("rotary", "alibi"))
     assert f"变化不到 0.01 nat，用 RoPE 的却升高 {rotary:.2f} nat" in said["07_alibi"] and abs(alibi) < 0.01
