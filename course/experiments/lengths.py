@@ -19,6 +19,7 @@ the same number of steps is spent on windows of 4 L, with angles that are scaled
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 
@@ -426,6 +427,8 @@ def findings(record: Record) -> list[Finding]:
         )
     if {"rotary + YaRN", "alibi", "rotary"} <= {*rows(record)}:
         said += scaled(record)
+    if "text" in record.settings:  # a claim has one verdict, but on another text it is another claim
+        said = [replace(finding, claim=f"{finding.claim}, in Chinese") for finding in said]
     return said
 
 
