@@ -160,11 +160,11 @@ def picture(lines: str, its: str) -> str:
         for name, mean, start, end in found
     )
     ends = " to ".join(map(signed, limits))
-    words = {"above": f"holds above {ends} →", "below": f"← holds below {ends}", "between": f"holds: {ends}"}[side]
+    words = {"above": f"holds above {ends} →", "below": f"← holds below {ends}", "between": f"holds: {ends}"}
     place = min(max((left + right) / 2 if side == "between" else at(limits[0]), 20), 80)
     return (
         '<table class="course-judged" role="presentation">'
-        f'<tr><td></td><td><small style="left:{place:.1f}%">{words}</small></td><td></td></tr>'
+        f'<tr><td></td><td><small style="left:{place:.1f}%">{words[side]}</small></td><td></td></tr>'
         f"{rows}</table>\n\n"
     )
 
