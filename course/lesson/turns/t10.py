@@ -329,7 +329,7 @@ GATE_LIKE_ALIBI = Question(
         Wrong(
             "the other way",
             lambda m: math.log((1 - math.exp(-m)) / math.exp(-m)),
-            "Your gate lets through what should be shut out: with a small slope nearly everything must be "
+            "Your gate is shut where it should be open: with a small slope nearly everything must be "
             "kept, so b is large.",
         ),
         Wrong(
