@@ -90,8 +90,9 @@ def test_a_record_of_each_preset(preset, tmp_path):
     assert len(experiment.alt(record).split()) > 10
     assert all(finding.ours for finding in experiment.findings(record))
     text = experiment.table(record)
-    assert text.count("| rotary |") == 3 and text.count("| rotary, all keys |") == 1
-    assert "| alibi, dense |" in text and ("| t5, flex |" in text) == (preset == "gpu")
+    assert text.count("| RoPE |") == 3 and text.count("| RoPE, all keys turned again |") == 1
+    assert "| ALiBi as a matrix |" in text
+    assert ("| T5's bias in FlexAttention |" in text) == (preset == "gpu")
     assert text.count("| – |") == 4  # neither matrix at the longest length: time and memory
 
 

@@ -99,7 +99,7 @@ LESS = {
     "python -m http.server --directory build/slides --bind 127.0.0.1":
         "python -u -m http.server 0 --directory build --bind 127.0.0.1",
     "python -m workshop.benchmarks.grading":
-        "python -m workshop.benchmarks.grading --submissions 1 --workers 1 --save one.json",
+        "python -m workshop.benchmarks.grading --submissions 2 --workers 1 --save one.json",
     "python -m classroom": "python -m classroom --help",
     "python -m course.experiments run word_order --preset live --folder build/trial": RUN,
     "python -m course.experiments check": "python -m course.experiments check --runs 1 --longest 2",
