@@ -634,7 +634,6 @@ class Picture:
         return {"text/html": figure, "image/png": data, "text/plain": f"Figure: {self.alt}"}
 
 
-@styled
 def _keep_titles(fig: Figure) -> None:
     """A title too long for the room on its right begins farther left."""
     titled = [ax for ax in fig.axes if ax.title.get_horizontalalignment() == "left"]
@@ -648,6 +647,7 @@ def _keep_titles(fig: Figure) -> None:
             ax.title.set_x(-(over + 2) / ax.get_window_extent().width)
 
 
+@styled
 def png(fig: Figure) -> bytes:
     """The figure as PNG bytes; the same figure drawn anew gives the same bytes."""
     buffer = io.BytesIO()

@@ -233,7 +233,7 @@ def test_a_run_has_the_same_bits_on_every_machine(kind):
     assert bits(twelve(kind), POISON) == BITS[kind]
 
 
-@pytest.mark.parametrize("kind", ["shaw", "text"])  # every part of the engine is in one of them
+@pytest.mark.parametrize("kind", ["rope", "shaw", "text"])  # a rotation, vectors, a bias
 def test_a_run_has_the_same_bits_in_another_engine(kind):
     """QuickJS: an interpreter, without WebAssembly, of other people than V8's. Slow, so not all kinds."""
     quickjs = pytest.importorskip("quickjs")

@@ -116,6 +116,13 @@ def test_the_readers_settings_are_untouched(draw):
         assert fig.axes[0].title.get_fontsize() == 16 and fig.get_figwidth() >= 4
 
 
+def test_the_readers_settings_change_no_figure(draw):
+    """None of those that the course has its own of: some count as late as when the picture is written."""
+    ours = plots.png(draw())
+    with matplotlib.rc_context({"savefig.dpi": 50, "savefig.facecolor": "red", "xtick.color": "red"}):
+        assert plots.png(draw()) == ours
+
+
 def test_each_draws_on_given_axes():
     fig, axes = plots.panels(1, 4, size=(9, 3))
     for ax, call in zip(
@@ -167,14 +174,18 @@ def test_heat_says_what_it_is_told():
 
 
 def test_a_title_begins_where_its_plot_does_or_farther_left_if_it_is_long():
+    def drawn(title):
+        fig, axes = plots.panels(1, 2, size=(9, 3))
+        for ax, said in zip(axes, ("", title), strict=True):
+            plots.lines([0, 1], {"": [1, 2]}, ax=ax, title=said)
+        return fig, ax
+
     for title, begins in (
         ("short", True),
         ("one that is too long for the room on its right", False),
     ):
-        fig, axes = plots.panels(1, 2, size=(9, 3))
-        for ax, said in zip(axes, ("", title), strict=True):
-            plots.lines([0, 1], {"": [1, 2]}, ax=ax, title=said)
-        assert plots.png(fig) == plots.png(fig) and not readability.faults(fig)
+        fig, ax = drawn(title)
+        assert plots.png(fig) == plots.png(drawn(title)[0]) and not readability.faults(fig)
         renderer = fig.canvas.get_renderer()
         assert (abs(ax.title.get_window_extent(renderer).x0 - ax.get_window_extent().x0) < 3) == begins
 

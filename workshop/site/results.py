@@ -99,6 +99,12 @@ def index(text: str) -> str:
     )
 
 
+def said(lines: str, name: str) -> str:
+    """What a line of a finding says, such as "Asked for"; "" if there is none."""
+    found = re.search(rf"^- {name}: (.*)", lines, re.M)
+    return found[1] if found else ""
+
+
 def judged(lines: str, its: str) -> tuple[list[tuple[str, float, float, float]], list[float], str] | None:
     """The intervals that a finding was judged by, each with its name; the limits; and on which side it holds.
 
@@ -108,13 +114,13 @@ def judged(lines: str, its: str) -> tuple[list[tuple[str, float, float, float]],
     >>> judged("- Measured here: gain: t5 +0.5 (+0.4 to +0.6)\\n- Asked for: above 0.2\\n", "holds")
     ([('t5', 0.5, 0.4, 0.6)], [0.2], 'above')
     """
-    here, asked = (re.search(rf"^- {name}: (.*)", lines, re.M) for name in ("Measured here", "Asked for"))
-    rule = asked and re.fullmatch(rf"(above|below|between) ({NUMBER})(?: and ({NUMBER}))?", asked[1])
+    here = said(lines, "Measured here")
+    rule = re.fullmatch(rf"(above|below|between) ({NUMBER})(?: and ({NUMBER}))?", said(lines, "Asked for"))
     if not here or not rule:
         return None
     limits = [float(limit) for limit in rule.groups()[1:] if limit]
     judge = {"above": verdicts.above, "below": verdicts.below, "between": verdicts.within}[rule[1]]
-    first = re.split(r"[;.] ", here[1])[0]
+    first = re.split(r"[;.] ", here)[0]
     found = [
         (one["name"].strip(" ,").rpartition(": ")[2], *map(float, one.groups()[1:]))
         for one in re.finditer(rf"(?P<name>.*?)({NUMBER}) \(({NUMBER}) to ({NUMBER})\)", first)
@@ -143,8 +149,7 @@ def picture(lines: str, its: str) -> str:
     if not (known := judged(lines, its)):
         return ""
     found, limits, side = known
-    here = re.search("^- Measured here: (.*)", lines, re.M)[1]
-    places = max(len(number.partition(".")[2]) for number in re.findall(NUMBER, here))
+    places = max(len(one.partition(".")[2]) for one in re.findall(NUMBER, said(lines, "Measured here")))
     numbers = [*limits, *(each for _name, *ends in found for each in ends)]
     low, high = min(numbers), max(numbers)
     low, high = low - 0.12 * (high - low or 1), high + 0.12 * (high - low or 1)
