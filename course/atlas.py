@@ -23,7 +23,7 @@ FILE = RECORDS / "atlas.json"
 
 KINDS = {  # what a layer does about order: its letter, its colours on white and on black, and its lesson
     "full": ("R", "#b44703", "#f68426", "06_rope"),
-    "part": ("r", "#a65a1f", "#c98a5a", "10_frontier"),
+    "part": ("r", "#6b2a00", "#ffcfa3", "10_frontier"),
     "both": ("B", "#8a6d1a", "#ecda1e", "10_frontier"),
     "bias": ("b", "#137f6f", "#89fee1", "07_alibi"),
     "state": ("s", "#0b63b8", "#62b5ff", "10_frontier"),

@@ -635,8 +635,11 @@ class Picture:
 
 
 def _keep_titles(fig: Figure) -> None:
-    """A title too long for the room on its right begins farther left."""
-    titled = [ax for ax in fig.axes if ax.title.get_horizontalalignment() == "left"]
+    """A title that a lesson set begins where its plot does, too; one too long for its room, farther left."""
+    titled = [ax for ax in fig.axes if ax.get_title()]
+    for ax in titled:
+        if ax.title.get_horizontalalignment() == "center":
+            ax.title.set(x=0, horizontalalignment="left")
     renderer = cast(FigureCanvasAgg, fig.canvas).get_renderer()
     wide = [ax.title.get_window_extent(renderer).width / ax.get_window_extent().width for ax in titled]
     if max(wide, default=0) < 0.8:  # where axes will stand is known when they are drawn, which takes a while

@@ -168,6 +168,8 @@ def test_a_kernel_begins_the_first_notebook(lab):
     try:
         assert run_cell(connection, "1 / 0"), "an error must be seen"
         assert not (errors := run_cell(connection, first)), errors[0]
+        short = "import os; assert 0 < int(os.environ['GOMP_SPINCOUNT']) <= 20_000"  # see server.environment
+        assert not run_cell(connection, short)
     finally:
         connection.close()
         lab.ask(f"api/sessions/{session['id']}", "DELETE")

@@ -1,5 +1,6 @@
 """What every stored notebook keeps to. That it runs, and prints what it printed, is nbval's to say."""
 
+import ast
 import json
 import re
 import statistics
@@ -11,7 +12,7 @@ import pytest
 
 from course.lesson import questions
 from tutorial_lib import readability
-from workshop import authoring, exercises, navigation
+from workshop import authoring, exercises, navigation, pieces
 from workshop.benchmarks import notebooks as benchmark
 
 CORE = sorted(authoring.NOTEBOOKS.glob("*.ipynb"))
@@ -117,6 +118,14 @@ def test_no_cell_is_long(code):
     for source in code:
         lines = len(source.removeprefix(navigation.MEASURES).strip().splitlines())
         assert lines <= LONGEST_CELL, f"{lines} lines: {source[:60]!r}; plumbing belongs in the library"
+
+
+def test_no_text_hides_from_translation_in_another(code):
+    for source in code:
+        for text in pieces.texts(source):
+            holes = [part.value for part in getattr(text, "values", ()) if isinstance(part, ast.FormattedValue)]
+            inner = [each for hole in holes for each in ast.walk(hole) if isinstance(each, ast.JoinedStr)]
+            assert not inner, f"give print {ast.unparse(inner[0])} as an argument of its own"
 
 
 def test_it_follows_the_template(path, prose):

@@ -174,18 +174,21 @@ def test_heat_says_what_it_is_told():
 
 
 def test_a_title_begins_where_its_plot_does_or_farther_left_if_it_is_long():
-    def drawn(title):
+    def drawn(title, own):
         fig, axes = plots.panels(1, 2, size=(9, 3))
         for ax, said in zip(axes, ("", title), strict=True):
-            plots.lines([0, 1], {"": [1, 2]}, ax=ax, title=said)
+            plots.lines([0, 1], {"": [1, 2]}, ax=ax, title="" if own else said)
+        if own:  # a lesson's
+            ax.set(title=title)
         return fig, ax
 
-    for title, begins in (
-        ("short", True),
-        ("one that is too long for the room on its right", False),
+    for title, own, begins in (
+        ("short", False, True),
+        ("short", True, True),
+        ("one that is too long for the room on its right", False, False),
     ):
-        fig, ax = drawn(title)
-        assert plots.png(fig) == plots.png(drawn(title)[0]) and not readability.faults(fig)
+        fig, ax = drawn(title, own)
+        assert plots.png(fig) == plots.png(drawn(title, own)[0]) and not readability.faults(fig)
         renderer = fig.canvas.get_renderer()
         assert (abs(ax.title.get_window_extent(renderer).x0 - ax.get_window_extent().x0) < 3) == begins
 
