@@ -150,8 +150,8 @@ def environment() -> dict[str, str]:
     extension, only by these two paths; JupyterLab finds them there, too.
 
     PyTorch's threads wait for each other by going round in a loop, 300,000 times before they sleep. Where
-    something else takes a core, a second notebook or a browser, they so keep it from the thread that they wait
-    for, and a training takes 3 to 30 times as long. At 10,000 an idle machine is as fast as before.
+    something else takes a core, a second notebook for one, they so keep it from the thread they wait for,
+    and a training takes 3 to 30 times as long. At 10,000 an idle machine is as fast as before.
     """
     added = {"JUPYTER_CONFIG_PATH": HERE / "config", "JUPYTER_PATH": HERE / "data"}
     paths = {

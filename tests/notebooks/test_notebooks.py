@@ -123,8 +123,10 @@ def test_no_cell_is_long(code):
 def test_no_text_hides_from_translation_in_another(code):
     for source in code:
         for text in pieces.texts(source):
-            holes = [part.value for part in getattr(text, "values", ()) if isinstance(part, ast.FormattedValue)]
-            inner = [each for hole in holes for each in ast.walk(hole) if isinstance(each, ast.JoinedStr)]
+            holes = [part for part in getattr(text, "values", ()) if isinstance(part, ast.FormattedValue)]
+            inner = [
+                each for hole in holes for each in ast.walk(hole.value) if isinstance(each, ast.JoinedStr)
+            ]
             assert not inner, f"give print {ast.unparse(inner[0])} as an argument of its own"
 
 

@@ -26,37 +26,25 @@ def main(folder: str, *only: str) -> int:
     build = Path(folder).resolve()
     site = build / "site"
     shutil.rmtree(site, ignore_errors=True)
-    others, failed = translation.languages(), 0
-    for language in others:
-        translation.build(language, only, build)
-    for language in (ENGLISH, *others):
+    others = translation.languages()
+
+    def edition(language):
         own = {
             "TUTORIAL_LANG": language,
             "TUTORIAL_LOCALE": str(build),
             "SITE_LANGUAGES": " ".join((ENGLISH, *others)),
         }
         out, trees = (site, "doctrees") if language == ENGLISH else (site / language, f"doctrees-{language}")
-        failed |= subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "sphinx",
-                "-W",
-                "--keep-going",
-                "-E",
-                "-q",
-                "-b",
-                "html",
-                "-c",
-                HERE,
-                "-d",
-                build / trees,
-                ROOT,
-                out,
-            ],
-            cwd=ROOT,
-            env={**os.environ, **own},
-        ).returncode
+        line = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-E", "-q", "-b", "html"]
+        line += ["-c", HERE, "-d", build / trees, ROOT, out]
+        return subprocess.Popen(line, cwd=ROOT, env={**os.environ, **own})
+
+    with edition(ENGLISH) as english:  # while the translated notebooks run
+        for language in others:
+            translation.build(language, only, build)
+    failed = english.returncode
+    for language in others:  # they leave out the pictures that the English edition has
+        failed |= edition(language).wait()
     print(weigh.report(site))
     return failed
 
