@@ -271,7 +271,7 @@ function rails(app, parent, narrow) {
     set(stem, { y1: rowK + 15 });
     set(onPair, { cy: y(of(m - n, p.pair)) });
     set(onAll, { cy: y(s) });
-    value(x(n), y(s), minus(s.toFixed(4)), W);
+    value(x(n), top - 5, minus(s.toFixed(4)), W); // above the curves, beside what names the axis
   };
 }
 
