@@ -22,6 +22,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PARTS = ("tutorial_lib", "course", "workshop", "classroom")
 CHAPTER = "grading.md"  # its blocks need a class: tests/grading/test_chapter.py runs them, in order
 PROGRAMS = r"make|python|\.venv/bin/python|jupyter|torchrun|conda|pip|nbgrader"
 COMMAND = re.compile(rf"(?:\w+=\S+ )?(?:{PROGRAMS}) \S.*")
@@ -180,11 +181,12 @@ def course(command, tmp_path):
         .stdout.decode()
         .split("\0")
     )
-    for name in filter(None, listed):
+    compiled = [str(file.relative_to(ROOT)) for part in PARTS for file in (ROOT / part).rglob("*.pyc")]
+    for name in filter(None, listed + compiled):  # with their times, by which what is compiled counts
         if (ROOT / name).is_file():
             target = tmp_path / "course" / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, target)
+            shutil.copy2(ROOT / name, target)
     return tmp_path / "course"
 
 
