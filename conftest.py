@@ -198,6 +198,12 @@ class Units(LoadScopeScheduling):
 
 
 @pytest.hookimpl(optionalhook=True)  # it is xdist's
+def pytest_xdist_auto_num_workers():
+    """One process more than there are cores: many a test waits for a browser, a server or a sandbox."""
+    return (psutil.cpu_count(logical=False) or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     return Units(config, log) if config.getoption("dist") == "loadscope" else None
 
