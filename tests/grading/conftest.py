@@ -1,5 +1,6 @@
 """A class with one exercise: a coded question (4 points) and a written one (2)."""
 
+import functools
 import json
 import os
 import shutil
@@ -8,7 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from classroom import gradebook, intake
+from classroom import gradebook, intake, marking
 
 NAME = "ex06_rope"
 
@@ -157,6 +158,14 @@ class Classroom:
             return str(sorted(row.items()))
 
         return {table: sorted(plain(table, row) for row in rows) for table, rows in found.items()}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tested_once():
+    """The marker tests itself before each run, in two sandboxes: here once for each exercise."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(marking, "self_test", functools.cache(marking.self_test))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import csv
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from classroom import __main__ as command
 from classroom import sandbox
 from workshop import exercises
 
@@ -19,33 +21,22 @@ EXERCISE = "ex06_rope"
 
 
 @pytest.mark.skipif(bool(sandbox.probe()), reason=sandbox.probe() or "the sandbox works")
-def test_the_commands_of_the_chapter_grade_a_class(tmp_path):
+def test_the_commands_of_the_chapter_grade_a_class(tmp_path, monkeypatch, capsys):
+    """In one process: each of its own would import PyTorch, seventeen times."""
+    monkeypatch.setenv("CLASS", str(tmp_path / "class-2026"))
     first, *rest = BLOCKS
-    assert len(rest) >= 3 and 'mkdir -p "$CLASS/inbox"' in first
-    environment = os.environ | {
-        "HOME": str(tmp_path),
-        "OMP_NUM_THREADS": "1",
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-    }
-
-    def run(commands):
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", commands],
-            cwd=exercises.ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    run(first)
-    (class_folder,) = tmp_path.iterdir()
+    lines = "".join(rest).splitlines()
+    assert len(lines) > 12 and first == 'export CLASS=~/class-2026\nmkdir -p "$CLASS/inbox"\n'
+    inbox = tmp_path / "class-2026" / "inbox"
     for student, folder in (("ada", "solutions"), ("bob", "exercises")):
-        target = class_folder / "inbox" / student
-        target.mkdir()
+        target = inbox / student
+        target.mkdir(parents=True)
         shutil.copy(exercises.path(EXERCISE, folder), target)
-    said = "".join(run(first + block) for block in rest)
+    for line in lines:
+        program, *given = shlex.split(os.path.expandvars(line.replace("python -m classroom ", "classroom ")))
+        assert program == "classroom" and command.main(given) == 0, line
+    said = capsys.readouterr().out
+    class_folder = inbox.parent
     assert "2 uploads: 2 taken" in said and f"{EXERCISE}: 2 graded" in said
     rows = list(csv.DictReader((class_folder / "exports" / "grades.csv").open(encoding="utf-8-sig")))
     coded = {row["student"]: float(row["coded"]) for row in rows if row["assignment"] == EXERCISE}
