@@ -122,9 +122,9 @@ METHODS = [
         lesson="deeper/06_xpos",
         title="xPos: RoPE that fades",
         says=(
-            "As in RoPE, pairs are turned; beside that, each pair of a query shrinks and of a "
-            "key grows with its position, so far keys count less. It is meant for decoders: "
-            "looking ahead, the factor grows without bound."
+            "As in RoPE, pairs are turned. A query's pairs also shrink with its position and a key's "
+            "grow, so far keys count less. It is meant for decoders: looking ahead, the factor grows "
+            "without bound."
         ),
         words=("xpos",),
         code=(XPos.zeta, XPos.rotate, XPos.magnitudes, XPos._grow),

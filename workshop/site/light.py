@@ -4,6 +4,7 @@
   arrive, and load when the reader gets to them.
 - Chinese words bring a font with just the characters of the site, 0.1 MB of the English one: a reader's own
   font comes first, so that only a browser without any fetches it, and sees no boxes.
+- What a cell printed in columns is marked: on a phone it scrolls, as broken lines would lose them.
 - The search index, 0.3 MB, is loaded on the search page only. The theme's icons come from its font: the
   script that draws the same icons weighs ten times as much.
 """
@@ -86,6 +87,12 @@ CHINESE = re.compile("[\u2e80-\u9fff\uff00-\uffef]")
 """The ``unicode-range`` of the font in course.css."""
 
 
+OUTPUT = re.compile(
+    r'<div class="output (?=(?:stream|text_plain)\b[^>]*>(?:<[^>]*>)*[^<]*\S {2,}\S[^<]*\n[^<]*\S {2,}\S)'
+)
+"""What was printed, with gaps in at least two lines."""
+
+
 def lighten(site: Path) -> None:
     """All pages of the site, in place; with a font for their Chinese characters."""
     characters: set[str] = set()
@@ -96,6 +103,7 @@ def lighten(site: Path) -> None:
         text = page.read_text(encoding="utf-8")
         characters.update(CHINESE.findall(text))
         mended = ICONS.sub("", pictures(text, page, site)).replace(UNNAMED, "")
+        mended = OUTPUT.sub('<div class="output course-columns ', mended)
         if '<div id="pst-secondary-sidebar"' in text:  # for course.css, which keeps its room
             mended = mended.replace("<html ", "<html data-aside ", 1)
         if page.name != "search.html":

@@ -455,13 +455,14 @@ def forest(page: Method) -> str:
         cells = ""
         for (_title, found), (low, high) in zip(columns, scales, strict=True):
             its = found.get(one.name)
+            ends = (its.low, its.high, its.mean) if its else ()
+            zero, *places = (6 + 88 * (each - low) / (high - low) for each in (0, *ends))
+            ground = f"--zero:{zero:.1f}%"
             if its is None:
-                cells += '<td class="track"></td><td>–</td>'
+                cells += f'<td class="track" style="{ground}"></td><td>–</td>'
                 continue
-            zero, left, right, mean = (
-                6 + 88 * (each - low) / (high - low) for each in (0, its.low, its.high, its.mean)
-            )
-            cells += results.track(f"--zero:{zero:.1f}%", mean, left, right) + (
+            left, right, mean = places
+            cells += results.track(ground, mean, left, right) + (
                 f'<td title="{_signed(its.low)} to {_signed(its.high)}">{_signed(its.mean)}</td>'
             )
         rows += f'<tr class="c-{kind(one.name)}"><th scope="row">{called(one.name)}</th>{cells}</tr>'
@@ -547,6 +548,8 @@ def equal_scores(page: Method):
 def picture(page: Method):
     """The scores of the first head as a map, and those of the last query in each head as lines with names."""
     z = equal_scores(page)
+    if page.page == "xpos":  # made for decoders: what is ahead grows without bound, and none reads it
+        z = z.masked_fill(torch.ones_like(z[0]).triu(1).bool(), torch.nan)
     hue = TONES[kind(page.page)]
     fig, axes = plots.panels(1, 2, size=(10.5, 3.9))
     shades = colors.LinearSegmentedColormap.from_list("method", ["#ffffff", hue])

@@ -141,7 +141,24 @@ def track(ground: str, mean: float, low: float, high: float) -> str:
 
 
 def signed(x: float, form: str = "g") -> str:
-    return format(x, form).replace("-", "−")
+    """As it is printed, with a minus; what rounds to zero has no sign.
+
+    >>> signed(-1.5), signed(-0.0004, ".3f")
+    ('−1.5', '0.000')
+    """
+    text = format(x, form)
+    return text.replace("-", "−") if float(text) else text.lstrip("+-")
+
+
+def minus(text: str) -> str:
+    """A text whose numbers are as :func:`signed` writes them.
+
+    >>> minus("-0.000 (-0.02 to +0.000), 1e-07")
+    '0.000 (−0.02 to 0.000), 1e-07'
+    """
+    return re.sub(
+        r"(?<![\w`−+-])[-+](?=\d)(0\.0+(?!\d))?", lambda sign: sign[1] or sign[0].replace("-", "−"), text
+    )
 
 
 def picture(lines: str, its: str) -> str:
@@ -166,10 +183,11 @@ def picture(lines: str, its: str) -> str:
     )
     ends = " to ".join(map(signed, limits))
     words = {"above": f"holds above {ends} →", "below": f"← holds below {ends}", "between": f"holds: {ends}"}
-    place = min(max((left + right) / 2 if side == "between" else at(limits[0]), 20), 80)
+    place = (left + right) / 2 if side == "between" else at(limits[0])
     return (
         '<table class="course-judged" role="presentation">'
-        f'<tr><td></td><td><small style="left:{place:.1f}%">{words[side]}</small></td><td></td></tr>'
+        f'<tr><td></td><td><small style="left:{place:.1f}%;translate:-{place:.1f}%">{words[side]}</small>'
+        "</td><td></td></tr>"
         f"{rows}</table>\n\n"
     )
 
@@ -197,14 +215,14 @@ def page(slug: str) -> str:
 
     def card(found: re.Match) -> str:
         sign = verdicts.SIGNS[verdict(found)]
-        lines = ALSO.sub(places, found["lines"].rstrip())
+        lines = minus(ALSO.sub(places, found["lines"].rstrip()))
         return (
             f'<div class="course-claim" data-sign="{sign}">\n\n**{found["claim"]}** ({found["source"]})\n\n'
             f"{picture(found['lines'], verdict(found))}{lines}\n\n</div>\n"
         )
 
     cards = FINDING.sub(card, "".join(claims))
-    numbers = f"\n## The numbers\n\n{tables[0]}" if tables else ""
+    numbers = f"\n## The numbers\n\n{minus(tables[0])}" if tables else ""
     return (
         f"# {record.title}\n\n[All records](../docs/results.md), and [how to read a verdict]"
         f"(../docs/results.md#how-to-read-a-verdict)\n\n{setup}\n\n{cards}{numbers}"

@@ -291,7 +291,7 @@ function build(app, stage) {
   const H = narrow ? top + edge + 26 : Math.max(lanes + terms.length * tall, bars + 24);
   const [pic, pen] = canvas(stage, W, H, speak`Terms of a score, what remains of each, and the weights`);
   if (!narrow) {
-    [[speak`the term`, x1 + 2 * cw], [speak`mean`, x2 + cw / 2], [speak`what remains`, x3 + 2 * cw]].forEach(([words, x]) => pen.text({ x, y: 14, mid: 1 }, words));
+    [[speak`the term`, x1 + 2 * cw], [speak`mean`, x2 + cw / 2], [speak`what remains`, x3 + 2 * cw]].filter((_, n) => !n || terms.some(term => open(app, term))).forEach(([words, x]) => pen.text({ x, y: 14, mid: 1 }, words));
   }
 
   // -- one lane for each term --
@@ -308,7 +308,7 @@ function build(app, stage) {
     pen.text({ x: x3 - 11, y: mid, mid: 1, fs: 16 }, seen ? "=" : "");
     const framed = x => pen.rect({ x: x - 1.5, width: N * cw + 2, height: ch + 2, fill: "none", stroke: "--q", sw: 2, rx: 2 }), frames = [framed(x1)];
     if (!seen) {
-      pen.text({ x: x2, y: mid - (narrow ? 22 : 20), vc: 1, fill: "--ink", fs: 13.5 }, narrow ? speak`Does it change a weight?` : speak`Leave it out: does a weight change?`);
+      pen.text({ x: x2, y: mid - (narrow ? 22 : 20), vc: 1, fill: "--ink", fs: 13.5 }, narrow || left - x2 < 285 ? speak`Does it change a weight?` : speak`Leave it out: does a weight change?`);
       const tell = way => () => { guesses(app).set(term.text, way); app.on = true; app.set({}); };
       button(pen, x2, mid + 9, 62, speak`yes`, tell(true), `yes${n}`);
       button(pen, x2 + 72, mid + 9, 62, speak`no`, tell(false), `no${n}`);
@@ -349,7 +349,7 @@ function build(app, stage) {
     const at = bx + (j + 0.5) * wide, half = wide * 0.36;
     pen.text({ x: at, y: bars + 15 + (narrow && j % 2 ? 13 : 0), mid: 1, fill: "--k", fs: app.small ? 13 : 12, translate: "no" }, data.WORDS[j]);
     return [pen.rect({ x: at - half, width: half - 1, rx: 2, fill: "--mix2", stroke: "--mix", sw: 1, dash: "3 2" }),
-      pen.rect({ x: at, width: half, rx: 2, fill: "--mix" }), pen.text({ x: at + half / 2, ta: "middle", fill: "--ink", fs: app.small ? 13 : 11.5 })];
+      pen.rect({ width: half, rx: 2, fill: "--mix" }), pen.text({ ta: "middle", fill: "--ink", fs: app.small ? 13 : 11.5 }), at, half];
   });
   whole(e, sum);
   if (app.on) pic.querySelector("[role=button]")?.focus({ preventScroll: true }); // from guess to guess by keys
@@ -369,11 +369,12 @@ function build(app, stage) {
     set(frame, { y: top + at * cell - 2 });
     set(query, { transform: `translate(${left - 22} ${top + (at + 0.5) * cell})` });
     say(label, narrow ? speak`its weights` : speak`weights of “${data.WORDS[i]}”`);
-    columns.forEach(([before, after, text], j) => {
+    columns.forEach(([before, after, text, at, half], j) => {
+      const from = hidden ? at - half / 2 : at; // alone it stands above its word
       const [a, b] = [hidden ? 0 : app.glide(`a${j}`, rest[j], 0.002), app.glide(`b${j}`, full[j], 0.002)].map(height);
       set(before, { y: bars - a, height: a });
-      set(after, { y: bars - b, height: b });
-      set(text, { y: bars - b - 5 });
+      set(after, { x: from, y: bars - b, height: b });
+      set(text, { x: from + half / 2, y: bars - b - 5 });
       say(text, full[j].toFixed(2));
     });
   };

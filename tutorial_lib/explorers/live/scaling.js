@@ -218,10 +218,10 @@ function chart(app, parent, narrow) {
     pen.text({ x: x(-0.5) + 5, y: bottom - 14, fs: 12.5, halo: 1 }, narrow ? speak`leave` : speak`leave these alone`)];
   const zone = pen.rect({ x: from, width: right - from, fill: "--k2", opacity: 0.5 });
   const edge = pen.line({ x1: from, x2: right + 22, stroke: "--k", sw: 2.5, dash: "6 5" });
+  const mark = pen.line({ y1: top, y2: bottom, stroke: "--mix", opacity: 0.5, sw: 2 });
   const said = pen.text({ x: (from + right) / 2, mid: 1, halo: 1, fill: "--k", fw: 700, fs: 13.5, still: 1 }, speak`too fast: new angles`);
   const sLine = pen.line({ x1: left, x2: right, stroke: "--mix", dash: "2 5", sw: 1.5 });
   const path = pen.path({ fill: "none", stroke: "--mix", sw: 2.5 });
-  const mark = pen.line({ y1: top, y2: bottom, stroke: "--mix", opacity: 0.5, sw: 2 });
   const dots = range(n).map(t => pen.circle({ cx: x(t) }));
   const area = pen.rect({ x: x(-0.5), y: top, width: x(n - 0.5) - x(-0.5), height: bottom - top, fill: "#0000",
     style: "cursor:pointer;touch-action:pan-y" });

@@ -80,8 +80,8 @@ for (const place of document.querySelectorAll("div[data-vote]")) {
     drawing.append(svg("rect", { x: 120, y: 30, width: 1000, height: 270, fill: "#252b38" }),
       ...[ylim[0], (ylim[0] + ylim[1]) / 2, ylim[1]].flatMap(v => [svg("path", { d: `M120 ${up(v)}H1120`, stroke: "#566070" }),
         svg("text", { x: 108, y: up(v) + 8, "text-anchor": "end" }, +v.toPrecision(2))]),
-      ...x.map((v, n) => svg("text", { x: at(n), y: 332, "text-anchor": "middle" }, v)),
-      svg("text", { x: 1120, y: 372, "text-anchor": "end" }, xlabel), svg("text", { x: 120, y: 14 }, ylabel), curve);
+      ...x.map((v, n) => svg("text", { x: at(n), y: 340, "text-anchor": "middle" }, v)),
+      svg("text", { x: 1120, y: 380, "text-anchor": "end" }, xlabel), svg("text", { x: 120, y: 18 }, ylabel), curve);
     drawing.addEventListener("pointermove", event => {
       if (!event.buttons) return;
       const p = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing.getScreenCTM().inverse());
