@@ -92,6 +92,20 @@ def test_a_page_with_a_list_of_headings_says_so(site):
     assert "data-aside" not in (site / "search.html").read_text(encoding="utf-8")
 
 
+def test_what_was_printed_in_columns_is_marked(tmp_path):
+    head = '<html><div class="output stream highlight"><div class="highlight"><pre><span></span>'
+    for name, said in {
+        "table": "none   36 ms\nALiBi  43 ms\n",
+        "line": "a loss of  2.1\n",
+        "words": "a\nb\n",
+    }.items():
+        (tmp_path / f"{name}.html").write_text(f"{head}{said}</pre></div></div>")
+    light.lighten(tmp_path)
+    assert {path.stem for path in tmp_path.glob("*.html") if "course-columns" in path.read_text()} == {
+        "table"
+    }
+
+
 def test_a_page_weighs_what_it_fetches_at_once(site):
     found = weigh.weights(site)
     own = (site / "notebooks/a.html").stat().st_size
