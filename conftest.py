@@ -197,10 +197,10 @@ class Units(LoadScopeScheduling):
         return f"{module}::{questions[1]}" if questions else module
 
 
-@pytest.hookimpl(optionalhook=True)  # it is xdist's
+@pytest.hookimpl(optionalhook=True, wrapper=True)  # it is xdist's
 def pytest_xdist_auto_num_workers():
     """One process more than there are cores: many a test waits for a browser, a server or a sandbox."""
-    return (psutil.cpu_count(logical=False) or 1) + 1
+    return (yield) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

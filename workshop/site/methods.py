@@ -454,16 +454,15 @@ def forest(page: Method) -> str:
     for one in both["mean"]:
         cells = ""
         for (_title, found), (low, high) in zip(columns, scales, strict=True):
+            at = functools.partial(_along, low, high)
+            ground = f"--zero:{at(0):.1f}%"
             its = found.get(one.name)
-            ends = (its.low, its.high, its.mean) if its else ()
-            zero, *places = (6 + 88 * (each - low) / (high - low) for each in (0, *ends))
-            ground = f"--zero:{zero:.1f}%"
             if its is None:
                 cells += f'<td class="track" style="{ground}"></td><td>–</td>'
                 continue
-            left, right, mean = places
-            cells += results.track(ground, mean, left, right) + (
-                f'<td title="{_signed(its.low)} to {_signed(its.high)}">{_signed(its.mean)}</td>'
+            mean, left, right = (results.signed(each, "+.2f") for each in (its.mean, its.low, its.high))
+            cells += results.track(ground, at(its.mean), at(its.low), at(its.high)) + (
+                f'<td title="{left} to {right}">{mean}</td>'
             )
         rows += f'<tr class="c-{kind(one.name)}"><th scope="row">{called(one.name)}</th>{cells}</tr>'
     return (
@@ -478,9 +477,9 @@ def forest(page: Method) -> str:
     )
 
 
-def _signed(x: float) -> str:
-    """With a sign of the right width, and none for what rounds to 0."""
-    return "0.00" if abs(x) < 0.005 else f"{x:+.2f}".replace("-", "−")
+def _along(low: float, high: float, x: float) -> float:
+    """Where ``x`` stands between the ends of a scale, in per cent of a cell with some room at its sides."""
+    return 6 + 88 * (x - low) / (high - low)
 
 
 def strengths(page: Method) -> str:

@@ -146,8 +146,7 @@ def signed(x: float, form: str = "g") -> str:
     >>> signed(-1.5), signed(-0.0004, ".3f")
     ('−1.5', '0.000')
     """
-    text = format(x, form)
-    return text.replace("-", "−") if float(text) else text.lstrip("+-")
+    return minus(format(x, form))
 
 
 def minus(text: str) -> str:
