@@ -522,8 +522,9 @@ class Deck:
             heading = new_markdown_cell(f"{'#' if slide is self.slides[0] else '##'} {slide.section}")
             kind = "vote" if slide.vote else layout(slide.blocks)
             heading.metadata.slideshow = {"slide_type": "slide", "layout": kind}
+            drawn = any(block.kind == "picture" for blocks in slide.blocks for block in blocks)
             shown, later = (
-                [cell for block in blocks for cell in self._cells(block)] for blocks in slide.blocks
+                [cell for block in blocks for cell in self._cells(block, drawn)] for blocks in slide.blocks
             )
             for cell in later[:1]:  # the others follow in the same fragment
                 cell.metadata.slideshow = {"slide_type": "fragment"}
@@ -536,11 +537,12 @@ class Deck:
             metadata={"title": self.title, "minutes": self.minutes, "language": web_name(self.language)},
         )
 
-    def _cells(self, block: Block) -> list[nbformat.NotebookNode]:
+    def _cells(self, block: Block, drawn: bool) -> list[nbformat.NotebookNode]:
+        """``drawn``: the slide has a picture, so that a curve needs no second one."""
         if block.kind == "html" and block.cell in self.notebook.asked:
             return [_shown(_vote(self.notebook.asked[block.cell], block, self.language))]
         if block.kind == "html" and block.at[2] == 0 and (told := self.notebook.told.get(block.cell)):
-            return [_shown(_html(block) + _told(told))]
+            return [_shown(_told(told, block, self.language, drawn))]
         return _cells(block)
 
 
@@ -575,19 +577,38 @@ def _vote(key: str, block: Block, language: str) -> str:
         inside = f'<label><input inputmode="decimal" aria-label="{name}"> {unit}</label>'
         inside += f'<svg viewBox="0 0 1160 210" role="img" aria-label="{name}"></svg>'
     else:
-        data = json.dumps({each: asked[each] for each in ("x", "xlabel", "ylabel", "ylim")})
-        inside = f'<svg viewBox="0 0 1160 390" role="img" aria-label="{name}" '
-        inside += f'data-axes="{html.escape(data, quote=True)}"></svg>'
+        inside = _sheet(key, asked, name)
     return f'<div class="vote" data-vote="{key}" data-kind="{kind}">{question}{inside}</div>'
 
 
-def _told(told: dict) -> str:
-    """Where a slide with the answer shows how the room has voted; empty until it has."""
-    asked = questions.find("predict", told["key"])
+def _told(told: dict, block: Block, language: str, drawn: bool) -> str:
+    """An answer with what was asked, as far as a slide has room, and with how the room has voted or drawn."""
+    with speaking(language):
+        asked = questions.find("predict", told["key"])
+    english, before = language == ENGLISH, ""
+    most, cut = (150, sentences) if english else (75, lambda text: re.split(r"(?<=[。？])", text))
+    most = most // 2 if drawn else most
+    for sentence in reversed(cut(asked["question"])):
+        if before and len(plain(sentence + before)) > most:
+            break
+        before = f"{sentence} {before}".strip()
+    before = f'<p class="asked">{before}</p>'
     if asked.get("kind", "choice") == "sketch":
-        return ""
+        curve = "" if drawn else _sheet(told["key"], asked, block.parts[0].text, told["value"])
+        return before + curve + _html(replace(block, parts=block.parts[1:]))
     value = list(asked["choices"]).index(told["value"]) if "choices" in asked else told["value"]
-    return f'<p class="told" data-vote="{told["key"]}" data-value="{value}"></p>'
+    votes = f'<p class="told" data-vote="{told["key"]}" data-value="{value}"></p>'
+    return before + _html(block) + votes
+
+
+def _sheet(key: str, asked: dict, name: str, measured: list[float] | None = None) -> str:
+    """Axes for a curve that the room draws, or for the measured one beside it."""
+    axes = {each: asked[each] for each in ("x", "xlabel", "ylabel", "ylim")}
+    if measured:
+        axes |= {"measured": measured, "name": re.split("[:：]", name)[0]}
+    data = html.escape(json.dumps(axes), quote=True)
+    more = f' data-vote="{key}"' if measured else ""
+    return f'<svg viewBox="0 0 1160 390" role="img" aria-label="{name}" data-axes="{data}"{more}></svg>'
 
 
 def _joined(blocks: list[Block]) -> list[Block]:

@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -78,6 +79,35 @@ def test_a_picture_of_the_site_around_it_is_taken_from_there(tmp_path):
         "other.png",
         *re.findall(r"[0-9a-f]{40}\.png", text),
     }
+
+
+@pytest.mark.parametrize(
+    ("panels", "options", "width", "cuts"),
+    [
+        (2, {}, 10, [0.5]),
+        (3, {}, 12, [1 / 3, 2 / 3]),
+        (2, {"sharey": True}, 10, []),  # the second would have no names for its rows
+        (1, {}, 10, []),
+        (2, {}, 18, []),  # a phone would make its letters too small
+    ],
+)
+def test_panels_stand_below_each_other_where_each_can_be_read_alone(tmp_path, panels, options, width, cuts):
+    figure, axes = plt.subplots(
+        1, panels, figsize=(width, width / 3), squeeze=False, layout="constrained", **options
+    )
+    for ax in axes[0]:
+        ax.plot([0, 1], [2, 3])
+        ax.set_yticks([2, 3], ["a name of a row", "another"])
+    figure.savefig(tmp_path / "a.png", dpi=100)
+    plt.close(figure)
+    assert light.panels((tmp_path / "a.png").read_bytes()) == pytest.approx(cuts, abs=0.06)
+    (tmp_path / "_images").mkdir()
+    (tmp_path / "a.png").rename(tmp_path / "_images/a.png")
+    text = light.pictures('<img alt="lines" src="_images/a.png">', tmp_path / "a.html", tmp_path)
+    assert text.count("<img") == text.count('alt="lines"') == 1 + len(cuts)
+    assert text.count('aria-hidden="true"') == len(cuts)
+    shapes = [float(shape) for shape in re.findall(r"--panel:([\d.]+)", text)]
+    assert sum(shapes) == pytest.approx(3 if cuts else 0, abs=0.01)
 
 
 def test_only_the_search_has_the_index_and_nothing_has_the_icons_script(site):

@@ -11,6 +11,7 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from course.lesson import questions
 from course.lesson.questions import notebooks
 from tutorial_lib.language import speaking
 from tutorial_lib.language import tag as web_name
@@ -24,6 +25,11 @@ GUIDE = (slides.ROOT / "docs" / "instructor" / "README.md").read_text(encoding="
 @functools.cache
 def deck(number):
     return slides.Deck(number)
+
+
+def told_in(number, key):
+    """What was measured for a prediction of a notebook."""
+    return next(told["value"] for told in deck(number).notebook.told.values() if told["key"] == key)
 
 
 # ---- plans ----
@@ -412,22 +418,38 @@ def test_a_vote_is_counted_on_its_slide_and_shown_beside_the_answer(site, browse
     page.reload()
     page.wait_for_function("() => window.Reveal && Reveal.isReady()")
     assert page.locator(".present output").nth(2).inner_text() == "2"
-    told = page.locator("p.told[data-vote='06.layout']")
-    if told.count():
-        assert "C 2 ✔" in told.first.text_content()
     page.keyboard.press("0")
     assert not page.locator(".present output").nth(2).inner_text()
 
     page.evaluate("n => Reveal.slide(n)", at["06.pairs"])
     page.locator(".present input").fill("8 8 25,5 so 30")
     assert page.locator(".present [data-vote] circle").count() == 4
-    page.evaluate("n => Reveal.slide(n)", at["06.random"])
+    assert not shown.problems
+    shown.context.close()
+
+    at = {slide.vote: n for n, slide in enumerate(deck("07").slides) if slide.vote}
+    shown = Shown(browser, site[1], f"07.html#/{at['07.own']}")
+    page = shown.page
+    page.keyboard.press("c")
+    right = list(questions.find("predict", "07.own")["choices"]).index(told_in("07", "07.own"))
+    told = page.locator("p.told[data-vote='07.own']")
+    assert [" ✔" in each for each in told.locator("*").all_text_contents()] == [n == right for n in range(3)]
+    assert "C 1" in told.text_content()
+    page.evaluate("n => Reveal.slide(n)", at["07.tail"])
     sheet = page.locator(".present [data-vote] svg").bounding_box()
     page.mouse.move(sheet["x"] + 130, sheet["y"] + 100)
     page.mouse.down()
     page.mouse.move(sheet["x"] + 1100, sheet["y"] + 200, steps=40)
     page.mouse.up()
-    assert page.locator(".present [data-vote] path[stroke-width='5']").get_attribute("d").count("L") == 7
+    drawn = page.locator(".present [data-vote] path.drawn").get_attribute("d")
+    assert drawn.count("L") == 4
+    page.evaluate("n => Reveal.slide(n)", at["07.tail"] + 1)
+    assert page.locator(".present .asked").inner_text().endswith("these same 32 characters.")
+    assert page.locator(".present path.drawn").get_attribute("d") == drawn
+    (left, *_rest), *_points = measured = re.findall(
+        r"([\d.]+) ([\d.]+)", page.locator(".present path.measured").get_attribute("d")
+    )
+    assert left == "120" and len({height for _x, height in measured}) == 1, "ALiBi's loss is flat"
     assert not shown.problems
     shown.context.close()
 

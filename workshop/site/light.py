@@ -2,6 +2,7 @@
 
 - Stored pictures move from the page into files. They carry their size, so that nothing shifts when they
   arrive, and load when the reader gets to them.
+- A figure of two or three panels side by side can be cut: on a phone they stand one below the other.
 - Chinese words bring a font with just the characters of the site, 0.1 MB of the English one: a reader's own
   font comes first, so that only a browser without any fetches it, and sees no boxes.
 - What a cell printed in columns is marked: on a phone it scrolls, as broken lines would lose them.
@@ -11,10 +12,13 @@
 
 import base64
 import hashlib
+import io
 import re
 from pathlib import Path
 
 import editions
+import numpy as np
+from PIL import Image
 
 from tutorial_lib.language import ENGLISH
 from workshop import font
@@ -40,6 +44,39 @@ def size(data: bytes) -> tuple[int, int] | None:
     if not data.startswith(b"\x89PNG"):
         return None
     return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
+
+
+def panels(data: bytes) -> list[float]:
+    """Where a PNG falls into two or three panels of like width, as fractions of its width; else nothing.
+
+    A cut goes through the widest gap without ink near a half, or near a third and two thirds. Panels that
+    share the names of their rows stay together, as the second would have none; so do those wider than 750
+    pixels, whose letters a phone would make too small.
+    """
+    width, height = size(data) or (0, 1)
+    if width < max(1.7 * height, 700):
+        return []
+    ink = np.asarray(Image.open(io.BytesIO(data)).convert("L"), dtype=np.int16)
+    paper = np.abs(ink - ink[0, 0]) < 3
+    edges = np.flatnonzero(np.diff(paper.all(0), prepend=False, append=False)).tolist()
+    gaps = [(b - a, (a + b) / 2 / width) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a >= 6]
+    for n, near in ((2, 0.08), (3, 0.06)):
+        cuts = [
+            max((gap for gap in gaps if abs(gap[1] - k / n) < near), default=(0, 0))[1] for k in range(1, n)
+        ]
+        if all(cuts) and max(np.diff([0, *cuts, 1])) * width <= 750:
+            break
+    else:
+        return []
+
+    def names(left: float, right: float) -> float:
+        """How wide what stands before a panel's frame is; 0 without a frame."""
+        part = ~paper[:, int(left * width) : int(right * width)]
+        framed = np.flatnonzero(part.mean(0) > 0.5)
+        return float(framed[0] - np.flatnonzero(part.any(0))[0]) if len(framed) else 0.0
+
+    first, *others = (names(*ends) for ends in zip([0, *cuts], [*cuts, 1], strict=True))
+    return cuts if first < 24 or min(others) > first / 3 else []
 
 
 def pictures(text: str, page: Path, site: Path) -> str:
@@ -69,7 +106,16 @@ def pictures(text: str, page: Path, site: Path) -> str:
         count += 1
         more = "" if "width=" in tag else ' width="{}" height="{}"'.format(*known)
         more += ' loading="lazy"' if count > 1 or source.startswith(INLINE) else ""
-        return f"<img{more} {tag.removeprefix('<img').lstrip()}"
+        tag = f"{more} {tag.removeprefix('<img').lstrip()}"
+        cuts = panels(file.read_bytes()) if "_images/" in tag and "style=" not in tag else []
+        if not cuts:
+            return f"<img{tag}"
+        made = []
+        for k, (left, right) in enumerate(zip([0, *cuts], [*cuts, 1], strict=True)):
+            shape, at = (right - left) * known[0] / known[1], 100 * left / (1 - right + left)
+            again = 'class="course-panel" aria-hidden="true" ' if k else ""
+            made.append(f'<img {again}style="--panel:{shape:.3f};--at:{at:.1f}%"{tag}')
+        return "".join(made)
 
     return IMAGE.sub(mended, text)
 

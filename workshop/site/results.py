@@ -11,6 +11,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from matplotlib.ticker import MaxNLocator
+
 from course import verdicts
 from course.experiments import EXPERIMENTS
 from course.experiments.statistics import Interval
@@ -161,7 +163,7 @@ def minus(text: str) -> str:
 
 
 def picture(lines: str, its: str) -> str:
-    """The intervals as lines with their means, over the ground where the claim would hold."""
+    """The intervals as lines with their means, over the ground where the claim would hold, and their axis."""
     if not (known := judged(lines, its)):
         return ""
     found, limits, side = known
@@ -173,6 +175,11 @@ def picture(lines: str, its: str) -> str:
     def at(x: float) -> float:
         return 100 * (x - low) / (high - low)
 
+    ticks = "".join(
+        f'<small style="left:{at(x):.1f}%;translate:-{at(x):.1f}%">{signed(round(x, 9))}</small>'
+        for x in MaxNLocator(3).tick_values(low, high)
+        if low <= x <= high
+    )
     left, right = (at(limits[0]) if side != "below" else 0), (at(limits[-1]) if side != "above" else 100)
     rows = "".join(
         f"<tr><td>{html.escape(name) if len(found) > 1 else ''}</td>"
@@ -187,7 +194,7 @@ def picture(lines: str, its: str) -> str:
         '<table class="course-judged" role="presentation">'
         f'<tr><td></td><td><small style="left:{place:.1f}%;translate:-{place:.1f}%">{words[side]}</small>'
         "</td><td></td></tr>"
-        f"{rows}</table>\n\n"
+        f'{rows}<tr class="axis"><td></td><td>{ticks}</td><td></td></tr></table>\n\n'
     )
 
 

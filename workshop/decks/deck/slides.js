@@ -43,6 +43,34 @@ function line(place, votes, value) {
     ...votes.map(v => svg("circle", { cx: x(v), cy: 144 - 20 * (row[Math.round(x(v) / 20)] = (row[Math.round(x(v) / 20)] ?? -1) + 1), r: 9, fill: "#62b5ff" })));
 }
 
+/** Axes with the curve that the room draws, by `change`, or has drawn; and, beside the answer, the measured one. */
+function sheet(drawing, key, change) {
+  const { x, xlabel, ylabel, ylim, measured, name } = JSON.parse(drawing.dataset.axes);
+  const at = n => 120 + 1000 * n / (x.length - 1), up = v => 300 - 270 * (v - ylim[0]) / (ylim[1] - ylim[0]);
+  const path = values => values.map((v, n) => Number.isFinite(v) ? `${at(n)} ${up(v)}` : "").filter(Boolean).map((p, n) => (n ? "L" : "M") + p).join("");
+  const curve = name => svg("path", { class: name, fill: "none", "stroke-width": 5, "stroke-linejoin": "round" });
+  const drawn = curve("drawn"), truth = curve("measured");
+  drawing.append(svg("rect", { x: 120, y: 30, width: 1000, height: 270 }),
+    ...[ylim[0], (ylim[0] + ylim[1]) / 2, ylim[1]].flatMap(v => [svg("path", { d: `M120 ${up(v)}H1120` }),
+      svg("text", { x: 108, y: up(v) + 8, "text-anchor": "end" }, +v.toPrecision(2))]),
+    ...x.map((v, n) => svg("text", { x: at(n), y: 340, "text-anchor": "middle" }, v)),
+    svg("text", { x: 1120, y: 380, "text-anchor": "end" }, xlabel), svg("text", { x: 120, y: 18 }, ylabel), drawn, truth);
+  if (measured) {
+    truth.setAttribute("d", path(measured));
+    drawing.append(svg("text", { class: "measured", x: 1120, y: up(Math.max(...measured.slice(-2))) - 14, "text-anchor": "end" }, name));
+  }
+  painters.push(() => drawn.setAttribute("d", path(stored(key))));
+  if (change) drawing.addEventListener("pointermove", event => {
+    if (!event.buttons) return;
+    const p = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing.getScreenCTM().inverse());
+    const votes = stored(key), n = Math.round((p.x - 120) / 1000 * (x.length - 1));
+    if (n < 0 || n >= x.length) return;
+    votes[n] = Math.min(ylim[1], Math.max(ylim[0], ylim[0] + (300 - p.y) / 270 * (ylim[1] - ylim[0])));
+    change(votes);
+  });
+}
+
+for (const drawing of document.querySelectorAll("svg[data-vote]")) sheet(drawing, drawing.dataset.vote);
 for (const place of document.querySelectorAll("div[data-vote]")) {
   const key = place.dataset.vote, kind = place.dataset.kind;
   if (kind === "choice") {
@@ -74,24 +102,7 @@ for (const place of document.querySelectorAll("div[data-vote]")) {
       keep(key, input.value.split(/[\s;]+/).map(text => parseFloat(text.replace(",", "."))).filter(Number.isFinite)));
     painters.push(() => line(drawing, stored(key)));
   } else {
-    const drawing = place.querySelector("svg"), { x, xlabel, ylabel, ylim } = JSON.parse(drawing.dataset.axes);
-    const at = n => 120 + 1000 * n / (x.length - 1), up = v => 300 - 270 * (v - ylim[0]) / (ylim[1] - ylim[0]);
-    const curve = svg("path", { fill: "none", stroke: "#62b5ff", "stroke-width": 5, "stroke-linejoin": "round" });
-    drawing.append(svg("rect", { x: 120, y: 30, width: 1000, height: 270, fill: "#252b38" }),
-      ...[ylim[0], (ylim[0] + ylim[1]) / 2, ylim[1]].flatMap(v => [svg("path", { d: `M120 ${up(v)}H1120`, stroke: "#566070" }),
-        svg("text", { x: 108, y: up(v) + 8, "text-anchor": "end" }, +v.toPrecision(2))]),
-      ...x.map((v, n) => svg("text", { x: at(n), y: 340, "text-anchor": "middle" }, v)),
-      svg("text", { x: 1120, y: 380, "text-anchor": "end" }, xlabel), svg("text", { x: 120, y: 18 }, ylabel), curve);
-    drawing.addEventListener("pointermove", event => {
-      if (!event.buttons) return;
-      const p = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing.getScreenCTM().inverse());
-      const votes = stored(key), n = Math.round((p.x - 120) / 1000 * (x.length - 1));
-      if (n < 0 || n >= x.length) return;
-      votes[n] = Math.min(ylim[1], Math.max(ylim[0], ylim[0] + (300 - p.y) / 270 * (ylim[1] - ylim[0])));
-      keep(key, votes);
-    });
-    painters.push(() => curve.setAttribute("d", stored(key).map((v, n) => Number.isFinite(v) ? `${at(n)} ${up(v)}` : "")
-      .filter(Boolean).map((p, n) => (n ? "L" : "M") + p).join("")));
+    sheet(place.querySelector("svg"), key, values => keep(key, values));
   }
   place.dataset.preventSwipe = "";
 }
