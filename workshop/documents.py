@@ -49,6 +49,15 @@ def headings(name: str) -> list[str]:
     return re.findall(r"^#+ (.+?)\s*$", LISTED.sub("", read(name)), re.M)
 
 
+def curly(text: str) -> str:
+    """Text, HTML or JSON with the apostrophes of a printed page.
+
+    >>> curly("I don't know RoPE's name")
+    'I don’t know RoPE’s name'
+    """
+    return re.sub(r"(?<=[A-Za-z])'(?=[a-z])", "’", text)
+
+
 def slug(heading: str) -> str:
     """The anchor of a heading, as GitHub makes it.
 

@@ -52,6 +52,7 @@ from tutorial_lib.language import ENGLISH, speaking
 from tutorial_lib.language import tag as web_name
 
 from . import FONTS, ROOT
+from .documents import curly
 from .pieces import MARK, Say
 
 PLANS, OUT = ROOT / "workshop" / "decks", ROOT / "build" / "slides"
@@ -522,9 +523,9 @@ class Deck:
             heading = new_markdown_cell(f"{'#' if slide is self.slides[0] else '##'} {slide.section}")
             kind = "vote" if slide.vote else layout(slide.blocks)
             heading.metadata.slideshow = {"slide_type": "slide", "layout": kind}
-            drawn = any(block.kind == "picture" for blocks in slide.blocks for block in blocks)
             shown, later = (
-                [cell for block in blocks for cell in self._cells(block, drawn)] for blocks in slide.blocks
+                [cell for block in blocks for cell in self._cells(block, slide, kind)]
+                for blocks in slide.blocks
             )
             for cell in later[:1]:  # the others follow in the same fragment
                 cell.metadata.slideshow = {"slide_type": "fragment"}
@@ -537,12 +538,12 @@ class Deck:
             metadata={"title": self.title, "minutes": self.minutes, "language": web_name(self.language)},
         )
 
-    def _cells(self, block: Block, drawn: bool) -> list[nbformat.NotebookNode]:
-        """``drawn``: the slide has a picture, so that a curve needs no second one."""
+    def _cells(self, block: Block, slide: Slide, kind: str) -> list[nbformat.NotebookNode]:
         if block.kind == "html" and block.cell in self.notebook.asked:
             return [_shown(_vote(self.notebook.asked[block.cell], block, self.language))]
         if block.kind == "html" and block.at[2] == 0 and (told := self.notebook.told.get(block.cell)):
-            return [_shown(_told(told, block, self.language, drawn))]
+            drawn = any(each.kind == "picture" for blocks in slide.blocks for each in blocks)
+            return [_shown(_told(told, block, self.language, drawn, asks=kind != "beside"))]
         return _cells(block)
 
 
@@ -581,8 +582,11 @@ def _vote(key: str, block: Block, language: str) -> str:
     return f'<div class="vote" data-vote="{key}" data-kind="{kind}">{question}{inside}</div>'
 
 
-def _told(told: dict, block: Block, language: str, drawn: bool) -> str:
-    """An answer with what was asked, as far as a slide has room, and with how the room has voted or drawn."""
+def _told(told: dict, block: Block, language: str, drawn: bool, asks: bool) -> str:
+    """An answer with what was asked, as far as a slide has room, and with how the room has voted or drawn.
+
+    ``drawn``: the slide has a picture, so that a curve needs no second one. ``asks``: there is room to ask.
+    """
     with speaking(language):
         asked = questions.find("predict", told["key"])
     english, before = language == ENGLISH, ""
@@ -592,7 +596,7 @@ def _told(told: dict, block: Block, language: str, drawn: bool) -> str:
         if before and len(plain(sentence + before)) > most:
             break
         before = f"{sentence} {before}".strip()
-    before = f'<p class="asked">{before}</p>'
+    before = f'<p class="asked">{before}</p>' if asks else ""
     if asked.get("kind", "choice") == "sketch":
         curve = "" if drawn else _sheet(told["key"], asked, block.parts[0].text, told["value"])
         return before + curve + _html(replace(block, parts=block.parts[1:]))
@@ -656,7 +660,7 @@ def _cells(block: Block) -> list[nbformat.NotebookNode]:
         lines.insert(0, block.head)
     if block.kind == "formula":  # to MathJax 2, a backslash within \\texttt is a character like others
         lines = [line.replace("\\texttt", "\\mathtt") for line in lines]
-    return [new_markdown_cell((" " if block.kind == "paragraph" else "\n").join(lines))]
+    return [new_markdown_cell(curly((" " if block.kind == "paragraph" else "\n").join(lines)))]
 
 
 def code_size(lines: list[str]) -> int:
@@ -672,7 +676,7 @@ def code_size(lines: list[str]) -> int:
 
 
 def _shown(page: str) -> nbformat.NotebookNode:
-    return new_code_cell(outputs=[new_output("display_data", {"text/html": page})])
+    return new_code_cell(outputs=[new_output("display_data", {"text/html": curly(page)})])
 
 
 def _html(block: Block) -> str:

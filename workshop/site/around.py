@@ -91,12 +91,9 @@ def card(app, name, _template, context, _doctree):
             "twitter:card": "summary_large_image",
         }
     root = "../" * name.count("/")
-    first = (
-        FONTS.format(root=root) if editions.LANGUAGE == ENGLISH else ""
-    )  # others have letters of their own
     context["metatags"] = (
         context.get("metatags", "")
-        + first
+        + FONTS.format(root=root)
         + "".join(
             f'<meta {"property" if key.startswith("og:") else "name"}="{key}" content="{value}">\n'
             for key, value in tags.items()

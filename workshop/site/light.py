@@ -54,7 +54,7 @@ def panels(data: bytes) -> list[float]:
     pixels, whose letters a phone would make too small.
     """
     width, height = size(data) or (0, 1)
-    if width < max(1.7 * height, 700):
+    if width < max(1.4 * height, 700):
         return []
     ink = np.asarray(Image.open(io.BytesIO(data)).convert("L"), dtype=np.int16)
     paper = np.abs(ink - ink[0, 0]) < 3
@@ -76,7 +76,7 @@ def panels(data: bytes) -> list[float]:
         return float(framed[0] - np.flatnonzero(part.any(0))[0]) if len(framed) else 0.0
 
     first, *others = (names(*ends) for ends in zip([0, *cuts], [*cuts, 1], strict=True))
-    return cuts if first < 24 or min(others) > first / 3 else []
+    return cuts if first < 90 or min(others) > first / 3 else []
 
 
 def pictures(text: str, page: Path, site: Path) -> str:
@@ -114,6 +114,7 @@ def pictures(text: str, page: Path, site: Path) -> str:
         for k, (left, right) in enumerate(zip([0, *cuts], [*cuts, 1], strict=True)):
             shape, at = (right - left) * known[0] / known[1], 100 * left / (1 - right + left)
             again = 'class="course-panel" aria-hidden="true" ' if k else ""
+            again += 'loading="lazy" ' if k and "loading=" not in tag else ""
             made.append(f'<img {again}style="--panel:{shape:.3f};--at:{at:.1f}%"{tag}')
         return "".join(made)
 

@@ -22,6 +22,7 @@ import editions
 import light
 import torch
 from matplotlib import colors
+from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 import results
@@ -293,7 +294,8 @@ def in_atlas(page: Method) -> str:
     names = sorted((its["type"] for its in rows if test(its)), key=lambda name: name not in KNOWN)
     if not names:
         return ""
-    some, rest = names[:12], names[12:]
+    most = 12 if len(names) > 14 else 14  # nothing is folded for a name or two
+    some, rest = names[:most], names[most:]
     more = folded(f"{len(rest)} more", ", ".join(rest)) if rest else ""
     return (
         f"In **{len(names)} of the {len(rows)}** types of decoders that [the atlas](../../docs/atlas.md) has "
@@ -442,15 +444,29 @@ def forest(page: Method) -> str:
         return ""
     both = beside(own)
     at, far = ({one.name: one.its for one in both[what]} for what in ("mean", "tail"))
-    heads = rows = ""
+    heads = ends = axis = rows = ""
     columns = [("at the trained length L", at), ("at 16 L", far)]
     scales = []
     for title, found in columns:
-        ends = "<small><span>← better</span><span>worse →</span></small>"
-        heads += f'<th scope="col" colspan="2">{title}{ends}</th>'
-        scales.append(
-            (min(0, *(its.low for its in found.values())), max(0, *(its.high for its in found.values())))
+        low, high = (
+            min(0, *(its.low for its in found.values())),
+            max(0, *(its.high for its in found.values())),
         )
+        scales.append((low, high))
+        zero = _along(low, high, 0)
+        side = (  # the side of the zero line that has room for its name
+            f'<small style="right:{100 - zero:.1f}%"><span>← </span>better</small>'
+            if zero > 50
+            else f'<small style="left:{zero:.1f}%">worse<span> →</span></small>'
+        )
+        heads += f'<th scope="col" colspan="2">{title}</th>'
+        ends += f'<td class="track" style="--zero:{zero:.1f}%">{side}</td><td></td>'
+        ticks = "".join(
+            f'<small style="left:{at:.1f}%;translate:-50%">{results.signed(x, "+g" if x else "g")}</small>'
+            for x in MaxNLocator(2).tick_values(low, high).round(9)
+            if 0 <= (at := _along(low, high, x)) <= 100
+        )
+        axis += f'<td class="track">{ticks}</td><td></td>'
     for one in both["mean"]:
         cells = ""
         for (_title, found), (low, high) in zip(columns, scales, strict=True):
@@ -469,7 +485,8 @@ def forest(page: Method) -> str:
         f"At the length of training {told_apart(both['mean'], called(own))}. At 16 times that length "
         f"{told_apart(both['tail'], called(own))}.\n\n```{{raw}} html\n"
         f'<table class="course-forest"><thead><tr><th scope="col">beside {called(own)}</th>{heads}'
-        f"</tr></thead><tbody>{rows}</tbody></table>\n```\n\n"
+        f'</tr><tr class="ends"><td></td>{ends}</tr></thead><tbody>{rows}</tbody>'
+        f'<tfoot><tr class="axis"><td></td>{axis}</tr></tfoot></table>\n```\n\n'
         "*Loss minus that of the method, in nats per character; lines are 95 % intervals over five seeds: "
         "they say how another training of the same small model would come out, not another model. At 16 L "
         "the same last characters are read. The record: "

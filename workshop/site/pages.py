@@ -116,8 +116,10 @@ def links(text: str) -> str:
 
 def place(name: str, value: str, inside: str, **data) -> str:
     """HTML that ``answers.js`` brings to life; ``inside`` is there without it."""
-    more = "".join(f' data-{key}="{html.escape(live.compact(each))}"' for key, each in data.items())
-    return f'<div data-{name}="{html.escape(value)}"{more}>{inside}</div>'
+    more = "".join(
+        f' data-{key}="{html.escape(documents.curly(live.compact(each)))}"' for key, each in data.items()
+    )
+    return f'<div data-{name}="{html.escape(value)}"{more}>{documents.curly(inside)}</div>'
 
 
 def checks(asked_here: list[tuple[str, str, dict]]) -> str:

@@ -74,12 +74,6 @@ def index(text: str) -> str:
     """The file's first part, and a line for each record: how many claims hold, and which."""
     lines = []
     for record in records().values():
-        counts = Counter(its for _claim, its in record.findings)
-        bar = "".join(
-            f'<i data-sign="{sign}" style="flex-grow:{n}" title="{n} {name}">{sign} {n}</i>'
-            for name, sign in verdicts.SIGNS.items()
-            if (n := counts[name])
-        )
         claims = "".join(
             f'<li data-sign="{verdicts.SIGNS[its]}">{html.escape(claim)}</li>'
             for claim, its in record.findings
@@ -87,7 +81,7 @@ def index(text: str) -> str:
         lines.append(
             f'<li><a id="{record.slug}"></a>'
             f'<a href="../{FOLDER}{record.slug}.html">{html.escape(record.title)}</a>'
-            f'<span class="bar">{bar}</span><details><summary>{len(record.findings)} claims</summary>'
+            f"{bar(record)}<details><summary>{len(record.findings)} claims</summary>"
             f"<ul>{claims}</ul></details></li>"
         )
     key = ", ".join(f"{sign} {name}" for name, sign in verdicts.SIGNS.items())
@@ -99,6 +93,17 @@ def index(text: str) -> str:
         + f"## How to read a verdict\n\n**{how}\n\n"
         + f"```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
     )
+
+
+def bar(record: Record) -> str:
+    """How many claims of a record have each verdict."""
+    counts = Counter(its for _claim, its in record.findings)
+    parts = "".join(
+        f'<i data-sign="{sign}" style="flex-grow:{n}" title="{n} {name}">{sign} {n}</i>'
+        for name, sign in verdicts.SIGNS.items()
+        if (n := counts[name])
+    )
+    return f'<span class="bar">{parts}</span>'
 
 
 def said(lines: str, name: str) -> str:
@@ -190,9 +195,10 @@ def picture(lines: str, its: str) -> str:
     ends = " to ".join(map(signed, limits))
     words = {"above": f"holds above {ends} →", "below": f"← holds below {ends}", "between": f"holds: {ends}"}
     place = (left + right) / 2 if side == "between" else at(limits[0])
+    back = place if side == "between" else 100 * (place > 60 if side == "above" else place > 40)
     return (
         '<table class="course-judged" role="presentation">'
-        f'<tr><td></td><td><small style="left:{place:.1f}%;translate:-{place:.1f}%">{words[side]}</small>'
+        f'<tr><td></td><td><small style="left:{place:.1f}%;translate:-{back:.1f}%">{words[side]}</small>'
         "</td><td></td></tr>"
         f'{rows}<tr class="axis"><td></td><td>{ticks}</td><td></td></tr></table>\n\n'
     )
@@ -222,6 +228,8 @@ def page(slug: str) -> str:
     def card(found: re.Match) -> str:
         sign = verdicts.SIGNS[verdict(found)]
         lines = minus(ALSO.sub(places, found["lines"].rstrip()))
+        lines = re.sub(r"^- ([^*\n:]{5,20}:)", r'- <span class="said">\1</span>', lines, flags=re.M)
+        lines = re.sub(r"^- (\*\*.+?\*\*):", r"- \1", lines, flags=re.M)
         return (
             f'<div class="course-claim" data-sign="{sign}">\n\n**{found["claim"]}** ({found["source"]})\n\n'
             f"{picture(found['lines'], verdict(found))}{lines}\n\n</div>\n"
@@ -231,6 +239,6 @@ def page(slug: str) -> str:
     numbers = f"\n## The numbers\n\n{minus(tables[0])}" if tables else ""
     return (
         f"# {record.title}\n\n[All records](../docs/results.md), and [how to read a verdict]"
-        f"(../docs/results.md#how-to-read-a-verdict)\n\n{setup}\n\n{cards}{numbers}"
+        f"(../docs/results.md#how-to-read-a-verdict)\n\n{setup}\n\n{bar(record)}\n\n{cards}{numbers}"
         f"\n## Measure it again\n\n{command}\n"
     )

@@ -249,7 +249,7 @@ function cells(pen, { palette }, x, y, wide, high, columns = N) {
   const own = pens(pen.g()), places = wide > 36 && high < 30 ? 2 : 1;
   const made = range(N).map(i => range(columns).map(j => [
     own.rect({ x: x + j * wide, y: y + i * high, width: wide - 1, height: high - 1, rx: high > 24 ? 3 : 1 }),
-    wide > 30 && high > 14 && own.text({ x: x + (j + 0.5) * wide - 0.5, y: y + (i + 0.5) * high, mid: 1, still: 1, fs: wide > 39 ? 12 : 11 })]));
+    wide > 30 && high > 14 && own.text({ x: x + (j + 0.5) * wide - 0.5, y: y + (i + 0.5) * high, mid: 1, still: 1, fs: wide > 33 ? 12 : 11 })]));
   return (values, limit) => made.forEach((row, i) => row.forEach(([box, text], j) => {
     const { fill, ink } = signed(palette, values[i][j] / limit);
     set(box, { fill });
@@ -284,7 +284,7 @@ const open = (app, { text }) => app.params.guess === "off" || guesses(app).has(t
 function build(app, stage) {
   const { params: p, data } = app, all = range(N), { now, good: { terms, e } } = current(app), score = app.good ?? p.score;
   const narrow = stage.clientWidth < 600, W = app.width(stage), message = html(stage, "p", { class: "lv-says" });
-  const tall = narrow ? 116 : app.small ? 74 : [0, 122, 122, 92, 78, 66][terms.length], side = narrow ? 66 : tall - 18, lanes = narrow ? 8 : 30, cw = narrow ? side / N : app.small ? 34 : 38, ch = side / N;
+  const tall = narrow ? 116 : app.small && terms.length > 3 ? 74 : [0, 122, 122, 92, 78, 66][terms.length], side = narrow ? 66 : tall - 18, lanes = narrow ? 8 : 30, cw = narrow ? side / N : app.small ? 34 : 38, ch = side / N;
   const x1 = narrow ? 0 : 150, x2 = x1 + N * cw + 20, x3 = x2 + cw + 20, x4 = x3 + N * cw + (narrow ? 14 : 16);
   const edge = narrow ? 132 : 164, left = narrow ? 40 : W - edge, top = narrow ? lanes + terms.length * tall + 34 : 30, high = narrow ? 100 : app.small ? 60 : 88;
   const bx = narrow ? 206 : left, bars = narrow ? top + edge - 16 : top + edge + 30 + high;

@@ -70,7 +70,7 @@ function build(app, stage) {
   const column = i => left + i * (wide + gap) + wide / 2, middle = column(3);
   const chip = { y: 26, high: 46, wide: Math.min(wide - 4, 128) }, step = app.small ? 54 : 66;
   const web = toy ? 0 : 20 + p.layers * step, top = chip.y + 34 + web, cell = (wide - 4) / data.numbers["none none 1"][0][0].length;
-  const tall = toy ? 26 : 30, second = top + tall + (toy ? 8 : 30), H = (toy ? top + tall + 28 : second + tall + 6);
+  const tall = toy ? 26 : 30, second = top + tall + (toy ? 8 : 30), H = (toy ? top + tall + 28 : second + tall + (narrow ? 22 : 6));
   const [pic, pen] = canvas(stage, W, H, speak`A sentence, and the vector of each word`);
   const colours = range(data.palette.length / 6).map(i => `#${data.palette.slice(6 * i, 6 * i + 6)}`);
   const colour = v => colours[clamp(Math.round((v / 5 + 0.5) * (colours.length - 1)), 0, colours.length - 1)];
@@ -82,6 +82,7 @@ function build(app, stage) {
     side(top + tall / 2, speak`vector now`);
     side(second + tall / 2 - 8, speak`in the order`);
     side(second + tall / 2 + 8, FIRST, { translate: "no" });
+    if (narrow) pen.text({ x: left + 2, y: second + tall + 14, fs: 12, fill: "--soft" }, `${speak`in the order`} ${FIRST}`);
   }
   pen.text({ x: middle, y: chip.y, mid: 1, fw: 700, fill: "--ink", fs: narrow ? 14 : 16 }, speak`mean`);
   for (const i of range(3)) { // the places
