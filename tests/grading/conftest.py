@@ -168,6 +168,20 @@ def tested_once():
         yield
 
 
+@pytest.fixture(scope="module")
+def marked_here():
+    """Marking in this process: what has the same code runs once, since all have the inputs of one student.
+
+    For classes of which something else is asked. Workers and inputs: test_commands.py, test_marking.py.
+    """
+    seeds_of = marking.seeds_of
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(marking, "seeds_of", lambda secret, name, student, data: seeds_of("", name, "", b""))
+        patch.setattr(marking, "_run", functools.cache(marking._run))
+        patch.setattr(marking, "_on_processes", lambda jobs, count: (marking._mark(job) for job in jobs))
+        yield
+
+
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory) -> Path:
     """A class folder without submissions; never used itself, only copied."""

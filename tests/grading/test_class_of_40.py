@@ -32,8 +32,13 @@ CANVAS, MOODLE = "submissions.zip!", "Positions-Exercise 6-5530.zip!"  # each wi
 
 
 # ---- what they hand in ----
-def notebook(folder: str = "solutions", name: str = NAME, change=None, extra=(), **answers: str) -> bytes:
-    """An exercise with some answers changed, by nbgrader's id, and cells of the student's own in front."""
+def notebook(
+    folder: str = "solutions", name: str = NAME, change=None, extra=(), note="", **answers: str
+) -> bytes:
+    """An exercise with some answers changed, by nbgrader's id, and cells of the student's own in front.
+
+    A note makes it another file with the same code.
+    """
     found = json.loads(exercises.path(name, folder).read_bytes())
     for cell in found["cells"]:
         cell["source"] = answers.get(cell["metadata"].get("nbgrader", {}).get("grade_id"), cell["source"])
@@ -48,6 +53,8 @@ def notebook(folder: str = "solutions", name: str = NAME, change=None, extra=(),
         }
         for n, source in enumerate(extra)
     ]
+    if note:
+        found["cells"][:0] = [{"cell_type": "markdown", "id": "note", "metadata": {}, "source": note}]
     if change:
         change(found)
     return json.dumps(found).encode()
@@ -182,49 +189,49 @@ STUDENTS = [
     ),
     Student("7", notebook(rope_sort_rows=NO_BONUS), 16.0, upload="0007/ex06_rope.ipynb"),  # the list's 7
     # late, and with more time
-    Student("late1", notebook(extra=["1"]), late=1, penalty=2.0),
-    Student("late2", notebook(extra=["2"]), late=30, penalty=4.0),
-    Student("always", notebook(extra=["3"]), late=30, extension="3d"),
-    Student("excused", notebook(extra=["4"]), late=30),
+    Student("late1", notebook(note="1"), late=1, penalty=2.0),
+    Student("late2", notebook(note="2"), late=30, penalty=4.0),
+    Student("always", notebook(note="3"), late=30, extension="3d"),
+    Student("excused", notebook(note="4"), late=30),
     # as Canvas and Moodle name it, renamed, packed, sent twice
     Student(
         "lena",
-        notebook(extra=["5"]),
+        notebook(note="5"),
         name="Lena Fischer",
         number=48213,
         upload=f"{CANVAS}fischerlena_LATE_48213_1190442_ex06_rope-1.ipynb",
     ),
     Student(
         "tom",
-        notebook(extra=["6"]),
+        notebook(note="6"),
         name="Tom Berg",
         number=48214,
         upload=f"{CANVAS}bergtom_48214_1190443_homework.ipynb",
     ),
     Student(
         "zoe",
-        notebook(extra=["7"]),
+        notebook(note="7"),
         name="Zoë Müller",
         upload=f"{MOODLE}Zoë Müller_5530121_assignsubmission_file/ex06_rope.ipynb",
     ),
     Student(
         "wang",
-        notebook(extra=["8"]),
+        notebook(note="8"),
         name="王小明",
         upload=f"{MOODLE}王小明_5530122_assignsubmission_file/ex06_rope.ipynb",
     ),
-    Student("renamed", notebook(extra=["9"]), upload="renamed/homework_final.ipynb"),
-    Student("zipped", notebook(extra=["10"]), upload="ex06_rope_zipped.zip"),
-    Student("again", notebook(extra=["11"])),
+    Student("renamed", notebook(note="9"), upload="renamed/homework_final.ipynb"),
+    Student("zipped", notebook(note="10"), upload="ex06_rope_zipped.zip"),
+    Student("again", notebook(note="11")),
     # odd, and honest
     Student("outputs", notebook(change=large)),
     Student("bare", notebook(change=bare)),
     Student("lone", notebook(change=surrogate)),
     Student("twice", notebook(change=twice)),
-    Student("utf16", notebook(extra=["12"]).decode().encode("utf-16")),
+    Student("utf16", notebook(note="12").decode().encode("utf-16")),
     # names that would compute, run or leave
-    Student("formula", notebook("exercises", extra=["13"]), 0.0, name='=HYPERLINK("http://x";"y")'),
-    Student("shell", notebook("exercises", extra=["14"]), 0.0, name="$(id) `id`; DROP TABLE student;--"),
+    Student("formula", notebook("exercises", note="13"), 0.0, name='=HYPERLINK("http://x";"y")'),
+    Student("shell", notebook("exercises", note="14"), 0.0, name="$(id) `id`; DROP TABLE student;--"),
     # what cannot be read
     Student("broken", RIGHT[:5000], 0.0, "rejected"),
     Student("empty", b"", 0.0, "rejected"),
@@ -241,7 +248,7 @@ STUDENTS = [
     Student("missing", coded=None, state="not handed in"),
 ]
 SENT = [student for student in STUDENTS if student.data or student.state == "rejected"]
-LATE = ("--due", DUE.isoformat(), "--late-per-day", "0.1", "--workers", "2")
+LATE = ("--due", DUE.isoformat(), "--late-per-day", "0.1")
 
 
 def run(*arguments) -> None:
@@ -275,7 +282,7 @@ def graded(root: Path) -> Path:
 
 # ---- the two routes ----
 @pytest.fixture(scope="module")
-def taken_in(tmp_path_factory):
+def taken_in(tmp_path_factory, marked_here):
     """By `take-in`, from an inbox with names of all kinds."""
     folder = tmp_path_factory.mktemp("forty")
     root, inbox = folder / "class", folder / "inbox"
@@ -450,7 +457,7 @@ def test_damaged_files_and_an_appeal_change_no_other_mark(taken_in, tmp_path, ca
     (marks / "right2.json").write_bytes((marks / "right2.json").read_bytes()[:99])
     (marks / ".entered" / "wrong0.json").write_text("{")
     run("appeal", NAME, "wrong1", "rope_shift_error", "--answer", "Half.", "--points", "2", "--root", root)
-    run("grade", NAME, "--root", root, "--workers", "1")
+    run("grade", NAME, "--root", root)
     run("export", "--root", root)
     after, said = grades(root), "".join(capsys.readouterr())
     assert "students.json is damaged" in said and "wrong0.json is damaged" in said

@@ -104,7 +104,7 @@ WAYS = {
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory):
+def root(tmp_path_factory, marked_here):
     root = tmp_path_factory.mktemp("class")
     for student, way in WAYS.items():
         notebook = nbformat.read(assignments.path(NAME, "exercises"), as_version=4)
@@ -117,7 +117,7 @@ def root(tmp_path_factory):
             path.write_text(nbformat.writes(notebook), encoding="utf-8")
     for given in (
         ["take-in", str(root / "inbox")],
-        ["grade", NAME, "--trusted", "--workers", "2"],
+        ["grade", NAME, "--trusted"],
         ["written", NAME],
         ["feedback", NAME],
     ):
