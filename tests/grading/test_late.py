@@ -30,7 +30,7 @@ def marked(tmp_path_factory):
         path.write_bytes(assignments.path(NAME, "exercises").read_bytes())
         os.utime(path, (datetime.datetime.fromisoformat(sent).timestamp(),) * 2)
     assert command.main(["take-in", str(root / "inbox"), "--root", str(root)]) == 0
-    data = assignments.path(NAME, "exercises").read_bytes()
+    data = (root / "submitted" / "ann" / NAME / f"{NAME}.ipynb").read_bytes()
     marks = marking.mark(data, NAME, "ann", marking.secret_of(root), trusted=True)
     for student in SENT:  # the same notebook
         marking._store(root, marks | {"student": student}, aside=False)
