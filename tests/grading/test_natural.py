@@ -1,6 +1,7 @@
 """Right is right as learners write it, in whatever precision; and no message tells two equal things apart."""
 
 import ast
+import functools
 import json
 import math
 import re
@@ -16,6 +17,7 @@ from course.lesson import turns
 from course.places import ROOT
 from tutorial_lib import readability
 from tutorial_lib.language import speaking
+from workshop import translation
 
 GRADED = questions.everything()
 TURNS = [turn for number in turns.notebooks() for turn in turns.load(number).values()]
@@ -402,6 +404,12 @@ def nearly_right(question):
     )
 
 
+@functools.cache
+def nearly_right_verdicts(question, seed):
+    """To find that nothing explains these takes longest, and two tests ask for them."""
+    return [verdict(question, answer, seed) for answer in nearly_right(question)]
+
+
 @pytest.mark.parametrize("question", each_of(ALL))
 def test_a_wrong_answer_is_refused_in_any_precision_and_no_message_tells_two_equal_things_apart(question):
     for n, one in enumerate(question.wrong):
@@ -410,10 +418,8 @@ def test_a_wrong_answer_is_refused_in_any_precision_and_no_message_tells_two_equ
             question, lambda *args, one=one, tensor=tensor: mapped(one.answer(*args), tensor), n % 2
         )
         assert not found.passed and not says_one_thing_twice(found.text), (one.name, found.text)
-    for answer in nearly_right(question):
-        for seed in range(2):
-            found = verdict(question, answer, seed)
-            assert not says_one_thing_twice(found.text), found.text
+    for found in (*nearly_right_verdicts(question, 0), *nearly_right_verdicts(question, 1)):
+        assert not says_one_thing_twice(found.text), found.text
 
 
 # ---- pictures ----
@@ -436,12 +442,28 @@ DRAWN = {
 }
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.fixture(scope="module")
+def chinese(tmp_path_factory):
+    """What the library says in Chinese, compiled."""
+    folder = tmp_path_factory.mktemp("locale")
+    translation.compile_texts(translation.looked_up("zh"), folder / "zh")
+    return folder
+
+
+def check_pictures(question, verdicts, shown):
+    for found in verdicts:
+        if found.picture:
+            report.draw(question, found)
+            assert not (fault := readability.alt_fault(shown[-1])), (fault, shown[-1])
+
+
 @pytest.mark.parametrize("question", each_of(DRAWN))
-def test_a_picture_of_any_diagnosis_says_in_words_what_it_shows(question, language, alternatives):
-    with speaking(language):
-        for answer in (*(one.answer for one in question.wrong), *nearly_right(question)):
-            if (found := verdict(question, answer, 1)).picture:
-                report.draw(question, found)
-                assert not (fault := readability.alt_fault(alternatives[-1])), (fault, alternatives[-1])
+def test_a_picture_of_any_diagnosis_says_in_words_what_it_shows(question, alternatives, chinese):
+    """In Chinese, whose texts are complete, two pictures show how their sentences are joined."""
+    in_english = (verdict(question, one.answer, 1) for one in question.wrong)
+    check_pictures(question, (*in_english, *nearly_right_verdicts(question, 1)), alternatives)
     assert alternatives
+    with speaking("zh", chinese):
+        check_pictures(
+            question, [verdict(question, one.answer, 1) for one in question.wrong[:2]], alternatives
+        )
