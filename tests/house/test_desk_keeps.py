@@ -154,13 +154,52 @@ def python(clone):
     return {"cwd": clone, "env": os.environ | {"PYTHONPATH": str(clone)}}
 
 
+# One process holds what takes longest to import; each desk is a fork of it.
+DESKS = """
+import json, os, runpy, sys
+import jupyterlab_server.workspaces_handler, nbformat.sign
+
+for line in sys.stdin:
+    clone, arguments, log = json.loads(line)
+    if child := os.fork():
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(said, 1), os.dup2(said, 2)
+    os.chdir(clone)
+    sys.path.insert(0, clone)
+    sys.argv[1:] = arguments
+    sys.addaudithook(lambda event, given: event == "os.exec" and os._exit(0))
+    runpy.run_module("course.lab", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def desks(tmp_path_factory):
+    """What :func:`desk` asks."""
+    with subprocess.Popen(
+        [sys.executable, "-c", DESKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        desk.process, desk.log = process, tmp_path_factory.mktemp("desks") / "said"
+        yield
+        process.stdin.close()
+
+
 def desk(clone, *arguments, before=(), fails=False):
-    """`python -m course.lab` to its end, JupyterLab's version; returns what the desk says."""
-    line = [*before, sys.executable, "-m", "course.lab", *arguments]
-    line += [] if "again" in arguments else ["--version"]
-    done = subprocess.run(line, capture_output=True, text=True, **python(clone))
-    assert "Traceback" not in done.stderr and (done.returncode != 0) is fails, done.stderr
-    return done.stdout + done.stderr
+    """`python -m course.lab` to its end, or to where it becomes JupyterLab; returns what the desk says.
+
+    ``before`` is a program that starts it, then a process of its own.
+    """
+    if before:
+        line = [*before, sys.executable, "-m", "course.lab", *arguments]
+        line += [] if "again" in arguments else ["--version"]
+        done = subprocess.run(line, capture_output=True, text=True, **python(clone))
+        status, said = done.returncode, done.stdout + done.stderr
+    else:
+        print(json.dumps([str(clone), arguments, str(desk.log)]), file=desk.process.stdin, flush=True)
+        status, said = int(desk.process.stdout.readline()), desk.log.read_text()
+    assert "Traceback" not in said and (status != 0) is fails, said
+    return said
 
 
 def stopped(clone, how, arguments=(), edit=lambda: None, pull=lambda: None):
