@@ -21,7 +21,7 @@ EXERCISE = "ex06_rope"
 
 
 @pytest.mark.skipif(bool(sandbox.probe()), reason=sandbox.probe() or "the sandbox works")
-def test_the_commands_of_the_chapter_grade_a_class(tmp_path, monkeypatch, capsys):
+def test_the_commands_of_the_chapter_grade_a_class(tmp_path, marked_here, monkeypatch, capsys):
     """In one process: each of its own would import PyTorch, seventeen times."""
     monkeypatch.setenv("CLASS", str(tmp_path / "class-2026"))
     first, *rest = BLOCKS
