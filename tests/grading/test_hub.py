@@ -246,7 +246,7 @@ def class_folder(hub, people):
     return hub.home("kim").with_name("class")
 
 
-def first_cells(count=4):
+def first_cells(count=3):
     """The first code cells of notebook 00 that print something, and what they print."""
     cells = [cell for cell in nbformat.read(ROOT / START, as_version=4).cells if cell.cell_type == "code"]
     stored = ["".join(out.text for out in cell.outputs if out.output_type == "stream") for cell in cells]
