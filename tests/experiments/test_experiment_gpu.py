@@ -57,7 +57,7 @@ def test_a_record_with_few_steps(name, tmp_path):
     if name != "clipping":  # where layers are compared
         settings["layers"] = 2
     if name in ("lengths", "long_range", "extension", "recurrence"):
-        settings |= changed(settings, length=64, segment=16) | {"tail": 2}
+        settings |= changed(settings, length=64, segment=8, read=18) | {"tail": 2}
     experiment = dataclasses.replace(EXPERIMENTS[name], presets={"gpu": settings})
     path = tmp_path / "record.json"
     record = sweep.run(experiment, "gpu", seeds=(0, 1), device="cpu", out=path, progress=False)
