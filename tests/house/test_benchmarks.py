@@ -16,7 +16,7 @@ from course.checks import questions
 from course.checks.answer import collect
 from course.checks.judge import judge
 from workshop.benchmarks import __main__ as command
-from workshop.benchmarks import grading, latency, notebooks
+from workshop.benchmarks import grading, latency, mistakes, notebooks
 from workshop.benchmarks.cases import Table, Target
 from workshop.benchmarks.measure import interleaved, peak_bytes, ratio
 
@@ -98,6 +98,12 @@ def test_the_mistakes_of_the_made_up_class_are_those_of_the_catalogue(mistake):
     assert judge(question, 5, outcomes).name == mistake[1]
     with pytest.raises(ValueError, match="any more"):
         grading.submission((*mistake[:2], "is not there", ""))
+
+
+def test_every_mistake_of_every_question_is_written_out():
+    for question in questions.everything():
+        written = [what for what, _path, _new in mistakes._edits(mistakes.tree_of(question))]
+        assert written and all(" → " in what for what in written), question.name
 
 
 def test_marks_that_are_off_stop_the_benchmark(tmp_path):

@@ -95,6 +95,7 @@ def _compiled(tree: ast.FunctionDef, exercise: str) -> Callable:
 def _edits(tree: ast.FunctionDef) -> Iterator[tuple[str, tuple, ast.AST]]:
     """``(what, path, new node)`` of every mistake."""
     for path, node, new in edits(tree):
+        new = ast.fix_missing_locations(new)  # an assignment is not written out without its line
         yield f"{ast.unparse(node)} → {ast.unparse(new)}", path, new
 
 
