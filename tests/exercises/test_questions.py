@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import itertools
 import re
 
 import pytest
@@ -23,14 +24,6 @@ def check(question, answer, seed):
     return judge(question, seed, collect(answer, inputs, question.seconds))
 
 
-def each(kind):
-    return [
-        pytest.param(question, entry, id=f"q{question.exercise}-{question.name}-{entry.name}")
-        for question in ALL
-        for entry in getattr(question, kind)
-    ]
-
-
 def one_each(of=ALL):
     return [pytest.param(question, id=f"q{question.exercise}-{question.name}") for question in of]
 
@@ -47,24 +40,24 @@ def test_the_reference_passes(question):
         assert verdict.kind == "right", verdict.text
 
 
-@pytest.mark.parametrize("question, wrong", each("wrong"))
-def test_a_wrong_answer_is_refused_and_named(question, wrong):
-    for seed in SEEDS:
+@pytest.mark.parametrize("question", one_each())
+def test_a_wrong_answer_is_refused_and_named(question):
+    for wrong, seed in itertools.product(question.wrong, SEEDS):
         verdict = check(question, wrong.answer, seed)
-        assert not verdict.passed
+        assert not verdict.passed, wrong.name
         assert (verdict.kind, verdict.name) == ("mistake", wrong.name), verdict.text
-        assert verdict.reread
+        assert verdict.reread, wrong.name
         text, *tried = verdict.text.split("\n")  # what a trial gave stands below
-        assert question.trial or not tried
+        assert question.trial or not tried, wrong.name
         # An answer that fails for all inputs that it gets wrong is told the error, too.
         assert text == wrong.says or text.startswith(f"{wrong.says} The answer raises ")
 
 
-@pytest.mark.parametrize("question, variant", each("variants"))
-def test_a_valid_variant_is_accepted(question, variant):
-    for seed in SEEDS:
+@pytest.mark.parametrize("question", one_each())
+def test_a_valid_variant_is_accepted(question):
+    for variant, seed in itertools.product(question.variants, SEEDS):
         verdict = check(question, variant.answer, seed)
-        assert verdict.passed, f"{verdict.kind}: {verdict.text}"
+        assert verdict.passed, f"{variant.name}: {verdict.kind}: {verdict.text}"
         assert verdict.kind in ("right", "equivalent") and variant.why
 
 
@@ -198,13 +191,9 @@ def undiagnosed(monkeypatch):
 
 
 @pytest.mark.usefixtures("undiagnosed")
-@pytest.mark.parametrize("name", GENERAL)
 @pytest.mark.parametrize("question", one_each(COMPARED))
-def test_a_general_mistake_is_refused(question, name):
+def test_a_general_mistake_is_refused(question):
     """Refused, unless the change is none: the two values are compared here without the judge."""
-
-    def answer(*args):
-        return _each_tensor(question.reference(*args), GENERAL[name])
 
     def text(value):
         return repr(
@@ -215,10 +204,16 @@ def test_a_general_mistake_is_refused(question, name):
         )
 
     inputs = question.cases(SEEDS[0])
-    if any(text(question.reference(*case.args)) != text(answer(*case.args)) for case in inputs):
-        verdict = check(question, answer, SEEDS[0])
-        row_constant = question.same is not None and verdict.kind == "equivalent"
-        assert not verdict.passed or row_constant and name in ("plus one",), f"{name}: {verdict.text}"
+    right = [text(question.reference(*case.args)) for case in inputs]
+    for name, change in GENERAL.items():
+
+        def answer(*args, change=change):
+            return _each_tensor(question.reference(*args), change)
+
+        if right != [text(answer(*case.args)) for case in inputs]:
+            verdict = check(question, answer, SEEDS[0])
+            row_constant = question.same is not None and verdict.kind == "equivalent"
+            assert not verdict.passed or row_constant and name in ("plus one",), f"{name}: {verdict.text}"
 
 
 @pytest.mark.usefixtures("undiagnosed")
