@@ -12,6 +12,8 @@ from workshop import exercises
 def test_checks_pass_in_the_solution_and_fail_in_the_stub(name, source, monkeypatch, tmp_path):
     """nbgrader gives the points of a cell that raises nothing."""
     monkeypatch.setenv("TUTORIAL_PROGRESS", str(tmp_path / "progress.json"))
+    for module in ("alibi", "board", "buckets"):  # what is learned in an ending gives no points
+        monkeypatch.setattr(f"course.real_models.{module}.STEPS", 10)
     passed, failed, namespace = set(), {}, {"__name__": "__main__", "display": print}
     for cell in nbformat.read(exercises.path(name, source), as_version=4).cells:
         if cell.cell_type == "code":
