@@ -47,6 +47,8 @@ def test_the_first_notebook_and_its_contents_are_open_and_nothing_is_in_the_way(
     contents.get_by_text("A puzzle").wait_for()
     assert contents.bounding_box()["width"] > 250
     assert page.locator(".jp-Dialog, .Toastify__toast").count() == 0
+    asked = page.evaluate("() => performance.getEntriesByType('resource').map(each => each.name)")
+    assert len(asked) > 20 and not [url for url in asked if "/api/build" in url], "nothing is to be built"
 
 
 @pytest.mark.parametrize(
