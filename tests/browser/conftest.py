@@ -82,36 +82,47 @@ def kept(browser):
 
 
 @pytest.fixture
-def visit(folder, kept):
-    """``visit(name, …)``: a page of one explorer; at the end nothing may have gone wrong, or been fetched.
+def watched(kept):
+    """``watched(url, …)``: a page; at the end nothing may have gone wrong there, or been fetched."""
+    opened, faults, own = [], [], ("file:", "data:", "blob:")
+    watches = {
+        "pageerror": lambda error: faults.append(str(error)),
+        "console": lambda said: said.type in ("error", "warning") and faults.append(said.text),
+        "request": lambda asked: asked.url.startswith(own) or faults.append(asked.url),
+    }
+
+    def open_(url, **options):
+        page = kept.take(options)
+        opened.append((page, options))
+        for event, watch in watches.items():
+            page.on(event, watch)
+        page.goto(url)
+        return page
+
+    yield open_
+    for page, options in opened:
+        for event, watch in watches.items():
+            page.remove_listener(event, watch)
+        kept.leave(page, options)
+    assert not faults
+
+
+@pytest.fixture
+def visit(folder, watched):
+    """``visit(name, …)``: a page of one explorer, watched.
 
     Nothing glides there, so that nobody waits for it, unless ``reduced_motion="no-preference"`` is given.
     Folded settings are open, unless ``folded=True`` is given.
     """
-    opened, faults = [], []
-    watches = {
-        "pageerror": lambda error: faults.append(str(error)),
-        "console": lambda said: said.type in ("error", "warning") and faults.append(said.text),
-        "request": lambda asked: asked.url.startswith(("file:", "data:")) or faults.append(asked.url),
-    }
 
     def open_(name, query="", folded=False, **options):
         given = {"viewport": {"width": 1280, "height": 720}, "reduced_motion": "reduce", **options}
-        page = kept.take(given)
-        opened.append((page, given))
-        for event, watch in watches.items():
-            page.on(event, watch)
-        page.goto(f"{(folder / name).as_uri()}.html{query}")
+        page = watched(f"{(folder / name).as_uri()}.html{query}", **given)
         if not folded:
             page.evaluate("for (const fold of document.querySelectorAll('.lv-fold')) fold.open = true")
         return page
 
-    yield open_
-    for page, given in opened:
-        for event, watch in watches.items():
-            page.remove_listener(event, watch)
-        kept.leave(page, given)
-    assert not faults
+    return open_
 
 
 @pytest.fixture

@@ -52,9 +52,10 @@ def test_it_says_what_python_says_and_axe_finds_nothing(kind, visit):
     assert page.locator(".lv-verdict").inner_text() == f"Challenge: {kind.challenge} Not reached yet."
     assert page.locator(".lv-result").text_content() == front.seen(kind).result
     assert page.locator(".lv-result:visible, .lv-lesson:visible, .lv-versus:visible").count() == 1
-    for scheme in ("light", "dark"):
+    for scheme, rules in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):  # colours alone differ
         page.emulate_media(color_scheme=scheme)
-        found = Axe().run(page, context={"include": [[".live"]]}, options=QUIET).response["violations"]
+        found = Axe().run(page, context={"include": [[".live"]]}, options=QUIET | rules)
+        found = found.response["violations"]
         assert not found, [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found]
 
 
@@ -82,12 +83,13 @@ def test_keys_reach_every_control_and_move_every_slider(kind, visit):
     for n in range(sliders.count()):
         slider = sliders.nth(n)
         name = slider.get_attribute("data-key")
-        for key, value in (
+        keys = (
             ("End", lambda old, most: most),
             ("PageDown", lambda old, most: max(0, old - 10)),
             ("Home", lambda old, most: 0),
             ("ArrowRight", lambda old, most: 1),
-        ):
+        )
+        for key, value in keys[:: 2 if n else 1]:  # of one explorer, all sliders listen by the same lines
             old, most = int(slider.get_attribute("aria-valuenow")), int(slider.get_attribute("aria-valuemax"))
             slider.press(key)
             rest(page)
