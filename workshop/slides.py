@@ -708,7 +708,8 @@ def _reading(lines: list[str]) -> str:
     """
 
     def bold(text):
-        return NUMBER.sub(lambda number: f"<b>{number[0]}</b>", html.escape(text.strip(), quote=False))
+        text = html.escape(text.strip().replace(" = ", "\u00a0=\u00a0"), quote=False)
+        return NUMBER.sub(lambda number: f"<b>{number[0]}</b>", text)
 
     title = [lines.pop(0)] if len(lines) > 2 and lines[0].endswith((":", "：", "seeds")) else []
     for rows in (

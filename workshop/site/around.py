@@ -115,6 +115,7 @@ def wrong(app, name, _template, context, _doctree):
         context["body"] += f'<p class="course-note course-wrong">{link}</p>'
 
 
+SIDE = re.compile(r"(>\d\d · )(?:Side quest: |支线：)")  # the head of the part says it
 GROUP = re.compile(
     r'<p aria-level="2" class="caption" role="heading"><span class="caption-text">(.*?)</span></p>'
     r"\s*(<ul.*?</ul>)(?=\s*(?:<p aria-level|\Z))",
@@ -137,7 +138,7 @@ def groups(pages: str) -> str:
         return f'<details class="course-group"{here}><summary>{found[1]}</summary>{found[2]}</details>'
 
     next_one = f'<p class="course-next" hidden>{_("Next for you")}<br><a href="#"></a></p>'
-    made = GROUP.sub(group, pages.strip())
+    made = GROUP.sub(group, SIDE.sub(r"\1", pages.strip()))
     return next_one + made if made else made
 
 

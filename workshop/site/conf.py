@@ -87,7 +87,6 @@ mathjax2_config = {
         "imageFont": None,
         "undefinedFamily": "STIXGeneral, 'Arial Unicode MS', 'Course Chinese', serif",  # words in Chinese
         "scale": 92,
-        "linebreaks": {"automatic": True},  # a formula wider than a phone goes on below
         # its font for comparison would be fetched from about:blank, which browsers refuse, loudly
         "styles": {"@font-face": {"font-family": "MathJax_Blank", "src": "local('MathJax_Blank')"}},
     },

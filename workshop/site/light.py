@@ -108,8 +108,9 @@ def pictures(text: str, page: Path, site: Path) -> str:
         more += ' loading="lazy"' if count > 1 or source.startswith(INLINE) else ""
         tag = f"{more} {tag.removeprefix('<img').lstrip()}"
         cuts = panels(file.read_bytes()) if "_images/" in tag and "style=" not in tag else []
-        if not cuts:
-            return f"<img{tag}"
+        if not cuts:  # on a phone half its size: its words can be read, and little of it is cut off
+            wide = f' style="--wide:{known[0] // 2}px"' if known[0] >= 700 and "style=" not in tag else ""
+            return f"<img{wide}{tag}"
         made = []
         for k, (left, right) in enumerate(zip([0, *cuts], [*cuts, 1], strict=True)):
             shape, at = (right - left) * known[0] / known[1], 100 * left / (1 - right + left)
@@ -140,6 +141,10 @@ OUTPUT = re.compile(
 """What was printed, with gaps in at least two lines."""
 
 
+TIME = re.compile(r"<p>(?=<em>[^<]*</em></p>)")
+"""A paragraph in italics: how long a lesson takes."""
+
+
 def lighten(site: Path) -> None:
     """All pages of the site, in place; with a font for their Chinese characters."""
     characters: set[str] = set()
@@ -150,6 +155,7 @@ def lighten(site: Path) -> None:
         text = page.read_text(encoding="utf-8")
         characters.update(CHINESE.findall(text))
         mended = ICONS.sub("", pictures(text, page, site)).replace(UNNAMED, "")
+        mended = TIME.sub('<p class="course-time">', mended)
         mended = OUTPUT.sub('<div class="output course-columns ', mended)
         if '<div id="pst-secondary-sidebar"' in text:  # for course.css, which keeps its room
             mended = mended.replace("<html ", "<html data-aside ", 1)

@@ -129,7 +129,7 @@ def judged(lines: str, its: str) -> tuple[list[tuple[str, float, float, float]],
     judge = {"above": verdicts.above, "below": verdicts.below, "between": verdicts.within}[rule[1]]
     first = re.split(r"[;.] ", here)[0]
     found = [
-        (one["name"].strip(" ,").rpartition(": ")[2], *map(float, one.groups()[1:]))
+        (one["name"].strip(" ,:").rpartition(": ")[2], *map(float, one.groups()[1:]))
         for one in re.finditer(rf"(?P<name>.*?)({NUMBER}) \(({NUMBER}) to ({NUMBER})\)", first)
     ]
     outcomes = [judge(Interval(*ends), limits[-1]) for _name, *ends in found]
@@ -228,7 +228,7 @@ def page(slug: str) -> str:
     def card(found: re.Match) -> str:
         sign = verdicts.SIGNS[verdict(found)]
         lines = minus(ALSO.sub(places, found["lines"].rstrip()))
-        lines = re.sub(r"^- ([^*\n:]{5,20}:)", r'- <span class="said">\1</span>', lines, flags=re.M)
+        lines = re.sub(r"^- ([^*\n:]{5,20}:) ?", r'- <span class="said">\1</span>', lines, flags=re.M)
         lines = re.sub(r"^- (\*\*.+?\*\*):", r"- \1", lines, flags=re.M)
         return (
             f'<div class="course-claim" data-sign="{sign}">\n\n**{found["claim"]}** ({found["source"]})\n\n'

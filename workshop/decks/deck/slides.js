@@ -12,7 +12,8 @@ function fit(body, sizes = [46, 43, 40, 37, 34, 31, 29, 27, 25]) {
     const room = body.getBoundingClientRect();
     const out = e => {
       const box = e.getBoundingClientRect();
-      return box.width && (box.top < room.top - 1 || box.bottom > room.bottom + 1 || box.right > room.right + 1);
+      const wide = box.right > room.right + 1 && !e.matches(".MathJax"); // a formula alone is set smaller
+      return box.width && (box.top < room.top - 1 || box.bottom > room.bottom + 1 || wide);
     };
     if (![...body.querySelectorAll("p, li, td, table, pre, button, svg, .MathJax_Display > .MathJax")].some(out)) break;
   }

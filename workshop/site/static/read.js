@@ -18,6 +18,12 @@
     if (left) Object.assign(next.querySelector("a"), { href: left.href, textContent: left.textContent.trim() });
   }
   show();
+  addEventListener("load", () => window.MathJax?.Hub?.Queue(() => { // a formula wider than its place is set smaller; what is wider still scrolls
+    for (const formula of document.querySelectorAll(".MathJax_Display")) {
+      const share = formula.parentElement.clientWidth / formula.firstElementChild.getBoundingClientRect().width;
+      if (share < 1) formula.style.fontSize = `${Math.max(70, Math.floor(98 * share))}%`;
+    }
+  }));
   addEventListener("load", () => { // the theme brings this page's line to the middle: not where that hides title and search for nothing
     const bar = document.querySelector(".bd-sidebar-primary"), line = [...document.querySelectorAll(".bd-docs-nav .active")].at(-1);
     if (bar && line && line.getBoundingClientRect().bottom + bar.scrollTop < innerHeight) bar.scrollTop = 0;
