@@ -203,31 +203,6 @@ def test_the_menu_of_the_museum_keeps_its_keys(reader, write_notebook):
     assert reader.page.evaluate("() => __panel.content.activeCellIndex") == active
 
 
-def test_a_playground_learns_in_a_notebook_and_tells_python(reader, write_notebook):
-    write_notebook(
-        "playground.ipynb",
-        [
-            "from course.playground import Playground\n"
-            "lanes = Playground('steps=100&pace=0&lane=none&lane=rope')\nlanes",
-            "lanes",
-        ],
-    )
-    reader.turn("playground.ipynb")
-    reader.run()
-    first = reader.cell(0).locator(".pg")
-    first.get_by_role("button", name="Start").click()
-    reader.page.wait_for_function(
-        "() => __panel.node.querySelector('.pg').live.lanes.every(lane => lane.done)"
-    )
-    first.get_by_label("task", exact=True).select_option("reverse")
-    reader.page.wait_for_function(
-        """() => [...__panel.node.querySelectorAll(".pg")]
-        .every(each => each.live.settings.startsWith("task=reverse"))"""
-    )
-    assert reader.cell(1).locator(".pg").count() == 1
-    assert not first.locator("h1").count() and not reader.problems()
-
-
 def test_explorers_live_in_notebook_7_too(lab):
     notebook = lab.open("explorers.ipynb", front="notebook")
     try:

@@ -401,3 +401,27 @@ def test_where_no_kernel_runs_there_is_a_picture_of_lanes_that_have_learned():
         r"a bias for each offset \d+ %\.",
         alt(),
     )
+
+
+def test_a_widget_learns_in_a_notebook_and_tells_python(lab, write_notebook):
+    write_notebook(
+        "playground.ipynb",
+        [
+            "from course.playground import Playground\n"
+            "lanes = Playground('steps=100&pace=0&lane=none&lane=rope')\nlanes",
+            "lanes",
+        ],
+    )
+    notebook = lab.open("playground.ipynb")
+    notebook.run()
+    page = notebook.page
+    first = page.locator(".pg").first
+    first.get_by_role("button", name="Start").click()
+    page.wait_for_function("() => document.querySelector('.pg').live.lanes.every(lane => lane.done)")
+    first.get_by_label("task", exact=True).select_option("reverse")
+    page.wait_for_function(
+        """() => [...document.querySelectorAll(".pg")]
+        .every(each => each.live.settings.startsWith("task=reverse"))"""
+    )
+    assert not first.locator("h1").count() and not notebook.problems()
+    notebook.close()

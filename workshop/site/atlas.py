@@ -111,21 +111,21 @@ def checkpoint(its: dict) -> str:
     there = any(each["type"] == kind for each in atlas.record()["rows"])  # a text model may have no row
     says = atlas.row(kind)["declared"] if there else {"base": [], "share": [], "window": None, "scaling": []}
     bases = {config[key] for key in ("rope_theta", "rope_local_base_freq") if key in config}
-    pairs = [
-        ([config.get("num_hidden_layers")], [len(atlas.layers(kind)) if there else None]),
-        (sorted(bases), says["base"]),
-        ([config.get("partial_rotary_factor")], says["share"]),
-        ([config.get("sliding_window")], [says["window"]]),
-        ([scaling.get("rope_type")], says["scaling"]),
-    ]
+    pairs = {
+        _("layers"): ([config.get("num_hidden_layers")], [len(atlas.layers(kind)) if there else None]),
+        _("base"): (sorted(bases), says["base"]),
+        _("share"): ([config.get("partial_rotary_factor")], says["share"]),
+        _("window"): ([config.get("sliding_window")], [says["window"]]),
+        _("scaling"): ([scaling.get("rope_type")], says["scaling"]),
+    }
     cells = []
-    for found, default in pairs:
+    for title, (found, default) in pairs.items():
         value, other = (numbers([one for one in each if one is not None]) for each in (found, default))
         if scaling and found == [scaling["rope_type"]]:
             value += f" × {scaling['factor']:g}"
         elif value and other and value != other:
             value = _("{value} (class: {default})").format(value=value, default=other)
-        cells.append(f"<td>{value or '–'}</td>")
+        cells.append(f'<td data-name="{title}">{value}</td>')
     repository, _comma, path = its["source"].partition(", ")
     source = f'<a href="https://github.com/{repository}/tree/{its["commit"]}">{repository}</a>, {path}'
     return (

@@ -95,11 +95,11 @@ def index(text: str) -> str:
     )
 
 
-def bar(record: Record) -> str:
-    """How many claims of a record have each verdict."""
+def bar(record: Record, words: bool = False) -> str:
+    """How many claims of a record have each verdict; ``words``: and which."""
     counts = Counter(its for _claim, its in record.findings)
     parts = "".join(
-        f'<i data-sign="{sign}" style="flex-grow:{n}" title="{n} {name}">{sign} {n}</i>'
+        f'<i data-sign="{sign}" style="flex-grow:{n}" title="{n} {name}">{sign} {n}{f" {name}" * words}</i>'
         for name, sign in verdicts.SIGNS.items()
         if (n := counts[name])
     )
@@ -230,6 +230,7 @@ def page(slug: str) -> str:
         lines = minus(ALSO.sub(places, found["lines"].rstrip()))
         lines = re.sub(r"^- ([^*\n:]{5,20}:) ?", r'- <span class="said">\1</span>', lines, flags=re.M)
         lines = re.sub(r"^- (\*\*.+?\*\*):", r"- \1", lines, flags=re.M)
+        lines = re.sub(r"\([+−\d.]+ to [+−\d.]+\)", lambda its: its[0].replace(" ", "\u00a0"), lines)
         return (
             f'<div class="course-claim" data-sign="{sign}">\n\n**{found["claim"]}** ({found["source"]})\n\n'
             f"{picture(found['lines'], verdict(found))}{lines}\n\n</div>\n"
@@ -239,6 +240,6 @@ def page(slug: str) -> str:
     numbers = f"\n## The numbers\n\n{minus(tables[0])}" if tables else ""
     return (
         f"# {record.title}\n\n[All records](../docs/results.md), and [how to read a verdict]"
-        f"(../docs/results.md#how-to-read-a-verdict)\n\n{setup}\n\n{bar(record)}\n\n{cards}{numbers}"
-        f"\n## Measure it again\n\n{command}\n"
+        f"(../docs/results.md#how-to-read-a-verdict)\n\n{setup}\n\n{bar(record, words=True)}\n\n{cards}"
+        f"{numbers}\n## Measure it again\n\n{command}\n"
     )

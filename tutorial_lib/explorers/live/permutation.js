@@ -82,7 +82,8 @@ function build(app, stage) {
     side(top + tall / 2, speak`vector now`);
     side(second + tall / 2 - 8, speak`in the order`);
     side(second + tall / 2 + 8, FIRST, { translate: "no" });
-    if (narrow) pen.text({ x: left + 2, y: second + tall + 14, fs: 12, fill: "--soft" }, `${speak`in the order`} ${FIRST}`);
+    const below = { y: second + tall + 14, fs: 12, fill: "--soft" };
+    if (narrow) pen.text({ x: left + 2, ...below }, speak`in the order`), pen.text({ x: W - 4, ta: "end", translate: "no", ...below }, FIRST);
   }
   pen.text({ x: middle, y: chip.y, mid: 1, fw: 700, fill: "--ink", fs: narrow ? 14 : 16 }, speak`mean`);
   for (const i of range(3)) { // the places
