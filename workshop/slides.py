@@ -589,20 +589,23 @@ def _told(told: dict, block: Block, language: str, drawn: bool, asks: bool) -> s
     """
     with speaking(language):
         asked = questions.find("predict", told["key"])
-    english, before = language == ENGLISH, ""
-    most, cut = (150, sentences) if english else (75, lambda text: re.split(r"(?<=[。？])", text))
-    most = most // 2 if drawn else most
-    for sentence in reversed(cut(asked["question"])):
-        if before and len(plain(sentence + before)) > most:
-            break
-        before = f"{sentence} {before}".strip()
-    before = f'<p class="asked">{before}</p>' if asks else ""
+    before = f'<p class="asked">{_end(asked["question"], language, half=drawn)}</p>' if asks else ""
     if asked.get("kind", "choice") == "sketch":
         curve = "" if drawn else _sheet(told["key"], asked, block.parts[0].text, told["value"])
         return before + curve + _html(replace(block, parts=block.parts[1:]))
     value = list(asked["choices"]).index(told["value"]) if "choices" in asked else told["value"]
     votes = f'<p class="told" data-vote="{told["key"]}" data-value="{value}"></p>'
     return before + _html(block) + votes
+
+
+def _end(question: str, language: str, half: bool) -> str:
+    """The last sentences of a question that a line or two have room for; ``half``: that much less room."""
+    english, end = language == ENGLISH, ""
+    for sentence in reversed(sentences(question) if english else re.split(r"(?<=[。？])", question)):
+        if end and len(plain(sentence + end)) > (150 if english else 75) // (1 + half):
+            break
+        end = f"{sentence} {end}".strip()
+    return end
 
 
 def _sheet(key: str, asked: dict, name: str, measured: list[float] | None = None) -> str:

@@ -317,7 +317,8 @@ def test_it_works(command, course, tmp_path, request):
     if STAYS_OPEN.search(executed(command)):
         return opens(executed(command), course, log)
     log.touch()
-    if all(ours := [*map(OURS.fullmatch, lines(executed(command), course, tmp_path))]):
+    ours = [*map(OURS.fullmatch, lines(executed(command), course, tmp_path))]
+    if ours and all(ours):
         forked = request.getfixturevalue("forked")
         status = next(filter(None, (forked(*each.groups(), course, log) for each in ours)), 0)
     else:

@@ -115,7 +115,8 @@ def wrong(app, name, _template, context, _doctree):
         context["body"] += f'<p class="course-note course-wrong">{link}</p>'
 
 
-SIDE = re.compile(r"(>\d\d · )(?:Side quest: |支线：)")  # the head of the part says it
+SIDE = re.compile(r"(>\d\d · )[^<:：]+[:：]\s*")
+"""What each title of a side quest begins with: the head of their part says it, in any language."""
 GROUP = re.compile(
     r'<p aria-level="2" class="caption" role="heading"><span class="caption-text">(.*?)</span></p>'
     r"\s*(<ul.*?</ul>)(?=\s*(?:<p aria-level|\Z))",
@@ -135,10 +136,11 @@ def groups(pages: str) -> str:
 
     def group(found: re.Match) -> str:
         here = " open" if not found.start() or "current active" in found[2] else ""
-        return f'<details class="course-group"{here}><summary>{found[1]}</summary>{found[2]}</details>'
+        titles = SIDE.sub(r"\1", found[2]) if found.start() else found[2]
+        return f'<details class="course-group"{here}><summary>{found[1]}</summary>{titles}</details>'
 
     next_one = f'<p class="course-next" hidden>{_("Next for you")}<br><a href="#"></a></p>'
-    made = GROUP.sub(group, SIDE.sub(r"\1", pages.strip()))
+    made = GROUP.sub(group, pages.strip())
     return next_one + made if made else made
 
 

@@ -100,14 +100,15 @@ def pictures(text: str, page: Path, site: Path) -> str:
         if "_images/" in tag and there_already(file.name, site):
             tag = tag.replace("_images/", "../_images/", 1)
             file = site.parent / "_images" / file.name
-        known = size(file.read_bytes()) if file.is_file() else None
+        data = file.read_bytes() if file.is_file() else b""
+        known = size(data)
         if known is None:
             return tag
         count += 1
         more = "" if "width=" in tag else ' width="{}" height="{}"'.format(*known)
         more += ' loading="lazy"' if count > 1 or source.startswith(INLINE) else ""
         tag = f"{more} {tag.removeprefix('<img').lstrip()}"
-        cuts = panels(file.read_bytes()) if "_images/" in tag and "style=" not in tag else []
+        cuts = panels(data) if "_images/" in tag and "style=" not in tag else []
         if not cuts:  # on a phone half its size: its words can be read, and little of it is cut off
             wide = f' style="--wide:{known[0] // 2}px"' if known[0] >= 700 and "style=" not in tag else ""
             return f"<img{wide}{tag}"

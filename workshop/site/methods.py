@@ -22,7 +22,6 @@ import editions
 import light
 import torch
 from matplotlib import colors
-from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 import results
@@ -448,12 +447,10 @@ def forest(page: Method) -> str:
     columns = [("at the trained length L", at), ("at 16 L", far)]
     scales = []
     for title, found in columns:
-        low, high = (
-            min(0, *(its.low for its in found.values())),
-            max(0, *(its.high for its in found.values())),
-        )
-        scales.append((low, high))
-        zero = _along(low, high, 0)
+        low = min(0, *(its.low for its in found.values()))
+        high = max(0, *(its.high for its in found.values()))
+        scales.append(functools.partial(_along, low, high))
+        zero = scales[-1](0)
         side = (  # the side of the zero line that has room for its name
             f'<small style="right:{100 - zero:.1f}%"><span>← </span>better</small>'
             if zero > 50
@@ -461,16 +458,10 @@ def forest(page: Method) -> str:
         )
         heads += f'<th scope="col" colspan="2">{title}</th>'
         ends += f'<td class="track" style="--zero:{zero:.1f}%">{side}</td><td></td>'
-        ticks = "".join(
-            f'<small style="left:{at:.1f}%;translate:-50%">{results.signed(x, "+g" if x else "g")}</small>'
-            for x in MaxNLocator(2).tick_values(low, high).round(9)
-            if 0 <= (at := _along(low, high, x)) <= 100
-        )
-        axis += f'<td class="track">{ticks}</td><td></td>'
+        axis += f'<td class="track">{results.ticks(low, high, scales[-1], 2)}</td><td></td>'
     for one in both["mean"]:
         cells = ""
-        for (_title, found), (low, high) in zip(columns, scales, strict=True):
-            at = functools.partial(_along, low, high)
+        for (_title, found), at in zip(columns, scales, strict=True):
             ground = f"--zero:{at(0):.1f}%"
             its = found.get(one.name)
             if its is None:

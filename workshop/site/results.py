@@ -9,6 +9,7 @@ import functools
 import html
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from matplotlib.ticker import MaxNLocator
@@ -167,6 +168,15 @@ def minus(text: str) -> str:
     )
 
 
+def ticks(low: float, high: float, at: Callable[[float], float], most: int = 3) -> str:
+    """The numbers of an axis; ``at`` says where one stands, in per cent; ``most``: steps between them."""
+    return "".join(
+        f'<small style="left:{at(x):.1f}%;translate:-{at(x):.1f}%">{signed(x)}</small>'
+        for x in MaxNLocator(most).tick_values(low, high).round(9)
+        if low <= x <= high
+    )
+
+
 def picture(lines: str, its: str) -> str:
     """The intervals as lines with their means, over the ground where the claim would hold, and their axis."""
     if not (known := judged(lines, its)):
@@ -180,11 +190,6 @@ def picture(lines: str, its: str) -> str:
     def at(x: float) -> float:
         return 100 * (x - low) / (high - low)
 
-    ticks = "".join(
-        f'<small style="left:{at(x):.1f}%;translate:-{at(x):.1f}%">{signed(round(x, 9))}</small>'
-        for x in MaxNLocator(3).tick_values(low, high)
-        if low <= x <= high
-    )
     left, right = (at(limits[0]) if side != "below" else 0), (at(limits[-1]) if side != "above" else 100)
     rows = "".join(
         f"<tr><td>{html.escape(name) if len(found) > 1 else ''}</td>"
@@ -200,7 +205,7 @@ def picture(lines: str, its: str) -> str:
         '<table class="course-judged" role="presentation">'
         f'<tr><td></td><td><small style="left:{place:.1f}%;translate:-{back:.1f}%">{words[side]}</small>'
         "</td><td></td></tr>"
-        f'{rows}<tr class="axis"><td></td><td>{ticks}</td><td></td></tr></table>\n\n'
+        f'{rows}<tr class="axis"><td></td><td>{ticks(low, high, at)}</td><td></td></tr></table>\n\n'
     )
 
 
