@@ -542,8 +542,8 @@ class Deck:
         if block.kind == "html" and block.cell in self.notebook.asked:
             return [_shown(_vote(self.notebook.asked[block.cell], block, self.language))]
         if block.kind == "html" and block.at[2] == 0 and (told := self.notebook.told.get(block.cell)):
-            drawn = any(each.kind == "picture" for blocks in slide.blocks for each in blocks)
-            return [_shown(_told(told, block, self.language, drawn, asks=kind != "beside"))]
+            beside = [each for blocks in slide.blocks for each in blocks]
+            return [_shown(_told(told, block, self.language, beside, asks=kind != "beside"))]
         return _cells(block)
 
 
@@ -582,20 +582,32 @@ def _vote(key: str, block: Block, language: str) -> str:
     return f'<div class="vote" data-vote="{key}" data-kind="{kind}">{question}{inside}</div>'
 
 
-def _told(told: dict, block: Block, language: str, drawn: bool, asks: bool) -> str:
+def _told(told: dict, block: Block, language: str, beside: list[Block], asks: bool) -> str:
     """An answer with what was asked, as far as a slide has room, and with how the room has voted or drawn.
 
-    ``drawn``: the slide has a picture, so that a curve needs no second one. ``asks``: there is room to ask.
+    ``beside``: what else the slide shows. All choices, the right one marked, have room beside words alone; a
+    picture leaves none for a curve. ``asks``: there is room to ask.
     """
     with speaking(language):
         asked = questions.find("predict", told["key"])
+    kinds, first = {each.kind for each in beside}, block.parts[0]
+    drawn, choices = "picture" in kinds, asked.get("choices", {})
     before = f'<p class="asked">{_end(asked["question"], language, half=drawn)}</p>' if asks else ""
+    rest = _html(replace(block, parts=block.parts[1:]))
     if asked.get("kind", "choice") == "sketch":
-        curve = "" if drawn else _sheet(told["key"], asked, block.parts[0].text, told["value"])
-        return before + curve + _html(replace(block, parts=block.parts[1:]))
-    value = list(asked["choices"]).index(told["value"]) if "choices" in asked else told["value"]
-    votes = f'<p class="told" data-vote="{told["key"]}" data-value="{value}"></p>'
-    return before + _html(block) + votes
+        return before + ("" if drawn else _sheet(told["key"], asked, first.text, told["value"])) + rest
+    value = list(choices).index(told["value"]) if choices else told["value"]
+    data = f'data-vote="{told["key"]}" data-value="{value}"'
+    if choices and kinds <= {"html", "paragraph"}:
+        answers = "".join(
+            f"<li{' class=right' if name == told['value'] else ''}>{text}<output></output></li>"
+            for name, text in choices.items()
+        )
+        return f'{before}<ol class="told" {data}>{answers}</ol>{rest}'
+    shown = re.sub("^<p>(.*?) ?<b>", r'<p class="measured"><small>\1</small><b>', first.source)
+    if not choices:
+        shown = re.sub(rf"<b>({NUMBER.pattern})", r'<b class="number">\1</b> <b>', shown)
+    return f'{before}{shown}<p class="told" {data}></p>{rest}'
 
 
 def _end(question: str, language: str, half: bool) -> str:
@@ -640,7 +652,7 @@ def layout(blocks: list[list[Block]]) -> str:
     pictures = [block for block in shown if block.kind == "picture"]
     words = [block for block in shown if block.kind in ("paragraph", "list", "table", "formula", "html")]
     if len(pictures) == 1 and words and len(shown) == len(words) + 1:
-        return "beside" if _proportion(pictures[0].parts[0].source) < (1.45 if len(words) < 3 else 2) else ""
+        return "beside" if _proportion(pictures[0].parts[0].source) < 1.45 else ""
     return ""
 
 
@@ -689,6 +701,7 @@ def _html(block: Block) -> str:
     if block.kind == "picture":
         return f"<figure>{lines[0]}</figure>"
     text = re.sub(r"(?s)(?:<li>.*?</li>)+", lambda items: f"<ul>{items[0]}</ul>", "".join(lines))
+    text = re.sub(r"(<td[^>]*>)([✔✘◐◌≡])", r'\1<b class="sign" data-sign="\2">\2</b>', text)  # of a verdict
     return re.sub(
         r"(?s)(?:<tr>.*?</tr>)+",
         lambda rows: f"<table><thead>{block.head}</thead><tbody>{rows[0]}</tbody></table>",
@@ -712,7 +725,10 @@ def _reading(lines: list[str]) -> str:
 
     def bold(text):
         text = html.escape(text.strip().replace(" = ", "\u00a0=\u00a0"), quote=False)
-        return NUMBER.sub(lambda number: f"<b>{number[0]}</b>", text)
+        parts = re.split(r"(?<=\d) (\([^()]*\d\))", text)  # numbers, and how far they spread
+        parts[::2] = [NUMBER.sub(lambda number: f"<b>{number[0]}</b>", part) for part in parts[::2]]
+        parts[1::2] = [f" <small>{part}</small>" for part in parts[1::2]]
+        return "".join(parts)
 
     title = [lines.pop(0)] if len(lines) > 2 and lines[0].endswith((":", "：", "seeds")) else []
     for rows in (
@@ -725,10 +741,34 @@ def _reading(lines: list[str]) -> str:
         headed = len(rows) > 2 and short == rows[:1] and len(rows[0]) == wide - 1
         if len(rows) > 1 and wide > 1 and (headed or not short):
             rows = [[""] * (wide - len(row)) + row for row in rows]
-            table = "".join(f"<tr>{''.join(f'<td>{bold(cell)}</td>' for cell in row)}</tr>" for row in rows)
+            bars = _bars([row[-1] for row in rows]) if wide == 2 else [""] * len(rows)
+            cells = [[f"<td>{bold(cell)}</td>" for cell in row] for row in rows]
+            table = "".join(
+                f"<tr>{''.join(row[:-1])}{bar}{row[-1]}</tr>" for row, bar in zip(cells, bars, strict=True)
+            )
             head = "".join(f"<p>{html.escape(line, quote=False)}</p>" for line in title)
-            return f'{head}<table class="reading">{table}</table>'
+            words = " words" * any(len(row[-1]) > 40 for row in rows)
+            return f'{head}<table class="reading{words}">{table}</table>'
     return "".join(f'<p class="reading">{bold(line)}</p>' for line in (*title, *lines))
+
+
+def _bars(cells: list[str]) -> list[str]:
+    """A bar for each number of a column, as a cell: where they are of one kind, and differ enough to be seen.
+
+    >>> _bars(["1 nat", "4 nats"]), _bars(["4.0", "3.9"]), _bars(["at 3, 0.1 off", "at 2, 0.3 off"])
+    (['', ''], ['', ''], ['', ''])
+    >>> _bars(["0.5 (0.4 to 0.6)", "2.0 (1.9 to 2.1)"])[0]
+    '<td class="bar"><i style="width:25.0%"></i></td>'
+    """
+    none = [""] * len(cells)
+    cells = [re.sub(r"\(.*?\)", "", cell) for cell in cells]
+    found = [NUMBER.findall(cell) for cell in cells]
+    if len({NUMBER.sub("", cell).strip() for cell in cells}) > 1 or any(len(each) != 1 for each in found):
+        return none
+    values = [float(re.sub(r"[^\d.e+-]", "", number.replace("−", "-"))) for (number,) in found]
+    if min(values) < 0 or min(values) > 0.7 * max(values):
+        return none
+    return [f'<td class="bar"><i style="width:{100 * each / max(values):.1f}%"></i></td>' for each in values]
 
 
 # ---- files ----

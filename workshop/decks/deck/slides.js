@@ -5,7 +5,7 @@ for (const place of document.querySelectorAll("[data-playground]")) {
   else place.dataset.preventSwipe = "";
 }
 // Words without a picture are as large as the slide has room for.
-function fit(body, sizes = [46, 43, 40, 37, 34, 31, 29, 27, 25]) {
+function fit(body, sizes = [56, 50, 46, 43, 40, 37, 34, 31, 29, 27, 25]) {
   const vote = body.classList.contains("vote");
   for (const size of sizes) {
     if (vote) body.style.zoom = size / 100; else body.style.fontSize = `${size}px`;
@@ -106,6 +106,12 @@ for (const place of document.querySelectorAll("div[data-vote]")) {
     sheet(place.querySelector("svg"), key, values => keep(key, values));
   }
   place.dataset.preventSwipe = "";
+}
+for (const place of document.querySelectorAll("ol.told")) {
+  painters.push(() => {
+    const votes = stored(place.dataset.vote), all = votes.some(Boolean);
+    place.querySelectorAll("output").forEach((each, n) => { each.textContent = all ? votes[n] ?? 0 : ""; });
+  });
 }
 for (const place of document.querySelectorAll("p.told")) {
   painters.push(() => {
