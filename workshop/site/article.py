@@ -26,7 +26,8 @@ def part(cell: dict) -> str:
       three answer on the page, so their code says nothing.
     - ``answer``: what is measured after a prediction. ``claims``: the table of verdicts. ``figure``: it
       draws, and defines nothing that later text is about. What they give comes first, then their code.
-    - ``tools``, more than three imports, and ``conditions``: what the lesson, or its claims, need; folded.
+    - ``tools``, more than three imports, and ``conditions``: what the lesson, or its claims, need; folded
+      below what their first line calls them.
     - ``turn``: a blank.
     - ``code``: to be read as it stands.
     """
@@ -39,13 +40,13 @@ def part(cell: dict) -> str:
     for name, call in CALLS.items():
         if re.search(rf"^(?:\w+ = )?{call}", source, re.M):
             return name
+    drawn = any("image/png" in output.get("data", {}) for output in outputs)
     if "hide-input" in tags or "lesson.Claims(" in source:
         if any("<table" in _html(output) for output in outputs):
             return "claims"
-        return "conditions" if "lesson.Claims(" in source else "tools"
+        return "conditions" if "lesson.Claims(" in source else "figure" if drawn else "tools"
     if len(re.findall(r"^(?:import|from) ", source, re.M)) > 3:
         return "tools"
-    drawn = any("image/png" in output.get("data", {}) for output in outputs)
     return "figure" if drawn and not re.search(r"^(?:def|class) ", source, re.M) else "code"
 
 
@@ -55,9 +56,11 @@ def fit(cell: dict) -> None:
     tags, options = (
         cell["metadata"].setdefault(name, empty) for name, empty in (("tags", []), ("mystnb", {}))
     )
+    cell["source"] = re.sub("\n{3,}", "\n\n", source)
+    named = re.match("# (.+)[:：]", source)  # what the cell is, and that it is to be run or opened
     folded = {
         "answer": (_("Show the answer"), _("Hide it again")),
-        "tools": (_("The tools of this lesson"),) * 2,
+        "tools": (named[1] if named else _("The tools of this lesson"),) * 2,
         "conditions": (_("The conditions of the claims"),) * 2,
     }
     if kind in folded:

@@ -5,6 +5,7 @@
 - A figure of two or three panels side by side can be cut: on a phone they stand one below the other.
 - Chinese words bring a font with just the characters of the site, 0.1 MB of the English one: a reader's own
   font comes first, so that only a browser without any fetches it, and sees no boxes.
+- A figure with maps has a second picture for the dark: its colours are named in the text, and stay.
 - What a cell printed in columns is marked: on a phone it scrolls, as broken lines would lose them.
 - The search index, 0.3 MB, is loaded on the search page only. The theme's icons come from its font: the
   script that draws the same icons weighs ten times as much.
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import editions
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageFilter
 
 from tutorial_lib.language import ENGLISH
 from workshop import font
@@ -28,6 +29,12 @@ INLINE = "data:image/png;base64,"
 UNUSED = ("scripts/fontawesome.js", "scripts/fontawesome.js.LICENSE.txt", "scripts/*.map", "styles/*.map")
 UNNAMED = ' aria-label="Toggle hidden content"'
 """MyST-NB calls everything that opens so, in place of the words that are seen."""
+MAP = re.compile(r'\salt="[^"]*(?:[Hh]eat map| map|[Dd]igit|热图|数字)')
+TOY = re.compile(r'data-(?:live|playground)="[^<]*$')
+SOLID = 13
+"""Pixels: strokes are thinner, and the cells of a map together are not."""
+HALF_TURN = np.array([[-0.574, 0.426, 0.426], [1.43, 0.43, 1.43], [0.144, 0.144, -0.856]], np.float32)
+"""What ``hue-rotate(180deg)`` does to a pixel (Filter Effects, §"hueRotate"), transposed."""
 SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
 ICONS = re.compile(
     r"\s*<!-- So that users can add custom icons -->|"
@@ -79,12 +86,24 @@ def panels(data: bytes) -> list[float]:
     return cuts if first < 90 or min(others) > first / 3 else []
 
 
+def in_the_dark(data: bytes) -> bytes:
+    """A figure on a dark ground: what is solid keeps its colours, lines and letters turn as by course.css."""
+    light = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), dtype=np.float32) / 255
+    drawn = Image.fromarray(((light < 0.99).any(2) * 255).astype(np.uint8))
+    solid = drawn.filter(ImageFilter.MinFilter(SOLID)).filter(ImageFilter.MaxFilter(SOLID))
+    turned = (0.93 - 0.86 * light) @ HALF_TURN
+    dark = np.where(np.asarray(solid)[..., None] > 0, light, turned).clip(0, 1)
+    out = io.BytesIO()
+    colours = Image.fromarray((255 * dark + 0.5).astype(np.uint8)).quantize(256, dither=Image.Dither.NONE)
+    colours.save(out, "PNG", optimize=True)
+    return out.getvalue()
+
+
 def pictures(text: str, page: Path, site: Path) -> str:
     """A page with its pictures in files; those behind the first wait until the reader comes near."""
     count = 0
 
     def mended(image):
-        nonlocal count
         tag, source = image[0], image[1]
         if source.startswith(INLINE):
             data = base64.b64decode(source.removeprefix(INLINE))
@@ -101,21 +120,33 @@ def pictures(text: str, page: Path, site: Path) -> str:
             tag = tag.replace("_images/", "../_images/", 1)
             file = site.parent / "_images" / file.name
         data = file.read_bytes() if file.is_file() else b""
-        known = size(data)
-        if known is None:
+        if size(data) is None:
             return tag
+        later = count > 0 or source.startswith(INLINE)
+        if not MAP.search(tag) or "_images/" not in tag or TOY.search(text, 0, image.start()):
+            return shown(tag, data, later)
+        night = file.with_stem(f"{file.stem}-dark")
+        if not night.exists():
+            night.write_bytes(in_the_dark(data))
+        dark = tag.replace(file.name, night.name)
+        return shown(tag, data, later, "only-light") + shown(dark, data, True, "only-dark")
+
+    def shown(tag, data, later, kind=""):
+        nonlocal count
         count += 1
+        known = size(data)
         more = "" if "width=" in tag else ' width="{}" height="{}"'.format(*known)
-        more += ' loading="lazy"' if count > 1 or source.startswith(INLINE) else ""
+        more += ' loading="lazy"' if later else ""
         tag = f"{more} {tag.removeprefix('<img').lstrip()}"
         cuts = panels(data) if "_images/" in tag and "style=" not in tag else []
         if not cuts:  # on a phone half its size: its words can be read, and little of it is cut off
             wide = f' style="--wide:{known[0] // 2}px"' if known[0] >= 700 and "style=" not in tag else ""
-            return f"<img{wide}{tag}"
+            own = f' class="{kind}"' if kind else ""
+            return f"<img{own}{wide}{tag}"
         made = []
         for k, (left, right) in enumerate(zip([0, *cuts], [*cuts, 1], strict=True)):
             shape, at = (right - left) * known[0] / known[1], 100 * left / (1 - right + left)
-            again = 'class="course-panel" aria-hidden="true" ' if k else ""
+            again = f'class="{kind} course-panel" aria-hidden="true" ' if k else f'class="{kind}" '
             again += 'loading="lazy" ' if k and "loading=" not in tag else ""
             made.append(f'<img {again}style="--panel:{shape:.3f};--at:{at:.1f}%"{tag}')
         return "".join(made)
