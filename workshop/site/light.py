@@ -175,6 +175,8 @@ OUTPUT = re.compile(
 
 TIME = re.compile(r"<p>(?=<em>[^<]*</em></p>)")
 """A paragraph in italics: how long a lesson takes."""
+WAY = re.compile(r'<p>(?=(?:(?!</p>).)*/glossary\.html"><span[^<]*>[^<]*</span></a></p>)')
+"""A line of links that ends with the glossary: where a lesson stands."""
 
 
 def lighten(site: Path) -> None:
@@ -187,7 +189,7 @@ def lighten(site: Path) -> None:
         text = page.read_text(encoding="utf-8")
         characters.update(CHINESE.findall(text))
         mended = ICONS.sub("", pictures(text, page, site)).replace(UNNAMED, "")
-        mended = TIME.sub('<p class="course-time">', mended)
+        mended = WAY.sub('<p class="course-way">', TIME.sub('<p class="course-time">', mended))
         mended = OUTPUT.sub('<div class="output course-columns ', mended)
         if '<div id="pst-secondary-sidebar"' in text:  # for course.css, which keeps its room
             mended = mended.replace("<html ", "<html data-aside ", 1)
