@@ -46,7 +46,25 @@ def test_no_call_of_the_lesson_is_left_and_no_code_is_lost(path):
             assert all("".join(line.split()) in given for line in lines), source
         else:
             assert not added
-        assert list(filter(None, shown["source"].splitlines())) == list(filter(None, source.splitlines()))
+        stands = [
+            line for line in source.splitlines() if line and not (kind == "turn" and ".your_turn(" in line)
+        ]
+        assert list(filter(None, shown["source"].splitlines())) == stands
+
+
+def test_an_exercise_has_no_calls_and_marks_its_blanks():
+    for path in ROOT.glob("exercises/*/*.ipynb"):
+        found = Counter()
+        for cell in codes(path):
+            kind, source = article.part(cell), "".join(cell["source"])
+            found[kind] += 1
+            article.fit(cell)
+            tags = cell["metadata"]["tags"]
+            assert ("course-turn" in tags) == ("NotImplementedError" in source), source
+            assert ("remove-input" in tags) == source.startswith("check."), source
+            said = "".join(map(article._html, cell["outputs"]))
+            assert bool(said) == (source.startswith("check.") and ".progress(" not in source), source
+        assert found["turn"] > 3 < found["check"] and found["tools"] == 1, path.name
 
 
 def test_each_part_is_there_and_a_lesson_has_what_its_template_asks():

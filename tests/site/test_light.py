@@ -1,12 +1,15 @@
 """Pages made light, and weighed: on a site of two pages."""
 
 import base64
+import io
 import re
 import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
+from PIL import Image
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "workshop" / "site"))
@@ -144,4 +147,33 @@ def test_a_page_weighs_what_it_fetches_at_once(site):
     lines = weigh.report(site).splitlines()
     assert lines[0].startswith(f"{site}: ") and [line.split()[-1] for line in lines[2:]] == sorted(
         found, key=lambda name: -found[name]
+    )
+
+
+def test_a_map_has_a_picture_for_the_dark_in_which_its_colours_stay(tmp_path):
+    picture = np.full((60, 80, 3), 255, np.uint8)
+    picture[10:50, 20:60] = 68, 1, 84  # a map, and a line
+    picture[:, 5] = 0
+    out = io.BytesIO()
+    Image.fromarray(picture).save(out, "PNG")
+    (tmp_path / "_images").mkdir()
+    (tmp_path / "_images" / "m.png").write_bytes(out.getvalue())
+    page = tmp_path / "a.html"
+    for alt, places in (("A heat map of weights.", 2), ("Two lines of loss.", 1)):
+        text = light.pictures(f'<img alt="{alt}" src="_images/m.png">', page, tmp_path)
+        assert text.count("<img") == places == 1 + text.count('class="only-dark"')
+    dark = np.asarray(Image.open(tmp_path / "_images" / "m-dark.png").convert("RGB")).astype(int)
+    assert abs(dark[30, 40] - [68, 1, 84]).max() < 3, "the map"
+    assert dark[30, 75].max() < 30 and dark[30, 5].min() > 220, "ground and line"
+    toy = '<div data-live="heat" data-params="{}"><img alt="A heat map." src="_images/m.png"></div>'
+    assert light.pictures(toy, page, tmp_path).count("<img") == 1
+
+
+def test_the_line_that_says_where_a_lesson_stands_is_told_from_its_text(site):
+    link = '<a href="../docs/glossary.html"><span>glossary</span></a>'
+    page = site / "notebooks" / "a.html"
+    page.write_text(f"<html><p>See the <strong>bold</strong> {link} first.</p><p>02 of 10 · {link}</p>")
+    light.lighten(site)
+    assert (
+        page.read_text().count('<p class="course-way">02 of 10') == 1 == page.read_text().count("course-way")
     )

@@ -125,7 +125,7 @@ GROUP = re.compile(
 
 
 def groups(pages: str) -> str:
-    """The list of all pages in parts that open: the lessons are open, and the part where the reader is.
+    """The list of all pages in parts that open: the part where the reader is, or else the lessons, is open.
 
     Above them is room for the reader's next lesson, which ``read.js`` knows.
 
@@ -135,10 +135,11 @@ def groups(pages: str) -> str:
     """
 
     def group(found: re.Match) -> str:
-        here = " open" if not found.start() or "current active" in found[2] else ""
+        here = " open" if ("current active" in found[2] if somewhere else not found.start()) else ""
         titles = SIDE.sub(r"\1", found[2]) if found.start() else found[2]
         return f'<details class="course-group"{here}><summary>{found[1]}</summary>{titles}</details>'
 
+    somewhere = "current active" in pages
     next_one = f'<p class="course-next" hidden>{_("Next for you")}<br><a href="#"></a></p>'
     made = GROUP.sub(group, pages.strip())
     return next_one + made if made else made

@@ -16,7 +16,11 @@ from course.lesson.claims import VERDICTS
 from course.verdicts import HOLDS, IDENTITY
 from tutorial_lib.language import _
 
-CALLS = {"question": r"lesson\.(?:predict|concept_check|warm_up)\(", "turn": r"lesson\.your_turn\("}
+CALLS = {
+    "question": r"lesson\.(?:predict|concept_check|warm_up)\(",
+    "turn": r"(?:lesson\.your_turn\(| +raise NotImplementedError)",
+    "check": r"check\.\w+\(",
+}
 
 
 def part(cell: dict) -> str:
@@ -28,7 +32,7 @@ def part(cell: dict) -> str:
       draws, and defines nothing that later text is about. What they give comes first, then their code.
     - ``tools``, more than three imports, and ``conditions``: what the lesson, or its claims, need; folded
       below what their first line calls them.
-    - ``turn``: a blank.
+    - ``turn``: a blank. ``check``: a call that judges what stands there, in an exercise.
     - ``code``: to be read as it stands.
     """
     source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
@@ -45,7 +49,7 @@ def part(cell: dict) -> str:
         if any("<table" in _html(output) for output in outputs):
             return "claims"
         return "conditions" if "lesson.Claims(" in source else "figure" if drawn else "tools"
-    if len(re.findall(r"^(?:import|from) ", source, re.M)) > 3:
+    if len(re.findall(r"^(?:import|from) ", source, re.M)) > 3 or "import checks as check" in source:
         return "tools"
     return "figure" if drawn and not re.search(r"^(?:def|class) ", source, re.M) else "code"
 
@@ -60,11 +64,20 @@ def fit(cell: dict) -> None:
     named = re.match("# (.+)[:：]", source)  # what the cell is, and that it is to be run or opened
     folded = {
         "answer": (_("Show the answer"), _("Hide it again")),
-        "tools": (named[1] if named else _("The tools of this lesson"),) * 2,
+        "tools": (named[1] if named else _("The tools"),) * 2,
         "conditions": (_("The conditions of the claims"),) * 2,
     }
     if kind in folded:
         options["code_prompt_show"], options["code_prompt_hide"] = folded[kind]
+    if kind == "turn":  # the call that looks at the reader's code says nothing here
+        cell["source"] = re.sub(r"^\w+ = lesson\.your_turn\(.*\n?", "", cell["source"], flags=re.M).strip()
+        tags.append("course-turn")
+    if kind == "check":
+        tags.append("remove-input")
+        says = checked(source)
+        cell["outputs"] = [
+            {"output_type": "display_data", "metadata": {}, "data": {"text/html": says}}
+        ] * bool(says)
     if kind == "answer":
         tags.append("hide-cell")  # one thing to open
     elif kind in folded and "hide-input" not in tags:
@@ -79,6 +92,15 @@ def fit(cell: dict) -> None:
     if kind in ("answer", "claims", "figure"):
         data = {"text/html": below(source, kind)}
         cell["outputs"].append({"output_type": "display_data", "metadata": {}, "data": data})
+
+
+def checked(source: str) -> str:
+    """What a page says where a notebook has the check of an answer; nothing of its progress."""
+    if "check.progress(" in source:
+        return ""
+    in_words = "check.model_answer(" in source
+    says = _("In the notebook: a model answer to compare with") if in_words else _("In the notebook: a check")
+    return f'<p class="course-note">✓ {says}</p>'
 
 
 def below(source: str, kind: str) -> str:

@@ -6,6 +6,7 @@
 - Chinese words bring a font with just the characters of the site, 0.1 MB of the English one: a reader's own
   font comes first, so that only a browser without any fetches it, and sees no boxes.
 - A figure with maps has a second picture for the dark: its colours are named in the text, and stay.
+- A table of sentences has the names of its columns in each cell: on a phone its rows are cards.
 - What a cell printed in columns is marked: on a phone it scrolls, as broken lines would lose them.
 - The search index, 0.3 MB, is loaded on the search page only. The theme's icons come from its font: the
   script that draws the same icons weighs ten times as much.
@@ -14,6 +15,7 @@
 import base64
 import hashlib
 import io
+import itertools
 import re
 from pathlib import Path
 
@@ -173,6 +175,30 @@ OUTPUT = re.compile(
 """What was printed, with gaps in at least two lines."""
 
 
+TABLE = re.compile(r'<table class="table">(.*?)</table>', re.S)
+CELL = re.compile(r"<td(?=[ >])(.*?)</td>", re.S)
+
+
+def rows(found: re.Match) -> str:
+    """A table with three columns or more, and sentences in it: on a phone each row is a small card.
+
+    >>> head = "".join(f'<th class="head"><p>{name}</p></th>' for name in ("term", "short", "said"))
+    >>> row = f"<tr><td><p>bias</p></td><td><p>b</p></td><td><p>{'a number ' * 6}</p></td></tr>"
+    >>> rows(TABLE.search(f'<table class="table">{head}{row}</table>')).count('data-name="said"')
+    1
+    """
+    names = [re.sub("<[^>]*>", "", each).strip() for each in re.findall(r"<th\b.*?</th>", found[1], re.S)]
+    cells = [re.sub("<[^>]*>", "", each) for each in re.findall(r"<td\b.*?</td>", found[1], re.S)]
+    if len(names) < 3 or len(cells) % len(names) or max(map(len, cells)) < 40:
+        return found[0]
+    short = [max(map(len, cells[n :: len(names)])) < 12 for n in range(len(names))]
+    name = itertools.cycle(
+        f'<td data-name="{name}"{" data-short" * its}' for name, its in zip(names, short, strict=True)
+    )
+    inside = CELL.sub(lambda its: f"{next(name)}{its[1]}</td>", found[1])
+    return f'<table class="table course-rows">{inside}</table>'
+
+
 TIME = re.compile(r"<p>(?=<em>[^<]*</em></p>)")
 """A paragraph in italics: how long a lesson takes."""
 WAY = re.compile(r'<p>(?=(?:(?!</p>).)*/glossary\.html"><span[^<]*>[^<]*</span></a></p>)')
@@ -190,6 +216,7 @@ def lighten(site: Path) -> None:
         characters.update(CHINESE.findall(text))
         mended = ICONS.sub("", pictures(text, page, site)).replace(UNNAMED, "")
         mended = WAY.sub('<p class="course-way">', TIME.sub('<p class="course-time">', mended))
+        mended = TABLE.sub(rows, mended)
         mended = OUTPUT.sub('<div class="output course-columns ', mended)
         if '<div id="pst-secondary-sidebar"' in text:  # for course.css, which keeps its room
             mended = mended.replace("<html ", "<html data-aside ", 1)
