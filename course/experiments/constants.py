@@ -350,8 +350,8 @@ def findings(record: Record) -> list[Finding]:
                 "A part of what RoPE loses beyond its length is the base of 10,000",
                 "",
                 "",
-                f"from L to {far} L the loss rises by {usual} nats with 10,000, and by {found} with the base "
-                f"that each seed finds ({bases}): {less} less",
+                f"rise of the loss from L to {far} L, with 10,000 minus with the base that each seed finds: "
+                f"{less} nats. The rise: with 10,000 {usual}, with its base ({bases}) {found} nats",
                 above(less, lengths.STEADY),
                 why="no other base was better",
             ),

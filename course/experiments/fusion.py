@@ -144,7 +144,7 @@ def findings(record: Record) -> list[Finding]:
     def words(more, *runs):
         """``more`` steps; a lower bound if some of the ``runs`` were ended before they got there."""
         ended = sum(steps >= cap for steps in of("steps", *runs))
-        late = f"at least {more}, since {ended} of {len(record.seeds)} runs did not get there in {cap}"
+        late = f"at least {more} ({ended} of {len(record.seeds)} runs did not get there in {cap})"
         return late if ended else str(more)
 
     d_model, cap = (SIZES | record.settings)["d_model"], record.settings["steps"]

@@ -397,7 +397,7 @@ def _together(record, gaps):
             "Where model and training grow together, the gap from RoPE to the biases shrinks",
             "",
             "",
-            f"loss of RoPE minus that of the better of {biases} at L, {_change(gaps)}; for each factor of 10 "
+            f"loss of RoPE minus that of the better of {biases} at L: {_change(gaps)}; for each factor of 10 "
             f"in parameters × characters {closing} nats{_further(record, gaps)}",
             all_of(
                 above(gaps[0], 0).of("the gap at the smallest size"),
@@ -411,8 +411,8 @@ def _together(record, gaps):
             "A bigger model that is trained for longer reads further with RoPE",
             "",
             "",
-            f"rise of the loss from L to {FAR} L, {_change(rises)}; for each factor of 10 {reading} "
-            f"nats{_further(record, rises)}",
+            f"rise of the loss from L to {FAR} L, for each factor of 10: {reading} nats. The rise: "
+            f"{_change(rises)} nats{_further(record, rises)}",
             below(reading, 0),
             why="a model learns about the distances that it is trained on and about no others, and a bigger "
             "one has more to lose",
@@ -509,7 +509,7 @@ def _wide_enough(record):
 
 
 def _each(measured: list[Interval]) -> str:
-    return ", ".join(map(str, measured))
+    return ", ".join(f"size {n} {one}" for n, one in enumerate(measured, 1))
 
 
 def _change(measured: list[Interval]) -> str:

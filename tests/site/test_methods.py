@@ -142,11 +142,26 @@ def test_an_interval_is_drawn_only_with_the_verdict_that_it_gives():
     assert [name for name, *_numbers in both] == ["t5", "shaw"] and side == "above"
     (one,), *_rest = results.judged(lines, "holds")
     assert one == ("t5", 0.5, 0.49, 0.51), "if not all of them, the first that is named"
-    row = re.search("<tr><td>shaw.*?</tr>", results.picture(lines, "not shown"))[0]
+    row = re.search('"name">Shaw.*?"number">', results.picture(lines, "not shown"))[0]
     start, end, limit = (
         float(re.search(rf"{name}:([\d.]+)%", row)[1]) for name in ('<i style="left', "width", "--left")
     )
     assert start < limit < start + end, "the interval has the limit in it"
+
+
+def test_no_interval_of_a_record_is_left_out_of_its_picture_and_no_word_out_of_its_page():
+    """What "Measured here" and "At one rate for all" say of every claim: counted here on its own."""
+    for slug, record in results.records().items():
+        page = results.page(slug)
+        for found in results.FINDING.finditer(record.text):
+            texts = [results.said(found["lines"], title) for title in results.LINES]
+            number = r"[-+]?[\d.,]+(?:e-\d+)?"
+            given = re.findall(rf"{number}(?: ± {number})? \({number} to {number}\)", " ".join(texts))
+            drawn = results.picture(found["lines"], results.verdict(found))
+            shown = re.findall('class="number">([^<]+) <small>([^<]*)</small>', drawn)
+            assert [" ".join(each) for each in shown] == [results.minus(each) for each in given]
+            assert '"name"></span>' not in drawn, found["claim"]
+            assert all(results.minus(text) in page.replace("\u00a0", " ") for text in texts)
 
 
 def test_who_uses_a_method_is_counted_in_the_atlas():

@@ -38,10 +38,10 @@ from tutorial_lib.encodings.registry import doors, told
 from tutorial_lib.explorers import live
 from tutorial_lib.explorers.scoreboard import rows
 from tutorial_lib.language import _
+from workshop.names import METHODS, called, on_board, short
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-METHODS = {method.page: method for method in EVERY if method.page}
 NAMES = [f"methods/{name}" for name in METHODS]
 FOLDER = "methods"
 """Of the pictures, among the static files."""
@@ -295,7 +295,7 @@ def in_atlas(page: Method) -> str:
         return ""
     most = 12 if len(names) > 14 else 14  # nothing is folded for a name or two
     some, rest = names[:most], names[most:]
-    more = folded(f"{len(rest)} more", ", ".join(rest)) if rest else ""
+    more = results.folded(f"{len(rest)} more", ", ".join(rest)) if rest else ""
     return (
         f"In **{len(names)} of the {len(rows)}** types of decoders that [the atlas](../../docs/atlas.md) has "
         f"measured {does}: {', '.join(some)}{' …' if rest else '.'}\n\n{more}"
@@ -324,11 +324,6 @@ def ordinal(n: int) -> str:
     """
     ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
     return f"{n}{ending}"
-
-
-def on_board(page: Method) -> list[str]:
-    """The names of a page's methods, as the scoreboard has them."""
-    return [name for method in told(page) for name in (*method.names, *method.variants)]
 
 
 def row(name: str) -> dict:
@@ -408,10 +403,6 @@ def beside(name: str) -> dict[str, list[Difference]]:
     return found
 
 
-def folded(title: str, text: str) -> str:
-    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
-
-
 def told_apart(rows: list[Difference], own: str) -> str:
     """How many read better, how many worse, and of how many nothing can be said."""
     better, worse = sum(one.its.negative for one in rows), sum(one.its.positive for one in rows)
@@ -419,21 +410,6 @@ def told_apart(rows: list[Difference], own: str) -> str:
     return f"{better} of {len(rows)} encodings read better than {own}, and {worse} worse" + (
         f"; {rest} can't be told apart from it" * bool(rest)
     )
-
-
-CALLED = {"table": "Table of offsets", "clipped": "Clipped table", "t5-far": "T5 bias, farther"}
-"""Encodings of the record that share a page, or have none."""
-
-
-def called(name: str) -> str:
-    """What readers call an encoding of the record.
-
-    >>> called("fire"), called("rotary + PI"), called("clipped")
-    ('FIRE', 'RoPE + PI', 'Clipped table')
-    """
-    first, plus, scaling = name.partition(" + ")
-    page = next((key for key, page in METHODS.items() if first in on_board(page)), "")
-    return CALLED.get(name) or f"{short(page)}{plus}{scaling}"
 
 
 def forest(page: Method) -> str:
@@ -527,7 +503,7 @@ def claims(page: Method) -> str:
         return ""
     text = "Claims that were put to the test:\n\n" + "\n".join(lines[:MOST])
     if rest := lines[MOST:]:
-        text += "\n\n" + folded(f"{len(rest)} more", "\n".join(rest))
+        text += "\n\n" + results.folded(f"{len(rest)} more", "\n".join(rest))
     return text
 
 
@@ -676,7 +652,7 @@ def text(name: str, picture: str) -> str:
         "USERS": users(page),
         "FOREST": forest(page),
         "STRENGTHS": strengths(page),
-        "BOARD": folded("All its numbers on the scoreboard", board(page)),
+        "BOARD": results.folded("All its numbers on the scoreboard", board(page)),
         "CLAIMS": claims(page),
         "ON": go_on(page),
     }
@@ -712,11 +688,6 @@ def listed() -> str:
         f"## {title}\n\n" + "\n".join(f"- {linked_page(name, _(METHODS[name].title))}" for name in names)
         for title, names in by_door()
     )
-
-
-def short(name: str) -> str:
-    """What a page is called in a list: the title up to its colon."""
-    return re.split("[:：]", _(METHODS[name].title))[0]
 
 
 def sidebar() -> str:

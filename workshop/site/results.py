@@ -11,6 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
 
 from matplotlib.ticker import MaxNLocator
 
@@ -18,13 +20,20 @@ from course import verdicts
 from course.experiments import EXPERIMENTS
 from course.experiments.statistics import Interval
 from workshop import documents, navigation
+from workshop.names import spoken
 
 INDEX = "docs/results"
 FOLDER = "results/"
 FINDING = re.compile(r"^\*\*(?P<claim>.+?)\*\* \((?P<source>.*?)\)\n\n(?P<lines>(?:- .*\n?)+)", re.M)
 VERDICT = re.compile(r"^- \*\*(.+?)\*\*", re.M)
 ALSO = re.compile(r"^(- Also judged in: )(.*)$", re.M)
-NUMBER = r"[-+]?[\d.]+\d|[-+]?\d"
+NUMBER = r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]\d+)?"
+INTERVAL = re.compile(rf"({NUMBER})(?: ± {NUMBER})? \(({NUMBER}) to ({NUMBER})\)")
+TABLE = re.compile(r"(?:^\|.*\|\n?){3,}", re.M)
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+UNIT = "(?:nats|tokens|characters)"
+LINES = "Measured here", "At one rate for all"
+"""Of a finding: those with its intervals."""
 
 
 def verdict(found: re.Match) -> str:
@@ -97,14 +106,24 @@ def index(text: str) -> str:
 
 
 def bar(record: Record, words: bool = False) -> str:
-    """How many claims of a record have each verdict; ``words``: and which."""
+    """How many claims of a record have each verdict, as parts of a bar; ``words``: as words, too."""
     counts = Counter(its for _claim, its in record.findings)
     parts = "".join(
-        f'<i data-sign="{sign}" style="flex-grow:{n}" title="{n} {name}">{sign} {n}{f" {name}" * words}</i>'
+        f'<i data-sign="{sign}" style="--n:{n}" title="{of(n, name)}">'
+        f"{sign} {of(n, name) if words else n}</i>"
         for name, sign in verdicts.SIGNS.items()
         if (n := counts[name])
     )
-    return f'<span class="bar">{parts}</span>'
+    return f'<span class="bar{" words" * words}">{parts}</span>'
+
+
+def of(n: int, verdict: str) -> str:
+    """So many claims, with their verdict.
+
+    >>> of(1, "does not hold"), of(2, "does not hold"), of(3, "holds"), of(2, "not shown")
+    ('1 does not hold', '2 do not hold', '3 hold', '2 not shown')
+    """
+    return f"{n} {verdict if n == 1 else verdict.replace('does', 'do').replace('holds', 'hold')}"
 
 
 def said(lines: str, name: str) -> str:
@@ -113,38 +132,91 @@ def said(lines: str, name: str) -> str:
     return found[1] if found else ""
 
 
+class Line(NamedTuple):
+    """An interval of a finding: the list it stands in, its name there, its numbers, its unit; as printed."""
+
+    heading: str
+    name: str
+    mean: float
+    low: float
+    high: float
+    unit: str
+    text: str
+
+
+def intervals(text: str) -> list[Line]:
+    """All intervals of a text, each with the words around it.
+
+    >>> for its in intervals("gain: t5 +0.5 (+0.4 to +0.6), shaw 0 (-1 to 1) nats. Far off 2 (1 to 3) (all)"):
+    ...     print(*its, sep=" | ")
+    gain | t5 | 0.5 | 0.4 | 0.6 | nats | +0.5 (+0.4 to +0.6)
+    gain | shaw | 0.0 | -1.0 | 1.0 | nats | 0 (-1 to 1)
+     | Far off (all) | 2.0 | 1.0 | 3.0 |  | 2 (1 to 3)
+    """
+    found = []
+    for sentence in re.split(r"(?<=[\w)])\. (?=[A-Z])", text):
+        hits = list(INTERVAL.finditer(sentence))
+        unit = re.search(rf"\) ({UNIT})\b", sentence)
+        words = INTERVAL.split(sentence)[:: INTERVAL.groups + 1]
+        heading = ""
+        for n, hit in enumerate(hits):
+            before = words[0] if n == 0 else _parted(words[n])[1]
+            before = re.sub(rf"^[\s,;(]*({UNIT}\b[\s,;(]*)?(and )?", "", before).rstrip()
+            head, _colon, name = before.rstrip(":").rpartition(": ")
+            heading = head or heading * (not before.endswith(":"))
+            after = re.sub(rf"^\s*{UNIT}?\s*", "", _parted(words[n + 1])[0])
+            if after.startswith("(") and n == len(hits) - 1 and len(after) > 25:
+                after = ""  # said of all of them
+            name = f"{name} {'' if after[:1] in ('', '(') else '… '}{after}" if name else after
+            numbers = (float(each.replace(",", "")) for each in hit.groups())
+            found.append(Line(heading, name.strip(), *numbers, unit[1] if unit else "", hit[0]))
+    return found
+
+
+def _parted(words: str) -> tuple[str, str]:
+    """What stands between two intervals: the end of what was said of the first, and what is said of the next.
+
+    >>> _parted(" (5 back); xpos "), _parted(" nats (to t5 ")
+    ((' (5 back)', 'xpos '), ('', ' nats (to t5 '))
+    """
+    found = re.match(r"((?:\([^)]*\)|[^;,(])*?)(?:[;,] |\.?$)(.*)", words)
+    return (found[1], found[2]) if found else ("", words)
+
+
 def judged(lines: str, its: str) -> tuple[list[tuple[str, float, float, float]], list[float], str] | None:
     """The intervals that a finding was judged by, each with its name; the limits; and on which side it holds.
 
-    None where words alone were compared, or where the sentence has other numbers as well: a picture is drawn
-    only if the intervals at its beginning, set against the limit, give the verdict that stands there.
+    None where words alone were compared, or where the sentence has other numbers as well: the ground on which
+    it holds is drawn only if the intervals at its beginning, set against the limit, give the verdict that
+    stands there.
 
     >>> judged("- Measured here: gain: t5 +0.5 (+0.4 to +0.6)\\n- Asked for: above 0.2\\n", "holds")
     ([('t5', 0.5, 0.4, 0.6)], [0.2], 'above')
     """
-    here = said(lines, "Measured here")
-    rule = re.fullmatch(rf"(above|below|between) ({NUMBER})(?: and ({NUMBER}))?", said(lines, "Asked for"))
-    if not here or not rule:
+    asked, here = said(lines, "Asked for"), said(lines, "Measured here")
+    asked = re.sub(r"0 by definition, and at most (\S+) as measured", r"between -\1 and \1", asked)
+    rule = re.fullmatch(rf"(above|below|between) ({NUMBER})(?: and ({NUMBER}))?", asked)
+    if not (found := intervals(here)) or not rule:
         return None
     limits = [float(limit) for limit in rule.groups()[1:] if limit]
     judge = {"above": verdicts.above, "below": verdicts.below, "between": verdicts.within}[rule[1]]
-    first = re.split(r"[;.] ", here)[0]
-    found = [
-        (one["name"].strip(" ,:").rpartition(": ")[2], *map(float, one.groups()[1:]))
-        for one in re.finditer(rf"(?P<name>.*?)({NUMBER}) \(({NUMBER}) to ({NUMBER})\)", first)
-    ]
-    outcomes = [judge(Interval(*ends), limits[-1]) for _name, *ends in found]
-    for n in (len(found), 1):
+    if its == verdicts.IDENTITY:
+        judge = verdicts.identity
+    outcomes = [judge(Interval(one.mean, one.low, one.high), limits[-1]) for one in found]
+    listed = sum(one.heading == found[0].heading for one in found) if found[0].heading else 0
+    clause = len(INTERVAL.findall(re.split(r"[;.] ", here)[0]))
+    again = len(found) if {one.name for one in found[:listed]} == {one.name for one in found} else 0
+    for n in (*range(listed, 1, -1), clause, 1, again):
         if outcomes[:n] and verdicts.all_of(*outcomes[:n]).verdict == its:
-            return found[:n], limits, rule[1]
+            return [one[1:5] for one in found[:n]], limits, rule[1]
     return None
 
 
-def track(ground: str, mean: float, low: float, high: float) -> str:
+def track(ground: str, mean: float, low: float, high: float, tag: str = "td") -> str:
     """A cell with an interval and its mean, in per cent of the width; ``ground`` is CSS for what is below."""
     return (
-        f'<td class="track" style="{ground}"><i style="left:{low:.1f}%;width:{high - low:.1f}%"></i>'
-        f'<b style="left:{mean:.1f}%"></b></td>'
+        f'<{tag} class="track" style="{ground}"><i style="left:{low:.1f}%;width:{high - low:.1f}%"></i>'
+        f'<b style="left:{mean:.1f}%"></b></{tag}>'
     )
 
 
@@ -158,11 +230,12 @@ def signed(x: float, form: str = "g") -> str:
 
 
 def minus(text: str) -> str:
-    """A text whose numbers are as :func:`signed` writes them.
+    """A text whose numbers are as :func:`signed` writes them, and powers of ten as in print.
 
-    >>> minus("-0.000 (-0.02 to +0.000), 1e-07")
-    '0.000 (−0.02 to 0.000), 1e-07'
+    >>> minus("-0.000 (-0.02 to +0.000), 3.8e-07")
+    '0.000 (−0.02 to 0.000), 3.8 × 10⁻⁷'
     """
+    text = re.sub(r"(?<=\d)e([-+]\d+)", lambda its: f" × 10{str(int(its[1])).translate(RAISED)}", text)
     return re.sub(
         r"(?<![\w`−+-])[-+](?=\d)(0\.0+(?!\d))?", lambda sign: sign[1] or sign[0].replace("-", "−"), text
     )
@@ -171,42 +244,111 @@ def minus(text: str) -> str:
 def ticks(low: float, high: float, at: Callable[[float], float], most: int = 3) -> str:
     """The numbers of an axis; ``at`` says where one stands, in per cent; ``most``: steps between them."""
     return "".join(
-        f'<small style="left:{at(x):.1f}%;translate:-{at(x):.1f}%">{signed(x)}</small>'
+        f'<small style="--at:{at(x):.1f}%">{signed(x, ",g")}</small>'
         for x in MaxNLocator(most).tick_values(low, high).round(9)
         if low <= x <= high
     )
 
 
-def picture(lines: str, its: str) -> str:
-    """The intervals as lines with their means, over the ground where the claim would hold, and their axis."""
+def answer(lines: str, its: str) -> str:
+    """In a sentence, why the verdict is what it is: the record's own words, or what its numbers say.
+
+    >>> answer("- Measured here: t5 +0.5 (+0.4 to +0.6)\\n- Asked for: above 0.2\\n- **Holds**\\n", "holds")
+    'the whole interval lies above 0.2'
+    """
+    if own := re.search(r"^- \*\*.+?\*\*(?: †)?: (.+)", lines, re.M):
+        return own[1]
     if not (known := judged(lines, its)):
-        return ""
+        several = intervals(said(lines, "Measured here"))
+        return "each condition is met in the whole interval" if several else "as asked for"
     found, limits, side = known
-    places = max(len(one.partition(".")[2]) for one in re.findall(NUMBER, said(lines, "Measured here")))
-    numbers = [*limits, *(each for _name, *ends in found for each in ends)]
+    if its == verdicts.IDENTITY:
+        return f"0 by definition, and as measured no farther from it than {limits[-1]:g}"
+    ends = " and ".join(map(signed, limits))
+    several = len(intervals(said(lines, "Measured here"))) > len(found)
+    if len(found) == 1:
+        which = f"{spoken(found[0][0])}: the whole interval lies" if several else "the whole interval lies"
+    else:
+        which = "both intervals lie" if len(found) == 2 else f"all {len(found)} intervals lie"
+    return f"{which} {side} {ends}"
+
+
+def picture(lines: str, its: str) -> str:
+    """All intervals of a finding as lines with their means and names, those of one unit over one axis.
+
+    Those that the verdict is about lie over the ground on which the claim would hold.
+    """
+    known = judged(lines, its)
+    rows = []
+    for title in LINES:
+        text = said(lines, title)
+        other = re.search(r"So it would be \*(.+?)\*", text)
+        above = title * (title != LINES[0]) + (f", where the verdict would be “{other[1]}”" if other else "")
+        for n, one in enumerate(intervals(text)):
+            heading = ": ".join(filter(None, (above, one.heading)))
+            rows.append((one._replace(heading=heading), bool(known) and n < len(known[0])))
+    if not rows:
+        return ""
+    longest = max(len(one.name) for one, _judged in rows)
+    size = " short" * (longest < 17) + " long" * (longest > 34)
+    charts = (
+        chart(list(run), *known[1:] if known else ()) for _unit, run in groupby(rows, lambda row: row[0].unit)
+    )
+    return f'<div class="course-judged{size}">{"".join(charts)}</div>\n\n'
+
+
+def chart(rows: list[tuple[Line, bool]], limits: list[float] = [], side: str = "") -> str:  # noqa: B006
+    """Intervals over one axis, as cells of three columns: name, line and numbers.
+
+    Each comes with whether it was judged: those lie over the ground between the limits.
+    """
+    about = any(judged for _one, judged in rows)
+    numbers = [*(limits if about else ()), *(each for one, _judged in rows for each in (one.low, one.high))]
+    if any(one.text[0] in "+-" for one, _judged in rows):
+        numbers.append(0)  # of a difference
     low, high = min(numbers), max(numbers)
-    low, high = low - 0.12 * (high - low or 1), high + 0.12 * (high - low or 1)
+    low, high = low - 0.08 * (high - low or 1), high + 0.08 * (high - low or 1)
 
     def at(x: float) -> float:
         return 100 * (x - low) / (high - low)
 
-    left, right = (at(limits[0]) if side != "below" else 0), (at(limits[-1]) if side != "above" else 100)
-    rows = "".join(
-        f"<tr><td>{html.escape(name) if len(found) > 1 else ''}</td>"
-        + track(f"--left:{left:.1f}%;--right:{right:.1f}%", *map(at, (mean, start, end)))
-        + f"<td>{signed(mean, f'.{places}f')}</td></tr>"
-        for name, mean, start, end in found
+    left = at(limits[0]) if about and side != "below" else 0
+    right = at(limits[-1]) if about and side != "above" else 100
+    cells, heading, words = [], "", holds(limits, side, at) if about else ""
+    for one, judged in rows:
+        if one.heading != heading:
+            heading = one.heading
+            cells.append(f'<b class="list">{in_words(heading[:1].upper() + heading[1:])}</b>')
+        ground = f"--zero:{at(0):.1f}%;" * (low < 0 < high)
+        if judged:
+            ground += f"--left:{left:.1f}%;--right:{right:.1f}%"
+            cells.append(words)
+            words = ""  # once
+        mean, *rest = re.split(r" (?=[(±])", minus(one.text))
+        cells.append(
+            f'<span class="name">{in_words(one.name)}</span> '
+            + track(ground, *map(at, (one.mean, one.low, one.high)), tag="span")
+            + f' <span class="number">{mean} <small>{" ".join(rest)}</small></span> '
+        )
+    return (
+        f'{"".join(cells)}<span class="axis">{ticks(low, high, at)}</span>'
+        f'<small class="number">{rows[0][0].unit}</small>'
     )
+
+
+def in_words(name: str) -> str:
+    """A name, or words with names in them, as HTML."""
+    return html.escape(minus(spoken(name)))
+
+
+def holds(limits: list[float], side: str, at: Callable[[float], float]) -> str:
+    """The words above the ground on which a claim holds."""
     ends = " to ".join(map(signed, limits))
     words = {"above": f"holds above {ends} →", "below": f"← holds below {ends}", "between": f"holds: {ends}"}
-    place = (left + right) / 2 if side == "between" else at(limits[0])
+    place = sum(map(at, limits)) / len(limits)
     back = place if side == "between" else 100 * (place > 60 if side == "above" else place > 40)
-    return (
-        '<table class="course-judged" role="presentation">'
-        f'<tr><td></td><td><small style="left:{place:.1f}%;translate:-{back:.1f}%">{words[side]}</small>'
-        "</td><td></td></tr>"
-        f'{rows}<tr class="axis"><td></td><td>{ticks(low, high, at)}</td><td></td></tr></table>\n\n'
-    )
+    style = f"left:{place:.1f}%;translate:-{back:.1f}%"
+    return f'<span class="axis top"><small style="{style}">{words[side]}</small></span>'
 
 
 def places(found: re.Match) -> str:
@@ -224,25 +366,81 @@ def places(found: re.Match) -> str:
     return f"{found[1]}{', '.join(map(link, found[2].split(', ')))}"
 
 
+def card(found: re.Match) -> str:
+    """A claim: its verdict in a sentence, its intervals, and the record's words; what is drawn is folded."""
+    its, lines = verdict(found), found["lines"]
+    drawn = picture(lines, its)
+    seen = LINES * bool(drawn) + ("Asked for",) * bool(judged(lines, its))
+    words = {True: "", False: ""}
+    for title, text in re.findall(r"^- ([^*\n:]{5,20}): (.*)", ALSO.sub(places, lines), re.M):
+        text = re.sub(r"\([+−\d.]+ to [+−\d.]+\)", lambda its: its[0].replace(" ", "\u00a0"), minus(text))
+        words[title in seen] += f'- <span class="said">{title}:</span>{text}\n'
+    doubt = " [†](../docs/results.md#how-to-read-a-verdict)" * ("** †" in lines)
+    return (
+        f'<div class="course-claim" data-sign="{verdicts.SIGNS[its]}">\n\n'
+        f"**{found['claim']}** ({found['source']})\n\n"
+        f'<b class="pill">{its.capitalize()}</b>{doubt} {minus(answer(lines, its))}\n\n'
+        f"{drawn}{words[False]}\n"
+        f"{folded('All the numbers', words[True]) if words[True] else ''}\n\n</div>\n"
+    )
+
+
+def folded(title: str, text: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
+
+
+def table(found: re.Match) -> str:
+    """A table in Markdown as HTML: what neighbouring rows have in common stands once, above them.
+
+    >>> rows = "| n | of | x |\\n|---|---|---|\\n| 1 | t5 | 2 |\\n| 1 | shaw | 3e+09 |\\n"
+    >>> re.findall("<(?:t[hd]|span)[^>]*>([^<]+)<", table(TABLE.search(rows)))
+    ['of', 'x', 'n 1', 'T5 bias', '2', 'Shaw', '3 × 10⁹']
+    """
+    head, _line, *rows = (
+        [cell.strip() for cell in line[1:-1].split("|")] for line in found[0].split("\n") if line
+    )
+    shared = 0
+    while len({tuple(row[: shared + 1]) for row in rows}) <= len(rows) / 2:
+        shared += 1
+    bodies = []
+    for values, group in groupby(rows, lambda row: row[:shared]):
+        above = " · ".join(map(together, head, values))
+        above = (
+            f'<tr><th scope="rowgroup" colspan="{len(head) - shared}"><span>{minus(above)}</span></th></tr>'
+        )
+        bodies.append(f"<tbody>{above * bool(values)}{''.join(cells(row[shared:]) for row in group)}</tbody>")
+    heads = "".join(f'<th scope="col">{html.escape(each)}</th>' for each in head[shared:])
+    return (
+        '```{raw} html\n<div class="pst-scrollable-table-container course-numbers"><table><thead><tr>'
+        f"{heads}</tr></thead>{''.join(bodies)}</table></div>\n```\n"
+    )
+
+
+def together(head: str, value: str) -> str:
+    """What a column says of a row, in words.
+
+    >>> together("width, layers", "32, 2"), together("size", "1")
+    ('width 32, layers 2', 'size 1')
+    """
+    pairs = list(zip(head.split(", "), value.split(", "), strict=False))
+    return ", ".join(map(" ".join, pairs)) if len(pairs) == value.count(", ") + 1 else f"{head} {value}"
+
+
+def cells(row: list[str]) -> str:
+    """A row of a table: its name, and numbers whose intervals stand back."""
+    name, *values = (html.escape(minus(spoken(cell))) for cell in row)
+    values = [re.sub(r"(?<=\S) (?:± \S+ )?\(.+\)$", r"<small>\g<0></small>", each) for each in values]
+    return f'<tr><th scope="row">{name}</th>{"".join(f"<td>{each}</td>" for each in values)}</tr>'
+
+
 def page(slug: str) -> str:
     """One record: what was done, the claims as cards, and below them the tables and the command."""
     record = records()[slug]
     top, *claims = re.split(r"^(?=\*\*)", record.text, maxsplit=1, flags=re.M)
     command, setup, *tables = top.strip().split("\n\n", 2)
 
-    def card(found: re.Match) -> str:
-        sign = verdicts.SIGNS[verdict(found)]
-        lines = minus(ALSO.sub(places, found["lines"].rstrip()))
-        lines = re.sub(r"^- ([^*\n:]{5,20}:) ?", r'- <span class="said">\1</span>', lines, flags=re.M)
-        lines = re.sub(r"^- (\*\*.+?\*\*):", r"- \1", lines, flags=re.M)
-        lines = re.sub(r"\([+−\d.]+ to [+−\d.]+\)", lambda its: its[0].replace(" ", "\u00a0"), lines)
-        return (
-            f'<div class="course-claim" data-sign="{sign}">\n\n**{found["claim"]}** ({found["source"]})\n\n'
-            f"{picture(found['lines'], verdict(found))}{lines}\n\n</div>\n"
-        )
-
     cards = FINDING.sub(card, "".join(claims))
-    numbers = f"\n## The numbers\n\n{minus(tables[0])}" if tables else ""
+    numbers = f"\n## The numbers\n\n{TABLE.sub(table, tables[0])}" if tables else ""
     return (
         f"# {record.title}\n\n[All records](../docs/results.md), and [how to read a verdict]"
         f"(../docs/results.md#how-to-read-a-verdict)\n\n{setup}\n\n{bar(record, words=True)}\n\n{cards}"
