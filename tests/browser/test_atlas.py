@@ -41,6 +41,20 @@ def test_it_is_searched_sorted_and_opened_by_keys(address, browser):
         page.get_by_role("searchbox").fill("no such model")
         assert page.get_by_role("status").inner_text() == "Nothing found" and rows.count() == 0
         page.get_by_role("searchbox").fill("")
+        chip = page.get_by_role("button", name="windows")
+        chip.click()
+        with_windows = [
+            its for its in made.atlas.record()["rows"] if any(run[3] for run in its.get("runs", ()))
+        ]
+        assert rows.count() == len(with_windows) == int(chip.locator("small").inner_text())
+        page.get_by_role("button", name="no order in some layers").click()
+        assert 0 < rows.count() < len(with_windows)
+        assert rows.count() == len(
+            [its for its in with_windows if {"none", "sharp"} & {run[1] for run in its["runs"]}]
+        )
+        for pressed in page.locator("[aria-pressed=true]").all()[::-1]:
+            pressed.click()
+        assert rows.count() == every
         page.get_by_role("button", name="layers", exact=True).focus()
         for wanted in (min, max):
             page.keyboard.press("Enter")

@@ -23,6 +23,39 @@ def strip(name: str) -> str:
     return f'<span class="at-strip" role="img" aria-label="{label}">{"".join(boxes)}</span>'
 
 
+def has(its: dict) -> list[str]:
+    """What some layer of a model does, as the buttons above the table ask for it."""
+    kinds = {kind for _n, kind, *_rest in its["runs"]}
+    found = {
+        "rope": {"full", "part", "both"} & kinds,
+        "bias": {"bias"} & kinds,
+        "added": {"added"} & kinds,
+        "none": {"none", "sharp"} & kinds,
+        "window": [run for run in its["runs"] if run[3] is not None],
+        "state": {"state", "both"} & kinds,
+    }
+    return [what for what, there in found.items() if there]
+
+
+def chips(rows: list[dict]) -> str:
+    """Buttons that leave only some models in the table; atlas.js shows them."""
+    names = {
+        "rope": "RoPE",
+        "bias": _("bias"),
+        "added": _("added positions"),
+        "none": _("no order in some layers"),
+        "window": _("windows"),
+        "state": _("recurrent"),
+    }
+    counts = {what: sum(what in has(its) for its in rows) for what in names}
+    buttons = "".join(
+        f'<button type="button" aria-pressed="false" data-has="{what}">{name} '
+        f"<small>{counts[what]}</small></button>"
+        for what, name in names.items()
+    )
+    return f'<div class="at-chips" role="group" aria-label="{_("Only models with")}" hidden>{buttons}</div>'
+
+
 def numbers(values: list) -> str:
     return ", ".join(f"{value:,.10g}" if isinstance(value, int | float) else str(value) for value in values)
 
@@ -66,8 +99,8 @@ def line(its: dict) -> str:
         f'<td data-is="{value}" data-name="{title}">{text}</td>' for title, (value, text) in cells.items()
     )
     return (
-        f'<tr><th scope="row"><details><summary>{name}</summary>{inside(name, its)}</details></th>'
-        f"<td>{strip(name)}</td>{rest}</tr>"
+        f'<tr data-has="{" ".join(has(its))}"><th scope="row"><details><summary>{name}</summary>'
+        f"{inside(name, its)}</details></th><td>{strip(name)}</td>{rest}</tr>"
     )
 
 
@@ -98,8 +131,9 @@ def table() -> str:
     find, none = _("Find a model, or what its layers do"), _("Nothing found")
     return (
         f'<div data-atlas data-find="{find}" data-none="{none}">'
-        f'<p>{counted}</p>{key()}<div style="overflow-x: auto"><table class="at-table"><thead><tr>{head}</tr>'
-        f"</thead><tbody>{''.join(map(line, built))}</tbody></table></div><p>{same}</p>"
+        f'<p>{counted}</p>{chips(built)}{key()}<div style="overflow-x: auto">'
+        f'<table class="at-table"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(map(line, built))}</tbody></table></div><p>{same}</p>"
         f"<details><summary>{_('Not measured, and why')}</summary><ul>{whys}</ul></details></div>"
     )
 
@@ -148,6 +182,6 @@ def checkpoints() -> str:
 def style() -> str:
     """The colours, for light and dark pages."""
     return "\n".join(
-        f".at-{kind} {{ background: light-dark({light}, {dark}); fill: light-dark({light}, {dark}); }}"
+        f".at-{kind} {{ --at: light-dark({light}, {dark}); fill: light-dark({light}, {dark}); }}"
         for kind, (_letter, light, dark, _lesson) in atlas.KINDS.items()
     )
