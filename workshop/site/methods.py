@@ -152,6 +152,7 @@ def equation(page: Method) -> str:
         if page.formula and not all("=" in each for each in given):
             given = [page.formula]  # no alternatives: a condition
         blocks = [line.strip("$") for line in given]
+    blocks = [re.sub(r"\\tag\{(.+?)\}", r"\\qquad (\1)", block) for block in blocks]  # a tag would centre it
     text = "\n\n".join(f"```{{math}}\n{block}\n```" for block in blocks)
     return f"{text}\n\n*{source[0].upper()}{source[1:].rstrip('.')}.* The words around it: {api(page)}."
 
