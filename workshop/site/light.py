@@ -33,6 +33,8 @@ UNNAMED = ' aria-label="Toggle hidden content"'
 """MyST-NB calls everything that opens so, in place of the words that are seen."""
 MAP = re.compile(r'\salt="[^"]*(?:[Hh]eat map| map|[Dd]igit|热图|数字)')
 TOY = re.compile(r'data-(?:live|playground)="[^<]*$')
+NARROW = 760
+"""Pixels: what has one panel is drawn no wider, and fits a phone."""
 SOLID = 13
 """Pixels: strokes are thinner, and the cells of a map together are not."""
 HALF_TURN = np.array([[-0.574, 0.426, 0.426], [1.43, 0.43, 1.43], [0.144, 0.144, -0.856]], np.float32)
@@ -141,8 +143,9 @@ def pictures(text: str, page: Path, site: Path) -> str:
         more += ' loading="lazy"' if later else ""
         tag = f"{more} {tag.removeprefix('<img').lstrip()}"
         cuts = panels(data) if "_images/" in tag and "style=" not in tag else []
-        if not cuts:  # on a phone half its size: its words can be read, and little of it is cut off
-            wide = f' style="--wide:{known[0] // 2}px"' if known[0] >= 700 and "style=" not in tag else ""
+        if not cuts:  # on a phone a wide one is half its size: its words can be read, and little is cut off
+            least = known[0] // 2 if known[0] > NARROW else 0
+            wide = f' style="--wide:{least}px"' if known[0] > 300 and "style=" not in tag else ""
             own = f' class="{kind}"' if kind else ""
             return f"<img{own}{wide}{tag}"
         made = []
