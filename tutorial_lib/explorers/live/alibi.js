@@ -246,7 +246,7 @@ function strips(app, parent, slope, narrow) {
 }
 
 export const alibi = {
-  title: speak`ALiBi: words fade with distance`, smooth: ["head", "query", "key"], menus: ["heads"], slide: ["form"],
+  title: speak`ALiBi: words fade with distance`, smooth: ["head", "query", "key"], menus: ["heads"], main: "form", slide: ["form"],
   plays: { read: speak`read on`, heads: speak`head by head` },
   shape: ({ params: p }) => [p.heads, p.length, p.form].join(),
   scene, reached, build,

@@ -215,7 +215,7 @@ function steps(app, parent) {
 }
 
 export const attention = {
-  title: speak`Attention: three words look at each other`, drawn: ["row"], slide: ["order", "mask"],
+  title: speak`Attention: three words look at each other`, drawn: ["row"], main: "mask", slide: ["order", "mask"],
   smooth: ["sharpness", ...WORDS.flatMap(word => [`${word}_x`, `${word}_y`])],
   plays: { grow: speak`scores grow` }, shape: () => "",
   scene, reached, build,

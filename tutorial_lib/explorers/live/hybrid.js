@@ -383,7 +383,7 @@ function build(app, stage) {
 export const hybrid = {
   title: speak`Hybrid scores: type a formula, and see which terms the softmax takes out`,
   question: speak`Which terms of a score does the softmax take out?`,
-  smooth: ["query"], drawn: ["term"], slide: ["score"], own: { term: { label: speak`term`, size: 5, start: 4 } },
+  smooth: ["query"], drawn: ["term"], main: "score", slide: ["score"], own: { term: { label: speak`term`, size: 5, start: 4 } },
   plays: { rows: speak`from query to query` }, shape: app => `${current(app).good.terms.map(term => `${term.text}${open(app, term)}`)}`, scene, reached, build,
   play: (app, how, dt, now) => walk(app, "query", "query", false, 1.5, dt, now),
 };

@@ -41,15 +41,29 @@ export function set(node, attributes) {
 }
 function made(node, parent, attributes, text) {
   set(node, attributes);
-  if (text !== undefined) node.textContent = text;
+  if (text !== undefined) write(node, text);
   parent?.append(node);
   return node;
+}
+const RAW = /((?<=\b[A-Za-z]{1,2})_[ijor]{1,2}\b|\^\([^()]+\))/;
+/** A text with x_i as x and a small i below, 10^(2) with a small 2 above. Its signs stay in the text, without a size. */
+function write(node, text) {
+  const [first, ...rest] = String(text).split(RAW), svg_ = node.namespaceURI === SVG;
+  const put = (tag, words, more) => node.append(made(document.createElementNS(node.namespaceURI, svg_ ? "tspan" : tag), null, more, words));
+  node.textContent = first;
+  for (let n = 0; n < rest.length; n += 2) {
+    const [, sign, small, close] = rest[n].match(/^(_|\^\()(.+?)(\)?)$/), up = sign !== "_";
+    put("span", sign, { class: "lv-sign" });
+    put(up ? "sup" : "sub", small, svg_ ? { class: "lv-index", dy: up ? "-.5em" : ".3em" } : {});
+    put("span", close, { class: "lv-sign" });
+    put("span", rest[n + 1], svg_ ? { dy: up ? ".37em" : "-.22em" } : {});
+  }
 }
 export const svg = (parent, tag, attributes = {}, text) =>
   made(document.createElementNS(SVG, tag), parent, attributes, text);
 export const html = (parent, tag, attributes = {}, text) =>
   made(document.createElement(tag), parent, attributes, text);
-export const say = (node, text) => { if (node.textContent !== text) node.textContent = text; };
+export const say = (node, text) => { if (node.textContent !== text) write(node, text); };
 
 /** An SVG of `width` × `height` with a name, and pens: functions that draw on it. */
 export function canvas(parent, width, height, label, more = {}) {
@@ -408,7 +422,8 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   app.untip = () => { bubble.hidden = true; };
 
   if (explorer.question && !small) html(bar, "p", { class: "lv-question" }, explorer.question);
-  const shows = [], own = `lv${Math.random().toString(36).slice(2)}`;
+  let pace;
+  const shows = [], settings = [], own = `lv${Math.random().toString(36).slice(2)}`;
   app.playbar = html(bar, "div", { class: "lv-plays" }); // `build` may put it beside what it moves
   const buttons = Object.entries(explorer.plays ?? {}).map(([name, label]) => {
     const button = html(app.playbar, "button", { type: "button", class: "lv-play", "aria-pressed": false },
@@ -417,7 +432,9 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     return [button, name, label];
   });
   if (buttons.length) {
-    const speed = html(app.playbar, "select", { "aria-label": speak`speed of play` });
+    pace = html(app.playbar, "label", { class: "lv-menu" });
+    html(pace, "span", {}, speak`speed of play`);
+    const speed = html(pace, "select", { "aria-label": speak`speed of play` });
     for (const many of [0.25, 0.5, 1, 2, 4]) speed.add(new Option(`${many} ×`, many, many === 1, many === 1));
     speed.addEventListener("change", () => { app.speed = +speed.value; });
   }
@@ -442,15 +459,17 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     app.set({});
   };
   /** A line of text, and buttons for what keyboards lack; a space in a button's text is where the caret goes. */
-  const fold = !small && explorer.folded ? html(bar, "details", { class: "lv-fold" }) : null;
-  if (fold) html(fold, "summary", {}, speak`more settings`);
-  const inside = fold && html(fold, "div", { class: "lv-bar" });
+  const fold = html(bar, "details", { class: "lv-fold" });
+  html(fold, "summary", {}, speak`more settings`);
+  const inside = html(fold, "div", { class: "lv-bar" });
   function typed(name, label, most, signs) {
-    const group = html(bar, "div", { class: "lv-typed" }), box = html(group, "label", { class: "lv-menu" }, label);
+    const group = html(bar, "div", { class: "lv-typed" }), box = html(group, "label", { class: "lv-menu" });
+    html(box, "span", {}, label);
     const input = html(box, "input", { type: "text", maxlength: most, spellcheck: false, autocomplete: "off", autocapitalize: "off", enterkeyhint: "done" });
     input.addEventListener("input", () => app.set({ [name]: input.value }));
     shows.push(() => { if (input.value !== app.params[name]) input.value = app.params[name]; });
     const row = html(group, "div", { class: "lv-keys" });
+    row.addEventListener("mousedown", event => event.preventDefault()); // the field keeps the focus
     for (const sign of signs) {
       html(row, "button", { type: "button", class: "lv-key" }, sign).addEventListener("click", () => {
         input.focus({ preventScroll: true });
@@ -464,20 +483,20 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   }
   const bare = [...smooth, ...(explorer.drawn ?? [])];
   for (const name of names.filter(each => !bare.includes(each) && (!small || explorer[slide ? "slide" : small]?.includes(each)))) {
-    const { values, texts, label, menu, most, keys: signs } = table[name], place = fold && explorer.folded.includes(name) ? inside : bar;
+    const { values, texts, label, menu, most, keys: signs } = table[name];
     if (most) typed(name, label, most, signs);
     else if (!values) {
-      const box = html(place, "label", { class: "lv-menu" }, label);
+      const box = html(bar, "label", { class: "lv-menu" }, label);
       const input = html(box, "input", { type: "range", min: 0, step: 1 });
       input.addEventListener("input", () => app.set({ [name]: +input.value }));
       shows.push(() => { input.max = app.size(name) - 1; input.value = app.params[name]; });
     } else if (menu || values.length > 4 || explorer.menus?.includes(name)) {
-      const box = html(html(place, "label", { class: "lv-menu" }, label), "select");
+      const box = html(html(bar, "label", { class: "lv-menu" }, label), "select");
       texts.forEach((text, i) => box.add(new Option(text, i)));
       box.addEventListener("change", () => app.set({ [name]: values[box.value] }));
       shows.push(() => { box.value = values.indexOf(app.params[name]); });
     } else {
-      const group = html(place, "fieldset");
+      const group = html(bar, "fieldset");
       html(group, "legend", {}, label);
       const row = html(group, "div", { class: "lv-row" });
       texts.forEach((text, i) => {
@@ -487,8 +506,8 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
         shows.push(() => { input.checked = app.params[name] === values[i]; });
       });
     }
+    settings.push([name, bar.lastChild]);
   }
-  if (fold) bar.append(fold); // behind the others, and what it holds below all of them
   const tools = html(bar, "div", { class: "lv-tools" });
   function tool(icon, label, act) {
     const button = html(tools, "button", { type: "button", class: "lv-tool", "aria-label": label, title: label });
@@ -510,14 +529,32 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   if (root.requestFullscreen) tool("full", speak`Full screen`, () => (document.fullscreenElement
     ? document.exitFullscreen() : root.requestFullscreen()));
 
+  let phone;
+  /** Before the picture stand the settings that are not folded: on a phone one; there, the tools stand below it. */
+  function arrange() {
+    const now = !slide && root.clientWidth > 0 && root.clientWidth < 500, few = now && !small;
+    if (now === phone) return;
+    root.classList.toggle("lv-phone", phone = now);
+    const main = explorer.main ?? settings[0]?.[0];
+    for (const [name, node] of settings)
+      (!small && explorer.folded?.includes(name) || few && name !== main ? inside : bar).append(node);
+    if (pace) (few ? inside : app.playbar).append(pace);
+    bar.append(fold, tools); // what the fold holds is below all others
+    if (few) more.before(tools);
+    fold.hidden = !inside.hasChildNodes();
+  }
   const keys = event => { if (!["Tab", "Escape"].includes(event.key)) event.stopPropagation(); };
   root.addEventListener("keydown", keys); // JupyterLab changes the cell, reveal.js the slide
-  const sizes = new ResizeObserver(() => { if (stage.clientWidth) app.wake(); }); // a hidden slide is 0 px wide
+  const sizes = new ResizeObserver(() => { // a hidden slide is 0 px wide
+    arrange();
+    if (stage.clientWidth) app.wake();
+  });
   sizes.observe(stage);
   if (slide) sizes.observe(root);
   const seen = new IntersectionObserver(([entry]) => { if (!entry.isIntersecting) app.pause(); });
   seen.observe(stage);
   shows.forEach(show => show());
+  arrange();
   if (stage.clientWidth) tick(performance.now());
   rest("first");
   return {

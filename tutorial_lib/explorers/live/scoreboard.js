@@ -64,7 +64,7 @@ function build(app, stage) {
     };
   }
   const scroll = html(stage, "div", { class: "lv-board", style: app.small ? `max-height:${310 * app.grow}px` : "" });
-  const table = html(scroll, "table"), head = html(table, "thead");
+  const table = narrow ? null : html(scroll, "table"), head = narrow ? null : html(table, "thead");
   const W = app.width(scroll), name = narrow ? 0 : 176;
   const keys = shown(p, data), wide = (W - name) / keys.length;
   if (!narrow) {
@@ -78,7 +78,7 @@ function build(app, stage) {
       button.addEventListener("click", () => app.set({ sort: key }));
     }
   }
-  const swarm = field(app, html(html(head, "tr"), "td", { colspan: narrow ? 1 : keys.length + 1 }), order, { W, name, wide, keys, narrow });
+  const swarm = field(app, narrow ? html(scroll, "div") : html(html(head, "tr"), "td", { colspan: keys.length + 1 }), order, { W, name, wide, keys, narrow });
   const columns = narrow ? 1 : Math.max(1, Math.floor(W / 262)), down = Math.max(1, Math.ceil(order.length / columns));
   const grid = `grid-template:repeat(${down}, auto) / repeat(${columns}, minmax(0, 1fr))`;
   const rows = list(app, html(html(scroll, "table", { class: "lv-names" }), "tbody", { style: grid }), order, keys);
