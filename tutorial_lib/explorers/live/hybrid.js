@@ -283,12 +283,12 @@ const open = (app, { text }) => app.params.guess === "off" || guesses(app).has(t
 
 function build(app, stage) {
   const { params: p, data } = app, all = range(N), { now, good: { terms, e } } = current(app), score = app.good ?? p.score;
-  const narrow = stage.clientWidth < 600, W = app.width(stage), message = html(stage, "p", { class: "lv-says" });
-  const tall = narrow ? 116 : app.small && terms.length > 3 ? 74 : [0, 122, 122, 92, 78, 66][terms.length], side = narrow ? 66 : tall - 18, lanes = narrow ? 8 : 30, cw = narrow ? side / N : app.small ? 34 : 38, ch = side / N;
-  const x1 = narrow ? 0 : 150, x2 = x1 + N * cw + 20, x3 = x2 + cw + 20, x4 = x3 + N * cw + (narrow ? 14 : 16);
-  const edge = narrow ? 132 : 164, left = narrow ? 40 : W - edge, top = narrow ? lanes + terms.length * tall + 34 : 30, high = narrow ? 100 : app.small ? 60 : 88;
-  const bx = narrow ? 206 : left, bars = narrow ? top + edge - 16 : top + edge + 30 + high;
-  const H = narrow ? top + edge + 26 : Math.max(lanes + terms.length * tall, bars + 24);
+  const below = stage.clientWidth < 600, narrow = below || !app.small && stage.clientWidth < 860, W = app.width(stage), message = html(stage, "p", { class: "lv-says" });
+  const tall = narrow ? 116 : app.small && terms.length > 3 ? 74 : [0, 122, 122, 92, 78, 66][terms.length], side = narrow ? Math.min(66, W / 5.4) : tall - 18, lanes = narrow ? 8 : 30, cw = narrow ? side / N : app.small ? 34 : 38, ch = side / N;
+  const x1 = narrow ? 0 : 150, gap = narrow ? 16 : 20, x2 = x1 + N * cw + gap, x3 = x2 + cw + gap, x4 = x3 + N * cw + gap - 5;
+  const edge = below ? 132 : 164, left = below ? 0 : W - edge, top = below ? lanes + terms.length * tall + 26 : 30, high = below ? 100 : app.small ? 60 : 88;
+  const bx = below ? 170 : left, bars = below ? top + edge : top + edge + 30 + high;
+  const H = below ? bars + 26 : Math.max(lanes + terms.length * tall, bars + 24);
   const [pic, pen] = canvas(stage, W, H, speak`Terms of a score, what remains of each, and the weights`);
   if (!narrow) {
     [[speak`the term`, x1 + 2 * cw], [speak`mean`, x2 + cw / 2], [speak`what remains`, x3 + 2 * cw]].filter((_, n) => !n || terms.some(term => open(app, term))).forEach(([words, x]) => pen.text({ x, y: 14, mid: 1 }, words));
@@ -299,16 +299,17 @@ function build(app, stage) {
   const rows = terms.map((term, n) => {
     const y = lanes + n * tall, my = narrow ? y + 26 : y, mid = my + side / 2, seen = open(app, term), gone = term.kind === "gone";
     const mark = pen.g({ style: "cursor:pointer" }), own = pens(mark);
-    const lit = own.rect({ x: -6, y: narrow ? y : mid - 17, width: narrow ? Math.min(W, 16 + 8.2 * short(term.text, 38).length) : 140, height: narrow ? 23 : 34, rx: 8, class: "lv-hit" });
-    own.text({ x: 2, y: narrow ? y + 12 : mid, vc: 1, fill: "--ink", fw: 600, fs: narrow || term.text.length < 16 ? 15 : 12.5, still: 1, translate: "no" }, short(term.text, narrow ? 38 : 20));
+    const lit = own.rect({ x: -8, y: narrow ? y - 3 : mid - 17, width: 140, height: narrow ? 26 : 34, rx: 8, class: "lv-hit" });
+    const words = own.text({ x: 0, y: narrow ? y + 12 : mid, vc: 1, fill: "--ink", fw: 600, fs: narrow || term.text.length < 16 ? 15 : 12.5, still: 1, translate: "no" }, short(term.text, narrow ? 38 : 20));
+    if (narrow) set(lit, { width: words.getComputedTextLength() + 16 });
     hover(app, mark, () => (term.text.length > 20 ? term.text : speak`Click to see the weights without this term`));
     marks.push(mark);
     cells(pen, data, x1, my, cw, ch)(term.values, limit);
-    pen.text({ x: x2 - 11, y: mid, mid: 1, fs: 16 }, seen ? "−" : "");
-    pen.text({ x: x3 - 11, y: mid, mid: 1, fs: 16 }, seen ? "=" : "");
+    pen.text({ x: x2 - gap / 2 - 1, y: mid, mid: 1, fs: 16 }, seen ? "−" : "");
+    pen.text({ x: x3 - gap / 2 - 1, y: mid, mid: 1, fs: 16 }, seen ? "=" : "");
     const framed = x => pen.rect({ x: x - 1.5, width: N * cw + 2, height: ch + 2, fill: "none", stroke: "--q", sw: 2, rx: 2 }), frames = [framed(x1)];
     if (!seen) {
-      pen.text({ x: x2, y: mid - (narrow ? 22 : 20), vc: 1, fill: "--ink", fs: 13.5 }, narrow || left - x2 < 285 ? speak`Does it change a weight?` : speak`Leave it out: does a weight change?`);
+      pen.text({ x: x2, y: mid - 20, vc: 1, fill: "--ink", fs: 13.5 }, narrow || left - x2 < 285 ? speak`Does it change a weight?` : speak`Leave it out: does a weight change?`);
       const tell = way => () => { guesses(app).set(term.text, way); app.on = true; app.set({}); };
       button(pen, x2, mid + 9, 62, speak`yes`, tell(true), `yes${n}`);
       button(pen, x2 + 72, mid + 9, 62, speak`no`, tell(false), `no${n}`);
@@ -336,18 +337,19 @@ function build(app, stage) {
 
   // -- their sum, for all queries, and the weights of one --
   const cell = edge / N, whole = cells(pen, data, left, top, cell, cell), sum = LIMITS.find(most => Math.max(...e.flat().map(Math.abs)) <= most) ?? 5120;
-  pen.text({ x: left + edge / 2, y: top - 16, mid: 1, fill: "--ink", fw: 700 }, terms.length > 1 ? speak`the sum: scores e_ij` : speak`scores e_ij`);
+  const head = (x, wide, y) => pen.text({ x: below ? x : x + wide / 2, y, vc: 1, ta: below ? "start" : "middle", fill: "--ink", fw: 700 });
+  say(head(left, edge, top - 16), terms.length > 1 ? speak`the sum: scores e_ij` : speak`scores e_ij`);
   const frame = pen.rect({ x: left - 2, width: edge + 3, height: cell + 3, fill: "none", stroke: "--q", sw: 2.5, rx: 4 });
   const area = pen.rect({ x: left, y: top, width: edge, height: edge, fill: "#0000", style: "cursor:pointer;touch-action:pan-y" });
   const row = to => (to.y - top) / cell - 0.5, hold = to => app.hold("query", row(to));
   drag(app, area, "query", { down: hold, move: hold });
   const query = grip(app, pic, "q", "query", "i", speak`query i`, () => speak`query ${p.query}, ${data.WORDS[p.query]}`);
   slide(app, query, "query", row);
-  const wide = narrow ? (W - bx) / N : cell, height = scale(0, 1, 0, high), label = pen.text({ x: bx + wide * N / 2, y: bars - high - (narrow ? 14 : 10), mid: 1, fill: "--ink", fw: 700 });
+  const wide = below ? (W - bx) / N : cell, height = scale(0, 1, 0, high), label = head(bx, wide * N, below ? top - 16 : bars - high - 10);
   pen.line({ x1: bx, x2: bx + N * wide, y1: bars, y2: bars, stroke: "--line", sw: 2 });
   const columns = all.map(j => {
     const at = bx + (j + 0.5) * wide, half = wide * 0.36;
-    pen.text({ x: at, y: bars + 15 + (narrow && j % 2 ? 13 : 0), mid: 1, fill: "--k", fs: app.small ? 13 : 12, translate: "no" }, data.WORDS[j]);
+    pen.text({ x: at, y: bars + 15, mid: 1, fill: "--k", fs: app.small ? 13 : below ? 11 : 12, translate: "no" }, data.WORDS[j]);
     return [pen.rect({ x: at - half, width: half - 1, rx: 2, fill: "--mix2", stroke: "--mix", sw: 1, dash: "3 2" }),
       pen.rect({ width: half, rx: 2, fill: "--mix" }), pen.text({ ta: "middle", fill: "--ink", fs: app.small ? 13 : 11.5 }), at, half];
   });
@@ -358,7 +360,7 @@ function build(app, stage) {
   return () => {
     const i = p.query, at = app.shown.query, n = clamp(p.term, 0, terms.length - 1), term = terms[n], full = softmax(e[i]), rest = without(e[i], term.values[i]);
     const hidden = !open(app, term), refused = current(app).now.refused;
-    say(message, refused || (narrow ? speak`r_ij: a number for each offset; w: learned.` : speak`x: tokens, p: sinusoids, both vectors of 4 numbers. r_ij: one number for each offset. w: learned, reads a vector.`));
+    say(message, refused || (below ? speak`r_ij: a number for each offset; w: learned.` : speak`x: tokens, p: sinusoids, both vectors of 4 numbers. r_ij: one number for each offset. w: learned, reads a vector.`));
     set(message, { class: `lv-says${refused ? " lv-not" : ""}` });
     set(pic, { opacity: refused ? 0.35 : 1 });
     painters.forEach(paint => paint());
@@ -367,8 +369,8 @@ function build(app, stage) {
       set(lit, { style: k === n ? "fill:var(--mix2);stroke:var(--mix);stroke-width:2" : "" });
     });
     set(frame, { y: top + at * cell - 2 });
-    set(query, { transform: `translate(${left - 22} ${top + (at + 0.5) * cell})` });
-    say(label, narrow ? speak`its weights` : speak`weights of “${data.WORDS[i]}”`);
+    set(query, { transform: `translate(${below ? edge + 22 : left - 22} ${top + (at + 0.5) * cell})` });
+    say(label, below ? speak`its weights` : speak`weights of “${data.WORDS[i]}”`);
     columns.forEach(([before, after, text, at, half], j) => {
       const from = hidden ? at - half / 2 : at; // alone it stands above its word
       const [a, b] = [hidden ? 0 : app.glide(`a${j}`, rest[j], 0.002), app.glide(`b${j}`, full[j], 0.002)].map(height);

@@ -532,7 +532,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
   let phone;
   /** Before the picture stand the settings that are not folded: on a phone one; there, the tools stand below it. */
   function arrange() {
-    const now = !slide && root.clientWidth > 0 && root.clientWidth < 500, few = now && !small;
+    const now = !slide && root.clientWidth > 0 && root.clientWidth < 626, few = now && !small;
     if (now === phone) return;
     root.classList.toggle("lv-phone", phone = now);
     const main = explorer.main ?? settings[0]?.[0];

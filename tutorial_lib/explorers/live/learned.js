@@ -144,7 +144,7 @@ function build(app, stage) {
   const left = html(two, "div", { style: "position:relative" }), right = html(two, "div");
   if (!app.small) right.append(app.playbar);
   const t = table(app.params.name, app.params.length, app.data), parts = [film(app, left, t), lanes(app, right, t, narrow)];
-  if (!app.small) html(right, "p", { style: "font-size:14px;text-align:right;color:var(--soft)" }, lost(app.params, app.data, "ours"));
+  if (!app.small) html(right, "p", { style: `font-size:14px;margin-top:4px;text-align:${narrow ? "left" : "right"};color:var(--soft)` }, lost(app.params, app.data, "ours"));
   return () => parts.forEach(paint => paint());
 }
 

@@ -279,10 +279,10 @@ function rails(app, parent, narrow) {
 function strip(app, parent, narrow) {
   const { params: p, data } = app, W = parent.clientWidth, x0 = narrow ? 0 : 70, wide = (W - x0) / p.pairs;
   const R = clamp(wide * 0.44, 4, 25), cy = R + 7, number = wide > 40, named = wide > 2 * R + 150;
-  const yPart = 2 * R + 25, y0 = 2 * R + (number ? 38 : 18), y1 = y0 + 32, tall = 30, H = y1 + tall + 16;
+  const yPart = 2 * R + 25, y0 = 2 * R + (number ? 38 : 18), y1 = y0 + 32, tall = 30, H = y1 + tall + (narrow ? 34 : 16);
   const [pic, pen] = canvas(parent, W, H, speak`All pairs, and the channels that they are made of`, { class: "lv-strip" });
   set(pic, { role: "radiogroup" });
-  const rows = [[speak`pairs‖name of a row`, cy, -6], [number ? speak`add up` : "", yPart, -99], [speak`channels`, y1 + tall / 2, y1 - 7]];
+  const rows = [[speak`pairs‖name of a row`, cy, -6], [number ? speak`add up` : "", yPart, -99], [speak`channels`, y1 + tall / 2, H - 8]];
   if (narrow) set(pic, { viewBox: `0 -18 ${W} ${H + 18}` }); // the names stand above the rows
   for (const [words, beside, above] of rows) if (!narrow || above > -99) pen.text({ x: 0, y: narrow ? above : beside, halo: 1, vc: 1 }, words);
   const cell = (W - x0) / (2 * p.pairs), threads = [], size = Math.min(tall / 2 / 1.15, 13);

@@ -99,17 +99,17 @@ function build(app, stage) {
 /** All encodings above each column, the best at the top; what was not measured lies below, as rings. */
 function field(app, parent, order, { W, name, wide, keys, narrow }) {
   const { params: p, data } = app, { board } = data, heads = narrow ? 132 : 4, high = app.small ? 110 : narrow ? 168 : 122, top = heads + (narrow ? 18 : 32);
-  const bottom = top + high, H = bottom + (narrow ? 62 : 102), r = narrow ? 2.6 : 4, step = 2 * r + 1, most = Math.max(1, Math.floor((wide - 10) / step));
+  const bottom = top + high, H = bottom + (narrow ? 80 : 102), r = narrow ? 2.6 : 4, step = 2 * r + 1, most = Math.max(1, Math.floor((wide - 10) / step));
   const [pic, pen] = canvas(parent, W, H, speak`All encodings in each column, the best at the top`);
   const text = (i, c) => board[i].texts[place(data, keys[c])].replace("-", "−");
   const x = keys.map((_, c) => name + (c + 0.5) * wide), y = scale(0, 1, bottom, top), inside = new Set(order);
   const sorted = keys.indexOf(p.sort), sorts = [];
-  pen.rect({ x: x[sorted] - wide / 2 + 2, y: narrow ? 0 : 2, width: wide - 4, height: H - 4, rx: 8, fill: "--face", stroke: "--mix", sw: 2 });
+  pen.rect({ x: x[sorted] - wide / 2 + 2, y: narrow ? 0 : 2, width: wide - 4, height: H - (narrow ? 24 : 4), rx: 8, fill: "--face", stroke: "--mix", sw: 2 });
   if (!narrow) {
     pen.text({ x: 0, y: top + 4, fill: "--ink", fw: 700 }, speak`↑ better`);
     pen.text({ x: 0, y: bottom + 4 }, speak`worse`);
     pen.text({ x: 0, y: bottom + 36, vc: 1 }, speak`not measured`);
-  } else pen.text({ x: 0, y: bottom + 15, fs: 11.5 }, speak`↑ better. Rings were not measured.`);
+  } else pen.text({ x: 0, y: H - 4, fs: 12 }, speak`↑ better. Rings were not measured.`);
   const spots = keys.map((key, c) => {
     const score = ranks(data, key), taken = [], found = Array(board.length);
     const best = board.findIndex((_, i) => score[i] === 1), worst = board.findIndex((_, i) => score[i] === 0);
@@ -128,7 +128,7 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
     const ways = range(most).map(i => (i % 2 ? 1 : -1) * Math.ceil(i / 2) * step);
     for (const i of range(board.length).sort((a, b) => (score[b] ?? -1) - (score[a] ?? -1))) {
       let at = null;
-      const from = score[i] === null ? bottom + 27 : y(score[i]);
+      const from = score[i] === null ? bottom + (narrow ? 18 : 27) : y(score[i]);
       for (const down of range(9)) for (const aside of ways) {
         if (!at && free(x[c] + aside, from + down * step)) at = [x[c] + aside, from + down * step];
       }

@@ -146,7 +146,7 @@ function tower(app, parent, w, narrow) {
   svg(mark, "circle", { r: 13, cy: top + tall + 12, class: "lv-ring" });
   svg(mark, "path", { d: `M0 ${top + tall + 3}l9 14h-18Z`, fill: "--mix", rim: 1, "stroke-linejoin": "round" });
   drag(app, mark, "dimension", { move: to => app.hold("dimension", (to.x - x0) / each - 0.5) });
-  const said = pen.text({ y: top + tall + (narrow ? 36 : 17), vc: 1, halo: 1, fs: narrow ? 11 : 14, fill: "--ink", still: 1 });
+  const said = pen.text({ y: top + tall + (narrow ? 36 : 17), vc: 1, halo: 1, fs: narrow ? 13 : 14, fill: "--ink", still: 1 });
   const spell = () => cell(p.position, p.dimension, p);
   slider(app, mark, "dimension", speak`dimension: a column of the table`, spell);
 
