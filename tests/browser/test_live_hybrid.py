@@ -40,6 +40,19 @@ def test_a_typed_score_is_worked_out_and_a_guess_uncovers_it(page, hands):
     assert shown(page).count("does a weight change?") == 0 and "pair by pair" in shown(page)
 
 
+def test_indices_are_set_and_stay_in_the_text(page):
+    term = page.get_by_role("radio", name="weights without x_i·x_j").locator("text")
+    assert term.text_content() == "x_i·x_j"
+    parts = term.locator("tspan").evaluate_all(
+        "all => all.map(part => [part.textContent, parseFloat(getComputedStyle(part).fontSize)])"
+    )
+    whole = term.evaluate("text => parseFloat(getComputedStyle(text).fontSize)")
+    assert [text for text, _ in parts] == ["_", "i", "·x", "_", "j"]
+    assert [size / whole for _, size in parts] == pytest.approx([0, 0.75, 1, 0, 0.75])
+    assert page.locator(".lv-key sub").all_text_contents() == ["i", "j", "i", "j", "ij"]
+    assert field(page).input_value() == "x_i·x_j + r_ij"
+
+
 def test_what_is_no_score_is_refused_and_the_last_one_stays(page, hands):
     before = shown(page)
     field(page).fill("x_i·x_j + p_i + r_ij")

@@ -16,7 +16,10 @@ ENCODINGS = re.compile("|".join(map(re.escape, sorted(rows(), key=len, reverse=T
 SHOWN = """() => {
     const found = [], own = node => node.closest('[translate=no]');
     const walker = document.createTreeWalker(document.querySelector('.live'), NodeFilter.SHOW_TEXT);
-    for (let text; (text = walker.nextNode());) if (!own(text.parentElement)) found.push(text.data);
+    // a text with x_i in it is set in parts, and read as one
+    const whole = node => [node, node.parentElement].find(each => each.querySelector(':scope > .lv-sign'));
+    for (let text; (text = walker.nextNode());) if (!own(text.parentElement))
+        found.push(whole(text.parentElement)?.textContent ?? text.data);
     for (const node of document.querySelectorAll('.live, .live *')) for (const name of
         ['aria-label', 'aria-valuetext', 'title', 'placeholder', 'alt'])
         if (node.hasAttribute(name)) found.push(node.getAttribute(name));

@@ -77,6 +77,25 @@ def test_what_the_challenge_asks_for_is_seen_without_scrolling(kind, visit):
 
 
 @every_explorer
+def test_on_a_phone_two_rows_of_controls_stand_before_the_picture(kind, visit):
+    page = visit(kind.front, folded=True, viewport={"width": 390, "height": 844})
+    boxes = page.evaluate("""() => [...document.querySelectorAll(
+        '.lv-bar :is(.lv-play, .lv-key, .lv-tool, .lv-row label, .lv-menu :is(select, input), summary)')]
+        .filter(node => node.checkVisibility({ contentVisibilityAuto: true }))
+        .map(node => node.getBoundingClientRect().toJSON())""")
+    rows = []
+    for box in sorted(boxes, key=lambda box: box["top"]):
+        if not rows or box["top"] > rows[-1]:
+            rows.append(box["bottom"] - 1)
+        assert box["height"] >= 28 and box["width"] >= 28, box
+    assert 1 <= len(rows) <= 2
+    words, reset = page.locator(".lv-more summary"), page.get_by_role("button", name="Reset")
+    assert abs(middle(words.bounding_box())[1] - middle(reset.bounding_box())[1]) < 3, "in one row"
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.wait_for_function("() => document.querySelector('.lv-bar > .lv-tools')")
+
+
+@every_explorer
 def test_keys_reach_every_control_and_move_every_slider(kind, visit):
     page = visit(kind.front)
     sliders = page.locator(".live [role=slider]")

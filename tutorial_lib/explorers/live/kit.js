@@ -48,8 +48,9 @@ function made(node, parent, attributes, text) {
 const RAW = /((?<=\b[A-Za-z]{1,2})_[ijor]{1,2}\b|\^\([^()]+\))/;
 /** A text with x_i as x and a small i below, 10^(2) with a small 2 above. Its signs stay in the text, without a size. */
 function write(node, text) {
-  const [first, ...rest] = String(text).split(RAW), svg_ = node.namespaceURI === SVG;
-  const put = (tag, words, more) => node.append(made(document.createElementNS(node.namespaceURI, svg_ ? "tspan" : tag), null, more, words));
+  const [first, ...rest] = String(text).split(RAW), space = node.namespaceURI, svg_ = space === SVG;
+  const put = (tag, words, more) => words
+    && node.append(made(document.createElementNS(space, svg_ ? "tspan" : tag), null, more, words));
   node.textContent = first;
   for (let n = 0; n < rest.length; n += 2) {
     const [, sign, small, close] = rest[n].match(/^(_|\^\()(.+?)(\)?)$/), up = sign !== "_";
@@ -459,7 +460,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     app.set({});
   };
   /** A line of text, and buttons for what keyboards lack; a space in a button's text is where the caret goes. */
-  const fold = html(bar, "details", { class: "lv-fold" });
+  const fold = html(null, "details", { class: "lv-fold" });
   html(fold, "summary", {}, speak`more settings`);
   const inside = html(fold, "div", { class: "lv-bar" });
   function typed(name, label, most, signs) {
@@ -539,9 +540,9 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     for (const [name, node] of settings)
       (!small && explorer.folded?.includes(name) || few && name !== main ? inside : bar).append(node);
     if (pace) (few ? inside : app.playbar).append(pace);
-    bar.append(fold, tools); // what the fold holds is below all others
-    if (few) more.before(tools);
-    fold.hidden = !inside.hasChildNodes();
+    fold.remove();
+    if (inside.hasChildNodes()) bar.append(fold); // what it holds is below all others
+    if (few) more.before(tools); else bar.append(tools);
   }
   const keys = event => { if (!["Tab", "Escape"].includes(event.key)) event.stopPropagation(); };
   root.addEventListener("keydown", keys); // JupyterLab changes the cell, reveal.js the slide

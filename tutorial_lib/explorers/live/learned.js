@@ -143,7 +143,7 @@ function build(app, stage) {
   const narrow = stage.clientWidth < 600, two = html(stage, "div", { class: `lv-two ${narrow ? "lv-one" : app.small ? "" : "lv-even"}` });
   const left = html(two, "div", { style: "position:relative" }), right = html(two, "div");
   if (!app.small) right.append(app.playbar);
-  const t = table(app.params.name, app.params.length, app.data), parts = [film(app, left, t), lanes(app, right, t, narrow)];
+  const t = table(app.params.name, app.params.length, app.data), parts = [film(app, left, t), lanes(app, right, t, app.width(right) < 420)];
   if (!app.small) html(right, "p", { style: `font-size:14px;margin-top:4px;text-align:${narrow ? "left" : "right"};color:var(--soft)` }, lost(app.params, app.data, "ours"));
   return () => parts.forEach(paint => paint());
 }

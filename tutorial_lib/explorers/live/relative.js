@@ -87,8 +87,9 @@ function build(app, stage) {
   const cells = html(parent, "canvas", { width: N, height: N, "aria-hidden": "true", style: `position:absolute;left:${percent(x0, W)};top:${
     percent(top, H)};width:${percent(side, W)};height:${percent(side, H)};image-rendering:pixelated` });
   const [pic, pen] = canvas(parent, W, H, speak`The ribbon of offsets, and the matrix that it writes`, { style: "position:relative" });
-  app.playbar.style = narrow || app.small ? "" : `position:absolute;left:0;top:${percent(top + 180, H)};width:220px`;
-  if (!app.small) (narrow ? stage : parent).append(app.playbar);
+  const plays = !narrow && side > 250; // there is room for them beside the matrix
+  app.playbar.style = !plays ? "" : `position:absolute;left:0;top:${percent(top + 180, H)};width:220px`;
+  if (!app.small) (plays ? parent : stage).append(app.playbar);
   const learned = p.method !== "ALiBi", numbers = c > 40, tiny = app.small ? 13 : 11, size = c < 50 ? tiny : 13;
 
   // -- the ribbon: bars and cells at the offsets that the table is asked for --

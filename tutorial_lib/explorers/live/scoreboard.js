@@ -51,7 +51,7 @@ export function reached(p, data) {
 const TWO = [["k", "other", "b"], ["q", "row", "a"]];
 
 function build(app, stage) {
-  const { params: p, data } = app, narrow = stage.clientWidth < 600, order = left(p, data);
+  const { params: p, data } = app, narrow = stage.clientWidth < 860, order = left(p, data);
   if (!app.keeps) { // what is marked stays marked when the order changes
     const plain = app.set;
     app.keeps = true;
@@ -79,7 +79,7 @@ function build(app, stage) {
     }
   }
   const swarm = field(app, narrow ? html(scroll, "div") : html(html(head, "tr"), "td", { colspan: keys.length + 1 }), order, { W, name, wide, keys, narrow });
-  const columns = narrow ? 1 : Math.max(1, Math.floor(W / 262)), down = Math.max(1, Math.ceil(order.length / columns));
+  const columns = Math.max(1, Math.floor(W / 262)), down = Math.max(1, Math.ceil(order.length / columns));
   const grid = `grid-template:repeat(${down}, auto) / repeat(${columns}, minmax(0, 1fr))`;
   const rows = list(app, html(html(scroll, "table", { class: "lv-names" }), "tbody", { style: grid }), order, keys);
   const said = html(app.small ? null : stage, "p", { class: "lv-versus" });

@@ -73,7 +73,7 @@ function tower(app, parent, w, narrow) {
   const { params: p, data } = app, W = app.width(parent), n = w.length, d = p.d_model;
   const x0 = narrow ? 52 : 84, x1 = W - (narrow ? 8 : 84), wide = (x1 - x0) / n, each = (x1 - x0) / d;
   const R = clamp(wide * 0.42, 3, 26), cy = R + 5, unit = 20, zero = 2 * R + 16 + unit, yThread = zero + unit + 4;
-  const top = yThread + 22, tall = app.small ? 130 : narrow ? 150 : 142, H = top + tall + (narrow ? 46 : 34);
+  const top = yThread + 22, tall = app.small ? 130 : narrow ? 150 : 142, H = top + tall + (narrow ? 54 : 34);
   const percent = (part, of) => `${(100 * part / of).toFixed(3)}%`, fine = p.positions > tall || d > x1 - x0;
   const cells = html(parent, "canvas", { width: d, height: p.positions, "aria-hidden": "true",
     style: `position:absolute;left:${percent(x0, W)};top:${percent(top, H)};width:${percent(x1 - x0, W)};height:${
