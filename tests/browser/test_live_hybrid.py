@@ -48,7 +48,7 @@ def test_indices_are_set_and_stay_in_the_text(page):
     )
     whole = term.evaluate("text => parseFloat(getComputedStyle(text).fontSize)")
     assert [text for text, _ in parts] == ["_", "i", "·x", "_", "j"]
-    assert [size / whole for _, size in parts] == pytest.approx([0, 0.75, 1, 0, 0.75])
+    assert [size / whole for _, size in parts] == pytest.approx([0, 0.8, 1, 0, 0.8])
     assert page.locator(".lv-key sub").all_text_contents() == ["i", "j", "i", "j", "ij"]
     assert field(page).input_value() == "x_i·x_j + r_ij"
 

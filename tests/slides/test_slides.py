@@ -324,10 +324,10 @@ LOOK = (
         const text = document.createTreeWalker(slide, NodeFilter.SHOW_TEXT);
         while (text.nextNode()) {
             const e = text.currentNode.parentElement;
-            const elsewhere = e.closest('.notes, .MathJax, .MJX_Assistive_MathML, script');
+            const elsewhere = e.closest('.notes, .MathJax, .MJX_Assistive_MathML, script, .lv-sign');
             if (!text.currentNode.textContent.trim() || elsewhere) continue;
             const drawn = e.closest('svg')?.getScreenCTM()?.a ?? e.currentCSSZoom ?? 1;
-            const least = e.closest('sub, sup') ? 14 : e.closest('[data-live], [data-playground]') ? 16 : 22;
+            const least = e.closest('sub, sup, .lv-index') ? 14 : e.closest('[data-live], [data-playground]') ? 16 : 22;
             if (parseFloat(getComputedStyle(e).fontSize) * drawn < least) say('small type', e);
             if (/\\$/.test(text.currentNode.textContent) && !e.closest('pre')) say('a formula is not set', e);
         }

@@ -57,7 +57,7 @@ function write(node, text) {
     put("span", sign, { class: "lv-sign" });
     put(up ? "sup" : "sub", small, svg_ ? { class: "lv-index", dy: up ? "-.5em" : ".3em" } : {});
     put("span", close, { class: "lv-sign" });
-    put("span", rest[n + 1], svg_ ? { dy: up ? ".37em" : "-.22em" } : {});
+    put("span", rest[n + 1], svg_ ? { dy: up ? ".4em" : "-.24em" } : {});
   }
 }
 export const svg = (parent, tag, attributes = {}, text) =>
