@@ -631,13 +631,14 @@ def _sheet(key: str, asked: dict, name: str, measured: list[float] | None = None
 
 
 def _joined(blocks: list[Block]) -> list[Block]:
-    """Rows, items or lines that follow each other in one table, list or output, as one block."""
+    """Rows or items that follow each other in one table or list, and what was printed, as one block."""
     out = []
     for block in blocks:
         same = (
             out
             and block.kind != "paragraph"
-            and (*out[-1][:2], out[-1][3]) == (block.kind, block.cell, block.head)
+            and (out[-1][0], out[-1][3]) == (block.kind, block.head)
+            and (out[-1][1] == block.cell or block.kind == "output")
         )
         if same and block.kind != "formula":
             out[-1] = (*out[-1][:2], out[-1][2] + block.parts, *out[-1][3:])
@@ -742,7 +743,10 @@ def _reading(lines: list[str]) -> str:
         if len(rows) > 1 and wide > 1 and (headed or not short):
             rows = [[""] * (wide - len(row)) + row for row in rows]
             bars = _bars([row[-1] for row in rows]) if wide == 2 else [""] * len(rows)
-            cells = [[f"<td>{bold(cell)}</td>" for cell in row] for row in rows]
+            cells = [
+                [f"<td>{html.escape(head, quote=False)}{colon}{bold(cell)}</td>" for head, colon, cell in row]
+                for row in ([cell.rpartition(": ") for cell in row] for row in rows)
+            ]
             table = "".join(
                 f"<tr>{''.join(row[:-1])}{bar}{row[-1]}</tr>" for row, bar in zip(cells, bars, strict=True)
             )

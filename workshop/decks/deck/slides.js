@@ -5,7 +5,7 @@ for (const place of document.querySelectorAll("[data-playground]")) {
   else place.dataset.preventSwipe = "";
 }
 // Words without a picture are as large as the slide has room for.
-function fit(body, sizes = [56, 50, 46, 43, 40, 37, 34, 31, 29, 27, 25]) {
+function fit(body, sizes = [50, 46, 43, 40, 37, 34, 31, 29, 27, 25]) {
   const vote = body.classList.contains("vote");
   for (const size of sizes) {
     if (vote) body.style.zoom = size / 100; else body.style.fontSize = `${size}px`;
