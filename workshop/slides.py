@@ -564,6 +564,8 @@ def _readable(slide: Slide, where: str) -> None:
 def _vote(key: str, block: Block, language: str) -> str:
     """A prediction as a slide asks it: choices that count hands, a line of numbers, a sheet to draw on."""
     question, *choices = (part.source for part in block.parts)
+    *given, ask = _sentences(question[3:-4], language)
+    question = f'<p class="given">{" ".join(given)}</p>' * bool(given) + f'<p class="ask">{ask}</p>'
     with speaking(language):
         asked = questions.find("predict", key)
     kind = asked.get("kind", "choice")
@@ -610,11 +612,20 @@ def _told(told: dict, block: Block, language: str, beside: list[Block], asks: bo
     return f'{before}{shown}<p class="told" {data}></p>{rest}'
 
 
+def _sentences(text: str, language: str) -> list[str]:
+    """Those of a question, in its language.
+
+    >>> _sentences("<b>先预测。</b>位置都没有了。会怎样？", "zh")
+    ['<b>先预测。</b>位置都没有了。', '会怎样？']
+    """
+    return sentences(text) if language == ENGLISH else re.split(r"(?<=[。？！])(?=[^<\s])", text)
+
+
 def _end(question: str, language: str, half: bool) -> str:
     """The last sentences of a question that a line or two have room for; ``half``: that much less room."""
-    english, end = language == ENGLISH, ""
-    for sentence in reversed(sentences(question) if english else re.split(r"(?<=[。？])", question)):
-        if end and len(plain(sentence + end)) > (150 if english else 75) // (1 + half):
+    end = ""
+    for sentence in reversed(_sentences(question, language)):
+        if end and len(plain(sentence + end)) > (150 if language == ENGLISH else 75) // (1 + half):
             break
         end = f"{sentence} {end}".strip()
     return end

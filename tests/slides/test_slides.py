@@ -327,7 +327,8 @@ LOOK = (
             const elsewhere = e.closest('.notes, .MathJax, .MJX_Assistive_MathML, script, .lv-sign');
             if (!text.currentNode.textContent.trim() || elsewhere) continue;
             const drawn = e.closest('svg')?.getScreenCTM()?.a ?? e.currentCSSZoom ?? 1;
-            const least = e.closest('sub, sup, .lv-index') ? 14 : e.closest('[data-live], [data-playground]') ? 16 : 22;
+            const inside = e.closest('[data-live], [data-playground]');
+            const least = e.closest('sub, sup, .lv-index') ? 14 : inside ? 16 : 22;
             if (parseFloat(getComputedStyle(e).fontSize) * drawn < least) say('small type', e);
             if (/\\$/.test(text.currentNode.textContent) && !e.closest('pre')) say('a formula is not set', e);
         }

@@ -143,5 +143,5 @@ html_theme_options = {
     "footer_content_items": "",  # pages name no author, and none is asked for
     "use_download_button": True,
     "pygments_light_style": "a11y-high-contrast-light",
-    "pygments_dark_style": "a11y-high-contrast-dark",
+    "pygments_dark_style": "github-dark",
 }
