@@ -181,6 +181,7 @@ def test_the_line_that_says_where_a_lesson_stands_is_told_from_its_text(site):
 
 def test_a_chinese_sign_has_no_space_behind_it_but_in_code(site):
     page = site / "notebooks" / "a.html"
+    (site / "_static" / "fonts").mkdir()
     page.write_text("<html><p>一句。 <b>二句。</b> 三句。 A</p><pre>一句。 二句</pre>", encoding="utf-8")
     light.lighten(site)
     assert "<p>一句。<b>二句。</b>三句。 A</p><pre>一句。 二句</pre>" in page.read_text(encoding="utf-8")
