@@ -120,6 +120,11 @@ def _numbers(values) -> np.ndarray:
     return np.asarray(values, dtype=float)
 
 
+def _written(number: float, form: str) -> str:
+    """A number as it is printed, with a minus and no hyphen."""
+    return format(number, form).replace("-", "\N{MINUS SIGN}")
+
+
 @styled
 def heat(
     z,
@@ -169,7 +174,7 @@ def heat(
             ax.text(
                 j,
                 i,
-                format(number, values),
+                _written(number, values),
                 ha="center",
                 va="center",
                 fontsize=12,
@@ -419,7 +424,7 @@ def forest(
             number = float(_numbers(mean))
             left = number < 0  # a negative number stands on its left: no line at 0 crosses it
             ax.annotate(
-                format(number, values),
+                _written(number, values),
                 (min(low, number) if left else max(high, number), y),
                 xytext=(-9 if left else 9, 0),
                 textcoords="offset points",
@@ -484,7 +489,7 @@ def dials(
             ax.plot([0, 1], [0, 0], color=KEY, linestyle="-")
             ax.plot([0, np.cos(turned)], [0, np.sin(turned)], color=QUERY, linestyle="-")
             if values is not None:
-                ax.text(0, -1.12, format(np.cos(turned), values), ha="center", va="top", fontsize=12)
+                ax.text(0, -1.12, _written(np.cos(turned), values), ha="center", va="top", fontsize=12)
     for ax, name in zip(grid[0], columns, strict=False):
         ax.set_title(_(name))
     if title:
@@ -591,7 +596,7 @@ def bars(
         edges = _numbers([spread[name][1] for name in names]) if spread else numbers
         for y, edge, number in zip(at, np.maximum(edges, numbers), numbers, strict=True):
             ax.annotate(
-                format(number, values),
+                _written(number, values),
                 (max(edge, 0), y),
                 xytext=(6, 0),
                 textcoords="offset points",

@@ -163,7 +163,7 @@ def test_heat_says_what_it_is_told():
     z = [[-1.0, -0.5, 0.0], [0.5, 0.7, 1.0]]
     ax = plots.heat(z, title="T", xlabel="X", ylabel="Y", values=".1f", yticks=["first", "second"]).axes[0]
     assert (ax.get_title(), ax.get_xlabel(), ax.get_ylabel()) == ("T", "X", "Y")
-    assert [t.get_text() for t in ax.texts] == ["-1.0", "-0.5", "0.0", "0.5", "0.7", "1.0"]
+    assert [t.get_text() for t in ax.texts] == ["−1.0", "−0.5", "0.0", "0.5", "0.7", "1.0"]
     clims = [plots.heat(Z / 2, **k).axes[0].images[0].get_clim() for k in ({}, {"limits": None})]
     assert clims == [(-1, 1), (-0.5, 0.5)]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["first", "second"]
