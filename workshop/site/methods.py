@@ -15,7 +15,8 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import groupby
 from pathlib import Path
 
 import editions
@@ -25,7 +26,7 @@ from matplotlib import colors
 from PIL import Image
 
 import results
-from course import atlas, experiments
+from course import atlas, experiments, verdicts
 from course.experiments import cost as costs
 from course.experiments import lengths
 from course.experiments.scoreboard import LARGE, MEASURES, exact, shown
@@ -38,6 +39,7 @@ from tutorial_lib.encodings.registry import doors, told
 from tutorial_lib.explorers import live
 from tutorial_lib.explorers.scoreboard import rows
 from tutorial_lib.language import _
+from workshop import documents
 from workshop.names import METHODS, called, on_board, short
 
 HERE = Path(__file__).parent
@@ -84,6 +86,17 @@ TONES = {
     "alibi": "#703dba",
 }
 """These colours on white, as course.css has them."""
+
+FAMILIES = {
+    "relative": "by distance",
+    "rope": "turned",
+    "alibi": "by decay",
+    "sinusoidal": "sinusoids",
+    "learned": "a table of positions",
+    "hybrid": "several at once",
+    "none": "no positions",
+}
+"""What methods of one colour have in common, in two words."""
 
 UNITS = {
     "none": _("nothing"),
@@ -153,8 +166,33 @@ def equation(page: Method) -> str:
             given = [page.formula]  # no alternatives: a condition
         blocks = [line.strip("$") for line in given]
     blocks = [re.sub(r"\\tag\{(.+?)\}", r"\\qquad (\1)", block) for block in blocks]  # a tag would centre it
-    text = "\n\n".join(f"```{{math}}\n{block}\n```" for block in blocks)
+    lines = [line for block in blocks for line in in_lines(block)]
+    text = "\n\n".join(f"```{{math}}\n{line}\n```" for line in lines)
+    text = f'<div class="course-equation">\n\n{text}\n\n</div>'
     return f"{text}\n\n*{source[0].upper()}{source[1:].rstrip('.')}.* The words around it: {api(page)}."
+
+
+def in_lines(block: str) -> list[str]:
+    r"""The formulas of a block, each of them broken before a plus where its docstring breaks it there.
+
+    >>> in_lines("a = b, \\quad\n  c = d")
+    ['a = b', 'c = d']
+    >>> print(*in_lines("a = b\n  + c"))
+    \begin{aligned} & a = b \\ & \quad + c \end{aligned}
+    """
+    found = [""]
+    for line in map(str.strip, block.splitlines()):
+        last = found[-1]
+        if any(last.count(start) != last.count(end) for start, end in (("{", "}"), (r"\begin", r"\end"))):
+            found[-1] += f" {line}"
+        elif re.search(r"\\q?quad$", last) or re.match(r"\\q?quad", line):
+            found.append(line)
+        else:
+            found[-1] += (r" \\ & \quad " if line.startswith("+") else " ") * bool(last) + line
+    found = [re.sub(r"^\\q?quad\s*|,?(\s*\\q?quad)?$", "", line) for line in found]
+    return [
+        rf"\begin{{aligned}} & {line} \end{{aligned}}" if r" \\ & \quad +" in line else line for line in found
+    ]
 
 
 def modules(page: Method) -> list[str]:
@@ -202,24 +240,28 @@ def _plain(text: str) -> str:
     return re.sub(r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', text)
 
 
-def cost(page: Method) -> str:
+def terms(given: Iterable[tuple[str, str]]) -> str:
+    """What each label stands for, as a list of two columns; what it says is Markdown."""
+    parts = (f"<div><dt>{label}</dt><dd>\n\n{said}\n\n</dd></div>" for label, said in given)
+    return f'<dl class="course-terms simple">\n{"".join(parts)}\n</dl>'
+
+
+def cost(page: Method) -> list[tuple[str, str]]:
     """Words of the printed page, and what was measured of it: on the board, and by the kernels in use."""
-    name, lines = on_board(page)[0], []
-    if page.row:
-        given = {"Parameters": page.row.parameters, "Work": page.row.cost}
-        lines += [f"- **{title}**: {in_a_line(text)}" for title, text in given.items()]
+    name = on_board(page)[0]
     its = row(name)
+    found = [("Work", in_a_line(page.row.cost))] if page.row else []
     if "time" in its:
-        lines.append(
-            f"- **Measured** in a small model: a pass takes {its['time']:.2f} times as long as without "
-            f"positions ({place_on_board('time', name)}), and holds {shown('held', its['held'])} "
+        said = (
+            f"A pass of a small model takes {its['time']:.2f} times as long as without positions "
+            f"({place_on_board('time', name)}), and holds {shown('held', its['held'])} "
             f"({place_on_board('held', name)})."
         )
-    lines += timed(name)
-    return "\n".join(lines)
+        found.append(("In a model", said))
+    return found + timed(name)
 
 
-def timed(name: str) -> list[str]:
+def timed(name: str) -> list[tuple[str, str]]:
     """What a layer of attention takes with it beside one without positions, where that was timed."""
     record = experiments.load("cost")
     if f"time {name}" not in record.runs[0].values:
@@ -228,7 +270,7 @@ def timed(name: str) -> list[str]:
     near, far = (costs.cost(record, "forward", name, length) for length in (first, last))
     settings = record.settings
     said = (
-        f"- **One layer** of {settings['heads']} heads of {settings['head_dim']} channels takes "
+        f"{settings['heads']} heads of {settings['head_dim']} channels take "
         f"{near.mean:.2f} "
         f"times ({near.low:.2f} to {near.high:.2f}) as long as without positions at {first:,} tokens, and "
         f"{far.mean:.2f} times ({far.low:.2f} to {far.high:.2f}) at {last:,}, on a CPU"
@@ -236,7 +278,8 @@ def timed(name: str) -> list[str]:
     if f"time {name}, dense" in record.runs[0].values:
         dense = costs.cost(record, "forward", f"{name}, dense", last)
         said += f"; handed over as a matrix, {dense.mean:.2f} times"
-    return [f"{said} ([the record](../../docs/results.md#what-a-position-costs-at-run-time))."]
+    said += " ([the record](../../docs/results.md#what-a-position-costs-at-run-time))."
+    return [("One layer", said)]
 
 
 def readings(page: Method) -> list[dict[str, str]]:
@@ -305,18 +348,16 @@ def in_atlas(page: Method) -> str:
     ).strip()
 
 
-def users(page: Method) -> str:
+def users(page: Method) -> list[tuple[str, str]]:
+    """Who uses it: by name, by what the atlas measured, by what configurations and code say."""
     named = in_a_line(page.row.used_by) if page.row else "–"
-    lines = released(page)
-    text = [] if named == "–" else [f"Used by {named}."]
+    found = [("Used by", named)] * (named != "–")
     if measured := in_atlas(page):
-        text.append(measured)
-    if lines:
-        text += [
-            "[What released models do](../../docs/released.md), read from their configuration and code:",
-            "\n".join(lines),
-        ]
-    return "\n\n".join(text) or "This course names no released model that uses it."
+        found.append(("In the atlas", measured))
+    if lines := released(page):
+        how = "[What released models do](../../docs/released.md), by their configuration and code:"
+        found.append(("Released", "\n".join([how, "", *lines])))
+    return found or [("Used by", "no released model that this course names")]
 
 
 # ---- from the records ----
@@ -421,46 +462,42 @@ def forest(page: Method) -> str:
     if own is None:
         return ""
     both = beside(own)
-    at, far = ({one.name: one.its for one in both[what]} for what in ("mean", "tail"))
-    heads = ends = axis = rows = ""
-    columns = [("at the trained length L", at), ("at 16 L", far)]
-    scales = []
-    for title, found in columns:
-        low = min(0, *(its.low for its in found.values()))
-        high = max(0, *(its.high for its in found.values()))
-        scales.append(functools.partial(_along, low, high))
-        zero = scales[-1](0)
-        side = (  # the side of the zero line that has room for its name
-            f'<small style="right:{100 - zero:.1f}%"><span>← </span>better</small>'
-            if zero > 50
-            else f'<small style="left:{zero:.1f}%">worse<span> →</span></small>'
-        )
-        heads += f'<th scope="col" colspan="2">{title}</th>'
-        ends += f'<td class="track" style="--zero:{zero:.1f}%">{side}</td><td></td>'
-        axis += f'<td class="track">{results.ticks(low, high, scales[-1], 2)}</td><td></td>'
-    for one in both["mean"]:
-        cells = ""
-        for (_title, found), at in zip(columns, scales, strict=True):
-            ground = f"--zero:{at(0):.1f}%"
-            its = found.get(one.name)
-            if its is None:
-                cells += f'<td class="track" style="{ground}"></td><td>–</td>'
-                continue
-            mean, left, right = (results.signed(each, "+.2f") for each in (its.mean, its.low, its.high))
-            cells += results.track(ground, at(its.mean), at(its.low), at(its.high)) + (
-                f'<td title="{left} to {right}">{mean}</td>'
-            )
-        rows += f'<tr class="c-{kind(one.name)}"><th scope="row">{called(one.name)}</th>{cells}</tr>'
+    panels = "".join(
+        panel(where, called(own), [one.name for one in both["mean"]], both[what])
+        for what, where in (("mean", "At the trained length L"), ("tail", "At 16 L"))
+    )
+    seen = {kind(one.name) for one in both["mean"]}
+    key = "".join(f'<li class="c-{name}">{said}</li>' for name, said in FAMILIES.items() if name in seen)
     return (
         f"At the length of training {told_apart(both['mean'], called(own))}. At 16 times that length "
         f"{told_apart(both['tail'], called(own))}.\n\n```{{raw}} html\n"
-        f'<table class="course-forest"><thead><tr><th scope="col">beside {called(own)}</th>{heads}'
-        f'</tr><tr class="ends"><td></td>{ends}</tr></thead><tbody>{rows}</tbody>'
-        f'<tfoot><tr class="axis"><td></td>{axis}</tr></tfoot></table>\n```\n\n'
+        f'<ul class="course-key">{key}</ul><div class="course-forests">{panels}</div>\n```\n\n'
         "*Loss minus that of the method, in nats per character; lines are 95 % intervals over five seeds: "
         "they say how another training of the same small model would come out, not another model. At 16 L "
         "the same last characters are read. The record: "
         "[Train short, test long](../../docs/results.md#train-short-test-long).*"
+    )
+
+
+def panel(title: str, own: str, order: list[str], found: list[Difference]) -> str:
+    """A table of intervals over one axis: a row for each name, empty where nothing was measured."""
+    low = min(0, *(one.its.low for one in found))
+    high = max(0, *(one.its.high for one in found))
+    at = functools.partial(_along, low, high)
+    ground, known, rows = f"--zero:{at(0):.1f}%", {one.name: one.its for one in found}, ""
+    for name in order:
+        cells = f'<td class="track" style="{ground}"></td><td>–</td>'
+        if its := known.get(name):
+            mean, left, right = (results.signed(each, "+.2f") for each in (its.mean, its.low, its.high))
+            cells = results.track(ground, at(its.mean), at(its.low), at(its.high))
+            cells += f'<td title="{left} to {right}">{mean}</td>'
+        rows += f'<tr class="c-{kind(name)}"><th scope="row">{called(name)}</th>{cells}</tr>'
+    return (
+        f'<table class="course-forest"><caption>{title}</caption><thead><tr class="ends">'
+        f'<th scope="col">beside {own}</th><th scope="col"><span>← better</span> <span>worse →</span></th>'
+        f'<th scope="col">nats</th></tr></thead><tbody>{rows}</tbody>'
+        f'<tfoot><tr class="axis"><td></td><td class="track">{results.ticks(low, high, at, 2)}</td><td></td>'
+        "</tr></tfoot></table>"
     )
 
 
@@ -493,36 +530,52 @@ def strengths(page: Method) -> str:
         sign = -1 if column in LARGE else 1
         before = sum(sign * value < sign * its[column] for value in values)
         behind = sum(sign * value > sign * its[column] for value in values)
-        said = f"{words.format(results.minus(shown(column, its[column])))} ({place_on_board(column, name)})"
+        number, place = results.minus(shown(column, its[column])), place_on_board(column, name)
+        said = f"<li><span>{words.format(number)}</span> <small>{place}</small></li>"
         if before < len(values) / 4 and behind > len(values) / 4:
             best.append(said)
         elif behind < len(values) / 4 and before >= len(values) / 2:
             last.append(said)
-    lines = [("Good at", best), ("Bad at", last)]
-    return "\n".join(
-        f"- **{title}**\n" + "".join(f"  - {one}\n" for one in said) for title, said in lines if said
+    sides = "".join(
+        f'<div data-sign="{sign}"><p>{title}</p><ul>{"".join(said)}</ul></div>'
+        for title, sign, said in (("Good at", "✔", best), ("Bad at", "✘", last))
+        if said
     )
+    return f'```{{raw}} html\n<div class="course-sides">{sides}</div>\n```' if sides else ""
 
 
 def claims(page: Method) -> str:
     """The claims that name the method in ``docs/results.md``, and their verdicts; the rest is folded."""
     if not page.claims:
         return ""
-    lines = []
+    found = []
     for part in re.split(r"^## ", document("results"), flags=re.M)[1:]:
         title = part.partition("\n")[0]
         for claim, rest in re.findall(r"^\*\*(.+?)\*\*(.*?)(?=^\*\*|\Z)", part, re.M | re.S):
-            verdict = re.search(r"^- \*\*(.+?)\*\*", rest, re.M)
+            verdict = results.VERDICT.search(rest)
             alone = not claim.startswith(("Nor ", "From "))  # can be read without the claim before it
             if verdict and alone and re.search(page.claims, claim):
-                link = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
-                lines.append(f"- {claim}: **{verdict[1].lower()}** ([{title}](../../docs/results.md#{link}))")
-    if not lines:
+                found.append((title, claim, verdict[1].lower()))
+    if not found:
         return ""
-    text = "Claims that were put to the test:\n\n" + "\n".join(lines[:MOST])
-    if rest := lines[MOST:]:
-        text += "\n\n" + results.folded(f"{len(rest)} more", "\n".join(rest))
+    text = f"### Claims that were put to the test\n\n{verdict_rows(found[:MOST])}"
+    if rest := found[MOST:]:
+        text += "\n\n" + results.folded(f"{len(rest)} more", verdict_rows(rest))
     return text
+
+
+def verdict_rows(found: list[tuple[str, str, str]]) -> str:
+    """Claims with their verdicts; those of one record stand together, beside one link to it."""
+    groups = ""
+    for title, group in groupby(found, lambda each: each[0]):
+        rows = "".join(
+            f'<li data-sign="{verdicts.SIGNS[its]}"><b>{verdicts.SIGNS[its]} {its}</b> '
+            f"<span>{html.escape(claim)}</span></li>"
+            for _title, claim, its in group
+        )
+        link = f"../{results.FOLDER}{documents.slug(title)}.html"
+        groups += f'<div><ul>{rows}</ul><a href="{link}">{html.escape(title)}</a></div>'
+    return f'```{{raw}} html\n<div class="course-verdicts">{groups}</div>\n```'
 
 
 # ---- the picture: what position alone does to the scores ----
@@ -635,16 +688,21 @@ def linked(path: str) -> str:
 
 def go_on(page: Method) -> str:
     def entries(what):
-        return [f"- **{what}**: {entry[what]}" for entry in readings(page) if what in entry]
+        said = [entry[what] for entry in readings(page) if what in entry]
+        return [(what, "\n\n".join(said))] if said else []
 
-    lines = [f"- **Lesson**: {linked(f'notebooks/{page.lesson}.ipynb')}", *entries("Tested")]
     (exercise,) = (ROOT / "exercises").glob(f"ex{page.place[0]}_*/ex*.ipynb")
-    lines.append(f"- **Exercise**: {linked(exercise.relative_to(ROOT).as_posix())}")
-    lines += entries("Read") + entries("Later")
-    lines.append(f"- **Library**: {api(page)}")
+    given = [
+        ("Lesson", linked(f"notebooks/{page.lesson}.ipynb")),
+        *entries("Tested"),
+        ("Exercise", linked(exercise.relative_to(ROOT).as_posix())),
+        *entries("Read"),
+        *entries("Later"),
+        ("Library", api(page)),
+    ]
     if page.glossary:
-        lines.append(f"- **In Chinese**: [the glossary](../../docs/glossary.md#{page.glossary})")
-    return "\n".join(lines)
+        given.append(("In Chinese", f"[the glossary](../../docs/glossary.md#{page.glossary})"))
+    return terms(given)
 
 
 def text(name: str, picture: str) -> str:
@@ -666,8 +724,7 @@ def text(name: str, picture: str) -> str:
         "EQUATION": equation(page),
         "CODE": listing,
         "USE": use,
-        "COST": cost(page),
-        "USERS": users(page),
+        "COST": terms([*cost(page), *users(page)]),
         "FOREST": forest(page),
         "STRENGTHS": strengths(page),
         "BOARD": results.folded("All its numbers on the scoreboard", board(page)),
