@@ -1,5 +1,6 @@
 """The pages of the methods: complete, taken from the library, and with the numbers of the records."""
 
+import html
 import importlib.util
 import inspect
 import json
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from course import verdicts
 from course.experiments import scoreboard
 from course.experiments.scoreboard import shown
 from tutorial_lib import encodings
@@ -65,11 +67,13 @@ def test_a_page_is_whole(name):
     assert headings == [
         "The equation",
         "The code",
-        "What it costs",
-        "Who uses it",
+        "Costs and users",
         "What it is good at, and bad at",
         "Go on",
     ]
+    assert all(f'<a id="{name}"></a>' in text for name in ("what-it-costs", "who-uses-it")), "once headings"
+    labels = re.findall("<dt>(.*?)</dt>", text[first:])
+    assert {"Lesson", "Exercise", "Read", "Library"} <= {*labels} and len(labels) == len({*labels})
     assert not re.search(r"^[A-Z]+$", text, re.M) and not alt_fault(methods.alt(page))
 
 
@@ -124,8 +128,39 @@ def test_strengths_are_the_differences_of_the_record_with_their_intervals():
     assert not methods.beside("swin")["mean"] and not methods.forest(methods.METHODS["swin"])
     assert not [one for one in methods.beside("alibi")["tail"] if one.name == "table"], "it ends at L"
     table = methods.forest(methods.METHODS["alibi"])
-    assert table.count('<th scope="row">') == len(methods.beside("alibi")["mean"]) > 15
-    assert f"{its.mean:+.2f}" in re.search(r'"row">RoPE</th>.*?</tr>', table)[0]
+    near, far = re.findall("<table.*?</table>", table)
+    assert near.count('<th scope="row">') == far.count('<th scope="row">')
+    assert near.count('<th scope="row">') == len(methods.beside("alibi")["mean"]) > 15
+    assert "At 16 L" in far and f"{its.mean:+.2f}" in re.search(r'"row">RoPE</th>.*?</tr>', far)[0]
+    assert "<td>–</td>" in re.search(r'"row">Table of offsets</th>.*?</tr>', far)[0]
+    lines = {kind for kind in re.findall('<tr class="c-(.*?)">', table)}
+    assert lines == {*re.findall('<li class="c-(.*?)">', table)}, "each colour is explained"
+
+
+def test_claims_have_the_verdicts_of_the_record_and_one_link_for_those_of_one_record():
+    known = {
+        (slug, found["claim"]): results.verdict(found)
+        for slug, record in results.records().items()
+        for found in results.FINDING.finditer(record.text)
+    }
+    for page in methods.METHODS.values():
+        for group in re.findall("<div><ul>.*?</a></div>", methods.claims(page)):
+            (slug,) = re.findall(r'<a href="\.\./results/(.*?)\.html">', group)
+            for sign, its, claim in re.findall("<b>(.) (.*?)</b> <span>(.*?)</span>", group):
+                assert known[slug, html.unescape(claim)] == its and verdicts.SIGNS[its] == sign
+    text = methods.claims(methods.METHODS["transformer-xl"])
+    assert text.count("<li") > text.count("<a href") == 1
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_formula_is_lost_where_a_block_is_broken_into_lines(name):
+    def signs(text):
+        return re.sub(r"\\(begin|end)\{aligned\}|\\q?quad|\\\\|[\s&,]", "", text)
+
+    for block in methods.equations(methods.METHODS[name])[0]:
+        lines = methods.in_lines(block)
+        assert signs("".join(lines)) == signs(block)
+        assert all(line.count("{") == line.count("}") for line in lines)
 
 
 def test_an_interval_is_drawn_only_with_the_verdict_that_it_gives():

@@ -7,8 +7,8 @@ words (32 of them, widening up to a distance of 128, one for all beyond); this i
 released code. With n = i − j and E = n_buckets / 2,
 
 .. math:: \mathrm{bucket} = \begin{cases} n & n < E \\
-          \min\Big(E + \Big\lfloor \frac{\ln(n/E)}{\ln(D/E)}\,(n\_buckets - E) \Big\rfloor,\;
-          n\_buckets - 1\Big) & \text{else} \end{cases}
+          \min\Big(E + \Big\lfloor \frac{\ln(n/E)}{\ln(D/E)}\,(n\_buckets - E) \Big\rfloor, \\
+          \qquad n\_buckets - 1\Big) & \text{else} \end{cases}
 
 with D = max_distance. Causal: keys ahead share bucket 0. Bidirectional: half of the buckets are
 for n = |i − j| of keys behind, the other half for keys ahead. The last bucket begins before D: at

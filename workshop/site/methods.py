@@ -53,6 +53,9 @@ LENGTH = SIDE**2
 COLOURS = 128
 """Of a picture: a quarter of the bytes."""
 
+LONG = 80
+"""Characters of a formula's source that may have more than one equation in a line."""
+
 MOST = 6
 """Claims that stand open on a page."""
 
@@ -190,9 +193,15 @@ def in_lines(block: str) -> list[str]:
         else:
             found[-1] += (r" \\ & \quad " if line.startswith("+") else " ") * bool(last) + line
     found = [re.sub(r"^\\q?quad\s*|,?(\s*\\q?quad)?$", "", line) for line in found]
-    return [
-        rf"\begin{{aligned}} & {line} \end{{aligned}}" if r" \\ & \quad +" in line else line for line in found
-    ]
+    parts = []
+    for line in found:
+        if "aligned" in line:  # a condition in a column of its own has a line of its own
+            parts.append(re.sub(r"\s*&&\s*", r" \\\\ & \\quad ", line))
+        elif r" \\ & \quad +" in line:
+            parts.append(rf"\begin{{aligned}} & {line} \end{{aligned}}")
+        else:
+            parts += re.split(r",\s*\\qquad\s*", line) if len(line) > LONG else [line]
+    return parts
 
 
 def modules(page: Method) -> list[str]:

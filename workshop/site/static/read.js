@@ -20,7 +20,8 @@
   show();
   addEventListener("load", () => window.MathJax?.Hub?.Queue(() => { // a formula wider than its place is set smaller; what is wider still scrolls
     for (const formula of document.querySelectorAll(".MathJax_Display")) {
-      const share = formula.parentElement.clientWidth / formula.firstElementChild.getBoundingClientRect().width;
+      const place = formula.parentElement, wide = formula.firstElementChild.getBoundingClientRect().width;
+      const share = place.clientWidth / Math.max(wide, place.scrollWidth - 1); // cases may be wider than their box
       if (share < 1) formula.style.fontSize = `${Math.max(70, Math.floor(98 * share))}%`;
     }
   }));
