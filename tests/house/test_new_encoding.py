@@ -147,7 +147,7 @@ def test_a_new_file_is_found_by_all_that_tell_of_it(python):
         "# Made up: near is dear",
         "\\sqrt{|i - j|}",
         "class MadeUp(RelativeBias):",
-        "**Work**: little",
+        "<dt>Work</dt><dd>\n\nlittle\n",
         "| shift error | 0 (1st of 32) |",
         "arXiv:2501.00001",
         "`MadeUp(4)`",
