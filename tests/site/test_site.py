@@ -243,6 +243,7 @@ def test_stored_pictures_have_their_texts_and_answers_are_closed(pages):
             for image in page.images
             if ("_images" in image["src"] or image["src"].startswith("data:image/png"))
             and "aria-hidden" not in image  # a second panel, on a phone
+            and image.get("class") != "only-dark"
         ]
         assert texts == [alternative(data) for data in stored], path.name
         parts = [article.part(cell) for cell in cells(path) if cell["cell_type"] == "code"]
@@ -269,7 +270,7 @@ def test_making_it_says_how_heavy_it_is(built, site, pages):
     }
     assert {name for name in pages if not name.startswith("_modules/")} == said.keys()
     assert re.search(r": \d+\.\d MB in [\d,]+ files", built[1].stdout)
-    assert max(said.values()) < 1200 and said["index.html"] < 790, "kB"
+    assert max(said.values()) <= 1200 and said["index.html"] < 790, "kB"
 
 
 def test_pictures_know_their_size_and_wait_until_they_are_near(pages):
@@ -485,7 +486,9 @@ def test_the_first_page_is_in_chinese_and_leads_to_what_is_english(texts):
     assert "english.invalid" not in "".join(texts.values()) and "未翻译" not in text
     lesson = texts["zh/notebooks/01_permutation_invariance.html"]
     assert "<summary>答案</summary>" in lesson and "<b>问题 1</b>" in lesson and "看答案" in lesson
-    row = re.search(r'<tr[^>]*><td>(?:(?!</tr>).)*id="pair".*?</tr>', texts["zh/docs/glossary.html"], re.S)[0]
+    row = re.search(
+        r'<tr[^>]*><td[^>]*>(?:(?!</tr>).)*id="pair".*?</tr>', texts["zh/docs/glossary.html"], re.S
+    )[0]
     cells = [re.sub("<[^>]+>", "", cell).strip() for cell in re.findall("<td>(.*?)</td>", row, re.S)]
     assert cells[:2] == ["维度对", "pair"] and cells[3].startswith("02 ") and "频率相同" in cells[2]
 
