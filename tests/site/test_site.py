@@ -489,7 +489,7 @@ def test_the_first_page_is_in_chinese_and_leads_to_what_is_english(texts):
     row = re.search(
         r'<tr[^>]*><td[^>]*>(?:(?!</tr>).)*id="pair".*?</tr>', texts["zh/docs/glossary.html"], re.S
     )[0]
-    cells = [re.sub("<[^>]+>", "", cell).strip() for cell in re.findall("<td>(.*?)</td>", row, re.S)]
+    cells = [re.sub("<[^>]+>", "", cell).strip() for cell in re.findall("<td[^>]*>(.*?)</td>", row, re.S)]
     assert cells[:2] == ["维度对", "pair"] and cells[3].startswith("02 ") and "频率相同" in cells[2]
 
 
