@@ -738,7 +738,8 @@ def _reading(lines: list[str]) -> str:
     def bold(text):
         text = html.escape(text.strip().replace(" = ", "\u00a0=\u00a0"), quote=False)
         parts = re.split(r"(?<=\d) (\([^()]*\d\))", text)  # numbers, and how far they spread
-        parts[::2] = [NUMBER.sub(lambda number: f"<b>{number[0]}</b>", part) for part in parts[::2]]
+        told = rf"(?<=: ){NUMBER.pattern}" if re.search(rf": {NUMBER.pattern}", text) else NUMBER  # a result
+        parts[::2] = [re.sub(told, lambda number: f"<b>{number[0]}</b>", part) for part in parts[::2]]
         parts[1::2] = [f" <small>{part}</small>" for part in parts[1::2]]
         return "".join(parts)
 
@@ -762,7 +763,10 @@ def _reading(lines: list[str]) -> str:
                 f"<tr>{''.join(row[:-1])}{bar}{row[-1]}</tr>" for row, bar in zip(cells, bars, strict=True)
             )
             head = "".join(f"<p>{html.escape(line, quote=False)}</p>" for line in title)
-            words = " words" * any(len(row[-1]) > 40 for row in rows)
+            words = " words" * any(len(row[-1]) > 40 or not NUMBER.search(row[-1]) for row in rows)
+            same = re.match(r"\S+[.。]", rows[0][-1])  # a sentence that all share, such as "passed."
+            if same and all(row[-1].startswith(same[0]) for row in rows):
+                table = table.replace(f"<td>{same[0]}", f'<td><span class="same">{same[0]}</span>')
             return f'{head}<table class="reading{words}">{table}</table>'
     return "".join(f'<p class="reading">{bold(line)}</p>' for line in (*title, *lines))
 
