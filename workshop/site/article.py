@@ -16,6 +16,7 @@ from course.lesson.claims import VERDICTS
 from course.verdicts import HOLDS, IDENTITY
 from tutorial_lib.language import _
 
+TEXT = 87  # characters of code that are as wide as the text
 CALLS = {
     "question": r"lesson\.(?:predict|concept_check|warm_up)\(",
     "turn": r"(?:lesson\.your_turn\(| +raise NotImplementedError)",
@@ -69,6 +70,8 @@ def fit(cell: dict) -> None:
     }
     if kind in folded:
         options["code_prompt_show"], options["code_prompt_hide"] = folded[kind]
+    if max(map(len, cell["source"].splitlines()), default=0) > TEXT:
+        tags.append("course-wide")
     if kind == "turn":  # the call that looks at the reader's code says nothing here
         cell["source"] = re.sub(r"^\w+ = lesson\.your_turn\(.*\n?", "", cell["source"], flags=re.M).strip()
         tags.append("course-turn")

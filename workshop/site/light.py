@@ -207,7 +207,7 @@ def rows(found: re.Match) -> str:
     return f'<table class="table course-rows">{inside}</table>'
 
 
-TIME = re.compile(r"<p>(?=<em>[^<]*</em></p>)")
+TIME = re.compile(r"<p>(?=<em>(?:(?!</em>|</p>).)*</em></p>)", re.S)
 """A paragraph in italics: how long a lesson takes."""
 WAY = re.compile(r'<p>(?=(?:(?!</p>).)*/glossary\.html"><span[^<]*>[^<]*</span></a></p>)')
 """A line of links that ends with the glossary: where a lesson stands."""
