@@ -8,6 +8,7 @@
 - A figure with maps has a second picture for the dark: its colours are named in the text, and stay.
 - A table of sentences has the names of its columns in each cell: on a phone its rows are cards.
 - What a cell printed in columns is marked: on a phone it scrolls, as broken lines would lose them.
+- The site's style sheet goes without its comments.
 - The search index, 0.3 MB, is loaded on the search page only. The theme's icons come from its font: the
   script that draws the same icons weighs ten times as much.
 """
@@ -213,6 +214,15 @@ WAY = re.compile(r'<p>(?=(?:(?!</p>).)*/glossary\.html"><span[^<]*>[^<]*</span><
 """A line of links that ends with the glossary: where a lesson stands."""
 
 
+def sheet(text: str) -> str:
+    """A style sheet without comments, and without spaces beside its signs.
+
+    >>> sheet("/* why */ a > b {\\n  c: d; } /* and\\n so */\\n")
+    'a > b{c: d;}'
+    """
+    return re.sub(r"\s*([{};,])\s*", r"\1", re.sub(r"(?s)/\*.*?\*/", "", text)).strip()
+
+
 def lighten(site: Path) -> None:
     """All pages of the site, in place; with a font for their Chinese characters."""
     characters: set[str] = set()
@@ -232,6 +242,8 @@ def lighten(site: Path) -> None:
             mended = SEARCH.sub("", mended)
         if mended != text:
             page.write_text(mended, encoding="utf-8")
+    for style in (site / "_static").glob("course.css"):
+        style.write_text(sheet(style.read_text(encoding="utf-8")), encoding="utf-8")
     for pattern in UNUSED:
         for file in (site / "_static").glob(pattern):
             file.unlink()
