@@ -324,7 +324,7 @@ LOOK = (
         const text = document.createTreeWalker(slide, NodeFilter.SHOW_TEXT);
         while (text.nextNode()) {
             const e = text.currentNode.parentElement;
-            const elsewhere = e.closest('.notes, .MathJax, .MJX_Assistive_MathML, script, .lv-sign, .same');
+            const elsewhere = e.closest('.notes, .MathJax, .MJX_Assistive_MathML, script, .lv-sign');
             if (!text.currentNode.textContent.trim() || elsewhere) continue;
             const drawn = e.closest('svg')?.getScreenCTM()?.a ?? e.currentCSSZoom ?? 1;
             const inside = e.closest('[data-live], [data-playground]');

@@ -8,7 +8,7 @@
 - A figure with maps has a second picture for the dark: its colours are named in the text, and stay.
 - A table of sentences has the names of its columns in each cell: on a phone its rows are cards.
 - What a cell printed in columns is marked: on a phone it scrolls, as broken lines would lose them.
-- The site's style sheet goes without its comments.
+- Style sheets go without their comments.
 - The search index, 0.3 MB, is loaded on the search page only. The theme's icons come from its font: the
   script that draws the same icons weighs ten times as much.
 """
@@ -219,8 +219,10 @@ def sheet(text: str) -> str:
 
     >>> sheet("/* why */ a > b {\\n  c: d; } /* and\\n so */\\n")
     'a > b{c: d;}'
+    >>> sheet(":root { --none: ; }")
+    ':root{--none: ;}'
     """
-    return re.sub(r"\s*([{};,])\s*", r"\1", re.sub(r"(?s)/\*.*?\*/", "", text)).strip()
+    return re.sub(r"(?<!:)\s*([{};,])\s*", r"\1", re.sub(r"(?s)/\*.*?\*/", "", text)).strip()
 
 
 def lighten(site: Path) -> None:
@@ -242,7 +244,7 @@ def lighten(site: Path) -> None:
             mended = SEARCH.sub("", mended)
         if mended != text:
             page.write_text(mended, encoding="utf-8")
-    for style in (site / "_static").glob("course.css"):
+    for style in (site / "_static").glob("*.css"):
         style.write_text(sheet(style.read_text(encoding="utf-8")), encoding="utf-8")
     for pattern in UNUSED:
         for file in (site / "_static").glob(pattern):
