@@ -51,7 +51,7 @@ from tutorial_lib.explorers import live
 from tutorial_lib.language import ENGLISH, speaking
 from tutorial_lib.language import tag as web_name
 
-from . import FONTS, ROOT
+from . import FONTS, ROOT, drawings
 from .documents import curly
 from .pieces import MARK, Say
 
@@ -256,6 +256,16 @@ class Notebook:
     def title(self) -> str:
         return self.blocks[0][1]
 
+    def saying(self, text: str) -> list[int]:
+        """The cells in which a stretch of words stands, whatever the signs and formulas' marks between."""
+        sought = _bare(text)
+        return [
+            block.cell
+            for _, name, blocks in self.blocks
+            for block in (Block("heading", blocks[0].cell if blocks else -1, (Part(name, name),)), *blocks)
+            if sought in _bare(" ".join((block.head, *(part.text for part in block.parts))))
+        ]
+
     def section(self, heading: str) -> list[Block]:
         """The blocks below a heading, subsections included. ValueError unless it occurs exactly once.
 
@@ -341,6 +351,13 @@ class Translated:
     def heading(self, name: str) -> str:
         return plain(self.other.blocks[self.notebook.heading(name)][1])
 
+    def words(self, text: str) -> str:
+        """What is said for words of a headline or drawing. ValueError if the translation does not say it."""
+        said = self.say(text)
+        if self.say.knows(text) and not self.other.saying(said):
+            raise ValueError(f"{CATALOG}{self.notebook.number}: {said!r} stands nowhere in {self.path.name}")
+        return said
+
     def quote(self, block: Block) -> Block:
         """The same quote in the translation. ValueError if it is not there."""
         section, n, _ = block.at
@@ -370,6 +387,10 @@ class Translated:
         return Block(block.kind, block.cell, tuple(parts), theirs.head)
 
 
+def _bare(text: str) -> str:
+    return re.sub(r"[\W_]", "", plain(text))
+
+
 def _letters(text: str) -> str:
     return re.sub(r"\s", "", plain(text))
 
@@ -396,7 +417,8 @@ def _lines_of(english: str, theirs: Block, block: Block, say: Say) -> list[Part]
 class Slide:
     """One slide of a plan, and the blocks that its quotes stand for.
 
-    ``then`` appears with a click; ``do`` says what to move in the notebook meanwhile.
+    ``then`` appears with a click; ``do`` says what to move in the notebook meanwhile. ``head`` says in
+    a line what is seen, in words of the notebook; ``draw`` is what :mod:`workshop.drawings` draws.
     """
 
     section: str
@@ -406,10 +428,16 @@ class Slide:
     show: list[str] = field(default_factory=list)
     then: list[str] = field(default_factory=list)
     do: str = ""
+    head: str = ""
+    draw: dict = field(default_factory=dict)
     clock: int = 0
     vote: str = ""  # the prediction that it asks: a key of questions
     say: Say = field(default_factory=Say)
     blocks: list[list[Block]] = field(default_factory=list)  # those of ``show``, those of ``then``
+
+    def words(self) -> list[str]:
+        """The headline and what a drawing says: words that stand somewhere in the notebook."""
+        return list(dict.fromkeys(text for text in (self.head, *drawings.words(self.draw)) if text))
 
     @property
     def notes(self) -> str:
@@ -460,6 +488,7 @@ class Deck:
                     [self.notebook.quoted(slide.section, quote) for quote in quotes]
                     for quotes in (slide.show, slide.then)
                 ]
+                self._words_are_quoted(slide, asked)
                 self._results_are_asked_for(slide, n, asked)
                 _readable(slide, f"{self.plan.name}, slide {n}")
             except ValueError as problem:
@@ -479,6 +508,7 @@ class Deck:
             place = f"{self.plan.name}, slide {n}"
             for block in (each for each in blocks if each.kind in ("paragraph", "list")):
                 yield from ((text, place, "") for _, _, text in quotes_of(self.notebook, block) if text)
+            yield from ((text, place, "") for text in slide.words())
             yield from ((text, place, NOTE) for text in (slide.ask, slide.expect, slide.do) if text)
 
     def _translate(self, path: Path | None) -> None:
@@ -498,7 +528,20 @@ class Deck:
             slide.blocks = [[there.quote(block) for block in blocks] for blocks in slide.blocks]
             slide.section, slide.say = there.heading(slide.section), common
             slide.ask, slide.expect, slide.do = map(say, (slide.ask, slide.expect, slide.do))
+            slide.head, slide.draw = there.words(slide.head), drawings.said(slide.draw, there.words)
         self.title = there.other.title
+
+    def _words_are_quoted(self, slide: Slide, asked: dict[str, int]) -> None:
+        """ValueError unless the notebook says them, and not first below a prediction still to come."""
+        for text in slide.words():
+            if not (cells := self.notebook.saying(text)):
+                raise ValueError(f"{self.plan.name}: {text!r} stands nowhere in {self.notebook.path.name}")
+            for cell, name in self.notebook.asked.items():
+                section = {block.cell for block in self.notebook.section(slide.section)}
+                if cell in section and name not in asked and cell < min(cells) <= max(section):
+                    raise ValueError(
+                        f"{self.plan.name}: {text!r} stands below {name}, which nobody has asked"
+                    )
 
     def _results_are_asked_for(self, slide: Slide, n: int, asked: dict[str, int]) -> None:
         """What stands below a prediction in its section is shown only after the class has answered."""
@@ -520,13 +563,19 @@ class Deck:
         """The deck as a notebook, its ``slideshow`` metadata as nbconvert reads them."""
         cells = []
         for slide in self.slides:
-            heading = new_markdown_cell(f"{'#' if slide is self.slides[0] else '##'} {slide.section}")
-            kind = "vote" if slide.vote else layout(slide.blocks)
+            head = f"\n\n### {slide.head}" if slide.head else ""
+            heading = new_markdown_cell(
+                f"{'#' if slide is self.slides[0] else '##'} {slide.section}{curly(head)}"
+            )
+            drawn = drawings.svg(slide.draw) if slide.draw else ""
+            kind = "vote" if slide.vote else layout(slide.blocks, drawn)
             heading.metadata.slideshow = {"slide_type": "slide", "layout": kind}
             shown, later = (
                 [cell for block in blocks for cell in self._cells(block, slide, kind)]
                 for blocks in slide.blocks
             )
+            if drawn:
+                shown.append(_shown(f"<figure>{drawn}</figure>"))
             for cell in later[:1]:  # the others follow in the same fragment
                 cell.metadata.slideshow = {"slide_type": "fragment"}
             notes = new_markdown_cell(slide.notes, metadata={"slideshow": {"slide_type": "notes"}})
@@ -658,18 +707,20 @@ def _joined(blocks: list[Block]) -> list[Block]:
     return [Block(*block) for block in out]
 
 
-def layout(blocks: list[list[Block]]) -> str:
+def layout(blocks: list[list[Block]], drawn: str = "") -> str:
     """``"beside"`` for a picture that is not wide, with words next to it; else ``""``: below each other."""
     shown = [block for each in blocks for block in each]
-    pictures = [block for block in shown if block.kind == "picture"]
+    pictures = [block.parts[0].source for block in shown if block.kind == "picture"] + [drawn] * bool(drawn)
     words = [block for block in shown if block.kind in ("paragraph", "list", "table", "formula", "html")]
-    if len(pictures) == 1 and words and len(shown) == len(words) + 1:
-        return "beside" if _proportion(pictures[0].parts[0].source) < 1.45 else ""
+    if len(pictures) == 1 and words and len(shown) == len(words) + (not drawn):
+        return "beside" if _proportion(pictures[0]) < 1.45 else ""
     return ""
 
 
 def _proportion(image: str) -> float:
-    """Width by height of a PNG that stands in an ``<img>``."""
+    """Width by height of a drawing, or of a PNG that stands in an ``<img>``."""
+    if box := re.match(r'<svg [^>]*viewBox="0 0 (\d+) (\d+)"', image):
+        return int(box[1]) / int(box[2])
     head = b64decode(re.search(r"base64,([\w+/\s]{44})", image)[1])
     width, height = struct.unpack(">II", head[16:24])
     return width / height
@@ -686,7 +737,7 @@ def _cells(block: Block) -> list[nbformat.NotebookNode]:
     if block.kind == "table":
         lines.insert(0, block.head)
     if block.kind == "formula":  # to MathJax 2, a backslash within \\texttt is a character like others
-        lines = [line.replace("\\texttt", "\\mathtt") for line in lines]
+        lines = [line.replace("\\texttt", "\\mathtt").replace("\\qquad ∎", "") for line in lines]
     return [new_markdown_cell(curly((" " if block.kind == "paragraph" else "\n").join(lines)))]
 
 
@@ -714,9 +765,10 @@ def _html(block: Block) -> str:
         return f"<figure>{lines[0]}</figure>"
     text = re.sub(r"(?s)(?:<li>.*?</li>)+", lambda items: f"<ul>{items[0]}</ul>", "".join(lines))
     text = re.sub(r"(<td[^>]*>)([✔✘◐◌≡])", r'\1<b class="sign" data-sign="\2">\2</b>', text)  # of a verdict
+    kind = " class=claims" * ("data-sign" in text)
     return re.sub(
         r"(?s)(?:<tr>.*?</tr>)+",
-        lambda rows: f"<table><thead>{block.head}</thead><tbody>{rows[0]}</tbody></table>",
+        lambda rows: f"<table{kind}><thead>{block.head}</thead><tbody>{rows[0]}</tbody></table>",
         text,
     )
 
@@ -754,14 +806,22 @@ def _reading(lines: list[str]) -> str:
         headed = len(rows) > 2 and short == rows[:1] and len(rows[0]) == wide - 1
         if len(rows) > 1 and wide > 1 and (headed or not short):
             rows = [[""] * (wide - len(row)) + row for row in rows]
-            bars = _bars([row[-1] for row in rows]) if wide == 2 else [""] * len(rows)
+            shares = [_shares([row[n] for row in rows[headed:]], least=wide) for n in range(wide)]
             cells = [
-                [f"<td>{html.escape(head, quote=False)}{colon}{bold(cell)}</td>" for head, colon, cell in row]
+                [f"{html.escape(head, quote=False)}{colon}{bold(cell)}" for head, colon, cell in row]
                 for row in ([cell.rpartition(": ") for cell in row] for row in rows)
             ]
-            table = "".join(
-                f"<tr>{''.join(row[:-1])}{bar}{row[-1]}</tr>" for row, bar in zip(cells, bars, strict=True)
-            )
+            table = ""
+            for m, row in enumerate(cells, -headed):
+                share = [each[m] if each and m >= 0 else "" for each in shares]
+                if wide == 2 and share[1]:
+                    row[1] = f'<i style="width:{share[1]}"></i></td><td>{row[1]}'
+                    share = ["", "bar"]
+                table += "<tr>"
+                for cell, size in zip(row, share, strict=True):
+                    look = ' class="bar"' if size == "bar" else f' style="--share:{size}"' if size else ""
+                    table += f"<td{look}>{cell}</td>"
+                table += "</tr>"
             head = "".join(f"<p>{html.escape(line, quote=False)}</p>" for line in title)
             words = " words" * any(len(row[-1]) > 40 or not NUMBER.search(row[-1]) for row in rows)
             same = re.match(r"\S+[.。]", rows[0][-1])  # a sentence that all share, such as "passed."
@@ -771,23 +831,22 @@ def _reading(lines: list[str]) -> str:
     return "".join(f'<p class="reading">{bold(line)}</p>' for line in (*title, *lines))
 
 
-def _bars(cells: list[str]) -> list[str]:
-    """A bar for each number of a column, as a cell: where they are of one kind, and differ enough to be seen.
+def _shares(cells: list[str], least: int = 2) -> list[str]:
+    """How long a bar is for each number of a column, if they are of one kind, and differ enough to be seen.
 
-    >>> _bars(["1 nat", "4 nats"]), _bars(["4.0", "3.9"]), _bars(["at 3, 0.1 off", "at 2, 0.3 off"])
-    (['', ''], ['', ''], ['', ''])
-    >>> _bars(["0.5 (0.4 to 0.6)", "2.0 (1.9 to 2.1)"])[0]
-    '<td class="bar"><i style="width:25.0%"></i></td>'
+    >>> _shares(["1 nat", "4 nats"]), _shares(["4.0", "3.9"]), _shares(["at 3, 0.1 off", "at 2, 0.3 off"])
+    ([], [], [])
+    >>> _shares(["0.5 (0.4 to 0.6)", "2.0 (1.9 to 2.1)"])
+    ['25.0%', '100.0%']
     """
-    none = [""] * len(cells)
     cells = [re.sub(r"\(.*?\)", "", cell) for cell in cells]
     found = [NUMBER.findall(cell) for cell in cells]
     if len({NUMBER.sub("", cell).strip() for cell in cells}) > 1 or any(len(each) != 1 for each in found):
-        return none
+        return []
     values = [float(re.sub(r"[^\d.e+-]", "", number.replace("−", "-"))) for (number,) in found]
-    if min(values) < 0 or min(values) > 0.7 * max(values):
-        return none
-    return [f'<td class="bar"><i style="width:{100 * each / max(values):.1f}%"></i></td>' for each in values]
+    if len(values) < least or min(values) < 0 or min(values) > 0.7 * max(values):
+        return []
+    return [f"{100 * each / max(values):.1f}%" for each in values]
 
 
 # ---- files ----

@@ -1,0 +1,464 @@
+"""What a slide draws beside its words: eight forms, as SVG in the colours of the course.
+
+A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the keys of :data:`FORMS`::
+
+    draw.rows = [{ name = "as trained", words = "cat:q chases dog:k", under = "0 1 2", arcs = [[0, 2, "2"]] }]
+    draw.flow = [["$x$", "$W_Q$", "$q$:q", "turn by $m$"], ["$x$", "$W_K$", "$k$:k", "turn by $n$"]]
+    draw.into = "score:mix"                         # where the lanes of a flow meet
+    draw.dials = [{ name = "fast", hands = [[90, "$q$", "q"], [30, "$k$", "k"]], arc = [30, 90, "60°"] }]
+    draw.grids = [{ rule = "offset", n = 4, name = "a bias of the offset", words = "cat chases the dog" }]
+    draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]] }
+    draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" }]
+    draw.x = [0, 16, "distance"]                    # the axis of curves
+    draw.bars = [["shuffled:k", "5.23", "5.1", "5.4"], ["backwards:mix", "4.64"]]  # a number, and its range
+    draw.most = 6                                   # where bars could end; and a line with a name:
+    draw.mark = ["4.86", "switched off"]
+    draw.arrows = [[1, 0, "$q$:q"], [0.87, 0.5, "$q'$:q"]]
+
+A word may end with a role, ``:q`` (query), ``:k`` (key), ``:mix`` (result), ``:new`` (beyond the training)
+or ``:off`` (stands back). ``$…$`` is set as a formula of letters, ``_`` and ``^``. Words are messages of the
+deck's catalog, and stand in the notebook to the letter, like all that a slide shows.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+
+WIDE = 1160  # pixels of a slide
+ROLE = re.compile(r":(q|k|mix|new|off)$")
+SPOKEN = re.compile(r"[^\W\d_]{2}|[\u4e00-\u9fff]")  # else it is a number or a letter, the same everywhere
+
+
+def words(drawing: dict) -> Iterator[str]:
+    """What a drawing says in words, without roles: ``words`` in one piece, as languages put them in order.
+
+    >>> list(words({"rows": [{"name": "moved:q", "words": "cat:q sat", "under": "0 1"}], "into": "$q$"}))
+    ['moved', 'cat sat']
+    """
+    for value in [v for k, v in drawing.items() if k != "rule"] if isinstance(drawing, dict) else drawing:
+        if isinstance(value, dict | list):
+            yield from words(value)
+        elif isinstance(value, str):
+            text = " ".join(ROLE.sub("", word) for word in value.split(" "))
+            if SPOKEN.search(re.sub(r"\$[^$]*\$", "", text)):
+                yield text
+
+
+def said(drawing: dict, say: Callable[[str], str]) -> dict:
+    """The same drawing in another language; ValueError where ``words`` become fewer or more."""
+
+    def one(value):
+        if isinstance(value, dict):
+            return {key: each if key == "rule" else one(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [one(each) for each in value]
+        if not isinstance(value, str) or not list(words([value])):
+            return value
+        bare, roles = zip(
+            *((ROLE.sub("", word), ROLE.search(word)) for word in value.split(" ")), strict=True
+        )
+        theirs = say(" ".join(bare))
+        if len(bare) == 1 or not any(roles[:-1]):
+            return theirs + (roles[-1][0] if roles[-1] else "")
+        if len(theirs.split(" ")) != len(bare):
+            raise ValueError(
+                f"{theirs!r} should have {len(bare)} words with spaces between, as {value!r} has"
+            )
+        return " ".join(a + (b[0] if b else "") for a, b in zip(theirs.split(" "), roles, strict=True))
+
+    return one(drawing)
+
+
+# ---- marks ----
+def _cut(text: str) -> tuple[str, str]:
+    """Its words, and its role as a class of SVG."""
+    role = ROLE.search(text)
+    return ROLE.sub("", text), f" {role[1]}" if role else ""
+
+
+def _long(text: str, size: float) -> float:
+    """About as many pixels as a text is wide."""
+    bare = re.sub(r"[$_^{}]", "", text)
+    return size * sum(1.02 if unicodedata.east_asian_width(c) in "WF" else 0.61 for c in bare)
+
+
+def _text(x: float, y: float, text: str, role: str = "", size: int = 30, anchor: str = "middle") -> str:
+    """Words at a place; ``y`` is their middle."""
+
+    inside, drop = "", 0.0  # how far below its line the text stands
+    for part in re.split(r"(\$[^$]+\$)", text):
+        for mark, braced, letter in re.findall(r"([_^]?)(?:\{([^}]*)\}|([^_^]))", part.strip("$")):
+            to = {"_": 0.22, "^": -0.34}.get(mark, 0.0) * size if part.startswith("$") else 0.0
+            kind = "math" if part.startswith("$") else "plain"
+            small, index = (f' font-size="{0.72 * size:.0f}"', " lv-index") if to else ("", "")
+            moved = f' dy="{to - drop:.1f}"' if to != drop else ""
+            shown = html.escape(braced or letter, quote=False)
+            inside += f'<tspan class="{kind}{index}"{moved}{small}>{shown}</tspan>'
+            drop = to
+    inside = re.sub(r'(<tspan class="(?:math|plain)">)([^<]*)</tspan>(?=\1)', r"\1\2", inside)
+    while (joined := re.sub(r'(<tspan class="\w+">)([^<]*)\1', r"\1\2", inside)) != inside:
+        inside = joined
+    return (
+        f'<text class="w{role}" x="{x:.0f}" y="{y + 0.36 * size:.0f}" font-size="{size}" '
+        f'text-anchor="{anchor}">{inside}</text>'
+    )
+
+
+def _box(x: float, y: float, w: float, h: float, role: str = "") -> str:
+    return f'<rect class="box{role}" x="{x:.0f}" y="{y:.0f}" width="{w:.0f}" height="{h:.0f}" rx="12"/>'
+
+
+def _arrow(x1: float, y1: float, x2: float, y2: float, role: str = "", wide: float = 4) -> str:
+    """A line with a head."""
+    along = math.atan2(y2 - y1, x2 - x1)
+    size = 5 * wide
+    wings = " ".join(
+        f"{x2 - size * math.cos(along + turn):.1f},{y2 - size * math.sin(along + turn):.1f}"
+        for turn in (0.45, -0.45)
+    )
+    x3, y3 = x2 - 0.8 * size * math.cos(along), y2 - 0.8 * size * math.sin(along)
+    return (
+        f'<g class="arrow{role}"><path d="M{x1:.1f} {y1:.1f}L{x3:.1f} {y3:.1f}" stroke-width="{wide}"/>'
+        f'<polygon points="{x2:.1f},{y2:.1f} {wings}"/></g>'
+    )
+
+
+def _turn(middle: tuple[float, float], radius: float, start: float, end: float, label: str) -> str:
+    """An arc between two angles, in degrees, with its name."""
+
+    def at(angle, far):
+        turn = math.radians(angle)
+        return f"{middle[0] + far * math.cos(turn):.1f} {middle[1] - far * math.sin(turn):.1f}"
+
+    r = 0.45 * radius
+    way = f"{r:.1f} {r:.1f} 0 {int(abs(end - start) > 180)} {int(end < start)}"
+    x, y = map(float, at((start + end) / 2, r + 34).split())
+    return f'<path class="arc mix" d="M{at(start, r)}A{way} {at(end, r)}"/>{_text(x, y, label, " mix", 26)}'
+
+
+# ---- forms: each returns its marks, its width and its height ----
+def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
+    """Words in boxes, below each other; numbers below, arcs above, and what a row is called before it."""
+    size, tall = (34, 76) if len(rows) < 4 else (30, 58)
+    left = max(_long(_cut(row.get("name", ""))[0], 28) for row in rows) + 30
+    left = left if left > 30 else 0
+    longest = max(_long(_cut(word)[0], size) for row in rows for word in row["words"].split(" ")) + 36
+    most = max(len(row["words"].split(" ")) + row.get("shift", 0) for row in rows)
+    longest = max(longest, 84)
+    gap = 14
+    while most * (longest + gap) > WIDE - left and size > 26:
+        size, longest = size - 2, longest * (size - 2) / size
+    wide = min(longest, (WIDE - left) / most - gap)
+    out, y = [], 6.0
+    for row in rows:
+        arcs = row.get("arcs", [])
+        y += max((28 + 26 * abs(b - a) ** 0.8 for a, b, *_ in arcs), default=-6) + 6
+        x = [left + (n + row.get("shift", 0)) * (wide + gap) for n in range(most)]
+        if name := row.get("name"):
+            text, role = _cut(name)
+            out.append(_text(0, y + tall / 2, text, role or " soft", 28, "start"))
+        tokens = row["words"].split(" ")
+        for n, word in enumerate(tokens):
+            text, role = _cut(word)
+            if text:
+                out.append(_box(x[n], y, wide, tall, role))
+                out.append(_text(x[n] + wide / 2, y + tall / 2, text, role, size))
+        for a, b, label, *role in arcs:
+            role = f" {role[0]}" if role else ""
+            x1, x2, high = x[a] + wide / 2, x[b] + wide / 2, 26 * abs(b - a) ** 0.8
+            out.append(
+                f'<path class="arc{role}" d="M{x1:.0f} {y - 4:.0f}C{x1:.0f} {y - 4 - 1.33 * high:.0f} '
+                f'{x2:.0f} {y - 4 - 1.33 * high:.0f} {x2:.0f} {y - 4:.0f}"/>'
+            )
+            out.append(_text((x1 + x2) / 2, y - high - 20, label, role, 26))
+        y += tall
+        if under := row.get("under"):
+            y += 22
+            for n, number in enumerate(under.split(" ")):
+                text, role = _cut(number)
+                out.append(_text(x[n] + wide / 2, y, text, role or " soft", 28))
+            y += 14
+        if n := row.get("border"):
+            edge = x[n] - gap / 2
+            out.append(f'<path class="border" d="M{edge:.0f} {y - tall - 52:.0f}V{y + 8:.0f}"/>')
+        y += 26
+    return "".join(out), left + most * (wide + gap) - gap + 4, y - 20
+
+
+def _flow(lanes: list[list[str]], into: str = "", **_) -> tuple[str, float, float]:
+    """Boxes with arrows from each to the next; several lanes may meet in a last one."""
+    size, tall, gap = 32, 92, 54
+    ends = [into] if into else []
+    columns = max(map(len, lanes))
+
+    def widths(size):
+        return [
+            max(max((_long(_cut(lane[n])[0], size) for lane in lanes if n < len(lane)), default=0) + 44, 96)
+            for n in range(columns)
+        ] + [max(_long(_cut(text)[0], size) + 44, 96) for text in ends]
+
+    while sum(widths(size)) + gap * (columns + len(ends) - 1) > WIDE and (size > 25 or gap > 34):
+        size, gap = max(size - 1, 25), max(gap - 4, 34)
+    wide = widths(size)
+    out, x = [], [sum(wide[:n]) + gap * n + 2 for n in range(len(wide))]
+    step = tall + 44
+    for m, lane in enumerate(lanes):
+        y = 4 + m * step
+        for n, word in enumerate(lane):
+            text, role = _cut(word)
+            out.append(_box(x[n], y, wide[n], tall, role))
+            out.append(_text(x[n] + wide[n] / 2, y + tall / 2, text, role, size))
+            if n:
+                out.append(_arrow(x[n - 1] + wide[n - 1] + 6, y + tall / 2, x[n] - 6, y + tall / 2))
+    high = (len(lanes) - 1) * step + tall + 8
+    if into:
+        text, role = _cut(into)
+        y = (high - tall) / 2
+        out.append(_box(x[-1], y, wide[-1], tall, role))
+        out.append(_text(x[-1] + wide[-1] / 2, y + tall / 2, text, role, size))
+        for m, lane in enumerate(lanes):
+            n = len(lane) - 1
+            start = 4 + m * step + tall / 2
+            towards = y + tall / 2 + (start - y - tall / 2) * 0.3
+            out.append(_arrow(x[n] + wide[n] + 6, start, x[-1] - 6, towards))
+    return "".join(out), x[-1] + wide[-1] + 4, high
+
+
+def _dials(dials: list[dict], **_) -> tuple[str, float, float]:
+    """Clocks: hands at their angles (0 is to the right, as in a plane), a turn as an arc, a name below."""
+    room = min(WIDE / len(dials), 400)
+    radius = min(room / 2 - 46, 150)
+    out, middle = [], radius + 44
+    for n, dial in enumerate(dials):
+        x = (n + 0.5) * room
+
+        def at(angle, share, x=x):
+            turn = math.radians(angle)
+            return x + share * radius * math.cos(turn), middle - share * radius * math.sin(turn)
+
+        out.append(f'<circle class="dial" cx="{x:.0f}" cy="{middle:.0f}" r="{radius:.0f}"/>')
+        for tick in range(0, 360, 30):
+            (a, b), (c, d) = at(tick, 0.93), at(tick, 1)
+            out.append(f'<path class="tick" d="M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"/>')
+        if arc := dial.get("arc"):
+            out.append(_turn((x, middle), radius, *arc))
+        for angle, label, *role in dial.get("hands", []):
+            role = f" {role[0]}" if role else ""
+            out.append(_arrow(x, middle, *at(angle, 0.96), role, 6 if "off" not in role else 4))
+            p, q = at(angle, 1 + 24 / radius)
+            out.append(_text(p, q, label, role, 28))
+        if name := dial.get("name"):
+            text, role = _cut(name)
+            out.append(_text(x, 2 * radius + 96, text, role or " soft", 28))
+    return "".join(out), room * len(dials), 2 * radius + (124 if any("name" in d for d in dials) else 90)
+
+
+MAPS = {  # the value of a cell, from query i, key j and a number; None is an empty cell
+    "offset": lambda i, j, by: j - i,
+    "past": lambda i, j, by: j - i if j <= i else None,
+    "distance": lambda i, j, by: abs(j - i),
+    "clip": lambda i, j, by: max(-by, min(by, j - i)),
+    "row": lambda i, j, by: i,
+    "column": lambda i, j, by: j,
+}
+LINES = {  # the height of a curve, from x and a number
+    "fade": lambda x, by: math.exp(-by * x),
+    "wave": lambda x, by: math.sin(by * x),
+    "cosine": lambda x, by: math.cos(by * x),
+    "ramp": lambda x, by: by * x,
+    "level": lambda x, by: by,
+}
+
+
+def _grids(grids: list[dict], **_) -> tuple[str, float, float]:
+    """Queries in rows, keys in columns; equal numbers have equal colours, before blue and after orange."""
+    room = WIDE / len(grids)
+    out, high, end = [], 0.0, 0.0
+    for m, grid in enumerate(grids):
+        n, rule, labels = grid["n"], MAPS[grid["rule"]], grid.get("words", "").split()
+        names = [_cut(label) for label in labels]
+        label = max((_long(text, 26) for text, _ in names), default=0) + 16
+        tall = min((room - label - 50) / n, 360 / n, 84)
+        wide = min(max(tall, label), (room - label - 50) / n)  # a column has room for its word
+        x0, y0 = m * room + label, 44.0 if labels else 6.0
+        values = [[rule(i, j, grid.get("by", 0)) for j in range(n)] for i in range(n)]
+        most = max(abs(v) for row in values for v in row if v is not None) or 1
+        for i in range(n):
+            if labels:
+                out.append(_text(x0 - 12, y0 + (i + 0.5) * tall, *names[i], 26, "end"))
+                if wide > label - 10:
+                    out.append(_text(x0 + (i + 0.5) * wide, y0 - 22, *names[i], 26))
+            for j, value in enumerate(values[i]):
+                x, y = x0 + j * wide, y0 + i * tall
+                sign = (
+                    "empty" if value is None else "before" if value < 0 else "after" if value > 0 else "same"
+                )
+                share = 0 if value is None else 0.18 + 0.62 * abs(value) / most
+                out.append(
+                    f'<rect class="cell {sign}" x="{x + 1.5:.1f}" y="{y + 1.5:.1f}" width="{wide - 3:.1f}" '
+                    f'height="{tall - 3:.1f}" rx="5" fill-opacity="{share:.2f}"/>'
+                )
+                if value is not None and tall > 44:
+                    out.append(_text(x + wide / 2, y + tall / 2, f"{value}".replace("-", "−"), "", 26))
+        bottom = y0 + n * tall
+        if name := grid.get("name"):
+            text, role = _cut(name)
+            out.append(_text(x0 + n * wide / 2, bottom + 34, text, role or " soft", 28))
+            bottom += 54
+        high, end = max(high, bottom), x0 + n * wide + 30
+        if grid.get("name"):
+            end = max(end, x0 + n * wide / 2 + _long(_cut(grid["name"])[0], 28) / 2)
+    return "".join(out), end, high + 6
+
+
+def _line(line: dict, **_) -> tuple[str, float, float]:
+    """A line of numbers: spans above it, marks that point to it, its ends below."""
+    left, right, y = 30, WIDE - 40, 150.0
+
+    def x(value):
+        share = value / line["to"]
+        if line.get("log"):
+            share = math.log1p(value) / math.log1p(line["to"])
+        return left + (right - left) * share
+
+    out = []
+    for start, end, label in line.get("spans", []):
+        text, role = _cut(label)
+        out.append(_box(x(start) + 2, y - 66, x(end) - x(start) - 4, 60, role))
+        out.append(_text((x(start) + x(end)) / 2, y - 36, text, role, 28))
+    out.append(_arrow(left, y, right + 34, y, "", 3))
+    for value in line.get("ticks", sorted({0, line["to"], *(e for _, e, _ in line.get("spans", []))})):
+        out.append(f'<path class="tick" d="M{x(value):.0f} {y - 8:.0f}v16"/>')
+        out.append(_text(x(value), y + 32, f"{value:,}", " soft", 26))
+    for n, (value, label) in enumerate(line.get("marks", [])):
+        text, role = _cut(label)
+        below = y + 86 + 44 * (n % 2)
+        out.append(_arrow(x(value), below - 24, x(value), y + 8 if below < y + 100 else y + 8, role))
+        half = _long(text, 28) / 2
+        out.append(_text(min(max(x(value), half), WIDE - half), below, text, role, 28))
+    marks = len(line.get("marks", []))
+    return "".join(out), WIDE, y + (56 if not marks else 116 if marks == 1 else 160)
+
+
+def _curves(curves: list[dict], x: list, border: float | None = None, **_) -> tuple[str, float, float]:
+    """Curves over one axis, each with its name at its end; before the border was training."""
+    start, end, label = x
+    values = {
+        n: [LINES[c["rule"]](start + (end - start) * m / 200, c["by"]) for m in range(201)]
+        for n, c in enumerate(curves)
+    }
+    low, high = min(map(min, values.values())), max(map(max, values.values()))
+    low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
+    right = WIDE - max(_long(_cut(c["name"])[0], 28) for c in curves) - 24
+    tall = 300
+
+    def at(n, value):
+        return 20 + (right - 20) * n / 200, 16 + tall * (high - value) / (high - low)
+
+    out = [f'<path class="axis" d="M20 {at(0, max(low, min(0, high)))[1]:.0f}H{right:.0f}"/>']
+    if border is not None:
+        edge = at(200 * (border - start) / (end - start), 0)[0]
+        out.append(
+            f'<rect class="beyond" x="{edge:.0f}" y="8" width="{right - edge:.0f}" height="{tall + 16}"/>'
+        )
+        out.append(f'<path class="border" d="M{edge:.0f} 8V{tall + 24}"/>')
+    ends = []
+    for n, curve in enumerate(curves):
+        text, role = _cut(curve["name"])
+        path = "".join(
+            f"{'L' if m else 'M'}{a:.1f} {b:.1f}"
+            for m, (a, b) in enumerate(at(m, v) for m, v in enumerate(values[n]))
+        )
+        out.append(f'<path class="curve{role}" d="{path}"/>')
+        ends.append([at(200, values[n][-1])[1], text, role])
+    ends.sort()
+    for a, b in zip(ends, ends[1:], strict=False):
+        b[0] = max(b[0], a[0] + 36)
+    out += [_text(right + 14, y, text, role, 28, "start") for y, text, role in ends]
+    out.append(_text(right, tall + 52, label, " soft", 26, "end"))
+    return "".join(out), WIDE, tall + 72
+
+
+def _bars(bars: list[list[str]], most: float = 0, mark: list | None = None, **_) -> tuple[str, float, float]:
+    """Bars with their names before and their numbers behind; a range is a thin line, a mark a dashed one."""
+
+    def value(text):
+        return float(re.sub(r"[^\d.-]", "", text.replace("−", "-")))
+
+    step, thick = (78, 44) if len(bars) < 5 else (58, 32)
+    left = max(_long(_cut(name)[0], 30) for name, *_ in bars) + 24
+    room = WIDE - left - max(_long(text, 32) for _, text, *_ in bars) - 24
+    most = most or max(value(text) for _, *row in bars for text in row)
+    x = {text: left + room * value(text) / most for _, *row in bars for text in (*row, *(mark or [])[:1])}
+    top, out = (44 if mark else 4), []
+    if mark:
+        out.append(f'<path class="border" d="M{x[mark[0]]:.0f} {top - 6}V{top + step * len(bars)}"/>')
+        out.append(_text(x[mark[0]], 16, mark[1], " soft", 26))
+    for n, (name, number, *ends) in enumerate(bars):
+        text, role = _cut(name)
+        y = top + (n + 0.5) * step
+        out.append(_text(left - 20, y, text, role, 30, "end"))
+        wide = max(x[number] - left, 3)
+        out.append(f'<rect class="bar{role}" x="{left:.0f}" y="{y - thick / 2:.0f}" width="{wide:.0f}" '
+                   f'height="{thick}" rx="6"/>')  # fmt: skip
+        far = x[number]
+        if ends:
+            low, far = (x[end] for end in ends)
+            out.append(f'<path class="range" d="M{low:.0f} {y:.0f}H{far:.0f}M{low:.0f} {y - 9:.0f}v18'
+                       f'M{far:.0f} {y - 9:.0f}v18"/>')  # fmt: skip
+        out.append(_text(max(far, left) + 14, y, number, role, 32, "start"))
+    return "".join(out), WIDE, top + step * len(bars) + 4
+
+
+def _arrows(arrows: list[list], arc: list | None = None, **_) -> tuple[str, float, float]:
+    """Vectors of a plane from one point, each with its name at its tip."""
+    radius, middle = 190, 236
+    far = max(math.hypot(a, b) for a, b, *_ in arrows)
+    out = [
+        f'<path class="axis" d="M{middle - radius - 16} {middle}H{middle + radius + 16}'
+        f'M{middle} {middle - radius - 16}V{middle + radius + 16}"/>'
+    ]
+    if arc:
+        out.append(_turn((middle, middle), radius, *arc))
+    for a, b, label in arrows:
+        text, role = _cut(label)
+        tip = middle + radius * a / far, middle - radius * b / far
+        out.append(_arrow(middle, middle, *tip, role, 6))
+        long = math.hypot(a, b) or 1
+        out.append(
+            _text(
+                tip[0] + (26 + _long(text, 28) / 2 * abs(a) / long) * a / long,
+                tip[1] - 26 * b / long,
+                text,
+                role,
+                28,
+            )
+        )
+    return "".join(out), 2 * middle + 60, 2 * middle
+
+
+FORMS = {
+    "rows": _rows, "flow": _flow, "dials": _dials, "grids": _grids,
+    "line": _line, "curves": _curves, "bars": _bars, "arrows": _arrows,
+}  # fmt: skip
+
+
+def svg(drawing: dict) -> str:
+    """A drawing as SVG; ValueError, with the forms there are, for another.
+
+    >>> svg({"flow": [["$x$", "score"]]})[:60]
+    '<svg class="drawing" viewBox="0 0 296 100" role="presentatio'
+    """
+    form = FORMS.keys() & drawing.keys()
+    if len(form) != 1:
+        raise ValueError(f"a drawing has one of {', '.join(FORMS)}; this one has {', '.join(drawing)}")
+    (form,) = form
+    try:
+        marks, wide, high = FORMS[form](drawing[form], **{k: v for k, v in drawing.items() if k != form})
+    except (KeyError, TypeError, ValueError, IndexError) as problem:
+        raise ValueError(f"the drawing {form} = {drawing[form]!r} can't be drawn: {problem!r}") from None
+    return f'<svg class="drawing" viewBox="0 0 {wide:.0f} {high:.0f}" role="presentation">{marks}</svg>'
