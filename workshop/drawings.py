@@ -450,8 +450,8 @@ FORMS = {
 def svg(drawing: dict) -> str:
     """A drawing as SVG; ValueError, with the forms there are, for another.
 
-    >>> svg({"flow": [["$x$", "score"]]})[:60]
-    '<svg class="drawing" viewBox="0 0 296 100" role="presentatio'
+    >>> svg({"flow": [["$x$", "score"]]}).count("<rect"), svg({"bars": [["cat", "0.5"]]}).count("<rect")
+    (2, 1)
     """
     form = FORMS.keys() & drawing.keys()
     if len(form) != 1:
