@@ -2,10 +2,10 @@
 
 A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the keys of :data:`FORMS`::
 
-    draw.rows = [{ name = "as trained", words = "cat:q chases dog:k", under = "0 1 2", arcs = [[0, 2, "2"]] }]
+    draw.rows = [{ name = "as trained", words = "cat:q chases dog:k", under = "0 1 2", arcs = [[0, 2, "2:mix"]] }]
     draw.flow = [["$x$", "$W_Q$", "$q$:q", "turn by $m$"], ["$x$", "$W_K$", "$k$:k", "turn by $n$"]]
     draw.into = "score:mix"                         # where the lanes of a flow meet
-    draw.dials = [{ name = "fast", hands = [[90, "$q$", "q"], [30, "$k$", "k"]], arc = [30, 90, "60°"] }]
+    draw.dials = [{ name = "fast", hands = [[90, "$q$:q"], [30, "$k$:k"]], arc = [30, 90, "60°"] }]
     draw.grids = [{ rule = "offset", n = 4, name = "a bias of the offset", words = "cat chases the dog" }]
     draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]] }
     draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" }]
@@ -34,7 +34,7 @@ SPOKEN = re.compile(r"[^\W\d_]{2}|[\u4e00-\u9fff]")  # else it is a number or a 
 
 
 def words(drawing: dict) -> Iterator[str]:
-    """What a drawing says in words, without roles: ``words`` in one piece, as languages put them in order.
+    """What a drawing says in words, without roles (which may stand alone behind a label): ``words`` in one piece, as languages put them in order.
 
     >>> list(words({"rows": [{"name": "moved:q", "words": "cat:q sat", "under": "0 1"}], "into": "$q$"}))
     ['moved', 'cat sat']
@@ -42,7 +42,7 @@ def words(drawing: dict) -> Iterator[str]:
     for value in [v for k, v in drawing.items() if k != "rule"] if isinstance(drawing, dict) else drawing:
         if isinstance(value, dict | list):
             yield from words(value)
-        elif isinstance(value, str):
+        elif isinstance(value, str) and not ROLE.fullmatch(f":{value}"):
             text = " ".join(ROLE.sub("", word) for word in value.split(" "))
             if SPOKEN.search(re.sub(r"\$[^$]*\$", "", text)):
                 yield text
@@ -168,7 +168,7 @@ def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
                 out.append(_box(x[n], y, wide, tall, role))
                 out.append(_text(x[n] + wide / 2, y + tall / 2, text, role, size))
         for a, b, label, *role in arcs:
-            role = f" {role[0]}" if role else ""
+            label, role = _cut(":".join([label, *role]))
             x1, x2, high = x[a] + wide / 2, x[b] + wide / 2, 26 * abs(b - a) ** 0.8
             out.append(
                 f'<path class="arc{role}" d="M{x1:.0f} {y - 4:.0f}C{x1:.0f} {y - 4 - 1.33 * high:.0f} '
@@ -247,7 +247,7 @@ def _dials(dials: list[dict], **_) -> tuple[str, float, float]:
         if arc := dial.get("arc"):
             out.append(_turn((x, middle), radius, *arc))
         for angle, label, *role in dial.get("hands", []):
-            role = f" {role[0]}" if role else ""
+            label, role = _cut(":".join([label, *role]))
             out.append(_arrow(x, middle, *at(angle, 0.96), role, 6 if "off" not in role else 4))
             p, q = at(angle, 1 + 24 / radius)
             out.append(_text(p, q, label, role, 28))
