@@ -2,7 +2,7 @@
 
 A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the keys of :data:`FORMS`::
 
-    draw.rows = [{ name = "as trained", words = "cat:q chases dog:k", under = "0 1 2", arcs = [[0, 2, "2:mix"]] }]
+    draw.rows = [{ name = "as trained", words = "cat:q sat", under = "0 1", arcs = [[0, 1, "2:mix"]] }]
     draw.flow = [["$x$", "$W_Q$", "$q$:q", "turn by $m$"], ["$x$", "$W_K$", "$k$:k", "turn by $n$"]]
     draw.into = "score:mix"                         # where the lanes of a flow meet
     draw.dials = [{ name = "fast", hands = [[90, "$q$:q"], [30, "$k$:k"]], arc = [30, 90, "60°"] }]
@@ -34,7 +34,7 @@ SPOKEN = re.compile(r"[^\W\d_]{2}|[\u4e00-\u9fff]")  # else it is a number or a 
 
 
 def words(drawing: dict) -> Iterator[str]:
-    """What a drawing says in words, without roles (which may stand alone behind a label): ``words`` in one piece, as languages put them in order.
+    """What a drawing says in words, without roles: ``words`` in one piece, as languages order them.
 
     >>> list(words({"rows": [{"name": "moved:q", "words": "cat:q sat", "under": "0 1"}], "into": "$q$"}))
     ['moved', 'cat sat']

@@ -563,7 +563,7 @@ class Deck:
         """The deck as a notebook, its ``slideshow`` metadata as nbconvert reads them."""
         cells = []
         for slide in self.slides:
-            head = f"\n\n### {slide.head}" if slide.head else ""
+            head = f"\n\n### {slide.head.rstrip('.。')}" if slide.head else ""
             heading = new_markdown_cell(
                 f"{'#' if slide is self.slides[0] else '##'} {slide.section}{curly(head)}"
             )
@@ -712,8 +712,9 @@ def layout(blocks: list[list[Block]], drawn: str = "") -> str:
     shown = [block for each in blocks for block in each]
     pictures = [block.parts[0].source for block in shown if block.kind == "picture"] + [drawn] * bool(drawn)
     words = [block for block in shown if block.kind in ("paragraph", "list", "table", "formula", "html")]
-    if len(pictures) == 1 and words and len(shown) == len(words) + (not drawn):
-        return "beside" if _proportion(pictures[0]) < 1.45 else ""
+    moved = any(re.search("data-(?:live|playground)", each) for each in pictures)  # it takes the whole width
+    if len(pictures) == 1 and not moved and words and len(shown) == len(words) + (not drawn):
+        return "beside" if _proportion(pictures[0]) < (1.45 if drawn else 1.9) else ""
     return ""
 
 
