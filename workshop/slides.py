@@ -16,12 +16,13 @@ words:
 ``"Look for [...]"``          from there to the end of the block: of the paragraph, list, table, cell
 ============================  ======================================================================
 
-Emphasis and links do not count; formulas are quoted as they are written. The decks need no network:
+Emphasis and links do not count; formulas are quoted as they are written. ``head``, a slide's headline, is any
+stretch of the notebook's words; ``draw`` is a drawing (:mod:`workshop.drawings`). The decks need no network:
 reveal.js and MathJax are copied beside them from the packages of the ``site`` extra.
 
-In another language a slide shows the same blocks of the translated notebook. The plan's own words, and each
-quote that is only a part of a paragraph or of an item, are messages of the catalog ``slides_06``; such a
-quote must stand in the translated notebook to the letter.
+In another language a slide shows the same blocks of the translated notebook. The plan's own words, headlines,
+words of drawings, and each quote that is only a part of a paragraph or of an item, are messages of the
+catalog ``slides_06``; all but the first must stand in the translated notebook to the letter.
 """
 
 from __future__ import annotations
@@ -488,7 +489,7 @@ class Deck:
                     [self.notebook.quoted(slide.section, quote) for quote in quotes]
                     for quotes in (slide.show, slide.then)
                 ]
-                self._words_are_quoted(slide, asked)
+                self._words_are_quoted(slide, n, asked)
                 self._results_are_asked_for(slide, n, asked)
                 _readable(slide, f"{self.plan.name}, slide {n}")
             except ValueError as problem:
@@ -531,17 +532,23 @@ class Deck:
             slide.head, slide.draw = there.words(slide.head), drawings.said(slide.draw, there.words)
         self.title = there.other.title
 
-    def _words_are_quoted(self, slide: Slide, asked: dict[str, int]) -> None:
+    def _words_are_quoted(self, slide: Slide, n: int, asked: dict[str, int]) -> None:
         """ValueError unless the notebook says them, and not first below a prediction still to come."""
+        where, section = f"{self.plan.name}, slide {n}", self.notebook.section(slide.section)
         for text in slide.words():
             if not (cells := self.notebook.saying(text)):
-                raise ValueError(f"{self.plan.name}: {text!r} stands nowhere in {self.notebook.path.name}")
-            for cell, name in self.notebook.asked.items():
-                section = {block.cell for block in self.notebook.section(slide.section)}
-                if cell in section and name not in asked and cell < min(cells) <= max(section):
+                raise ValueError(f"{where}: {text!r} stands nowhere in {self.notebook.path.name}")
+            for cell in self.notebook.asked.keys() & {block.cell for block in section}:
+                name = self.notebook.asked[cell]
+                if name not in asked and cell < min(cells) <= section[-1].cell:
                     raise ValueError(
-                        f"{self.plan.name}: {text!r} stands below {name}, which nobody has asked"
+                        f"{where}: {text!r} stands below the prediction {name}, which nobody has asked"
                     )
+        if slide.draw:
+            try:
+                drawings.svg(slide.draw)
+            except ValueError as problem:
+                raise ValueError(f"{where}: {problem}") from None
 
     def _results_are_asked_for(self, slide: Slide, n: int, asked: dict[str, int]) -> None:
         """What stands below a prediction in its section is shown only after the class has answered."""

@@ -15,7 +15,7 @@ from course.lesson import questions
 from course.lesson.questions import notebooks
 from tutorial_lib.language import speaking
 from tutorial_lib.language import tag as web_name
-from workshop import authoring, slides, translation
+from workshop import authoring, drawings, slides, translation
 
 NUMBERS = slides.numbers()
 every_deck = pytest.mark.parametrize("number", NUMBERS)
@@ -169,8 +169,13 @@ def test_a_list_is_quoted_by_sentences():
         ),
         (('"Measured: 0.2823"', '"scores without and with [...]"'), "raw output"),
         (('"Predict. WQ and WK are random. [...]"', '"Two tries, with the same"'), "prediction 06.tries"),
+        (("look for two", "look for three"), "'we look for three recipes' stands nowhere in 06_rope.ipynb"),
+        (("we look for two recipes", "But a query at position 2000"), "stands below the prediction 06.tries"),
+        (("draw.flow", "draw.flowers"), "slide 2: a drawing has one of rows, flow"),
+        (("draw.dials = [", 'draw.dials = [ { hands = ["12:00"] },'), "can't be drawn"),
+        (('"score:mix"', '"moods:mix"'), "'moods' stands nowhere"),
     ],
-    ids=["minutes", "ask", "key", "section", "words", "raw", "result-first"],
+    ids="minutes ask key section words raw result-first head head-first form drawing label".split(),
 )
 def test_a_plan_that_does_not_fit_says_so(tmp_path, monkeypatch, change, message):
     number = "05" if message == "raw output" else "06"
@@ -550,6 +555,31 @@ def test_a_quote_must_stand_in_the_translated_notebook(tmp_path, monkeypatch, nu
     )
     with pytest.raises(ValueError, match="'别的话。' is not a part of"):
         slides.Deck(number, language, path)
+
+
+@pytest.mark.parametrize("said, found", [("别的话。", False), ("我们要找两个做法", True)])
+def test_a_headline_must_stand_in_the_translated_notebook(tmp_path, monkeypatch, said, found):
+    path, known = translated("06", "zh", tmp_path), translation.known
+    monkeypatch.setattr(
+        translation, "known", lambda *which: known(*which) | {"we look for two recipes": said}
+    )
+    if not found:
+        with pytest.raises(ValueError, match="'别的话。' stands nowhere in"):
+            slides.Deck("06", "zh", path)
+        return
+    heads = [{slide.head for slide in each.slides} for each in (deck("06"), slides.Deck("06", "zh", path))]
+    assert said in heads[1] and heads[0] & heads[1] == {""}
+
+
+def test_a_drawing_in_another_language_keeps_its_roles():
+    drawing = {"rows": [{"name": "moved:q", "words": "cat:q sat", "under": "0 1"}], "into": "$q$:q"}
+    theirs = {"moved": "挪动", "cat sat": "猫 坐"}
+    assert drawings.said(drawing, theirs.__getitem__) == {
+        "rows": [{"name": "挪动:q", "words": "猫:q 坐", "under": "0 1"}],
+        "into": "$q$:q",
+    }
+    with pytest.raises(ValueError, match="'猫坐' should have 2 words"):
+        drawings.said(drawing, {**theirs, "cat sat": "猫坐"}.__getitem__)
 
 
 def test_a_notebook_that_was_not_run_in_the_language_is_named(tmp_path):
