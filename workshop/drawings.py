@@ -389,7 +389,7 @@ def _bars(bars: list[list[str]], most: float = 0, mark: list | None = None, **_)
     def value(text):
         return float(re.sub(r"[^\d.-]", "", text.replace("−", "-")))
 
-    step, thick = (78, 44) if len(bars) < 5 else (58, 32)
+    step, thick = (100, 60) if len(bars) < 4 else (76, 44) if len(bars) < 6 else (58, 32)
     left = max(_long(_cut(name)[0], 30) for name, *_ in bars) + 24
     room = WIDE - left - max(_long(text, 32) for _, text, *_ in bars) - 24
     most = most or max(value(text) for _, *row in bars for text in row)
