@@ -91,8 +91,9 @@ def _text(x: float, y: float, text: str, role: str = "", size: int = 30, anchor:
 
     inside, drop = "", 0.0  # how far below its line the text stands
     for part in re.split(r"(\$[^$]+\$)", text):
-        for mark, braced, letter in re.findall(r"([_^]?)(?:\{([^}]*)\}|([^_^]))", part.strip("$")):
-            to = {"_": 0.22, "^": -0.34}.get(mark, 0.0) * size if part.startswith("$") else 0.0
+        marks = r"([_^]?)(?:\{([^}]*)\}|([^_^]))" if part.startswith("$") else "()()(.)"
+        for mark, braced, letter in re.findall(marks, part.strip("$")):
+            to = {"_": 0.22, "^": -0.34}.get(mark, 0.0) * size
             kind = "math" if part.startswith("$") else "plain"
             small, index = (f' font-size="{0.72 * size:.0f}"', " lv-index") if to else ("", "")
             moved = f' dy="{to - drop:.1f}"' if to != drop else ""
