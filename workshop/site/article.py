@@ -16,10 +16,9 @@ from course.lesson.claims import VERDICTS
 from course.verdicts import HOLDS, IDENTITY
 from tutorial_lib.language import _
 
-TEXT = 87  # characters of code that are as wide as the text
 CALLS = {
     "question": r"lesson\.(?:predict|concept_check|warm_up)\(",
-    "turn": r"(?:lesson\.your_turn\(| +raise NotImplementedError)",
+    "turn": r"lesson\.your_turn\(",
     "check": r"check\.\w+\(",
 }
 
@@ -33,7 +32,8 @@ def part(cell: dict) -> str:
       draws, and defines nothing that later text is about. What they give comes first, then their code.
     - ``tools``, more than three imports, and ``conditions``: what the lesson, or its claims, need; folded
       below what their first line calls them.
-    - ``turn``: a blank. ``check``: a call that judges what stands there, in an exercise.
+    - ``turn``: a blank, or what is to be repaired. ``check``: a call that judges what stands there, in an
+      exercise.
     - ``code``: to be read as it stands.
     """
     source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
@@ -42,6 +42,8 @@ def part(cell: dict) -> str:
         return "answer"
     if any("live" in output.get("metadata", {}) for output in outputs):
         return "toy"
+    if any(tag.startswith("answer:") for tag in tags):
+        return "turn"
     for name, call in CALLS.items():
         if re.search(rf"^(?:\w+ = )?{call}", source, re.M):
             return name
@@ -70,8 +72,6 @@ def fit(cell: dict) -> None:
     }
     if kind in folded:
         options["code_prompt_show"], options["code_prompt_hide"] = folded[kind]
-    if max(map(len, cell["source"].splitlines()), default=0) > TEXT:
-        tags.append("course-wide")
     if kind == "turn":  # the call that looks at the reader's code says nothing here
         cell["source"] = re.sub(r"^\w+ = lesson\.your_turn\(.*\n?", "", cell["source"], flags=re.M).strip()
         tags.append("course-turn")
@@ -103,7 +103,7 @@ def checked(source: str) -> str:
         return ""
     in_words = "check.model_answer(" in source
     says = _("In the notebook: a model answer to compare with") if in_words else _("In the notebook: a check")
-    return f'<p class="course-note">✓ {says}</p>'
+    return f'<p class="course-note">{says}</p>'
 
 
 def below(source: str, kind: str) -> str:

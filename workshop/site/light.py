@@ -7,6 +7,7 @@
   font comes first, so that only a browser without any fetches it, and sees no boxes.
 - A figure with maps has a second picture for the dark: its colours are named in the text, and stay.
 - A table of sentences has the names of its columns in each cell: on a phone its rows are cards.
+- Each line of a blank knows how far it is indented: on a phone it goes on there.
 - What a cell printed in columns is marked: on a phone it scrolls, as broken lines would lose them.
 - Style sheets go without their comments.
 - The search index, 0.3 MB, is loaded on the search page only. The theme's icons come from its font: the
@@ -191,6 +192,8 @@ CELL = re.compile(r"<td(?=[ >])(.*?)</td>", re.S)
 def rows(found: re.Match) -> str:
     """A table with three columns or more, and sentences in it: on a phone each row is a small card.
 
+    With five columns, some words are enough: a phone has no room for them.
+
     >>> head = "".join(f'<th class="head"><p>{name}</p></th>' for name in ("term", "short", "said"))
     >>> row = f"<tr><td><p>bias</p></td><td><p>b</p></td><td><p>{'a number ' * 6}</p></td></tr>"
     >>> rows(TABLE.search(f'<table class="table">{head}{row}</table>')).count('data-name="said"')
@@ -198,9 +201,10 @@ def rows(found: re.Match) -> str:
     """
     names = [re.sub("<[^>]*>", "", each).strip() for each in re.findall(r"<th\b.*?</th>", found[1], re.S)]
     cells = [re.sub("<[^>]*>", "", each) for each in re.findall(r"<td\b.*?</td>", found[1], re.S)]
-    if len(names) < 3 or len(cells) % len(names) or max(map(len, cells)) < 40:
+    wide = [len(CHINESE.sub("--", each)) for each in cells]  # as wide as two letters, and saying as much
+    if len(names) < 3 or len(cells) % len(names) or max(wide) < (40 if len(names) < 5 else 20):
         return found[0]
-    short = [max(map(len, cells[n :: len(names)])) < 12 for n in range(len(names))]
+    short = [max(wide[n :: len(names)]) < 12 for n in range(len(names))]
     name = itertools.cycle(
         f'<td data-name="{name}"{" data-short" * its}' for name, its in zip(names, short, strict=True)
     )
@@ -208,8 +212,29 @@ def rows(found: re.Match) -> str:
     return f'<table class="table course-rows">{inside}</table>'
 
 
+BLANK = re.compile(r"(?s)(tag_course-turn\b[^>]*>(?:\s*<div[^>]*>)*<pre>)(.*?)(?=</pre>)")
+
+
+def hanging(found: re.Match) -> str:
+    """The lines of a blank, each with the width of its indentation.
+
+    >>> found = BLANK.search('<div class="tag_course-turn"><pre>def f():\\n    <i>pass</i>\\n</pre>')
+    >>> hanging(found).count("<span"), hanging(found)[-46:]
+    (2, '<span style="--in:4ch">    <i>pass</i>\\n</span>')
+    """
+
+    def indent(line: str) -> int:
+        text = re.sub("<[^>]*>", "", line)
+        return len(text) - len(text.lstrip(" "))
+
+    lines = found[2].splitlines(keepends=True)
+    return found[1] + "".join(f'<span style="--in:{indent(line)}ch">{line}</span>' for line in lines)
+
+
 TIME = re.compile(r"<p>(?=<em>(?:(?!</em>|</p>).)*</em></p>)", re.S)
 """A paragraph in italics: how long a lesson takes."""
+LEAD = re.compile(r"(</h1>\s*<p>)<strong>([^<]*)</strong>(?=</p>)")
+"""What begins a page and is bold as a whole: the first paragraph is larger anyway."""
 WAY = re.compile(r'<p>(?=(?:(?!</p>).)*/glossary\.html"><span[^<]*>[^<]*</span></a></p>)')
 """A line of links that ends with the glossary: where a lesson stands."""
 
@@ -235,8 +260,10 @@ def lighten(site: Path) -> None:
         text = page.read_text(encoding="utf-8")
         characters.update(CHINESE.findall(text))
         mended = ICONS.sub("", pictures(text, page, site)).replace(UNNAMED, "")
-        mended = WAY.sub('<p class="course-way">', TIME.sub('<p class="course-time">', mended))
+        mended = TIME.sub('<p class="course-time">', LEAD.sub(r"\1\2", mended))
+        mended = WAY.sub('<p class="course-way">', mended)
         mended = SPACE.sub(lambda its: its[1] or its[0], TABLE.sub(rows, mended))
+        mended = BLANK.sub(hanging, mended)
         mended = OUTPUT.sub('<div class="output course-columns ', mended)
         if '<div id="pst-secondary-sidebar"' in text:  # for course.css, which keeps its room
             mended = mended.replace("<html ", "<html data-aside ", 1)

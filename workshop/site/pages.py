@@ -36,6 +36,8 @@ ROOT = HERE.parents[1]
 API = re.compile(r"^   ((?:tutorial_lib|course)\S+)$", re.M)
 STUDENTS = bool(os.environ.get("STUDENTS"))
 TEACHERS = re.compile(r"\n## Teach with it\n.*?(?=\n\[What is taught where)|\ndocs/instructor/\w+", re.S)
+NEIGHBOURS = re.compile(r"\[← [^]]+\]\([^)]+\) · | · \[[^]]+ →\]\([^)]+\)")
+"""Of a line that says where a lesson stands: below it, the page has them as cards."""
 MOVED = {
     "workshop/site/index": "index",
     "README": "index",
@@ -179,10 +181,14 @@ def prediction(key: str, shown: str) -> str:
 def notebook(text: str) -> str:
     """A stored notebook, fitted to the site: links, alternative texts, answers that wait to be opened."""
     content = json.loads(text)
+    *above, last = content["cells"]  # where a lesson stands is said at its end: beside it is a list of all
+    content["cells"] = [cell for cell in above if "strip" not in cell["metadata"].get("tags", ())] + [last]
     for cell in content["cells"]:
-        source = "".join(cell["source"])
+        source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
         if cell["cell_type"] == "markdown":
-            cell["source"] = links(source)
+            cell["source"] = links(NEIGHBOURS.sub("", source) if "strip" in tags else source)
+            if any(tag.startswith("explain:") for tag in tags):
+                cell["source"] = f'<p class="course-blank">{source.strip("*")}</p>'
             continue
         article.fit(cell)
         options = cell["metadata"]["mystnb"]
