@@ -94,13 +94,15 @@ def index(text: str) -> str:
             f"{bar(record)}<details><summary>{len(record.findings)} claims</summary>"
             f"<ul>{claims}</ul></details></li>"
         )
-    key = ", ".join(f"{sign} {name}" for name, sign in verdicts.SIGNS.items())
+    key = "".join(f'<i data-sign="{sign}">{sign} {name}</i>' for name, sign in verdicts.SIGNS.items())
     entries = "\n".join(f"/{FOLDER}{slug}" for slug in records())
     top, _mark, how = text.partition("\n## ")[0].partition("\n**")
+    made = re.search(r"Generated from .*?\.(?=\s)\s*", top)[0]  # for those who want to measure it themselves
     return (
-        f"{top}\nA bar counts verdicts: {key}.\n\n"
-        + f'```{{raw}} html\n<ul class="course-records">{"".join(lines)}</ul>\n```\n\n'
-        + f"## How to read a verdict\n\n**{how}\n\n"
+        f"{top.replace(made, '')}\n"
+        + f'```{{raw}} html\n<p class="bar words">{key}</p>\n'
+        + f'<ul class="course-records">{"".join(lines)}</ul>\n```\n\n'
+        + f"## How to read a verdict\n\n**{how}\n\n{made}\n\n"
         + f"```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
     )
 
@@ -438,11 +440,13 @@ def page(slug: str) -> str:
     record = records()[slug]
     top, *claims = re.split(r"^(?=\*\*)", record.text, maxsplit=1, flags=re.M)
     command, setup, *tables = top.strip().split("\n\n", 2)
+    command = re.sub(r"^`(.+?)`\s*—\s*", r"```sh\n\1\n```\n\n", command)
 
     cards = FINDING.sub(card, "".join(claims))
     numbers = f"\n## The numbers\n\n{TABLE.sub(table, tables[0])}" if tables else ""
     return (
-        f"# {record.title}\n\n[All records](../docs/results.md), and [how to read a verdict]"
-        f"(../docs/results.md#how-to-read-a-verdict)\n\n{setup}\n\n{bar(record, words=True)}\n\n{cards}"
+        f"# {record.title}\n\n{setup}\n\n{bar(record, words=True)}\n\n"
+        '<div class="course-note">\n\n[All records](../docs/results.md), and [how to read a verdict]'
+        f"(../docs/results.md#how-to-read-a-verdict)\n\n</div>\n\n{cards}"
         f"{numbers}\n## Measure it again\n\n{command}\n"
     )
