@@ -240,14 +240,15 @@ WAY = re.compile(r'<p>(?=(?:(?!</p>).)*/glossary\.html"><span[^<]*>[^<]*</span><
 
 
 def sheet(text: str) -> str:
-    """A style sheet without comments, and without spaces beside its signs.
+    """A style sheet without comments, and without what its signs do not need.
 
     >>> sheet("/* why */ a > b {\\n  c: d; } /* and\\n so */\\n")
-    'a > b{c: d;}'
+    'a > b{c: d}'
     >>> sheet(":root { --none: ; }")
-    ':root{--none: ;}'
+    ':root{--none: }'
     """
-    return re.sub(r"(?<!:)\s*([{};,])\s*", r"\1", re.sub(r"(?s)/\*.*?\*/", "", text)).strip()
+    signs = re.sub(r"(?<!:)\s*([{};,])\s*", r"\1", re.sub(r"(?s)/\*.*?\*/", "", text))
+    return signs.replace(";}", "}").strip()
 
 
 def lighten(site: Path) -> None:
@@ -286,5 +287,5 @@ def finish(app, problem):
 
 
 def setup(app):
-    app.connect("build-finished", finish)
+    app.connect("build-finished", finish, priority=900)  # the theme writes the colours of code then
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -183,6 +183,11 @@ def notebook(text: str) -> str:
     content = json.loads(text)
     *above, last = content["cells"]  # where a lesson stands is said at its end: beside it is a list of all
     content["cells"] = [cell for cell in above if "strip" not in cell["metadata"].get("tags", ())] + [last]
+    for cell in content["cells"][1:]:  # what runs before the first heading is not what a page begins with
+        if cell["cell_type"] == "code":
+            cell["metadata"].setdefault("tags", []).append("hide-input")
+        elif "".join(cell["source"]).startswith("#"):
+            break
     for cell in content["cells"]:
         source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
         if cell["cell_type"] == "markdown":
