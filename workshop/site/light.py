@@ -272,8 +272,6 @@ def lighten(site: Path) -> None:
             mended = SEARCH.sub("", mended)
         if mended != text:
             page.write_text(mended, encoding="utf-8")
-    for style in (site / "_static").glob("*.css"):
-        style.write_text(sheet(style.read_text(encoding="utf-8")), encoding="utf-8")
     for pattern in UNUSED:
         for file in (site / "_static").glob(pattern):
             file.unlink()
@@ -286,6 +284,12 @@ def finish(app, problem):
         lighten(Path(app.outdir))
 
 
+def styles(app, problem):
+    for style in (Path(app.outdir) / "_static").glob("*.css"):
+        style.write_text(sheet(style.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 def setup(app):
-    app.connect("build-finished", finish, priority=900)  # the theme writes the colours of code then
+    app.connect("build-finished", finish)
+    app.connect("build-finished", styles, priority=900)  # after the theme has written the colours of code
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,7 @@
 """What is a page of the site, and how a notebook is fitted to a page without a kernel."""
 
 import html
+import itertools
 import json
 import os
 import re
@@ -183,11 +184,11 @@ def notebook(text: str) -> str:
     content = json.loads(text)
     *above, last = content["cells"]  # where a lesson stands is said at its end: beside it is a list of all
     content["cells"] = [cell for cell in above if "strip" not in cell["metadata"].get("tags", ())] + [last]
-    for cell in content["cells"][1:]:  # what runs before the first heading is not what a page begins with
-        if cell["cell_type"] == "code":
-            cell["metadata"].setdefault("tags", []).append("hide-input")
-        elif "".join(cell["source"]).startswith("#"):
-            break
+    first = list(itertools.takewhile(lambda cell: cell["cell_type"] == "code", content["cells"][1:]))
+    if first:  # a page begins with its puzzle: what runs before is in one drawer
+        first[0]["metadata"].setdefault("tags", []).append("hide-input")
+        first[0]["source"] = "\n\n".join("".join(cell["source"]) for cell in first)
+        del content["cells"][2 : 1 + len(first)]
     for cell in content["cells"]:
         source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
         if cell["cell_type"] == "markdown":
