@@ -332,17 +332,19 @@ def _line(line: dict, **_) -> tuple[str, float, float]:
         out.append(_box(x(start) + 2, y - 66, x(end) - x(start) - 4, 60, role))
         out.append(_text((x(start) + x(end)) / 2, y - 36, text, role, 28))
     out.append(_arrow(left, y, right + 34, y, "", 3))
-    for value in line.get("ticks", sorted({0, line["to"], *(e for _, e, _ in line.get("spans", []))})):
+    ticks = line.get("ticks", sorted({0, line["to"], *(e for _, e, _ in line.get("spans", []))}))
+    for value in ticks:
         out.append(f'<path class="tick" d="M{x(value):.0f} {y - 8:.0f}v16"/>')
         out.append(_text(x(value), y + 32, f"{value:,}", " soft", 26))
     for n, (value, label) in enumerate(line.get("marks", [])):
         text, role = _cut(label)
-        below = y + 86 + 44 * (n % 2)
-        out.append(_arrow(x(value), below - 24, x(value), y + 8 if below < y + 100 else y + 8, role))
+        near = any(abs(x(value) - x(tick)) < 40 for tick in ticks)  # its number stands there
+        below = y + 86 + 44 * (n % 2) + 20 * near
+        out.append(_arrow(x(value), below - 24, x(value), y + (50 if near else 8), role))
         half = _long(text, 28) / 2
         out.append(_text(min(max(x(value), half), WIDE - half), below, text, role, 28))
     marks = len(line.get("marks", []))
-    return "".join(out), WIDE, y + (56 if not marks else 116 if marks == 1 else 160)
+    return "".join(out), WIDE, y + (56 if not marks else 136 if marks == 1 else 180)
 
 
 def _curves(curves: list[dict], x: list, border: float | None = None, **_) -> tuple[str, float, float]:

@@ -124,7 +124,7 @@ class Block:
 ATOM = re.compile(r"\$\$.+?\$\$|\$[^$]+\$|`[^`]+`|\[([^\]]*)\]\([^()\s]*(?:\s+\"[^\"]*\")?\)|\*+", re.DOTALL)
 BOLD = re.compile(r"\$\$.+?\$\$|\$[^$]+\$|`[^`]+`|\*\*.+?\*\*|\*.+?\*", re.DOTALL)
 SENTENCE = re.compile(r"(?<=[.?!])[”’\")]*\s+(?=[(“‘\"]?[A-Z\u4e00-\u9fff])")
-SHORT = re.compile(r"(?:al|eq|Fig|App|Prop|e\.g|i\.e)\.$")
+SHORT = re.compile(r"\b(?:al|eq|Fig|App|Prop|e\.g|i\.e)\.$")
 
 
 def unlinked(markdown: str) -> str:
