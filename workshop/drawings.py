@@ -11,8 +11,9 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
     draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" }]
     draw.x = [0, 16, "distance"]                    # the axis of curves
     draw.bars = [["shuffled:k", "5.23", "5.1", "5.4"], ["backwards:mix", "4.64"]]  # a number, and its range
-    draw.most = 6                                   # where bars could end; and a line with a name:
-    draw.mark = ["4.86", "switched off"]
+    draw.unit = "nats"                              # what bars count
+    draw.most = 6                                   # where they could end
+    draw.mark = ["4.86", "switched off"]            # a line across them
     draw.arrows = [[1, 0, "$q$:q"], [0.87, 0.5, "$q'$:q"]]
 
 A word may end with a role, ``:q`` (query), ``:k`` (key), ``:mix`` (result), ``:new`` (beyond the training)
@@ -94,14 +95,16 @@ def _text(x: float, y: float, text: str, role: str = "", size: int = 30, anchor:
         marks = r"([_^]?)(?:\{([^}]*)\}|([^_^]))" if part.startswith("$") else "()()(.)"
         for mark, braced, letter in re.findall(marks, part.strip("$")):
             to = {"_": 0.22, "^": -0.34}.get(mark, 0.0) * size
-            kind = "math" if part.startswith("$") else "plain"
+            kind = (
+                "plain" if not part.startswith("$") else "math" if (braced or letter).isalpha() else "math up"
+            )
             small, index = (f' font-size="{0.72 * size:.0f}"', " lv-index") if to else ("", "")
             moved = f' dy="{to - drop:.1f}"' if to != drop else ""
             shown = html.escape(braced or letter, quote=False)
             inside += f'<tspan class="{kind}{index}"{moved}{small}>{shown}</tspan>'
             drop = to
-    inside = re.sub(r'(<tspan class="(?:math|plain)">)([^<]*)</tspan>(?=\1)', r"\1\2", inside)
-    while (joined := re.sub(r'(<tspan class="\w+">)([^<]*)\1', r"\1\2", inside)) != inside:
+    inside = re.sub(r'(<tspan class="(?:math|math up|plain)">)([^<]*)</tspan>(?=\1)', r"\1\2", inside)
+    while (joined := re.sub(r'(<tspan class="[\w ]+">)([^<]*)\1', r"\1\2", inside)) != inside:
         inside = joined
     return (
         f'<text class="w{role}" x="{x:.0f}" y="{y + 0.36 * size:.0f}" font-size="{size}" '
@@ -202,10 +205,12 @@ def _flow(lanes: list[list[str]], into: str = "", **_) -> tuple[str, float, floa
             for n in range(columns)
         ] + [max(_long(_cut(text)[0], size) + 44, 96) for text in ends]
 
-    while sum(widths(size)) + gap * (columns + len(ends) - 1) > WIDE and (size > 25 or gap > 34):
+    while sum(widths(size)) + gap * (columns + len(ends) - 1) + 30 > WIDE and (size > 25 or gap > 34):
         size, gap = max(size - 1, 25), max(gap - 4, 34)
     wide = widths(size)
     out, x = [], [sum(wide[:n]) + gap * n + 2 for n in range(len(wide))]
+    if into:
+        x[-1] += 30  # lanes bend before they meet
     step = tall + 44
     for m, lane in enumerate(lanes):
         y = 4 + m * step
@@ -221,11 +226,12 @@ def _flow(lanes: list[list[str]], into: str = "", **_) -> tuple[str, float, floa
         y = (high - tall) / 2
         out.append(_box(x[-1], y, wide[-1], tall, role))
         out.append(_text(x[-1] + wide[-1] / 2, y + tall / 2, text, role, size))
+        middle, bend = y + tall / 2, x[-1] - 44
         for m, lane in enumerate(lanes):
-            n = len(lane) - 1
-            start = 4 + m * step + tall / 2
-            towards = y + tall / 2 + (start - y - tall / 2) * 0.3
-            out.append(_arrow(x[n] + wide[n] + 6, start, x[-1] - 6, towards))
+            start, end = 4 + m * step + tall / 2, x[len(lane) - 1] + wide[len(lane) - 1] + 6
+            way = f"M{end:.0f} {start:.0f}H{bend:.0f}V{middle:.0f}"
+            out.append(f'<g class="arrow"><path stroke-width="4" d="{way}"/></g>')
+        out.append(_arrow(bend, middle, x[-1] - 6, middle))
     return "".join(out), x[-1] + wide[-1] + 4, high
 
 
@@ -386,7 +392,9 @@ def _curves(curves: list[dict], x: list, border: float | None = None, **_) -> tu
     return "".join(out), WIDE, tall + 72
 
 
-def _bars(bars: list[list[str]], most: float = 0, mark: list | None = None, **_) -> tuple[str, float, float]:
+def _bars(
+    bars: list[list[str]], unit: str = "", most: float = 0, mark: list | None = None, **_
+) -> tuple[str, float, float]:
     """Bars with their names before and their numbers behind; a range is a thin line, a mark a dashed one."""
 
     def value(text):
@@ -397,7 +405,9 @@ def _bars(bars: list[list[str]], most: float = 0, mark: list | None = None, **_)
     room = WIDE - left - max(_long(text, 32) for _, text, *_ in bars) - 24
     most = most or max(value(text) for _, *row in bars for text in row)
     x = {text: left + room * value(text) / most for _, *row in bars for text in (*row, *(mark or [])[:1])}
-    top, out = (44 if mark else 4), []
+    top, out = (44 if mark or unit else 4), []
+    if unit:
+        out.append(_text(left, 16, unit, " soft", 26, "start"))
     if mark:
         out.append(f'<path class="border" d="M{x[mark[0]]:.0f} {top - 6}V{top + step * len(bars)}"/>')
         out.append(_text(x[mark[0]], 16, mark[1], " soft", 26))

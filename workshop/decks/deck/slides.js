@@ -5,7 +5,7 @@ for (const place of document.querySelectorAll("[data-playground]")) {
   else place.dataset.preventSwipe = "";
 }
 // Words without a picture are as large as the slide has room for.
-function fit(body, sizes = [50, 46, 43, 40, 37, 34, 31, 29, 27, 25]) {
+function fit(body, sizes = body.matches("h3 + *") ? [34, 32, 30, 28, 26, 25] : [40, 37, 34, 31, 29, 27, 25]) {
   const vote = body.classList.contains("vote");
   for (const size of sizes) {
     if (vote) body.style.zoom = size / 100; else body.style.fontSize = `${size}px`;
@@ -58,7 +58,8 @@ function sheet(drawing, key, change) {
     svg("text", { x: 1120, y: 380, "text-anchor": "end" }, xlabel), svg("text", { x: 120, y: 18 }, ylabel), drawn, truth);
   if (measured) {
     truth.setAttribute("d", path(measured));
-    drawing.append(svg("text", { class: "measured", x: 1120, y: up(Math.max(...measured.slice(-2))) - 14, "text-anchor": "end" }, name));
+    drawing.append(...measured.map((v, n) => svg("circle", { class: "measured", cx: at(n), cy: up(v), r: 9 })),
+      svg("text", { class: "measured", x: 1120, y: up(Math.max(...measured.slice(-2))) - 22, "text-anchor": "end" }, name));
   }
   painters.push(() => drawn.setAttribute("d", path(stored(key))));
   if (change) drawing.addEventListener("pointermove", event => {
@@ -145,7 +146,7 @@ window.MathJax = {
   AuthorInit() {
     MathJax.Hub.Register.StartupHook("End", () => {
       for (const body of document.querySelectorAll(".body:not(.vote, :has(figure))")) fit(body);
-      for (const body of document.querySelectorAll(".body.vote")) fit(body, [100, 94, 88, 82]);
+      for (const body of document.querySelectorAll(".body.vote")) fit(body, body.querySelector("figure") ? [100, 94, 88, 82] : [122, 116, 110, 105, 100, 94, 88, 82]);
       for (const formula of document.querySelectorAll(".MathJax_Display")) {  // one that is too wide is set smaller
         const share = formula.clientWidth / formula.firstElementChild.getBoundingClientRect().width;
         if (share < 1) formula.style.setProperty("font-size", `${Math.floor(99 * share)}%`, "important");
