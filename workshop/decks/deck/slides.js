@@ -15,7 +15,7 @@ function fit(body, sizes = body.matches("h3 + *") ? [34, 32, 30, 28, 26, 25] : [
       const wide = box.right > room.right + 1 && !e.matches(".MathJax"); // a formula alone is set smaller
       return box.width && (box.top < room.top - 1 || box.bottom > room.bottom + 1 || wide);
     };
-    if (![...body.querySelectorAll("p, li, td, table, pre, button, svg, .MathJax_Display > .MathJax")].some(out)) break;
+    if (![...body.querySelectorAll("p, li, td, table, pre, button, input, svg, .MathJax_Display > .MathJax")].some(out)) break;
   }
 }
 
@@ -146,7 +146,7 @@ window.MathJax = {
   AuthorInit() {
     MathJax.Hub.Register.StartupHook("End", () => {
       for (const body of document.querySelectorAll(".body:not(.vote, :has(figure))")) fit(body);
-      for (const body of document.querySelectorAll(".body.vote")) fit(body, body.querySelector("figure") ? [100, 94, 88, 82] : [122, 116, 110, 105, 100, 94, 88, 82]);
+      for (const body of document.querySelectorAll(".body.vote")) fit(body, body.querySelector("figure, input") ? [100, 94, 88, 82] : [122, 116, 110, 105, 100, 94, 88, 82]);
       for (const formula of document.querySelectorAll(".MathJax_Display")) {  // one that is too wide is set smaller
         const share = formula.clientWidth / formula.firstElementChild.getBoundingClientRect().width;
         if (share < 1) formula.style.setProperty("font-size", `${Math.floor(99 * share)}%`, "important");
