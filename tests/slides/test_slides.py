@@ -326,6 +326,13 @@ LOOK = (
                 say('sticks out', e);
             if (e.scrollWidth > e.clientWidth + 1 && e.tagName === 'PRE') say('is cut off', e);
         }
+        const votes = slide.querySelector('.vote input');
+        for (const typed of votes ? ['1 2 2 2 2 9', ''] : []) {
+            votes.value = typed;
+            votes.dispatchEvent(new Event('input'));
+            const dots = slide.querySelector('.vote svg').getBoundingClientRect();
+            if (dots.bottom > 690) say('dots stick out', slide);
+        }
         const text = document.createTreeWalker(slide, NodeFilter.SHOW_TEXT);
         while (text.nextNode()) {
             const e = text.currentNode.parentElement;

@@ -146,7 +146,15 @@ window.MathJax = {
   AuthorInit() {
     MathJax.Hub.Register.StartupHook("End", () => {
       for (const body of document.querySelectorAll(".body:not(.vote, :has(figure))")) fit(body);
-      for (const body of document.querySelectorAll(".body.vote")) fit(body, body.querySelector("figure, input") ? [100, 94, 88, 82] : [122, 116, 110, 105, 100, 94, 88, 82]);
+      for (const body of document.querySelectorAll(".body.vote")) {
+        const sizes = body.querySelector("figure, input") ? [100, 94, 88, 82, 76, 70] : [122, 116, 110, 105, 100, 94, 88, 82];
+        fit(body, sizes);
+        const dots = body.querySelector("[data-kind=number] svg");
+        if (!dots) continue;
+        dots.append(svg("g", {}));  // there is room for them, too
+        fit(body, sizes.filter(size => size <= 100 * body.style.zoom));
+      }
+      drawAll();
       for (const formula of document.querySelectorAll(".MathJax_Display")) {  // one that is too wide is set smaller
         const share = formula.clientWidth / formula.firstElementChild.getBoundingClientRect().width;
         if (share < 1) formula.style.setProperty("font-size", `${Math.floor(99 * share)}%`, "important");
