@@ -80,6 +80,18 @@ def test_a_plan_fits_its_notebook(number):
 
 
 @every_deck
+def test_a_slide_says_one_thing_and_shows_it(number):
+    """Tables at the end, and what is voted on or moved by hand, speak for themselves; so does the title."""
+    for n, slide in enumerate(deck(number).slides[1:], 2):
+        blocks = [block for each in slide.blocks for block in each]
+        moved = any("data-live" in b.parts[0].source or "data-playground" in b.parts[0].source for b in blocks)
+        if slide.vote or moved or slide.section in ("Claims tested", "Summary", "The map"):
+            continue
+        assert slide.head and len(slide.head) < 110, f"slide {n} of {slide.section} has no headline"
+        assert slide.draw or {b.kind for b in blocks} - {"paragraph"}, f"slide {n} ({slide.head}) is words alone"
+
+
+@every_deck
 def test_a_prediction_on_a_slide_has_its_choices_and_its_result(number):
     plan = deck(number)
     shown = [block for slide in plan.slides for blocks in slide.blocks for block in blocks]
