@@ -491,7 +491,8 @@ def dials(
             if values is not None:
                 ax.text(0, -1.12, _written(np.cos(turned), values), ha="center", va="top", fontsize=12)
     for ax, name in zip(grid[0], columns, strict=False):
-        ax.set_title(_(name))
+        ax.set_xlabel(_(name), labelpad=8)  # a title would begin at the left
+        ax.xaxis.set_label_position("top")
     if title:
         fig.suptitle(_(title), fontsize=16)
     return fig

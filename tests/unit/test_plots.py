@@ -238,7 +238,7 @@ def test_an_encoding_has_its_colour_in_every_figure():
 
 def test_a_dial_turns_the_short_way_and_has_a_name():
     fig = plots.dials({"pair": [-0.5, 2 * np.pi + 0.5], "other": [1]}, columns=["fast", "slow"])
-    assert [ax.get_title() for ax in fig.axes] == ["fast", "slow", "", ""]
+    assert [ax.get_xlabel() for ax in fig.axes] == ["fast", "slow", "", ""]
     arcs = [(ax.patches[0].theta1, ax.patches[0].theta2) for ax in fig.axes[:2]]
     assert np.allclose(arcs, [(-28.65, 0), (0, 28.65)], atol=0.01)
 
