@@ -147,7 +147,7 @@ def _turn(middle: tuple[float, float], radius: float, start: float, end: float, 
 # ---- forms: each returns its marks, its width and its height ----
 def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
     """Words in boxes, below each other; numbers below, arcs above, and what a row is called before it."""
-    size, tall = (34, 76) if len(rows) < 4 else (30, 58)
+    size, tall = (36, 100) if len(rows) < 3 else (34, 76) if len(rows) < 4 else (30, 58)
     left = max(_long(_cut(row.get("name", ""))[0], 28) for row in rows) + 30
     left = left if left > 30 else 0
     longest = max(_long(_cut(word)[0], size) for row in rows for word in row["words"].split(" ")) + 36
@@ -195,7 +195,7 @@ def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
 
 def _flow(lanes: list[list[str]], into: str = "", **_) -> tuple[str, float, float]:
     """Boxes with arrows from each to the next; several lanes may meet in a last one."""
-    size, tall, gap = 32, 92, 54
+    size, tall, gap = 32, 116 if len(lanes) < 3 else 92, 54
     ends = [into] if into else []
     columns = max(map(len, lanes))
 
@@ -400,7 +400,8 @@ def _bars(
     def value(text):
         return float(re.sub(r"[^\d.-]", "", text.replace("−", "-")))
 
-    step, thick = (100, 60) if len(bars) < 4 else (76, 44) if len(bars) < 6 else (58, 32)
+    step = max(min(124, 380 // len(bars)), 58)  # they fill the slide
+    thick = 0.6 * step
     left = max(_long(_cut(name)[0], 30) for name, *_ in bars) + 24
     room = WIDE - left - max(_long(text, 32) for _, text, *_ in bars) - 24
     most = most or max(value(text) for _, *row in bars for text in row)
@@ -408,22 +409,23 @@ def _bars(
     top, out = (44 if mark or unit else 4), []
     if unit:
         out.append(_text(left, 16, unit, " soft", 26, "start"))
-    if mark:
-        out.append(f'<path class="border" d="M{x[mark[0]]:.0f} {top - 6}V{top + step * len(bars)}"/>')
-        out.append(_text(x[mark[0]], 16, mark[1], " soft", 26))
     for n, (name, number, *ends) in enumerate(bars):
         text, role = _cut(name)
         y = top + (n + 0.5) * step
         out.append(_text(left - 20, y, text, role, 30, "end"))
         wide = max(x[number] - left, 3)
         out.append(f'<rect class="bar{role}" x="{left:.0f}" y="{y - thick / 2:.0f}" width="{wide:.0f}" '
-                   f'height="{thick}" rx="6"/>')  # fmt: skip
+                   f'height="{thick:.0f}" rx="{min(6, wide / 3):.0f}"/>')  # fmt: skip
         far = x[number]
         if ends:
             low, far = (x[end] for end in ends)
             out.append(f'<path class="range" d="M{low:.0f} {y:.0f}H{far:.0f}M{low:.0f} {y - 9:.0f}v18'
                        f'M{far:.0f} {y - 9:.0f}v18"/>')  # fmt: skip
         out.append(_text(max(far, left) + 14, y, number, role, 32, "start"))
+    if mark:
+        at = x[mark[0]]
+        out.append(f'<path class="border" d="M{at:.0f} {top - 6}V{top + step * len(bars)}"/>')
+        out += [_text(at - 8, 16, mark[1], " soft", 26, "end"), _text(at + 8, 16, mark[0], "", 26, "start")]
     return "".join(out), WIDE, top + step * len(bars) + 4
 
 

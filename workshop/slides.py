@@ -628,7 +628,8 @@ def _vote(key: str, block: Block, language: str) -> str:
     name = html.escape(block.parts[0].text, quote=True)
     if kind == "choice":
         answers = "".join(
-            f'<li><button type="button">{choice[4:-5]}<output></output></button></li>' for choice in choices
+            f'<li><button type="button"><span>{choice}</span><output></output></button></li>'
+            for choice in _reasoned([choice[4:-5] for choice in choices])
         )
         inside = f"<ol>{answers}</ol>"
     elif kind == "number":
@@ -638,6 +639,26 @@ def _vote(key: str, block: Block, language: str) -> str:
     else:
         inside = _sheet(key, asked, name)
     return f'<div class="vote" data-vote="{key}" data-kind="{kind}">{question}{inside}</div>'
+
+
+def _reasoned(choices: list[str]) -> list[str]:
+    """Choices in bold; what follows a colon, a reason, stands back, unless it is what tells them apart.
+
+    >>> _reasoned(["Rises: no mask.", "会降低：有掩码。"])
+    ['<b>Rises:</b> <span class="why">no mask.</span>', '<b>会降低：</b><span class="why">有掩码。</span>']
+    >>> _reasoned(["In the middle: first.", "In the middle: last."])[1]
+    '<b>In the middle: last.</b>'
+    """
+    said = [re.match("([^<]+?(?:: |：))(.+)", choice) for choice in choices]
+    heads = [parts[1] if parts else choice for choice, parts in zip(choices, said, strict=True)]
+    if len(set(heads)) < len(heads):
+        said = [None] * len(said)
+    return [
+        f'<b>{parts[1].rstrip()}</b>{" " * parts[1].endswith(" ")}<span class="why">{parts[2]}</span>'
+        if parts
+        else f"<b>{choice}</b>"
+        for choice, parts in zip(choices, said, strict=True)
+    ]
 
 
 def _told(told: dict, block: Block, language: str, beside: list[Block], asks: bool) -> str:
