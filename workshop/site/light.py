@@ -8,7 +8,9 @@
 - A figure with maps has a second picture for the dark: its colours are named in the text, and stay.
 - A table of sentences has the names of its columns in each cell: on a phone its rows are cards.
 - Each line of a blank knows how far it is indented: on a phone it goes on there.
-- What a cell printed in columns is marked: on a phone it scrolls, as broken lines would lose them.
+- What is still too wide for a phone scrolls in a place of its own, and nothing beside it does.
+- What a cell printed in columns, or as numbers of a list, is marked: on a phone it scrolls, as broken lines
+  would lose them.
 - Style sheets go without their comments.
 - The search index, 0.3 MB, is loaded on the search page only. The theme's icons come from its font: the
   script that draws the same icons weighs ten times as much.
@@ -129,13 +131,17 @@ def pictures(text: str, page: Path, site: Path) -> str:
         if size(data) is None:
             return tag
         later = count > 0 or source.startswith(INLINE)
-        if not MAP.search(tag) or "_images/" not in tag or TOY.search(text, 0, image.start()):
-            return shown(tag, data, later)
+        toy = TOY.search(text, 0, image.start())
         night = file.with_stem(f"{file.stem}-dark")
-        if not night.exists():
-            night.write_bytes(in_the_dark(data))
-        dark = tag.replace(file.name, night.name)
-        return shown(tag, data, later, "only-light") + shown(dark, data, True, "only-dark")
+        if toy or not night.exists() and not (MAP.search(tag) and "_images/" in tag):
+            made = shown(tag, data, later)
+        else:
+            if not night.exists():
+                night.write_bytes(in_the_dark(data))
+            dark = tag.replace(file.name, night.name).replace(' fetchpriority="high"', "")
+            made = shown(tag, data, later, "only-light") + shown(dark, data, True, "only-dark")
+        wide = re.search("--wide:[1-9]|--panel", made) and not toy
+        return f'<span class="course-wide">{made}</span>' if wide else made
 
     def shown(tag, data, later, kind=""):
         nonlocal count
@@ -144,7 +150,7 @@ def pictures(text: str, page: Path, site: Path) -> str:
         more = "" if "width=" in tag else ' width="{}" height="{}"'.format(*known)
         more += ' loading="lazy"' if later else ""
         tag = f"{more} {tag.removeprefix('<img').lstrip()}"
-        cuts = panels(data) if "_images/" in tag and "style=" not in tag else []
+        cuts = panels(data) if re.search("_images/|/methods/", tag) and "style=" not in tag else []
         if not cuts:  # on a phone a wide one is half its size: its words can be read, and little is cut off
             least = known[0] // 2 if known[0] > NARROW else 0
             wide = f' style="--wide:{least}px"' if known[0] > 300 and "style=" not in tag else ""
@@ -180,9 +186,10 @@ SPACE = re.compile(
 )
 """A space behind a Chinese sign: in Markdown sentences stand side by side. Code keeps its own."""
 OUTPUT = re.compile(
-    r'<div class="output (?=(?:stream|text_plain)\b[^>]*>(?:<[^>]*>)*[^<]*\S {2,}\S[^<]*\n[^<]*\S {2,}\S)'
+    r'<div class="output (?=(?:stream|text_plain)\b[^>]*>(?:<[^>]*>)*[^<]*'
+    r"(?:\S {2,}\S[^<]*\n[^<]*\S {2,}\S|tensor\(|array\(|\[[-\d., ]+[],]))"
 )
-"""What was printed, with gaps in at least two lines."""
+"""What was printed, with gaps in at least two lines, or a list of numbers."""
 
 
 TABLE = re.compile(r'<table class="table">(.*?)</table>', re.S)
@@ -192,7 +199,8 @@ CELL = re.compile(r"<td(?=[ >])(.*?)</td>", re.S)
 def rows(found: re.Match) -> str:
     """A table with three columns or more, and sentences in it: on a phone each row is a small card.
 
-    With five columns, some words are enough: a phone has no room for them.
+    With five columns, some words are enough: a phone has no room for them. Two columns fit, if the first
+    is short.
 
     >>> head = "".join(f'<th class="head"><p>{name}</p></th>' for name in ("term", "short", "said"))
     >>> row = f"<tr><td><p>bias</p></td><td><p>b</p></td><td><p>{'a number ' * 6}</p></td></tr>"
@@ -202,7 +210,9 @@ def rows(found: re.Match) -> str:
     names = [re.sub("<[^>]*>", "", each).strip() for each in re.findall(r"<th\b.*?</th>", found[1], re.S)]
     cells = [re.sub("<[^>]*>", "", each) for each in re.findall(r"<td\b.*?</td>", found[1], re.S)]
     wide = [len(CHINESE.sub("--", each)) for each in cells]  # as wide as two letters, and saying as much
-    if len(names) < 3 or len(cells) % len(names) or max(wide) < (40 if len(names) < 5 else 20):
+    if len(names) < 2 or len(cells) % len(names) or max(wide) < (40 if len(names) < 5 else 20):
+        return found[0]
+    if len(names) == 2 and max(wide[::2]) < 24:
         return found[0]
     short = [max(wide[n :: len(names)]) < 12 for n in range(len(names))]
     name = itertools.cycle(

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import editions
 import light
+import numpy as np
 import torch
 from matplotlib import colors
 from PIL import Image
@@ -89,6 +90,18 @@ TONES = {
     "alibi": "#703dba",
 }
 """These colours on white, as course.css has them."""
+NIGHT = {
+    "none": "#aeaeae",
+    "sinusoidal": "#6592ea",
+    "learned": "#ee5fa0",
+    "relative": "#89fee1",
+    "hybrid": "#ecda1e",
+    "rope": "#f68426",
+    "alibi": "#858df0",
+}
+"""And in the dark, two of them lighter: a thin line and its name need more contrast than a dot."""
+MARK = "#00ffff"
+"""A hue whose share of a pixel can be told from that of grey."""
 
 FAMILIES = {
     "relative": "by distance",
@@ -608,19 +621,18 @@ def equal_scores(page: Method):
         return scores(x, x, encoding, p, p)[0]
 
 
-def picture(page: Method):
+def picture(page: Method, hue: str):
     """The scores of the first head as a map, and those of the last query in each head as lines with names."""
     z = equal_scores(page)
     if page.page == "xpos":  # made for decoders: what is ahead grows without bound, and none reads it
         z = z.masked_fill(torch.ones_like(z[0]).triu(1).bool(), torch.nan)
-    hue = TONES[kind(page.page)]
     fig, axes = plots.panels(1, 2, size=(10.5, 3.9))
     shades = colors.LinearSegmentedColormap.from_list("method", ["#ffffff", hue])
     plots.heat(
         z[0], limits=None, cmap=shades, xlabel="key", ylabel="query", title="scores in head 1", ax=axes[0]
     )
     for h, line in enumerate(z[:, -1], 1):
-        axes[1].plot(torch.arange(1 - LENGTH, 1), line, color=hue, alpha=1 - 0.2 * (h - 1), linewidth=2)
+        axes[1].plot(torch.arange(1 - LENGTH, 1), line, color=hue, alpha=1 - 0.1 * (h - 1), linewidth=2)
         axes[1].annotate(
             f"head {h}",
             (0, float(line[-1])),
@@ -654,14 +666,34 @@ def alt(page: Method) -> str:
     )
 
 
+def by_night(drawn: Image.Image, hue: str) -> Image.Image:
+    """A picture that was drawn with ``MARK`` for its hue, on the ground of course.css in the dark.
+
+    What is grey is a line of its frame, or a word; everything else is the more of the hue, the less red it has.
+
+    >>> dark = by_night(Image.fromarray(np.array([[[255, 255, 255], [0, 255, 255]]], np.uint8)), "#ecda1e")
+    >>> ["#" + bytes(pixel).hex() for pixel in np.asarray(dark)[0]]
+    ['#0f131a', '#ecda1e']
+    """
+    part = np.asarray(drawn, dtype=np.float32)[..., :2] / 255
+    own, ink = part[..., 1:] - part[..., :1], 1 - part[..., 1:]
+    ground, tone, words = (np.array(colors.to_rgb(each)) for each in ("#0f131a", hue, "#eceef3"))
+    dark = ground + own * (tone - ground) + ink * (words - ground)
+    return Image.fromarray((255 * dark.clip(0, 1) + 0.5).astype(np.uint8))
+
+
 def draw(folder: Path) -> None:
     """The pictures of all pages of this site, as static files."""
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     for name, page in METHODS.items():
         if not editions.there(f"methods/{name}", editions.LANGUAGE):
             continue
-        drawn = Image.open(io.BytesIO(plots.png(picture(page)))).convert("RGB")
-        drawn.quantize(COLOURS).save(folder / FOLDER / f"{name}.png", optimize=True)
+        day, night = (
+            Image.open(io.BytesIO(plots.png(picture(page, hue)))).convert("RGB")
+            for hue in (TONES[kind(name)], MARK)
+        )
+        for end, drawn in (("", day), ("-dark", by_night(night, NIGHT[kind(name)]))):
+            drawn.quantize(COLOURS).save(folder / FOLDER / f"{name}{end}.png", optimize=True)
 
 
 def image(name: str, folder: Path) -> str:

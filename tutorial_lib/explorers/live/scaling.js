@@ -106,7 +106,7 @@ function placed(times, list) {
 function methods(app, parent, narrow) {
   const { params: p, data } = app, names = data.parameters.method.values, W = app.width(parent);
   const each = W < 480 ? 3 : W < 760 ? 4 : names.length, wide = W / each, tall = app.small ? 70 : narrow ? 76 : 84, H = tall * Math.ceil(names.length / each);
-  const [pic] = canvas(parent, W, H, speak`Methods side by side`, { style: "margin-bottom:6px" });
+  const [pic] = canvas(parent, W, H, speak`Methods side by side`, { style: "margin-bottom:20px" });
   set(pic, { role: "radiogroup" });
   const [d, , L] = data.models[p.model], n = d / 2, old = thetas("none", 1, p, data), slow = old.findIndex(v => L * v < TAU);
   const boxes = names.map((name, i) => {

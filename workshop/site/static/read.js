@@ -19,11 +19,15 @@
   }
   show();
   addEventListener("load", () => window.MathJax?.Hub?.Queue(() => { // a formula wider than its place is set smaller; what is wider still scrolls
+    const shares = new Map(); // all of one block have one size
     for (const formula of document.querySelectorAll(".MathJax_Display")) {
       const place = formula.parentElement, wide = formula.firstElementChild.getBoundingClientRect().width;
       const share = place.clientWidth / Math.max(wide, place.scrollWidth - 1); // cases may be wider than their box
-      if (share < 1) formula.style.fontSize = `${Math.max(70, Math.floor(98 * share))}%`;
+      const block = formula.closest(".course-equation") ?? formula;
+      shares.set(block, [Math.min(share, shares.get(block)?.[0] ?? 1), ...(shares.get(block)?.slice(1) ?? []), formula]);
     }
+    for (const [share, ...formulas] of shares.values())
+      if (share < 1) for (const one of formulas) one.style.fontSize = `${Math.max(70, Math.floor(98 * share))}%`;
   }));
   addEventListener("load", () => { // the theme brings this page's line to the middle: not where that hides title and search for nothing
     const bar = document.querySelector(".bd-sidebar-primary"), line = [...document.querySelectorAll(".bd-docs-nav .active")].at(-1);
