@@ -669,7 +669,7 @@ def alt(page: Method) -> str:
 def by_night(drawn: Image.Image, hue: str) -> Image.Image:
     """A picture that was drawn with ``MARK`` for its hue, on the ground of course.css in the dark.
 
-    What is grey is a line of its frame, or a word; everything else is the more of the hue, the less red it has.
+    Grey is its frame, or a word; all else is the more of the hue, the less red it has.
 
     >>> dark = by_night(Image.fromarray(np.array([[[255, 255, 255], [0, 255, 255]]], np.uint8)), "#ecda1e")
     >>> ["#" + bytes(pixel).hex() for pixel in np.asarray(dark)[0]]
