@@ -5,7 +5,8 @@
 - A figure of two or three panels side by side can be cut: on a phone they stand one below the other.
 - Chinese words bring a font with just the characters of the site, 0.1 MB of the English one: a reader's own
   font comes first, so that only a browser without any fetches it, and sees no boxes.
-- A figure with maps has a second picture for the dark: its colours are named in the text, and stay.
+- A figure with maps has a second picture for the dark: its colours are named in the text, and stay. That
+  of a method has been drawn twice.
 - A table of sentences has the names of its columns in each cell: on a phone its rows are cards.
 - Each line of a blank knows how far it is indented: on a phone it goes on there.
 - What is still too wide for a phone scrolls in a place of its own, and nothing beside it does.
@@ -133,7 +134,7 @@ def pictures(text: str, page: Path, site: Path) -> str:
         later = count > 0 or source.startswith(INLINE)
         toy = TOY.search(text, 0, image.start())
         night = file.with_stem(f"{file.stem}-dark")
-        if toy or not night.exists() and not (MAP.search(tag) and "_images/" in tag):
+        if toy or not (MAP.search(tag) if "_images/" in tag else night.exists()):
             made = shown(tag, data, later)
         else:
             if not night.exists():
