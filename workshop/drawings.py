@@ -147,7 +147,9 @@ def _turn(middle: tuple[float, float], radius: float, start: float, end: float, 
 # ---- forms: each returns its marks, its width and its height ----
 def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
     """Words in boxes, below each other; numbers below, arcs above, and what a row is called before it."""
-    size, tall = (36, 100) if len(rows) < 3 else (34, 76) if len(rows) < 4 else (30, 58)
+    size, tall = (34, 76) if len(rows) < 4 else (30, 58)
+    if len(rows) < 3 and not any({"arcs", "under"} & row.keys() for row in rows):  # nothing else needs room
+        size, tall = 36, 100
     left = max(_long(_cut(row.get("name", ""))[0], 28) for row in rows) + 30
     left = left if left > 30 else 0
     longest = max(_long(_cut(word)[0], size) for row in rows for word in row["words"].split(" ")) + 36

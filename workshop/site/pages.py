@@ -184,7 +184,7 @@ def notebook(text: str) -> str:
     content = json.loads(text)
     *above, last = content["cells"]  # where a lesson stands is said at its end: beside it is a list of all
     content["cells"] = [cell for cell in above if "strip" not in cell["metadata"].get("tags", ())] + [last]
-    first = list(itertools.takewhile(lambda cell: cell["cell_type"] == "code", content["cells"][1:]))
+    first = list(itertools.takewhile(lambda cell: cell.get("outputs") == [], content["cells"][1:]))
     if first:  # a page begins with its puzzle: what runs before is in one drawer
         first[0]["metadata"].setdefault("tags", []).append("hide-input")
         first[0]["source"] = "\n\n".join("".join(cell["source"]) for cell in first)
