@@ -43,7 +43,7 @@ def words(drawing: dict) -> Iterator[str]:
     for value in [v for k, v in drawing.items() if k != "rule"] if isinstance(drawing, dict) else drawing:
         if isinstance(value, dict | list):
             yield from words(value)
-        elif isinstance(value, str) and not ROLE.fullmatch(f":{value}"):
+        elif isinstance(value, str):
             text = " ".join(ROLE.sub("", word) for word in value.split(" "))
             if SPOKEN.search(re.sub(r"\$[^$]*\$", "", text)):
                 yield text
@@ -173,8 +173,8 @@ def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
             if text:
                 out.append(_box(x[n], y, wide, tall, role))
                 out.append(_text(x[n] + wide / 2, y + tall / 2, text, role, size))
-        for a, b, label, *role in arcs:
-            label, role = _cut(":".join([label, *role]))
+        for a, b, label in arcs:
+            label, role = _cut(label)
             x1, x2, high = x[a] + wide / 2, x[b] + wide / 2, 26 * abs(b - a) ** 0.8
             out.append(
                 f'<path class="arc{role}" d="M{x1:.0f} {y - 4:.0f}C{x1:.0f} {y - 4 - 1.33 * high:.0f} '
@@ -255,8 +255,8 @@ def _dials(dials: list[dict], **_) -> tuple[str, float, float]:
             out.append(f'<path class="tick" d="M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"/>')
         if arc := dial.get("arc"):
             out.append(_turn((x, middle), radius, *arc))
-        for angle, label, *role in dial.get("hands", []):
-            label, role = _cut(":".join([label, *role]))
+        for angle, label in dial.get("hands", []):
+            label, role = _cut(label)
             out.append(_arrow(x, middle, *at(angle, 0.96), role, 6 if "off" not in role else 4))
             p, q = at(angle, 1 + 24 / radius)
             out.append(_text(p, q, label, role, 28))
