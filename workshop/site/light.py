@@ -198,17 +198,19 @@ CELL = re.compile(r"<td(?=[ >])(.*?)</td>", re.S)
 
 
 def rows(found: re.Match) -> str:
-    """A table with three columns or more, and sentences in it: on a phone each row is a small card.
+    r"""A table with three columns or more, and sentences in it: on a phone each row is a small card.
 
     With five columns, some words are enough: a phone has no room for them. Two columns fit, if the first
     is short.
 
-    >>> head = "".join(f'<th class="head"><p>{name}</p></th>' for name in ("term", "short", "said"))
+    >>> head = "".join(f'<th class="head"><p>{name}</p></th>' for name in ("term", r"\(p\)", "said"))
     >>> row = f"<tr><td><p>bias</p></td><td><p>b</p></td><td><p>{'a number ' * 6}</p></td></tr>"
-    >>> rows(TABLE.search(f'<table class="table">{head}{row}</table>')).count('data-name="said"')
-    1
+    >>> table = rows(TABLE.search(f'<table class="table">{head}{row}</table>'))
+    >>> table.count('data-name="said"'), table.count('data-name="p"')
+    (1, 1)
     """
-    names = [re.sub("<[^>]*>", "", each).strip() for each in re.findall(r"<th\b.*?</th>", found[1], re.S)]
+    heads = re.findall(r"<th\b.*?</th>", found[1], re.S)
+    names = [re.sub(r"<[^>]*>|\\[()]", "", each).strip() for each in heads]  # a formula is not set there
     cells = [re.sub("<[^>]*>", "", each) for each in re.findall(r"<td\b.*?</td>", found[1], re.S)]
     wide = [len(CHINESE.sub("--", each)) for each in cells]  # as wide as two letters, and saying as much
     if len(names) < 2 or len(cells) % len(names) or max(wide) < (40 if len(names) < 5 else 20):
