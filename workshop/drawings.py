@@ -83,13 +83,13 @@ def _cut(text: str) -> tuple[str, str]:
 
 def _long(text: str, size: float) -> float:
     """About as many pixels as a text is wide."""
-    bare = re.sub(r"[$_^{}]", "", text)
+    bare = re.sub(r"[$_^{}]", "", ROLE.sub("", text))
     return size * sum(1.02 if unicodedata.east_asian_width(c) in "WF" else 0.61 for c in bare)
 
 
 def _text(x: float, y: float, text: str, role: str = "", size: int = 30, anchor: str = "middle") -> str:
-    """Words at a place; ``y`` is their middle."""
-
+    """Words at a place, in their own role or in this; ``y`` is their middle."""
+    text, own = _cut(text)
     inside, drop = "", 0.0  # how far below its line the text stands
     for part in re.split(r"(\$[^$]+\$)", text):
         marks = r"([_^]?)(?:\{([^}]*)\}|([^_^]))" if part.startswith("$") else "()()(.)"
@@ -107,13 +107,18 @@ def _text(x: float, y: float, text: str, role: str = "", size: int = 30, anchor:
     while (joined := re.sub(r'(<tspan class="[\w ]+">)([^<]*)\1', r"\1\2", inside)) != inside:
         inside = joined
     return (
-        f'<text class="w{role}" x="{x:.0f}" y="{y + 0.36 * size:.0f}" font-size="{size}" '
+        f'<text class="w{own or role}" x="{x:.0f}" y="{y + 0.36 * size:.0f}" font-size="{size}" '
         f'text-anchor="{anchor}">{inside}</text>'
     )
 
 
 def _box(x: float, y: float, w: float, h: float, role: str = "") -> str:
     return f'<rect class="box{role}" x="{x:.0f}" y="{y:.0f}" width="{w:.0f}" height="{h:.0f}" rx="12"/>'
+
+
+def _boxed(x: float, y: float, w: float, h: float, word: str, size: int) -> str:
+    """A box with a word, in its role."""
+    return _box(x, y, w, h, _cut(word)[1]) + _text(x + w / 2, y + h / 2, word, size=size)
 
 
 def _arrow(x1: float, y1: float, x2: float, y2: float, role: str = "", wide: float = 4) -> str:
@@ -150,9 +155,9 @@ def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
     size, tall = (34, 76) if len(rows) < 4 else (30, 58)
     if len(rows) < 3 and not any({"arcs", "under"} & row.keys() for row in rows):  # nothing else needs room
         size, tall = 36, 100
-    left = max(_long(_cut(row.get("name", ""))[0], 28) for row in rows) + 30
+    left = max(_long(row.get("name", ""), 28) for row in rows) + 30
     left = left if left > 30 else 0
-    longest = max(_long(_cut(word)[0], size) for row in rows for word in row["words"].split(" ")) + 36
+    longest = max(_long(word, size) for row in rows for word in row["words"].split(" ")) + 36
     most = max(len(row["words"].split(" ")) + row.get("shift", 0) for row in rows)
     longest = max(longest, 84)
     gap = 14
@@ -165,28 +170,23 @@ def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
         y += max((28 + 26 * abs(b - a) ** 0.8 for a, b, *_ in arcs), default=-6) + 6
         x = [left + (n + row.get("shift", 0)) * (wide + gap) for n in range(most)]
         if name := row.get("name"):
-            text, role = _cut(name)
-            out.append(_text(0, y + tall / 2, text, role or " soft", 28, "start"))
-        tokens = row["words"].split(" ")
-        for n, word in enumerate(tokens):
-            text, role = _cut(word)
-            if text:
-                out.append(_box(x[n], y, wide, tall, role))
-                out.append(_text(x[n] + wide / 2, y + tall / 2, text, role, size))
+            out.append(_text(0, y + tall / 2, name, " soft", 28, "start"))
+        out += [
+            _boxed(x[n], y, wide, tall, word, size)
+            for n, word in enumerate(row["words"].split(" "))
+            if _cut(word)[0]
+        ]
         for a, b, label in arcs:
-            label, role = _cut(label)
             x1, x2, high = x[a] + wide / 2, x[b] + wide / 2, 26 * abs(b - a) ** 0.8
-            out.append(
-                f'<path class="arc{role}" d="M{x1:.0f} {y - 4:.0f}C{x1:.0f} {y - 4 - 1.33 * high:.0f} '
-                f'{x2:.0f} {y - 4 - 1.33 * high:.0f} {x2:.0f} {y - 4:.0f}"/>'
-            )
-            out.append(_text((x1 + x2) / 2, y - high - 20, label, role, 26))
+            low, top = f"{y - 4:.0f}", f"{y - 4 - 1.33 * high:.0f}"
+            way = f"M{x1:.0f} {low}C{x1:.0f} {top} {x2:.0f} {top} {x2:.0f} {low}"
+            out.append(f'<path class="arc{_cut(label)[1]}" d="{way}"/>')
+            out.append(_text((x1 + x2) / 2, y - high - 20, label, size=26))
         y += tall
         if under := row.get("under"):
             y += 22
             for n, number in enumerate(under.split(" ")):
-                text, role = _cut(number)
-                out.append(_text(x[n] + wide / 2, y, text, role or " soft", 28))
+                out.append(_text(x[n] + wide / 2, y, number, " soft", 28))
             y += 14
         if n := row.get("border"):
             edge = x[n] - gap / 2
@@ -203,9 +203,9 @@ def _flow(lanes: list[list[str]], into: str = "", **_) -> tuple[str, float, floa
 
     def widths(size):
         return [
-            max(max((_long(_cut(lane[n])[0], size) for lane in lanes if n < len(lane)), default=0) + 44, 96)
+            max(max((_long(lane[n], size) for lane in lanes if n < len(lane)), default=0) + 44, 96)
             for n in range(columns)
-        ] + [max(_long(_cut(text)[0], size) + 44, 96) for text in ends]
+        ] + [max(_long(text, size) + 44, 96) for text in ends]
 
     while sum(widths(size)) + gap * (columns + len(ends) - 1) + 30 > WIDE and (size > 25 or gap > 34):
         size, gap = max(size - 1, 25), max(gap - 4, 34)
@@ -217,17 +217,13 @@ def _flow(lanes: list[list[str]], into: str = "", **_) -> tuple[str, float, floa
     for m, lane in enumerate(lanes):
         y = 4 + m * step
         for n, word in enumerate(lane):
-            text, role = _cut(word)
-            out.append(_box(x[n], y, wide[n], tall, role))
-            out.append(_text(x[n] + wide[n] / 2, y + tall / 2, text, role, size))
+            out.append(_boxed(x[n], y, wide[n], tall, word, size))
             if n:
                 out.append(_arrow(x[n - 1] + wide[n - 1] + 6, y + tall / 2, x[n] - 6, y + tall / 2))
     high = (len(lanes) - 1) * step + tall + 8
     if into:
-        text, role = _cut(into)
         y = (high - tall) / 2
-        out.append(_box(x[-1], y, wide[-1], tall, role))
-        out.append(_text(x[-1] + wide[-1] / 2, y + tall / 2, text, role, size))
+        out.append(_boxed(x[-1], y, wide[-1], tall, into, size))
         middle, bend = y + tall / 2, x[-1] - 44
         for m, lane in enumerate(lanes):
             start, end = 4 + m * step + tall / 2, x[len(lane) - 1] + wide[len(lane) - 1] + 6
@@ -256,13 +252,12 @@ def _dials(dials: list[dict], **_) -> tuple[str, float, float]:
         if arc := dial.get("arc"):
             out.append(_turn((x, middle), radius, *arc))
         for angle, label in dial.get("hands", []):
-            label, role = _cut(label)
+            role = _cut(label)[1]
             out.append(_arrow(x, middle, *at(angle, 0.96), role, 6 if "off" not in role else 4))
             p, q = at(angle, 1 + 24 / radius)
-            out.append(_text(p, q, label, role, 28))
+            out.append(_text(p, q, label, size=28))
         if name := dial.get("name"):
-            text, role = _cut(name)
-            out.append(_text(x, 2 * radius + 96, text, role or " soft", 28))
+            out.append(_text(x, 2 * radius + 96, name, " soft", 28))
     return "".join(out), room * len(dials), 2 * radius + (124 if any("name" in d for d in dials) else 90)
 
 
@@ -288,19 +283,18 @@ def _grids(grids: list[dict], **_) -> tuple[str, float, float]:
     room = WIDE / len(grids)
     out, high, end = [], 0.0, 0.0
     for m, grid in enumerate(grids):
-        n, rule, labels = grid["n"], MAPS[grid["rule"]], grid.get("words", "").split()
-        names = [_cut(label) for label in labels]
-        label = max((_long(text, 26) for text, _ in names), default=0) + 16
+        n, rule, names = grid["n"], MAPS[grid["rule"]], grid.get("words", "").split()
+        label = max((_long(name, 26) for name in names), default=0) + 16
         tall = min((room - label - 50) / n, 360 / n, 84)
         wide = min(max(tall, label), (room - label - 50) / n)  # a column has room for its word
-        x0, y0 = m * room + label, 44.0 if labels else 6.0
+        x0, y0 = m * room + label, 44.0 if names else 6.0
         values = [[rule(i, j, grid.get("by", 0)) for j in range(n)] for i in range(n)]
         most = max(abs(v) for row in values for v in row if v is not None) or 1
         for i in range(n):
-            if labels:
-                out.append(_text(x0 - 12, y0 + (i + 0.5) * tall, *names[i], 26, "end"))
+            if names:
+                out.append(_text(x0 - 12, y0 + (i + 0.5) * tall, names[i], "", 26, "end"))
                 if wide > label - 10:
-                    out.append(_text(x0 + (i + 0.5) * wide, y0 - 22, *names[i], 26))
+                    out.append(_text(x0 + (i + 0.5) * wide, y0 - 22, names[i], size=26))
             for j, value in enumerate(values[i]):
                 x, y = x0 + j * wide, y0 + i * tall
                 sign = (
@@ -315,12 +309,10 @@ def _grids(grids: list[dict], **_) -> tuple[str, float, float]:
                     out.append(_text(x + wide / 2, y + tall / 2, f"{value}".replace("-", "−"), "", 26))
         bottom = y0 + n * tall
         if name := grid.get("name"):
-            text, role = _cut(name)
-            out.append(_text(x0 + n * wide / 2, bottom + 34, text, role or " soft", 28))
+            out.append(_text(x0 + n * wide / 2, bottom + 34, name, " soft", 28))
             bottom += 54
-        high, end = max(high, bottom), x0 + n * wide + 30
-        if grid.get("name"):
-            end = max(end, x0 + n * wide / 2 + _long(_cut(grid["name"])[0], 28) / 2)
+        high = max(high, bottom)
+        end = max(x0 + n * wide + 30, x0 + n * wide / 2 + _long(grid.get("name", ""), 28) / 2)
     return "".join(out), end, high + 6
 
 
@@ -336,21 +328,18 @@ def _line(line: dict, **_) -> tuple[str, float, float]:
 
     out = []
     for start, end, label in line.get("spans", []):
-        text, role = _cut(label)
-        out.append(_box(x(start) + 2, y - 66, x(end) - x(start) - 4, 60, role))
-        out.append(_text((x(start) + x(end)) / 2, y - 36, text, role, 28))
+        out.append(_boxed(x(start) + 2, y - 66, x(end) - x(start) - 4, 60, label, 28))
     out.append(_arrow(left, y, right + 34, y, "", 3))
     ticks = line.get("ticks", sorted({0, line["to"], *(e for _, e, _ in line.get("spans", []))}))
     for value in ticks:
         out.append(f'<path class="tick" d="M{x(value):.0f} {y - 8:.0f}v16"/>')
         out.append(_text(x(value), y + 32, f"{value:,}", " soft", 26))
     for n, (value, label) in enumerate(line.get("marks", [])):
-        text, role = _cut(label)
         near = any(abs(x(value) - x(tick)) < 40 for tick in ticks)  # its number stands there
         below = y + 86 + 44 * (n % 2) + 20 * near
-        out.append(_arrow(x(value), below - 24, x(value), y + (50 if near else 8), role))
-        half = _long(text, 28) / 2
-        out.append(_text(min(max(x(value), half), WIDE - half), below, text, role, 28))
+        out.append(_arrow(x(value), below - 24, x(value), y + (50 if near else 8), _cut(label)[1]))
+        half = _long(label, 28) / 2
+        out.append(_text(min(max(x(value), half), WIDE - half), below, label, size=28))
     marks = len(line.get("marks", []))
     return "".join(out), WIDE, y + (56 if not marks else 136 if marks == 1 else 180)
 
@@ -364,7 +353,7 @@ def _curves(curves: list[dict], x: list, border: float | None = None, **_) -> tu
     }
     low, high = min(map(min, values.values())), max(map(max, values.values()))
     low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
-    right = WIDE - max(_long(_cut(c["name"])[0], 28) for c in curves) - 24
+    right = WIDE - max(_long(c["name"], 28) for c in curves) - 24
     tall = 300
 
     def at(n, value):
@@ -379,17 +368,16 @@ def _curves(curves: list[dict], x: list, border: float | None = None, **_) -> tu
         out.append(f'<path class="border" d="M{edge:.0f} 8V{tall + 24}"/>')
     ends = []
     for n, curve in enumerate(curves):
-        text, role = _cut(curve["name"])
         path = "".join(
             f"{'L' if m else 'M'}{a:.1f} {b:.1f}"
             for m, (a, b) in enumerate(at(m, v) for m, v in enumerate(values[n]))
         )
-        out.append(f'<path class="curve{role}" d="{path}"/>')
-        ends.append([at(200, values[n][-1])[1], text, role])
+        out.append(f'<path class="curve{_cut(curve["name"])[1]}" d="{path}"/>')
+        ends.append([at(200, values[n][-1])[1], curve["name"]])
     ends.sort()
     for a, b in zip(ends, ends[1:], strict=False):
         b[0] = max(b[0], a[0] + 36)
-    out += [_text(right + 14, y, text, role, 28, "start") for y, text, role in ends]
+    out += [_text(right + 14, y, name, "", 28, "start") for y, name in ends]
     out.append(_text(right, tall + 52, label, " soft", 26, "end"))
     return "".join(out), WIDE, tall + 72
 
@@ -404,7 +392,7 @@ def _bars(
 
     step = max(min(124, 380 // len(bars)), 58)  # they fill the slide
     thick = 0.6 * step
-    left = max(_long(_cut(name)[0], 30) for name, *_ in bars) + 24
+    left = max(_long(name, 30) for name, *_ in bars) + 24
     room = WIDE - left - max(_long(text, 32) for _, text, *_ in bars) - 24
     most = most or max(value(text) for _, *row in bars for text in row)
     x = {text: left + room * value(text) / most for _, *row in bars for text in (*row, *(mark or [])[:1])}
@@ -412,9 +400,8 @@ def _bars(
     if unit:
         out.append(_text(left, 16, unit, " soft", 26, "start"))
     for n, (name, number, *ends) in enumerate(bars):
-        text, role = _cut(name)
-        y = top + (n + 0.5) * step
-        out.append(_text(left - 20, y, text, role, 30, "end"))
+        role, y = _cut(name)[1], top + (n + 0.5) * step
+        out.append(_text(left - 20, y, name, "", 30, "end"))
         wide = max(x[number] - left, 3)
         out.append(f'<rect class="bar{role}" x="{left:.0f}" y="{y - thick / 2:.0f}" width="{wide:.0f}" '
                    f'height="{thick:.0f}" rx="{min(6, wide / 3):.0f}"/>')  # fmt: skip
@@ -442,19 +429,11 @@ def _arrows(arrows: list[list], arc: list | None = None, **_) -> tuple[str, floa
     if arc:
         out.append(_turn((middle, middle), radius, *arc))
     for a, b, label in arrows:
-        text, role = _cut(label)
         tip = middle + radius * a / far, middle - radius * b / far
-        out.append(_arrow(middle, middle, *tip, role, 6))
+        out.append(_arrow(middle, middle, *tip, _cut(label)[1], 6))
         long = math.hypot(a, b) or 1
-        out.append(
-            _text(
-                tip[0] + (26 + _long(text, 28) / 2 * abs(a) / long) * a / long,
-                tip[1] - 26 * b / long,
-                text,
-                role,
-                28,
-            )
-        )
+        along = 26 + _long(label, 28) / 2 * abs(a) / long
+        out.append(_text(tip[0] + along * a / long, tip[1] - 26 * b / long, label, size=28))
     return "".join(out), 2 * middle + 60, 2 * middle
 
 

@@ -39,6 +39,7 @@ import unicodedata
 from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -257,15 +258,19 @@ class Notebook:
     def title(self) -> str:
         return self.blocks[0][1]
 
+    @cached_property
+    def bare(self) -> list[tuple[int, str]]:
+        """The letters of each heading and block, with its cell."""
+        return [
+            (block.cell, _bare(" ".join((block.head, *(part.text for part in block.parts)))))
+            for _, name, blocks in self.blocks
+            for block in (Block("heading", blocks[0].cell if blocks else -1, (Part(name, name),)), *blocks)
+        ]
+
     def saying(self, text: str) -> list[int]:
         """The cells in which a stretch of words stands, whatever the signs and formulas' marks between."""
         sought = _bare(text)
-        return [
-            block.cell
-            for _, name, blocks in self.blocks
-            for block in (Block("heading", blocks[0].cell if blocks else -1, (Part(name, name),)), *blocks)
-            if sought in _bare(" ".join((block.head, *(part.text for part in block.parts))))
-        ]
+        return [cell for cell, bare in self.bare if sought in bare]
 
     def section(self, heading: str) -> list[Block]:
         """The blocks below a heading, subsections included. ValueError unless it occurs exactly once.
