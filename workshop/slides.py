@@ -36,16 +36,19 @@ import struct
 import sys
 import tomllib
 import unicodedata
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
+import numpy as np
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
 
 from course import playground
 from course.lesson import questions
@@ -506,7 +509,10 @@ class Deck:
         if language != ENGLISH:
             self._translate(path)
         for slide in self.slides:
-            slide.blocks = [_joined(blocks) for blocks in slide.blocks]
+            slide.blocks = [
+                [untitled(block) if slide.head else block for block in _joined(blocks)]
+                for blocks in slide.blocks
+            ]
 
     def messages(self) -> Iterator[tuple[str, str, str]]:
         """``(text, place, note)`` of the English deck: the plan's words, and quotes of less than a block."""
@@ -749,6 +755,38 @@ def layout(blocks: list[list[Block]], drawn: str = "") -> str:
     if len(pictures) == 1 and not moved and words and len(shown) == len(words) + (not drawn):
         return "beside" if _proportion(pictures[0]) < (1.45 if drawn else 1.9) else ""
     return ""
+
+
+TITLE = range(10, 35)  # pixels that one line of a figure's title is high
+
+
+def untitled(block: Block) -> Block:
+    """A figure without its own title: the slide's headline says it. Titles of several panels are names: they stay.
+
+    >>> from tutorial_lib import plots
+    >>> shown = b64encode(plots.png(plots.lines([0, 1], {"": [0, 1]}, title="It rises"))).decode()
+    >>> one = Block("picture", 0, (Part("A line.", f'<img src="data:image/png;base64,{shown}">'),))
+    >>> _proportion(one.parts[0].source) < _proportion(untitled(one).parts[0].source)
+    True
+    >>> untitled(untitled(one)) == untitled(one)
+    True
+    """
+    found = re.search(r"base64,([\w+/\s=]+)", block.parts[0].source) if block.kind == "picture" else None
+    if not found:
+        return block
+    with Image.open(BytesIO(b64decode(found[1]))) as opened:
+        image = opened.convert("RGB")
+    ink = np.asarray(image.convert("L")) < 250
+    rows = np.flatnonzero(np.diff(ink.any(1), prepend=False))  # where ink begins, ends, and begins again
+    columns = np.flatnonzero(ink[rows[0] : rows[1]].any(0))
+    if rows[1] - rows[0] not in TITLE or len(rows) < 3 or np.diff(columns).max(initial=0) > 2 * TITLE[-1]:
+        return block
+    tall = np.diff(rows)[2::2] > 4  # what is less is the tail of a comma
+    top = rows[2::2][: len(tall)][tall][0] if tall.any() else rows[2]
+    bare = BytesIO()
+    image.crop((0, top - 6, *image.size)).save(bare, "PNG", optimize=True)
+    source = block.parts[0].source.replace(found[1], b64encode(bare.getvalue()).decode())
+    return replace(block, parts=(Part(block.parts[0].text, source), *block.parts[1:]))
 
 
 def _proportion(image: str) -> float:
