@@ -28,6 +28,7 @@ __all__ = [
     "HALO",
     "Picture",
     "SIGNED",
+    "WEIGHTS",
     "bars",
     "dials",
     "forest",
@@ -70,8 +71,21 @@ SIGNED = matplotlib.colors.LinearSegmentedColormap.from_list(
         )
     ),
 )
-if SIGNED.name not in matplotlib.colormaps:  # it is there already if a tool imports this file again
-    matplotlib.colormaps.register(SIGNED)  # by its name, as all other colour maps
+# What cannot be negative, attention weights first of all: white is nothing, and more is a darker green, that
+# of what is between query and key, as in the explorers. It falls fastest at first, so that 0.1 is not white.
+WEIGHTS = matplotlib.colors.LinearSegmentedColormap.from_list(
+    "weights",
+    list(
+        zip(
+            (0, 0.1, 0.25, 0.5, 0.75, 1),
+            ("#ffffff", "#d2ede2", "#a0d6c0", "#4aa586", "#08765a", "#00281d"),
+            strict=True,
+        )
+    ),
+)
+for _map in (SIGNED, WEIGHTS):
+    if _map.name not in matplotlib.colormaps:  # it is there already if a tool imports this file again
+        matplotlib.colormaps.register(_map)  # by its name, as all other colour maps
 MARKERS = "os^Dv<>"
 BESIDE = 12  # points from a plot to the names of its lines
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (9, 3)), (0, (3, 1, 1, 1, 1, 1)))
@@ -145,8 +159,9 @@ def heat(
 ) -> Figure:
     """A heat map of ``z`` with shape ``[rows, columns]``; row 0 is at the top.
 
-    ``limits`` are the ends of the colour scale (``None``: those of the data); blue is low,
-    yellow is high. ``values`` is a format such as ``".2f"`` that writes each number into its cell.
+    ``limits`` are the ends of the colour scale (``None``: those of the data). ``cmap`` is ``"signed"``, for
+    numbers of both signs, from blue over grey at zero to yellow; or ``"weights"``, for what is 0 or more,
+    from white to dark green. ``values`` is a format such as ``".2f"`` that writes each number into its cell.
     ``mark_row`` frames one row, ``mark_cell`` one ``(row, column)``. ``colorbar=None`` leaves out
     the colour bar.
     """
@@ -157,6 +172,7 @@ def heat(
     low, high = limits if limits is not None else (None, None)
     image = ax.imshow(z, cmap=cmap, vmin=low, vmax=high)
     ax.grid(False)
+    ax.spines[:].set(visible=True, color="0.75", linewidth=1)  # a map that begins with white has an edge
     ax.set(xlabel=_(xlabel), ylabel=_(ylabel))
     _titled(ax, _(title))
     for axis in (ax.xaxis, ax.yaxis):

@@ -165,7 +165,7 @@ def figure(record: Record):
         xticks=ticks,
         yticks=names,
         limits=(0, 1),
-        cmap="viridis",
+        cmap="weights",
         colorbar=None,
         values=".2f",
     )

@@ -112,7 +112,7 @@ def figure(record: Record):
             xticks=[f"{times}×" for times in TIMES],
             yticks=[ENCODINGS[kind] for kind in record.settings["encodings"]],
             limits=(0, 1),
-            cmap="viridis",
+            cmap="weights",
             colorbar=None,
             values=".2f",
         )

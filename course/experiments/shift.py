@@ -142,7 +142,7 @@ def figure(record: Record):
             xticks=ticks,
             yticks=names,
             limits=(0, 1),
-            cmap="viridis",
+            cmap="weights",
             colorbar=None,
             values=digits,
         )

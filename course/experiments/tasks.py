@@ -139,7 +139,7 @@ def figure(record: Record):
             xticks=[f"{m}×" for m in of(record, "multiples")],
             yticks=list(got),
             limits=(0, 1),
-            cmap="viridis",
+            cmap="weights",
             colorbar=None,
             values=".2f",
         )

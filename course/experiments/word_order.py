@@ -83,7 +83,7 @@ def figure(record: Record):
     return plots.heat(
         means,
         limits=(ceiling(), 1),
-        cmap="viridis",
+        cmap="weights",
         values=".2f",
         colorbar=_("accuracy"),
         xticks=[name.replace("-", "\n") for name in map(_, names)],

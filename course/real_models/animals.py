@@ -74,7 +74,7 @@ def who_chases(
             xticks=animals,
             yticks=animals,
             limits=(0, 1),
-            cmap="viridis",
+            cmap="weights",
             values=".2f",
             colorbar=None,
         )

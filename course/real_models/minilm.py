@@ -137,7 +137,7 @@ def term_by_term(sentence: str, heads: tuple[int, ...], moved_mass: Callable) ->
             xticks=[""] * len(tokens),
             yticks=[""] * len(tokens),
             limits=(0, 1),
-            cmap="viridis",
+            cmap="weights",
             colorbar="",
         )
         row[0].set_yticks(range(len(tokens)), named)  # words of the data, in every language

@@ -87,7 +87,7 @@ def test_the_picture_of_a_record_is_legible(name):
     assert readability.alt_fault(experiment.alt(record)) == ""
 
 
-@pytest.mark.parametrize("cmap", ["signed", "viridis"])
+@pytest.mark.parametrize("cmap", ["signed", "weights"])
 def test_the_numbers_in_cells_can_be_read_on_every_colour(cmap):
     ramp = np.linspace(-1, 1, 64).reshape(8, 8)
     assert dim(plots.heat(ramp, values=".1f", cmap=cmap, mark_cell=(3, 3), size=(9, 6))) == []
@@ -129,7 +129,7 @@ def test_lines_stand_out_from_the_page_and_differ_without_colour():
             assert np.abs(one - two).max() > 0.15, (kind, one, two)
 
 
-@pytest.mark.parametrize("cmap", ["signed", "viridis"])
+@pytest.mark.parametrize("cmap", ["signed", "weights"])
 def test_a_colour_says_its_number_in_grey_and_to_the_colour_blind(cmap):
     ramp = matplotlib.colormaps[cmap](np.linspace(0, 1, 11))[:, :3]
     for colours in (ramp, *(seen(ramp, kind) for kind in BLIND)):
@@ -210,5 +210,5 @@ def test_notebooks_choose_no_colours_of_their_own():
     """So the tests above hold for their pictures too. nbval holds that none is shown with a warning."""
     for path in sorted(Path(__file__).parents[2].glob("notebooks/*.ipynb")):
         text = path.read_text(encoding="utf-8")
-        assert not re.search(r"\b(color|cmap)=(?!\\\"viridis|colour\b|plots\.[A-Z]+)", text), path.name
+        assert not re.search(r"\b(color|cmap)=(?!\\\"weights|colour\b|plots\.[A-Z]+)", text), path.name
         assert not re.search(r"\"#[0-9a-fA-F]{6}\\\"", text), path.name
