@@ -2,7 +2,8 @@
 
 - Stored pictures move from the page into files. They carry their size, so that nothing shifts when they
   arrive, and load when the reader gets to them.
-- A figure of two or three panels side by side can be cut: on a phone they stand one below the other.
+- A figure of two or three panels side by side can be cut: on a phone they stand one below the other, and
+  names of rows that they share stand before each.
 - Chinese words bring a font with just the characters of the site, 0.1 MB of the English one: a reader's own
   font comes first, so that only a browser without any fetches it, and sees no boxes.
 - A figure with maps has a second picture for the dark: its colours are named in the text, and stay. That
@@ -10,8 +11,10 @@
 - A table of sentences has the names of its columns in each cell: on a phone its rows are cards.
 - Each line of a blank knows how far it is indented: on a phone it goes on there.
 - What is still too wide for a phone scrolls in a place of its own, and nothing beside it does.
-- What a cell printed in columns, or as numbers of a list, is marked: on a phone it scrolls, as broken lines
-  would lose them.
+- What a cell printed in three columns or more is a table. Two, or numbers of a list, are marked: on a phone
+  they scroll, as broken lines would lose them.
+- A name in code breaks behind its signs, and a short one nowhere. The last characters of a Chinese heading or
+  paragraph stay together.
 - Style sheets go without their comments.
 - The search index, 0.3 MB, is loaded on the search page only. The theme's icons come from its font: the
   script that draws the same icons weighs ten times as much.
@@ -19,6 +22,7 @@
 
 import base64
 import hashlib
+import html
 import io
 import itertools
 import re
@@ -38,8 +42,8 @@ UNNAMED = ' aria-label="Toggle hidden content"'
 """MyST-NB calls everything that opens so, in place of the words that are seen."""
 MAP = re.compile(r'\salt="[^"]*(?:[Hh]eat map| map|[Dd]igit|热图|数字)')
 TOY = re.compile(r'data-(?:live|playground)="[^<]*$')
-NARROW = 760
-"""Pixels: what has one panel is drawn no wider, and fits a phone."""
+NARROW = 920
+"""Pixels: what is drawn no wider fits a phone, and its words can be read there."""
 SOLID = 13
 """Pixels: strokes are thinner, and the cells of a map together are not."""
 HALF_TURN = np.array([[-0.574, 0.426, 0.426], [1.43, 0.43, 1.43], [0.144, 0.144, -0.856]], np.float32)
@@ -62,37 +66,73 @@ def size(data: bytes) -> tuple[int, int] | None:
     return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
 
 
-def panels(data: bytes) -> list[float]:
-    """Where a PNG falls into two or three panels of like width, as fractions of its width; else nothing.
+def panels(data: bytes) -> tuple[list[float], float]:
+    """Where a PNG falls into two or three panels of like width, and the names of rows that these share.
 
-    A cut goes through the widest gap without ink near a half, or near a third and two thirds. Panels that
-    share the names of their rows stay together, as the second would have none; so do those wider than 750
-    pixels, whose letters a phone would make too small.
+    All are fractions of its width. A cut goes near a half, or near a third and two thirds, through the widest
+    gap without ink behind which a panel has all of its names. If the others have none, those of the first
+    are to stand before each. Panels wider than 750 pixels, or NARROW with names, stay together, as a phone
+    would make their letters too small.
     """
     width, height = size(data) or (0, 1)
-    if width < max(1.4 * height, 700):
-        return []
+    if width < 700 or width < 1.4 * height and width < 1000:
+        return [], 0
     ink = np.asarray(Image.open(io.BytesIO(data)).convert("L"), dtype=np.int16)
     paper = np.abs(ink - ink[0, 0]) < 3
     edges = np.flatnonzero(np.diff(paper.all(0), prepend=False, append=False)).tolist()
     gaps = [(b - a, (a + b) / 2 / width) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a >= 6]
-    for n, near in ((2, 0.08), (3, 0.06)):
-        cuts = [
-            max((gap for gap in gaps if abs(gap[1] - k / n) < near), default=(0, 0))[1] for k in range(1, n)
-        ]
-        if all(cuts) and max(np.diff([0, *cuts, 1])) * width <= 750:
-            break
-    else:
-        return []
 
-    def names(left: float, right: float) -> float:
-        """How wide what stands before a panel's frame is; 0 without a frame."""
+    def names(left: float, right: float) -> tuple[float, float]:
+        """How wide what stands before a panel's frame is, and where that begins; 0 without a frame."""
         part = ~paper[:, int(left * width) : int(right * width)]
         framed = np.flatnonzero(part.mean(0) > 0.5)
-        return float(framed[0] - np.flatnonzero(part.any(0))[0]) if len(framed) else 0.0
+        return (
+            (float(framed[0] - np.flatnonzero(part.any(0))[0]), float(framed[0])) if len(framed) else (0, 0)
+        )
 
-    first, *others = (names(*ends) for ends in zip([0, *cuts], [*cuts, 1], strict=True))
-    return cuts if first < 90 or min(others) > first / 3 else []
+    for n, near in ((2, 0.08), (3, 0.06)):
+        first, frame = names(0, 1 / n)
+        cuts = []
+        for k in range(1, n):
+            at = k / n, (k + (n - k) * frame / width) / n  # as long as all, or as the others without names
+            close = [gap for gap in gaps if min(abs(gap[1] - its) for its in at) < near]
+            whole = [gap for gap in close if names(gap[1], min(1, (k + 1) / n + near))[0] > 0.8 * first]
+            cuts.append(max(whole or close, default=(0, 0))[1])
+        if not all(cuts):
+            continue
+        least = min(names(*ends)[0] for ends in zip(cuts, [*cuts[1:], 1], strict=True))
+        shared = frame - 2 if first >= 20 and least <= first / 3 else 0
+        own, *others = np.diff([0, *cuts, 1]) * width
+        if max(own, max(others) + shared) <= (NARROW if shared else 750):
+            return cuts, shared / width
+    return [], 0
+    ink = np.asarray(Image.open(io.BytesIO(data)).convert("L"), dtype=np.int16)
+    paper = np.abs(ink - ink[0, 0]) < 3
+    edges = np.flatnonzero(np.diff(paper.all(0), prepend=False, append=False)).tolist()
+    gaps = [(b - a, (a + b) / 2 / width) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a >= 6]
+
+    def names(left: float, right: float) -> tuple[float, float]:
+        """How wide what stands before a panel's frame is, and where that begins; 0 without a frame."""
+        part = ~paper[:, int(left * width) : int(right * width)]
+        framed = np.flatnonzero(part.mean(0) > 0.5)
+        return (
+            (float(framed[0] - np.flatnonzero(part.any(0))[0]), float(framed[0])) if len(framed) else (0, 0)
+        )
+
+    for n, near in ((2, 0.08), (3, 0.06)):
+        first, frame = names(0, 1 / n)
+        cuts = []
+        for k in range(1, n):
+            close = [gap for gap in gaps if abs(gap[1] - k / n) < near]
+            whole = [gap for gap in close if names(gap[1], min(1, (k + 1) / n + near))[0] > 0.8 * first]
+            cuts.append(max(whole or close, default=(0, 0))[1])
+        if not all(cuts):
+            continue
+        least = min(names(*ends)[0] for ends in zip(cuts, [*cuts[1:], 1], strict=True))
+        shared = frame - 2 if first >= 90 and least <= first / 3 else 0
+        if max(np.diff([0, *cuts, 1])) * width + shared <= 750:
+            return cuts, shared / width
+    return [], 0
 
 
 def in_the_dark(data: bytes) -> bytes:
@@ -151,18 +191,23 @@ def pictures(text: str, page: Path, site: Path) -> str:
         more = "" if "width=" in tag else ' width="{}" height="{}"'.format(*known)
         more += ' loading="lazy"' if later else ""
         tag = f"{more} {tag.removeprefix('<img').lstrip()}"
-        cuts = panels(data) if re.search("_images/|/methods/", tag) and "style=" not in tag else []
+        taken = re.search("_images/|/methods/", tag) and "style=" not in tag
+        cuts, shared = panels(data) if taken else ([], 0)
         if not cuts:  # on a phone a wide one is half its size: its words can be read, and little is cut off
             least = known[0] // 2 if known[0] > NARROW else 0
             wide = f' style="--wide:{least}px"' if known[0] > 300 and "style=" not in tag else ""
             own = f' class="{kind}"' if kind else ""
             return f"<img{own}{wide}{tag}"
         made = []
-        for k, (left, right) in enumerate(zip([0, *cuts], [*cuts, 1], strict=True)):
-            shape, at = (right - left) * known[0] / known[1], 100 * left / (1 - right + left)
-            again = f'class="{kind} course-panel" aria-hidden="true" ' if k else f'class="{kind}" '
-            again += 'loading="lazy" ' if k and "loading=" not in tag else ""
-            made.append(f'<img {again}style="--panel:{shape:.3f};--at:{at:.1f}%"{tag}')
+        for k, ends in enumerate(zip([0, *cuts], [*cuts, 1], strict=True)):
+            parts = [(0, shared), ends] if k and shared else [ends]
+            whole = sum(right - left for left, right in parts)
+            for left, right in parts:
+                shape, at = (right - left) * known[0] / known[1], 100 * left / (1 - right + left)
+                again = f'class="{kind} course-panel" aria-hidden="true" ' if k else f'class="{kind}" '
+                again += 'loading="lazy" ' if k and "loading=" not in tag else ""
+                beside = f";--part:{100 * (right - left) / whole:.2f}%" if len(parts) > 1 else ""
+                made.append(f'<img {again}style="--panel:{shape:.3f};--at:{at:.1f}%{beside}"{tag}')
         return "".join(made)
 
     return IMAGE.sub(mended, text)
@@ -191,6 +236,104 @@ OUTPUT = re.compile(
     r"(?:\S {2,}\S[^<]*\n[^<]*\S {2,}\S|tensor\(|array\(|\[[-\d., ]+[],]))"
 )
 """What was printed, with gaps in at least two lines, or a list of numbers."""
+
+
+PRINTED = re.compile(
+    r'(<div class="output (?:stream|text_plain)\b[^>]*>\s*<div class="highlight[^>]*>)'
+    r"<pre>(?:<span></span>)?([^<]*)</pre>(</div>\s*</div>)"
+)
+LISTS = re.compile(r"tensor\(|array\(|^ *\[", re.M)
+NUMBER = re.compile(r"[-+–−±~]?(?:\d|\.\d|–$|-$|nan|inf)")
+
+
+def printed(found: re.Match) -> str:
+    r"""Lines of three columns or more as a table: what all cells of a column begin with is its head.
+
+    >>> lines = "".join(f"{name}   at 64: 2.0   at 128: 2.1\n" for name in ("rope", "alibi", "none"))
+    >>> box = '<div class="output stream"><div class="highlight">{}</div></div>'
+    >>> table = printed(PRINTED.search(box.format(f"<pre>the loss\n{lines}</pre>")))
+    >>> re.findall("<pre>.*?</pre>|<th[ >].*?</th>", table)
+    ['<pre>the loss</pre>', '<th></th>', '<th class="n">at 64</th>', '<th class="n">at 128</th>']
+    >>> uneven = "name  one two\n" + lines + "shaw  at 64: 2.0  at 128:  2\n"
+    >>> ["<table" in printed(PRINTED.search(box.format(f"<pre>{one}</pre>"))) for one in ("a  1\nb  2", uneven)]
+    [False, False]
+    """
+    if LISTS.search(found[2]):
+        return found[0]
+    lines = [(line, re.split(" {2,}", line.strip())) for line in found[2].rstrip().splitlines()]
+    blocks = []
+    for line, cells in lines:
+        if blocks and len(blocks[-1][-1][1]) == len(cells) > 2:
+            blocks[-1].append((line, cells))
+        elif blocks and blocks[-1][0][0][:1] == " " and len(cells) == len(blocks[-1][-1][1]) + 1 > 2:
+            first = blocks.pop()[0]  # heads, and none above the names
+            blocks.append([(first[0], ["", *first[1]]), (line, cells)])
+        else:
+            blocks.append([(line, cells)])
+    if any(len(block) < 3 and len(cells) > 2 for block in blocks for _line, cells in block):
+        return found[0]  # its columns stand too near to each other to be told apart
+    made, text = [], []
+    for block in blocks:
+        if len(block[0][1]) < 3:
+            text += [line for line, _cells in block]
+            continue
+        columns = [list(column) for column in zip(*(cells for _line, cells in block), strict=True)]
+        said = [re.match("(.{1,40}?)[:：] ?(?=[^ ])", column[0]) for column in columns]
+        told = [
+            its and its[0] if its and all(cell.startswith(its[0]) for cell in column) else ""
+            for its, column in zip(said, columns, strict=True)
+        ]
+        if any(told):
+            heads = [its.rstrip(":： ") for its in told]
+            columns = [
+                [cell[len(its) :] for cell in column] for its, column in zip(told, columns, strict=True)
+            ]
+        elif any(map(NUMBER.match, block[0][1])):
+            heads = [""] * len(columns)
+        else:
+            heads = [column.pop(0) for column in columns]
+        kinds = [' class="n"' * all(map(NUMBER.match, column)) for column in columns]
+
+        def row(tag, cells, kinds=kinds):
+            inside = (f"<{tag}{kind}>{cell}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
+            return f"<tr>{''.join(inside)}</tr>"
+
+        if text:
+            made.append("<pre>" + "\n".join(text) + "</pre>")
+            text = []
+        body = "".join(row("td", cells) for cells in zip(*columns, strict=True))
+        head = f"<thead>{row('th', heads)}</thead>" if any(heads) else ""
+        made.append(
+            '<div class="pst-scrollable-table-container course-printed">'
+            f"<table>{head}<tbody>{body}</tbody></table></div>"
+        )
+    if not made:
+        return found[0]
+    return found[1] + "".join(made) + ("<pre>" + "\n".join(text) + "</pre>" if text else "") + found[3]
+
+
+CODE = re.compile(r'<code class="([^"]*\bliteral\b[^"]*)">((?:<span class="pre">[^<]*</span>|\s)+)</code>')
+WHOLE = 24
+"""Letters: a name in code breaks nowhere if it has no more."""
+LAST = re.compile("([\u4e00-\u9fff]{2}[？。！：；”）]*)(?=</(?:p|summary)>)")
+ENDING = re.compile('([\u4e00-\u9fff]{3}[？！”）]*)(?=</h[1-3]>|<a class="headerlink")')
+KEPT = r'<span class="course-whole">\1</span>'
+
+
+def chip(found: re.Match) -> str:
+    """A name in code that breaks nowhere, or behind its signs.
+
+    >>> def made(text):
+    ...     return chip(CODE.search(f'<code class="literal"><span class="pre">{text}</span></code>'))
+    >>> made("make hub")
+    '<code class="literal course-whole"><span class="pre">make hub</span></code>'
+    >>> re.sub("<.?(?:span|code).*?>", "", made("course/experiments/readability.py"))
+    'course/<wbr>experiments/<wbr>readability.<wbr>py'
+    """
+    if len(html.unescape(re.sub("<[^>]*>", "", found[2]))) <= WHOLE:
+        return f'<code class="{found[1]} course-whole">{found[2]}</code>'
+    inside = re.sub(r"(?<=[\w)])([/_.=,]+)(?=\w)", r'\1</span><wbr><span class="pre">', found[2])
+    return f'<code class="{found[1]}">{inside}</code>'
 
 
 TABLE = re.compile(r'<table class="table">(.*?)</table>', re.S)
@@ -278,6 +421,9 @@ def lighten(site: Path) -> None:
         mended = WAY.sub('<p class="course-way">', mended)
         mended = SPACE.sub(lambda its: its[1] or its[0], TABLE.sub(rows, mended))
         mended = BLANK.sub(hanging, mended)
+        mended = PRINTED.sub(printed, CODE.sub(chip, mended))
+        if editions.LANGUAGE.startswith("zh"):
+            mended = ENDING.sub(KEPT, LAST.sub(KEPT, mended))
         mended = OUTPUT.sub('<div class="output course-columns ', mended)
         if '<div id="pst-secondary-sidebar"' in text:  # for course.css, which keeps its room
             mended = mended.replace("<html ", "<html data-aside ", 1)
