@@ -255,8 +255,12 @@ def printed(found: re.Match) -> str:
     >>> re.findall("<pre>.*?</pre>|<th[ >].*?</th>", table)
     ['<pre>the loss</pre>', '<th></th>', '<th class="n">at 64</th>', '<th class="n">at 128</th>']
     >>> uneven = "name  one two\n" + lines + "shaw  at 64: 2.0  at 128:  2\n"
-    >>> ["<table" in printed(PRINTED.search(box.format(f"<pre>{one}</pre>"))) for one in ("a  1\nb  2", uneven)]
-    [False, False]
+    >>> said = "".join(f"place  {n} to  {n}: saved\n" for n in range(3))
+    >>> for text in ("a  1\nb  2\n", uneven, said):
+    ...     print("<table" in printed(PRINTED.search(box.format(f"<pre>{text}</pre>"))))
+    False
+    False
+    False
     """
     if LISTS.search(found[2]):
         return found[0]
@@ -292,6 +296,8 @@ def printed(found: re.Match) -> str:
             heads = [""] * len(columns)
         else:
             heads = [column.pop(0) for column in columns]
+        if any(len(cell) > 28 or re.search("[:：]", cell) for column in columns[1:] for cell in column):
+            return found[0]  # sentences, with room around their numbers
         kinds = [' class="n"' * all(map(NUMBER.match, column)) for column in columns]
 
         def row(tag, cells, kinds=kinds):
