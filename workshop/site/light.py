@@ -321,7 +321,7 @@ def printed(found: re.Match) -> str:
 CODE = re.compile(r'<code class="([^"]*\bliteral\b[^"]*)">((?:<span class="pre">[^<]*</span>|\s)+)</code>')
 WHOLE = 24
 """Letters: a name in code breaks nowhere if it has no more."""
-LAST = re.compile("([\u4e00-\u9fff]{2}[？。！：；”）]*)(?=</(?:p|summary)>)")
+LAST = re.compile("(?<=[^<>]{8})([\u4e00-\u9fff]{2}[？。！：；”）]*)(?=</p>)")
 ENDING = re.compile('([\u4e00-\u9fff]{3}[？！”）]*)(?=</h[1-3]>|<a class="headerlink")')
 KEPT = r'<span class="course-whole">\1</span>'
 
