@@ -761,7 +761,7 @@ TITLE = range(10, 35)  # pixels that one line of a figure's title is high
 
 
 def untitled(block: Block) -> Block:
-    """A figure without its own title: the slide's headline says it. Titles of several panels are names: they stay.
+    """A figure without its own title, which the slide's headline says. Titles of several panels stay: names.
 
     >>> from tutorial_lib import plots
     >>> shown = b64encode(plots.png(plots.lines([0, 1], {"": [0, 1]}, title="It rises"))).decode()
