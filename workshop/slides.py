@@ -781,10 +781,14 @@ def untitled(block: Block) -> Block:
     columns = np.flatnonzero(ink[rows[0] : rows[1]].any(0))
     if rows[1] - rows[0] not in TITLE or len(rows) < 3 or np.diff(columns).max(initial=0) > 2 * TITLE[-1]:
         return block
-    tall = np.diff(rows)[2::2] > 4  # what is less is the tail of a comma
-    top = rows[2::2][: len(tall)][tall][0] if tall.any() else rows[2]
-    bare = BytesIO()
-    image.crop((0, top - 6, *image.size)).save(bare, "PNG", optimize=True)
+    bands = [band for band in zip(rows[2::2], rows[3::2], strict=False) if band[1] - band[0] >= TITLE[0]]
+    top = bands[0][0] if bands else rows[2]  # what is less high is the tail of a comma
+    start = np.flatnonzero(ink[top : top + TITLE[0] * 2].any(0))[0]
+    if ink[top].mean() < 0.3 and abs(start - columns[0]) < TITLE[0]:  # no frame: its second line
+        return block
+    bare, clean = BytesIO(), image.crop((0, top - 6, *image.size))
+    clean.paste("white", (0, 0, image.width, 6))
+    clean.save(bare, "PNG", optimize=True)
     source = block.parts[0].source.replace(found[1], b64encode(bare.getvalue()).decode())
     return replace(block, parts=(Part(block.parts[0].text, source), *block.parts[1:]))
 
