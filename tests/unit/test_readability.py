@@ -129,11 +129,11 @@ def test_lines_stand_out_from_the_page_and_differ_without_colour():
             assert np.abs(one - two).max() > 0.15, (kind, one, two)
 
 
-@pytest.mark.parametrize("cmap", ["signed", "weights"])
-def test_a_colour_says_its_number_in_grey_and_to_the_colour_blind(cmap):
+@pytest.mark.parametrize("cmap, way", [("signed", 1), ("weights", -1)])  # more is lighter, or darker
+def test_a_colour_says_its_number_in_grey_and_to_the_colour_blind(cmap, way):
     ramp = matplotlib.colormaps[cmap](np.linspace(0, 1, 11))[:, :3]
     for colours in (ramp, *(seen(ramp, kind) for kind in BLIND)):
-        assert (np.diff(light(colours)) > 2).all()  # two are about what can be told apart side by side
+        assert (way * np.diff(light(colours)) > 2).all()  # two are about what can be told apart side by side
     assert not readability.one_way("RdBu_r") and readability.one_way(cmap)
 
 
@@ -141,6 +141,11 @@ def test_zero_has_no_colour():
     below, zero, above = (plots.SIGNED(x)[:3] for x in (0.45, 0.5, 0.55))
     assert np.ptp(zero) == 0 and plots.SIGNED(0.499)[:3] == zero == plots.SIGNED(0.501)[:3]
     assert below[2] > below[0] + 0.2 and above[0] > above[2] + 0.2  # blue, and yellow
+
+
+def test_no_weight_is_white_and_a_tenth_is_seen():
+    none, tenth = plots.WEIGHTS([0.0, 0.1])[:, :3]
+    assert (none == 1).all() and light(tenth) < 95
 
 
 # ---- alternative texts ----
