@@ -86,9 +86,9 @@ def panels(data: bytes) -> tuple[list[float], float]:
         """How wide what stands before a panel's frame is, and where that begins; 0 without a frame."""
         part = ~paper[:, int(left * width) : int(right * width)]
         framed = np.flatnonzero(part.mean(0) > 0.5)
-        return (
-            (float(framed[0] - np.flatnonzero(part.any(0))[0]), float(framed[0])) if len(framed) else (0, 0)
-        )
+        if not len(framed):
+            return 0, 0
+        return float(framed[0] - np.flatnonzero(part.any(0))[0]), float(framed[0])
 
     for n, near in ((2, 0.08), (3, 0.06)):
         first, frame = names(0, 1 / n)
@@ -104,33 +104,6 @@ def panels(data: bytes) -> tuple[list[float], float]:
         shared = frame - 2 if first >= 20 and least <= first / 3 else 0
         own, *others = np.diff([0, *cuts, 1]) * width
         if max(own, max(others) + shared) <= (NARROW if shared else 750):
-            return cuts, shared / width
-    return [], 0
-    ink = np.asarray(Image.open(io.BytesIO(data)).convert("L"), dtype=np.int16)
-    paper = np.abs(ink - ink[0, 0]) < 3
-    edges = np.flatnonzero(np.diff(paper.all(0), prepend=False, append=False)).tolist()
-    gaps = [(b - a, (a + b) / 2 / width) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a >= 6]
-
-    def names(left: float, right: float) -> tuple[float, float]:
-        """How wide what stands before a panel's frame is, and where that begins; 0 without a frame."""
-        part = ~paper[:, int(left * width) : int(right * width)]
-        framed = np.flatnonzero(part.mean(0) > 0.5)
-        return (
-            (float(framed[0] - np.flatnonzero(part.any(0))[0]), float(framed[0])) if len(framed) else (0, 0)
-        )
-
-    for n, near in ((2, 0.08), (3, 0.06)):
-        first, frame = names(0, 1 / n)
-        cuts = []
-        for k in range(1, n):
-            close = [gap for gap in gaps if abs(gap[1] - k / n) < near]
-            whole = [gap for gap in close if names(gap[1], min(1, (k + 1) / n + near))[0] > 0.8 * first]
-            cuts.append(max(whole or close, default=(0, 0))[1])
-        if not all(cuts):
-            continue
-        least = min(names(*ends)[0] for ends in zip(cuts, [*cuts[1:], 1], strict=True))
-        shared = frame - 2 if first >= 90 and least <= first / 3 else 0
-        if max(np.diff([0, *cuts, 1])) * width + shared <= 750:
             return cuts, shared / width
     return [], 0
 
