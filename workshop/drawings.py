@@ -10,7 +10,8 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
     draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]] }
     draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" }]
     draw.x = [0, 16, "distance"]                    # the axis of curves
-    draw.bars = [["shuffled:k", "5.23", "5.1", "5.4"], ["backwards:mix", "4.64"]]  # a number, and its range
+    draw.bars = [["shuffled:k", "5.23", "5.1", "5.4"], ["backwards:mix", "4.64"]]  # a number, and its range;
+                                                    # [] between two groups is a gap, "?" not known yet
     draw.unit = "nats"                              # what bars count
     draw.most = 6                                   # where they could end
     draw.mark = ["4.86", "switched off"]            # a line across them
@@ -383,29 +384,38 @@ def _curves(curves: list[dict], x: list, border: float | None = None, **_) -> tu
 
 
 def _bars(
-    bars: list[list[str]], unit: str = "", most: float = 0, mark: list | None = None, **_
+    bars: list[list[str]], unit: str = "", most: float = 0, mark: list | None = None, flat=False, **_
 ) -> tuple[str, float, float]:
     """Bars with their names before and their numbers behind; a range is a thin line, a mark a dashed one."""
 
     def value(text):
-        return float(re.sub(r"[^\d.-]", "", text.replace("−", "-")))
+        return 0.0 if text == "?" else float(re.sub(r"[^\d.-]", "", text.replace("−", "-")))
 
-    step = max(min(124, 380 // len(bars)), 58)  # they fill the slide
-    thick = 0.6 * step
-    left = max(_long(name, 30) for name, *_ in bars) + 24
-    room = WIDE - left - max(_long(text, 32) for _, text, *_ in bars) - 24
-    most = most or max(value(text) for _, *row in bars for text in row)
-    x = {text: left + room * value(text) / most for _, *row in bars for text in (*row, *(mark or [])[:1])}
+    given = [bar for bar in bars if bar]
+    rows = len(given) + 0.5 * (len(bars) - len(given))
+    step = 58 if flat else max(min(124, int(400 / rows)), 58)  # they fill the slide
+    thick = (0.8 if len(given) < len(bars) else 0.6) * step
+    left = max(_long(name, 30) for name, *_ in given) + 24
+    room = WIDE - left - max(_long(text, 32) for _, text, *_ in given) - 24
+    most = most or max(value(text) for _, *row in given for text in row) or 1
+    x = {text: left + room * value(text) / most for _, *row in given for text in (*row, *(mark or [])[:1])}
     top, out = (44 if mark or unit else 4), []
     if unit:
         out.append(_text(left, 16, unit, " soft", 26, "start"))
-    for n, (name, number, *ends) in enumerate(bars):
-        role, y = _cut(name)[1], top + (n + 0.5) * step
+    y = top - step / 2
+    for bar in bars:
+        y += step if bar else step / 2
+        if not bar:
+            continue
+        name, number, *ends = bar
+        role = _cut(name)[1]
         out.append(_text(left - 20, y, name, "", 30, "end"))
         wide = max(x[number] - left, 3)
         out.append(f'<rect class="bar{role}" x="{left:.0f}" y="{y - thick / 2:.0f}" width="{wide:.0f}" '
                    f'height="{thick:.0f}" rx="{min(6, wide / 3):.0f}"/>')  # fmt: skip
         far = x[number]
+        if number == "?":  # it may end anywhere
+            out[-1] = _box(left, y - thick / 2, room, thick, " new")
         if ends:
             low, far = (x[end] for end in ends)
             out.append(f'<path class="range" d="M{low:.0f} {y:.0f}H{far:.0f}M{low:.0f} {y - 9:.0f}v18'
@@ -413,9 +423,9 @@ def _bars(
         out.append(_text(max(far, left) + 14, y, number, role, 32, "start"))
     if mark:
         at = x[mark[0]]
-        out.append(f'<path class="border" d="M{at:.0f} {top - 6}V{top + step * len(bars)}"/>')
+        out.append(f'<path class="border" d="M{at:.0f} {top - 6}V{top + step * rows:.0f}"/>')
         out += [_text(at - 8, 16, mark[1], " soft", 26, "end"), _text(at + 8, 16, mark[0], "", 26, "start")]
-    return "".join(out), WIDE, top + step * len(bars) + 4
+    return "".join(out), WIDE, top + step * rows + 4
 
 
 def _arrows(arrows: list[list], arc: list | None = None, **_) -> tuple[str, float, float]:

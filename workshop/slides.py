@@ -585,7 +585,7 @@ class Deck:
             heading = new_markdown_cell(
                 f"{'#' if slide is self.slides[0] else '##'} {slide.section}{curly(head)}"
             )
-            drawn = drawings.svg(slide.draw) if slide.draw else ""
+            drawn = drawings.svg({**slide.draw, "flat": bool(slide.vote)}) if slide.draw else ""
             kind = "vote" if slide.vote else layout(slide.blocks, drawn)
             heading.metadata.slideshow = {"slide_type": "slide", "layout": kind}
             shown, later = (
@@ -610,7 +610,8 @@ class Deck:
             return [_shown(_vote(self.notebook.asked[block.cell], block, self.language))]
         if block.kind == "html" and block.at[2] == 0 and (told := self.notebook.told.get(block.cell)):
             beside = [each for blocks in slide.blocks for each in blocks]
-            return [_shown(_told(told, block, self.language, beside, asks=kind != "beside"))]
+            asks = not slide.head and kind != "beside"
+            return [_shown(_told(told, block, self.language, beside, asks))]
         return _cells(block)
 
 

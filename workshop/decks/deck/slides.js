@@ -147,7 +147,7 @@ window.MathJax = {
     MathJax.Hub.Register.StartupHook("End", () => {
       for (const body of document.querySelectorAll(".body:not(.vote, :has(figure))")) fit(body);
       for (const body of document.querySelectorAll(".body.vote")) {
-        const sizes = body.querySelector("figure, input") ? [100, 94, 88, 82, 76, 70] : [122, 116, 110, 105, 100, 94, 88, 82];
+        const sizes = body.querySelector("img, input") ? [100, 94, 88, 82, 76, 70] : [122, 116, 110, 105, 100, 94, 88, 82];
         fit(body, sizes);
         const dots = body.querySelector("[data-kind=number] svg");
         if (!dots) continue;
