@@ -360,25 +360,40 @@ def coverage(name: str, language: str) -> tuple[int, int]:
     return len(wanted & done.keys()), len(wanted)
 
 
+KINDS = {
+    "lessons and side quests": r"\d\d_",
+    "exercises": "ex",
+    "slides": slides.CATALOG,
+    "pages, explorers, messages": "",
+}
+
+
 def page() -> str:
-    """``docs/translations.md``: what is translated, file by file."""
-    rows = []
+    """``docs/translations.md``: what is translated, kind by kind, and each catalog that isn't whole."""
+    rows, short, heard = [], [], []
     for language in languages():
-        for name in catalogs(language):
-            done, wanted = coverage(name, language)
-            rows.append(f"| {language} | {name} | {done} of {wanted} | {done / wanted:.0%} |")
-    heard = [
-        f"| {language} | {rule['not']} | {rule['but']} | {rule['why']} |"
-        for language in languages()
-        for rule in style(language)["rules"]
-    ]
+        left = catalogs(language)
+        for kind, begins in KINDS.items():
+            names = [name for name in left if re.match(begins, name)]
+            left = [name for name in left if name not in names]
+            counts = [coverage(name, language) for name in names]
+            done, wanted = map(sum, zip(*counts, strict=True))
+            rows.append(f"| {language} | {kind} | {len(names)} | {done:,} of {wanted:,} |")
+            short += [
+                f"- {language}, {name}: {has} of {of}"
+                for name, (has, of) in zip(names, counts, strict=True)
+                if has < of
+            ]
+        heard += [f"| {rule['not']} | {rule['but']} | {rule['why']} |" for rule in style(language)["rules"]]
+    missing = "Still to do:\n\n" + "\n".join(short) if short else "Nothing is missing."
     return (
         "# What is translated\n\nWritten by `make locale LANGUAGE=zh`; [how it is done]"
         "(contributing.md#a-translation). A message is a block of text. What is not translated, or has "
         "changed since it was, is shown in English, with a mark.\n\n"
-        "| language | catalog | messages | share |\n|---|---|---|---|\n" + "\n".join(rows) + "\n\n"
+        "| language | kind | catalogs | messages |\n|---|---|---:|---:|\n" + "\n".join(rows) + "\n\n"
+        f"{missing}\n\n"
         "## By ear\n\nA text that is right may still sound translated. Where a rule can be seen, `make "
-        "locale` sees it.\n\n| language | not | but | why |\n|---|---|---|---|\n" + "\n".join(heard) + "\n"
+        "locale` sees it.\n\n| not | but | why |\n|---|---|---|\n" + "\n".join(heard) + "\n"
     )
 
 

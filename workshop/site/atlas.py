@@ -12,13 +12,18 @@ LESSONS = documents.ROOT / "notebooks"
 CHECKPOINTS = documents.ROOT / "workshop" / "atlas" / "checkpoints.toml"
 
 
+WIDE = 384  # pixels that a strip has in the table
+
+
 def strip(name: str) -> str:
     """The layers as one picture made of boxes, one for each run of layers that are alike."""
-    boxes = []
-    for n, kind, _share, reach, *_rest in atlas.row(name)["runs"]:
+    boxes, runs = [], atlas.row(name)["runs"]
+    each = (WIDE - 2 * len(runs)) / sum(n for n, *_rest in runs)
+    for n, kind, _share, reach, *_rest in runs:
         letter, window = atlas.KINDS[kind][0], " at-window" if reach is not None else ""
         text = f"{letter}{n}" if n > 2 else letter
-        boxes.append(f'<i class="at-{kind}{window}" style="flex-grow:{n}">{text}</i>')
+        thin = " at-thin" if n * each < 7 * len(text) + 6 else ""
+        boxes.append(f'<i class="at-{kind}{window}{thin}" style="flex-grow:{n}">{text}</i>')
     label = html.escape(atlas.in_words(name), quote=True)
     return f'<span class="at-strip" role="img" aria-label="{label}">{"".join(boxes)}</span>'
 

@@ -176,11 +176,13 @@ def pictures(text: str, page: Path, site: Path) -> str:
             parts = [(0, shared), ends] if k and shared else [ends]
             whole = sum(right - left for left, right in parts)
             for left, right in parts:
-                shape, at = (right - left) * known[0] / known[1], 100 * left / (1 - right + left)
+                own, at = (right - left) * known[0], 100 * left / (1 - right + left)
                 again = f'class="{kind} course-panel" aria-hidden="true" ' if k else f'class="{kind}" '
                 again += 'loading="lazy" ' if k and "loading=" not in tag else ""
                 beside = f";--part:{100 * (right - left) / whole:.2f}%" if len(parts) > 1 else ""
-                made.append(f'<img {again}style="--panel:{shape:.3f};--at:{at:.1f}%{beside}"{tag}')
+                made.append(
+                    f'<img {again}style="--panel:{own / known[1]:.3f};--own:{own:.0f}px;--at:{at:.1f}%{beside}"{tag}'
+                )
         return "".join(made)
 
     return IMAGE.sub(mended, text)
@@ -317,13 +319,14 @@ def chip(found: re.Match) -> str:
 
 TABLE = re.compile(r'<table class="table">(.*?)</table>', re.S)
 CELL = re.compile(r"<td(?=[ >])(.*?)</td>", re.S)
+LINK = re.compile(r"(?s)^<td[^>]*>(?:<p>)?<a [^>]*>(?:(?!</a>).)*</a>(?:</p>)?</td>$")
 
 
 def rows(found: re.Match) -> str:
     r"""A table with three columns or more, and sentences in it: on a phone each row is a small card.
 
     With five columns, some words are enough: a phone has no room for them. Two columns fit, if the first
-    is short.
+    is short. The only column of sentences, and links alone, need no name.
 
     >>> head = "".join(f'<th class="head"><p>{name}</p></th>' for name in ("term", r"\(p\)", "said"))
     >>> row = f"<tr><td><p>bias</p></td><td><p>b</p></td><td><p>{'a number ' * 6}</p></td></tr>"
@@ -333,18 +336,42 @@ def rows(found: re.Match) -> str:
     """
     heads = re.findall(r"<th\b.*?</th>", found[1], re.S)
     names = [re.sub(r"<[^>]*>|\\[()]", "", each).strip() for each in heads]  # a formula is not set there
-    cells = [re.sub("<[^>]*>", "", each) for each in re.findall(r"<td\b.*?</td>", found[1], re.S)]
+    inside = re.findall(r"<td\b.*?</td>", found[1], re.S)
+    cells = [re.sub("<[^>]*>", "", each) for each in inside]
     wide = [len(CHINESE.sub("--", each)) for each in cells]  # as wide as two letters, and saying as much
     if len(names) < 2 or len(cells) % len(names) or max(wide) < (40 if len(names) < 5 else 20):
         return found[0]
     if len(names) == 2 and max(wide[::2]) < 24:
         return found[0]
-    short = [max(wide[n :: len(names)]) < 12 for n in range(len(names))]
+    columns = [wide[n :: len(names)] for n in range(len(names))]
+    links = [all(map(LINK.search, inside[n :: len(names)])) for n in range(len(names))]
+    alone = sum(max(its) >= 40 for its, linked in zip(columns, links, strict=True) if not linked) == 1
     name = itertools.cycle(
-        f'<td data-name="{name}"{" data-short" * its}' for name, its in zip(names, short, strict=True)
+        f'<td data-name="{name}"'
+        + (" data-short" if max(its) < 12 else " data-plain" * (linked or alone and max(its) >= 40))
+        for name, its, linked in zip(names, columns, links, strict=True)
     )
-    inside = CELL.sub(lambda its: f"{next(name)}{its[1]}</td>", found[1])
-    return f'<table class="table course-rows">{inside}</table>'
+    named = CELL.sub(lambda its: f"{next(name)}{its[1]}</td>", found[1])
+    return f'<table class="table course-rows">{named}</table>'
+
+
+AMOUNT = re.compile(r"[−+-]?[\d.,]+(?: of [\d.,]+)?(?: ?%| (?:GB|MB|s|min))?")
+
+
+def amounts(found: re.Match) -> str:
+    """A table whose columns of nothing but numbers stand at the right, with their heads.
+
+    >>> head, row = "<th>when</th><th>how much</th>", "<tr><td>May</td><td><p>1,024</p></td></tr>"
+    >>> amounts(TABLE.search(f'<table class="table">{head}{row}</table>')).count("text-align")
+    2
+    """
+    wide = len(re.findall(r"<th\b", found[1]))
+    cells = [re.sub("<[^>]*>", "", each).strip() for each in re.findall(r"<td\b.*?</td>", found[1], re.S)]
+    if not wide or len(cells) % wide:
+        return found[0]
+    right = [all(map(AMOUNT.fullmatch, cells[n::wide])) for n in range(wide)]
+    place = itertools.cycle(' style="text-align:right"' * each for each in right)
+    return re.sub(r"<t[hd]\b", lambda cell: cell[0] + next(place), found[0])
 
 
 BLANK = re.compile(r"(?s)(tag_course-turn\b[^>]*>(?:\s*<div[^>]*>)*<pre>)(.*?)(?=</pre>)")
@@ -398,7 +425,7 @@ def lighten(site: Path) -> None:
         mended = ICONS.sub("", pictures(text, page, site)).replace(UNNAMED, "")
         mended = TIME.sub('<p class="course-time">', LEAD.sub(r"\1\2", mended))
         mended = WAY.sub('<p class="course-way">', mended)
-        mended = SPACE.sub(lambda its: its[1] or its[0], TABLE.sub(rows, mended))
+        mended = SPACE.sub(lambda its: its[1] or its[0], TABLE.sub(rows, TABLE.sub(amounts, mended)))
         mended = BLANK.sub(hanging, mended)
         mended = PRINTED.sub(printed, CODE.sub(chip, mended))
         if editions.LANGUAGE.startswith("zh"):

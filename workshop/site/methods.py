@@ -729,7 +729,7 @@ def linked(path: str) -> str:
 
 def go_on(page: Method) -> str:
     def entries(what):
-        said = [entry[what] for entry in readings(page) if what in entry]
+        said = [re.sub(r" (?=[2-9]\. )", "\n", entry[what]) for entry in readings(page) if what in entry]
         return [(what, "\n\n".join(said))] if said else []
 
     (exercise,) = (ROOT / "exercises").glob(f"ex{page.place[0]}_*/ex*.ipynb")
