@@ -632,7 +632,7 @@ def _readable(slide: Slide, where: str) -> None:
 def _vote(key: str, block: Block, language: str) -> str:
     """A prediction as a slide asks it: choices that count hands, a line of numbers, a sheet to draw on."""
     question, *choices = (part.source for part in block.parts)
-    *given, ask = _sentences(question[3:-4], language)
+    *given, ask = _sentences(re.sub("^<p><b>", '<p><b class="pill">', question)[3:-4], language)
     question = f'<p class="given">{" ".join(given)}</p>' * bool(given) + f'<p class="ask">{ask}</p>'
     with speaking(language):
         asked = questions.find("predict", key)
@@ -778,6 +778,10 @@ def untitled(block: Block) -> Block:
     with Image.open(BytesIO(b64decode(found[1]))) as opened:
         image = opened.convert("RGB")
     ink = np.asarray(image.convert("L")) < 250
+    first = np.flatnonzero(ink.any(1))[0]
+    ink = ink[
+        :, np.flatnonzero(ink[first : first + TITLE[0]].any(0))[0] :
+    ]  # not the numbers left of the frame
     rows = np.flatnonzero(np.diff(ink.any(1), prepend=False))  # where ink begins, ends, and begins again
     columns = np.flatnonzero(ink[rows[0] : rows[1]].any(0))
     if rows[1] - rows[0] not in TITLE or len(rows) < 3 or np.diff(columns).max(initial=0) > 2 * TITLE[-1]:

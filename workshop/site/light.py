@@ -180,9 +180,8 @@ def pictures(text: str, page: Path, site: Path) -> str:
                 again = f'class="{kind} course-panel" aria-hidden="true" ' if k else f'class="{kind}" '
                 again += 'loading="lazy" ' if k and "loading=" not in tag else ""
                 beside = f";--part:{100 * (right - left) / whole:.2f}%" if len(parts) > 1 else ""
-                made.append(
-                    f'<img {again}style="--panel:{own / known[1]:.3f};--own:{own:.0f}px;--at:{at:.1f}%{beside}"{tag}'
-                )
+                cut = f"--panel:{own / known[1]:.3f};--own:{own:.0f}px;--at:{at:.1f}%{beside}"
+                made.append(f'<img {again}style="{cut}"{tag}')
         return "".join(made)
 
     return IMAGE.sub(mended, text)
