@@ -781,7 +781,7 @@ def untitled(block: Block) -> Block:
     first = np.flatnonzero(ink.any(1))[0]
     ink = ink[
         :, np.flatnonzero(ink[first : first + TITLE[0]].any(0))[0] :
-    ]  # not the numbers left of the frame
+    ]  # not numbers left of it
     rows = np.flatnonzero(np.diff(ink.any(1), prepend=False))  # where ink begins, ends, and begins again
     columns = np.flatnonzero(ink[rows[0] : rows[1]].any(0))
     if rows[1] - rows[0] not in TITLE or len(rows) < 3 or np.diff(columns).max(initial=0) > 2 * TITLE[-1]:
