@@ -778,7 +778,7 @@ def untitled(block: Block) -> Block:
     with Image.open(BytesIO(b64decode(found[1]))) as opened:
         image = opened.convert("RGB")
     ink = np.asarray(image.convert("L")) < 250
-    ink = ink[:, image.width // 6 :]  # not the numbers beside the frame
+    ink = ink[:, image.width // 7 :]  # not the numbers beside the frame
     rows = np.flatnonzero(np.diff(ink.any(1), prepend=False))  # where ink begins, ends, and begins again
     columns = np.flatnonzero(ink[rows[0] : rows[1]].any(0))
     if rows[1] - rows[0] not in TITLE or len(rows) < 3 or np.diff(columns).max(initial=0) > 2 * TITLE[-1]:
