@@ -168,7 +168,7 @@ def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
     out, y = [], 6.0
     for row in rows:
         arcs = row.get("arcs", [])
-        y += max((28 + 26 * abs(b - a) ** 0.8 for a, b, *_ in arcs), default=-6) + 6
+        y += max((32 + 26 * abs(b - a) ** 0.8 for a, b, *_ in arcs), default=-6) + 6
         x = [left + (n + row.get("shift", 0)) * (wide + gap) for n in range(most)]
         if name := row.get("name"):
             out.append(_text(0, y + tall / 2, name, " soft", 28, "start"))
@@ -181,8 +181,8 @@ def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
             x1, x2, high = x[a] + wide / 2, x[b] + wide / 2, 26 * abs(b - a) ** 0.8
             low, top = f"{y - 4:.0f}", f"{y - 4 - 1.33 * high:.0f}"
             way = f"M{x1:.0f} {low}C{x1:.0f} {top} {x2:.0f} {top} {x2:.0f} {low}"
-            out.append(f'<path class="arc{_cut(label)[1]}" d="{way}"/>')
-            out.append(_text((x1 + x2) / 2, y - high - 20, label, size=26))
+            out += [f'<path class="arc{_cut(label)[1]}" d="{way}"/>'] * (a != b)
+            out.append(_text((x1 + x2) / 2, y - high - 24, label, size=26))
         y += tall
         if under := row.get("under"):
             y += 22

@@ -777,19 +777,29 @@ def untitled(block: Block) -> Block:
         return block
     with Image.open(BytesIO(b64decode(found[1]))) as opened:
         image = opened.convert("RGB")
-    ink = np.asarray(image.convert("L")) < 250
-    ink = ink[:, image.width // 7 :]  # not the numbers beside the frame
+    whole = np.asarray(image.convert("L")) < 250
+    frame = np.argmax(whole.mean(0) > 0.5)
+    ink = whole[:, frame:]  # not the numbers beside it
     rows = np.flatnonzero(np.diff(ink.any(1), prepend=False))  # where ink begins, ends, and begins again
-    columns = np.flatnonzero(ink[rows[0] : rows[1]].any(0))
-    if rows[1] - rows[0] not in TITLE or len(rows) < 3 or np.diff(columns).max(initial=0) > 2 * TITLE[-1]:
+    edge = rows[0] + np.argmax(ink[rows[0] :].mean(1) > 0.5)  # the frame, which the tail of a comma may touch
+    end = edge if edge - rows[0] in TITLE else rows[1]
+    wide = ink.shape[1]
+    if end == edge and not ink[end].all():  # a map; beside it a bar of colours is narrow
+        wide = np.argmin(ink[end])
+        if ink[end, wide:].sum() > 60 or ink[rows[0] : rows[0] + 6, wide:].any():
+            return block
+    columns = np.flatnonzero(ink[rows[0] : end - 4, :wide].any(0))
+    if end - rows[0] not in TITLE or len(rows) < 3 - (end == edge) or np.diff(columns).max() > 2 * TITLE[-1]:
         return block
     bands = [band for band in zip(rows[2::2], rows[3::2], strict=False) if band[1] - band[0] >= TITLE[0]]
-    top = bands[0][0] if bands else rows[2]  # what is less high is the tail of a comma
-    start = np.flatnonzero(ink[top : top + TITLE[0] * 2].any(0))[0]
-    if ink[top].mean() < 0.3 and abs(start - columns[0]) < TITLE[0]:  # no frame: its second line
+    top, low = (end, end + 1) if end == edge else bands[0] if bands else (rows[2], ink.shape[0])
+    start = np.flatnonzero(ink[top : min(low, top + 2 * TITLE[0])].any(0))[0]
+    line = ink[top].mean() > 0.3 or ink[top : top + TITLE[-1], start].mean() > 0.9
+    if abs(start - columns[0]) < TITLE[0] and not line:  # its second line
         return block
-    bare, clean = BytesIO(), image.crop((0, top - 6, *image.size))
-    clean.paste("white", (0, 0, image.width, 6))
+    left = min(frame, np.flatnonzero(whole[rows[0] : rows[0] + TITLE[0] + 4].any(0))[0])
+    bare, clean = BytesIO(), image.crop((0, top - TITLE[0], *image.size))
+    clean.paste("white", (left, 0, frame + wide, TITLE[0]))
     clean.save(bare, "PNG", optimize=True)
     source = block.parts[0].source.replace(found[1], b64encode(bare.getvalue()).decode())
     return replace(block, parts=(Part(block.parts[0].text, source), *block.parts[1:]))
