@@ -167,8 +167,8 @@ def intervals(text: str) -> list[Line]:
             head, _colon, name = before.rstrip(":").rpartition(": ")
             heading = head or heading * (not before.endswith(":"))
             after = re.sub(rf"^\s*{UNIT}?\s*", "", _parted(words[n + 1])[0])
-            if after.startswith("(") and n == len(hits) - 1 and len(after) > 25:
-                after = ""  # said of all of them
+            if after == ")" or after.startswith("(") and n == len(hits) - 1 and len(after) > 25:
+                after = ""  # the end of a bracket, or said of all of them
             name = f"{name} {'' if after[:1] in ('', '(') else '… '}{after}" if name else after
             numbers = (float(each.replace(",", "")) for each in hit.groups())
             found.append(Line(heading, name.strip(), *numbers, unit[1] if unit else "", hit[0]))
