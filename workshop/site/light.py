@@ -325,7 +325,7 @@ def rows(found: re.Match) -> str:
     r"""A table with three columns or more, and sentences in it: on a phone each row is a small card.
 
     With five columns, some words are enough: a phone has no room for them. Two columns fit, if the first
-    is short. The only column of sentences, and links alone, need no name.
+    is short. The only column of sentences, and links alone, need no name; numbers stay below each other.
 
     >>> head = "".join(f'<th class="head"><p>{name}</p></th>' for name in ("term", r"\(p\)", "said"))
     >>> row = f"<tr><td><p>bias</p></td><td><p>b</p></td><td><p>{'a number ' * 6}</p></td></tr>"
@@ -344,6 +344,8 @@ def rows(found: re.Match) -> str:
         return found[0]
     columns = [wide[n :: len(names)] for n in range(len(names))]
     links = [all(map(LINK.search, inside[n :: len(names)])) for n in range(len(names))]
+    if len(names) > 3 and all(max(its) < 8 for its in columns[1:]):  # it stays a table, below each name
+        return f'<table class="table course-figures" style="--n:{len(names) - 1}">{found[1]}</table>'
     alone = sum(max(its) >= 40 for its, linked in zip(columns, links, strict=True) if not linked) == 1
     name = itertools.cycle(
         f'<td data-name="{name}"'
