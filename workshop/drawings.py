@@ -458,6 +458,9 @@ def svg(drawing: dict) -> str:
 
     >>> svg({"flow": [["$x$", "score"]]}).count("<rect"), svg({"bars": [["cat", "0.5"]]}).count("<rect")
     (2, 1)
+    >>> asked = svg({"bars": [["cat", "0.5"], [], ["dog", "?"]]})
+    >>> asked.count('class="bar'), asked.count('class="box new"')
+    (1, 1)
     """
     form = FORMS.keys() & drawing.keys()
     if len(form) != 1:

@@ -309,6 +309,13 @@ def test_the_page_says_what_is_translated():
     assert translation.PAGE.read_text(encoding="utf-8") == translation.page()
 
 
+def test_the_page_names_what_is_still_to_do(monkeypatch):
+    monkeypatch.setattr(translation, "coverage", lambda name, _language: (3 - (name == "06_rope"), 3))
+    said = translation.page()
+    assert "- zh, 06_rope: 2 of 3\n" in said and "Nothing is missing" not in said
+    assert said.count(": 2 of 3") == len(LANGUAGES)
+
+
 def test_what_chinese_lessons_say_of_a_chinese_text_is_in_its_record():
     """The English has nothing that they could be compared with."""
     record = experiments.load("lengths", "chinese")

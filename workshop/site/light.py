@@ -330,8 +330,12 @@ def rows(found: re.Match) -> str:
     >>> head = "".join(f'<th class="head"><p>{name}</p></th>' for name in ("term", r"\(p\)", "said"))
     >>> row = f"<tr><td><p>bias</p></td><td><p>b</p></td><td><p>{'a number ' * 6}</p></td></tr>"
     >>> table = rows(TABLE.search(f'<table class="table">{head}{row}</table>'))
-    >>> table.count('data-name="said"'), table.count('data-name="p"')
-    (1, 1)
+    >>> table.count('data-name="said"'), table.count('data-name="p"'), table.count("data-plain")
+    (1, 1, 1)
+    >>> head = "".join(f"<th>{name}</th>" for name in ("given", "right", "broken", "named"))
+    >>> row = f"<tr><td>{'a function ' * 4}</td><td>19</td><td>151</td><td>151</td></tr>"
+    >>> "course-figures" in rows(TABLE.search(f'<table class="table">{head}{row}</table>'))
+    True
     """
     heads = re.findall(r"<th\b.*?</th>", found[1], re.S)
     names = [re.sub(r"<[^>]*>|\\[()]", "", each).strip() for each in heads]  # a formula is not set there
