@@ -789,7 +789,11 @@ def untitled(block: Block) -> Block:
         if ink[end, wide:].sum() > 60 or ink[rows[0] : rows[0] + 6, wide:].any():
             return block
     columns = np.flatnonzero(ink[rows[0] : end - 4, :wide].any(0))
-    if end - rows[0] not in TITLE or len(rows) < 3 - (end == edge) or np.diff(columns).max() > 2 * TITLE[-1]:
+    if (
+        end - rows[0] not in TITLE
+        or len(rows) < 3 - (end == edge)
+        or np.diff(columns).max(initial=0) > 2 * TITLE[-1]
+    ):
         return block
     bands = [band for band in zip(rows[2::2], rows[3::2], strict=False) if band[1] - band[0] >= TITLE[0]]
     top, low = (end, end + 1) if end == edge else bands[0] if bands else (rows[2], ink.shape[0])
