@@ -376,6 +376,8 @@ def page() -> str:
         for kind, begins in KINDS.items():
             names = [name for name in left if re.match(begins, name)]
             left = [name for name in left if name not in names]
+            if not names:  # of a language that has just begun
+                continue
             counts = [coverage(name, language) for name in names]
             done, wanted = map(sum, zip(*counts, strict=True))
             rows.append(f"| {language} | {kind} | {len(names)} | {done:,} of {wanted:,} |")

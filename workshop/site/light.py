@@ -321,6 +321,12 @@ CELL = re.compile(r"<td(?=[ >])(.*?)</td>", re.S)
 LINK = re.compile(r"(?s)^<td[^>]*>(?:<p>)?<a [^>]*>(?:(?!</a>).)*</a>(?:</p>)?</td>$")
 
 
+def _cells(table: str) -> tuple[list[str], list[str]]:
+    """Of a table's inside: its cells, and what they say."""
+    found = re.findall(r"<td\b.*?</td>", table, re.S)
+    return found, [re.sub("<[^>]*>", "", each) for each in found]
+
+
 def rows(found: re.Match) -> str:
     r"""A table with three columns or more, and sentences in it: on a phone each row is a small card.
 
@@ -339,8 +345,7 @@ def rows(found: re.Match) -> str:
     """
     heads = re.findall(r"<th\b.*?</th>", found[1], re.S)
     names = [re.sub(r"<[^>]*>|\\[()]", "", each).strip() for each in heads]  # a formula is not set there
-    inside = re.findall(r"<td\b.*?</td>", found[1], re.S)
-    cells = [re.sub("<[^>]*>", "", each) for each in inside]
+    inside, cells = _cells(found[1])
     wide = [len(CHINESE.sub("--", each)) for each in cells]  # as wide as two letters, and saying as much
     if len(names) < 2 or len(cells) % len(names) or max(wide) < (40 if len(names) < 5 else 20):
         return found[0]
@@ -371,10 +376,10 @@ def amounts(found: re.Match) -> str:
     2
     """
     wide = len(re.findall(r"<th\b", found[1]))
-    cells = [re.sub("<[^>]*>", "", each).strip() for each in re.findall(r"<td\b.*?</td>", found[1], re.S)]
+    _inside, cells = _cells(found[1])
     if not wide or len(cells) % wide:
         return found[0]
-    right = [all(map(AMOUNT.fullmatch, cells[n::wide])) for n in range(wide)]
+    right = [all(AMOUNT.fullmatch(each.strip()) for each in cells[n::wide]) for n in range(wide)]
     place = itertools.cycle(' style="text-align:right"' * each for each in right)
     return re.sub(r"<t[hd]\b", lambda cell: cell[0] + next(place), found[0])
 
