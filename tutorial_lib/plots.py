@@ -51,7 +51,11 @@ with needs("experiments"):
     from matplotlib.figure import Figure
     from matplotlib.patheffects import withStroke
     from matplotlib.ticker import MaxNLocator
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
 
+# Pixels per inch of a page; those of a picture for each in which it is shown; the most shades that it has
+HUNDRED, SHARP, COLOURS = 100, 2, 256
 STYLE = Path(__file__).with_name("course.mplstyle")
 # A letter comes from the first that has it. Matplotlib's own has arrows; the third, in a clone, Chinese.
 FAMILIES = ["Open Sans", "DejaVu Sans"]
@@ -647,13 +651,15 @@ class Picture:
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         data = base64.b64encode(self.png).decode()
+        width, height = (int.from_bytes(self.png[at : at + 4]) // SHARP for at in (16, 20))
         # JupyterLab shows the first line where the reader has not opened the output yet
         figure = (
             "<!-- Run the cell to see the figure. -->\n"
             f'<figure><img alt="{html.escape(self.alt, quote=True)}" '
-            f'src="data:image/png;base64,{data}" style="max-width: 100%"></figure>'
+            f'src="data:image/png;base64,{data}" width="{width}" style="max-width: 100%"></figure>'
         )
-        return {"text/html": figure, "image/png": data, "text/plain": f"Figure: {self.alt}"}
+        shown = {"text/html": figure, "image/png": data, "text/plain": f"Figure: {self.alt}"}
+        return shown, {"image/png": {"width": width, "height": height}}
 
 
 def _keep_titles(fig: Figure) -> None:
@@ -674,14 +680,36 @@ def _keep_titles(fig: Figure) -> None:
 
 @styled
 def png(fig: Figure) -> bytes:
-    """The figure as PNG bytes; the same figure drawn anew gives the same bytes."""
+    """The figure as PNG bytes; the same figure drawn anew gives the same bytes.
+
+    It has ``SHARP`` times 100 pixels per inch, which stand in its ``pHYs``, and at most ``COLOURS`` shades.
+    Where its only title stands, in hundredths of an inch from the upper left, its text ``Title`` says.
+    """
     buffer = io.BytesIO()
+    fig.set_dpi(HUNDRED)
     FigureCanvasAgg(fig)  # the figure keeps it, and with it where everything stands
     _keep_titles(fig)
     if any(text.get_gid() == "end" for ax in fig.axes for text in ax.texts):
         _spread(fig)
-    fig.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()
+    fig.set_dpi(dpi := SHARP * HUNDRED)  # and stays so: labels keep the pixels in which they were drawn
+    fig.savefig(buffer, format="png", dpi=dpi)
+    image = Image.open(buffer).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    shades = image.getpalette()
+    image.putpalette([255 if sum(shades[i // 3 * 3 :][:3]) > 750 else shades[i] for i in range(len(shades))])
+    about, told = PngInfo(), io.BytesIO()
+    if box := _title(fig):
+        about.add_text("Title", " ".join(map(str, box)))
+    image.save(told, "PNG", optimize=True, dpi=(dpi, dpi), pnginfo=about)
+    return told.getvalue()
+
+
+def _title(fig: Figure) -> tuple[int, ...] | None:
+    """Left, top, right and bottom of the only title, if a line is enough for it."""
+    titles = [ax.title for ax in fig.axes if ax.get_title()]
+    if len(titles) != 1 or "\n" in titles[0].get_text() or fig.get_suptitle():
+        return None
+    box, high = titles[0].get_window_extent(), fig.bbox.height
+    return tuple(round(side / SHARP) for side in (box.x0, high - box.y1, box.x1, high - box.y0))
 
 
 def show(fig: Figure, alt: str) -> None:

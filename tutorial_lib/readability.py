@@ -102,13 +102,15 @@ def faults(fig: Figure) -> list[str]:
     """
     renderer, found = fig.canvas.get_renderer(), []  # type: ignore[attr-defined]  # Agg has it
     shown = list(texts(fig))
-    boxes = np.array([text.get_window_extent(renderer).extents for text in shown]).reshape(-1, 4)
+    sharp = fig.dpi / 100  # pixels of the drawing for each of a page
+    boxes = np.array([text.get_window_extent(renderer).extents for text in shown]).reshape(-1, 4) / sharp
+    _, _, wide, high = fig.bbox.extents / sharp
     for text, (left, bottom, right, top) in zip(shown, boxes, strict=True):
-        if min(left, bottom, fig.bbox.width - right, fig.bbox.height - top) < -1:
+        if min(left, bottom, wide - right, high - top) < -1:
             found.append(f"{_quoted(text)} is cut off")
     if shown:
         smallest = min(shown, key=Text.get_fontsize)
-        size = renderer.points_to_pixels(smallest.get_fontsize()) * min(1, PAGE / fig.bbox.width)
+        size = renderer.points_to_pixels(smallest.get_fontsize()) / sharp * min(1, PAGE / wide)
         if size < SMALLEST:
             found.append(
                 f"{_quoted(smallest)} is {size:.1f} pixels high on a page {PAGE} pixels wide, "

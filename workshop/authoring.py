@@ -113,12 +113,14 @@ def execute(
 ) -> float:
     """Run all cells in a fresh kernel, without progress bars or a log; returns the seconds.
 
+    It has one thread: sums in another order are other numbers, and editions are to print the same.
     ``environment`` is added to the kernel's; ``after`` gets each cell that ran, and the kernel's pid.
     """
     from nbclient import NotebookClient
 
     with tempfile.TemporaryDirectory() as scratch:
-        quiet = {"TQDM_DISABLE": "1", "TUTORIAL_PROGRESS": str(Path(scratch) / "progress.json")}
+        own = {"TQDM_DISABLE": "1", "OMP_NUM_THREADS": "1"}
+        own["TUTORIAL_PROGRESS"] = str(Path(scratch) / "progress.json")
         start = time.perf_counter()
         # else each kernel warns that it listens on TCP, though only this process talks to it
         client = NotebookClient(
@@ -129,7 +131,7 @@ def execute(
             resources={"metadata": {"path": str(folder)}},
             on_cell_executed=lambda cell, **_: after(cell, client.km.provisioner.pid),
         )
-        client.execute(env={**os.environ, **quiet, **environment})
+        client.execute(env={**os.environ, **own, **environment})
         return time.perf_counter() - start
 
 

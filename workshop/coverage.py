@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import functools
 import importlib
+import itertools
 import re
 import tomllib
 from typing import NamedTuple
@@ -20,14 +21,18 @@ SOURCE, PAGE = ROOT / "docs" / "coverage.toml", ROOT / "docs" / "coverage.md"
 HEAD = """# What is taught where
 
 Popular introductions to positional encoding teach and claim what stands in the first column. Four of
-them (A to D) were read closely; N are methods that they name and do not explain. Every row is taught,
-or judged, in a section of a notebook, built in the library, and tested.
+them (A to D) were read closely. Every row is taught, or judged, in a section of a notebook, built in the
+library, and tested by the test that is called so.
 
 *Made by `python -m workshop.coverage`.*
-
-| | what they teach or claim | section | library | test |
-|---|---|---|---|---|
 """
+TABLE = """
+## {}
+
+| what it teaches or claims | taught or judged in | built, and tested |
+|---|---|---|
+"""
+NAMED = "Named, and not explained"
 
 
 class Row(NamedTuple):
@@ -85,14 +90,19 @@ def problem(row: Row) -> str:
 
 def page() -> str:
     """The page, as text."""
-    lines = []
-    for row in rows():
-        name, _ = headings(row.notebook)
-        lines.append(
-            f"| {row.id} | {row.topic} | [{row.notebook}](../notebooks/{name}), {row.section} | "
-            f"`{row.object}` | `{row.test}` |"
-        )
-    return HEAD + "\n".join(lines) + "\n"
+    text = HEAD
+    for group, found in itertools.groupby(rows(), lambda row: row.id[0]):
+        text += TABLE.format(NAMED if group == "N" else f"Introduction {group}")
+        for row in found:
+            name, _ = headings(row.notebook)
+            side, number = re.fullmatch(r"(deeper/)?(\d+).*", row.notebook).groups()  # type: ignore[union-attr]
+            lesson = f"{number} side quest" if side else number
+            test = row.test.partition("::test_")[2].replace("_", " ")
+            text += (
+                f"| {row.id} · {row.topic} | [{lesson} · {row.section}](../notebooks/{name}) | "
+                f"`{row.object}`<br>{test} |\n"
+            )
+    return text
 
 
 if __name__ == "__main__":

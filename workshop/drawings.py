@@ -156,7 +156,7 @@ def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
     size, tall = (34, 76) if len(rows) < 4 else (30, 58)
     if len(rows) < 3 and not any({"arcs", "under"} & row.keys() for row in rows):  # nothing else needs room
         size, tall = 36, 100
-    left = max(_long(row.get("name", ""), 28) for row in rows) + 30
+    left = 0.93 * max(_long(row.get("name", ""), 28) for row in rows) + 30
     left = left if left > 30 else 0
     longest = max(_long(word, size) for row in rows for word in row["words"].split(" ")) + 36
     most = max(len(row["words"].split(" ")) + row.get("shift", 0) for row in rows)
@@ -171,7 +171,7 @@ def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
         y += max((32 + 26 * abs(b - a) ** 0.8 for a, b, *_ in arcs), default=-6) + 6
         x = [left + (n + row.get("shift", 0)) * (wide + gap) for n in range(most)]
         if name := row.get("name"):
-            out.append(_text(0, y + tall / 2, name, " soft", 28, "start"))
+            out.append(_text(left - 20, y + tall / 2, name, " soft", 28, "end"))
         out += [
             _boxed(x[n], y, wide, tall, word, size)
             for n, word in enumerate(row["words"].split(" "))

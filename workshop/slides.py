@@ -758,7 +758,7 @@ def layout(blocks: list[list[Block]], drawn: str = "") -> str:
     return ""
 
 
-TITLE = range(10, 35)  # pixels that one line of a figure's title is high
+EDGE = 5  # pixels around what is painted over
 
 
 def untitled(block: Block) -> Block:
@@ -773,38 +773,16 @@ def untitled(block: Block) -> Block:
     True
     """
     found = re.search(r"base64,([\w+/\s=]+)", block.parts[0].source) if block.kind == "picture" else None
-    if not found:
+    image = Image.open(BytesIO(b64decode(found[1]))) if found else None
+    if not image or "Title" not in image.info:
         return block
-    with Image.open(BytesIO(b64decode(found[1]))) as opened:
-        image = opened.convert("RGB")
-    whole = np.asarray(image.convert("L")) < 250
-    frame = np.argmax(whole.mean(0) > 0.5)
-    ink = whole[:, frame:]  # not the numbers beside it
-    rows = np.flatnonzero(np.diff(ink.any(1), prepend=False))  # where ink begins, ends, and begins again
-    edge = rows[0] + np.argmax(ink[rows[0] :].mean(1) > 0.5)  # the frame, which the tail of a comma may touch
-    end = edge if edge - rows[0] in TITLE else rows[1]
-    wide = ink.shape[1]
-    if end == edge and not ink[end].all():  # a map; beside it a bar of colours is narrow
-        wide = np.argmin(ink[end])
-        if ink[end, wide:].sum() > 60 or ink[rows[0] : rows[0] + 6, wide:].any():
-            return block
-    columns = np.flatnonzero(ink[rows[0] : end - 4, :wide].any(0))
-    if (
-        end - rows[0] not in TITLE
-        or len(rows) < 3 - (end == edge)
-        or np.diff(columns).max(initial=0) > 2 * TITLE[-1]
-    ):
-        return block
-    bands = [band for band in zip(rows[2::2], rows[3::2], strict=False) if band[1] - band[0] >= TITLE[0]]
-    top, low = (end, end + 1) if end == edge else bands[0] if bands else (rows[2], ink.shape[0])
-    start = np.flatnonzero(ink[top : min(low, top + 2 * TITLE[0])].any(0))[0]
-    line = ink[top].mean() > 0.3 or ink[top : top + TITLE[-1], start].mean() > 0.9
-    if abs(start - columns[0]) < TITLE[0] and not line:  # its second line
-        return block
-    left = min(frame, np.flatnonzero(whole[rows[0] : rows[0] + TITLE[0] + 4].any(0))[0])
-    bare, clean = BytesIO(), image.crop((0, top - TITLE[0], *image.size))
-    clean.paste("white", (left, 0, frame + wide, TITLE[0]))
-    clean.save(bare, "PNG", optimize=True)
+    dpi = image.info["dpi"]
+    box = [round(int(side) * dpi[0] / 100) for side in image.info["Title"].split()]
+    paper = image.getpixel((0, 0))
+    image.paste(paper, (box[0] - EDGE, max(box[1] - EDGE, 0), box[2] + EDGE, box[3] + 1))
+    ink = np.flatnonzero((np.asarray(image) != paper).any(1))
+    bare = BytesIO()
+    image.crop((0, max(ink[0] - 2 * EDGE, 0), *image.size)).save(bare, "PNG", optimize=True, dpi=dpi)
     source = block.parts[0].source.replace(found[1], b64encode(bare.getvalue()).decode())
     return replace(block, parts=(Part(block.parts[0].text, source), *block.parts[1:]))
 

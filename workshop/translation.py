@@ -552,7 +552,7 @@ def run(jobs: list[Job]) -> Iterator[nbformat.NotebookNode]:
     given = (
         [job.notebook for job in jobs],
         [job.folder for job in jobs],
-        [{"OMP_NUM_THREADS": "1", **job.environment} for job in jobs],  # kernels run side by side
+        [job.environment for job in jobs],
     )
     if len(jobs) < 2:
         yield from map(_told, jobs, map(authoring.executed, *given))

@@ -332,7 +332,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     function drawBars() {
       const at = lengths(settings), width = (320 - X0) / at.length, shares = lane.report?.shares ?? at.map(() => 0), beyond = at.findIndex(l => l > settings.L);
       bars.replaceChildren();
-      el(bars, "line", { x1: X0, x2: 320, y1: Y0, y2: Y0, class: "pg-axis" });
+      for (const y of [Y0 - TALL, Y0]) el(bars, "line", { x1: X0, x2: 320, y1: y, y2: y, class: "pg-axis" });
       at.forEach((l, i) => {
         const x = X0 + i * width + 3, tall = TALL * (shares[i] || 0), last = i === at.length - 1;
         el(bars, "rect", { x, y: Y0 - tall, width: width - 6, height: tall, rx: 2, class: l > settings.L ? "pg-beyond" : "pg-within" });
@@ -346,8 +346,8 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       });
       const edge = X0 + beyond * width;
       el(bars, "line", { x1: edge, x2: edge, y1: 4, y2: 144, class: "pg-edge" });
-      el(bars, "text", { x: edge - 5, y: 142, class: "pg-note", "text-anchor": "end" }, speak`trained`);
-      el(bars, "text", { x: edge + 5, y: 142, class: "pg-note", "text-anchor": "start" }, speak`longer than trained`);
+      for (const [x, y, side, said] of [[X0, 3, "start", speak`100 % right`], [edge - 5, 142, "end", speak`trained`], [edge + 5, 142, "start", speak`longer than trained`]])
+        el(bars, "text", { x, y, class: "pg-note", "text-anchor": side }, said);
       bars.setAttribute("aria-label", lane.report?.s ? speak`Right answers by length: ${at.map((l, i) => `${l}: ${percent(shares[i])}`).join(", ")}. Trained on ${settings.L} tokens.` : speak`Right answers by length; nothing is learned yet.`);
     }
     function setGuess(share) {

@@ -16,7 +16,11 @@ sys.path.insert(0, str(ROOT / "workshop" / "site"))
 import light  # noqa: E402
 import weigh  # noqa: E402
 
-PNG = b"\x89PNG" + bytes(12) + (30).to_bytes(4) + (20).to_bytes(4) + b"rest"
+from tutorial_lib import plots  # noqa: E402
+
+_out = io.BytesIO()
+Image.new("RGB", (60, 40)).save(_out, "PNG", dpi=(200, 200))
+PNG = _out.getvalue()  # sharp: shown half as wide
 DATA = base64.b64encode(PNG).decode()
 INLINE = f'<div data-live="x"><img alt="a" src="data:image/png;base64,{DATA}"></div>'
 SCRIPTS = """<script src="../_static/doctools.js"></script>
@@ -179,6 +183,30 @@ def test_a_map_has_a_picture_for_the_dark_in_which_its_colours_stay(tmp_path):
     assert dark[30, 75].max() < 30 and dark[30, 5].min() > 220, "ground and line"
     toy = '<div data-live="heat" data-params="{}"><img alt="A heat map." src="_images/m.png"></div>'
     assert light.pictures(toy, page, tmp_path).count("<img") == 1
+
+
+def test_weights_grow_from_the_ground_in_the_dark_and_their_scale_says_the_same():
+    """On paper the lightest green is the smallest weight; signed scores keep their colours."""
+    fig, axes = plots.panels(1, 2, size=(7, 3))
+    plots.heat([[0.0, 0.05], [0.5, 1.0]], ax=axes[0], limits=(0, 1), cmap="weights", colorbar="weight")
+    plots.heat([[-1.0, 1.0], [0.5, -0.5]], ax=axes[1])
+    day = plots.png(fig)
+    light_, dark = (
+        np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
+        for data in (day, light.in_the_dark(day))
+    )
+
+    def cell(image, ax, row, column):
+        x, y = ax.transData.transform((column, row))
+        return image[round(fig.bbox.height - y), round(x)]
+
+    shades = [cell(dark, axes[0], *at).sum() for at in ((0, 0), (0, 1), (1, 0), (1, 1))]
+    assert shades == sorted(set(shades)), "no weight at all is the ground"
+    bar = fig.axes[2].bbox
+    column = dark[round(fig.bbox.height - bar.y1) + 6 : -round(bar.y0) - 6, round((bar.x0 + bar.x1) / 2)]
+    assert column[0].sum() > column[len(column) // 2].sum() > column[-1].sum(), "its scale"
+    for at in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        assert abs(cell(dark, axes[1], *at) - cell(light_, axes[1], *at)).max() < 12, at
 
 
 def test_the_line_that_says_where_a_lesson_stands_is_told_from_its_text(site):

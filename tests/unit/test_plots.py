@@ -18,6 +18,7 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
+from PIL import Image
 
 from tutorial_lib import colours, plots, readability
 from workshop import font, translation
@@ -105,6 +106,35 @@ def test_each_gives_a_figure_and_the_same_bytes_twice(draw):
     assert first == plots.png(draw())
     pixels = matplotlib.image.imread(io.BytesIO(first))
     assert pixels.std() > 0.01  # not an empty page
+
+
+@pytest.mark.filterwarnings("ignore:Hard to read")
+def test_a_picture_is_sharp_where_it_is_shown_and_light(draw):
+    """Two pixels for each in which it is shown, in few shades: paper stays white."""
+    fig = draw()
+    shown, about = plots.Picture(fig, "A bar chart of nothing much, to be looked at.")._repr_mimebundle_()
+    size = {"width": round(100 * fig.get_figwidth()), "height": round(100 * fig.get_figheight())}
+    with Image.open(io.BytesIO(base64.b64decode(shown["image/png"]))) as image:
+        assert image.size == (2 * size["width"], 2 * size["height"])
+        assert [round(dpi) for dpi in image.info["dpi"]] == [200, 200]
+        assert image.mode == "P" and image.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
+    assert about == {"image/png": size} and f'width="{size["width"]}"' in shown["text/html"]
+
+
+@pytest.mark.parametrize(
+    ("titles", "known"), [(["a title"], True), (["two\nlines"], False), (["one", "each"], False)]
+)
+def test_a_picture_says_where_its_only_title_stands(titles, known):
+    fig, axes = plots.panels(1, len(titles), size=(8, 3), squeeze=False)
+    for ax, title in zip(axes[0], titles, strict=True):
+        plots.lines([0, 1], {"": [0, 1]}, ax=ax, title=title)
+    with Image.open(io.BytesIO(plots.png(fig))) as image:
+        assert ("Title" in image.info) == known
+        if known:
+            left, top, right, bottom = (2 * int(side) for side in image.info["Title"].split())
+            ink = np.asarray(image.convert("L")) < 128
+            assert ink[top:bottom, left:right].any() and not ink[: top - 2].any()
+            assert not ink[top:bottom, : left - 2].any() and not ink[top:bottom, right + 2 :].any()
 
 
 def test_the_readers_settings_are_untouched(draw):
@@ -338,7 +368,7 @@ def test_the_font_has_every_character_of_the_catalogs():
 
 def test_a_picture_carries_its_alternative_text():
     picture = plots.Picture(plots.heat(Z), 'A heat map of six numbers, "yellow" & <blue>.')
-    bundle = picture._repr_mimebundle_()
+    bundle, _ = picture._repr_mimebundle_()
     assert 'alt="A heat map of six numbers, &quot;yellow&quot; &amp; &lt;blue&gt;."' in bundle["text/html"]
     assert bundle["text/plain"] == 'Figure: A heat map of six numbers, "yellow" & <blue>.'
     assert base64.b64decode(bundle["image/png"]) == picture.png

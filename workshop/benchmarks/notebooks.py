@@ -49,7 +49,7 @@ def measured(path: Path) -> dict:
         if spent[-1] - spent[-2] >= 1:
             cells[cell.id] = round(spent[-1] - spent[-2], 1)
 
-    authoring.execute(notebook, path.parent, {"OMP_NUM_THREADS": "1"}, after)
+    authoring.execute(notebook, path.parent, after=after)
     return {"code": code(notebook), "seconds": round(spent[-1], 1), "cells": cells}
 
 

@@ -6,8 +6,8 @@
   names of rows that they share stand before each.
 - Chinese words bring a font with just the characters of the site, 0.1 MB of the English one: a reader's own
   font comes first, so that only a browser without any fetches it, and sees no boxes.
-- A figure with maps has a second picture for the dark: its colours are named in the text, and stay. That
-  of a method has been drawn twice.
+- A figure with maps has a second picture for the dark: its colours are named in the text, and stay, but
+  those of weights, which grow from the ground. That of a method has been drawn twice.
 - A table of sentences has the names of its columns in each cell: on a phone its rows are cards.
 - Each line of a blank knows how far it is indented: on a phone it goes on there.
 - What is still too wide for a phone scrolls in a place of its own, and nothing beside it does.
@@ -44,8 +44,8 @@ MAP = re.compile(r'\salt="[^"]*(?:[Hh]eat map| map|[Dd]igit|热图|数字)')
 TOY = re.compile(r'data-(?:live|playground)="[^<]*$')
 NARROW = 920
 """Pixels: what is drawn no wider fits a phone, and its words can be read there."""
-SOLID = 13
-"""Pixels: strokes are thinner, and the cells of a map together are not."""
+SOLID, NEAREST = 7, Image.Resampling.NEAREST
+"""Pixels: strokes are thinner, and the cells of a map together, or a bar of colours, are not."""
 HALF_TURN = np.array([[-0.574, 0.426, 0.426], [1.43, 0.43, 1.43], [0.144, 0.144, -0.856]], np.float32)
 """What ``hue-rotate(180deg)`` does to a pixel (Filter Effects, §"hueRotate"), transposed."""
 SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
@@ -56,14 +56,17 @@ ICONS = re.compile(
 
 
 def size(data: bytes) -> tuple[int, int] | None:
-    """Width and height of a PNG, which stand at its beginning; None for anything else.
+    """Width and height in which a PNG is shown; None for anything else. A figure says how sharp it is.
 
-    >>> size(b"\\x89PNG" + bytes(12) + (640).to_bytes(4) + (480).to_bytes(4))
-    (640, 480)
+    >>> from tutorial_lib import plots
+    >>> size(plots.png(plots.lines([0, 1], {"": [0, 1]}, size=(6, 4)))), size(b"GIF")
+    ((600, 400), None)
     """
     if not data.startswith(b"\x89PNG"):
         return None
-    return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
+    with Image.open(io.BytesIO(data)) as image:
+        sharp = max(1, round(image.info.get("dpi", (100, 100))[0] / 100))
+        return image.width // sharp, image.height // sharp
 
 
 def panels(data: bytes) -> tuple[list[float], float]:
@@ -77,7 +80,7 @@ def panels(data: bytes) -> tuple[list[float], float]:
     width, height = size(data) or (0, 1)
     if width < 700 or width < 1.4 * height and width < 1000:
         return [], 0
-    ink = np.asarray(Image.open(io.BytesIO(data)).convert("L"), dtype=np.int16)
+    ink = np.asarray(Image.open(io.BytesIO(data)).convert("L").resize((width, height)), dtype=np.int16)
     paper = np.abs(ink - ink[0, 0]) < 3
     edges = np.flatnonzero(np.diff(paper.all(0), prepend=False, append=False)).tolist()
     gaps = [(b - a, (a + b) / 2 / width) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a >= 6]
@@ -109,12 +112,20 @@ def panels(data: bytes) -> tuple[list[float], float]:
 
 
 def in_the_dark(data: bytes) -> bytes:
-    """A figure on a dark ground: what is solid keeps its colours, lines and letters turn as by course.css."""
-    light = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), dtype=np.float32) / 255
-    drawn = Image.fromarray(((light < 0.99).any(2) * 255).astype(np.uint8))
-    solid = drawn.filter(ImageFilter.MinFilter(SOLID)).filter(ImageFilter.MaxFilter(SOLID))
-    turned = (0.93 - 0.86 * light) @ HALF_TURN
-    dark = np.where(np.asarray(solid)[..., None] > 0, light, turned).clip(0, 1)
+    """A figure on a dark ground: what is solid keeps its colours, lines and letters turn as by course.css.
+
+    So do the greens of weights: where white is no weight at all, so is the ground here.
+    """
+    image = Image.open(io.BytesIO(data)).convert("RGB")
+    light = np.asarray(image, dtype=np.float32) / 255
+    small = np.asarray(image.resize(size(data), NEAREST), dtype=np.int16)
+    drawn = Image.fromarray((small < 252).any(2))
+    solid = drawn.convert("L").filter(ImageFilter.MinFilter(SOLID)).filter(ImageFilter.MaxFilter(SOLID))
+    green = Image.fromarray((small[..., 1] > small[..., ::2].max(2)) & (np.asarray(solid) > 0)).convert("L")
+    weights, whole = (np.asarray(each.filter(ImageFilter.BoxBlur(SOLID))) for each in (green, solid))
+    solid = Image.fromarray((np.asarray(solid) > 0) & (weights <= 0.3 * whole)).resize(image.size, NEAREST)
+    turned = (0.95 - 0.9 * light) @ HALF_TURN
+    dark = np.where(np.asarray(solid)[..., None], light, turned).clip(0, 1)
     out = io.BytesIO()
     colours = Image.fromarray((255 * dark + 0.5).astype(np.uint8)).quantize(256, dither=Image.Dither.NONE)
     colours.save(out, "PNG", optimize=True)
@@ -331,7 +342,8 @@ def rows(found: re.Match) -> str:
     r"""A table with three columns or more, and sentences in it: on a phone each row is a small card.
 
     With five columns, some words are enough: a phone has no room for them. Two columns fit, if the first
-    is short. The only column of sentences, and links alone, need no name; numbers stay below each other.
+    is short, or shorter still beside a long list. The only column of sentences, and links alone, need no name;
+    numbers stay below each other.
 
     >>> head = "".join(f'<th class="head"><p>{name}</p></th>' for name in ("term", r"\(p\)", "said"))
     >>> row = f"<tr><td><p>bias</p></td><td><p>b</p></td><td><p>{'a number ' * 6}</p></td></tr>"
@@ -349,7 +361,7 @@ def rows(found: re.Match) -> str:
     wide = [len(CHINESE.sub("--", each)) for each in cells]  # as wide as two letters, and saying as much
     if len(names) < 2 or len(cells) % len(names) or max(wide) < (40 if len(names) < 5 else 20):
         return found[0]
-    if len(names) == 2 and max(wide[::2]) < 24:
+    if len(names) == 2 and max(wide[::2]) < (24 if max(wide[1::2]) < 160 else 14):
         return found[0]
     columns = [wide[n :: len(names)] for n in range(len(names))]
     links = [all(map(LINK.search, inside[n :: len(names)])) for n in range(len(names))]
