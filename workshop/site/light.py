@@ -342,8 +342,8 @@ def rows(found: re.Match) -> str:
     r"""A table with three columns or more, and sentences in it: on a phone each row is a small card.
 
     With five columns, some words are enough: a phone has no room for them. Two columns fit, if the first
-    is short, or shorter still beside a long list. The only column of sentences, and links alone, need no name;
-    numbers stay below each other.
+    is short, or shorter still beside a long list. The only column of sentences, and links alone, need no
+    name; numbers stay below each other.
 
     >>> head = "".join(f'<th class="head"><p>{name}</p></th>' for name in ("term", r"\(p\)", "said"))
     >>> row = f"<tr><td><p>bias</p></td><td><p>b</p></td><td><p>{'a number ' * 6}</p></td></tr>"
