@@ -129,7 +129,7 @@ def figure(record: Record):
         axes,
         ("accuracy", "change"),
         (_("accuracy"), _("largest change of a logit")),
-        (".2f", ".0e"),
+        (".2f", ".1g"),
         strict=True,
     ):
         means = _means(record, name)
