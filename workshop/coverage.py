@@ -97,9 +97,10 @@ def page() -> str:
             name, _ = headings(row.notebook)
             side, number = re.fullmatch(r"(deeper/)?(\d+).*", row.notebook).groups()  # type: ignore[union-attr]
             lesson = f"{number} side quest" if side else number
+            section = row.section.removeprefix(f"{number} · ")  # a title says its number by itself
             test = row.test.partition("::test_")[2].replace("_", " ")
             text += (
-                f"| {row.id} · {row.topic} | [{lesson} · {row.section}](../notebooks/{name}) | "
+                f"| {row.id} · {row.topic} | [{lesson} · {section}](../notebooks/{name}) | "
                 f"`{row.object}`<br>{test} |\n"
             )
     return text

@@ -380,19 +380,22 @@ def page() -> str:
                 continue
             counts = [coverage(name, language) for name in names]
             done, wanted = map(sum, zip(*counts, strict=True))
-            rows.append(f"| {language} | {kind} | {len(names)} | {done:,} of {wanted:,} |")
+            share = f"{done:,} of " * (done < wanted) + f"{wanted:,}"
+            rows.append(f"| {language}: {kind} | {len(names)} | {share} |")
             short += [
                 f"- {language}, {name}: {has} of {of}"
                 for name, (has, of) in zip(names, counts, strict=True)
                 if has < of
             ]
-        heard += [f"| {rule['not']} | {rule['but']} | {rule['why']} |" for rule in style(language)["rules"]]
+        heard += [
+            f"| ✘ {rule['not']} | ✔ {rule['but']} | {rule['why']} |" for rule in style(language)["rules"]
+        ]
     missing = "Still to do:\n\n" + "\n".join(short) if short else "Nothing is missing."
     return (
         "# What is translated\n\nWritten by `make locale LANGUAGE=zh`; [how it is done]"
         "(contributing.md#a-translation). A message is a block of text. What is not translated, or has "
         "changed since it was, is shown in English, with a mark.\n\n"
-        "| language | kind | catalogs | messages |\n|---|---|---:|---:|\n" + "\n".join(rows) + "\n\n"
+        "| what | catalogs | messages |\n|---|---:|---:|\n" + "\n".join(rows) + "\n\n"
         f"{missing}\n\n"
         "## By ear\n\nA text that is right may still sound translated. Where a rule can be seen, `make "
         "locale` sees it.\n\n| not | but | why |\n|---|---|---|\n" + "\n".join(heard) + "\n"
@@ -414,7 +417,11 @@ def strip(text: str, says: Callable[[str], Say]) -> str:
     quest = re.escape(navigation.QUEST).replace(re.escape("{lesson}"), r"(\[[^]]+\]\([^)]+\))")
     text = re.sub(quest, lambda found: say(navigation.QUEST).format(lesson=found[1]), text)
     text = re.sub(r"\[([^\]]+)(?=\]\()", word, text)
-    return re.sub(r"\b(\d\d) of (\d\d)\b", lambda found: say(OF).format(number=found[1], all=found[2]), text)
+
+    def place(found):
+        return f"{say('exercise')} " * bool(found[1]) + say(OF).format(number=found[2], all=found[3])
+
+    return re.sub(r"\b(exercise )?(\d\d) of (\d\d)\b", place, text)
 
 
 @functools.cache

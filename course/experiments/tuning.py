@@ -122,9 +122,10 @@ def findings(record: Record) -> list[Finding]:
             "The grid is wide enough: no encoding would gain from a rate outside of it",
             "",
             "",
-            f"of {len(worst)} searches, best at the slowest rate: {'; '.join(slowest) or 'none'}. At the "
-            f"fastest: {'; '.join(fastest) or 'none'}. An encoding's own parameters have two rates to choose "
-            f"from, and the faster one is best for {len(of_position)}: {'; '.join(of_position) or 'none'}",
+            f"of {len(worst)} searches, best at the slowest rate ({len(slowest)}): {together(slowest)}. "
+            f"At the fastest ({len(fastest)}): {together(fastest)}. An encoding's own parameters have two "
+            "rates to choose from, and the faster one is best for "
+            f"{len(of_position)}: {together(of_position)}",
             fact(
                 not slowest and not fastest and not of_position,
                 f"none is best at the edge, counting those by more than {rates.EQUAL} nats",
@@ -133,6 +134,18 @@ def findings(record: Record) -> list[Finding]:
             "`constants` goes on from there, until no step helps",
         ),
     ]
+
+
+def together(names: list[str]) -> str:
+    """Those of one experiment behind its name.
+
+    >>> together(["tasks: copy · t5", "tasks: reverse · t5", "hybrid: sum"])
+    'tasks (copy · t5, reverse · t5); hybrid (sum)'
+    """
+    found: dict[str, list[str]] = {}
+    for experiment, label in (name.split(": ", 1) for name in names):
+        found.setdefault(experiment, []).append(label)
+    return "; ".join(f"{experiment} ({', '.join(labels)})" for experiment, labels in found.items()) or "none"
 
 
 def beside(every: dict) -> dict:

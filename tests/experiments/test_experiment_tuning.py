@@ -204,8 +204,8 @@ def test_what_is_said_of_the_search_turns_with_the_numbers():
     assert [f.verdict for f in told(rotary=same)] == [HOLDS, HOLDS]
     fair, wide = told(rotary=same, t5=better)
     assert (fair.verdict, wide.verdict) == (FAILS, FAILS)
-    assert "the faster one is best for 1: lengths: t5" in wide.ours
+    assert "the faster one is best for 1: lengths (t5)" in wide.ours
     assert "in 1 of 2 searches" in fair.ours and "lengths: t5 0.100" in fair.ours
     fair, wide = told(rotary=slower, t5=better)
     assert (fair.verdict, wide.verdict) == (FAILS, FAILS)
-    assert "at the slowest rate: lengths: rotary. At the fastest: none" in wide.ours
+    assert "best at the slowest rate (1): lengths (rotary). At the fastest (0): none" in wide.ours

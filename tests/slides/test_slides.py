@@ -320,7 +320,8 @@ LOOK = (
         Reveal.slide(n, 0, -1);
         for (const e of slide.querySelectorAll('.body > figure img')) {
             const b = e.getBoundingClientRect();  // most of its type has 14 points
-            if (2 * Math.min(b.width / e.naturalWidth, b.height / e.naturalHeight) < 0.6) say('small type in', e);
+            const share = 2 * Math.min(b.width / e.naturalWidth, b.height / e.naturalHeight);
+            if (share < 0.6) say('small type in', e);
         }
         await explorers(slide, say);
         const later = [...slide.querySelectorAll('.fragment')];

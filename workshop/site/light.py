@@ -9,7 +9,7 @@
 - A figure with maps has a second picture for the dark: its colours are named in the text, and stay, but
   those of weights, which grow from the ground. That of a method has been drawn twice.
 - A table of sentences has the names of its columns in each cell: on a phone its rows are cards.
-- Each line of a blank knows how far it is indented: on a phone it goes on there.
+- Each line of code knows how far it is indented: on a phone it goes on there.
 - What is still too wide for a phone scrolls in a place of its own, and nothing beside it does.
 - What a cell printed in three columns or more is a table. Two, or numbers of a list, are marked: on a phone
   they scroll, as broken lines would lose them.
@@ -377,7 +377,7 @@ def rows(found: re.Match) -> str:
     return f'<table class="table course-rows">{named}</table>'
 
 
-AMOUNT = re.compile(r"[−+-]?[\d.,]+(?: of [\d.,]+)?(?: ?%| (?:GB|MB|s|min))?")
+AMOUNT = re.compile(r"[−+-]?[\d.,]+(?: of [\d.,]+)?(?: ?%| \w{1,5})?")
 
 
 def amounts(found: re.Match) -> str:
@@ -396,13 +396,17 @@ def amounts(found: re.Match) -> str:
     return re.sub(r"<t[hd]\b", lambda cell: cell[0] + next(place), found[0])
 
 
-BLANK = re.compile(r"(?s)(tag_course-turn\b[^>]*>(?:\s*<div[^>]*>)*<pre>)(.*?)(?=</pre>)")
+WRITTEN = re.compile(
+    r'(?s)(<div class="highlight-[^"]*"><div class="highlight"><pre>(?:<span></span>)?)(.*?)(?=</pre>)'
+)
+"""Code: the classes of what was printed begin with another word."""
 
 
 def hanging(found: re.Match) -> str:
-    """The lines of a blank, each with the width of its indentation.
+    """The lines of code, each with the width of its indentation.
 
-    >>> found = BLANK.search('<div class="tag_course-turn"><pre>def f():\\n    <i>pass</i>\\n</pre>')
+    >>> pre = '<div class="highlight-python"><div class="highlight"><pre>def f():\\n    <i>pass</i>\\n</pre>'
+    >>> found = WRITTEN.search(pre)
     >>> hanging(found).count("<span"), hanging(found)[-46:]
     (2, '<span style="--in:4ch">    <i>pass</i>\\n</span>')
     """
@@ -415,6 +419,8 @@ def hanging(found: re.Match) -> str:
     return found[1] + "".join(f'<span style="--in:{indent(line)}ch">{line}</span>' for line in lines)
 
 
+SWATCH = re.compile(r'(<code[^>]*><span class="pre">)(#[0-9a-fA-F]{6})(?=</span>)')
+"""A colour by its number is shown, too."""
 TIME = re.compile(r"<p>(?=<em>(?:(?!</em>|</p>).)*</em></p>)", re.S)
 """A paragraph in italics: how long a lesson takes."""
 LEAD = re.compile(r"(</h1>\s*<p>)<strong>([^<]*)</strong>(?=</p>)")
@@ -448,7 +454,8 @@ def lighten(site: Path) -> None:
         mended = TIME.sub('<p class="course-time">', LEAD.sub(r"\1\2", mended))
         mended = WAY.sub('<p class="course-way">', mended)
         mended = SPACE.sub(lambda its: its[1] or its[0], TABLE.sub(rows, TABLE.sub(amounts, mended)))
-        mended = BLANK.sub(hanging, mended)
+        mended = SWATCH.sub(r'\1<i class="course-swatch" style="background:\2"></i>\2', mended)
+        mended = WRITTEN.sub(hanging, mended)
         mended = PRINTED.sub(printed, CODE.sub(chip, mended))
         if editions.LANGUAGE.startswith("zh"):
             mended = ENDING.sub(KEPT, LAST.sub(KEPT, mended))

@@ -307,8 +307,9 @@ def timed(name: str) -> list[tuple[str, str]]:
 def readings(page: Method) -> list[dict[str, str]]:
     """The entries of the reading list: what to read, to look at, what came later, where it is tested."""
     if not page.papers:
-        link = f"[arXiv:{page.arxiv}](https://arxiv.org/abs/{page.arxiv})"
-        return [{"Read": f"{equations(page)[1]}, {link}"}]
+        said, link = equations(page)[1], f"[arXiv:{page.arxiv}](https://arxiv.org/abs/{page.arxiv})"
+        bare = f"arXiv {page.arxiv}"
+        return [{"Read": said.replace(bare, link) if bare in said else f"{said}, {link}"}]
     text = document("papers")
     entries = [
         re.search(rf"^### {re.escape(name)}\n(.*?)(?=^##)", text, re.M | re.S)[1] for name in page.papers
@@ -693,7 +694,9 @@ def draw(folder: Path) -> None:
             for hue in (TONES[kind(name)], MARK)
         )
         for end, drawn in (("", day), ("-dark", by_night(night, NIGHT[kind(name)]))):
-            drawn.quantize(COLOURS).save(folder / FOLDER / f"{name}{end}.png", optimize=True)
+            drawn.quantize(COLOURS).save(
+                folder / FOLDER / f"{name}{end}.png", optimize=True, dpi=day.info["dpi"]
+            )
 
 
 def image(name: str, folder: Path) -> str:

@@ -435,12 +435,23 @@ def cells(row: list[str]) -> str:
     return f'<tr><th scope="row">{name}</th>{"".join(f"<td>{each}</td>" for each in values)}</tr>'
 
 
+def hours(seconds: int) -> str:
+    """How long a record took, as one says it.
+
+    >>> hours(836), hours(10003)
+    ('14 min', '2 h 47 min')
+    """
+    whole, minutes = divmod(round(seconds / 60), 60)
+    return f"{whole} h {minutes} min" if whole else f"{minutes} min"
+
+
 def page(slug: str) -> str:
     """One record: what was done, the claims as cards, and below them the tables and the command."""
     record = records()[slug]
     top, *claims = re.split(r"^(?=\*\*)", record.text, maxsplit=1, flags=re.M)
     command, setup, *tables = top.strip().split("\n\n", 2)
     command = re.sub(r"^`(.+?)`\s*—\s*", r"```sh\n\1\n```\n\n", command)
+    command = re.sub(r"\b(\d{3,}) s\b", lambda found: hours(int(found[1])), command)
 
     cards = FINDING.sub(card, "".join(claims))
     numbers = f"\n## The numbers\n\n{TABLE.sub(table, tables[0])}" if tables else ""

@@ -63,7 +63,7 @@ function build(app, stage) {
       plain(some, quiet);
     };
   }
-  const scroll = html(stage, "div", { class: "lv-board", style: app.small ? `max-height:${310 * app.grow}px` : "" });
+  const scroll = html(stage, "div", { class: "lv-board", style: app.small ? "max-height:none" : "" });
   const table = narrow ? null : html(scroll, "table"), head = narrow ? null : html(table, "thead");
   const W = app.width(scroll), name = narrow ? 0 : 176;
   const keys = shown(p, data), wide = (W - name) / keys.length;
@@ -81,7 +81,7 @@ function build(app, stage) {
   const swarm = field(app, narrow ? html(scroll, "div") : html(html(head, "tr"), "td", { colspan: keys.length + 1 }), order, { W, name, wide, keys, narrow });
   const columns = Math.max(1, Math.floor(W / 262)), down = Math.max(1, Math.ceil(order.length / columns));
   const grid = `grid-template:repeat(${down}, auto) / repeat(${columns}, minmax(0, 1fr))`;
-  const rows = list(app, html(html(scroll, "table", { class: "lv-names" }), "tbody", { style: grid }), order, keys);
+  const rows = app.small ? () => {} : list(app, html(html(scroll, "table", { class: "lv-names" }), "tbody", { style: grid }), order, keys);
   const said = html(app.small ? null : stage, "p", { class: "lv-versus" });
   const [mine, even, theirs] = ["q", "soft", "k"].map(colour => html(said, "b", { style: `color:var(--${colour})` }));
   const scores = keys.map(key => ranks(data, key));
@@ -98,8 +98,8 @@ function build(app, stage) {
 
 /** All encodings above each column, the best at the top; what was not measured lies below, as rings. */
 function field(app, parent, order, { W, name, wide, keys, narrow }) {
-  const { params: p, data } = app, { board } = data, heads = narrow ? 132 : 4, high = app.small ? 110 : narrow ? 168 : 122, top = heads + (narrow ? 18 : 32);
-  const bottom = top + high, H = bottom + (narrow ? 80 : 102), r = narrow ? 2.6 : 4, step = 2 * r + 1, most = Math.max(1, Math.floor((wide - 10) / step));
+  const { params: p, data } = app, { board } = data, heads = narrow ? 132 : 4, high = app.small ? 176 : narrow ? 168 : 122, top = heads + (narrow ? 18 : 32);
+  const bottom = top + high, H = bottom + (narrow || app.small ? 80 : 102), r = narrow ? 2.6 : 4, step = 2 * r + 1, most = Math.max(1, Math.floor((wide - 10) / step));
   const [pic, pen] = canvas(parent, W, H, speak`All encodings in each column, the best at the top`);
   const text = (i, c) => board[i].texts[place(data, keys[c])].replace("-", "−");
   const x = keys.map((_, c) => name + (c + 0.5) * wide), y = scale(0, 1, bottom, top), inside = new Set(order);
@@ -108,7 +108,7 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
   if (!narrow) {
     pen.text({ x: 0, y: top + 4, fill: "--ink", fw: 700 }, speak`↑ better`);
     pen.text({ x: 0, y: bottom + 4 }, speak`worse`);
-    pen.text({ x: 0, y: bottom + 36, vc: 1 }, speak`not measured`);
+    if (!app.small) pen.text({ x: 0, y: bottom + 36, vc: 1 }, speak`not measured`);
   } else pen.text({ x: 0, y: H - 4, fs: 12 }, speak`↑ better. Rings were not measured.`);
   const spots = keys.map((key, c) => {
     const score = ranks(data, key), taken = [], found = Array(board.length);
@@ -139,7 +139,7 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
   spots.forEach(({ found, score }, c) => found.forEach(([cx, cy], i) => {
     const known = score[i] !== null;
     const dot = pen.circle({ cx, cy, r: known ? r : r - 1, fill: known ? "--soft" : "none", stroke: known ? "none" : "--soft",
-      opacity: inside.has(i) ? known ? 0.75 : 0.6 : 0.13, dash: known ? "none" : "2 1.5" });
+      opacity: inside.has(i) ? known ? 0.75 : 0.6 : app.small ? 0 : 0.13, dash: known ? "none" : "2 1.5" });
     if (!inside.has(i)) return set(dot, { still: 1 });
     set(dot, { style: "cursor:pointer" });
     dot.addEventListener("click", () => app.put({ row: order.indexOf(i) }));
@@ -150,7 +150,7 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
   const gaps = keys.map(() => pen.path({ fill: "none", sw: 5, cap: 1, opacity: 0.55, still: 1 }));
   const lines = TWO.map(([colour, at, letter]) => {
     const values = keys.map((_, c) => narrow ? null
-      : pen.text({ x: x[c], y: H - (at === "row" ? 30 : 13), mid: 1, fs: 12.5, fw: 700, fill: `--${colour}`, halo: 1, still: 1 }));
+      : pen.text({ x: x[c], y: H - (at === "row" ? 33 : 13), mid: 1, fs: app.small ? 16 : 12.5, fw: 700, fill: `--${colour}`, halo: 1, still: 1 }));
     const dots = keys.map(() => pen.circle({ r: r + 2, fill: `--${colour}`, rim: 1, still: 1 }));
     return { at, letter, colour, values, dots };
   });
@@ -180,7 +180,7 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
       dots.forEach((dot, c) => set(dot, { cx: spot[c][0], cy: spot[c][1], opacity: known[c] ? 1 : 0.45 }));
       const same = both[0] === both[1] && n === 0;
       set(handle, { transform: `translate(${spot[sorted][0] + (same ? 16 : 0)} ${spot[sorted][1]})` });
-      set(words, { x: name - 10, ta: "end", y: H - (n ? 30 : 13) });
+      set(words, { x: name - 10, ta: "end", y: H - (n ? 33 : 13) });
       say(words, narrow ? "" : board[i].name);
     });
   };
