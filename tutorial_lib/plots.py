@@ -694,8 +694,8 @@ def png(fig: Figure) -> bytes:
     fig.set_dpi(dpi := SHARP * HUNDRED)  # and stays so: labels keep the pixels in which they were drawn
     fig.savefig(buffer, format="png", dpi=dpi)
     image = Image.open(buffer).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-    shades = image.getpalette()
-    image.putpalette([255 if sum(shades[i // 3 * 3 :][:3]) > 750 else shades[i] for i in range(len(shades))])
+    shades = np.asarray(image.getpalette()).reshape(-1, 3)
+    image.putpalette(np.where(shades.sum(1, keepdims=True) > 750, 255, shades).ravel().tolist())
     about, told = PngInfo(), io.BytesIO()
     if box := _title(fig):
         about.add_text("Title", " ".join(map(str, box)))

@@ -104,7 +104,7 @@ def faults(fig: Figure) -> list[str]:
     shown = list(texts(fig))
     sharp = fig.dpi / 100  # pixels of the drawing for each of a page
     boxes = np.array([text.get_window_extent(renderer).extents for text in shown]).reshape(-1, 4) / sharp
-    _, _, wide, high = fig.bbox.extents / sharp
+    wide, high = fig.bbox.width / sharp, fig.bbox.height / sharp
     for text, (left, bottom, right, top) in zip(shown, boxes, strict=True):
         if min(left, bottom, wide - right, high - top) < -1:
             found.append(f"{_quoted(text)} is cut off")
