@@ -380,7 +380,7 @@ def card(found: re.Match) -> str:
     doubt = " [†](../docs/results.md#how-to-read-a-verdict)" * ("** †" in lines)
     return (
         f'<div class="course-claim" data-sign="{verdicts.SIGNS[its]}">\n\n'
-        f"**{found['claim']}** ({found['source']})\n\n"
+        f"**{found['claim']}** <small>{found['source']}</small>\n\n"
         f'<b class="pill">{its.capitalize()}</b> <span>{minus(answer(lines, its))}{doubt}</span>\n\n'
         f"{drawn}{words[False]}\n"
         f"{folded('All the numbers', words[True]) if words[True] else ''}\n\n</div>\n"
