@@ -324,14 +324,14 @@ def chart(rows: list[tuple[Line, bool]], limits: list[float] = [], side: str = "
         ground = f"--zero:{at(0):.1f}%;" * (low < 0 < high)
         if judged:
             ground += f"--left:{left:.1f}%;--right:{right:.1f}%"
-            cells.append(words)
-            words = ""  # once
         mean, *rest = re.split(r" (?=[(±])", minus(one.text))
         cells.append(
             f'<span class="name">{in_words(one.name)}</span> '
+            + words * judged
             + track(ground, *map(at, (one.mean, one.low, one.high)), tag="span")
             + f' <span class="number">{mean} <small>{" ".join(rest)}</small></span> '
         )
+        words *= not judged  # once
     return (
         f'{"".join(cells)}<span class="axis">{ticks(low, high, at)}</span>'
         f'<small class="number">{rows[0][0].unit}</small>'
@@ -339,8 +339,12 @@ def chart(rows: list[tuple[Line, bool]], limits: list[float] = [], side: str = "
 
 
 def in_words(name: str) -> str:
-    """A name, or words with names in them, as HTML."""
-    return html.escape(minus(spoken(name)))
+    """A name, or words with names in them, as HTML. A length stays with its unit.
+
+    >>> in_words("read at 4 L")
+    'read at 4\\xa0L'
+    """
+    return re.sub(r"(?<=[\d]) L\b", "\u00a0L", html.escape(minus(spoken(name))))
 
 
 def holds(limits: list[float], side: str, at: Callable[[float], float]) -> str:
@@ -394,6 +398,8 @@ def folded(title: str, text: str) -> str:
 def table(found: re.Match) -> str:
     """A table in Markdown as HTML: what neighbouring rows have in common stands once, above them.
 
+    Columns of one rate for all go where they repeat those before them: there was no other rate.
+
     >>> rows = "| n | of | x |\\n|---|---|---|\\n| 1 | t5 | 2 |\\n| 1 | shaw | 3e+09 |\\n"
     >>> re.findall("<(?:t[hd]|span)[^>]*>([^<]+)<", table(TABLE.search(rows)))
     ['of', 'x', 'n 1', 'T5 bias', '2', 'Shaw', '3 × 10⁹']
@@ -401,6 +407,9 @@ def table(found: re.Match) -> str:
     head, _line, *rows = (
         [cell.strip() for cell in line[1:-1].split("|")] for line in found[0].split("\n") if line
     )
+    one = next((n for n, each in enumerate(head) if each.startswith("at one rate")), len(head))
+    if all(row[one:] == row[2 * one - len(head) : one] for row in rows):
+        head, rows = head[:one], [row[:one] for row in rows]
     shared = 0
     while len({tuple(row[: shared + 1]) for row in rows}) <= len(rows) / 2:
         shared += 1
