@@ -983,14 +983,15 @@ def test_what_a_link_leads_to_does_not_lie_under_the_top_bar(look, url, name, wi
     """What is seen at its place is the thing itself, or lies in it."""
     tab = look(width=width)
     tab.open(url, name)
-    assert tab.page.evaluate(
+    tab.page.wait_for_function(  # a font that comes late moves it once more
         """id => {
         const target = document.getElementById(id);
         const row = target.closest('tr') ?? target.querySelector('h1, h2, h3') ?? target;
         const { top, left, height } = row.getBoundingClientRect();
         return row.contains(document.elementFromPoint(left + 12, top + Math.min(height / 2, 12)));
     }""",
-        name.partition("#")[2],
+        arg=name.partition("#")[2],
+        timeout=5000,
     )
     assert not tab.problems
 
