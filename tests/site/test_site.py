@@ -983,7 +983,7 @@ def test_what_a_link_leads_to_does_not_lie_under_the_top_bar(look, url, name, wi
     """What is seen at its place is the thing itself, or lies in it."""
     tab = look(width=width)
     tab.open(url, name)
-    tab.page.wait_for_function(  # a font that comes late moves it once more
+    assert tab.page.wait_for_function(  # on a busy machine the page may not be at rest yet
         """id => {
         const target = document.getElementById(id);
         const row = target.closest('tr') ?? target.querySelector('h1, h2, h3') ?? target;

@@ -9,7 +9,8 @@
 - A figure with maps has a second picture for the dark: its colours are named in the text, and stay, but
   those of weights, which grow from the ground. That of a method has been drawn twice.
 - A table of sentences has the names of its columns in each cell: on a phone its rows are cards.
-- Each line of code knows how far it is indented: on a phone it goes on there.
+- Each line of code knows how far it is indented: where it is broken, it goes on there. A colour's number has
+  a swatch.
 - What is still too wide for a phone scrolls in a place of its own, and nothing beside it does.
 - What a cell printed in three columns or more is a table. Two, or numbers of a list, are marked: on a phone
   they scroll, as broken lines would lose them.
@@ -121,11 +122,12 @@ def in_the_dark(data: bytes) -> bytes:
     small = np.asarray(image.resize(size(data), NEAREST), dtype=np.int16)
     drawn = Image.fromarray((small < 252).any(2))
     solid = drawn.convert("L").filter(ImageFilter.MinFilter(SOLID)).filter(ImageFilter.MaxFilter(SOLID))
-    green = Image.fromarray((small[..., 1] > small[..., ::2].max(2)) & (np.asarray(solid) > 0)).convert("L")
+    filled = np.asarray(solid) > 0
+    green = Image.fromarray((small[..., 1] > small[..., ::2].max(2)) & filled).convert("L")
     weights, whole = (np.asarray(each.filter(ImageFilter.BoxBlur(SOLID))) for each in (green, solid))
-    solid = Image.fromarray((np.asarray(solid) > 0) & (weights <= 0.3 * whole)).resize(image.size, NEAREST)
+    kept = Image.fromarray(filled & (weights <= 0.3 * whole)).resize(image.size, NEAREST)
     turned = (0.95 - 0.9 * light) @ HALF_TURN
-    dark = np.where(np.asarray(solid)[..., None], light, turned).clip(0, 1)
+    dark = np.where(np.asarray(kept)[..., None], light, turned).clip(0, 1)
     out = io.BytesIO()
     colours = Image.fromarray((255 * dark + 0.5).astype(np.uint8)).quantize(256, dither=Image.Dither.NONE)
     colours.save(out, "PNG", optimize=True)

@@ -344,7 +344,7 @@ def in_words(name: str) -> str:
     >>> in_words("read at 4 L")
     'read at 4\\xa0L'
     """
-    return re.sub(r"(?<=[\d]) L\b", "\u00a0L", html.escape(minus(spoken(name))))
+    return re.sub(r"(?<=\d) L\b", "\u00a0L", html.escape(minus(spoken(name))))
 
 
 def holds(limits: list[float], side: str, at: Callable[[float], float]) -> str:
