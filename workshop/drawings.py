@@ -19,7 +19,7 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
 
 A word may end with a role, ``:q`` (query), ``:k`` (key), ``:mix`` (result), ``:new`` (beyond the training)
 or ``:off`` (stands back). ``$…$`` is set as a formula of letters, ``_`` and ``^``. Words are messages of the
-deck's catalog, and stand in the notebook to the letter, like all that a slide shows.
+deck's catalog.
 """
 
 from __future__ import annotations

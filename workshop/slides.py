@@ -16,13 +16,14 @@ words:
 ``"Look for [...]"``          from there to the end of the block: of the paragraph, list, table, cell
 ============================  ======================================================================
 
-Emphasis and links do not count; formulas are quoted as they are written. ``head``, a slide's headline, is any
-stretch of the notebook's words; ``draw`` is a drawing (:mod:`workshop.drawings`). The decks need no network:
-reveal.js and MathJax are copied beside them from the packages of the ``site`` extra.
+Emphasis and links do not count; formulas are quoted as they are written. ``head``, a headline, says in a
+line what is seen; each number in it stands in the notebook. ``draw`` is a drawing
+(:mod:`workshop.drawings`). The decks need no network: reveal.js and MathJax are copied beside them from the
+packages of the ``site`` extra.
 
-In another language a slide shows the same blocks of the translated notebook. The plan's own words, headlines,
-words of drawings, and each quote that is only a part of a paragraph or of an item, are messages of the
-catalog ``slides_06``; all but the first must stand in the translated notebook to the letter.
+In another language a slide shows the same blocks of the translated notebook. Headlines, words of drawings,
+notes, and each quote that is only a part of a paragraph or of an item, are messages of the catalog
+``slides_06``. What is quoted in English is quoted there, too, to the letter.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ CATALOG, NOTE = "slides_", "of a plan"
 CODE_WIDTH, CODE_HEIGHT, CODE_SIZES = 1130, 520, (30, 28, 26, 24, 22)  # in pixels
 CODE_LINES = 10  # of one slide
 WORDS_MOST = 60  # of running text on one slide
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 RAW = re.compile(r"[{\[]['\"\d.-]|\w\(\[|\[\]|Error:|\b(?:True|False|None)\b")
 """What only a programmer reads: a dictionary, a list, a tensor, an error. A slide says it in words."""
 VOTES = {"choice": NOTES[5], "number": NOTES[6], "sketch": NOTES[7]}
@@ -275,6 +277,12 @@ class Notebook:
         sought = _bare(text)
         return [cell for cell, bare in self.bare if sought in bare]
 
+    def counting(self, number: str) -> list[int]:
+        """The cells in which a number stands, with all its digits and no others."""
+        alone = re.compile(rf"(?<![\d.]){re.escape(number)}(?!\.?\d)")
+        blocks = [block for _, _, blocks in self.blocks for block in blocks]
+        return [block.cell for block in blocks if any(alone.search(part.text) for part in block.parts)]
+
     def section(self, heading: str) -> list[Block]:
         """The blocks below a heading, subsections included. ValueError unless it occurs exactly once.
 
@@ -361,10 +369,16 @@ class Translated:
         return plain(self.other.blocks[self.notebook.heading(name)][1])
 
     def words(self, text: str) -> str:
-        """What is said for words of a headline or drawing. ValueError if the translation does not say it."""
-        said = self.say(text)
-        if self.say.knows(text) and not self.other.saying(said):
-            raise ValueError(f"{CATALOG}{self.notebook.number}: {said!r} stands nowhere in {self.path.name}")
+        """What is said for words of a headline or drawing.
+
+        ValueError if the notebook says them and its translation does not, or if own words get other numbers.
+        """
+        said, where = self.say(text), f"{CATALOG}{self.notebook.number}"
+        if self.say.knows(text) and self.notebook.saying(text):
+            if not self.other.saying(said):
+                raise ValueError(f"{where}: {said!r} stands nowhere in {self.path.name}")
+        elif sorted(NUMBER.findall(said)) != sorted(NUMBER.findall(text)):
+            raise ValueError(f"{where}: {said!r} has other numbers than {text!r}")
         return said
 
     def quote(self, block: Block) -> Block:
@@ -427,7 +441,7 @@ class Slide:
     """One slide of a plan, and the blocks that its quotes stand for.
 
     ``then`` appears with a click; ``do`` says what to move in the notebook meanwhile. ``head`` says in
-    a line what is seen, in words of the notebook; ``draw`` is what :mod:`workshop.drawings` draws.
+    a line what is seen; ``draw`` is what :mod:`workshop.drawings` draws.
     """
 
     section: str
@@ -445,7 +459,7 @@ class Slide:
     blocks: list[list[Block]] = field(default_factory=list)  # those of ``show``, those of ``then``
 
     def words(self) -> list[str]:
-        """The headline and what a drawing says: words that stand somewhere in the notebook."""
+        """The headline and what a drawing says."""
         return list(dict.fromkeys(text for text in (self.head, *drawings.words(self.draw)) if text))
 
     @property
@@ -497,7 +511,7 @@ class Deck:
                     [self.notebook.quoted(slide.section, quote) for quote in quotes]
                     for quotes in (slide.show, slide.then)
                 ]
-                self._words_are_quoted(slide, n, asked)
+                self._words_are_known(slide, n, asked)
                 self._results_are_asked_for(slide, n, asked)
                 _readable(slide, f"{self.plan.name}, slide {n}")
             except ValueError as problem:
@@ -543,12 +557,20 @@ class Deck:
             slide.head, slide.draw = there.words(slide.head), drawings.said(slide.draw, there.words)
         self.title = there.other.title
 
-    def _words_are_quoted(self, slide: Slide, n: int, asked: dict[str, int]) -> None:
-        """ValueError unless the notebook says them, and not first below a prediction still to come."""
+    def _words_are_known(self, slide: Slide, n: int, asked: dict[str, int]) -> None:
+        """ValueError for what first stands below a prediction still to come, or for an unknown number.
+
+        Words that the notebook says are looked for as they stand, own words by the numbers of a headline.
+        """
         where, section = f"{self.plan.name}, slide {n}", self.notebook.section(slide.section)
-        for text in slide.words():
-            if not (cells := self.notebook.saying(text)):
-                raise ValueError(f"{where}: {text!r} stands nowhere in {self.notebook.path.name}")
+        found = {text: self.notebook.saying(text) for text in slide.words()}
+        if not found.get(slide.head, True):
+            found |= {number: self.notebook.counting(number) for number in NUMBER.findall(slide.head)}
+        for text, cells in found.items():
+            if not cells and NUMBER.fullmatch(text):
+                raise ValueError(f"{where}: {text} stands nowhere in {self.notebook.path.name}")
+            if not cells:
+                continue
             for cell in self.notebook.asked.keys() & {block.cell for block in section}:
                 name = self.notebook.asked[cell]
                 if name not in asked and cell < min(cells) <= section[-1].cell:
