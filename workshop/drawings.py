@@ -2,24 +2,31 @@
 
 A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the keys of :data:`FORMS`::
 
-    draw.rows = [{ name = "as trained", words = "cat:q sat", under = "0 1", arcs = [[0, 1, "2:mix"]] }]
+    draw.rows = [{ name = "as trained", words = "cat:q sat", under = "0 1", arcs = [[0, 1, "2:mix"]],
+                   end = "loss 3.86" }]             # what comes of a row, large behind it
     draw.flow = [["$x$", "$W_Q$", "$q$:q", "turn by $m$"], ["$x$", "$W_K$", "$k$:k", "turn by $n$"]]
     draw.into = "score:mix"                         # where the lanes of a flow meet
-    draw.dials = [{ name = "fast", hands = [[90, "$q$:q"], [30, "$k$:k"]], arc = [30, 90, "60°"] }]
+    draw.dials = [{ name = "fast", hands = [[90, "$q$:q"], [30, "$k$:k"]], arc = [30, 90, "60°"],
+                    seen = [0, 246] }]              # known ground, a sector
     draw.grids = [{ rule = "offset", n = 4, name = "a bias of the offset", words = "cat chases the dog" }]
     draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]] }
-    draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" }]
-    draw.x = [0, 16, "distance"]                    # the axis of curves
+    draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" },
+                   { points = [[0, 1.92], [16, 2.5, "2.5"]], name = "measured:mix" }]
+    draw.x = [0, 16, "distance"]                    # the axis of curves; draw.log = true counts doublings
+    draw.ticks = [0, 8, 16]                         # what stands below it, if anything
+    draw.y = [0, 3, "loss, nats"]                   # and at its left: two ends, what they count
+    draw.border = 8                                 # after it nothing was trained
     draw.bars = [["shuffled:k", "5.23", "5.1", "5.4"], ["backwards:mix", "4.64"]]  # a number, and its range;
-                                                    # [] between two groups is a gap, "?" not known yet
+                                                    # [] between two groups is a gap, ["no mask"] a gap
+                                                    # with the group's name, "?" not known yet
     draw.unit = "nats"                              # what bars count
     draw.most = 6                                   # where they could end
     draw.mark = ["4.86", "switched off"]            # a line across them
     draw.arrows = [[1, 0, "$q$:q"], [0.87, 0.5, "$q'$:q"]]
 
-A word may end with a role, ``:q`` (query), ``:k`` (key), ``:mix`` (result), ``:new`` (beyond the training)
-or ``:off`` (stands back). ``$…$`` is set as a formula of letters, ``_`` and ``^``. Words are messages of the
-deck's catalog.
+``draw.also`` is a second drawing, below the first. A word may end with a role, ``:q`` (query), ``:k`` (key),
+``:mix`` (result), ``:new`` (beyond the training) or ``:off`` (stands back). ``$…$`` is set as a formula of
+letters, ``_`` and ``^``. Words are messages of the deck's catalog.
 """
 
 from __future__ import annotations
@@ -158,13 +165,15 @@ def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
         size, tall = 36, 100
     left = 0.93 * max(_long(row.get("name", ""), 28) for row in rows) + 30
     left = left if left > 30 else 0
+    right = WIDE - max((_long(row["end"], 34) + 24 for row in rows if "end" in row), default=0)
     longest = max(_long(word, size) for row in rows for word in row["words"].split(" ")) + 36
     most = max(len(row["words"].split(" ")) + row.get("shift", 0) for row in rows)
     longest = max(longest, 84)
     gap = 14
-    while most * (longest + gap) > WIDE - left and size > 26:
+    while most * (longest + gap) > right - left and size > 26:
         size, longest = size - 2, longest * (size - 2) / size
-    wide = min(longest, (WIDE - left) / most - gap)
+    wide = min(longest, (right - left) / most - gap)
+    end = left + most * (wide + gap)
     out, y = [], 6.0
     for row in rows:
         arcs = row.get("arcs", [])
@@ -177,6 +186,8 @@ def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
             for n, word in enumerate(row["words"].split(" "))
             if _cut(word)[0]
         ]
+        if "end" in row:
+            out.append(_text(end + 10, y + tall / 2, row["end"], "", 34, "start"))
         for a, b, label in arcs:
             x1, x2, high = x[a] + wide / 2, x[b] + wide / 2, 26 * abs(b - a) ** 0.8
             low, top = f"{y - 4:.0f}", f"{y - 4 - 1.33 * high:.0f}"
@@ -193,7 +204,7 @@ def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
             edge = x[n] - gap / 2
             out.append(f'<path class="border" d="M{edge:.0f} {y - tall - 52:.0f}V{y + 8:.0f}"/>')
         y += 26
-    return "".join(out), left + most * (wide + gap) - gap + 4, y - 20
+    return "".join(out), end - gap + 4 + WIDE - right, y - 20
 
 
 def _flow(lanes: list[list[str]], into: str = "", **_) -> tuple[str, float, float]:
@@ -250,13 +261,17 @@ def _dials(dials: list[dict], **_) -> tuple[str, float, float]:
         for tick in range(0, 360, 30):
             (a, b), (c, d) = at(tick, 0.93), at(tick, 1)
             out.append(f'<path class="tick" d="M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"/>')
+        if seen := dial.get("seen"):
+            (a, b), (c, d) = at(seen[0], 1), at(seen[1], 1)
+            way = f"{radius:.0f} {radius:.0f} 0 {int(seen[1] - seen[0] > 180)} 0 {c:.1f} {d:.1f}"
+            out.append(f'<path class="seen" d="M{x:.1f} {middle:.1f}L{a:.1f} {b:.1f}A{way}Z"/>')
         if arc := dial.get("arc"):
             out.append(_turn((x, middle), radius, *arc))
         for angle, label in dial.get("hands", []):
             role = _cut(label)[1]
             out.append(_arrow(x, middle, *at(angle, 0.96), role, 6 if "off" not in role else 4))
-            p, q = at(angle, 1 + 24 / radius)
-            out.append(_text(p, q, label, size=28))
+            far = 24 + max(_long(label, 28) / 2 - 14, 0) * abs(math.cos(math.radians(angle)))
+            out.append(_text(*at(angle, 1 + far / radius), label, size=28))
         if name := dial.get("name"):
             out.append(_text(x, 2 * radius + 96, name, " soft", 28))
     return "".join(out), room * len(dials), 2 * radius + (124 if any("name" in d for d in dials) else 90)
@@ -345,42 +360,70 @@ def _line(line: dict, **_) -> tuple[str, float, float]:
     return "".join(out), WIDE, y + (56 if not marks else 136 if marks == 1 else 180)
 
 
-def _curves(curves: list[dict], x: list, border: float | None = None, **_) -> tuple[str, float, float]:
-    """Curves over one axis, each with its name at its end; before the border was training."""
+def _curves(
+    curves: list[dict],
+    x: list,
+    border: float | None = None,
+    log: bool = False,
+    ticks: list | None = None,
+    y: list | None = None,
+    **_,
+) -> tuple[str, float, float]:
+    """Curves over one axis, by a rule or through points, with names at their ends.
+
+    Before the border was training.
+    """
     start, end, label = x
-    values = {
-        n: [LINES[c["rule"]](start + (end - start) * m / 200, c["by"]) for m in range(201)]
-        for n, c in enumerate(curves)
-    }
-    low, high = min(map(min, values.values())), max(map(max, values.values()))
-    low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
+    left = max(_long(f"{each:g}", 26) for each in y[:2]) + 16 if y else 20
     right = WIDE - max(_long(c["name"], 28) for c in curves) - 24
-    tall = 300
+    top, tall = (56, 270) if y else (16, 300)
 
-    def at(n, value):
-        return 20 + (right - 20) * n / 200, 16 + tall * (high - value) / (high - low)
+    def along(at):
+        at, low, high = (math.log2(each) if log else each for each in (at, start, end))
+        return left + (right - left) * (at - low) / (high - low)
 
-    out = [f'<path class="axis" d="M20 {at(0, max(low, min(0, high)))[1]:.0f}H{right:.0f}"/>']
+    steps = [start + (end - start) * m / 200 for m in range(201)]
+    drawn = [c.get("points") or [(at, LINES[c["rule"]](at, c["by"])) for at in steps] for c in curves]
+    heights = [point[1] for points in drawn for point in points]
+    low, high = y[:2] if y else (min(heights), max(heights))
+    low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
+
+    def up(value):
+        return top + tall * (high - value) / (high - low)
+
+    base = up(max(low, min(0, high)))
+    out = [f'<path class="axis" d="M{left:.0f} {base:.0f}H{right:.0f}"/>']
+    if y:
+        out += [_text(left - 10, up(each), f"{each:g}", " soft", 26, "end") for each in y[:2]]
+        out += [
+            _text(0, 16, y[2], " soft", 26, "start"),
+            f'<path class="axis" d="M{left:.0f} {top}V{top + tall}"/>',
+        ]
     if border is not None:
-        edge = at(200 * (border - start) / (end - start), 0)[0]
-        out.append(
-            f'<rect class="beyond" x="{edge:.0f}" y="8" width="{right - edge:.0f}" height="{tall + 16}"/>'
-        )
-        out.append(f'<path class="border" d="M{edge:.0f} 8V{tall + 24}"/>')
+        edge = along(border)
+        size = f'width="{right - edge:.0f}" height="{tall + 16}"'
+        out.append(f'<rect class="beyond" x="{edge:.0f}" y="{top - 8}" {size}/>')
+        out.append(f'<path class="border" d="M{edge:.0f} {top - 8}V{top + tall + 8}"/>')
     ends = []
-    for n, curve in enumerate(curves):
-        path = "".join(
-            f"{'L' if m else 'M'}{a:.1f} {b:.1f}"
-            for m, (a, b) in enumerate(at(m, v) for m, v in enumerate(values[n]))
-        )
-        out.append(f'<path class="curve{_cut(curve["name"])[1]}" d="{path}"/>')
-        ends.append([at(200, values[n][-1])[1], curve["name"]])
+    for curve, points in zip(curves, drawn, strict=True):
+        at = [(along(a), up(b)) for a, b, *_ in points]
+        path = "".join(f"{'L' if m else 'M'}{a:.1f} {b:.1f}" for m, (a, b) in enumerate(at))
+        role = _cut(curve["name"])[1]
+        out.append(f'<path class="curve{role}" d="{path}"/>')
+        if "points" in curve:
+            out += [f'<circle class="bar{role}" cx="{a:.1f}" cy="{b:.1f}" r="9"/>' for a, b in at]
+            for (a, b), (_, _, *said) in zip(at, points, strict=True):
+                out += [_text(a, b - 28, text, role, 28) for text in said]
+        ends.append([at[-1][1], curve["name"]])
     ends.sort()
     for a, b in zip(ends, ends[1:], strict=False):
         b[0] = max(b[0], a[0] + 36)
-    out += [_text(right + 14, y, name, "", 28, "start") for y, name in ends]
-    out.append(_text(right, tall + 52, label, " soft", 26, "end"))
-    return "".join(out), WIDE, tall + 72
+    out += [_text(right + 18, at, name, "", 28, "start") for at, name in ends]
+    below = top + tall + 30
+    for tick in ticks or []:
+        out.append(_text(along(tick), below, f"{tick:,}", " soft", 26))
+    out.append(_text(right, below + 6 + 32 * bool(ticks), label, " soft", 26, "end"))
+    return "".join(out), WIDE, below + 26 + 32 * bool(ticks)
 
 
 def _bars(
@@ -391,7 +434,7 @@ def _bars(
     def value(text):
         return 0.0 if text == "?" else float(re.sub(r"[^\d.-]", "", text.replace("−", "-")))
 
-    given = [bar for bar in bars if bar]
+    given = [bar for bar in bars if bar[1:]]
     rows = len(given) + 0.5 * (len(bars) - len(given))
     step = 58 if flat else max(min(124, int(400 / rows)), 58)  # they fill the slide
     thick = (0.8 if len(given) < len(bars) else 0.6) * step
@@ -404,8 +447,9 @@ def _bars(
         out.append(_text(left, 16, unit, " soft", 26, "start"))
     y = top - step / 2
     for bar in bars:
-        y += step if bar else step / 2
-        if not bar:
+        y += step if bar[1:] else step / 2
+        if not bar[1:]:
+            out += [_text(0, y + step / 4, name, " soft", 26, "start") for name in bar]
             continue
         name, number, *ends = bar
         role = _cut(name)[1]
@@ -453,6 +497,26 @@ FORMS = {
 }  # fmt: skip
 
 
+def _marks(drawing: dict) -> tuple[str, float, float]:
+    forms = [each for each in FORMS if each in drawing]
+    if len(forms) != 1:
+        raise ValueError(f"a drawing has one of {', '.join(FORMS)}; this one has {', '.join(drawing)}")
+    (form,) = forms
+    try:
+        marks, wide, high = FORMS[form](drawing[form], **{k: v for k, v in drawing.items() if k != form})
+    except (KeyError, TypeError, ValueError, IndexError) as problem:
+        raise ValueError(f"the drawing {form} = {drawing[form]!r} can't be drawn: {problem!r}") from None
+    if "also" in drawing:
+        more, width, height = _marks(drawing["also"])
+        most, below = max(wide, width), high + 30
+        marks = (
+            f'<g transform="translate({(most - wide) / 2:.0f} 0)">{marks}</g>'
+            f'<g transform="translate({(most - width) / 2:.0f} {below:.0f})">{more}</g>'
+        )
+        wide, high = most, below + height
+    return marks, wide, high
+
+
 def svg(drawing: dict) -> str:
     """A drawing as SVG; ValueError, with the forms there are, for another.
 
@@ -462,12 +526,5 @@ def svg(drawing: dict) -> str:
     >>> asked.count('class="bar'), asked.count('class="box new"')
     (1, 1)
     """
-    form = FORMS.keys() & drawing.keys()
-    if len(form) != 1:
-        raise ValueError(f"a drawing has one of {', '.join(FORMS)}; this one has {', '.join(drawing)}")
-    (form,) = form
-    try:
-        marks, wide, high = FORMS[form](drawing[form], **{k: v for k, v in drawing.items() if k != form})
-    except (KeyError, TypeError, ValueError, IndexError) as problem:
-        raise ValueError(f"the drawing {form} = {drawing[form]!r} can't be drawn: {problem!r}") from None
+    marks, wide, high = _marks(drawing)
     return f'<svg class="drawing" viewBox="0 0 {wide:.0f} {high:.0f}" role="presentation">{marks}</svg>'

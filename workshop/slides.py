@@ -92,7 +92,7 @@ CATALOG, NOTE = "slides_", "of a plan"
 CODE_WIDTH, CODE_HEIGHT, CODE_SIZES = 1130, 520, (30, 28, 26, 24, 22)  # in pixels
 CODE_LINES = 10  # of one slide
 WORDS_MOST = 60  # of running text on one slide
-NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 RAW = re.compile(r"[{\[]['\"\d.-]|\w\(\[|\[\]|Error:|\b(?:True|False|None)\b")
 """What only a programmer reads: a dictionary, a list, a tensor, an error. A slide says it in words."""
 VOTES = {"choice": NOTES[5], "number": NOTES[6], "sketch": NOTES[7]}
@@ -377,7 +377,7 @@ class Translated:
         if self.say.knows(text) and self.notebook.saying(text):
             if not self.other.saying(said):
                 raise ValueError(f"{where}: {said!r} stands nowhere in {self.path.name}")
-        elif sorted(NUMBER.findall(said)) != sorted(NUMBER.findall(text)):
+        elif sorted(DIGITS.findall(said)) != sorted(DIGITS.findall(text)):
             raise ValueError(f"{where}: {said!r} has other numbers than {text!r}")
         return said
 
@@ -441,7 +441,8 @@ class Slide:
     """One slide of a plan, and the blocks that its quotes stand for.
 
     ``then`` appears with a click; ``do`` says what to move in the notebook meanwhile. ``head`` says in
-    a line what is seen; ``draw`` is what :mod:`workshop.drawings` draws.
+    a line what is seen; ``draw`` is what :mod:`workshop.drawings` draws. ``measured`` has a number and its
+    words for each claim of *Claims tested*.
     """
 
     section: str
@@ -453,14 +454,16 @@ class Slide:
     do: str = ""
     head: str = ""
     draw: dict = field(default_factory=dict)
+    measured: list[list[str]] = field(default_factory=list)  # a number and its words, for each claim
     clock: int = 0
     vote: str = ""  # the prediction that it asks: a key of questions
     say: Say = field(default_factory=Say)
     blocks: list[list[Block]] = field(default_factory=list)  # those of ``show``, those of ``then``
 
     def words(self) -> list[str]:
-        """The headline and what a drawing says."""
-        return list(dict.fromkeys(text for text in (self.head, *drawings.words(self.draw)) if text))
+        """The headline, what a drawing says, and what was measured for a claim."""
+        said = (self.head, *drawings.words(self.draw), *(words for _, words in self.measured))
+        return list(dict.fromkeys(text for text in said if text))
 
     @property
     def notes(self) -> str:
@@ -555,19 +558,23 @@ class Deck:
             slide.section, slide.say = there.heading(slide.section), common
             slide.ask, slide.expect, slide.do = map(say, (slide.ask, slide.expect, slide.do))
             slide.head, slide.draw = there.words(slide.head), drawings.said(slide.draw, there.words)
+            slide.measured = [[number, there.words(words)] for number, words in slide.measured]
         self.title = there.other.title
 
     def _words_are_known(self, slide: Slide, n: int, asked: dict[str, int]) -> None:
         """ValueError for what first stands below a prediction still to come, or for an unknown number.
 
-        Words that the notebook says are looked for as they stand, own words by the numbers of a headline.
+        Words that the notebook says are looked for as they stand, own words by the numbers of a headline,
+        and of what was measured.
         """
         where, section = f"{self.plan.name}, slide {n}", self.notebook.section(slide.section)
         found = {text: self.notebook.saying(text) for text in slide.words()}
+        counted = [number for number, _ in slide.measured]
         if not found.get(slide.head, True):
-            found |= {number: self.notebook.counting(number) for number in NUMBER.findall(slide.head)}
+            counted.append(slide.head)
+        found |= {number: self.notebook.counting(number) for number in DIGITS.findall(" ".join(counted))}
         for text, cells in found.items():
-            if not cells and NUMBER.fullmatch(text):
+            if not cells and DIGITS.fullmatch(text):
                 raise ValueError(f"{where}: {text} stands nowhere in {self.notebook.path.name}")
             if not cells:
                 continue
@@ -634,7 +641,7 @@ class Deck:
             beside = [each for blocks in slide.blocks for each in blocks]
             asks = not slide.head and kind != "beside"
             return [_shown(_told(told, block, self.language, beside, asks))]
-        return _cells(block)
+        return _cells(block, slide.measured)
 
 
 def _readable(slide: Slide, where: str) -> None:
@@ -719,7 +726,7 @@ def _told(told: dict, block: Block, language: str, beside: list[Block], asks: bo
         return f'{before}<ol class="told" {data}>{answers}</ol>{rest}'
     shown = re.sub("^<p>(.*?) ?<b>", r'<p class="measured"><small>\1</small><b>', first.source)
     if not choices:
-        shown = re.sub(rf"<b>({NUMBER.pattern})", r'<b class="number">\1</b> <b>', shown)
+        shown = re.sub(rf"<b>({DIGITS.pattern})", r'<b class="number">\1</b> <b>', shown)
     return f'{before}{shown}<p class="told" {data}></p>{rest}'
 
 
@@ -818,14 +825,14 @@ def _proportion(image: str) -> float:
     return width / height
 
 
-def _cells(block: Block) -> list[nbformat.NotebookNode]:
+def _cells(block: Block, measured: list[list[str]] = ()) -> list[nbformat.NotebookNode]:
     """A block, or what is left of it, as cells."""
     lines = [part.source for part in block.parts]
     if block.kind == "code":
         text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines).strip("\n"))  # one empty line is enough there
         return [new_code_cell(text, metadata={"size": code_size(lines)})]
     if block.kind in ("output", "html", "picture"):
-        return [_shown(_html(block))]
+        return [_shown(_html(block, measured))]
     if block.kind == "table":
         lines.insert(0, block.head)
     if block.kind == "formula":  # to MathJax 2, a backslash within \\texttt is a character like others
@@ -849,15 +856,20 @@ def _shown(page: str) -> nbformat.NotebookNode:
     return new_code_cell(outputs=[new_output("display_data", {"text/html": curly(page)})])
 
 
-def _html(block: Block) -> str:
+def _html(block: Block, measured: list[list[str]] = ()) -> str:
     lines = [part.source for part in block.parts]
     if block.kind == "output":
         return _reading(lines)
     if block.kind == "picture":
         return f"<figure>{lines[0]}</figure>"
     text = re.sub(r"(?s)(?:<li>.*?</li>)+", lambda items: f"<ul>{items[0]}</ul>", "".join(lines))
-    text = re.sub(r"(<td[^>]*>)([✔✘◐◌≡])", r'\1<b class="sign" data-sign="\2">\2</b>', text)  # of a verdict
+    of_a_verdict = r"(<td[^>]*>)([✔✘◐◌≡])([^<:：]*)[^<]*"  # without what is half true of it
+    text = re.sub(of_a_verdict, r'\1<b class="sign" data-sign="\2">\2</b>\3', text)
     kind = " class=claims" * ("data-sign" in text)
+    if kind:
+        for number, words in measured:
+            shown = f"<b>{html.escape(number)}</b> {html.escape(words)}"
+            text = text.replace("</td></tr>", f'</td><td class="measured">{shown}</td> </tr>', 1)
     return re.sub(
         r"(?s)(?:<tr>.*?</tr>)+",
         lambda rows: f"<table{kind}><thead>{block.head}</thead><tbody>{rows[0]}</tbody></table>",

@@ -238,7 +238,7 @@ def test_a_deck_shows_nothing_that_is_not_in_the_notebook(site, number):
             known += "".join(words(image.get("alt", "")) for image in rich.select("img"))
     for section in page.select("section"):
         assert section.select_one("aside.notes").extract()
-        for own in section.select("h3, figure > svg"):
+        for own in section.select("h3, figure > svg, .measured"):
             own.extract()
         for piece in section.find_all(string=True):
             assert all(words(line) in known for line in piece.split("\n")), piece
@@ -601,6 +601,17 @@ def test_a_headline_must_stand_in_the_translated_notebook(tmp_path, monkeypatch,
         return
     heads = [{slide.head for slide in each.slides} for each in (deck("06"), slides.Deck("06", "zh", path))]
     assert said in heads[1] and heads[0] & heads[1] == {""}
+
+
+def test_a_claim_has_its_verdict_in_a_word_and_what_was_measured_beside_it():
+    rows = "".join(f"<tr><td>{n}</td><td>◐ half true: not alone</td><td>Why.</td></tr>" for n in "ab")
+    block = slides.Block("html", 0, (slides.Part("", rows),), "<tr><th>Claim</th></tr>")
+    shown = re.sub("<[^>]+>", "|", slides._html(block, [["0.83", "both"], ["1.00", "a table"]]))
+    assert [re.findall(r"[^| ][^|]*", row) for row in shown.split("Claim")[1].split("Why.")] == [
+        ["a", "◐", "half true"],
+        ["0.83", "both", "b", "◐", "half true"],
+        ["1.00", "a table"],
+    ]
 
 
 def test_a_drawing_in_another_language_keeps_its_roles():
