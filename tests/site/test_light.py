@@ -129,6 +129,26 @@ def test_panels_that_share_names_of_rows_have_them_both_on_a_phone(tmp_path):
     assert len(parts) == 2 and sum(parts) == pytest.approx(100) and parts[0] < 30
 
 
+def test_the_name_of_an_axis_goes_with_its_panel(tmp_path):
+    figure, (bars, lines) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
+    bars.barh(["a name of a row", "another"], [2, 3])
+    lines.plot([0, 1], [2, 3])
+    label = lines.set_ylabel("mean error (characters)", fontsize=14, labelpad=14)
+    figure.savefig(tmp_path / "a.png", dpi=100)
+    left = label.get_window_extent().x0 / 1200
+    plt.close(figure)
+    (cut,), shared = light.panels((tmp_path / "a.png").read_bytes())
+    assert left - 0.03 < cut < left and not shared
+
+
+def test_the_ground_beyond_training_is_dark_in_the_dark():
+    data = plots.png(plots.lines([0, 8], {"a": [1, 2]}, border=4))
+    for made, least, most in ((data, 230, 250), (light.in_the_dark(data), 10, 60)):
+        picture = np.asarray(Image.open(io.BytesIO(made)).convert("RGB"))
+        beyond = np.median(picture[200:600, int(0.75 * picture.shape[1])], 0)
+        assert (least < beyond).all() and (beyond < most).all(), beyond
+
+
 def test_only_the_search_has_the_index_and_nothing_has_the_icons_script(site):
     page, search = ((site / name).read_text(encoding="utf-8") for name in ("notebooks/a.html", "search.html"))
     assert "doctools" in page and "search" not in page and "fontawesome" not in page + search
@@ -141,18 +161,14 @@ def test_a_page_with_a_list_of_headings_says_so(site):
     assert "data-aside" not in (site / "search.html").read_text(encoding="utf-8")
 
 
-def test_what_was_printed_in_columns_is_marked(tmp_path):
+def test_long_lines_that_were_printed_go_on_below_their_beginning(tmp_path):
     head = '<html><div class="output stream highlight"><div class="highlight"><pre><span></span>'
-    for name, said in {
-        "table": "none   36 ms\nALiBi  43 ms\n",
-        "line": "a loss of  2.1\n",
-        "words": "a\nb\n",
-    }.items():
+    long = "raw    tuned, at 4 times the length: loss 2.01, keys found 1.00\n"
+    for name, said in {"long": long * 2, "short": "none   36 ms\nALiBi  43 ms\n"}.items():
         (tmp_path / f"{name}.html").write_text(f"{head}{said}</pre></div></div>")
     light.lighten(tmp_path)
-    assert {path.stem for path in tmp_path.glob("*.html") if "course-columns" in path.read_text()} == {
-        "table"
-    }
+    for name, lines in (("long", 2), ("short", 0)):
+        assert (tmp_path / f"{name}.html").read_text().count('<span style="--in:0ch">') == lines
 
 
 def test_a_page_weighs_what_it_fetches_at_once(site):
@@ -170,6 +186,7 @@ def test_a_map_has_a_picture_for_the_dark_in_which_its_colours_stay(tmp_path):
     picture = np.full((60, 80, 3), 255, np.uint8)
     picture[10:50, 20:60] = 68, 1, 84  # a map, and a line
     picture[:, 5] = 0
+    picture[28:33, 30:32] = 255  # written on the map
     out = io.BytesIO()
     Image.fromarray(picture).save(out, "PNG")
     (tmp_path / "_images").mkdir()
@@ -180,6 +197,7 @@ def test_a_map_has_a_picture_for_the_dark_in_which_its_colours_stay(tmp_path):
         assert text.count("<img") == places == 1 + text.count('class="only-dark"')
     dark = np.asarray(Image.open(tmp_path / "_images" / "m-dark.png").convert("RGB")).astype(int)
     assert abs(dark[30, 40] - [68, 1, 84]).max() < 3, "the map"
+    assert dark[30, 31].min() > 250, "what is written on it"
     assert dark[30, 75].max() < 30 and dark[30, 5].min() > 220, "ground and line"
     toy = '<div data-live="heat" data-params="{}"><img alt="A heat map." src="_images/m.png"></div>'
     assert light.pictures(toy, page, tmp_path).count("<img") == 1

@@ -4,6 +4,7 @@ The notebook stays the only source. What a cell is follows from its tags, its co
 (:func:`part`), and decides whether its code is shown, folded below what it gives, or left out.
 """
 
+import ast
 import html
 import json
 import re
@@ -34,7 +35,7 @@ def part(cell: dict) -> str:
       below what their first line calls them.
     - ``turn``: a blank, or what is to be repaired. ``check``: a call that judges what stands there, in an
       exercise.
-    - ``code``: to be read as it stands.
+    - ``code``: to be read as it stands, but for lines at its end that draw (:func:`apart`).
     """
     source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
     outputs = cell.get("outputs", [])
@@ -92,9 +93,28 @@ def fit(cell: dict) -> None:
             output["data"]["text/html"] = re.sub("^<p>.*?</p>", "", _html(output))
     if kind in ("toy", "question", "answer", "claims", "figure"):
         tags[:] = [tag for tag in tags if tag != "hide-input"] + ["remove-input"]
+    if kind == "code":
+        cell["source"], source = apart(cell["source"])
+        kind = "figure" if source else kind
     if kind in ("answer", "claims", "figure"):
         data = {"text/html": below(source, kind)}
         cell["outputs"].append({"output_type": "display_data", "metadata": {}, "data": data})
+
+
+def apart(source: str) -> tuple[str, str]:
+    """What a cell computes, and the lines at its end that draw it and say it, if it has both.
+
+    >>> apart("x = 2\\n\\nfig = plots.lines([1], {'': [x]})\\nplots.show(fig, 'A line.')")
+    ('x = 2', "fig = plots.lines([1], {'': [x]})\\nplots.show(fig, 'A line.')")
+    >>> apart("print(2)")
+    ('print(2)', '')
+    """
+    lines, starts = source.split("\n"), [node.lineno - 1 for node in ast.parse(source).body]
+    first = next((n for n in starts if re.match(r"(?:[\w, ()]+ = )?plots\.", lines[n])), 0)
+    drawn = "\n".join(lines[first:])
+    if not first or re.search(r"^(?:def|class) ", drawn, re.M):
+        return source, ""
+    return "\n".join(lines[:first]).rstrip(), drawn
 
 
 def checked(source: str) -> str:

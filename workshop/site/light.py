@@ -12,8 +12,8 @@
 - Each line of code knows how far it is indented: where it is broken, it goes on there. A colour's number has
   a swatch.
 - What is still too wide for a phone scrolls in a place of its own, and nothing beside it does.
-- What a cell printed in three columns or more is a table. Two, or numbers of a list, are marked: on a phone
-  they scroll, as broken lines would lose them.
+- What a cell printed in three columns or more is a table. Other long lines of it go on below their own
+  beginning, too.
 - A name in code breaks behind its signs, and a short one nowhere. The last characters of a Chinese heading or
   paragraph stay together.
 - Style sheets go without their comments.
@@ -31,7 +31,7 @@ from pathlib import Path
 
 import editions
 import numpy as np
-from PIL import Image, ImageFilter
+from PIL import Image, ImageFilter, ImageOps
 
 from tutorial_lib.language import ENGLISH
 from workshop import font
@@ -43,10 +43,16 @@ UNNAMED = ' aria-label="Toggle hidden content"'
 """MyST-NB calls everything that opens so, in place of the words that are seen."""
 MAP = re.compile(r'\salt="[^"]*(?:[Hh]eat map| map|[Dd]igit|热图|数字)')
 TOY = re.compile(r'data-(?:live|playground)="[^<]*$')
+PHONE = 44
+"""Characters of code in a line of a phone."""
 NARROW = 920
 """Pixels: what is drawn no wider fits a phone, and its words can be read there."""
 SOLID, NEAREST = 7, Image.Resampling.NEAREST
 """Pixels: strokes are thinner, and the cells of a map together, or a bar of colours, are not."""
+BEYOND = (249, 245, 236)
+"""The ground of a figure behind the end of training."""
+LETTER = 13
+"""Pixels: what is light in a map and no wider is written on it."""
 HALF_TURN = np.array([[-0.574, 0.426, 0.426], [1.43, 0.43, 1.43], [0.144, 0.144, -0.856]], np.float32)
 """What ``hue-rotate(180deg)`` does to a pixel (Filter Effects, §"hueRotate"), transposed."""
 SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
@@ -86,6 +92,15 @@ def panels(data: bytes) -> tuple[list[float], float]:
     edges = np.flatnonzero(np.diff(paper.all(0), prepend=False, append=False)).tolist()
     gaps = [(b - a, (a + b) / 2 / width) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a >= 6]
 
+    def before_its_axis(cut: float) -> float:
+        """The gap before this one, if only the name of an axis stands between: it goes with its panel."""
+        at = [place for _, place in gaps].index(cut)
+        if not at:
+            return cut
+        between = ~paper[:, int(gaps[at - 1][1] * width) : int(cut * width)]
+        high, wide = (np.ptp(np.flatnonzero(between.any(axis))) for axis in (1, 0))
+        return gaps[at - 1][1] if 8 <= wide <= 26 and high > 3 * wide else cut
+
     def names(left: float, right: float) -> tuple[float, float]:
         """How wide what stands before a panel's frame is, and where that begins; 0 without a frame."""
         part = ~paper[:, int(left * width) : int(right * width)]
@@ -101,7 +116,7 @@ def panels(data: bytes) -> tuple[list[float], float]:
             at = k / n, (k + (n - k) * frame / width) / n  # as long as all, or as the others without names
             close = [gap for gap in gaps if min(abs(gap[1] - its) for its in at) < near]
             whole = [gap for gap in close if names(gap[1], min(1, (k + 1) / n + near))[0] > 0.8 * first]
-            cuts.append(max(whole or close, default=(0, 0))[1])
+            cuts.append(before_its_axis(max(whole or close)[1]) if close else 0)
         if not all(cuts):
             continue
         least = min(names(*ends)[0] for ends in zip(cuts, [*cuts[1:], 1], strict=True))
@@ -120,9 +135,14 @@ def in_the_dark(data: bytes) -> bytes:
     image = Image.open(io.BytesIO(data)).convert("RGB")
     light = np.asarray(image, dtype=np.float32) / 255
     small = np.asarray(image.resize(size(data), NEAREST), dtype=np.int16)
-    drawn = Image.fromarray((small < 252).any(2))
+    ground = (small >= 252).all(2) | (np.abs(small - BEYOND) < 5).all(2)
+    drawn = Image.fromarray(~ground)
     solid = drawn.convert("L").filter(ImageFilter.MinFilter(SOLID)).filter(ImageFilter.MaxFilter(SOLID))
-    filled = np.asarray(solid) > 0
+    paper = ImageOps.invert(drawn.convert("L")).filter(ImageFilter.MinFilter(SOLID))
+    closed = ImageOps.expand(solid, LETTER).filter(ImageFilter.MaxFilter(LETTER))
+    closed = ImageOps.crop(closed.filter(ImageFilter.MinFilter(LETTER)), LETTER)
+    light_letters = (np.asarray(closed) > 0) & (np.asarray(paper.filter(ImageFilter.MaxFilter(SOLID))) == 0)
+    filled = (np.asarray(solid) > 0) | light_letters  # what is written on a map belongs to it
     green = Image.fromarray((small[..., 1] > small[..., ::2].max(2)) & filled).convert("L")
     weights, whole = (np.asarray(each.filter(ImageFilter.BoxBlur(SOLID))) for each in (green, solid))
     kept = Image.fromarray(filled & (weights <= 0.3 * whole)).resize(image.size, NEAREST)
@@ -218,11 +238,6 @@ SPACE = re.compile(
     r"([。；：？！，、](?:</(?:strong|em|a|b|i)>)*)\s+(?=(?:<(?:strong|em|b|i|a|span)\b[^>]*>)*[\u4e00-\u9fff“（])"
 )
 """A space behind a Chinese sign: in Markdown sentences stand side by side. Code keeps its own."""
-OUTPUT = re.compile(
-    r'<div class="output (?=(?:stream|text_plain)\b[^>]*>(?:<[^>]*>)*[^<]*'
-    r"(?:\S {2,}\S[^<]*\n[^<]*\S {2,}\S|tensor\(|array\(|\[[-\d., ]+[],]))"
-)
-"""What was printed, with gaps in at least two lines, or a list of numbers."""
 
 
 PRINTED = re.compile(
@@ -405,20 +420,45 @@ WRITTEN = re.compile(
 
 
 def hanging(found: re.Match) -> str:
-    """The lines of code, each with the width of its indentation.
+    """The lines of code, each with the width of its indentation, and on a phone with less of a long one.
+
+    An argument that stands below the first one has blanks before it that a phone has no room for.
 
     >>> pre = '<div class="highlight-python"><div class="highlight"><pre>def f():\\n    <i>pass</i>\\n</pre>'
-    >>> found = WRITTEN.search(pre)
-    >>> hanging(found).count("<span"), hanging(found)[-46:]
-    (2, '<span style="--in:4ch">    <i>pass</i>\\n</span>')
+    >>> hanging(WRITTEN.search(pre))[-46:]
+    '<span style="--in:4ch">    <i>pass</i>\\n</span>'
+    >>> pre = pre.replace("<i>pass</i>", "return max(a,\\n               b)")
+    >>> hanging(WRITTEN.search(pre))[-67:]
+    '<span style="--in:15ch;--near:8ch">        <s>       </s>b)\\n</span>'
     """
-
-    def indent(line: str) -> int:
+    made, last = [found[1]], 0
+    for line in found[2].splitlines(keepends=True):
         text = re.sub("<[^>]*>", "", line)
-        return len(text) - len(text.lstrip(" "))
+        if len(text.strip()) > PHONE:  # where a long line may break
+            line = re.sub(r"([(\[]</span>)(?=<)", r"\1<wbr>", line)
+        deep = len(text) - len(text.lstrip(" "))
+        if deep <= last + 4 or not text.strip():
+            last = deep if text.strip() else last
+            made.append(f'<span style="--in:{deep}ch">{line}</span>')
+            continue
+        near = last + 4
+        line = re.sub(rf"((?:<[^>]*>)*)( {{{near}}})( {{{deep - near}}})", r"\1\2<s>\3</s>", line, count=1)
+        made.append(f'<span style="--in:{deep}ch;--near:{near}ch">{line}</span>')
+    return "".join(made)
 
+
+SAID = re.compile(
+    r'(<div class="output (?:stream|text_plain)\b[^>]*>\s*<div class="highlight[^>]*>\s*'
+    r"<pre>(?:<span></span>)?)([^<]*)(?=</pre>)"
+)
+
+
+def hung(found: re.Match) -> str:
+    """What was printed, where a phone breaks it: its lines."""
     lines = found[2].splitlines(keepends=True)
-    return found[1] + "".join(f'<span style="--in:{indent(line)}ch">{line}</span>' for line in lines)
+    if max(map(len, lines), default=0) <= PHONE:
+        return found[0]
+    return found[1] + "".join(f'<span style="--in:0ch">{line}</span>' for line in lines)
 
 
 SWATCH = re.compile(r'(<code[^>]*><span class="pre">)(#[0-9a-fA-F]{6})(?=</span>)')
@@ -461,7 +501,7 @@ def lighten(site: Path) -> None:
         mended = PRINTED.sub(printed, CODE.sub(chip, mended))
         if editions.LANGUAGE.startswith("zh"):
             mended = ENDING.sub(KEPT, LAST.sub(KEPT, mended))
-        mended = OUTPUT.sub('<div class="output course-columns ', mended)
+        mended = SAID.sub(hung, mended)
         if '<div id="pst-secondary-sidebar"' in text:  # for course.css, which keeps its room
             mended = mended.replace("<html ", "<html data-aside ", 1)
         if page.name != "search.html":
