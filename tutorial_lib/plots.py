@@ -93,7 +93,8 @@ for _map in (SIGNED, WEIGHTS):
 MARKERS = "os^Dv<>"
 BESIDE = 12  # points from a plot to the names of its lines
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (9, 3)), (0, (3, 1, 1, 1, 1, 1)))
-PALER = (0, 0.3, 0.15, 0.4, 0.22)  # of lines of one encoding, how much white is in each
+PALER = (0, 0.3, -0.5, 0.4, -0.25)  # of lines of one encoding, how much white (or black) is in each
+CROWD = 3  # more lines than these have whiskers, as bands would cover each other
 QUERY, KEY, BETWEEN = (colours.ROLES[name].light for name in ("query", "key", "between"))
 HALO = [withStroke(linewidth=4, foreground="white")]  # sets a line or a text off from what is behind it
 
@@ -253,9 +254,10 @@ def lines(
 ) -> Figure:
     """Lines over a common ``x``: ``ys`` maps a label to its values (label ``""``: no legend entry).
 
-    ``spread`` maps a label to ``(low, high)`` and draws a band. ``levels`` maps a text to the
-    height of a dotted reference line, named at its left end, with ``levels_end=True`` beyond
-    the right one, where no line can cross the name. ``logx`` may be a number: the base of the axis.
+    ``spread`` maps a label to ``(low, high)`` and draws a band, for more than three lines whiskers.
+    ``levels`` maps a text to the height of a dotted reference line, named at its left end, with
+    ``levels_end=True`` beyond the right one, where no line can cross the name. ``logx`` may be a number:
+    the base of the axis.
     ``mark_x`` draws a thin vertical line, ``border`` the end of the lengths that training had: what is beyond
     is shaded. Each line has its name at its end; ``legend=False`` leaves the names out, for when a plot next
     to it has the same. Where some lines are named after encodings, those have the encodings' colours.
@@ -273,6 +275,9 @@ def lines(
             named.append(line)
         if spread and label in spread:
             low, high = (_numbers(edge) for edge in spread[label])
+            if len(spread) > CROWD:
+                ax.vlines(x, low, high, color=line.get_color(), linewidth=1.5, alpha=0.7)
+                continue
             ax.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
             for edge in (low, high):  # the band alone is too pale
                 ax.plot(x, edge, color=line.get_color(), linestyle="-", linewidth=0.8)
@@ -307,7 +312,7 @@ def lines(
 
 
 def _looks(labels: Iterable[str], markers: bool) -> list[dict]:
-    """Colour, dashes and mark of each line. Lines of one encoding differ in dashes, and get paler."""
+    """Colour, dashes and mark of each line. Lines of one encoding differ in dashes and shade."""
     names = [colours.encoding(label) for label in labels]
     if not any(names) or len(set(names)) == 1 and len(names) > len(PALER):  # too many of one: other colours
         return [{} for _label in names]
@@ -317,7 +322,8 @@ def _looks(labels: Iterable[str], markers: bool) -> list[dict]:
     for name in names:
         colour = colours.ENCODINGS.get(name, colours.OTHER)
         pale = PALER[min(seen[name], len(PALER) - 1)]
-        shade = [(1 - pale) * part + pale for part in matplotlib.colors.to_rgb(colour.light)]
+        rgb = matplotlib.colors.to_rgb(colour.light)
+        shade = [(1 - abs(pale)) * part + max(pale, 0) for part in rgb]
         mark = colour.mark if markers else ""
         free = [dash for dash in DASHES[seen[name] :] + DASHES if (mark, dash) not in used]
         out.append({"color": shade, "marker": colour.mark, "linestyle": free[0] if free else DASHES[0]})

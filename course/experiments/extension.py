@@ -144,7 +144,6 @@ def figure(record: Record):
                 logx=2,
                 mark_x=S,
                 ax=ax,
-                legend=ax is axes[0][-1],
                 ylabel=ylabel if when == "at once" else "",
                 xlabel=_("length / L") if task == "passkey" else "",
                 title={"at once": _("at once"), "tuned": _("after a short training at {n} L").format(n=S)}[

@@ -1019,6 +1019,9 @@ def test_what_is_read_is_marked_and_the_next_lesson_comes_first(look, url):
     tab.open(url, "index.html")
     card = tab.page.locator(".course-cards a.course-read")
     assert card.get_attribute("data-page") == "notebooks/00_start_here"
+    tab.open(url, "notebooks/05_hybrid.html")
+    tab.page.evaluate("document.querySelector('.prev-next-footer').scrollIntoView()")
+    tab.page.locator(".course-next a", has_text="06 ").wait_for(timeout=5000)
     assert not tab.problems
 
 

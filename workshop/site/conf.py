@@ -80,6 +80,7 @@ mathjax2_config = {
     "messageStyle": "none",
     "showMathMenu": False,
     "tex2jax": {"inlineMath": [["\\(", "\\)"]], "processClass": "math", "ignoreClass": "tex2jax_ignore"},
+    "TeX": {"Macros": {"qquad": "\\mmlToken{mspace}[width='2em' linebreak='goodbreak']{}"}},
     "HTML-CSS": {
         "availableFonts": [],
         "preferredFont": None,
@@ -87,6 +88,7 @@ mathjax2_config = {
         "imageFont": None,
         "undefinedFamily": "STIXGeneral, 'Arial Unicode MS', 'Course Chinese', serif",  # words in Chinese
         "scale": 92,
+        "linebreaks": {"automatic": True, "width": "container"},  # on a phone, between formulas at first
         # its font for comparison would be fetched from about:blank, which browsers refuse, loudly
         "styles": {"@font-face": {"font-family": "MathJax_Blank", "src": "local('MathJax_Blank')"}},
     },

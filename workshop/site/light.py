@@ -435,7 +435,7 @@ def hanging(found: re.Match) -> str:
     for line in found[2].splitlines(keepends=True):
         text = re.sub("<[^>]*>", "", line)
         if len(text.strip()) > PHONE:  # where a long line may break
-            line = re.sub(r"([(\[]</span>)(?=<)", r"\1<wbr>", line)
+            line = re.sub(r'(?<=</span>)(<span class="p">[(\[]+</span>)(?=<)', r"\1<wbr>", line)
         deep = len(text) - len(text.lstrip(" "))
         if deep <= last + 4 or not text.strip():
             last = deep if text.strip() else last

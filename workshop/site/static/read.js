@@ -1,5 +1,5 @@
 // What this browser has read: a lesson counts once its end was seen. It is marked in the sidebar and on its
-// card, and the first lesson that is left stands above all others.
+// card, and the next one behind what was read stands above all others.
 (() => {
   const KEY = "course-read", root = new URL(document.documentElement.dataset.content_root, location);
   const stored = () => {
@@ -12,7 +12,9 @@
   function show() {
     const read = stored();
     for (const link of [...lessons, ...cards]) link.classList.toggle("course-read", read.has(name(link)));
-    const left = read.size ? lessons.find(link => !read.has(name(link)) && name(link) !== here) : null;
+    const open = link => !read.has(name(link)) && name(link) !== here;
+    const behind = lessons.slice(lessons.findLastIndex(link => read.has(name(link))) + 1);
+    const left = read.size ? behind.find(open) ?? lessons.find(open) : null;
     if (!next) return;
     next.hidden = !left;
     if (left) Object.assign(next.querySelector("a"), { href: left.href, textContent: left.textContent.trim() });
